@@ -53,7 +53,7 @@ def _sum_partials_kernel(
 
 
 def layer_norm_backward(x, weight, mean, rstd, upstream):
-    """Gradients of x, weight and bias for contiguous (rows, columns) tensors below 2^31 elements."""
+    """Gradients of x, weight and bias, contiguous and below 2^31 elements."""
     rows, columns = x.shape
     multiprocessors = torch.cuda.get_device_properties(x.device).multi_processor_count
     block = triton.next_power_of_2(columns)
