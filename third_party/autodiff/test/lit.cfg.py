@@ -1,13 +1,14 @@
-"""The lit tests of the differentiation; set up as those of the dialect are."""
+"""lit: the differentiation passes, tested as the dialect is."""
 
 import os
 
-# ruff: noqa: F821  (lit provides `config` and `lit_config`)
+config = globals()["config"]
+lit_config = globals()["lit_config"]
 
-here = os.path.dirname(os.path.realpath(__file__))
-shared = os.path.join(here, "..", "..", "..", "test", "lit.cfg.py")
-lit_config.load_config(config, os.path.realpath(shared))
+here = os.path.dirname(os.path.abspath(__file__))
+root = os.path.dirname(os.path.dirname(os.path.dirname(here)))
+lit_config.load_config(config, os.path.join(root, "test", "lit.cfg.py"))
 
-config.name = "autodiff"
+config.name = "Autodiff"
 config.test_source_root = here
-config.test_exec_root = os.path.join(os.path.dirname(config.test_exec_root), "autodiff")
+config.test_exec_root = os.path.join(config.test_exec_root, "autodiff")
