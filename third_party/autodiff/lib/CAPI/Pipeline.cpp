@@ -23,14 +23,21 @@ static bool runPipeline(Session &session, const char *ir, size_t irSize,
     static std::once_flag registered;
     std::call_once(registered, registerAllPasses);
 
-    PassManager pm(&session.getContext());
+    // mlir-opt's spelling names the operation that the pipeline runs on; a bare
+    // list of passes runs on the module.
+    std::string anchored = pipeline;
+    if (!StringRef(pipeline).starts_with("builtin.module("))
+      anchored = "builtin.module(" + anchored + ")";
     std::string message;
     llvm::raw_string_ostream errors(message);
-    if (failed(parsePassPipeline(pipeline, pm, errors))) {
+    FailureOr<OpPassManager> parsed = parsePassPipeline(anchored, errors);
+    if (failed(parsed)) {
       emitError(UnknownLoc::get(&session.getContext()))
-          << "in pass pipeline '" << pipeline << "': " << message;
+          << "in pass pipeline: " << StringRef(message).rtrim();
       return false;
     }
+    PassManager pm(&session.getContext());
+    static_cast<OpPassManager &>(pm) = std::move(*parsed);
     enableDump(pm);
     if (failed(pm.run(*module)))
       return false;
