@@ -1,0 +1,105 @@
+//===- Passes.td - From a primal kernel to its backward -----*- tablegen -*-===//
+#ifndef AUTODIFF_PASSES
+#define AUTODIFF_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def Normalize : Pass<"autodiff-normalize", "::mlir::ModuleOp"> {
+  let summary = "bring a kernel into the form that differentiation works on";
+  let description = [{
+    Inlines calls, turns unstructured control flow (an early `return`) into
+    structured, simplifies, hoists loop-invariant code, and numbers the memory
+    accesses (`autodiff.site`). Afterwards the module holds one function whose
+    body is one block.
+  }];
+}
+
+def MarkResiduals : Pass<"autodiff-mark-residuals", "::mlir::triton::FuncOp"> {
+  let summary = "name the values that a forward may save for its backward";
+  let description = [{
+    Wraps, at the kernel's outer level, what only a loop, branch, reduction or
+    product can compute, and what the kernel stores, in `autodiff.residual`.
+  }];
+}
+
+def RescaleAccumulators : Pass<"autodiff-rescale-accumulators", "::mlir::triton::FuncOp"> {
+  let summary = "turn rescaled accumulators (online softmax) into plain ones";
+  let description = [{
+    A loop that carries a running maximum m and accumulators A with
+    A' = A·e^(m−m') + f(e^(x−m')) is rewritten to use the final maximum in
+    every iteration. Its accumulators become plain sums, and each iteration
+    stands alone.
+  }];
+}
+
+def Reverse : Pass<"autodiff-reverse", "::mlir::ModuleOp"> {
+  let summary = "derive the backward of a kernel";
+  let description = [{
+    Adds `@<kernel>_bwd`: the primal values recomputed, then the adjoint of
+    every operation in reverse order. Memory is still abstract: cotangents are
+    taken with `autodiff.upstream`, gradients collected with
+    `autodiff.accumulate`.
+  }];
+  let options = [
+    ListOption<"wanted", "wanted", "unsigned",
+               "arguments whose gradient is asked for (default: every float pointer)">,
+    ListOption<"cotangents", "cotangents", "unsigned",
+               "arguments whose stored content has a cotangent (default: every float pointer)">
+  ];
+}
+
+def Tape : Pass<"autodiff-tape", "::mlir::triton::FuncOp"> {
+  let summary = "give the tapes that are read a place in memory";
+  let description = [{
+    Every `autodiff.pop` that is still used becomes a load from a buffer that
+    the matching `autodiff.push` fills; pushes that nobody reads go.
+  }];
+}
+
+def Schedule : Pass<"autodiff-schedule", "::mlir::ModuleOp"> {
+  let summary = "decide how contributions to a gradient meet";
+  let description = [{
+    Lowers `autodiff.upstream` and `autodiff.accumulate` to loads, stores and
+    atomics on cotangent and gradient buffers. A gradient whose addresses are
+    distinct across programs and iterations, given checks that the launch
+    evaluates, is stored; the others are added atomically in f32.
+  }];
+  let options = [
+    ListOption<"atomic", "atomic", "unsigned",
+               "arguments whose gradient must be accumulated atomically">,
+    ListOption<"exchange", "exchange", "unsigned",
+               "arguments whose stored addresses may repeat">
+  ];
+}
+
+def Residuals : Pass<"autodiff-residuals", "::mlir::ModuleOp"> {
+  let summary = "choose what the backward reloads instead of recomputing";
+  let description = [{
+    A minimum cut between what memory holds and what the adjoint needs, at the
+    outer level of the backward: cost is bytes moved; what only a loop,
+    branch, reduction or product can compute must be saved or reloaded. The
+    forward that saves is added as `@<kernel>_fwd`; values that the primal
+    stores anyway are reloaded from its outputs.
+  }];
+  let options = [
+    Option<"save", "save", "bool", "true", "allow an augmented forward">,
+    Option<"reload", "reload", "bool", "true", "allow reloading stored outputs">
+  ];
+}
+
+def Simplify : Pass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
+  let summary = "fold what differentiation leaves behind";
+  let description = [{
+    Sums of broadcasts, sums of one element, loop results that nobody uses.
+  }];
+}
+
+def PrintActivity : Pass<"autodiff-print-activity", "::mlir::triton::FuncOp"> {
+  let summary = "mark active operations (for tests and debugging)";
+}
+
+def PrintAccesses : Pass<"autodiff-print-accesses", "::mlir::triton::FuncOp"> {
+  let summary = "attach the address space of each access (for tests and debugging)";
+}
+
+#endif // AUTODIFF_PASSES
