@@ -1,0 +1,61 @@
+# Two commands: `make install`, then `make test`.
+#
+#   PYTHON=...   the interpreter to install into (default: the active one, or
+#                .venv where the system forbids installing into its own)
+#   TRITON=3.6.0 that release of Triton instead of the one present
+
+PYTHON ?=
+TRITON ?=
+BUILD ?= build/core
+JOBS ?= $(shell nproc)
+# The interpreter that `make install` chose.
+PY = $(or $(PYTHON),$(shell cat build/python 2>/dev/null),python3)
+
+export TAD_BUILD_DIR := $(abspath $(BUILD))
+export MAX_JOBS := $(JOBS)
+
+.PHONY: install test lit pytest wheel carry gpu-test bench docs format lint clean
+
+install:
+	scripts/install.sh "$(PYTHON)" "$(TRITON)"
+
+test: lit pytest
+
+# The tools that only the lit tests need.
+lit:
+	ninja -C $(BUILD) -j $(JOBS)
+	$(PY) -m lit -q -Dbuild=$(TAD_BUILD_DIR) test third_party/autodiff/test
+
+pytest:
+	$(PY) -m pytest -q -rs python/test
+
+# A self-contained wheel in dist/ for PYTHON.
+wheel:
+	$(PY) -m pip wheel --no-deps -w dist .
+
+# A wheel for a GPU box without MLIR, in .wheels/ for scripts/gpu.sh.
+carry:
+	mkdir -p .wheels && rm -f .wheels/triton_autodiff-*.whl
+	$(PY) -m pip wheel --no-deps -w .wheels .
+
+gpu-test:
+	scripts/gpu.sh
+
+bench:
+	$(PY) benchmarks/run.py
+
+docs:
+	$(PY) -c "from triton.backends.autodiff import _native; print(_native.rules_markdown(), end='')" > docs/rules.md
+
+format:
+	git ls-files '*.cpp' '*.h' | xargs clang-format-22 -i
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+lint:
+	git ls-files '*.cpp' '*.h' | xargs clang-format-22 --dry-run -Werror
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+
+clean:
+	rm -rf build dist *.egg-info

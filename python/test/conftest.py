@@ -1,0 +1,97 @@
+"""Devices, random seeds and uninitialised memory for every test below this directory."""
+
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+# The kernels are shared with the benchmarks and the examples, so they are no package of the tests.
+sys.path[:0] = [str(ROOT / "python" / "test"), str(ROOT / "python" / "examples")]
+
+
+def pytest_addoption(parser):
+    parser.addoption("--seed", type=int, default=None, help="repeat a run with its printed seed")
+    parser.addoption(
+        "--forward-only",
+        action="store_true",
+        help="launch the plain kernels and compare their outputs only; works with plain Triton "
+        "and under TRITON_INTERPRET=1, which checks the kernels and the references themselves",
+    )
+    parser.addoption(
+        "--device",
+        choices=["cpu", "cuda", "auto"],
+        default="auto",
+        help="auto: the GPU where there is one, else the CPU (one driver is active per process)",
+    )
+
+
+def pytest_configure(config):
+    import gradients
+
+    gradients.FORWARD_ONLY = config.getoption("--forward-only")
+
+
+def _active_device(config) -> str:
+    wanted = config.getoption("--device")
+    if wanted != "auto":
+        return wanted
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request):
+    """The device to test on. Triton has one active driver per process, so one of the two runs."""
+    active = _active_device(request.config)
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device on this machine")
+    if request.param != active:
+        pytest.skip(f"Triton's active device is {active}; use --device={request.param}")
+    return request.param
+
+
+@pytest.fixture
+def cuda(request):
+    """The GPU, for tests whose sizes only make sense there."""
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device on this machine")
+    if _active_device(request.config) != "cuda":
+        pytest.skip("Triton's active device is cpu; use --device=cuda")
+    return "cuda"
+
+
+@pytest.fixture(autouse=True)
+def seed(request):
+    """Fresh random inputs in every run; pytest shows the seed of a test that fails."""
+    value = request.config.getoption("--seed")
+    if value is None:
+        value = int.from_bytes(os.urandom(4), "little")
+    print(f"--seed={value}")
+    random.seed(value)
+    torch.manual_seed(value)
+    return value
+
+
+@pytest.fixture(autouse=True)
+def poisoned_memory():
+    """Uninitialised tensors hold NaN, so that what nobody wrote can't pass for a zero."""
+    before = torch.utils.deterministic.fill_uninitialized_memory
+    debug = torch.get_deterministic_debug_mode()
+    # PyTorch fills new memory only in deterministic mode; its reference kernels may warn about it.
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.set_deterministic_debug_mode(debug)
+    torch.utils.deterministic.fill_uninitialized_memory = before
+
+
+@pytest.fixture(autouse=True)
+def exact_float32():
+    """float32 products are float32 products, on both sides of every comparison."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    yield
+    torch.set_float32_matmul_precision(before)

@@ -1,0 +1,137 @@
+"""The one comparison that every numeric test makes: float64 PyTorch is the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+# Set by --forward-only: launch the plain kernels and compare outputs only.
+FORWARD_ONLY = False
+
+# Ours may be this many times as far from float64 as PyTorch autograd in the same precision.
+FACTOR = 2.0
+
+
+def differentiated(kernel, stub) -> Callable:
+    """The operation ``stub`` makes of ``kernel``: ``autodiff(kernel, stub)``."""
+    if FORWARD_ONLY:
+        return lambda *args, **kwargs: stub(kernel, *args, **kwargs)
+    from triton.backends.autodiff import autodiff
+
+    return autodiff(kernel, stub)
+
+
+def relative_error(value: torch.Tensor, truth: torch.Tensor) -> float:
+    """Relative L2 distance from a float64 ``truth``; absolute where the truth is zero."""
+    value, truth = value.detach().double(), truth.detach().double()
+    scale = truth.norm().item()
+    error = (value - truth).norm().item()
+    return error / scale if scale else error
+
+
+def floor(dtype: torch.dtype) -> float:
+    """The error that is always allowed.
+
+    In half precision that of a correctly rounded result. In float32, where PyTorch's own result
+    may be exact by luck, a few units of rounding. In float64, where PyTorch's error is zero by
+    definition, what another order of operations may make of a short computation.
+    """
+    eps = torch.finfo(dtype).eps
+    return {torch.float32: 4 * eps, torch.float64: 1e-12}.get(dtype, eps / 2)
+
+
+def _as_tuple(value) -> tuple:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _copy(value, dtype: torch.dtype | None):
+    """A contiguous leaf with the same numbers, in ``dtype`` when it is a float tensor."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    if not value.is_floating_point():
+        return value.detach()
+    copy = value.detach().to(dtype or value.dtype, memory_format=torch.contiguous_format, copy=True)
+    return copy.requires_grad_(value.requires_grad)
+
+
+def _evaluate(function, inputs, upstreams, dtype):
+    """Outputs of ``function`` on copies in ``dtype``, and the gradients of the wanted inputs."""
+    inputs = [_copy(value, dtype) for value in inputs]
+    wanted = [x for x in inputs if isinstance(x, torch.Tensor) and x.requires_grad]
+    outputs = _as_tuple(function(*inputs))
+    if FORWARD_ONLY:
+        return outputs, ()
+    return outputs, _backward(outputs, upstreams, wanted)
+
+
+def _backward(outputs, upstreams, wanted):
+    """The gradients of ``wanted``; an output whose upstream gradient is None is not used."""
+    used = [i for i, g in enumerate(upstreams) if g is not None]
+    return torch.autograd.grad(
+        [outputs[i] for i in used],
+        wanted,
+        [upstreams[i].to(outputs[i].dtype) for i in used],
+    )
+
+
+def assert_close(name: str, value, baseline, truth) -> None:
+    """``value`` is as near to ``truth`` as ``baseline`` is, times FACTOR."""
+    assert value is not None, f"{name}: no value"
+    assert value.shape == truth.shape, f"{name}: shape {value.shape}, expected {truth.shape}"
+    assert value.dtype == baseline.dtype, f"{name}: {value.dtype}, expected {baseline.dtype}"
+    assert value.isfinite().all(), f"{name}: {(~value.isfinite()).sum()} elements are not finite"
+    ours, theirs = relative_error(value, truth), relative_error(baseline, truth)
+    bound = FACTOR * theirs + floor(value.dtype)
+    assert ours <= bound, (
+        f"{name}: relative error {ours:.3e} exceeds {bound:.3e} (PyTorch: {theirs:.3e}); "
+        f"largest difference {(value.double() - truth).abs().max().item():.3e}"
+    )
+
+
+def assert_gradients_close(
+    op: Callable,
+    reference: Callable,
+    inputs: Sequence,
+    upstreams: Sequence[torch.Tensor | None] | None = None,
+) -> None:
+    """Compare outputs and all wanted gradients of ``op`` with ``reference`` in float64.
+
+    ``op`` gets ``inputs`` as they are, strides and all. ``reference`` is plain PyTorch and runs
+    twice on contiguous copies: in float64 for the truth, in the inputs' precision for the error
+    that PyTorch itself makes. Float tensors that require gradients are compared. ``upstreams``
+    are the gradients of the outputs (random by default, None for an output that is not used).
+    """
+    wanted = [
+        (i, x) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.requires_grad
+    ]
+    outputs = _as_tuple(op(*inputs))
+    if upstreams is None:
+        upstreams = [torch.randn_like(y) if y.is_floating_point() else None for y in outputs]
+    truths, true_gradients = _evaluate(reference, inputs, upstreams, torch.float64)
+    baselines, base_gradients = _evaluate(reference, inputs, upstreams, None)
+    for i, (output, baseline, truth) in enumerate(zip(outputs, baselines, truths, strict=True)):
+        assert_close(f"output {i}", output, baseline, truth)
+    if FORWARD_ONLY:
+        return
+    gradients = _backward(outputs, upstreams, [x for _, x in wanted])
+    for (i, x), gradient, baseline, truth in zip(
+        wanted, gradients, base_gradients, true_gradients, strict=True
+    ):
+        assert gradient is not None and gradient.dtype == x.dtype, f"input {i}: no gradient"
+        assert_close(f"gradient of input {i}", gradient, baseline, truth)
+
+
+def assert_gradcheck(op: Callable, inputs: Sequence, **options) -> None:
+    """Finite differences in float64 agree with the analytic gradient."""
+    if FORWARD_ONLY:
+        op(*inputs)
+        return
+    tolerances = {"rtol": 1e-5, "atol": 1e-7, "nondet_tol": 1e-12, **options}
+    assert torch.autograd.gradcheck(op, tuple(inputs), **tolerances)
+
+
+def random_tensor(*shape, device, dtype=torch.float32, scale=1.0, shift=0.0, grad=True):
+    """A normal random leaf."""
+    value = torch.randn(*shape, device=device, dtype=torch.float64) * scale + shift
+    return value.to(dtype).requires_grad_(grad)

@@ -1,0 +1,30 @@
+"""What the kernels share: two device functions, and how a stub makes its output."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def widen(x):
+    """Half precision computes in float32, float32 and float64 in themselves."""
+    if x.dtype.primitive_bitwidth < 32:
+        wide = x.to(tl.float32)
+    else:
+        wide = x
+    return wide
+
+
+@triton.jit
+def tanh(x):
+    """tanh of any float type, by an exponential that cannot overflow."""
+    e = tl.exp(-2.0 * tl.abs(x))
+    y = (1.0 - e) / (1.0 + e)
+    return tl.where(x < 0, -y, y)
+
+
+def poisoned(shape, like: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A fresh output full of NaN: an element that the kernel doesn't write is seen."""
+    return torch.full(shape, float("nan"), dtype=dtype or like.dtype, device=like.device)

@@ -1,0 +1,220 @@
+"""Matrix products: plain, grouped, autotuned, with an epilogue, batched."""
+
+import torch
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+
+from .common import poisoned
+
+
+def _precision(x: torch.Tensor) -> str:
+    """float32 tiles multiply in float32 here; half precision has no choice to make."""
+    return "ieee" if x.dtype == torch.float32 else "tf32"
+
+
+@triton.jit
+def _tile_product(
+    a_ptr, b_ptr, pid_m, pid_n, m, n, k, stride_am, stride_ak, stride_bk, stride_bn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The float32 product tile (pid_m, pid_n), with pointers that advance along k."""
+    rows = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    inner = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + rows[:, None] * stride_am + inner[None, :] * stride_ak
+    b_ptrs = b_ptr + inner[:, None] * stride_bk + columns[None, :] * stride_bn
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for start in range(0, k, BLOCK_K):
+        left = k - start
+        a = tl.load(a_ptrs, mask=(rows[:, None] < m) & (inner[None, :] < left), other=0.0)
+        b = tl.load(b_ptrs, mask=(inner[:, None] < left) & (columns[None, :] < n), other=0.0)
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
+        a_ptrs += BLOCK_K * stride_ak
+        b_ptrs += BLOCK_K * stride_bk
+    return acc
+
+
+@triton.jit
+def _store_tile(
+    c_ptr, acc, pid_m, pid_n, m, n, stride_cm, stride_cn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    rows = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask = (rows[:, None] < m) & (columns[None, :] < n)
+    c_ptrs = c_ptr + rows[:, None] * stride_cm + columns[None, :] * stride_cn
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def matmul_kernel(
+    a_ptr, b_ptr, c_ptr, m, n, k,
+    stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A two-dimensional grid, one tile of C a program."""
+    pid_m, pid_n = tl.program_id(0), tl.program_id(1)
+    acc = _tile_product(
+        a_ptr, b_ptr, pid_m, pid_n, m, n, k, stride_am, stride_ak, stride_bk, stride_bn,
+        BLOCK_M, BLOCK_N, BLOCK_K, PRECISION,
+    )  # fmt: skip
+    _store_tile(c_ptr, acc, pid_m, pid_n, m, n, stride_cm, stride_cn, BLOCK_M, BLOCK_N)
+
+
+@triton.jit
+def grouped_matmul_kernel(
+    a_ptr, b_ptr, c_ptr, m, n, k,
+    stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Tiles in groups of rows, so that programs that run together share operands in L2."""
+    pid = tl.program_id(0)
+    tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
+    group = pid // (GROUP * tiles_n)
+    first = group * GROUP
+    height = min(tiles_m - first, GROUP)
+    pid_m = first + (pid % (GROUP * tiles_n)) % height
+    pid_n = (pid % (GROUP * tiles_n)) // height
+    acc = _tile_product(
+        a_ptr, b_ptr, pid_m, pid_n, m, n, k, stride_am, stride_ak, stride_bk, stride_bn,
+        BLOCK_M, BLOCK_N, BLOCK_K, PRECISION,
+    )  # fmt: skip
+    _store_tile(c_ptr, acc, pid_m, pid_n, m, n, stride_cm, stride_cn, BLOCK_M, BLOCK_N)
+
+
+# The same kernel, its tiles chosen by measurement.
+autotuned_matmul_kernel = triton.autotune(
+    configs=[
+        triton.Config({"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32, "GROUP": 4}, num_warps=4),
+        triton.Config({"BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 32, "GROUP": 8}, num_warps=4),
+    ],
+    key=["m", "n", "k"],
+)(grouped_matmul_kernel)
+
+
+@triton.jit
+def bias_activation_kernel(
+    a_ptr, b_ptr, bias_ptr, c_ptr, m, n, k,
+    stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, PRECISION: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+):  # fmt: skip
+    """C = activation(A @ B + bias); the gradient needs the product that nobody stored."""
+    pid_m, pid_n = tl.program_id(0), tl.program_id(1)
+    acc = _tile_product(
+        a_ptr, b_ptr, pid_m, pid_n, m, n, k, stride_am, stride_ak, stride_bk, stride_bn,
+        BLOCK_M, BLOCK_N, BLOCK_K, PRECISION,
+    )  # fmt: skip
+    columns = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    bias = tl.load(bias_ptr + columns, mask=columns < n, other=0.0)
+    acc += bias[None, :]
+    if ACTIVATION == "leaky_relu":
+        acc = tl.where(acc >= 0, acc, 0.01 * acc)
+    if ACTIVATION == "gelu":
+        acc = 0.5 * acc * (1.0 + tl.erf(acc * 0.7071067811865476))
+    _store_tile(c_ptr, acc, pid_m, pid_n, m, n, stride_cm, stride_cn, BLOCK_M, BLOCK_N)
+
+
+def matmul(kernel, a, b, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, **options):
+    (m, k), n = a.shape, b.shape[1]
+    c = poisoned((m, n), a)
+    grid = (triton.cdiv(m, BLOCK_M), triton.cdiv(n, BLOCK_N))
+    kernel[grid](
+        a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
+        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, PRECISION=_precision(a), **options,
+    )  # fmt: skip
+    return c
+
+
+def grouped_matmul(kernel, a, b, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP=3, **options):
+    (m, k), n = a.shape, b.shape[1]
+    c = poisoned((m, n), a)
+    grid = (triton.cdiv(m, BLOCK_M) * triton.cdiv(n, BLOCK_N),)
+    kernel[grid](
+        a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
+        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP=GROUP, PRECISION=_precision(a),
+        **options,
+    )  # fmt: skip
+    return c
+
+
+def autotuned_matmul(kernel, a, b):
+    (m, k), n = a.shape, b.shape[1]
+    c = poisoned((m, n), a)
+    kernel[lambda meta: (triton.cdiv(m, meta["BLOCK_M"]) * triton.cdiv(n, meta["BLOCK_N"]),)](
+        a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(), PRECISION=_precision(a)
+    )
+    return c
+
+
+def bias_activation(kernel, a, b, bias, activation, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, **options):
+    (m, k), n = a.shape, b.shape[1]
+    c = poisoned((m, n), a)
+    grid = (triton.cdiv(m, BLOCK_M), triton.cdiv(n, BLOCK_N))
+    kernel[grid](
+        a, b, bias, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
+        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, PRECISION=_precision(a),
+        ACTIVATION=activation, **options,
+    )  # fmt: skip
+    return c
+
+
+def bias_activation_reference(a, b, bias, activation):
+    product = torch.addmm(bias, a, b)
+    if activation == "gelu":
+        return F.gelu(product)
+    return F.leaky_relu(product, 0.01)
+
+
+@triton.jit
+def batched_matmul_kernel(
+    a_ptr, b_ptr, c_ptr, m, n, k,
+    stride_ab, stride_am, stride_ak, stride_bb, stride_bk, stride_bn,
+    stride_cb, stride_cm, stride_cn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The batch is a grid axis."""
+    batch = tl.program_id(2).to(tl.int64)
+    pid_m, pid_n = tl.program_id(0), tl.program_id(1)
+    acc = _tile_product(
+        a_ptr + batch * stride_ab, b_ptr + batch * stride_bb, pid_m, pid_n, m, n, k,
+        stride_am, stride_ak, stride_bk, stride_bn, BLOCK_M, BLOCK_N, BLOCK_K, PRECISION,
+    )  # fmt: skip
+    _store_tile(
+        c_ptr + batch * stride_cb, acc, pid_m, pid_n, m, n, stride_cm, stride_cn, BLOCK_M, BLOCK_N
+    )
+
+
+def batched_matmul(kernel, a, b, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, **options):
+    (batch, m, k), n = a.shape, b.shape[2]
+    c = poisoned((batch, m, n), a)
+    grid = (triton.cdiv(m, BLOCK_M), triton.cdiv(n, BLOCK_N), batch)
+    kernel[grid](
+        a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
+        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, PRECISION=_precision(a), **options,
+    )  # fmt: skip
+    return c
+
+
+@triton.jit
+def block_dot_kernel(
+    a_ptr, b_ptr, c_ptr, BATCH: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """One batched tt.dot on three-dimensional tiles."""
+    batch = tl.arange(0, BATCH)[:, None, None]
+    rows, columns, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a = tl.load(a_ptr + batch * (M * K) + rows[None, :, None] * K + inner[None, None, :])
+    b = tl.load(b_ptr + batch * (K * N) + inner[None, :, None] * N + columns[None, None, :])
+    c = tl.dot(a, b, input_precision=PRECISION)
+    c_ptrs = c_ptr + batch * (M * N) + rows[None, :, None] * N + columns[None, None, :]
+    tl.store(c_ptrs, c.to(c_ptr.dtype.element_ty))
+
+
+def block_dot(kernel, a, b):
+    (batch, m, k), n = a.shape, b.shape[2]
+    c = poisoned((batch, m, n), a)
+    kernel[(1,)](a, b, c, BATCH=batch, M=m, N=n, K=k, PRECISION=_precision(a))
+    return c

@@ -1,0 +1,52 @@
+"""Cross-entropy with an online log-sum-exp over a vocabulary of run-time size."""
+
+import pytest
+import torch
+from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
+from kernels import cross_entropy as ce
+
+
+def _inputs(rows, classes, device, dtype):
+    logits = random_tensor(rows, classes, device=device, dtype=dtype, scale=2.0)
+    return logits, torch.randint(classes, (rows,), device=device)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("shape", [(16, 512), (9, 300), (4, 50)], ids=str)
+def test_cross_entropy(device, shape, dtype):
+    op = differentiated(ce.cross_entropy_kernel, ce.cross_entropy)
+    assert_gradients_close(op, ce.cross_entropy_reference, _inputs(*shape, device, dtype))
+
+
+def test_mean_loss(device):
+    """The upstream gradient of a mean is one expanded number."""
+
+    def mean_loss(kernel, logits, target):
+        return ce.cross_entropy(kernel, logits, target).mean()
+
+    op = differentiated(ce.cross_entropy_kernel, mean_loss)
+    assert_gradients_close(
+        op,
+        lambda logits, target: ce.cross_entropy_reference(logits, target).mean(),
+        _inputs(10, 200, device, torch.float32),
+    )
+
+
+def test_gradcheck(device):
+    logits, target = _inputs(3, 10, device, torch.float64)
+    op = differentiated(
+        ce.cross_entropy_kernel,
+        lambda kernel, logits: ce.cross_entropy(kernel, logits, target, BLOCK=4),
+    )
+    assert_gradcheck(op, (logits,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_cross_entropy_real_sizes(cuda, dtype):
+    op = differentiated(
+        ce.cross_entropy_kernel,
+        lambda kernel, logits, target: ce.cross_entropy(
+            kernel, logits, target, BLOCK=4096, num_warps=8
+        ),
+    )
+    assert_gradients_close(op, ce.cross_entropy_reference, _inputs(2048, 50257, cuda, dtype))

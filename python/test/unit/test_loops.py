@@ -1,0 +1,103 @@
+"""Loops and branches with carried values of every kind."""
+
+import pytest
+import torch
+from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
+from kernels import loops
+
+RNN = {
+    "last state": (loops.rnn_kernel, loops.rnn, loops.rnn_reference),
+    "all states": (loops.rnn_states_kernel, loops.rnn_states, loops.rnn_states_reference),
+}
+
+
+def _rnn_inputs(batch, steps, channels, device, dtype):
+    x = random_tensor(batch, steps, channels, device=device, dtype=dtype)
+    w = random_tensor(channels, device=device, dtype=dtype)
+    h0 = random_tensor(batch, channels, device=device, dtype=dtype)
+    return x, w, h0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", RNN)
+def test_recurrence(device, name, dtype):
+    kernel, stub, reference = RNN[name]
+    op = differentiated(kernel, stub)
+    for shape in [(2, 12, 32), (3, 7, 20), (1, 2, 5), (2, 100, 16)]:
+        assert_gradients_close(op, reference, _rnn_inputs(*shape, device, dtype))
+
+
+def test_recurrence_without_steps(device):
+    """No iteration: the state goes through, the weight has no influence."""
+    x, w, h0 = _rnn_inputs(2, 0, 20, device, torch.float32)
+    op = differentiated(loops.rnn_kernel, loops.rnn)
+
+    def reference(x, w, h0):
+        return h0 + 0 * w + 0 * x.sum(1)
+
+    assert_gradients_close(op, reference, (x, w, h0))
+
+
+@pytest.mark.parametrize("shape", [(4, 5, 32), (1, 3, 16), (3, 1, 16)], ids=str)
+def test_nested(device, shape):
+    x = random_tensor(*shape, device=device)
+    w = random_tensor(shape[1], device=device)
+    op = differentiated(loops.nested_kernel, loops.nested)
+    assert_gradients_close(op, loops.nested_reference, (x, w))
+
+
+def test_nested_without_inner_steps(device):
+    x = random_tensor(4, 0, 16, device=device)
+    w = random_tensor(0, device=device)
+    op = differentiated(loops.nested_kernel, loops.nested)
+    y = op(x, w)
+    assert (y == 0).all()
+
+
+@pytest.mark.parametrize("steps", [2, 5])
+def test_triangular(device, steps):
+    """A general value in an inner loop whose length changes."""
+    x = random_tensor(steps, 16, device=device)
+    op = differentiated(loops.triangular_kernel, loops.triangular)
+    assert_gradients_close(op, loops.triangular_reference, (x,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("mode", [0, 2])
+def test_branch(device, mode, dtype):
+    x = random_tensor(100, device=device, dtype=dtype)
+    op = differentiated(loops.branch_kernel, loops.branch)
+    assert_gradients_close(op, loops.branch_reference, (x, mode))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_branch_on_data(device, dtype):
+    x = random_tensor(9, 70, device=device, dtype=dtype)
+    op = differentiated(loops.data_branch_kernel, loops.data_branch)
+    assert_gradients_close(op, loops.data_branch_reference, (x,))
+
+
+@pytest.mark.parametrize("name", ["last state", "all states", "nested", "triangular", "branch"])
+def test_gradcheck(device, name):
+    def leaf(*shape):
+        return random_tensor(*shape, device=device, dtype=torch.float64)
+
+    if name in RNN:
+        op = differentiated(*RNN[name][:2])
+        inputs = _rnn_inputs(2, 4, 3, device, torch.float64)
+    elif name == "nested":
+        op, inputs = differentiated(loops.nested_kernel, loops.nested), (leaf(2, 2, 16), leaf(2))
+    elif name == "triangular":
+        op, inputs = differentiated(loops.triangular_kernel, loops.triangular), (leaf(3, 4),)
+    else:
+        op = differentiated(loops.branch_kernel, loops.branch)
+        inputs = (leaf(40), 2)
+    assert_gradcheck(op, inputs)
+
+
+def test_recurrence_real_sizes(cuda):
+    op = differentiated(
+        loops.rnn_kernel, lambda kernel, *inputs: loops.rnn(kernel, *inputs, BLOCK=128)
+    )
+    inputs = _rnn_inputs(16, 512, 1000, cuda, torch.float32)
+    assert_gradients_close(op, loops.rnn_reference, inputs)

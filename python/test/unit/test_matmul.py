@@ -1,0 +1,116 @@
+"""Matrix products: tails, all transpositions, swizzled grids, epilogues, batches."""
+
+import pytest
+import torch
+from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
+from kernels import matmul as mm
+
+DTYPES = [torch.float16, torch.bfloat16, torch.float32]
+SHAPES = [(64, 32, 96), (50, 70, 33), (32, 32, 1)]  # m, n, k
+
+
+def _operand(rows, columns, device, dtype, transposed=False):
+    if transposed:
+        x = random_tensor(columns, rows, device=device, dtype=dtype, grad=False)
+        return x.t().requires_grad_()
+    return random_tensor(rows, columns, device=device, dtype=dtype)
+
+
+def _operands(shape, device, dtype, transposed=(False, False)):
+    m, n, k = shape
+    a = _operand(m, k, device, dtype, transposed[0])
+    return a, _operand(k, n, device, dtype, transposed[1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_matmul(device, shape, dtype):
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    assert_gradients_close(op, torch.matmul, _operands(shape, device, dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("transposed", [(True, False), (False, True), (True, True)], ids=str)
+def test_transposed_operands(device, transposed, dtype):
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    assert_gradients_close(op, torch.matmul, _operands((50, 70, 33), device, dtype, transposed))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("shape", [(160, 96, 64), (150, 70, 33)], ids=str)
+def test_grouped_matmul(device, shape, dtype):
+    """The tile a program computes comes from divisions and remainders of its id."""
+    op = differentiated(mm.grouped_matmul_kernel, mm.grouped_matmul)
+    assert_gradients_close(op, torch.matmul, _operands(shape, device, dtype))
+
+
+def test_autotuned_matmul(device):
+    op = differentiated(mm.autotuned_matmul_kernel, mm.autotuned_matmul)
+    for _ in range(2):
+        assert_gradients_close(op, torch.matmul, _operands((70, 90, 40), device, torch.float16))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("activation", ["leaky_relu", "gelu"])
+def test_bias_and_activation(device, activation, dtype):
+    a, b = _operands((50, 70, 33), device, dtype)
+    bias = random_tensor(70, device=device, dtype=dtype)
+    op = differentiated(mm.bias_activation_kernel, mm.bias_activation)
+    assert_gradients_close(op, mm.bias_activation_reference, (a, b, bias, activation))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("shared", [False, True], ids=["batched", "shared operand"])
+def test_batched_matmul(device, shared, dtype):
+    """With a shared (expanded) operand every batch adds to the same gradient."""
+    a = random_tensor(3, 40, 50, device=device, dtype=dtype)
+    if shared:
+        b = random_tensor(50, 36, device=device, dtype=dtype)
+    else:
+        b = random_tensor(3, 50, 36, device=device, dtype=dtype)
+    op = differentiated(
+        mm.batched_matmul_kernel,
+        lambda kernel, a, b: mm.batched_matmul(kernel, a, b.expand(3, -1, -1)),
+    )
+    assert_gradients_close(op, torch.matmul, (a, b))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_three_dimensional_dot(device, dtype):
+    a = random_tensor(2, 16, 32, device=device, dtype=dtype)
+    b = random_tensor(2, 32, 16, device=device, dtype=dtype)
+    op = differentiated(mm.block_dot_kernel, mm.block_dot)
+    assert_gradients_close(op, torch.matmul, (a, b))
+
+
+@pytest.mark.parametrize("wanted", [0, 1])
+def test_one_operand(device, wanted):
+    operands = [x.detach() for x in _operands((50, 40, 33), device, torch.float16)]
+    operands[wanted].requires_grad_()
+    assert_gradients_close(differentiated(mm.matmul_kernel, mm.matmul), torch.matmul, operands)
+
+
+def test_product_with_itself(device):
+    """Two arguments that are one tensor."""
+    a = random_tensor(40, 40, device=device)
+    op = differentiated(mm.matmul_kernel, lambda kernel, a: mm.matmul(kernel, a, a))
+    assert_gradients_close(op, lambda a: a @ a, (a,))
+
+
+def test_gradcheck(device):
+    """In float32, tt.dot's widest here: with a linear map a step of one loses nothing."""
+    a, b = (random_tensor(5, 5, device=device) for _ in range(2))
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    assert_gradcheck(op, (a, b), eps=1.0, atol=1e-4, rtol=1e-4, nondet_tol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(2048, 1024, 512), (1000, 777, 300)], ids=str)
+def test_matmul_real_sizes(cuda, shape, dtype):
+    blocks = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 32, "num_warps": 8}
+    for kernel, stub in (
+        (mm.matmul_kernel, mm.matmul),
+        (mm.grouped_matmul_kernel, mm.grouped_matmul),
+    ):
+        op = differentiated(kernel, lambda kernel, a, b, stub=stub: stub(kernel, a, b, **blocks))
+        assert_gradients_close(op, torch.matmul, _operands(shape, cuda, dtype))

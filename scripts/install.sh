@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# install.sh [python] [triton version]: everything from a bare machine to a
+# differentiated kernel. Installs only what is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/system.sh
+
+wanted_python=${1:-}
+triton=${2:-}
+
+install_system_packages "$wanted_python"
+python=$(choose_python "$wanted_python")
+mkdir -p build
+echo "$python" > build/python
+echo "installing into $("$python" -c 'import sys; print(sys.prefix)')"
+
+pip() { "$python" -m pip install --quiet --disable-pip-version-check "$@"; }
+has() { "$python" -c "from importlib.metadata import version; version('$1')" 2> /dev/null; }
+
+pip 'setuptools>=68' wheel 'pybind11>=2.12' numpy lit pytest hypothesis ruff
+has torch || pip torch==2.13.0
+if [ -n "$triton" ]; then
+  pip "triton==$triton"
+elif ! has triton; then
+  pip 'triton>=3.6,<3.10'
+fi
+
+"$python" -m pip install --quiet --disable-pip-version-check \
+  --no-build-isolation --no-deps --force-reinstall .
+
+"$python" python/examples/quickstart.py

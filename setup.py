@@ -1,0 +1,77 @@
+"""Builds the wheel: the core library once, a thin Python module per Python.
+
+The core (`libtriton_autodiff.so`) does not depend on Python. It is configured
+and built by CMake and Ninja in `build/core` (or `$TAD_BUILD_DIR`), which is kept
+between wheels, so that a wheel for another Python takes seconds.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from pybind11.setup_helpers import Pybind11Extension
+from setuptools import setup
+from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent.resolve()
+CORE_BUILD = Path(os.environ.get("TAD_BUILD_DIR", ROOT / "build" / "core"))
+PACKAGE = "triton.backends.autodiff"
+CORE = "libtriton_autodiff.so"
+
+
+def build_core() -> Path:
+    """Build the core library and return its path."""
+    configure = ["cmake", "-G", "Ninja", "-S", str(ROOT), "-B", str(CORE_BUILD)]
+    configure += os.environ.get("TAD_CMAKE_ARGS", "").split()
+    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
+    jobs = os.environ.get("MAX_JOBS", str(len(os.sched_getaffinity(0))))
+    subprocess.run(["ninja", "-C", str(CORE_BUILD), "-j", jobs], check=True)
+    return CORE_BUILD / "lib" / CORE
+
+
+def strip(library: Path) -> None:
+    """Drop symbols that nothing needs at run time: two thirds of the file."""
+    for tool in ("llvm-strip-22", "llvm-strip", "strip"):
+        if shutil.which(tool):
+            subprocess.run([tool, "--strip-unneeded", str(library)], check=True)
+            return
+
+
+class BuildPython(build_py):
+    """Copies the Python files into a folder that holds no older ones."""
+
+    def run(self):
+        shutil.rmtree(Path(self.build_lib, *PACKAGE.split(".")), ignore_errors=True)
+        super().run()
+
+
+class BuildNative(build_ext):
+    """Builds the core, then the module that links to it, side by side."""
+
+    def build_extension(self, ext):
+        core = build_core()
+        ext.library_dirs.append(str(core.parent))
+        super().build_extension(ext)
+        target = Path(self.get_ext_fullpath(ext.name)).with_name(CORE)
+        shutil.copyfile(core, target)
+        strip(target)
+
+
+setup(
+    packages=[PACKAGE],
+    package_dir={PACKAGE: "third_party/autodiff/backend"},
+    ext_modules=[
+        Pybind11Extension(
+            f"{PACKAGE}._native",
+            ["third_party/autodiff/python/native.cpp"],
+            include_dirs=["third_party/autodiff/include"],
+            libraries=["triton_autodiff"],
+            runtime_library_dirs=["$ORIGIN"],
+            depends=["third_party/autodiff/include/autodiff-c/Autodiff.h"],
+            cxx_std=17,
+        )
+    ],
+    cmdclass={"build_py": BuildPython, "build_ext": BuildNative},
+)

@@ -1,0 +1,36 @@
+//===- InitAll.h - Everything the tools know --------------------*- C++ -*-===//
+
+#ifndef AUTODIFF_INITALL_H
+#define AUTODIFF_INITALL_H
+
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+
+/// The dialects that TTIR is written in.
+inline void registerTritonDialects(DialectRegistry &registry) {
+  registry.insert<triton::TritonDialect, arith::ArithDialect,
+                  cf::ControlFlowDialect, gpu::GPUDialect, LLVM::LLVMDialect,
+                  math::MathDialect, scf::SCFDialect, ub::UBDialect>();
+}
+
+/// TTIR's dialects and those that our passes produce.
+inline void registerAllDialects(DialectRegistry &registry) {
+  registerTritonDialects(registry);
+}
+
+/// Passes that can be named in a textual pipeline.
+inline void registerAllPasses() { mlir::registerTransformsPasses(); }
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_INITALL_H

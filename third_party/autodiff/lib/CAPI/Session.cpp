@@ -1,0 +1,158 @@
+//===- Session.cpp - One call into the library ----------------------------===//
+
+#include "Session.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <csetjmp>
+#include <cstdio>
+#include <mutex>
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+//===----------------------------------------------------------------------===//
+// Diagnostics
+//===----------------------------------------------------------------------===//
+
+/// The file position that stands for `loc`, if it has any. For inlined code
+/// that is the innermost position, where the operation was written.
+static FileLineColLoc findPosition(Location loc) {
+  if (auto file = dyn_cast<FileLineColLoc>(loc))
+    return file;
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return findPosition(name.getChildLoc());
+  if (auto call = dyn_cast<CallSiteLoc>(loc))
+    return findPosition(call.getCallee());
+  if (auto opaque = dyn_cast<OpaqueLoc>(loc))
+    return findPosition(opaque.getFallbackLocation());
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location inner : fused.getLocations())
+      if (FileLineColLoc position = findPosition(inner))
+        return position;
+  return {};
+}
+
+/// The call sites around `loc`, innermost first.
+static void collectCallers(Location loc, SmallVectorImpl<Location> &callers) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return collectCallers(name.getChildLoc(), callers);
+  if (auto call = dyn_cast<CallSiteLoc>(loc)) {
+    collectCallers(call.getCallee(), callers);
+    callers.push_back(call.getCaller());
+    collectCallers(call.getCaller(), callers);
+  }
+}
+
+static StringRef getSeverityName(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Note:
+    return "note";
+  case DiagnosticSeverity::Warning:
+    return "warning";
+  case DiagnosticSeverity::Error:
+    return "error";
+  case DiagnosticSeverity::Remark:
+    return "remark";
+  }
+  llvm_unreachable("unknown severity");
+}
+
+void Session::append(Location loc, StringRef severity, StringRef message) {
+  llvm::raw_string_ostream os(diagnostics);
+  if (FileLineColLoc position = findPosition(loc))
+    os << position.getFilename().getValue() << ":" << position.getLine() << ":"
+       << position.getColumn() << ": ";
+  else
+    os << fileName << ": ";
+  os << severity << ": " << message << "\n";
+}
+
+void Session::append(Diagnostic &diagnostic) {
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
+    return;
+  append(diagnostic.getLocation(), getSeverityName(diagnostic.getSeverity()),
+         diagnostic.str());
+  SmallVector<Location> callers;
+  collectCallers(diagnostic.getLocation(), callers);
+  for (Location caller : callers)
+    append(caller, "note", "called from here");
+  for (Diagnostic &note : diagnostic.getNotes())
+    append(note.getLocation(), "note", note.str());
+}
+
+//===----------------------------------------------------------------------===//
+// Session
+//===----------------------------------------------------------------------===//
+
+Session::Session(const DialectRegistry &registry, const char *fileName)
+    : fileName(fileName && *fileName ? fileName : "<ttir>"),
+      context(registry, MLIRContext::Threading::DISABLED),
+      handler(&context, [this](Diagnostic &diagnostic) { append(diagnostic); }) {
+}
+
+OwningOpRef<ModuleOp> Session::parse(const char *ir, size_t size) {
+  // The lexer wants a terminating zero, which the caller's text may lack.
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBufferCopy(StringRef(ir, size), fileName),
+      llvm::SMLoc());
+  return parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+}
+
+//===----------------------------------------------------------------------===//
+// Fatal errors
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Where to go on after a fatal error in this thread.
+struct Recovery {
+  std::jmp_buf state;
+  char reason[1024];
+};
+} // namespace
+
+static thread_local Recovery *recovery = nullptr;
+
+/// LLVM exits the process when its handler returns. Inside an entry point we
+/// leave through longjmp instead; the frames in between hold nothing but
+/// memory, which leaks.
+static void handleFatalError(void *, const char *reason, bool) {
+  if (!recovery)
+    return;
+  std::snprintf(recovery->reason, sizeof(recovery->reason), "%s", reason);
+  std::longjmp(recovery->state, 1);
+}
+
+bool autodiff::runEntryPoint(
+    llvm::function_ref<bool(std::string &diagnostics)> body, TadSink onError,
+    void *user) {
+  static std::once_flag installed;
+  std::call_once(installed,
+                 [] { llvm::install_fatal_error_handler(handleFatalError); });
+
+  std::string diagnostics;
+  volatile bool succeeded = false;
+  Recovery frame;
+  Recovery *const outer = recovery;
+  if (setjmp(frame.state) == 0) {
+    recovery = &frame;
+    succeeded = body(diagnostics);
+    recovery = outer;
+    if (!succeeded && diagnostics.empty())
+      diagnostics = "error: failed without a diagnostic\n";
+  } else {
+    recovery = outer;
+    succeeded = false;
+    emit(onError,
+         "error: the compiler gave up: " + std::string(frame.reason) + "\n",
+         user);
+    return false;
+  }
+  if (!diagnostics.empty())
+    emit(onError, diagnostics, user);
+  return succeeded;
+}
