@@ -35,7 +35,7 @@ public:
   const Rule *lookup(Operation *op) const;
 
   template <typename OpT>
-  void add(llvm::StringRef formula,
+  void add(const llvm::Twine &formula,
            LogicalResult (*pullback)(OpT, Adjoint &)) {
     insert(OpT::getOperationName(),
            Rule{formula.str(), [pullback](Operation *op, Adjoint &adjoint) {

@@ -14,24 +14,6 @@ def Normalize : Pass<"autodiff-normalize", "::mlir::ModuleOp"> {
   }];
 }
 
-def MarkResiduals : Pass<"autodiff-mark-residuals", "::mlir::triton::FuncOp"> {
-  let summary = "name the values that a forward may save for its backward";
-  let description = [{
-    Wraps, at the kernel's outer level, what only a loop, branch, reduction or
-    product can compute, and what the kernel stores, in `autodiff.residual`.
-  }];
-}
-
-def RescaleAccumulators : Pass<"autodiff-rescale-accumulators", "::mlir::triton::FuncOp"> {
-  let summary = "turn rescaled accumulators (online softmax) into plain ones";
-  let description = [{
-    A loop that carries a running maximum m and accumulators A with
-    A' = A·e^(m−m') + f(e^(x−m')) is rewritten to use the final maximum in
-    every iteration. Its accumulators become plain sums, and each iteration
-    stands alone.
-  }];
-}
-
 def Reverse : Pass<"autodiff-reverse", "::mlir::ModuleOp"> {
   let summary = "derive the backward of a kernel";
   let description = [{
@@ -72,34 +54,11 @@ def Schedule : Pass<"autodiff-schedule", "::mlir::ModuleOp"> {
   ];
 }
 
-def Residuals : Pass<"autodiff-residuals", "::mlir::ModuleOp"> {
-  let summary = "choose what the backward reloads instead of recomputing";
-  let description = [{
-    A minimum cut between what memory holds and what the adjoint needs, at the
-    outer level of the backward: cost is bytes moved; what only a loop,
-    branch, reduction or product can compute must be saved or reloaded. The
-    forward that saves is added as `@<kernel>_fwd`; values that the primal
-    stores anyway are reloaded from its outputs.
-  }];
-  let options = [
-    Option<"save", "save", "bool", "true", "allow an augmented forward">,
-    Option<"reload", "reload", "bool", "true", "allow reloading stored outputs">
-  ];
-}
-
 def Simplify : Pass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
   let summary = "fold what differentiation leaves behind";
   let description = [{
     Sums of broadcasts, sums of one element, loop results that nobody uses.
   }];
-}
-
-def PrintActivity : Pass<"autodiff-print-activity", "::mlir::triton::FuncOp"> {
-  let summary = "mark active operations (for tests and debugging)";
-}
-
-def PrintAccesses : Pass<"autodiff-print-accesses", "::mlir::triton::FuncOp"> {
-  let summary = "attach the address space of each access (for tests and debugging)";
 }
 
 #endif // AUTODIFF_PASSES
