@@ -24,7 +24,7 @@ test: lit pytest
 # The tools that only the lit tests need.
 lit:
 	ninja -C $(BUILD) -j $(JOBS)
-	$(PY) -m lit -q -Dbuild=$(TAD_BUILD_DIR) test third_party/autodiff/test
+	$(PY) -c 'from lit.main import main; main()' -q -Dbuild=$(TAD_BUILD_DIR) test third_party/autodiff/test
 
 pytest:
 	$(PY) -m pytest -q -rs python/test

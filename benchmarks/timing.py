@@ -1,0 +1,50 @@
+"""Times of a backward pass: what a caller waits for, and what the GPU is busy with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+import triton
+
+# Inputs are rotated through several copies until they exceed any L2 cache.
+ROTATION_BYTES = 256 * 2**20
+
+
+class Rotation:
+    """Calls one of several equal functions in turn, each with tensors of its own."""
+
+    def __init__(self, functions: Sequence[Callable]):
+        self.functions = functions
+        self.turn = 0
+
+    def __call__(self):
+        self.turn = (self.turn + 1) % len(self.functions)
+        return self.functions[self.turn]()
+
+
+def copies(tensors: Sequence) -> int:
+    """How many sets of these tensors it takes to leave the cache."""
+    size = sum(t.numel() * t.element_size() for t in tensors if isinstance(t, torch.Tensor))
+    return max(1, min(8, -(-ROTATION_BYTES // max(size, 1))))
+
+
+def waiting_time(function: Callable, quick: bool) -> float:
+    """Median microseconds between the events around a call; do_bench clears the L2 cache."""
+    warmup, rep = (10, 50) if quick else (50, 200)
+    return 1e3 * triton.testing.do_bench(function, warmup=warmup, rep=rep, return_mode="median")
+
+
+def gpu_time(function: Callable, quick: bool) -> float | None:
+    """Microseconds of GPU work in a call (kernels, copies and fills), None without a profiler."""
+    repetitions = 5 if quick else 20
+    for _ in range(3):
+        function()
+    torch.cuda.synchronize()
+    activities = [torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
+        for _ in range(repetitions):
+            function()
+        torch.cuda.synchronize()
+    total = sum(event.self_device_time_total for event in profile.key_averages())
+    return total / repetitions if total else None

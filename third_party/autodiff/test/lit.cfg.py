@@ -1,0 +1,14 @@
+"""lit: the differentiation passes, tested as the dialect is."""
+
+import os
+
+config = globals()["config"]
+lit_config = globals()["lit_config"]
+
+here = os.path.dirname(os.path.abspath(__file__))
+root = os.path.dirname(os.path.dirname(os.path.dirname(here)))
+lit_config.load_config(config, os.path.join(root, "test", "lit.cfg.py"))
+
+config.name = "Autodiff"
+config.test_source_root = here
+config.test_exec_root = os.path.join(config.test_exec_root, "autodiff")
