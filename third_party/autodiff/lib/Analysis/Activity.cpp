@@ -186,6 +186,19 @@ static bool mayFollow(Operation *earlier, Operation *later) {
   return true;
 }
 
+/// Whether floats that matter pass through memory by an operation other than
+/// those that have a rule.
+bool Activity::touchesUnknownMemory(Operation *op) const {
+  if (op->getNumRegions() || isMemoryEffectFree(op) ||
+      isa<triton::PrintOp, triton::AssertOp>(op))
+    return false;
+  auto matters = [&](Value value, bool relevant) {
+    return relevant && isDifferentiable(value.getType());
+  };
+  return llvm::any_of(op->getResults(), [&](Value v) { return matters(v, isUseful(v)); }) ||
+         llvm::any_of(op->getOperands(), [&](Value v) { return matters(v, isVaried(v)); });
+}
+
 /// Rejects what would make derivatives wrong: floats that come from memory
 /// nobody knows, floats that hide in integers, values that travel through
 /// memory within a kernel.
@@ -206,8 +219,16 @@ void Activity::checkMemory() {
                       "that depends on a differentiated input; compute with "
                       "floats instead");
     auto load = dyn_cast<triton::LoadOp>(op);
-    if (!load && !isa<triton::StoreOp, triton::AtomicRMWOp>(op))
+    if (!load && !isa<triton::StoreOp, triton::AtomicRMWOp>(op)) {
+      if (touchesUnknownMemory(op))
+        fail(op, "no derivative rule for this access to memory, which a "
+                 "differentiated value goes through");
       return;
+    }
+    if (!load && op->getNumResults() && isUseful(op->getResult(0)) &&
+        isDifferentiable(op->getResult(0).getType()))
+      return fail(op, "no derivative rule for the result of an atomic "
+                      "operation that an output depends on");
     Value pointer = op->getOperand(0);
     BlockArgument base = getBaseArgument(pointer);
     if (!base) {

@@ -71,9 +71,11 @@ static Tile minRhs(Tile t, Tiles x, Tile) {
 
 static Tile timesRhs(Tile t, Tiles x, Tile) { return t * x[1]; }
 static Tile timesLhs(Tile t, Tiles x, Tile) { return t * x[0]; }
-static Tile overRhs(Tile t, Tiles x, Tile) { return t / x[1]; }
+static Tile overRhs(Tile t, Tiles x, Tile) { return unlessZero(t, t / x[1], x[1]); }
 // Through the quotient, which the forward often stores.
-static Tile quotientRhs(Tile t, Tiles x, Tile y) { return -(t * y / x[1]); }
+static Tile quotientRhs(Tile t, Tiles x, Tile y) {
+  return unlessZero(t, -(t * y / x[1]), x[1]);
+}
 
 static void addArithRules(RuleTable &table) {
   elementwise<arith::AddFOp>(table, "x̄₁ += ȳ, x̄₂ += ȳ", {same, same});
@@ -122,15 +124,17 @@ static void addMathRules(RuleTable &table) {
   elementwise<math::ExpOp>(table, "x̄ += ȳ·y", {[](Tile t, Tiles, Tile y) { return t * y; }});
   elementwise<math::Exp2Op>(table, "x̄ += ȳ·y·ln 2",
                             {[](Tile t, Tiles, Tile y) { return M_LN2 * (t * y); }});
-  elementwise<math::LogOp>(table, "x̄ += ȳ/x", {[](Tile t, Tiles x, Tile) { return t / x[0]; }});
+  elementwise<math::LogOp>(table, "x̄ += ȳ/x", {[](Tile t, Tiles x, Tile) { return unlessZero(t, t / x[0], x[0]); }});
   elementwise<math::Log2Op>(table, "x̄ += ȳ/(x·ln 2)",
-                            {[](Tile t, Tiles x, Tile) { return M_LOG2E * t / x[0]; }});
+                            {[](Tile t, Tiles x, Tile) { return unlessZero(t, M_LOG2E * t / x[0], x[0]); }});
   const char *sqrtFormula = "x̄ += ȳ/(2y)";
-  Partial sqrtPartial = [](Tile t, Tiles, Tile y) { return 0.5 * t / y; };
+  Partial sqrtPartial = [](Tile t, Tiles x, Tile y) { return unlessZero(t, 0.5 * t / y, x[0]); };
   elementwise<math::SqrtOp>(table, sqrtFormula, {sqrtPartial});
   elementwise<triton::PreciseSqrtOp>(table, sqrtFormula, {sqrtPartial});
   elementwise<math::RsqrtOp>(table, "x̄ −= ȳ·y³/2",
-                             {[](Tile t, Tiles, Tile y) { return -0.5 * (t * (y * y * y)); }});
+                             {[](Tile t, Tiles x, Tile y) {
+                               return unlessZero(t, -0.5 * (t * (y * y * y)), x[0]);
+                             }});
   elementwise<math::SinOp>(table, "x̄ += ȳ·cos x", {[](Tile t, Tiles x, Tile) { return t * cos(x[0]); }});
   elementwise<math::CosOp>(table, "x̄ −= ȳ·sin x", {[](Tile t, Tiles x, Tile) { return -(t * sin(x[0])); }});
   elementwise<math::TanhOp>(table, "x̄ += ȳ·(1 − y²)",

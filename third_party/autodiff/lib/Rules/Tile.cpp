@@ -48,6 +48,14 @@ Tile mlir::autodiff::where(Value condition, Tile a, Tile b) {
   return a.make<arith::SelectOp>(condition, a, b);
 }
 
+Tile mlir::autodiff::unlessZero(Tile t, Tile product, Value x) {
+  Operation *source = x.getDefiningOp();
+  if (source && isa<triton::SplatOp, arith::ConstantOp>(source))
+    return product;
+  Tile zero = t.constant(0.0);
+  return where(compare(arith::CmpFPredicate::OEQ, t, zero), zero, product);
+}
+
 Value mlir::autodiff::sumOver(OpBuilder &builder, Location loc, Value tile,
                               unsigned axis) {
   auto reduce = triton::ReduceOp::create(builder, loc, ValueRange{tile}, axis);

@@ -2,7 +2,6 @@
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/CFGToSCF.h"
 #include "mlir/Transforms/Passes.h"
@@ -26,13 +25,9 @@ struct LiftReturns : ControlFlowToSCFTransformation {
 };
 
 struct Normalize : autodiff::impl::NormalizeBase<Normalize> {
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, cf::ControlFlowDialect,
-                    scf::SCFDialect, ub::UBDialect>();
-  }
-
   void runOnOperation() override;
   LogicalResult structure(triton::FuncOp kernel);
+  void define(triton::FuncOp kernel);
   void number(triton::FuncOp kernel);
 };
 } // namespace
@@ -51,13 +46,28 @@ LogicalResult Normalize::structure(triton::FuncOp kernel) {
   return success();
 }
 
-void Normalize::number(triton::FuncOp kernel) {
-  Builder builder(&getContext());
-  int site = 0;
+/// Makes defined what Triton leaves open, so that the forward and what the
+/// backward recomputes agree, and masked lanes cannot poison a sum.
+void Normalize::define(triton::FuncOp kernel) {
   kernel.walk([&](Operation *op) {
     // Elements must stay where they are for an adjoint to find them.
     if (auto reshape = dyn_cast<triton::ReshapeOp>(op))
       reshape->removeAttr("allow_reorder");
+    auto load = dyn_cast<triton::LoadOp>(op);
+    if (!load || !load.getMask() || load.getOther() ||
+        isa<triton::PointerType>(getElementTypeOrSelf(load.getType())))
+      return;
+    OpBuilder builder(load);
+    Value zero = arith::ConstantOp::create(
+        builder, load.getLoc(), cast<TypedAttr>(builder.getZeroAttr(load.getType())));
+    load.getOtherMutable().assign(zero);
+  });
+}
+
+void Normalize::number(triton::FuncOp kernel) {
+  Builder builder(&getContext());
+  int site = 0;
+  kernel.walk([&](Operation *op) {
     if (isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp>(op))
       op->setAttr(kSiteAttr, builder.getI32IntegerAttr(site++));
   });
@@ -77,6 +87,7 @@ void Normalize::runOnOperation() {
   }
   if (failed(structure(kernel)))
     return signalPassFailure();
+  define(kernel);
 
   OpPassManager cleanup(ModuleOp::getOperationName());
   OpPassManager &perKernel = cleanup.nest<triton::FuncOp>();

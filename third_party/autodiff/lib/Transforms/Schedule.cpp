@@ -6,7 +6,6 @@
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -29,9 +28,6 @@ struct ArgumentUse {
 struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
   using ScheduleBase::ScheduleBase;
 
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<gpu::GPUDialect>();
-  }
   void runOnOperation() override;
 };
 

@@ -4,7 +4,6 @@
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::autodiff {
@@ -22,9 +21,6 @@ struct Recording {
 };
 
 struct Tape : autodiff::impl::TapeBase<Tape> {
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<gpu::GPUDialect>();
-  }
   void runOnOperation() override;
   LogicalResult lower(unsigned index, Recording &recording);
   void addBarriers(scf::ForOp loop);

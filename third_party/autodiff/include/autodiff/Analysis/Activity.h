@@ -40,6 +40,7 @@ private:
   void propagateVaried();
   void propagateUseful();
   void checkMemory();
+  bool touchesUnknownMemory(Operation *op) const;
   bool markVaried(Value value);
   bool markUseful(Value value);
 

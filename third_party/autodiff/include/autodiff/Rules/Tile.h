@@ -56,6 +56,12 @@ Value compare(arith::CmpFPredicate predicate, Tile a, Tile b);
 /// condition ? a : b
 Tile where(Value condition, Tile a, Tile b);
 
+/// `product`, a partial derivative with a pole times t, where t is not zero;
+/// zero there. Masked lanes, whose t is zero, must not turn into NaN where `x`
+/// has a pole in them: a sum over lanes may follow. A uniform `x` (a splat) has
+/// no lanes of its own and is left alone.
+Tile unlessZero(Tile t, Tile product, Value x);
+
 /// The sum of a tile over one axis, which vanishes; a rank-1 tile gives a
 /// scalar.
 Value sumOver(OpBuilder &builder, Location loc, Value tile, unsigned axis);

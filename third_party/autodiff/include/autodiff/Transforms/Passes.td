@@ -4,7 +4,16 @@
 
 include "mlir/Pass/PassBase.td"
 
-def Normalize : Pass<"autodiff-normalize", "::mlir::ModuleOp"> {
+class AutodiffPass<string argument, string operation> : Pass<argument, operation> {
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::autodiff::AutodiffDialect",
+    "::mlir::cf::ControlFlowDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::triton::TritonDialect", "::mlir::ub::UBDialect"
+  ];
+}
+
+def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
   let summary = "bring a kernel into the form that differentiation works on";
   let description = [{
     Inlines calls, turns unstructured control flow (an early `return`) into
@@ -14,7 +23,7 @@ def Normalize : Pass<"autodiff-normalize", "::mlir::ModuleOp"> {
   }];
 }
 
-def Reverse : Pass<"autodiff-reverse", "::mlir::ModuleOp"> {
+def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
   let summary = "derive the backward of a kernel";
   let description = [{
     Adds `@<kernel>_bwd`: the primal values recomputed, then the adjoint of
@@ -30,7 +39,7 @@ def Reverse : Pass<"autodiff-reverse", "::mlir::ModuleOp"> {
   ];
 }
 
-def Tape : Pass<"autodiff-tape", "::mlir::triton::FuncOp"> {
+def Tape : AutodiffPass<"autodiff-tape", "::mlir::triton::FuncOp"> {
   let summary = "give the tapes that are read a place in memory";
   let description = [{
     Every `autodiff.pop` that is still used becomes a load from a buffer that
@@ -38,7 +47,7 @@ def Tape : Pass<"autodiff-tape", "::mlir::triton::FuncOp"> {
   }];
 }
 
-def Schedule : Pass<"autodiff-schedule", "::mlir::ModuleOp"> {
+def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   let summary = "decide how contributions to a gradient meet";
   let description = [{
     Lowers `autodiff.upstream` and `autodiff.accumulate` to loads, stores and
@@ -54,7 +63,7 @@ def Schedule : Pass<"autodiff-schedule", "::mlir::ModuleOp"> {
   ];
 }
 
-def Simplify : Pass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
+def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
   let summary = "fold what differentiation leaves behind";
   let description = [{
     Sums of broadcasts, sums of one element, loop results that nobody uses.
