@@ -18,7 +18,7 @@ def _backward_kernel(
     db = tl.zeros((BLOCK,), tl.float32)
     first = program * rows_per_program
     for row in range(first, min(first + rows_per_program, n_rows)):
-        offsets = row.to(tl.int64) * n_columns + columns
+        offsets = row * n_columns + columns
         x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
         mean = tl.load(mean_ptr + row)
@@ -53,7 +53,7 @@ def _sum_partials_kernel(
 
 
 def layer_norm_backward(x, weight, mean, rstd, upstream):
-    """Gradients of x, weight and bias for contiguous (rows, columns) tensors."""
+    """Gradients of x, weight and bias, contiguous and below 2^31 elements."""
     rows, columns = x.shape
     multiprocessors = torch.cuda.get_device_properties(x.device).multi_processor_count
     block = triton.next_power_of_2(columns)

@@ -4,6 +4,7 @@
 #define AUTODIFF_INITALL_H
 
 #include "triton/Dialect/Triton/IR/Dialect.h"
+#include "triton/Dialect/TritonGPU/IR/Dialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -18,7 +19,7 @@ namespace mlir::autodiff {
 
 /// The dialects that TTIR is written in.
 inline void registerTritonDialects(DialectRegistry &registry) {
-  registry.insert<triton::TritonDialect, arith::ArithDialect,
+  registry.insert<triton::TritonDialect, triton::gpu::TritonGPUDialect, arith::ArithDialect,
                   cf::ControlFlowDialect, gpu::GPUDialect, LLVM::LLVMDialect,
                   math::MathDialect, scf::SCFDialect, ub::UBDialect>();
 }

@@ -162,7 +162,7 @@ def AtomicPollOp : TT_AtomicOp<"atomic_poll", [
                        TT_MemSyncScopeAttr:$scope);
   let results = (outs TT_BoolLike:$result);
   let assemblyFormat = [{
-    $sem `,` $scope `,` $ptr `,` $expected (`,` `timeout` `=` $timeout^)?
+    $sem `,` $scope `,` $ptr `,` $expected (`timeout` $timeout^)?
     attr-dict `:` type($ptr) `,` type($expected) `->` type($result)
   }];
 }

@@ -208,8 +208,7 @@ class TT_CombiningOp<string mnemonic>
 
 def ReduceOp : TT_CombiningOp<"reduce"> {
   let summary = "elements along an axis combined into one";
-  let arguments = (ins Variadic<TT_Tensor>:$srcs, I32Attr:$axis,
-                       OptionalAttr<StrAttr>:$reduction_ordering);
+  let arguments = (ins Variadic<TT_Tensor>:$srcs, I32Attr:$axis);
   let results = (outs Variadic<TT_Type>:$result);
   let builders = [OpBuilder<(ins "::mlir::ValueRange":$srcs, "int":$axis)>];
 }
