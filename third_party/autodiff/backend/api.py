@@ -1,0 +1,298 @@
+"""The public surface: `differentiable` kernels, and `autodiff` of a kernel with its stub."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from . import runtime
+from .errors import ArgumentError, AutodiffError
+from .explain import backward_text, report
+from .specialize import Resolver
+from .state import KernelState
+
+Tensor = torch.Tensor
+# Arguments of these types never carry a gradient.
+_PLAIN = frozenset((int, float, bool, str, type(None)))
+
+
+class DifferentiableKernel:
+    """A Triton kernel whose launches are autograd nodes.
+
+    It stands in for the kernel: `kernel[grid](…)`, `kernel.run(…)` and every attribute work as
+    before. A launch from which no gradient is wanted is a launch of the kernel itself.
+    """
+
+    def __init__(self, kernel):
+        self._kernel = kernel
+        self._resolver = Resolver(kernel)
+        self._launches: list[tuple] = []
+        self._keeps_all = False
+        self._known = False
+        functools.update_wrapper(self, self._resolver.function, updated=())
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._kernel, name)
+
+    def __repr__(self):
+        return f"differentiable({self._kernel!r})"
+
+    def __getitem__(self, grid):
+        return functools.partial(self.run, grid=grid, warmup=False)
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            f"kernel {self._resolver.function.__name__!r} is launched as kernel[grid](…)"
+        )
+
+    def run(self, *args, grid, warmup=False, **kwargs):
+        """Launch the kernel on a grid; see `triton.runtime.JITFunction.run`."""
+        # Once a plan has told what the kernel writes, plain launches count as in-place changes.
+        through = self._known
+        device = None
+        if not warmup and (through or torch.is_grad_enabled()):
+            for value in (*args, *kwargs.values()):
+                if isinstance(value, Tensor):
+                    if value.requires_grad:
+                        through = True
+                    if device is None and value.is_cuda:
+                        device = value.get_device()
+                elif type(value) not in _PLAIN:
+                    through = True
+        if warmup or not through:
+            kernel = self._kernel.run(*args, grid=grid, warmup=warmup, **kwargs)
+            if kernel is not None:
+                self._remember(kernel, None)
+            return kernel
+        if device is not None and device != torch.cuda.current_device():
+            with torch.cuda.device(device):
+                state, execution = runtime.run(self._resolver, args, kwargs, grid)
+        else:
+            state, execution = runtime.run(self._resolver, args, kwargs, grid)
+        self._known = self._known or state.outputs is not None
+        self._remember(state.spec.kernel, execution)
+        return state.spec.kernel
+
+    def _remember(self, kernel, execution) -> None:
+        if self._keeps_all:
+            self._launches.append((kernel, execution))
+        else:
+            self._launches[:] = ((kernel, execution),)
+
+    def _plans(self, args, kwargs):
+        """Return `(state, plan, execution)` of given or of remembered launches."""
+        function = self._resolver.function
+        if args or kwargs:
+            grid = kwargs.pop("grid", (1, 1, 1))
+            kernel, execution = runtime.prepare(self._resolver, args, kwargs, grid)
+            launches = [(kernel, execution)]
+        else:
+            launches = list(self._launches)
+        if not launches:
+            raise AutodiffError(
+                f"kernel {function.__name__!r} has not been launched: launch it once, or give the "
+                "arguments of a launch"
+            )
+        found = []
+        for kernel, execution in launches:
+            state = KernelState.of(kernel, function)
+            if execution is None:
+                plan = state.plan_of_everything()
+            else:
+                plan = execution.backward.plan
+            if all(plan is not other for _, other, _ in found):
+                found.append((state, plan, execution))
+        return found
+
+    def backward_ir(self, *args, **kwargs) -> str:
+        """Return the TTIR of the backward kernels of the last launch, or of a launch with `args`.
+
+        Give the grid, too, as `grid=`, if the arguments are given; nothing is launched then.
+        """
+        return backward_text(self._plans(args, kwargs))
+
+    def explain(self, *args, **kwargs) -> str:
+        """Return how each gradient of the last (or the given) launch is computed, and why."""
+        return report(self._plans(args, kwargs))
+
+
+class _Preview:
+    """A kernel for a stub to call that compiles and notes launches but runs none."""
+
+    def __init__(self, kernel: DifferentiableKernel):
+        self._kernel = kernel
+
+    def __getattr__(self, name):
+        return getattr(self._kernel, name)
+
+    def __getitem__(self, grid):
+        return functools.partial(self.run, grid=grid)
+
+    def run(self, *args, grid, warmup=False, **kwargs):
+        """Note what a launch would compile to."""
+        resolver = self._kernel._resolver
+        kernel, execution = runtime.prepare(resolver, args, kwargs, grid)
+        self._kernel._remember(kernel, execution)
+        return kernel
+
+
+class WarmupKernel:
+    """What the earlier form of `autodiff` returned second, for a stub to be called with once.
+
+    Nothing needs a warm-up any more; its launches are launches of the forward kernel that leave
+    no graph behind.
+    """
+
+    def __init__(self, kernel: DifferentiableKernel):
+        self._kernel = kernel
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._kernel, name)
+
+    def __getitem__(self, grid):
+        return functools.partial(self.run, grid=grid)
+
+    def run(self, *args, grid, warmup=False, **kwargs):
+        """Launch the forward kernel outside of autograd."""
+        with torch.no_grad():
+            return self._kernel.run(*args, grid=grid, warmup=warmup, **kwargs)
+
+
+class _PostProcess(torch.autograd.Function):
+    """Passes tensors on, and their gradients through a function of all of them."""
+
+    @staticmethod
+    def forward(ctx, process, *tensors):
+        ctx.process = process
+        return tuple(t.view_as(t) for t in tensors)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        processed = ctx.process(*grads)
+        if isinstance(processed, Tensor) or processed is None:
+            processed = (processed,)
+        if len(processed) != len(grads):
+            raise AutodiffError(
+                f"post_process_fn was given {len(grads)} gradients and returned {len(processed)}"
+            )
+        return (None, *processed)
+
+
+class Op:
+    """A stub around a differentiable kernel: call it with the stub's arguments.
+
+    Iterating yields the op and a kernel for a warm-up call, so that the earlier form
+    `my_op, bwd_kernel = autodiff(…)` works.
+    """
+
+    def __init__(self, kernel, stub, idx_upstream=None, post_process_fn=None):
+        self.kernel = DifferentiableKernel(kernel)
+        self.kernel._keeps_all = True
+        self.stub = stub
+        self._idx_upstream = idx_upstream
+        self._post_process = post_process_fn
+        functools.update_wrapper(self, stub, updated=())
+
+    def __iter__(self):
+        return iter((self, WarmupKernel(self.kernel)))
+
+    def __call__(self, *args, **kwargs):
+        """Run the stub under autograd and return its result."""
+        if self._post_process is not None:
+            args = self._through_post_process(args)
+        self.kernel._launches.clear()
+        result = self.stub(self.kernel, *args, **kwargs)
+        if self._idx_upstream is not None:
+            self._check_upstream()
+        return result
+
+    def _through_post_process(self, args):
+        places = [n for n, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
+        if not places or not torch.is_grad_enabled():
+            return args
+        wrapped = _PostProcess.apply(self._post_process, *(args[n] for n in places))
+        args = list(args)
+        for n, tensor in zip(places, wrapped, strict=True):
+            args[n] = tensor
+        return args
+
+    def _check_upstream(self):
+        for _, execution in self.kernel._launches:
+            if execution is None:
+                continue
+            spec = execution.state.spec
+            written = {spec.parameters[j] for j in execution.backward.plan.outputs}
+            if self._idx_upstream not in written:
+                names = sorted(spec.names[j] for j in execution.backward.plan.outputs)
+                raise ArgumentError(
+                    f"idx_upstream={self._idx_upstream} is not an output of kernel "
+                    f"{spec.name!r}, which stores to {', '.join(names)}"
+                )
+
+    def _preview(self, args, kwargs):
+        if args or kwargs:
+            self.kernel._launches.clear()
+            self.stub(_Preview(self.kernel), *args, **kwargs)
+        return self.kernel._plans((), {})
+
+    def backward_ir(self, *args, **kwargs) -> str:
+        """Return the TTIR of the backward kernels of the last call, or of a call with `args`."""
+        return backward_text(self._preview(args, kwargs))
+
+    def explain(self, *args, **kwargs) -> str:
+        """Return how each gradient of the last (or the given) call is computed, and why."""
+        return report(self._preview(args, kwargs))
+
+
+def differentiable(kernel) -> DifferentiableKernel:
+    """Make every launch of a Triton kernel an autograd node; a decorator or a function.
+
+    `kernel` is decorated with `@triton.jit`, under `@triton.autotune` and `@triton.heuristics` if
+    need be. Tensors that a launch writes to become functions of those that it reads.
+    """
+    return kernel if isinstance(kernel, DifferentiableKernel) else DifferentiableKernel(kernel)
+
+
+def autodiff(
+    kernel, stub, grid=None, idx_upstream=None, non_stub_args_idxs=None, post_process_fn=None
+) -> Op:
+    """Return `stub` as a differentiable operation: `op(*args)` is `stub(kernel, *args)`.
+
+    Nothing but kernel and stub is needed. The other parameters serve code written for an earlier
+    form: `grid` (the stub's launches decide), `idx_upstream` (the kernel parameter that the
+    upstream gradient belongs to; checked), `non_stub_args_idxs` (the tensors that the stub makes
+    itself; found by analysis), and `post_process_fn`, which is applied to the gradients of the
+    stub's tensors before autograd receives them.
+    """
+    if isinstance(kernel, DifferentiableKernel):
+        kernel = kernel._kernel
+    if not callable(stub):
+        raise TypeError(f"stub should be a function of (kernel, *args), got {stub!r}")
+    if post_process_fn is not None and not callable(post_process_fn):
+        raise TypeError(f"post_process_fn should be a function, got {post_process_fn!r}")
+    for name, value in (
+        ("idx_upstream", [idx_upstream]),
+        ("non_stub_args_idxs", non_stub_args_idxs),
+    ):
+        if any(not isinstance(i, int) for i in value or () if i is not None):
+            raise TypeError(f"{name} should hold argument indices, got {value!r}")
+    op = Op(kernel, stub, idx_upstream, post_process_fn)
+    count = len(op.kernel._resolver.function.arg_names)
+    if idx_upstream is not None and not 0 <= idx_upstream < count:
+        raise ArgumentError(f"idx_upstream={idx_upstream}: the kernel has {count} parameters")
+    return op
+
+
+def right_partial(function, *bound):
+    """Bind the last positional arguments of a function, as `functools.partial` does the first."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        return function(*args, *bound, **kwargs)
+
+    return call

@@ -1,0 +1,175 @@
+"""A plan bound to the facts of a launch: the backward as flat lists, ready to run."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+import torch
+
+from .errors import AutodiffError
+from .expr import evaluate
+from .facts import Facts
+from .memory import Span, allocate, extent, gradient_of, is_non_overlapping, lay_out
+from .plan import Plan
+
+DTYPES = {
+    "i1": torch.bool,
+    "i8": torch.int8,
+    "i16": torch.int16,
+    "i32": torch.int32,
+    "i64": torch.int64,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f32": torch.float32,
+    "f64": torch.float64,
+    "f8E4M3FN": torch.float8_e4m3fn,
+    "f8E4M3FNUZ": torch.float8_e4m3fnuz,
+    "f8E5M2": torch.float8_e5m2,
+    "f8E5M2FNUZ": torch.float8_e5m2fnuz,
+}
+
+
+class Handle:
+    """A plan with its kernels' executables, which are compiled when first launched."""
+
+    def __init__(self, plan: Plan, forward, backward):
+        self.plan = plan
+        self.forward = forward
+        self.backward = backward
+
+
+class _Operands:
+    """Picks a kernel's operands from the pool (arguments, cotangents, gradients, buffers)."""
+
+    def __init__(self, operands, arguments: int):
+        starts = {"argument": 0, "cotangent": 1, "gradient": 2, "buffer": 3}
+        indices = [starts[kind] * arguments + index for kind, index in operands]
+        pick = itemgetter(*indices) if indices else None
+        # itemgetter returns a bare value for one index.
+        self.pick = (lambda pool: (pick(pool),)) if len(indices) == 1 else pick or (lambda _: ())
+
+
+class _Shadow:
+    """How to make the gradient buffer of one argument, and the gradient from it."""
+
+    __slots__ = ("argument", "shape", "strides", "span", "dtype", "init", "result", "zero", "plain")
+
+    def __init__(self, gradient, tensor):
+        self.argument = gradient.argument
+        self.shape, self.strides, self.result = tensor.shape, tensor.strides, tensor.dtype
+        self.dtype = DTYPES[gradient.dtype]
+        self.init = gradient.init
+        tight = gradient.covers_tensor
+        own = Span(0, extent(self.shape, self.strides))
+        self.span = own if tight else tensor.span
+        # Without a proof that every element is written, what is not written has gradient zero.
+        self.zero = gradient.init == "zero" or not tight
+        self.plain = self.dtype == self.result and is_non_overlapping(self.shape, self.strides)
+
+    def make(self, cotangents, device):
+        """Return the initialised gradient buffer."""
+        shadow = allocate(self.shape, self.strides, self.span, self.dtype, device, self.zero)
+        if self.init == "cotangent":
+            upstream = cotangents.get(self.argument)
+            if upstream is not None:
+                shadow.copy_(upstream)
+            elif not self.zero:
+                shadow.zero_()
+        return shadow
+
+    def finish(self, shadow):
+        """Return the gradient of the tensor."""
+        return shadow if self.plain else gradient_of(shadow, self.result)
+
+
+def buffer_sizes(plan: Plan, facts: Facts) -> tuple:
+    """Return `(kind, dtype, elements)` of each buffer of a plan."""
+    sizes = []
+    for buffer in plan.buffers:
+        size = evaluate(buffer.size, facts.scalars, facts.grid)
+        if size < 0:
+            raise AutodiffError(f"buffer {buffer.name!r} of kernel {plan.kernel!r} has size {size}")
+        sizes.append((buffer.kind, DTYPES[buffer.dtype], size))
+    return tuple(sizes)
+
+
+def grid_of(kernel, facts: Facts) -> tuple[int, int, int]:
+    """Return the grid extents of a generated kernel."""
+    if kernel.grid is None:
+        return facts.grid
+    return tuple(evaluate(e, facts.scalars, facts.grid) for e in kernel.grid)
+
+
+class Backward:
+    """The backward of one plan at launches that share their facts."""
+
+    def __init__(self, handle: Handle, facts: Facts):
+        plan = handle.plan
+        self.handle = handle
+        self.plan = plan
+        self.device = facts.device
+        self.count = len(plan.arguments)
+        self.cotangents = plan.cotangents()
+        self.buffers = buffer_sizes(plan, facts)
+        self.saved = tuple(n for n, b in enumerate(self.buffers) if b[0] == "saved")
+        self.shadows = tuple(_Shadow(g, facts.tensors[g.argument]) for g in plan.gradients)
+        self.layouts = {
+            j: (facts.tensors[j].shape, facts.tensors[j].strides, facts.tensors[j].dtype,
+                facts.tensors[j].span)
+            for j in self.cotangents
+        }  # fmt: skip
+        self.pointers = tuple(
+            sorted(
+                {
+                    i
+                    for kernel in plan.backward
+                    for kind, i in kernel.operands
+                    if kind == "argument" and plan.arguments[i].is_pointer
+                }
+            )
+        )
+        self.launches = tuple(
+            (executable, grid_of(kernel, facts), _Operands(kernel.operands, self.count).pick)
+            for kernel, executable in zip(plan.backward, handle.backward, strict=True)
+        )
+
+    def spanned(self) -> set[int]:
+        """Return the arguments whose storage extent this depends on."""
+        loose = {g.argument for g in self.plan.gradients if not g.covers_tensor}
+        return loose | self.cotangents
+
+    def run(self, arguments, saved, upstream) -> dict:
+        """Run the backward kernels; returns the gradients by argument.
+
+        `arguments` are the TTIR function's arguments, pointers as tensors or addresses; `saved`
+        the saved buffers in order; `upstream` the gradients of outputs, absent ones zero.
+        """
+        device = self.device
+        cotangents = {}
+        for j, (shape, strides, dtype, span) in self.layouts.items():
+            gradient = upstream.get(j)
+            if gradient is None:
+                cotangents[j] = allocate(shape, strides, span, dtype, device, True)
+            else:
+                cotangents[j] = lay_out(gradient, shape, strides, dtype, span)
+        shadows = [shadow.make(cotangents, device) for shadow in self.shadows]
+        count = self.count
+        pool = [*arguments, *(None,) * (2 * count), *(None,) * len(self.buffers)]
+        for j, tensor in cotangents.items():
+            pool[count + j] = tensor.data_ptr()
+        for shadow, tensor in zip(self.shadows, shadows, strict=True):
+            pool[2 * count + shadow.argument] = tensor.data_ptr()
+        held = []
+        for n, (kind, dtype, size) in enumerate(self.buffers):
+            if kind == "tape":
+                buffer = torch.empty(size, dtype=dtype, device=device)
+                held.append(buffer)
+                pool[3 * count + n] = buffer.data_ptr()
+        for n, buffer in zip(self.saved, saved, strict=True):
+            pool[3 * count + n] = buffer.data_ptr()
+        for executable, grid, pick in self.launches:
+            executable.launch(grid, pick(pool))
+        return {
+            shadow.argument: shadow.finish(tensor)
+            for shadow, tensor in zip(self.shadows, shadows, strict=True)
+        }

@@ -1,0 +1,77 @@
+"""Plans by kernel text and request: in memory, and in Triton's cache directory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+
+from triton import knobs
+from triton.runtime.cache import get_cache_manager, get_dump_manager
+
+from .errors import AutodiffError, PlanError
+from .plan import VERSION, Plan, load
+
+_plans: dict[tuple[str, str], Plan] = {}
+
+
+def _native():
+    from . import _native as native
+
+    return native
+
+
+def _reads_disk() -> bool:
+    # A cached plan would hide the passes that a dump is meant to show.
+    dumping = os.environ.get("MLIR_ENABLE_DUMP", "0") not in ("", "0")
+    return not (knobs.compilation.always_compile or dumping)
+
+
+def _read(path: str | None) -> Plan | None:
+    """Return the plan in a cache file, None if there is none or it is damaged."""
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            return load(file.read())
+    except (OSError, UnicodeDecodeError, PlanError):
+        return None
+
+
+def plan_for(ttir: str, request: dict, name: str) -> Plan:
+    """Return the plan that answers `request` for a kernel, differentiating it if need be."""
+    text = json.dumps(request, sort_keys=True)
+    memory_key = (ttir, text)
+    plan = _plans.get(memory_key)
+    if plan is not None:
+        return plan
+    native = _native()
+    parts = (str(VERSION), native.version(), text, ttir)
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    manager = get_cache_manager(key)
+    filename = f"{name[:150]}.plan.json"
+    plan = _read(manager.get_file(filename)) if _reads_disk() else None
+    if plan is None:
+        try:
+            answer = native.differentiate(ttir, text, file_name=f"<ttir of {name}>")
+        except AutodiffError as error:
+            raise type(error)(f"cannot differentiate kernel {name!r}: {error}") from None
+        plan = load(answer)
+        manager.put(answer, filename, binary=False)
+        if knobs.compilation.dump_ir:
+            _dump(plan, answer, key)
+    _plans[memory_key] = plan
+    return plan
+
+
+def _dump(plan: Plan, text: str, key: str) -> None:
+    manager = get_dump_manager(key)
+    manager.put(text, f"{plan.kernel[:150]}.plan.json", binary=False)
+    for kernel in plan.kernels:
+        manager.put(kernel.ttir, f"{kernel.name[:150]}.ttir", binary=False)
+
+
+def write_ttir(ttir: str, name: str) -> str:
+    """Put a generated kernel into Triton's cache directory and return its path."""
+    key = hashlib.sha256(ttir.encode()).hexdigest()
+    return get_cache_manager(key).put(ttir, f"{name[:150]}.ttir", binary=False)

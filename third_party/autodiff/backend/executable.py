@@ -1,0 +1,78 @@
+"""Generated kernels: TTIR text, compiled by Triton for the forward's target and launched."""
+
+from __future__ import annotations
+
+from triton import knobs
+from triton.compiler import compile as triton_compile
+from triton.runtime.driver import driver
+from triton.runtime.errors import OutOfResources
+
+from .cache import write_ttir
+from .errors import AutodiffError
+from .plan import Kernel
+
+# What the backward inherits from the forward's compilation. A register limit is not among them:
+# it was tuned for another kernel.
+_INHERITED = (
+    "num_warps",
+    "num_ctas",
+    "num_stages",
+    "warp_size",
+    "enable_fp_fusion",
+    "default_dot_input_precision",
+    "debug",
+    "waves_per_eu",
+    "matrix_instr_nonkdim",
+    "kpack",
+)
+
+
+def inherited_options(metadata) -> dict:
+    """Return the compile options that a generated kernel takes from the forward's metadata."""
+    found = {name: getattr(metadata, name, None) for name in _INHERITED}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def launch(kernel, grid, args) -> None:
+    """Launch a `CompiledKernel` on three grid extents, on the current device and stream."""
+    active = driver.active
+    stream = active.get_current_stream(active.get_current_device())
+    enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+    run = kernel.run
+    metadata = None if enter is None else kernel.launch_metadata(grid, stream, *args)
+    run(*grid, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)
+
+
+class Executable:
+    """A generated kernel, compiled on its first launch."""
+
+    def __init__(self, kernel: Kernel, target, options: dict):
+        self.kernel = kernel
+        self.target = target
+        self.options = {**options, **dict(kernel.options)}
+        self.compiled = None
+
+    def launch(self, grid, args) -> None:
+        """Launch on three grid extents; `args` are the values of the TTIR function's arguments."""
+        if self.compiled is None:
+            self.compiled = self._compile()
+        if grid[0] * grid[1] * grid[2] > 0:
+            launch(self.compiled, grid, args)
+
+    def _compile(self):
+        path = write_ttir(self.kernel.ttir, self.kernel.name)
+        options = dict(self.options)
+        while True:
+            try:
+                compiled = triton_compile(path, target=self.target, options=options)
+                compiled._init_handles()
+                return compiled
+            except OutOfResources:
+                # Pipelining multiplies shared memory, and the backward holds more tiles.
+                if options.get("num_stages", 1) <= 1:
+                    raise
+                options["num_stages"] -= 1
+            except RuntimeError as error:
+                raise AutodiffError(
+                    f"Triton rejects the generated kernel {self.kernel.name!r} ({path}): {error}"
+                ) from error

@@ -1,0 +1,178 @@
+"""How launches with equal facts run: forward, what is kept, and which backward fits.
+
+An `Execution` is chosen once per set of facts (see `facts.py`) and then only follows lists.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from .backward import Backward, Handle, grid_of
+from .errors import ArgumentError
+from .executable import launch
+from .facts import Facts
+from .memory import is_non_overlapping, snapshot
+
+
+class Execution:
+    """Forward and backward of one kernel at launches that share their facts."""
+
+    def __init__(self, state, wanted, atomic, handle: Handle, facts: Facts):
+        self.state = state
+        self.wanted = wanted
+        self.atomic = atomic
+        self.facts = facts
+        self.backward = Backward(handle, facts)
+        plan = handle.plan
+        self._plan = plan
+        self._variants: dict = {}
+        self._classify_outputs(plan, facts)
+        self._choose_saved(plan, facts)
+        forward = plan.forward
+        self._forward = handle.forward
+        if forward is not None:
+            self._forward_grid = grid_of(forward, facts)
+            self._forward_operands = forward.operands
+
+    def _classify_outputs(self, plan, facts):
+        """Sort the outputs: updated in place, grafted onto their base, only marked as changed."""
+        spec = self.state.spec
+        dirty, views, bumped, place = [], [], [], {}
+        for j in plan.outputs:
+            tensor = facts.tensors[j]
+            if not tensor.is_tensor:
+                if plan.arguments[j].type.startswith(("ptr<f", "ptr<bf")):
+                    raise ArgumentError(
+                        f"argument {spec.names[j]!r} of kernel {spec.name!r} is written by the "
+                        "kernel and should be a tensor to carry a gradient"
+                    )
+                continue
+            twin = next((i for i in place if facts.same_object(i, j)), None)
+            if not tensor.dtype.is_floating_point:
+                bumped.append(j)
+            elif not is_non_overlapping(tensor.shape, tensor.strides):
+                raise ArgumentError(
+                    f"argument {spec.names[j]!r} of kernel {spec.name!r} is written by the kernel, "
+                    "but some of its elements share memory (it is an expanded tensor, say): clone "
+                    "it before the launch"
+                )
+            elif twin is not None:
+                place[j] = twin
+            elif tensor.is_view:
+                views.append(j)
+                bumped.append(j)
+                place[j] = j
+            else:
+                dirty.append(j)
+                place[j] = j
+        results = [*dirty, *views]
+        self.dirty, self.views, self._bumped = tuple(dirty), tuple(views), tuple(bumped)
+        self.position = {j: results.index(representative) for j, representative in place.items()}
+        self.slots = tuple(dict.fromkeys([*self.wanted, *dirty]))
+        self.leaves_written = tuple(j for j in results if j in self.wanted)
+
+    def _choose_saved(self, plan, facts):
+        """Decide what of each argument that the backward reads is kept: a copy or itself."""
+        outputs = set(plan.outputs)
+        overwritten = set(plan.snapshots)
+        for i in self.backward.pointers:
+            if i not in outputs and any(j in outputs for j in facts.aliases(i)):
+                overwritten.add(i)
+        # A kernel cannot write to what is not a tensor, as far as autograd is concerned.
+        kept = [i for i in self.backward.pointers if facts.tensors[i].is_tensor]
+        self.copied = tuple(i for i in kept if i in overwritten)
+        self.kept = tuple(i for i in kept if i not in overwritten)
+        self._opaque = tuple(i for i in self.backward.pointers if not facts.tensors[i].is_tensor)
+        saved = self.backward.saved
+        self._allocations = tuple((n, *self.backward.buffers[n][1:]) for n in saved)
+
+    def spanned(self) -> set[int]:
+        """Return the arguments whose storage extent this depends on."""
+        return self.backward.spanned()
+
+    def run_forward(self, ctx, call):
+        """Launch the forward kernel inside of autograd's forward; returns the outputs."""
+        leaves = call.leaves
+        ctx.set_materialize_grads(False)
+        copies = [snapshot(leaves[i]) for i in self.copied]
+        device = self.facts.device
+        buffers = [torch.empty(size, dtype=d, device=device) for _, d, size in self._allocations]
+        if self._forward is None:
+            launch(call.kernel, call.grid, call.values)
+        else:
+            by_index = dict(zip(self.backward.saved, buffers, strict=True))
+            pool = {"argument": leaves, "buffer": by_index}
+            args = [pool[kind][index] for kind, index in self._forward_operands]
+            self._forward.launch(self._forward_grid, args)
+        for j in self._bumped:
+            if not leaves[j].is_inference():
+                torch.autograd.graph.increment_version(leaves[j])
+        dirty = [leaves[j] for j in self.dirty]
+        ctx.mark_dirty(*dirty)
+        aliases = {j: leaves[j].detach() for j in self.views}
+        kept = [aliases[i] if i in aliases else leaves[i] for i in self.kept]
+        ctx.save_for_backward(*kept, *copies, *buffers)
+        ctx.execution = self
+        pointers = self.state.pointer_set
+        ctx.scalars = [None if i in pointers else v for i, v in enumerate(leaves)]
+        ctx.opaque = [leaves[i] for i in self._opaque]
+        return (*dirty, *aliases.values())
+
+    def run_backward(self, ctx, grads):
+        """Run the backward kernels; returns one gradient (or None) per slot."""
+        upstream = {j: grads[n] for j, n in self.position.items() if grads[n] is not None}
+        if not upstream:
+            return (None,) * len(self.slots)
+        backward = self._backward_for(upstream)
+        saved = ctx.saved_tensors
+        arguments = list(ctx.scalars)
+        held = len(self.kept) + len(self.copied)
+        for i, tensor in zip((*self.kept, *self.copied), saved, strict=False):
+            arguments[i] = tensor.data_ptr()
+        for i, value in zip(self._opaque, ctx.opaque, strict=True):
+            arguments[i] = value
+        buffers = saved[held:] if backward.saved else ()
+        gradients = backward.run(arguments, buffers, upstream)
+        inputs = backward.plan.inputs
+        return tuple(gradients[i] if i in inputs else None for i in self.slots)
+
+    def _backward_for(self, upstream) -> Backward:
+        """Return a backward for exactly these cotangents, or the one for all of them.
+
+        The forward could not know which outputs would receive a gradient.
+        """
+        missing = self.backward.cotangents - upstream.keys()
+        if not missing:
+            return self.backward
+        live = tuple(sorted(upstream))
+        found = self._variants.get(live)
+        if found is None:
+            found = self._variants[live] = self._make_variant(live) or self.backward
+        return found
+
+    def _make_variant(self, live) -> Backward | None:
+        """Return a backward for fewer cotangents that can run on what this forward kept."""
+        keep_saving = self._plan.forward is not None
+        chosen = self.state.choose(
+            self.wanted, self.facts, live, save=keep_saving, atomic=self.atomic
+        )
+        if chosen is None:
+            return None
+        handle, _ = chosen
+        plan = handle.plan
+        if not plan.has_same_forward(self._plan):
+            return None
+        backward = Backward(handle, self.facts)
+        key = self.facts.key
+        if not key.covers(plan.used_arguments(), backward.spanned()):
+            self.state.forget(key, plan.used_arguments(), backward.spanned())
+            return None
+        if not set(backward.pointers) <= {*self.kept, *self.copied, *self._opaque}:
+            return None
+        overwritten = set(plan.snapshots) & set(backward.pointers)
+        before = overwritten | {i for i in backward.pointers if i not in plan.outputs}
+        kept_before = set(self.copied) | (set(self.kept) - set(plan.outputs))
+        if not before <= kept_before | set(self._opaque):
+            return None
+        after = set(backward.pointers) - before
+        return backward if after <= set(self.kept) else None

@@ -1,0 +1,159 @@
+"""What decides how a plan is executed: the grid, some scalars, the layouts and aliasing of tensors.
+
+`FactKey` extracts these facts from a launch, cheaply, as a dictionary key. It extracts only what
+the plans seen so far depend on, so that a changing seed or an offset into a larger tensor does not
+make every launch a new one; when a plan turns out to need more, the key grows.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from .errors import ArgumentError
+from .memory import extent, storage_span
+
+Tensor = torch.Tensor
+
+
+class TensorFacts:
+    """Layout of one pointer argument at one launch."""
+
+    __slots__ = ("shape", "strides", "dtype", "span", "is_view", "is_tensor")
+
+    def __init__(self, value):
+        self.is_tensor = isinstance(value, Tensor)
+        if self.is_tensor:
+            self.shape = tuple(value.shape)
+            self.strides = value.stride()
+            self.dtype = value.dtype
+            self.span = storage_span(value)
+            self.is_view = value._is_view()
+
+
+class Facts:
+    """The facts of one launch, complete; `key` says on which of them a result may rely."""
+
+    def __init__(self, key: FactKey, grid, leaves, aliasing):
+        self.key = key
+        self.grid = grid
+        self.scalars = [v if isinstance(v, (int, float)) else None for v in leaves]
+        self.tensors = {i: TensorFacts(leaves[i]) for i in key.pointers}
+        self.aliasing = aliasing
+        self.device = next(leaves[i].device for i in key.pointers if self.tensors[i].is_tensor)
+
+    def same_object(self, i: int, j: int) -> bool:
+        """Return whether arguments `i` and `j` are one tensor object."""
+        return i == j or (min(i, j), max(i, j), True) in self.aliasing
+
+    def aliases(self, i: int):
+        """Yield the other arguments whose memory overlaps that of argument `i`."""
+        for a, b, _ in self.aliasing:
+            if a == i:
+                yield b
+            elif b == i:
+                yield a
+
+
+class FactKey:
+    """Extracts the facts of launches of one kernel."""
+
+    def __init__(self, name: str, names, pointers, outputs):
+        self.name = name
+        self.names = names
+        self.pointers = pointers
+        self.outputs = tuple(outputs)
+        self.scalars: tuple[int, ...] = ()
+        self.spanned: tuple[int, ...] = ()
+        written = set(outputs)
+        # Overlap matters only where something is written.
+        self._pairs = tuple(
+            (a, b)
+            for n, a in enumerate(pointers)
+            for b in pointers[n + 1 :]
+            if a in written or b in written
+        )
+        self._extents: dict = {}
+
+    def covers(self, scalars, spanned) -> bool:
+        """Return whether the key holds these scalars and spans."""
+        return set(scalars) <= set(self.scalars) and set(spanned) <= set(self.spanned)
+
+    def grow(self, scalars, spanned) -> None:
+        """Make the key hold these scalars and spans, too."""
+        self.scalars = tuple(sorted({*self.scalars, *scalars}))
+        self.spanned = tuple(sorted({*self.spanned, *spanned}))
+
+    def extract(self, grid, leaves):
+        """Return the key of a launch and its aliasing: overlapping pairs, and if they are one."""
+        layouts = []
+        for i in self.pointers:
+            t = leaves[i]
+            if isinstance(t, Tensor):
+                layouts.append((t.shape, t.stride(), t.device))
+            else:
+                layouts.append(type(t))
+        spans = []
+        for i in self.spanned:
+            t = leaves[i]
+            if isinstance(t, Tensor):
+                spans.append((t.storage_offset(), t.untyped_storage().nbytes()))
+        views = [leaves[i]._is_view() for i in self.outputs if isinstance(leaves[i], Tensor)]
+        aliasing = self._aliasing(leaves, layouts)
+        scalars = [leaves[i] for i in self.scalars]
+        return (grid, *scalars, *layouts, *spans, *views, aliasing), aliasing
+
+    def _aliasing(self, leaves, layouts):
+        if not self._pairs:
+            return ()
+        ranges = {}
+        for i, layout in zip(self.pointers, layouts, strict=True):
+            if type(layout) is not tuple:
+                continue
+            t = leaves[i]
+            size = self._extents.get((i, layout))
+            if size is None:
+                size = extent(layout[0], layout[1]) * t.element_size()
+                if len(self._extents) > 4096:
+                    self._extents.clear()
+                self._extents[(i, layout)] = size
+            start = t.data_ptr()
+            ranges[i] = (start, start + size)
+        found = []
+        for a, b in self._pairs:
+            if a in ranges and b in ranges:
+                start_a, end_a = ranges[a]
+                start_b, end_b = ranges[b]
+                if start_a < end_b and start_b < end_a:
+                    found.append((a, b, leaves[a] is leaves[b]))
+        return tuple(found)
+
+    def validate(self, leaves, target) -> None:
+        """Raise `ArgumentError` unless every pointer is a tensor on the device of the kernel."""
+        cpu = target.backend == "cpu"
+        first = None
+        for i in self.pointers:
+            value = leaves[i]
+            if not isinstance(value, Tensor):
+                continue
+            where = f"argument {self.names[i]!r} of kernel {self.name!r}"
+            if value.layout is not torch.strided or value.is_quantized:
+                raise ArgumentError(f"{where} should be a dense tensor, got {describe(value)}")
+            if value.is_complex():
+                raise ArgumentError(f"{where} should be real, got {describe(value)}")
+            if value.device.type == "meta" or (value.device.type == "cpu") != cpu:
+                raise ArgumentError(
+                    f"{where} is on {value.device}, but the kernel runs on {target.backend}"
+                )
+            if first is not None and value.device != leaves[first].device:
+                raise ArgumentError(
+                    f"{where} is on {value.device}, but {self.names[first]!r} is on "
+                    f"{leaves[first].device}"
+                )
+            first = i if first is None else first
+
+
+def describe(tensor: Tensor) -> str:
+    """Return a few words about a tensor, for messages."""
+    layout = "" if tensor.layout is torch.strided else f" {str(tensor.layout)[6:]}"
+    quantized = " quantized" if tensor.is_quantized else ""
+    return f"a{quantized}{layout} tensor of {str(tensor.dtype)[6:]} on {tensor.device}"

@@ -1,0 +1,94 @@
+"""Kernels decorated for the interpreter, made compilable again.
+
+With TRITON_INTERPRET=1, `@triton.jit` yields an `InterpretedFunction`, for kernels, for the device
+functions they call and for Triton's own library (`tl.sum`). The compiler finds callees by name, so
+while it runs, every interpreted function in its reach is replaced by a compilable twin.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+import threading
+
+import triton.language as tl
+from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.jit import JITFunction
+
+_twins: dict[int, tuple[InterpretedFunction, JITFunction]] = {}
+_lock = threading.RLock()
+_JIT_PARAMETERS = frozenset(inspect.signature(JITFunction.__init__).parameters)
+
+
+def is_interpreted(kernel) -> bool:
+    """Return whether `kernel` was decorated for the interpreter."""
+    return isinstance(kernel, InterpretedFunction)
+
+
+def compilable(function: InterpretedFunction) -> JITFunction:
+    """Return the compilable twin of an interpreted function, always the same one."""
+    found = _twins.get(id(function))
+    if found is None:
+        options = {k: v for k, v in function.kwargs.items() if k in _JIT_PARAMETERS}
+        found = _twins[id(function)] = (function, JITFunction(function.fn, **options))
+    return found[1]
+
+
+def _reachable_namespaces(function):
+    """Yield each dictionary through which the code of `function` can name other functions."""
+    languages = [m for n, m in list(sys.modules.items()) if n.startswith("triton.language")]
+    pending = [function.__globals__, *(vars(m) for m in languages if m is not None)]
+    seen = set()
+    while pending:
+        namespace = pending.pop()
+        if id(namespace) in seen:
+            continue
+        seen.add(id(namespace))
+        yield namespace
+        for value in list(namespace.values()):
+            if isinstance(value, InterpretedFunction):
+                pending.append(value.fn.__globals__)
+            elif inspect.ismodule(value) and _holds_interpreted(value):
+                pending.append(vars(value))
+
+
+def _holds_interpreted(module) -> bool:
+    return any(isinstance(v, InterpretedFunction) for v in list(vars(module).values()))
+
+
+def _captured(function) -> InterpretedFunction | None:
+    """Return the interpreted function that a wrapper closes over, if it is one."""
+    for cell in getattr(function, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):
+            if isinstance(cell.cell_contents, InterpretedFunction):
+                return cell.cell_contents
+    return None
+
+
+@contextlib.contextmanager
+def compiling(function: JITFunction):
+    """Make everything that `function` calls compilable for the time of the context."""
+    with _lock:
+        undo = []
+        try:
+            for namespace in list(_reachable_namespaces(function.fn)):
+                for name, value in list(namespace.items()):
+                    if isinstance(value, InterpretedFunction):
+                        namespace[name] = compilable(value)
+                        undo.append((namespace.__setitem__, name, value))
+            for cell in function.fn.__closure__ or ():
+                with contextlib.suppress(ValueError):
+                    value = cell.cell_contents
+                    if isinstance(value, InterpretedFunction):
+                        cell.cell_contents = compilable(value)
+                        undo.append((cell.__setattr__, "cell_contents", value))
+            for name, value in list(vars(tl.tensor).items()):
+                method = _captured(value)
+                if method is not None:
+                    setattr(tl.tensor, name, compilable(method))
+                    undo.append((lambda n, v: setattr(tl.tensor, n, v), name, value))
+            yield
+        finally:
+            for restore, name, value in reversed(undo):
+                restore(name, value)

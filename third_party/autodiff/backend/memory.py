@@ -1,0 +1,169 @@
+"""Buffers that mirror a tensor's addressing: shadows, cotangents and snapshots.
+
+A generated kernel addresses the gradient of a tensor with the tensor's own element offsets from
+the pointer it was given. A `Span` says how much memory those offsets may touch: `lead` elements
+before the pointer and `total` elements in all. It is the tensor's own extent where the accesses
+are known to stay inside, and the tensor's whole storage elsewhere, so that no kernel writes
+outside a buffer that merely mirrors memory which the forward kernel was allowed to touch.
+
+Generated kernels assume 16-byte alignment wherever the primal pointer had it, so every buffer
+made here is aligned at the data pointer, whatever its element size.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+ALIGNMENT = 16
+
+
+class Span(NamedTuple):
+    """Elements that offsets from a data pointer may touch."""
+
+    lead: int
+    total: int
+
+
+def extent(shape, strides) -> int:
+    """Return the elements from the first to the last one of a strided tensor."""
+    reach = 1
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 0:
+            return 0
+        reach += (size - 1) * stride
+    return reach
+
+
+def same_strides(shape, a, b) -> bool:
+    """Return whether strides `a` and `b` address a tensor of `shape` alike."""
+    return all(size <= 1 or s == t for size, s, t in zip(shape, a, b, strict=True))
+
+
+def is_non_overlapping(shape, strides) -> bool:
+    """Return whether no two elements are proved to share memory by the nesting of strides.
+
+    Sufficient, not necessary: an interleaving that is distinct for another reason counts as
+    overlapping, which costs an exact computation later and nothing else.
+    """
+    if 0 in shape:
+        return True
+    reach = 0
+    for stride, size in sorted(zip(strides, shape, strict=True)):
+        if size > 1:
+            if stride <= reach:
+                return False
+            reach += (size - 1) * stride
+    return True
+
+
+def is_dense(shape, strides) -> bool:
+    """Return whether the elements fill their extent, each place once."""
+    count = 1
+    for size in shape:
+        count *= size
+    return extent(shape, strides) == count and is_non_overlapping(shape, strides)
+
+
+def tensor_span(tensor: torch.Tensor) -> Span:
+    """Return the span of the tensor's own elements."""
+    return Span(0, extent(tensor.shape, tensor.stride()))
+
+
+def storage_span(tensor: torch.Tensor) -> Span:
+    """Return the span of the tensor's whole storage, seen from its data pointer."""
+    itemsize = tensor.element_size()
+    nbytes = tensor.untyped_storage().nbytes()
+    lead = tensor.storage_offset()
+    # A storage may end inside an element (a view as a wider dtype); a resized one may end early.
+    return Span(lead, max(nbytes // itemsize, lead + tensor_span(tensor).total))
+
+
+def allocate(shape, strides, span: Span, dtype, device, zero: bool) -> torch.Tensor:
+    """Return a tensor of `shape` and `strides` whose memory covers `span` and is aligned.
+
+    With `zero`, all of the span is zero, not only the tensor's own elements.
+    """
+    tight = span.lead == 0 and span.total == extent(shape, strides)
+    if tight and not zero:
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    if tight and is_dense(shape, strides):
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device).zero_()
+    unit = max(1, ALIGNMENT // dtype.itemsize)
+    padding = -span.lead % unit
+    make = torch.zeros if zero else torch.empty
+    flat = make(span.total + padding, dtype=dtype, device=device)
+    return flat.as_strided(shape, strides, span.lead + padding)
+
+
+def snapshot(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy with the same addressing, of everything that the tensor's storage holds."""
+    tensor = tensor.detach()
+    shape, strides = tensor.shape, tensor.stride()
+    span = storage_span(tensor)
+    copy = allocate(shape, strides, span, tensor.dtype, tensor.device, zero=False)
+    if span == tensor_span(tensor) and is_dense(shape, strides):
+        return copy.copy_(tensor)
+    start = copy.storage_offset() - span.lead
+    whole = copy.as_strided((span.total,), (1,), start)
+    whole.copy_(tensor.as_strided((span.total,), (1,), 0))
+    return copy
+
+
+def fits(tensor: torch.Tensor, shape, strides, dtype) -> bool:
+    """Return whether a kernel can read `tensor` as one of these strides, dtype and alignment."""
+    return (
+        tensor.dtype == dtype
+        and same_strides(shape, tensor.stride(), strides)
+        and tensor.data_ptr() % ALIGNMENT == 0
+    )
+
+
+def lay_out(upstream: torch.Tensor, shape, strides, dtype, span: Span) -> torch.Tensor:
+    """Return an upstream gradient with the addressing of its output, copying only if needed.
+
+    Memory of the span that the output tensor does not hold has a zero gradient.
+    """
+    if upstream.layout is not torch.strided:
+        upstream = upstream.to_dense()
+    tight = span.lead == 0 and span.total == extent(shape, strides)
+    if tight and is_dense(shape, strides):
+        if fits(upstream, shape, strides, dtype):
+            return upstream
+        return allocate(shape, strides, span, dtype, upstream.device, False).copy_(upstream)
+    return allocate(shape, strides, span, dtype, upstream.device, True).copy_(upstream)
+
+
+def first_alias(shape, strides, device) -> torch.Tensor:
+    """Return a mask that is true at one element for each memory location of a tensor."""
+    count = extent(shape, strides)
+    linear = torch.arange(count, device=device).as_strided(shape, strides).reshape(-1)
+    order = torch.arange(linear.numel(), device=device)
+    first = torch.full((count,), linear.numel(), dtype=torch.int64, device=device)
+    first.scatter_reduce_(0, linear, order, "amin")
+    return (first[linear] == order).view(shape)
+
+
+def gradient_of(shadow: torch.Tensor, dtype) -> torch.Tensor:
+    """Return the gradient of a tensor from its shadow.
+
+    The shadow of a tensor with overlapping elements holds one sum per memory location; autograd
+    sums the elements that share one, so the sum goes to one of them and zero to the others.
+    """
+    shape, strides = shadow.shape, shadow.stride()
+    if is_non_overlapping(shape, strides):
+        return shadow if shadow.dtype == dtype else shadow.to(dtype)
+    expanded = [d for d, (n, s) in enumerate(zip(shape, strides, strict=True)) if n > 1 and s == 0]
+    held = shadow
+    for dim in expanded:
+        held = held.narrow(dim, 0, 1)
+    if is_non_overlapping(held.shape, held.stride()):
+        gradient = torch.zeros(shape, dtype=dtype, device=shadow.device)
+        target = gradient
+        for dim in expanded:
+            target = target.narrow(dim, 0, 1)
+        target.copy_(held)
+        return gradient
+    mask = first_alias(shape, strides, shadow.device)
+    return torch.where(mask, shadow, 0).to(dtype)

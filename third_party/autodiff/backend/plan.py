@@ -1,0 +1,248 @@
+"""The plan that the compiler returns: kernels, buffers, gradients and host checks, as data.
+
+Loading validates everything that the runtime relies on, so that a stale or damaged plan is an
+error here and never a wrong launch later. Argument indices count the TTIR function's arguments.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from .checks import BijectiveCheck, check_from_json
+from .errors import PlanError
+from .expr import used_arguments, validate
+
+VERSION = 1
+
+INITS = ("none", "zero", "cotangent")
+ACCUMULATIONS = ("store", "atomic")
+BUFFER_KINDS = ("saved", "tape")
+OPERAND_KINDS = ("argument", "cotangent", "gradient", "buffer")
+DTYPES = (
+    *("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"),
+    *("f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ"),
+)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of the TTIR function and what the kernel does with it."""
+
+    type: str
+    loaded: bool = False
+    stored: bool = False
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.type.startswith("ptr<")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Scratch memory: "saved" lives from the forward to the backward, "tape" in the backward."""
+
+    name: str
+    kind: str
+    dtype: str
+    size: object
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """How the gradient of one pointer argument is accumulated and initialised."""
+
+    argument: int
+    dtype: str
+    init: str
+    accumulate: str
+    checks: tuple[BijectiveCheck, ...]
+
+    @property
+    def covers_tensor(self) -> bool:
+        """Whether the (passed) checks prove that exactly the tensor's elements are written."""
+        return self.accumulate == "store" and bool(self.checks)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A generated kernel. `grid` is None for the forward's own, else three expressions."""
+
+    name: str
+    ttir: str
+    grid: tuple | None
+    operands: tuple[tuple[str, int], ...]
+    options: tuple[tuple[str, object], ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything needed to run one kernel's backward."""
+
+    kernel: str
+    arguments: tuple[Argument, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    snapshots: tuple[int, ...]
+    buffers: tuple[Buffer, ...]
+    gradients: tuple[Gradient, ...]
+    forward: Kernel | None
+    backward: tuple[Kernel, ...]
+    report: tuple[str, ...]
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """All generated kernels, the augmented forward first."""
+        return (*([self.forward] if self.forward else []), *self.backward)
+
+    def cotangents(self) -> frozenset[int]:
+        """Return the outputs whose upstream gradient the backward reads."""
+        read = {i for k in self.backward for kind, i in k.operands if kind == "cotangent"}
+        return frozenset(read | {g.argument for g in self.gradients if g.init == "cotangent"})
+
+    def used_arguments(self) -> frozenset[int]:
+        """Return the scalar arguments on which sizes, grids and checks depend."""
+        exprs = [b.size for b in self.buffers]
+        exprs += [e for k in self.kernels for e in k.grid or ()]
+        used = set().union(*(used_arguments(e) for e in exprs))
+        for gradient in self.gradients:
+            for check in gradient.checks:
+                used |= check.used_arguments()
+        return frozenset(used)
+
+    def has_same_forward(self, other: Plan) -> bool:
+        """Return whether a forward run for `other` leaves the saved buffers that this plan reads.
+
+        Equal forward kernels with equal operands store equal values in equal buffers.
+        """
+        if self.forward is None and other.forward is None:
+            return True
+        if self.forward is None or other.forward is None:
+            return False
+        mine = {i for kind, i in self.forward.operands if kind == "buffer"}
+        theirs = {i for kind, i in other.forward.operands if kind == "buffer"}
+        return (
+            self.forward == other.forward
+            and mine == theirs
+            and all(self.buffers[i] == other.buffers[i] for i in mine)
+        )
+
+
+def _require(condition, message: str) -> None:
+    if not condition:
+        raise PlanError(message)
+
+
+def _get(data: dict, key: str, kind, default=None):
+    _require(isinstance(data, dict), f"expected an object with {key!r}, got {data!r}")
+    value = data.get(key, default)
+    valid = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+    _require(valid, f"{key!r} should be a {kind.__name__}, got {value!r}")
+    return value
+
+
+def _index(value, limit: int, what: str) -> int:
+    valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
+    _require(valid, f"{what} {value!r} is out of range")
+    return value
+
+
+def _choice(value, choices, what: str):
+    _require(value in choices, f"{what} should be one of {', '.join(choices)}, got {value!r}")
+    return value
+
+
+def _kernel(data, arguments, buffers, gradients) -> Kernel:
+    grid = data.get("grid", "primal") if isinstance(data, dict) else None
+    if grid == "primal":
+        grid = None
+    else:
+        _require(isinstance(grid, list) and len(grid) == 3, f"malformed grid {grid!r}")
+        for extent in grid:
+            validate(extent, len(arguments))
+        grid = tuple(grid)
+    operands = []
+    with_gradient = {g.argument for g in gradients}
+    for operand in _get(data, "operands", list):
+        kind = _choice(_get(operand, "kind", str), OPERAND_KINDS, "operand kind")
+        index = _get(operand, "index", int)
+        if kind == "gradient":
+            _require(index in with_gradient, f"operand reads a gradient of argument {index}")
+        else:
+            _index(index, len(buffers if kind == "buffer" else arguments), f"{kind} operand")
+        if kind == "cotangent":
+            _require(arguments[index].is_pointer, f"cotangent of scalar argument {index}")
+        operands.append((kind, index))
+    options = data.get("options") or {}
+    _require(isinstance(options, dict), f"malformed options {options!r}")
+    return Kernel(
+        name=_get(data, "name", str),
+        ttir=_get(data, "ttir", str),
+        grid=grid,
+        operands=tuple(operands),
+        options=tuple(sorted(options.items())),
+    )
+
+
+def load(text: str) -> Plan:
+    """Parse and validate the JSON form of a plan; raises `PlanError` when malformed."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise PlanError(f"plan is not JSON: {error}") from None
+    _require(isinstance(data, dict), "plan is not an object")
+    version = data.get("version")
+    _require(version == VERSION, f"plan has version {version!r}, expected {VERSION}")
+    arguments = tuple(
+        Argument(
+            _get(a, "type", str), _get(a, "loaded", bool, False), _get(a, "stored", bool, False)
+        )
+        for a in _get(data, "arguments", list)
+    )
+
+    def pointers(key):
+        indices = tuple(_index(i, len(arguments), key) for i in _get(data, key, list, []))
+        _require(all(arguments[i].is_pointer for i in indices), f"{key!r} names a scalar")
+        return indices
+
+    buffers = []
+    for b in _get(data, "buffers", list, []):
+        validate(b.get("size") if isinstance(b, dict) else None, len(arguments))
+        kind = _choice(_get(b, "kind", str), BUFFER_KINDS, "buffer kind")
+        dtype = _choice(_get(b, "dtype", str), DTYPES, "buffer dtype")
+        buffers.append(Buffer(_get(b, "name", str), kind, dtype, b["size"]))
+    gradients = []
+    for g in _get(data, "gradients", list):
+        argument = _index(_get(g, "argument", int), len(arguments), "gradient argument")
+        _require(arguments[argument].is_pointer, f"gradient of scalar argument {argument}")
+        gradients.append(
+            Gradient(
+                argument,
+                _choice(_get(g, "dtype", str), DTYPES, "gradient dtype"),
+                _choice(_get(g, "init", str), INITS, "init"),
+                _choice(_get(g, "accumulate", str), ACCUMULATIONS, "accumulate"),
+                tuple(check_from_json(c, len(arguments)) for c in _get(g, "checks", list, [])),
+            )
+        )
+    inputs = pointers("inputs")
+    missing = set(inputs) - {g.argument for g in gradients}
+    _require(not missing, f"inputs {sorted(missing)} have no gradient buffer")
+    forward = data.get("forward")
+    if forward is not None:
+        forward = _kernel(forward, arguments, buffers, ())
+        kinds = {kind for kind, _ in forward.operands}
+        _require(kinds <= {"argument", "buffer"}, "the forward kernel reads gradients")
+    return Plan(
+        kernel=_get(data, "kernel", str),
+        arguments=arguments,
+        inputs=inputs,
+        outputs=pointers("outputs"),
+        snapshots=pointers("snapshots"),
+        buffers=tuple(buffers),
+        gradients=tuple(gradients),
+        forward=forward,
+        backward=tuple(
+            _kernel(k, arguments, buffers, gradients) for k in _get(data, "backward", list)
+        ),
+        report=tuple(str(line) for line in data.get("report", ())),
+    )

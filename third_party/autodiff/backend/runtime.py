@@ -1,0 +1,157 @@
+"""Launches as autograd nodes."""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from .errors import ArgumentError
+from .executable import launch
+from .facts import describe
+from .specialize import Resolver
+from .state import KernelState
+
+Tensor = torch.Tensor
+
+
+class _Call:
+    """What one launch hands to autograd's forward."""
+
+    __slots__ = ("execution", "kernel", "grid", "values", "leaves")
+
+
+class _Launch(torch.autograd.Function):
+    """One kernel launch: takes its tensors, returns those that the kernel wrote."""
+
+    @staticmethod
+    def forward(ctx, call, *slots):
+        return call.execution.run_forward(ctx, call)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *grads):
+        return (None, *ctx.execution.run_backward(ctx, grads))
+
+
+class _Graft(torch.autograd.Function):
+    """Gives a view that a kernel wrote to the history of the values written.
+
+    Autograd lets a function with a single output update a view; a launch may have several. The
+    launch returns aliases instead, which are grafted one by one. No data moves.
+    """
+
+    @staticmethod
+    def forward(ctx, view, written):
+        ctx.set_materialize_grads(False)
+        ctx.mark_dirty(view)
+        return view
+
+    @staticmethod
+    def backward(ctx, gradient):
+        # What the view held before reaches its gradient through the launch, if at all.
+        return None, gradient
+
+
+def run(resolver: Resolver, args, kwargs, grid):
+    """Launch a kernel, as an autograd node if anything it is given requires a gradient.
+
+    Returns the state of the compiled kernel and the execution; None for a plain launch.
+    """
+    try:
+        resolved = _resolve(resolver, args, kwargs, grid)
+    except Exception as error:
+        blame(resolver, args, kwargs, error)
+        raise
+    kernel, grid = resolved.kernel, resolved.grid
+    state = KernelState.known(kernel) or KernelState.of(kernel, resolver.function)
+    leaves = state.spec.flatten(resolved.values)
+    wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
+    if not wanted or not torch.is_grad_enabled():
+        launch(kernel, grid, resolved.values)
+        mark_written(state, leaves)
+        return state, None
+    execution = state.execution(wanted, grid, leaves)
+    if not execution.position:
+        launch(kernel, grid, resolved.values)
+        mark_written(state, leaves)
+        return state, None
+    for j in execution.leaves_written:
+        _refuse_leaf(state, j, leaves[j])
+    call = _Call()
+    call.execution, call.kernel, call.grid = execution, kernel, grid
+    call.values, call.leaves = resolved.values, leaves
+    results = _Launch.apply(call, *[leaves[i] for i in execution.slots])
+    if execution.views:
+        for j, alias in zip(execution.views, results[len(execution.dirty) :], strict=True):
+            # The launch has marked the change already, before it saved anything.
+            with torch.autograd._unsafe_preserve_version_counter(leaves[j]):
+                _Graft.apply(leaves[j], alias)
+    return state, execution
+
+
+def prepare(resolver: Resolver, args, kwargs, grid):
+    """Return the compiled kernel of a launch and its execution, without launching.
+
+    The execution is None if no argument requires a gradient.
+    """
+    resolved = _resolve(resolver, args, kwargs, grid)
+    state = KernelState.of(resolved.kernel, resolver.function)
+    leaves = state.spec.flatten(resolved.values)
+    wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
+    execution = state.execution(wanted, resolved.grid, leaves) if wanted else None
+    return resolved.kernel, execution
+
+
+def _resolve(resolver, args, kwargs, grid):
+    # Autotuning may reset or restore tensors that require a gradient.
+    with torch.no_grad():
+        return resolver.resolve(args, kwargs, grid)
+
+
+def _requires_grad(state, index, value) -> bool:
+    if isinstance(value, Tensor):
+        return value.requires_grad
+    base = getattr(value, "base", None)
+    if isinstance(base, Tensor) and base.requires_grad:
+        raise ArgumentError(
+            f"argument {state.spec.names[index]!r} of kernel {state.spec.name!r} reinterprets a "
+            "tensor that requires a gradient; detach() it, or pass the tensor itself"
+        )
+    return False
+
+
+def _refuse_leaf(state, index, tensor) -> None:
+    """Raise what PyTorch raises when an in-place operation meets a leaf, before the launch."""
+    where = f" (argument {state.spec.names[index]!r} of kernel {state.spec.name!r})"
+    if tensor.is_leaf:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation." + where
+        )
+    if tensor._is_view() and tensor._base.is_leaf and tensor._base.requires_grad:
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+            + where
+        )
+
+
+def mark_written(state, leaves) -> None:
+    """Count a plain launch as a change of what it wrote, as far as that is known."""
+    for j in state.outputs or ():
+        tensor = leaves[j]
+        if isinstance(tensor, Tensor) and not tensor.is_inference():
+            torch.autograd.graph.increment_version(tensor)
+
+
+def blame(resolver, args, kwargs, error) -> None:
+    """Raise `ArgumentError` for an argument that explains why Triton refused a launch."""
+    names = resolver.function.arg_names
+    named = [*zip(names, args, strict=False), *kwargs.items()]
+    for name, value in named:
+        if not isinstance(value, Tensor):
+            continue
+        odd = value.layout is not torch.strided or value.is_quantized
+        if odd or value.is_complex() or value.device.type == "meta":
+            raise ArgumentError(
+                f"argument {name!r} of kernel {resolver.function.__name__!r} should be a dense "
+                f"real tensor with memory, got {describe(value)}"
+            ) from error

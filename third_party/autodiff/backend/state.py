@@ -1,0 +1,143 @@
+"""What is known about one compiled kernel: its plans and the executions they led to.
+
+The state lives on Triton's `CompiledKernel` object, so that it goes when the kernel goes.
+"""
+
+from __future__ import annotations
+
+from .backward import Handle
+from .cache import plan_for
+from .errors import AutodiffError, PlanError
+from .executable import Executable
+from .execution import Execution
+from .facts import FactKey, Facts
+from .specialize import Specialization
+
+_ATTRIBUTE = "_autodiff_state"
+_MAX_EXECUTIONS = 1024
+
+
+class KernelState:
+    """Plans and executions of one compiled kernel."""
+
+    def __init__(self, kernel, function):
+        self.spec = Specialization(kernel, function)
+        self.pointer_set = frozenset(self.spec.pointers)
+        self.outputs: tuple[int, ...] | None = None
+        self._handles: dict = {}
+        self._families: dict = {}
+
+    @classmethod
+    def of(cls, kernel, function) -> KernelState:
+        """Return the state of a compiled kernel, made on first use."""
+        state = kernel.__dict__.get(_ATTRIBUTE)
+        if state is None:
+            state = cls(kernel, function)
+            setattr(kernel, _ATTRIBUTE, state)
+        return state
+
+    @staticmethod
+    def known(kernel) -> KernelState | None:
+        """Return the state of a compiled kernel if it has one."""
+        return getattr(kernel, _ATTRIBUTE, None)
+
+    def handle(self, wanted, cotangents=None, atomic=(), save=True, reload=True) -> Handle:
+        """Return the plan for a request, with its executables."""
+        key = (wanted, cotangents, atomic, save, reload)
+        handle = self._handles.get(key)
+        if handle is None:
+            request = {
+                "wanted": None if wanted is None else list(wanted),
+                "cotangents": None if cotangents is None else list(cotangents),
+                "atomic": list(atomic),
+                "save": save,
+                "reload": reload,
+            }
+            spec = self.spec
+            plan = plan_for(spec.ttir, request, spec.name)
+            if len(plan.arguments) != len(spec.types):
+                raise PlanError(
+                    f"kernel {spec.name!r} has {len(spec.types)} run-time arguments, its plan "
+                    f"{len(plan.arguments)}"
+                )
+            forward, *_ = [*self._executables([plan.forward] if plan.forward else []), None]
+            handle = Handle(plan, forward, self._executables(plan.backward))
+            self._handles[key] = handle
+            self.outputs = plan.outputs
+        return handle
+
+    def _executables(self, kernels):
+        return tuple(Executable(k, self.spec.target, self.spec.options) for k in kernels)
+
+    def choose(self, wanted, facts: Facts, cotangents=None, save=True, atomic=()):
+        """Return a plan whose host checks hold, and the arguments that had to use atomics."""
+        reload = not any(
+            a in self.outputs and b in self.outputs for a, b, same in facts.aliasing if not same
+        )
+        while True:
+            handle = self.handle(wanted, cotangents, atomic, save, reload)
+            failed = {
+                gradient.argument
+                for gradient in handle.plan.gradients
+                if not all(self._holds(check, facts) for check in gradient.checks)
+            }
+            if not failed:
+                return handle, atomic
+            if failed <= set(atomic):
+                raise PlanError(f"kernel {self.spec.name!r}: plan repeats checks that failed")
+            atomic = tuple(sorted({*atomic, *failed}))
+
+    @staticmethod
+    def _holds(check, facts: Facts) -> bool:
+        tensor = facts.tensors[check.argument]
+        if not tensor.is_tensor:
+            return False
+        return check.holds(tensor.shape, tensor.strides, facts.scalars, facts.grid)
+
+    def execution(self, wanted, grid, leaves) -> Execution:
+        """Return how to run a launch that wants the gradients of arguments `wanted`."""
+        family = self._families.get(wanted)
+        if family is None:
+            family = self._families[wanted] = self._family(wanted)
+        key, executions = family
+        facts_key, aliasing = key.extract(grid, leaves)
+        found = executions.get(facts_key)
+        if found is None:
+            key.validate(leaves, self.spec.target)
+            facts = Facts(key, grid, leaves, aliasing)
+            handle, atomic = self.choose(wanted, facts)
+            found = Execution(self, wanted, atomic, handle, facts)
+            needed = (handle.plan.used_arguments(), found.spanned())
+            if not key.covers(*needed):
+                self.forget(key, *needed)
+                facts_key, _ = key.extract(grid, leaves)
+            if len(executions) >= _MAX_EXECUTIONS:
+                executions.clear()
+            executions[facts_key] = found
+        return found
+
+    def _family(self, wanted):
+        plan = self.handle(wanted).plan
+        spec = self.spec
+        return FactKey(spec.name, spec.names, spec.pointers, plan.outputs), {}
+
+    def forget(self, key: FactKey, scalars, spanned) -> None:
+        """Make a key hold more facts; executions found under the old key go."""
+        key.grow(scalars, spanned)
+        for family_key, executions in self._families.values():
+            if family_key is key:
+                executions.clear()
+
+    def plans(self):
+        """Return the plans asked for so far, the latest last."""
+        return [handle.plan for handle in self._handles.values()]
+
+    def plan_of_everything(self):
+        """Return the plan for all inputs and outputs, for display."""
+        handle = self.handle(None)
+        if not handle.plan.inputs or not handle.plan.backward:
+            raise AutodiffError(
+                f"kernel {self.spec.name!r} has nothing to differentiate: no floating-point "
+                "argument that it stores to depends on one that it loads"
+            )
+        return handle.plan
