@@ -23,7 +23,6 @@
 #include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
-#include "mlir/Dialect/Tensor/IR/TensorInferTypeOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Vector/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Pass/PassManager.h"
@@ -35,7 +34,6 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 void cpu::registerDialects(DialectRegistry &registry) {
-  registry.insert<DLTIDialect>();
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
       registry);
@@ -58,6 +56,19 @@ void cpu::registerDialects(DialectRegistry &registry) {
 
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
+}
+
+void cpu::registerPasses() {
+  registerTritonToLinalgPasses();
+  registerAutodiffCPUPasses();
+  bufferization::registerOneShotBufferizePassPass();
+  registerConvertLinalgToLoopsPassPass();
+  PassPipelineRegistration<>(
+      "triton-to-llvm", "The CPU backend's passes, for this machine",
+      [](OpPassManager &pm) {
+        auto [bits, count] = getVectorRegisters();
+        buildPipeline(pm, bits, count);
+      });
 }
 
 void cpu::buildPipeline(OpPassManager &pm, unsigned vectorBits,

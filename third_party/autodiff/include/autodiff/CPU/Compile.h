@@ -51,6 +51,9 @@ void buildPipeline(OpPassManager &pm, unsigned vectorBits,
 /// The dialects, interfaces and translations that the pipeline needs.
 void registerDialects(DialectRegistry &registry);
 
+/// The passes that the pipeline consists of, under their names.
+void registerPasses();
+
 /// A code generator for this machine.
 std::unique_ptr<llvm::TargetMachine>
 createHostTarget(const CompileOptions &options, std::string &error);
