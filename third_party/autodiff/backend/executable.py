@@ -33,11 +33,16 @@ def inherited_options(metadata) -> dict:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def _active(hook):
+    """Return a launch hook, None in place of a chain without hooks, which costs time to call."""
+    return hook if getattr(hook, "calls", True) else None
+
+
 def launch(kernel, grid, args) -> None:
     """Launch a `CompiledKernel` on three grid extents, on the current device and stream."""
     active = driver.active
     stream = active.get_current_stream(active.get_current_device())
-    enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+    enter, leave = _active(knobs.runtime.launch_enter_hook), _active(knobs.runtime.launch_exit_hook)
     run = kernel.run
     metadata = None if enter is None else kernel.launch_metadata(grid, stream, *args)
     run(*grid, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)

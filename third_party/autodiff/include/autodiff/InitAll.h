@@ -3,6 +3,8 @@
 #ifndef AUTODIFF_INITALL_H
 #define AUTODIFF_INITALL_H
 
+#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Transforms/Passes.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "triton/Dialect/TritonGPU/IR/Dialect.h"
 
@@ -27,10 +29,14 @@ inline void registerTritonDialects(DialectRegistry &registry) {
 /// TTIR's dialects and those that our passes produce.
 inline void registerAllDialects(DialectRegistry &registry) {
   registerTritonDialects(registry);
+  registry.insert<AutodiffDialect>();
 }
 
 /// Passes that can be named in a textual pipeline.
-inline void registerAllPasses() { mlir::registerTransformsPasses(); }
+inline void registerAllPasses() {
+  mlir::registerTransformsPasses();
+  registerAutodiffPasses();
+}
 
 } // namespace mlir::autodiff
 

@@ -1,0 +1,59 @@
+//===- Activity.h - Which values carry a derivative -------------*- C++ -*-===//
+//
+// A float value is *varied* if it depends on the content of a wanted argument,
+// *useful* if the content of a differentiated output depends on it, *active*
+// if both. Only active values have adjoints. (Hascoët, Pascual: The Tapenade
+// automatic differentiation tool, 2013, section 4.1.)
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_ANALYSIS_ACTIVITY_H
+#define AUTODIFF_ANALYSIS_ACTIVITY_H
+
+#include "mlir/IR/Value.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SmallSet.h"
+
+namespace mlir::autodiff {
+
+/// Kernel arguments by number.
+using ArgumentSet = llvm::SmallSet<unsigned, 8>;
+
+class Activity {
+public:
+  /// Analyses `kernel` for the gradient of arguments `wanted` given cotangents
+  /// of what is stored to arguments `cotangents`. Emits an error at the first
+  /// operation through which a derivative cannot be followed; `failed` tells.
+  Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
+           const ArgumentSet &cotangents);
+
+  bool failed() const { return hasFailed; }
+  bool isVaried(Value value) const { return varied.contains(value); }
+  bool isUseful(Value value) const { return useful.contains(value); }
+  bool isActive(Value value) const { return isVaried(value) && isUseful(value); }
+
+  /// Whether loads from / stores to the argument take part.
+  bool isWanted(unsigned argument) const { return wanted.contains(argument); }
+  bool hasCotangent(unsigned argument) const { return cotangents.contains(argument); }
+
+private:
+  void propagateVaried();
+  void propagateUseful();
+  void checkMemory();
+  bool touchesUnknownMemory(Operation *op) const;
+  bool markVaried(Value value);
+  bool markUseful(Value value);
+
+  triton::FuncOp kernel;
+  ArgumentSet wanted, cotangents;
+  llvm::DenseSet<Value> varied, useful;
+  bool hasFailed = false;
+};
+
+/// Whether an adjoint can belong to values of this type: floats and tiles of
+/// floats.
+bool isDifferentiable(Type type);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_ANALYSIS_ACTIVITY_H

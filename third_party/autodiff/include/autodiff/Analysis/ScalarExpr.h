@@ -1,0 +1,54 @@
+//===- ScalarExpr.h - Integers that a launch can evaluate -------*- C++ -*-===//
+//
+// Symbolic scalar integers over what is known when a kernel is launched: its
+// scalar arguments, its grid, and (for facts about all programs) the program
+// ids. They are how the plan speaks about sizes, strides and bounds.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_ANALYSIS_SCALAREXPR_H
+#define AUTODIFF_ANALYSIS_SCALAREXPR_H
+
+#include "mlir/IR/Value.h"
+#include "llvm/Support/JSON.h"
+#include <memory>
+#include <optional>
+
+namespace mlir::autodiff {
+
+class ScalarExpr {
+public:
+  enum class Kind { Constant, Argument, Grid, ProgramId,
+                    Add, Sub, Mul, Div, Rem, CeilDiv, Min, Max };
+
+  static ScalarExpr constant(int64_t value);
+  static ScalarExpr argument(unsigned index);
+  static ScalarExpr grid(unsigned axis);
+  static ScalarExpr programId(unsigned axis);
+  /// `lhs kind rhs`, folded where that is exact. Div and Rem truncate as in C.
+  static ScalarExpr binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs);
+
+  /// The expression that computes `value`, if it depends on nothing but
+  /// arguments, the grid and program ids.
+  static std::optional<ScalarExpr> of(Value value);
+
+  std::optional<int64_t> getConstant() const;
+  bool dependsOnProgramId() const;
+  llvm::json::Value toJSON() const;
+
+  bool operator==(const ScalarExpr &other) const;
+  ScalarExpr operator+(const ScalarExpr &o) const { return binary(Kind::Add, *this, o); }
+  ScalarExpr operator-(const ScalarExpr &o) const { return binary(Kind::Sub, *this, o); }
+  ScalarExpr operator*(const ScalarExpr &o) const { return binary(Kind::Mul, *this, o); }
+
+private:
+  struct Node;
+  explicit ScalarExpr(std::shared_ptr<const Node> node) : node(std::move(node)) {}
+  std::shared_ptr<const Node> node;
+};
+
+/// The number of iterations of `for (i = lower; i < upper; i += step)`.
+ScalarExpr tripCount(ScalarExpr lower, ScalarExpr upper, ScalarExpr step);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_ANALYSIS_SCALAREXPR_H

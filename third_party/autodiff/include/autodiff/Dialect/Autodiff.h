@@ -1,0 +1,31 @@
+//===- Autodiff.h - The autodiff dialect ------------------------*- C++ -*-===//
+#ifndef AUTODIFF_DIALECT_AUTODIFF_H
+#define AUTODIFF_DIALECT_AUTODIFF_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "autodiff/Dialect/AutodiffDialect.h.inc"
+#include "autodiff/Dialect/AutodiffEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "autodiff/Dialect/AutodiffAttributes.h.inc"
+#define GET_OP_CLASSES
+#include "autodiff/Dialect/AutodiffOps.h.inc"
+
+namespace mlir::autodiff {
+
+/// Argument attribute of derived kernels: an OperandAttr.
+constexpr llvm::StringLiteral kOperandAttr = "autodiff.operand";
+/// Argument attribute of derived kernels for buffers: a JSON description.
+constexpr llvm::StringLiteral kBufferAttr = "autodiff.buffer";
+/// Number of a memory operation within its primal.
+constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_DIALECT_AUTODIFF_H

@@ -1,0 +1,127 @@
+//===- AutodiffDialect.td - The autodiff dialect ------------*- tablegen -*-===//
+//
+// What differentiation needs between its passes and TTIR cannot say: where a
+// primal value may be saved, a value waiting for its tape, a contribution to a
+// gradient whose schedule is still open.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef AUTODIFF_DIALECT
+#define AUTODIFF_DIALECT
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Autodiff_Dialect : Dialect {
+  let name = "autodiff";
+  let cppNamespace = "::mlir::autodiff";
+  let summary = "Intermediate steps of differentiating a Triton kernel";
+  let useDefaultAttributePrinterParser = 1;
+}
+
+def Autodiff_OperandKind : I32EnumAttr<"OperandKind", "what a launch passes", [
+  I32EnumAttrCase<"Argument", 0, "argument">,
+  I32EnumAttrCase<"Cotangent", 1, "cotangent">,
+  I32EnumAttrCase<"Gradient", 2, "gradient">,
+  I32EnumAttrCase<"Buffer", 3, "buffer">
+]> {
+  let cppNamespace = "::mlir::autodiff";
+  let genSpecializedAttr = 0;
+}
+
+def Autodiff_OperandAttr : AttrDef<Autodiff_Dialect, "Operand"> {
+  let mnemonic = "operand";
+  let summary = "what the runtime passes for an argument of a derived kernel";
+  let description = [{
+    `argument i` is the primal's argument, `cotangent i` the upstream gradient
+    of the output passed as argument i, `gradient i` the buffer that collects
+    the gradient of argument i, `buffer b` a saved residual or a tape.
+  }];
+  let parameters = (ins EnumParameter<Autodiff_OperandKind>:$kind,
+                        "unsigned":$index);
+  let assemblyFormat = "`<` $kind $index `>`";
+}
+
+class Autodiff_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Autodiff_Dialect, mnemonic, traits>;
+
+def Autodiff_ResidualOp : Autodiff_Op<"residual",
+    [Pure, SameOperandsAndResultType]> {
+  let summary = "a primal value that a forward may save and a backward reload";
+  let description = [{
+    The identity. The primal and the backward derived from it carry the same
+    `id`, whatever happens to the code around: it is how a value of one finds
+    its counterpart in the other.
+  }];
+  let arguments = (ins AnyType:$value, I32Attr:$id);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$value `id` `=` $id attr-dict `:` type($value)";
+}
+
+def Autodiff_PushOp : Autodiff_Op<"push", [MemoryEffects<[MemWrite]>]> {
+  let summary = "record a loop-carried value at the start of an iteration";
+  let arguments = (ins AnyType:$value, AnySignlessInteger:$iteration,
+                       I32Attr:$tape);
+  let assemblyFormat = [{
+    $value `at` $iteration `tape` `=` $tape attr-dict
+    `:` type($value) `,` type($iteration)
+  }];
+}
+
+def Autodiff_PopOp : Autodiff_Op<"pop", [Pure]> {
+  let summary = "the value that the primal loop pushed in an iteration";
+  let arguments = (ins AnySignlessInteger:$iteration, I32Attr:$tape);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = [{
+    $iteration `tape` `=` $tape attr-dict `:` type($iteration) `->` type($result)
+  }];
+}
+
+def Autodiff_UnavailableOp : Autodiff_Op<"unavailable", [Pure]> {
+  let summary = "a primal value that a backward cannot compute again";
+  let description = [{
+    Stands for the result of an effect that must not be repeated. It is an
+    error if one is still used once dead code is gone.
+  }];
+  let arguments = (ins StrAttr:$reason);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$reason attr-dict `:` type($result)";
+}
+
+def Autodiff_UpstreamOp : Autodiff_Op<"upstream",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "take the cotangent of what was stored at a primal address";
+  let description = [{
+    The adjoint of a store: the cotangent stored there is read and, since the
+    store hid what was there before, cleared. `site` is the store's number in
+    the primal. With `keep` the content stays (the adjoint of an atomic add).
+    Lanes that are masked off give zero.
+  }];
+  let arguments = (ins AnyType:$ptr, Optional<AnyType>:$mask,
+                       I32Attr:$argument, I32Attr:$site, UnitAttr:$keep);
+  let results = (outs Optional<AnyType>:$result);
+  let assemblyFormat = [{
+    $ptr (`mask` $mask^ `:` type($mask))? attr-dict
+    `:` type($ptr) (`->` type($result)^)?
+  }];
+}
+
+def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "add a contribution to the gradient at a primal address";
+  let description = [{
+    The adjoint of a load. How contributions meet (store, atomic) is the
+    schedule's decision. `site` is the load's number in the primal.
+  }];
+  let arguments = (ins AnyType:$ptr, AnyType:$value, Optional<AnyType>:$mask,
+                       I32Attr:$argument, I32Attr:$site);
+  let assemblyFormat = [{
+    $ptr `,` $value (`mask` $mask^ `:` type($mask))? attr-dict
+    `:` type($ptr) `,` type($value)
+  }];
+}
+
+#endif // AUTODIFF_DIALECT

@@ -1,0 +1,23 @@
+//===- Differentiate.h - From a kernel to a plan ----------------*- C++ -*-===//
+#ifndef AUTODIFF_PLAN_DIFFERENTIATE_H
+#define AUTODIFF_PLAN_DIFFERENTIATE_H
+
+#include "autodiff/Plan/Plan.h"
+
+namespace mlir {
+class OpPassManager;
+
+namespace autodiff {
+
+/// Adds the passes that turn a kernel into its derived kernels.
+void buildDifferentiatePipeline(OpPassManager &pm, const Request &request);
+
+/// Differentiates the kernel of `module`; the request and the resulting plan
+/// are JSON. Errors are emitted as diagnostics with the user's locations.
+FailureOr<std::string> differentiate(ModuleOp module,
+                                     llvm::StringRef requestJson);
+
+} // namespace autodiff
+} // namespace mlir
+
+#endif // AUTODIFF_PLAN_DIFFERENTIATE_H

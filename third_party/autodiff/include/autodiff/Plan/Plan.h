@@ -1,0 +1,42 @@
+//===- Plan.h - What to launch for a gradient -------------------*- C++ -*-===//
+//
+// Differentiating a kernel yields a plan: kernels, their operands, buffers,
+// and facts that must hold when it is launched. Requests and plans are JSON;
+// docs/plan.md describes them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_PLAN_PLAN_H
+#define AUTODIFF_PLAN_PLAN_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+#include <optional>
+
+namespace mlir::autodiff {
+
+/// What the caller wants differentiated and what it rules out.
+struct Request {
+  /// Arguments to differentiate with respect to; all float pointers if absent.
+  std::optional<SmallVector<unsigned>> wanted;
+  /// Arguments whose stored content has an upstream gradient; likewise.
+  std::optional<SmallVector<unsigned>> cotangents;
+  /// Arguments for which a check failed: gradients must meet in atomics.
+  SmallVector<unsigned> atomic;
+  /// Arguments for which a check failed: stored addresses may repeat.
+  SmallVector<unsigned> exchange;
+  bool save = true;
+  bool reload = true;
+
+  /// Reads a request; emits an error at `loc` if it is malformed.
+  static FailureOr<Request> parse(llvm::StringRef json, Location loc);
+};
+
+/// Triton's spelling of a type in a plan: "f16", "i32", "ptr<f16>".
+std::string spellType(Type type);
+
+/// The plan that the derived kernels of `module` make up.
+std::string printPlan(ModuleOp module, ArrayRef<std::string> report);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_PLAN_PLAN_H

@@ -1,0 +1,82 @@
+//===- Adjoint.h - What a rule sees while a kernel is reversed --*- C++ -*-===//
+#ifndef AUTODIFF_RULES_ADJOINT_H
+#define AUTODIFF_RULES_ADJOINT_H
+
+#include "autodiff/Analysis/Activity.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir::autodiff {
+
+/// The state of reversing one kernel: a builder positioned in the backward
+/// kernel, the primal values recomputed there, and the adjoints so far.
+///
+/// An adjoint has the shape of its primal; its element type is f32 for floats
+/// of 32 bits or fewer and f64 for f64, so that casts to and from half
+/// precision cost nothing and contributions are not rounded before they meet.
+class Adjoint {
+public:
+  Adjoint(OpBuilder &builder, const Activity &activity)
+      : builder(builder), activity(activity) {}
+
+  OpBuilder &builder;
+  const Activity &activity;
+
+  /// Where the operation being reversed stands in the user's source.
+  Location loc() const { return location; }
+
+  bool isActive(Value value) const { return activity.isActive(value); }
+
+  /// The value in the backward kernel that recomputes `primal`.
+  Value primal(Value primal) const { return primals.lookupOrDefault(primal); }
+
+  /// The adjoint of `value` so far; null means zero.
+  Value get(Value value) const { return adjoints.lookup(value); }
+
+  /// value̅ += contribution. Ignored if `value` is not active; null adds
+  /// nothing.
+  void add(Value value, Value contribution);
+
+  /// Replaces the adjoint of `value`.
+  void set(Value value, Value adjoint) { adjoints[value] = adjoint; }
+
+  /// The adjoint's type for a primal of this type.
+  static Type typeFor(Type primal);
+
+  /// A constant of the adjoint's type for `primalType`.
+  Value constant(Type primalType, double number);
+
+  /// `value`, a float or tile of floats, in the adjoint's element type.
+  Value widen(Value value);
+
+  /// Appends the recomputation of `block` (without its terminator and without
+  /// effects) to the backward kernel.
+  void recompute(Block &block);
+
+  /// Reverses the operations of `block` in the order opposite to theirs.
+  LogicalResult reverse(Block &block);
+
+  /// Runs `body` with an empty set of adjoints and returns what it leaves for
+  /// `values` (null for those that got none).
+  FailureOr<SmallVector<Value>>
+  scoped(ArrayRef<Value> values,
+         llvm::function_ref<LogicalResult()> body);
+
+  /// Active values defined outside of `regions` and used inside.
+  SmallVector<Value> getActiveCaptures(MutableArrayRef<Region> regions) const;
+
+  /// The recomputed counterpart of the operations and values of the primal.
+  IRMapping primals;
+
+  /// A number for the next tape.
+  unsigned newTape() { return tapes++; }
+
+private:
+  llvm::DenseMap<Value, Value> adjoints;
+  Location location = UnknownLoc::get(builder.getContext());
+  unsigned tapes = 0;
+};
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_RULES_ADJOINT_H

@@ -1,0 +1,84 @@
+//===- Tile.h - Arithmetic on tiles, written as formulas --------*- C++ -*-===//
+#ifndef AUTODIFF_RULES_TILE_H
+#define AUTODIFF_RULES_TILE_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace mlir::autodiff {
+
+/// A float or tile of floats together with the builder that computes with it.
+class Tile {
+public:
+  Tile(OpBuilder &builder, Location loc, Value value)
+      : builder(&builder), location(loc), value(value) {}
+
+  operator Value() const { return value; }
+  Type type() const { return value.getType(); }
+  OpBuilder &b() const { return *builder; }
+  Location loc() const { return location; }
+
+  Tile like(Value other) const { return Tile(*builder, location, other); }
+  /// A constant of this tile's type.
+  Tile constant(double number) const;
+
+  /// The result of `OpT` on these operands.
+  template <typename OpT, typename... Operands>
+  Tile make(Operands... operands) const {
+    return like(OpT::create(*builder, location, Value(operands)...));
+  }
+
+private:
+  OpBuilder *builder;
+  Location location;
+  Value value;
+};
+
+Tile operator+(Tile a, Tile b);
+Tile operator-(Tile a, Tile b);
+Tile operator*(Tile a, Tile b);
+Tile operator/(Tile a, Tile b);
+Tile operator-(Tile a);
+Tile operator+(Tile a, double b);
+Tile operator-(double a, Tile b);
+Tile operator*(double a, Tile b);
+
+Tile exp(Tile x);
+Tile log(Tile x);
+Tile sqrt(Tile x);
+Tile sin(Tile x);
+Tile cos(Tile x);
+Tile pow(Tile x, Tile y);
+
+/// a < b, a == b, …, as a condition for `where`; false if either is NaN.
+Value compare(arith::CmpFPredicate predicate, Tile a, Tile b);
+/// condition ? a : b
+Tile where(Value condition, Tile a, Tile b);
+
+/// `product`, a partial derivative with a pole times t, where t is not zero;
+/// zero there. Masked lanes, whose t is zero, must not turn into NaN where `x`
+/// has a pole in them: a sum over lanes may follow. A uniform `x` (a splat) has
+/// no lanes of its own and is left alone.
+Tile unlessZero(Tile t, Tile product, Value x);
+
+/// The sum of a tile over one axis, which vanishes; a rank-1 tile gives a
+/// scalar.
+Value sumOver(OpBuilder &builder, Location loc, Value tile, unsigned axis);
+/// The sum over all axes: a scalar.
+Value sumAll(OpBuilder &builder, Location loc, Value tile);
+/// `tile` without axis `axis` repeated along it to the shape of `type`.
+Value repeatAlong(OpBuilder &builder, Location loc, Value tile, unsigned axis,
+                  RankedTensorType type);
+/// `type` with another element type.
+Type withElementType(Type type, Type element);
+/// `value`, integer or float, converted to the float or integer-tile type.
+Value castFloat(OpBuilder &builder, Location loc, Value value, Type element);
+
+/// One partial derivative applied to a tangent or cotangent `t`:
+/// t · ∂y/∂x_k, where `x` are the operands and `y` the result.
+using Partial = Tile (*)(Tile t, llvm::ArrayRef<Tile> x, Tile y);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_RULES_TILE_H

@@ -1,0 +1,41 @@
+//===- Passes.h - From a primal kernel to its backward ----------*- C++ -*-===//
+#ifndef AUTODIFF_TRANSFORMS_PASSES_H
+#define AUTODIFF_TRANSFORMS_PASSES_H
+
+#include "autodiff/Dialect/Autodiff.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+namespace mlir::autodiff {
+
+#define GEN_PASS_DECL
+#include "autodiff/Transforms/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "autodiff/Transforms/Passes.h.inc"
+
+/// The kernel of a module: its public function that no pass of ours derived.
+triton::FuncOp getPrimal(ModuleOp module);
+/// The function that a pass of ours derived from `primal`, or null.
+triton::FuncOp getBackward(ModuleOp module);
+triton::FuncOp getForward(ModuleOp module);
+
+/// Attribute of derived functions: "primal" (the rewritten primal that the
+/// backward is derived from), "backward" or "forward".
+constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
+
+/// Appends an argument that the runtime fills with `operand`; `buffer`, for
+/// buffers, describes it.
+BlockArgument appendOperand(triton::FuncOp kernel, Type type,
+                            OperandAttr operand, Attribute buffer = {});
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_TRANSFORMS_PASSES_H

@@ -1,0 +1,73 @@
+//===- Passes.td - From a primal kernel to its backward -----*- tablegen -*-===//
+#ifndef AUTODIFF_PASSES
+#define AUTODIFF_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+class AutodiffPass<string argument, string operation> : Pass<argument, operation> {
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::autodiff::AutodiffDialect",
+    "::mlir::cf::ControlFlowDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::triton::TritonDialect", "::mlir::ub::UBDialect"
+  ];
+}
+
+def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
+  let summary = "bring a kernel into the form that differentiation works on";
+  let description = [{
+    Inlines calls, turns unstructured control flow (an early `return`) into
+    structured, simplifies, hoists loop-invariant code, and numbers the memory
+    accesses (`autodiff.site`). Afterwards the module holds one function whose
+    body is one block.
+  }];
+}
+
+def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
+  let summary = "derive the backward of a kernel";
+  let description = [{
+    Adds `@<kernel>_bwd`: the primal values recomputed, then the adjoint of
+    every operation in reverse order. Memory is still abstract: cotangents are
+    taken with `autodiff.upstream`, gradients collected with
+    `autodiff.accumulate`.
+  }];
+  let options = [
+    ListOption<"wanted", "wanted", "unsigned",
+               "arguments whose gradient is asked for (default: every float pointer)">,
+    ListOption<"cotangents", "cotangents", "unsigned",
+               "arguments whose stored content has a cotangent (default: every float pointer)">
+  ];
+}
+
+def Tape : AutodiffPass<"autodiff-tape", "::mlir::triton::FuncOp"> {
+  let summary = "give the tapes that are read a place in memory";
+  let description = [{
+    Every `autodiff.pop` that is still used becomes a load from a buffer that
+    the matching `autodiff.push` fills; pushes that nobody reads go.
+  }];
+}
+
+def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
+  let summary = "decide how contributions to a gradient meet";
+  let description = [{
+    Lowers `autodiff.upstream` and `autodiff.accumulate` to loads, stores and
+    atomics on cotangent and gradient buffers. A gradient whose addresses are
+    distinct across programs and iterations, given checks that the launch
+    evaluates, is stored; the others are added atomically in f32.
+  }];
+  let options = [
+    ListOption<"atomic", "atomic", "unsigned",
+               "arguments whose gradient must be accumulated atomically">,
+    ListOption<"exchange", "exchange", "unsigned",
+               "arguments whose stored addresses may repeat">
+  ];
+}
+
+def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
+  let summary = "fold what differentiation leaves behind";
+  let description = [{
+    Sums of broadcasts, sums of one element, loop results that nobody uses.
+  }];
+}
+
+#endif // AUTODIFF_PASSES

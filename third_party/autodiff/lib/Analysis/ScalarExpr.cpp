@@ -1,0 +1,206 @@
+//===- ScalarExpr.cpp - Integers that a launch can evaluate ---------------===//
+#include "autodiff/Analysis/ScalarExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+struct ScalarExpr::Node {
+  Kind kind;
+  int64_t number = 0; // the constant, argument index or axis
+  std::shared_ptr<const Node> lhs, rhs;
+
+  static bool equal(const Node *a, const Node *b) {
+    if (a == b)
+      return true;
+    if (!a || !b || a->kind != b->kind || a->number != b->number)
+      return false;
+    return equal(a->lhs.get(), b->lhs.get()) &&
+           equal(a->rhs.get(), b->rhs.get());
+  }
+};
+
+static std::optional<int64_t> fold(ScalarExpr::Kind kind, int64_t a,
+                                   int64_t b) {
+  using Kind = ScalarExpr::Kind;
+  int64_t result;
+  switch (kind) {
+  case Kind::Add:
+    return llvm::AddOverflow(a, b, result) ? std::nullopt
+                                           : std::optional(result);
+  case Kind::Sub:
+    return llvm::SubOverflow(a, b, result) ? std::nullopt
+                                           : std::optional(result);
+  case Kind::Mul:
+    return llvm::MulOverflow(a, b, result) ? std::nullopt
+                                           : std::optional(result);
+  case Kind::Div:
+    return b == 0 || b == -1 ? std::nullopt : std::optional(a / b);
+  case Kind::Rem:
+    return b == 0 || b == -1 ? std::nullopt : std::optional(a % b);
+  case Kind::CeilDiv:
+    return b == 0 || b == -1 ? std::nullopt
+                             : std::optional(llvm::divideCeilSigned(a, b));
+  case Kind::Min:
+    return std::min(a, b);
+  case Kind::Max:
+    return std::max(a, b);
+  default:
+    return std::nullopt;
+  }
+}
+
+ScalarExpr ScalarExpr::constant(int64_t value) {
+  return ScalarExpr(std::make_shared<Node>(Node{Kind::Constant, value, {}, {}}));
+}
+ScalarExpr ScalarExpr::argument(unsigned index) {
+  return ScalarExpr(std::make_shared<Node>(Node{Kind::Argument, index, {}, {}}));
+}
+ScalarExpr ScalarExpr::grid(unsigned axis) {
+  return ScalarExpr(std::make_shared<Node>(Node{Kind::Grid, axis, {}, {}}));
+}
+ScalarExpr ScalarExpr::programId(unsigned axis) {
+  return ScalarExpr(std::make_shared<Node>(Node{Kind::ProgramId, axis, {}, {}}));
+}
+
+ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
+  std::optional<int64_t> a = lhs.getConstant(), b = rhs.getConstant();
+  if (a && b)
+    if (std::optional<int64_t> folded = fold(kind, *a, *b))
+      return constant(*folded);
+  bool zeroLhs = a == 0, zeroRhs = b == 0, oneLhs = a == 1, oneRhs = b == 1;
+  switch (kind) {
+  case Kind::Add:
+    if (zeroLhs)
+      return rhs;
+    [[fallthrough]];
+  case Kind::Sub:
+    if (zeroRhs)
+      return lhs;
+    break;
+  case Kind::Mul:
+    if (zeroLhs || oneRhs)
+      return lhs;
+    if (zeroRhs || oneLhs)
+      return rhs;
+    break;
+  case Kind::Div:
+  case Kind::CeilDiv:
+    if (oneRhs)
+      return lhs;
+    break;
+  case Kind::Rem:
+    if (oneRhs)
+      return constant(0);
+    break;
+  default:
+    break;
+  }
+  return ScalarExpr(std::make_shared<Node>(Node{kind, 0, lhs.node, rhs.node}));
+}
+
+std::optional<ScalarExpr> ScalarExpr::of(Value value) {
+  APInt number;
+  if (matchPattern(value, m_ConstantInt(&number)))
+    return constant(number.getSExtValue());
+  if (!value.getType().isSignlessInteger() && !value.getType().isIndex())
+    return std::nullopt;
+
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (isa<triton::FuncOp>(argument.getOwner()->getParentOp()))
+      return ScalarExpr::argument(argument.getArgNumber());
+    return std::nullopt;
+  }
+
+  Operation *op = value.getDefiningOp();
+  if (auto pid = dyn_cast<triton::GetProgramIdOp>(op))
+    return programId(pid.getAxisAsInt());
+  if (auto count = dyn_cast<triton::GetNumProgramsOp>(op))
+    return grid(count.getAxisAsInt());
+  if (isa<arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp>(op)) {
+    // A truncated i1 or i8 is not the number it came from.
+    unsigned width = value.getType().isIndex() ? 64 : value.getType().getIntOrFloatBitWidth();
+    return width < 32 ? std::nullopt : of(op->getOperand(0));
+  }
+  if (op->getNumOperands() != 2)
+    return std::nullopt;
+
+  std::optional<Kind> kind;
+  if (isa<arith::AddIOp>(op))
+    kind = Kind::Add;
+  else if (isa<arith::SubIOp>(op))
+    kind = Kind::Sub;
+  else if (isa<arith::MulIOp>(op))
+    kind = Kind::Mul;
+  else if (isa<arith::DivSIOp>(op))
+    kind = Kind::Div;
+  else if (isa<arith::RemSIOp>(op))
+    kind = Kind::Rem;
+  else if (isa<arith::CeilDivSIOp>(op))
+    kind = Kind::CeilDiv;
+  else if (isa<arith::MinSIOp>(op))
+    kind = Kind::Min;
+  else if (isa<arith::MaxSIOp>(op))
+    kind = Kind::Max;
+  if (!kind)
+    return std::nullopt;
+  std::optional<ScalarExpr> lhs = of(op->getOperand(0));
+  std::optional<ScalarExpr> rhs = of(op->getOperand(1));
+  if (!lhs || !rhs)
+    return std::nullopt;
+  return binary(*kind, *lhs, *rhs);
+}
+
+std::optional<int64_t> ScalarExpr::getConstant() const {
+  return node->kind == Kind::Constant ? std::optional(node->number)
+                                      : std::nullopt;
+}
+
+bool ScalarExpr::dependsOnProgramId() const {
+  if (node->kind == Kind::ProgramId)
+    return true;
+  return (node->lhs && ScalarExpr(node->lhs).dependsOnProgramId()) ||
+         (node->rhs && ScalarExpr(node->rhs).dependsOnProgramId());
+}
+
+static llvm::StringRef spell(ScalarExpr::Kind kind) {
+  using Kind = ScalarExpr::Kind;
+  switch (kind) {
+  case Kind::Constant: return "const";
+  case Kind::Argument: return "arg";
+  case Kind::Grid: return "grid";
+  case Kind::ProgramId: return "pid";
+  case Kind::Add: return "add";
+  case Kind::Sub: return "sub";
+  case Kind::Mul: return "mul";
+  case Kind::Div: return "div";
+  case Kind::Rem: return "rem";
+  case Kind::CeilDiv: return "ceildiv";
+  case Kind::Min: return "min";
+  case Kind::Max: return "max";
+  }
+  llvm_unreachable("unknown kind");
+}
+
+llvm::json::Value ScalarExpr::toJSON() const {
+  if (node->kind == Kind::Constant)
+    return node->number;
+  if (!node->lhs)
+    return llvm::json::Array{spell(node->kind), node->number};
+  return llvm::json::Array{spell(node->kind), ScalarExpr(node->lhs).toJSON(),
+                           ScalarExpr(node->rhs).toJSON()};
+}
+
+bool ScalarExpr::operator==(const ScalarExpr &other) const {
+  return Node::equal(node.get(), other.node.get());
+}
+
+ScalarExpr mlir::autodiff::tripCount(ScalarExpr lower, ScalarExpr upper,
+                                     ScalarExpr step) {
+  using Kind = ScalarExpr::Kind;
+  ScalarExpr count = ScalarExpr::binary(Kind::CeilDiv, upper - lower, step);
+  return ScalarExpr::binary(Kind::Max, count, ScalarExpr::constant(0));
+}

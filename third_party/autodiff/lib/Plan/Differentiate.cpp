@@ -1,0 +1,52 @@
+//===- Differentiate.cpp - From a kernel to a plan ------------------------===//
+#include "autodiff/Plan/Differentiate.h"
+
+#include "autodiff/Support/Dump.h"
+#include "autodiff/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static void addCleanup(OpPassManager &pm) {
+  OpPassManager &kernels = pm.nest<triton::FuncOp>();
+  kernels.addPass(createSimplify());
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+}
+
+void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
+                                                const Request &request) {
+  pm.addPass(createNormalize());
+  ReverseOptions reverse;
+  if (request.wanted)
+    reverse.wanted.assign(request.wanted->begin(), request.wanted->end());
+  if (request.cotangents)
+    reverse.cotangents.assign(request.cotangents->begin(),
+                              request.cotangents->end());
+  pm.addPass(createReverse(reverse));
+  addCleanup(pm);
+  pm.nest<triton::FuncOp>().addPass(createTape());
+  addCleanup(pm);
+  ScheduleOptions schedule;
+  schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
+  schedule.exchange.assign(request.exchange.begin(), request.exchange.end());
+  pm.addPass(createSchedule(schedule));
+  addCleanup(pm);
+  pm.nest<triton::FuncOp>().addPass(createLoopInvariantCodeMotionPass());
+}
+
+FailureOr<std::string>
+mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
+  FailureOr<Request> request = Request::parse(requestJson, module.getLoc());
+  if (failed(request))
+    return failure();
+  PassManager pm(module.getContext());
+  triton::FuncOp primal = getPrimal(module);
+  enableDump(pm, primal ? primal.getSymName() : "");
+  buildDifferentiatePipeline(pm, *request);
+  if (failed(pm.run(module)))
+    return failure();
+  return printPlan(module, {});
+}

@@ -1,0 +1,163 @@
+//===- Plan.cpp - The derived kernels of a module as a plan ---------------===//
+#include "autodiff/Plan/Plan.h"
+
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Support/Dump.h"
+#include "autodiff/Transforms/Passes.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <map>
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+using llvm::json::Object;
+
+std::string mlir::autodiff::spellType(Type type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (auto pointer = dyn_cast<triton::PointerType>(type))
+    os << "ptr<" << spellType(pointer.getPointeeType()) << ">";
+  else
+    os << type;
+  return text;
+}
+
+static llvm::json::Value parseAttribute(Attribute attribute) {
+  auto text = cast<StringAttr>(attribute);
+  return llvm::cantFail(llvm::json::parse(text.getValue()));
+}
+
+/// The text of `kernel` alone in a module, without attributes of ours.
+static std::string printKernel(triton::FuncOp kernel) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel->getParentOp()->getLoc());
+  auto copy = cast<triton::FuncOp>(kernel->clone());
+  module->push_back(copy);
+  copy->removeAttr(kRoleAttr);
+  for (unsigned index = 0; index < copy.getNumArguments(); ++index) {
+    copy.removeArgAttr(index, kOperandAttr);
+    copy.removeArgAttr(index, kBufferAttr);
+  }
+  copy.walk([](Operation *op) { op->removeAttr(kSiteAttr); });
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module->print(os, getPrintingFlags());
+  return text;
+}
+
+namespace {
+class PlanPrinter {
+public:
+  PlanPrinter(ModuleOp module)
+      : primal(getPrimal(module)), forward(getForward(module)),
+        backward(getBackward(module)) {}
+
+  llvm::json::Value print(ArrayRef<std::string> report);
+
+private:
+  Object describeKernel(triton::FuncOp kernel);
+  Array describeArguments();
+  void collect(triton::FuncOp kernel);
+
+  triton::FuncOp primal, forward, backward;
+  // By number; std::map keeps the plan's order stable.
+  std::map<unsigned, llvm::json::Value> buffers, gradients;
+  std::map<unsigned, bool> loaded, stored;
+};
+} // namespace
+
+Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
+  Array operands;
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
+    operands.push_back(Object{{"kind", stringifyOperandKind(operand.getKind())},
+                              {"index", operand.getIndex()}});
+  }
+  return Object{{"name", kernel.getSymName()},
+                {"ttir", printKernel(kernel)},
+                {"grid", "primal"},
+                {"operands", std::move(operands)}};
+}
+
+Array PlanPrinter::describeArguments() {
+  primal.walk([&](Operation *op) {
+    auto note = [&](Value pointer, auto &set) {
+      if (BlockArgument base = getBaseArgument(pointer))
+        set[base.getArgNumber()] = true;
+    };
+    if (auto load = dyn_cast<triton::LoadOp>(op))
+      note(load.getPtr(), loaded);
+    else if (auto store = dyn_cast<triton::StoreOp>(op))
+      note(store.getPtr(), stored);
+    else if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
+      note(atomic.getPtr(), stored);
+    else if (auto atomic = dyn_cast<triton::AtomicCASOp>(op))
+      note(atomic.getPtr(), stored);
+  });
+  Array arguments;
+  for (BlockArgument argument : primal.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    arguments.push_back(Object{{"type", spellType(argument.getType())},
+                               {"loaded", loaded[index]},
+                               {"stored", stored[index]}});
+  }
+  return arguments;
+}
+
+void PlanPrinter::collect(triton::FuncOp kernel) {
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+    Attribute description = kernel.getArgAttr(index, kBufferAttr);
+    if (!description)
+      continue;
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
+    auto &target = operand.getKind() == OperandKind::Buffer ? buffers : gradients;
+    target.emplace(operand.getIndex(), parseAttribute(description));
+  }
+}
+
+llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
+  Array arguments = describeArguments();
+  collect(backward);
+  if (forward)
+    collect(forward);
+
+  // The backward reads these as they were before the forward.
+  Array snapshots, inputs, outputs;
+  for (unsigned index = 0; index < backward.getNumArguments(); ++index) {
+    auto operand = backward.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
+    if (operand.getKind() == OperandKind::Argument &&
+        stored[operand.getIndex()] && loaded[operand.getIndex()])
+      snapshots.push_back(operand.getIndex());
+  }
+  Array gradientList, bufferList;
+  for (auto &[index, gradient] : gradients) {
+    inputs.push_back(index);
+    gradientList.push_back(std::move(gradient));
+  }
+  for (auto &[index, buffer] : buffers)
+    bufferList.push_back(std::move(buffer));
+  for (auto [index, isStored] : stored)
+    if (isStored)
+      outputs.push_back(index);
+
+  Object plan{{"version", 1},
+              {"kernel", primal.getSymName()},
+              {"arguments", std::move(arguments)},
+              {"inputs", std::move(inputs)},
+              {"outputs", std::move(outputs)},
+              {"snapshots", std::move(snapshots)},
+              {"buffers", std::move(bufferList)},
+              {"gradients", std::move(gradientList)},
+              {"backward", Array{describeKernel(backward)}},
+              {"report", Array(report)}};
+  if (forward)
+    plan["forward"] = describeKernel(forward);
+  else
+    plan["forward"] = nullptr;
+  return plan;
+}
+
+std::string mlir::autodiff::printPlan(ModuleOp module,
+                                      ArrayRef<std::string> report) {
+  return llvm::formatv("{0:2}", PlanPrinter(module).print(report)).str();
+}

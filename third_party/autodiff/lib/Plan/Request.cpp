@@ -1,0 +1,54 @@
+//===- Request.cpp - What the caller wants differentiated -----------------===//
+#include "autodiff/Plan/Plan.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static bool readIndices(const llvm::json::Value &value,
+                        SmallVector<unsigned> &indices) {
+  const llvm::json::Array *array = value.getAsArray();
+  if (!array)
+    return false;
+  for (const llvm::json::Value &element : *array) {
+    std::optional<int64_t> index = element.getAsInteger();
+    if (!index || *index < 0)
+      return false;
+    indices.push_back(*index);
+  }
+  return true;
+}
+
+FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
+  if (!value)
+    return emitError(loc) << "malformed request: "
+                          << llvm::toString(value.takeError());
+  const llvm::json::Object *object = value->getAsObject();
+  if (!object)
+    return emitError(loc, "malformed request: expected an object");
+
+  Request request;
+  for (const auto &[key, entry] : *object) {
+    bool valid = true;
+    if (key == "wanted" || key == "cotangents") {
+      auto &field = key == "wanted" ? request.wanted : request.cotangents;
+      if (!entry.getAsNull())
+        valid = readIndices(entry, field.emplace());
+    } else if (key == "atomic" || key == "exchange") {
+      valid = readIndices(entry, key == "atomic" ? request.atomic
+                                                 : request.exchange);
+    } else if (key == "save" || key == "reload") {
+      std::optional<bool> flag = entry.getAsBoolean();
+      valid = flag.has_value();
+      (key == "save" ? request.save : request.reload) = flag.value_or(true);
+    } else {
+      valid = false;
+    }
+    if (!valid)
+      return emitError(loc) << "malformed request: bad entry '"
+                            << StringRef(key) << "'";
+  }
+  return request;
+}

@@ -1,0 +1,132 @@
+//===- Adjoint.cpp - What a rule sees while a kernel is reversed ----------===//
+#include "autodiff/Rules/Adjoint.h"
+
+#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/Tile.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+Type Adjoint::typeFor(Type primal) {
+  Type element = getElementTypeOrSelf(primal);
+  if (element.isF64())
+    return primal;
+  return withElementType(primal, Float32Type::get(primal.getContext()));
+}
+
+Value Adjoint::widen(Value value) {
+  return castFloat(builder, location, value,
+                   getElementTypeOrSelf(typeFor(value.getType())));
+}
+
+Value Adjoint::constant(Type primalType, double number) {
+  Type type = typeFor(primalType);
+  TypedAttr attribute = builder.getFloatAttr(getElementTypeOrSelf(type), number);
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    attribute = DenseElementsAttr::get(tensor, Attribute(attribute));
+  return arith::ConstantOp::create(builder, location, attribute);
+}
+
+void Adjoint::add(Value value, Value contribution) {
+  if (!contribution || !isActive(value))
+    return;
+  assert(contribution.getType() == typeFor(value.getType()) &&
+         "an adjoint has the shape of its primal");
+  Value &adjoint = adjoints[value];
+  adjoint = adjoint ? arith::AddFOp::create(builder, location, adjoint,
+                                            contribution)
+                    : contribution;
+}
+
+/// Whether repeating `op` in the backward would repeat an effect.
+static bool hasEffects(Operation *op) {
+  return !isMemoryEffectFree(op) && !isa<triton::LoadOp>(op) &&
+         op->getNumRegions() == 0;
+}
+
+void Adjoint::recompute(Block &block) {
+  SmallVector<Operation *> effects;
+  for (Operation &op : block.without_terminator()) {
+    Operation *clone = builder.clone(op, primals);
+    clone->walk([&](Operation *inner) {
+      if (hasEffects(inner))
+        effects.push_back(inner);
+    });
+  }
+  OpBuilder::InsertionGuard guard(builder);
+  for (Operation *effect : effects) {
+    builder.setInsertionPoint(effect);
+    for (OpResult result : effect->getResults()) {
+      Value missing = UnavailableOp::create(
+          builder, effect->getLoc(), result.getType(),
+          builder.getStringAttr("the result of '" +
+                                effect->getName().getStringRef() + "'"));
+      result.replaceAllUsesWith(missing);
+      // Later recomputations refer to the stand-in as well.
+      for (auto &[from, to] : primals.getValueMap())
+        if (to == result)
+          const_cast<Value &>(to) = missing;
+    }
+    effect->erase();
+  }
+}
+
+static bool takesPart(Operation &op, const Adjoint &adjoint) {
+  if (isa<triton::StoreOp, triton::AtomicRMWOp>(op))
+    return true;
+  if (op.getNumRegions() && !isa<triton::ReduceOp, triton::ScanOp,
+                                 triton::MapElementwiseOp>(op)) {
+    // A region matters if an active value or an effect is inside.
+    bool matters = false;
+    op.walk([&](Operation *inner) {
+      matters |= isa<triton::StoreOp, triton::AtomicRMWOp>(inner) ||
+                 llvm::any_of(inner->getResults(), [&](Value result) {
+                   return adjoint.isActive(result);
+                 });
+    });
+    return matters;
+  }
+  return llvm::any_of(op.getResults(), [&](Value result) {
+    return adjoint.isActive(result);
+  });
+}
+
+LogicalResult Adjoint::reverse(Block &block) {
+  for (Operation &op : llvm::reverse(block.without_terminator())) {
+    if (!takesPart(op, *this))
+      continue;
+    location = op.getLoc();
+    const Rule *rule = RuleTable::get().lookup(&op);
+    if (!rule)
+      return op.emitError()
+             << "no derivative rule for '" << op.getName()
+             << "', which lies between a differentiated input and an output; "
+                "express it with supported operations (docs/rules.md), or "
+                "detach the tensors that it depends on";
+    if (failed(rule->pullback(&op, *this)))
+      return failure();
+  }
+  return success();
+}
+
+FailureOr<SmallVector<Value>>
+Adjoint::scoped(ArrayRef<Value> values,
+                llvm::function_ref<LogicalResult()> body) {
+  llvm::DenseMap<Value, Value> outer;
+  std::swap(outer, adjoints);
+  LogicalResult result = body();
+  std::swap(outer, adjoints);
+  if (failed(result))
+    return failure();
+  return llvm::map_to_vector(values, [&](Value v) { return outer.lookup(v); });
+}
+
+SmallVector<Value>
+Adjoint::getActiveCaptures(MutableArrayRef<Region> regions) const {
+  llvm::SetVector<Value> captures;
+  getUsedValuesDefinedAbove(regions, captures);
+  return llvm::filter_to_vector(captures,
+                                [&](Value value) { return isActive(value); });
+}

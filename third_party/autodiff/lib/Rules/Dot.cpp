@@ -1,0 +1,69 @@
+//===- Dot.cpp - Matrix products ------------------------------------------===//
+#include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/Tile.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// D = A·B + C: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄, with the operands in the
+/// forward's type and precision, accumulated in the adjoint's.
+struct DotReversal {
+  triton::DotOp op;
+  Adjoint &adjoint;
+  OpBuilder &b = adjoint.builder;
+
+  Value transposed(Value tile) {
+    unsigned rank = cast<RankedTensorType>(tile.getType()).getRank();
+    SmallVector<int32_t> order(rank);
+    for (unsigned axis = 0; axis < rank; ++axis)
+      order[axis] = axis;
+    std::swap(order[rank - 1], order[rank - 2]);
+    return triton::TransOp::create(b, adjoint.loc(), tile,
+                                   ArrayRef<int32_t>(order));
+  }
+
+  /// 8-bit floats are too coarse for a cotangent: multiply in f16 instead.
+  Type operandElement() {
+    Type element = cast<RankedTensorType>(op.getA().getType()).getElementType();
+    return element.getIntOrFloatBitWidth() == 8 ? b.getF16Type() : element;
+  }
+
+  Value operand(Value value) {
+    return castFloat(b, adjoint.loc(), value, operandElement());
+  }
+
+  void accumulateProduct(Value into, Value lhs, Value rhs) {
+    if (!adjoint.isActive(into))
+      return;
+    Value sum = adjoint.get(into);
+    if (!sum)
+      sum = adjoint.constant(into.getType(), 0.0);
+    adjoint.set(into, triton::DotOp::create(
+                          b, adjoint.loc(), sum.getType(), lhs, rhs, sum,
+                          op.getInputPrecision(), op.getMaxNumImpreciseAcc()));
+  }
+
+  void run(Value cotangent) {
+    adjoint.add(op.getC(), cotangent);
+    if (!adjoint.isActive(op.getA()) && !adjoint.isActive(op.getB()))
+      return;
+    Value d = operand(cotangent);
+    accumulateProduct(op.getA(), d,
+                      transposed(operand(adjoint.primal(op.getB()))));
+    accumulateProduct(op.getB(), transposed(operand(adjoint.primal(op.getA()))),
+                      d);
+  }
+};
+} // namespace
+
+static LogicalResult dot(triton::DotOp op, Adjoint &adjoint) {
+  if (Value cotangent = adjoint.get(op.getResult()))
+    DotReversal{op, adjoint}.run(cotangent);
+  return success();
+}
+
+void mlir::autodiff::addDotRules(RuleTable &table) {
+  table.add<triton::DotOp>("Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄", dot);
+}

@@ -1,0 +1,117 @@
+//===- Tile.cpp - Arithmetic on tiles, written as formulas ----------------===//
+#include "autodiff/Rules/Tile.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static Value constantOf(OpBuilder &builder, Location loc, Type type,
+                        double number) {
+  auto attribute = builder.getFloatAttr(getElementTypeOrSelf(type), number);
+  TypedAttr value = attribute;
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    value = DenseElementsAttr::get(tensor, Attribute(attribute));
+  return arith::ConstantOp::create(builder, loc, value);
+}
+
+Tile Tile::constant(double number) const {
+  return like(constantOf(*builder, location, type(), number));
+}
+
+Tile mlir::autodiff::operator+(Tile a, Tile b) { return a.make<arith::AddFOp>(a, b); }
+Tile mlir::autodiff::operator-(Tile a, Tile b) { return a.make<arith::SubFOp>(a, b); }
+Tile mlir::autodiff::operator*(Tile a, Tile b) { return a.make<arith::MulFOp>(a, b); }
+Tile mlir::autodiff::operator/(Tile a, Tile b) { return a.make<arith::DivFOp>(a, b); }
+// TTIR has no negation of its own that every Triton version lowers.
+Tile mlir::autodiff::operator-(Tile a) { return 0.0 - a; }
+Tile mlir::autodiff::operator+(Tile a, double b) { return a + a.constant(b); }
+Tile mlir::autodiff::operator-(double a, Tile b) { return b.constant(a) - b; }
+Tile mlir::autodiff::operator*(double a, Tile b) { return b.constant(a) * b; }
+
+Tile mlir::autodiff::exp(Tile x) { return x.make<math::ExpOp>(x); }
+Tile mlir::autodiff::log(Tile x) { return x.make<math::LogOp>(x); }
+Tile mlir::autodiff::sqrt(Tile x) { return x.make<math::SqrtOp>(x); }
+Tile mlir::autodiff::sin(Tile x) { return x.make<math::SinOp>(x); }
+Tile mlir::autodiff::cos(Tile x) { return x.make<math::CosOp>(x); }
+// x^y through exp2 and log2, which Triton has; x is not negative here.
+Tile mlir::autodiff::pow(Tile x, Tile y) {
+  return x.make<math::Exp2Op>(y * x.make<math::Log2Op>(x));
+}
+
+Value mlir::autodiff::compare(arith::CmpFPredicate predicate, Tile a, Tile b) {
+  return arith::CmpFOp::create(a.b(), a.loc(), predicate, a, b);
+}
+
+Tile mlir::autodiff::where(Value condition, Tile a, Tile b) {
+  return a.make<arith::SelectOp>(condition, a, b);
+}
+
+Tile mlir::autodiff::unlessZero(Tile t, Tile product, Value x) {
+  Operation *source = x.getDefiningOp();
+  if (source && isa<triton::SplatOp, arith::ConstantOp>(source))
+    return product;
+  Tile zero = t.constant(0.0);
+  return where(compare(arith::CmpFPredicate::OEQ, t, zero), zero, product);
+}
+
+Value mlir::autodiff::sumOver(OpBuilder &builder, Location loc, Value tile,
+                              unsigned axis) {
+  auto reduce = triton::ReduceOp::create(builder, loc, ValueRange{tile}, axis);
+  Type element = getElementTypeOrSelf(tile.getType());
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = builder.createBlock(&reduce.getCombineOp(), {},
+                                    {element, element}, {loc, loc});
+  Value sum = arith::AddFOp::create(builder, loc, body->getArgument(0),
+                                    body->getArgument(1));
+  triton::ReduceReturnOp::create(builder, loc, ValueRange{sum});
+  return reduce.getResult()[0];
+}
+
+Value mlir::autodiff::sumAll(OpBuilder &builder, Location loc, Value tile) {
+  while (auto type = dyn_cast<RankedTensorType>(tile.getType()))
+    tile = sumOver(builder, loc, tile, type.getRank() - 1);
+  return tile;
+}
+
+Value mlir::autodiff::repeatAlong(OpBuilder &builder, Location loc, Value tile,
+                                  unsigned axis, RankedTensorType type) {
+  if (!isa<RankedTensorType>(tile.getType()))
+    return triton::SplatOp::create(builder, loc, type, tile);
+  Value expanded = triton::ExpandDimsOp::create(builder, loc, tile, axis);
+  if (expanded.getType() == type)
+    return expanded;
+  return triton::BroadcastOp::create(builder, loc, type, expanded);
+}
+
+Type mlir::autodiff::withElementType(Type type, Type element) {
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    return tensor.clone(element);
+  return element;
+}
+
+Value mlir::autodiff::castFloat(OpBuilder &builder, Location loc, Value value,
+                                Type element) {
+  Type from = getElementTypeOrSelf(value.getType());
+  if (from == element)
+    return value;
+  Type type = withElementType(value.getType(), element);
+  unsigned fromWidth = from.getIntOrFloatBitWidth();
+  unsigned toWidth = element.getIntOrFloatBitWidth();
+  // 8-bit floats convert through Triton's own operation.
+  if (fromWidth == 8)
+    return triton::FpToFpOp::create(builder, loc, type, value);
+  if (toWidth == 8)
+    return triton::FpToFpOp::create(
+        builder, loc, type, value,
+        triton::RoundingModeAttr::get(builder.getContext(),
+                                      triton::RoundingMode::RTNE));
+  if (fromWidth < toWidth)
+    return arith::ExtFOp::create(builder, loc, type, value);
+  if (fromWidth > toWidth)
+    return arith::TruncFOp::create(builder, loc, type, value);
+  // f16 and bf16 meet in f32.
+  Value wide = castFloat(builder, loc, value, builder.getF32Type());
+  return castFloat(builder, loc, wide, element);
+}

@@ -1,0 +1,39 @@
+//===- Kernels.cpp - The kernels of a module and their operands -----------===//
+#include "autodiff/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static triton::FuncOp findByRole(ModuleOp module, llvm::StringRef role) {
+  for (auto function : module.getOps<triton::FuncOp>()) {
+    auto attribute = function->getAttrOfType<StringAttr>(kRoleAttr);
+    if (attribute ? attribute.getValue() == role
+                  : role.empty() && function.isPublic())
+      return function;
+  }
+  return {};
+}
+
+triton::FuncOp mlir::autodiff::getPrimal(ModuleOp module) {
+  return findByRole(module, "");
+}
+triton::FuncOp mlir::autodiff::getBackward(ModuleOp module) {
+  return findByRole(module, "backward");
+}
+triton::FuncOp mlir::autodiff::getForward(ModuleOp module) {
+  return findByRole(module, "forward");
+}
+
+BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
+                                            OperandAttr operand,
+                                            Attribute buffer) {
+  MLIRContext *context = kernel.getContext();
+  NamedAttrList attributes;
+  attributes.set(kOperandAttr, operand);
+  if (buffer)
+    attributes.set(kBufferAttr, buffer);
+  unsigned index = kernel.getNumArguments();
+  (void)kernel.insertArgument(index, type, attributes.getDictionary(context),
+                              kernel.getLoc());
+  return kernel.getArgument(index);
+}

@@ -1,0 +1,135 @@
+//===- ProgramBuffers.cpp - Memory that belongs to one program ------------===//
+#include "ProgramBuffers.h"
+
+#include "autodiff/Plan/Plan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+Type mlir::autodiff::getStoredElement(Type value) {
+  Type element = getElementTypeOrSelf(value);
+  return element.isInteger(1) ? IntegerType::get(value.getContext(), 8)
+                              : element;
+}
+
+static int64_t elementCount(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? tensor.getNumElements() : 1;
+}
+
+/// The row-major index of every element of a tile, as i32.
+static Value linearIndices(OpBuilder &b, Location loc, RankedTensorType type) {
+  Type i32 = b.getI32Type();
+  Value flat = triton::MakeRangeOp::create(
+      b, loc, RankedTensorType::get({type.getNumElements()}, i32), 0,
+      type.getNumElements());
+  if (type.getRank() == 1)
+    return flat;
+  // Built per axis: a reshaped range would cost a layout conversion.
+  Value sum;
+  int64_t stride = type.getNumElements();
+  for (auto [axis, size] : llvm::enumerate(type.getShape())) {
+    stride /= size;
+    Value index = triton::MakeRangeOp::create(
+        b, loc, RankedTensorType::get({size}, i32), 0, size);
+    for (int64_t other = 0; other < type.getRank(); ++other)
+      if (other != static_cast<int64_t>(axis))
+        index = triton::ExpandDimsOp::create(b, loc, index, other);
+    auto small = cast<RankedTensorType>(index.getType());
+    if (stride != 1) {
+      Value factor = arith::ConstantOp::create(
+          b, loc, DenseElementsAttr::get(small, b.getI32IntegerAttr(stride)));
+      index = arith::MulIOp::create(b, loc, index, factor);
+    }
+    auto full = RankedTensorType::get(type.getShape(), i32);
+    if (small != full)
+      index = triton::BroadcastOp::create(b, loc, full, index);
+    sum = sum ? Value(arith::AddIOp::create(b, loc, sum, index)) : index;
+  }
+  return sum;
+}
+
+static Value wide(OpBuilder &b, Location loc, Value value) {
+  return value.getType().isInteger(64)
+             ? value
+             : Value(arith::ExtSIOp::create(b, loc, b.getI64Type(), value));
+}
+
+/// The number of this program within the grid, and the number of programs.
+static std::pair<Value, Value> linearProgramId(OpBuilder &b, Location loc) {
+  Value id, count;
+  for (int axis : {2, 1, 0}) {
+    Value size = wide(b, loc, triton::GetNumProgramsOp::create(b, loc, axis));
+    Value index = wide(b, loc, triton::GetProgramIdOp::create(b, loc, axis));
+    if (!id) {
+      id = index;
+      count = size;
+      continue;
+    }
+    id = arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, id, size),
+                               index);
+    count = arith::MulIOp::create(b, loc, count, size);
+  }
+  return {id, count};
+}
+
+static Value slotPointers(OpBuilder &b, Location loc, Value buffer,
+                          Value entry, Type type) {
+  auto [slot, programs] = linearProgramId(b, loc);
+  if (entry)
+    slot = arith::AddIOp::create(
+        b, loc,
+        arith::MulIOp::create(b, loc, wide(b, loc, entry), programs), slot);
+  Value size = arith::ConstantOp::create(
+      b, loc, b.getI64IntegerAttr(elementCount(type)));
+  Value offset = arith::MulIOp::create(b, loc, slot, size);
+  Value base =
+      triton::AddPtrOp::create(b, loc, buffer.getType(), buffer, offset);
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return base;
+  auto pointers = tensor.clone(buffer.getType());
+  Value tile = triton::SplatOp::create(b, loc, pointers, base);
+  return triton::AddPtrOp::create(b, loc, pointers, tile,
+                                  linearIndices(b, loc, tensor));
+}
+
+void mlir::autodiff::storeToSlot(OpBuilder &b, Location loc, Value buffer,
+                                 Value entry, Value value) {
+  Value pointers = slotPointers(b, loc, buffer, entry, value.getType());
+  if (getElementTypeOrSelf(value.getType()).isInteger(1)) {
+    Type bytes = b.getI8Type();
+    if (auto tensor = dyn_cast<RankedTensorType>(value.getType()))
+      bytes = tensor.clone(bytes);
+    value = arith::ExtUIOp::create(b, loc, bytes, value);
+  }
+  triton::StoreOp::create(b, loc, pointers, value, Value());
+}
+
+Value mlir::autodiff::loadFromSlot(OpBuilder &b, Location loc, Value buffer,
+                                   Value entry, Type type) {
+  Value pointers = slotPointers(b, loc, buffer, entry, type);
+  Value value = triton::LoadOp::create(b, loc, pointers, Value(), Value());
+  if (!getElementTypeOrSelf(type).isInteger(1))
+    return value;
+  return arith::TruncIOp::create(b, loc, type, value);
+}
+
+Attribute mlir::autodiff::describeBuffer(Builder &builder,
+                                         llvm::StringRef name,
+                                         llvm::StringRef kind, Type value,
+                                         llvm::json::Value entries) {
+  using llvm::json::Array;
+  llvm::json::Value size = elementCount(value);
+  for (int axis : {0, 1, 2})
+    size = Array{"mul", Array{"grid", axis}, std::move(size)};
+  size = Array{"mul", std::move(entries), std::move(size)};
+  llvm::json::Object object{{"name", name},
+                            {"kind", kind},
+                            {"dtype", spellType(getStoredElement(value))},
+                            {"size", std::move(size)}};
+  return builder.getStringAttr(
+      llvm::formatv("{0}", llvm::json::Value(std::move(object))).str());
+}

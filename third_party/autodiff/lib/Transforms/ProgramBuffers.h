@@ -1,0 +1,36 @@
+//===- ProgramBuffers.h - Memory that belongs to one program ----*- C++ -*-===//
+//
+// Tapes and saved residuals live in buffers with a slot for every program of
+// the grid. The layout is [entry][program][element of the tile], so that the
+// number of entries need not be known inside the kernel.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_LIB_TRANSFORMS_PROGRAMBUFFERS_H
+#define AUTODIFF_LIB_TRANSFORMS_PROGRAMBUFFERS_H
+
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir::autodiff {
+
+/// The element type that memory holds for a value of this type (i1 takes a
+/// byte).
+Type getStoredElement(Type value);
+
+/// Stores `value` into this program's slot of `entry` (an i64, null for 0).
+void storeToSlot(OpBuilder &builder, Location loc, Value buffer, Value entry,
+                 Value value);
+
+/// Loads a value of this type from this program's slot of `entry`.
+Value loadFromSlot(OpBuilder &builder, Location loc, Value buffer, Value entry,
+                   Type type);
+
+/// The description of such a buffer for the plan: `entries` slots, an
+/// expression over the launch, of a value of this type for every program.
+Attribute describeBuffer(Builder &builder, llvm::StringRef name,
+                         llvm::StringRef kind, Type value,
+                         llvm::json::Value entries);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_LIB_TRANSFORMS_PROGRAMBUFFERS_H

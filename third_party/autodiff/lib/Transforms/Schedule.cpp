@@ -1,0 +1,234 @@
+//===- Schedule.cpp - Decide how contributions to a gradient meet ---------===//
+#include "ShadowPointers.h"
+#include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Plan/Plan.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_SCHEDULE
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Object;
+
+namespace {
+/// What the backward does with the memory of one primal argument.
+struct ArgumentUse {
+  SmallVector<UpstreamOp> upstreams;
+  SmallVector<AccumulateOp> accumulates;
+};
+
+struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
+  using ScheduleBase::ScheduleBase;
+
+  void runOnOperation() override;
+};
+
+/// Lowers the uses of one argument.
+class ArgumentSchedule {
+public:
+  ArgumentSchedule(triton::FuncOp backward, unsigned argument, ArgumentUse &use)
+      : backward(backward), argument(argument), use(use),
+        primal(backward.getArgument(argument)),
+        pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
+
+  /// The cotangent can be read where it is: nothing is cleared or added.
+  LogicalResult readCotangent();
+  /// Contributions meet in atomics; `shared` with the cotangent if the
+  /// argument is also stored to.
+  LogicalResult accumulateAtomically(bool shared);
+  /// One program owns each address.
+  LogicalResult store(llvm::json::Array checks);
+
+private:
+  BlockArgument append(OperandKind kind, Type element, Attribute description);
+  Attribute describe(llvm::StringRef dtype, llvm::StringRef init,
+                     llvm::StringRef accumulate, llvm::json::Array checks);
+  LogicalResult exchange(UpstreamOp op, ShadowPointers &shadow);
+  LogicalResult addAtomically(AccumulateOp op, ShadowPointers &shadow);
+
+  triton::FuncOp backward;
+  unsigned argument;
+  ArgumentUse &use;
+  BlockArgument primal;
+  Type pointee;
+};
+} // namespace
+
+/// The all-true mask of a pointer or tile of pointers.
+static Value allTrue(OpBuilder &b, Location loc, Type pointer) {
+  Type i1 = b.getI1Type();
+  TypedAttr value = b.getBoolAttr(true);
+  if (auto tensor = dyn_cast<RankedTensorType>(pointer))
+    value = DenseElementsAttr::get(tensor.clone(i1), true);
+  return arith::ConstantOp::create(b, loc, value);
+}
+
+static Value atomic(OpBuilder &b, Location loc, triton::RMWOp kind,
+                    Value pointer, Value value, Value mask) {
+  if (!mask)
+    mask = allTrue(b, loc, pointer.getType());
+  return triton::AtomicRMWOp::create(b, loc, value.getType(), kind, pointer,
+                                     value, mask, triton::MemSemantic::RELAXED,
+                                     triton::MemSyncScope::GPU);
+}
+
+static Value zeros(OpBuilder &b, Location loc, Type type) {
+  return arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(type)));
+}
+
+/// An argument for a shadow of the primal one, aligned as that is.
+BlockArgument ArgumentSchedule::append(OperandKind kind, Type element,
+                                       Attribute description) {
+  auto primalType = cast<triton::PointerType>(primal.getType());
+  BlockArgument added = appendOperand(
+      backward,
+      triton::PointerType::get(element, primalType.getAddressSpace()),
+      OperandAttr::get(backward.getContext(), kind, argument), description);
+  if (Attribute divisibility = backward.getArgAttr(argument, "tt.divisibility"))
+    backward.setArgAttr(added.getArgNumber(), "tt.divisibility", divisibility);
+  return added;
+}
+
+Attribute ArgumentSchedule::describe(llvm::StringRef dtype,
+                                     llvm::StringRef init,
+                                     llvm::StringRef accumulate,
+                                     llvm::json::Array checks) {
+  Object object{{"argument", argument},
+                {"dtype", dtype},
+                {"init", init},
+                {"accumulate", accumulate},
+                {"checks", std::move(checks)}};
+  return StringAttr::get(
+      backward.getContext(),
+      llvm::formatv("{0}", llvm::json::Value(std::move(object))).str());
+}
+
+LogicalResult ArgumentSchedule::readCotangent() {
+  BlockArgument cotangent = append(OperandKind::Cotangent, pointee, {});
+  ShadowPointers shadow(primal, cotangent);
+  for (UpstreamOp op : use.upstreams) {
+    if (Value result = op.getResult()) {
+      Value pointer = shadow.get(op.getPtr());
+      if (!pointer)
+        return failure();
+      OpBuilder b(op);
+      Type stored = withElementType(result.getType(), pointee);
+      Value other = op.getMask() ? zeros(b, op.getLoc(), stored) : Value();
+      Value value = triton::LoadOp::create(b, op.getLoc(), pointer,
+                                           op.getMask(), other);
+      result.replaceAllUsesWith(castFloat(
+          b, op.getLoc(), value, getElementTypeOrSelf(result.getType())));
+    }
+    op.erase();
+  }
+  return success();
+}
+
+/// Takes the cotangent out of the shared buffer in one step, so that programs
+/// that store to the same address do not count it twice.
+LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
+                                         ShadowPointers &shadow) {
+  Value pointer = shadow.get(op.getPtr());
+  if (!pointer)
+    return failure();
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Type type = withElementType(op.getPtr().getType(), getPointee(pointer.getType()));
+  Value value;
+  if (op.getKeep()) {
+    Value other = op.getMask() ? zeros(b, loc, type) : Value();
+    value = triton::LoadOp::create(b, loc, pointer, op.getMask(), other);
+  } else {
+    value = atomic(b, loc, triton::RMWOp::XCHG, pointer, zeros(b, loc, type),
+                   op.getMask());
+    // What an atomic returns for masked lanes is not defined.
+    if (op.getMask())
+      value = arith::SelectOp::create(b, loc, op.getMask(), value,
+                                      zeros(b, loc, type));
+    gpu::BarrierOp::create(b, loc);
+  }
+  if (op.getResult())
+    op.getResult().replaceAllUsesWith(value);
+  op.erase();
+  return success();
+}
+
+LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
+                                              ShadowPointers &shadow) {
+  Value pointer = shadow.get(op.getPtr());
+  if (!pointer)
+    return failure();
+  OpBuilder b(op);
+  atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(),
+         op.getMask());
+  op.erase();
+  return success();
+}
+
+LogicalResult ArgumentSchedule::accumulateAtomically(bool shared) {
+  Type element = pointee.isF64() ? pointee
+                                 : Float32Type::get(backward.getContext());
+  BlockArgument buffer =
+      append(OperandKind::Gradient, element,
+             describe(spellType(element), shared ? "cotangent" : "zero",
+                      "atomic", {}));
+  ShadowPointers shadow(primal, buffer);
+  for (UpstreamOp op : use.upstreams)
+    if (failed(exchange(op, shadow)))
+      return failure();
+  for (AccumulateOp op : use.accumulates)
+    if (failed(addAtomically(op, shadow)))
+      return failure();
+  return success();
+}
+
+LogicalResult ArgumentSchedule::store(llvm::json::Array checks) {
+  BlockArgument buffer =
+      append(OperandKind::Gradient, pointee,
+             describe(spellType(pointee), "none", "store", std::move(checks)));
+  ShadowPointers shadow(primal, buffer);
+  for (AccumulateOp op : use.accumulates) {
+    Value pointer = shadow.get(op.getPtr());
+    if (!pointer)
+      return failure();
+    OpBuilder b(op);
+    triton::StoreOp::create(b, op.getLoc(), pointer,
+                            castFloat(b, op.getLoc(), op.getValue(), pointee),
+                            op.getMask());
+    op.erase();
+  }
+  return success();
+}
+
+void Schedule::runOnOperation() {
+  triton::FuncOp backward = getBackward(getOperation());
+  if (!backward) {
+    getOperation().emitError("no backward to schedule; run autodiff-reverse");
+    return signalPassFailure();
+  }
+  std::map<unsigned, ArgumentUse> uses;
+  backward.walk([&](Operation *op) {
+    if (auto upstream = dyn_cast<UpstreamOp>(op))
+      uses[upstream.getArgument()].upstreams.push_back(upstream);
+    else if (auto accumulate = dyn_cast<AccumulateOp>(op))
+      uses[accumulate.getArgument()].accumulates.push_back(accumulate);
+  });
+  for (auto &[argument, use] : uses) {
+    ArgumentSchedule schedule(backward, argument, use);
+    bool shared = !use.upstreams.empty() &&
+                  (!use.accumulates.empty() || use.upstreams.size() > 1);
+    LogicalResult result = use.accumulates.empty() && !shared
+                               ? schedule.readCotangent()
+                               : schedule.accumulateAtomically(shared);
+    if (failed(result))
+      return signalPassFailure();
+  }
+}

@@ -1,0 +1,135 @@
+//===- Simplify.cpp - Fold what differentiation leaves behind -------------===//
+#include "autodiff/Rules/Combiner.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_SIMPLIFY
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// A sum over an axis of size one is a reshape.
+struct SumOfOne : OpRewritePattern<triton::ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(triton::ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getSrcs().size() != 1)
+      return failure();
+    auto type = cast<RankedTensorType>(op.getSrcs()[0].getType());
+    auto result = dyn_cast<RankedTensorType>(op.getResult()[0].getType());
+    if (type.getDimSize(op.getAxis()) != 1 || !result ||
+        classifyCombiner(op.getCombineOp()) == Combiner::Other)
+      return failure();
+    rewriter.replaceOpWithNewOp<triton::ReshapeOp>(op, result, op.getSrcs()[0]);
+    return success();
+  }
+};
+
+/// Removes results of a loop that nobody needs: not after the loop, and inside
+/// only to compute the next value of themselves.
+struct PruneCarried : OpRewritePattern<scf::ForOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(scf::ForOp loop,
+                                PatternRewriter &rewriter) const override;
+};
+} // namespace
+
+/// The carried values that matter: used after the loop, by an effect inside,
+/// or by another one that matters.
+static llvm::SmallBitVector findLiveCarried(scf::ForOp loop) {
+  Block *body = loop.getBody();
+  Operation *yield = body->getTerminator();
+  llvm::DenseSet<Operation *> liveOps;
+  llvm::SmallBitVector live(loop.getNumResults());
+  SmallVector<Value> worklist;
+  auto need = [&](Value value) { worklist.push_back(value); };
+  auto needOp = [&](Operation *op) {
+    if (!liveOps.insert(op).second)
+      return;
+    for (Value operand : op->getOperands())
+      need(operand);
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        need(operand);
+    });
+  };
+  for (Operation &op : body->without_terminator())
+    if (!isOpTriviallyDead(&op) && !wouldOpBeTriviallyDead(&op))
+      needOp(&op);
+  auto needCarried = [&](unsigned index) {
+    if (live.test(index))
+      return;
+    live.set(index);
+    need(yield->getOperand(index));
+  };
+  for (OpResult result : loop.getResults())
+    if (!result.use_empty())
+      needCarried(result.getResultNumber());
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      if (argument.getOwner() == body && argument.getArgNumber() > 0)
+        needCarried(argument.getArgNumber() - 1);
+      continue;
+    }
+    if (Operation *op = body->findAncestorOpInBlock(*value.getDefiningOp()))
+      needOp(op);
+  }
+  return live;
+}
+
+LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
+                                            PatternRewriter &rewriter) const {
+  llvm::SmallBitVector live = findLiveCarried(loop);
+  if (live.all())
+    return failure();
+  SmallVector<Value> inits;
+  for (unsigned index : live.set_bits())
+    inits.push_back(loop.getInitArgs()[index]);
+  auto pruned = scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(),
+                                   loop.getUpperBound(), loop.getStep(), inits);
+  pruned->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+
+  // A dead carried value is replaced by its initial one: what is computed from
+  // it is dead, too.
+  SmallVector<Value> arguments{pruned.getInductionVar()};
+  SmallVector<Value> results;
+  unsigned kept = 0;
+  for (unsigned index = 0; index < loop.getNumResults(); ++index) {
+    bool isLive = live.test(index);
+    arguments.push_back(isLive ? Value(pruned.getRegionIterArg(kept))
+                               : loop.getInitArgs()[index]);
+    results.push_back(isLive ? Value(pruned.getResult(kept)) : loop.getInitArgs()[index]);
+    kept += isLive;
+  }
+  Operation *yield = loop.getBody()->getTerminator();
+  SmallVector<Value> yielded;
+  for (unsigned index : live.set_bits())
+    yielded.push_back(yield->getOperand(index));
+  if (Block *body = pruned.getBody(); !body->empty())
+    rewriter.eraseOp(body->getTerminator());
+  rewriter.mergeBlocks(loop.getBody(), pruned.getBody(), arguments);
+  rewriter.setInsertionPoint(yield);
+  rewriter.replaceOpWithNewOp<scf::YieldOp>(yield, yielded);
+  rewriter.replaceOp(loop, results);
+  return success();
+}
+
+namespace {
+struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<SumOfOne, PruneCarried>(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace
