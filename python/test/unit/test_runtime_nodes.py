@@ -282,6 +282,24 @@ def test_nothing_wanted_makes_no_node(square):
     assert not y.requires_grad and not square.requests
 
 
+def test_known_outputs_and_inference_tensors(square):
+    x = torch.randn(4, requires_grad=True)
+    square.launch(x, torch.empty(4), 4)
+    plain = torch.empty(4)
+    with torch.inference_mode():
+        square.launch(x, torch.empty(4), 4)
+        square.launch(x, plain, 4)
+    assert plain._version == 1
+
+
+def test_empty_grid(square):
+    x = torch.randn(4, requires_grad=True)
+    y = torch.full((4,), 5.0)
+    square.launch(x, y, 4, grid=(0, 1, 1))
+    y.sum().backward()
+    assert (y == 5).all() and not x.grad.any()
+
+
 def test_retain_graph_and_double_backward(square):
     x = torch.randn(4, requires_grad=True)
     y = torch.empty(4)

@@ -40,6 +40,8 @@ def _active(hook):
 
 def launch(kernel, grid, args) -> None:
     """Launch a `CompiledKernel` on three grid extents, on the current device and stream."""
+    if grid[0] * grid[1] * grid[2] == 0:
+        return
     active = driver.active
     stream = active.get_current_stream(active.get_current_device())
     enter, leave = _active(knobs.runtime.launch_enter_hook), _active(knobs.runtime.launch_exit_hook)
@@ -61,8 +63,7 @@ class Executable:
         """Launch on three grid extents; `args` are the values of the TTIR function's arguments."""
         if self.compiled is None:
             self.compiled = self._compile()
-        if grid[0] * grid[1] * grid[2] > 0:
-            launch(self.compiled, grid, args)
+        launch(self.compiled, grid, args)
 
     def _compile(self):
         path = write_ttir(self.kernel.ttir, self.kernel.name)

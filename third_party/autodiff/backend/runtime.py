@@ -75,7 +75,9 @@ class _Graft(torch.autograd.Function):
     def backward(ctx, gradient):
         # What the view held before reaches its gradient through the launch, if at all. The zero
         # must be there: without it, autograd drops the gradient of the rest of the base.
-        return None if gradient is None else torch.zeros_like(gradient), gradient
+        if gradient is None:
+            return None, None
+        return gradient.new_zeros(()).expand_as(gradient), gradient
 
 
 def _graft(views, aliases) -> None:
