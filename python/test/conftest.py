@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+# What deterministic mode (see poisoned_memory) asks of cuBLAS; read when CUDA starts.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
 ROOT = Path(__file__).resolve().parents[2]
 # The kernels are shared with the benchmarks and the examples, so they are no package of the tests.
 sys.path[:0] = [str(ROOT / "python" / "test"), str(ROOT / "python" / "examples")]
