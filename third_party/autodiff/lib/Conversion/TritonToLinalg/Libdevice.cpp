@@ -20,11 +20,9 @@ static StringRef findMathOp(StringRef name) {
   return llvm::StringSwitch<StringRef>(name)
       .Cases({"exp", "fast_exp"}, "math.exp")
       .Case("exp2", "math.exp2")
-      .Case("expm1", "math.expm1")
       .Cases({"log", "fast_log"}, "math.log")
       .Cases({"log2", "fast_log2"}, "math.log2")
       .Cases({"log10", "fast_log10"}, "math.log10")
-      .Case("log1p", "math.log1p")
       .Cases({"sin", "fast_sin"}, "math.sin")
       .Cases({"cos", "fast_cos"}, "math.cos")
       .Cases({"tan", "fast_tan"}, "math.tan")
@@ -59,7 +57,7 @@ static StringRef findMathOp(StringRef name) {
 static bool isInLibm(StringRef name) {
   static const llvm::StringSet<> names = {
       "acos",  "acosh", "asin",  "asinh",  "atan",      "atan2",     "atanh",
-      "cbrt",  "cosh",  "erfc",  "exp10",  "fdim",      "hypot",     "j0",
+      "cbrt",  "cosh",  "erfc",  "exp10",  "expm1", "log1p",  "fdim",      "hypot",     "j0",
       "j1",    "lgamma", "logb", "nextafter", "remainder", "sinh",   "tgamma",
       "y0",    "y1"};
   return names.contains(name);
