@@ -218,6 +218,8 @@ static Value cloneScalar(Lowering &lowering, OpBuilder &b, Operation *op,
   if (StringRef name = getLibmName(op); !name.empty()) {
     std::string symbol = computed.isF32() ? (name + "f").str() : name.str();
     result = lowering.callExternal(b, loc, symbol, computed, inputs);
+  } else if (isa<math::Exp2Op>(op) && computed.isF32()) {
+    result = expandExp2(b, loc, inputs[0]);
   } else {
     OperationState state(loc, op->getName(), inputs, TypeRange(computed),
                          op->getAttrs());

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Libdevice.h"
+#include "Numerics.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSet.h"
@@ -79,6 +80,8 @@ Value cpu::lowerLibdevice(Lowering &lowering, OpBuilder &b,
            !isInLibm(name))
     name.consume_back("f");
 
+  if (name == "exp2" && type.isF32())
+    return expandExp2(b, loc, operands[0]);
   if (StringRef math = findMathOp(name); !math.empty()) {
     OperationState state(loc, math);
     state.addOperands(operands);
