@@ -20,6 +20,8 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                                 const Request &request) {
   pm.addPass(createNormalize());
   ReverseOptions reverse;
+  reverse.allWanted = !request.wanted;
+  reverse.allCotangents = !request.cotangents;
   if (request.wanted)
     reverse.wanted.assign(request.wanted->begin(), request.wanted->end());
   if (request.cotangents)

@@ -33,6 +33,8 @@ public:
 
   std::optional<int64_t> getConstant() const;
   bool dependsOnProgramId() const;
+  /// Whether this is a program id itself.
+  bool isProgramId() const;
   llvm::json::Value toJSON() const;
 
   bool operator==(const ScalarExpr &other) const;

@@ -33,9 +33,13 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"wanted", "wanted", "unsigned",
-               "arguments whose gradient is asked for (default: every float pointer)">,
+               "arguments whose gradient is asked for">,
     ListOption<"cotangents", "cotangents", "unsigned",
-               "arguments whose stored content has a cotangent (default: every float pointer)">
+               "arguments whose stored content has a cotangent">,
+    Option<"allWanted", "all-wanted", "bool", "true",
+           "ask for every float argument that is loaded instead">,
+    Option<"allCotangents", "all-cotangents", "bool", "true",
+           "take every float argument that is stored to instead">
   ];
 }
 
