@@ -45,7 +45,7 @@ bench:
 	$(PY) benchmarks/run.py
 
 docs:
-	$(PY) -c "from triton.backends.autodiff import _native; print(_native.rules_markdown(), end='')" > docs/rules.md
+	$(PY) scripts/rules.py > docs/rules.md
 
 format:
 	git ls-files '*.cpp' '*.h' | xargs clang-format-22 -i

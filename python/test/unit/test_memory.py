@@ -39,6 +39,7 @@ def test_overlap_and_density_by_enumeration(tensor):
     assert memory.extent(tensor.shape, tensor.stride()) == max(found, default=-1) + 1
     if memory.is_non_overlapping(tensor.shape, tensor.stride()):
         assert distinct
+    assert memory.shares_memory(tensor.shape, tensor.stride()) is not distinct
     if memory.is_dense(tensor.shape, tensor.stride()):
         assert distinct and sorted(found) == list(range(len(found)))
 

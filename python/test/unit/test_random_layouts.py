@@ -21,8 +21,6 @@ def _layout(rows, columns, device):
     base = torch.randn((width, height) if transposed else (height, width), device=device)
     view = base.t() if transposed else base
     view = view[before[0] :: steps[0], before[1] :: steps[1]][:rows, :columns]
-    if random.random() < 0.2:
-        view = view[:1].expand(rows, columns)
     assert view.shape == (rows, columns)
     return view.detach().requires_grad_()
 

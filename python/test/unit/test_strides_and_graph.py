@@ -79,38 +79,70 @@ def test_permuted_upstream_tensor(device, dtype):
     assert_gradients_close(op, sm.log_softmax_reference, (x,), [expanded])
 
 
-def _view(kind, device):
-    """A leaf that is a view, as an optimiser or a packed parameter would have it."""
-    base = torch.randn(64, 96, device=device)
-    views = {
-        "transposed": base.t()[:40, :24],
-        "strided": base[::2, 1:73:3],
-        "offset": base.view(-1)[5 : 5 + 30 * 24].view(30, 24),
-        "row of a tensor": base.view(4, 16, 96)[2][:, :24],
-        "expanded rows": base[0, :24].expand(20, 24),
-        "expanded columns": base[:20, :1].expand(20, 24),
-    }
-    return views[kind].detach().requires_grad_()
+# What a stub may do to a parameter (64 x 96) before it launches a kernel: views of 20 x 24.
+VIEWS = {
+    "transposed": lambda base: base.t()[:20, :24],
+    "strided": lambda base: base[:40:2, 1:73:3],
+    "offset": lambda base: base.view(-1)[5 : 5 + 20 * 24].view(20, 24),
+    "part of a tensor": lambda base: base.view(2, 32, 96)[1][:20, :24],
+    "expanded rows": lambda base: base[0, :24].expand(20, 24),
+    "expanded columns": lambda base: base[:20, :1].expand(20, 24),
+    "overlapping windows": lambda base: base.view(-1).as_strided((20, 24), (7, 1), 3),
+}
 
 
-VIEWS = [
-    "transposed", "strided", "offset", "row of a tensor", "expanded rows", "expanded columns",
-]  # fmt: skip
-
-
+@pytest.mark.parametrize("leaf", ["the base", "the view"])
 @pytest.mark.parametrize("kind", VIEWS)
-def test_view_as_input(device, kind):
-    x = _view(kind, device)
+def test_view_as_input(device, kind, leaf):
+    base = random_tensor(64, 96, device=device)
     w, b = (random_tensor(24, device=device) for _ in range(2))
     op = differentiated(ew.affine_columns_kernel, ew.affine_columns)
-    assert_gradients_close(op, ew.affine_columns_reference, (x, w, b))
+    _check_view(op, ew.affine_columns_reference, kind, leaf, base, w, b)
 
 
+@pytest.mark.parametrize("leaf", ["the base", "the view"])
 @pytest.mark.parametrize("kind", VIEWS)
-def test_view_as_matmul_operand(device, kind):
-    x = _view(kind, device)
-    w = random_tensor(24, 40, device=device)
-    assert_gradients_close(differentiated(mm.matmul_kernel, mm.matmul), torch.matmul, (x, w))
+def test_view_as_matmul_operand(device, kind, leaf):
+    base, w = random_tensor(64, 96, device=device), random_tensor(24, 40, device=device)
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    _check_view(op, torch.matmul, kind, leaf, base, w)
+
+
+def _check_view(op, reference, kind, leaf, base, *others):
+    view = VIEWS[kind]
+    if leaf == "the base":
+        assert_gradients_close(
+            lambda base, *others: op(view(base), *others),
+            lambda base, *others: reference(view(base), *others),
+            (base, *others),
+        )
+        return
+    x = view(base).detach().requires_grad_()
+    if kind not in ("expanded rows", "expanded columns", "overlapping windows"):
+        assert_gradients_close(op, reference, (x, *others))
+        return
+    # Elements of such a leaf share memory: only the sum over what they share is determined.
+    output = op(x, *others)
+    upstream = torch.randn_like(output)
+    output.backward(upstream)
+    truth = x.detach().double().clone().requires_grad_()
+    reference(truth, *(y.double() for y in others)).backward(upstream.double())
+    shared = [
+        torch.zeros(64 * 96, dtype=torch.float64, device=x.device).index_add_(
+            0, _addresses(x).flatten(), gradient.flatten().double()
+        )
+        for gradient in (x.grad, truth.grad)
+    ]
+    torch.testing.assert_close(*shared, rtol=1e-4, atol=1e-4)
+
+
+def _addresses(x):
+    """The storage offset of every element."""
+    offsets = torch.full((), x.storage_offset(), device=x.device)
+    for dimension, (size, stride) in enumerate(zip(x.shape, x.stride(), strict=True)):
+        steps = torch.arange(size, device=x.device) * stride
+        offsets = offsets + steps.reshape([-1] + [1] * (x.dim() - 1 - dimension))
+    return offsets
 
 
 def test_view_with_strided_vector(device):

@@ -1,12 +1,13 @@
 """Small kernels that together use every Triton operation that reaches TTIR.
 
 `python kernels.py DIR` compiles them with the installed Triton for one target
-and writes each one's TTIR to DIR; the samples beside this file were made so.
-No GPU is needed.
+and writes each one's TTIR to DIR; the samples beside this file were made so,
+with `--lit`. No GPU is needed.
 """
 
 import argparse
 import pathlib
+import re
 
 import triton
 import triton.language as tl
@@ -332,6 +333,13 @@ else:
         tl.atomic_poll(x, 3, sem="relaxed", timeout_ns=100)
 
 
+HEADER = """\
+// Printed by Triton {version} from kernels.py.
+// RUN: triton-autodiff-opt --mlir-print-debuginfo %s | grep . > %t
+// RUN: sed -n '/^#loc = /,$p' %s | diff - %t
+"""
+
+
 def ttir(name, target):
     """The TTIR of one kernel for a target."""
     function, signature, constants = KERNELS[name]
@@ -344,6 +352,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--capability", type=int, default=90)
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--lit", action="store_true", help="write lit tests of the round trip")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     target = GPUTarget("cuda", arguments.capability, 32)
@@ -353,6 +362,10 @@ def main():
         except Exception as error:
             print(f"{name}: {str(error)[-800:]}")
             continue
+        if arguments.lit:
+            # The same on every machine: no folders in the locations.
+            text = re.sub(r'loc\("[^"]*/', 'loc("', text)
+            text = HEADER.format(version=triton.__version__) + text
         (arguments.folder / f"{name}.ttir").write_text(text)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from .errors import CheckError, PlanError
 from .expr import evaluate, used_arguments, validate
 
@@ -30,15 +32,16 @@ def distinct(dims) -> bool:
     return True
 
 
+@dataclass(frozen=True)
 class BijectiveCheck:
-    """The accesses of one load site hit every element of an argument's tensor exactly once."""
+    """The accesses of one load site hit every element of an argument's tensor exactly once.
 
-    __slots__ = ("argument", "offset", "dims")
+    A dimension is `(stride, digits, bound)`, a digit `(stride, extent)`, all of them expressions.
+    """
 
-    def __init__(self, argument: int, offset, dims):
-        self.argument = argument
-        self.offset = offset
-        self.dims = dims
+    argument: int
+    offset: object
+    dims: tuple
 
     @classmethod
     def from_json(cls, data: dict, arguments: int) -> BijectiveCheck:

@@ -33,11 +33,18 @@ def inherited_options(metadata) -> dict:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def _active(hook):
+    """Return a launch hook, None in place of a chain without hooks, which costs time to call."""
+    return hook if getattr(hook, "calls", True) else None
+
+
 def launch(kernel, grid, args) -> None:
     """Launch a `CompiledKernel` on three grid extents, on the current device and stream."""
+    if grid[0] * grid[1] * grid[2] == 0:
+        return
     active = driver.active
     stream = active.get_current_stream(active.get_current_device())
-    enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+    enter, leave = _active(knobs.runtime.launch_enter_hook), _active(knobs.runtime.launch_exit_hook)
     run = kernel.run
     metadata = None if enter is None else kernel.launch_metadata(grid, stream, *args)
     run(*grid, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)
@@ -56,8 +63,7 @@ class Executable:
         """Launch on three grid extents; `args` are the values of the TTIR function's arguments."""
         if self.compiled is None:
             self.compiled = self._compile()
-        if grid[0] * grid[1] * grid[2] > 0:
-            launch(self.compiled, grid, args)
+        launch(self.compiled, grid, args)
 
     def _compile(self):
         path = write_ttir(self.kernel.ttir, self.kernel.name)

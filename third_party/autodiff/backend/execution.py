@@ -11,7 +11,7 @@ from .backward import Backward, Handle, grid_of
 from .errors import ArgumentError
 from .executable import launch
 from .facts import Facts
-from .memory import is_non_overlapping, snapshot
+from .memory import shares_memory, snapshot
 
 
 class Execution:
@@ -50,7 +50,7 @@ class Execution:
             twin = next((i for i in place if facts.same_object(i, j)), None)
             if not tensor.dtype.is_floating_point:
                 bumped.append(j)
-            elif not is_non_overlapping(tensor.shape, tensor.strides):
+            elif shares_memory(tensor.shape, tensor.strides):
                 raise ArgumentError(
                     f"argument {spec.names[j]!r} of kernel {spec.name!r} is written by the kernel, "
                     "but some of its elements share memory (it is an expanded tensor, say): clone "

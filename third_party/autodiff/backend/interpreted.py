@@ -8,6 +8,7 @@ while it runs, every interpreted function in its reach is replaced by a compilab
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import sys
 import threading
@@ -18,6 +19,9 @@ from triton.runtime.jit import JITFunction
 
 _twins: dict[int, tuple[InterpretedFunction, JITFunction]] = {}
 _lock = threading.RLock()
+# The interpreter replaces members of the language and leaves some replaced after a run.
+_LANGUAGE = (tl, tl.core, tl.math, tl.tensor, tl.dtype, tl.core.tensor_descriptor_base)
+_pristine = [(holder, dict(vars(holder))) for holder in _LANGUAGE]
 _JIT_PARAMETERS = frozenset(inspect.signature(JITFunction.__init__).parameters)
 
 
@@ -71,7 +75,16 @@ def compiling(function: JITFunction):
     """Make everything that `function` calls compilable for the time of the context."""
     with _lock:
         undo = []
+
+        def replace(holder, name, value, original):
+            setattr(holder, name, value)
+            undo.append((functools.partial(setattr, holder), name, original))
+
         try:
+            for holder, members in _pristine:
+                for name, value in list(vars(holder).items()):
+                    if members.get(name, value) is not value:
+                        replace(holder, name, members[name], value)
             for namespace in list(_reachable_namespaces(function.fn)):
                 for name, value in list(namespace.items()):
                     if isinstance(value, InterpretedFunction):
@@ -81,13 +94,11 @@ def compiling(function: JITFunction):
                 with contextlib.suppress(ValueError):
                     value = cell.cell_contents
                     if isinstance(value, InterpretedFunction):
-                        cell.cell_contents = compilable(value)
-                        undo.append((cell.__setattr__, "cell_contents", value))
+                        replace(cell, "cell_contents", compilable(value), value)
             for name, value in list(vars(tl.tensor).items()):
                 method = _captured(value)
                 if method is not None:
-                    setattr(tl.tensor, name, compilable(method))
-                    undo.append((lambda n, v: setattr(tl.tensor, n, v), name, value))
+                    replace(tl.tensor, name, compilable(method), value)
             yield
         finally:
             for restore, name, value in reversed(undo):

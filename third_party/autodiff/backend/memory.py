@@ -58,6 +58,14 @@ def is_non_overlapping(shape, strides) -> bool:
     return True
 
 
+def shares_memory(shape, strides) -> bool:
+    """Return whether two elements of a tensor are one place in memory; exact."""
+    if is_non_overlapping(shape, strides):
+        return False
+    linear = torch.arange(extent(shape, strides)).as_strided(shape, strides)
+    return linear.unique().numel() < linear.numel()
+
+
 def is_dense(shape, strides) -> bool:
     """Return whether the elements fill their extent, each place once."""
     count = 1

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import torch
-from torch.autograd.function import once_differentiable
 
-from .errors import ArgumentError
+from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .facts import describe
 from .specialize import Resolver
@@ -28,9 +27,35 @@ class _Launch(torch.autograd.Function):
         return call.execution.run_forward(ctx, call)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, *grads):
-        return (None, *ctx.execution.run_backward(ctx, grads))
+        execution = ctx.execution
+        if not torch.is_grad_enabled():
+            return (None, *execution.run_backward(ctx, grads))
+        with torch.no_grad():
+            gradients = execution.run_backward(ctx, grads)
+        # Differentiating these again would miss terms, so they remember that they cannot be.
+        name = execution.state.spec.name
+        return (None, *(g if g is None else _refuse_second(name, g) for g in gradients))
+
+
+class _Once(torch.autograd.Function):
+    """The identity, whose derivative is an error."""
+
+    @staticmethod
+    def forward(ctx, name, gradient):
+        ctx.name = name
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx, _):
+        raise AutodiffError(
+            f"the gradient of kernel {ctx.name!r} cannot be differentiated again: generated "
+            "backward kernels have no second derivative"
+        )
+
+
+def _refuse_second(name, gradient):
+    return _Once.apply(name, gradient.detach().requires_grad_())
 
 
 class _Graft(torch.autograd.Function):
@@ -48,8 +73,22 @@ class _Graft(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        # What the view held before reaches its gradient through the launch, if at all.
-        return None, gradient
+        # What the view held before reaches its gradient through the launch, if at all. The zero
+        # must be there: without it, autograd drops the gradient of the rest of the base.
+        if gradient is None:
+            return None, None
+        return gradient.new_zeros(()).expand_as(gradient), gradient
+
+
+def _graft(views, aliases) -> None:
+    # The launch has counted the change already, before it saved anything.
+    with torch.autograd._unsafe_preserve_version_counter(views):
+        for view, alias in zip(views, aliases, strict=True):
+            _Graft.apply(view, alias)
+    for view in views:
+        # A view renews its history when its version has changed; make it match this version now,
+        # lest a later version be mistaken for it.
+        _ = view.grad_fn
 
 
 def run(resolver: Resolver, args, kwargs, grid):
@@ -57,21 +96,15 @@ def run(resolver: Resolver, args, kwargs, grid):
 
     Returns the state of the compiled kernel and the execution; None for a plain launch.
     """
-    try:
-        resolved = _resolve(resolver, args, kwargs, grid)
-    except Exception as error:
-        blame(resolver, args, kwargs, error)
-        raise
+    resolved = _resolve(resolver, args, kwargs, grid)
     kernel, grid = resolved.kernel, resolved.grid
     state = KernelState.known(kernel) or KernelState.of(kernel, resolver.function)
     leaves = state.spec.flatten(resolved.values)
     wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
-    if not wanted or not torch.is_grad_enabled():
-        launch(kernel, grid, resolved.values)
-        mark_written(state, leaves)
-        return state, None
-    execution = state.execution(wanted, grid, leaves)
-    if not execution.position:
+    execution = None
+    if wanted and torch.is_grad_enabled():
+        execution = state.execution(wanted, grid, leaves)
+    if execution is None or not execution.position:
         launch(kernel, grid, resolved.values)
         mark_written(state, leaves)
         return state, None
@@ -82,10 +115,8 @@ def run(resolver: Resolver, args, kwargs, grid):
     call.values, call.leaves = resolved.values, leaves
     results = _Launch.apply(call, *[leaves[i] for i in execution.slots])
     if execution.views:
-        for j, alias in zip(execution.views, results[len(execution.dirty) :], strict=True):
-            # The launch has marked the change already, before it saved anything.
-            with torch.autograd._unsafe_preserve_version_counter(leaves[j]):
-                _Graft.apply(leaves[j], alias)
+        views = tuple([leaves[j] for j in execution.views])
+        _graft(views, results[len(execution.dirty) :])
     return state, execution
 
 
@@ -103,9 +134,13 @@ def prepare(resolver: Resolver, args, kwargs, grid):
 
 
 def _resolve(resolver, args, kwargs, grid):
-    # Autotuning may reset or restore tensors that require a gradient.
-    with torch.no_grad():
-        return resolver.resolve(args, kwargs, grid)
+    try:
+        # Autotuning may reset or restore tensors that require a gradient.
+        with torch.no_grad():
+            return resolver.resolve(args, kwargs, grid)
+    except Exception as error:
+        blame(resolver, args, kwargs, error)
+        raise
 
 
 def _requires_grad(state, index, value) -> bool:

@@ -8,6 +8,7 @@
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "triton/Dialect/TritonGPU/IR/Dialect.h"
 
+#include "autodiff/CPU/Compile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -30,12 +31,14 @@ inline void registerTritonDialects(DialectRegistry &registry) {
 inline void registerAllDialects(DialectRegistry &registry) {
   registerTritonDialects(registry);
   registry.insert<AutodiffDialect>();
+  cpu::registerDialects(registry);
 }
 
 /// Passes that can be named in a textual pipeline.
 inline void registerAllPasses() {
   mlir::registerTransformsPasses();
   registerAutodiffPasses();
+  cpu::registerPasses();
 }
 
 } // namespace mlir::autodiff

@@ -9,15 +9,6 @@ static bool refuse(TadSink onError, void *user) {
   return false;
 }
 
-#ifdef TAD_WITHOUT_CORE
-bool tadDifferentiate(const char *, size_t, const char *, const char *, TadSink,
-                      TadSink onError, void *user) {
-  return refuse(onError, user);
-}
-const char *tadRulesMarkdown(void) { return ""; }
-#endif
-
-#ifdef TAD_WITHOUT_CPU
 bool tadCompileCpu(const char *, size_t, const char *, const char *, TadSink,
                    TadSink, TadSink onError, void *user) {
   return refuse(onError, user);
@@ -33,4 +24,3 @@ bool tadLaunchCpu(TadKernel *, uint32_t, uint32_t, uint32_t, void **, uint32_t,
                   TadSink onError, void *user) {
   return refuse(onError, user);
 }
-#endif

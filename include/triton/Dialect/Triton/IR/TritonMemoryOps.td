@@ -44,7 +44,7 @@ def LoadOp : TT_Op<"load", [
     `evictionPolicy`, 3.9 as `cachePolicy`. Either is kept as it was given.
   }];
   let arguments = (ins
-    AnyTypeOf<[TT_PtrLike, TT_TensorPtr]>:$ptr,
+    TT_AnyPtr:$ptr,
     Optional<TT_BoolLike>:$mask, Optional<TT_Type>:$other,
     DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$boundaryCheck,
     OptionalAttr<TT_PaddingOptionAttr>:$padding,
@@ -74,7 +74,7 @@ def StoreOp : TT_Op<"store", [
     MemoryEffects<[MemWrite<GlobalMemory>]>]> {
   let summary = "store through a pointer, or through every pointer of a tensor";
   let arguments = (ins
-    AnyTypeOf<[TT_PtrLike, TT_TensorPtr]>:$ptr, TT_Type:$value,
+    TT_AnyPtr:$ptr, TT_Type:$value,
     Optional<TT_BoolLike>:$mask,
     DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$boundaryCheck,
     DefaultValuedAttr<TT_CacheModifierAttr, TT_NoCacheModifier>:$cache,

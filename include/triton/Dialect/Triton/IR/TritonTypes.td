@@ -92,13 +92,19 @@ def TT_PtrTensor : TT_TensorOf<[TT_ScalarPtr]>;
 def TT_FpIntTensor : TT_TensorOf<[TT_Float, TT_Int]>;
 def TT_Tensor : TT_TensorOf<[TT_Float, TT_Int, TT_ScalarPtr]>;
 
-def TT_FloatLike : AnyTypeOf<[TT_Float, TT_FloatTensor]>;
-def TT_IntLike : AnyTypeOf<[TT_Int, TT_IntTensor]>;
-def TT_BoolLike : AnyTypeOf<[I1, TT_I1Tensor]>;
-def TT_I64Like : AnyTypeOf<[I64, TT_I64Tensor]>;
-def TT_PtrLike : AnyTypeOf<[TT_ScalarPtr, TT_PtrTensor]>;
-def TT_Scalar : AnyTypeOf<[TT_Float, TT_Int, TT_ScalarPtr]>;
-def TT_Value : AnyTypeOf<[TT_Float, TT_Int, TT_FpIntTensor]>;
-def TT_Type : AnyTypeOf<[TT_Scalar, TT_Tensor, TT_TensorPtr, TT_TensorDesc]>;
+def TT_FloatLike : AnyTypeOf<[TT_Float, TT_FloatTensor],
+                             "a float or a tensor of floats">;
+def TT_IntLike : AnyTypeOf<[TT_Int, TT_IntTensor],
+                           "an integer or a tensor of integers">;
+def TT_BoolLike : AnyTypeOf<[I1, TT_I1Tensor], "i1 or a tensor of i1">;
+def TT_I64Like : AnyTypeOf<[I64, TT_I64Tensor], "i64 or a tensor of i64">;
+def TT_PtrLike : AnyTypeOf<[TT_ScalarPtr, TT_PtrTensor],
+                           "a pointer or a tensor of pointers">;
+def TT_AnyPtr : AnyTypeOf<[TT_ScalarPtr, TT_PtrTensor, TT_TensorPtr],
+                          "a pointer, a tensor of pointers or a block pointer">;
+def TT_Scalar : AnyTypeOf<[TT_Float, TT_Int, TT_ScalarPtr],
+                          "a float, an integer or a pointer">;
+def TT_Type : AnyTypeOf<[TT_Scalar, TT_Tensor, TT_TensorPtr, TT_TensorDesc],
+                        "a scalar, a tensor, a block pointer or a descriptor">;
 
 #endif // TRITON_TYPES_TD

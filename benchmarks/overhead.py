@@ -1,0 +1,108 @@
+"""Host time of a differentiable launch over a bare launch, in microseconds.
+
+The kernel does next to nothing, so that what is left is the time it takes to launch it. Each
+figure is the median over batches; on a GPU a batch is short enough not to fill the launch queue.
+"""
+
+import statistics
+import time
+
+import torch
+import triton
+import triton.language as tl
+from triton.backends.autodiff import differentiable
+
+BATCH, BATCHES = 50, 40
+LIMIT = 60.0
+
+
+@triton.jit
+def square(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(y + i, v * v, mask=i < n)
+
+
+@triton.jit
+def square_backward(x, dy, dx, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(dx + i, 2 * v * tl.load(dy + i, mask=i < n), mask=i < n)
+
+
+class ByHand(torch.autograd.Function):
+    """What a user writes without us: the least that any autograd node costs."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x)
+        ctx.mark_dirty(y)
+        square[(1,)](x, y, 64, BLOCK=64)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        dx = torch.empty_like(x)
+        square_backward[(1,)](x, dy, dx, 64, BLOCK=64)
+        return dx, None
+
+
+def microseconds(call, prepare=lambda: None) -> float:
+    """Median time of one call; `prepare` makes the argument of each, untimed."""
+    times = []
+    for batch in range(BATCHES + 5):
+        arguments = [prepare() for _ in range(BATCH)]
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        for argument in arguments:
+            call(argument)
+        if batch >= 5:
+            times.append((time.perf_counter() - start) / BATCH * 1e6)
+    return statistics.median(times)
+
+
+def main() -> None:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x = torch.randn(64, device=device, requires_grad=True)
+    g = torch.randn(64, device=device)
+    plain = x.detach()
+    ours = differentiable(square)
+
+    def output():
+        return torch.empty(64, device=device)
+
+    def by_ours():
+        y = output()
+        ours[(1,)](x, y, 64, BLOCK=64)
+        return y
+
+    def by_hand():
+        y = output()
+        ByHand.apply(x, y)
+        return y
+
+    bare = microseconds(lambda y: square[(1,)](plain, y, 64, BLOCK=64), output)
+    bare_backward = microseconds(
+        lambda dx: square_backward[(1,)](plain, g, dx, 64, BLOCK=64), output
+    )
+    forward = microseconds(lambda y: ours[(1,)](x, y, 64, BLOCK=64), output)
+    hand_forward = microseconds(lambda y: ByHand.apply(x, y), output)
+    backward = microseconds(lambda y: torch.autograd.grad(y, x, g), by_ours)
+    hand_backward = microseconds(lambda y: torch.autograd.grad(y, x, g), by_hand)
+    idle = microseconds(lambda y: ours[(1,)](plain, y, 64, BLOCK=64), output)
+
+    print(f"{device}, microseconds      bare  by hand     ours  over bare")
+    for name, least, hand, mine in (
+        ("forward", bare, hand_forward, forward),
+        ("backward", bare_backward, hand_backward, backward),
+        ("no gradient", bare, bare, idle),
+    ):
+        print(f"{name:20} {least:8.1f} {hand:8.1f} {mine:8.1f} {mine - least:10.1f}")
+    if max(forward - bare, backward - bare_backward) > LIMIT:
+        raise SystemExit(f"more than {LIMIT:.0f} us over a bare launch")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""The compiler's Python face: text in, text out, errors with file and line."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from triton.backends.autodiff import _native
+from triton.backends.autodiff.errors import AutodiffError
+
+KERNEL = """
+#loc = loc("kernel.py":7:0)
+module {
+  tt.func public @copy(%x: !tt.ptr<f32> loc("x"(#loc)), %y: !tt.ptr<f32> loc("y"(#loc))) {
+    %unused = arith.constant 1 : i32 loc(#loc)
+    %v = tt.load %x : !tt.ptr<f32> loc("v"(#loc))
+    tt.store %y, %v : !tt.ptr<f32> loc(#loc)
+    tt.return loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+"""
+
+
+def test_empty_pipeline_is_a_round_trip():
+    printed = _native.run_pipeline(KERNEL)
+    assert "tt.load %x" in printed
+    assert 'loc("kernel.py":7:0)' in printed
+    assert _native.run_pipeline(printed) == printed
+
+
+@pytest.mark.parametrize("pipeline", ["canonicalize", "builtin.module(canonicalize)"])
+def test_pipeline_runs_on_the_module(pipeline):
+    assert "arith.constant" in _native.run_pipeline(KERNEL)
+    assert "arith.constant" not in _native.run_pipeline(KERNEL, pipeline)
+
+
+@pytest.mark.parametrize(
+    "broken, place",
+    [
+        (KERNEL.replace("tt.load", "tt.unheard_of"), "k.ttir:6:"),
+        (KERNEL.replace("module {", "module <", 1), "k.ttir:3:"),
+        (KERNEL[: len(KERNEL) // 2], "k.ttir:"),
+    ],
+)
+def test_errors_name_file_and_line(broken, place):
+    with pytest.raises(AutodiffError, match="error: ") as caught:
+        _native.run_pipeline(broken, file_name="k.ttir")
+    assert place in str(caught.value)
+
+
+def test_unknown_pass():
+    with pytest.raises(AutodiffError, match="no-such-pass"):
+        _native.run_pipeline(KERNEL, "no-such-pass")
+
+
+def test_differentiate_reports_at_the_users_line():
+    """Errors about the kernel, not about its TTIR, are at the user's source line."""
+    broken = KERNEL.replace("tt.store %y, %v", "tt.store %y, %unused")
+    with pytest.raises(AutodiffError):
+        _native.differentiate(broken, "{}", "k.ttir")
+    with pytest.raises(AutodiffError):
+        _native.differentiate(KERNEL, "not json", "k.ttir")
+
+
+@pytest.mark.parametrize("value, dumps", [("1", True), ("copy", True), ("other", False), ("0", False)])
+def test_dump(tmp_path, value, dumps):
+    path = tmp_path / "dump.mlir"
+    environment = os.environ | {"MLIR_ENABLE_DUMP": value, "MLIR_DUMP_PATH": str(path)}
+    code = (
+        "from triton.backends.autodiff import _native;"
+        f"_native.run_pipeline({KERNEL!r}, 'canonicalize')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd="/")
+    text = path.read_text() if path.exists() else ""
+    assert ("IR Dump Before Canonicalizer" in text) == dumps
+    assert ("IR Dump After Canonicalizer" in text) == dumps

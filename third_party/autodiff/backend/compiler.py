@@ -1,0 +1,167 @@
+"""The CPU backend's compiler: TTIR to a native object for this machine.
+
+Triton imports this module with itself: it must not import torch or the native library.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from types import ModuleType
+
+from triton.backends.compiler import BaseBackend, GPUTarget
+
+TARGET = "cpu"
+
+
+@dataclass(frozen=True)
+class CPUOptions:
+    """Options of a CPU kernel. Those that mean nothing here are accepted as on GPUs."""
+
+    backend_name: str = TARGET
+    arch: str | None = None
+    num_warps: int = 4
+    num_ctas: int = 1
+    num_stages: int = 3
+    warp_size: int = 1
+    maxnreg: int | None = None
+    cluster_dims: tuple = (1, 1, 1)
+    ir_override: str | None = None
+    enable_fp_fusion: bool = True
+    launch_cooperative_grid: bool = False
+    launch_pdl: bool = False
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "ieee"
+    allowed_dot_input_precisions: tuple[str, ...] = (
+        "ieee",
+        "tf32",
+        "tf32x3",
+        "bf16x3",
+        "bf16x6",
+    )
+    max_num_imprecise_acc_default: int = 0
+    extern_libs: tuple = ()
+    debug: bool = False
+    sanitize_overflow: bool = True
+    instrumentation_mode: str = ""
+    fpsan_homomorphic_casts: bool = False
+    opt_level: int = 3
+
+    def __post_init__(self):
+        libraries = self.extern_libs or ()
+        if isinstance(libraries, dict):
+            libraries = tuple(libraries.items())
+        object.__setattr__(self, "extern_libs", tuple(libraries))
+        if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):
+            raise ValueError("num_warps must be a power of 2")
+
+    def hash(self) -> str:
+        """Return a digest of all options."""
+        key = "_".join(f"{name}-{value}" for name, value in sorted(self.__dict__.items()))
+        return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _reject_custom_conversion(*args, **kwargs):
+    raise ValueError("fp8e4b15 exists only on NVIDIA GPUs")
+
+
+def _run_passes(module, name: str, add) -> None:
+    from triton._C.libtriton import ir
+
+    pm = ir.pass_manager(module.context)
+    pm.enable_debug()
+    add(pm)
+    pm.run(module, name)
+
+
+def _add_pointer_rewriting(pm) -> None:
+    """Block pointers and descriptors become tensors of pointers."""
+    from triton._C.libtriton import passes
+
+    if hasattr(passes.ttir, "add_rewrite_tensor_pointer"):
+        passes.ttir.add_rewrite_tensor_pointer(pm)
+    passes.ttir.add_rewrite_tensor_descriptor_to_pointer(pm)
+
+
+class CPUBackend(BaseBackend):
+    """Compiles for `GPUTarget("cpu", arch, 1)`, arch being this machine's."""
+
+    binary_ext = "obj"
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        return target.backend == TARGET
+
+    def hash(self) -> str:
+        from . import _native
+
+        return f"{TARGET}-{self.target.arch}-{_native.version()}"
+
+    def get_target_name(self, options) -> str:
+        return f"{TARGET}:{self.target.arch}"
+
+    def parse_options(self, opts: dict) -> CPUOptions:
+        from triton import knobs
+
+        known = CPUOptions.__dataclass_fields__
+        args = {name: opts[name] for name in known if opts.get(name) is not None}
+        args["arch"] = self.target.arch
+        if "enable_fp_fusion" not in args:
+            args["enable_fp_fusion"] = bool(getattr(knobs.language, "default_fp_fusion", True))
+        return CPUOptions(**args)
+
+    def pack_metadata(self, metadata):
+        return (metadata.num_warps, metadata.num_ctas, metadata.shared)
+
+    def get_codegen_implementation(self, options) -> dict:
+        return {
+            "min_dot_size": lambda lhs_type, rhs_type: (1, 1, 1),
+            "convert_custom_types": _reject_custom_conversion,
+        }
+
+    def get_module_map(self) -> dict[str, ModuleType]:
+        from triton.language.extra.cuda import libdevice
+
+        return {"triton.language.extra.libdevice": libdevice}
+
+    def load_dialects(self, context) -> None:
+        pass
+
+    @staticmethod
+    def make_ttir(module, metadata, options):
+        """Run Triton's own passes on its front end's output."""
+        from triton._C.libtriton import passes
+
+        def add(pm):
+            passes.common.add_inliner(pm)
+            _add_pointer_rewriting(pm)
+            passes.common.add_canonicalizer(pm)
+            passes.ttir.add_combine(pm)
+            passes.ttir.add_reorder_broadcast(pm)
+            passes.common.add_cse(pm)
+            passes.ttir.add_triton_licm(pm)
+            passes.common.add_symbol_dce(pm)
+            passes.ttir.add_loop_unroll(pm)
+
+        _run_passes(module, "make_ttir", add)
+        return module
+
+    @staticmethod
+    def make_object(module, metadata, options) -> bytes:
+        """Compile TTIR for this machine."""
+        from . import _native
+
+        text = str(module)
+        # TTIR that was given as text has not been through make_ttir.
+        if "tt.make_tensor_ptr" in text or "!tt.tensordesc" in text:
+            _run_passes(module, "make_object", _add_pointer_rewriting)
+            text = str(module)
+        choices = {"opt_level": options.opt_level, "enable_fp_fusion": options.enable_fp_fusion}
+        code, description = _native.compile_cpu(text, json.dumps(choices))
+        metadata["name"] = json.loads(description)["symbol"]
+        metadata["shared"] = 0
+        return code
+
+    def add_stages(self, stages: dict, options, language=None) -> None:
+        stages["ttir"] = lambda module, metadata: self.make_ttir(module, metadata, options)
+        stages["obj"] = lambda module, metadata: self.make_object(module, metadata, options)

@@ -1,0 +1,275 @@
+"""How far each TTIR file of a folder gets: parsed, round-tripped, differentiated, accepted.
+
+`python -m triton.backends.autodiff corpus DIR` prints the table. Every file is examined in a
+process of its own, so one that crashes or hangs costs one row.
+"""
+
+import dataclasses
+import json
+import multiprocessing
+import multiprocessing.connection
+import os
+import pathlib
+import re
+import tempfile
+import time
+
+STEPS = ("parsed", "round-tripped", "differentiated", "accepted")
+
+REQUEST = {"wanted": None, "cotangents": None, "atomic": [], "save": True, "reload": True}
+
+
+@dataclasses.dataclass
+class Row:
+    """One file's results: per step, None while unknown, "" for success, else the reason."""
+
+    file: str
+    results: dict = dataclasses.field(default_factory=lambda: dict.fromkeys(STEPS))
+    kernels: int = 0
+    seconds: float = 0.0
+
+    def reached(self, step):
+        """Whether the file passed a step."""
+        return self.results[step] == ""
+
+    def as_json(self):
+        """A plain dictionary for `--json`."""
+        steps = {
+            step: {"ok": reason == "", "reason": reason or None}
+            for step, reason in self.results.items()
+        }
+        return {
+            "file": self.file,
+            **steps,
+            "kernels": self.kernels,
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def parse_target(text):
+    """`cuda:90`, `hip:gfx942` or `cpu:x86_64` as Triton's GPUTarget."""
+    from triton.backends.compiler import GPUTarget
+
+    backend, _, arch = text.partition(":")
+    if backend == "cuda":
+        return GPUTarget("cuda", int(arch or 90), 32)
+    if backend == "hip":
+        return GPUTarget("hip", arch or "gfx942", 64)
+    if backend == "cpu":
+        import platform
+
+        return GPUTarget("cpu", arch or platform.machine(), 1)
+    raise ValueError(f"unknown target {text!r}; examples: cuda:90, hip:gfx942, cpu")
+
+
+# --------------------------------------------------------------------------------------------
+# Triton's compiler
+# --------------------------------------------------------------------------------------------
+
+
+def compile_ttir(text, target, assemble=True):
+    """Compile TTIR text with Triton and return its assembly, stage by stage.
+
+    Without `assemble` the target's assembler is left out: the assembly text is all that
+    a comparison needs, and it takes a fraction of the time.
+    """
+    import triton
+    from triton import knobs
+
+    def stop_at_text(backend=None, stages=None, *_):
+        if stages is None:
+            return "text", "text"
+        for binary in ("cubin", "hsaco"):
+            if binary in stages:
+                stages[binary] = lambda *_: b""
+
+    with tempfile.TemporaryDirectory() as folder:
+        previous = os.getcwd()
+        # Locations of text that carries none name the file: keep its name the same everywhere.
+        os.chdir(folder)
+        try:
+            pathlib.Path("kernel.ttir").write_text(text)
+            with knobs.runtime.scope(), knobs.cache.scope(), knobs.compilation.scope():
+                knobs.cache.dir = folder
+                knobs.compilation.disable_line_info = True
+                if not assemble:
+                    knobs.runtime.add_stages_inspection_hook = stop_at_text
+                return dict(triton.compile("kernel.ttir", target=target).asm)
+        finally:
+            os.chdir(previous)
+
+
+def assembly(asm):
+    """The lowest-level text among a kernel's stages, without comments."""
+    for stage in ("ptx", "amdgcn", "llir"):
+        if stage in asm:
+            return re.sub(r"\s*//.*", "", asm[stage])
+    raise ValueError(f"no text among {', '.join(asm)}")
+
+
+# --------------------------------------------------------------------------------------------
+# One file
+# --------------------------------------------------------------------------------------------
+
+
+def compare_round_trip(text, printed, target):
+    """Why Triton compiles `printed` to something else than `text`; "" if it does not."""
+    if printed.strip() == text.strip():
+        return ""
+    if assembly(compile_ttir(text, target, False)) == assembly(
+        compile_ttir(printed, target, False)
+    ):
+        return ""
+    return "compiles to different assembly"
+
+
+def first_line(error):
+    """The part of an exception that fits into a table."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or [type(error).__name__])[0][:300]
+
+
+def examine(path, target, steps, report):
+    """Take one file as far as it gets, calling `report(step, reason)` after each step."""
+    from . import _native
+
+    text = pathlib.Path(path).read_text()
+    state = {}
+
+    def parse():
+        state["printed"] = _native.run_pipeline(text, "", str(path))
+        return ""
+
+    def round_trip():
+        return compare_round_trip(text, state["printed"], target)
+
+    def differentiate():
+        plan = json.loads(_native.differentiate(text, json.dumps(REQUEST), str(path)))
+        state["kernels"] = [plan["forward"]] if plan.get("forward") else []
+        state["kernels"] += plan["backward"]
+        report("kernels", len(state["kernels"]))
+        return ""
+
+    def accept():
+        for kernel in state["kernels"]:
+            try:
+                compile_ttir(kernel["ttir"], target)
+            except Exception as error:
+                return f"{kernel['name']}: {first_line(error)}"
+        return ""
+
+    needs = {"accepted": "differentiated"}
+    passed = set()
+    for step, run in zip(STEPS, (parse, round_trip, differentiate, accept)):
+        if step not in steps or (step in needs and needs[step] not in passed):
+            continue
+        report("begin", step)
+        try:
+            reason = run()
+        except Exception as error:
+            reason = first_line(error)
+        report(step, reason)
+        if not reason:
+            passed.add(step)
+        elif step == "parsed":
+            return
+
+
+def _child(connection, path, target, steps):
+    """Entry point of a file's process."""
+    # What compilers print belongs to the row's reason, not into the table.
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, 1)
+    os.dup2(sink, 2)
+    examine(path, parse_target(target), steps, lambda *event: connection.send(event))
+    connection.send(("end", None))
+
+
+# --------------------------------------------------------------------------------------------
+# Many files
+# --------------------------------------------------------------------------------------------
+
+
+class _Job:
+    """A file's process and what it has reported so far."""
+
+    def __init__(self, context, path, name, target, steps):
+        self.row = Row(name)
+        self.step = STEPS[0]
+        self.done = False
+        self.start = time.monotonic()
+        self.connection, other = context.Pipe(duplex=False)
+        self.process = context.Process(target=_child, args=(other, str(path), target, steps))
+        self.process.start()
+        other.close()
+
+    def receive(self):
+        """Take one report; the end of the stream before "end" is a crash."""
+        try:
+            kind, value = self.connection.recv()
+        except EOFError:
+            self.process.join()
+            self.finish(f"the process ended with {self.process.exitcode} (a crash)")
+            return
+        if kind == "begin":
+            self.step = value
+        elif kind == "kernels":
+            self.row.kernels = value
+        elif kind == "end":
+            self.finish(None)
+        else:
+            self.row.results[kind] = value
+
+    def finish(self, reason):
+        """Close the row, with a reason if the current step did not end by itself."""
+        if reason is not None:
+            self.row.results[self.step] = reason
+        if self.process.is_alive() and reason is not None:
+            self.process.kill()
+        self.process.join()
+        self.connection.close()
+        self.row.seconds = time.monotonic() - self.start
+        self.done = True
+
+
+def run_corpus(folder, target="cuda:90", steps=STEPS, workers=2, timeout=600.0, progress=None):
+    """Examine every `*.ttir` file under `folder` and return the rows in order of their names."""
+    folder = pathlib.Path(folder)
+    paths = sorted(folder.rglob("*.ttir")) if folder.is_dir() else [folder]
+    parse_target(target)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["triton", "triton.backends.autodiff._native"])
+    waiting = list(reversed(paths))
+    running, rows = [], []
+    while waiting or running:
+        while waiting and len(running) < workers:
+            path = waiting.pop()
+            name = str(path.relative_to(folder)) if folder.is_dir() else path.name
+            running.append(_Job(context, path, name, target, steps))
+        ready = multiprocessing.connection.wait([job.connection for job in running], timeout=1.0)
+        for job in list(running):
+            if job.connection in ready:
+                job.receive()
+            elif time.monotonic() - job.start > timeout:
+                job.finish(f"took more than {timeout:g} s")
+            if job.done:
+                running.remove(job)
+                rows.append(job.row)
+                if progress:
+                    progress(job.row)
+    return sorted(rows, key=lambda row: row.file)
+
+
+def format_table(rows, steps=STEPS):
+    """The rows as text: a mark per step, a line per reason, and the totals."""
+    marks = {None: "-", "": "yes"}
+    width = max([len(row.file) for row in rows] + [4])
+    lines = ["  ".join([f"{'file':{width}}", *steps])]
+    for row in rows:
+        cells = [f"{marks.get(row.results[step], 'no'):{len(step)}}" for step in steps]
+        lines.append("  ".join([f"{row.file:{width}}", *cells]).rstrip())
+        lines += [f"    {step}: {row.results[step]}" for step in steps if row.results[step]]
+    totals = [f"{sum(row.reached(step) for row in rows)} {step}" for step in steps]
+    lines.append(f"{len(rows)} files: " + ", ".join(totals))
+    return "\n".join(lines)

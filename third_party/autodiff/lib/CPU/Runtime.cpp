@@ -1,0 +1,58 @@
+//===- Runtime.cpp - What generated code calls ----------------------------===//
+
+#include "Runtime.h"
+
+#include <cinttypes>
+#include <cstdio>
+
+using namespace mlir::autodiff::cpu;
+
+/// Where a message comes from, as Triton writes it.
+static std::string describeProgram(const ProgramContext &context) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "pid (%d, %d, %d)", context.programId[0],
+                context.programId[1], context.programId[2]);
+  return text;
+}
+
+static void failAssertion(ProgramContext *context, const char *message) {
+  Launch &launch = *context->launch;
+  std::lock_guard<std::mutex> lock(launch.mutex);
+  if (launch.failure.empty())
+    launch.failure = std::string(message) + " in " + describeProgram(*context);
+}
+
+static void printText(ProgramContext *context, const char *prefix) {
+  std::printf("%s %s\n", describeProgram(*context).c_str(), prefix);
+  std::fflush(stdout);
+}
+
+static void printFloat(ProgramContext *context, const char *prefix,
+                       int32_t operand, int64_t position, double value) {
+  std::printf("%s idx (%" PRId64 ") %s(operand %d) %f\n",
+              describeProgram(*context).c_str(), position, prefix, operand,
+              value);
+  std::fflush(stdout);
+}
+
+static void printInt(ProgramContext *context, const char *prefix,
+                     int32_t operand, int64_t position, int64_t value,
+                     bool isSigned, bool isHex) {
+  const char *format =
+      isHex ? "%s idx (%" PRId64 ") %s(operand %d) 0x%" PRIx64 "\n"
+      : isSigned ? "%s idx (%" PRId64 ") %s(operand %d) %" PRId64 "\n"
+                 : "%s idx (%" PRId64 ") %s(operand %d) %" PRIu64 "\n";
+  std::printf(format, describeProgram(*context).c_str(), position, prefix,
+              operand, value);
+  std::fflush(stdout);
+}
+
+llvm::ArrayRef<RuntimeFunction> mlir::autodiff::cpu::getRuntimeFunctions() {
+  static const RuntimeFunction functions[] = {
+      {"tad_cpu_assert", reinterpret_cast<void *>(failAssertion)},
+      {"tad_cpu_print_text", reinterpret_cast<void *>(printText)},
+      {"tad_cpu_print_float", reinterpret_cast<void *>(printFloat)},
+      {"tad_cpu_print_int", reinterpret_cast<void *>(printInt)},
+  };
+  return functions;
+}

@@ -1,0 +1,282 @@
+//===- Numerics.cpp - Conversions between float formats -------------------===//
+//
+// bf16 and the 8-bit formats are converted with integer arithmetic: it
+// vectorizes everywhere, and no machine needs a library routine for it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Numerics.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/APFloat.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using namespace mlir::autodiff::cpu;
+
+FloatType cpu::getComputeType(FloatType type) {
+  return type.getWidth() < 32 ? Float32Type::get(type.getContext()) : type;
+}
+
+namespace {
+
+/// Shorthand for arithmetic on bit patterns.
+struct Bits {
+  ImplicitLocOpBuilder b;
+
+  Value constant(Type type, int64_t value) {
+    return arith::ConstantOp::create(b, b.getIntegerAttr(type, value));
+  }
+  Value constant(Value like, int64_t value) {
+    return constant(like.getType(), value);
+  }
+  Value real(Type type, double value) {
+    return arith::ConstantOp::create(b, b.getFloatAttr(type, value));
+  }
+  Value bitcast(Type type, Value value) {
+    return arith::BitcastOp::create(b, type, value);
+  }
+  Value bits(Value value) {
+    return bitcast(b.getIntegerType(value.getType().getIntOrFloatBitWidth()),
+                   value);
+  }
+  Value add(Value x, Value y) { return arith::AddIOp::create(b, x, y); }
+  Value sub(Value x, Value y) { return arith::SubIOp::create(b, x, y); }
+  Value andi(Value x, Value y) { return arith::AndIOp::create(b, x, y); }
+  Value ori(Value x, Value y) { return arith::OrIOp::create(b, x, y); }
+  Value shl(Value x, int64_t n) {
+    return arith::ShLIOp::create(b, x, constant(x, n));
+  }
+  Value shr(Value x, int64_t n) {
+    return arith::ShRUIOp::create(b, x, constant(x, n));
+  }
+  Value zext(Type type, Value x) { return arith::ExtUIOp::create(b, type, x); }
+  Value trunc(Type type, Value x) {
+    return arith::TruncIOp::create(b, type, x);
+  }
+  Value select(Value c, Value x, Value y) {
+    return arith::SelectOp::create(b, c, x, y);
+  }
+  Value compare(arith::CmpIPredicate predicate, Value x, Value y) {
+    return arith::CmpIOp::create(b, predicate, x, y);
+  }
+  Value compare(arith::CmpFPredicate predicate, Value x, Value y) {
+    return arith::CmpFOp::create(b, predicate, x, y);
+  }
+  Value abs(Value x) { return math::AbsFOp::create(b, x); }
+};
+
+} // namespace
+
+/// Narrows so that a second rounding to fewer bits gives what one rounding
+/// would: an inexact result gets an odd last bit.
+static Value truncToOdd(Bits &k, Value value, FloatType to) {
+  Value narrow = arith::TruncFOp::create(k.b, to, value);
+  Value back = arith::ExtFOp::create(k.b, value.getType(), narrow);
+  Value bits = k.bits(narrow);
+  Value one = k.constant(bits, 1);
+  Value larger = k.compare(arith::CmpFPredicate::OGT, k.abs(back), k.abs(value));
+  Value moved = k.select(larger, k.sub(bits, one), k.add(bits, one));
+  Value isEven = k.compare(arith::CmpIPredicate::eq, k.andi(bits, one),
+                           k.constant(bits, 0));
+  Value inexact = k.compare(arith::CmpFPredicate::ONE, back, value);
+  Value fix = k.andi(isEven, inexact);
+  return k.bitcast(to, k.select(fix, moved, bits));
+}
+
+/// f32 to f16 or bf16, to nearest even.
+static Value truncToHalf(Bits &k, Value value, FloatType to) {
+  if (to.isF16())
+    return arith::TruncFOp::create(k.b, to, value);
+  Value bits = k.bits(value);
+  Value isNan = k.compare(arith::CmpFPredicate::UNO, value, value);
+  Value last = k.andi(k.shr(bits, 16), k.constant(bits, 1));
+  Value rounded = k.add(k.add(bits, k.constant(bits, 0x7fff)), last);
+  Value quiet = k.ori(bits, k.constant(bits, 0x400000));
+  Value upper = k.shr(k.select(isNan, quiet, rounded), 16);
+  return k.bitcast(to, k.trunc(k.b.getI16Type(), upper));
+}
+
+/// Moves a rounded value back toward zero where rounding enlarged it.
+static Value undoRoundingUp(Bits &k, Value original, Value rounded,
+                            Value widened) {
+  Value bits = k.bits(rounded);
+  Value larger =
+      k.compare(arith::CmpFPredicate::OGT, k.abs(widened), k.abs(original));
+  Value isInfinite =
+      k.compare(arith::CmpFPredicate::OEQ, k.abs(original),
+                k.real(original.getType(),
+                       std::numeric_limits<double>::infinity()));
+  Value smaller = k.sub(bits, k.constant(bits, 1));
+  Value fixed = k.select(larger, smaller, bits);
+  return k.bitcast(rounded.getType(), k.select(isInfinite, bits, fixed));
+}
+
+//===----------------------------------------------------------------------===//
+// 8-bit formats
+//===----------------------------------------------------------------------===//
+
+/// The layout of an 8-bit format: S.E.M.
+struct Format8 {
+  int mantissa, bias;
+  bool hasInfinity, isUnsignedZero;
+  /// Encoding of the largest finite number and of NaN.
+  int largest, nan;
+
+  explicit Format8(FloatType type) {
+    const llvm::fltSemantics &semantics = type.getFloatSemantics();
+    mantissa = type.getFPMantissaWidth() - 1;
+    bias = 1 - llvm::APFloat::semanticsMinExponent(semantics);
+    hasInfinity = llvm::APFloat::semanticsHasInf(semantics);
+    llvm::APFloat nanValue = llvm::APFloat::getNaN(semantics);
+    nan = nanValue.bitcastToAPInt().getZExtValue();
+    largest =
+        llvm::APFloat::getLargest(semantics).bitcastToAPInt().getZExtValue();
+    isUnsignedZero = nan == 0x80;
+    if (!isUnsignedZero)
+      nan &= 0x7f;
+  }
+};
+
+/// The number's exponent and mantissa become an f32's, which is then scaled by
+/// the difference of the biases: that normalizes subnormal numbers too.
+static Value extendFloat8(Bits &k, Value value, FloatType from) {
+  Format8 format(from);
+  Type i32 = k.b.getI32Type(), f32 = k.b.getF32Type();
+  Value bits = k.zext(i32, value);
+  Value magnitude = k.andi(bits, k.constant(i32, 0x7f));
+  Value sign = k.shl(k.andi(bits, k.constant(i32, 0x80)), 24);
+  Value scaled = arith::MulFOp::create(
+      k.b, k.bitcast(f32, k.shl(magnitude, 23 - format.mantissa)),
+      k.real(f32, std::ldexp(1.0, 127 - format.bias)));
+  Value result = k.bits(scaled);
+  Value quietNan = k.constant(i32, 0x7fc00000);
+  if (format.isUnsignedZero) {
+    Value isNan = k.compare(arith::CmpIPredicate::eq, bits,
+                            k.constant(i32, format.nan));
+    return k.bitcast(f32, k.select(isNan, quietNan, k.ori(result, sign)));
+  }
+  if (format.hasInfinity) {
+    int infinity = format.largest + 1;
+    Value isInfinite = k.compare(arith::CmpIPredicate::eq, magnitude,
+                                 k.constant(i32, infinity));
+    Value isNan = k.compare(arith::CmpIPredicate::ugt, magnitude,
+                            k.constant(i32, infinity));
+    result = k.select(isInfinite, k.constant(i32, 0x7f800000), result);
+    result = k.select(isNan, quietNan, result);
+  } else {
+    Value isNan = k.compare(arith::CmpIPredicate::ugt, magnitude,
+                            k.constant(i32, format.largest));
+    result = k.select(isNan, quietNan, result);
+  }
+  return k.bitcast(f32, k.ori(result, sign));
+}
+
+/// Rounds the mantissa as an integer, so that a carry runs into the exponent.
+/// Numbers below the smallest normal one are rounded by an addition that aligns
+/// their last bit with the last bit of an f32.
+static Value truncToFloat8(Bits &k, Value value, FloatType to,
+                           bool towardZero) {
+  Format8 format(to);
+  Type i32 = k.b.getI32Type(), f32 = k.b.getF32Type();
+  Value bits = k.bits(value);
+  Value sign = k.shr(k.andi(bits, k.constant(i32, 0x80000000)), 24);
+  Value magnitude = k.andi(bits, k.constant(i32, 0x7fffffff));
+  int drop = 23 - format.mantissa;
+
+  Value last = k.andi(k.shr(magnitude, drop), k.constant(i32, 1));
+  Value half = k.add(k.constant(i32, (1 << (drop - 1)) - 1), last);
+  Value rounded = towardZero ? magnitude : k.add(magnitude, half);
+  Value normal = k.sub(
+      k.shr(rounded, drop),
+      k.constant(i32, static_cast<int64_t>(127 - format.bias)
+                          << format.mantissa));
+
+  // 2^(1 - bias - mantissa) is the spacing of subnormal numbers.
+  int spacing = 1 - format.bias - format.mantissa;
+  Value positive = k.bitcast(f32, magnitude);
+  Value units = arith::MulFOp::create(k.b, positive,
+                                      k.real(f32, std::ldexp(1.0, -spacing)));
+  Value limit = k.real(f32, 1 << (format.mantissa + 1));
+  Value clamped = arith::MinNumFOp::create(k.b, units, limit);
+  Value whole = towardZero
+                    ? math::FloorOp::create(k.b, clamped).getResult()
+                    : math::RoundEvenOp::create(k.b, clamped).getResult();
+  Value subnormal = arith::FPToSIOp::create(k.b, i32, whole);
+
+  Value isSmall =
+      k.compare(arith::CmpFPredicate::OLT, positive,
+                k.real(f32, std::ldexp(1.0, 1 - format.bias)));
+  Value result = k.select(isSmall, subnormal, normal);
+  // Saturate, as conversions on GPUs do; infinity and NaN keep their meaning
+  // where the format has them.
+  Value largest = k.constant(i32, format.largest);
+  Value tooLarge = k.compare(arith::CmpIPredicate::sgt, result, largest);
+  result = k.select(tooLarge, largest, result);
+  if (format.hasInfinity) {
+    Value isInfinite = k.compare(arith::CmpIPredicate::eq, magnitude,
+                                 k.constant(i32, 0x7f800000));
+    result =
+        k.select(isInfinite, k.constant(i32, format.largest + 1), result);
+  }
+  Value isNan = k.compare(arith::CmpIPredicate::ugt, magnitude,
+                          k.constant(i32, 0x7f800000));
+  result = k.select(isNan, k.constant(i32, format.nan), result);
+  if (format.isUnsignedZero) {
+    Value isZero = k.compare(arith::CmpIPredicate::eq, result,
+                             k.constant(i32, 0));
+    sign = k.select(isZero, k.constant(i32, 0), sign);
+  }
+  return k.trunc(k.b.getI8Type(), k.ori(result, sign));
+}
+
+//===----------------------------------------------------------------------===//
+// Any format
+//===----------------------------------------------------------------------===//
+
+Value cpu::convertFloat(OpBuilder &b, Location loc, Value value, FloatType from,
+                        FloatType to, bool towardZero) {
+  if (from == to)
+    return value;
+  Bits k{ImplicitLocOpBuilder(loc, b)};
+  Type f32 = b.getF32Type();
+
+  // Up to at least f32.
+  if (from.getWidth() == 8) {
+    value = extendFloat8(k, value, from);
+  } else if (from.isBF16()) {
+    Value bits = k.zext(b.getI32Type(), k.bits(value));
+    value = k.bitcast(f32, k.shl(bits, 16));
+  } else if (from.isF16()) {
+    value = arith::ExtFOp::create(b, loc, f32, value);
+  }
+
+  // And from there to the target.
+  auto current = cast<FloatType>(value.getType());
+  if (to == current)
+    return value;
+  if (to.isF64())
+    return arith::ExtFOp::create(b, loc, to, value);
+  if (to.isF32()) {
+    Value narrow = arith::TruncFOp::create(b, loc, to, value);
+    if (!towardZero)
+      return narrow;
+    return undoRoundingUp(k, value, narrow,
+                          arith::ExtFOp::create(b, loc, current, narrow));
+  }
+  if (current.isF64())
+    value = truncToOdd(k, value, b.getF32Type());
+  if (to.getWidth() == 8)
+    return truncToFloat8(k, value, to, towardZero);
+  Value narrow = truncToHalf(k, value, to);
+  if (!towardZero)
+    return narrow;
+  return undoRoundingUp(k, value, narrow,
+                        convertFloat(b, loc, narrow, to, b.getF32Type()));
+}

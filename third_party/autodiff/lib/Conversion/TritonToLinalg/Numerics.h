@@ -1,0 +1,21 @@
+//===- Numerics.h - Conversions between float formats -----------*- C++ -*-===//
+
+#ifndef AUTODIFF_LIB_CONVERSION_TRITONTOLINALG_NUMERICS_H
+#define AUTODIFF_LIB_CONVERSION_TRITONTOLINALG_NUMERICS_H
+
+#include "mlir/IR/Builders.h"
+
+namespace mlir::autodiff::cpu {
+
+/// Converts `value`, which holds a float of type `from` (8-bit ones as i8), to
+/// `to`; rounds to nearest even or toward zero.
+Value convertFloat(OpBuilder &b, Location loc, Value value, FloatType from,
+                   FloatType to, bool towardZero = false);
+
+/// The type that arithmetic on `type` is done in, to be rounded after each
+/// operation; `type` itself where the machine has it.
+FloatType getComputeType(FloatType type);
+
+} // namespace mlir::autodiff::cpu
+
+#endif // AUTODIFF_LIB_CONVERSION_TRITONTOLINALG_NUMERICS_H
