@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -214,21 +215,47 @@ std::optional<AccessSpace> AccessSpace::of(Operation *access) {
   return std::move(builder.space);
 }
 
+/// Digits that are program ids themselves have the grid's extent, and an axis
+/// of the grid that no digit mentions repeats every address. Other digits are
+/// left for the launch to enumerate, all of them together.
 Object AccessSpace::toCheck(llvm::StringRef kind, unsigned argument) const {
+  bool plain = true;
+  llvm::SmallBitVector mentioned(3);
+  for (const Index &index : indices)
+    for (const Digit &digit : index.digits)
+      if (!digit.extent) {
+        plain &= digit.dimension.digit->isProgramId();
+        if (plain)
+          mentioned.set(digit.dimension.digit->getAxis());
+      }
+
+  auto describe = [](llvm::json::Value stride, Array digits,
+                     llvm::json::Value bound) {
+    return Object{{"stride", std::move(stride)},
+                  {"digits", std::move(digits)},
+                  {"bound", std::move(bound)}};
+  };
   Array dims;
   for (const Index &index : indices) {
     Array digits;
     for (const Digit &digit : index.digits) {
-      llvm::json::Value extent =
-          digit.extent ? digit.extent->toJSON()
-                       : Array{"pids", digit.dimension.digit->toJSON()};
+      llvm::json::Value extent = nullptr;
+      if (digit.extent)
+        extent = digit.extent->toJSON();
+      else if (plain)
+        extent = Array{"grid", digit.dimension.digit->getAxis()};
+      else
+        extent = Array{"pids", digit.dimension.digit->toJSON()};
       digits.push_back(Array{digit.stride.toJSON(), std::move(extent)});
     }
-    dims.push_back(Object{
-        {"stride", index.stride.toJSON()},
-        {"digits", std::move(digits)},
-        {"bound", index.bound ? index.bound->toJSON() : llvm::json::Value(nullptr)}});
+    dims.push_back(describe(index.stride.toJSON(), std::move(digits),
+                            index.bound ? index.bound->toJSON()
+                                        : llvm::json::Value(nullptr)));
   }
+  for (unsigned axis = 0; plain && axis < 3; ++axis)
+    if (!mentioned.test(axis))
+      dims.push_back(
+          describe(0, Array{Array{1, Array{"grid", axis}}}, nullptr));
   return Object{{"kind", kind},
                 {"argument", argument},
                 {"offset", offset.toJSON()},

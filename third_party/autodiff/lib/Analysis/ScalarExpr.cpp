@@ -167,6 +167,11 @@ std::optional<int64_t> ScalarExpr::getConstant() const {
 
 bool ScalarExpr::isProgramId() const { return node->kind == Kind::ProgramId; }
 
+unsigned ScalarExpr::getAxis() const {
+  assert(node->kind == Kind::ProgramId || node->kind == Kind::Grid);
+  return node->number;
+}
+
 bool ScalarExpr::dependsOnProgramId() const {
   if (node->kind == Kind::ProgramId)
     return true;

@@ -35,6 +35,8 @@ public:
   bool dependsOnProgramId() const;
   /// Whether this is a program id itself.
   bool isProgramId() const;
+  /// The axis of a program id or size of the grid.
+  unsigned getAxis() const;
   llvm::json::Value toJSON() const;
 
   bool operator==(const ScalarExpr &other) const;
