@@ -48,7 +48,6 @@ static triton::FuncOp createBackward(triton::FuncOp primal,
   builder.setInsertionPointAfter(primal);
   auto backward = cast<triton::FuncOp>(primal->cloneWithoutRegions());
   builder.insert(backward);
-  backward.setSymName((primal.getSymName() + "_bwd").str());
   backward->setAttr(kRoleAttr, builder.getStringAttr("backward"));
   Block *body = builder.createBlock(&backward.getBody());
   for (BlockArgument argument : primal.getArguments()) {
@@ -65,7 +64,7 @@ static triton::FuncOp createBackward(triton::FuncOp primal,
 }
 
 void Reverse::runOnOperation() {
-  triton::FuncOp primal = getPrimal(getOperation());
+  triton::FuncOp primal = getDifferentiated(getOperation());
   if (!primal || !primal.getBody().hasOneBlock()) {
     getOperation().emitError("expected a kernel of one block; run "
                              "autodiff-normalize first");
@@ -79,6 +78,7 @@ void Reverse::runOnOperation() {
     return signalPassFailure();
 
   triton::FuncOp backward = createBackward(primal, activity);
+  backward.setSymName((getPrimal(getOperation()).getSymName() + "_bwd").str());
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
   Adjoint adjoint(builder, activity);
@@ -88,4 +88,6 @@ void Reverse::runOnOperation() {
   if (failed(adjoint.reverse(body)))
     return signalPassFailure();
   triton::ReturnOp::create(builder, primal.getLoc(), ValueRange());
+  if (primal != getPrimal(getOperation()))
+    primal.erase();
 }
