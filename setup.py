@@ -59,7 +59,13 @@ class BuildNative(build_ext):
         strip(target)
 
 
+# Metadata in the source folder would shadow the installed package's for every
+# Python that is started there.
+METADATA = ROOT / "build" / "metadata"
+METADATA.mkdir(parents=True, exist_ok=True)
+
 setup(
+    options={"egg_info": {"egg_base": str(METADATA.relative_to(ROOT))}},
     packages=[PACKAGE],
     package_dir={PACKAGE: "third_party/autodiff/backend"},
     ext_modules=[

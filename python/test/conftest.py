@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+# What deterministic mode (see poisoned_memory) asks of cuBLAS; read when CUDA starts.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
 ROOT = Path(__file__).resolve().parents[2]
 # The kernels are shared with the benchmarks and the examples, so they are no package of the tests.
 sys.path[:0] = [str(ROOT / "python" / "test"), str(ROOT / "python" / "examples")]
@@ -23,9 +26,9 @@ def pytest_addoption(parser):
     )
     parser.addoption(
         "--device",
-        choices=["cpu", "cuda", "auto"],
-        default="auto",
-        help="auto: the GPU where there is one, else the CPU (one driver is active per process)",
+        choices=["cpu", "cuda", "all"],
+        default="all",
+        help="the devices to test on; a machine without a GPU has no choice",
     )
 
 
@@ -35,31 +38,34 @@ def pytest_configure(config):
     gradients.FORWARD_ONLY = config.getoption("--forward-only")
 
 
-def _active_device(config) -> str:
-    wanted = config.getoption("--device")
-    if wanted != "auto":
-        return wanted
-    return "cuda" if torch.cuda.is_available() else "cpu"
+def _skip_unavailable(device, config):
+    if config.getoption("--device") not in (device, "all"):
+        pytest.skip(f"--device={config.getoption('--device')}")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device on this machine")
 
 
 @pytest.fixture(params=["cpu", "cuda"])
 def device(request):
-    """The device to test on. Triton has one active driver per process, so one of the two runs."""
-    active = _active_device(request.config)
-    if request.param == "cuda" and not torch.cuda.is_available():
-        pytest.skip("no CUDA device on this machine")
-    if request.param != active:
-        pytest.skip(f"Triton's active device is {active}; use --device={request.param}")
-    return request.param
+    """The device to test on. Where there is a GPU the CPU backend is chosen explicitly."""
+    _skip_unavailable(request.param, request.config)
+    if request.param == "cuda" or not torch.cuda.is_available():
+        yield request.param
+        return
+    from triton.backends import backends
+    from triton.runtime.driver import driver
+
+    if "autodiff" not in backends:
+        pytest.skip("the CPU backend is not installed")
+    driver.set_active(backends["autodiff"].driver())
+    yield request.param
+    driver.reset_active()
 
 
 @pytest.fixture
 def cuda(request):
     """The GPU, for tests whose sizes only make sense there."""
-    if not torch.cuda.is_available():
-        pytest.skip("no CUDA device on this machine")
-    if _active_device(request.config) != "cuda":
-        pytest.skip("Triton's active device is cpu; use --device=cuda")
+    _skip_unavailable("cuda", request.config)
     return "cuda"
 
 

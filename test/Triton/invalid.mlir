@@ -12,6 +12,11 @@ tt.func @f(%p: !tt.ptr<none>) { tt.return }
 
 // -----
 
+// expected-error @+1 {{unknown address space "shared"}}
+tt.func @f(%p: !tt.ptr<f32, "shared">) { tt.return }
+
+// -----
+
 // expected-error @+1 {{a block pointer needs a static shape}}
 tt.func @f(%p: !tt.ptr<tensor<?xf32>>) { tt.return }
 

@@ -12,6 +12,12 @@ tt.func public @pointers(%a: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %b: !tt.
   tt.return
 }
 
+// CHECK-LABEL: tt.func @constant
+// CHECK-SAME: %{{.*}}: !tt.ptr<f32, "constant">, %{{.*}}: !tt.ptr<f32>)
+tt.func @constant(%a: !tt.ptr<f32, "constant">, %b: !tt.ptr<f32, "global">) {
+  tt.return
+}
+
 // Both ways of writing a descriptor's type, each kept.
 // CHECK-LABEL: tt.func @descriptors
 // CHECK-SAME: !tt.tensordesc<tensor<64x32xf16>>, %{{.*}}: !tt.tensordesc<64x32xf16>

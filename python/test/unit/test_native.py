@@ -62,7 +62,9 @@ def test_differentiate_reports_at_the_users_line():
         _native.differentiate(KERNEL, "not json", "k.ttir")
 
 
-@pytest.mark.parametrize("value, dumps", [("1", True), ("copy", True), ("other", False), ("0", False)])
+@pytest.mark.parametrize(
+    "value, dumps", [("1", True), ("copy", True), ("other", False), ("0", False)]
+)
 def test_dump(tmp_path, value, dumps):
     path = tmp_path / "dump.mlir"
     environment = os.environ | {"MLIR_ENABLE_DUMP": value, "MLIR_DUMP_PATH": str(path)}

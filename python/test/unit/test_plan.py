@@ -6,9 +6,9 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from triton.backends.autodiff.checks import BijectiveCheck
+from triton.backends.autodiff.checks import BijectiveCheck, DistinctCheck
 from triton.backends.autodiff.errors import CheckError, PlanError
-from triton.backends.autodiff.expr import evaluate, validate
+from triton.backends.autodiff.expr import evaluate, validate, values_of_programs
 from triton.backends.autodiff.plan import load
 
 KERNEL = {
@@ -30,6 +30,7 @@ PLAN = {
         {"type": "ptr<f16>", "loaded": True, "stored": False},
         {"type": "ptr<f16>", "loaded": False, "stored": True},
         {"type": "i32"},
+        {"type": "i32"},
     ],
     "inputs": [0],
     "outputs": [1],
@@ -41,6 +42,7 @@ PLAN = {
             "dtype": "f16",
             "init": "none",
             "accumulate": "store",
+            "returned": True,
             "checks": [
                 {
                     "kind": "bijective",
@@ -53,6 +55,20 @@ PLAN = {
                             "bound": ["arg", 2],
                         }
                     ],
+                }
+            ],
+        }
+    ],
+    "checks": [
+        {
+            "kind": "distinct",
+            "argument": 1,
+            "offset": ["arg", 0],
+            "dims": [
+                {
+                    "stride": ["arg", 3],
+                    "digits": [[1, ["pids", ["rem", ["pid", 0], ["arg", 2]]]]],
+                    "bound": None,
                 }
             ],
         }
@@ -78,8 +94,9 @@ def test_load():
     plan = load(json.dumps(PLAN))
     assert plan.arguments[0].is_pointer and not plan.arguments[2].is_pointer
     assert plan.cotangents() == {1}
-    assert plan.used_arguments() == {2}
-    assert plan.gradients[0].covers_tensor
+    assert plan.used_arguments() == {2, 3}
+    assert plan.gradients[0].covers_tensor and plan.gradients[0].returned
+    assert plan.checks[0].argument == 1
     assert plan.backward[0].grid is None
     assert plan.has_same_forward(plan)
 
@@ -107,9 +124,18 @@ def test_load():
         (["gradients", 0, "checks", 0, "argument"], 5),
         (["gradients", 0, "checks", 0, "dims", 0, "digits", 0], [1]),
         (["gradients", 0, "checks", 0, "dims", 0, "stride"], None),
+        (["gradients", 0, "checks", 0, "kind"], "distinct"),
+        (["gradients", 0, "returned"], False),
+        (["gradients", 0, "returned"], 1),
+        (["checks", 0], "distinct"),
+        (["checks", 0, "kind"], "bijective"),
+        (["checks", 0, "dims", 0, "stride"], ["pids", 1]),
+        (["checks", 0, "dims", 0, "digits", 0, 1], ["pids"]),
+        (["checks", 0, "dims", 0, "digits", 0, 1], ["pids", ["maxpids", 1]]),
+        (["checks", 0, "dims", 0, "digits", 0, 1], ["pid", 0]),
         (["backward", 0, "grid"], [1, 1]),
         (["backward", 0, "grid"], "dual"),
-        (["backward", 0, "operands", 0, "index"], 3),
+        (["backward", 0, "operands", 0, "index"], 4),
         (["backward", 0, "operands", 2, "index"], 1),
         (["backward", 0, "operands", 4, "index"], 1),
         (["backward", 0, "operands", 0, "kind"], "output"),
@@ -152,6 +178,19 @@ def test_max_over_programs_spans_all_axes_mentioned():
 def test_max_over_many_programs():
     expr = ["maxpids", ["min", ["add", ["mul", ["pid", 1], 3000], ["pid", 0]], 4_000_000]]
     assert evaluate(expr, [], (3000, 1000, 1)) == 2_999_999
+
+
+def test_values_of_many_programs():
+    exprs = [["pid", 0], ["add", ["pid", 1], ["arg", 0]], 7]
+    values = values_of_programs(exprs, [5], (3000, 400, 2))
+    assert values.shape == (3, 2_400_000)
+    # The first axis of the grid runs fastest.
+    assert values[:, 3001].tolist() == [1, 6, 7] and values[:, -1].tolist() == [2999, 404, 7]
+
+
+def test_values_beyond_64_bits():
+    with pytest.raises(CheckError):
+        values_of_programs([["mul", ["arg", 0], ["arg", 0]]], [1 << 40], (1, 1, 1))
 
 
 @pytest.mark.parametrize("expr", [["div", 1, ["arg", 0]], ["maxpids", ["rem", ["pid", 0], 0]]])
@@ -245,6 +284,165 @@ def test_bijective_check_accepts_dense_tensors(data):
 
 def test_check_without_a_value_fails():
     dims = [{"stride": 1, "digits": [[1, ["div", 4, ["arg", 0]]]], "bound": None}]
-    check = BijectiveCheck.from_json({"argument": 0, "offset": 0, "dims": dims}, 1)
+    check = {"kind": "bijective", "argument": 0, "offset": 0, "dims": dims}
+    check = BijectiveCheck.from_json(check, 1)
     assert check.holds([4], [1], [1], (1, 1, 1))
     assert not check.holds([4], [1], [0], (1, 1, 1))
+
+
+def in_program(expr, pids):
+    """An expression with the program ids filled in."""
+    if isinstance(expr, int):
+        return expr
+    if expr[0] == "pid":
+        return pids[expr[1]]
+    return [expr[0], *(in_program(e, pids) for e in expr[1:])]
+
+
+def accesses(check, grid):
+    """The offsets of all accesses, by definition: every program, every digit, within bounds."""
+    offsets = []
+    for pids in itertools.product(*map(range, grid)):
+        found = [check["offset"]]
+        for dim in check["dims"]:
+            values = [
+                [stride * evaluate(in_program(extent[1], pids), [], grid)]
+                if isinstance(extent, list)
+                else [stride * value for value in range(extent)]
+                for stride, extent in dim["digits"]
+            ]
+            indices = map(sum, itertools.product(*values))
+            bound = dim["bound"]
+            indices = [i for i in indices if bound is None or i < bound]
+            found = [offset + dim["stride"] * i for offset in found for i in indices]
+        offsets += found
+    return offsets
+
+
+@st.composite
+def program_cases(draw):
+    """A check whose digits programs choose, as a tile order does, and the grid."""
+    inner, outer, other = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    grid = (inner * outer - draw(st.sampled_from([0, 0, 0, 1])), other, 1)
+    width = draw(st.sampled_from([inner] * 6 + [inner + 1]))
+    parts = [
+        ["rem", ["pid", 0], width],
+        ["div", ["pid", 0], width],
+        draw(
+            st.sampled_from([["pid", 1]] * 4 + [["sub", 1, ["pid", 1]], 0, ["mul", 2, ["pid", 1]]])
+        ),
+    ]
+    if draw(st.sampled_from([False] * 6 + [True])):
+        parts.pop(draw(st.integers(0, 2)))
+    extents = {0: inner, 1: outer, 2: other}
+    digits = [(["pids", part], extents.get(n, 1)) for n, part in enumerate(parts)]
+    digits += [(n, n) for n in draw(st.lists(st.integers(0, 3), max_size=2))]
+    dims, stride = [], draw(st.sampled_from([1] * 6 + [-1, 2]))
+    shuffled = draw(st.permutations(digits))
+    while shuffled:
+        count = draw(st.integers(1, len(shuffled)))
+        taken, shuffled = shuffled[:count], shuffled[count:]
+        pairs, total = [], 1
+        for extent, size in taken:
+            pairs.append([draw(st.sampled_from([total] * 8 + [total + 1, -1])), extent])
+            total *= max(size, 1)
+        bound = draw(st.sampled_from([None, None, None, total, total - 1, 0]))
+        dims.append({"stride": stride, "digits": draw(st.permutations(pairs)), "bound": bound})
+        length = total if bound is None else min(total, bound)
+        stride = stride * max(1, length) + draw(st.sampled_from([0, 0, 0, 1, -1]))
+    return {"argument": 0, "offset": 0, "dims": draw(st.permutations(dims))}, grid
+
+
+@settings(max_examples=1000, deadline=None)
+@given(program_cases())
+def test_checks_over_programs_are_sound(case):
+    data, grid = case
+    offsets = accesses(data, grid)
+    if DistinctCheck.from_json({"kind": "distinct", **data}, 1).holds([None], grid):
+        assert len(set(offsets)) == len(offsets)
+    check = BijectiveCheck.from_json({"kind": "bijective", **data}, 1)
+    if check.holds([len(offsets)], [1], [None], grid):
+        assert sorted(offsets) == list(range(len(offsets)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 3), st.data())
+def test_checks_accept_every_order_of_tiles(rows, columns, batches, data):
+    # Programs visit the tiles of a matrix column by column, or in groups of rows, as a matrix
+    # product does to keep its operands in the cache. The last group may be smaller.
+    group = data.draw(st.integers(1, rows))
+    pid, width = ["pid", 0], group * columns
+    first = ["mul", ["div", pid, width], group]
+    size = ["min", ["sub", rows, first], group]
+    row = ["add", first, ["rem", ["rem", pid, width], size]]
+    column = ["div", ["rem", pid, width], size]
+    height, length = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    m = rows * height - data.draw(st.integers(0, height - 1))
+    n = columns * length - data.draw(st.integers(0, length - 1))
+    dims = [
+        {"stride": n, "digits": [[1, height], [height, ["pids", row]]], "bound": m},
+        {"stride": 1, "digits": [[1, length], [length, ["pids", column]]], "bound": n},
+        {"stride": m * n, "digits": [[1, ["pids", ["pid", 2]]]], "bound": None},
+    ]
+    grid = (rows * columns, 1, batches)
+    check = {"argument": 0, "offset": 0, "dims": dims}
+    assert sorted(accesses(check, grid)) == list(range(batches * m * n))
+    bijective = BijectiveCheck.from_json({"kind": "bijective", **check}, 1)
+    assert bijective.holds([batches, m, n], [m * n, n, 1], [None], grid)
+    assert not bijective.holds([batches, m, n + 1], [m * n + m, n + 1, 1], [None], grid)
+    distinct = DistinctCheck.from_json({"kind": "distinct", **check}, 1)
+    assert distinct.holds([None], grid)
+    # A second launch axis that the addresses do not mention repeats them all.
+    again = (rows * columns, 2, batches)
+    assert not distinct.holds([None], again)
+    assert not bijective.holds([batches, m, n], [m * n, n, 1], [None], again)
+
+
+def dimension(stride, digits, bound=None):
+    return {"stride": stride, "digits": digits, "bound": bound}
+
+
+GAPS = [[4, ["grid", 0]], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    "dims, expected",
+    [
+        ([dimension(1, [[1, 8], [8, ["grid", 0]]])], True),
+        ([dimension(1, [[1, 8], [8, ["grid", 0]]]), dimension(0, [[1, ["grid", 1]]])], True),
+        ([dimension(1, [[1, 8]])], True),
+        ([dimension(1, [[1, 8]]), dimension(0, [[1, ["grid", 0]]])], False),
+        ([dimension(1, GAPS)], True),
+        ([dimension(1, GAPS), dimension(20, [[1, 3]])], True),
+        ([dimension(1, GAPS), dimension(9, [[1, 3]])], False),
+        ([dimension(1, GAPS, 5), dimension(9, [[1, 3]])], False),
+        ([dimension(1, [[2, 4], [1, 3]])], False),
+        ([dimension(-1, [[1, 4]])], False),
+        ([dimension(-1, [[1, 1]])], True),
+        ([dimension(0, [[1, 4]], 1)], True),
+        ([dimension(0, [[1, 4]]), dimension(1, [[1, 4]], 0)], True),
+        ([dimension(0, [[1, 4]]), dimension(1, [[3, -1]])], True),
+        ([dimension(1, [[1, ["pids", ["mul", 3, ["pid", 0]]]]])], True),
+        ([dimension(1, [[1, ["pids", ["sub", ["pid", 0], 1]]]])], False),
+        ([dimension(1, [[1, ["grid", 0]]]), dimension(8, [[1, ["sub", ["arg", 0], 2]]])], True),
+        ([dimension(["div", 4, ["sub", ["arg", 0], 2]], [[1, ["grid", 0]]])], False),
+        ([dimension(1, [[1, 4]]), dimension(4, [[1, ["pids", ["div", 4, ["pid", 0]]]]])], False),
+    ],
+)
+def test_distinct_check(dims, expected):
+    check = {"kind": "distinct", "argument": 0, "offset": 3, "dims": dims}
+    check = DistinctCheck.from_json(check, 1)
+    several = any(isinstance(e, list) for d in dims for _, e in d["digits"])
+    assert check.holds([2], (5 if several else 1, 1, 1)) is expected
+    # Programs along an axis that no digit names repeat all accesses.
+    assert not check.holds([2], (5, 1, 2))
+
+
+def test_too_many_programs_fail():
+    dims = [dimension(1, [[1, ["pids", ["pid", 0]]]])]
+    check = DistinctCheck.from_json(
+        {"kind": "distinct", "argument": 0, "offset": 0, "dims": dims}, 1
+    )
+    assert check.holds([None], (1 << 10, 1, 1))
+    assert not check.holds([None], (1 << 30, 1, 1))
+    assert check.holds([None], (0, 1, 1))

@@ -14,7 +14,8 @@ import pytest
 import torch
 from triton.backends.autodiff import plan as plans
 from triton.backends.autodiff import runtime, state
-from triton.backends.autodiff.errors import ArgumentError, AutodiffError
+from triton.backends.autodiff.checks import DistinctCheck
+from triton.backends.autodiff.errors import ArgumentError, AutodiffError, PlanError
 from triton.backends.autodiff.executable import Executable
 from triton.backends.autodiff.specialize import Launch
 from triton.runtime.driver import driver
@@ -98,7 +99,10 @@ def gradient(argument, init="zero", accumulate="atomic", checks=()):
     return plans.Gradient(argument, "f32", init, accumulate, tuple(checks))
 
 
-def make(arguments, inputs, outputs, gradients, backward, snapshots=(), buffers=(), forward=None):
+def make(
+    arguments, inputs, outputs, gradients, backward, snapshots=(), buffers=(), forward=None,
+    checks=(),
+):  # fmt: skip
     return plans.Plan(
         "k",
         tuple(plans.Argument(t) for t in arguments),
@@ -110,6 +114,7 @@ def make(arguments, inputs, outputs, gradients, backward, snapshots=(), buffers=
         forward,
         tuple(backward),
         (),
+        tuple(checks),
     )
 
 
@@ -493,3 +498,63 @@ def test_facts_grow_without_recomputing(pair):
         pair.launch(x, y, z)
         (y + z).sum().backward()
     assert len(pair.requests) == 1
+
+
+@pytest.fixture
+def scatter(monkeypatch):
+    """Program p stores x[p] to y[p·s] over 4 floats, which is one place if s is zero."""
+
+    def forward(grid, x, y, s):
+        for p in range(grid[0]):
+            memory(y, 4)[p * s] = memory(x, 4)[p]
+
+    def read(grid, dy, dx, s):
+        memory(dx, 4)[:] = memory(dy, 4)[numpy.arange(grid[0]) * s]
+
+    def exchange(grid, dy, dx, s):
+        for p in reversed(range(grid[0])):
+            memory(dx, 4)[p], memory(dy, 4)[p * s] = memory(dy, 4)[p * s], 0
+
+    def plan(request):
+        dims = ((["arg", 2], ((1, ["pids", ["pid", 0]]),), None),)
+        exchanged = request["exchange"] == [1]
+        kind, name = ("gradient", "exchange") if exchanged else ("cotangent", "read")
+        taken = plans.Gradient(1, "f32", "cotangent", "atomic", (), returned=False)
+        return make(
+            ["ptr<f32>", "ptr<f32>", "i32"],
+            [0],
+            [1],
+            [gradient(0), *([taken] if exchanged else [])],
+            [backward_kernel(name, (kind, 1), ("gradient", 0), ("argument", 2))],
+            checks=() if exchanged else (DistinctCheck(1, 0, dims),),
+        )
+
+    signature = {"x": "*fp32", "y": "*fp32", "s": "i32"}
+    return Scenario(monkeypatch, forward, signature, plan, {"read": read, "exchange": exchange})
+
+
+@pytest.mark.parametrize("strides", [(0, 1, 0), (1, 0, 1)])
+def test_stores_to_one_place_take_the_upstream_gradient_once(scatter, strides):
+    x = torch.arange(4.0, requires_grad=True)
+    upstream = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    for s in strides:
+        y = torch.zeros(4)
+        x.grad = None
+        _, execution = scatter.launch(x, y, s, grid=(4, 1, 1))
+        assert execution.exchange == ((1,) if s == 0 else ())
+        y.backward(upstream)
+        expected = upstream if s == 1 else torch.tensor([0.0, 0.0, 0.0, 1.0])
+        torch.testing.assert_close(x.grad, expected)
+        assert upstream.tolist() == [1, 2, 3, 4]
+    assert [r["exchange"] for r in scatter.requests] == [[], [1]]
+
+
+def test_a_plan_that_repeats_a_failed_check_is_refused(scatter, monkeypatch):
+    plan_for = state.plan_for
+    monkeypatch.setattr(
+        state,
+        "plan_for",
+        lambda ttir, request, name: plan_for(ttir, {**request, "exchange": []}, name),
+    )
+    with pytest.raises(PlanError, match="repeats checks"):
+        scatter.launch(torch.ones(4, requires_grad=True), torch.zeros(4), 0, grid=(4, 1, 1))

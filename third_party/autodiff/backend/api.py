@@ -29,7 +29,6 @@ class DifferentiableKernel:
         self._resolver = Resolver(kernel)
         self._launches: list[tuple] = []
         self._keeps_all = False
-        self._known = False
         functools.update_wrapper(self, self._resolver.function, updated=())
 
     def __getattr__(self, name):
@@ -50,29 +49,29 @@ class DifferentiableKernel:
 
     def run(self, *args, grid, warmup=False, **kwargs):
         """Launch the kernel on a grid; see `triton.runtime.JITFunction.run`."""
-        # Once a plan has told what the kernel writes, plain launches count as in-place changes.
-        through = self._known
+        wants = False
         device = None
-        if not warmup and (through or torch.is_grad_enabled()):
+        if not warmup and torch.is_grad_enabled():
             for value in (*args, *kwargs.values()):
                 if isinstance(value, Tensor):
                     if value.requires_grad:
-                        through = True
+                        wants = True
                     if device is None and value.is_cuda:
                         device = value.get_device()
                 elif type(value) not in _PLAIN:
-                    through = True
-        if warmup or not through:
+                    wants = True
+        if not wants:
             kernel = self._kernel.run(*args, grid=grid, warmup=warmup, **kwargs)
             if kernel is not None:
                 self._remember(kernel, None)
+                if not warmup:
+                    runtime.note_plain_launch(self._resolver, kernel, args, kwargs)
             return kernel
         if device is not None and device != torch.cuda.current_device():
             with torch.cuda.device(device):
                 state, execution = runtime.run(self._resolver, args, kwargs, grid)
         else:
             state, execution = runtime.run(self._resolver, args, kwargs, grid)
-        self._known = self._known or state.outputs is not None
         self._remember(state.spec.kernel, execution)
         return state.spec.kernel
 

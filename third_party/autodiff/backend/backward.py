@@ -52,13 +52,14 @@ class _Operands:
 class _Shadow:
     """How to make the gradient buffer of one argument, and the gradient from it."""
 
-    __slots__ = ("argument", "shape", "strides", "span", "dtype", "init", "result", "zero", "plain")
+    __slots__ = ("argument", "shape", "strides", "span", "dtype", "init", "result", "zero", "plain",
+                 "returned")  # fmt: skip
 
     def __init__(self, gradient, tensor):
         self.argument = gradient.argument
         self.shape, self.strides, self.result = tensor.shape, tensor.strides, tensor.dtype
         self.dtype = DTYPES[gradient.dtype]
-        self.init = gradient.init
+        self.init, self.returned = gradient.init, gradient.returned
         tight = gradient.covers_tensor
         own = Span(0, extent(self.shape, self.strides))
         self.span = own if tight else tensor.span
@@ -172,4 +173,5 @@ class Backward:
         return {
             shadow.argument: shadow.finish(tensor)
             for shadow, tensor in zip(self.shadows, shadows, strict=True)
+            if shadow.returned
         }

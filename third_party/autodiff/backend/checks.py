@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy
 
 from .errors import CheckError, PlanError
-from .expr import evaluate, used_arguments, validate
+from .expr import evaluate, used_arguments, validate, values_of_programs
+
+# Comparing the addresses of more programs than this would cost more than it gains.
+_MOST_PROGRAMS = 1 << 24
 
 
 def merge(dims) -> tuple[tuple[int, int], ...]:
@@ -33,19 +40,26 @@ def distinct(dims) -> bool:
 
 
 @dataclass(frozen=True)
-class BijectiveCheck:
-    """The accesses of one load site hit every element of an argument's tensor exactly once.
+class _AddressCheck:
+    """A question about the element offsets that one load or store touches, over all programs.
 
-    A dimension is `(stride, digits, bound)`, a digit `(stride, extent)`, all of them expressions.
+    They are `offset` plus the sum of stride times index over `dims`. A dimension is `(stride,
+    digits, bound)`: its index is a sum of digits, below the bound unless that is None. A digit is
+    `(stride, extent)`, or `(stride, ["pids", e])` if its value is that of `e` in each program. All
+    of them are expressions. Without "pids", digits of extent `["grid", axis]` are program ids.
     """
 
     argument: int
     offset: object
     dims: tuple
 
+    kind: ClassVar[str]
+
     @classmethod
-    def from_json(cls, data: dict, arguments: int) -> BijectiveCheck:
+    def from_json(cls, data, arguments: int):
         """Build the check from its JSON form, raising `PlanError` if that is malformed."""
+        if not isinstance(data, dict) or data.get("kind") != cls.kind:
+            raise PlanError(f"expected a host check of kind {cls.kind!r}, got {data!r}")
         argument = data.get("argument")
         if not isinstance(argument, int) or not 0 <= argument < arguments:
             raise PlanError(f"check of unknown argument {argument!r}")
@@ -60,19 +74,64 @@ class BijectiveCheck:
             for digit in dim.get("digits", ()):
                 if not isinstance(digit, list) or len(digit) != 2:
                     raise PlanError(f"a digit is a [stride, extent] pair, got {digit!r}")
-                validate(digit[0], arguments)
-                validate(digit[1], arguments)
-                digits.append(tuple(digit))
+                stride, extent = digit
+                validate(stride, arguments)
+                if _varies(extent):
+                    if len(extent) != 2:
+                        raise PlanError(f"malformed extent {extent!r}")
+                    validate(extent[1], arguments, per_program=True)
+                else:
+                    validate(extent, arguments)
+                digits.append((stride, extent))
             dims.append((dim["stride"], tuple(digits), bound))
         return cls(argument, data["offset"], tuple(dims))
 
     def used_arguments(self) -> set[int]:
         """Return the scalar arguments that decide the outcome."""
-        exprs = [self.offset]
+        exprs = []
         for stride, digits, bound in self.dims:
             exprs += [stride, *(e for digit in digits for e in digit)]
             exprs += [] if bound is None else [bound]
         return set().union(*(used_arguments(e) for e in exprs))
+
+    def _dims(self, args, grid, filled: bool) -> list:
+        """Return `(stride, digits, bound)` of each dimension as numbers, unit digits dropped.
+
+        Raises `CheckError` for what has no value; see `_program_extents` for `filled`.
+        """
+        varying = [e[1] for _, digits, _ in self.dims for _, e in digits if _varies(e)]
+        if varying:
+            extents = iter(_program_extents(varying, args, grid, filled))
+        else:
+            extents = iter(())
+            self._require_every_axis(grid)
+        dims = []
+        for stride, digits, bound in self.dims:
+            values = [
+                (evaluate(s, args, grid), next(extents) if _varies(e) else evaluate(e, args, grid))
+                for s, e in digits
+            ]
+            bound = None if bound is None else evaluate(bound, args, grid)
+            digits = sorted(value for value in values if value[1] != 1)
+            dims.append((evaluate(stride, args, grid), digits, bound))
+        return dims
+
+    def _require_every_axis(self, grid) -> None:
+        """Raise `CheckError` if programs differ in an id that is no digit: they repeat accesses."""
+        named = [extent for _, digits, _ in self.dims for _, extent in digits]
+        for axis, extent in enumerate(grid):
+            if extent > 1 and ["grid", axis] not in named:
+                raise CheckError(f"programs along axis {axis} repeat addresses")
+
+
+class BijectiveCheck(_AddressCheck):
+    """The accesses of one load hit every element of an argument's tensor exactly once."""
+
+    kind = "bijective"
+
+    def used_arguments(self) -> set[int]:
+        """Return the scalar arguments that decide the outcome."""
+        return super().used_arguments() | used_arguments(self.offset)
 
     def holds(self, shape, strides, args, grid) -> bool:
         """Return whether the check holds for a tensor of `shape` and `strides`, in elements.
@@ -81,37 +140,86 @@ class BijectiveCheck:
         fails the check: that only ever selects a more careful plan.
         """
         try:
-            offset = evaluate(self.offset, args, grid)
-            dims = [self._dim(dim, args, grid) for dim in self.dims]
+            if evaluate(self.offset, args, grid) != 0:
+                return False
+            dims = self._dims(args, grid, filled=True)
         except CheckError:
             return False
-        if offset != 0 or any(dim is None for dim in dims):
+        indices = []
+        for stride, digits, bound in dims:
+            total = _contiguous(digits)
+            if total is None:
+                return False
+            indices.append((total if bound is None else min(total, bound), stride))
+        if any(extent <= 0 for extent, _ in indices):
             return False
-        accessed = merge(dims)
-        tensor = merge(zip(shape, strides, strict=True))
-        return accessed == tensor and distinct(accessed)
-
-    @staticmethod
-    def _dim(dim, args, grid):
-        """Return the `(extent, stride)` of a dimension, None if it is empty or has gaps."""
-        stride, digits, bound = dim
-        values = [(evaluate(s, args, grid), evaluate(e, args, grid)) for s, e in digits]
-        total = 1
-        for digit_stride, extent in sorted(v for v in values if v[1] != 1):
-            if extent <= 0 or digit_stride != total:
-                return None
-            total *= extent
-        if bound is not None:
-            total = min(total, evaluate(bound, args, grid))
-        return (total, evaluate(stride, args, grid)) if total > 0 else None
+        accessed = merge(indices)
+        return accessed == merge(zip(shape, strides, strict=True)) and distinct(accessed)
 
 
-_KINDS = {"bijective": BijectiveCheck.from_json}
+class DistinctCheck(_AddressCheck):
+    """No two accesses of one store hit the same element, whatever the tensor."""
+
+    kind = "distinct"
+
+    def holds(self, args, grid) -> bool:
+        """Return whether the check holds for the launch's arguments and its three grid extents."""
+        try:
+            dims = self._dims(args, grid, filled=False)
+        except CheckError:
+            return False
+        indices = []
+        for stride, digits, bound in dims:
+            total = _contiguous(digits)
+            if total is None:
+                # The bound only ever takes accesses away.
+                indices += [(extent, stride * s) for s, extent in digits]
+            else:
+                indices.append((total if bound is None else min(total, bound), stride))
+        if any(extent <= 0 for extent, _ in indices):
+            return True
+        return distinct(merge(indices))
 
 
-def check_from_json(data, arguments: int):
-    """Build a check of any kind from its JSON form."""
-    kind = data.get("kind") if isinstance(data, dict) else None
-    if kind not in _KINDS:
-        raise PlanError(f"unknown host check {data!r}")
-    return _KINDS[kind](data, arguments)
+def _varies(extent) -> bool:
+    """Return whether a digit's extent says that programs choose the digit's value."""
+    return isinstance(extent, list) and extent[:1] == ["pids"]
+
+
+def _contiguous(digits) -> int | None:
+    """Return the extent of the index that sorted `(stride, extent)` digits add up to.
+
+    None if the index has gaps or repeats; zero if a digit has no values.
+    """
+    if any(extent <= 0 for _, extent in digits):
+        return 0
+    total = 1
+    for stride, extent in digits:
+        if stride != total:
+            return None
+        total *= extent
+    return total
+
+
+def _program_extents(exprs, args, grid, filled: bool) -> list[int]:
+    """Return the extents of a box in which each program has a place of its own, by its values.
+
+    Raises `CheckError` if two programs have the same values, if one has a negative value, if the
+    programs are too many, or if places stay empty although the box should be `filled`.
+    """
+    programs = math.prod(grid)
+    if programs <= 0:
+        return [0] * len(exprs)
+    if programs > _MOST_PROGRAMS:
+        raise CheckError(f"{programs} programs are too many to compare their addresses")
+    values = values_of_programs(exprs, args, grid)
+    extents = [int(extent) + 1 for extent in values.max(axis=1)]
+    places = math.prod(extents)
+    if values.min() < 0 or places >= 1 << 63 or (filled and places != programs):
+        raise CheckError(f"programs do not fill a box of {extents}")
+    place = numpy.zeros(programs, dtype=numpy.int64)
+    for row, extent in zip(values, extents, strict=True):
+        place = place * extent + row
+    if len(numpy.unique(place)) != programs:
+        raise CheckError("programs repeat addresses")
+    return extents

@@ -72,6 +72,8 @@ class Executable:
             try:
                 compiled = triton_compile(path, target=self.target, options=options)
                 compiled._init_handles()
+                # Triton would keep the parsed module for as long as the kernel lives.
+                compiled.src.module = None
                 return compiled
             except OutOfResources:
                 # Pipelining multiplies shared memory, and the backward holds more tiles.

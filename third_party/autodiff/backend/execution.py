@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from .backward import Backward, Handle, grid_of
+from .backward import Backward, grid_of
 from .errors import ArgumentError
 from .executable import launch
 from .facts import Facts
@@ -17,11 +17,12 @@ from .memory import shares_memory, snapshot
 class Execution:
     """Forward and backward of one kernel at launches that share their facts."""
 
-    def __init__(self, state, wanted, atomic, handle: Handle, facts: Facts):
+    def __init__(self, state, wanted, choice, facts: Facts):
         self.state = state
         self.wanted = wanted
-        self.atomic = atomic
+        self.atomic, self.exchange = choice.atomic, choice.exchange
         self.facts = facts
+        handle = choice.handle
         self.backward = Backward(handle, facts)
         plan = handle.plan
         self._plan = plan
@@ -153,19 +154,22 @@ class Execution:
     def _make_variant(self, live) -> Backward | None:
         """Return a backward for fewer cotangents that can run on what this forward kept."""
         keep_saving = self._plan.forward is not None
-        chosen = self.state.choose(
-            self.wanted, self.facts, live, save=keep_saving, atomic=self.atomic
+        choice = self.state.choose(
+            self.wanted,
+            self.facts,
+            live,
+            save=keep_saving,
+            atomic=self.atomic,
+            exchange=self.exchange,
         )
-        if chosen is None:
-            return None
-        handle, _ = chosen
+        handle = choice.handle
         plan = handle.plan
         if not plan.has_same_forward(self._plan):
             return None
         backward = Backward(handle, self.facts)
         key = self.facts.key
-        if not key.covers(plan.used_arguments(), backward.spanned()):
-            self.state.forget(key, plan.used_arguments(), backward.spanned())
+        if not key.covers(choice.scalars, backward.spanned()):
+            self.state.forget(key, choice.scalars, backward.spanned())
             return None
         if not set(backward.pointers) <= {*self.kept, *self.copied, *self._opaque}:
             return None

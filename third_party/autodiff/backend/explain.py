@@ -8,7 +8,12 @@ def backward_text(plans) -> str:
     return "\n".join(kernel.ttir for _, plan, _ in plans for kernel in plan.backward)
 
 
-def _accumulation(gradient, names, atomic) -> str:
+def _accumulation(gradient, names, atomic, exchange) -> str:
+    if not gradient.returned:
+        how = f"a copy in {gradient.dtype}, from which each element is taken once, atomically"
+        if gradient.argument in exchange:
+            how += ", because a host check on its addresses failed for these arguments"
+        return f"  upstream gradient of {names[gradient.argument]}: {how}"
     if gradient.accumulate == "store":
         how = "plain stores"
         if gradient.checks:
@@ -26,14 +31,14 @@ def report(plans) -> str:
     lines = []
     for state, plan, execution in plans:
         names = state.spec.names
-        atomic = () if execution is None else execution.atomic
+        atomic, exchange = ((), ()) if execution is None else (execution.atomic, execution.exchange)
         inputs = ", ".join(names[i] for i in plan.inputs) or "nothing"
         outputs = ", ".join(names[j] for j in plan.outputs) or "nothing"
         lines.append(f"kernel {plan.kernel}: gradients of {inputs}; writes {outputs}")
         forward = "the kernel itself" if plan.forward is None else f"{plan.forward.name} (saves)"
         lines.append(f"  forward: {forward}")
         lines += [f"  backward kernel: {kernel.name}" for kernel in plan.backward]
-        lines += [_accumulation(gradient, names, atomic) for gradient in plan.gradients]
+        lines += [_accumulation(g, names, atomic, exchange) for g in plan.gradients]
         lines += [f"  {b.kind} buffer {b.name}: {b.dtype}" for b in plan.buffers]
         lines += [f"  {names[i]} is copied before the launch, which overwrites it"
                   for i in plan.snapshots]  # fmt: skip

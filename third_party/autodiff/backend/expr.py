@@ -2,10 +2,13 @@
 
 An expression is an int or a list `[operator, operands…]`. Division follows C (it truncates);
 `floordiv` and `ceildiv` round down and up. `["maxpids", e]` is the maximum of `e` over all
-program ids of the grid, evaluated with numpy over the axes that `e` mentions.
+program ids of the grid, evaluated with numpy over the axes that `e` mentions. Expressions with
+`["pid", axis]` outside of it have a value per program, see `values_of_programs`.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy
 
@@ -47,8 +50,11 @@ _BINARY = {
 _DIVIDING = ("floordiv", "ceildiv", "div", "rem")
 
 
-def validate(expr, arguments: int, inside_maxpids: bool = False) -> None:
-    """Raise `PlanError` unless `expr` is an expression over `arguments` kernel arguments."""
+def validate(expr, arguments: int, per_program: bool = False) -> None:
+    """Raise `PlanError` unless `expr` is an expression over `arguments` kernel arguments.
+
+    Only a `per_program` one may mention program ids.
+    """
     if isinstance(expr, int) and not isinstance(expr, bool):
         return
     if not isinstance(expr, list) or not expr or not isinstance(expr[0], str):
@@ -57,17 +63,17 @@ def validate(expr, arguments: int, inside_maxpids: bool = False) -> None:
     if operator in ("arg", "grid", "pid"):
         limit = arguments if operator == "arg" else 3
         valid = len(operands) == 1 and isinstance(operands[0], int) and 0 <= operands[0] < limit
-        if not valid or (operator == "pid" and not inside_maxpids):
+        if not valid or (operator == "pid" and not per_program):
             raise PlanError(f"malformed or misplaced expression {expr!r}")
     elif operator == "maxpids":
-        if len(operands) != 1 or inside_maxpids:
+        if len(operands) != 1 or per_program:
             raise PlanError(f"malformed or nested expression {expr!r}")
-        validate(operands[0], arguments, inside_maxpids=True)
+        validate(operands[0], arguments, per_program=True)
     elif operator in _BINARY:
         if len(operands) != 2:
             raise PlanError(f"{operator} takes two operands, got {expr!r}")
         for operand in operands:
-            validate(operand, arguments, inside_maxpids)
+            validate(operand, arguments, per_program)
     else:
         raise PlanError(f"unknown operator {operator!r} in {expr!r}")
 
@@ -116,21 +122,36 @@ def _evaluate(expr, args, grid, pids):
     return _BINARY[operator](a, b)
 
 
-def _max_over_programs(expr, args, grid) -> int:
-    axes = sorted(_axes(expr))
-    extents = [grid[axis] for axis in axes]
-    if any(extent <= 0 for extent in extents):
-        raise CheckError(f"maximum over the programs of an empty grid {tuple(grid)}")
-    total = 1
-    for extent in extents:
-        total *= extent
-    best = None
+def _programs(axes, grid):
+    """Yield the ids along `axes` of all programs, in slices: arrays by axis."""
+    total = math.prod(grid[axis] for axis in axes)
     for start in range(0, total, _CHUNK):
         linear = numpy.arange(start, min(start + _CHUNK, total), dtype=numpy.int64)
         pids = {}
-        for axis, extent in zip(axes, extents, strict=True):
-            pids[axis] = linear % extent
-            linear = linear // extent
-        value = int(numpy.max(_evaluate(expr, args, grid, pids)))
-        best = value if best is None else max(best, value)
-    return best
+        for axis in axes:
+            pids[axis] = linear % grid[axis]
+            linear = linear // grid[axis]
+        yield len(linear), pids
+
+
+def _max_over_programs(expr, args, grid) -> int:
+    axes = sorted(_axes(expr))
+    if any(grid[axis] <= 0 for axis in axes):
+        raise CheckError(f"maximum over the programs of an empty grid {tuple(grid)}")
+    return max(
+        int(numpy.max(_evaluate(expr, args, grid, pids))) for _, pids in _programs(axes, grid)
+    )
+
+
+def values_of_programs(exprs, args, grid) -> numpy.ndarray:
+    """Return the values of expressions in every program: a row per expression, as int64."""
+    slices = []
+    try:
+        for count, pids in _programs(range(3), grid):
+            values = [numpy.asarray(_evaluate(e, args, grid, pids), numpy.int64) for e in exprs]
+            slices.append([numpy.broadcast_to(value, count) for value in values])
+    except OverflowError as error:
+        raise CheckError(
+            f"an expression over program ids needs more than 64 bits: {error}"
+        ) from None
+    return numpy.concatenate(slices, axis=1)

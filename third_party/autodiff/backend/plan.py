@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from .checks import BijectiveCheck, check_from_json
+from .checks import BijectiveCheck, DistinctCheck
 from .errors import PlanError
 from .expr import used_arguments, validate
 
@@ -50,13 +50,17 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Gradient:
-    """How the gradient of one pointer argument is accumulated and initialised."""
+    """How the gradient of one pointer argument is accumulated and initialised.
+
+    One that is not returned is a copy of an upstream gradient, which the backward uses up.
+    """
 
     argument: int
     dtype: str
     init: str
     accumulate: str
     checks: tuple[BijectiveCheck, ...]
+    returned: bool = True
 
     @property
     def covers_tensor(self) -> bool:
@@ -77,7 +81,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything needed to run one kernel's backward."""
+    """Everything needed to run one kernel's backward, as long as its `checks` hold."""
 
     kernel: str
     arguments: tuple[Argument, ...]
@@ -89,6 +93,7 @@ class Plan:
     forward: Kernel | None
     backward: tuple[Kernel, ...]
     report: tuple[str, ...]
+    checks: tuple[DistinctCheck, ...] = ()
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -105,9 +110,8 @@ class Plan:
         exprs = [b.size for b in self.buffers]
         exprs += [e for k in self.kernels for e in k.grid or ()]
         used = set().union(*(used_arguments(e) for e in exprs))
-        for gradient in self.gradients:
-            for check in gradient.checks:
-                used |= check.used_arguments()
+        for check in (*self.checks, *(c for g in self.gradients for c in g.checks)):
+            used |= check.used_arguments()
         return frozenset(used)
 
     def has_same_forward(self, other: Plan) -> bool:
@@ -221,11 +225,14 @@ def load(text: str) -> Plan:
                 _choice(_get(g, "dtype", str), DTYPES, "gradient dtype"),
                 _choice(_get(g, "init", str), INITS, "init"),
                 _choice(_get(g, "accumulate", str), ACCUMULATIONS, "accumulate"),
-                tuple(check_from_json(c, len(arguments)) for c in _get(g, "checks", list, [])),
+                tuple(
+                    BijectiveCheck.from_json(c, len(arguments)) for c in _get(g, "checks", list, [])
+                ),
+                _get(g, "returned", bool, True),
             )
         )
     inputs = pointers("inputs")
-    missing = set(inputs) - {g.argument for g in gradients}
+    missing = set(inputs) - {g.argument for g in gradients if g.returned}
     _require(not missing, f"inputs {sorted(missing)} have no gradient buffer")
     forward = data.get("forward")
     if forward is not None:
@@ -245,4 +252,7 @@ def load(text: str) -> Plan:
             _kernel(k, arguments, buffers, gradients) for k in _get(data, "backward", list)
         ),
         report=tuple(str(line) for line in data.get("report", ())),
+        checks=tuple(
+            DistinctCheck.from_json(c, len(arguments)) for c in _get(data, "checks", list, [])
+        ),
     )

@@ -106,7 +106,7 @@ def run(resolver: Resolver, args, kwargs, grid):
         execution = state.execution(wanted, grid, leaves)
     if execution is None or not execution.position:
         launch(kernel, grid, resolved.values)
-        mark_written(state, leaves)
+        _mark_written(state, leaves)
         return state, None
     for j in execution.leaves_written:
         _refuse_leaf(state, j, leaves[j])
@@ -169,7 +169,14 @@ def _refuse_leaf(state, index, tensor) -> None:
         )
 
 
-def mark_written(state, leaves) -> None:
+def note_plain_launch(resolver: Resolver, kernel, args, kwargs) -> None:
+    """Count a launch made without us as a change of what it wrote, if a plan has told that."""
+    state = KernelState.known(kernel)
+    if state is not None and state.outputs:
+        _mark_written(state, state.spec.flatten(resolver.bind(args, kwargs)))
+
+
+def _mark_written(state, leaves) -> None:
     """Count a plain launch as a change of what it wrote, as far as that is known."""
     for j in state.outputs or ():
         tensor = leaves[j]

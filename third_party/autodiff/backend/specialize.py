@@ -117,7 +117,6 @@ class Resolver:
         self._local = threading.local()
         parameters = list(self.function.signature.parameters.values())
         self._names = [p.name for p in parameters]
-        self._count = len(parameters)
         self._variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         empty = inspect.Parameter.empty
         self._defaults = {p.name: p.default for p in parameters if p.default is not empty}
@@ -137,23 +136,23 @@ class Resolver:
         if kernel is None:
             name = self.function.__name__
             raise AutodiffError(f"a Triton hook prevented the compilation of kernel {name!r}")
-        values = self._bind(args, kwargs)
+        values = self.bind(args, kwargs)
         if callable(grid):
             grid = grid(dict(zip(self._names, values, strict=True)))
         gx, gy, gz = (*grid, 1, 1)[:3]
         return Launch(kernel, (gx, gy, gz), values)
 
-    def _bind(self, args, kwargs) -> list:
-        """Return the value of each parameter, in order."""
+    def bind(self, args, kwargs) -> list:
+        """Return the value of each parameter, in order; None for what a wrapper would provide."""
         if self._variadic:
             names = set(self._names)
             named = {k: v for k, v in kwargs.items() if k in names}
-            bound = self.function.signature.bind(*args, **named)
+            bound = self.function.signature.bind_partial(*args, **named)
             bound.apply_defaults()
-            return list(bound.arguments.values())
+            return [bound.arguments.get(name) for name in self._names]
         values = list(args)
         for name in self._names[len(values) :]:
-            values.append(kwargs[name] if name in kwargs else self._defaults[name])
+            values.append(kwargs[name] if name in kwargs else self._defaults.get(name))
         return values
 
 

@@ -5,6 +5,8 @@ The state lives on Triton's `CompiledKernel` object, so that it goes when the ke
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .backward import Handle
 from .cache import plan_for
 from .errors import AutodiffError, PlanError
@@ -15,6 +17,15 @@ from .specialize import Specialization
 
 _ATTRIBUTE = "_autodiff_state"
 _MAX_EXECUTIONS = 1024
+
+
+class Choice(NamedTuple):
+    """A plan whose host checks hold, the arguments whose checks failed on the way, and why."""
+
+    handle: Handle
+    atomic: tuple[int, ...]
+    exchange: tuple[int, ...]
+    scalars: frozenset[int]  # the arguments that decided
 
 
 class KernelState:
@@ -41,15 +52,16 @@ class KernelState:
         """Return the state of a compiled kernel if it has one."""
         return getattr(kernel, _ATTRIBUTE, None)
 
-    def handle(self, wanted, cotangents=None, atomic=(), save=True, reload=True) -> Handle:
+    def handle(self, wanted, cotangents=None, atomic=(), save=True, reload=True, exchange=()):
         """Return the plan for a request, with its executables."""
-        key = (wanted, cotangents, atomic, save, reload)
+        key = (wanted, cotangents, atomic, save, reload, exchange)
         handle = self._handles.get(key)
         if handle is None:
             request = {
                 "wanted": None if wanted is None else list(wanted),
                 "cotangents": None if cotangents is None else list(cotangents),
                 "atomic": list(atomic),
+                "exchange": list(exchange),
                 "save": save,
                 "reload": reload,
             }
@@ -69,23 +81,38 @@ class KernelState:
     def _executables(self, kernels):
         return tuple(Executable(k, self.spec.target, self.spec.options) for k in kernels)
 
-    def choose(self, wanted, facts: Facts, cotangents=None, save=True, atomic=()):
-        """Return a plan whose host checks hold, and the arguments that had to use atomics."""
+    def choose(
+        self, wanted, facts: Facts, cotangents=None, save=True, atomic=(), exchange=()
+    ) -> Choice:
+        """Return a plan whose host checks hold for a launch.
+
+        Gradients of `atomic` are summed atomically and upstream gradients of `exchange` are used
+        up atomically from the start; checks that fail add to these.
+        """
         reload = not any(
             a in self.outputs and b in self.outputs for a, b, same in facts.aliasing if not same
         )
+        scalars: set[int] = set()
         while True:
-            handle = self.handle(wanted, cotangents, atomic, save, reload)
+            handle = self.handle(wanted, cotangents, atomic, save, reload, exchange)
+            plan = handle.plan
+            scalars |= plan.used_arguments()
+            repeated = {
+                check.argument
+                for check in plan.checks
+                if not check.holds(facts.scalars, facts.grid)
+            }
             failed = {
                 gradient.argument
-                for gradient in handle.plan.gradients
+                for gradient in plan.gradients
                 if not all(self._holds(check, facts) for check in gradient.checks)
             }
-            if not failed:
-                return handle, atomic
-            if failed <= set(atomic):
+            if not failed and not repeated:
+                return Choice(handle, atomic, exchange, frozenset(scalars))
+            if failed <= set(atomic) and repeated <= set(exchange):
                 raise PlanError(f"kernel {self.spec.name!r}: plan repeats checks that failed")
             atomic = tuple(sorted({*atomic, *failed}))
+            exchange = tuple(sorted({*exchange, *repeated}))
 
     @staticmethod
     def _holds(check, facts: Facts) -> bool:
@@ -105,9 +132,9 @@ class KernelState:
         if found is None:
             key.validate(leaves, self.spec.target)
             facts = Facts(key, grid, leaves, aliasing)
-            handle, atomic = self.choose(wanted, facts)
-            found = Execution(self, wanted, atomic, handle, facts)
-            needed = (handle.plan.used_arguments(), found.spanned())
+            choice = self.choose(wanted, facts)
+            found = Execution(self, wanted, choice, facts)
+            needed = (choice.scalars, found.spanned())
             if not key.covers(*needed):
                 self.forget(key, *needed)
                 facts_key, _ = key.extract(grid, leaves)

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "triton/Dialect/Triton/IR/Types.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -26,16 +27,29 @@ void TritonDialect::registerTypes() {
 // PointerType
 //===----------------------------------------------------------------------===//
 
-static constexpr int globalAddressSpace = 1;
+/// Up to Triton 3.8 a number; from 3.9 on "global" or "constant".
+static ParseResult parseAddressSpace(AsmParser &parser, int &addressSpace) {
+  std::string name;
+  SMLoc loc = parser.getCurrentLocation();
+  if (failed(parser.parseOptionalString(&name)))
+    return parser.parseInteger(addressSpace);
+  if (name == "global")
+    addressSpace = PointerType::globalAddressSpace;
+  else if (name == "constant")
+    addressSpace = PointerType::constantAddressSpace;
+  else
+    return parser.emitError(loc) << "unknown address space \"" << name << '"';
+  return success();
+}
 
 Type PointerType::parse(AsmParser &parser) {
   Type pointee;
-  int addressSpace = globalAddressSpace;
+  int addressSpace = PointerType::globalAddressSpace;
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseLess() || parser.parseType(pointee))
     return {};
   if (succeeded(parser.parseOptionalComma()) &&
-      parser.parseInteger(addressSpace))
+      failed(parseAddressSpace(parser, addressSpace)))
     return {};
   if (parser.parseGreater())
     return {};
@@ -46,7 +60,9 @@ Type PointerType::parse(AsmParser &parser) {
 
 void PointerType::print(AsmPrinter &printer) const {
   printer << '<' << getPointeeType();
-  if (getAddressSpace() != globalAddressSpace)
+  if (getAddressSpace() == constantAddressSpace)
+    printer << ", \"constant\"";
+  else if (getAddressSpace() != globalAddressSpace)
     printer << ", " << getAddressSpace();
   printer << '>';
 }
@@ -164,6 +180,19 @@ Type mlir::triton::getBasePointerType(Type blockPointer) {
   auto pointer = cast<PointerType>(blockPointer);
   return getPointerType(getElementTypeOrSelf(pointer.getPointeeType()),
                         pointer.getAddressSpace());
+}
+
+void mlir::triton::makePointersGlobal(Operation *root) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([](PointerType type) -> std::optional<Type> {
+    if (type.getAddressSpace() != PointerType::constantAddressSpace)
+      return std::nullopt;
+    return PointerType::get(type.getPointeeType(),
+                            PointerType::globalAddressSpace);
+  });
+  replacer.recursivelyReplaceElementsIn(root, /*replaceAttrs=*/true,
+                                        /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
 }
 
 unsigned mlir::triton::getElementBitWidth(Type type) {

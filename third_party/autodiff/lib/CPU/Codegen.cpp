@@ -211,6 +211,26 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &target,
   passes.run(module, modules);
 }
 
+/// The module in the LLVM dialect. What fails when loops compute in place is
+/// tried once more with copies; only that attempt's errors count.
+static OwningOpRef<ModuleOp> lower(ModuleOp module) {
+  auto [vectorBits, vectorRegisters] = cpu::getVectorRegisters();
+  for (bool copyCarried : {false, true}) {
+    OwningOpRef<ModuleOp> copy = module.clone();
+    PassManager pm(module.getContext());
+    pm.enableVerifier(false);
+    enableDump(pm);
+    cpu::buildPipeline(pm, {vectorBits, vectorRegisters, copyCarried});
+    std::optional<ScopedDiagnosticHandler> silence;
+    if (!copyCarried)
+      silence.emplace(module.getContext(),
+                      [](Diagnostic &) { return success(); });
+    if (succeeded(pm.run(*copy)))
+      return copy;
+  }
+  return nullptr;
+}
+
 FailureOr<cpu::CompiledObject> cpu::compile(ModuleOp module,
                                             const CompileOptions &options) {
   FailureOr<triton::FuncOp> kernel = findKernel(module);
@@ -221,12 +241,8 @@ FailureOr<cpu::CompiledObject> cpu::compile(ModuleOp module,
   if (failed(signature))
     return failure();
 
-  auto [vectorBits, vectorRegisters] = getVectorRegisters();
-  PassManager pm(module.getContext());
-  pm.enableVerifier(false);
-  enableDump(pm);
-  buildPipeline(pm, vectorBits, vectorRegisters);
-  if (mlir::failed(pm.run(module)))
+  OwningOpRef<ModuleOp> lowered = lower(module);
+  if (!lowered)
     return failure();
 
   std::string error;
@@ -236,7 +252,7 @@ FailureOr<cpu::CompiledObject> cpu::compile(ModuleOp module,
     return module.emitError("no code generator for this machine: ") << error;
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> code =
-      translateModuleToLLVMIR(module, context, name);
+      translateModuleToLLVMIR(*lowered, context, name);
   if (!code)
     return failure();
   code->setDataLayout(target->createDataLayout());

@@ -1,7 +1,7 @@
 //===- Launch.cpp - Grids over threads ------------------------------------===//
 //
 // A pool of threads with large stacks: tiles live on them. The launching thread
-// only waits, since its own stack may be small.
+// works too where its own stack, which may be small, suffices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ struct Job {
   Launch launch;
   std::atomic<uint64_t> next{0};
   /// Threads that may still join, and threads at work.
-  std::atomic<uint32_t> places{0};
+  uint32_t places = 0;
   uint32_t working = 0;
 
   void run() {
@@ -80,8 +80,9 @@ public:
     return *pool;
   }
 
-  /// Runs the job on `threads` threads with at least `stack` bytes each.
-  Error run(Job &job, uint32_t threads, uint64_t stack) {
+  /// Runs the job on `threads` threads with at least `stack` bytes each, and on
+  /// the calling one if it `joins`.
+  Error run(Job &job, uint32_t threads, uint64_t stack, bool joins) {
     std::lock_guard<std::mutex> turn(launches);
     std::unique_lock<std::mutex> lock(mutex);
     if (stack > stackSize)
@@ -93,6 +94,11 @@ public:
     current = &job;
     ++generation;
     wake.notify_all();
+    if (joins) {
+      lock.unlock();
+      job.run();
+      lock.lock();
+    }
     done.wait(lock, [&] {
       return job.working == 0 &&
              job.next.load(std::memory_order_relaxed) >= job.count;
@@ -169,6 +175,9 @@ private:
 
 } // namespace
 
+/// What a kernel may take of the launching thread's stack, in bytes.
+static constexpr uint64_t callerStack = 256u << 10;
+
 /// The number of threads that the environment or the machine allows.
 static uint32_t getDefaultThreads() {
   static const uint32_t threads = [] {
@@ -201,9 +210,13 @@ Error mlir::autodiff::cpu::launch(const Kernel &kernel, uint32_t gx,
   job.grid[2] = gz;
   job.count = count;
   job.chunk = std::max<uint64_t>(1, count / (8ull * threads));
+  bool joins = kernel.getStackSize() <= callerStack;
+  if (joins && threads == 1)
+    job.run();
   // Room for the frames of library functions beside the tiles.
-  if (Error error =
-          Pool::get().run(job, threads, kernel.getStackSize() + (1u << 20)))
+  else if (Error error = Pool::get().run(job, threads - (joins ? 1 : 0),
+                                         kernel.getStackSize() + (1u << 20),
+                                         joins))
     return error;
   if (!job.launch.failure.empty())
     return createStringError("%s", job.launch.failure.c_str());

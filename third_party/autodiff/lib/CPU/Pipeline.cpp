@@ -67,15 +67,15 @@ void cpu::registerPasses() {
       "triton-to-llvm", "The CPU backend's passes, for this machine",
       [](OpPassManager &pm) {
         auto [bits, count] = getVectorRegisters();
-        buildPipeline(pm, bits, count);
+        buildPipeline(pm, {bits, count});
       });
 }
 
-void cpu::buildPipeline(OpPassManager &pm, unsigned vectorBits,
-                        unsigned vectorRegisters) {
+void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   TritonToLinalgOptions lowering;
-  lowering.vectorBits = vectorBits;
-  lowering.vectorRegisters = vectorRegisters;
+  lowering.vectorBits = options.vectorBits;
+  lowering.vectorRegisters = options.vectorRegisters;
+  lowering.copyCarried = options.copyCarried;
   pm.addPass(createTritonToLinalg(lowering));
 
   // One structured function: bufferization and the stack layout want no calls
@@ -93,6 +93,7 @@ void cpu::buildPipeline(OpPassManager &pm, unsigned vectorBits,
 
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createConvertVectorToLLVMPass());
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertToLLVMPass());

@@ -20,7 +20,8 @@ def TT_PtrType : TT_TypeDef<"Pointer", "ptr"> {
   let summary = "a pointer to a scalar, or (block pointers) to a tensor";
   let description = [{
     `!tt.ptr<f32>`, or `!tt.ptr<f32, 3>` where the address space is not the
-    global one (1).
+    global one (1). Triton 3.9 writes `!tt.ptr<f32, "constant">` (4) for
+    arguments that are only read.
   }];
   let parameters = (ins "::mlir::Type":$pointeeType, "int":$addressSpace);
   let builders = [
@@ -32,6 +33,10 @@ def TT_PtrType : TT_TypeDef<"Pointer", "ptr"> {
   let skipDefaultBuilders = 1;
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static constexpr int globalAddressSpace = 1;
+    static constexpr int constantAddressSpace = 4;
+  }];
 }
 
 def TT_TensorDescType : TT_TypeDef<"TensorDesc", "tensordesc", []> {

@@ -15,6 +15,8 @@
 #include "triton/Dialect/Triton/IR/Types.h.inc"
 
 namespace mlir {
+class Operation;
+
 namespace triton {
 
 /// What a load through `type` gives: the pointee of a pointer, the tensor of
@@ -41,6 +43,10 @@ Type replaceElementType(Type type, Type element);
 
 /// Whether `type` is a pointer to a tensor.
 bool isTensorPointerType(Type type);
+
+/// Turn pointers to constant memory, which Triton 3.9 marks as such, into
+/// ordinary ones everywhere in `root`. For readers that is the same memory.
+void makePointersGlobal(Operation *root);
 
 /// Width in bits of a scalar or of a tensor's elements; pointers have 64.
 unsigned getElementBitWidth(Type type);

@@ -44,9 +44,16 @@ struct CompiledObject {
 FailureOr<CompiledObject> compile(ModuleOp module,
                                   const CompileOptions &options);
 
+/// Choices of the passes from TTIR to the LLVM dialect.
+struct PipelineOptions {
+  unsigned vectorBits, vectorRegisters;
+  /// Copy what loops carry on instead of computing it in place. Needed where
+  /// bufferization cannot see that computing in place is possible.
+  bool copyCarried = false;
+};
+
 /// The passes from TTIR to the LLVM dialect.
-void buildPipeline(OpPassManager &pm, unsigned vectorBits,
-                   unsigned vectorRegisters);
+void buildPipeline(OpPassManager &pm, const PipelineOptions &options);
 
 /// The dialects, interfaces and translations that the pipeline needs.
 void registerDialects(DialectRegistry &registry);

@@ -40,11 +40,35 @@ void Lowering::appendOperands(ValueRange values,
   }
 }
 
-/// The tensor in the destination's memory, as loops carry their tensors. Costs
-/// nothing where it was computed there.
+Value Lowering::copyTensor(Value tensor) {
+  return bufferization::AllocTensorOp::create(
+      builder, tensor.getLoc(), cast<RankedTensorType>(tensor.getType()),
+      /*dynamicSizes=*/ValueRange(), /*copy=*/tensor);
+}
+
+/// The tensor that `tensor` was computed in, as far back as can be told.
+static Value findOrigin(Value tensor) {
+  while (auto result = dyn_cast<OpResult>(tensor)) {
+    Operation *op = result.getOwner();
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      tensor = loop.getInitArgs()[result.getResultNumber()];
+    else if (auto style = dyn_cast<DestinationStyleOpInterface>(op))
+      tensor = style.getTiedOpOperand(result)->get();
+    else
+      break;
+  }
+  return tensor;
+}
+
+/// The tensor in the destination's memory, as loops carry their tensors. What
+/// was computed there is there; what lies in some loop's other carried tensor,
+/// which may be about to change, is copied first.
 Value Lowering::moveInto(Value tensor, Value destination) {
-  if (tensor == destination)
+  Value origin = findOrigin(tensor);
+  if (origin == destination && (tensor == destination || !options.copyCarried))
     return tensor;
+  if (isa<BlockArgument>(origin) || options.copyCarried)
+    tensor = copyTensor(tensor);
   return bufferization::MaterializeInDestinationOp::create(
              builder, tensor.getLoc(), tensor.getType(), tensor, destination)
       .getResult();
@@ -113,6 +137,8 @@ void Lowering::lowerFor(scf::ForOp op) {
   lowerBlock(*op.getBody());
 
   SmallVector<Value> yields;
+  // Carried tiles: which, and where they stand among the yielded values.
+  SmallVector<std::pair<unsigned, size_t>> tiles;
   auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
   for (unsigned i = 0; i < count; ++i) {
     Value value = yield.getOperand(i);
@@ -129,17 +155,35 @@ void Lowering::lowerFor(scf::ForOp op) {
             arith::AddIOp::create(builder, loc, distance, getUniform(step));
       yields.push_back(distance);
     } else if (asTile(value.getType())) {
-      bool isPointer = isPointerTile(value.getType());
-      if (isPointer)
+      if (isPointerTile(value.getType()))
         yields.push_back(getBase(value));
-      Value destination = findTensor(carried);
-      Value tensor = isPointer ? getOffsetTensor(value, destination)
-                               : getTensor(value, destination);
-      yields.push_back(moveInto(tensor, destination));
+      tiles.push_back({i, yields.size()});
+      yields.push_back({});
     } else {
       yields.push_back(getScalar(value));
     }
   }
+  // Tiles last, and all of them computed before the first is moved. A tile may
+  // be computed where the old one lies unless another one still needs that.
+  auto canReplace = [&](unsigned index) {
+    return !options.copyCarried &&
+           llvm::none_of(tiles, [&](auto other) {
+             return other.first != index &&
+                    dependsOn(yield.getOperand(other.first),
+                              op.getRegionIterArg(index));
+           });
+  };
+  for (auto [i, position] : tiles) {
+    Value value = yield.getOperand(i);
+    Value target =
+        canReplace(i) ? findTensor(op.getRegionIterArg(i)) : Value();
+    yields[position] = isPointerTile(value.getType())
+                           ? getOffsetTensor(value, target)
+                           : getTensor(value, target);
+  }
+  for (auto [i, position] : tiles)
+    yields[position] =
+        moveInto(yields[position], findTensor(op.getRegionIterArg(i)));
   scf::YieldOp::create(builder, loc, yields);
   bind(loop.getResults(), op.getResults());
 }

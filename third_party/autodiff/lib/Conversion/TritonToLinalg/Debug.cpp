@@ -87,7 +87,8 @@ void Lowering::lowerPrint(tt::PrintOp op) {
     callExternal(builder, loc, "tad_cpu_print_text", {}, {context, prefix});
     return;
   }
-  for (auto [number, arg] : llvm::enumerate(op.getArgs())) {
+  for (unsigned number = 0; number < op.getArgs().size(); ++number) {
+    Value arg = op.getArgs()[number];
     RankedTensorType tile = asTile(arg.getType());
     bool isSigned = op.getIsSigned()[number];
     auto body = [&](OpBuilder &b, ArrayRef<Value> indices) {

@@ -17,20 +17,18 @@ using namespace mlir;
 using namespace mlir::autodiff::cpu;
 namespace tt = mlir::triton;
 
-Value Lowering::getTensorAs(Value tile, Type elementType, bool isSigned) {
+Value Lowering::getTensorAs(Value tile, Type elementType, Value destination) {
   RankedTensorType type = asTile(tile.getType());
   Type from = type.getElementType();
   if (from == elementType)
-    return getTensor(tile);
+    return getTensor(tile, destination);
   Location loc = tile.getLoc();
   auto body = [&](OpBuilder &b, ArrayRef<Value> indices, ValueRange) {
     Value value = Element(*this, b).get(tile, indices);
     if (auto real = dyn_cast<FloatType>(from))
       value = convertFloat(b, loc, value, real, cast<FloatType>(elementType));
-    else if (isSigned)
-      value = arith::ExtSIOp::create(b, loc, elementType, value);
     else
-      value = arith::ExtUIOp::create(b, loc, elementType, value);
+      value = arith::ExtSIOp::create(b, loc, elementType, value);
     return SmallVector<Value>{value};
   };
   return generate(loc, RankedTensorType::get(type.getShape(), elementType), {},
@@ -166,7 +164,11 @@ void Lowering::lowerDot(tt::DotOp op) {
 
   Value lhs = getTensorAs(op.getA(), element);
   Value rhs = getTensorAs(op.getB(), element);
-  Value accumulator = getTensorAs(op.getC(), element);
+  Value accumulator = getTensorAs(
+      op.getC(), element,
+      element == resultElement ? findDestination(result) : Value());
+  if (options.copyCarried)
+    accumulator = copyTensor(accumulator);
   Value product =
       Product(builder, loc, lhs, rhs, options).build(accumulator);
   if (element == resultElement)

@@ -186,9 +186,20 @@ static Value lowerBitcast(OpBuilder &b, Location loc, Value x, Type to) {
   return arith::BitcastOp::create(b, loc, to, x);
 }
 
+/// The function of the C library for operations that MLIR would expand into
+/// less accurate ones.
+static StringRef getLibmName(Operation *op) {
+  if (isa<math::ExpM1Op>(op))
+    return "expm1";
+  if (isa<math::Log1pOp>(op))
+    return "log1p";
+  return "";
+}
+
 /// The same operation on scalars, in f32 where its type is narrower, with the
 /// result rounded.
-static Value cloneScalar(OpBuilder &b, Operation *op, ValueRange operands) {
+static Value cloneScalar(Lowering &lowering, OpBuilder &b, Operation *op,
+                         ValueRange operands) {
   Location loc = op->getLoc();
   SmallVector<Value> inputs(operands);
   Type resultType = getElementTypeOrSelf(op->getResult(0).getType());
@@ -203,9 +214,17 @@ static Value cloneScalar(OpBuilder &b, Operation *op, ValueRange operands) {
   } else if (!isa<arith::ConstantOp>(op)) {
     computed = inputs.back().getType();
   }
-  OperationState state(loc, op->getName(), inputs, TypeRange(computed),
-                       op->getAttrs());
-  Value result = b.create(state)->getResult(0);
+  Value result;
+  if (StringRef name = getLibmName(op); !name.empty()) {
+    std::string symbol = computed.isF32() ? (name + "f").str() : name.str();
+    result = lowering.callExternal(b, loc, symbol, computed, inputs);
+  } else if (isa<math::Exp2Op>(op) && computed.isF32()) {
+    result = expandExp2(b, loc, inputs[0]);
+  } else {
+    OperationState state(loc, op->getName(), inputs, TypeRange(computed),
+                         op->getAttrs());
+    result = b.create(state)->getResult(0);
+  }
   if (!movesBits && computed != resultType)
     result = convertFloat(b, loc, result, cast<FloatType>(computed),
                           cast<FloatType>(resultType));
@@ -242,7 +261,7 @@ Value Lowering::lowerScalar(OpBuilder &b, Operation *op, ValueRange operands) {
       .Case([&](arith::ConstantOp constant) -> Value {
         auto number = dyn_cast<FloatAttr>(constant.getValue());
         if (!number || !getFloat8(resultType))
-          return cloneScalar(b, op, operands);
+          return cloneScalar(*this, b, op, operands);
         return arith::ConstantOp::create(
             b, loc,
             b.getIntegerAttr(b.getI8Type(),
@@ -300,7 +319,7 @@ Value Lowering::lowerScalar(OpBuilder &b, Operation *op, ValueRange operands) {
       })
       .Default([&](Operation *) -> Value {
         if (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()))
-          return cloneScalar(b, op, operands);
+          return cloneScalar(*this, b, op, operands);
         fail(op);
         return getPoison(b, loc, getScalarType(resultType));
       });

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Libdevice.h"
+#include "Numerics.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSet.h"
@@ -20,11 +21,9 @@ static StringRef findMathOp(StringRef name) {
   return llvm::StringSwitch<StringRef>(name)
       .Cases({"exp", "fast_exp"}, "math.exp")
       .Case("exp2", "math.exp2")
-      .Case("expm1", "math.expm1")
       .Cases({"log", "fast_log"}, "math.log")
       .Cases({"log2", "fast_log2"}, "math.log2")
       .Cases({"log10", "fast_log10"}, "math.log10")
-      .Case("log1p", "math.log1p")
       .Cases({"sin", "fast_sin"}, "math.sin")
       .Cases({"cos", "fast_cos"}, "math.cos")
       .Cases({"tan", "fast_tan"}, "math.tan")
@@ -59,7 +58,7 @@ static StringRef findMathOp(StringRef name) {
 static bool isInLibm(StringRef name) {
   static const llvm::StringSet<> names = {
       "acos",  "acosh", "asin",  "asinh",  "atan",      "atan2",     "atanh",
-      "cbrt",  "cosh",  "erfc",  "exp10",  "fdim",      "hypot",     "j0",
+      "cbrt",  "cosh",  "erfc",  "exp10",  "expm1", "log1p",  "fdim",      "hypot",     "j0",
       "j1",    "lgamma", "logb", "nextafter", "remainder", "sinh",   "tgamma",
       "y0",    "y1"};
   return names.contains(name);
@@ -81,6 +80,8 @@ Value cpu::lowerLibdevice(Lowering &lowering, OpBuilder &b,
            !isInLibm(name))
     name.consume_back("f");
 
+  if (name == "exp2" && type.isF32())
+    return expandExp2(b, loc, operands[0]);
   if (StringRef math = findMathOp(name); !math.empty()) {
     OperationState state(loc, math);
     state.addOperands(operands);

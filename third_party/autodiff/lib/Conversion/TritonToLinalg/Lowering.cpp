@@ -145,8 +145,34 @@ const std::pair<Value, Value> *Lowering::findMoved(Value tile) const {
   return it == moved.end() ? nullptr : &it->second;
 }
 
-/// Where the tile is what a loop carries on, the tensor that it replaces.
+/// Whether a loop's carried tile is read after `op`, in this iteration.
+bool Lowering::readsLater(BlockArgument carried, Operation *op) {
+  for (Operation *root : placement.getRoots(carried)) {
+    Operation *reader = op->getBlock()->findAncestorOpInBlock(*root);
+    if (!reader || (reader != op && !reader->isBeforeInBlock(op)))
+      return true;
+  }
+  return false;
+}
+
+/// Whether computing `tile`, down to tiles that are stored, reads `other`.
+bool Lowering::dependsOn(Value tile, Value other) {
+  if (tile == other)
+    return true;
+  Operation *op = tile.getDefiningOp();
+  if (findTensor(tile) || !op)
+    return false;
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    return asTile(operand.getType()) && dependsOn(operand, other);
+  });
+}
+
+/// Where the tile is what a loop carries on, the tensor that it can replace
+/// because nothing reads that one any more.
 Value Lowering::findDestination(Value tile) {
+  Operation *op = tile.getDefiningOp();
+  if (options.copyCarried || !op)
+    return {};
   for (OpOperand &use : tile.getUses()) {
     auto yield = dyn_cast<scf::YieldOp>(use.getOwner());
     if (!yield || yield->getBlock() != tile.getParentBlock())
@@ -154,9 +180,9 @@ Value Lowering::findDestination(Value tile) {
     auto loop = dyn_cast<scf::ForOp>(yield->getParentOp());
     if (!loop)
       continue;
-    Value carried =
-        findTensor(loop.getRegionIterArg(use.getOperandNumber()));
-    if (carried && carried.getType() == getStorageTensor(asTile(tile.getType())))
+    BlockArgument replaced = loop.getRegionIterArg(use.getOperandNumber());
+    Value carried = findTensor(replaced);
+    if (carried && !readsLater(replaced, op))
       return carried;
   }
   return {};

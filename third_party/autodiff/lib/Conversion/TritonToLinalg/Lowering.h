@@ -124,7 +124,7 @@ public:
   /// The tensor of a tile, built here unless it exists.
   Value getTensor(Value tile, Value destination = {});
   /// The tile as a tensor of `elementType`, converted from its own.
-  Value getTensorAs(Value tile, Type elementType, bool isSigned = true);
+  Value getTensorAs(Value tile, Type elementType, Value destination = {});
 
   /// One loop per dimension of `shape` that runs `body`; no results.
   void forEach(Location loc, ArrayRef<int64_t> shape,
@@ -178,6 +178,7 @@ private:
   void bindResults(ValueRange from, ValueRange to, size_t first = 0);
   void appendOperands(ValueRange values, SmallVectorImpl<Value> &operands);
   Value moveInto(Value tensor, Value destination);
+  Value copyTensor(Value tensor);
   Value getOffsetTensor(Value tile, Value destination = {});
 
   // Lowering.cpp
@@ -185,6 +186,8 @@ private:
   void lowerTile(Operation *op);
   void lowerPointerTile(Operation *op);
   Value findDestination(Value tile);
+  bool readsLater(BlockArgument carried, Operation *op);
+  bool dependsOn(Value tile, Value other);
 
   // Memory.cpp
   void lowerLoad(triton::LoadOp op);

@@ -237,6 +237,45 @@ static Value truncToFloat8(Bits &k, Value value, FloatType to,
 }
 
 //===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+/// 2^x = 2^n 2^r with n the nearest integer: 2^r by its Taylor polynomial, 2^n
+/// as two factors, so that results below the normal range are rounded once.
+Value cpu::expandExp2(OpBuilder &b, Location loc, Value x) {
+  Bits k{ImplicitLocOpBuilder(loc, b)};
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  auto limit = [&](arith::CmpFPredicate predicate, double bound, Value value) {
+    Value beyond = k.compare(predicate, value, k.real(f32, bound));
+    return k.select(beyond, k.real(f32, bound), value);
+  };
+  // Beyond these bounds the result is zero or infinity; NaN stays.
+  x = limit(arith::CmpFPredicate::OLT, -151.0, x);
+  x = limit(arith::CmpFPredicate::OGT, 129.0, x);
+  Value whole = math::RoundEvenOp::create(k.b, x);
+  Value rest = arith::SubFOp::create(k.b, x, whole);
+
+  // ln(2)^i / i!
+  double coefficients[8] = {1.0};
+  for (int i = 1; i < 8; ++i)
+    coefficients[i] = coefficients[i - 1] * 0.693147180559945309417 / i;
+  Value power = k.real(f32, coefficients[7]);
+  for (int i = 6; i >= 0; --i)
+    power = math::FmaOp::create(k.b, power, rest, k.real(f32, coefficients[i]));
+
+  Value isNan = k.compare(arith::CmpFPredicate::UNO, x, x);
+  Value exponent = arith::FPToSIOp::create(
+      k.b, i32, k.select(isNan, k.real(f32, 0.0), whole));
+  Value half = arith::ShRSIOp::create(k.b, exponent, k.constant(i32, 1));
+  for (Value part : {half, k.sub(exponent, half)}) {
+    Value factor =
+        k.bitcast(f32, k.shl(k.add(part, k.constant(i32, 127)), 23));
+    power = arith::MulFOp::create(k.b, power, factor);
+  }
+  return power;
+}
+
+//===----------------------------------------------------------------------===//
 // Any format
 //===----------------------------------------------------------------------===//
 

@@ -12,6 +12,10 @@ namespace mlir::autodiff::cpu {
 Value convertFloat(OpBuilder &b, Location loc, Value value, FloatType from,
                    FloatType to, bool towardZero = false);
 
+/// 2 to the power of an f32, to within one unit in the last place, in
+/// arithmetic that vectorizes.
+Value expandExp2(OpBuilder &b, Location loc, Value exponent);
+
 /// The type that arithmetic on `type` is done in, to be rounded after each
 /// operation; `type` itself where the machine has it.
 FloatType getComputeType(FloatType type);

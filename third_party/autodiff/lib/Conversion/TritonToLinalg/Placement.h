@@ -32,6 +32,10 @@ public:
   static bool isElementwise(Operation *op);
   /// Whether it only rearranges elements.
   static bool isRearranging(Operation *op);
+  /// The operations that evaluate a tile.
+  const llvm::SmallPtrSet<Operation *, 2> &getRoots(Value tile) {
+    return getUses(tile).roots;
+  }
 
 private:
   /// The operations that evaluate a tile, and how.
@@ -60,6 +64,8 @@ struct LoweringOptions {
   /// Width of vector registers, and how many there are.
   unsigned vectorBits = 256;
   unsigned vectorRegisters = 16;
+  /// Copy whatever a loop carries on instead of computing it in place.
+  bool copyCarried = false;
 };
 
 } // namespace mlir::autodiff::cpu

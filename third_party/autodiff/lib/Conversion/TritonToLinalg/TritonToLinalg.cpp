@@ -29,6 +29,7 @@ struct TritonToLinalgPass
     LoweringOptions choices;
     choices.vectorBits = vectorBits;
     choices.vectorRegisters = vectorRegisters;
+    choices.copyCarried = copyCarried;
     SmallVector<tt::FuncOp> functions(getOperation().getOps<tt::FuncOp>());
     for (tt::FuncOp function : functions) {
       if (function.isExternal()) {

@@ -19,7 +19,9 @@ def TritonToLinalg : Pass<"triton-to-linalg", "::mlir::ModuleOp"> {
     Option<"vectorBits", "vector-bits", "unsigned", "256",
            "Width of the target's vector registers">,
     Option<"vectorRegisters", "vector-registers", "unsigned", "16",
-           "Number of the target's vector registers">
+           "Number of the target's vector registers">,
+    Option<"copyCarried", "copy-carried", "bool", "false",
+           "Copy what loops carry on instead of computing it in place">
   ];
   let dependentDialects = [
     "arith::ArithDialect", "bufferization::BufferizationDialect",
