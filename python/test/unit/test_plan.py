@@ -410,6 +410,7 @@ GAPS = [[4, ["grid", 0]], [1, 2]]
     [
         ([dimension(1, [[1, 8], [8, ["grid", 0]]])], True),
         ([dimension(1, [[1, 8], [8, ["grid", 0]]]), dimension(0, [[1, ["grid", 1]]])], True),
+        ([dimension(1, [[1, 8]])], True),
         ([dimension(1, [[1, 8]]), dimension(0, [[1, ["grid", 0]]])], False),
         ([dimension(1, GAPS)], True),
         ([dimension(1, GAPS), dimension(20, [[1, 3]])], True),
@@ -420,16 +421,21 @@ GAPS = [[4, ["grid", 0]], [1, 2]]
         ([dimension(-1, [[1, 1]])], True),
         ([dimension(0, [[1, 4]], 1)], True),
         ([dimension(0, [[1, 4]]), dimension(1, [[1, 4]], 0)], True),
-        ([dimension(0, [[1, 4]]), dimension(1, [[3, ["sub", 1, ["arg", 0]]]])], True),
+        ([dimension(0, [[1, 4]]), dimension(1, [[3, -1]])], True),
         ([dimension(1, [[1, ["pids", ["mul", 3, ["pid", 0]]]]])], True),
         ([dimension(1, [[1, ["pids", ["sub", ["pid", 0], 1]]]])], False),
-        ([dimension(1, [[1, ["div", 4, ["sub", ["arg", 0], 2]]]])], False),
+        ([dimension(1, [[1, ["grid", 0]]]), dimension(8, [[1, ["sub", ["arg", 0], 2]]])], True),
+        ([dimension(["div", 4, ["sub", ["arg", 0], 2]], [[1, ["grid", 0]]])], False),
         ([dimension(1, [[1, 4]]), dimension(4, [[1, ["pids", ["div", 4, ["pid", 0]]]]])], False),
     ],
 )
 def test_distinct_check(dims, expected):
     check = {"kind": "distinct", "argument": 0, "offset": 3, "dims": dims}
-    assert DistinctCheck.from_json(check, 1).holds([2], (5, 1, 1)) is expected
+    check = DistinctCheck.from_json(check, 1)
+    several = any(isinstance(e, list) for d in dims for _, e in d["digits"])
+    assert check.holds([2], (5 if several else 1, 1, 1)) is expected
+    # Programs along an axis that no digit names repeat all accesses.
+    assert not check.holds([2], (5, 1, 2))
 
 
 def test_too_many_programs_fail():

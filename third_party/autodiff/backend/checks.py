@@ -46,7 +46,7 @@ class _AddressCheck:
     They are `offset` plus the sum of stride times index over `dims`. A dimension is `(stride,
     digits, bound)`: its index is a sum of digits, below the bound unless that is None. A digit is
     `(stride, extent)`, or `(stride, ["pids", e])` if its value is that of `e` in each program. All
-    of them are expressions.
+    of them are expressions. Without "pids", digits of extent `["grid", axis]` are program ids.
     """
 
     argument: int
@@ -100,7 +100,11 @@ class _AddressCheck:
         Raises `CheckError` for what has no value; see `_program_extents` for `filled`.
         """
         varying = [e[1] for _, digits, _ in self.dims for _, e in digits if _varies(e)]
-        extents = iter(_program_extents(varying, args, grid, filled) if varying else ())
+        if varying:
+            extents = iter(_program_extents(varying, args, grid, filled))
+        else:
+            extents = iter(())
+            self._require_every_axis(grid)
         dims = []
         for stride, digits, bound in self.dims:
             values = [
@@ -111,6 +115,13 @@ class _AddressCheck:
             digits = sorted(value for value in values if value[1] != 1)
             dims.append((evaluate(stride, args, grid), digits, bound))
         return dims
+
+    def _require_every_axis(self, grid) -> None:
+        """Raise `CheckError` if programs differ in an id that is no digit: they repeat accesses."""
+        named = [extent for _, digits, _ in self.dims for _, extent in digits]
+        for axis, extent in enumerate(grid):
+            if extent > 1 and ["grid", axis] not in named:
+                raise CheckError(f"programs along axis {axis} repeat addresses")
 
 
 class BijectiveCheck(_AddressCheck):

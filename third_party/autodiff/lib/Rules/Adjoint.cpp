@@ -9,6 +9,14 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
+Value Adjoint::primal(Value primal) const {
+  for (Operation *user : primal.getUsers())
+    if (auto residual = dyn_cast<ResidualOp>(user))
+      if (Value reloadable = primals.lookupOrNull(residual.getResult()))
+        return reloadable;
+  return primals.lookupOrDefault(primal);
+}
+
 Type Adjoint::typeFor(Type primal) {
   Type element = getElementTypeOrSelf(primal);
   if (element.isF64())
@@ -49,6 +57,12 @@ static bool hasEffects(Operation *op) {
 void Adjoint::recompute(Block &block) {
   SmallVector<Operation *> effects;
   for (Operation &op : block.without_terminator()) {
+    // Cloning keeps block arguments that are mapped already, from an earlier
+    // recomputation of a block around this one: those are another region's.
+    op.walk([&](Block *inner) {
+      for (BlockArgument argument : inner->getArguments())
+        primals.erase(argument);
+    });
     Operation *clone = builder.clone(op, primals);
     clone->walk([&](Operation *inner) {
       if (hasEffects(inner))
