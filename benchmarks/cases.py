@@ -196,7 +196,8 @@ def _row_cases():
         "rnn 64x128x1024 float32", loops.rnn_kernel, _with(loops.rnn, BLOCK=128),
         lambda: (
             _tensor(64, 128, 1024, dtype=torch.float32),
-            _tensor(1024, dtype=torch.float32),
+            # Small weights, for a chaotic recurrence would amplify every rounding.
+            _tensor(1024, dtype=torch.float32, scale=0.4),
             _tensor(64, 1024, dtype=torch.float32),
         ),
         loops.rnn_reference,
