@@ -43,7 +43,7 @@ tt.func @sum(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 // CHECK: autodiff.push %[[H]] at %[[I]] tape = 0 : f32, i32
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2
 // CHECK: %[[COUNT:.*]] = arith.maxsi %arg3, %c0_i32
-// CHECK: %[[R:.*]]:2 = scf.for %[[J:[^ ,:)]+]] = %c0_i32 to COUNT step %c1_i32 iter_args(%[[DH:[^ ,:)]+]] = T, %[[DW:[^ ,:)]+]] = %cst)
+// CHECK: %[[R:.*]]:2 = scf.for %[[J:[^ ,:)]+]] = %c0_i32 to %[[COUNT]] step %c1_i32 iter_args(%[[DH:[^ ,:)]+]] = %[[T]], %[[DW:[^ ,:)]+]] = %cst)
 // CHECK: %[[LAST:.*]] = arith.subi %[[COUNT]], %c1_i32
 // CHECK: %[[K:.*]] = arith.subi %[[LAST]], %[[J]] :
 // CHECK: %[[OLD:.*]] = autodiff.pop %[[K]] tape = 0 : i32 -> f32
