@@ -161,7 +161,7 @@ def examine(path, target, steps, report):
 
     needs = {"accepted": "differentiated"}
     passed = set()
-    for step, run in zip(STEPS, (parse, round_trip, differentiate, accept)):
+    for step, run in zip(STEPS, (parse, round_trip, differentiate, accept), strict=True):
         if step not in steps or (step in needs and needs[step] not in passed):
             continue
         report("begin", step)
@@ -233,12 +233,20 @@ class _Job:
         self.done = True
 
 
-def run_corpus(folder, target="cuda:90", steps=STEPS, workers=2, timeout=600.0, progress=None):
+def run_corpus(
+    folder,
+    target="cuda:90",
+    steps=STEPS,
+    workers=2,
+    timeout=600.0,
+    progress=None,
+    start_method="forkserver",
+):
     """Examine every `*.ttir` file under `folder` and return the rows in order of their names."""
     folder = pathlib.Path(folder)
     paths = sorted(folder.rglob("*.ttir")) if folder.is_dir() else [folder]
     parse_target(target)
-    context = multiprocessing.get_context("forkserver")
+    context = multiprocessing.get_context(start_method)
     context.set_forkserver_preload(["triton", "triton.backends.autodiff._native"])
     waiting = list(reversed(paths))
     running, rows = [], []

@@ -9,22 +9,19 @@
 using namespace mlir;
 using namespace mlir::triton;
 
-template <typename Op>
-static SmallVector<RankedTensorType> inputTypes(Op op) {
+template <typename Op> static SmallVector<RankedTensorType> inputTypes(Op op) {
   return llvm::map_to_vector(op.getSrcs().getTypes(), [](Type type) {
     return cast<RankedTensorType>(type);
   });
 }
 
-template <typename Op>
-static SmallVector<Type> elementTypes(Op op) {
+template <typename Op> static SmallVector<Type> elementTypes(Op op) {
   return llvm::map_to_vector(op.getSrcs().getTypes(), [](Type type) {
     return getElementTypeOrSelf(type);
   });
 }
 
-template <typename Op>
-static Operation *singleCombiner(Op op) {
+template <typename Op> static Operation *singleCombiner(Op op) {
   if (op.getSrcs().size() != 1)
     return nullptr;
   Block &block = op.getCombineOp().front();
@@ -39,8 +36,7 @@ static Operation *singleCombiner(Op op) {
   return (x == a && y == b) || (x == b && y == a) ? combiner : nullptr;
 }
 
-template <typename Op>
-static LogicalResult verifyCombining(Op op) {
+template <typename Op> static LogicalResult verifyCombining(Op op) {
   if (op.getSrcs().empty())
     return op.emitOpError("needs at least one source");
   auto first = cast<RankedTensorType>(op.getSrcs().front().getType());
@@ -76,8 +72,8 @@ static LogicalResult verifyCombiner(Op op) {
 // ReduceOp
 //===----------------------------------------------------------------------===//
 
-void ReduceOp::build(OpBuilder &builder, OperationState &state,
-                     ValueRange srcs, int axis) {
+void ReduceOp::build(OpBuilder &builder, OperationState &state, ValueRange srcs,
+                     int axis) {
   state.addOperands(srcs);
   state.getOrAddProperties<Properties>().setAxis(
       builder.getI32IntegerAttr(axis));
@@ -91,9 +87,10 @@ void ReduceOp::build(OpBuilder &builder, OperationState &state,
   }
 }
 
-LogicalResult ReduceOp::inferReturnTypes(
-    MLIRContext *, std::optional<Location> loc, ReduceOp::Adaptor adaptor,
-    SmallVectorImpl<Type> &types) {
+LogicalResult ReduceOp::inferReturnTypes(MLIRContext *,
+                                         std::optional<Location> loc,
+                                         ReduceOp::Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
   int64_t axis = static_cast<int32_t>(adaptor.getAxis());
   for (Type type : adaptor.getSrcs().getTypes()) {
     auto tensor = dyn_cast<RankedTensorType>(type);

@@ -15,8 +15,7 @@ using namespace mlir::triton;
 //===----------------------------------------------------------------------===//
 
 /// The value that `src`, given by a `Inverse`, was made from, if it has `type`.
-template <typename Inverse>
-static Value undo(Value src, Type type) {
+template <typename Inverse> static Value undo(Value src, Type type) {
   auto inverse = src.getDefiningOp<Inverse>();
   return inverse && inverse.getSrc().getType() == type ? inverse.getSrc()
                                                        : Value();
@@ -55,9 +54,8 @@ OpFoldResult FpToFpOp::fold(FoldAdaptor adaptor) {
   if (getSrc().getType() == getType())
     return getSrc();
   auto to = cast<FloatType>(getElementTypeOrSelf(getType()));
-  auto mode = getRounding() == RoundingMode::RTZ
-                  ? APFloat::rmTowardZero
-                  : APFloat::rmNearestTiesToEven;
+  auto mode = getRounding() == RoundingMode::RTZ ? APFloat::rmTowardZero
+                                                 : APFloat::rmNearestTiesToEven;
   auto convert = [&](APFloat value) {
     bool losesInfo;
     value.convert(to.getFloatSemantics(), mode, &losesInfo);
@@ -112,9 +110,9 @@ OpFoldResult AddPtrOp::fold(FoldAdaptor adaptor) {
 //===----------------------------------------------------------------------===//
 
 /// What may touch memory counts as reading and writing all of it.
-static void anyEffect(
-    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
-        &effects) {
+static void
+anyEffect(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+              &effects) {
   effects.emplace_back(MemoryEffects::Read::get());
   effects.emplace_back(MemoryEffects::Write::get());
 }

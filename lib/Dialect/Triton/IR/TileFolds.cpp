@@ -71,7 +71,8 @@ LogicalResult SplitOp::fold(FoldAdaptor adaptor,
     results.assign({OpFoldResult(join.getLhs()), OpFoldResult(join.getRhs())});
     return success();
   }
-  if (OpFoldResult half = foldUniform(adaptor.getSrc(), getOutLHS().getType())) {
+  if (OpFoldResult half =
+          foldUniform(adaptor.getSrc(), getOutLHS().getType())) {
     results.assign(2, half);
     return success();
   }
@@ -92,8 +93,7 @@ OpFoldResult MakeRangeOp::fold(FoldAdaptor) {
 
 namespace {
 /// op(splat x) -> splat x
-template <typename Op>
-struct SplatThrough : public OpRewritePattern<Op> {
+template <typename Op> struct SplatThrough : public OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 
   LogicalResult matchAndRewrite(Op op,

@@ -180,13 +180,13 @@ LogicalResult GatherOp::verify() {
     return emitOpError("source and indices differ in rank: ")
            << Type(src) << " and " << Type(indices);
   if (axis < 0 || axis >= src.getRank())
-    return emitOpError("axis ")
-           << axis << " is out of range for " << Type(src);
+    return emitOpError("axis ") << axis << " is out of range for " << Type(src);
   for (int64_t i = 0; i < src.getRank(); ++i)
     if (i != axis && indices.getDimSize(i) > src.getDimSize(i))
       return emitOpError("dimension ")
-             << i << " of the indices exceeds that of the source: "
-             << Type(indices) << " and " << Type(src);
+             << i
+             << " of the indices exceeds that of the source: " << Type(indices)
+             << " and " << Type(src);
   return success();
 }
 

@@ -53,9 +53,8 @@ Type PointerType::parse(AsmParser &parser) {
     return {};
   if (parser.parseGreater())
     return {};
-  return PointerType::getChecked(
-      [&] { return parser.emitError(loc); }, parser.getContext(), pointee,
-      addressSpace);
+  return PointerType::getChecked([&] { return parser.emitError(loc); },
+                                 parser.getContext(), pointee, addressSpace);
 }
 
 void PointerType::print(AsmPrinter &printer) const {

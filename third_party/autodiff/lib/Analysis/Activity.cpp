@@ -2,6 +2,7 @@
 #include "autodiff/Analysis/Activity.h"
 
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -11,6 +12,12 @@ using namespace mlir::autodiff;
 
 bool mlir::autodiff::isDifferentiable(Type type) {
   return isa<FloatType>(getElementTypeOrSelf(type));
+}
+
+/// A residual that the outputs were proved not to depend on.
+static bool stopsDerivative(Operation *op) {
+  auto residual = dyn_cast<ResidualOp>(op);
+  return isPiecewiseConstant(op) || (residual && residual.getConstant());
 }
 
 /// Integers that hold the bits of a float: the derivative would be lost in
@@ -91,7 +98,7 @@ void Activity::propagateVaried() {
         }
         return;
       }
-      bool toFloats = !isPiecewiseConstant(op);
+      bool toFloats = !stopsDerivative(op);
       bool toBits = movesBits(op);
       for (Value operand : op->getOperands())
         for (Value result : op->getResults())
@@ -158,7 +165,7 @@ void Activity::propagateUseful() {
           changed |= markUseful(stored);
         return;
       }
-      if (isPiecewiseConstant(op))
+      if (stopsDerivative(op))
         return;
       for (Value result : op->getResults())
         for (Value operand : op->getOperands())

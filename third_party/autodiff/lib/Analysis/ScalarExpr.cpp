@@ -68,23 +68,29 @@ ScalarExpr ScalarExpr::programId(unsigned axis) {
 
 ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
   std::optional<int64_t> a = lhs.getConstant(), b = rhs.getConstant();
+  bool commutes = kind == Kind::Add || kind == Kind::Mul || kind == Kind::Min ||
+                  kind == Kind::Max;
+  // Constants stand on the right, so that equal products compare equal.
+  if (commutes && a && !b)
+    return binary(kind, rhs, lhs);
   if (a && b)
     if (std::optional<int64_t> folded = fold(kind, *a, *b))
       return constant(*folded);
-  bool zeroLhs = a == 0, zeroRhs = b == 0, oneLhs = a == 1, oneRhs = b == 1;
+  bool zeroRhs = b == 0, oneRhs = b == 1;
   switch (kind) {
-  case Kind::Add:
-    if (zeroLhs)
-      return rhs;
-    [[fallthrough]];
   case Kind::Sub:
+    // a − (b · −1) = a + b
+    if (rhs.node->kind == Kind::Mul && ScalarExpr(rhs.node->rhs).getConstant() == -1)
+      return binary(Kind::Add, lhs, ScalarExpr(rhs.node->lhs));
+    [[fallthrough]];
+  case Kind::Add:
     if (zeroRhs)
       return lhs;
     break;
   case Kind::Mul:
-    if (zeroLhs || oneRhs)
+    if (oneRhs)
       return lhs;
-    if (zeroRhs || oneLhs)
+    if (zeroRhs)
       return rhs;
     break;
   case Kind::Div:
@@ -157,6 +163,13 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value) {
 std::optional<int64_t> ScalarExpr::getConstant() const {
   return node->kind == Kind::Constant ? std::optional(node->number)
                                       : std::nullopt;
+}
+
+bool ScalarExpr::isProgramId() const { return node->kind == Kind::ProgramId; }
+
+unsigned ScalarExpr::getAxis() const {
+  assert(node->kind == Kind::ProgramId || node->kind == Kind::Grid);
+  return node->number;
 }
 
 bool ScalarExpr::dependsOnProgramId() const {

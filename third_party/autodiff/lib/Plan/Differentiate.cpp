@@ -19,7 +19,12 @@ static void addCleanup(OpPassManager &pm) {
 void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                                 const Request &request) {
   pm.addPass(createNormalize());
+  pm.nest<triton::FuncOp>().addPass(createMarkResiduals());
+  pm.addPass(createRescaleAccumulators());
+  addCleanup(pm);
   ReverseOptions reverse;
+  reverse.allWanted = !request.wanted;
+  reverse.allCotangents = !request.cotangents;
   if (request.wanted)
     reverse.wanted.assign(request.wanted->begin(), request.wanted->end());
   if (request.cotangents)
@@ -28,6 +33,8 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.addPass(createReverse(reverse));
   addCleanup(pm);
   pm.nest<triton::FuncOp>().addPass(createTape());
+  addCleanup(pm);
+  pm.addPass(createResiduals(ResidualsOptions{request.save, request.reload}));
   addCleanup(pm);
   ScheduleOptions schedule;
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());

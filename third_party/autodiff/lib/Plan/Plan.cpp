@@ -35,8 +35,9 @@ static std::string printKernel(triton::FuncOp kernel) {
   module->push_back(copy);
   copy->removeAttr(kRoleAttr);
   for (unsigned index = 0; index < copy.getNumArguments(); ++index) {
-    copy.removeArgAttr(index, kOperandAttr);
-    copy.removeArgAttr(index, kBufferAttr);
+    for (llvm::StringRef name :
+         {kOperandAttr, kBufferAttr, kCheckAttr, kWantedAttr})
+      copy.removeArgAttr(index, name);
   }
   copy.walk([](Operation *op) { op->removeAttr(kSiteAttr); });
   std::string text;
@@ -62,6 +63,7 @@ private:
   triton::FuncOp primal, forward, backward;
   // By number; std::map keeps the plan's order stable.
   std::map<unsigned, llvm::json::Value> buffers, gradients;
+  Array checks;
   std::map<unsigned, bool> loaded, stored;
 };
 } // namespace
@@ -106,6 +108,8 @@ Array PlanPrinter::describeArguments() {
 
 void PlanPrinter::collect(triton::FuncOp kernel) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+    if (Attribute check = kernel.getArgAttr(index, kCheckAttr))
+      checks.push_back(parseAttribute(check));
     Attribute description = kernel.getArgAttr(index, kBufferAttr);
     if (!description)
       continue;
@@ -131,7 +135,8 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
   }
   Array gradientList, bufferList;
   for (auto &[index, gradient] : gradients) {
-    inputs.push_back(index);
+    if (*gradient.getAsObject()->getBoolean("returned"))
+      inputs.push_back(index);
     gradientList.push_back(std::move(gradient));
   }
   for (auto &[index, buffer] : buffers)
@@ -148,6 +153,7 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
               {"snapshots", std::move(snapshots)},
               {"buffers", std::move(bufferList)},
               {"gradients", std::move(gradientList)},
+              {"checks", std::move(checks)},
               {"backward", Array{describeKernel(backward)}},
               {"report", Array(report)}};
   if (forward)

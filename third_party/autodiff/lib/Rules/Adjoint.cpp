@@ -49,6 +49,12 @@ static bool hasEffects(Operation *op) {
 void Adjoint::recompute(Block &block) {
   SmallVector<Operation *> effects;
   for (Operation &op : block.without_terminator()) {
+    // Cloning keeps block arguments that are mapped already, from an earlier
+    // recomputation of a block around this one: those are another region's.
+    op.walk([&](Block *inner) {
+      for (BlockArgument argument : inner->getArguments())
+        primals.erase(argument);
+    });
     Operation *clone = builder.clone(op, primals);
     clone->walk([&](Operation *inner) {
       if (hasEffects(inner))

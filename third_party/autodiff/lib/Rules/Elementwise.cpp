@@ -1,4 +1,5 @@
 //===- Elementwise.cpp - Partial derivatives of elementwise operations ----===//
+#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
@@ -118,6 +119,7 @@ static void addArithRules(RuleTable &table) {
   elementwise<arith::ExtFOp>(table, "x̄ += ȳ", {same});
   elementwise<arith::TruncFOp>(table, "x̄ += ȳ", {same});
   elementwise<triton::FpToFpOp>(table, "x̄ += ȳ", {same});
+  elementwise<ResidualOp>(table, "x̄ += ȳ", {same});
 }
 
 static void addMathRules(RuleTable &table) {

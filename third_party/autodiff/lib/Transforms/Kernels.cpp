@@ -24,6 +24,11 @@ triton::FuncOp mlir::autodiff::getForward(ModuleOp module) {
   return findByRole(module, "forward");
 }
 
+triton::FuncOp mlir::autodiff::getDifferentiated(ModuleOp module) {
+  triton::FuncOp rewritten = findByRole(module, "differentiated");
+  return rewritten ? rewritten : getPrimal(module);
+}
+
 BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
                                             OperandAttr operand,
                                             Attribute buffer) {

@@ -74,6 +74,9 @@ void Normalize::number(triton::FuncOp kernel) {
 }
 
 void Normalize::runOnOperation() {
+  // Gradients have the primal's addressing, and are written.
+  triton::makePointersGlobal(getOperation());
+
   OpPassManager pipeline(ModuleOp::getOperationName());
   pipeline.addPass(createInlinerPass());
   pipeline.addPass(createSymbolDCEPass());

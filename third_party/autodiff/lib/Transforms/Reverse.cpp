@@ -17,30 +17,37 @@ struct Reverse : autodiff::impl::ReverseBase<Reverse> {
   using ReverseBase::ReverseBase;
 
   void runOnOperation() override;
-  ArgumentSet select(triton::FuncOp kernel, ArrayRef<unsigned> asked);
 };
 } // namespace
 
-/// The arguments asked for, or all float pointers if none was named.
-ArgumentSet Reverse::select(triton::FuncOp kernel, ArrayRef<unsigned> asked) {
+/// The arguments asked for; by default the float pointers that the kernel
+/// accesses with one of `AccessOps`.
+template <typename... AccessOps>
+static ArgumentSet select(triton::FuncOp kernel, bool explicitly,
+                          ArrayRef<unsigned> asked) {
   ArgumentSet arguments;
-  for (unsigned index : asked)
-    arguments.insert(index);
-  if (asked.empty())
-    for (BlockArgument argument : kernel.getArguments())
-      if (isPointer(argument.getType()) &&
-          isDifferentiable(getPointee(argument.getType())))
-        arguments.insert(argument.getArgNumber());
+  if (explicitly) {
+    for (unsigned index : asked)
+      arguments.insert(index);
+    return arguments;
+  }
+  kernel.walk([&](Operation *op) {
+    if (!isa<AccessOps...>(op))
+      return;
+    BlockArgument base = getBaseArgument(op->getOperand(0));
+    if (base && isDifferentiable(getPointee(base.getType())))
+      arguments.insert(base.getArgNumber());
+  });
   return arguments;
 }
 
 /// An empty function with the primal's arguments.
-static triton::FuncOp createBackward(triton::FuncOp primal) {
+static triton::FuncOp createBackward(triton::FuncOp primal,
+                                     const Activity &activity) {
   OpBuilder builder(primal);
   builder.setInsertionPointAfter(primal);
   auto backward = cast<triton::FuncOp>(primal->cloneWithoutRegions());
   builder.insert(backward);
-  backward.setSymName((primal.getSymName() + "_bwd").str());
   backward->setAttr(kRoleAttr, builder.getStringAttr("backward"));
   Block *body = builder.createBlock(&backward.getBody());
   for (BlockArgument argument : primal.getArguments()) {
@@ -49,22 +56,29 @@ static triton::FuncOp createBackward(triton::FuncOp primal) {
                         OperandAttr::get(builder.getContext(),
                                          OperandKind::Argument,
                                          argument.getArgNumber()));
+    if (activity.isWanted(argument.getArgNumber()))
+      backward.setArgAttr(argument.getArgNumber(), kWantedAttr,
+                          builder.getUnitAttr());
   }
   return backward;
 }
 
 void Reverse::runOnOperation() {
-  triton::FuncOp primal = getPrimal(getOperation());
+  triton::FuncOp primal = getDifferentiated(getOperation());
   if (!primal || !primal.getBody().hasOneBlock()) {
     getOperation().emitError("expected a kernel of one block; run "
                              "autodiff-normalize first");
     return signalPassFailure();
   }
-  Activity activity(primal, select(primal, wanted), select(primal, cotangents));
+  Activity activity(
+      primal, select<triton::LoadOp>(primal, !allWanted, wanted),
+      select<triton::StoreOp, triton::AtomicRMWOp>(primal, !allCotangents,
+                                                   cotangents));
   if (activity.failed())
     return signalPassFailure();
 
-  triton::FuncOp backward = createBackward(primal);
+  triton::FuncOp backward = createBackward(primal, activity);
+  backward.setSymName((getPrimal(getOperation()).getSymName() + "_bwd").str());
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
   Adjoint adjoint(builder, activity);
@@ -74,4 +88,6 @@ void Reverse::runOnOperation() {
   if (failed(adjoint.reverse(body)))
     return signalPassFailure();
   triton::ReturnOp::create(builder, primal.getLoc(), ValueRange());
+  if (primal != getPrimal(getOperation()))
+    primal.erase();
 }

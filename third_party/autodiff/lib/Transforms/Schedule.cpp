@@ -1,13 +1,13 @@
 //===- Schedule.cpp - Decide how contributions to a gradient meet ---------===//
 #include "ShadowPointers.h"
-#include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <map>
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_SCHEDULE
@@ -31,6 +31,9 @@ struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
   void runOnOperation() override;
 };
 
+/// The primal's loads and stores by site.
+using Accesses = llvm::DenseMap<unsigned, Operation *>;
+
 /// Lowers the uses of one argument.
 class ArgumentSchedule {
 public:
@@ -39,16 +42,20 @@ public:
         primal(backward.getArgument(argument)),
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
+  LogicalResult run(const Accesses &primalAccesses, bool forceAtomic,
+                    bool forceExchange);
+
+private:
   /// The cotangent can be read where it is: nothing is cleared or added.
-  LogicalResult readCotangent();
+  LogicalResult readCotangent(std::optional<Object> check);
   /// Contributions meet in atomics; `shared` with the cotangent if the
   /// argument is also stored to.
   LogicalResult accumulateAtomically(bool shared);
   /// One program owns each address.
-  LogicalResult store(llvm::json::Array checks);
+  LogicalResult store(Object check);
 
-private:
   BlockArgument append(OperandKind kind, Type element, Attribute description);
+  Attribute toAttribute(Object object);
   Attribute describe(llvm::StringRef dtype, llvm::StringRef init,
                      llvm::StringRef accumulate, llvm::json::Array checks);
   LogicalResult exchange(UpstreamOp op, ShadowPointers &shadow);
@@ -97,22 +104,30 @@ BlockArgument ArgumentSchedule::append(OperandKind kind, Type element,
   return added;
 }
 
-Attribute ArgumentSchedule::describe(llvm::StringRef dtype,
-                                     llvm::StringRef init,
-                                     llvm::StringRef accumulate,
-                                     llvm::json::Array checks) {
-  Object object{{"argument", argument},
-                {"dtype", dtype},
-                {"init", init},
-                {"accumulate", accumulate},
-                {"checks", std::move(checks)}};
+Attribute ArgumentSchedule::toAttribute(Object object) {
   return StringAttr::get(
       backward.getContext(),
       llvm::formatv("{0}", llvm::json::Value(std::move(object))).str());
 }
 
-LogicalResult ArgumentSchedule::readCotangent() {
+Attribute ArgumentSchedule::describe(llvm::StringRef dtype,
+                                     llvm::StringRef init,
+                                     llvm::StringRef accumulate,
+                                     llvm::json::Array checks) {
+  return toAttribute(
+      Object{{"argument", argument},
+             {"dtype", dtype},
+             {"init", init},
+             {"accumulate", accumulate},
+             {"returned", backward.getArgAttr(argument, kWantedAttr) != nullptr},
+             {"checks", std::move(checks)}});
+}
+
+LogicalResult ArgumentSchedule::readCotangent(std::optional<Object> check) {
   BlockArgument cotangent = append(OperandKind::Cotangent, pointee, {});
+  if (check)
+    backward.setArgAttr(cotangent.getArgNumber(), kCheckAttr,
+                        toAttribute(std::move(*check)));
   ShadowPointers shadow(primal, cotangent);
   for (UpstreamOp op : use.upstreams) {
     if (Value result = op.getResult()) {
@@ -190,7 +205,9 @@ LogicalResult ArgumentSchedule::accumulateAtomically(bool shared) {
   return success();
 }
 
-LogicalResult ArgumentSchedule::store(llvm::json::Array checks) {
+LogicalResult ArgumentSchedule::store(Object check) {
+  llvm::json::Array checks;
+  checks.push_back(std::move(check));
   BlockArgument buffer =
       append(OperandKind::Gradient, pointee,
              describe(spellType(pointee), "none", "store", std::move(checks)));
@@ -208,12 +225,45 @@ LogicalResult ArgumentSchedule::store(llvm::json::Array checks) {
   return success();
 }
 
+LogicalResult ArgumentSchedule::run(const Accesses &primalAccesses,
+                                    bool forceAtomic, bool forceExchange) {
+  bool wanted = backward.getArgAttr(argument, kWantedAttr) != nullptr;
+  SmallVector<UpstreamOp> hiding = llvm::filter_to_vector(
+      use.upstreams, [](UpstreamOp op) { return !op.getKeep(); });
+
+  if (use.upstreams.empty()) {
+    if (use.accumulates.size() == 1 && !forceAtomic) {
+      Operation *load = primalAccesses.lookup(use.accumulates[0].getSite());
+      std::optional<AccessSpace> space = AccessSpace::of(load);
+      if (space && space->isExact())
+        return store(space->toCheck("bijective", argument));
+    }
+    return accumulateAtomically(/*shared=*/false);
+  }
+  if (use.accumulates.empty() && !(wanted && !hiding.empty())) {
+    if (hiding.empty())
+      return readCotangent(std::nullopt);
+    if (hiding.size() == 1 && use.upstreams.size() == 1 && !forceExchange) {
+      Operation *primalStore = primalAccesses.lookup(hiding[0].getSite());
+      if (std::optional<AccessSpace> space = AccessSpace::of(primalStore))
+        return readCotangent(space->toCheck("distinct", argument));
+    }
+  }
+  return accumulateAtomically(/*shared=*/true);
+}
+
 void Schedule::runOnOperation() {
+  triton::FuncOp primal = getPrimal(getOperation());
   triton::FuncOp backward = getBackward(getOperation());
-  if (!backward) {
+  if (!primal || !backward) {
     getOperation().emitError("no backward to schedule; run autodiff-reverse");
     return signalPassFailure();
   }
+  Accesses accesses;
+  primal.walk([&](Operation *op) {
+    if (auto site = op->getAttrOfType<IntegerAttr>(kSiteAttr))
+      accesses[site.getInt()] = op;
+  });
   std::map<unsigned, ArgumentUse> uses;
   backward.walk([&](Operation *op) {
     if (auto upstream = dyn_cast<UpstreamOp>(op))
@@ -221,14 +271,9 @@ void Schedule::runOnOperation() {
     else if (auto accumulate = dyn_cast<AccumulateOp>(op))
       uses[accumulate.getArgument()].accumulates.push_back(accumulate);
   });
-  for (auto &[argument, use] : uses) {
-    ArgumentSchedule schedule(backward, argument, use);
-    bool shared = !use.upstreams.empty() &&
-                  (!use.accumulates.empty() || use.upstreams.size() > 1);
-    LogicalResult result = use.accumulates.empty() && !shared
-                               ? schedule.readCotangent()
-                               : schedule.accumulateAtomically(shared);
-    if (failed(result))
+  for (auto &[argument, use] : uses)
+    if (failed(ArgumentSchedule(backward, argument, use)
+                   .run(accesses, llvm::is_contained(atomic, argument),
+                        llvm::is_contained(exchange, argument))))
       return signalPassFailure();
-  }
 }

@@ -1,7 +1,7 @@
 //===- Tape.cpp - Give the tapes that are read a place in memory ----------===//
 #include "ProgramBuffers.h"
+#include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -27,16 +27,42 @@ struct Tape : autodiff::impl::TapeBase<Tape> {
 };
 } // namespace
 
-static std::optional<llvm::json::Value> countEntries(scf::ForOp loop) {
-  auto lower = ScalarExpr::of(loop.getLowerBound());
-  auto upper = ScalarExpr::of(loop.getUpperBound());
-  auto step = ScalarExpr::of(loop.getStep());
+/// The most iterations that `loop` can have, for given program ids: where its
+/// bounds move with loops around it, at their first or last iteration.
+static std::optional<ScalarExpr> mostIterations(scf::ForOp loop) {
+  std::optional<LinearForm> lower = LinearForm::of(loop.getLowerBound());
+  std::optional<LinearForm> upper = LinearForm::of(loop.getUpperBound());
+  std::optional<ScalarExpr> step = ScalarExpr::of(loop.getStep());
   if (!lower || !upper || !step)
     return std::nullopt;
-  ScalarExpr count = tripCount(*lower, *upper, *step);
-  if (!count.dependsOnProgramId())
-    return count.toJSON();
-  return llvm::json::Array{"maxpids", count.toJSON()};
+  LinearForm form = *upper - *lower;
+  ScalarExpr span = form.constant;
+  for (const LinearForm::Term &term : form.terms) {
+    if (term.dimension.kind == Dimension::Kind::Program) {
+      span = span + *term.dimension.digit * term.coefficient;
+      continue;
+    }
+    std::optional<int64_t> slope = term.coefficient.getConstant();
+    if (term.dimension.kind != Dimension::Kind::Loop || !slope)
+      return std::nullopt;
+    if (*slope < 0)
+      continue;
+    std::optional<ScalarExpr> outer =
+        mostIterations(cast<scf::ForOp>(term.dimension.loop));
+    if (!outer)
+      return std::nullopt;
+    span = span + (*outer - ScalarExpr::constant(1)) * term.coefficient;
+  }
+  return tripCount(ScalarExpr::constant(0), span, *step);
+}
+
+static std::optional<llvm::json::Value> countEntries(scf::ForOp loop) {
+  std::optional<ScalarExpr> count = mostIterations(loop);
+  if (!count)
+    return std::nullopt;
+  if (!count->dependsOnProgramId())
+    return count->toJSON();
+  return llvm::json::Array{"maxpids", count->toJSON()};
 }
 
 /// All threads of a program see the whole tape, and reuse it only when all

@@ -33,6 +33,10 @@ public:
 
   std::optional<int64_t> getConstant() const;
   bool dependsOnProgramId() const;
+  /// Whether this is a program id itself.
+  bool isProgramId() const;
+  /// The axis of a program id or size of the grid.
+  unsigned getAxis() const;
   llvm::json::Value toJSON() const;
 
   bool operator==(const ScalarExpr &other) const;

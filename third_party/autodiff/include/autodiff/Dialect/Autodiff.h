@@ -23,6 +23,11 @@ namespace mlir::autodiff {
 constexpr llvm::StringLiteral kOperandAttr = "autodiff.operand";
 /// Argument attribute of derived kernels for buffers: a JSON description.
 constexpr llvm::StringLiteral kBufferAttr = "autodiff.buffer";
+/// Argument attribute of derived kernels: a JSON check that must hold for the
+/// way the argument is used.
+constexpr llvm::StringLiteral kCheckAttr = "autodiff.check";
+/// Marks primal arguments of a backward whose gradient is wanted.
+constexpr llvm::StringLiteral kWantedAttr = "autodiff.wanted";
 /// Number of a memory operation within its primal.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 

@@ -54,9 +54,10 @@ def Autodiff_ResidualOp : Autodiff_Op<"residual",
   let description = [{
     The identity. The primal and the backward derived from it carry the same
     `id`, whatever happens to the code around: it is how a value of one finds
-    its counterpart in the other.
+    its counterpart in the other. `constant` says that the outputs are proved
+    not to depend on it: no derivative flows through.
   }];
-  let arguments = (ins AnyType:$value, I32Attr:$id);
+  let arguments = (ins AnyType:$value, I32Attr:$id, UnitAttr:$constant);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$value `id` `=` $id attr-dict `:` type($value)";
 }

@@ -26,9 +26,10 @@ triton::FuncOp getPrimal(ModuleOp module);
 /// The function that a pass of ours derived from `primal`, or null.
 triton::FuncOp getBackward(ModuleOp module);
 triton::FuncOp getForward(ModuleOp module);
+/// The rewritten primal that the backward is to be derived from, or the primal.
+triton::FuncOp getDifferentiated(ModuleOp module);
 
-/// Attribute of derived functions: "primal" (the rewritten primal that the
-/// backward is derived from), "backward" or "forward".
+/// Attribute of derived functions: "differentiated", "backward" or "forward".
 constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
 
 /// Appends an argument that the runtime fills with `operand`; `buffer`, for

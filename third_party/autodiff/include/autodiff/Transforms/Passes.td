@@ -23,6 +23,26 @@ def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
   }];
 }
 
+def MarkResiduals : AutodiffPass<"autodiff-mark-residuals", "::mlir::triton::FuncOp"> {
+  let summary = "name the values that a forward may save for its backward";
+  let description = [{
+    Wraps, at the kernel's outer level, what only a loop, branch, reduction or
+    product can compute, and what the kernel stores, in `autodiff.residual`.
+  }];
+}
+
+def RescaleAccumulators : AutodiffPass<"autodiff-rescale-accumulators", "::mlir::ModuleOp"> {
+  let summary = "turn rescaled accumulators (online softmax) into plain ones";
+  let description = [{
+    A loop that carries a running maximum m and accumulators A with
+    A' = A·e^(m−m') + f(e^(x−m')) is rewritten to use the final maximum in
+    every iteration. Its accumulators become plain sums, and each iteration
+    stands alone. The primal stays as it is; the rewritten copy is what
+    autodiff-reverse differentiates. Where a scaling-degree analysis proves that
+    the outputs do not depend on the maximum itself, its derivative is dropped.
+  }];
+}
+
 def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
   let summary = "derive the backward of a kernel";
   let description = [{
@@ -33,9 +53,13 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"wanted", "wanted", "unsigned",
-               "arguments whose gradient is asked for (default: every float pointer)">,
+               "arguments whose gradient is asked for">,
     ListOption<"cotangents", "cotangents", "unsigned",
-               "arguments whose stored content has a cotangent (default: every float pointer)">
+               "arguments whose stored content has a cotangent">,
+    Option<"allWanted", "all-wanted", "bool", "true",
+           "ask for every float argument that is loaded instead">,
+    Option<"allCotangents", "all-cotangents", "bool", "true",
+           "take every float argument that is stored to instead">
   ];
 }
 
@@ -60,6 +84,21 @@ def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
                "arguments whose gradient must be accumulated atomically">,
     ListOption<"exchange", "exchange", "unsigned",
                "arguments whose stored addresses may repeat">
+  ];
+}
+
+def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
+  let summary = "choose what the backward reloads instead of recomputing";
+  let description = [{
+    A minimum cut between what memory holds and what the adjoint needs, at the
+    outer level of the backward: cost is bytes moved; what only a loop,
+    branch, reduction or product can compute must be saved or reloaded. The
+    forward that saves is added as `@<kernel>_fwd`; values that the primal
+    stores anyway are reloaded from its outputs.
+  }];
+  let options = [
+    Option<"save", "save", "bool", "true", "allow an augmented forward">,
+    Option<"reload", "reload", "bool", "true", "allow reloading stored outputs">
   ];
 }
 

@@ -1,0 +1,51 @@
+//===- AccessSpace.h - The addresses that an access touches -----*- C++ -*-===//
+//
+// Over all programs and iterations, a load or store touches the addresses
+// offset + Σ stride·x, where each index x is a mixed-radix number whose digits
+// are program ids, iterations and positions in the tile, cut off by a mask.
+// Whether these are distinct, and whether they are all elements of the tensor,
+// depends on strides and bounds: the plan carries the question as a check.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_ANALYSIS_ACCESSSPACE_H
+#define AUTODIFF_ANALYSIS_ACCESSSPACE_H
+
+#include "autodiff/Analysis/LinearForm.h"
+
+namespace mlir::autodiff {
+
+class AccessSpace {
+public:
+  /// The space of a tt.load or tt.store; none if its addresses are not of this
+  /// form or it repeats within a program.
+  static std::optional<AccessSpace> of(Operation *access);
+
+  /// Whether every program performs the access in every iteration, and its mask
+  /// is understood: then the space is exact, else an upper bound.
+  bool isExact() const { return exact; }
+
+  /// The check that the addresses are distinct ("distinct") or, in addition,
+  /// exactly the elements of the tensor ("bijective").
+  llvm::json::Object toCheck(llvm::StringRef kind, unsigned argument) const;
+
+private:
+  struct Digit {
+    ScalarExpr stride;
+    Dimension dimension;
+    std::optional<ScalarExpr> extent; ///< none for Program digits
+  };
+  struct Index {
+    ScalarExpr stride;
+    llvm::SmallVector<Digit> digits;
+    std::optional<ScalarExpr> bound;
+  };
+  struct Builder;
+
+  ScalarExpr offset = ScalarExpr::constant(0);
+  llvm::SmallVector<Index> indices;
+  bool exact = true;
+};
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_ANALYSIS_ACCESSSPACE_H

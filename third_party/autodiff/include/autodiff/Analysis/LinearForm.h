@@ -1,0 +1,55 @@
+//===- LinearForm.h - Indices as sums over an iteration space ---*- C++ -*-===//
+#ifndef AUTODIFF_ANALYSIS_LINEARFORM_H
+#define AUTODIFF_ANALYSIS_LINEARFORM_H
+
+#include "autodiff/Analysis/ScalarExpr.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mlir::autodiff {
+
+/// One dimension of the iteration space that an access runs over.
+struct Dimension {
+  enum class Kind {
+    Axis,   ///< a position along an axis of the tile
+    Loop,   ///< the number of an iteration
+    Program ///< a number that program ids determine
+  };
+  Kind kind;
+  unsigned axis = 0;             ///< of an Axis
+  Operation *loop = nullptr;     ///< of a Loop
+  std::optional<ScalarExpr> digit; ///< of a Program: the number
+
+  bool operator==(const Dimension &other) const {
+    return kind == other.kind && axis == other.axis && loop == other.loop &&
+           digit == other.digit;
+  }
+};
+
+/// constant + Σ coefficient · dimension, for every element of a tile. The
+/// coefficients and the constant are known when the kernel is launched and the
+/// same for all programs.
+struct LinearForm {
+  struct Term {
+    Dimension dimension;
+    ScalarExpr coefficient;
+  };
+  ScalarExpr constant = ScalarExpr::constant(0);
+  llvm::SmallVector<Term> terms;
+
+  /// The form of an integer, a pointer (counted in elements from its base) or
+  /// a tile of these; none if it is not such a sum.
+  static std::optional<LinearForm> of(Value value);
+
+  bool isConstant() const { return terms.empty(); }
+  LinearForm operator+(const LinearForm &other) const;
+  LinearForm scaled(const ScalarExpr &factor) const;
+  LinearForm operator-(const LinearForm &other) const {
+    return *this + other.scaled(ScalarExpr::constant(-1));
+  }
+  /// Renumbers the tile's axes; `map` gives the new number of each.
+  void renumberAxes(llvm::function_ref<unsigned(unsigned)> map);
+};
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_ANALYSIS_LINEARFORM_H

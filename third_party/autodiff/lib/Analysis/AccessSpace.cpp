@@ -1,0 +1,263 @@
+//===- AccessSpace.cpp - The addresses that an access touches -------------===//
+#include "autodiff/Analysis/AccessSpace.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+using llvm::json::Object;
+
+namespace {
+/// Σ terms < bound, for the lanes that a mask lets through.
+struct Constraint {
+  LinearForm form; // without a constant
+  ScalarExpr bound = ScalarExpr::constant(0);
+};
+using Constraints = std::optional<SmallVector<Constraint>>;
+} // namespace
+
+/// lhs < rhs + slack.
+static Constraints lessThan(Value lhs, Value rhs, int64_t slack) {
+  std::optional<LinearForm> a = LinearForm::of(lhs), b = LinearForm::of(rhs);
+  if (!a || !b)
+    return std::nullopt;
+  LinearForm difference = *a - *b;
+  Constraint constraint;
+  constraint.bound = ScalarExpr::constant(slack) - difference.constant;
+  difference.constant = ScalarExpr::constant(0);
+  constraint.form = difference;
+  // −Σ (indices, which are not negative) < a positive bound: always true.
+  bool negative = llvm::all_of(difference.terms, [](const auto &term) {
+    return term.coefficient.getConstant().value_or(1) <= 0;
+  });
+  if (negative && constraint.bound.getConstant().value_or(0) > 0)
+    return SmallVector<Constraint>();
+  return SmallVector<Constraint>{constraint};
+}
+
+static Constraints ofComparison(arith::CmpIOp op) {
+  using arith::CmpIPredicate;
+  switch (op.getPredicate()) {
+  case CmpIPredicate::slt:
+    return lessThan(op.getLhs(), op.getRhs(), 0);
+  case CmpIPredicate::sle:
+    return lessThan(op.getLhs(), op.getRhs(), 1);
+  case CmpIPredicate::sgt:
+    return lessThan(op.getRhs(), op.getLhs(), 0);
+  case CmpIPredicate::sge:
+    return lessThan(op.getRhs(), op.getLhs(), 1);
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The conjunction of constraints that a mask is; none if it is something else.
+static Constraints ofMask(Value mask) {
+  if (!mask || matchPattern(mask, m_One()))
+    return SmallVector<Constraint>();
+  Operation *op = mask.getDefiningOp();
+  if (!op)
+    return std::nullopt;
+  if (auto comparison = dyn_cast<arith::CmpIOp>(op))
+    return ofComparison(comparison);
+  if (isa<arith::AndIOp>(op)) {
+    Constraints lhs = ofMask(op->getOperand(0)), rhs = ofMask(op->getOperand(1));
+    if (!lhs || !rhs)
+      return std::nullopt;
+    lhs->append(*rhs);
+    return lhs;
+  }
+  if (!isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(op))
+    return std::nullopt;
+  Constraints constraints = ofMask(op->getOperand(0));
+  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op); expand && constraints)
+    for (Constraint &constraint : *constraints)
+      constraint.form.renumberAxes([&](unsigned axis) {
+        return axis + (axis >= expand.getAxis());
+      });
+  return constraints;
+}
+
+struct AccessSpace::Builder {
+  Operation *access;
+  RankedTensorType tile; // null for a scalar access
+  AccessSpace space;
+
+  explicit Builder(Operation *access)
+      : access(access),
+        tile(dyn_cast<RankedTensorType>(access->getOperand(0).getType())) {}
+
+  Value mask() const {
+    if (auto load = dyn_cast<triton::LoadOp>(access))
+      return load.getMask();
+    return cast<triton::StoreOp>(access).getMask();
+  }
+
+  std::optional<Digit> makeDigit(const Dimension &dimension,
+                                 ScalarExpr stride) const;
+  bool coversIterationSpace(const LinearForm &address);
+  bool attach(const Constraint &constraint, LinearForm &address);
+  bool build();
+};
+
+std::optional<AccessSpace::Digit>
+AccessSpace::Builder::makeDigit(const Dimension &dimension,
+                                ScalarExpr stride) const {
+  Digit digit{stride, dimension, std::nullopt};
+  if (dimension.kind == Dimension::Kind::Axis)
+    digit.extent = ScalarExpr::constant(tile.getDimSize(dimension.axis));
+  if (dimension.kind == Dimension::Kind::Loop) {
+    auto loop = cast<scf::ForOp>(dimension.loop);
+    auto lower = ScalarExpr::of(loop.getLowerBound());
+    auto upper = ScalarExpr::of(loop.getUpperBound());
+    auto step = ScalarExpr::of(loop.getStep());
+    if (!lower || !upper || !step)
+      return std::nullopt;
+    digit.extent = tripCount(*lower, *upper, *step);
+    if (digit.extent->dependsOnProgramId())
+      return std::nullopt;
+  }
+  return digit;
+}
+
+/// Whether the address moves with every axis and every enclosing loop, so that
+/// no address is touched twice for a trivial reason; notes whether the access
+/// is unconditional. (Program ids are left to the check.)
+bool AccessSpace::Builder::coversIterationSpace(const LinearForm &address) {
+  auto uses = [&](auto predicate) {
+    return llvm::any_of(address.terms, [&](const LinearForm::Term &term) {
+      return predicate(term.dimension);
+    });
+  };
+  for (int64_t axis = 0; tile && axis < tile.getRank(); ++axis)
+    if (tile.getDimSize(axis) > 1 && !uses([&](const Dimension &d) {
+          return d.kind == Dimension::Kind::Axis && d.axis == axis;
+        }))
+      return false;
+  for (Operation *parent = access->getParentOp(); !isa<triton::FuncOp>(parent);
+       parent = parent->getParentOp()) {
+    if (isa<scf::IfOp>(parent)) {
+      space.exact = false;
+      continue;
+    }
+    if (!isa<scf::ForOp>(parent) || !uses([&](const Dimension &d) {
+          return d.kind == Dimension::Kind::Loop && d.loop == parent;
+        }))
+      return false;
+  }
+  return true;
+}
+
+/// Makes the terms of the address that a constraint speaks about one index with
+/// a bound; false if the constraint cuts the address space another way.
+bool AccessSpace::Builder::attach(const Constraint &constraint,
+                                  LinearForm &address) {
+  auto unit = llvm::find_if(constraint.form.terms, [](const auto &term) {
+    return term.coefficient.getConstant() == 1;
+  });
+  if (unit == constraint.form.terms.end())
+    return false;
+  auto findTerm = [&](const Dimension &dimension) {
+    return llvm::find_if(address.terms, [&](const auto &term) {
+      return term.dimension == dimension;
+    });
+  };
+  auto first = findTerm(unit->dimension);
+  if (first == address.terms.end())
+    return false;
+  Index index{first->coefficient, {}, constraint.bound};
+  for (const LinearForm::Term &term : constraint.form.terms) {
+    auto match = findTerm(term.dimension);
+    if (match == address.terms.end() ||
+        !(match->coefficient == index.stride * term.coefficient))
+      return false;
+    std::optional<Digit> digit = makeDigit(term.dimension, term.coefficient);
+    if (!digit)
+      return false;
+    index.digits.push_back(*digit);
+  }
+  for (const LinearForm::Term &term : constraint.form.terms)
+    address.terms.erase(findTerm(term.dimension));
+  space.indices.push_back(std::move(index));
+  return true;
+}
+
+bool AccessSpace::Builder::build() {
+  std::optional<LinearForm> address = LinearForm::of(access->getOperand(0));
+  if (!address || !coversIterationSpace(*address))
+    return false;
+  space.offset = address->constant;
+  Constraints constraints = ofMask(mask());
+  if (!constraints)
+    space.exact = false;
+  else
+    for (const Constraint &constraint : *constraints)
+      if (!attach(constraint, *address))
+        space.exact = false;
+  for (const LinearForm::Term &term : address->terms) {
+    std::optional<Digit> digit =
+        makeDigit(term.dimension, ScalarExpr::constant(1));
+    if (!digit)
+      return false;
+    space.indices.push_back({term.coefficient, {*digit}, std::nullopt});
+  }
+  return true;
+}
+
+std::optional<AccessSpace> AccessSpace::of(Operation *access) {
+  Builder builder(access);
+  if (!builder.build())
+    return std::nullopt;
+  return std::move(builder.space);
+}
+
+/// Digits that are program ids themselves have the grid's extent, and an axis
+/// of the grid that no digit mentions repeats every address. Other digits are
+/// left for the launch to enumerate, all of them together.
+Object AccessSpace::toCheck(llvm::StringRef kind, unsigned argument) const {
+  bool plain = true;
+  llvm::SmallBitVector mentioned(3);
+  for (const Index &index : indices)
+    for (const Digit &digit : index.digits)
+      if (!digit.extent) {
+        plain &= digit.dimension.digit->isProgramId();
+        if (plain)
+          mentioned.set(digit.dimension.digit->getAxis());
+      }
+
+  auto describe = [](llvm::json::Value stride, Array digits,
+                     llvm::json::Value bound) {
+    return Object{{"stride", std::move(stride)},
+                  {"digits", std::move(digits)},
+                  {"bound", std::move(bound)}};
+  };
+  Array dims;
+  for (const Index &index : indices) {
+    Array digits;
+    for (const Digit &digit : index.digits) {
+      llvm::json::Value extent = nullptr;
+      if (digit.extent)
+        extent = digit.extent->toJSON();
+      else if (plain)
+        extent = Array{"grid", digit.dimension.digit->getAxis()};
+      else
+        extent = Array{"pids", digit.dimension.digit->toJSON()};
+      digits.push_back(Array{digit.stride.toJSON(), std::move(extent)});
+    }
+    dims.push_back(describe(index.stride.toJSON(), std::move(digits),
+                            index.bound ? index.bound->toJSON()
+                                        : llvm::json::Value(nullptr)));
+  }
+  for (unsigned axis = 0; plain && axis < 3; ++axis)
+    if (!mentioned.test(axis))
+      dims.push_back(
+          describe(0, Array{Array{1, Array{"grid", axis}}}, nullptr));
+  return Object{{"kind", kind},
+                {"argument", argument},
+                {"offset", offset.toJSON()},
+                {"dims", std::move(dims)}};
+}

@@ -1,0 +1,183 @@
+//===- LinearForm.cpp - Indices as sums over an iteration space -----------===//
+#include "autodiff/Analysis/LinearForm.h"
+
+#include "autodiff/Analysis/Pointers.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using Form = std::optional<LinearForm>;
+
+LinearForm LinearForm::operator+(const LinearForm &other) const {
+  LinearForm sum = *this;
+  sum.constant = sum.constant + other.constant;
+  for (const Term &term : other.terms) {
+    auto same = llvm::find_if(sum.terms, [&](const Term &candidate) {
+      return candidate.dimension == term.dimension;
+    });
+    if (same == sum.terms.end()) {
+      sum.terms.push_back(term);
+      continue;
+    }
+    same->coefficient = same->coefficient + term.coefficient;
+    if (same->coefficient.getConstant() == 0)
+      sum.terms.erase(same);
+  }
+  return sum;
+}
+
+LinearForm LinearForm::scaled(const ScalarExpr &factor) const {
+  LinearForm product{constant * factor, {}};
+  if (factor.getConstant() == 0)
+    return product;
+  for (const Term &term : terms)
+    product.terms.push_back({term.dimension, term.coefficient * factor});
+  return product;
+}
+
+void LinearForm::renumberAxes(llvm::function_ref<unsigned(unsigned)> map) {
+  for (Term &term : terms)
+    if (term.dimension.kind == Dimension::Kind::Axis)
+      term.dimension.axis = map(term.dimension.axis);
+}
+
+static LinearForm uniform(ScalarExpr value) { return {value, {}}; }
+
+static LinearForm single(Dimension dimension, ScalarExpr coefficient) {
+  return {ScalarExpr::constant(0), {{std::move(dimension), coefficient}}};
+}
+
+static Form sum(Value a, Value b, bool negate = false) {
+  Form lhs = LinearForm::of(a), rhs = LinearForm::of(b);
+  if (!lhs || !rhs)
+    return std::nullopt;
+  return negate ? *lhs - *rhs : *lhs + *rhs;
+}
+
+static Form product(Value a, Value b) {
+  Form lhs = LinearForm::of(a), rhs = LinearForm::of(b);
+  if (!lhs || !rhs)
+    return std::nullopt;
+  if (rhs->isConstant())
+    return lhs->scaled(rhs->constant);
+  if (lhs->isConstant())
+    return rhs->scaled(lhs->constant);
+  return std::nullopt;
+}
+
+/// What a loop carries if every iteration adds the same to it.
+static Form carried(scf::ForOp loop, unsigned index) {
+  Value next = loop.getYieldedValues()[index];
+  Value argument = loop.getRegionIterArg(index);
+  Form init = LinearForm::of(loop.getInitArgs()[index]);
+  if (next == argument)
+    return init;
+  Operation *update = next.getDefiningOp();
+  if (!update || !isa<arith::AddIOp, triton::AddPtrOp>(update) ||
+      update->getOperand(0) != argument ||
+      !loop.isDefinedOutsideOfLoop(update->getOperand(1)))
+    return std::nullopt;
+  Form increment = LinearForm::of(update->getOperand(1));
+  if (!init || !increment || !increment->isConstant())
+    return std::nullopt;
+  Dimension iteration{Dimension::Kind::Loop};
+  iteration.loop = loop;
+  return *init + single(iteration, increment->constant);
+}
+
+static Form ofArgument(BlockArgument argument) {
+  Operation *parent = argument.getOwner()->getParentOp();
+  if (isa<triton::FuncOp>(parent)) // a pointer: its own base
+    return uniform(ScalarExpr::constant(0));
+  auto loop = dyn_cast<scf::ForOp>(parent);
+  if (!loop)
+    return std::nullopt;
+  if (argument.getArgNumber() > 0)
+    return carried(loop, argument.getArgNumber() - 1);
+  Form lower = LinearForm::of(loop.getLowerBound());
+  std::optional<ScalarExpr> step = ScalarExpr::of(loop.getStep());
+  if (!lower || !step || step->dependsOnProgramId())
+    return std::nullopt;
+  Dimension iteration{Dimension::Kind::Loop};
+  iteration.loop = loop;
+  return *lower + single(iteration, *step);
+}
+
+static Form ofShape(Operation *op) {
+  Form form = LinearForm::of(op->getOperand(0));
+  if (!form || isa<triton::SplatOp, triton::BroadcastOp>(op))
+    return form;
+  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
+    unsigned inserted = expand.getAxis();
+    form->renumberAxes([&](unsigned axis) { return axis + (axis >= inserted); });
+    return form;
+  }
+  if (auto trans = dyn_cast<triton::TransOp>(op)) {
+    form->renumberAxes([&](unsigned axis) -> unsigned {
+      return llvm::find(trans.getOrder(), static_cast<int32_t>(axis)) -
+             trans.getOrder().begin();
+    });
+    return form;
+  }
+  return std::nullopt;
+}
+
+/// Scalars that depend on program ids in any other way: one digit. So are sums
+/// with constant coefficients, since their parts (a group, a place in it) need
+/// not be independent.
+static Form ofProgram(Value value) {
+  std::optional<ScalarExpr> digit = ScalarExpr::of(value);
+  if (!digit || !digit->dependsOnProgramId())
+    return std::nullopt;
+  Dimension program{Dimension::Kind::Program};
+  program.digit = digit;
+  return single(program, ScalarExpr::constant(1));
+}
+
+static bool mixesDigits(const LinearForm &form) {
+  unsigned digits = 0;
+  bool constants = true, plain = true;
+  for (const LinearForm::Term &term : form.terms) {
+    if (term.dimension.kind != Dimension::Kind::Program)
+      return false;
+    ++digits;
+    constants &= term.coefficient.getConstant().has_value();
+    plain &= term.dimension.digit->isProgramId();
+  }
+  return digits > 1 && constants && !plain;
+}
+
+Form LinearForm::of(Value value) {
+  if (std::optional<ScalarExpr> scalar = ScalarExpr::of(value))
+    if (!scalar->dependsOnProgramId())
+      return uniform(*scalar);
+  DenseElementsAttr constant;
+  if (matchPattern(value, m_Constant(&constant)) && constant.isSplat() &&
+      isa<IntegerType>(constant.getElementType()))
+    return uniform(ScalarExpr::constant(
+        constant.getSplatValue<APInt>().getSExtValue()));
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return ofArgument(argument);
+
+  Operation *op = value.getDefiningOp();
+  Form form;
+  if (isa<arith::AddIOp, triton::AddPtrOp>(op))
+    form = sum(op->getOperand(0), op->getOperand(1));
+  else if (isa<arith::SubIOp>(op))
+    form = sum(op->getOperand(0), op->getOperand(1), /*negate=*/true);
+  else if (isa<arith::MulIOp>(op))
+    form = product(op->getOperand(0), op->getOperand(1));
+  else if (isa<arith::ExtSIOp, arith::IndexCastOp>(op))
+    form = of(op->getOperand(0));
+  else if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
+               triton::TransOp>(op))
+    form = ofShape(op);
+  else if (auto range = dyn_cast<triton::MakeRangeOp>(op))
+    form = uniform(ScalarExpr::constant(range.getStart())) +
+           single({Dimension::Kind::Axis}, ScalarExpr::constant(1));
+  if (form && !mixesDigits(*form))
+    return form;
+  return ofProgram(value);
+}

@@ -1,0 +1,388 @@
+//===- ScalingDegrees.cpp - What a shift of some values does --------------===//
+#include "autodiff/Analysis/ScalingDegrees.h"
+
+#include "autodiff/Dialect/Autodiff.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using MaybeDegree = std::optional<Degree>;
+using Vector = Degree::Vector;
+
+//===----------------------------------------------------------------------===//
+// Degrees
+//===----------------------------------------------------------------------===//
+
+// Degrees are sums of a few 1s and ln 2s.
+static bool close(double a, double b) { return std::abs(a - b) < 1e-9; }
+static bool isZero(const Vector &v) { return close(v[0], 0) && close(v[1], 0); }
+static bool equal(const Vector &a, const Vector &b) {
+  return close(a[0], b[0]) && close(a[1], b[1]);
+}
+static Vector times(const Vector &v, double factor) {
+  return {v[0] * factor, v[1] * factor};
+}
+static Vector plus(const Vector &a, const Vector &b, double sign = 1) {
+  return {a[0] + sign * b[0], a[1] + sign * b[1]};
+}
+
+Degree Degree::shifted(Vector shift, ArrayRef<unsigned> axes) {
+  Degree degree;
+  degree.shift = shift;
+  degree.axes.assign(axes.begin(), axes.end());
+  return degree;
+}
+Degree Degree::scaled(Vector scale, ArrayRef<unsigned> axes) {
+  Degree degree;
+  degree.scale = scale;
+  degree.axes.assign(axes.begin(), axes.end());
+  return degree;
+}
+bool Degree::isInvariant() const { return isZero(shift) && isZero(scale); }
+bool Degree::isShift() const { return isZero(scale); }
+bool Degree::isScale() const { return isZero(shift); }
+
+static Degree special(Degree::Special kind) {
+  Degree degree;
+  degree.special = kind;
+  return degree;
+}
+static bool isZeroValue(const Degree &d) {
+  return d.special == Degree::Special::Zero;
+}
+static bool isNegativeInfinity(const Degree &d) {
+  return d.special == Degree::Special::NegativeInfinity;
+}
+
+/// The axes of a value that is made from both; none if they run apart.
+static std::optional<SmallVector<unsigned, 2>> joinAxes(const Degree &a,
+                                                        const Degree &b) {
+  if (a.isInvariant())
+    return b.axes;
+  if (b.isInvariant() || a.axes == b.axes)
+    return a.axes;
+  return std::nullopt;
+}
+
+/// Of values that must move alike: the terms of a sum, the sides of a select.
+static MaybeDegree agree(const Degree &a, const Degree &b) {
+  if (isZeroValue(a) && b.isScale() && !isNegativeInfinity(b))
+    return b;
+  if (isZeroValue(b) && a.isScale() && !isNegativeInfinity(a))
+    return a;
+  if (isNegativeInfinity(a) && b.isShift())
+    return b;
+  if (isNegativeInfinity(b) && a.isShift())
+    return a;
+  if (!equal(a.shift, b.shift) || !equal(a.scale, b.scale) || !joinAxes(a, b))
+    return std::nullopt;
+  Degree both = a;
+  if (a.special != b.special)
+    both.special = Degree::Special::None;
+  return both;
+}
+
+static MaybeDegree sum(const Degree &a, const Degree &b, double sign) {
+  if (isNegativeInfinity(a))
+    return b.isShift() ? MaybeDegree(a) : std::nullopt;
+  if (a.isShift() && b.isShift() && !isNegativeInfinity(b)) {
+    auto axes = joinAxes(a, b);
+    if (!axes)
+      return std::nullopt;
+    Degree result = Degree::shifted(plus(a.shift, b.shift, sign), *axes);
+    if (isZeroValue(a) && isZeroValue(b))
+      result.special = Degree::Special::Zero;
+    return result;
+  }
+  if (isNegativeInfinity(b))
+    return std::nullopt;
+  return agree(a, b);
+}
+
+static MaybeDegree product(const Degree &a, const Degree &b, double sign) {
+  if (isNegativeInfinity(a) || isNegativeInfinity(b) || !a.isScale() || !b.isScale())
+    return std::nullopt;
+  if (isZeroValue(a) || (isZeroValue(b) && sign > 0))
+    return special(Degree::Special::Zero);
+  auto axes = joinAxes(a, b);
+  if (!axes)
+    return std::nullopt;
+  return Degree::scaled(plus(a.scale, b.scale, sign), *axes);
+}
+
+static MaybeDegree exponential(const Degree &x, double factor) {
+  if (isNegativeInfinity(x))
+    return special(Degree::Special::Zero);
+  if (!x.isShift())
+    return std::nullopt;
+  return Degree::scaled(times(x.shift, factor), x.axes);
+}
+
+static MaybeDegree logarithm(const Degree &x, double factor) {
+  if (isZeroValue(x))
+    return special(Degree::Special::NegativeInfinity);
+  if (!x.isScale())
+    return std::nullopt;
+  return Degree::shifted(times(x.scale, factor), x.axes);
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+static std::optional<double> getUniformConstant(Value value) {
+  FloatAttr number;
+  if (matchPattern(value, m_Constant(&number)))
+    return number.getValueAsDouble();
+  DenseFPElementsAttr tile;
+  if (matchPattern(value, m_Constant(&tile)) && tile.isSplat()) {
+    APFloat splat = tile.getSplatValue<APFloat>();
+    bool lossy;
+    splat.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
+    return splat.convertToDouble();
+  }
+  if (auto splat = value.getDefiningOp<triton::SplatOp>())
+    return getUniformConstant(splat.getSrc());
+  return std::nullopt;
+}
+
+/// Renumbers the axes; none if one of them gets lost (`map` returns −1).
+static MaybeDegree renumber(Degree degree,
+                            llvm::function_ref<int(unsigned)> map) {
+  if (degree.isInvariant())
+    return degree;
+  for (unsigned &axis : degree.axes) {
+    int renumbered = map(axis);
+    if (renumbered < 0)
+      return std::nullopt;
+    axis = renumbered;
+  }
+  return degree;
+}
+
+static MaybeDegree ofShape(Operation *op, const Degree &x) {
+  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op))
+    return renumber(x, [&](unsigned axis) -> int {
+      return axis + (axis >= expand.getAxis());
+    });
+  if (auto trans = dyn_cast<triton::TransOp>(op))
+    return renumber(x, [&](unsigned axis) -> int {
+      return llvm::find(trans.getOrder(), static_cast<int32_t>(axis)) -
+             trans.getOrder().begin();
+    });
+  if (isa<triton::SplatOp, triton::BroadcastOp>(op))
+    return x;
+  // A reshape keeps what is uniform over the tile.
+  if (isa<triton::ReshapeOp>(op) && (x.isInvariant() || x.axes.empty()))
+    return x;
+  return std::nullopt;
+}
+
+static MaybeDegree ofReduce(triton::ReduceOp op, const Degree &x) {
+  Region &region = op.getCombineOp();
+  Block &body = region.front();
+  if (op.getSrcs().size() != 1 || body.getOperations().size() != 2)
+    return std::nullopt;
+  bool isSum = isa<arith::AddFOp>(body.front());
+  bool isExtremum = isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+                        arith::MinNumFOp>(body.front());
+  if (!(isSum && x.isScale()) && !isExtremum)
+    return std::nullopt;
+  return renumber(x, [&](unsigned axis) -> int {
+    if (axis == op.getAxis())
+      return -1;
+    return axis - (axis > op.getAxis());
+  });
+}
+
+static MaybeDegree ofDot(triton::DotOp op, const Degree &a, const Degree &b,
+                         const Degree &c) {
+  unsigned rank = cast<RankedTensorType>(op.getType()).getRank();
+  // Rows come from A, columns from B, batches from both.
+  MaybeDegree rows = renumber(a, [&](unsigned axis) -> int {
+    return axis == rank - 1 ? -1 : static_cast<int>(axis);
+  });
+  MaybeDegree columns = renumber(b, [&](unsigned axis) -> int {
+    return axis == rank - 2 ? -1 : static_cast<int>(axis);
+  });
+  if (!rows || !columns)
+    return std::nullopt;
+  MaybeDegree ab = product(*rows, *columns, 1);
+  if (!ab)
+    return std::nullopt;
+  return ab->isScale() && c.isScale() ? agree(*ab, c) : std::nullopt;
+}
+
+static MaybeDegree ofComparison(const Degree &a, const Degree &b) {
+  // Moves of both sides alike do not change which is larger.
+  bool homogeneous = agree(a, b).has_value();
+  return homogeneous ? MaybeDegree(Degree()) : std::nullopt;
+}
+
+MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
+  SmallVector<Degree> x;
+  for (Value operand : op->getOperands()) {
+    MaybeDegree degree = of(operand);
+    if (!degree)
+      return std::nullopt;
+    x.push_back(*degree);
+  }
+  llvm::SetVector<Value> captures;
+  getUsedValuesDefinedAbove(op->getRegions(), captures);
+  bool invariant =
+      llvm::all_of(x, [](const Degree &d) { return d.isInvariant(); }) &&
+      llvm::all_of(captures, [&](Value v) { return isInvariant(v); });
+  bool anySpecial = llvm::any_of(
+      x, [](const Degree &d) { return d.special != Degree::Special::None; });
+  if (invariant && !anySpecial)
+    return Degree();
+
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    if (!x[0].isInvariant())
+      return std::nullopt;
+    MaybeDegree a = of(branch.thenYield().getOperand(result));
+    MaybeDegree b = of(branch.elseYield().getOperand(result));
+    return a && b ? agree(*a, *b) : std::nullopt;
+  }
+  if (isa<arith::AddFOp>(op))
+    return sum(x[0], x[1], 1);
+  if (isa<arith::SubFOp>(op))
+    return sum(x[0], x[1], -1);
+  if (isa<arith::NegFOp>(op))
+    return sum(special(Degree::Special::Zero), x[0], -1);
+  if (isa<arith::MulFOp>(op)) {
+    for (unsigned i : {0, 1})
+      if (std::optional<double> factor = getUniformConstant(op->getOperand(1 - i));
+          factor && x[i].isShift() && !x[i].isInvariant())
+        return Degree::shifted(times(x[i].shift, *factor), x[i].axes);
+    return product(x[0], x[1], 1);
+  }
+  if (isa<arith::DivFOp, triton::PreciseDivFOp>(op)) {
+    if (std::optional<double> divisor = getUniformConstant(op->getOperand(1));
+        divisor && *divisor != 0 && x[0].isShift() && !x[0].isInvariant())
+      return Degree::shifted(times(x[0].shift, 1 / *divisor), x[0].axes);
+    return product(x[0], x[1], -1);
+  }
+  if (isa<math::ExpOp>(op))
+    return exponential(x[0], 1);
+  if (isa<math::Exp2Op>(op))
+    return exponential(x[0], M_LN2);
+  if (isa<math::LogOp>(op))
+    return logarithm(x[0], 1);
+  if (isa<math::Log2Op>(op))
+    return logarithm(x[0], M_LOG2E);
+  if (isa<arith::ExtFOp, arith::TruncFOp, ResidualOp>(op))
+    return x[0];
+  if (isa<arith::SelectOp>(op))
+    return x[0].isInvariant() ? agree(x[1], x[2]) : std::nullopt;
+  if (isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+          arith::MinNumFOp>(op))
+    return agree(x[0], x[1]);
+  if (isa<arith::CmpFOp>(op))
+    return ofComparison(x[0], x[1]);
+  if (auto reduce = dyn_cast<triton::ReduceOp>(op))
+    return ofReduce(reduce, x[0]);
+  if (auto dot = dyn_cast<triton::DotOp>(op))
+    return ofDot(dot, x[0], x[1], x[2]);
+  if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
+          triton::TransOp, triton::ReshapeOp>(op))
+    return ofShape(op, x[0]);
+  if (invariant)
+    return Degree();
+  return std::nullopt;
+}
+
+/// Carried values: assume that each moves as its initial value, or as the next
+/// one where the initial is zero or −∞, and verify.
+MaybeDegree ScalingDegrees::ofLoop(Operation *op, unsigned result) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  if (!loop || !isInvariant(loop.getLowerBound()) ||
+      !isInvariant(loop.getUpperBound()) || !isInvariant(loop.getStep()))
+    return std::nullopt;
+  SmallVector<MaybeDegree> assumed;
+  for (Value init : loop.getInitArgs())
+    assumed.push_back(of(init));
+  // A zero may take two rounds to learn what it is added to.
+  for (unsigned round = 0; round <= loop.getNumResults() + 1; ++round) {
+    ScalingDegrees inner = *this;
+    for (auto [argument, degree] :
+         llvm::zip_equal(loop.getRegionIterArgs(), assumed))
+      inner.known[argument] = degree;
+    bool stable = true;
+    for (auto [yielded, degree] :
+         llvm::zip_equal(loop.getYieldedValues(), assumed)) {
+      if (!degree)
+        continue;
+      MaybeDegree next = inner.of(yielded);
+      MaybeDegree both = next ? agree(*degree, *next) : std::nullopt;
+      bool same = both && equal(both->shift, degree->shift) &&
+                  equal(both->scale, degree->scale) &&
+                  both->special == degree->special;
+      stable &= same;
+      degree = both;
+    }
+    if (stable) {
+      for (auto [argument, value, degree] : llvm::zip_equal(
+               loop.getRegionIterArgs(), loop.getResults(), assumed))
+        known[argument] = known[value] = degree;
+      return assumed[result];
+    }
+  }
+  return std::nullopt;
+}
+
+MaybeDegree ScalingDegrees::compute(Value value) {
+  if (std::optional<double> number = getUniformConstant(value)) {
+    if (*number == 0)
+      return special(Degree::Special::Zero);
+    if (std::isinf(*number) && *number < 0)
+      return special(Degree::Special::NegativeInfinity);
+    return Degree();
+  }
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (loop && argument.getArgNumber() > 0) {
+      ofLoop(loop, argument.getArgNumber() - 1);
+      auto it = known.find(value);
+      return it == known.end() ? std::nullopt : it->second;
+    }
+    bool known = loop || isa<triton::FuncOp>(argument.getOwner()->getParentOp());
+    return known ? MaybeDegree(Degree()) : std::nullopt;
+  }
+  auto result = cast<OpResult>(value);
+  if (isa<scf::ForOp>(result.getOwner()))
+    return ofLoop(result.getOwner(), result.getResultNumber());
+  return ofOperation(result.getOwner(), result.getResultNumber());
+}
+
+MaybeDegree ScalingDegrees::of(Value value) {
+  auto it = known.find(value);
+  if (it != known.end())
+    return it->second;
+  MaybeDegree degree = compute(value);
+  known[value] = degree;
+  return degree;
+}
+
+bool ScalingDegrees::hasInvariantEffects(Operation *root) {
+  WalkResult walk = root->walk([&](Operation *op) {
+    bool decides = isa<scf::IfOp, scf::WhileOp>(op);
+    bool writes = op->getNumRegions() == 0 && !isMemoryEffectFree(op) &&
+                  !isa<triton::LoadOp>(op);
+    if (!decides && !writes)
+      return WalkResult::advance();
+    for (Value operand : op->getOperands())
+      if (!isInvariant(operand))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return !walk.wasInterrupted();
+}

@@ -1,0 +1,56 @@
+//===- MarkResiduals.cpp - Name the values that a forward may save --------===//
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_MARKRESIDUALS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// Loops, branches, reductions and products: what an expert would not redo.
+static bool isExpensive(Operation *op) {
+  return isa<scf::ForOp, scf::WhileOp, scf::IfOp, triton::ReduceOp,
+             triton::ScanOp, triton::DotOp>(op);
+}
+
+/// `stored` before it was rounded to the type in memory: that is what the
+/// adjoint asks for.
+static Value beforeRounding(Value stored) {
+  Operation *op = stored.getDefiningOp();
+  if (op && isa<arith::TruncFOp>(op))
+    return op->getOperand(0);
+  return stored;
+}
+
+namespace {
+struct MarkResiduals : autodiff::impl::MarkResidualsBase<MarkResiduals> {
+  void runOnOperation() override {
+    triton::FuncOp kernel = getOperation();
+    if (kernel->hasAttr(kRoleAttr) || !kernel.getBody().hasOneBlock())
+      return;
+    Block &body = kernel.getBody().front();
+    llvm::SetVector<Value> values;
+    for (Operation &op : body) {
+      if (isExpensive(&op))
+        values.insert_range(op.getResults());
+      if (auto store = dyn_cast<triton::StoreOp>(op))
+        values.insert(beforeRounding(store.getValue()));
+    }
+    int id = 0;
+    OpBuilder builder(kernel.getContext());
+    for (Value value : values) {
+      Operation *source = value.getDefiningOp();
+      if (!source || source->getBlock() != &body || isPointer(value.getType()) ||
+          source->hasTrait<OpTrait::ConstantLike>())
+        continue;
+      builder.setInsertionPointAfter(source);
+      auto residual =
+          ResidualOp::create(builder, source->getLoc(), value, id++);
+      value.replaceAllUsesExcept(residual.getResult(), residual);
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,279 @@
+//===- RescaleAccumulators.cpp - Online softmax as plain sums -------------===//
+//
+// A loop carries a running maximum, m' = max(m, r), and accumulators that it
+// keeps relative to it: A' = A·e^(δ(m−m')) + f(m'). Seen from any fixed M,
+// Â = A·e^(δ(m−M)) the update is Â' = Â + f(M): the loop may as well use M from
+// its first iteration to its last. With M = m after the loop, Â is A at the
+// end.
+//
+// That the body allows this change of frame is proved by its scaling degrees in
+// two independent shifts, one of m and one of m': A must go in with −δ in the
+// first and come out with −δ in the second, and nothing else may move.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/ScalingDegrees.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/IR/Matchers.h"
+
+#include <cmath>
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_RESCALEACCUMULATORS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// A loop with a running maximum and what is kept relative to it.
+struct RescaledLoop {
+  scf::ForOp loop;
+  unsigned maximum = 0; // carried value
+  Value next;       // m' in the body
+  double delta = 0;
+  /// For each carried value that is rescaled: the axes along which m runs.
+  llvm::DenseMap<unsigned, SmallVector<unsigned, 2>> accumulators;
+};
+
+struct RescaleAccumulators
+    : autodiff::impl::RescaleAccumulatorsBase<RescaleAccumulators> {
+  void runOnOperation() override;
+};
+} // namespace
+
+static SmallVector<unsigned> seedAxes(Type type) {
+  SmallVector<unsigned> axes;
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    for (unsigned axis = 0; axis < tensor.getRank(); ++axis)
+      axes.push_back(axis);
+  return axes;
+}
+
+/// The value m' = max(m, r) that the loop carries on for a carried m.
+static Value matchRunningMaximum(scf::ForOp loop, unsigned index) {
+  Value next = loop.getYieldedValues()[index];
+  Value current = loop.getRegionIterArg(index);
+  Operation *op = next.getDefiningOp();
+  if (!op || !isa<arith::MaximumFOp, arith::MaxNumFOp>(op) ||
+      op->getBlock() != loop.getBody())
+    return {};
+  bool compares = op->getOperand(0) == current || op->getOperand(1) == current;
+  return compares ? next : Value();
+}
+
+static ScalingDegrees seedShifts(RescaledLoop &candidate) {
+  ScalingDegrees degrees;
+  Value current = candidate.loop.getRegionIterArg(candidate.maximum);
+  SmallVector<unsigned> axes = seedAxes(current.getType());
+  degrees.seed(current, Degree::shifted({1, 0}, axes));
+  degrees.seed(candidate.next, Degree::shifted({0, 1}, axes));
+  for (unsigned index = 0; index < candidate.loop.getNumResults(); ++index)
+    if (index != candidate.maximum)
+      degrees.seed(candidate.loop.getRegionIterArg(index), Degree());
+  return degrees;
+}
+
+/// The exponents δ of factors e^(δ(m−m')) in the body.
+static SmallVector<double> findExponents(RescaledLoop &candidate) {
+  ScalingDegrees degrees = seedShifts(candidate);
+  SmallVector<double> found;
+  candidate.loop.getBody()->walk([&](Operation *op) {
+    if (!isa<math::ExpOp, math::Exp2Op>(op))
+      return;
+    std::optional<Degree> degree = degrees.of(op->getResult(0));
+    if (degree && degree->isScale() && degree->scale[0] != 0 &&
+        std::abs(degree->scale[0] + degree->scale[1]) < 1e-9 &&
+        !llvm::is_contained(found, degree->scale[0]))
+      found.push_back(degree->scale[0]);
+  });
+  return found;
+}
+
+/// Whether the loop changes frame with this δ; fills in its accumulators.
+static bool proveFrame(RescaledLoop &candidate, double delta) {
+  scf::ForOp loop = candidate.loop;
+  unsigned count = loop.getNumResults();
+  SmallVector<bool> rescaled(count);
+  SmallVector<SmallVector<unsigned, 2>> axes(count);
+  // Where m runs along an accumulator's axes is learnt from what is added.
+  for (unsigned index = 0; index < count; ++index) {
+    Type type = loop.getRegionIterArg(index).getType();
+    rescaled[index] = index != candidate.maximum &&
+                      isa<FloatType>(getElementTypeOrSelf(type));
+    axes[index] = SmallVector<unsigned, 2>(seedAxes(
+        loop.getRegionIterArg(candidate.maximum).getType()));
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    ScalingDegrees degrees = seedShifts(candidate);
+    for (unsigned index = 0; index < count; ++index)
+      if (rescaled[index])
+        degrees.seed(loop.getRegionIterArg(index),
+                     Degree::scaled({-delta, 0}, axes[index]));
+    for (unsigned index = 0; index < count; ++index) {
+      if (index == candidate.maximum)
+        continue;
+      std::optional<Degree> next = degrees.of(loop.getYieldedValues()[index]);
+      if (rescaled[index]) {
+        bool holds = next && next->isScale() &&
+                     std::abs(next->scale[0]) < 1e-9 &&
+                     std::abs(next->scale[1] + delta) < 1e-9 &&
+                     next->axes == axes[index];
+        if (!holds) {
+          rescaled[index] = false;
+          changed = true;
+        }
+      } else if (!next || !next->isInvariant()) {
+        return false;
+      }
+    }
+    if (!changed && !degrees.hasInvariantEffects(loop))
+      return false;
+  }
+  for (unsigned index = 0; index < count; ++index)
+    if (rescaled[index])
+      candidate.accumulators[index] = axes[index];
+  candidate.delta = delta;
+  return !candidate.accumulators.empty();
+}
+
+static std::optional<RescaledLoop> match(scf::ForOp loop) {
+  for (unsigned index = 0; index < loop.getNumResults(); ++index) {
+    Value next = matchRunningMaximum(loop, index);
+    if (!next)
+      continue;
+    RescaledLoop candidate;
+    candidate.loop = loop;
+    candidate.maximum = index;
+    candidate.next = next;
+    for (double delta : findExponents(candidate))
+      if (proveFrame(candidate, delta))
+        return candidate;
+  }
+  return std::nullopt;
+}
+
+/// `row`, of the seeds' shape, repeated to the shape of `type`.
+static Value repeatTo(OpBuilder &b, Location loc, Value row,
+                      ArrayRef<unsigned> axes, Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  if (!tile || row.getType() == type)
+    return row;
+  if (!isa<RankedTensorType>(row.getType()))
+    return triton::SplatOp::create(b, loc, tile, row);
+  for (unsigned axis = 0; axis < tile.getRank(); ++axis)
+    if (!llvm::is_contained(axes, axis))
+      row = triton::ExpandDimsOp::create(b, loc, row, axis);
+  if (row.getType() == tile)
+    return row;
+  return triton::BroadcastOp::create(b, loc, tile, row);
+}
+
+/// A_0·e^(δ(m_0−M)): the initial value seen from M. Equal m_0 and M (no
+/// iterations, or both −∞) leave it alone.
+static Value changeFrame(OpBuilder &b, Location loc, Value init, Value from,
+                         Value to, double delta, ArrayRef<unsigned> axes) {
+  if (matchPattern(init, m_AnyZeroFloat()))
+    return init;
+  Tile m0(b, loc, from), m = m0.like(to);
+  Tile distance = m0 - m;
+  Tile factor = std::abs(delta - M_LN2) < 1e-9
+                    ? distance.make<math::Exp2Op>(distance)
+                    : exp(std::abs(delta - 1) < 1e-9 ? distance : delta * distance);
+  factor = where(compare(arith::CmpFPredicate::OEQ, m0, m), m0.constant(1.0),
+                 factor);
+  Value scale = castFloat(b, loc, factor, getElementTypeOrSelf(init.getType()));
+  return arith::MulFOp::create(
+      b, loc, init, repeatTo(b, loc, scale, axes, init.getType()));
+}
+
+/// The maximum after the loop as a residual of its own, right after the loop.
+static ResidualOp finalMaximum(RescaledLoop &found, unsigned &nextId) {
+  Value result = found.loop.getResult(found.maximum);
+  for (Operation *user : result.getUsers())
+    if (auto residual = dyn_cast<ResidualOp>(user)) {
+      residual->moveAfter(found.loop);
+      return residual;
+    }
+  OpBuilder b(found.loop->getContext());
+  b.setInsertionPointAfter(found.loop);
+  auto residual = ResidualOp::create(b, found.loop.getLoc(), result, nextId++);
+  result.replaceAllUsesExcept(residual.getResult(), residual);
+  return residual;
+}
+
+/// Adds the loop in M's frame after the original, whose maximum it uses.
+static void rewrite(RescaledLoop &found, ResidualOp maximum) {
+  scf::ForOp loop = found.loop;
+  OpBuilder b(maximum->getContext());
+  b.setInsertionPointAfter(maximum);
+  Value m = maximum.getResult();
+  Value m0 = loop.getInitArgs()[found.maximum];
+
+  IRMapping map;
+  auto framed = cast<scf::ForOp>(b.clone(*loop, map));
+  b.setInsertionPoint(framed);
+  for (auto &[index, axes] : found.accumulators)
+    framed.getInitArgsMutable()[index].set(
+        changeFrame(b, loop.getLoc(), framed.getInitArgs()[index], m0, m,
+                    found.delta, axes));
+  map.lookup(found.next).replaceAllUsesWith(m);
+  framed.getRegionIterArg(found.maximum).replaceAllUsesWith(m);
+  framed.getInitArgsMutable()[found.maximum].set(m);
+  // The rescaling factors e^(δ(M−M)) are one.
+  framed.getBody()->walk([&](arith::SubFOp op) {
+    if (op.getLhs() != m || op.getRhs() != m)
+      return;
+    b.setInsertionPoint(op);
+    op.replaceAllUsesWith(Tile(b, op.getLoc(), m).constant(0.0).operator Value());
+  });
+  for (unsigned index = 0; index < loop.getNumResults(); ++index)
+    if (index != found.maximum)
+      loop.getResult(index).replaceAllUsesWith(framed.getResult(index));
+}
+
+/// Whether nothing that `kernel` stores changes when `maximum` alone does.
+static bool isFree(ResidualOp maximum, ArrayRef<ResidualOp> all,
+                   triton::FuncOp kernel) {
+  ScalingDegrees degrees;
+  for (ResidualOp other : all)
+    degrees.seed(other.getResult(), Degree());
+  degrees.seed(maximum.getResult(),
+               Degree::shifted({1, 0}, seedAxes(maximum.getType())));
+  return degrees.hasInvariantEffects(kernel);
+}
+
+void RescaleAccumulators::runOnOperation() {
+  triton::FuncOp primal = getPrimal(getOperation());
+  if (!primal)
+    return;
+  OpBuilder builder(primal);
+  builder.setInsertionPointAfter(primal);
+  auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
+  kernel.setSymName((primal.getSymName() + "_framed").str());
+  kernel->setAttr(kRoleAttr, builder.getStringAttr("differentiated"));
+
+  unsigned nextId = 0;
+  kernel.walk([&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
+  SmallVector<scf::ForOp> loops;
+  kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+  SmallVector<ResidualOp> maxima;
+  for (scf::ForOp loop : loops) {
+    std::optional<RescaledLoop> found = match(loop);
+    if (!found)
+      continue;
+    ResidualOp maximum = finalMaximum(*found, nextId);
+    rewrite(*found, maximum);
+    maxima.push_back(maximum);
+  }
+  if (maxima.empty()) {
+    kernel.erase();
+    return;
+  }
+  for (ResidualOp maximum : maxima)
+    if (isFree(maximum, maxima, kernel))
+      maximum.setConstant(true);
+}

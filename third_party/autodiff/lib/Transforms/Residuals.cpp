@@ -1,0 +1,331 @@
+//===- Residuals.cpp - What the backward reloads --------------------------===//
+#include "MinimumCut.h"
+#include "ProgramBuffers.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_RESIDUALS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// Bytes that moving a value takes.
+static double bytesOf(Type type) {
+  double elements = 1;
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    elements = tensor.getNumElements();
+  Type element = getElementTypeOrSelf(type);
+  double bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
+  return elements * std::max(bits, 8.0) / 8;
+}
+
+//===----------------------------------------------------------------------===//
+// Reloading outputs
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How the primal stores a residual anyway.
+struct Stored {
+  triton::StoreOp store;
+  Value value; // the residual's result in the primal
+};
+} // namespace
+
+/// Whether `value` can be computed again from arguments alone.
+static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  if (failed(getBackwardSlice(value, &slice, options)))
+    return false;
+  return llvm::all_of(slice, [](Operation *op) {
+    return isPure(op) && op->getNumRegions() == 0 && !isa<ResidualOp>(op) &&
+           isa<triton::FuncOp>(op->getParentOp());
+  });
+}
+
+/// The primal's store of this residual, if the memory holds it afterwards: the
+/// only access through its argument, and either unmasked or the residual's only
+/// use, so that its adjoint is zero where the mask is false.
+static std::optional<Stored> findStore(ResidualOp residual) {
+  Value value = residual.getResult();
+  for (OpOperand &use : value.getUses()) {
+    auto store = dyn_cast<triton::StoreOp>(use.getOwner());
+    bool onlyUse = value.hasOneUse();
+    if (!store && isa<arith::TruncFOp>(use.getOwner())) {
+      Value rounded = use.getOwner()->getResult(0);
+      onlyUse &= rounded.hasOneUse();
+      for (Operation *user : rounded.getUsers())
+        if ((store = dyn_cast<triton::StoreOp>(user)))
+          break;
+    }
+    if (!store || store->getBlock() != residual->getBlock() ||
+        (store.getMask() && !onlyUse))
+      continue;
+    BlockArgument base = getBaseArgument(store.getPtr());
+    bool onlyAccess = base != nullptr;
+    residual->getParentOfType<triton::FuncOp>().walk([&](Operation *op) {
+      if (op != store && !isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+          op->getNumOperands() && isPointer(op->getOperand(0).getType()))
+        onlyAccess &= getBaseArgument(op->getOperand(0)) != base;
+    });
+    SetVector<Operation *> slice;
+    if (onlyAccess && isCheapSlice(store.getPtr(), slice) &&
+        (!store.getMask() || isCheapSlice(store.getMask(), slice)))
+      return Stored{store, value};
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// The cut
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The part of a backward that recomputes the primal, as a flow network from
+/// memory to what the adjoint needs.
+class Recomputation {
+public:
+  Recomputation(triton::FuncOp backward,
+                llvm::function_ref<double(ResidualOp)> costOfSaving)
+      : body(backward.getBody().front()), costOfSaving(costOfSaving) {}
+
+  /// The residuals to load.
+  SmallVector<ResidualOp> choose();
+
+private:
+  struct Nodes {
+    unsigned in, out;
+  };
+  void findAdjoint();
+  Nodes nodesOf(Value value);
+  double costOfComputing(Operation *op);
+
+  Block &body;
+  llvm::function_ref<double(ResidualOp)> costOfSaving;
+  llvm::DenseSet<Operation *> adjoint;
+  FlowNetwork network;
+  unsigned memory = network.addNode(), needs = network.addNode();
+  llvm::DenseMap<Value, Nodes> nodes;
+};
+} // namespace
+
+/// Operations of the body that belong to the adjoint: effects, and what depends
+/// on a cotangent.
+void Recomputation::findAdjoint() {
+  for (Operation &op : body) {
+    bool belongs = false;
+    op.walk([&](Operation *inner) {
+      belongs |= isa<UpstreamOp>(inner) ||
+                 hasEffect<MemoryEffects::Write>(inner);
+      for (Value operand : inner->getOperands())
+        if (Operation *source = operand.getDefiningOp())
+          belongs |= adjoint.contains(source);
+    });
+    if (belongs || op.hasTrait<OpTrait::IsTerminator>())
+      adjoint.insert(&op);
+  }
+}
+
+/// Bytes that computing `op` moves, or compares to.
+double Recomputation::costOfComputing(Operation *op) {
+  if (isa<LoopLikeOpInterface>(op))
+    return FlowNetwork::kInfinite / 4;
+  if (auto load = dyn_cast<triton::LoadOp>(op))
+    return bytesOf(load.getType());
+  // Not free even where the operands are at hand: threads must meet.
+  if (isa<triton::ReduceOp, triton::ScanOp>(op))
+    return bytesOf(op->getOperand(0).getType());
+  if (auto dot = dyn_cast<triton::DotOp>(op)) {
+    // A Hopper or Ampere GPU does about 150 multiply-adds per byte.
+    auto lhs = cast<RankedTensorType>(dot.getA().getType());
+    return cast<RankedTensorType>(dot.getType()).getNumElements() *
+           lhs.getShape().back() / 150.0;
+  }
+  double cost = 0;
+  if (isa<scf::IfOp>(op))
+    op->walk([&](Operation *inner) {
+      if (inner != op)
+        cost += costOfComputing(inner);
+    });
+  return cost;
+}
+
+Recomputation::Nodes Recomputation::nodesOf(Value value) {
+  auto [it, isNew] = nodes.try_emplace(value);
+  if (!isNew)
+    return it->second;
+  Nodes pair{network.addNode(), network.addNode()};
+  nodes[value] = pair;
+  Operation *op = value.getDefiningOp();
+  auto residual = dyn_cast_or_null<ResidualOp>(op);
+  network.addEdge(pair.in, pair.out,
+                  residual ? costOfSaving(residual) : FlowNetwork::kInfinite);
+  if (!op || op->getBlock() != &body)
+    return pair; // arguments are at hand
+  if (double cost = costOfComputing(op))
+    network.addEdge(memory, pair.in, cost);
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (Operation *source = operand.getDefiningOp();
+          source && source->getBlock() == &body)
+        network.addEdge(nodesOf(operand).out, pair.in, FlowNetwork::kInfinite);
+  });
+  return pair;
+}
+
+SmallVector<ResidualOp> Recomputation::choose() {
+  findAdjoint();
+  for (Operation *op : adjoint)
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        Operation *source = operand.getDefiningOp();
+        if (source && source->getBlock() == &body && !adjoint.contains(source))
+          network.addEdge(nodesOf(operand).out, needs, FlowNetwork::kInfinite);
+      }
+    });
+  llvm::BitVector needed = network.cut(memory, needs);
+  SmallVector<ResidualOp> chosen;
+  for (Operation &op : body)
+    if (auto residual = dyn_cast<ResidualOp>(op))
+      if (auto it = nodes.find(residual.getResult()); it != nodes.end())
+        if (!needed.test(it->second.in) && needed.test(it->second.out))
+          chosen.push_back(residual);
+  return chosen;
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
+  using ResidualsBase::ResidualsBase;
+
+  void runOnOperation() override;
+  void reloadOutput(ResidualOp residual, const Stored &stored);
+  void loadSaved(ResidualOp residual);
+
+  triton::FuncOp primal, backward, forward;
+};
+} // namespace
+
+/// Loads what the primal stored, at the same address.
+void Residuals::reloadOutput(ResidualOp residual, const Stored &stored) {
+  triton::StoreOp store = stored.store;
+  SetVector<Operation *> slice;
+  isCheapSlice(store.getPtr(), slice);
+  if (store.getMask())
+    isCheapSlice(store.getMask(), slice);
+  OpBuilder b(residual);
+  IRMapping map;
+  for (auto [from, to] :
+       llvm::zip(primal.getArguments(), backward.getArguments()))
+    map.map(from, to);
+  for (Operation *op : topologicalSort(slice))
+    b.clone(*op, map);
+  Location loc = residual.getLoc();
+  Value mask = store.getMask() ? map.lookup(store.getMask()) : Value();
+  // One, not zero: adjoints may divide by the value where their mask is false.
+  Value other;
+  if (mask) {
+    Tile like(b, loc, residual.getResult());
+    other = castFloat(b, loc, like.constant(1.0),
+                      getElementTypeOrSelf(store.getValue().getType()));
+  }
+  Value value = triton::LoadOp::create(b, loc, map.lookupOrDefault(store.getPtr()), mask, other);
+  value = castFloat(b, loc, value, getElementTypeOrSelf(residual.getType()));
+  residual.getResult().replaceAllUsesWith(value);
+  residual.erase();
+}
+
+static triton::FuncOp createForward(triton::FuncOp primal) {
+  OpBuilder builder(primal);
+  builder.setInsertionPointAfter(primal);
+  auto forward = cast<triton::FuncOp>(builder.clone(*primal));
+  forward.setSymName((primal.getSymName() + "_fwd").str());
+  forward->setAttr(kRoleAttr, builder.getStringAttr("forward"));
+  for (unsigned index = 0; index < forward.getNumArguments(); ++index)
+    forward.setArgAttr(index, kOperandAttr,
+                       OperandAttr::get(builder.getContext(),
+                                        OperandKind::Argument, index));
+  return forward;
+}
+
+static unsigned countBuffers(triton::FuncOp kernel) {
+  unsigned count = 0;
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    count += kernel.getArgAttr(index, kBufferAttr) != nullptr;
+  return count;
+}
+
+/// Saves the value in the forward and loads it in the backward.
+void Residuals::loadSaved(ResidualOp residual) {
+  if (!forward)
+    forward = createForward(primal);
+  ResidualOp source;
+  forward.walk([&](ResidualOp op) {
+    if (op.getId() == residual.getId())
+      source = op;
+  });
+  OpBuilder b(residual);
+  Type type = residual.getType();
+  unsigned index = countBuffers(backward);
+  auto operand = OperandAttr::get(b.getContext(), OperandKind::Buffer, index);
+  Attribute description = describeBuffer(
+      b, "saved" + std::to_string(residual.getId()), "saved", type, 1);
+  auto append = [&](triton::FuncOp kernel) {
+    BlockArgument buffer = appendOperand(
+        kernel, triton::PointerType::get(getStoredElement(type), 1), operand,
+        description);
+    kernel.setArgAttr(buffer.getArgNumber(), "tt.divisibility",
+                      b.getI32IntegerAttr(16));
+    return buffer;
+  };
+  residual.getResult().replaceAllUsesWith(loadFromSlot(
+      b, residual.getLoc(), append(backward), Value(), type));
+  residual.erase();
+  b.setInsertionPointAfter(source);
+  storeToSlot(b, source.getLoc(), append(forward), Value(), source.getValue());
+}
+
+void Residuals::runOnOperation() {
+  primal = getPrimal(getOperation());
+  backward = getBackward(getOperation());
+  forward = {};
+  if (!primal || !backward) {
+    getOperation().emitError("no backward to improve; run autodiff-reverse");
+    return signalPassFailure();
+  }
+  llvm::DenseMap<unsigned, Stored> outputs;
+  if (reload)
+    primal.walk([&](ResidualOp residual) {
+      if (std::optional<Stored> stored = findStore(residual))
+        outputs.insert({residual.getId(), *stored});
+    });
+  auto costOfSaving = [&](ResidualOp residual) {
+    if (auto it = outputs.find(residual.getId()); it != outputs.end())
+      return bytesOf(it->second.store.getValue().getType());
+    // Written once and read once.
+    return save ? 2 * bytesOf(residual.getType()) : FlowNetwork::kInfinite;
+  };
+  for (ResidualOp residual : Recomputation(backward, costOfSaving).choose()) {
+    auto it = outputs.find(residual.getId());
+    if (it != outputs.end())
+      reloadOutput(residual, it->second);
+    else
+      loadSaved(residual);
+  }
+  // What is left is the identity.
+  getOperation().walk([](ResidualOp residual) {
+    residual.getResult().replaceAllUsesWith(residual.getValue());
+    residual.erase();
+  });
+}
