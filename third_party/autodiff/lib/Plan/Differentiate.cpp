@@ -21,6 +21,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.addPass(createNormalize());
   pm.nest<triton::FuncOp>().addPass(createMarkResiduals());
   pm.addPass(createRescaleAccumulators());
+  pm.addPass(createDropMaxima());
   addCleanup(pm);
   ReverseOptions reverse;
   reverse.allWanted = !request.wanted;

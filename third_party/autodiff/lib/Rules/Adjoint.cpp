@@ -9,6 +9,14 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
+Value Adjoint::primal(Value primal) const {
+  for (Operation *user : primal.getUsers())
+    if (auto residual = dyn_cast<ResidualOp>(user))
+      if (Value reloadable = primals.lookupOrNull(residual.getResult()))
+        return reloadable;
+  return primals.lookupOrDefault(primal);
+}
+
 Type Adjoint::typeFor(Type primal) {
   Type element = getElementTypeOrSelf(primal);
   if (element.isF64())

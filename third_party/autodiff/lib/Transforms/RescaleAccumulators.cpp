@@ -172,19 +172,19 @@ static Value repeatTo(OpBuilder &b, Location loc, Value row,
   return triton::BroadcastOp::create(b, loc, tile, row);
 }
 
-/// A_0·e^(δ(m_0−M)): the initial value seen from M. Equal m_0 and M (no
-/// iterations, or both −∞) leave it alone.
+/// A_0·e^(δ(m_0−M)): the initial value seen from M. Since m_0 ≤ M, taking the
+/// minimum with zero changes nothing but −∞ − (−∞), which has to be zero, too.
 static Value changeFrame(OpBuilder &b, Location loc, Value init, Value from,
                          Value to, double delta, ArrayRef<unsigned> axes) {
   if (matchPattern(init, m_AnyZeroFloat()))
     return init;
   Tile m0(b, loc, from), m = m0.like(to);
-  Tile distance = m0 - m;
+  Tile difference = m0 - m;
+  Tile distance = m0.make<arith::MinNumFOp>(difference, m0.constant(0.0));
+  Value(distance).getDefiningOp()->setAttr(kNotPositiveAttr, b.getUnitAttr());
   Tile factor = std::abs(delta - M_LN2) < 1e-9
                     ? distance.make<math::Exp2Op>(distance)
                     : exp(std::abs(delta - 1) < 1e-9 ? distance : delta * distance);
-  factor = where(compare(arith::CmpFPredicate::OEQ, m0, m), m0.constant(1.0),
-                 factor);
   Value scale = castFloat(b, loc, factor, getElementTypeOrSelf(init.getType()));
   return arith::MulFOp::create(
       b, loc, init, repeatTo(b, loc, scale, axes, init.getType()));
@@ -235,17 +235,6 @@ static void rewrite(RescaledLoop &found, ResidualOp maximum) {
       loop.getResult(index).replaceAllUsesWith(framed.getResult(index));
 }
 
-/// Whether nothing that `kernel` stores changes when `maximum` alone does.
-static bool isFree(ResidualOp maximum, ArrayRef<ResidualOp> all,
-                   triton::FuncOp kernel) {
-  ScalingDegrees degrees;
-  for (ResidualOp other : all)
-    degrees.seed(other.getResult(), Degree());
-  degrees.seed(maximum.getResult(),
-               Degree::shifted({1, 0}, seedAxes(maximum.getType())));
-  return degrees.hasInvariantEffects(kernel);
-}
-
 void RescaleAccumulators::runOnOperation() {
   triton::FuncOp primal = getPrimal(getOperation());
   if (!primal)
@@ -260,20 +249,7 @@ void RescaleAccumulators::runOnOperation() {
   kernel.walk([&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
   SmallVector<scf::ForOp> loops;
   kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
-  SmallVector<ResidualOp> maxima;
-  for (scf::ForOp loop : loops) {
-    std::optional<RescaledLoop> found = match(loop);
-    if (!found)
-      continue;
-    ResidualOp maximum = finalMaximum(*found, nextId);
-    rewrite(*found, maximum);
-    maxima.push_back(maximum);
-  }
-  if (maxima.empty()) {
-    kernel.erase();
-    return;
-  }
-  for (ResidualOp maximum : maxima)
-    if (isFree(maximum, maxima, kernel))
-      maximum.setConstant(true);
+  for (scf::ForOp loop : loops)
+    if (std::optional<RescaledLoop> found = match(loop))
+      rewrite(*found, finalMaximum(*found, nextId));
 }

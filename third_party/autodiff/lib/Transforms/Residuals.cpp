@@ -46,7 +46,8 @@ static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
   if (failed(getBackwardSlice(value, &slice, options)))
     return false;
   return llvm::all_of(slice, [](Operation *op) {
-    return isPure(op) && op->getNumRegions() == 0 && !isa<ResidualOp>(op) &&
+    return isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+           !isa<ResidualOp>(op) &&
            isa<triton::FuncOp>(op->getParentOp());
   });
 }

@@ -28,6 +28,8 @@ constexpr llvm::StringLiteral kBufferAttr = "autodiff.buffer";
 constexpr llvm::StringLiteral kCheckAttr = "autodiff.check";
 /// Marks primal arguments of a backward whose gradient is wanted.
 constexpr llvm::StringLiteral kWantedAttr = "autodiff.wanted";
+/// Marks a minimum with zero whose other operand is not positive anyway.
+constexpr llvm::StringLiteral kNotPositiveAttr = "autodiff.not_positive";
 /// Number of a memory operation within its primal.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 

@@ -27,8 +27,9 @@ public:
 
   bool isActive(Value value) const { return activity.isActive(value); }
 
-  /// The value in the backward kernel that recomputes `primal`.
-  Value primal(Value primal) const { return primals.lookupOrDefault(primal); }
+  /// The value in the backward kernel that recomputes `primal`, or may be
+  /// reloaded for it.
+  Value primal(Value primal) const;
 
   /// The adjoint of `value` so far; null means zero.
   Value get(Value value) const { return adjoints.lookup(value); }

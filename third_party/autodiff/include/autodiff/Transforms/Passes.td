@@ -38,8 +38,16 @@ def RescaleAccumulators : AutodiffPass<"autodiff-rescale-accumulators", "::mlir:
     A' = A·e^(m−m') + f(e^(x−m')) is rewritten to use the final maximum in
     every iteration. Its accumulators become plain sums, and each iteration
     stands alone. The primal stays as it is; the rewritten copy is what
-    autodiff-reverse differentiates. Where a scaling-degree analysis proves that
-    the outputs do not depend on the maximum itself, its derivative is dropped.
+    autodiff-reverse differentiates.
+  }];
+}
+
+def DropMaxima : AutodiffPass<"autodiff-drop-maxima", "::mlir::ModuleOp"> {
+  let summary = "drop derivatives of maxima that the outputs do not depend on";
+  let description = [{
+    Where a scaling-degree analysis proves that what the kernel stores is
+    unchanged by a shift of a maximum (softmax, log-sum-exp, attention), the
+    maximum is marked constant.
   }];
 }
 
