@@ -58,6 +58,13 @@ def arg_max(x, y, n, BLOCK: tl.constexpr):
     tl.store(y, tl.argmax(v, 0))
 
 
+@triton.jit
+def accumulate(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.atomic_add(y + i, v * v, mask=i < n)
+
+
 def scaled(kernel, x, factor=3.0):
     y = torch.empty_like(x)
     n = x.numel()
@@ -123,6 +130,50 @@ def test_partial_in_place(device):
     expected = upstream.clone()
     expected[:50] *= 2 * leaf.detach()[:50]
     torch.testing.assert_close(leaf.grad, expected)
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_output_with_a_history(device, view):
+    """What the kernel leaves in place keeps its gradient, what it overwrites has none."""
+    x = torch.randn(100, device=device, requires_grad=True)
+    old = torch.randn(150, device=device, requires_grad=True)
+    buffer = old * 2
+    y = buffer[20:] if view else buffer
+    differentiable(scale)[(2,)](x, y, 100, 3.0, BLOCK=64)
+    upstream = torch.randn(150, device=device)
+    buffer.backward(upstream)
+    first = 20 if view else 0
+    kept = torch.ones(150, device=device)
+    kept[first : first + 100] = 0
+    torch.testing.assert_close(old.grad, 2 * kept * upstream)
+    written = upstream[first : first + 100]
+    torch.testing.assert_close(x.grad, 6 * x.detach() * written)
+
+
+def test_accumulation_into_a_history(device):
+    """What is added to keeps its gradient."""
+    x = torch.randn(100, device=device, requires_grad=True)
+    old = torch.randn(120, device=device, requires_grad=True)
+    y = old * 2
+    kernel = differentiable(accumulate)
+    for _ in range(2):
+        kernel[(2,)](x, y, 100, BLOCK=64)
+    upstream = torch.randn(120, device=device)
+    y.backward(upstream)
+    torch.testing.assert_close(old.grad, 2 * upstream)
+    torch.testing.assert_close(x.grad, 4 * x.detach() * upstream[:100])
+
+
+def test_output_buffer_used_again(device):
+    """The second launch overwrites what the first one wrote, after it has been read."""
+    x = torch.randn(100, device=device, requires_grad=True)
+    y = torch.empty(100, device=device)
+    kernel = differentiable(scale)
+    kernel[(2,)](x, y, 100, 3.0, BLOCK=64)
+    first = y * 1
+    kernel[(2,)](x, y, 100, 5.0, BLOCK=64)
+    (first + y).sum().backward()
+    torch.testing.assert_close(x.grad, 16 * x.detach())
 
 
 def test_alias_of_input_and_output(device):

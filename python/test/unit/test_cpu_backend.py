@@ -367,6 +367,33 @@ def test_reduce(axis, dtype):
                                x.amax(axis))  # fmt: skip
 
 
+@triton.jit
+def max_kernel(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    k = tl.arange(0, N) if AXIS == 0 else tl.arange(0, M)
+    size: tl.constexpr = N if AXIS == 0 else M
+    tl.store(out_ptr + k, tl.max(x, axis=AXIS))
+    tl.store(out_ptr + size + k, tl.min(x, axis=AXIS))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(4, 8), (8, 32), (64, 4)])
+def test_max_of_numbers_and_nan(axis, dtype, shape):
+    """NaN counts only where there is nothing else."""
+    m, n = shape
+    x = torch.randn(m, n).to(dtype)
+    x[:, 1] = float("nan")
+    x[1, :] = float("nan")
+    x[2, 2], x[3, 3] = float("inf"), -float("inf")
+    out = torch.empty(2, n if axis == 0 else m, dtype=dtype)
+    max_kernel[(1,)](x, out, M=m, N=n, AXIS=axis)
+    for row, fill, reduce in ((out[0], -float("inf"), torch.amax), (out[1], float("inf"), torch.amin)):
+        expected = reduce(x.nan_to_num(fill, float("inf"), -float("inf")), axis)
+        expected[x.isnan().all(axis)] = float("nan")
+        torch.testing.assert_close(row, expected, rtol=0, atol=0, equal_nan=True)
+
+
 def test_argmax_takes_the_first():
     x = torch.zeros(16, 32)
     out = torch.empty(16, dtype=torch.int32)

@@ -45,7 +45,7 @@ class CPUOptions:
     sanitize_overflow: bool = True
     instrumentation_mode: str = ""
     fpsan_homomorphic_casts: bool = False
-    opt_level: int = 3
+    opt_level: int = 2
 
     def __post_init__(self):
         libraries = self.extern_libs or ()

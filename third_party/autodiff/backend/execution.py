@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 from .backward import Backward, grid_of
-from .errors import ArgumentError
+from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .facts import Facts
 from .memory import shares_memory, snapshot
@@ -27,6 +27,7 @@ class Execution:
         plan = handle.plan
         self._plan = plan
         self._variants: dict = {}
+        self._check_history(plan)
         self._classify_outputs(plan, facts)
         self._choose_saved(plan, facts)
         forward = plan.forward
@@ -34,6 +35,17 @@ class Execution:
         if forward is not None:
             self._forward_grid = grid_of(forward, facts)
             self._forward_operands = forward.operands
+
+    def _check_history(self, plan):
+        """Raise if an output's earlier contents have a history that the plan would cut off."""
+        spec = self.state.spec
+        for i in self.wanted:
+            if plan.arguments[i].stored and i not in plan.inputs:
+                raise AutodiffError(
+                    f"argument {spec.names[i]!r} of kernel {spec.name!r} requires a gradient "
+                    "before the launch that writes to it; the plan has none for what it held: "
+                    "pass a tensor without a history, or a clone"
+                )
 
     def _classify_outputs(self, plan, facts):
         """Sort the outputs: updated in place, grafted onto their base, only marked as changed."""

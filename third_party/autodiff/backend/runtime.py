@@ -191,6 +191,11 @@ def blame(resolver, args, kwargs, error) -> None:
     for name, value in named:
         if not isinstance(value, Tensor):
             continue
+        if torch._C._functorch.is_functorch_wrapped_tensor(value):
+            raise ArgumentError(
+                f"argument {name!r} of kernel {resolver.function.__name__!r} belongs to a "
+                "torch.func transform (vmap, grad, …), which cannot see into a kernel"
+            ) from error
         odd = value.layout is not torch.strided or value.is_quantized
         if odd or value.is_complex() or value.device.type == "meta":
             raise ArgumentError(

@@ -5,6 +5,7 @@
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 
@@ -119,8 +120,26 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
   }
 }
 
+/// Primal arguments that `kernel` does not use are not passed: the runtime would
+/// have to keep their memory, and unchanged, until the backward.
+static void dropUnusedArguments(triton::FuncOp kernel) {
+  llvm::BitVector unused(kernel.getNumArguments());
+  for (BlockArgument argument : kernel.getArguments()) {
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(
+        argument.getArgNumber(), kOperandAttr);
+    if (operand.getKind() == OperandKind::Argument && argument.use_empty())
+      unused.set(argument.getArgNumber());
+  }
+  LogicalResult erased = kernel.eraseArguments(unused);
+  assert(succeeded(erased) && "an unused argument can go");
+  (void)erased;
+}
+
 llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
   Array arguments = describeArguments();
+  for (triton::FuncOp kernel : {forward, backward})
+    if (kernel)
+      dropUnusedArguments(kernel);
   collect(backward);
   if (forward)
     collect(forward);

@@ -240,7 +240,7 @@ LogicalResult ArgumentSchedule::run(const Accesses &primalAccesses,
     }
     return accumulateAtomically(/*shared=*/false);
   }
-  if (use.accumulates.empty() && !(wanted && !hiding.empty())) {
+  if (use.accumulates.empty() && !wanted) {
     if (hiding.empty())
       return readCotangent(std::nullopt);
     if (hiding.size() == 1 && use.upstreams.size() == 1 && !forceExchange) {

@@ -24,7 +24,7 @@ namespace mlir::autodiff::cpu {
 
 /// What a caller can choose about code generation.
 struct CompileOptions {
-  unsigned optLevel = 3;
+  unsigned optLevel = 2;
   /// Contract products and sums into fused multiply-adds.
   bool fpFusion = true;
 };

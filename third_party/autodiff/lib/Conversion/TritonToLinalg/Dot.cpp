@@ -99,6 +99,12 @@ private:
                                           ArrayRef<bool>{true});
   }
 
+  Value add(Value x, Value y) {
+    if (isa<FloatType>(element))
+      return arith::AddFOp::create(b, loc, x, y);
+    return arith::AddIOp::create(b, loc, x, y);
+  }
+
   Value multiplyAdd(Value x, Value y, Value sum) {
     if (isa<FloatType>(element))
       return vector::FMAOp::create(b, loc, x, y, sum);
@@ -107,9 +113,11 @@ private:
   }
 
   Value buildBlock(Value accumulator, ArrayRef<Value> indices) {
-    SmallVector<Value> sums;
-    for (int64_t row = 0; row < rows; ++row)
-      sums.push_back(read(accumulator, rowIndices(indices, row)));
+    // From zero, so that the rounding errors of a long sum over several tiles
+    // grow with the number of tiles, not of elements.
+    Value zero =
+        arith::ConstantOp::create(b, loc, vector, b.getZeroAttr(vector));
+    SmallVector<Value> sums(rows, zero);
     auto loop =
         scf::ForOp::create(b, loc, constant(0), constant(depth), constant(1),
                            sums);
@@ -130,11 +138,13 @@ private:
       }
       scf::YieldOp::create(b, loc, next);
     }
-    for (int64_t row = 0; row < rows; ++row)
+    for (int64_t row = 0; row < rows; ++row) {
+      SmallVector<Value> place = rowIndices(indices, row);
+      Value sum = add(read(accumulator, place), loop.getResult(row));
       accumulator = vector::TransferWriteOp::create(
-                        b, loc, loop.getResult(row), accumulator,
-                        rowIndices(indices, row), ArrayRef<bool>{true})
+                        b, loc, sum, accumulator, place, ArrayRef<bool>{true})
                         .getResult();
+    }
     return accumulator;
   }
 

@@ -164,8 +164,9 @@ static Value lowerClamp(OpBuilder &b, tt::ClampFOp op, ValueRange operands) {
     result = arith::MinimumFOp::create(
         b, loc, arith::MaximumFOp::create(b, loc, wide[0], wide[1]), wide[2]);
   else
-    result = arith::MinNumFOp::create(
-        b, loc, arith::MaxNumFOp::create(b, loc, wide[0], wide[1]), wide[2]);
+    result = selectNumber(
+        b, loc, /*isMax=*/false,
+        selectNumber(b, loc, /*isMax=*/true, wide[0], wide[1]), wide[2]);
   return convertFloat(b, loc, result, getComputeType(type), type);
 }
 
@@ -218,6 +219,9 @@ static Value cloneScalar(Lowering &lowering, OpBuilder &b, Operation *op,
   if (StringRef name = getLibmName(op); !name.empty()) {
     std::string symbol = computed.isF32() ? (name + "f").str() : name.str();
     result = lowering.callExternal(b, loc, symbol, computed, inputs);
+  } else if (isa<arith::MaxNumFOp, arith::MinNumFOp>(op)) {
+    result = selectNumber(b, loc, isa<arith::MaxNumFOp>(op), inputs[0],
+                          inputs[1]);
   } else if (isa<math::Exp2Op>(op) && computed.isF32()) {
     result = expandExp2(b, loc, inputs[0]);
   } else {

@@ -41,8 +41,6 @@ static StringRef findMathOp(StringRef name) {
       .Case("abs", "math.absi")
       .Case("copysign", "math.copysign")
       .Cases({"fma", "fma_rn", "fmaf_rn"}, "math.fma")
-      .Case("fmax", "arith.maxnumf")
-      .Case("fmin", "arith.minnumf")
       .Case("fmod", "arith.remf")
       .Cases({"fadd_rn", "dadd_rn", "add_rn"}, "arith.addf")
       .Cases({"fsub_rn", "dsub_rn", "sub_rn"}, "arith.subf")
@@ -80,6 +78,8 @@ Value cpu::lowerLibdevice(Lowering &lowering, OpBuilder &b,
            !isInLibm(name))
     name.consume_back("f");
 
+  if (name == "fmax" || name == "fmin")
+    return selectNumber(b, loc, name == "fmax", operands[0], operands[1]);
   if (name == "exp2" && type.isF32())
     return expandExp2(b, loc, operands[0]);
   if (StringRef math = findMathOp(name); !math.empty()) {

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "triton/Dialect/TritonGPU/IR/Dialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -272,7 +273,8 @@ void Lowering::lower(Operation *op) {
       })
       // One thread runs a program: there is nobody to wait for.
       .Case<gpu::BarrierOp, tt::GridDependencyWaitOp,
-            tt::GridDependencyLaunchDependentsOp, LLVM::AssumeOp>(
+            tt::GridDependencyLaunchDependentsOp, LLVM::AssumeOp,
+            triton::gpu::BarrierOp>(
           [](Operation *) {})
       .Default([&](Operation *) {
         bool hasTiles =

@@ -275,6 +275,42 @@ Value cpu::expandExp2(OpBuilder &b, Location loc, Value x) {
   return power;
 }
 
+Value cpu::selectNumber(OpBuilder &b, Location loc, bool isMax, Value x,
+                        Value y) {
+  Bits k{ImplicitLocOpBuilder(loc, b)};
+  Value wins = k.compare(isMax ? arith::CmpFPredicate::OGT
+                               : arith::CmpFPredicate::OLT,
+                         x, y);
+  Value alone = k.compare(arith::CmpFPredicate::UNO, y, y);
+  return k.select(k.ori(wins, alone), x, y);
+}
+
+/// Of negative numbers all bits but the sign are inverted; NaNs with all bits
+/// set or all but the sign are then the smallest and the largest integer.
+static Value flipNegative(Bits &k, Value bits) {
+  unsigned width = bits.getType().getIntOrFloatBitWidth();
+  Value sign = arith::ShRSIOp::create(k.b, bits, k.constant(bits, width - 1));
+  Value others = k.shr(k.constant(bits, -1), 1);
+  return arith::XOrIOp::create(k.b, bits, k.andi(sign, others));
+}
+
+Value cpu::encodeOrder(OpBuilder &b, Location loc, Value value,
+                       bool nanIsLargest) {
+  Bits k{ImplicitLocOpBuilder(loc, b)};
+  Value key = flipNegative(k, k.bits(value));
+  unsigned width = key.getType().getIntOrFloatBitWidth();
+  APInt bound = nanIsLargest ? APInt::getSignedMaxValue(width)
+                             : APInt::getSignedMinValue(width);
+  Value nan = k.constant(key, bound.getSExtValue());
+  Value isNan = k.compare(arith::CmpFPredicate::UNO, value, value);
+  return k.select(isNan, nan, key);
+}
+
+Value cpu::decodeOrder(OpBuilder &b, Location loc, Value key, FloatType type) {
+  Bits k{ImplicitLocOpBuilder(loc, b)};
+  return k.bitcast(type, flipNegative(k, key));
+}
+
 //===----------------------------------------------------------------------===//
 // Any format
 //===----------------------------------------------------------------------===//

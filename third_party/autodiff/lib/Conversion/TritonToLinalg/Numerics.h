@@ -16,6 +16,17 @@ Value convertFloat(OpBuilder &b, Location loc, Value value, FloatType from,
 /// arithmetic that vectorizes.
 Value expandExp2(OpBuilder &b, Location loc, Value exponent);
 
+/// The greater (or smaller) of two floats; of a number and NaN, the number.
+///
+/// Not `llvm.maxnum`: LLVM 22 vectorizes loops with several reductions by it
+/// wrongly.
+Value selectNumber(OpBuilder &b, Location loc, bool isMax, Value x, Value y);
+
+/// A float as an integer of the same order, for reductions by maximum or
+/// minimum, and back. NaN becomes the smallest integer or the largest one.
+Value encodeOrder(OpBuilder &b, Location loc, Value value, bool nanIsLargest);
+Value decodeOrder(OpBuilder &b, Location loc, Value key, FloatType type);
+
 /// The type that arithmetic on `type` is done in, to be rounded after each
 /// operation; `type` itself where the machine has it.
 FloatType getComputeType(FloatType type);

@@ -17,22 +17,32 @@ namespace tt = mlir::triton;
 
 namespace {
 
-/// One step of a reduction: combines elements, in a wider type where that is
-/// more exact than rounding after each of thousands of additions.
+/// One step of a reduction. Single operations on floats run in a type that
+/// serves them better: sums in at least f32, which is more exact than rounding
+/// after each of thousands of additions; maxima in integers of the same order,
+/// which vectorizes and has no doubts about NaN.
 class Combiner {
 public:
   Combiner(Lowering &lowering, tt::ReduceOp op) : lowering(lowering), op(op) {
-    Operation *single = op.getSingleCombiner();
-    isSum = isa_and_nonnull<arith::AddFOp, arith::MulFOp>(single);
-    if (isSum)
-      combiner = single->getName().getStringRef();
-    for (Value source : op.getSrcs()) {
-      Type type = asTile(source.getType()).getElementType();
-      elementTypes.push_back(type);
-      auto real = dyn_cast<FloatType>(type);
-      types.push_back(isSum && real ? getComputeType(real)
-                                    : getScalarType(type));
-    }
+    single = op.getSingleCombiner();
+    Type type = asTile(op.getSrcs().front().getType()).getElementType();
+    real = dyn_cast<FloatType>(type);
+    if (!single || !real || getFloat8(real))
+      kind = Kind::Region;
+    else if (isa<arith::AddFOp, arith::MulFOp>(single))
+      kind = Kind::Sum;
+    else if (isa<arith::MaxNumFOp, arith::MaximumFOp>(single))
+      kind = Kind::Max;
+    else if (isa<arith::MinNumFOp, arith::MinimumFOp>(single))
+      kind = Kind::Min;
+    if (kind == Kind::Region)
+      for (Value source : op.getSrcs())
+        types.push_back(
+            getScalarType(asTile(source.getType()).getElementType()));
+    else if (kind == Kind::Sum)
+      types.push_back(getComputeType(real));
+    else
+      types.push_back(IntegerType::get(op.getContext(), real.getWidth()));
   }
 
   /// The types of running values.
@@ -41,21 +51,31 @@ public:
   SmallVector<Value> read(OpBuilder &b, ArrayRef<Value> indices) {
     Element element(lowering, b);
     SmallVector<Value> values;
-    for (auto [source, from, to] :
-         llvm::zip_equal(op.getSrcs(), elementTypes, types)) {
-      Value value = element.get(source, indices);
-      if (isSum)
-        value = convertFloat(b, op.getLoc(), value, cast<FloatType>(from),
-                             cast<FloatType>(to));
-      values.push_back(value);
-    }
+    for (Value source : op.getSrcs())
+      values.push_back(element.get(source, indices));
+    bool propagates = isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(single);
+    if (kind == Kind::Sum)
+      values[0] = convertFloat(b, op.getLoc(), values[0], real,
+                               getComputeType(real));
+    else if (kind != Kind::Region)
+      values[0] = encodeOrder(b, op.getLoc(), values[0],
+                              (kind == Kind::Max) == propagates);
     return values;
   }
 
   SmallVector<Value> combine(OpBuilder &b, ValueRange lhs, ValueRange rhs) {
-    if (!isSum)
+    Location loc = op.getLoc();
+    switch (kind) {
+    case Kind::Region:
       return lowering.combine(b, op.getCombineOp(), lhs, rhs);
-    OperationState state(op.getLoc(), combiner);
+    case Kind::Max:
+      return {arith::MaxSIOp::create(b, loc, lhs[0], rhs[0]).getResult()};
+    case Kind::Min:
+      return {arith::MinSIOp::create(b, loc, lhs[0], rhs[0]).getResult()};
+    case Kind::Sum:
+      break;
+    }
+    OperationState state(loc, single->getName());
     state.addOperands({lhs[0], rhs[0]});
     state.addTypes(types[0]);
     state.addAttribute("fastmath",
@@ -66,19 +86,23 @@ public:
 
   SmallVector<Value> finish(OpBuilder &b, ValueRange values) {
     SmallVector<Value> results(values);
-    if (isSum)
-      results[0] =
-          convertFloat(b, op.getLoc(), values[0], cast<FloatType>(types[0]),
-                       cast<FloatType>(elementTypes[0]));
+    if (kind == Kind::Sum)
+      results[0] = convertFloat(b, op.getLoc(), values[0], getComputeType(real),
+                                real);
+    else if (kind != Kind::Region)
+      results[0] = decodeOrder(b, op.getLoc(), values[0], real);
     return results;
   }
 
 private:
+  enum class Kind { Region, Sum, Max, Min };
+
   Lowering &lowering;
   tt::ReduceOp op;
-  bool isSum;
-  StringRef combiner;
-  SmallVector<Type> elementTypes, types;
+  Operation *single;
+  FloatType real;
+  Kind kind = Kind::Region;
+  SmallVector<Type> types;
 };
 
 } // namespace
