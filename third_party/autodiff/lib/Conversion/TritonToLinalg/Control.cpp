@@ -60,18 +60,31 @@ static Value findOrigin(Value tensor) {
   return tensor;
 }
 
-/// The tensor in the destination's memory, as loops carry their tensors. What
-/// was computed there is there; what lies in some loop's other carried tensor,
-/// which may be about to change, is copied first.
-Value Lowering::moveInto(Value tensor, Value destination) {
-  Value origin = findOrigin(tensor);
-  if (origin == destination && (tensor == destination || !options.copyCarried))
-    return tensor;
-  if (isa<BlockArgument>(origin) || options.copyCarried)
-    tensor = copyTensor(tensor);
-  return bufferization::MaterializeInDestinationOp::create(
-             builder, tensor.getLoc(), tensor.getType(), tensor, destination)
-      .getResult();
+/// Whether the tensor was computed in the memory that loops carry it in.
+static bool isInPlace(Value tensor, Value destination,
+                      const LoweringOptions &options) {
+  return tensor == destination ||
+         (!options.copyCarried && findOrigin(tensor) == destination);
+}
+
+/// Moves tensors to the memory that a loop carries them in. What lies in some
+/// loop's other carried tensor, which may be about to change, is copied before
+/// anything is moved.
+void Lowering::moveInto(MutableArrayRef<Value> values,
+                        ArrayRef<Value> destinations) {
+  SmallVector<bool> moves;
+  for (auto [value, destination] : llvm::zip_equal(values, destinations)) {
+    moves.push_back(destination && !isInPlace(value, destination, options));
+    if (moves.back() &&
+        (options.copyCarried || isa<BlockArgument>(findOrigin(value))))
+      value = copyTensor(value);
+  }
+  for (auto [value, destination, move] :
+       llvm::zip_equal(values, destinations, moves))
+    if (move)
+      value = bufferization::MaterializeInDestinationOp::create(
+                  builder, value.getLoc(), value.getType(), value, destination)
+                  .getResult();
 }
 
 void Lowering::lowerBlock(Block &block) {
@@ -181,9 +194,10 @@ void Lowering::lowerFor(scf::ForOp op) {
                            ? getOffsetTensor(value, target)
                            : getTensor(value, target);
   }
+  SmallVector<Value> destinations(yields.size());
   for (auto [i, position] : tiles)
-    yields[position] =
-        moveInto(yields[position], findTensor(op.getRegionIterArg(i)));
+    destinations[position] = findTensor(op.getRegionIterArg(i));
+  moveInto(yields, destinations);
   scf::YieldOp::create(builder, loc, yields);
   bind(loop.getResults(), op.getResults());
 }
@@ -225,11 +239,14 @@ void Lowering::lowerWhile(scf::WhileOp op) {
 
   // Tensors stay in the memory that they came in, position by position.
   auto settle = [&](SmallVectorImpl<Value> &values, Block *block) {
-    for (auto [i, value] : llvm::enumerate(values))
-      if (isa<RankedTensorType>(value.getType()) &&
-          i < block->getNumArguments() &&
-          block->getArgument(i).getType() == value.getType())
-        value = moveInto(value, block->getArgument(i));
+    SmallVector<Value> destinations;
+    for (auto [i, value] : llvm::enumerate(values)) {
+      bool fits = isa<RankedTensorType>(value.getType()) &&
+                  i < block->getNumArguments() &&
+                  block->getArgument(i).getType() == value.getType();
+      destinations.push_back(fits ? block->getArgument(i) : BlockArgument());
+    }
+    moveInto(values, destinations);
   };
 
   Block *before = builder.createBlock(

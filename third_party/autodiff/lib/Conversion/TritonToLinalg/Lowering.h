@@ -177,7 +177,7 @@ private:
   void bindArguments(ValueRange from, Block::BlockArgListType to);
   void bindResults(ValueRange from, ValueRange to, size_t first = 0);
   void appendOperands(ValueRange values, SmallVectorImpl<Value> &operands);
-  Value moveInto(Value tensor, Value destination);
+  void moveInto(MutableArrayRef<Value> values, ArrayRef<Value> destinations);
   Value copyTensor(Value tensor);
   Value getOffsetTensor(Value tile, Value destination = {});
 
