@@ -1,4 +1,5 @@
 //===- Simplify.cpp - Fold what differentiation leaves behind -------------===//
+#include "Factoring.h"
 #include "autodiff/Rules/Combiner.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
@@ -126,8 +127,13 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
 namespace {
 struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
   void runOnOperation() override {
+    // The primal's own sums stay as the user wrote them.
+    auto role = getOperation()->getAttrOfType<StringAttr>(kRoleAttr);
+    bool isDerived = role && role.getValue() == "backward";
     RewritePatternSet patterns(&getContext());
     patterns.add<SumOfOne, PruneCarried>(&getContext());
+    if (isDerived)
+      populateFactoringPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
