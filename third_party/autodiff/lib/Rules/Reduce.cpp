@@ -87,12 +87,14 @@ static LogicalResult scan(triton::ScanOp op, Adjoint &adjoint) {
   auto back = triton::ScanOp::create(b, adjoint.loc(), ValueRange{cotangent},
                                      op.getAxis(), !op.getReverse());
   Type element = getElementTypeOrSelf(cotangent.getType());
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = b.createBlock(&back.getCombineOp(), {}, {element, element},
-                              {adjoint.loc(), adjoint.loc()});
-  Value sum = arith::AddFOp::create(b, adjoint.loc(), body->getArgument(0),
-                                    body->getArgument(1));
-  triton::ScanReturnOp::create(b, adjoint.loc(), ValueRange{sum});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *body = b.createBlock(&back.getCombineOp(), {}, {element, element},
+                                {adjoint.loc(), adjoint.loc()});
+    Value sum = arith::AddFOp::create(b, adjoint.loc(), body->getArgument(0),
+                                      body->getArgument(1));
+    triton::ScanReturnOp::create(b, adjoint.loc(), ValueRange{sum});
+  }
   adjoint.add(op.getSrcs()[0], back.getResult()[0]);
   return success();
 }
