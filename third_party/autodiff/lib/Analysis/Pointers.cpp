@@ -37,6 +37,8 @@ struct BaseFinder {
     Operation *op = pointer.getDefiningOp();
     if (OpOperand *source = getPointerSource(op))
       return visit(source->get());
+    if (isa<triton::BitcastOp>(op))
+      return visit(op->getOperand(0));
     if (auto select = dyn_cast<arith::SelectOp>(op))
       return visit(select.getTrueValue()) && visit(select.getFalseValue());
     if (auto branch = dyn_cast<scf::IfOp>(op)) {

@@ -17,14 +17,16 @@ using namespace mlir;
 using namespace mlir::autodiff;
 using Tiles = llvm::ArrayRef<Tile>;
 
-/// t·p·x^(p−1), as p·y/x; at x = 0 its limit.
+/// t·p·x^(p−1), as p·y/x; at x = 0 its limit from the right.
 static Tile powBase(Tile t, Tiles x, Tile y) {
   using arith::CmpFPredicate;
-  Tile zero = t.constant(0.0), one = t.constant(1.0);
-  Tile steep = where(compare(CmpFPredicate::OLT, x[1], one), t / zero, zero);
-  Tile atZero = where(compare(CmpFPredicate::OEQ, x[1], one), t, steep);
-  return where(compare(CmpFPredicate::OEQ, x[0], zero), atZero,
-               t * x[1] * y / x[0]);
+  Tile zero = t.constant(0.0), one = t.constant(1.0), p = x[1];
+  Tile steep = where(compare(CmpFPredicate::OLT, p, one), t * p / zero, zero);
+  Tile flat = where(compare(CmpFPredicate::OEQ, p, zero), zero, steep);
+  Tile atZero = where(compare(CmpFPredicate::OEQ, p, one), t, flat);
+  Tile slope =
+      where(compare(CmpFPredicate::OEQ, x[0], zero), atZero, t * p * y / x[0]);
+  return unlessZero(t, slope, x[0]);
 }
 
 static const llvm::StringMap<SmallVector<Partial>> &getPartials() {

@@ -68,6 +68,9 @@ struct SumOfProduct : OpRewritePattern<triton::ReduceOp> {
         classifyCombiner(op.getCombineOp()) != Combiner::Sum)
       return failure();
     Value summed = op.getSrcs()[0];
+    // Narrow sums are the primal's own, divided first to stay in range.
+    if (getElementTypeOrSelf(summed.getType()).getIntOrFloatBitWidth() < 32)
+      return failure();
     Location loc = op.getLoc();
     if (Value negated = matchNegation(summed)) {
       Value sum = sumOver(rewriter, loc, negated, op.getAxis());

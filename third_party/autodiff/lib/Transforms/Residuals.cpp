@@ -41,6 +41,8 @@ struct Stored {
 
 /// Whether `value` can be computed again from arguments alone.
 static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
+  if (isa<BlockArgument>(value))
+    return true;
   BackwardSliceOptions options;
   options.inclusive = true;
   if (failed(getBackwardSlice(value, &slice, options)))

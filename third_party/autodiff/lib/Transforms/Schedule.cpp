@@ -272,6 +272,15 @@ void Schedule::runOnOperation() {
     else if (auto accumulate = dyn_cast<AccumulateOp>(op))
       uses[accumulate.getArgument()].accumulates.push_back(accumulate);
   });
+  backward.walk([&](UnavailableOp op) {
+    if (op->use_empty())
+      return;
+    op.emitError() << op.getReason()
+                   << " is needed by the backward, which must not repeat that "
+                      "effect; store it to a tensor that the kernel then does "
+                      "not differentiate, or compute it in a kernel of its own";
+    signalPassFailure();
+  });
   for (auto &[argument, use] : uses)
     if (failed(ArgumentSchedule(backward, argument, use)
                    .run(accesses, llvm::is_contained(atomic, argument),
