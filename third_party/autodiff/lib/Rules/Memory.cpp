@@ -45,7 +45,8 @@ static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
   if (!adjoint.activity.hasCotangent(argument) &&
       !adjoint.activity.isWanted(argument))
     return;
-  Type type = adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
+  Type type =
+      adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
   if (!type && keep)
     return;
   auto upstream = UpstreamOp::create(
@@ -80,7 +81,10 @@ static LogicalResult atomicAdd(triton::AtomicRMWOp op, Adjoint &adjoint) {
 }
 
 void mlir::autodiff::addMemoryRules(RuleTable &table) {
-  table.add<triton::LoadOp>("gradient at p += v̄ under the mask, other̅ += v̄ elsewhere", load);
-  table.add<triton::StoreOp>("v̄ += cotangent at p under the mask; then cleared there", store);
-  table.add<triton::AtomicRMWOp>("fadd: v̄ += cotangent at p under the mask", atomicAdd);
+  table.add<triton::LoadOp>(
+      "gradient at p += v̄ under the mask, other̅ += v̄ elsewhere", load);
+  table.add<triton::StoreOp>(
+      "v̄ += cotangent at p under the mask; then cleared there", store);
+  table.add<triton::AtomicRMWOp>("fadd: v̄ += cotangent at p under the mask",
+                                 atomicAdd);
 }
