@@ -31,10 +31,10 @@ def test_row_stride(device, name):
     assert_gradients_close(differentiated(kernel, stub), reference, (x,))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float64], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_large_logits(device, dtype):
-    """Nothing overflows. (Not in float32, where a GPU's fast exponential is the largest error.)"""
-    x = random_tensor(5, 64, device=device, dtype=dtype, scale=100.0)
+    """Far beyond where an exponential overflows."""
+    x = random_tensor(5, 64, device=device, dtype=dtype, shift=1000.0)
     op = differentiated(sm.softmax_kernel, sm.rowwise)
     assert_gradients_close(op, sm.softmax_reference, (x,))
 
