@@ -42,7 +42,9 @@ gpu-test:
 	scripts/gpu.sh
 
 bench:
-	$(PY) benchmarks/run.py
+	if $(PY) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; \
+	then $(PY) benchmarks/run.py; else $(PY) benchmarks/cpu_vs_interpreter.py; fi
+	$(PY) benchmarks/overhead.py
 
 docs:
 	$(PY) scripts/rules.py > docs/rules.md

@@ -14,5 +14,6 @@ status=0
 "$python" -m pytest -q -rs "${@:-python/test}" || status=$?
 if [ "${GPU_BENCH:-1}" != 0 ]; then
   "$python" benchmarks/run.py || status=$?
+  "$python" benchmarks/overhead.py || status=$?
 fi
 exit $status

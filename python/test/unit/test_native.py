@@ -55,9 +55,18 @@ def test_unknown_pass():
 
 def test_differentiate_reports_at_the_users_line():
     """Errors about the kernel, not about its TTIR, are at the user's source line."""
-    broken = KERNEL.replace("tt.store %y, %v", "tt.store %y, %unused")
-    with pytest.raises(AutodiffError):
-        _native.differentiate(broken, "{}", "k.ttir")
+    opaque = KERNEL.replace(
+        "tt.store %y, %v",
+        """%w = tt.elementwise_inline_asm "mov.b32 $0, $1;" {constraints = "=r,r",
+             packed_element = 1 : i32, pure = true} %v : f32 -> f32 loc("kernel.py":12:4)
+           tt.store %y, %w""",
+    )
+    with pytest.raises(AutodiffError, match="elementwise_inline_asm") as caught:
+        _native.differentiate(opaque, "{}", "k.ttir")
+    assert "kernel.py:12:4: error: " in str(caught.value)
+
+
+def test_malformed_request():
     with pytest.raises(AutodiffError):
         _native.differentiate(KERNEL, "not json", "k.ttir")
 

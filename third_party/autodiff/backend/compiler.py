@@ -108,6 +108,8 @@ class CPUBackend(BaseBackend):
         args["arch"] = self.target.arch
         if "enable_fp_fusion" not in args:
             args["enable_fp_fusion"] = bool(getattr(knobs.language, "default_fp_fusion", True))
+        if getattr(knobs.language, "force_disable_fp_fusion", False):
+            args["enable_fp_fusion"] = False
         return CPUOptions(**args)
 
     def pack_metadata(self, metadata):

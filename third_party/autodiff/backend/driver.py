@@ -6,7 +6,6 @@ Triton imports this module with itself: it must not import torch or the native l
 import functools
 import hashlib
 import os
-import platform
 import time
 
 from triton.backends.compiler import GPUTarget
@@ -19,7 +18,7 @@ DEVICE = -1
 @functools.lru_cache
 def host_arch() -> str:
     """Return a name for this machine's instruction set."""
-    machine = platform.machine()
+    machine = os.uname().machine
     try:
         with open("/proc/cpuinfo") as info:
             lines = info.read(16384).splitlines()

@@ -71,8 +71,7 @@ const char *tadKernelSignature(const TadKernel *kernel) {
 bool tadLaunchCpu(TadKernel *kernel, uint32_t gx, uint32_t gy, uint32_t gz,
                   void **args, uint32_t threads, TadSink onError, void *user) {
   // No recovery frame: generated code does not call into LLVM.
-  llvm::Error error =
-      cpu::launch(*kernel->kernel, gx, gy, gz, args, threads);
+  llvm::Error error = cpu::launch(*kernel->kernel, gx, gy, gz, args, threads);
   if (!error)
     return true;
   emit(onError, "error: " + llvm::toString(std::move(error)) + "\n", user);

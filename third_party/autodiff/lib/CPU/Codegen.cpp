@@ -35,18 +35,18 @@ cpu::createHostTarget(const CompileOptions &options, std::string &error) {
     llvm::InitializeNativeTargetAsmPrinter();
   });
   llvm::Triple triple(llvm::sys::getProcessTriple());
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
   std::string features;
   for (auto &feature : llvm::sys::getHostCPUFeatures())
-    features += (features.empty() ? "" : ",") +
-                (std::string(feature.second ? "+" : "-") +
-                 feature.first().str());
+    features +=
+        (features.empty() ? "" : ",") +
+        (std::string(feature.second ? "+" : "-") + feature.first().str());
   llvm::TargetOptions targetOptions;
-  targetOptions.AllowFPOpFusion = options.fpFusion
-                                      ? llvm::FPOpFusion::Fast
-                                      : llvm::FPOpFusion::Standard;
+  targetOptions.AllowFPOpFusion =
+      options.fpFusion ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Standard;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, llvm::sys::getHostCPUName(), features, targetOptions,
       llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default,
@@ -97,7 +97,8 @@ static FailureOr<std::string> describeSignature(triton::FuncOp kernel) {
     else if (type.isIntOrFloat())
       os << type;
     else
-      return kernel.emitError("the CPU backend cannot pass an argument of type ")
+      return kernel.emitError(
+                 "the CPU backend cannot pass an argument of type ")
              << type;
   }
   return text;
@@ -153,8 +154,8 @@ static void addEntryPoint(llvm::Module &module, StringRef name,
   llvm::Type *pointer = llvm::PointerType::get(context, 0);
   auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
                                        {pointer, pointer}, false);
-  auto *entry = llvm::Function::Create(
-      type, llvm::GlobalValue::ExternalLinkage, name, module);
+  auto *entry = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
+                                       name, module);
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "", entry));
   SmallVector<llvm::Value *> arguments;
   unsigned count = program->arg_size() - 1;
@@ -194,8 +195,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &target,
   llvm::TargetLibraryInfoImpl library(target.getTargetTriple());
   library.addVectorizableFunctionsFromVecLib(llvm::VectorLibrary::LIBMVEC,
                                              target.getTargetTriple());
-  functions.registerPass(
-      [&] { return llvm::TargetLibraryAnalysis(library); });
+  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graphs);
   builder.registerFunctionAnalyses(functions);

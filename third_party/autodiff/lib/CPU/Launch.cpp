@@ -123,8 +123,9 @@ private:
       code = pthread_create(&thread, &attributes, main, this);
     pthread_attr_destroy(&attributes);
     if (code != 0)
-      return createStringError("cannot start a thread with a stack of %llu MiB",
-                               static_cast<unsigned long long>(stackSize >> 20));
+      return createStringError(
+          "cannot start a thread with a stack of %llu MiB",
+          static_cast<unsigned long long>(stackSize >> 20));
     ++workers;
     return Error::success();
   }
@@ -214,9 +215,9 @@ Error mlir::autodiff::cpu::launch(const Kernel &kernel, uint32_t gx,
   if (joins && threads == 1)
     job.run();
   // Room for the frames of library functions beside the tiles.
-  else if (Error error = Pool::get().run(job, threads - (joins ? 1 : 0),
-                                         kernel.getStackSize() + (1u << 20),
-                                         joins))
+  else if (Error error =
+               Pool::get().run(job, threads - (joins ? 1 : 0),
+                               kernel.getStackSize() + (1u << 20), joins))
     return error;
   if (!job.launch.failure.empty())
     return createStringError("%s", job.launch.failure.c_str());

@@ -48,8 +48,7 @@ struct Kernel::Code {
 
   ~Code() {
     if (library)
-      consumeError(
-          linker->jit->getExecutionSession().removeJITDylib(*library));
+      consumeError(linker->jit->getExecutionSession().removeJITDylib(*library));
   }
 };
 

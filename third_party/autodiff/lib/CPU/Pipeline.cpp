@@ -63,12 +63,12 @@ void cpu::registerPasses() {
   registerAutodiffCPUPasses();
   bufferization::registerOneShotBufferizePassPass();
   registerConvertLinalgToLoopsPassPass();
-  PassPipelineRegistration<>(
-      "triton-to-llvm", "The CPU backend's passes, for this machine",
-      [](OpPassManager &pm) {
-        auto [bits, count] = getVectorRegisters();
-        buildPipeline(pm, {bits, count});
-      });
+  PassPipelineRegistration<>("triton-to-llvm",
+                             "The CPU backend's passes, for this machine",
+                             [](OpPassManager &pm) {
+                               auto [bits, count] = getVectorRegisters();
+                               buildPipeline(pm, {bits, count});
+                             });
 }
 
 void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {

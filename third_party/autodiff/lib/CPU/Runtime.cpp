@@ -39,7 +39,7 @@ static void printInt(ProgramContext *context, const char *prefix,
                      int32_t operand, int64_t position, int64_t value,
                      bool isSigned, bool isHex) {
   const char *format =
-      isHex ? "%s idx (%" PRId64 ") %s(operand %d) 0x%" PRIx64 "\n"
+      isHex      ? "%s idx (%" PRId64 ") %s(operand %d) 0x%" PRIx64 "\n"
       : isSigned ? "%s idx (%" PRId64 ") %s(operand %d) %" PRId64 "\n"
                  : "%s idx (%" PRId64 ") %s(operand %d) %" PRIu64 "\n";
   std::printf(format, describeProgram(*context).c_str(), position, prefix,

@@ -1,4 +1,5 @@
 //===- Simplify.cpp - Fold what differentiation leaves behind -------------===//
+#include "Factoring.h"
 #include "autodiff/Rules/Combiner.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
@@ -94,8 +95,9 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
   SmallVector<Value> inits;
   for (unsigned index : live.set_bits())
     inits.push_back(loop.getInitArgs()[index]);
-  auto pruned = scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(),
-                                   loop.getUpperBound(), loop.getStep(), inits);
+  auto pruned =
+      scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(),
+                         loop.getUpperBound(), loop.getStep(), inits);
   pruned->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
 
   // A dead carried value is replaced by its initial one: what is computed from
@@ -107,7 +109,8 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
     bool isLive = live.test(index);
     arguments.push_back(isLive ? Value(pruned.getRegionIterArg(kept))
                                : loop.getInitArgs()[index]);
-    results.push_back(isLive ? Value(pruned.getResult(kept)) : loop.getInitArgs()[index]);
+    results.push_back(isLive ? Value(pruned.getResult(kept))
+                             : loop.getInitArgs()[index]);
     kept += isLive;
   }
   Operation *yield = loop.getBody()->getTerminator();
@@ -126,8 +129,13 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
 namespace {
 struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
   void runOnOperation() override {
+    // The primal's own sums stay as the user wrote them.
+    auto role = getOperation()->getAttrOfType<StringAttr>(kRoleAttr);
+    bool isDerived = role && role.getValue() == "backward";
     RewritePatternSet patterns(&getContext());
     patterns.add<SumOfOne, PruneCarried>(&getContext());
+    if (isDerived)
+      populateFactoringPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

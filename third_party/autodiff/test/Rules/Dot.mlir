@@ -34,9 +34,11 @@ tt.func @dot(%pa: !tt.ptr<f32>, %pb: !tt.ptr<f32>, %pc: !tt.ptr<f32>, %pd: !tt.p
 // CHECK: %[[T:.*]] = autodiff.upstream {{.*}} -> tensor<2x16x16xf32>
 // CHECK: %[[H:.*]] = arith.truncf %[[T]] : tensor<2x16x16xf32> to tensor<2x16x16xf16>
 // CHECK: %[[BT:.*]] = tt.trans %{{.*}} {order = array<i32: 0, 2, 1>} : tensor<2x32x16xf16>
-// CHECK: tt.dot %[[H]], %[[BT]], {{.*}} -> tensor<2x16x32xf32>
+// CHECK: %[[DA:.*]] = tt.dot %[[H]], %[[BT]], {{.*}} -> tensor<2x16x32xf32>
 // CHECK: %[[AT:.*]] = tt.trans %{{.*}} {order = array<i32: 0, 2, 1>} : tensor<2x16x32xf16>
-// CHECK: tt.dot %[[AT]], %[[H]], {{.*}} -> tensor<2x32x16xf32>
+// CHECK: %[[DB:.*]] = tt.dot %[[AT]], %[[H]], {{.*}} -> tensor<2x32x16xf32>
+// CHECK: autodiff.accumulate {{.*}}, %[[DB]] {argument = 1 : i32
+// CHECK: autodiff.accumulate {{.*}}, %[[DA]] {argument = 0 : i32
 tt.func @batched(%pa: !tt.ptr<f16>, %pb: !tt.ptr<f16>, %pd: !tt.ptr<f32>) {
   %c = arith.constant dense<0.0> : tensor<2x16x16xf32>
   %0 = tt.splat %pa : !tt.ptr<f16> -> tensor<2x16x32x!tt.ptr<f16>>
@@ -54,8 +56,11 @@ tt.func @batched(%pa: !tt.ptr<f16>, %pb: !tt.ptr<f16>, %pd: !tt.ptr<f32>) {
 // Two products of the same tile: the second adjoint accumulates onto the
 // first.
 // CHECK-LABEL: tt.func @shared_bwd(
-// CHECK: %[[DA:.*]] = tt.dot {{.*}} -> tensor<16x16xf32>
-// CHECK: %[[DAA:.*]] = tt.dot %{{.*}}, %{{.*}}, %[[DA]] :
+// CHECK-DAG: %[[K:.*]] = arith.constant dense<2.000000e+00>
+// CHECK-DAG: %[[L:.*]] = arith.constant dense<3.000000e+00>
+// CHECK: %[[T:.*]] = autodiff.upstream
+// CHECK: %[[DA:.*]] = tt.dot %[[T]], %[[L]], {{.*}} -> tensor<16x16xf32>
+// CHECK: %[[DAA:.*]] = tt.dot %[[T]], %[[K]], %[[DA]] :
 // CHECK: autodiff.accumulate {{.*}}, %[[DAA]] {argument = 0 : i32
 tt.func @shared(%pa: !tt.ptr<f32>, %pd: !tt.ptr<f32>) {
   %c = arith.constant dense<0.0> : tensor<16x16xf32>
@@ -77,8 +82,12 @@ tt.func @shared(%pa: !tt.ptr<f32>, %pd: !tt.ptr<f32>) {
 // CHECK: %[[T:.*]] = autodiff.upstream {{.*}} -> tensor<16x16xf32>
 // CHECK: %[[H:.*]] = arith.truncf %[[T]] : tensor<16x16xf32> to tensor<16x16xf16>
 // CHECK: %[[W:.*]] = tt.fp_to_fp %{{.*}} : tensor<32x16xf8E4M3FN> -> tensor<32x16xf16>
-// CHECK: %[[WT:.*]] = tt.trans %[[W]]
-// CHECK: tt.dot %[[H]], %[[WT]], {{.*}} : tensor<16x16xf16> * tensor<16x32xf16> -> tensor<16x32xf32>
+// CHECK: %[[WT:.*]] = tt.trans %[[W]] {order = array<i32: 1, 0>}
+// CHECK: %[[DX:.*]] = tt.dot %[[H]], %[[WT]], {{.*}} : tensor<16x16xf16> * tensor<16x32xf16> -> tensor<16x32xf32>
+// CHECK: %[[XT:.*]] = tt.trans %{{.*}} {order = array<i32: 1, 0>} : tensor<16x32xf16>
+// CHECK: %[[DW:.*]] = tt.dot %[[XT]], %[[H]], {{.*}} -> tensor<32x16xf32>
+// CHECK: autodiff.accumulate {{.*}}, %[[DW]] {argument = 1 : i32
+// CHECK: autodiff.accumulate {{.*}}, %[[DX]] {argument = 0 : i32
 tt.func @fp8(%pa: !tt.ptr<f8E4M3FN>, %pb: !tt.ptr<f8E4M3FN>, %pd: !tt.ptr<f32>) {
   %c = arith.constant dense<0.0> : tensor<16x16xf32>
   %0 = tt.splat %pa : !tt.ptr<f8E4M3FN> -> tensor<16x32x!tt.ptr<f8E4M3FN>>

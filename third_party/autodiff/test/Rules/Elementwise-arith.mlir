@@ -151,11 +151,13 @@ tt.func @rem(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
+// CHECK: %[[TIED:.*]] = arith.cmpf oeq, %[[X]], %[[W]] :
 // CHECK: %[[H:.*]] = arith.mulf %[[T]], %[[HALF]] :
-// CHECK: %[[TX:.*]] = arith.select {{.*}}, %[[H]], %[[ZERO]] :
+// CHECK: %[[TX:.*]] = arith.select %[[TIED]], %[[H]], %[[ZERO]] :
 // CHECK: %[[XWINS:.*]] = arith.cmpf ogt, %[[X]], %[[W]] :
 // CHECK: %[[DX:.*]] = arith.select %[[XWINS]], %[[T]], %[[TX]] :
-// CHECK: %[[TW:.*]] = arith.select {{.*}}, %[[H]], %[[ZERO]] :
+// CHECK: %[[TIEDW:.*]] = arith.cmpf oeq, %[[W]], %[[X]] :
+// CHECK: %[[TW:.*]] = arith.select %[[TIEDW]], %[[H]], %[[ZERO]] :
 // CHECK: %[[WWINS:.*]] = arith.cmpf ogt, %[[W]], %[[X]] :
 // CHECK: %[[DW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TW]] :
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
@@ -177,11 +179,13 @@ tt.func @maximum(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
+// CHECK: %[[TIED:.*]] = arith.cmpf oeq, %[[X]], %[[W]] :
 // CHECK: %[[H:.*]] = arith.mulf %[[T]], %[[HALF]] :
-// CHECK: %[[TX:.*]] = arith.select {{.*}}, %[[H]], %[[ZERO]] :
+// CHECK: %[[TX:.*]] = arith.select %[[TIED]], %[[H]], %[[ZERO]] :
 // CHECK: %[[XWINS:.*]] = arith.cmpf ogt, %[[X]], %[[W]] :
 // CHECK: %[[DX:.*]] = arith.select %[[XWINS]], %[[T]], %[[TX]] :
-// CHECK: %[[TW:.*]] = arith.select {{.*}}, %[[H]], %[[ZERO]] :
+// CHECK: %[[TIEDW:.*]] = arith.cmpf oeq, %[[W]], %[[X]] :
+// CHECK: %[[TW:.*]] = arith.select %[[TIEDW]], %[[H]], %[[ZERO]] :
 // CHECK: %[[WWINS:.*]] = arith.cmpf ogt, %[[W]], %[[X]] :
 // CHECK: %[[DW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TW]] :
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
@@ -203,11 +207,13 @@ tt.func @maxnum(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
+// CHECK: %[[TIED:.*]] = arith.cmpf oeq, %[[X]], %[[W]] :
 // CHECK: %[[H:.*]] = arith.mulf %[[T]], %[[HALF]] :
-// CHECK: %[[TX:.*]] = arith.select {{.*}}, %[[H]], %[[ZERO]] :
+// CHECK: %[[TX:.*]] = arith.select %[[TIED]], %[[H]], %[[ZERO]] :
 // CHECK: %[[XWINS:.*]] = arith.cmpf olt, %[[X]], %[[W]] :
 // CHECK: %[[DX:.*]] = arith.select %[[XWINS]], %[[T]], %[[TX]] :
-// CHECK: %[[TW:.*]] = arith.select {{.*}}, %[[H]], %[[ZERO]] :
+// CHECK: %[[TIEDW:.*]] = arith.cmpf oeq, %[[W]], %[[X]] :
+// CHECK: %[[TW:.*]] = arith.select %[[TIEDW]], %[[H]], %[[ZERO]] :
 // CHECK: %[[WWINS:.*]] = arith.cmpf olt, %[[W]], %[[X]] :
 // CHECK: %[[DW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TW]] :
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
@@ -229,11 +235,13 @@ tt.func @minimum(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
+// CHECK: %[[TIED:.*]] = arith.cmpf oeq, %[[X]], %[[W]] :
 // CHECK: %[[H:.*]] = arith.mulf %[[T]], %[[HALF]] :
-// CHECK: %[[TX:.*]] = arith.select {{.*}}, %[[H]], %[[ZERO]] :
+// CHECK: %[[TX:.*]] = arith.select %[[TIED]], %[[H]], %[[ZERO]] :
 // CHECK: %[[XWINS:.*]] = arith.cmpf olt, %[[X]], %[[W]] :
 // CHECK: %[[DX:.*]] = arith.select %[[XWINS]], %[[T]], %[[TX]] :
-// CHECK: %[[TW:.*]] = arith.select {{.*}}, %[[H]], %[[ZERO]] :
+// CHECK: %[[TIEDW:.*]] = arith.cmpf oeq, %[[W]], %[[X]] :
+// CHECK: %[[TW:.*]] = arith.select %[[TIEDW]], %[[H]], %[[ZERO]] :
 // CHECK: %[[WWINS:.*]] = arith.cmpf olt, %[[W]], %[[X]] :
 // CHECK: %[[DW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TW]] :
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
@@ -328,6 +336,19 @@ tt.func @ext(%px: !tt.ptr<f16>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f16>
   %y = arith.extf %x : f16 to f32
   tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Nor does a conversion to 8 bits.
+// CHECK-LABEL: tt.func @fp8_bwd(
+// CHECK: %[[T:.*]] = autodiff.upstream %arg1 {{.*}} -> f32
+// CHECK: autodiff.accumulate %arg0, %[[T]] {{.*}} : !tt.ptr<f32>, f32
+tt.func @fp8(%px: !tt.ptr<f32>, %py: !tt.ptr<f8E4M3FN>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = tt.fp_to_fp %x, rounding = rtne : f32 -> f8E4M3FN
+  tt.store %py, %y : !tt.ptr<f8E4M3FN>
   tt.return
 }
 

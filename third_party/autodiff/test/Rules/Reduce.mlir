@@ -34,7 +34,7 @@ tt.func @sum(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[R:.*]] = tt.splat %[[Y]] : f32 -> tensor<4xf32>
 // CHECK: %[[A:.*]] = arith.cmpf oeq, %[[X]], %[[R]]
 // CHECK: %[[I:.*]] = arith.select %[[A]], %[[ONE]], %[[ZERO]]
-// CHECK: %[[N:.*]] = "tt.reduce"(%[[I]])
+// CHECK: %[[N:.*]] = "tt.reduce"(%[[I]]) <{axis = 0 : i32}>
 // CHECK: arith.addf
 // CHECK: %[[S:.*]] = arith.divf %[[T]], %[[N]]
 // CHECK: %[[B:.*]] = tt.splat %[[S]]
@@ -56,6 +56,8 @@ tt.func @max(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // So does a minimum's, here along the second axis.
 // CHECK-LABEL: tt.func @min_bwd(
+// CHECK-DAG: %[[ONE:.*]] = arith.constant dense<1.000000e+00>
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant dense<0.000000e+00>
 // CHECK: %[[X:.*]] = tt.load
 // CHECK: %[[Y:.*]] = "tt.reduce"(%[[X]]) <{axis = 1 : i32}>
 // CHECK: arith.minimumf
@@ -63,12 +65,13 @@ tt.func @max(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[E:.*]] = tt.expand_dims %[[Y]] {axis = 1 : i32}
 // CHECK: %[[R:.*]] = tt.broadcast %[[E]] : tensor<2x1xf32> -> tensor<2x4xf32>
 // CHECK: %[[A:.*]] = arith.cmpf oeq, %[[X]], %[[R]]
-// CHECK: %[[N:.*]] = "tt.reduce"({{.*}}) <{axis = 1 : i32}>
+// CHECK: %[[I:.*]] = arith.select %[[A]], %[[ONE]], %[[ZERO]]
+// CHECK: %[[N:.*]] = "tt.reduce"(%[[I]]) <{axis = 1 : i32}>
 // CHECK: arith.addf
 // CHECK: %[[S:.*]] = arith.divf %[[T]], %[[N]]
 // CHECK: %[[F:.*]] = tt.expand_dims %[[S]] {axis = 1 : i32}
 // CHECK: %[[B:.*]] = tt.broadcast %[[F]]
-// CHECK: %[[D:.*]] = arith.select %[[A]], %[[B]],
+// CHECK: %[[D:.*]] = arith.select %[[A]], %[[B]], %[[ZERO]]
 // CHECK: autodiff.accumulate {{.*}}, %[[D]] {
 tt.func @min(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %0 = tt.splat %px : !tt.ptr<f32> -> tensor<2x4x!tt.ptr<f32>>
@@ -99,6 +102,34 @@ tt.func @cumsum(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
     %s = arith.addf %a, %b : f32
     tt.scan.return %s : f32
   }) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %1, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// Here, of x·cumsum(x): the scanned adjoint adds to the one that x already has.
+// CHECK-LABEL: tt.func @gated_bwd(
+// CHECK: %[[X:.*]] = tt.load
+// CHECK: %[[S:.*]] = "tt.scan"(%[[X]])
+// CHECK: %[[T:.*]] = autodiff.upstream
+// CHECK: %[[A:.*]] = arith.mulf %[[T]], %[[S]] :
+// CHECK: %[[B:.*]] = arith.mulf %[[T]], %[[X]] :
+// CHECK: %[[R:.*]] = "tt.scan"(%[[B]]) <{axis = 0 : i32, reverse = true}>
+// CHECK: tt.scan.return
+// CHECK-NEXT: })
+// CHECK-NEXT: %[[D:.*]] = arith.addf %[[A]], %[[R]] :
+// CHECK: autodiff.accumulate {{.*}}, %[[D]] {
+tt.func @gated(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %s = "tt.scan"(%x) <{axis = 0 : i32, reverse = false}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.scan.return %t : f32
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  %y = arith.mulf %x, %s : tensor<4xf32>
   %1 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
   tt.store %1, %y : tensor<4x!tt.ptr<f32>>
   tt.return

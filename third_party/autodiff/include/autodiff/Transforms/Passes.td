@@ -113,7 +113,8 @@ def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
 def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
   let summary = "fold what differentiation leaves behind";
   let description = [{
-    Sums of broadcasts, sums of one element, loop results that nobody uses.
+    Common factors are taken out of sums, sums of one element become reshapes,
+    loop results that nobody uses go.
   }];
 }
 

@@ -119,9 +119,10 @@ void Lowering::lowerFor(scf::ForOp op) {
           builder.getZeroAttr(asTile(init.getType()).getElementType())));
   }
 
-  auto loop = scf::ForOp::create(
-      builder, loc, getScalar(op.getLowerBound()), getScalar(op.getUpperBound()),
-      getScalar(op.getStep()), inits, nullptr, op.getUnsignedCmp());
+  auto loop =
+      scf::ForOp::create(builder, loc, getScalar(op.getLowerBound()),
+                         getScalar(op.getUpperBound()), getScalar(op.getStep()),
+                         inits, nullptr, op.getUnsignedCmp());
   auto bind = [&](ValueRange from, ValueRange to) {
     size_t next = 0;
     for (unsigned i = 0; i < count; ++i) {
@@ -134,8 +135,7 @@ void Lowering::lowerFor(scf::ForOp op) {
         bases[value] = from[next++];
         moved[value] = {init, Value()};
       } else {
-        moved[value] = {init,
-                        movement->steps.empty() ? Value() : from[next++]};
+        moved[value] = {init, movement->steps.empty() ? Value() : from[next++]};
       }
     }
   };
@@ -179,17 +179,14 @@ void Lowering::lowerFor(scf::ForOp op) {
   // Tiles last, and all of them computed before the first is moved. A tile may
   // be computed where the old one lies unless another one still needs that.
   auto canReplace = [&](unsigned index) {
-    return !options.copyCarried &&
-           llvm::none_of(tiles, [&](auto other) {
-             return other.first != index &&
-                    dependsOn(yield.getOperand(other.first),
-                              op.getRegionIterArg(index));
-           });
+    return !options.copyCarried && llvm::none_of(tiles, [&](auto other) {
+      return other.first != index && dependsOn(yield.getOperand(other.first),
+                                               op.getRegionIterArg(index));
+    });
   };
   for (auto [i, position] : tiles) {
     Value value = yield.getOperand(i);
-    Value target =
-        canReplace(i) ? findTensor(op.getRegionIterArg(i)) : Value();
+    Value target = canReplace(i) ? findTensor(op.getRegionIterArg(i)) : Value();
     yields[position] = isPointerTile(value.getType())
                            ? getOffsetTensor(value, target)
                            : getTensor(value, target);
@@ -249,9 +246,9 @@ void Lowering::lowerWhile(scf::WhileOp op) {
     moveInto(values, destinations);
   };
 
-  Block *before = builder.createBlock(
-      &loop.getBefore(), {}, ValueRange(inits).getTypes(),
-      SmallVector<Location>(inits.size(), loc));
+  Block *before =
+      builder.createBlock(&loop.getBefore(), {}, ValueRange(inits).getTypes(),
+                          SmallVector<Location>(inits.size(), loc));
   bindArguments(before->getArguments(), op.getBeforeArguments());
   lowerBlock(*op.getBeforeBody());
   scf::ConditionOp condition = op.getConditionOp();
@@ -261,9 +258,8 @@ void Lowering::lowerWhile(scf::WhileOp op) {
   scf::ConditionOp::create(builder, condition.getLoc(),
                            getScalar(condition.getCondition()), forwarded);
 
-  Block *after =
-      builder.createBlock(&loop.getAfter(), {}, types,
-                          SmallVector<Location>(types.size(), loc));
+  Block *after = builder.createBlock(&loop.getAfter(), {}, types,
+                                     SmallVector<Location>(types.size(), loc));
   bindArguments(after->getArguments(), op.getAfterArguments());
   lowerBlock(*op.getAfterBody());
   SmallVector<Value> yields;

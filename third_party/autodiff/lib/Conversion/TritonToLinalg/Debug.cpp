@@ -58,9 +58,9 @@ static std::string describe(Location loc) {
 
 void Lowering::lowerAssert(tt::AssertOp op) {
   Location loc = op.getLoc();
-  Value text = getString(builder, loc,
-                         describe(loc) + "device assertion failed: " +
-                             op.getMessage().str());
+  Value text = getString(
+      builder, loc,
+      describe(loc) + "device assertion failed: " + op.getMessage().str());
   RankedTensorType tile = asTile(op.getCondition().getType());
   auto body = [&](OpBuilder &b, ArrayRef<Value> indices) {
     Element element(*this, b);
@@ -101,11 +101,10 @@ void Lowering::lowerPrint(tt::PrintOp op) {
             arith::MulIOp::create(b, loc, position,
                                   element.getIndex(loc, size)),
             index);
-      position =
-          arith::IndexCastOp::create(b, loc, b.getI64Type(), position);
+      position = arith::IndexCastOp::create(b, loc, b.getI64Type(), position);
       Value value = element.get(arg, indices);
-      Value operand = arith::ConstantOp::create(
-          b, loc, b.getI32IntegerAttr(number));
+      Value operand =
+          arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(number));
       auto real = dyn_cast<FloatType>(getElementTypeOrSelf(arg.getType()));
       if (real) {
         value = convertFloat(b, loc, value, real, b.getF64Type());
@@ -123,9 +122,9 @@ void Lowering::lowerPrint(tt::PrintOp op) {
                           .getResult();
       Value signedness =
           arith::ConstantOp::create(b, loc, b.getBoolAttr(isSigned));
-      callExternal(b, loc, "tad_cpu_print_int", {},
-                   {context, prefix, operand, position, value, signedness,
-                    isHex});
+      callExternal(
+          b, loc, "tad_cpu_print_int", {},
+          {context, prefix, operand, position, value, signedness, isHex});
     };
     forEach(loc, tile ? tile.getShape() : ArrayRef<int64_t>(), body);
   }

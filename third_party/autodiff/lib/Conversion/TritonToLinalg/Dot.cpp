@@ -70,9 +70,9 @@ public:
   Value build(Value accumulator, SmallVector<Value> indices = {}) {
     if (indices.size() == sizes.size())
       return buildBlock(accumulator, indices);
-    auto loop = scf::ForOp::create(
-        b, loc, constant(0), constant(sizes[indices.size()]),
-        constant(steps[indices.size()]), accumulator);
+    auto loop =
+        scf::ForOp::create(b, loc, constant(0), constant(sizes[indices.size()]),
+                           constant(steps[indices.size()]), accumulator);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     indices.push_back(loop.getInductionVar());
@@ -118,9 +118,8 @@ private:
     Value zero =
         arith::ConstantOp::create(b, loc, vector, b.getZeroAttr(vector));
     SmallVector<Value> sums(rows, zero);
-    auto loop =
-        scf::ForOp::create(b, loc, constant(0), constant(depth), constant(1),
-                           sums);
+    auto loop = scf::ForOp::create(b, loc, constant(0), constant(depth),
+                                   constant(1), sums);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
@@ -141,8 +140,8 @@ private:
     for (int64_t row = 0; row < rows; ++row) {
       SmallVector<Value> place = rowIndices(indices, row);
       Value sum = add(read(accumulator, place), loop.getResult(row));
-      accumulator = vector::TransferWriteOp::create(
-                        b, loc, sum, accumulator, place, ArrayRef<bool>{true})
+      accumulator = vector::TransferWriteOp::create(b, loc, sum, accumulator,
+                                                    place, ArrayRef<bool>{true})
                         .getResult();
     }
     return accumulator;
@@ -174,13 +173,12 @@ void Lowering::lowerDot(tt::DotOp op) {
 
   Value lhs = getTensorAs(op.getA(), element);
   Value rhs = getTensorAs(op.getB(), element);
-  Value accumulator = getTensorAs(
-      op.getC(), element,
-      element == resultElement ? findDestination(result) : Value());
+  Value accumulator =
+      getTensorAs(op.getC(), element,
+                  element == resultElement ? findDestination(result) : Value());
   if (options.copyCarried)
     accumulator = copyTensor(accumulator);
-  Value product =
-      Product(builder, loc, lhs, rhs, options).build(accumulator);
+  Value product = Product(builder, loc, lhs, rhs, options).build(accumulator);
   if (element == resultElement)
     return setTensor(result, product);
   auto narrow = [&](OpBuilder &b, ArrayRef<Value> indices, ValueRange) {

@@ -78,11 +78,11 @@ SmallVector<Value> Element::mapReshape(Location loc, ArrayRef<int64_t> from,
       if (from[k] == 1)
         continue;
       if (position)
-        position = arith::AddIOp::create(
-            builder, loc,
-            arith::MulIOp::create(builder, loc, position,
-                                  getIndex(loc, from[k])),
-            indices[k]);
+        position =
+            arith::AddIOp::create(builder, loc,
+                                  arith::MulIOp::create(builder, loc, position,
+                                                        getIndex(loc, from[k])),
+                                  indices[k]);
       else
         position = indices[k];
     }
@@ -97,8 +97,8 @@ SmallVector<Value> Element::mapReshape(Location loc, ArrayRef<int64_t> from,
         continue;
       }
       if (stride != 1)
-        index = arith::DivUIOp::create(builder, loc, index,
-                                       getIndex(loc, stride));
+        index =
+            arith::DivUIOp::create(builder, loc, index, getIndex(loc, stride));
       if (stride * to[k] != sizeTo)
         index =
             arith::RemUIOp::create(builder, loc, index, getIndex(loc, to[k]));
@@ -108,8 +108,7 @@ SmallVector<Value> Element::mapReshape(Location loc, ArrayRef<int64_t> from,
   return result;
 }
 
-SmallVector<Value> Element::mapIndices(Operation *op,
-                                       ArrayRef<Value> indices) {
+SmallVector<Value> Element::mapIndices(Operation *op, ArrayRef<Value> indices) {
   SmallVector<Value> result(indices);
   Location loc = op->getLoc();
   if (auto expand = dyn_cast<tt::ExpandDimsOp>(op)) {
@@ -148,10 +147,10 @@ Value Element::compute(Value tile, ArrayRef<Value> indices) {
     return read(loc, tensor, elementType, indices);
   if (auto *start = lowering.findMoved(tile)) {
     Value value = get(start->first, indices);
-    return start->second ? arith::AddIOp::create(builder, loc, value,
-                                                 start->second)
-                               .getResult()
-                         : value;
+    return start->second
+               ? arith::AddIOp::create(builder, loc, value, start->second)
+                     .getResult()
+               : value;
   }
 
   Operation *op = tile.getDefiningOp();
@@ -172,8 +171,8 @@ Value Element::compute(Value tile, ArrayRef<Value> indices) {
   if (auto splat = dyn_cast<tt::SplatOp>(op))
     return lowering.getScalar(splat.getSrc());
   if (auto range = dyn_cast<tt::MakeRangeOp>(op)) {
-    Value index = arith::IndexCastOp::create(builder, loc,
-                                             builder.getI32Type(), indices[0]);
+    Value index = arith::IndexCastOp::create(builder, loc, builder.getI32Type(),
+                                             indices[0]);
     if (range.getStart() == 0)
       return index;
     Value start = arith::ConstantOp::create(
@@ -185,9 +184,8 @@ Value Element::compute(Value tile, ArrayRef<Value> indices) {
   if (auto join = dyn_cast<tt::JoinOp>(op)) {
     Value left = get(join.getLhs(), indices.drop_back());
     Value right = get(join.getRhs(), indices.drop_back());
-    Value isLeft =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                              indices.back(), getIndex(loc, 0));
+    Value isLeft = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                         indices.back(), getIndex(loc, 0));
     return select(builder, loc, isLeft, left, right);
   }
   if (auto split = dyn_cast<tt::SplitOp>(op)) {
@@ -204,20 +202,20 @@ Value Element::compute(Value tile, ArrayRef<Value> indices) {
         builder, loc, arith::CmpIPredicate::ult, indices[0], bound);
     Value zero = getIndex(loc, 0);
     left[0] = select(builder, loc, isLeft, indices[0], zero);
-    right[0] =
-        select(builder, loc, isLeft, zero,
-               arith::SubIOp::create(builder, loc, indices[0], bound));
+    right[0] = select(builder, loc, isLeft, zero,
+                      arith::SubIOp::create(builder, loc, indices[0], bound));
     Value onLeft = get(cat.getLhs(), left), onRight = get(cat.getRhs(), right);
     return select(builder, loc, isLeft, onLeft, onRight);
   }
   if (auto gather = dyn_cast<tt::GatherOp>(op)) {
-    int64_t size = asTile(gather.getSrc().getType()).getDimSize(gather.getAxis());
+    int64_t size =
+        asTile(gather.getSrc().getType()).getDimSize(gather.getAxis());
     Value index = get(gather.getIndices(), indices);
-    index = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
-                                       index);
+    index =
+        arith::IndexCastOp::create(builder, loc, builder.getIndexType(), index);
     // An index out of range is undefined, but must not leave the tile.
-    index = arith::MinUIOp::create(builder, loc, index,
-                                   getIndex(loc, size - 1));
+    index =
+        arith::MinUIOp::create(builder, loc, index, getIndex(loc, size - 1));
     SmallVector<Value> inner(indices);
     inner[gather.getAxis()] = index;
     return get(gather.getSrc(), inner);

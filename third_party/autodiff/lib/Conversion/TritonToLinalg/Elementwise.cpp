@@ -50,8 +50,8 @@ static Value lowerDivision(OpBuilder &b, Operation *op, Value x, Value y) {
   Value zero = makeInteger(b, loc, type, 0);
   Value isZero =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, y, zero);
-  Value safe = arith::SelectOp::create(b, loc, isZero,
-                                       makeInteger(b, loc, type, 1), y);
+  Value safe =
+      arith::SelectOp::create(b, loc, isZero, makeInteger(b, loc, type, 1), y);
   Value quotient;
   if (width <= 32) {
     Type f64 = b.getF64Type(), i64 = b.getI64Type();
@@ -66,10 +66,10 @@ static Value lowerDivision(OpBuilder &b, Operation *op, Value x, Value y) {
     quotient = arith::TruncIOp::create(b, loc, type, wide);
   } else if (isSigned) {
     // The smallest number has no negative: divide by -1 through a subtraction.
-    Value isMinusOne = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, y,
-                                             makeInteger(b, loc, type, -1));
-    Value divisor = arith::SelectOp::create(
-        b, loc, isMinusOne, makeInteger(b, loc, type, 1), safe);
+    Value isMinusOne = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                             y, makeInteger(b, loc, type, -1));
+    Value divisor = arith::SelectOp::create(b, loc, isMinusOne,
+                                            makeInteger(b, loc, type, 1), safe);
     Value plain = LLVM::SDivOp::create(b, loc, x, divisor);
     Value negated = arith::SubIOp::create(b, loc, zero, x);
     quotient = arith::SelectOp::create(b, loc, isMinusOne, negated, plain);
@@ -97,8 +97,8 @@ static Value lowerShift(OpBuilder &b, Operation *op, Value x, Value amount) {
   Value shifted = isa<arith::ShLIOp>(op)
                       ? LLVM::ShlOp::create(b, loc, x, clamped).getResult()
                       : LLVM::LShrOp::create(b, loc, x, clamped).getResult();
-  Value fits = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, amount,
-                                     limit);
+  Value fits =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, amount, limit);
   return arith::SelectOp::create(b, loc, fits, shifted,
                                  makeInteger(b, loc, type, 0));
 }
@@ -107,11 +107,11 @@ static Value lowerMulHi(OpBuilder &b, Location loc, Value x, Value y) {
   Type type = x.getType();
   unsigned width = type.getIntOrFloatBitWidth();
   Type wide = b.getIntegerType(2 * width);
-  Value product = arith::MulIOp::create(b, loc,
-                                        arith::ExtUIOp::create(b, loc, wide, x),
-                                        arith::ExtUIOp::create(b, loc, wide, y));
-  Value upper = arith::ShRUIOp::create(b, loc, product,
-                                       makeInteger(b, loc, wide, width));
+  Value product =
+      arith::MulIOp::create(b, loc, arith::ExtUIOp::create(b, loc, wide, x),
+                            arith::ExtUIOp::create(b, loc, wide, y));
+  Value upper =
+      arith::ShRUIOp::create(b, loc, product, makeInteger(b, loc, wide, width));
   return arith::TruncIOp::create(b, loc, type, upper);
 }
 
@@ -220,8 +220,8 @@ static Value cloneScalar(Lowering &lowering, OpBuilder &b, Operation *op,
     std::string symbol = computed.isF32() ? (name + "f").str() : name.str();
     result = lowering.callExternal(b, loc, symbol, computed, inputs);
   } else if (isa<arith::MaxNumFOp, arith::MinNumFOp>(op)) {
-    result = selectNumber(b, loc, isa<arith::MaxNumFOp>(op), inputs[0],
-                          inputs[1]);
+    result =
+        selectNumber(b, loc, isa<arith::MaxNumFOp>(op), inputs[0], inputs[1]);
   } else if (isa<math::Exp2Op>(op) && computed.isF32()) {
     result = expandExp2(b, loc, inputs[0]);
   } else {
@@ -310,9 +310,8 @@ Value Lowering::lowerScalar(OpBuilder &b, Operation *op, ValueRange operands) {
         Value size =
             makeInteger(b, loc, step.getType(), getPointeeSize(resultType));
         step = arith::MulIOp::create(b, loc, step, size);
-        return LLVM::GEPOp::create(b, loc, operands[0].getType(),
-                                   b.getI8Type(), operands[0],
-                                   ArrayRef<LLVM::GEPArg>{step});
+        return LLVM::GEPOp::create(b, loc, operands[0].getType(), b.getI8Type(),
+                                   operands[0], ArrayRef<LLVM::GEPArg>{step});
       })
       .Case([&](tt::ExternElementwiseOp external) -> Value {
         Value result = lowerLibdevice(*this, b, external, operands);
@@ -332,10 +331,9 @@ Value Lowering::lowerScalar(OpBuilder &b, Operation *op, ValueRange operands) {
 SmallVector<Value> Lowering::combine(OpBuilder &b, Region &region,
                                      ValueRange lhs, ValueRange rhs) {
   Block &block = region.front();
-  for (auto [arg, value] :
-       llvm::zip_equal(block.getArguments(), llvm::concat<Value>(
-                                                 SmallVector<Value>(lhs),
-                                                 SmallVector<Value>(rhs))))
+  for (auto [arg, value] : llvm::zip_equal(
+           block.getArguments(), llvm::concat<Value>(SmallVector<Value>(lhs),
+                                                     SmallVector<Value>(rhs))))
     scalars[arg] = value;
   for (Operation &op : block.without_terminator()) {
     SmallVector<Value> operands;

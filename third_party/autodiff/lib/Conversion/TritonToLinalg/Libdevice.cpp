@@ -55,16 +55,15 @@ static StringRef findMathOp(StringRef name) {
 /// behind it for f32.
 static bool isInLibm(StringRef name) {
   static const llvm::StringSet<> names = {
-      "acos",  "acosh", "asin",  "asinh",  "atan",      "atan2",     "atanh",
-      "cbrt",  "cosh",  "erfc",  "exp10",  "expm1", "log1p",  "fdim",      "hypot",     "j0",
-      "j1",    "lgamma", "logb", "nextafter", "remainder", "sinh",   "tgamma",
-      "y0",    "y1"};
+      "acos",  "acosh",  "asin", "asinh",  "atan",  "atan2",     "atanh",
+      "cbrt",  "cosh",   "erfc", "exp10",  "expm1", "log1p",     "fdim",
+      "hypot", "j0",     "j1",   "lgamma", "logb",  "nextafter", "remainder",
+      "sinh",  "tgamma", "y0",   "y1"};
   return names.contains(name);
 }
 
 Value cpu::lowerLibdevice(Lowering &lowering, OpBuilder &b,
-                          triton::ExternElementwiseOp op,
-                          ValueRange operands) {
+                          triton::ExternElementwiseOp op, ValueRange operands) {
   Location loc = op.getLoc();
   StringRef name = op.getSymbol();
   if (!name.consume_front("__nv_") && !name.consume_front("__ocml_"))
@@ -74,8 +73,7 @@ Value cpu::lowerLibdevice(Lowering &lowering, OpBuilder &b,
   // fast_dividef and sqrtf, but not fmaf_rn: the suffix names the type.
   if (name.ends_with("_f32") || name.ends_with("_f64"))
     name = name.drop_back(4);
-  else if (type && type.isF32() && findMathOp(name).empty() &&
-           !isInLibm(name))
+  else if (type && type.isF32() && findMathOp(name).empty() && !isInLibm(name))
     name.consume_back("f");
 
   if (name == "fmax" || name == "fmin")

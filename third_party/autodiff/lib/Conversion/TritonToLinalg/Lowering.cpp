@@ -83,14 +83,13 @@ SmallVector<Value> Lowering::generate(
       outputs.push_back(tensor::EmptyOp::create(builder, loc, type.getShape(),
                                                 type.getElementType()));
   int64_t rank = types.front().getRank();
-  SmallVector<AffineMap> maps(
-      types.size(), AffineMap::getMultiDimIdentityMap(rank, builder.getContext()));
+  SmallVector<AffineMap> maps(types.size(), AffineMap::getMultiDimIdentityMap(
+                                                rank, builder.getContext()));
   SmallVector<utils::IteratorType> iterators(rank,
                                              utils::IteratorType::parallel);
   auto generic = linalg::GenericOp::create(
       builder, loc, ValueRange(outputs).getTypes(), ValueRange{}, outputs, maps,
-      iterators,
-      [&](OpBuilder &b, Location loc, ValueRange elements) {
+      iterators, [&](OpBuilder &b, Location loc, ValueRange elements) {
         SmallVector<Value> indices;
         for (int64_t i = 0; i < rank; ++i)
           indices.push_back(linalg::IndexOp::create(b, loc, i));
@@ -217,9 +216,9 @@ void Lowering::lowerPointerTile(Operation *op) {
           builder, loc,
           builder.getI64IntegerAttr(getPointeeSize(tile.getType())));
       step = arith::MulIOp::create(builder, loc, step, size);
-      base = LLVM::GEPOp::create(builder, loc, base.getType(),
-                                 builder.getI8Type(), base,
-                                 ArrayRef<LLVM::GEPArg>{step});
+      base =
+          LLVM::GEPOp::create(builder, loc, base.getType(), builder.getI8Type(),
+                              base, ArrayRef<LLVM::GEPArg>{step});
     }
     bases[tile] = base;
   } else if (isa<tt::ExpandDimsOp, tt::BroadcastOp, tt::TransOp, tt::ReshapeOp,
@@ -246,7 +245,8 @@ void Lowering::lower(Operation *op) {
   builder.setInsertionPointToEnd(builder.getInsertionBlock());
   llvm::TypeSwitch<Operation *>(op)
       .Case<tt::GetProgramIdOp>([&](auto id) {
-        setScalar(id, getContextField(builder, op->getLoc(), id.getAxisAsInt()));
+        setScalar(id,
+                  getContextField(builder, op->getLoc(), id.getAxisAsInt()));
       })
       .Case<tt::GetNumProgramsOp>([&](auto size) {
         setScalar(size, getContextField(builder, op->getLoc(),
@@ -267,21 +267,21 @@ void Lowering::lower(Operation *op) {
       .Case([&](scf::ForOp loop) { lowerFor(loop); })
       .Case([&](scf::IfOp branch) { lowerIf(branch); })
       .Case([&](scf::WhileOp loop) { lowerWhile(loop); })
-      .Case<cf::BranchOp, cf::CondBranchOp>([&](Operation *) { lowerBranch(op); })
+      .Case<cf::BranchOp, cf::CondBranchOp>(
+          [&](Operation *) { lowerBranch(op); })
       .Case([&](tt::UnsplatOp unsplat) {
         setScalar(unsplat, getUniform(unsplat.getSrc()));
       })
       // One thread runs a program: there is nobody to wait for.
       .Case<gpu::BarrierOp, tt::GridDependencyWaitOp,
             tt::GridDependencyLaunchDependentsOp, LLVM::AssumeOp,
-            triton::gpu::BarrierOp>(
-          [](Operation *) {})
+            triton::gpu::BarrierOp>([](Operation *) {})
       .Default([&](Operation *) {
-        bool hasTiles =
-            llvm::any_of(op->getResultTypes(), [](Type t) { return asTile(t); });
-        if (hasTiles && (Placement::isElementwise(op) ||
-                         Placement::isRearranging(op) ||
-                         isa<arith::ConstantOp, ub::PoisonOp, tt::GatherOp>(op)))
+        bool hasTiles = llvm::any_of(op->getResultTypes(),
+                                     [](Type t) { return asTile(t); });
+        if (hasTiles &&
+            (Placement::isElementwise(op) || Placement::isRearranging(op) ||
+             isa<arith::ConstantOp, ub::PoisonOp, tt::GatherOp>(op)))
           return lowerTile(op);
         if (hasTiles || op->getNumResults() != 1 || op->getNumRegions() != 0)
           return fail(op);
@@ -309,9 +309,8 @@ LogicalResult Lowering::run() {
   inputs.push_back(LLVM::LLVMPointerType::get(ctx));
   for (Type type : source.getResultTypes())
     convertType(type, results);
-  auto target =
-      func::FuncOp::create(builder, source.getLoc(), source.getName(),
-                           FunctionType::get(ctx, inputs, results));
+  auto target = func::FuncOp::create(builder, source.getLoc(), source.getName(),
+                                     FunctionType::get(ctx, inputs, results));
   target.setVisibility(source.isPrivate() ? SymbolTable::Visibility::Private
                                           : SymbolTable::Visibility::Public);
 

@@ -97,6 +97,15 @@ private:
 // Lowering
 //===----------------------------------------------------------------------===//
 
+/// Choices of the lowering that depend on the target.
+struct LoweringOptions {
+  /// Width of vector registers, and how many there are.
+  unsigned vectorBits = 256;
+  unsigned vectorRegisters = 16;
+  /// Copy whatever a loop carries on instead of computing it in place.
+  bool copyCarried = false;
+};
+
 /// Lowers one function.
 class Lowering {
 public:

@@ -26,9 +26,9 @@ static Value loadValue(OpBuilder &b, Location loc, Type type, Value address,
     return LLVM::LoadOp::create(b, loc, getScalarType(type), address, 8,
                                 isVolatile);
   Type storage = getStorageType(type);
-  Value value = LLVM::LoadOp::create(b, loc, storage, address,
-                                     storage.getIntOrFloatBitWidth() / 8,
-                                     isVolatile);
+  Value value =
+      LLVM::LoadOp::create(b, loc, storage, address,
+                           storage.getIntOrFloatBitWidth() / 8, isVolatile);
   if (!type.isInteger(1))
     return value;
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(storage));
@@ -61,9 +61,7 @@ static Value guardedLoad(OpBuilder &b, Lowering &lowering, tt::LoadOp op,
             loadValue(b, loc, type, makeAddress(b), op.getIsVolatile());
         scf::YieldOp::create(b, loc, value);
       },
-      [&](OpBuilder &b, Location loc) {
-        scf::YieldOp::create(b, loc, other);
-      });
+      [&](OpBuilder &b, Location loc) { scf::YieldOp::create(b, loc, other); });
   return branch.getResult(0);
 }
 
@@ -184,9 +182,7 @@ void Lowering::lowerAtomic(
           Element inner(*this, b);
           scf::YieldOp::create(b, loc, body(b, address, inner, indices));
         },
-        [&](OpBuilder &b, Location loc) {
-          scf::YieldOp::create(b, loc, off);
-        });
+        [&](OpBuilder &b, Location loc) { scf::YieldOp::create(b, loc, off); });
     return branch.getResult(0);
   };
 
@@ -194,10 +190,9 @@ void Lowering::lowerAtomic(
   if (!tile)
     return setScalar(result, lane(builder, {}));
   if (result.use_empty())
-    return forEach(loc, tile.getShape(),
-                   [&](OpBuilder &b, ArrayRef<Value> indices) {
-                     lane(b, indices);
-                   });
+    return forEach(
+        loc, tile.getShape(),
+        [&](OpBuilder &b, ArrayRef<Value> indices) { lane(b, indices); });
   auto store = [&](OpBuilder &b, ArrayRef<Value> indices, ValueRange) {
     return SmallVector<Value>{lane(b, indices)};
   };
@@ -238,8 +233,9 @@ void Lowering::lowerAtomicCAS(tt::AtomicCASOp op) {
                                                desired, success, failure);
     Value old =
         LLVM::ExtractValueOp::create(b, loc, pair, ArrayRef<int64_t>{0});
-    return type == bits ? old
-                        : arith::BitcastOp::create(b, loc, type, old).getResult();
+    return type == bits
+               ? old
+               : arith::BitcastOp::create(b, loc, type, old).getResult();
   };
   lowerAtomic(op, op.getPtr(), /*mask=*/{}, body);
 }

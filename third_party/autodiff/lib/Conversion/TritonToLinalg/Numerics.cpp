@@ -81,7 +81,8 @@ static Value truncToOdd(Bits &k, Value value, FloatType to) {
   Value back = arith::ExtFOp::create(k.b, value.getType(), narrow);
   Value bits = k.bits(narrow);
   Value one = k.constant(bits, 1);
-  Value larger = k.compare(arith::CmpFPredicate::OGT, k.abs(back), k.abs(value));
+  Value larger =
+      k.compare(arith::CmpFPredicate::OGT, k.abs(back), k.abs(value));
   Value moved = k.select(larger, k.sub(bits, one), k.add(bits, one));
   Value isEven = k.compare(arith::CmpIPredicate::eq, k.andi(bits, one),
                            k.constant(bits, 0));
@@ -109,10 +110,9 @@ static Value undoRoundingUp(Bits &k, Value original, Value rounded,
   Value bits = k.bits(rounded);
   Value larger =
       k.compare(arith::CmpFPredicate::OGT, k.abs(widened), k.abs(original));
-  Value isInfinite =
-      k.compare(arith::CmpFPredicate::OEQ, k.abs(original),
-                k.real(original.getType(),
-                       std::numeric_limits<double>::infinity()));
+  Value isInfinite = k.compare(
+      arith::CmpFPredicate::OEQ, k.abs(original),
+      k.real(original.getType(), std::numeric_limits<double>::infinity()));
   Value smaller = k.sub(bits, k.constant(bits, 1));
   Value fixed = k.select(larger, smaller, bits);
   return k.bitcast(rounded.getType(), k.select(isInfinite, bits, fixed));
@@ -158,8 +158,8 @@ static Value extendFloat8(Bits &k, Value value, FloatType from) {
   Value result = k.bits(scaled);
   Value quietNan = k.constant(i32, 0x7fc00000);
   if (format.isUnsignedZero) {
-    Value isNan = k.compare(arith::CmpIPredicate::eq, bits,
-                            k.constant(i32, format.nan));
+    Value isNan =
+        k.compare(arith::CmpIPredicate::eq, bits, k.constant(i32, format.nan));
     return k.bitcast(f32, k.select(isNan, quietNan, k.ori(result, sign)));
   }
   if (format.hasInfinity) {
@@ -193,10 +193,9 @@ static Value truncToFloat8(Bits &k, Value value, FloatType to,
   Value last = k.andi(k.shr(magnitude, drop), k.constant(i32, 1));
   Value half = k.add(k.constant(i32, (1 << (drop - 1)) - 1), last);
   Value rounded = towardZero ? magnitude : k.add(magnitude, half);
-  Value normal = k.sub(
-      k.shr(rounded, drop),
-      k.constant(i32, static_cast<int64_t>(127 - format.bias)
-                          << format.mantissa));
+  Value normal = k.sub(k.shr(rounded, drop),
+                       k.constant(i32, static_cast<int64_t>(127 - format.bias)
+                                           << format.mantissa));
 
   // 2^(1 - bias - mantissa) is the spacing of subnormal numbers.
   int spacing = 1 - format.bias - format.mantissa;
@@ -210,9 +209,8 @@ static Value truncToFloat8(Bits &k, Value value, FloatType to,
                     : math::RoundEvenOp::create(k.b, clamped).getResult();
   Value subnormal = arith::FPToSIOp::create(k.b, i32, whole);
 
-  Value isSmall =
-      k.compare(arith::CmpFPredicate::OLT, positive,
-                k.real(f32, std::ldexp(1.0, 1 - format.bias)));
+  Value isSmall = k.compare(arith::CmpFPredicate::OLT, positive,
+                            k.real(f32, std::ldexp(1.0, 1 - format.bias)));
   Value result = k.select(isSmall, subnormal, normal);
   // Saturate, as conversions on GPUs do; infinity and NaN keep their meaning
   // where the format has them.
@@ -222,15 +220,14 @@ static Value truncToFloat8(Bits &k, Value value, FloatType to,
   if (format.hasInfinity) {
     Value isInfinite = k.compare(arith::CmpIPredicate::eq, magnitude,
                                  k.constant(i32, 0x7f800000));
-    result =
-        k.select(isInfinite, k.constant(i32, format.largest + 1), result);
+    result = k.select(isInfinite, k.constant(i32, format.largest + 1), result);
   }
   Value isNan = k.compare(arith::CmpIPredicate::ugt, magnitude,
                           k.constant(i32, 0x7f800000));
   result = k.select(isNan, k.constant(i32, format.nan), result);
   if (format.isUnsignedZero) {
-    Value isZero = k.compare(arith::CmpIPredicate::eq, result,
-                             k.constant(i32, 0));
+    Value isZero =
+        k.compare(arith::CmpIPredicate::eq, result, k.constant(i32, 0));
     sign = k.select(isZero, k.constant(i32, 0), sign);
   }
   return k.trunc(k.b.getI8Type(), k.ori(result, sign));
@@ -268,8 +265,7 @@ Value cpu::expandExp2(OpBuilder &b, Location loc, Value x) {
       k.b, i32, k.select(isNan, k.real(f32, 0.0), whole));
   Value half = arith::ShRSIOp::create(k.b, exponent, k.constant(i32, 1));
   for (Value part : {half, k.sub(exponent, half)}) {
-    Value factor =
-        k.bitcast(f32, k.shl(k.add(part, k.constant(i32, 127)), 23));
+    Value factor = k.bitcast(f32, k.shl(k.add(part, k.constant(i32, 127)), 23));
     power = arith::MulFOp::create(k.b, power, factor);
   }
   return power;
@@ -278,9 +274,8 @@ Value cpu::expandExp2(OpBuilder &b, Location loc, Value x) {
 Value cpu::selectNumber(OpBuilder &b, Location loc, bool isMax, Value x,
                         Value y) {
   Bits k{ImplicitLocOpBuilder(loc, b)};
-  Value wins = k.compare(isMax ? arith::CmpFPredicate::OGT
-                               : arith::CmpFPredicate::OLT,
-                         x, y);
+  Value wins = k.compare(
+      isMax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, x, y);
   Value alone = k.compare(arith::CmpFPredicate::UNO, y, y);
   return k.select(k.ori(wins, alone), x, y);
 }

@@ -30,8 +30,8 @@ bool Placement::isRearranging(Operation *op) {
 
 bool Placement::isElementwise(Operation *op) {
   if (isa<tt::AddPtrOp, tt::BitcastOp, tt::FpToFpOp, tt::ClampFOp,
-          tt::PreciseSqrtOp, tt::PreciseDivFOp, tt::ApproxDivFOp,
-          tt::MulhiUIOp, tt::IntToPtrOp, tt::PtrToIntOp>(op))
+          tt::PreciseSqrtOp, tt::PreciseDivFOp, tt::ApproxDivFOp, tt::MulhiUIOp,
+          tt::IntToPtrOp, tt::PtrToIntOp>(op))
     return true;
   if (auto external = dyn_cast<tt::ExternElementwiseOp>(op))
     return external.getPure();
@@ -72,8 +72,8 @@ const Movement *Placement::getMovement(scf::ForOp loop, unsigned index) {
     std::optional<Movement> movement;
     BlockArgument carried = loop.getRegionIterArg(index);
     RankedTensorType type = asTile(carried.getType());
-    bool moves = type && (isPointerTile(type) ||
-                          type.getElementType().isIntOrIndex());
+    bool moves =
+        type && (isPointerTile(type) || type.getElementType().isIntOrIndex());
     Value value =
         cast<scf::YieldOp>(loop.getBody()->getTerminator()).getOperand(index);
     Movement found;

@@ -59,15 +59,6 @@ private:
       movements;
 };
 
-/// Choices of the lowering that depend on the target.
-struct LoweringOptions {
-  /// Width of vector registers, and how many there are.
-  unsigned vectorBits = 256;
-  unsigned vectorRegisters = 16;
-  /// Copy whatever a loop carries on instead of computing it in place.
-  bool copyCarried = false;
-};
-
 } // namespace mlir::autodiff::cpu
 
 #endif // AUTODIFF_LIB_CONVERSION_TRITONTOLINALG_PLACEMENT_H

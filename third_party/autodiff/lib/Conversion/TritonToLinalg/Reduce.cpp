@@ -53,10 +53,11 @@ public:
     SmallVector<Value> values;
     for (Value source : op.getSrcs())
       values.push_back(element.get(source, indices));
-    bool propagates = isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(single);
+    bool propagates =
+        isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(single);
     if (kind == Kind::Sum)
-      values[0] = convertFloat(b, op.getLoc(), values[0], real,
-                               getComputeType(real));
+      values[0] =
+          convertFloat(b, op.getLoc(), values[0], real, getComputeType(real));
     else if (kind != Kind::Region)
       values[0] = encodeOrder(b, op.getLoc(), values[0],
                               (kind == Kind::Max) == propagates);
@@ -87,8 +88,8 @@ public:
   SmallVector<Value> finish(OpBuilder &b, ValueRange values) {
     SmallVector<Value> results(values);
     if (kind == Kind::Sum)
-      results[0] = convertFloat(b, op.getLoc(), values[0], getComputeType(real),
-                                real);
+      results[0] =
+          convertFloat(b, op.getLoc(), values[0], getComputeType(real), real);
     else if (kind != Kind::Region)
       results[0] = decodeOrder(b, op.getLoc(), values[0], real);
     return results;
@@ -164,8 +165,7 @@ void Lowering::lowerReduce(tt::ReduceOp op) {
   for (auto [value, type] :
        llvm::zip_equal(op.getResults(), combiner.getTypes())) {
     resultTypes.push_back(getStorageTensor(asTile(value.getType())));
-    runningTypes.push_back(
-        RankedTensorType::get(shape, getStorageType(type)));
+    runningTypes.push_back(RankedTensorType::get(shape, getStorageType(type)));
   }
   auto store = [&](OpBuilder &b, SmallVector<Value> values) {
     for (Value &value : values)
@@ -214,8 +214,7 @@ void Lowering::lowerReduce(tt::ReduceOp op) {
           [&](OpBuilder &b, ArrayRef<Value> indices, ValueRange) {
             SmallVector<Value> values;
             for (Value sum : sums)
-              values.push_back(
-                  tensor::ExtractOp::create(b, loc, sum, indices));
+              values.push_back(tensor::ExtractOp::create(b, loc, sum, indices));
             return combiner.finish(b, values);
           });
     }
@@ -272,8 +271,8 @@ void Lowering::lowerScan(tt::ScanOp op) {
         [&](OpBuilder &b, Location loc, Value position, ValueRange carried) {
           SmallVector<Value> tensors(carried.take_front(count));
           SmallVector<Value> indices = indicesOf(b, position);
-          SmallVector<Value> running = combine(
-              b, region, carried.drop_front(count), read(b, indices));
+          SmallVector<Value> running =
+              combine(b, region, carried.drop_front(count), read(b, indices));
           write(b, tensors, running, indices);
           tensors.append(running);
           scf::YieldOp::create(b, loc, tensors);
@@ -337,8 +336,8 @@ void Lowering::lowerHistogram(tt::HistogramOp op) {
         bin = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), bin);
         Value count = element.getIndex(loc, type.getDimSize(0));
         // Values without a bin are not counted.
-        Value counts = arith::CmpIOp::create(
-            b, loc, arith::CmpIPredicate::ult, bin, count);
+        Value counts = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                             bin, count);
         if (op.getMask())
           counts = arith::AndIOp::create(b, loc, counts,
                                          element.get(op.getMask(), position));

@@ -1,0 +1,74 @@
+// RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics \
+// RUN:   -autodiff-normalize -autodiff-reverse -o /dev/null
+
+// What would make a derivative wrong without anybody noticing is an error.
+
+tt.func @bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %mask = arith.constant 0x7fffffff : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  %b = tt.bitcast %x : f32 -> i32
+  %c = arith.andi %b, %mask : i32
+  // expected-error @+1 {{derivative lost: these bits were taken from a float}}
+  %y = tt.bitcast %c : i32 -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @assembly(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  // expected-error @+1 {{no derivative rule for this access to memory}}
+  %y = tt.elementwise_inline_asm "mov.b32 $0, $1;" {constraints = "=r,r", packed_element = 1 : i32, pure = false} %x : f32 -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @atomic_result(%px: !tt.ptr<f32>, %pc: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i1) {
+  %x = tt.load %px : !tt.ptr<f32>
+  // expected-error @+1 {{no derivative rule for the result of an atomic operation that an output depends on}}
+  %old = tt.atomic_rmw fadd, acq_rel, gpu, %pc, %x, %m : (!tt.ptr<f32>, f32, i1) -> f32
+  tt.store %py, %old : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// A pointer that the kernel loads could be anybody's.
+tt.func @unknown_base(%table: !tt.ptr<!tt.ptr<f32>>, %py: !tt.ptr<f32>) {
+  %p = tt.load %table : !tt.ptr<!tt.ptr<f32>>
+  // expected-error @+1 {{cannot tell which argument this pointer comes from}}
+  %x = tt.load %p : !tt.ptr<f32>
+  tt.store %py, %x : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// The backward sees memory as the forward left it.
+tt.func @overwritten(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %e = math.exp %x : f32
+  tt.store %px, %e : !tt.ptr<f32>
+  // expected-error @+1 {{reads memory that the same kernel has stored to}}
+  %z = tt.load %px : !tt.ptr<f32>
+  tt.store %py, %z : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// So does the next iteration.
+tt.func @next_iteration(%px: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    // expected-error @+1 {{reads memory that the same kernel has stored to}}
+    %x = tt.load %px : !tt.ptr<f32>
+    %e = math.exp %x : f32
+    tt.store %px, %e : !tt.ptr<f32>
+  }
+  tt.return
+}

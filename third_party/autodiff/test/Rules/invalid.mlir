@@ -1,0 +1,126 @@
+// RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics \
+// RUN:   -autodiff-normalize -autodiff-reverse -o /dev/null
+
+// What has no derivative rule is an error, never a zero.
+
+tt.func @no_rule(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  // expected-error @+1 {{no derivative rule for 'math.log1p', which lies between a differentiated input and an output}}
+  %y = math.log1p %x : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @no_function(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  // expected-error @+1 {{no derivative is known for the library function '__nv_lgammaf'}}
+  %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_lgammaf"} : (f32) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// A known name with another number of operands is another function.
+tt.func @wrong_function(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  // expected-error @+1 {{no derivative is known for the library function '__nv_expf'}}
+  %y = tt.extern_elementwise %x, %x {libname = "", libpath = "", pure = true, symbol = "__nv_expf"} : (f32, f32) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @atomic_max(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i1) {
+  %x = tt.load %px : !tt.ptr<f32>
+  // expected-error @+1 {{no derivative rule for this atomic operation on a differentiated tensor}}
+  %old = tt.atomic_rmw exch, acq_rel, gpu, %py, %x, %m : (!tt.ptr<f32>, f32, i1) -> f32
+  tt.return
+}
+
+// -----
+
+tt.func @product(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  // expected-error @+1 {{no derivative rule for a reduction with this combine function}}
+  %y = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.mulf %a, %b : f32
+    tt.reduce.return %s : f32
+  }) : (tensor<4xf32>) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// a + a is not a sum.
+tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  // expected-error @+1 {{no derivative rule for a reduction with this combine function}}
+  %y = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %a : f32
+    tt.reduce.return %s : f32
+  }) : (tensor<4xf32>) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @arg_max(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  // expected-error @+1 {{no derivative rule for a reduction of several values at once}}
+  %y:2 = "tt.reduce"(%x, %i) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %j: i32, %b: f32, %k: i32):
+    %c = arith.cmpf ogt, %a, %b : f32
+    %s = arith.select %c, %a, %b : f32
+    %l = arith.select %c, %j, %k : i32
+    tt.reduce.return %s, %l : f32, i32
+  }) : (tensor<4xf32>, tensor<4xi32>) -> (f32, i32)
+  tt.store %py, %y#0 : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @cumprod(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  // expected-error @+1 {{no derivative rule for a scan with this combine function}}
+  %y = "tt.scan"(%x) <{axis = 0 : i32, reverse = false}> ({
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.mulf %a, %b : f32
+    tt.scan.return %s : f32
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %1, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// The number of iterations of a while loop is nowhere recorded.
+tt.func @while_loop(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %one = arith.constant 1.0 : f32
+  %x = tt.load %px : !tt.ptr<f32>
+  // expected-error @+1 {{no derivative rule for 'scf.while'}}
+  %y = scf.while (%a = %x) : (f32) -> f32 {
+    %c = arith.cmpf olt, %a, %one : f32
+    scf.condition(%c) %a : f32
+  } do {
+  ^bb0(%b: f32):
+    %d = math.exp %b : f32
+    scf.yield %d : f32
+  }
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}

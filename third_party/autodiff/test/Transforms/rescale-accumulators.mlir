@@ -1,0 +1,107 @@
+// RUN: triton-autodiff-opt %s -split-input-file \
+// RUN:   -pass-pipeline='builtin.module(autodiff-normalize,tt.func(autodiff-mark-residuals),autodiff-rescale-accumulators,canonicalize,cse)' \
+// RUN:   | FileCheck %s
+
+// A second loop sums in the frame of the final maximum: no rescaling, and
+// nothing carried but the sum. The primal stays.
+// CHECK-LABEL: tt.func @online(
+// CHECK: scf.for {{.*}} -> (f32, f32)
+// CHECK-LABEL: tt.func @online_framed(
+// CHECK-SAME: autodiff.role = "differentiated"
+// CHECK: %[[ONLINE:.*]]:2 = scf.for
+// CHECK: %[[M:.*]] = autodiff.residual %[[ONLINE]]#0 id = 0
+// CHECK: %[[S:.*]] = scf.for {{.*}} iter_args(%[[ACC:[^ ,:)]+]] = %cst) -> (f32)
+// CHECK: %[[X:.*]] = tt.load
+// CHECK-NEXT: %[[D:.*]] = arith.subf %[[X]], %[[M]]
+// CHECK-NEXT: %[[E:.*]] = math.exp %[[D]]
+// CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[ACC]], %[[E]]
+// CHECK-NEXT: scf.yield %[[SUM]] : f32
+// CHECK: %[[RS:.*]] = autodiff.residual %[[S]] id = 1
+// CHECK: %[[L:.*]] = math.log %[[RS]]
+// CHECK: arith.addf %[[M]], %[[L]]
+tt.func @online(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %minf = arith.constant 0xFF800000 : f32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %minf, %s = %zero) -> (f32, f32) : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %m1 = arith.maxnumf %m, %x : f32
+    %d = arith.subf %m, %m1 : f32
+    %a = math.exp %d : f32
+    %s1 = arith.mulf %s, %a : f32
+    %e = arith.subf %x, %m1 : f32
+    %f = math.exp %e : f32
+    %s2 = arith.addf %s1, %f : f32
+    scf.yield %m1, %s2 : f32, f32
+  }
+  %l = math.log %r#1 : f32
+  %y = arith.addf %r#0, %l : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// An initial value that is not zero is seen from the final maximum, too:
+// s₀·exp(min(m₀ − M, 0)).
+// CHECK-LABEL: tt.func @initial_framed(
+// CHECK: %[[ONLINE:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %arg3, %{{.*}} = %arg4)
+// CHECK: %[[M:.*]] = autodiff.residual %[[ONLINE]]#0 id = 0
+// CHECK: %[[D:.*]] = arith.subf %arg3, %[[M]]
+// CHECK: %[[N:.*]] = arith.minnumf %[[D]], %{{.*}} {autodiff.not_positive}
+// CHECK: %[[E:.*]] = math.exp %[[N]]
+// CHECK: %[[S:.*]] = arith.mulf %arg4, %[[E]]
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[S]]) -> (f32)
+tt.func @initial(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %m0: f32, %s0: f32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %m0, %s = %s0) -> (f32, f32) : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %m1 = arith.maxnumf %m, %x : f32
+    %d = arith.subf %m, %m1 : f32
+    %a = math.exp %d : f32
+    %s1 = arith.mulf %s, %a : f32
+    %e = arith.subf %x, %m1 : f32
+    %f = math.exp %e : f32
+    %s2 = arith.addf %s1, %f : f32
+    scf.yield %m1, %s2 : f32, f32
+  }
+  %l = math.log %r#1 : f32
+  %y = arith.addf %r#0, %l : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Rescaled by m − m' instead of its exponential, the sum has no frame to
+// change to: one loop, as written.
+// CHECK-LABEL: tt.func @other_framed(
+// CHECK: scf.for {{.*}} -> (f32, f32)
+// CHECK: math.exp
+// CHECK-NOT: scf.for
+// CHECK: tt.return
+tt.func @other(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %minf = arith.constant 0xFF800000 : f32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %minf, %s = %zero) -> (f32, f32) : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %m1 = arith.maxnumf %m, %x : f32
+    %d = arith.subf %m, %m1 : f32
+    %s1 = arith.mulf %s, %d : f32
+    %e = arith.subf %x, %m1 : f32
+    %f = math.exp %e : f32
+    %s2 = arith.addf %s1, %f : f32
+    scf.yield %m1, %s2 : f32, f32
+  }
+  %l = math.log %r#1 : f32
+  %y = arith.addf %r#0, %l : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}

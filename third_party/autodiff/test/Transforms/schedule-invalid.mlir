@@ -1,0 +1,6 @@
+// RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics -autodiff-schedule
+
+// expected-error @+1 {{no backward to schedule; run autodiff-reverse}}
+module {
+  tt.func @kernel() { tt.return }
+}

@@ -1,0 +1,67 @@
+// RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize \
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-schedule | FileCheck %s
+
+// Addresses that data decide may coincide: their gradients meet in atomics, at
+// the gathered addresses.
+// CHECK-LABEL: tt.func @gather_bwd(
+// CHECK-SAME: \22accumulate\22:\22atomic\22,\22argument\22:0
+// CHECK-SAME: \22init\22:\22zero\22
+// CHECK: %[[J:.*]] = tt.load {{.*}} : tensor<4x!tt.ptr<i32>>
+// CHECK: %[[G:.*]] = tt.splat %arg3
+// CHECK: %[[PG:.*]] = tt.addptr %[[G]], %[[J]]
+// CHECK: %[[T:.*]] = tt.load
+// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %[[PG]], %[[T]],
+tt.func @gather(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %0 = tt.splat %pi : !tt.ptr<i32> -> tensor<4x!tt.ptr<i32>>
+  %1 = tt.addptr %0, %i : tensor<4x!tt.ptr<i32>>, tensor<4xi32>
+  %j = tt.load %1 : tensor<4x!tt.ptr<i32>>
+  %2 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %3 = tt.addptr %2, %j : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %x = tt.load %3 : tensor<4x!tt.ptr<f32>>
+  %4 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %5 = tt.addptr %4, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %5, %x : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// In place: one buffer is the cotangent first and the gradient afterwards. What
+// the store overwrote is cleared before the load's contribution is added.
+// CHECK-LABEL: tt.func @in_place_bwd(
+// CHECK-SAME: %arg1: !tt.ptr<f32>
+// CHECK-SAME: \22init\22:\22cotangent\22,\22returned\22:true
+// CHECK: %[[Y:.*]] = math.exp
+// CHECK: %[[T:.*]] = tt.atomic_rmw exch, relaxed, gpu, %arg1, %cst,
+// CHECK: gpu.barrier
+// CHECK: %[[D:.*]] = arith.mulf %[[T]], %[[Y]]
+// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg1, %[[D]],
+tt.func @in_place(%px: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = math.exp %x : f32
+  tt.store %px, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Two loads of the same argument: their addresses may coincide.
+// CHECK-LABEL: tt.func @twice_bwd(
+// CHECK-SAME: \22accumulate\22:\22atomic\22,\22argument\22:0
+// CHECK: %[[X:.*]] = tt.load %arg0
+// CHECK: %[[G:.*]] = tt.addptr %arg3, %arg2
+// CHECK: %[[W:.*]] = tt.load
+// CHECK: %[[T:.*]] = tt.load %arg4
+// CHECK: %[[DX:.*]] = arith.mulf %[[T]], %[[W]]
+// CHECK: %[[DW:.*]] = arith.mulf %[[T]], %[[X]]
+// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %[[G]], %[[DW]],
+// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg3, %[[DX]],
+tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+  %w = tt.load %p : !tt.ptr<f32>
+  %y = arith.mulf %x, %w : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}

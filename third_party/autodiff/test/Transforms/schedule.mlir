@@ -1,0 +1,61 @@
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-schedule \
+// RUN:   | FileCheck %s
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-schedule=atomic=0 \
+// RUN:   | FileCheck %s --check-prefix=ATOMIC
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-schedule=exchange=1 \
+// RUN:   | FileCheck %s --check-prefix=EXCHANGE
+
+// A tile per program. Given the check that programs' tiles cover the tensor
+// without overlap, the cotangent is loaded and the gradient stored, in the
+// tensor's type and at the primal's offsets and mask; the shadow is aligned as
+// the primal is.
+// CHECK-LABEL: tt.func @copy_bwd(
+// CHECK-SAME: %arg3: !tt.ptr<f16> {autodiff.buffer = "{\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: \22bound\22:[\22arg\22,2],\22digits\22:{{\[\[}}4,[\22grid\22,0]],[1,4]],\22stride\22:1}
+// CHECK-SAME: \22kind\22:\22bijective\22,\22offset\22:0}]
+// CHECK-SAME: \22init\22:\22none\22,\22returned\22:true}", autodiff.operand = #autodiff.operand<gradient 0>, tt.divisibility = 16 : i32}
+// CHECK-SAME: %arg4: !tt.ptr<f16> {autodiff.check = "
+// CHECK-SAME: \22kind\22:\22distinct\22
+// CHECK-SAME: autodiff.operand = #autodiff.operand<cotangent 1>}
+// CHECK: %[[O:.*]] = arith.addi
+// CHECK: %[[M:.*]] = arith.cmpi slt, %[[O]],
+// CHECK: %[[GRADIENT:.*]] = tt.splat %arg3
+// CHECK: %[[PG:.*]] = tt.addptr %[[GRADIENT]], %[[O]]
+// CHECK: %[[COTANGENT:.*]] = tt.splat %arg4
+// CHECK: %[[PC:.*]] = tt.addptr %[[COTANGENT]], %[[O]]
+// CHECK: %[[H:.*]] = tt.load %[[PC]], %[[M]], %
+// CHECK: %[[T:.*]] = arith.extf %[[H]]
+// CHECK: %[[R:.*]] = arith.truncf %[[T]]
+// CHECK: tt.store %[[PG]], %[[R]], %[[M]]
+
+// Where that check failed, contributions are added in f32.
+// ATOMIC-LABEL: tt.func @copy_bwd(
+// ATOMIC-SAME: %arg3: !tt.ptr<f32> {autodiff.buffer = "{\22accumulate\22:\22atomic\22,\22argument\22:0,\22checks\22:[],\22dtype\22:\22f32\22,\22init\22:\22zero\22
+// ATOMIC: %[[M:.*]] = arith.cmpi slt
+// ATOMIC: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %{{.*}}, %[[M]] : (tensor<4x!tt.ptr<f32>>
+
+// Where stored addresses may repeat, a cotangent is taken once only.
+// EXCHANGE-LABEL: tt.func @copy_bwd(
+// EXCHANGE-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = "{\22accumulate\22:\22atomic\22,\22argument\22:1,\22checks\22:[],\22dtype\22:\22f32\22,\22init\22:\22cotangent\22,\22returned\22:false}"
+// EXCHANGE: %[[M:.*]] = arith.cmpi slt
+// EXCHANGE: %[[Z:.*]] = arith.constant dense<0.000000e+00>
+// EXCHANGE: %[[OLD:.*]] = tt.atomic_rmw exch, relaxed, gpu, %{{.*}}, %[[Z]], %[[M]]
+// EXCHANGE: arith.select %[[M]], %[[OLD]],
+// EXCHANGE: gpu.barrier
+tt.func @copy(%px: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %py: !tt.ptr<f16>, %n: i32) {
+  %c4 = arith.constant 4 : i32
+  %id = tt.get_program_id x : i32
+  %b = arith.muli %id, %c4 : i32
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %0 = tt.splat %b : i32 -> tensor<4xi32>
+  %o = arith.addi %0, %i : tensor<4xi32>
+  %1 = tt.splat %n : i32 -> tensor<4xi32>
+  %m = arith.cmpi slt, %o, %1 : tensor<4xi32>
+  %2 = tt.splat %px : !tt.ptr<f16> -> tensor<4x!tt.ptr<f16>>
+  %3 = tt.addptr %2, %o : tensor<4x!tt.ptr<f16>>, tensor<4xi32>
+  %x = tt.load %3, %m : tensor<4x!tt.ptr<f16>>
+  %4 = tt.splat %py : !tt.ptr<f16> -> tensor<4x!tt.ptr<f16>>
+  %5 = tt.addptr %4, %o : tensor<4x!tt.ptr<f16>>, tensor<4xi32>
+  tt.store %5, %x, %m : tensor<4x!tt.ptr<f16>>
+  tt.return
+}

@@ -1,0 +1,61 @@
+// RUN: triton-autodiff-opt %s -split-input-file \
+// RUN:   -pass-pipeline='builtin.module(tt.func(autodiff-simplify))' | FileCheck %s
+
+// A sum over an axis of size one is a reshape.
+// CHECK-LABEL: tt.func @sum_of_one
+// CHECK: %[[Y:.*]] = tt.reshape %arg0 : tensor<1x4xf32> -> tensor<4xf32>
+// CHECK: tt.store %arg1, %[[Y]]
+tt.func @sum_of_one(%x: tensor<1x4xf32>, %p: tensor<4x!tt.ptr<f32>>) {
+  %y = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<1x4xf32>) -> tensor<4xf32>
+  tt.store %p, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// Of three carried values one is used after the loop and another one by it;
+// the third only by itself: it goes.
+// CHECK-LABEL: tt.func @carried
+// CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[B:[^ ,:)]+]] = %cst, %[[C:[^ ,:)]+]] = %cst)
+// CHECK-NOT: math.exp
+// CHECK-NEXT: %[[E:.*]] = arith.addf %[[B]], %[[C]]
+// CHECK-NEXT: %[[F:.*]] = math.sin %[[C]]
+// CHECK-NEXT: scf.yield %[[E]], %[[F]]
+// CHECK: tt.store %arg0, %[[R]]#0
+tt.func @carried(%p: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero, %b = %zero, %c = %zero) -> (f32, f32, f32) : i32 {
+    %d = math.exp %a : f32
+    %e = arith.addf %b, %c : f32
+    %f = math.sin %c : f32
+    scf.yield %d, %e, %f : f32, f32, f32
+  }
+  tt.store %p, %r#1 : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// What an effect inside the loop needs stays.
+// CHECK-LABEL: tt.func @effect
+// CHECK: scf.for {{.*}} iter_args(%[[A:[^ ,:)]+]] = %cst)
+// CHECK: %[[E:.*]] = math.exp %[[A]]
+// CHECK: tt.store %arg0, %[[A]]
+// CHECK: scf.yield %[[E]]
+tt.func @effect(%p: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero) -> f32 : i32 {
+    %d = math.exp %a : f32
+    tt.store %p, %a : !tt.ptr<f32>
+    scf.yield %d : f32
+  }
+  tt.return
+}
