@@ -207,3 +207,24 @@ def masked_other(kernel, x, w, BLOCK=32):
 def masked_other_reference(x, w):
     on = torch.arange(x.numel(), device=x.device) % 3 != 0
     return 2 * torch.where(on, x, w * w)
+
+
+@triton.jit
+def running_sum_kernel(x_ptr, y_ptr, n, REVERSE: tl.constexpr, BLOCK: tl.constexpr):
+    """x times its running sum, one row a program: two ways lead from y to x."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + columns, mask=columns < n, other=0.0)
+    y = x * tl.cumsum(x, axis=0, reverse=REVERSE)
+    tl.store(y_ptr + row * n + columns, y, mask=columns < n)
+
+
+def running_sum(kernel, x, reverse):
+    rows, columns = x.shape
+    y = poisoned(x.shape, x)
+    kernel[(rows,)](x, y, columns, REVERSE=reverse, BLOCK=triton.next_power_of_2(columns))
+    return y
+
+
+def running_sum_reference(x, reverse):
+    return x * (x.flip(1).cumsum(1).flip(1) if reverse else x.cumsum(1))

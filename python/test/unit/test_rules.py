@@ -48,6 +48,14 @@ def test_reduction(device, op, axis):
             )
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sum(device, reverse):
+    op = differentiated(fn.running_sum_kernel, fn.running_sum)
+    for dtype in (torch.float32, torch.float64):
+        x = random_tensor(5, 50, device=device, dtype=dtype)
+        assert_gradients_close(op, fn.running_sum_reference, (x, reverse))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_changes_of_shape(device, dtype):
     x = random_tensor(8, 16, device=device, dtype=dtype)

@@ -12,3 +12,22 @@ lit_config.load_config(config, os.path.join(root, "test", "lit.cfg.py"))
 config.name = "Autodiff"
 config.test_source_root = here
 config.test_exec_root = os.path.join(config.test_exec_root, "autodiff")
+
+# The pipeline of lib/Plan/Differentiate.cpp.
+cleanup = "autodiff-simplify,canonicalize,cse"
+passes = [
+    "autodiff-normalize",
+    "tt.func(autodiff-mark-residuals)",
+    "autodiff-rescale-accumulators",
+    "autodiff-drop-maxima",
+    f"tt.func({cleanup})",
+    "autodiff-reverse",
+    f"tt.func({cleanup},autodiff-tape,{cleanup})",
+    "autodiff-residuals",
+    f"tt.func({cleanup})",
+    "autodiff-schedule",
+    f"tt.func({cleanup},loop-invariant-code-motion)",
+]
+config.substitutions.append(
+    ("%differentiate", f"triton-autodiff-opt --pass-pipeline='builtin.module({','.join(passes)})'")
+)

@@ -65,7 +65,8 @@ static Constraints ofMask(Value mask) {
   if (auto comparison = dyn_cast<arith::CmpIOp>(op))
     return ofComparison(comparison);
   if (isa<arith::AndIOp>(op)) {
-    Constraints lhs = ofMask(op->getOperand(0)), rhs = ofMask(op->getOperand(1));
+    Constraints lhs = ofMask(op->getOperand(0)),
+                rhs = ofMask(op->getOperand(1));
     if (!lhs || !rhs)
       return std::nullopt;
     lhs->append(*rhs);
@@ -76,9 +77,8 @@ static Constraints ofMask(Value mask) {
   Constraints constraints = ofMask(op->getOperand(0));
   if (auto expand = dyn_cast<triton::ExpandDimsOp>(op); expand && constraints)
     for (Constraint &constraint : *constraints)
-      constraint.form.renumberAxes([&](unsigned axis) {
-        return axis + (axis >= expand.getAxis());
-      });
+      constraint.form.renumberAxes(
+          [&](unsigned axis) { return axis + (axis >= expand.getAxis()); });
   return constraints;
 }
 

@@ -183,12 +183,14 @@ struct Accesses {
 
 /// Whether `later` can run after `earlier` within one program.
 static bool mayFollow(Operation *earlier, Operation *later) {
-  for (Operation *loop = earlier->getParentOp(); loop; loop = loop->getParentOp())
+  for (Operation *loop = earlier->getParentOp(); loop;
+       loop = loop->getParentOp())
     if (isa<LoopLikeOpInterface>(loop) && loop->isAncestor(later))
       return true; // in the next iteration
   Operation *ancestor = earlier;
   for (; ancestor; ancestor = ancestor->getParentOp())
-    if (Operation *inBlock = ancestor->getBlock()->findAncestorOpInBlock(*later))
+    if (Operation *inBlock =
+            ancestor->getBlock()->findAncestorOpInBlock(*later))
       return ancestor->isBeforeInBlock(inBlock);
   return true;
 }
@@ -202,8 +204,10 @@ bool Activity::touchesUnknownMemory(Operation *op) const {
   auto matters = [&](Value value, bool relevant) {
     return relevant && isDifferentiable(value.getType());
   };
-  return llvm::any_of(op->getResults(), [&](Value v) { return matters(v, isUseful(v)); }) ||
-         llvm::any_of(op->getOperands(), [&](Value v) { return matters(v, isVaried(v)); });
+  return llvm::any_of(op->getResults(),
+                      [&](Value v) { return matters(v, isUseful(v)); }) ||
+         llvm::any_of(op->getOperands(),
+                      [&](Value v) { return matters(v, isVaried(v)); });
 }
 
 /// Rejects what would make derivatives wrong: floats that come from memory
@@ -239,8 +243,8 @@ void Activity::checkMemory() {
     Value pointer = op->getOperand(0);
     BlockArgument base = getBaseArgument(pointer);
     if (!base) {
-      bool matters = load ? isUseful(load.getResult())
-                          : isVaried(op->getOperand(1));
+      bool matters =
+          load ? isUseful(load.getResult()) : isVaried(op->getOperand(1));
       if (matters)
         fail(op, "cannot tell which argument this pointer comes from, so its "
                  "gradient has nowhere to go; pass the tensor as an argument "
@@ -262,10 +266,10 @@ void Activity::checkMemory() {
       for (Operation *load : byBase.loads) {
         if (hasFailed || !mayFollow(store, load))
           continue;
-        bool carriesDerivative = isVaried(store->getOperand(1)) &&
-                                 isUseful(load->getResult(0));
-        bool overwritesPrimal = wanted.contains(argument) &&
-                                isUseful(load->getResult(0));
+        bool carriesDerivative =
+            isVaried(store->getOperand(1)) && isUseful(load->getResult(0));
+        bool overwritesPrimal =
+            wanted.contains(argument) && isUseful(load->getResult(0));
         if (carriesDerivative || overwritesPrimal) {
           fail(load, "reads memory that the same kernel has stored to; the "
                      "backward cannot reconstruct what was there. Keep the "

@@ -111,7 +111,8 @@ static Form ofShape(Operation *op) {
     return form;
   if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
     unsigned inserted = expand.getAxis();
-    form->renumberAxes([&](unsigned axis) { return axis + (axis >= inserted); });
+    form->renumberAxes(
+        [&](unsigned axis) { return axis + (axis >= inserted); });
     return form;
   }
   if (auto trans = dyn_cast<triton::TransOp>(op)) {
@@ -156,8 +157,8 @@ Form LinearForm::of(Value value) {
   DenseElementsAttr constant;
   if (matchPattern(value, m_Constant(&constant)) && constant.isSplat() &&
       isa<IntegerType>(constant.getElementType()))
-    return uniform(ScalarExpr::constant(
-        constant.getSplatValue<APInt>().getSExtValue()));
+    return uniform(
+        ScalarExpr::constant(constant.getSplatValue<APInt>().getSExtValue()));
   if (auto argument = dyn_cast<BlockArgument>(value))
     return ofArgument(argument);
 

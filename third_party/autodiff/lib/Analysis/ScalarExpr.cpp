@@ -54,16 +54,19 @@ static std::optional<int64_t> fold(ScalarExpr::Kind kind, int64_t a,
 }
 
 ScalarExpr ScalarExpr::constant(int64_t value) {
-  return ScalarExpr(std::make_shared<Node>(Node{Kind::Constant, value, {}, {}}));
+  return ScalarExpr(
+      std::make_shared<Node>(Node{Kind::Constant, value, {}, {}}));
 }
 ScalarExpr ScalarExpr::argument(unsigned index) {
-  return ScalarExpr(std::make_shared<Node>(Node{Kind::Argument, index, {}, {}}));
+  return ScalarExpr(
+      std::make_shared<Node>(Node{Kind::Argument, index, {}, {}}));
 }
 ScalarExpr ScalarExpr::grid(unsigned axis) {
   return ScalarExpr(std::make_shared<Node>(Node{Kind::Grid, axis, {}, {}}));
 }
 ScalarExpr ScalarExpr::programId(unsigned axis) {
-  return ScalarExpr(std::make_shared<Node>(Node{Kind::ProgramId, axis, {}, {}}));
+  return ScalarExpr(
+      std::make_shared<Node>(Node{Kind::ProgramId, axis, {}, {}}));
 }
 
 ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
@@ -80,7 +83,8 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
   switch (kind) {
   case Kind::Sub:
     // a − (b · −1) = a + b
-    if (rhs.node->kind == Kind::Mul && ScalarExpr(rhs.node->rhs).getConstant() == -1)
+    if (rhs.node->kind == Kind::Mul &&
+        ScalarExpr(rhs.node->rhs).getConstant() == -1)
       return binary(Kind::Add, lhs, ScalarExpr(rhs.node->lhs));
     [[fallthrough]];
   case Kind::Add:
@@ -128,7 +132,9 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value) {
     return grid(count.getAxisAsInt());
   if (isa<arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp>(op)) {
     // A truncated i1 or i8 is not the number it came from.
-    unsigned width = value.getType().isIndex() ? 64 : value.getType().getIntOrFloatBitWidth();
+    unsigned width = value.getType().isIndex()
+                         ? 64
+                         : value.getType().getIntOrFloatBitWidth();
     return width < 32 ? std::nullopt : of(op->getOperand(0));
   }
   if (op->getNumOperands() != 2)
@@ -182,18 +188,30 @@ bool ScalarExpr::dependsOnProgramId() const {
 static llvm::StringRef spell(ScalarExpr::Kind kind) {
   using Kind = ScalarExpr::Kind;
   switch (kind) {
-  case Kind::Constant: return "const";
-  case Kind::Argument: return "arg";
-  case Kind::Grid: return "grid";
-  case Kind::ProgramId: return "pid";
-  case Kind::Add: return "add";
-  case Kind::Sub: return "sub";
-  case Kind::Mul: return "mul";
-  case Kind::Div: return "div";
-  case Kind::Rem: return "rem";
-  case Kind::CeilDiv: return "ceildiv";
-  case Kind::Min: return "min";
-  case Kind::Max: return "max";
+  case Kind::Constant:
+    return "const";
+  case Kind::Argument:
+    return "arg";
+  case Kind::Grid:
+    return "grid";
+  case Kind::ProgramId:
+    return "pid";
+  case Kind::Add:
+    return "add";
+  case Kind::Sub:
+    return "sub";
+  case Kind::Mul:
+    return "mul";
+  case Kind::Div:
+    return "div";
+  case Kind::Rem:
+    return "rem";
+  case Kind::CeilDiv:
+    return "ceildiv";
+  case Kind::Min:
+    return "min";
+  case Kind::Max:
+    return "max";
   }
   llvm_unreachable("unknown kind");
 }

@@ -108,7 +108,8 @@ static MaybeDegree sum(const Degree &a, const Degree &b, double sign) {
 }
 
 static MaybeDegree product(const Degree &a, const Degree &b, double sign) {
-  if (isNegativeInfinity(a) || isNegativeInfinity(b) || !a.isScale() || !b.isScale())
+  if (isNegativeInfinity(a) || isNegativeInfinity(b) || !a.isScale() ||
+      !b.isScale())
     return std::nullopt;
   if (isZeroValue(a) || (isZeroValue(b) && sign > 0))
     return special(Degree::Special::Zero);
@@ -260,7 +261,8 @@ MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
     return sum(special(Degree::Special::Zero), x[0], -1);
   if (isa<arith::MulFOp>(op)) {
     for (unsigned i : {0, 1})
-      if (std::optional<double> factor = getUniformConstant(op->getOperand(1 - i));
+      if (std::optional<double> factor =
+              getUniformConstant(op->getOperand(1 - i));
           factor && x[i].isShift() && !x[i].isInvariant())
         return Degree::shifted(times(x[i].shift, *factor), x[i].axes);
     return product(x[0], x[1], 1);
@@ -356,7 +358,8 @@ MaybeDegree ScalingDegrees::compute(Value value) {
       auto it = known.find(value);
       return it == known.end() ? std::nullopt : it->second;
     }
-    bool known = loop || isa<triton::FuncOp>(argument.getOwner()->getParentOp());
+    bool known =
+        loop || isa<triton::FuncOp>(argument.getOwner()->getParentOp());
     return known ? MaybeDegree(Degree()) : std::nullopt;
   }
   auto result = cast<OpResult>(value);

@@ -31,7 +31,8 @@ static llvm::json::Value parseAttribute(Attribute attribute) {
 
 /// The text of `kernel` alone in a module, without attributes of ours.
 static std::string printKernel(triton::FuncOp kernel) {
-  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel->getParentOp()->getLoc());
+  OwningOpRef<ModuleOp> module =
+      ModuleOp::create(kernel->getParentOp()->getLoc());
   auto copy = cast<triton::FuncOp>(kernel->clone());
   module->push_back(copy);
   copy->removeAttr(kRoleAttr);
@@ -115,18 +116,19 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
     if (!description)
       continue;
     auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
-    auto &target = operand.getKind() == OperandKind::Buffer ? buffers : gradients;
+    auto &target =
+        operand.getKind() == OperandKind::Buffer ? buffers : gradients;
     target.emplace(operand.getIndex(), parseAttribute(description));
   }
 }
 
-/// Primal arguments that `kernel` does not use are not passed: the runtime would
-/// have to keep their memory, and unchanged, until the backward.
+/// Primal arguments that `kernel` does not use are not passed: the runtime
+/// would have to keep their memory, and unchanged, until the backward.
 static void dropUnusedArguments(triton::FuncOp kernel) {
   llvm::BitVector unused(kernel.getNumArguments());
   for (BlockArgument argument : kernel.getArguments()) {
-    auto operand = kernel.getArgAttrOfType<OperandAttr>(
-        argument.getArgNumber(), kOperandAttr);
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
+                                                        kOperandAttr);
     if (operand.getKind() == OperandKind::Argument && argument.use_empty())
       unused.set(argument.getArgNumber());
   }

@@ -37,8 +37,8 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
       if (!entry.getAsNull())
         valid = readIndices(entry, field.emplace());
     } else if (key == "atomic" || key == "exchange") {
-      valid = readIndices(entry, key == "atomic" ? request.atomic
-                                                 : request.exchange);
+      valid = readIndices(entry,
+                          key == "atomic" ? request.atomic : request.exchange);
     } else if (key == "save" || key == "reload") {
       std::optional<bool> flag = entry.getAsBoolean();
       valid = flag.has_value();
@@ -47,8 +47,8 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
       valid = false;
     }
     if (!valid)
-      return emitError(loc) << "malformed request: bad entry '"
-                            << StringRef(key) << "'";
+      return emitError(loc)
+             << "malformed request: bad entry '" << StringRef(key) << "'";
   }
   return request;
 }

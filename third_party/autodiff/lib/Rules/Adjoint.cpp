@@ -31,7 +31,8 @@ Value Adjoint::widen(Value value) {
 
 Value Adjoint::constant(Type primalType, double number) {
   Type type = typeFor(primalType);
-  TypedAttr attribute = builder.getFloatAttr(getElementTypeOrSelf(type), number);
+  TypedAttr attribute =
+      builder.getFloatAttr(getElementTypeOrSelf(type), number);
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     attribute = DenseElementsAttr::get(tensor, Attribute(attribute));
   return arith::ConstantOp::create(builder, location, attribute);
@@ -43,9 +44,9 @@ void Adjoint::add(Value value, Value contribution) {
   assert(contribution.getType() == typeFor(value.getType()) &&
          "an adjoint has the shape of its primal");
   Value &adjoint = adjoints[value];
-  adjoint = adjoint ? arith::AddFOp::create(builder, location, adjoint,
-                                            contribution)
-                    : contribution;
+  adjoint =
+      adjoint ? arith::AddFOp::create(builder, location, adjoint, contribution)
+              : contribution;
 }
 
 /// Whether repeating `op` in the backward would repeat an effect.
@@ -90,8 +91,8 @@ void Adjoint::recompute(Block &block) {
 static bool takesPart(Operation &op, const Adjoint &adjoint) {
   if (isa<triton::StoreOp, triton::AtomicRMWOp>(op))
     return true;
-  if (op.getNumRegions() && !isa<triton::ReduceOp, triton::ScanOp,
-                                 triton::MapElementwiseOp>(op)) {
+  if (op.getNumRegions() &&
+      !isa<triton::ReduceOp, triton::ScanOp, triton::MapElementwiseOp>(op)) {
     // A region matters if an active value or an effect is inside.
     bool matters = false;
     op.walk([&](Operation *inner) {
@@ -102,9 +103,8 @@ static bool takesPart(Operation &op, const Adjoint &adjoint) {
     });
     return matters;
   }
-  return llvm::any_of(op.getResults(), [&](Value result) {
-    return adjoint.isActive(result);
-  });
+  return llvm::any_of(op.getResults(),
+                      [&](Value result) { return adjoint.isActive(result); });
 }
 
 LogicalResult Adjoint::reverse(Block &block) {

@@ -116,8 +116,8 @@ Value ForReversal::affineValue(unsigned index, Value iteration) {
   if (!update || !isa<arith::AddIOp, triton::AddPtrOp>(update))
     return {};
   bool first = update->getOperand(0) == carried;
-  if (!first && (isa<triton::AddPtrOp>(update) ||
-                 update->getOperand(1) != carried))
+  if (!first &&
+      (isa<triton::AddPtrOp>(update) || update->getOperand(1) != carried))
     return {};
   Value increment = update->getOperand(first ? 1 : 0);
   if (!op.isDefinedOutsideOfLoop(increment))
@@ -138,7 +138,8 @@ void ForReversal::push(BlockArgument carried, unsigned tape) {
                                          primalLoop.getLowerBound());
   Value iteration =
       arith::DivSIOp::create(b, loc, distance, primalLoop.getStep());
-  PushOp::create(b, loc, primalLoop.getRegionIterArg(carried.getArgNumber() - 1),
+  PushOp::create(b, loc,
+                 primalLoop.getRegionIterArg(carried.getArgNumber() - 1),
                  iteration, tape);
 }
 
@@ -178,8 +179,7 @@ LogicalResult ForReversal::run() {
   b.setInsertionPointToStart(loop.getBody());
 
   Value last = arith::SubIOp::create(b, loc, count, integer(1));
-  Value iteration =
-      arith::SubIOp::create(b, loc, last, loop.getInductionVar());
+  Value iteration = arith::SubIOp::create(b, loc, last, loop.getInductionVar());
   adjoint.primals.map(op.getInductionVar(), inductionValue(iteration));
   for (unsigned index = 0; index < op.getNumRegionIterArgs(); ++index)
     bindCarried(index, iteration);

@@ -66,9 +66,9 @@ static LogicalResult reverseIf(scf::IfOp op, Adjoint &adjoint) {
     }
   }
 
-  auto reversed = scf::IfOp::create(b, loc, types,
-                                    adjoint.primal(op.getCondition()),
-                                    /*withElseRegion=*/true);
+  auto reversed =
+      scf::IfOp::create(b, loc, types, adjoint.primal(op.getCondition()),
+                        /*withElseRegion=*/true);
   for (unsigned side : {0, 1}) {
     reversed->getRegion(side).takeBody(sides[side]);
     OpBuilder::InsertionGuard guard(b);
@@ -82,5 +82,6 @@ static LogicalResult reverseIf(scf::IfOp op, Adjoint &adjoint) {
 }
 
 void mlir::autodiff::addIfRules(RuleTable &table) {
-  table.add<scf::IfOp>("both sides reversed under the same condition", reverseIf);
+  table.add<scf::IfOp>("both sides reversed under the same condition",
+                       reverseIf);
 }

@@ -35,7 +35,8 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
 }
 
 /// v̄ += cotangent at p; what was there before does not matter any more, unless
-/// `keep`. Emitted for inactive values too: they hide earlier content.
+/// `keep`. Emitted for inactive values too: they hide earlier content, or, with
+/// `keep`, let its gradient through.
 static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
                          bool keep, Adjoint &adjoint) {
   BlockArgument base = getBaseArgument(pointer);
@@ -45,8 +46,9 @@ static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
   if (!adjoint.activity.hasCotangent(argument) &&
       !adjoint.activity.isWanted(argument))
     return;
-  Type type = adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
-  if (!type && keep)
+  Type type =
+      adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
+  if (!type && keep && !adjoint.activity.isWanted(argument))
     return;
   auto upstream = UpstreamOp::create(
       adjoint.builder, adjoint.loc(), type, adjoint.primal(pointer),
@@ -80,7 +82,10 @@ static LogicalResult atomicAdd(triton::AtomicRMWOp op, Adjoint &adjoint) {
 }
 
 void mlir::autodiff::addMemoryRules(RuleTable &table) {
-  table.add<triton::LoadOp>("gradient at p += v̄ under the mask, other̅ += v̄ elsewhere", load);
-  table.add<triton::StoreOp>("v̄ += cotangent at p under the mask; then cleared there", store);
-  table.add<triton::AtomicRMWOp>("fadd: v̄ += cotangent at p under the mask", atomicAdd);
+  table.add<triton::LoadOp>(
+      "gradient at p += v̄ under the mask, other̅ += v̄ elsewhere", load);
+  table.add<triton::StoreOp>(
+      "v̄ += cotangent at p under the mask; then cleared there", store);
+  table.add<triton::AtomicRMWOp>("fadd: v̄ += cotangent at p under the mask",
+                                 atomicAdd);
 }

@@ -42,7 +42,8 @@ static Value pullBackExtremum(triton::ReduceOp op, Value cotangent,
   Tile y = repeat(adjoint.widen(adjoint.primal(op.getResult()[0])));
   Value attains = compare(arith::CmpFPredicate::OEQ, x, y);
   Tile zero = x.constant(0.0);
-  Tile count(b, loc, sumOver(b, loc, where(attains, x.constant(1.0), zero), axis));
+  Tile count(b, loc,
+             sumOver(b, loc, where(attains, x.constant(1.0), zero), axis));
   Tile share = count.like(cotangent) / count;
   return where(attains, repeat(share), zero);
 }
@@ -57,11 +58,10 @@ static LogicalResult reduce(triton::ReduceOp op, Adjoint &adjoint) {
     return success();
   switch (classifyCombiner(op.getCombineOp())) {
   case Combiner::Sum:
-    adjoint.add(source,
-                repeatAlong(adjoint.builder, adjoint.loc(), cotangent,
-                            op.getAxis(),
-                            cast<RankedTensorType>(
-                                Adjoint::typeFor(source.getType()))));
+    adjoint.add(source, repeatAlong(adjoint.builder, adjoint.loc(), cotangent,
+                                    op.getAxis(),
+                                    cast<RankedTensorType>(
+                                        Adjoint::typeFor(source.getType()))));
     return success();
   case Combiner::Max:
   case Combiner::Min:
@@ -74,32 +74,38 @@ static LogicalResult reduce(triton::ReduceOp op, Adjoint &adjoint) {
   llvm_unreachable("unknown combiner");
 }
 
+/// The running sum of `tile` along an axis.
+static Value scanSum(OpBuilder &b, Location loc, Value tile, unsigned axis,
+                     bool reverse) {
+  auto scan = triton::ScanOp::create(b, loc, ValueRange{tile}, axis, reverse);
+  Type element = getElementTypeOrSelf(tile.getType());
+  OpBuilder::InsertionGuard guard(b);
+  Block *body =
+      b.createBlock(&scan.getCombineOp(), {}, {element, element}, {loc, loc});
+  Value sum =
+      arith::AddFOp::create(b, loc, body->getArgument(0), body->getArgument(1));
+  triton::ScanReturnOp::create(b, loc, ValueRange{sum});
+  return scan.getResult()[0];
+}
+
 /// The adjoint of a running sum is the running sum from the other end.
 static LogicalResult scan(triton::ScanOp op, Adjoint &adjoint) {
   if (op.getSrcs().size() != 1 ||
       classifyCombiner(op.getCombineOp()) != Combiner::Sum)
     return op.emitError("no derivative rule for a scan with this combine "
                         "function; a running sum has one");
-  Value cotangent = adjoint.get(op.getResult()[0]);
-  if (!cotangent)
-    return success();
-  OpBuilder &b = adjoint.builder;
-  auto back = triton::ScanOp::create(b, adjoint.loc(), ValueRange{cotangent},
-                                     op.getAxis(), !op.getReverse());
-  Type element = getElementTypeOrSelf(cotangent.getType());
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = b.createBlock(&back.getCombineOp(), {}, {element, element},
-                              {adjoint.loc(), adjoint.loc()});
-  Value sum = arith::AddFOp::create(b, adjoint.loc(), body->getArgument(0),
-                                    body->getArgument(1));
-  triton::ScanReturnOp::create(b, adjoint.loc(), ValueRange{sum});
-  adjoint.add(op.getSrcs()[0], back.getResult()[0]);
+  if (Value cotangent = adjoint.get(op.getResult()[0]))
+    adjoint.add(op.getSrcs()[0],
+                scanSum(adjoint.builder, adjoint.loc(), cotangent, op.getAxis(),
+                        !op.getReverse()));
   return success();
 }
 
 void mlir::autodiff::addReduceRules(RuleTable &table) {
   table.add<triton::ReduceOp>(
       "sum: x̄ += repeat ȳ; max, min: ȳ to the elements that attain y, shared "
-      "on ties", reduce);
-  table.add<triton::ScanOp>("sum: x̄ += running sum of ȳ from the other end", scan);
+      "on ties",
+      reduce);
+  table.add<triton::ScanOp>("sum: x̄ += running sum of ȳ from the other end",
+                            scan);
 }

@@ -56,9 +56,9 @@ static LogicalResult broadcast(triton::BroadcastOp op, Adjoint &adjoint) {
 template <typename OpT>
 static LogicalResult reshapeBack(OpT op, Adjoint &adjoint) {
   return transposeWith(op, adjoint, [&](Value cotangent) -> Value {
-    return triton::ReshapeOp::create(
-        adjoint.builder, adjoint.loc(),
-        Adjoint::typeFor(op.getSrc().getType()), cotangent);
+    return triton::ReshapeOp::create(adjoint.builder, adjoint.loc(),
+                                     Adjoint::typeFor(op.getSrc().getType()),
+                                     cotangent);
   });
 }
 
@@ -91,8 +91,8 @@ static LogicalResult split(triton::SplitOp op, Adjoint &adjoint) {
     lhs = adjoint.constant(op.getOutLHS().getType(), 0.0);
   if (!rhs)
     rhs = adjoint.constant(op.getOutRHS().getType(), 0.0);
-  adjoint.add(op.getSrc(), triton::JoinOp::create(adjoint.builder,
-                                                  adjoint.loc(), lhs, rhs));
+  adjoint.add(op.getSrc(),
+              triton::JoinOp::create(adjoint.builder, adjoint.loc(), lhs, rhs));
   return success();
 }
 
@@ -100,8 +100,10 @@ void mlir::autodiff::addShapeRules(RuleTable &table) {
   table.add<triton::SplatOp>("x̄ += Σ ȳ", splat);
   table.add<triton::UnsplatOp>("x̄ += splat ȳ", unsplat);
   table.add<triton::BroadcastOp>("x̄ += Σ ȳ over the repeated axes", broadcast);
-  table.add<triton::ExpandDimsOp>("x̄ += reshape ȳ", reshapeBack<triton::ExpandDimsOp>);
-  table.add<triton::ReshapeOp>("x̄ += reshape ȳ", reshapeBack<triton::ReshapeOp>);
+  table.add<triton::ExpandDimsOp>("x̄ += reshape ȳ",
+                                  reshapeBack<triton::ExpandDimsOp>);
+  table.add<triton::ReshapeOp>("x̄ += reshape ȳ",
+                               reshapeBack<triton::ReshapeOp>);
   table.add<triton::TransOp>("x̄ += transpose ȳ by the inverse order", trans);
   table.add<triton::JoinOp>("(x̄₁, x̄₂) += split ȳ", join);
   table.add<triton::SplitOp>("x̄ += join(ȳ₁, ȳ₂)", split);

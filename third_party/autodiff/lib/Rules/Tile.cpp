@@ -20,10 +20,18 @@ Tile Tile::constant(double number) const {
   return like(constantOf(*builder, location, type(), number));
 }
 
-Tile mlir::autodiff::operator+(Tile a, Tile b) { return a.make<arith::AddFOp>(a, b); }
-Tile mlir::autodiff::operator-(Tile a, Tile b) { return a.make<arith::SubFOp>(a, b); }
-Tile mlir::autodiff::operator*(Tile a, Tile b) { return a.make<arith::MulFOp>(a, b); }
-Tile mlir::autodiff::operator/(Tile a, Tile b) { return a.make<arith::DivFOp>(a, b); }
+Tile mlir::autodiff::operator+(Tile a, Tile b) {
+  return a.make<arith::AddFOp>(a, b);
+}
+Tile mlir::autodiff::operator-(Tile a, Tile b) {
+  return a.make<arith::SubFOp>(a, b);
+}
+Tile mlir::autodiff::operator*(Tile a, Tile b) {
+  return a.make<arith::MulFOp>(a, b);
+}
+Tile mlir::autodiff::operator/(Tile a, Tile b) {
+  return a.make<arith::DivFOp>(a, b);
+}
 // TTIR has no negation of its own that every Triton version lowers.
 Tile mlir::autodiff::operator-(Tile a) { return 0.0 - a; }
 Tile mlir::autodiff::operator+(Tile a, double b) { return a + a.constant(b); }

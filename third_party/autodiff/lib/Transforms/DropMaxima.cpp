@@ -1,8 +1,8 @@
 //===- DropMaxima.cpp - Maxima that the outputs do not depend on ----------===//
 //
 // A softmax subtracts a maximum for the sake of range; its result is the same
-// whatever is subtracted. Where the scaling degrees prove that, the maximum is a
-// constant to the derivative.
+// whatever is subtracted. Where the scaling degrees prove that, the maximum is
+// a constant to the derivative.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Activity.h"
@@ -27,8 +27,7 @@ static bool isMaximum(Value value) {
   auto loop = dyn_cast_or_null<scf::ForOp>(source);
   if (!loop)
     return false;
-  Value next =
-      loop.getYieldedValues()[cast<OpResult>(value).getResultNumber()];
+  Value next = loop.getYieldedValues()[cast<OpResult>(value).getResultNumber()];
   Operation *update = next.getDefiningOp();
   return update && isa<arith::MaximumFOp, arith::MaxNumFOp>(update);
 }

@@ -85,8 +85,9 @@ struct SumOfProduct : OpRewritePattern<triton::ReduceOp> {
           matchRepeated(terms->getOperand(factor));
       if (!repeated || repeated->axis != op.getAxis())
         continue;
-      Tile sum(rewriter, loc,
-               sumOver(rewriter, loc, terms->getOperand(1 - factor), op.getAxis()));
+      Tile sum(
+          rewriter, loc,
+          sumOver(rewriter, loc, terms->getOperand(1 - factor), op.getAxis()));
       Tile source = sum.like(repeated->source);
       Value product = isQuotient ? sum / source : sum * source;
       rewriter.replaceOp(op, product);

@@ -43,7 +43,8 @@ struct MarkResiduals : autodiff::impl::MarkResidualsBase<MarkResiduals> {
     OpBuilder builder(kernel.getContext());
     for (Value value : values) {
       Operation *source = value.getDefiningOp();
-      if (!source || source->getBlock() != &body || isPointer(value.getType()) ||
+      if (!source || source->getBlock() != &body ||
+          isPointer(value.getType()) ||
           source->hasTrait<OpTrait::ConstantLike>())
         continue;
       builder.setInsertionPointAfter(source);

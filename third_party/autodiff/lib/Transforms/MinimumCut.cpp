@@ -25,7 +25,8 @@ bool FlowNetwork::augment(unsigned source, unsigned sink) {
   constexpr unsigned none = ~0u;
   llvm::SmallVector<unsigned> reachedBy(outgoing.size(), none);
   llvm::SmallVector<unsigned> queue{source};
-  for (unsigned next = 0; next < queue.size() && reachedBy[sink] == none; ++next)
+  for (unsigned next = 0; next < queue.size() && reachedBy[sink] == none;
+       ++next)
     for (unsigned edge : outgoing[queue[next]])
       if (edges[edge].capacity > kEpsilon && edges[edge].to != source &&
           reachedBy[edges[edge].to] == none) {
@@ -35,9 +36,11 @@ bool FlowNetwork::augment(unsigned source, unsigned sink) {
   if (reachedBy[sink] == none)
     return false;
   double flow = kInfinite;
-  for (unsigned node = sink; node != source; node = edges[reachedBy[node] ^ 1].to)
+  for (unsigned node = sink; node != source;
+       node = edges[reachedBy[node] ^ 1].to)
     flow = std::min(flow, edges[reachedBy[node]].capacity);
-  for (unsigned node = sink; node != source; node = edges[reachedBy[node] ^ 1].to) {
+  for (unsigned node = sink; node != source;
+       node = edges[reachedBy[node] ^ 1].to) {
     edges[reachedBy[node]].capacity -= flow;
     edges[reachedBy[node] ^ 1].capacity += flow;
   }

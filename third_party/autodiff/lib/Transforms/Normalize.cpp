@@ -17,9 +17,9 @@ using namespace mlir::autodiff;
 namespace {
 /// How MLIR's control flow lifting returns from a Triton function.
 struct LiftReturns : ControlFlowToSCFTransformation {
-  FailureOr<Operation *>
-  createUnreachableTerminator(Location loc, OpBuilder &builder,
-                              Region &region) override {
+  FailureOr<Operation *> createUnreachableTerminator(Location loc,
+                                                     OpBuilder &builder,
+                                                     Region &region) override {
     return triton::ReturnOp::create(builder, loc, ValueRange()).getOperation();
   }
 };
@@ -59,7 +59,8 @@ void Normalize::define(triton::FuncOp kernel) {
       return;
     OpBuilder builder(load);
     Value zero = arith::ConstantOp::create(
-        builder, load.getLoc(), cast<TypedAttr>(builder.getZeroAttr(load.getType())));
+        builder, load.getLoc(),
+        cast<TypedAttr>(builder.getZeroAttr(load.getType())));
     load.getOtherMutable().assign(zero);
   });
 }

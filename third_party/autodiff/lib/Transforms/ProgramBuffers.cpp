@@ -75,13 +75,13 @@ static std::pair<Value, Value> linearProgramId(OpBuilder &b, Location loc) {
   return {id, count};
 }
 
-static Value slotPointers(OpBuilder &b, Location loc, Value buffer,
-                          Value entry, Type type) {
+static Value slotPointers(OpBuilder &b, Location loc, Value buffer, Value entry,
+                          Type type) {
   auto [slot, programs] = linearProgramId(b, loc);
   if (entry)
     slot = arith::AddIOp::create(
-        b, loc,
-        arith::MulIOp::create(b, loc, wide(b, loc, entry), programs), slot);
+        b, loc, arith::MulIOp::create(b, loc, wide(b, loc, entry), programs),
+        slot);
   Value size = arith::ConstantOp::create(
       b, loc, b.getI64IntegerAttr(elementCount(type)));
   Value offset = arith::MulIOp::create(b, loc, slot, size);
@@ -117,8 +117,7 @@ Value mlir::autodiff::loadFromSlot(OpBuilder &b, Location loc, Value buffer,
   return arith::TruncIOp::create(b, loc, type, value);
 }
 
-Attribute mlir::autodiff::describeBuffer(Builder &builder,
-                                         llvm::StringRef name,
+Attribute mlir::autodiff::describeBuffer(Builder &builder, llvm::StringRef name,
                                          llvm::StringRef kind, Type value,
                                          llvm::json::Value entries) {
   using llvm::json::Array;

@@ -32,7 +32,7 @@ namespace {
 struct RescaledLoop {
   scf::ForOp loop;
   unsigned maximum = 0; // carried value
-  Value next;       // m' in the body
+  Value next;           // m' in the body
   double delta = 0;
   /// For each carried value that is rescaled: the axes along which m runs.
   llvm::DenseMap<unsigned, SmallVector<unsigned, 2>> accumulators;
@@ -103,8 +103,8 @@ static bool proveFrame(RescaledLoop &candidate, double delta) {
     Type type = loop.getRegionIterArg(index).getType();
     rescaled[index] = index != candidate.maximum &&
                       isa<FloatType>(getElementTypeOrSelf(type));
-    axes[index] = SmallVector<unsigned, 2>(seedAxes(
-        loop.getRegionIterArg(candidate.maximum).getType()));
+    axes[index] = SmallVector<unsigned, 2>(
+        seedAxes(loop.getRegionIterArg(candidate.maximum).getType()));
   }
   for (bool changed = true; changed;) {
     changed = false;
@@ -182,12 +182,13 @@ static Value changeFrame(OpBuilder &b, Location loc, Value init, Value from,
   Tile difference = m0 - m;
   Tile distance = m0.make<arith::MinNumFOp>(difference, m0.constant(0.0));
   Value(distance).getDefiningOp()->setAttr(kNotPositiveAttr, b.getUnitAttr());
-  Tile factor = std::abs(delta - M_LN2) < 1e-9
-                    ? distance.make<math::Exp2Op>(distance)
-                    : exp(std::abs(delta - 1) < 1e-9 ? distance : delta * distance);
+  Tile factor =
+      std::abs(delta - M_LN2) < 1e-9
+          ? distance.make<math::Exp2Op>(distance)
+          : exp(std::abs(delta - 1) < 1e-9 ? distance : delta * distance);
   Value scale = castFloat(b, loc, factor, getElementTypeOrSelf(init.getType()));
-  return arith::MulFOp::create(
-      b, loc, init, repeatTo(b, loc, scale, axes, init.getType()));
+  return arith::MulFOp::create(b, loc, init,
+                               repeatTo(b, loc, scale, axes, init.getType()));
 }
 
 /// The maximum after the loop as a residual of its own, right after the loop.
@@ -228,7 +229,8 @@ static void rewrite(RescaledLoop &found, ResidualOp maximum) {
     if (op.getLhs() != m || op.getRhs() != m)
       return;
     b.setInsertionPoint(op);
-    op.replaceAllUsesWith(Tile(b, op.getLoc(), m).constant(0.0).operator Value());
+    op.replaceAllUsesWith(
+        Tile(b, op.getLoc(), m).constant(0.0).operator Value());
   });
   for (unsigned index = 0; index < loop.getNumResults(); ++index)
     if (index != found.maximum)
@@ -246,7 +248,8 @@ void RescaleAccumulators::runOnOperation() {
   kernel->setAttr(kRoleAttr, builder.getStringAttr("differentiated"));
 
   unsigned nextId = 0;
-  kernel.walk([&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
+  kernel.walk(
+      [&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
   SmallVector<scf::ForOp> loops;
   kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
   for (scf::ForOp loop : loops)

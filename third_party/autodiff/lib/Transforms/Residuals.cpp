@@ -47,8 +47,7 @@ static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
     return false;
   return llvm::all_of(slice, [](Operation *op) {
     return isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
-           !isa<ResidualOp>(op) &&
-           isa<triton::FuncOp>(op->getParentOp());
+           !isa<ResidualOp>(op) && isa<triton::FuncOp>(op->getParentOp());
   });
 }
 
@@ -124,8 +123,8 @@ void Recomputation::findAdjoint() {
   for (Operation &op : body) {
     bool belongs = false;
     op.walk([&](Operation *inner) {
-      belongs |= isa<UpstreamOp>(inner) ||
-                 hasEffect<MemoryEffects::Write>(inner);
+      belongs |=
+          isa<UpstreamOp>(inner) || hasEffect<MemoryEffects::Write>(inner);
       for (Value operand : inner->getOperands())
         if (Operation *source = operand.getDefiningOp())
           belongs |= adjoint.contains(source);
@@ -241,7 +240,8 @@ void Residuals::reloadOutput(ResidualOp residual, const Stored &stored) {
     other = castFloat(b, loc, like.constant(1.0),
                       getElementTypeOrSelf(store.getValue().getType()));
   }
-  Value value = triton::LoadOp::create(b, loc, map.lookupOrDefault(store.getPtr()), mask, other);
+  Value value = triton::LoadOp::create(
+      b, loc, map.lookupOrDefault(store.getPtr()), mask, other);
   value = castFloat(b, loc, value, getElementTypeOrSelf(residual.getType()));
   residual.getResult().replaceAllUsesWith(value);
   residual.erase();
@@ -254,9 +254,9 @@ static triton::FuncOp createForward(triton::FuncOp primal) {
   forward.setSymName((primal.getSymName() + "_fwd").str());
   forward->setAttr(kRoleAttr, builder.getStringAttr("forward"));
   for (unsigned index = 0; index < forward.getNumArguments(); ++index)
-    forward.setArgAttr(index, kOperandAttr,
-                       OperandAttr::get(builder.getContext(),
-                                        OperandKind::Argument, index));
+    forward.setArgAttr(
+        index, kOperandAttr,
+        OperandAttr::get(builder.getContext(), OperandKind::Argument, index));
   return forward;
 }
 
@@ -290,8 +290,8 @@ void Residuals::loadSaved(ResidualOp residual) {
                       b.getI32IntegerAttr(16));
     return buffer;
   };
-  residual.getResult().replaceAllUsesWith(loadFromSlot(
-      b, residual.getLoc(), append(backward), Value(), type));
+  residual.getResult().replaceAllUsesWith(
+      loadFromSlot(b, residual.getLoc(), append(backward), Value(), type));
   residual.erase();
   b.setInsertionPointAfter(source);
   storeToSlot(b, source.getLoc(), append(forward), Value(), source.getValue());

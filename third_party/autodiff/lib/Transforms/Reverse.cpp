@@ -70,10 +70,9 @@ void Reverse::runOnOperation() {
                              "autodiff-normalize first");
     return signalPassFailure();
   }
-  Activity activity(
-      primal, select<triton::LoadOp>(primal, !allWanted, wanted),
-      select<triton::StoreOp, triton::AtomicRMWOp>(primal, !allCotangents,
-                                                   cotangents));
+  Activity activity(primal, select<triton::LoadOp>(primal, !allWanted, wanted),
+                    select<triton::StoreOp, triton::AtomicRMWOp>(
+                        primal, !allCotangents, cotangents));
   if (activity.failed())
     return signalPassFailure();
 

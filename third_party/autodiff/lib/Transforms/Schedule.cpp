@@ -88,7 +88,8 @@ static Value atomic(OpBuilder &b, Location loc, triton::RMWOp kind,
 }
 
 static Value zeros(OpBuilder &b, Location loc, Type type) {
-  return arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(type)));
+  return arith::ConstantOp::create(b, loc,
+                                   cast<TypedAttr>(b.getZeroAttr(type)));
 }
 
 /// An argument for a shadow of the primal one, aligned as that is.
@@ -96,8 +97,7 @@ BlockArgument ArgumentSchedule::append(OperandKind kind, Type element,
                                        Attribute description) {
   auto primalType = cast<triton::PointerType>(primal.getType());
   BlockArgument added = appendOperand(
-      backward,
-      triton::PointerType::get(element, primalType.getAddressSpace()),
+      backward, triton::PointerType::get(element, primalType.getAddressSpace()),
       OperandAttr::get(backward.getContext(), kind, argument), description);
   if (Attribute divisibility = backward.getArgAttr(argument, "tt.divisibility"))
     backward.setArgAttr(added.getArgNumber(), "tt.divisibility", divisibility);
@@ -114,13 +114,13 @@ Attribute ArgumentSchedule::describe(llvm::StringRef dtype,
                                      llvm::StringRef init,
                                      llvm::StringRef accumulate,
                                      llvm::json::Array checks) {
-  return toAttribute(
-      Object{{"argument", argument},
-             {"dtype", dtype},
-             {"init", init},
-             {"accumulate", accumulate},
-             {"returned", backward.getArgAttr(argument, kWantedAttr) != nullptr},
-             {"checks", std::move(checks)}});
+  return toAttribute(Object{
+      {"argument", argument},
+      {"dtype", dtype},
+      {"init", init},
+      {"accumulate", accumulate},
+      {"returned", backward.getArgAttr(argument, kWantedAttr) != nullptr},
+      {"checks", std::move(checks)}});
 }
 
 LogicalResult ArgumentSchedule::readCotangent(std::optional<Object> check) {
@@ -137,8 +137,8 @@ LogicalResult ArgumentSchedule::readCotangent(std::optional<Object> check) {
       OpBuilder b(op);
       Type stored = withElementType(result.getType(), pointee);
       Value other = op.getMask() ? zeros(b, op.getLoc(), stored) : Value();
-      Value value = triton::LoadOp::create(b, op.getLoc(), pointer,
-                                           op.getMask(), other);
+      Value value =
+          triton::LoadOp::create(b, op.getLoc(), pointer, op.getMask(), other);
       result.replaceAllUsesWith(castFloat(
           b, op.getLoc(), value, getElementTypeOrSelf(result.getType())));
     }
@@ -156,7 +156,8 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
     return failure();
   OpBuilder b(op);
   Location loc = op.getLoc();
-  Type type = withElementType(op.getPtr().getType(), getPointee(pointer.getType()));
+  Type type =
+      withElementType(op.getPtr().getType(), getPointee(pointer.getType()));
   Value value;
   if (op.getKeep()) {
     Value other = op.getMask() ? zeros(b, loc, type) : Value();
@@ -189,8 +190,8 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
 }
 
 LogicalResult ArgumentSchedule::accumulateAtomically(bool shared) {
-  Type element = pointee.isF64() ? pointee
-                                 : Float32Type::get(backward.getContext());
+  Type element =
+      pointee.isF64() ? pointee : Float32Type::get(backward.getContext());
   BlockArgument buffer =
       append(OperandKind::Gradient, element,
              describe(spellType(element), shared ? "cotangent" : "zero",

@@ -95,8 +95,9 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
   SmallVector<Value> inits;
   for (unsigned index : live.set_bits())
     inits.push_back(loop.getInitArgs()[index]);
-  auto pruned = scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(),
-                                   loop.getUpperBound(), loop.getStep(), inits);
+  auto pruned =
+      scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(),
+                         loop.getUpperBound(), loop.getStep(), inits);
   pruned->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
 
   // A dead carried value is replaced by its initial one: what is computed from
@@ -108,7 +109,8 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
     bool isLive = live.test(index);
     arguments.push_back(isLive ? Value(pruned.getRegionIterArg(kept))
                                : loop.getInitArgs()[index]);
-    results.push_back(isLive ? Value(pruned.getResult(kept)) : loop.getInitArgs()[index]);
+    results.push_back(isLive ? Value(pruned.getResult(kept))
+                             : loop.getInitArgs()[index]);
     kept += isLive;
   }
   Operation *yield = loop.getBody()->getTerminator();

@@ -105,8 +105,8 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
   push.erase();
   for (PopOp pop : recording.pops) {
     builder.setInsertionPoint(pop);
-    pop.replaceAllUsesWith(loadFromSlot(builder, pop.getLoc(), buffer,
-                                        pop.getIteration(), type));
+    pop.replaceAllUsesWith(
+        loadFromSlot(builder, pop.getLoc(), buffer, pop.getIteration(), type));
     pop.erase();
   }
   return success();

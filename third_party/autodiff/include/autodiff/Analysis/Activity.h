@@ -30,11 +30,15 @@ public:
   bool failed() const { return hasFailed; }
   bool isVaried(Value value) const { return varied.contains(value); }
   bool isUseful(Value value) const { return useful.contains(value); }
-  bool isActive(Value value) const { return isVaried(value) && isUseful(value); }
+  bool isActive(Value value) const {
+    return isVaried(value) && isUseful(value);
+  }
 
   /// Whether loads from / stores to the argument take part.
   bool isWanted(unsigned argument) const { return wanted.contains(argument); }
-  bool hasCotangent(unsigned argument) const { return cotangents.contains(argument); }
+  bool hasCotangent(unsigned argument) const {
+    return cotangents.contains(argument);
+  }
 
 private:
   void propagateVaried();

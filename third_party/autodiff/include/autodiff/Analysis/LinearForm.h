@@ -15,8 +15,8 @@ struct Dimension {
     Program ///< a number that program ids determine
   };
   Kind kind;
-  unsigned axis = 0;             ///< of an Axis
-  Operation *loop = nullptr;     ///< of a Loop
+  unsigned axis = 0;               ///< of an Axis
+  Operation *loop = nullptr;       ///< of a Loop
   std::optional<ScalarExpr> digit; ///< of a Program: the number
 
   bool operator==(const Dimension &other) const {

@@ -17,8 +17,20 @@ namespace mlir::autodiff {
 
 class ScalarExpr {
 public:
-  enum class Kind { Constant, Argument, Grid, ProgramId,
-                    Add, Sub, Mul, Div, Rem, CeilDiv, Min, Max };
+  enum class Kind {
+    Constant,
+    Argument,
+    Grid,
+    ProgramId,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    CeilDiv,
+    Min,
+    Max
+  };
 
   static ScalarExpr constant(int64_t value);
   static ScalarExpr argument(unsigned index);
@@ -40,13 +52,20 @@ public:
   llvm::json::Value toJSON() const;
 
   bool operator==(const ScalarExpr &other) const;
-  ScalarExpr operator+(const ScalarExpr &o) const { return binary(Kind::Add, *this, o); }
-  ScalarExpr operator-(const ScalarExpr &o) const { return binary(Kind::Sub, *this, o); }
-  ScalarExpr operator*(const ScalarExpr &o) const { return binary(Kind::Mul, *this, o); }
+  ScalarExpr operator+(const ScalarExpr &o) const {
+    return binary(Kind::Add, *this, o);
+  }
+  ScalarExpr operator-(const ScalarExpr &o) const {
+    return binary(Kind::Sub, *this, o);
+  }
+  ScalarExpr operator*(const ScalarExpr &o) const {
+    return binary(Kind::Mul, *this, o);
+  }
 
 private:
   struct Node;
-  explicit ScalarExpr(std::shared_ptr<const Node> node) : node(std::move(node)) {}
+  explicit ScalarExpr(std::shared_ptr<const Node> node)
+      : node(std::move(node)) {}
   std::shared_ptr<const Node> node;
 };
 

@@ -60,8 +60,7 @@ public:
   /// Runs `body` with an empty set of adjoints and returns what it leaves for
   /// `values` (null for those that got none).
   FailureOr<SmallVector<Value>>
-  scoped(ArrayRef<Value> values,
-         llvm::function_ref<LogicalResult()> body);
+  scoped(ArrayRef<Value> values, llvm::function_ref<LogicalResult()> body);
 
   /// Active values defined outside of `regions` and used inside.
   SmallVector<Value> getActiveCaptures(MutableArrayRef<Region> regions) const;
