@@ -132,6 +132,21 @@ def test_partial_in_place(device):
     torch.testing.assert_close(leaf.grad, expected)
 
 
+def test_constants_into_a_history(device):
+    """The kernel's input has no gradient; what it writes to has."""
+    x = torch.randn(100, device=device)
+    old = torch.randn(120, device=device, requires_grad=True)
+    upstream = torch.randn(120, device=device)
+    for kernel, factor in ((accumulate, ()), (scale, (3.0,))):
+        y = old * 2
+        differentiable(kernel)[(2,)](x, y, 100, *factor, BLOCK=64)
+        (gradient,) = torch.autograd.grad(y, old, upstream)
+        expected = 2 * upstream
+        if kernel is scale:
+            expected[:100] = 0
+        torch.testing.assert_close(gradient, expected)
+
+
 @pytest.mark.parametrize("view", [False, True])
 def test_output_with_a_history(device, view):
     """What the kernel leaves in place keeps its gradient, what it overwrites has none."""

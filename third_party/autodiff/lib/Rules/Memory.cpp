@@ -35,7 +35,8 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
 }
 
 /// v̄ += cotangent at p; what was there before does not matter any more, unless
-/// `keep`. Emitted for inactive values too: they hide earlier content.
+/// `keep`. Emitted for inactive values too: they hide earlier content, or, with
+/// `keep`, let its gradient through.
 static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
                          bool keep, Adjoint &adjoint) {
   BlockArgument base = getBaseArgument(pointer);
@@ -47,7 +48,7 @@ static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
     return;
   Type type =
       adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
-  if (!type && keep)
+  if (!type && keep && !adjoint.activity.isWanted(argument))
     return;
   auto upstream = UpstreamOp::create(
       adjoint.builder, adjoint.loc(), type, adjoint.primal(pointer),

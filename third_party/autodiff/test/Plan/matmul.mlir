@@ -12,7 +12,9 @@
 // CHECK-DAG: %[[BASEA:.*]] = tt.addptr %[[GA]],
 // CHECK-DAG: %[[GB:.*]] = tt.splat %arg5
 // CHECK-DAG: %[[BASEB:.*]] = tt.addptr %[[GB]],
-// CHECK: %[[T:.*]] = tt.load
+// CHECK-DAG: %[[GC:.*]] = tt.splat %arg6
+// CHECK-DAG: %[[PC:.*]] = tt.addptr %[[GC]],
+// CHECK: %[[T:.*]] = tt.load %[[PC]]
 // CHECK: %[[H:.*]] = arith.truncf %[[T]]
 // CHECK: scf.for {{.*}} step %c1_i32 : i32 {
 // CHECK: %[[PA:.*]] = tt.addptr %[[BASEA]],

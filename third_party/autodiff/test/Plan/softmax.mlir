@@ -3,28 +3,48 @@
 // The softmax backward as an expert writes it, x̄ = e·(ȳ − Σ ȳ·y)/s: maximum and
 // sum come from the forward, one reduction is left, nothing is atomic.
 // CHECK-LABEL: tt.func @softmax_fwd(
+// CHECK: %[[M:.*]] = "tt.reduce"
+// CHECK: maxnumf
+// CHECK: %[[PM:.*]] = tt.addptr %arg3,
+// CHECK: tt.store %[[PM]], %[[M]]
+// CHECK: %[[S:.*]] = "tt.reduce"
+// CHECK: addf
+// CHECK: %[[PS:.*]] = tt.addptr %arg4,
+// CHECK: tt.store %[[PS]], %[[S]]
 // CHECK-LABEL: tt.func @softmax_bwd(
-// CHECK-SAME: \22saved0\22
-// CHECK-SAME: \22saved1\22
-// CHECK-SAME: \22accumulate\22:\22store\22,\22argument\22:0
+// CHECK-SAME: %arg3: {{.*}}\22saved0\22{{.*}}%arg4: {{.*}}\22saved1\22
+// CHECK-SAME: %arg5: {{.*}}\22accumulate\22:\22store\22,\22argument\22:0
 // CHECK-NOT: maxnumf
 // CHECK-NOT: atomic
-// CHECK: %[[X:.*]] = tt.load {{.*}} : tensor<64x
-// CHECK: %[[M:.*]] = tt.load %{{.*}} : !tt.ptr<f32>
+// CHECK: %[[START:.*]] = arith.muli {{.*}}, %arg2
+// CHECK-DAG: %[[AX:.*]] = tt.addptr %arg0, %[[START]]
+// CHECK-DAG: %[[AG:.*]] = tt.addptr %arg5, %[[START]]
+// CHECK-DAG: %[[BX:.*]] = tt.splat %[[AX]]
+// CHECK-DAG: %[[BG:.*]] = tt.splat %[[AG]]
+// CHECK-DAG: %[[PX:.*]] = tt.addptr %[[BX]]
+// CHECK-DAG: %[[PG:.*]] = tt.addptr %[[BG]]
+// CHECK: %[[X:.*]] = tt.load %[[PX]]
+// CHECK: %[[PM:.*]] = tt.addptr %arg3,
+// CHECK: %[[M:.*]] = tt.load %[[PM]]
 // CHECK: %[[MS:.*]] = tt.splat %[[M]]
 // CHECK: %[[D:.*]] = arith.subf %[[X]], %[[MS]]
 // CHECK: %[[E:.*]] = math.exp %[[D]]
-// CHECK: %[[S:.*]] = tt.load %{{.*}} : !tt.ptr<f32>
+// CHECK: %[[PS:.*]] = tt.addptr %arg4,
+// CHECK: %[[S:.*]] = tt.load %[[PS]]
 // CHECK: %[[SS:.*]] = tt.splat %[[S]]
 // CHECK: %[[Y:.*]] = arith.divf %[[E]], %[[SS]]
-// CHECK: %[[T:.*]] = tt.load {{.*}} : tensor<64x
+// CHECK: %[[AT:.*]] = tt.addptr %arg6, %[[START]]
+// CHECK: %[[BT:.*]] = tt.splat %[[AT]]
+// CHECK: %[[PT:.*]] = tt.addptr %[[BT]],
+// CHECK: %[[T:.*]] = tt.load %[[PT]]
 // CHECK: %[[TY:.*]] = arith.mulf %[[T]], %[[Y]]
-// CHECK: %[[R:.*]] = "tt.reduce"(%[[TY]])
+// CHECK: %[[R:.*]] = "tt.reduce"(%[[TY]]) <{axis = 0 : i32}>
+// CHECK: addf
 // CHECK: %[[RS:.*]] = tt.splat %[[R]]
 // CHECK: %[[C:.*]] = arith.subf %[[T]], %[[RS]]
 // CHECK: %[[Q:.*]] = arith.divf %[[C]], %[[SS]]
 // CHECK: %[[DX:.*]] = arith.mulf %[[Q]], %[[E]]
-// CHECK: tt.store %{{.*}}, %[[DX]]
+// CHECK: tt.store %[[PG]], %[[DX]]
 // CHECK-NOT: tt.reduce
 // CHECK-NOT: atomic
 // CHECK: tt.return

@@ -341,6 +341,19 @@ tt.func @ext(%px: !tt.ptr<f16>, %py: !tt.ptr<f32>) {
 
 // -----
 
+// Nor does a conversion to 8 bits.
+// CHECK-LABEL: tt.func @fp8_bwd(
+// CHECK: %[[T:.*]] = autodiff.upstream %arg1 {{.*}} -> f32
+// CHECK: autodiff.accumulate %arg0, %[[T]] {{.*}} : !tt.ptr<f32>, f32
+tt.func @fp8(%px: !tt.ptr<f32>, %py: !tt.ptr<f8E4M3FN>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = tt.fp_to_fp %x, rounding = rtne : f32 -> f8E4M3FN
+  tt.store %py, %y : !tt.ptr<f8E4M3FN>
+  tt.return
+}
+
+// -----
+
 // Nor does one that rounds.
 // CHECK-LABEL: tt.func @trunc_bwd(
 // CHECK: %[[T:.*]] = autodiff.upstream %arg1 {{.*}} -> f32

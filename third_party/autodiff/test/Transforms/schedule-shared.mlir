@@ -49,8 +49,14 @@ tt.func @in_place(%px: !tt.ptr<f32>) {
 // Two loads of the same argument: their addresses may coincide.
 // CHECK-LABEL: tt.func @twice_bwd(
 // CHECK-SAME: \22accumulate\22:\22atomic\22,\22argument\22:0
-// CHECK: tt.atomic_rmw fadd
-// CHECK: tt.atomic_rmw fadd
+// CHECK: %[[X:.*]] = tt.load %arg0
+// CHECK: %[[G:.*]] = tt.addptr %arg3, %arg2
+// CHECK: %[[W:.*]] = tt.load
+// CHECK: %[[T:.*]] = tt.load %arg4
+// CHECK: %[[DX:.*]] = arith.mulf %[[T]], %[[W]]
+// CHECK: %[[DW:.*]] = arith.mulf %[[T]], %[[X]]
+// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %[[G]], %[[DW]],
+// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg3, %[[DX]],
 tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
   %x = tt.load %px : !tt.ptr<f32>
   %p = tt.addptr %px, %i : !tt.ptr<f32>, i32

@@ -28,7 +28,8 @@ tt.func @quotient(%x: tensor<2x4xf32>, %r: tensor<2xf32>, %p: tensor<2x!tt.ptr<f
 // Not where it repeats along the other axis only.
 // CHECK-LABEL: tt.func @other_axis
 // CHECK: %[[Q:.*]] = arith.mulf %arg0,
-// CHECK: "tt.reduce"(%[[Q]])
+// CHECK: %[[S:.*]] = "tt.reduce"(%[[Q]]) <{axis = 0 : i32}>
+// CHECK: tt.store %arg2, %[[S]]
 tt.func @other_axis(%x: tensor<2x4xf32>, %r: tensor<2xf32>, %p: tensor<4x!tt.ptr<f32>>) attributes {autodiff.role = "backward"} {
   %0 = tt.expand_dims %r {axis = 1 : i32} : tensor<2xf32> -> tensor<2x1xf32>
   %1 = tt.broadcast %0 : tensor<2x1xf32> -> tensor<2x4xf32>
@@ -68,7 +69,8 @@ tt.func @common_divisor(%x: tensor<4xf32>, %s: f32, %y: f32, %p: tensor<4x!tt.pt
 // The primal's own sums stay as the user wrote them.
 // CHECK-LABEL: tt.func @primal
 // CHECK: %[[Q:.*]] = arith.divf %arg0,
-// CHECK: "tt.reduce"(%[[Q]])
+// CHECK: %[[S:.*]] = "tt.reduce"(%[[Q]])
+// CHECK: tt.store %arg2, %[[S]]
 tt.func @primal(%x: tensor<4xf32>, %s: f32, %p: !tt.ptr<f32>) {
   %r = tt.splat %s : f32 -> tensor<4xf32>
   %q = arith.divf %x, %r : tensor<4xf32>

@@ -4,7 +4,7 @@
 // A sum over an axis of size one is a reshape.
 // CHECK-LABEL: tt.func @sum_of_one
 // CHECK: %[[Y:.*]] = tt.reshape %arg0 : tensor<1x4xf32> -> tensor<4xf32>
-// CHECK: tt.store {{.*}}, %[[Y]]
+// CHECK: tt.store %arg1, %[[Y]]
 tt.func @sum_of_one(%x: tensor<1x4xf32>, %p: tensor<4x!tt.ptr<f32>>) {
   %y = "tt.reduce"(%x) <{axis = 0 : i32}> ({
   ^bb0(%a: f32, %b: f32):
@@ -44,8 +44,10 @@ tt.func @carried(%p: !tt.ptr<f32>, %n: i32) {
 
 // What an effect inside the loop needs stays.
 // CHECK-LABEL: tt.func @effect
-// CHECK: scf.for {{.*}} iter_args(
-// CHECK: tt.store
+// CHECK: scf.for {{.*}} iter_args(%[[A:[^ ,:)]+]] = %cst)
+// CHECK: %[[E:.*]] = math.exp %[[A]]
+// CHECK: tt.store %arg0, %[[A]]
+// CHECK: scf.yield %[[E]]
 tt.func @effect(%p: !tt.ptr<f32>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

@@ -3,15 +3,34 @@
 
 // The factor's adjoint needs the carried product from every iteration: n
 // entries per program, stored at the iteration's number by the recomputed loop
-// and loaded at it by the reversed one, with a barrier between. The sum beside
+// and loaded at it by the reversed one, with a barrier between. A slot is
+// iteration · programs + program, program = (z · ny + y) · nx + x. The sum beside
 // it is linear: nobody pops its tape, so it gets none.
 // CHECK-LABEL: tt.func @product_bwd(
 // CHECK-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = "{\22dtype\22:\22f32\22,\22kind\22:\22tape\22,\22name\22:\22tape0\22,\22size\22:[\22mul\22,[\22max\22,[\22arg\22,3],0]
 // CHECK-SAME: autodiff.operand = #autodiff.operand<buffer 0>, tt.divisibility = 16 : i32}) attributes
 // CHECK: scf.for %[[I:[^ ,:)]+]] = {{.*}} iter_args(%[[A:[^ ,:)]+]] = {{.*}}, %{{.*}} = {{.*}})
+// CHECK-DAG: %[[NZ:.*]] = tt.get_num_programs z
+// CHECK-DAG: %[[LNZ:.*]] = arith.extsi %[[NZ]]
+// CHECK-DAG: %[[Z:.*]] = tt.get_program_id z
+// CHECK-DAG: %[[LZ:.*]] = arith.extsi %[[Z]]
+// CHECK-DAG: %[[NY:.*]] = tt.get_num_programs y
+// CHECK-DAG: %[[LNY:.*]] = arith.extsi %[[NY]]
+// CHECK-DAG: %[[Y:.*]] = tt.get_program_id y
+// CHECK-DAG: %[[LY:.*]] = arith.extsi %[[Y]]
+// CHECK-DAG: %[[NX:.*]] = tt.get_num_programs x
+// CHECK-DAG: %[[LNX:.*]] = arith.extsi %[[NX]]
+// CHECK-DAG: %[[X:.*]] = tt.get_program_id x
+// CHECK-DAG: %[[LX:.*]] = arith.extsi %[[X]]
+// CHECK-DAG: %[[ZY:.*]] = arith.muli %[[LZ]], %[[LNY]]
+// CHECK-DAG: %[[ZYY:.*]] = arith.addi %[[ZY]], %[[LY]]
+// CHECK-DAG: %[[ZYX:.*]] = arith.muli %[[ZYY]], %[[LNX]]
+// CHECK-DAG: %[[PROGRAM:.*]] = arith.addi %[[ZYX]], %[[LX]]
+// CHECK-DAG: %[[NZY:.*]] = arith.muli %[[LNZ]], %[[LNY]]
+// CHECK-DAG: %[[PROGRAMS:.*]] = arith.muli %[[NZY]], %[[LNX]]
 // CHECK-DAG: %[[E:.*]] = arith.extsi %[[I]] : i32 to i64
-// CHECK: %[[R:.*]] = arith.muli %[[E]],
-// CHECK: %[[SLOT:.*]] = arith.addi %[[R]],
+// CHECK-DAG: %[[R:.*]] = arith.muli %[[E]], %[[PROGRAMS]]
+// CHECK-DAG: %[[SLOT:.*]] = arith.addi %[[R]], %[[PROGRAM]]
 // CHECK: %[[P:.*]] = tt.addptr %arg4, %[[SLOT]]
 // CHECK: tt.store %[[P]], %[[A]]
 // CHECK-NOT: tt.store

@@ -1,0 +1,113 @@
+// RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize \
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-schedule | FileCheck %s
+
+// Program numbers computed from one id are enumerated by the launch, each with
+// the stride that the address has.
+// CHECK-LABEL: tt.func @grouped_bwd(
+// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: [1,[\22pids\22,[\22div\22,[\22pid\22,0],[\22arg\22,4]]]{{\]\]}},\22stride\22:[\22mul\22,[\22arg\22,2],4]}
+// CHECK-SAME: \22digits\22:{{\[\[}}1,4{{\]\]}},\22stride\22:[\22arg\22,2]}
+// CHECK-SAME: [1,[\22pids\22,[\22rem\22,[\22pid\22,0],[\22arg\22,4]]]{{\]\]}},\22stride\22:[\22arg\22,3]}
+// CHECK-SAME: \22kind\22:\22bijective\22
+tt.func @grouped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %sm: i32, %sn: i32, %n: i32) {
+  %c4 = arith.constant 4 : i32
+  %id = tt.get_program_id x : i32
+  %m = arith.divsi %id, %n : i32
+  %c = arith.remsi %id, %n : i32
+  %m4 = arith.muli %m, %c4 : i32
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %0 = tt.splat %m4 : i32 -> tensor<4xi32>
+  %1 = arith.addi %0, %i : tensor<4xi32>
+  %2 = tt.splat %sm : i32 -> tensor<4xi32>
+  %3 = arith.muli %1, %2 : tensor<4xi32>
+  %4 = arith.muli %c, %sn : i32
+  %5 = tt.splat %4 : i32 -> tensor<4xi32>
+  %6 = arith.addi %3, %5 : tensor<4xi32>
+  %p = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %q = tt.addptr %p, %6 : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %x = tt.load %q : tensor<4x!tt.ptr<f32>>
+  %r = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %s = tt.addptr %r, %6 : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %s, %x : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// A loop over a row: the iteration is the high digit of the column, and the
+// mask bounds the two together.
+// CHECK-LABEL: tt.func @looped_bwd(
+// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: {\22bound\22:[\22arg\22,2],\22digits\22:
+// CHECK-SAME: [4,[\22max\22,[\22ceildiv\22,[\22arg\22,2],4],0]]
+// CHECK-SAME: \22kind\22:\22bijective\22
+tt.func @looped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c4 = arith.constant 4 : i32
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %0 = tt.splat %n : i32 -> tensor<4xi32>
+  %p = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %q = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  scf.for %j = %c0 to %n step %c4 : i32 {
+    %1 = tt.splat %j : i32 -> tensor<4xi32>
+    %o = arith.addi %1, %i : tensor<4xi32>
+    %m = arith.cmpi slt, %o, %0 : tensor<4xi32>
+    %2 = tt.addptr %p, %o : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+    %x = tt.load %2, %m : tensor<4x!tt.ptr<f32>>
+    %3 = tt.addptr %q, %o : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+    tt.store %3, %x, %m : tensor<4x!tt.ptr<f32>>
+  }
+  tt.return
+}
+
+// -----
+
+// The same address in every iteration: contributions must add up.
+// CHECK-LABEL: tt.func @invariant_bwd(
+// CHECK-SAME: {\22accumulate\22:\22atomic\22,\22argument\22:0,
+// CHECK: scf.for
+// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg3,
+tt.func @invariant(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %j = %c0 to %n step %c1 : i32 {
+    %x = tt.load %px : !tt.ptr<f32>
+    %q = tt.addptr %py, %j : !tt.ptr<f32>, i32
+    tt.store %q, %x : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
+// A mask that data decide leaves elements out, whose gradient is zero then.
+// CHECK-LABEL: tt.func @data_mask_bwd(
+// CHECK-SAME: {\22accumulate\22:\22atomic\22,\22argument\22:0,
+// CHECK-SAME: \22init\22:\22zero\22
+tt.func @data_mask(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: tensor<4xi1>) {
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %p = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %0 = tt.addptr %p, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %x = tt.load %0, %m : tensor<4x!tt.ptr<f32>>
+  %q = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %1 = tt.addptr %q, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %1, %x : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// So does a branch.
+// CHECK-LABEL: tt.func @branch_bwd(
+// CHECK-SAME: {\22accumulate\22:\22atomic\22,\22argument\22:0,
+// CHECK-SAME: \22init\22:\22zero\22
+tt.func @branch(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1) {
+  %id = tt.get_program_id x : i32
+  scf.if %c {
+    %p = tt.addptr %px, %id : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %q = tt.addptr %py, %id : !tt.ptr<f32>, i32
+    tt.store %q, %x : !tt.ptr<f32>
+  }
+  tt.return
+}
