@@ -21,11 +21,12 @@ using Tiles = llvm::ArrayRef<Tile>;
 static Tile powBase(Tile t, Tiles x, Tile y) {
   using arith::CmpFPredicate;
   Tile zero = t.constant(0.0), one = t.constant(1.0), p = x[1];
-  Tile steep = where(compare(CmpFPredicate::OLT, p, one), t * p / zero, zero);
+  Tile tp = t * p;
+  Tile steep = where(compare(CmpFPredicate::OLT, p, one), tp / zero, zero);
   Tile flat = where(compare(CmpFPredicate::OEQ, p, zero), zero, steep);
   Tile atZero = where(compare(CmpFPredicate::OEQ, p, one), t, flat);
   Tile slope =
-      where(compare(CmpFPredicate::OEQ, x[0], zero), atZero, t * p * y / x[0]);
+      where(compare(CmpFPredicate::OEQ, x[0], zero), atZero, tp * y / x[0]);
   return unlessZero(t, slope, x[0]);
 }
 

@@ -13,7 +13,8 @@
 // CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[W]] :
 // CHECK: %[[R:.*]] = arith.mulf %[[P]], %[[Y]] :
 // CHECK: %[[Q:.*]] = arith.divf %[[R]], %[[X]] :
-// CHECK: %[[DX:.*]] = arith.select {{.*}}, {{.*}}, %[[Q]] :
+// CHECK: %[[S:.*]] = arith.select {{.*}}, {{.*}}, %[[Q]] :
+// CHECK: %[[DX:.*]] = arith.select {{.*}}, {{.*}}, %[[S]] :
 // CHECK: %[[TY:.*]] = arith.mulf %[[T]], %[[Y]] :
 // CHECK: %[[LN:.*]] = math.log %[[X]] :
 // CHECK: %[[V:.*]] = arith.mulf %[[TY]], %[[LN]] :
