@@ -14,11 +14,11 @@
 // CHECK: %[[R:.*]] = arith.mulf %[[P]], %[[Y]] :
 // CHECK: %[[Q:.*]] = arith.divf %[[R]], %[[X]] :
 // CHECK: %[[S:.*]] = arith.select {{.*}}, {{.*}}, %[[Q]] :
-// CHECK: %[[DX:.*]] = arith.select {{.*}}, {{.*}}, %[[S]] :
+// CHECK: %[[Z:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]]
+// CHECK: %[[DX:.*]] = arith.select %[[Z]], %[[ZERO]], %[[S]] :
 // CHECK: %[[TY:.*]] = arith.mulf %[[T]], %[[Y]] :
 // CHECK: %[[LN:.*]] = math.log %[[X]] :
 // CHECK: %[[V:.*]] = arith.mulf %[[TY]], %[[LN]] :
-// CHECK: %[[Z:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]]
 // CHECK: %[[DW:.*]] = arith.select %[[Z]], %[[ZERO]], %[[V]] :
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
 // CHECK: autodiff.accumulate %arg0, %[[DX]] {
