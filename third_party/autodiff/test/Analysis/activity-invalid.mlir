@@ -47,6 +47,29 @@ tt.func @unknown_base(%table: !tt.ptr<!tt.ptr<f32>>, %py: !tt.ptr<f32>) {
 
 // -----
 
+tt.func @reinterpreted(%px: !tt.ptr<f32>, %py: !tt.ptr<f16>) {
+  %p = tt.bitcast %px : !tt.ptr<f32> -> !tt.ptr<f16>
+  // expected-error @+1 {{memory of a differentiated tensor is accessed with another element type}}
+  %x = tt.load %p : !tt.ptr<f16>
+  tt.store %py, %x : !tt.ptr<f16>
+  tt.return
+}
+
+// -----
+
+// This one hides what was stored before.
+tt.func @hidden(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %zero = arith.constant 0 : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  tt.store %py, %x : !tt.ptr<f32>
+  %q = tt.bitcast %py : !tt.ptr<f32> -> !tt.ptr<i32>
+  // expected-error @+1 {{memory of a differentiated tensor is accessed with another element type}}
+  tt.store %q, %zero : !tt.ptr<i32>
+  tt.return
+}
+
+// -----
+
 // The backward sees memory as the forward left it.
 tt.func @overwritten(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>

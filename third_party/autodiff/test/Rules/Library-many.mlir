@@ -3,19 +3,28 @@
 
 // Functions of the device libraries by name. X, W, U: the operands. Y: the result. T: the result's cotangent.
 
-// x̄ = ȳ·w·y/x, w̄ = ȳ·y·ln x.
+// x̄ = ȳ·w·y/x, and its limit at x = 0; w̄ = ȳ·y·ln x.
 // CHECK-LABEL: tt.func @powf_bwd(
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
 // CHECK: %[[Y:.*]] = tt.extern_elementwise %[[X]], %[[W]] {{.*}}"__nv_powf"
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
 // CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[W]] :
+// CHECK: %[[STEEP:.*]] = arith.cmpf olt, %[[W]], %[[ONE]] :
+// CHECK: %[[INF:.*]] = arith.divf %[[P]], %[[ZERO]] :
+// CHECK: %[[S:.*]] = arith.select %[[STEEP]], %[[INF]], %[[ZERO]] :
+// CHECK: %[[FLAT:.*]] = arith.cmpf oeq, %[[W]], %[[ZERO]] :
+// CHECK: %[[F:.*]] = arith.select %[[FLAT]], %[[ZERO]], %[[S]] :
+// CHECK: %[[LINEAR:.*]] = arith.cmpf oeq, %[[W]], %[[ONE]] :
+// CHECK: %[[L:.*]] = arith.select %[[LINEAR]], %[[T]], %[[F]] :
+// CHECK: %[[ATZERO:.*]] = arith.cmpf oeq, %[[X]], %[[ZERO]] :
 // CHECK: %[[R:.*]] = arith.mulf %[[P]], %[[Y]] :
 // CHECK: %[[Q:.*]] = arith.divf %[[R]], %[[X]] :
-// CHECK: %[[S:.*]] = arith.select {{.*}}, {{.*}}, %[[Q]] :
-// CHECK: %[[Z:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]]
-// CHECK: %[[DX:.*]] = arith.select %[[Z]], %[[ZERO]], %[[S]] :
+// CHECK: %[[SLOPE:.*]] = arith.select %[[ATZERO]], %[[L]], %[[Q]] :
+// CHECK: %[[Z:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]] :
+// CHECK: %[[DX:.*]] = arith.select %[[Z]], %[[ZERO]], %[[SLOPE]] :
 // CHECK: %[[TY:.*]] = arith.mulf %[[T]], %[[Y]] :
 // CHECK: %[[LN:.*]] = math.log %[[X]] :
 // CHECK: %[[V:.*]] = arith.mulf %[[TY]], %[[LN]] :

@@ -106,31 +106,3 @@ tt.func @cumsum(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %1, %y : tensor<4x!tt.ptr<f32>>
   tt.return
 }
-
-// -----
-
-// Here, of x·cumsum(x): the scanned adjoint adds to the one that x already has.
-// CHECK-LABEL: tt.func @gated_bwd(
-// CHECK: %[[X:.*]] = tt.load
-// CHECK: %[[S:.*]] = "tt.scan"(%[[X]])
-// CHECK: %[[T:.*]] = autodiff.upstream
-// CHECK: %[[A:.*]] = arith.mulf %[[T]], %[[S]] :
-// CHECK: %[[B:.*]] = arith.mulf %[[T]], %[[X]] :
-// CHECK: %[[R:.*]] = "tt.scan"(%[[B]]) <{axis = 0 : i32, reverse = true}>
-// CHECK: tt.scan.return
-// CHECK-NEXT: })
-// CHECK-NEXT: %[[D:.*]] = arith.addf %[[A]], %[[R]] :
-// CHECK: autodiff.accumulate {{.*}}, %[[D]] {
-tt.func @gated(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
-  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
-  %s = "tt.scan"(%x) <{axis = 0 : i32, reverse = false}> ({
-  ^bb0(%a: f32, %b: f32):
-    %t = arith.addf %a, %b : f32
-    tt.scan.return %t : f32
-  }) : (tensor<4xf32>) -> tensor<4xf32>
-  %y = arith.mulf %x, %s : tensor<4xf32>
-  %1 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  tt.store %1, %y : tensor<4x!tt.ptr<f32>>
-  tt.return
-}

@@ -82,3 +82,21 @@ tt.func @primal(%x: tensor<4xf32>, %s: f32, %p: !tt.ptr<f32>) {
   tt.store %p, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Nor are narrow ones touched, which were divided first to stay in range.
+// CHECK-LABEL: tt.func @narrow
+// CHECK: %[[Q:.*]] = arith.divf %arg0,
+// CHECK: "tt.reduce"(%[[Q]])
+tt.func @narrow(%x: tensor<4xf16>, %s: f16, %p: !tt.ptr<f16>) attributes {autodiff.role = "backward"} {
+  %r = tt.splat %s : f16 -> tensor<4xf16>
+  %q = arith.divf %x, %r : tensor<4xf16>
+  %y = "tt.reduce"(%q) <{axis = 0 : i32}> ({
+  ^bb0(%a: f16, %b: f16):
+    %t = arith.addf %a, %b : f16
+    tt.reduce.return %t : f16
+  }) : (tensor<4xf16>) -> f16
+  tt.store %p, %y : !tt.ptr<f16>
+  tt.return
+}
