@@ -9,7 +9,7 @@ from kernels import elementwise as ew
 from kernels import matmul as mm
 
 
-def _layout(rows, columns, device):
+def _layout(rows, columns, device, dtype=torch.float32):
     """A rows x columns leaf somewhere in a larger buffer, with random strides."""
     steps = random.choice([1, 1, 2, 3]), random.choice([1, 1, 2, 3])
     before = random.choice([0, 0, 1, 5]), random.choice([0, 0, 3, 16])
@@ -18,7 +18,8 @@ def _layout(rows, columns, device):
         for offset, step, size in zip(before, steps, (rows, columns), strict=True)
     )
     transposed = random.random() < 0.3
-    base = torch.randn((width, height) if transposed else (height, width), device=device)
+    size = (width, height) if transposed else (height, width)
+    base = torch.randn(size, device=device, dtype=dtype)
     view = base.t() if transposed else base
     view = view[before[0] :: steps[0], before[1] :: steps[1]][:rows, :columns]
     assert view.shape == (rows, columns)
@@ -39,10 +40,12 @@ def _upstream(rows, columns, device):
 
 @pytest.mark.parametrize("repetition", range(6))
 def test_elementwise(device, repetition):
+    # Addresses are in question, not the rounding of a sum over equal numbers.
+    dtype = torch.float64
     m, n = random.randint(5, 50), random.randint(5, 70)
-    x, upstream = _layout(m, n, device), _upstream(m, n, device)
-    w = _layout(1, n, device).detach()[0].requires_grad_()
-    b = torch.randn(n, device=device, requires_grad=True)
+    x, upstream = _layout(m, n, device, dtype), _upstream(m, n, device).to(dtype)
+    w = _layout(1, n, device, dtype).detach()[0].requires_grad_()
+    b = torch.randn(n, device=device, dtype=dtype, requires_grad=True)
     print(x.shape, x.stride(), x.storage_offset(), w.stride(), upstream.stride())
     op = differentiated(ew.affine_columns_kernel, ew.affine_columns)
     assert_gradients_close(op, ew.affine_columns_reference, (x, w, b), [upstream])
