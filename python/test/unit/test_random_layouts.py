@@ -27,12 +27,13 @@ def _layout(rows, columns, device, dtype=torch.float32):
 
 
 def _upstream(rows, columns, device):
+    # Equal columns are positive: what sums them is one sum, which must not cancel.
     kind = random.choice(["dense", "transposed", "rows", "columns", "number", "sliced"])
     return {
         "dense": torch.randn(rows, columns, device=device),
         "transposed": torch.randn(columns, rows, device=device).t(),
         "rows": torch.randn(1, columns, device=device).expand(rows, columns),
-        "columns": torch.randn(rows, 1, device=device).expand(rows, columns),
+        "columns": torch.rand(rows, 1, device=device).expand(rows, columns),
         "number": torch.randn(1, 1, device=device).expand(rows, columns),
         "sliced": torch.randn(rows + 3, 2 * columns, device=device)[3:, ::2],
     }[kind]
