@@ -180,3 +180,29 @@ def data_branch_reference(x, BLOCK=16):
         s = part.sum(1)
         total = torch.where(s > 0, total + (part * part).sum(1), 0.5 * total - s)
     return total
+
+
+@triton.jit
+def storing_logsumexp_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    """An online log-sum-exp whose loop stores something else besides."""
+    row = tl.program_id(0)
+    running_max, total = -float("inf"), 0.0
+    for start in range(0, n, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * n + columns, mask=columns < n, other=-float("inf"))
+        tl.store(z_ptr + row * n + columns, 3.0 * x, mask=columns < n)
+        new_max = tl.maximum(running_max, tl.max(x, 0))
+        total = total * tl.exp(running_max - new_max) + tl.sum(tl.exp(x - new_max), 0)
+        running_max = new_max
+    tl.store(y_ptr + row, running_max + tl.log(total))
+
+
+def storing_logsumexp(kernel, x, BLOCK=16):
+    rows, columns = x.shape
+    y, z = poisoned((rows,), x), poisoned(x.shape, x)
+    kernel[(rows,)](x, y, z, columns, BLOCK=BLOCK)
+    return y, z
+
+
+def storing_logsumexp_reference(x):
+    return x.logsumexp(1), 3 * x

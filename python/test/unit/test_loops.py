@@ -108,3 +108,11 @@ def test_recurrence_real_sizes(cuda):
     x, w, h0 = _rnn_inputs(16, 512, 1000, cuda, torch.float32)
     # What reaches the first state from the last has vanished into denormal numbers.
     assert_gradients_close(op, loops.rnn_reference, (x, w, h0.detach()))
+
+
+@pytest.mark.parametrize("columns", [1, 16, 50])
+def test_online_maximum_beside_a_store(device, columns):
+    """The loop is rewritten around its maximum; what it stores must count once."""
+    x = random_tensor(4, columns, device=device)
+    op = differentiated(loops.storing_logsumexp_kernel, loops.storing_logsumexp)
+    assert_gradients_close(op, loops.storing_logsumexp_reference, (x,))

@@ -140,7 +140,20 @@ static bool proveFrame(RescaledLoop &candidate, double delta) {
   return !candidate.accumulators.empty();
 }
 
+/// Whether the loop can run twice, once for the maximum and once in its frame:
+/// it has no effects but stores, which only the second run keeps.
+static bool canRunTwice(scf::ForOp loop) {
+  WalkResult walk = loop.getBody()->walk([](Operation *op) {
+    bool repeatable = op->getNumRegions() != 0 || isMemoryEffectFree(op) ||
+                      isa<triton::LoadOp, triton::StoreOp>(op);
+    return repeatable ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !walk.wasInterrupted();
+}
+
 static std::optional<RescaledLoop> match(scf::ForOp loop) {
+  if (!canRunTwice(loop))
+    return std::nullopt;
   for (unsigned index = 0; index < loop.getNumResults(); ++index) {
     Value next = matchRunningMaximum(loop, index);
     if (!next)
@@ -216,6 +229,7 @@ static void rewrite(RescaledLoop &found, ResidualOp maximum) {
 
   IRMapping map;
   auto framed = cast<scf::ForOp>(b.clone(*loop, map));
+  loop.walk([](triton::StoreOp store) { store.erase(); });
   b.setInsertionPoint(framed);
   for (auto &[index, axes] : found.accumulators)
     framed.getInitArgsMutable()[index].set(
