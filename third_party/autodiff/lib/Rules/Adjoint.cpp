@@ -56,7 +56,6 @@ static bool hasEffects(Operation *op) {
 }
 
 void Adjoint::recompute(Block &block) {
-  SmallVector<Operation *> effects;
   for (Operation &op : block.without_terminator()) {
     // Cloning keeps block arguments that are mapped already, from an earlier
     // recomputation of a block around this one: those are another region's.
@@ -64,28 +63,29 @@ void Adjoint::recompute(Block &block) {
       for (BlockArgument argument : inner->getArguments())
         primals.erase(argument);
     });
-    Operation *clone = builder.clone(op, primals);
-    clone->walk([&](Operation *inner) {
-      if (hasEffects(inner))
-        effects.push_back(inner);
+    builder.clone(op, primals);
+    op.walk([&](Operation *effect) {
+      if (hasEffects(effect))
+        dropEffect(effect);
     });
   }
+}
+
+void Adjoint::dropEffect(Operation *effect) {
+  Operation *clone = primals.lookup(effect);
   OpBuilder::InsertionGuard guard(builder);
-  for (Operation *effect : effects) {
-    builder.setInsertionPoint(effect);
-    for (OpResult result : effect->getResults()) {
-      Value missing = UnavailableOp::create(
-          builder, effect->getLoc(), result.getType(),
-          builder.getStringAttr("the result of '" +
-                                effect->getName().getStringRef() + "'"));
-      result.replaceAllUsesWith(missing);
-      // Later recomputations refer to the stand-in as well.
-      for (auto &[from, to] : primals.getValueMap())
-        if (to == result)
-          const_cast<Value &>(to) = missing;
-    }
-    effect->erase();
+  builder.setInsertionPoint(clone);
+  std::string reason =
+      ("the result of '" + effect->getName().getStringRef() + "'").str();
+  for (auto [primal, copy] :
+       llvm::zip_equal(effect->getResults(), clone->getResults())) {
+    Value missing =
+        UnavailableOp::create(builder, effect->getLoc(), copy.getType(),
+                              builder.getStringAttr(reason));
+    copy.replaceAllUsesWith(missing);
+    primals.map(primal, missing);
   }
+  clone->erase();
 }
 
 static bool takesPart(Operation &op, const Adjoint &adjoint) {

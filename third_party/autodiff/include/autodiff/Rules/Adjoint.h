@@ -72,6 +72,10 @@ public:
   unsigned newTape() { return tapes++; }
 
 private:
+  /// Takes the clone of `effect`, which must not happen again, out of the
+  /// recomputation.
+  void dropEffect(Operation *effect);
+
   llvm::DenseMap<Value, Value> adjoints;
   Location location = UnknownLoc::get(builder.getContext());
   unsigned tapes = 0;
