@@ -30,12 +30,7 @@ Value Adjoint::widen(Value value) {
 }
 
 Value Adjoint::constant(Type primalType, double number) {
-  Type type = typeFor(primalType);
-  TypedAttr attribute =
-      builder.getFloatAttr(getElementTypeOrSelf(type), number);
-  if (auto tensor = dyn_cast<RankedTensorType>(type))
-    attribute = DenseElementsAttr::get(tensor, Attribute(attribute));
-  return arith::ConstantOp::create(builder, location, attribute);
+  return constantOf(builder, location, typeFor(primalType), number);
 }
 
 void Adjoint::add(Value value, Value contribution) {

@@ -12,9 +12,8 @@ using namespace mlir::autodiff;
 using Tiles = llvm::ArrayRef<Tile>;
 using arith::CmpFPredicate;
 
-/// x̄_k += ȳ · ∂y/∂x_k for every active operand.
-static LogicalResult pullBackPartials(Operation *op, Adjoint &adjoint,
-                                      ArrayRef<Partial> partials) {
+LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
+                                               ArrayRef<Partial> partials) {
   Value cotangent = adjoint.get(op->getResult(0));
   if (!cotangent)
     return success();

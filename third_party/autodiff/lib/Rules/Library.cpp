@@ -118,23 +118,13 @@ static std::string plainName(llvm::StringRef symbol) {
 
 static LogicalResult libraryCall(triton::ExternElementwiseOp op,
                                  Adjoint &adjoint) {
-  Value cotangent = adjoint.get(op.getResult());
-  if (!cotangent)
+  if (!adjoint.get(op.getResult()))
     return success();
   auto it = getPartials().find(plainName(op.getSymbol()));
   if (it == getPartials().end() || it->second.size() != op->getNumOperands())
     return op.emitError() << "no derivative is known for the library function '"
                           << op.getSymbol() << "'";
-  auto tile = [&](Value primal) {
-    return Tile(adjoint.builder, adjoint.loc(),
-                adjoint.widen(adjoint.primal(primal)));
-  };
-  SmallVector<Tile> operands = llvm::map_to_vector(op->getOperands(), tile);
-  Tile result = tile(op.getResult());
-  for (auto [operand, partial] : llvm::zip_equal(op->getOperands(), it->second))
-    if (adjoint.isActive(operand))
-      adjoint.add(operand, partial(result.like(cotangent), operands, result));
-  return success();
+  return pullBackPartials(op, adjoint, it->second);
 }
 
 void mlir::autodiff::addLibraryRules(RuleTable &table) {

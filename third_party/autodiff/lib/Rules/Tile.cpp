@@ -7,8 +7,8 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-static Value constantOf(OpBuilder &builder, Location loc, Type type,
-                        double number) {
+Value mlir::autodiff::constantOf(OpBuilder &builder, Location loc, Type type,
+                                 double number) {
   auto attribute = builder.getFloatAttr(getElementTypeOrSelf(type), number);
   TypedAttr value = attribute;
   if (auto tensor = dyn_cast<RankedTensorType>(type))

@@ -8,6 +8,8 @@
 
 namespace mlir::autodiff {
 
+class Adjoint;
+
 /// A float or tile of floats together with the builder that computes with it.
 class Tile {
 public:
@@ -51,6 +53,9 @@ Tile sin(Tile x);
 Tile cos(Tile x);
 Tile pow(Tile x, Tile y);
 
+/// A constant of a float type or tile of floats.
+Value constantOf(OpBuilder &builder, Location loc, Type type, double number);
+
 /// a < b, a == b, …, as a condition for `where`; false if either is NaN.
 Value compare(arith::CmpFPredicate predicate, Tile a, Tile b);
 /// condition ? a : b
@@ -78,6 +83,11 @@ Value castFloat(OpBuilder &builder, Location loc, Value value, Type element);
 /// One partial derivative applied to a tangent or cotangent `t`:
 /// t · ∂y/∂x_k, where `x` are the operands and `y` the result.
 using Partial = Tile (*)(Tile t, llvm::ArrayRef<Tile> x, Tile y);
+
+/// x̄_k += ȳ · ∂y/∂x_k for every active operand of `op`, an operation of one
+/// result; a null partial is zero.
+LogicalResult pullBackPartials(Operation *op, Adjoint &adjoint,
+                               llvm::ArrayRef<Partial> partials);
 
 } // namespace mlir::autodiff
 
