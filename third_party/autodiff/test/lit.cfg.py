@@ -17,6 +17,7 @@ config.test_exec_root = os.path.join(config.test_exec_root, "autodiff")
 cleanup = "autodiff-simplify,canonicalize,cse"
 passes = [
     "autodiff-normalize",
+    "autodiff-count-trips",
     "tt.func(autodiff-mark-residuals)",
     "autodiff-rescale-accumulators",
     "autodiff-drop-maxima",
@@ -26,6 +27,7 @@ passes = [
     "autodiff-residuals",
     f"tt.func({cleanup})",
     "autodiff-schedule",
+    "autodiff-sizes",
     f"tt.func({cleanup},loop-invariant-code-motion)",
 ]
 config.substitutions.append(

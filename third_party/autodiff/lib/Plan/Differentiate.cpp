@@ -19,6 +19,7 @@ static void addCleanup(OpPassManager &pm) {
 void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                                 const Request &request) {
   pm.addPass(createNormalize());
+  pm.addPass(createCountTrips());
   pm.nest<triton::FuncOp>().addPass(createMarkResiduals());
   pm.addPass(createRescaleAccumulators());
   pm.addPass(createDropMaxima());
@@ -41,6 +42,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
   schedule.exchange.assign(request.exchange.begin(), request.exchange.end());
   pm.addPass(createSchedule(schedule));
+  pm.addPass(createSizes());
   addCleanup(pm);
   pm.nest<triton::FuncOp>().addPass(createLoopInvariantCodeMotionPass());
 }

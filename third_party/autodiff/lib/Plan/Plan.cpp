@@ -41,7 +41,10 @@ static std::string printKernel(triton::FuncOp kernel) {
          {kOperandAttr, kBufferAttr, kCheckAttr, kWantedAttr})
       copy.removeArgAttr(index, name);
   }
-  copy.walk([](Operation *op) { op->removeAttr(kSiteAttr); });
+  copy.walk([](Operation *op) {
+    op->removeAttr(kSiteAttr);
+    op->removeAttr(kCounterAttr);
+  });
   std::string text;
   llvm::raw_string_ostream os(text);
   module->print(os, getPrintingFlags());

@@ -18,6 +18,7 @@ const RuleTable &RuleTable::get() {
     addMemoryRules(table);
     addIfRules(table);
     addForRules(table);
+    addWhileRules(table);
     return table;
   }();
   return table;

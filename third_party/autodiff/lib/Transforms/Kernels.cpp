@@ -23,10 +23,29 @@ triton::FuncOp mlir::autodiff::getBackward(ModuleOp module) {
 triton::FuncOp mlir::autodiff::getForward(ModuleOp module) {
   return findByRole(module, "forward");
 }
+triton::FuncOp mlir::autodiff::getCounting(ModuleOp module) {
+  return findByRole(module, "count");
+}
 
 triton::FuncOp mlir::autodiff::getDifferentiated(ModuleOp module) {
   triton::FuncOp rewritten = findByRole(module, "differentiated");
   return rewritten ? rewritten : getPrimal(module);
+}
+
+triton::FuncOp mlir::autodiff::derive(triton::FuncOp primal,
+                                      llvm::StringRef role,
+                                      llvm::StringRef suffix) {
+  OpBuilder builder(primal);
+  builder.setInsertionPointAfter(primal);
+  auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
+  kernel.setSymName(
+      (primal.getSymName() + "_" + (suffix.empty() ? role : suffix)).str());
+  kernel->setAttr(kRoleAttr, builder.getStringAttr(role));
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    kernel.setArgAttr(
+        index, kOperandAttr,
+        OperandAttr::get(builder.getContext(), OperandKind::Argument, index));
+  return kernel;
 }
 
 BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,

@@ -1,4 +1,5 @@
 //===- Normalize.cpp - The form that differentiation works on -------------===//
+#include "NormalizeLoops.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
@@ -89,7 +90,7 @@ void Normalize::runOnOperation() {
     getOperation().emitError("no public function to differentiate");
     return signalPassFailure();
   }
-  if (failed(structure(kernel)))
+  if (failed(structure(kernel)) || failed(normalizeLoops(kernel)))
     return signalPassFailure();
   define(kernel);
 

@@ -249,19 +249,6 @@ void Residuals::reloadOutput(ResidualOp residual, const Stored &stored) {
   residual.erase();
 }
 
-static triton::FuncOp createForward(triton::FuncOp primal) {
-  OpBuilder builder(primal);
-  builder.setInsertionPointAfter(primal);
-  auto forward = cast<triton::FuncOp>(builder.clone(*primal));
-  forward.setSymName((primal.getSymName() + "_fwd").str());
-  forward->setAttr(kRoleAttr, builder.getStringAttr("forward"));
-  for (unsigned index = 0; index < forward.getNumArguments(); ++index)
-    forward.setArgAttr(
-        index, kOperandAttr,
-        OperandAttr::get(builder.getContext(), OperandKind::Argument, index));
-  return forward;
-}
-
 static unsigned countBuffers(triton::FuncOp kernel) {
   unsigned count = 0;
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
@@ -272,7 +259,7 @@ static unsigned countBuffers(triton::FuncOp kernel) {
 /// Saves the value in the forward and loads it in the backward.
 void Residuals::loadSaved(ResidualOp residual) {
   if (!forward)
-    forward = createForward(primal);
+    forward = derive(primal, "forward", "fwd");
   ResidualOp source;
   forward.walk([&](ResidualOp op) {
     if (op.getId() == residual.getId())
