@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import torch
+from torch.autograd import forward_ad
 
 from . import runtime
 from .errors import ArgumentError, AutodiffError
@@ -60,8 +61,14 @@ class DifferentiableKernel:
                         device = value.get_device()
                 elif type(value) not in _PLAIN:
                     wants = True
+        if forward_ad._current_level >= 0:
+            runtime.refuse_tangents(self._resolver, args, kwargs)
         if not wants:
-            kernel = self._kernel.run(*args, grid=grid, warmup=warmup, **kwargs)
+            try:
+                kernel = self._kernel.run(*args, grid=grid, warmup=warmup, **kwargs)
+            except Exception as error:
+                runtime.blame(self._resolver, args, kwargs, error)
+                raise
             if kernel is not None:
                 self._remember(kernel, None)
                 if not warmup:

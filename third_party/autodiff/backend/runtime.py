@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.autograd import forward_ad
 
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
@@ -184,11 +185,23 @@ def _mark_written(state, leaves) -> None:
             torch.autograd.graph.increment_version(tensor)
 
 
+def refuse_tangents(resolver, args, kwargs) -> None:
+    """Raise `ArgumentError` for an argument with a tangent, which a launch would lose."""
+    for name, value in _named(resolver, args, kwargs):
+        if isinstance(value, Tensor) and forward_ad.unpack_dual(value).tangent is not None:
+            raise ArgumentError(
+                f"argument {name!r} of kernel {resolver.function.__name__!r} has a forward-mode "
+                "tangent; kernels are differentiated in reverse mode only"
+            )
+
+
+def _named(resolver, args, kwargs):
+    return [*zip(resolver.function.arg_names, args, strict=False), *kwargs.items()]
+
+
 def blame(resolver, args, kwargs, error) -> None:
     """Raise `ArgumentError` for an argument that explains why Triton refused a launch."""
-    names = resolver.function.arg_names
-    named = [*zip(names, args, strict=False), *kwargs.items()]
-    for name, value in named:
+    for name, value in _named(resolver, args, kwargs):
         if not isinstance(value, Tensor):
             continue
         if torch._C._functorch.is_functorch_wrapped_tensor(value):
