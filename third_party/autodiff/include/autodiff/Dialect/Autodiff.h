@@ -32,6 +32,8 @@ constexpr llvm::StringLiteral kWantedAttr = "autodiff.wanted";
 constexpr llvm::StringLiteral kNotPositiveAttr = "autodiff.not_positive";
 /// Number of a memory operation within its primal.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
+/// The checked accesses of a kernel, by number.
+constexpr llvm::StringLiteral kAccessesAttr = "autodiff.accesses";
 
 } // namespace mlir::autodiff
 

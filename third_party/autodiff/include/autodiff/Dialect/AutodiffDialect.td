@@ -26,7 +26,10 @@ def Autodiff_OperandKind : I32EnumAttr<"OperandKind", "what a launch passes", [
   I32EnumAttrCase<"Argument", 0, "argument">,
   I32EnumAttrCase<"Cotangent", 1, "cotangent">,
   I32EnumAttrCase<"Gradient", 2, "gradient">,
-  I32EnumAttrCase<"Buffer", 3, "buffer">
+  I32EnumAttrCase<"Buffer", 3, "buffer">,
+  I32EnumAttrCase<"Begin", 4, "begin">,
+  I32EnumAttrCase<"End", 5, "end">,
+  I32EnumAttrCase<"Violations", 6, "violations">
 ]> {
   let cppNamespace = "::mlir::autodiff";
   let genSpecializedAttr = 0;
@@ -38,7 +41,10 @@ def Autodiff_OperandAttr : AttrDef<Autodiff_Dialect, "Operand"> {
   let description = [{
     `argument i` is the primal's argument, `cotangent i` the upstream gradient
     of the output passed as argument i, `gradient i` the buffer that collects
-    the gradient of argument i, `buffer b` a saved residual or a tape.
+    the gradient of argument i, `buffer b` a saved residual or a tape. `begin k`
+    and `end k` are addresses: those of the memory behind the kernel's own
+    argument k. `violations` is the buffer in which `autodiff-check-bounds`
+    leaves accesses outside of them.
   }];
   let parameters = (ins EnumParameter<Autodiff_OperandKind>:$kind,
                         "unsigned":$index);
