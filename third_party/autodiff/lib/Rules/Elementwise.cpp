@@ -26,8 +26,13 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
   SmallVector<Tile> operands = llvm::map_to_vector(op->getOperands(), tile);
   Tile result = tile(op->getResult(0));
   for (auto [operand, partial] : llvm::zip_equal(op->getOperands(), partials))
-    if (partial && adjoint.isActive(operand))
-      adjoint.add(operand, partial(result.like(cotangent), operands, result));
+    if (partial && adjoint.isActive(operand)) {
+      Tile contribution = partial(result.like(cotangent), operands, result);
+      // Where precision changes to or from double, so does the adjoint's.
+      Type wide = getElementTypeOrSelf(Adjoint::typeFor(operand.getType()));
+      adjoint.add(operand, castFloat(adjoint.builder, adjoint.loc(),
+                                     contribution, wide));
+    }
   return success();
 }
 
@@ -121,7 +126,7 @@ static void addArithRules(RuleTable &table) {
                       t.constant(0.0));
        }});
 
-  // Adjoints are wide already: a cast changes nothing.
+  // Adjoints are wide already: a cast changes no value.
   elementwise<arith::ExtFOp>(table, "x̄ += ȳ", {same});
   elementwise<arith::TruncFOp>(table, "x̄ += ȳ", {same});
   elementwise<triton::FpToFpOp>(table, "x̄ += ȳ", {same});
