@@ -85,9 +85,8 @@ def refuse_tangents(resolver, args, kwargs) -> None:
     for name, value in _named(resolver, args, kwargs):
         if isinstance(value, Tensor) and forward_ad.unpack_dual(value).tangent is not None:
             raise ArgumentError(
-                f"argument {name!r} of kernel {resolver.function.__name__!r} carries a tangent, "
-                "but kernels have no forward-mode derivative: differentiate in reverse "
-                "mode, with backward()"
+                f"argument {name!r} of kernel {resolver.function.__name__!r} has a forward-mode "
+                "tangent; kernels are differentiated in reverse mode only"
             )
 
 
