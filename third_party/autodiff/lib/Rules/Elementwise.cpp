@@ -75,7 +75,7 @@ void mlir::autodiff::addElementwiseRules(RuleTable &table) {
                       t.constant(0.0));
        }});
 
-  // Adjoints are wide already: a cast changes nothing.
+  // Adjoints are wide already: a cast changes no value.
   elementwise<arith::ExtFOp>(table, "x̄ += ȳ", {same});
   elementwise<arith::TruncFOp>(table, "x̄ += ȳ", {same});
   elementwise<triton::FpToFpOp>(table, "x̄ += ȳ", {same});

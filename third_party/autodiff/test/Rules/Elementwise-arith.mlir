@@ -381,3 +381,22 @@ tt.func @wide(%px: !tt.ptr<f64>, %py: !tt.ptr<f64>) {
   tt.store %py, %y : !tt.ptr<f64>
   tt.return
 }
+
+// -----
+
+// A detour through f64 widens and narrows the adjoint, too.
+// CHECK-LABEL: tt.func @detour_bwd(
+// CHECK: %[[Y:.*]] = math.exp {{.*}} : f64
+// CHECK: %[[T:.*]] = autodiff.upstream %arg1 {{.*}} -> f32
+// CHECK: %[[W:.*]] = arith.extf %[[T]] : f32 to f64
+// CHECK: %[[D:.*]] = arith.mulf %[[W]], %[[Y]] : f64
+// CHECK: %[[N:.*]] = arith.truncf %[[D]] : f64 to f32
+// CHECK: autodiff.accumulate %arg0, %[[N]] {{.*}} : !tt.ptr<f32>, f32
+tt.func @detour(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %w = arith.extf %x : f32 to f64
+  %e = math.exp %w : f64
+  %y = arith.truncf %e : f64 to f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
