@@ -114,3 +114,17 @@ def exact_float32():
     torch.set_float32_matmul_precision("highest")
     yield
     torch.set_float32_matmul_precision(before)
+
+
+@pytest.fixture(name="random")
+def random_leaves(device, request):
+    """Makes random leaves on the test's device, in the test's `dtype` if it has one."""
+    from gradients import random_tensor
+
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    default = parameters.get("dtype", torch.float32)
+
+    def make(*shape, dtype=None, **options):
+        return random_tensor(*shape, device=device, dtype=dtype or default, **options)
+
+    return make

@@ -8,6 +8,7 @@ the gradients are ours. float64 PyTorch judges both.
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable, Sequence
 
 import torch
@@ -129,3 +130,19 @@ def assert_as_good_as_theirs(
     names = [f"output {i}" for i in places] + [f"gradient {i}" for i in range(len(wanted))]
     for name, value, baseline, truth in zip(names, *results, strict=True):
         assert_close(name, value, baseline, truth)
+
+
+def check(path: str, reference: Callable, inputs: Sequence, *options, **constants) -> None:
+    """Compare the function at `module.Class` with float64 PyTorch and with its own backward.
+
+    The function gets `inputs` and then `options`; `reference` the inputs alone. Kernel arguments
+    named in `constants` are replaced in our forward.
+    """
+    module, name = path.rsplit(".", 1)
+    function = getattr(importlib.import_module(module), name)
+    assert_as_good_as_theirs(
+        lambda *args: forward_of(function, *args, *options, **constants),
+        lambda *args: function.apply(*args, *options),
+        reference,
+        inputs,
+    )

@@ -1,12 +1,10 @@
 """liger-kernel's forward kernels, differentiated by us, against liger-kernel's own backward."""
 
-import importlib
-
+import packages
 import pytest
 import torch
 import torch.nn.functional as F
-from gradients import random_tensor
-from packages import assert_as_good_as_theirs, differentiated_launches, forward_of
+from packages import assert_as_good_as_theirs, differentiated_launches
 
 pytest.importorskip("liger_kernel")
 
@@ -14,28 +12,9 @@ FLOATS = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.
 FLOAT32 = torch.float32
 
 
-def check(path, reference, inputs, *options, **constants):
-    """Compare `liger_kernel.ops.<path>` with `reference`; `constants` replace kernel arguments."""
-    module, name = path.rsplit(".", 1)
-    function = getattr(importlib.import_module(f"liger_kernel.ops.{module}"), name)
-    assert_as_good_as_theirs(
-        lambda *args: forward_of(function, *args, *options, **constants),
-        lambda *args: function.apply(*args, *options),
-        reference,
-        inputs,
-    )
-
-
-@pytest.fixture
-def random(device, request):
-    """Random leaves on the test's device, in its dtype if it has one."""
-    own = getattr(request.node, "callspec", None)
-    default = own.params.get("dtype", FLOAT32) if own else FLOAT32
-
-    def make(*shape, dtype=None, **options):
-        return random_tensor(*shape, device=device, dtype=dtype or default, **options)
-
-    return make
+def check(path, *args, **constants):
+    """`packages.check` of a function below `liger_kernel.ops`."""
+    packages.check(f"liger_kernel.ops.{path}", *args, **constants)
 
 
 def labels(classes, *shape, device, ignored=None):
@@ -202,7 +181,9 @@ def test_swiglu_in_tiles(random, dtype, monkeypatch):
 
 
 @FLOATS
-def test_dyt(random, cuda, dtype):
+def test_dyt(random, device, dtype):
+    if device == "cpu":
+        pytest.skip("the function asks for the GPU's multiprocessors")
     check(
         "dyt.LigerDyTFunction",
         lambda x, alpha, gamma, beta: torch.tanh(alpha * x) * gamma + beta,

@@ -89,7 +89,8 @@ class Executable:
                 if options.get("num_stages", 1) <= 1:
                     raise
                 options["num_stages"] -= 1
-            except RuntimeError as error:
+            except (RuntimeError, ValueError) as error:
                 raise AutodiffError(
-                    f"Triton rejects the generated kernel {self.kernel.name!r} ({path}): {error}"
+                    f"Triton rejects the generated kernel {self.kernel.name!r} ({path}), unless a "
+                    f"file of its cache is damaged (delete {knobs.cache.dir}): {error}"
                 ) from error

@@ -5,6 +5,8 @@ An `Execution` is chosen once per set of facts (see `facts.py`) and then only fo
 
 from __future__ import annotations
 
+import weakref
+
 import torch
 
 from .backward import Backward, grid_of
@@ -138,6 +140,7 @@ class Execution:
         kept = [aliases[i] if i in aliases else leaves[i] for i in self.kept]
         ctx.save_for_backward(*kept, *copies, *buffers)
         ctx.execution = self
+        ctx.inputs = [weakref.ref(leaves[i]) for i in self.wanted if i not in self.position]
         pointers = self.state.pointer_set
         ctx.scalars = [None if i in pointers else v for i, v in enumerate(leaves)]
         ctx.opaque = [leaves[i] for i in self._opaque]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 
 from .errors import ArgumentError
-from .memory import extent, meet, storage_span
+from .memory import extent, has_memory, meet, storage_span
 
 Tensor = torch.Tensor
 
@@ -98,7 +98,9 @@ class FactKey:
         for i in self.pointers:
             t = leaves[i]
             if isinstance(t, Tensor):
-                layouts.append((t.shape, t.stride(), t.device))
+                if t.is_nested:
+                    self._refuse_nested(i)
+                layouts.append((t.shape, t.stride(), t.device, t.is_neg(), t.data_ptr() == 0))
             else:
                 layouts.append(type(t))
         spans = []
@@ -136,6 +138,12 @@ class FactKey:
                     found.append((a, b, start_b - start_a if written else None))
         return tuple(found)
 
+    def _refuse_nested(self, i):
+        raise ArgumentError(
+            f"argument {self.names[i]!r} of kernel {self.name!r} is a nested tensor, which has no "
+            "strides: pass its values(), or a padded tensor"
+        )
+
     def validate(self, leaves, target) -> None:
         """Raise `ArgumentError` unless every pointer is a tensor on the device of the kernel."""
         cpu = target.backend == "cpu"
@@ -152,6 +160,16 @@ class FactKey:
             if value.device.type == "meta" or (value.device.type == "cpu") != cpu:
                 raise ArgumentError(
                     f"{where} is on {value.device}, but the kernel runs on {target.backend}"
+                )
+            if value.is_neg():
+                raise ArgumentError(
+                    f"{where} holds the negatives of its elements in memory (the imaginary part "
+                    "of a conjugate does): call resolve_neg() on it"
+                )
+            if not has_memory(value):
+                raise ArgumentError(
+                    f"{where} is a tensor of shape {tuple(value.shape)} without the memory for it: "
+                    f"its storage was freed or resized, or a {type(value).__name__} has none"
                 )
             if first is not None and value.device != leaves[first].device:
                 raise ArgumentError(

@@ -104,6 +104,13 @@ def storage_span(tensor: torch.Tensor) -> Span:
     return Span(lead, max(nbytes // itemsize, lead + tensor_span(tensor).total))
 
 
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Return whether the storage holds all elements; one that was resized may not."""
+    needed = (tensor.storage_offset() + tensor_span(tensor).total) * tensor.element_size()
+    held = tensor.untyped_storage().nbytes()
+    return needed <= held and (tensor.numel() == 0 or tensor.data_ptr() != 0)
+
+
 def allocate(shape, strides, span: Span, dtype, device, zero: bool) -> torch.Tensor:
     """Return a tensor of `shape` and `strides` whose memory covers `span` and is aligned.
 
