@@ -21,10 +21,13 @@ static bool stopsDerivative(Operation *op) {
 }
 
 /// Integers that hold the bits of a float: the derivative would be lost in
-/// them, so they are followed until they turn into a float again.
+/// them, so they are followed until they turn into a float again. A library
+/// function or assembly may move bits unless its rule says otherwise.
 static bool movesBits(Operation *op) {
   if (isa<triton::BitcastOp, arith::BitcastOp>(op))
     return true;
+  if (isa<triton::ExternElementwiseOp, triton::ElementwiseInlineAsmOp>(op))
+    return !isPiecewiseConstant(op);
   return isa<arith::AddIOp, arith::SubIOp, arith::AndIOp, arith::OrIOp,
              arith::XOrIOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp,
              arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op);

@@ -80,6 +80,15 @@ void Adjoint::popInstead(PushOp push) {
   primals.map(push.getValue(), recorded);
 }
 
+/// What an error calls `op`.
+static std::string describe(Operation *op) {
+  std::string name = ("'" + op->getName().getStringRef() + "'").str();
+  if (auto call = dyn_cast<triton::ExternElementwiseOp>(op))
+    return "the library function '" + call.getSymbol().str() + "' (" + name +
+           ")";
+  return name;
+}
+
 static bool takesPart(Operation &op, const Adjoint &adjoint) {
   if (isa<triton::StoreOp, triton::AtomicRMWOp>(op))
     return true;
@@ -108,8 +117,8 @@ LogicalResult Adjoint::reverse(Block &block) {
     const Rule *rule = RuleTable::get().lookup(&op);
     if (!rule)
       return op.emitError()
-             << "no derivative rule for '" << op.getName()
-             << "', which lies between a differentiated input and an output; "
+             << "no derivative rule for " << describe(&op)
+             << ", which lies between a differentiated input and an output; "
                 "express it with supported operations (docs/rules.md), or "
                 "detach the tensors that it depends on";
     if (failed(rule->pullback(&op, *this)))
