@@ -5,13 +5,21 @@ An `Execution` is chosen once per set of facts (see `facts.py`) and then only fo
 
 from __future__ import annotations
 
+import weakref
+
 import torch
 
 from .backward import Backward, grid_of
+from .bounds import OPERANDS, CheckedLaunch
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .facts import Facts
-from .memory import shares_memory, snapshot
+from .memory import Span, restore, shares_memory, snapshot
+from .tapes import tape_bytes, tape_limit
+
+
+def _tensors(leaves) -> list[torch.Tensor]:
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 class Execution:
@@ -21,9 +29,10 @@ class Execution:
         self.state = state
         self.wanted = wanted
         self.atomic, self.exchange = choice.atomic, choice.exchange
+        self.checkpoint = choice.checkpoint
         self.facts = facts
         handle = choice.handle
-        self.backward = Backward(handle, facts)
+        self.backward = Backward(handle, facts, state.spec)
         plan = handle.plan
         self._plan = plan
         self._variants: dict = {}
@@ -34,7 +43,10 @@ class Execution:
         self._forward = handle.forward
         if forward is not None:
             self._forward_grid = grid_of(forward, facts)
-            self._forward_operands = forward.operands
+            self._forward_operands = [
+                operand for operand in forward.operands if operand[0] not in OPERANDS
+            ]
+            self._checked_forward = CheckedLaunch.of(forward, state.spec, plan)
 
     def _check_history(self, plan):
         """Raise if an output's earlier contents have a history that the plan would cut off."""
@@ -50,7 +62,14 @@ class Execution:
     def _classify_outputs(self, plan, facts):
         """Sort the outputs: updated in place, grafted onto their base, only marked as changed."""
         spec = self.state.spec
-        dirty, views, bumped, place = [], [], [], {}
+        for a, b in facts.outputs_that_meet():
+            if any(facts.tensors[j].dtype.is_floating_point for j in (a, b)):
+                raise ArgumentError(
+                    f"arguments {spec.names[a]!r} and {spec.names[b]!r} of kernel {spec.name!r} "
+                    "share memory, and the kernel writes to both; which of its stores decides "
+                    "what the memory holds cannot be told: pass separate tensors"
+                )
+        dirty, views, bumped = [], [], []
         for j in plan.outputs:
             tensor = facts.tensors[j]
             if not tensor.is_tensor:
@@ -60,7 +79,6 @@ class Execution:
                         "kernel and should be a tensor to carry a gradient"
                     )
                 continue
-            twin = next((i for i in place if facts.same_object(i, j)), None)
             if not tensor.dtype.is_floating_point:
                 bumped.append(j)
             elif shares_memory(tensor.shape, tensor.strides):
@@ -69,18 +87,14 @@ class Execution:
                     "but some of its elements share memory (it is an expanded tensor, say): clone "
                     "it before the launch"
                 )
-            elif twin is not None:
-                place[j] = twin
             elif tensor.is_view:
                 views.append(j)
                 bumped.append(j)
-                place[j] = j
             else:
                 dirty.append(j)
-                place[j] = j
         results = [*dirty, *views]
         self.dirty, self.views, self._bumped = tuple(dirty), tuple(views), tuple(bumped)
-        self.position = {j: results.index(representative) for j, representative in place.items()}
+        self.position = {j: place for place, j in enumerate(results)}
         self.slots = tuple(dict.fromkeys([*self.wanted, *dirty]))
         self.leaves_written = tuple(j for j in results if j in self.wanted)
 
@@ -98,6 +112,8 @@ class Execution:
         self._opaque = tuple(i for i in self.backward.pointers if not facts.tensors[i].is_tensor)
         saved = self.backward.saved
         self._allocations = tuple((n, *self.backward.buffers[n][1:]) for n in saved)
+        has_sizes = plan.forward and any(kind == "size" for kind, _ in plan.forward.operands)
+        self._sizes = self.backward.sizes if has_sizes else ()
 
     def spanned(self) -> set[int]:
         """Return the arguments whose storage extent this depends on."""
@@ -109,14 +125,28 @@ class Execution:
         ctx.set_materialize_grads(False)
         copies = [snapshot(leaves[i]) for i in self.copied]
         device = self.facts.device
-        buffers = [torch.empty(size, dtype=d, device=device) for _, d, size in self._allocations]
+        sizes = [size for _, _, size in self._allocations]
+        counts = None
+        if any(size.is_counted for size in (*sizes, *self._sizes)):
+            counts = self.backward.counting.run(leaves, _tensors(leaves))
+        buffers = [
+            torch.empty(size.get(counts), dtype=dtype, device=device)
+            for _, dtype, size in self._allocations
+        ]
         if self._forward is None:
             launch(call.kernel, call.grid, call.values)
         else:
             by_index = dict(zip(self.backward.saved, buffers, strict=True))
-            pool = {"argument": leaves, "buffer": by_index}
+            by_size = [size.get(counts) for size in self._sizes]
+            pool = {"argument": leaves, "buffer": by_index, "size": by_size}
             args = [pool[kind][index] for kind, index in self._forward_operands]
-            self._forward.launch(self._forward_grid, args)
+            if self._checked_forward is None:
+                self._forward.launch(self._forward_grid, args)
+            else:
+                tensors = [*_tensors(leaves), *buffers]
+                self._checked_forward.launch(
+                    self._forward, self._forward_grid, args, tensors, device
+                )
         for j in self._bumped:
             if not leaves[j].is_inference():
                 torch.autograd.graph.increment_version(leaves[j])
@@ -126,9 +156,11 @@ class Execution:
         kept = [aliases[i] if i in aliases else leaves[i] for i in self.kept]
         ctx.save_for_backward(*kept, *copies, *buffers)
         ctx.execution = self
+        ctx.inputs = [weakref.ref(leaves[i]) for i in self.wanted if i not in self.position]
         pointers = self.state.pointer_set
         ctx.scalars = [None if i in pointers else v for i, v in enumerate(leaves)]
         ctx.opaque = [leaves[i] for i in self._opaque]
+        ctx.addresses = [tensor.data_ptr() for tensor in (*kept, *copies, *buffers)]
         return (*dirty, *aliases.values())
 
     def run_backward(self, ctx, grads):
@@ -138,6 +170,8 @@ class Execution:
             return (None,) * len(self.slots)
         backward = self._backward_for(upstream)
         saved = ctx.saved_tensors
+        if any(t.data_ptr() != a for t, a in zip(saved, ctx.addresses, strict=True)):
+            saved = self._restore(saved)
         arguments = list(ctx.scalars)
         held = len(self.kept) + len(self.copied)
         for i, tensor in zip((*self.kept, *self.copied), saved, strict=False):
@@ -145,26 +179,56 @@ class Execution:
         for i, value in zip(self._opaque, ctx.opaque, strict=True):
             arguments[i] = value
         buffers = saved[held:] if backward.saved else ()
-        gradients = backward.run(arguments, buffers, upstream)
+        try:
+            counts = backward.count_trips(arguments, saved)
+            if counts and tape_bytes(backward.buffers, counts) > tape_limit(self.facts.device):
+                backward = self._backward_for(upstream, checkpoint=True)
+                counts = backward.count_trips(arguments, saved)
+            gradients = backward.run(arguments, buffers, upstream, saved, counts)
+        except Exception as error:
+            self._blame_upstream(upstream, error)
+            raise
         inputs = backward.plan.inputs
         return tuple(gradients[i] if i in inputs else None for i in self.slots)
 
-    def _backward_for(self, upstream) -> Backward:
+    def _restore(self, saved):
+        """Return what hooks made of saved tensors with the layouts that the kernels expect."""
+        tensors = (self.facts.tensors[i] for i in (*self.kept, *self.copied))
+        layouts = [(facts.strides, facts.span) for facts in tensors]
+        layouts += [((1,), Span(0, t.numel())) for t in saved[len(layouts) :]]
+        return [restore(t, *layout) for t, layout in zip(saved, layouts, strict=True)]
+
+    def _blame_upstream(self, upstream, error):
+        """Raise `ArgumentError` if a transformation of the backward explains an error in it."""
+        functorch = torch._C._functorch
+        for j, gradient in upstream.items():
+            if functorch.is_functorch_wrapped_tensor(gradient) or (
+                functorch.is_legacy_batchedtensor(gradient)
+            ):
+                spec = self.state.spec
+                raise ArgumentError(
+                    f"the upstream gradient of argument {spec.names[j]!r} of kernel {spec.name!r} "
+                    "is a batch of gradients (is_grads_batched=True, or vmap over a backward), "
+                    "which a kernel cannot take: call the backward once for each"
+                ) from error
+
+    def _backward_for(self, upstream, checkpoint=False) -> Backward:
         """Return a backward for exactly these cotangents, or the one for all of them.
 
-        The forward could not know which outputs would receive a gradient.
+        The forward could not know which outputs would receive a gradient, nor, if iterations are
+        counted, that the tapes should hold checkpoints.
         """
         missing = self.backward.cotangents - upstream.keys()
-        if not missing:
+        if not missing and not checkpoint:
             return self.backward
-        live = tuple(sorted(upstream))
+        live = (tuple(sorted(upstream)) if missing else None, checkpoint)
         found = self._variants.get(live)
         if found is None:
-            found = self._variants[live] = self._make_variant(live) or self.backward
+            found = self._variants[live] = self._make_variant(*live) or self.backward
         return found
 
-    def _make_variant(self, live) -> Backward | None:
-        """Return a backward for fewer cotangents that can run on what this forward kept."""
+    def _make_variant(self, live, checkpoint) -> Backward | None:
+        """Return a backward like the first that can run on what this forward kept."""
         keep_saving = self._plan.forward is not None
         choice = self.state.choose(
             self.wanted,
@@ -173,12 +237,13 @@ class Execution:
             save=keep_saving,
             atomic=self.atomic,
             exchange=self.exchange,
+            checkpoint=checkpoint or self.checkpoint,
         )
         handle = choice.handle
         plan = handle.plan
         if not plan.has_same_forward(self._plan):
             return None
-        backward = Backward(handle, self.facts)
+        backward = Backward(handle, self.facts, self.state.spec)
         key = self.facts.key
         if not key.covers(choice.scalars, backward.spanned()):
             self.state.forget(key, choice.scalars, backward.spanned())

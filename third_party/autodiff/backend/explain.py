@@ -26,6 +26,11 @@ def _accumulation(gradient, names, atomic, exchange) -> str:
     return f"  gradient of {names[gradient.argument]}: {how}{start[gradient.init]}"
 
 
+def _size(buffer) -> str:
+    _, _, size = buffer
+    return ", sized by a counting kernel" if size.is_counted else f", {size.get(None)} elements"
+
+
 def report(plans) -> str:
     """Return a description of `(state, plan, execution)` triples for people."""
     lines = []
@@ -39,7 +44,11 @@ def report(plans) -> str:
         lines.append(f"  forward: {forward}")
         lines += [f"  backward kernel: {kernel.name}" for kernel in plan.backward]
         lines += [_accumulation(g, names, atomic, exchange) for g in plan.gradients]
-        lines += [f"  {b.kind} buffer {b.name}: {b.dtype}" for b in plan.buffers]
+        sizes = [""] * len(plan.buffers) if execution is None else map(_size, execution.backward.buffers)
+        lines += [
+            f"  {b.kind} buffer {b.name}: {b.dtype}{size}"
+            for b, size in zip(plan.buffers, sizes, strict=True)
+        ]
         lines += [f"  {names[i]} is copied before the launch, which overwrites it"
                   for i in plan.snapshots]  # fmt: skip
         lines += [f"  {line}" for line in plan.report]

@@ -9,16 +9,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from . import bounds
 from .checks import BijectiveCheck, DistinctCheck
 from .errors import PlanError
-from .expr import used_arguments, validate
+from .expr import used_arguments, used_counters, validate
 
 VERSION = 1
 
 INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "atomic")
 BUFFER_KINDS = ("saved", "tape")
-OPERAND_KINDS = ("argument", "cotangent", "gradient", "buffer")
+OPERAND_KINDS = (
+    *("argument", "cotangent", "gradient", "buffer", "size", "counters"),
+    *bounds.OPERANDS,
+)
 DTYPES = (
     *("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"),
     *("f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ"),
@@ -70,13 +74,17 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A generated kernel. `grid` is None for the forward's own, else three expressions."""
+    """A generated kernel. `grid` is None for the forward's own, else three expressions.
+
+    One that checks its accesses lists them, and its last operands are `bounds.OPERANDS`.
+    """
 
     name: str
     ttir: str
     grid: tuple | None
     operands: tuple[tuple[str, int], ...]
     options: tuple[tuple[str, object], ...] = ()
+    accesses: tuple[bounds.Access, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -94,11 +102,18 @@ class Plan:
     backward: tuple[Kernel, ...]
     report: tuple[str, ...]
     checks: tuple[DistinctCheck, ...] = ()
+    sizes: tuple = ()
+    counting: Kernel | None = None
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """All generated kernels, the augmented forward first."""
-        return (*([self.forward] if self.forward else []), *self.backward)
+        """All generated kernels, the counting one and the augmented forward first."""
+        return (*(k for k in (self.counting, self.forward) if k), *self.backward)
+
+    def counters(self) -> frozenset[int]:
+        """Return the counters on which sizes depend."""
+        exprs = (*(b.size for b in self.buffers), *self.sizes)
+        return frozenset().union(*(used_counters(e) for e in exprs))
 
     def cotangents(self) -> frozenset[int]:
         """Return the outputs whose upstream gradient the backward reads."""
@@ -107,7 +122,7 @@ class Plan:
 
     def used_arguments(self) -> frozenset[int]:
         """Return the scalar arguments on which sizes, grids and checks depend."""
-        exprs = [b.size for b in self.buffers]
+        exprs = [*(b.size for b in self.buffers), *self.sizes]
         exprs += [e for k in self.kernels for e in k.grid or ()]
         used = set().union(*(used_arguments(e) for e in exprs))
         for check in (*self.checks, *(c for g in self.gradients for c in g.checks)):
@@ -156,7 +171,7 @@ def _choice(value, choices, what: str):
     return value
 
 
-def _kernel(data, arguments, buffers, gradients) -> Kernel:
+def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
     grid = data.get("grid", "primal") if isinstance(data, dict) else None
     if grid == "primal":
         grid = None
@@ -170,13 +185,22 @@ def _kernel(data, arguments, buffers, gradients) -> Kernel:
     for operand in _get(data, "operands", list):
         kind = _choice(_get(operand, "kind", str), OPERAND_KINDS, "operand kind")
         index = _get(operand, "index", int)
-        if kind == "gradient":
+        if kind in bounds.OPERANDS:
+            _index(index, len(operands), f"{kind} operand")
+        elif kind == "gradient":
             _require(index in with_gradient, f"operand reads a gradient of argument {index}")
-        else:
-            _index(index, len(buffers if kind == "buffer" else arguments), f"{kind} operand")
+        elif kind != "counters":
+            spaces = {"buffer": buffers, "size": sizes}
+            _index(index, len(spaces.get(kind, arguments)), f"{kind} operand")
         if kind == "cotangent":
             _require(arguments[index].is_pointer, f"cotangent of scalar argument {index}")
         operands.append((kind, index))
+    accesses = data.get("accesses")
+    if accesses is not None:
+        accesses = tuple(
+            bounds.Access(_get(a, "argument", int), _get(a, "op", str), _get(a, "position", str))
+            for a in accesses
+        )
     options = data.get("options") or {}
     _require(isinstance(options, dict), f"malformed options {options!r}")
     return Kernel(
@@ -185,6 +209,7 @@ def _kernel(data, arguments, buffers, gradients) -> Kernel:
         grid=grid,
         operands=tuple(operands),
         options=tuple(sorted(options.items())),
+        accesses=accesses,
     )
 
 
@@ -215,6 +240,9 @@ def load(text: str) -> Plan:
         kind = _choice(_get(b, "kind", str), BUFFER_KINDS, "buffer kind")
         dtype = _choice(_get(b, "dtype", str), DTYPES, "buffer dtype")
         buffers.append(Buffer(_get(b, "name", str), kind, dtype, b["size"]))
+    sizes = tuple(_get(data, "sizes", list, []))
+    for size in sizes:
+        validate(size, len(arguments))
     gradients = []
     for g in _get(data, "gradients", list):
         argument = _index(_get(g, "argument", int), len(arguments), "gradient argument")
@@ -236,10 +264,15 @@ def load(text: str) -> Plan:
     _require(not missing, f"inputs {sorted(missing)} have no gradient buffer")
     forward = data.get("forward")
     if forward is not None:
-        forward = _kernel(forward, arguments, buffers, ())
+        forward = _kernel(forward, arguments, buffers, (), sizes)
         kinds = {kind for kind, _ in forward.operands}
-        _require(kinds <= {"argument", "buffer"}, "the forward kernel reads gradients")
-    return Plan(
+        _require(not kinds & {"cotangent", "gradient"}, "the forward kernel reads gradients")
+    counting = data.get("counting")
+    if counting is not None:
+        counting = _kernel(counting, arguments, (), (), ())
+        kinds = {kind for kind, _ in counting.operands} - {*bounds.OPERANDS}
+        _require(kinds <= {"argument", "counters"}, "the counting kernel reads what is not there")
+    plan = Plan(
         kernel=_get(data, "kernel", str),
         arguments=arguments,
         inputs=inputs,
@@ -249,10 +282,14 @@ def load(text: str) -> Plan:
         gradients=tuple(gradients),
         forward=forward,
         backward=tuple(
-            _kernel(k, arguments, buffers, gradients) for k in _get(data, "backward", list)
+            _kernel(k, arguments, buffers, gradients, sizes) for k in _get(data, "backward", list)
         ),
         report=tuple(str(line) for line in data.get("report", ())),
         checks=tuple(
             DistinctCheck.from_json(c, len(arguments)) for c in _get(data, "checks", list, [])
         ),
+        sizes=sizes,
+        counting=counting,
     )
+    _require(counting is not None or not plan.counters(), "sizes refer to what nobody counts")
+    return plan

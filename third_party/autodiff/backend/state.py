@@ -5,15 +5,18 @@ The state lives on Triton's `CompiledKernel` object, so that it goes when the ke
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple
 
-from .backward import Handle
+from . import bounds
+from .backward import Handle, buffer_sizes
 from .cache import plan_for
 from .errors import AutodiffError, PlanError
 from .executable import Executable
 from .execution import Execution
 from .facts import FactKey, Facts
 from .specialize import Specialization
+from .tapes import tape_bytes, tape_limit
 
 _ATTRIBUTE = "_autodiff_state"
 _MAX_EXECUTIONS = 1024
@@ -26,6 +29,7 @@ class Choice(NamedTuple):
     atomic: tuple[int, ...]
     exchange: tuple[int, ...]
     scalars: frozenset[int]  # the arguments that decided
+    checkpoint: bool
 
 
 class KernelState:
@@ -35,6 +39,9 @@ class KernelState:
         self.spec = Specialization(kernel, function)
         self.pointer_set = frozenset(self.spec.pointers)
         self.outputs: tuple[int, ...] | None = None
+        # Threads that meet new facts at once take turns.
+        self.lock = threading.RLock()
+        self.checks_bounds = bounds.wanted()
         self._handles: dict = {}
         self._families: dict = {}
 
@@ -52,9 +59,18 @@ class KernelState:
         """Return the state of a compiled kernel if it has one."""
         return getattr(kernel, _ATTRIBUTE, None)
 
-    def handle(self, wanted, cotangents=None, atomic=(), save=True, reload=True, exchange=()):
+    def handle(
+        self,
+        wanted,
+        cotangents=None,
+        atomic=(),
+        save=True,
+        reload=True,
+        exchange=(),
+        checkpoint=False,
+    ):
         """Return the plan for a request, with its executables."""
-        key = (wanted, cotangents, atomic, save, reload, exchange)
+        key = (wanted, cotangents, atomic, save, reload, exchange, checkpoint)
         handle = self._handles.get(key)
         if handle is None:
             request = {
@@ -64,6 +80,8 @@ class KernelState:
                 "exchange": list(exchange),
                 "save": save,
                 "reload": reload,
+                "checkpoint": checkpoint,
+                "check": self.checks_bounds,
             }
             spec = self.spec
             plan = plan_for(spec.ttir, request, spec.name)
@@ -72,29 +90,40 @@ class KernelState:
                     f"kernel {spec.name!r} has {len(spec.types)} run-time arguments, its plan "
                     f"{len(plan.arguments)}"
                 )
-            forward, *_ = [*self._executables([plan.forward] if plan.forward else []), None]
-            handle = Handle(plan, forward, self._executables(plan.backward))
+            handle = Handle(
+                plan,
+                self._executable(plan.forward),
+                tuple(map(self._executable, plan.backward)),
+                self._executable(plan.counting),
+            )
             self._handles[key] = handle
             self.outputs = plan.outputs
         return handle
 
-    def _executables(self, kernels):
-        return tuple(Executable(k, self.spec.target, self.spec.options) for k in kernels)
+    def _executable(self, kernel):
+        spec = self.spec
+        return None if kernel is None else Executable(kernel, spec.target, spec.options)
 
     def choose(
-        self, wanted, facts: Facts, cotangents=None, save=True, atomic=(), exchange=()
+        self,
+        wanted,
+        facts: Facts,
+        cotangents=None,
+        save=True,
+        atomic=(),
+        exchange=(),
+        checkpoint=False,
     ) -> Choice:
         """Return a plan whose host checks hold for a launch.
 
         Gradients of `atomic` are summed atomically and upstream gradients of `exchange` are used
-        up atomically from the start; checks that fail add to these.
+        up atomically from the start; checks that fail add to these. Tapes hold checkpoints if
+        asked to, or if they would exceed the limit otherwise.
         """
-        reload = not any(
-            a in self.outputs and b in self.outputs for a, b, same in facts.aliasing if not same
-        )
+        reload = not any(facts.outputs_that_meet())
         scalars: set[int] = set()
         while True:
-            handle = self.handle(wanted, cotangents, atomic, save, reload, exchange)
+            handle = self.handle(wanted, cotangents, atomic, save, reload, exchange, checkpoint)
             plan = handle.plan
             scalars |= plan.used_arguments()
             repeated = {
@@ -108,7 +137,11 @@ class KernelState:
                 if not all(self._holds(check, facts) for check in gradient.checks)
             }
             if not failed and not repeated:
-                return Choice(handle, atomic, exchange, frozenset(scalars))
+                tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
+                if tapes <= tape_limit(facts.device):
+                    return Choice(handle, atomic, exchange, frozenset(scalars), checkpoint)
+                checkpoint = True
+                continue
             if failed <= set(atomic) and repeated <= set(exchange):
                 raise PlanError(f"kernel {self.spec.name!r}: plan repeats checks that failed")
             atomic = tuple(sorted({*atomic, *failed}))
@@ -124,23 +157,34 @@ class KernelState:
     def execution(self, wanted, grid, leaves) -> Execution:
         """Return how to run a launch that wants the gradients of arguments `wanted`."""
         family = self._families.get(wanted)
+        if family is not None:
+            key, executions = family
+            found = executions.get(key.extract(grid, leaves)[0])
+            if found is not None:
+                return found
+        with self.lock:
+            return self._new_execution(wanted, grid, leaves)
+
+    def _new_execution(self, wanted, grid, leaves) -> Execution:
+        family = self._families.get(wanted)
         if family is None:
             family = self._families[wanted] = self._family(wanted)
         key, executions = family
         facts_key, aliasing = key.extract(grid, leaves)
         found = executions.get(facts_key)
-        if found is None:
-            key.validate(leaves, self.spec.target)
-            facts = Facts(key, grid, leaves, aliasing)
-            choice = self.choose(wanted, facts)
-            found = Execution(self, wanted, choice, facts)
-            needed = (choice.scalars, found.spanned())
-            if not key.covers(*needed):
-                self.forget(key, *needed)
-                facts_key, _ = key.extract(grid, leaves)
-            if len(executions) >= _MAX_EXECUTIONS:
-                executions.clear()
-            executions[facts_key] = found
+        if found is not None:
+            return found
+        key.validate(leaves, self.spec.target)
+        facts = Facts(key, grid, leaves, aliasing)
+        choice = self.choose(wanted, facts)
+        found = Execution(self, wanted, choice, facts)
+        needed = (choice.scalars, found.spanned())
+        if not key.covers(*needed):
+            self.forget(key, *needed)
+            facts_key, _ = key.extract(grid, leaves)
+        if len(executions) >= _MAX_EXECUTIONS:
+            executions.clear()
+        executions[facts_key] = found
         return found
 
     def _family(self, wanted):

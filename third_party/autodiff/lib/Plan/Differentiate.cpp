@@ -1,6 +1,7 @@
 //===- Differentiate.cpp - From a kernel to a plan ------------------------===//
 #include "autodiff/Plan/Differentiate.h"
 
+#include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -21,6 +22,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.addPass(createNormalize());
   pm.addPass(createCountTrips());
   pm.nest<triton::FuncOp>().addPass(createMarkResiduals());
+  pm.nest<triton::FuncOp>().addPass(createRecordMemory());
   pm.addPass(createRescaleAccumulators());
   pm.addPass(createDropMaxima());
   addCleanup(pm);
@@ -38,6 +40,8 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   addCleanup(pm);
   pm.addPass(createResiduals(ResidualsOptions{request.save, request.reload}));
   addCleanup(pm);
+  pm.addPass(createSaveRecords(SaveRecordsOptions{request.save}));
+  addCleanup(pm);
   ScheduleOptions schedule;
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
   schedule.exchange.assign(request.exchange.begin(), request.exchange.end());
@@ -45,6 +49,8 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.addPass(createSizes());
   addCleanup(pm);
   pm.nest<triton::FuncOp>().addPass(createLoopInvariantCodeMotionPass());
+  if (request.check)
+    pm.nest<triton::FuncOp>().addPass(createCheckBounds());
 }
 
 FailureOr<std::string>
@@ -56,6 +62,8 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
   triton::FuncOp primal = getPrimal(module);
   enableDump(pm, primal ? primal.getSymName() : "");
   buildDifferentiatePipeline(pm, *request);
+  if (request->checkpoint)
+    module->setAttr(kCheckpointAttr, UnitAttr::get(module.getContext()));
   if (failed(pm.run(module)))
     return failure();
   return printPlan(module, {});

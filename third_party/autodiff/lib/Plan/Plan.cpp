@@ -5,9 +5,9 @@
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -36,9 +36,10 @@ static std::string printKernel(triton::FuncOp kernel) {
   auto copy = cast<triton::FuncOp>(kernel->clone());
   module->push_back(copy);
   copy->removeAttr(kRoleAttr);
+  copy->removeAttr(kAccessesAttr);
   for (unsigned index = 0; index < copy.getNumArguments(); ++index) {
-    for (llvm::StringRef name :
-         {kOperandAttr, kBufferAttr, kCheckAttr, kWantedAttr})
+    for (llvm::StringRef name : {kOperandAttr, kBufferAttr, kCheckAttr,
+                                 kWantedAttr, kHasCotangentAttr})
       copy.removeArgAttr(index, name);
   }
   copy.walk([](Operation *op) {
@@ -56,7 +57,7 @@ class PlanPrinter {
 public:
   PlanPrinter(ModuleOp module)
       : primal(getPrimal(module)), forward(getForward(module)),
-        backward(getBackward(module)) {}
+        backward(getBackward(module)), counting(getCounting(module)) {}
 
   llvm::json::Value print(ArrayRef<std::string> report);
 
@@ -65,9 +66,9 @@ private:
   Array describeArguments();
   void collect(triton::FuncOp kernel);
 
-  triton::FuncOp primal, forward, backward;
+  triton::FuncOp primal, forward, backward, counting;
   // By number; std::map keeps the plan's order stable.
-  std::map<unsigned, llvm::json::Value> buffers, gradients;
+  std::map<unsigned, llvm::json::Value> buffers, gradients, sizes;
   Array checks;
   std::map<unsigned, bool> loaded, stored;
 };
@@ -80,10 +81,20 @@ Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
     operands.push_back(Object{{"kind", stringifyOperandKind(operand.getKind())},
                               {"index", operand.getIndex()}});
   }
-  return Object{{"name", kernel.getSymName()},
-                {"ttir", printKernel(kernel)},
-                {"grid", "primal"},
-                {"operands", std::move(operands)}};
+  Object description{{"name", kernel.getSymName()},
+                     {"ttir", printKernel(kernel)},
+                     {"grid", "primal"},
+                     {"operands", std::move(operands)}};
+  if (auto accesses = kernel->getAttrOfType<ArrayAttr>(kAccessesAttr)) {
+    Array list;
+    for (auto access : accesses.getAsRange<DictionaryAttr>())
+      list.push_back(Object{
+          {"argument", access.getAs<IntegerAttr>("argument").getInt()},
+          {"op", access.getAs<StringAttr>("op").getValue()},
+          {"position", access.getAs<StringAttr>("position").getValue()}});
+    description["accesses"] = std::move(list);
+  }
+  return description;
 }
 
 Array PlanPrinter::describeArguments() {
@@ -119,25 +130,11 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
     if (!description)
       continue;
     auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
-    auto &target =
-        operand.getKind() == OperandKind::Buffer ? buffers : gradients;
+    auto &target = operand.getKind() == OperandKind::Buffer ? buffers
+                   : operand.getKind() == OperandKind::Size ? sizes
+                                                            : gradients;
     target.emplace(operand.getIndex(), parseAttribute(description));
   }
-}
-
-/// Primal arguments that `kernel` does not use are not passed: the runtime
-/// would have to keep their memory, and unchanged, until the backward.
-static void dropUnusedArguments(triton::FuncOp kernel) {
-  llvm::BitVector unused(kernel.getNumArguments());
-  for (BlockArgument argument : kernel.getArguments()) {
-    auto operand = kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
-                                                        kOperandAttr);
-    if (operand.getKind() == OperandKind::Argument && argument.use_empty())
-      unused.set(argument.getArgNumber());
-  }
-  LogicalResult erased = kernel.eraseArguments(unused);
-  assert(succeeded(erased) && "an unused argument can go");
-  (void)erased;
 }
 
 llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
@@ -151,13 +148,18 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
 
   // The backward reads these as they were before the forward.
   Array snapshots, inputs, outputs;
-  for (unsigned index = 0; index < backward.getNumArguments(); ++index) {
-    auto operand = backward.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
-    if (operand.getKind() == OperandKind::Argument &&
-        stored[operand.getIndex()] && loaded[operand.getIndex()])
-      snapshots.push_back(operand.getIndex());
-  }
-  Array gradientList, bufferList;
+  std::set<unsigned> overwritten;
+  for (triton::FuncOp kernel : {backward, counting})
+    for (unsigned index = 0; kernel && index < kernel.getNumArguments();
+         ++index) {
+      auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
+      if (operand.getKind() == OperandKind::Argument &&
+          stored[operand.getIndex()] && loaded[operand.getIndex()])
+        overwritten.insert(operand.getIndex());
+    }
+  for (unsigned index : overwritten)
+    snapshots.push_back(index);
+  Array gradientList, bufferList, sizeList;
   for (auto &[index, gradient] : gradients) {
     if (*gradient.getAsObject()->getBoolean("returned"))
       inputs.push_back(index);
@@ -165,6 +167,8 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
   }
   for (auto &[index, buffer] : buffers)
     bufferList.push_back(std::move(buffer));
+  for (auto &[index, size] : sizes)
+    sizeList.push_back(std::move(size));
   for (auto [index, isStored] : stored)
     if (isStored)
       outputs.push_back(index);
@@ -176,6 +180,7 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
               {"outputs", std::move(outputs)},
               {"snapshots", std::move(snapshots)},
               {"buffers", std::move(bufferList)},
+              {"sizes", std::move(sizeList)},
               {"gradients", std::move(gradientList)},
               {"checks", std::move(checks)},
               {"backward", Array{describeKernel(backward)}},
@@ -184,6 +189,10 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
     plan["forward"] = describeKernel(forward);
   else
     plan["forward"] = nullptr;
+  if (counting)
+    plan["counting"] = describeKernel(counting);
+  else
+    plan["counting"] = nullptr;
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -54,66 +55,134 @@ Value LoopReversal::scaled(Value increment, Value iteration, bool wide) {
   return arith::MulIOp::create(b, loc, tile, factors);
 }
 
-/// The carried value at the start of an iteration if every iteration adds the
-/// same to it; null otherwise.
-Value LoopReversal::affineValue(unsigned index, Value iteration) {
-  Value argument = carried[index], next = nexts[index];
-  Value init = adjoint.primal(inits[index]);
-  if (next == argument)
-    return init;
+/// What every iteration adds to a carried value, if that is always the same:
+/// null, with `isAffine`, for nothing.
+static Value findIncrement(LoopLikeOpInterface loop, Value argument, Value next,
+                           bool &isAffine) {
+  isAffine = next == argument;
   Operation *update = next.getDefiningOp();
-  if (!update || !isa<arith::AddIOp, triton::AddPtrOp>(update))
+  if (isAffine || !update || !isa<arith::AddIOp, triton::AddPtrOp>(update))
     return {};
   bool first = update->getOperand(0) == argument;
   if (!first &&
       (isa<triton::AddPtrOp>(update) || update->getOperand(1) != argument))
     return {};
   Value increment = update->getOperand(first ? 1 : 0);
-  if (!op.isDefinedOutsideOfLoop(increment))
-    return {};
-  bool isAddPtr = isa<triton::AddPtrOp>(update);
+  isAffine = loop.isDefinedOutsideOfLoop(increment);
+  return isAffine ? increment : Value();
+}
+
+/// An affine carried value at the start of an iteration.
+Value LoopReversal::affineValue(unsigned index, Value iteration) {
+  bool isAffine;
+  Value increment = findIncrement(op, carried[index], nexts[index], isAffine);
+  Value init = adjoint.primal(inits[index]);
+  if (!increment)
+    return init;
+  bool isAddPtr = isa<triton::AddPtrOp>(nexts[index].getDefiningOp());
   Value offset = scaled(adjoint.primal(increment), iteration, isAddPtr);
   if (isAddPtr)
     return triton::AddPtrOp::create(b, loc, init.getType(), init, offset);
   return arith::AddIOp::create(b, loc, init, offset);
 }
 
-/// Records a carried value at the start of each iteration of the recomputed
-/// loop.
-void LoopReversal::push(unsigned index, unsigned tape) {
-  Operation *loop = adjoint.primals.lookup(op.getOperation());
-  Block *recording =
-      &loop->getRegion(body->getParent()->getRegionNumber()).front();
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(recording);
-  Value iteration = iterationNumber(b, loc, loop);
-  StringAttr entries;
-  if (std::optional<llvm::json::Value> most = mostIterations(op))
-    entries = toAttribute(b.getContext(), std::move(*most));
-  unsigned argument = cast<BlockArgument>(carried[index]).getArgNumber();
-  PushOp::create(b, loc, recording->getArgument(argument), iteration, tape,
-                 entries);
-}
-
-void LoopReversal::bindCarried(unsigned index, Value iteration) {
-  Value value = affineValue(index, iteration);
-  if (!value) {
-    unsigned tape = adjoint.newTape();
-    push(index, tape);
-    value = PopOp::create(b, loc, carried[index].getType(), iteration, tape);
+void LoopReversal::classify() {
+  for (unsigned index = 0; index < carried.size(); ++index) {
+    bool isAffine;
+    findIncrement(op, carried[index], nexts[index], isAffine);
+    if (!isAffine)
+      general.push_back(index);
+    if (adjoint.isActive(carried[index]))
+      active.push_back(index);
   }
-  adjoint.primals.map(carried[index], value);
+  captures = adjoint.getActiveCaptures(op->getRegions());
 }
 
-/// Given the adjoints after an iteration, of the active carried values and of
-/// the captures, returns those before it.
-FailureOr<SmallVector<Value>>
-LoopReversal::reverseIteration(Value iteration, ValueRange adjoints) {
+//===----------------------------------------------------------------------===//
+// Recording
+//===----------------------------------------------------------------------===//
+
+SmallVector<unsigned> LoopReversal::newTapes() {
+  return llvm::map_to_vector(general,
+                             [&](unsigned) { return adjoint.newTape(); });
+}
+
+SmallVector<Value> LoopReversal::pop(Value entry, ArrayRef<unsigned> tapes) {
+  SmallVector<Value> values;
+  for (auto [index, tape] : llvm::zip_equal(general, tapes))
+    values.push_back(
+        PopOp::create(b, loc, carried[index].getType(), entry, tape));
+  return values;
+}
+
+/// Records what the recomputed loop carries at the start of its iterations,
+/// every `interval`-th if that is not null.
+void LoopReversal::recordPrimal(Value interval, ArrayRef<unsigned> tapes,
+                                StringAttr entries) {
+  Operation *loop = adjoint.primals.lookup(op.getOperation());
+  Block &recording =
+      loop->getRegion(body->getParent()->getRegionNumber()).front();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&recording);
+  Value entry = iterationNumber(b, loc, loop);
+  if (interval) {
+    Value rest = arith::RemUIOp::create(b, loc, entry, interval);
+    Value isCheckpoint = arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::eq, rest, integer(rest.getType(), 0));
+    entry = arith::DivUIOp::create(b, loc, entry, interval);
+    auto branch = scf::IfOp::create(b, loc, isCheckpoint);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
+  for (auto [index, tape] : llvm::zip_equal(general, tapes)) {
+    unsigned argument = cast<BlockArgument>(carried[index]).getArgNumber();
+    PushOp::create(b, loc, recording.getArgument(argument), entry, tape,
+                   entries);
+  }
+}
+
+/// Makes the primal values at the start of an iteration known.
+void LoopReversal::bindIteration(Value iteration, ValueRange values) {
   bindInduction(iteration);
   for (unsigned index = 0; index < carried.size(); ++index)
-    bindCarried(index, iteration);
-  adjoint.recompute(*body);
+    if (!llvm::is_contained(general, index))
+      adjoint.primals.map(carried[index], affineValue(index, iteration));
+  for (auto [index, value] : llvm::zip_equal(general, values))
+    adjoint.primals.map(carried[index], value);
+}
 
+/// Runs `length` iterations from a checkpoint and records them.
+SmallVector<unsigned> LoopReversal::recordChunk(Value start, Value length,
+                                                ValueRange values,
+                                                StringAttr entries) {
+  SmallVector<unsigned> tapes = newTapes();
+  Type type = length.getType();
+  auto loop = scf::ForOp::create(b, loc, integer(type, 0), length,
+                                 integer(type, 1), values);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value place = loop.getInductionVar();
+  for (auto [value, tape] : llvm::zip_equal(loop.getRegionIterArgs(), tapes))
+    PushOp::create(b, loc, value, place, tape, entries);
+  bindIteration(arith::AddIOp::create(b, loc, start, place),
+                loop.getRegionIterArgs());
+  adjoint.recompute(*body);
+  SmallVector<Value> next;
+  for (unsigned index : general)
+    next.push_back(adjoint.primal(nexts[index]));
+  if (!next.empty())
+    scf::YieldOp::create(b, loc, next);
+  return tapes;
+}
+
+//===----------------------------------------------------------------------===//
+// Reversing
+//===----------------------------------------------------------------------===//
+
+/// Given the adjoints after an iteration whose start is bound, of the active
+/// carried values and of the captures, returns those before it.
+FailureOr<SmallVector<Value>>
+LoopReversal::reverseIteration(ValueRange adjoints) {
+  adjoint.recompute(*body);
   SmallVector<Value> tracked;
   for (unsigned index : active)
     tracked.push_back(carried[index]);
@@ -134,43 +203,97 @@ LoopReversal::reverseIteration(Value iteration, ValueRange adjoints) {
   return before;
 }
 
+/// A loop that calls `reverse` with the numbers count − 1 … 0.
+FailureOr<SmallVector<Value>>
+LoopReversal::loopBackwards(Value count, ValueRange adjoints, Body reverse) {
+  Type type = count.getType();
+  auto loop = scf::ForOp::create(b, loc, integer(type, 0), count,
+                                 integer(type, 1), adjoints);
+  loop->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  loop->removeDiscardableAttr(kCounterAttr);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value last = arith::SubIOp::create(b, loc, count, integer(type, 1));
+  Value number = arith::SubIOp::create(b, loc, last, loop.getInductionVar());
+  FailureOr<SmallVector<Value>> before =
+      reverse(number, loop.getRegionIterArgs());
+  if (failed(before))
+    return failure();
+  if (!adjoints.empty())
+    scf::YieldOp::create(b, loc, *before);
+  return SmallVector<Value>(loop.getResults());
+}
+
+/// Reverses the iterations start … start + length − 1 (`start` null for 0),
+/// which are recorded.
+FailureOr<SmallVector<Value>>
+LoopReversal::reverseRange(Value start, Value length, ArrayRef<unsigned> tapes,
+                           ValueRange adjoints) {
+  return loopBackwards(length, adjoints, [&](Value place, ValueRange after) {
+    Value iteration =
+        start ? Value(arith::AddIOp::create(b, loc, start, place)) : place;
+    bindIteration(iteration, pop(place, tapes));
+    return reverseIteration(after);
+  });
+}
+
 LogicalResult LoopReversal::run(Value count) {
-  for (unsigned index = 0; index < carried.size(); ++index)
-    if (adjoint.isActive(carried[index]))
-      active.push_back(index);
-  captures = adjoint.getActiveCaptures(op->getRegions());
-  SmallVector<Value> starts;
+  classify();
+  SmallVector<Value> after;
   auto addStart = [&](Value primal) {
     Value adjointSoFar = adjoint.get(primal);
-    starts.push_back(adjointSoFar ? adjointSoFar
-                                  : adjoint.constant(primal.getType(), 0.0));
+    after.push_back(adjointSoFar ? adjointSoFar
+                                 : adjoint.constant(primal.getType(), 0.0));
   };
   for (unsigned index : active)
     addStart(op->getResult(index));
   for (Value capture : captures)
     addStart(capture);
 
-  Type type = count.getType();
-  auto loop = scf::ForOp::create(b, loc, integer(type, 0), count,
-                                 integer(type, 1), starts);
-  loop->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value last = arith::SubIOp::create(b, loc, count, integer(type, 1));
-  Value iteration = arith::SubIOp::create(b, loc, last, loop.getInductionVar());
-  FailureOr<SmallVector<Value>> adjoints =
-      reverseIteration(iteration, loop.getRegionIterArgs());
-  if (failed(adjoints))
+  std::optional<llvm::json::Value> most = mostIterations(op);
+  SmallVector<unsigned> tapes = newTapes();
+  FailureOr<SmallVector<Value>> before;
+  bool checkpoint = op->getParentOfType<ModuleOp>()->hasAttr(kCheckpointAttr);
+  if (!checkpoint || general.empty() || !most) {
+    StringAttr entries;
+    if (most)
+      entries = toAttribute(b.getContext(), std::move(*most));
+    recordPrimal(Value(), tapes, entries);
+    before = reverseRange(Value(), count, tapes, after);
+  } else {
+    // C = ⌊√n⌋ + 1 for the most iterations n, so that C·C > n.
+    StringAttr entries = toAttribute(
+        b.getContext(),
+        llvm::json::Array{"add", llvm::json::Array{"isqrt", *most}, 1});
+    Type type = count.getType();
+    Value interval =
+        convertInteger(b, loc, SizeOp::create(b, loc, entries), type);
+    // The recomputed loop stands before: its interval must, too.
+    Operation *loop = adjoint.primals.lookup(op.getOperation());
+    OpBuilder early(loop);
+    Value recorded =
+        convertInteger(early, loc, SizeOp::create(early, loc, entries), type);
+    recordPrimal(recorded, tapes, entries);
+    Value most = arith::SubIOp::create(b, loc, interval, integer(type, 1));
+    Value chunks = arith::DivUIOp::create(
+        b, loc, arith::AddIOp::create(b, loc, count, most), interval);
+    before = loopBackwards(chunks, after, [&](Value chunk, ValueRange after) {
+      Value start = arith::MulIOp::create(b, loc, chunk, interval);
+      Value rest = arith::SubIOp::create(b, loc, count, start);
+      Value length = arith::MinSIOp::create(b, loc, rest, interval);
+      SmallVector<unsigned> inner =
+          recordChunk(start, length, pop(chunk, tapes), entries);
+      return reverseRange(start, length, inner, after);
+    });
+  }
+  if (failed(before))
     return failure();
-  if (!starts.empty())
-    scf::YieldOp::create(b, loc, *adjoints);
-
-  b.setInsertionPointAfter(loop);
   // Captures started from their adjoints so far: the results replace those.
+  ArrayRef<Value> results = *before;
   for (auto [capture, result] :
-       llvm::zip(captures, loop.getResults().drop_front(active.size())))
+       llvm::zip(captures, results.drop_front(active.size())))
     adjoint.set(capture, result);
-  for (auto [index, result] : llvm::zip(active, loop.getResults()))
+  for (auto [index, result] : llvm::zip(active, results))
     adjoint.add(inits[index], result);
   return success();
 }

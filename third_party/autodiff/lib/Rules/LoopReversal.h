@@ -7,6 +7,10 @@
 // the recomputed primal loop pushes. A tape that no adjoint reads disappears
 // again (Tape.cpp), which is what happens to accumulators.
 //
+// With checkpoints, of n iterations only every C-th is recorded, C about √n.
+// The reversed loop takes them C at a time: it starts a recording loop from a
+// checkpoint, and reverses these iterations. Both tapes then hold about √n.
+//
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_RULES_LOOPREVERSAL_H
 #define AUTODIFF_LIB_RULES_LOOPREVERSAL_H
@@ -47,13 +51,26 @@ protected:
 private:
   Value affineValue(unsigned index, Value iteration);
   Value scaled(Value increment, Value iteration, bool wide);
-  void push(unsigned index, unsigned tape);
-  void bindCarried(unsigned index, Value iteration);
-  FailureOr<SmallVector<Value>> reverseIteration(Value iteration,
-                                                 ValueRange adjoints);
+  void classify();
+  void recordPrimal(Value interval, ArrayRef<unsigned> tapes,
+                    StringAttr entries);
+  void bindIteration(Value iteration, ValueRange general);
+  SmallVector<Value> pop(Value entry, ArrayRef<unsigned> tapes);
+  SmallVector<unsigned> newTapes();
+  SmallVector<unsigned> recordChunk(Value start, Value length,
+                                    ValueRange general, StringAttr entries);
+  FailureOr<SmallVector<Value>> reverseRange(Value start, Value length,
+                                             ArrayRef<unsigned> tapes,
+                                             ValueRange adjoints);
+  FailureOr<SmallVector<Value>> reverseIteration(ValueRange adjoints);
+  using Body = llvm::function_ref<FailureOr<SmallVector<Value>>(
+      Value iteration, ValueRange adjoints)>;
+  FailureOr<SmallVector<Value>> loopBackwards(Value count, ValueRange adjoints,
+                                              Body reverse);
 
-  // The carried values and captures that are active.
-  SmallVector<unsigned> active;
+  // The carried values that are not affine; the carried values and captures
+  // that are active.
+  SmallVector<unsigned> general, active;
   SmallVector<Value> captures;
 };
 

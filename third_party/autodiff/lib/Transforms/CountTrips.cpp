@@ -1,4 +1,5 @@
 //===- CountTrips.cpp - A kernel that counts iterations -------------------===//
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -51,11 +52,35 @@ static void recordMost(Operation *loop, Value counters) {
   loop->removeAttr(kCounterAttr);
 }
 
+/// Keeps what can be computed again from the memory before the forward.
+static void dropEffects(triton::FuncOp primal, triton::FuncOp kernel) {
+  MemoryFlow memory(primal);
+  llvm::SmallVector<bool> drop;
+  primal.walk([&](Operation *op) {
+    drop.push_back(!memory.isRepeatable(op) &&
+                   !op->hasTrait<OpTrait::IsTerminator>());
+  });
+  SmallVector<Operation *> dropped;
+  unsigned next = 0;
+  kernel.walk([&](Operation *op) {
+    if (drop[next++])
+      dropped.push_back(op);
+  });
+  OpBuilder b(kernel.getContext());
+  for (Operation *op : dropped) {
+    b.setInsertionPoint(op);
+    for (Value result : op->getResults())
+      result.replaceAllUsesWith(
+          UnavailableOp::create(b, op->getLoc(), result.getType()));
+    op->erase();
+  }
+}
+
 void CountTrips::runOnOperation() {
   triton::FuncOp primal = getPrimal(getOperation());
   if (!primal)
     return;
-  OpBuilder builder(primal);
+  Builder builder(&getContext());
   int counters = 0;
   primal.walk([&](LoopLikeOpInterface loop) {
     if (!mostIterations(loop))
@@ -65,28 +90,15 @@ void CountTrips::runOnOperation() {
     return;
 
   triton::FuncOp kernel = derive(primal, "count");
+  dropEffects(primal, kernel);
   BlockArgument memory =
       appendOperand(kernel, triton::PointerType::get(builder.getI32Type(), 1),
                     OperandAttr::get(&getContext(), OperandKind::Counters, 0));
-  // Loads stay as long as a bound depends on them; other effects do not happen.
-  SmallVector<Operation *> effects, loops;
-  kernel.walk([&](Operation *op) {
-    if (op->hasAttr(kCounterAttr))
-      loops.push_back(op);
-    else if (!op->getNumRegions() && !op->hasTrait<OpTrait::IsTerminator>() &&
-             !isMemoryEffectFree(op) && !isa<triton::LoadOp>(op))
-      effects.push_back(op);
+  SmallVector<Operation *> loops;
+  kernel.walk([&](LoopLikeOpInterface loop) {
+    if (loop->hasAttr(kCounterAttr))
+      loops.push_back(loop);
   });
-  for (Operation *effect : effects) {
-    builder.setInsertionPoint(effect);
-    for (Value result : effect->getResults())
-      result.replaceAllUsesWith(UnavailableOp::create(
-          builder, effect->getLoc(), result.getType(),
-          builder.getStringAttr(
-              ("the result of '" + effect->getName().getStringRef() + "'")
-                  .str())));
-    effect->erase();
-  }
   for (Operation *loop : loops)
     recordMost(loop, memory);
 }

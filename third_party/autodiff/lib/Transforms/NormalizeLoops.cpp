@@ -16,14 +16,15 @@ static void cloneBody(OpBuilder &b, Block &block, IRMapping &map) {
     b.clone(op, map);
 }
 
-/// What `before` says: whether to go on, and the values that it passes on.
+/// What `before` says: the values that it passes on, and whether to go on.
 static SmallVector<Value> decide(OpBuilder &b, scf::WhileOp loop,
                                  IRMapping &map) {
   cloneBody(b, *loop.getBeforeBody(), map);
   scf::ConditionOp condition = loop.getConditionOp();
-  SmallVector<Value> values{map.lookupOrDefault(condition.getCondition())};
+  SmallVector<Value> values;
   for (Value passed : condition.getArgs())
     values.push_back(map.lookupOrDefault(passed));
+  values.push_back(map.lookupOrDefault(condition.getCondition()));
   return values;
 }
 
@@ -40,9 +41,7 @@ static void rotate(scf::WhileOp loop) {
   llvm::append_range(types, loop.getResultTypes());
 
   auto before = [&](OpBuilder &b, Location loc, ValueRange carried) {
-    SmallVector<Value> passed(carried.drop_front());
-    passed[0] = carried[0];
-    scf::ConditionOp::create(b, loc, carried[1], passed);
+    scf::ConditionOp::create(b, loc, carried.back(), carried.drop_back());
   };
   auto after = [&](OpBuilder &b, Location loc, ValueRange passed) {
     IRMapping map;

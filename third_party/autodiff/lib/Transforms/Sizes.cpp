@@ -1,7 +1,9 @@
 //===- Sizes.cpp - Hand kernels the sizes that the host knows -------------===//
-#include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_SIZES
@@ -77,6 +79,20 @@ void Sizes::keepCounters(triton::FuncOp counting) {
     else
       op->removeAttr(kCounterAttr);
   });
+  // What the other counters needed goes, too.
+  OpPassManager cleanup(triton::FuncOp::getOperationName());
+  cleanup.addPass(createSimplify());
+  cleanup.addPass(createCanonicalizerPass());
+  if (failed(runPipeline(cleanup, counting)))
+    return signalPassFailure();
+  counting.walk([&](UnavailableOp op) {
+    op.emitError() << "how often a loop runs depends on this access to memory "
+                      "that the kernel changes, so the backward cannot know "
+                      "how much memory its tape needs; pass the bound as an "
+                      "argument";
+    signalPassFailure();
+  });
+  dropUnusedArguments(counting);
 }
 
 void Sizes::runOnOperation() {

@@ -3,6 +3,8 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Transforms/Passes.h"
 
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::autodiff {
@@ -23,6 +25,8 @@ struct Tape : autodiff::impl::TapeBase<Tape> {
   void runOnOperation() override;
   LogicalResult lower(unsigned index, Recording &recording);
   void addBarriers(Operation *loop);
+  llvm::MapVector<unsigned, Recording> collect();
+  bool dropUnread(llvm::MapVector<unsigned, Recording> &recordings);
 };
 } // namespace
 
@@ -38,7 +42,7 @@ void Tape::addBarriers(Operation *loop) {
 
 LogicalResult Tape::lower(unsigned index, Recording &recording) {
   PushOp push = recording.push;
-  Operation *loop = push->getParentOp();
+  Operation *loop = push->getParentOfType<LoopLikeOpInterface>();
   Type type = push.getValue().getType();
   if (isPointer(type))
     return loop->emitError("this loop carries a pointer that does not advance "
@@ -73,7 +77,8 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
   return success();
 }
 
-void Tape::runOnOperation() {
+/// The tapes by number.
+llvm::MapVector<unsigned, Recording> Tape::collect() {
   llvm::MapVector<unsigned, Recording> recordings;
   getOperation().walk([&](Operation *op) {
     if (auto push = dyn_cast<PushOp>(op))
@@ -81,14 +86,42 @@ void Tape::runOnOperation() {
     else if (auto pop = dyn_cast<PopOp>(op))
       recordings[pop.getTape()].pops.push_back(pop);
   });
+  return recordings;
+}
+
+/// Removes tapes that nobody reads, and what only they needed, which may be
+/// what another tape is read for. Returns whether there were any.
+bool Tape::dropUnread(llvm::MapVector<unsigned, Recording> &recordings) {
+  bool dropped = false;
+  for (auto &[tape, recording] : recordings)
+    if (recording.push && recording.pops.empty()) {
+      recording.push.erase();
+      dropped = true;
+    }
+  if (!dropped)
+    return false;
+  OpPassManager cleanup(triton::FuncOp::getOperationName());
+  cleanup.addPass(createSimplify());
+  cleanup.addPass(createCanonicalizerPass());
+  if (failed(runPipeline(cleanup, getOperation())))
+    signalPassFailure();
+  return true;
+}
+
+void Tape::runOnOperation() {
+  auto role = getOperation()->getAttrOfType<StringAttr>(kRoleAttr);
+  if (!role || role.getValue() != "backward")
+    return;
+  llvm::MapVector<unsigned, Recording> recordings;
+  do
+    recordings = collect();
+  while (dropUnread(recordings));
   unsigned buffers = 0;
   llvm::SetVector<Operation *> loops;
   for (auto &[tape, recording] : recordings) {
-    if (recording.pops.empty()) {
-      recording.push.erase();
-      continue;
-    }
-    loops.insert(recording.push->getParentOp());
+    if (!recording.push)
+      continue; // the forward records it
+    loops.insert(recording.push->getParentOfType<LoopLikeOpInterface>());
     if (failed(lower(buffers++, recording)))
       return signalPassFailure();
   }

@@ -28,7 +28,10 @@ def Autodiff_OperandKind : I32EnumAttr<"OperandKind", "what a launch passes", [
   I32EnumAttrCase<"Gradient", 2, "gradient">,
   I32EnumAttrCase<"Buffer", 3, "buffer">,
   I32EnumAttrCase<"Size", 4, "size">,
-  I32EnumAttrCase<"Counters", 5, "counters">
+  I32EnumAttrCase<"Counters", 5, "counters">,
+  I32EnumAttrCase<"Begin", 6, "begin">,
+  I32EnumAttrCase<"End", 7, "end">,
+  I32EnumAttrCase<"Violations", 8, "violations">
 ]> {
   let cppNamespace = "::mlir::autodiff";
   let genSpecializedAttr = 0;
@@ -42,7 +45,9 @@ def Autodiff_OperandAttr : AttrDef<Autodiff_Dialect, "Operand"> {
     of the output passed as argument i, `gradient i` the buffer that collects
     the gradient of argument i, `buffer b` a saved residual or a tape, `size s`
     an integer that the host evaluates, `counters 0` the memory that a counting
-    kernel leaves trip counts in.
+    kernel leaves trip counts in. `begin k` and `end k` are addresses: those of
+    the memory behind the kernel's own argument k. `violations 0` is the buffer
+    in which `autodiff-check-bounds` leaves accesses outside of them.
   }];
   let parameters = (ins EnumParameter<Autodiff_OperandKind>:$kind,
                         "unsigned":$index);
@@ -67,7 +72,12 @@ def Autodiff_ResidualOp : Autodiff_Op<"residual",
 }
 
 def Autodiff_PushOp : Autodiff_Op<"push", [MemoryEffects<[MemWrite]>]> {
-  let summary = "record a loop-carried value at the start of an iteration";
+  let summary = "record a primal value for the backward";
+  let description = [{
+    In a backward: what a recomputed loop carries at the start of an iteration.
+    In a primal: what only this run of the forward knows, because the kernel
+    changes the memory that it comes from; the augmented forward records it.
+  }];
   let arguments = (ins AnyType:$value, AnySignlessInteger:$iteration,
                        I32Attr:$tape, OptionalAttr<StrAttr>:$entries);
   let assemblyFormat = [{
@@ -87,7 +97,7 @@ def Autodiff_SizeOp : Autodiff_Op<"size", [Pure]> {
 }
 
 def Autodiff_PopOp : Autodiff_Op<"pop", [Pure]> {
-  let summary = "the value that the primal loop pushed in an iteration";
+  let summary = "the value that was pushed under this number";
   let arguments = (ins AnySignlessInteger:$iteration, I32Attr:$tape);
   let results = (outs AnyType:$result);
   let assemblyFormat = [{
@@ -96,14 +106,14 @@ def Autodiff_PopOp : Autodiff_Op<"pop", [Pure]> {
 }
 
 def Autodiff_UnavailableOp : Autodiff_Op<"unavailable", [Pure]> {
-  let summary = "a primal value that a backward cannot compute again";
+  let summary = "a primal value that a counting kernel cannot compute";
   let description = [{
-    Stands for the result of an effect that must not be repeated. It is an
-    error if one is still used once dead code is gone.
+    Stands for the result of an effect, or for what the primal reads of its own
+    stores. It is an error if a count still depends on one once dead code is
+    gone.
   }];
-  let arguments = (ins StrAttr:$reason);
   let results = (outs AnyType:$result);
-  let assemblyFormat = "$reason attr-dict `:` type($result)";
+  let assemblyFormat = "attr-dict `:` type($result)";
 }
 
 def Autodiff_UpstreamOp : Autodiff_Op<"upstream",
