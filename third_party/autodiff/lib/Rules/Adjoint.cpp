@@ -2,6 +2,7 @@
 #include "autodiff/Rules/Adjoint.h"
 
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -38,6 +39,7 @@ void Adjoint::add(Value value, Value contribution) {
     return;
   assert(contribution.getType() == typeFor(value.getType()) &&
          "an adjoint has the shape of its primal");
+  mutation::inContribution(builder, location, value, contribution);
   Value &adjoint = adjoints[value];
   adjoint =
       adjoint ? arith::AddFOp::create(builder, location, adjoint, contribution)
@@ -107,6 +109,7 @@ LogicalResult Adjoint::reverse(Block &block) {
     if (!takesPart(op, *this))
       continue;
     location = op.getLoc();
+    mutation::Reversing scope(&op);
     const Rule *rule = RuleTable::get().lookup(&op);
     if (!rule)
       return op.emitError()

@@ -2,6 +2,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 
@@ -28,6 +29,9 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
     adjoint.add(op.getOther(), where(mask, t.constant(0.0), t));
   }
   unsigned argument = getBaseArgument(op.getPtr()).getArgNumber();
+  Value source = op.getPtr();
+  mutation::inContribution(b, adjoint.loc(), source, cotangent);
+  mutation::inMask(b, op, mask);
   if (adjoint.activity.isWanted(argument))
     AccumulateOp::create(b, adjoint.loc(), adjoint.primal(op.getPtr()),
                          cotangent, mask, argument, siteOf(op));
@@ -50,9 +54,11 @@ static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
       adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
   if (!type && keep && !adjoint.activity.isWanted(argument))
     return;
-  auto upstream = UpstreamOp::create(
-      adjoint.builder, adjoint.loc(), type, adjoint.primal(pointer),
-      primalOrNull(mask, adjoint), argument, siteOf(op), keep);
+  mask = primalOrNull(mask, adjoint);
+  mutation::inMask(adjoint.builder, op, mask);
+  auto upstream = UpstreamOp::create(adjoint.builder, adjoint.loc(), type,
+                                     adjoint.primal(pointer), mask, argument,
+                                     siteOf(op), keep);
   if (type)
     adjoint.add(value, upstream.getResult());
 }
