@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILD = ROOT / "build" / "fuzz"
+BUILD = ROOT / "build" / "sanitized"
 SECONDS = 30
 # MLIR's archives are not instrumented: what only makes sense with all code instrumented is off.
 SANITIZERS = {
@@ -168,8 +168,16 @@ def mangle_attributes(rng, text, other):
 
 
 # The first three seldom leave anything that can be read; the others reach the passes.
-MANGLERS = {mangle_bytes: 1, mangle_tokens: 2, mangle_lines: 3, mangle_attributes: 3,
-            mangle_numbers: 5, mangle_types: 4, mangle_operations: 5, mangle_operands: 6}  # fmt: skip
+MANGLERS = {
+    mangle_bytes: 1,
+    mangle_tokens: 2,
+    mangle_lines: 3,
+    mangle_attributes: 3,
+    mangle_numbers: 5,
+    mangle_types: 4,
+    mangle_operations: 5,
+    mangle_operands: 6,
+}
 
 
 def make_try(corpus, seed, number) -> str:
