@@ -6,9 +6,8 @@ import torch
 import triton
 import triton.language as tl
 from gradients import differentiated, random_tensor
-from kernels import cross_entropy, gather
+from kernels import cross_entropy, gather, loops
 from kernels import elementwise as ew
-from kernels import loops
 from kernels import matmul as mm
 from kernels import normalization as norm
 from kernels import softmax as sm

@@ -20,10 +20,10 @@ from triton.runtime.driver import driver
 
 from . import runtime
 from .api import DifferentiableKernel
-from .library import native
 from .driver import CPUDriver, host_arch
 from .errors import AutodiffError
 from .executable import Executable
+from .library import native
 from .memory import snapshot
 from .plan import Kernel
 
