@@ -108,7 +108,7 @@ def powers_kernel(a_ptr, y_ptr, steps, N: tl.constexpr):
     a = tl.load(a_ptr + offsets)
     power = a
     trace = tl.zeros((N,), dtype=tl.float32)
-    for i in range(steps):
+    for _ in range(steps):
         power = tl.dot(power, a, input_precision="ieee") * 0.3
         power += tl.trans(power) * 0.1
         trace = trace * 0.5 + tl.sum(power * a, 0)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import triton.backends.autodiff.corpus as corpus
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import whiles
 
@@ -78,3 +79,48 @@ def test_while_in_a_branch_in_a_loop(device, dtype):
     x = random_tensor(7, 16, device=device, dtype=dtype, scale=2.0)
     op = differentiated(whiles.nested_while_kernel, whiles.nested_while)
     assert_gradients_close(op, whiles.nested_while_reference, (x, 0.7))
+
+
+SEARCH = """
+module {
+  tt.func public @search(%px: !tt.ptr<f32>, %pn: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %limit = arith.constant 0.1 : f32
+    %range = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+    %base = tt.splat %px : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+    %p = tt.addptr %base, %range : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %x = tt.load %p : tensor<64x!tt.ptr<f32>>
+    %n = tt.load %pn : !tt.ptr<i32>
+    %h = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> tensor<64xf32> : i32 {
+      %w = scf.while (%b = %a) : (tensor<64xf32>) -> tensor<64xf32> {
+        %max = "tt.reduce"(%b) <{axis = 0 : i32}> ({
+        ^bb0(%l: f32, %r: f32):
+          %m = arith.maxnumf %l, %r : f32
+          tt.reduce.return %m : f32
+        }) : (tensor<64xf32>) -> f32
+        %c = arith.cmpf ogt, %max, %limit : f32
+        scf.condition(%c) %b : tensor<64xf32>
+      } do {
+      ^bb0(%b: tensor<64xf32>):
+        %s = math.sin %b : tensor<64xf32>
+        %t = arith.mulf %s, %b : tensor<64xf32>
+        scf.yield %t : tensor<64xf32>
+      }
+      %e = math.exp %w : tensor<64xf32>
+      scf.yield %e : tensor<64xf32>
+    }
+    %out = tt.splat %py : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+    %q = tt.addptr %out, %range : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    tt.store %q, %h : tensor<64x!tt.ptr<f32>>
+    tt.return
+  }
+}
+"""
+
+
+def test_derived_kernels_compile_for_a_gpu(tmp_path):
+    (tmp_path / "search.ttir").write_text(SEARCH)
+    (row,) = corpus.run_corpus(tmp_path)
+    assert row.results == dict.fromkeys(corpus.STEPS, "")
+    assert row.kernels >= 2

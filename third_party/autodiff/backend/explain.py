@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .expr import used_counters
+
 
 def backward_text(plans) -> str:
     """Return the TTIR of the backward kernels of `(state, plan, execution)` triples."""
@@ -26,9 +28,12 @@ def _accumulation(gradient, names, atomic, exchange) -> str:
     return f"  gradient of {names[gradient.argument]}: {how}{start[gradient.init]}"
 
 
-def _size(buffer) -> str:
-    _, _, size = buffer
-    return ", sized by a counting kernel" if size.is_counted else f", {size.get(None)} elements"
+def _size(buffer, number, plan, execution) -> str:
+    if used_counters(buffer.size):
+        return ", sized by a counting kernel"
+    if execution is None or execution.backward.plan is not plan:
+        return ""
+    return f", {execution.backward.buffers[number][2].get(None)} elements"
 
 
 def report(plans) -> str:
@@ -44,11 +49,8 @@ def report(plans) -> str:
         lines.append(f"  forward: {forward}")
         lines += [f"  backward kernel: {kernel.name}" for kernel in plan.backward]
         lines += [_accumulation(g, names, atomic, exchange) for g in plan.gradients]
-        sizes = [""] * len(plan.buffers) if execution is None else map(_size, execution.backward.buffers)
-        lines += [
-            f"  {b.kind} buffer {b.name}: {b.dtype}{size}"
-            for b, size in zip(plan.buffers, sizes, strict=True)
-        ]
+        lines += [f"  {b.kind} buffer {b.name}: {b.dtype}{_size(b, n, plan, execution)}"
+                  for n, b in enumerate(plan.buffers)]  # fmt: skip
         lines += [f"  {names[i]} is copied before the launch, which overwrites it"
                   for i in plan.snapshots]  # fmt: skip
         lines += [f"  {line}" for line in plan.report]

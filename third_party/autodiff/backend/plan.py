@@ -88,6 +88,18 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class Hazard:
+    """Loads through `read` may see stores through `written` if their tensors share memory.
+
+    Unless `always`, only if the tensors start at different addresses.
+    """
+
+    written: int
+    read: int
+    always: bool
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything needed to run one kernel's backward, as long as its `checks` hold."""
 
@@ -104,6 +116,7 @@ class Plan:
     checks: tuple[DistinctCheck, ...] = ()
     sizes: tuple = ()
     counting: Kernel | None = None
+    hazards: tuple[Hazard, ...] = ()
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -290,6 +303,14 @@ def load(text: str) -> Plan:
         ),
         sizes=sizes,
         counting=counting,
+        hazards=tuple(
+            Hazard(
+                _index(_get(h, "written", int), len(arguments), "written argument"),
+                _index(_get(h, "read", int), len(arguments), "read argument"),
+                _get(h, "always", bool),
+            )
+            for h in _get(data, "hazards", list, [])
+        ),
     )
     _require(counting is not None or not plan.counters(), "sizes refer to what nobody counts")
     return plan

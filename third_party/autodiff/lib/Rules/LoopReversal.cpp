@@ -3,6 +3,7 @@
 
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Mutation.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -109,6 +110,8 @@ SmallVector<unsigned> LoopReversal::newTapes() {
 
 SmallVector<Value> LoopReversal::pop(Value entry, ArrayRef<unsigned> tapes) {
   SmallVector<Value> values;
+  if (mutation::isMade("tape:always the first entry"))
+    entry = integer(entry.getType(), 0);
   for (auto [index, tape] : llvm::zip_equal(general, tapes))
     values.push_back(
         PopOp::create(b, loc, carried[index].getType(), entry, tape));
@@ -215,6 +218,8 @@ LoopReversal::loopBackwards(Value count, ValueRange adjoints, Body reverse) {
   b.setInsertionPointToStart(loop.getBody());
   Value last = arith::SubIOp::create(b, loc, count, integer(type, 1));
   Value number = arith::SubIOp::create(b, loc, last, loop.getInductionVar());
+  if (mutation::isMade("loop:iterations in forward order"))
+    number = loop.getInductionVar();
   FailureOr<SmallVector<Value>> before =
       reverse(number, loop.getRegionIterArgs());
   if (failed(before))
