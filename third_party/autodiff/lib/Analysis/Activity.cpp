@@ -38,6 +38,15 @@ Activity::Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
   checkMemory();
 }
 
+Activity::Activity(triton::FuncOp function, ValueRange independent,
+                   ValueRange dependent)
+    : kernel(function) {
+  varied.insert_range(independent);
+  useful.insert_range(dependent);
+  propagateVaried();
+  propagateUseful();
+}
+
 bool Activity::markVaried(Value value) { return varied.insert(value).second; }
 bool Activity::markUseful(Value value) { return useful.insert(value).second; }
 

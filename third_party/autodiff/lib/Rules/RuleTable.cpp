@@ -14,6 +14,7 @@ const RuleTable &RuleTable::get() {
     addLibraryRules(table);
     addShapeRules(table);
     addReduceRules(table);
+    addScanRules(table);
     addDotRules(table);
     addMemoryRules(table);
     addIfRules(table);

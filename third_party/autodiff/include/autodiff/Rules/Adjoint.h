@@ -17,7 +17,9 @@ namespace mlir::autodiff {
 class Adjoint {
 public:
   Adjoint(OpBuilder &builder, const Activity &activity)
-      : builder(builder), activity(activity) {}
+      : Adjoint(builder, activity, UnknownLoc::get(builder.getContext())) {}
+  Adjoint(OpBuilder &builder, const Activity &activity, Location location)
+      : builder(builder), activity(activity), location(location) {}
 
   OpBuilder &builder;
   const Activity &activity;
@@ -77,7 +79,7 @@ private:
   void dropEffect(Operation *effect);
 
   llvm::DenseMap<Value, Value> adjoints;
-  Location location = UnknownLoc::get(builder.getContext());
+  Location location;
   unsigned tapes = 0;
 };
 
