@@ -1,7 +1,8 @@
 //===- Axis.cpp - Elements and their neighbours along an axis -------------===//
 #include "autodiff/Rules/Axis.h"
 
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Rules/Combiner.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
@@ -29,19 +30,27 @@ Value Axis::isAt(int64_t where) const {
                                integer(where));
 }
 
-Value Axis::shifted(Value tile, int64_t distance) const {
-  Value from = arith::AddIOp::create(b, loc, position(), integer(distance));
-  from = arith::MaxSIOp::create(b, loc, from, integer(0));
-  from = arith::MinSIOp::create(b, loc, from, integer(shape[axis] - 1));
-  // Memory has no single bits.
-  Type type = tile.getType();
-  bool isBits = getElementTypeOrSelf(type).isInteger(1);
-  if (isBits)
-    tile = arith::ExtUIOp::create(b, loc, withElementType(type, b.getI8Type()),
-                                  tile);
-  Value moved = triton::GatherOp::create(b, loc, tile, from, axis,
-                                         /*efficient_layout=*/false);
-  if (isBits)
-    moved = arith::TruncIOp::create(b, loc, type, moved);
-  return moved;
+/// By a scan. A run of elements is summed up by its last element, the one
+/// before that, and whether there is no such one because the run has one
+/// element: (a, p, s)∘(b, q, t) = (b, t ? a : q, false). (`tt.gather` would do
+/// as well, but costs as many shuffles as a thread's elements squared.)
+SmallVector<Value> Axis::neighbours(ValueRange tiles, bool reverse) const {
+  size_t count = tiles.size();
+  SmallVector<Value> runs(tiles);
+  llvm::append_range(runs, tiles);
+  runs.push_back(integer(1));
+  auto join = [&](OpBuilder &, ValueRange left, ValueRange right) {
+    Value zero =
+        arith::ConstantOp::create(b, loc, b.getIntegerAttr(b.getI32Type(), 0));
+    Value isSingle = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                           right.back(), zero);
+    SmallVector<Value> results(right.take_front(count));
+    for (size_t index = 0; index < count; ++index)
+      results.push_back(arith::SelectOp::create(b, loc, isSingle, left[index],
+                                                right[count + index]));
+    results.push_back(zero);
+    return results;
+  };
+  SmallVector<Value> scanned = scanWith(b, loc, runs, axis, reverse, join);
+  return SmallVector<Value>(ArrayRef(scanned).slice(count, count));
 }

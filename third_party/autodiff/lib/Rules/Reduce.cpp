@@ -141,16 +141,11 @@ LogicalResult ReduceReversal::runGeneral() {
   SmallVector<Value> x = llvm::map_to_vector(
       op.getSrcs(), [&](Value source) { return adjoint.primal(source); });
   Axis along(b, loc, shape, axis);
-  auto shiftAll = [&](SmallVector<Value> tiles, int64_t distance) {
-    for (Value &tile : tiles)
-      tile = along.shifted(tile, distance);
-    return tiles;
-  };
   Region &region = op.getCombineOp();
   SmallVector<Value> before =
-      shiftAll(scanWith(region, x, axis, /*reverse=*/false, adjoint), -1);
+      along.before(scanWith(region, x, axis, /*reverse=*/false, adjoint));
   SmallVector<Value> after =
-      shiftAll(scanWith(region, x, axis, /*reverse=*/true, adjoint), 1);
+      along.after(scanWith(region, x, axis, /*reverse=*/true, adjoint));
   Value isFirst = along.isFirst(), isLast = along.isLast();
 
   SmallVector<Value> pair = x;

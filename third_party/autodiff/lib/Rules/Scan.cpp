@@ -123,9 +123,11 @@ LogicalResult ScanReversal::findJacobian(const TileFunction &combine,
   return success();
 }
 
-/// w, by a scan over affine maps.
+/// w by member of the state, by a scan over affine maps.
 SmallVector<Value> ScanReversal::solve() {
   unsigned size = state.size();
+  if (size == 0)
+    return {};
   // Which entries products of Aᵀ can fill: the transitive closure.
   SmallVector<llvm::BitVector> filled(size, llvm::BitVector(size));
   for (unsigned j = 0; j < size; ++j)
@@ -193,24 +195,28 @@ LogicalResult ScanReversal::runGeneral() {
   if (combine->findActiveCapture(adjoint))
     return op.emitError("no derivative rule for a scan whose combine function "
                         "uses a differentiated value from outside");
-  int64_t forward = op.getReverse() ? -1 : 1;
+  auto previous = [&](ValueRange tiles) {
+    return op.getReverse() ? along.after(tiles) : along.before(tiles);
+  };
+  auto next = [&](ValueRange tiles) {
+    return op.getReverse() ? along.before(tiles) : along.after(tiles);
+  };
   Value isStart = op.getReverse() ? along.isLast() : along.isFirst();
   Value isEnd = op.getReverse() ? along.isFirst() : along.isLast();
 
-  SmallVector<Value> arguments;
-  for (Value result : op.getResult())
-    arguments.push_back(along.shifted(adjoint.primal(result), -forward));
+  SmallVector<Value> arguments = previous(llvm::map_to_vector(
+      op.getResult(), [&](Value result) { return adjoint.primal(result); }));
   for (Value source : op.getSrcs())
     arguments.push_back(adjoint.primal(source));
   if (failed(findJacobian(*combine, arguments, findMembers(*combine))))
     return failure();
 
   SmallVector<Value> totals = cotangents;
-  for (auto [member, w] : llvm::zip_equal(state, solve())) {
-    Value next = convert(along.shifted(w, forward), zero(member).getType());
-    totals[member] =
-        add(totals[member],
-            arith::SelectOp::create(b, loc, isEnd, zero(member), next));
+  for (auto [member, w] : llvm::zip(state, next(solve()))) {
+    Value none = zero(member);
+    totals[member] = add(totals[member],
+                         arith::SelectOp::create(b, loc, isEnd, none,
+                                                 convert(w, none.getType())));
   }
   llvm::BitVector wanted(2 * count);
   for (auto [index, source] : llvm::enumerate(op.getSrcs()))

@@ -21,12 +21,18 @@ public:
   Value isFirst() const { return isAt(0); }
   Value isLast() const { return isAt(shape[axis] - 1); }
 
-  /// The element that lies `distance` further along the axis; any element
-  /// where there is none.
-  Value shifted(Value tile, int64_t distance) const;
+  /// The neighbour that comes before, or after, along the axis; the element
+  /// itself where there is none.
+  SmallVector<Value> before(ValueRange tiles) const {
+    return neighbours(tiles, /*reverse=*/false);
+  }
+  SmallVector<Value> after(ValueRange tiles) const {
+    return neighbours(tiles, /*reverse=*/true);
+  }
 
 private:
   Value integer(int64_t value) const;
+  SmallVector<Value> neighbours(ValueRange tiles, bool reverse) const;
 
   OpBuilder &b;
   Location loc;
