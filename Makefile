@@ -14,7 +14,7 @@ PY = $(or $(PYTHON),$(shell cat build/python 2>/dev/null),python3)
 export TAD_BUILD_DIR := $(abspath $(BUILD))
 export MAX_JOBS := $(JOBS)
 
-.PHONY: install test lit pytest wheel carry gpu-test bench docs format lint clean
+.PHONY: install test lit pytest fuzz wheel carry gpu-test bench docs format lint clean
 
 install:
 	scripts/install.sh "$(PYTHON)" "$(TRITON)"
@@ -28,6 +28,13 @@ lit:
 
 pytest:
 	$(PY) -m pytest -q -rs python/test
+
+# Gradients of N random programs against finite differences; SEED repeats a run,
+# JOBS programs at a time. Failing programs are made small, in build/fuzz.
+N ?= 1000
+SEED ?=
+fuzz:
+	PYTHONPATH=python/test $(PY) -m fuzz.campaign $(N) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 # A self-contained wheel in dist/ for PYTHON.
 wheel:
