@@ -186,7 +186,10 @@ def _offsets(a, b, c, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
 
 
 @triton.jit
-def _load_members(x_ptr, a, b, c, OTHER, MEMBERS: tl.constexpr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):  # fmt: skip
+def _load_members(
+    x_ptr, a, b, c, OTHER, MEMBERS: tl.constexpr,
+    A: tl.constexpr, B: tl.constexpr, C: tl.constexpr,
+):  # fmt: skip
     offsets, mask = _offsets(a, b, c, A, B, C)
     size = a * b * c
     xs = (tl.load(x_ptr + offsets, mask=mask, other=OTHER[0]),)
@@ -225,8 +228,8 @@ def _make_scan(combine):
 
     @triton.jit
     def kernel(
-        x_ptr, y_ptr, a, b, c, OTHER: tl.constexpr, MEMBERS: tl.constexpr,
-        AXIS: tl.constexpr, REVERSE: tl.constexpr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr,
+        x_ptr, y_ptr, a, b, c, OTHER: tl.constexpr, MEMBERS: tl.constexpr, AXIS: tl.constexpr,
+        REVERSE: tl.constexpr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr,
     ):  # fmt: skip
         xs = _load_members(x_ptr, a, b, c, OTHER, MEMBERS, A, B, C)
         ys = tl.associative_scan(xs, AXIS, combine, reverse=REVERSE)
@@ -287,6 +290,13 @@ def scan_reference(x, name, axis, reverse=False):
     return torch.stack(_steps(x, name, axis, reverse), dim=axis + 1)
 
 
+def full_axis(name, shape, axis):
+    """The shape, with a full axis where the combiner has no neutral element to fill it up."""
+    if COMBINERS[name].neutral is None:
+        shape = [8 if i == axis else n for i, n in enumerate(shape)]
+    return tuple(shape)
+
+
 def sample(name, shape, device, dtype):
     """Members from the combiner's domain."""
     domain = COMBINERS[name].domain
@@ -294,3 +304,37 @@ def sample(name, shape, device, dtype):
     low, high = (bound.view(-1, *[1] * len(shape)) for bound in (low, high))
     x = torch.rand(len(domain), *shape, dtype=torch.float64) * (high - low) + low
     return x.to(device, dtype).requires_grad_()
+
+
+@triton.jit
+def extremum_kernel(
+    x_ptr, y_ptr, index_ptr, m, n, OP: tl.constexpr, AXIS: tl.constexpr, LEFT: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
+    """A maximum or minimum with its position, times two."""
+    rows, columns = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    mask = (rows < m) & (columns < n)
+    low = -float("inf") if OP == "max" else float("inf")
+    x = tl.load(x_ptr + rows * n + columns, mask=mask, other=low)
+    if OP == "max":
+        y, index = tl.max(x, AXIS, return_indices=True, return_indices_tie_break_left=LEFT)
+    else:
+        y, index = tl.min(x, AXIS, return_indices=True, return_indices_tie_break_left=LEFT)
+    offsets = tl.arange(0, N if AXIS == 0 else M)
+    mask = offsets < (n if AXIS == 0 else m)
+    tl.store(y_ptr + offsets, y * 2, mask=mask)
+    tl.store(index_ptr + offsets, index, mask=mask)
+
+
+def extremum(kernel, x, op, axis, left=True):
+    m, n = x.shape
+    y = poisoned((x.shape[1 - axis],), x)
+    index = torch.empty(y.shape, dtype=torch.int32, device=x.device)
+    blocks = {"M": triton.next_power_of_2(m), "N": triton.next_power_of_2(n)}
+    kernel[(1,)](x, y, index, m, n, OP=op, AXIS=axis, LEFT=left, **blocks)
+    return y, index
+
+
+def extremum_reference(x, op, axis, left=True):
+    y, index = x.max(axis) if op == "max" else x.min(axis)
+    return y * 2, index.int()
