@@ -3,6 +3,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 
@@ -29,6 +30,9 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
     adjoint.add(op.getOther(), where(mask, t.constant(0.0), t));
   }
   unsigned argument = getBaseArgument(op.getPtr()).getArgNumber();
+  Value source = op.getPtr();
+  mutation::inContribution(b, adjoint.loc(), source, cotangent);
+  mutation::inMask(b, op, mask);
   if (adjoint.activity.isWanted(argument) || adjoint.activity.carries(argument))
     AccumulateOp::create(b, adjoint.loc(), adjoint.primal(op.getPtr()),
                          cotangent, mask, argument, siteOf(op));
@@ -50,10 +54,10 @@ static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
       adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
   if (!type && keep && !adjoint.activity.isWanted(argument))
     return;
-  auto upstream =
-      UpstreamOp::create(adjoint.builder, adjoint.loc(), type,
-                         adjoint.primal(pointer), mask, argument, siteOf(op),
-                         keep);
+  mutation::inMask(adjoint.builder, op, mask);
+  auto upstream = UpstreamOp::create(adjoint.builder, adjoint.loc(), type,
+                                     adjoint.primal(pointer), mask, argument,
+                                     siteOf(op), keep);
   if (type)
     adjoint.add(value, upstream.getResult());
 }
@@ -107,14 +111,14 @@ static Value whereFinal(triton::AtomicRMWOp op, Value pointer, Value value,
       triton::LoadOp::create(b, loc, adjoint.primal(pointer), mask, other);
   Type bits = withElementType(
       value.getType(),
-      b.getIntegerType(getElementTypeOrSelf(value.getType())
-                           .getIntOrFloatBitWidth()));
+      b.getIntegerType(
+          getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth()));
   auto asBits = [&](Value x) -> Value {
     return triton::BitcastOp::create(b, loc, bits, x);
   };
-  Value equal = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                      asBits(final),
-                                      asBits(adjoint.primal(value)));
+  Value equal =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, asBits(final),
+                            asBits(adjoint.primal(value)));
   return mask ? Value(arith::AndIOp::create(b, loc, mask, equal)) : equal;
 }
 

@@ -3,6 +3,7 @@
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Plan/Plan.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -126,7 +127,7 @@ Attribute ArgumentSchedule::describe(llvm::StringRef dtype,
 
 LogicalResult ArgumentSchedule::readCotangent(std::optional<Object> check) {
   BlockArgument cotangent = append(OperandKind::Cotangent, pointee, {});
-  if (check)
+  if (check && !mutation::isMade("schedule:no check of the outputs"))
     backward.setArgAttr(cotangent.getArgNumber(), kCheckAttr,
                         toAttribute(std::move(*check)));
   ShadowPointers shadow(primal, cotangent);
@@ -163,14 +164,15 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
   if (!use.accumulates.empty())
     gpu::BarrierOp::create(b, loc);
   Value value;
-  if (op.getKeep()) {
+  if (op.getKeep() ||
+      mutation::isMade("schedule:cotangent left where it was taken")) {
     Value other = op.getMask() ? zeros(b, loc, type) : Value();
     value = triton::LoadOp::create(b, loc, pointer, op.getMask(), other);
   } else {
     value = atomic(b, loc, triton::RMWOp::XCHG, pointer, zeros(b, loc, type),
                    op.getMask());
     // What an atomic returns for masked lanes is not defined.
-    if (op.getMask())
+    if (op.getMask() && !mutation::isMade("schedule:masked lanes as they are"))
       value = arith::SelectOp::create(b, loc, op.getMask(), value,
                                       zeros(b, loc, type));
   }
@@ -188,8 +190,12 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
   if (!pointer)
     return failure();
   OpBuilder b(op);
-  atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(),
-         op.getMask());
+  if (mutation::isMade("schedule:plain store for an atomic add"))
+    triton::StoreOp::create(b, op.getLoc(), pointer, op.getValue(),
+                            op.getMask());
+  else
+    atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(),
+           op.getMask());
   op.erase();
   return success();
 }
@@ -199,7 +205,10 @@ LogicalResult ArgumentSchedule::accumulateAtomically() {
       pointee.isF64() ? pointee : Float32Type::get(backward.getContext());
   BlockArgument buffer =
       append(OperandKind::Gradient, element,
-             describe(spellType(element), given ? "cotangent" : "zero",
+             describe(spellType(element),
+                      given && !mutation::isMade("schedule:shared from zero")
+                          ? "cotangent"
+                          : "zero",
                       "atomic", {}));
   ShadowPointers shadow(primal, buffer);
   for (UpstreamOp op : use.upstreams)
@@ -213,7 +222,8 @@ LogicalResult ArgumentSchedule::accumulateAtomically() {
 
 LogicalResult ArgumentSchedule::store(Object check) {
   llvm::json::Array checks;
-  checks.push_back(std::move(check));
+  if (!mutation::isMade("schedule:no check of the addresses"))
+    checks.push_back(std::move(check));
   BlockArgument buffer =
       append(OperandKind::Gradient, pointee,
              describe(spellType(pointee), "none", "store", std::move(checks)));
