@@ -335,6 +335,9 @@ def extremum(kernel, x, op, axis, left=True):
     return y, index
 
 
-def extremum_reference(x, op, axis, left=True):
-    y, index = x.max(axis) if op == "max" else x.min(axis)
-    return y * 2, index.int()
+def extremum_values(kernel, x, op, axis):
+    return extremum(kernel, x, op, axis)[0]
+
+
+def extremum_reference(x, op, axis):
+    return 2 * (x.max(axis) if op == "max" else x.min(axis)).values
