@@ -2,6 +2,7 @@
 #include "autodiff/Plan/Plan.h"
 
 #include "Explain.h"
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
@@ -162,6 +163,11 @@ llvm::json::Value PlanPrinter::print() {
   for (auto [index, isStored] : stored)
     if (isStored)
       outputs.push_back(index);
+  Array hazards;
+  for (const MemoryFlow::Hazard &hazard : MemoryFlow(primal).getHazards())
+    hazards.push_back(Object{{"written", hazard.written},
+                             {"read", hazard.read},
+                             {"always", hazard.always}});
 
   Object plan{{"version", 1},
               {"kernel", primal.getSymName()},
@@ -169,6 +175,7 @@ llvm::json::Value PlanPrinter::print() {
               {"inputs", std::move(inputs)},
               {"outputs", std::move(outputs)},
               {"snapshots", std::move(snapshots)},
+              {"hazards", std::move(hazards)},
               {"buffers", std::move(bufferList)},
               {"gradients", std::move(gradientList)},
               {"checks", std::move(checks)},
