@@ -163,7 +163,9 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
     if (isStored)
       outputs.push_back(index);
   Array hazards;
-  for (const MemoryFlow::Hazard &hazard : MemoryFlow(primal).getHazards())
+  // Named, because a range-based for does not keep a temporary's owner alive.
+  MemoryFlow flow(primal);
+  for (const MemoryFlow::Hazard &hazard : flow.getHazards())
     hazards.push_back(Object{{"written", hazard.written},
                              {"read", hazard.read},
                              {"always", hazard.always}});
