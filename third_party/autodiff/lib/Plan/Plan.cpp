@@ -163,9 +163,8 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
     if (isStored)
       outputs.push_back(index);
   Array hazards;
-  // Named, because a range-based for does not keep a temporary's owner alive.
-  MemoryFlow flow(primal);
-  for (const MemoryFlow::Hazard &hazard : flow.getHazards())
+  MemoryFlow memory(primal);
+  for (const MemoryFlow::Hazard &hazard : memory.getHazards())
     hazards.push_back(Object{{"written", hazard.written},
                              {"read", hazard.read},
                              {"always", hazard.always}});
