@@ -81,7 +81,7 @@ PLAN = {
     ],
     "forward": None,
     "backward": [KERNEL],
-    "report": ["stores"],
+    "report": {"gradients": []},
 }
 
 

@@ -112,7 +112,7 @@ class Plan:
     gradients: tuple[Gradient, ...]
     forward: Kernel | None
     backward: tuple[Kernel, ...]
-    report: tuple[str, ...]
+    report: dict
     checks: tuple[DistinctCheck, ...] = ()
     sizes: tuple = ()
     counting: Kernel | None = None
@@ -297,7 +297,7 @@ def load(text: str) -> Plan:
         backward=tuple(
             _kernel(k, arguments, buffers, gradients, sizes) for k in _get(data, "backward", list)
         ),
-        report=tuple(str(line) for line in data.get("report", ())),
+        report=_get(data, "report", dict, {}),
         checks=tuple(
             DistinctCheck.from_json(c, len(arguments)) for c in _get(data, "checks", list, [])
         ),

@@ -66,5 +66,5 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
     module->setAttr(kCheckpointAttr, UnitAttr::get(module.getContext()));
   if (failed(pm.run(module)))
     return failure();
-  return printPlan(module, {});
+  return printPlan(module);
 }

@@ -1,6 +1,7 @@
 //===- Plan.cpp - The derived kernels of a module as a plan ---------------===//
 #include "autodiff/Plan/Plan.h"
 
+#include "Explain.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Dump.h"
@@ -60,7 +61,7 @@ public:
       : primal(getPrimal(module)), forward(getForward(module)),
         backward(getBackward(module)), counting(getCounting(module)) {}
 
-  llvm::json::Value print(ArrayRef<std::string> report);
+  llvm::json::Value print();
 
 private:
   Object describeKernel(triton::FuncOp kernel);
@@ -138,7 +139,8 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
   }
 }
 
-llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
+llvm::json::Value PlanPrinter::print() {
+  Object report = explain(primal, forward, backward);
   Array arguments = describeArguments();
   for (triton::FuncOp kernel : {forward, backward})
     if (kernel)
@@ -192,7 +194,7 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
               {"gradients", std::move(gradientList)},
               {"checks", std::move(checks)},
               {"backward", Array{describeKernel(backward)}},
-              {"report", Array(report)}};
+              {"report", std::move(report)}};
   if (forward)
     plan["forward"] = describeKernel(forward);
   else
@@ -204,7 +206,6 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
   return plan;
 }
 
-std::string mlir::autodiff::printPlan(ModuleOp module,
-                                      ArrayRef<std::string> report) {
-  return llvm::formatv("{0:2}", PlanPrinter(module).print(report)).str();
+std::string mlir::autodiff::printPlan(ModuleOp module) {
+  return llvm::formatv("{0:2}", PlanPrinter(module).print()).str();
 }

@@ -56,9 +56,11 @@ static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
 
 /// The primal's store of this residual, if the memory holds it afterwards: the
 /// only access through its argument, and either unmasked or the residual's only
-/// use, so that its adjoint is zero where the mask is false.
+/// use, so that its adjoint is zero where the mask is false. (The adjoint of a
+/// scan reads it in other places, too.)
 static std::optional<Stored> findStore(ResidualOp residual) {
   Value value = residual.getResult();
+  bool isLocal = !residual.getValue().getDefiningOp<triton::ScanOp>();
   for (OpOperand &use : value.getUses()) {
     auto store = dyn_cast<triton::StoreOp>(use.getOwner());
     bool onlyUse = value.hasOneUse();
@@ -70,7 +72,7 @@ static std::optional<Stored> findStore(ResidualOp residual) {
           break;
     }
     if (!store || store->getBlock() != residual->getBlock() ||
-        (store.getMask() && !onlyUse))
+        (store.getMask() && !(onlyUse && isLocal)))
       continue;
     BlockArgument base = getBaseArgument(store.getPtr());
     bool onlyAccess = base != nullptr;
@@ -268,10 +270,9 @@ void Residuals::loadSaved(ResidualOp residual) {
   unsigned index = countBuffers(backward);
   Attribute description = describeBuffer(
       b, "saved" + std::to_string(residual.getId()), "saved", type, 1);
-  residual.getResult().replaceAllUsesWith(
-      loadFromSlot(b, residual.getLoc(),
-                   appendBuffer(backward, index, type, description), Value(),
-                   type));
+  residual.getResult().replaceAllUsesWith(loadFromSlot(
+      b, residual.getLoc(), appendBuffer(backward, index, type, description),
+      Value(), type));
   residual.erase();
   b.setInsertionPointAfter(source);
   storeToSlot(b, source.getLoc(),
@@ -292,11 +293,16 @@ void Residuals::runOnOperation() {
       if (std::optional<Stored> stored = findStore(residual))
         outputs.insert({residual.getId(), *stored});
     });
+  // What the outputs do not need is not computed there, and cannot be saved.
+  llvm::DenseSet<unsigned> computed;
+  primal.walk([&](ResidualOp residual) { computed.insert(residual.getId()); });
   auto costOfSaving = [&](ResidualOp residual) {
     if (auto it = outputs.find(residual.getId()); it != outputs.end())
       return bytesOf(it->second.store.getValue().getType());
     // Written once and read once.
-    return save ? 2 * bytesOf(residual.getType()) : FlowNetwork::kInfinite;
+    return save && computed.contains(residual.getId())
+               ? 2 * bytesOf(residual.getType())
+               : FlowNetwork::kInfinite;
   };
   for (ResidualOp residual : Recomputation(backward, costOfSaving).choose()) {
     auto it = outputs.find(residual.getId());
