@@ -5,9 +5,6 @@ The compiler states facts (`Plan.report`, see docs/plan.md); here they become se
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from .expr import used_counters
-=======
 import os
 
 _INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "floordiv": "/", "rem": "%"}
@@ -20,7 +17,6 @@ _SOURCES = {
     "tt.dot": "a matrix product",
     "tt.load": "a value that is loaded",
 }
->>>>>>> main
 
 
 def backward_text(plans) -> str:
@@ -28,35 +24,6 @@ def backward_text(plans) -> str:
     return "\n".join(kernel.ttir for _, plan, _ in plans for kernel in plan.backward)
 
 
-<<<<<<< HEAD
-def _accumulation(gradient, names, atomic, exchange) -> str:
-    if not gradient.returned:
-        how = f"a copy in {gradient.dtype}, from which each element is taken once, atomically"
-        if gradient.argument in exchange:
-            how += ", because a host check on its addresses failed for these arguments"
-        return f"  upstream gradient of {names[gradient.argument]}: {how}"
-    if gradient.accumulate == "store":
-        how = "plain stores"
-        if gradient.checks:
-            how += ", each element once (checked on the host)"
-    else:
-        how = f"atomic adds in {gradient.dtype}"
-        if gradient.argument in atomic:
-            how += ", because a host check on its addresses failed for these arguments"
-    start = {"none": "", "zero": ", from zero", "cotangent": ", on top of the upstream gradient"}
-    return f"  gradient of {names[gradient.argument]}: {how}{start[gradient.init]}"
-
-
-def _size(buffer, number, plan, execution) -> str:
-    if used_counters(buffer.size):
-        return ", sized by a counting kernel"
-    if execution is None or execution.backward.plan is not plan:
-        return ""
-    return f", {execution.backward.buffers[number][2].get(None)} elements"
-
-
-=======
->>>>>>> main
 def report(plans) -> str:
     """Return a description of `(state, plan, execution)` triples for people."""
     lines = []
@@ -110,15 +77,6 @@ class _Explanation:
             forward = f"{plan.forward.name}, which saves what the backward needs"
         lines.append(f"  forward: {forward}")
         lines += [f"  backward kernel: {kernel.name}" for kernel in plan.backward]
-<<<<<<< HEAD
-        lines += [_accumulation(g, names, atomic, exchange) for g in plan.gradients]
-        lines += [f"  {b.kind} buffer {b.name}: {b.dtype}{_size(b, n, plan, execution)}"
-                  for n, b in enumerate(plan.buffers)]  # fmt: skip
-        lines += [f"  {names[i]} is copied before the launch, which overwrites it"
-                  for i in plan.snapshots]  # fmt: skip
-        lines += [f"  {line}" for line in plan.report]
-    return "\n".join(lines)
-=======
         for gradient in plan.gradients:
             lines += self._gradient(gradient)
         for n, buffer in enumerate(plan.buffers):
@@ -224,7 +182,9 @@ class _Explanation:
         size = ""
         if self._sizes is not None:
             _, dtype, elements = self._sizes[n]
-            size = f", {_bytes(elements * dtype.itemsize)}"
+            size = ", as many as a counting kernel finds"
+            if not elements.is_counted:
+                size = f", {_bytes(elements.get(None) * dtype.itemsize)}"
         shape = "×".join(map(str, facts.get("shape", ()))) or "1"
         where = f" at {_place(facts['position'])}" if facts.get("position") else ""
         if facts.get("variable"):
@@ -256,4 +216,3 @@ class _Explanation:
             "independent": "no output with an upstream gradient depends on it",
         }
         return f"  no gradient of {self._names[entry['argument']]}: {reasons[entry['reason']]}"
->>>>>>> main
