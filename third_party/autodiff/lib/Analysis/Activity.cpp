@@ -41,9 +41,11 @@ Activity::Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
 bool Activity::markVaried(Value value) { return varied.insert(value).second; }
 bool Activity::markUseful(Value value) { return useful.insert(value).second; }
 
-static bool isWantedLoad(triton::LoadOp load, const ArgumentSet &wanted) {
-  BlockArgument base = getBaseArgument(load.getPtr());
-  return base && wanted.contains(base.getArgNumber());
+/// Whether `pointer` may point into the memory of one of `arguments`.
+static bool pointsInto(Value pointer, const ArgumentSet &arguments) {
+  return llvm::any_of(getBaseArguments(pointer), [&](BlockArgument base) {
+    return arguments.contains(base.getArgNumber());
+  });
 }
 
 void Activity::propagateVaried() {
@@ -56,7 +58,8 @@ void Activity::propagateVaried() {
     changed = false;
     kernel.walk([&](Operation *op) {
       if (auto load = dyn_cast<triton::LoadOp>(op)) {
-        if (isDifferentiable(load.getType()) && isWantedLoad(load, wanted))
+        if (isDifferentiable(load.getType()) &&
+            pointsInto(load.getPtr(), wanted))
           changed |= markVaried(load.getResult());
         if (load.getOther())
           flow(load.getOther(), load.getResult());
@@ -160,8 +163,7 @@ void Activity::propagateUseful() {
       else if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
         stored = atomic.getVal();
       if (stored) {
-        BlockArgument base = getBaseArgument(op->getOperand(0));
-        if (base && cotangents.contains(base.getArgNumber()))
+        if (pointsInto(op->getOperand(0), cotangents))
           changed |= markUseful(stored);
         return;
       }
@@ -210,6 +212,16 @@ bool Activity::touchesUnknownMemory(Operation *op) const {
                       [&](Value v) { return matters(v, isVaried(v)); });
 }
 
+/// Where a pointer comes from that is based on no argument, as a verb phrase.
+static llvm::StringRef describeOrigin(Value origin) {
+  Operation *op = origin.getDefiningOp();
+  if (isa_and_nonnull<triton::IntToPtrOp>(op))
+    return "is made from an integer";
+  if (isa_and_nonnull<triton::LoadOp>(op))
+    return "is loaded from memory";
+  return "comes from none of the kernel's arguments";
+}
+
 /// Rejects what would make derivatives wrong: floats that come from memory
 /// nobody knows, floats that hide in integers, values that travel through
 /// memory within a kernel.
@@ -241,25 +253,27 @@ void Activity::checkMemory() {
       return fail(op, "no derivative rule for the result of an atomic "
                       "operation that an output depends on");
     Value pointer = op->getOperand(0);
-    BlockArgument base = getBaseArgument(pointer);
-    if (!base) {
+    if (Value origin = getUnknownOrigin(pointer)) {
       bool matters =
           load ? isUseful(load.getResult()) : isVaried(op->getOperand(1));
-      if (matters)
-        fail(op, "cannot tell which argument this pointer comes from, so its "
-                 "gradient has nowhere to go; pass the tensor as an argument "
-                 "of its own");
+      if (matters && isDifferentiable(getPointee(pointer.getType())))
+        fail(op, "this access goes through a pointer that " +
+                     describeOrigin(origin) +
+                     ", so its gradient has nowhere to go; pass the tensor as "
+                     "an argument of its own and offset that");
       return;
     }
-    Type pointee = cast<triton::PointerType>(base.getType()).getPointeeType();
-    bool reinterpreted = pointee != getPointee(pointer.getType());
-    bool differentiated = load ? wanted.contains(base.getArgNumber())
-                               : cotangents.contains(base.getArgNumber());
-    if (reinterpreted && differentiated)
-      return fail(op, "memory of a differentiated tensor is accessed with "
-                      "another element type");
-    Accesses &byBase = accesses[base.getArgNumber()];
-    (load ? byBase.loads : byBase.stores).push_back(op);
+    for (BlockArgument base : getBaseArguments(pointer)) {
+      Type pointee = getPointee(base.getType());
+      bool reinterpreted = pointee != getPointee(pointer.getType());
+      bool differentiated = load ? wanted.contains(base.getArgNumber())
+                                 : cotangents.contains(base.getArgNumber());
+      if (reinterpreted && differentiated)
+        return fail(op, "memory of a differentiated tensor is accessed with "
+                        "another element type");
+      Accesses &byBase = accesses[base.getArgNumber()];
+      (load ? byBase.loads : byBase.stores).push_back(op);
+    }
   });
   for (auto &[argument, byBase] : accesses)
     for (Operation *store : byBase.stores)

@@ -27,10 +27,10 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
     Tile t(b, adjoint.loc(), cotangent);
     adjoint.add(op.getOther(), where(mask, t.constant(0.0), t));
   }
-  unsigned argument = getBaseArgument(op.getPtr()).getArgNumber();
-  if (adjoint.activity.isWanted(argument))
-    AccumulateOp::create(b, adjoint.loc(), adjoint.primal(op.getPtr()),
-                         cotangent, mask, argument, siteOf(op));
+  for (BlockArgument base : getBaseArguments(op.getPtr()))
+    if (adjoint.activity.isWanted(base.getArgNumber()))
+      AccumulateOp::create(b, adjoint.loc(), adjoint.primal(op.getPtr()),
+                           cotangent, mask, base.getArgNumber(), siteOf(op));
   return success();
 }
 
@@ -39,22 +39,21 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
 /// `keep`, let its gradient through.
 static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
                          bool keep, Adjoint &adjoint) {
-  BlockArgument base = getBaseArgument(pointer);
-  if (!base)
-    return;
-  unsigned argument = base.getArgNumber();
-  if (!adjoint.activity.hasCotangent(argument) &&
-      !adjoint.activity.isWanted(argument))
-    return;
-  Type type =
-      adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
-  if (!type && keep && !adjoint.activity.isWanted(argument))
-    return;
-  auto upstream = UpstreamOp::create(
-      adjoint.builder, adjoint.loc(), type, adjoint.primal(pointer),
-      primalOrNull(mask, adjoint), argument, siteOf(op), keep);
-  if (type)
-    adjoint.add(value, upstream.getResult());
+  for (BlockArgument base : getBaseArguments(pointer)) {
+    unsigned argument = base.getArgNumber();
+    if (!adjoint.activity.hasCotangent(argument) &&
+        !adjoint.activity.isWanted(argument))
+      continue;
+    Type type =
+        adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
+    if (!type && keep && !adjoint.activity.isWanted(argument))
+      continue;
+    auto upstream = UpstreamOp::create(
+        adjoint.builder, adjoint.loc(), type, adjoint.primal(pointer),
+        primalOrNull(mask, adjoint), argument, siteOf(op), keep);
+    if (type)
+      adjoint.add(value, upstream.getResult());
+  }
 }
 
 static LogicalResult store(triton::StoreOp op, Adjoint &adjoint) {
@@ -64,11 +63,12 @@ static LogicalResult store(triton::StoreOp op, Adjoint &adjoint) {
 }
 
 static LogicalResult atomicAdd(triton::AtomicRMWOp op, Adjoint &adjoint) {
-  BlockArgument base = getBaseArgument(op.getPtr());
   bool differentiated =
       adjoint.isActive(op.getVal()) || adjoint.isActive(op.getResult()) ||
-      (base && (adjoint.activity.isWanted(base.getArgNumber()) ||
-                adjoint.activity.hasCotangent(base.getArgNumber())));
+      llvm::any_of(getBaseArguments(op.getPtr()), [&](BlockArgument base) {
+        return adjoint.activity.isWanted(base.getArgNumber()) ||
+               adjoint.activity.hasCotangent(base.getArgNumber());
+      });
   if (!differentiated)
     return success();
   if (op.getAtomicRmwOp() != triton::RMWOp::FADD ||

@@ -76,7 +76,7 @@ static std::optional<Stored> findStore(ResidualOp residual) {
     residual->getParentOfType<triton::FuncOp>().walk([&](Operation *op) {
       if (op != store && !isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
           op->getNumOperands() && isPointer(op->getOperand(0).getType()))
-        onlyAccess &= getBaseArgument(op->getOperand(0)) != base;
+        onlyAccess &= base && !mayPointInto(op->getOperand(0), base);
     });
     SetVector<Operation *> slice;
     if (onlyAccess && isCheapSlice(store.getPtr(), slice) &&

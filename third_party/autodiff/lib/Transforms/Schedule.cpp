@@ -136,9 +136,10 @@ LogicalResult ArgumentSchedule::readCotangent(std::optional<Object> check) {
         return failure();
       OpBuilder b(op);
       Type stored = withElementType(result.getType(), pointee);
-      Value other = op.getMask() ? zeros(b, op.getLoc(), stored) : Value();
+      Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
+      Value other = mask ? zeros(b, op.getLoc(), stored) : Value();
       Value value =
-          triton::LoadOp::create(b, op.getLoc(), pointer, op.getMask(), other);
+          triton::LoadOp::create(b, op.getLoc(), pointer, mask, other);
       result.replaceAllUsesWith(castFloat(
           b, op.getLoc(), value, getElementTypeOrSelf(result.getType())));
     }
@@ -158,17 +159,17 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
   Location loc = op.getLoc();
   Type type =
       withElementType(op.getPtr().getType(), getPointee(pointer.getType()));
+  Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
   Value value;
   if (op.getKeep()) {
-    Value other = op.getMask() ? zeros(b, loc, type) : Value();
-    value = triton::LoadOp::create(b, loc, pointer, op.getMask(), other);
+    Value other = mask ? zeros(b, loc, type) : Value();
+    value = triton::LoadOp::create(b, loc, pointer, mask, other);
   } else {
-    value = atomic(b, loc, triton::RMWOp::XCHG, pointer, zeros(b, loc, type),
-                   op.getMask());
+    value =
+        atomic(b, loc, triton::RMWOp::XCHG, pointer, zeros(b, loc, type), mask);
     // What an atomic returns for masked lanes is not defined.
-    if (op.getMask())
-      value = arith::SelectOp::create(b, loc, op.getMask(), value,
-                                      zeros(b, loc, type));
+    if (mask)
+      value = arith::SelectOp::create(b, loc, mask, value, zeros(b, loc, type));
     gpu::BarrierOp::create(b, loc);
   }
   if (op.getResult())
@@ -184,7 +185,7 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
     return failure();
   OpBuilder b(op);
   atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(),
-         op.getMask());
+         shadow.mask(op.getPtr(), op.getMask(), b));
   op.erase();
   return success();
 }
