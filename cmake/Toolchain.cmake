@@ -19,6 +19,16 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
+# For fuzzing (scripts/fuzz_opt.py): our code is instrumented, MLIR's archives
+# are not.
+option(TAD_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+if(TAD_SANITIZE)
+  add_compile_options(-O1 -fsanitize=address,undefined
+    -fno-sanitize=vptr,function -fno-sanitize-recover=undefined
+    -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
 find_program(TAD_CCACHE ccache)
 if(TAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${TAD_CCACHE})

@@ -31,9 +31,22 @@ def pytest_addoption(parser):
         help="the devices to test on; a machine without a GPU has no choice",
     )
 
+    parser.addoption(
+        "--slow", action="store_true", help="run the tests that need minutes or a lot of memory"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--slow"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="--slow"))
+
 
 def pytest_configure(config):
     import gradients
+
+    config.addinivalue_line("markers", "slow: needs minutes or a lot of memory; see --slow")
 
     gradients.FORWARD_ONLY = config.getoption("--forward-only")
 
@@ -101,3 +114,17 @@ def exact_float32():
     torch.set_float32_matmul_precision("highest")
     yield
     torch.set_float32_matmul_precision(before)
+
+
+@pytest.fixture(name="random")
+def random_leaves(device, request):
+    """Makes random leaves on the test's device, in the test's `dtype` if it has one."""
+    from gradients import random_tensor
+
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    default = parameters.get("dtype", torch.float32)
+
+    def make(*shape, dtype=None, **options):
+        return random_tensor(*shape, device=device, dtype=dtype or default, **options)
+
+    return make

@@ -24,7 +24,7 @@ def native(monkeypatch, tmp_path):
         return compiler.answer
 
     fake = types.SimpleNamespace(differentiate=differentiate, version=lambda: compiler.version)
-    monkeypatch.setattr(cache, "_native", lambda: fake)
+    monkeypatch.setattr(cache, "native", lambda: fake)
     monkeypatch.setattr(cache, "_plans", {})
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TRITON_DUMP_DIR", str(tmp_path / "dump"))

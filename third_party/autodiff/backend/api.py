@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 
 import torch
+from torch.autograd import forward_ad
+from triton.runtime.jit import KernelInterface
 
 from . import runtime
+from .blame import blame, refuse_tangents
 from .errors import ArgumentError, AutodiffError
 from .explain import backward_text, report
 from .specialize import Resolver
@@ -49,6 +52,8 @@ class DifferentiableKernel:
 
     def run(self, *args, grid, warmup=False, **kwargs):
         """Launch the kernel on a grid; see `triton.runtime.JITFunction.run`."""
+        if forward_ad._current_level >= 0:
+            refuse_tangents(self._resolver, args, kwargs)
         wants = False
         device = None
         if not warmup and torch.is_grad_enabled():
@@ -61,7 +66,11 @@ class DifferentiableKernel:
                 elif type(value) not in _PLAIN:
                     wants = True
         if not wants:
-            kernel = self._kernel.run(*args, grid=grid, warmup=warmup, **kwargs)
+            try:
+                kernel = self._kernel.run(*args, grid=grid, warmup=warmup, **kwargs)
+            except Exception as error:
+                blame(self._resolver, args, kwargs, error)
+                raise
             if kernel is not None:
                 self._remember(kernel, None)
                 if not warmup:
@@ -206,6 +215,8 @@ class Op:
             args = self._through_post_process(args)
         self.kernel._launches.clear()
         result = self.stub(self.kernel, *args, **kwargs)
+        if not self.kernel._launches:
+            self._check_launched(args, kwargs, result)
         if self._idx_upstream is not None:
             self._check_upstream()
         return result
@@ -219,6 +230,22 @@ class Op:
         for n, tensor in zip(places, wrapped, strict=True):
             args[n] = tensor
         return args
+
+    def _check_launched(self, args, kwargs, result):
+        """Raise if gradients would be lost because the stub went past the kernel it was given."""
+        if not torch.is_grad_enabled():
+            return
+        wanted = any(isinstance(a, Tensor) and a.requires_grad for a in (*args, *kwargs.values()))
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        floats = [
+            t for t in results if isinstance(t, Tensor) and t.is_floating_point() and t.numel()
+        ]
+        if wanted and floats and not any(t.requires_grad for t in floats):
+            name = self.kernel._resolver.function.__name__
+            raise AutodiffError(
+                f"the stub did not launch the kernel it was given, and its result has no "
+                f"gradient: launch its first parameter, kernel[grid](…), not {name!r} itself"
+            )
 
     def _check_upstream(self):
         for _, execution in self.kernel._launches:
@@ -270,20 +297,20 @@ def autodiff(
     """
     if isinstance(kernel, DifferentiableKernel):
         kernel = kernel._kernel
-    if not callable(stub):
+    if not callable(stub) or isinstance(stub, (DifferentiableKernel, KernelInterface)):
         raise TypeError(f"stub should be a function of (kernel, *args), got {stub!r}")
     if post_process_fn is not None and not callable(post_process_fn):
         raise TypeError(f"post_process_fn should be a function, got {post_process_fn!r}")
-    for name, value in (
-        ("idx_upstream", [idx_upstream]),
-        ("non_stub_args_idxs", non_stub_args_idxs),
-    ):
-        if any(not isinstance(i, int) for i in value or () if i is not None):
-            raise TypeError(f"{name} should hold argument indices, got {value!r}")
     op = Op(kernel, stub, idx_upstream, post_process_fn)
     count = len(op.kernel._resolver.function.arg_names)
-    if idx_upstream is not None and not 0 <= idx_upstream < count:
-        raise ArgumentError(f"idx_upstream={idx_upstream}: the kernel has {count} parameters")
+    given = () if idx_upstream is None else (idx_upstream,)
+    for name, value in (("idx_upstream", given), ("non_stub_args_idxs", non_stub_args_idxs or ())):
+        if not isinstance(value, (tuple, list)) or any(type(i) is not int for i in value):
+            raise TypeError(f"{name} should hold argument indices, got {value!r}")
+        if any(not 0 <= i < count for i in value):
+            raise ArgumentError(
+                f"{name}={value!r}: the kernel has {count} parameters, 0 to {count - 1}"
+            )
     return op
 
 

@@ -6,19 +6,21 @@ import hashlib
 import json
 import os
 
+import triton
 from triton import knobs
 from triton.runtime.cache import get_cache_manager, get_dump_manager
 
 from .errors import AutodiffError, PlanError
+from .library import native
 from .plan import VERSION, Plan, load
 
 _plans: dict[tuple[str, str], Plan] = {}
 
-
-def _native():
-    from . import _native as native
-
-    return native
+_UNREADABLE = (
+    "This TTIR was printed by Triton {}. If it is newer than the releases that this package "
+    "supports, update the package; if not, the text may be a damaged file of Triton's cache: "
+    "delete {}"
+)
 
 
 def _reads_disk() -> bool:
@@ -45,23 +47,37 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
     plan = _plans.get(memory_key)
     if plan is not None:
         return plan
-    native = _native()
-    parts = (str(VERSION), native.version(), text, ttir)
+    library = native()
+    parts = (str(VERSION), library.version(), text, ttir)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     manager = get_cache_manager(key)
     filename = f"{name[:150]}.plan.json"
     plan = _read(manager.get_file(filename)) if _reads_disk() else None
     if plan is None:
         try:
-            answer = native.differentiate(ttir, text, file_name=f"<ttir of {name}>")
+            answer = library.differentiate(ttir, text, file_name=f"<ttir of {name}>")
         except AutodiffError as error:
-            raise type(error)(f"cannot differentiate kernel {name!r}: {error}") from None
+            message = f"cannot differentiate kernel {name!r}: {error}"
+            # Everything but what cannot be read has a place in the user's file.
+            if str(error).startswith("<ttir of"):
+                message += _UNREADABLE.format(triton.__version__, knobs.cache.dir)
+            raise type(error)(message) from None
         plan = load(answer)
-        manager.put(answer, filename, binary=False)
+        _put(manager, answer, filename)
         if knobs.compilation.dump_ir:
             _dump(plan, answer, key)
     _plans[memory_key] = plan
     return plan
+
+
+def _put(manager, text: str, filename: str) -> str:
+    try:
+        return manager.put(text, filename, binary=False)
+    except OSError as error:
+        raise AutodiffError(
+            f"cannot write {filename} to Triton's cache ({error}): set TRITON_CACHE_DIR to a "
+            "folder that can be written to"
+        ) from error
 
 
 def _dump(plan: Plan, text: str, key: str) -> None:
@@ -74,4 +90,4 @@ def _dump(plan: Plan, text: str, key: str) -> None:
 def write_ttir(ttir: str, name: str) -> str:
     """Put a generated kernel into Triton's cache directory and return its path."""
     key = hashlib.sha256(ttir.encode()).hexdigest()
-    return get_cache_manager(key).put(ttir, f"{name[:150]}.ttir", binary=False)
+    return _put(get_cache_manager(key), ttir, f"{name[:150]}.ttir")

@@ -92,9 +92,9 @@ class CPUBackend(BaseBackend):
         return target.backend == TARGET
 
     def hash(self) -> str:
-        from . import _native
+        from .library import native
 
-        return f"{TARGET}-{self.target.arch}-{_native.version()}"
+        return f"{TARGET}-{self.target.arch}-{native().version()}"
 
     def get_target_name(self, options) -> str:
         return f"{TARGET}:{self.target.arch}"
@@ -150,7 +150,7 @@ class CPUBackend(BaseBackend):
     @staticmethod
     def make_object(module, metadata, options) -> bytes:
         """Compile TTIR for this machine."""
-        from . import _native
+        from .library import native
 
         text = str(module)
         # TTIR that was given as text has not been through make_ttir.
@@ -158,7 +158,7 @@ class CPUBackend(BaseBackend):
             _run_passes(module, "make_object", _add_pointer_rewriting)
             text = str(module)
         choices = {"opt_level": options.opt_level, "enable_fp_fusion": options.enable_fp_fusion}
-        code, description = _native.compile_cpu(text, json.dumps(choices))
+        code, description = native().compile_cpu(text, json.dumps(choices))
         metadata["name"] = json.loads(description)["symbol"]
         metadata["shared"] = 0
         return code

@@ -39,9 +39,9 @@ class CPUUtils:
 
     def load_binary(self, name, binary, shared, device):
         """Return module, function, registers, spills and the limit of threads."""
-        from . import _native
+        from .library import native
 
-        kernel = _native.load_cpu(binary, name)
+        kernel = native().load_cpu(binary, name)
         return kernel, kernel, 0, 0, 2**31 - 1
 
     def unload_module(self, module):
@@ -92,6 +92,9 @@ class CPULauncher:
 
     def __init__(self, src, metadata):
         self.signature = tuple(src.signature.values())
+        from .grid import checked_grid
+
+        self.grid = functools.partial(checked_grid, kernel=metadata.name, backend="cpu")
         leaves = [kind for kind in self.signature]
         self.is_flat = not any(
             isinstance(kind, tuple) or kind.startswith("tensordesc") for kind in leaves
@@ -110,9 +113,10 @@ class CPULauncher:
             # Tensors know this at once; scalars and wrappers take the slower way.
             if not getattr(arg, "is_cpu", False):
                 _check_device(arg)
+        grid = self.grid((gx, gy, gz))
         if enter is not None:
             enter(launch_metadata)
-        function.launch(gx, gy, gz, tuple(selected), 0)
+        function.launch(*grid, tuple(selected), 0)
         if leave is not None:
             leave(launch_metadata)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from triton import knobs
 from triton.compiler import compile as triton_compile
 from triton.runtime.driver import driver
@@ -27,6 +29,9 @@ _INHERITED = (
 )
 
 
+_loading = threading.Lock()
+
+
 def inherited_options(metadata) -> dict:
     """Return the compile options that a generated kernel takes from the forward's metadata."""
     found = {name: getattr(metadata, name, None) for name in _INHERITED}
@@ -45,6 +50,10 @@ def launch(kernel, grid, args) -> None:
     active = driver.active
     stream = active.get_current_stream(active.get_current_device())
     enter, leave = _active(knobs.runtime.launch_enter_hook), _active(knobs.runtime.launch_exit_hook)
+    if kernel.function is None:
+        # Triton shows a launcher to other threads before the function is loaded.
+        with _loading:
+            kernel._init_handles()
     run = kernel.run
     metadata = None if enter is None else kernel.launch_metadata(grid, stream, *args)
     run(*grid, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)
@@ -80,7 +89,8 @@ class Executable:
                 if options.get("num_stages", 1) <= 1:
                     raise
                 options["num_stages"] -= 1
-            except RuntimeError as error:
+            except (RuntimeError, ValueError) as error:
                 raise AutodiffError(
-                    f"Triton rejects the generated kernel {self.kernel.name!r} ({path}): {error}"
+                    f"Triton rejects the generated kernel {self.kernel.name!r} ({path}), unless a "
+                    f"file of its cache is damaged (delete {knobs.cache.dir}): {error}"
                 ) from error

@@ -5,13 +5,15 @@ An `Execution` is chosen once per set of facts (see `facts.py`) and then only fo
 
 from __future__ import annotations
 
+import weakref
+
 import torch
 
 from .backward import Backward, grid_of
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .facts import Facts
-from .memory import shares_memory, snapshot
+from .memory import Span, restore, shares_memory, snapshot
 
 
 class Execution:
@@ -50,7 +52,14 @@ class Execution:
     def _classify_outputs(self, plan, facts):
         """Sort the outputs: updated in place, grafted onto their base, only marked as changed."""
         spec = self.state.spec
-        dirty, views, bumped, place = [], [], [], {}
+        for a, b in facts.outputs_that_meet():
+            if any(facts.tensors[j].dtype.is_floating_point for j in (a, b)):
+                raise ArgumentError(
+                    f"arguments {spec.names[a]!r} and {spec.names[b]!r} of kernel {spec.name!r} "
+                    "share memory, and the kernel writes to both; which of its stores decides "
+                    "what the memory holds cannot be told: pass separate tensors"
+                )
+        dirty, views, bumped = [], [], []
         for j in plan.outputs:
             tensor = facts.tensors[j]
             if not tensor.is_tensor:
@@ -60,7 +69,6 @@ class Execution:
                         "kernel and should be a tensor to carry a gradient"
                     )
                 continue
-            twin = next((i for i in place if facts.same_object(i, j)), None)
             if not tensor.dtype.is_floating_point:
                 bumped.append(j)
             elif shares_memory(tensor.shape, tensor.strides):
@@ -69,18 +77,14 @@ class Execution:
                     "but some of its elements share memory (it is an expanded tensor, say): clone "
                     "it before the launch"
                 )
-            elif twin is not None:
-                place[j] = twin
             elif tensor.is_view:
                 views.append(j)
                 bumped.append(j)
-                place[j] = j
             else:
                 dirty.append(j)
-                place[j] = j
         results = [*dirty, *views]
         self.dirty, self.views, self._bumped = tuple(dirty), tuple(views), tuple(bumped)
-        self.position = {j: results.index(representative) for j, representative in place.items()}
+        self.position = {j: place for place, j in enumerate(results)}
         self.slots = tuple(dict.fromkeys([*self.wanted, *dirty]))
         self.leaves_written = tuple(j for j in results if j in self.wanted)
 
@@ -126,9 +130,11 @@ class Execution:
         kept = [aliases[i] if i in aliases else leaves[i] for i in self.kept]
         ctx.save_for_backward(*kept, *copies, *buffers)
         ctx.execution = self
+        ctx.inputs = [weakref.ref(leaves[i]) for i in self.wanted if i not in self.position]
         pointers = self.state.pointer_set
         ctx.scalars = [None if i in pointers else v for i, v in enumerate(leaves)]
         ctx.opaque = [leaves[i] for i in self._opaque]
+        ctx.addresses = [tensor.data_ptr() for tensor in (*kept, *copies, *buffers)]
         return (*dirty, *aliases.values())
 
     def run_backward(self, ctx, grads):
@@ -138,6 +144,8 @@ class Execution:
             return (None,) * len(self.slots)
         backward = self._backward_for(upstream)
         saved = ctx.saved_tensors
+        if any(t.data_ptr() != a for t, a in zip(saved, ctx.addresses, strict=True)):
+            saved = self._restore(saved)
         arguments = list(ctx.scalars)
         held = len(self.kept) + len(self.copied)
         for i, tensor in zip((*self.kept, *self.copied), saved, strict=False):
@@ -145,9 +153,34 @@ class Execution:
         for i, value in zip(self._opaque, ctx.opaque, strict=True):
             arguments[i] = value
         buffers = saved[held:] if backward.saved else ()
-        gradients = backward.run(arguments, buffers, upstream)
+        try:
+            gradients = backward.run(arguments, buffers, upstream)
+        except Exception as error:
+            self._blame_upstream(upstream, error)
+            raise
         inputs = backward.plan.inputs
         return tuple(gradients[i] if i in inputs else None for i in self.slots)
+
+    def _restore(self, saved):
+        """Return what hooks made of saved tensors with the layouts that the kernels expect."""
+        tensors = (self.facts.tensors[i] for i in (*self.kept, *self.copied))
+        layouts = [(facts.strides, facts.span) for facts in tensors]
+        layouts += [((1,), Span(0, size)) for _, _, size in self._allocations]
+        return [restore(t, *layout) for t, layout in zip(saved, layouts, strict=True)]
+
+    def _blame_upstream(self, upstream, error):
+        """Raise `ArgumentError` if a transformation of the backward explains an error in it."""
+        functorch = torch._C._functorch
+        for j, gradient in upstream.items():
+            if functorch.is_functorch_wrapped_tensor(gradient) or (
+                functorch.is_legacy_batchedtensor(gradient)
+            ):
+                spec = self.state.spec
+                raise ArgumentError(
+                    f"the upstream gradient of argument {spec.names[j]!r} of kernel {spec.name!r} "
+                    "is a batch of gradients (is_grads_batched=True, or vmap over a backward), "
+                    "which a kernel cannot take: call the backward once for each"
+                ) from error
 
     def _backward_for(self, upstream) -> Backward:
         """Return a backward for exactly these cotangents, or the one for all of them.

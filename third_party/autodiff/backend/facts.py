@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 
 from .errors import ArgumentError
-from .memory import extent, storage_span
+from .memory import extent, has_memory, meet, storage_span
 
 Tensor = torch.Tensor
 
@@ -41,9 +41,14 @@ class Facts:
         self.aliasing = aliasing
         self.device = next(leaves[i].device for i in key.pointers if self.tensors[i].is_tensor)
 
-    def same_object(self, i: int, j: int) -> bool:
-        """Return whether arguments `i` and `j` are one tensor object."""
-        return i == j or (min(i, j), max(i, j), True) in self.aliasing
+    def outputs_that_meet(self):
+        """Yield the pairs of outputs that have a place in memory in common."""
+        for a, b, distance in self.aliasing:
+            first, second = (
+                (t.shape, t.strides, t.dtype.itemsize) for t in (self.tensors[a], self.tensors[b])
+            )
+            if distance is not None and meet(first, second, distance):
+                yield a, b
 
     def aliases(self, i: int):
         """Yield the other arguments whose memory overlaps that of argument `i`."""
@@ -67,7 +72,7 @@ class FactKey:
         written = set(outputs)
         # Overlap matters only where something is written.
         self._pairs = tuple(
-            (a, b)
+            (a, b, a in written and b in written)
             for n, a in enumerate(pointers)
             for b in pointers[n + 1 :]
             if a in written or b in written
@@ -84,12 +89,18 @@ class FactKey:
         self.spanned = tuple(sorted({*self.spanned, *spanned}))
 
     def extract(self, grid, leaves):
-        """Return the key of a launch and its aliasing: overlapping pairs, and if they are one."""
+        """Return the key of a launch and its aliasing.
+
+        That is the pairs of arguments that overlap and, if both are written, how many bytes after
+        the first the second starts.
+        """
         layouts = []
         for i in self.pointers:
             t = leaves[i]
             if isinstance(t, Tensor):
-                layouts.append((t.shape, t.stride(), t.device))
+                if t.is_nested:
+                    self._refuse_nested(i)
+                layouts.append((t.shape, t.stride(), t.device, t.is_neg(), t.data_ptr() == 0))
             else:
                 layouts.append(type(t))
         spans = []
@@ -119,13 +130,19 @@ class FactKey:
             start = t.data_ptr()
             ranges[i] = (start, start + size)
         found = []
-        for a, b in self._pairs:
+        for a, b, written in self._pairs:
             if a in ranges and b in ranges:
                 start_a, end_a = ranges[a]
                 start_b, end_b = ranges[b]
                 if start_a < end_b and start_b < end_a:
-                    found.append((a, b, leaves[a] is leaves[b]))
+                    found.append((a, b, start_b - start_a if written else None))
         return tuple(found)
+
+    def _refuse_nested(self, i):
+        raise ArgumentError(
+            f"argument {self.names[i]!r} of kernel {self.name!r} is a nested tensor, which has no "
+            "strides: pass its values(), or a padded tensor"
+        )
 
     def validate(self, leaves, target) -> None:
         """Raise `ArgumentError` unless every pointer is a tensor on the device of the kernel."""
@@ -143,6 +160,16 @@ class FactKey:
             if value.device.type == "meta" or (value.device.type == "cpu") != cpu:
                 raise ArgumentError(
                     f"{where} is on {value.device}, but the kernel runs on {target.backend}"
+                )
+            if value.is_neg():
+                raise ArgumentError(
+                    f"{where} holds the negatives of its elements in memory (the imaginary part "
+                    "of a conjugate does): call resolve_neg() on it"
+                )
+            if not has_memory(value):
+                raise ArgumentError(
+                    f"{where} is a tensor of shape {tuple(value.shape)} without the memory for it: "
+                    f"its storage was freed or resized, or a {type(value).__name__} has none"
                 )
             if first is not None and value.device != leaves[first].device:
                 raise ArgumentError(

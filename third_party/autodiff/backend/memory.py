@@ -74,6 +74,22 @@ def is_dense(shape, strides) -> bool:
     return extent(shape, strides) == count and is_non_overlapping(shape, strides)
 
 
+def meet(a, b, distance: int) -> bool:
+    """Return whether two tensors share a byte; exact.
+
+    Each is `(shape, strides, itemsize)`; the second starts `distance` bytes after the first.
+    """
+    low = min(0, distance)
+    extents = [extent(shape, strides) * size for shape, strides, size in (a, b)]
+    held = torch.zeros(max(extents[0], distance + extents[1]) - low, dtype=torch.bool)
+    views = [
+        held.as_strided((*shape, size), (*(s * size for s in strides), 1), start - low)
+        for (shape, strides, size), start in ((a, 0), (b, distance))
+    ]
+    views[0].fill_(True)
+    return bool(views[1].any())
+
+
 def tensor_span(tensor: torch.Tensor) -> Span:
     """Return the span of the tensor's own elements."""
     return Span(0, extent(tensor.shape, tensor.stride()))
@@ -86,6 +102,13 @@ def storage_span(tensor: torch.Tensor) -> Span:
     lead = tensor.storage_offset()
     # A storage may end inside an element (a view as a wider dtype); a resized one may end early.
     return Span(lead, max(nbytes // itemsize, lead + tensor_span(tensor).total))
+
+
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Return whether the storage holds all elements; one that was resized may not."""
+    needed = (tensor.storage_offset() + tensor_span(tensor).total) * tensor.element_size()
+    held = tensor.untyped_storage().nbytes()
+    return needed <= held and (tensor.numel() == 0 or tensor.data_ptr() != 0)
 
 
 def allocate(shape, strides, span: Span, dtype, device, zero: bool) -> torch.Tensor:
@@ -123,6 +146,7 @@ def fits(tensor: torch.Tensor, shape, strides, dtype) -> bool:
     """Return whether a kernel can read `tensor` as one of these strides, dtype and alignment."""
     return (
         tensor.dtype == dtype
+        and not tensor.is_neg()
         and same_strides(shape, tensor.stride(), strides)
         and tensor.data_ptr() % ALIGNMENT == 0
     )
@@ -141,6 +165,23 @@ def lay_out(upstream: torch.Tensor, shape, strides, dtype, span: Span) -> torch.
             return upstream
         return allocate(shape, strides, span, dtype, upstream.device, False).copy_(upstream)
     return allocate(shape, strides, span, dtype, upstream.device, True).copy_(upstream)
+
+
+def restore(tensor: torch.Tensor, strides, span: Span) -> torch.Tensor:
+    """Return what autograd kept of a tensor, with the strides that the kernel knows it by.
+
+    Hooks on saved tensors may return a tensor of the same elements that lies otherwise in memory.
+    """
+    shape = tensor.shape
+    if fits(tensor, shape, strides, tensor.dtype):
+        return tensor
+    copy = allocate(shape, strides, span, tensor.dtype, tensor.device, True)
+    if is_non_overlapping(shape, strides):
+        return copy.copy_(tensor)
+    places = torch.arange(extent(shape, strides), device=tensor.device)
+    flat = copy.as_strided(places.shape, (1,))
+    flat[places.as_strided(shape, strides).reshape(-1)] = tensor.reshape(-1)
+    return copy
 
 
 def first_alias(shape, strides, device) -> torch.Tensor:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from .errors import ArgumentError, AutodiffError
+from .blame import blame
+from .errors import ArgumentError
 from .executable import launch
-from .facts import describe
+from .once import refuse_second
 from .specialize import Resolver
 from .state import KernelState
 
@@ -33,29 +34,9 @@ class _Launch(torch.autograd.Function):
             return (None, *execution.run_backward(ctx, grads))
         with torch.no_grad():
             gradients = execution.run_backward(ctx, grads)
-        # Differentiating these again would miss terms, so they remember that they cannot be.
         name = execution.state.spec.name
-        return (None, *(g if g is None else _refuse_second(name, g) for g in gradients))
-
-
-class _Once(torch.autograd.Function):
-    """The identity, whose derivative is an error."""
-
-    @staticmethod
-    def forward(ctx, name, gradient):
-        ctx.name = name
-        return gradient.view_as(gradient)
-
-    @staticmethod
-    def backward(ctx, _):
-        raise AutodiffError(
-            f"the gradient of kernel {ctx.name!r} cannot be differentiated again: generated "
-            "backward kernels have no second derivative"
-        )
-
-
-def _refuse_second(name, gradient):
-    return _Once.apply(name, gradient.detach().requires_grad_())
+        inputs = [reference() for reference in ctx.inputs]
+        return (None, *refuse_second(name, ctx, grads, inputs, gradients))
 
 
 class _Graft(torch.autograd.Function):
@@ -182,23 +163,3 @@ def _mark_written(state, leaves) -> None:
         tensor = leaves[j]
         if isinstance(tensor, Tensor) and not tensor.is_inference():
             torch.autograd.graph.increment_version(tensor)
-
-
-def blame(resolver, args, kwargs, error) -> None:
-    """Raise `ArgumentError` for an argument that explains why Triton refused a launch."""
-    names = resolver.function.arg_names
-    named = [*zip(names, args, strict=False), *kwargs.items()]
-    for name, value in named:
-        if not isinstance(value, Tensor):
-            continue
-        if torch._C._functorch.is_functorch_wrapped_tensor(value):
-            raise ArgumentError(
-                f"argument {name!r} of kernel {resolver.function.__name__!r} belongs to a "
-                "torch.func transform (vmap, grad, …), which cannot see into a kernel"
-            ) from error
-        odd = value.layout is not torch.strided or value.is_quantized
-        if odd or value.is_complex() or value.device.type == "meta":
-            raise ArgumentError(
-                f"argument {name!r} of kernel {resolver.function.__name__!r} should be a dense "
-                f"real tensor with memory, got {describe(value)}"
-            ) from error

@@ -18,6 +18,7 @@ from triton.runtime.jit import JITFunction
 
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
+from .grid import checked_grid
 from .interpreted import compilable, compiling, is_interpreted
 
 
@@ -141,8 +142,8 @@ class Resolver:
         values = self.bind(args, kwargs)
         if callable(grid):
             grid = grid(dict(zip(self._names, values, strict=True)))
-        gx, gy, gz = (*grid, 1, 1)[:3]
-        return Launch(kernel, (gx, gy, gz), values)
+        backend = kernel.metadata.target.backend
+        return Launch(kernel, checked_grid(grid, self.function.__name__, backend), values)
 
     def bind(self, args, kwargs) -> list:
         """Return the value of each parameter, in order; None for what a wrapper would provide."""

@@ -5,6 +5,7 @@ The state lives on Triton's `CompiledKernel` object, so that it goes when the ke
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple
 
 from .backward import Handle
@@ -35,6 +36,8 @@ class KernelState:
         self.spec = Specialization(kernel, function)
         self.pointer_set = frozenset(self.spec.pointers)
         self.outputs: tuple[int, ...] | None = None
+        # Threads that meet new facts at once take turns.
+        self.lock = threading.RLock()
         self._handles: dict = {}
         self._families: dict = {}
 
@@ -89,9 +92,7 @@ class KernelState:
         Gradients of `atomic` are summed atomically and upstream gradients of `exchange` are used
         up atomically from the start; checks that fail add to these.
         """
-        reload = not any(
-            a in self.outputs and b in self.outputs for a, b, same in facts.aliasing if not same
-        )
+        reload = not any(facts.outputs_that_meet())
         scalars: set[int] = set()
         while True:
             handle = self.handle(wanted, cotangents, atomic, save, reload, exchange)
@@ -124,23 +125,34 @@ class KernelState:
     def execution(self, wanted, grid, leaves) -> Execution:
         """Return how to run a launch that wants the gradients of arguments `wanted`."""
         family = self._families.get(wanted)
+        if family is not None:
+            key, executions = family
+            found = executions.get(key.extract(grid, leaves)[0])
+            if found is not None:
+                return found
+        with self.lock:
+            return self._new_execution(wanted, grid, leaves)
+
+    def _new_execution(self, wanted, grid, leaves) -> Execution:
+        family = self._families.get(wanted)
         if family is None:
             family = self._families[wanted] = self._family(wanted)
         key, executions = family
         facts_key, aliasing = key.extract(grid, leaves)
         found = executions.get(facts_key)
-        if found is None:
-            key.validate(leaves, self.spec.target)
-            facts = Facts(key, grid, leaves, aliasing)
-            choice = self.choose(wanted, facts)
-            found = Execution(self, wanted, choice, facts)
-            needed = (choice.scalars, found.spanned())
-            if not key.covers(*needed):
-                self.forget(key, *needed)
-                facts_key, _ = key.extract(grid, leaves)
-            if len(executions) >= _MAX_EXECUTIONS:
-                executions.clear()
-            executions[facts_key] = found
+        if found is not None:
+            return found
+        key.validate(leaves, self.spec.target)
+        facts = Facts(key, grid, leaves, aliasing)
+        choice = self.choose(wanted, facts)
+        found = Execution(self, wanted, choice, facts)
+        needed = (choice.scalars, found.spanned())
+        if not key.covers(*needed):
+            self.forget(key, *needed)
+            facts_key, _ = key.extract(grid, leaves)
+        if len(executions) >= _MAX_EXECUTIONS:
+            executions.clear()
+        executions[facts_key] = found
         return found
 
     def _family(self, wanted):

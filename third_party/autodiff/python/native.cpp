@@ -41,7 +41,10 @@ struct Results {
     if (!succeeded) {
       py::object type = py::module_::import("triton.backends.autodiff.errors")
                             .attr("AutodiffError");
-      PyErr_SetObject(type.ptr(), py::str(diagnostics).ptr());
+      // Names in a damaged file need not be UTF-8.
+      auto message = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
+          diagnostics.data(), diagnostics.size(), "backslashreplace"));
+      PyErr_SetObject(type.ptr(), message.ptr());
       throw py::error_already_set();
     }
     if (!diagnostics.empty() &&
@@ -56,9 +59,9 @@ std::string runPipeline(const std::string &ir, const std::string &pipeline,
   bool succeeded;
   {
     py::gil_scoped_release release;
-    succeeded = tadRunPipeline(ir.data(), ir.size(), fileName.c_str(),
-                               pipeline.c_str(), Results::takeFirst,
-                               Results::takeError, &results);
+    succeeded =
+        tadRunPipeline(ir.data(), ir.size(), fileName.c_str(), pipeline.c_str(),
+                       Results::takeFirst, Results::takeError, &results);
   }
   results.check(succeeded);
   return results.first;
@@ -84,9 +87,9 @@ py::tuple compileCpu(const std::string &ir, const std::string &options,
   bool succeeded;
   {
     py::gil_scoped_release release;
-    succeeded = tadCompileCpu(ir.data(), ir.size(), fileName.c_str(),
-                              options.c_str(), Results::takeFirst,
-                              Results::takeSecond, Results::takeError, &results);
+    succeeded = tadCompileCpu(
+        ir.data(), ir.size(), fileName.c_str(), options.c_str(),
+        Results::takeFirst, Results::takeSecond, Results::takeError, &results);
   }
   results.check(succeeded);
   return py::make_tuple(py::bytes(results.first), results.second);
@@ -216,7 +219,8 @@ private:
     return bits;
   }
 
-  static uint64_t convertPointer(PyObject *value) {
+  static uint64_t convertPointer(PyObject *argument) {
+    PyObject *value = argument;
     if (value == Py_None)
       return 0;
     static PyObject *const dataPtr = PyUnicode_InternFromString("data_ptr");
@@ -231,7 +235,19 @@ private:
     uint64_t bits = PyLong_AsUnsignedLongLongMask(value);
     if (PyErr_Occurred())
       throw py::error_already_set();
+    if (!bits && address)
+      refuseWithoutMemory(argument);
     return bits;
+  }
+
+  /// An empty tensor has no address, and needs none.
+  static void refuseWithoutMemory(py::handle tensor) {
+    if (py::hasattr(tensor, "numel") && tensor.attr("numel")().cast<long>() > 0)
+      throw py::value_error(
+          "a tensor without memory (its storage was freed or resized, or it "
+          "is a wrapper without data) was given to a kernel: " +
+          std::string(py::repr(py::type::of(tensor))) + " of shape " +
+          std::string(py::str(tensor.attr("shape"))));
   }
 
   TadKernel *kernel = nullptr;

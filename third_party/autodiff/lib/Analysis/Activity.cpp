@@ -21,10 +21,13 @@ static bool stopsDerivative(Operation *op) {
 }
 
 /// Integers that hold the bits of a float: the derivative would be lost in
-/// them, so they are followed until they turn into a float again.
+/// them, so they are followed until they turn into a float again. A library
+/// function or assembly may move bits unless its rule says otherwise.
 static bool movesBits(Operation *op) {
   if (isa<triton::BitcastOp, arith::BitcastOp>(op))
     return true;
+  if (isa<triton::ExternElementwiseOp, triton::ElementwiseInlineAsmOp>(op))
+    return !isPiecewiseConstant(op);
   return isa<arith::AddIOp, arith::SubIOp, arith::AndIOp, arith::OrIOp,
              arith::XOrIOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp,
              arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op);
@@ -32,9 +35,10 @@ static bool movesBits(Operation *op) {
 
 Activity::Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
                    const ArgumentSet &cotangents)
-    : kernel(kernel), wanted(wanted), cotangents(cotangents) {
+    : kernel(kernel), memory(kernel), wanted(wanted), cotangents(cotangents) {
   propagateVaried();
   propagateUseful();
+  findCarrying();
   checkMemory();
 }
 
@@ -48,6 +52,16 @@ static bool pointsInto(Value pointer, const ArgumentSet &arguments) {
   });
 }
 
+/// Whether what `read` finds in memory depends on a wanted argument.
+bool Activity::readsVaried(Operation *read) const {
+  if (pointsInto(read->getOperand(0), wanted) &&
+      isDifferentiable(read->getResult(0).getType()))
+    return true;
+  return llvm::any_of(memory.getWritesSeenBy(read), [&](Operation *write) {
+    return isVaried(getWrittenValue(write));
+  });
+}
+
 void Activity::propagateVaried() {
   bool changed = true;
   auto flow = [&](Value from, Value to) {
@@ -58,8 +72,7 @@ void Activity::propagateVaried() {
     changed = false;
     kernel.walk([&](Operation *op) {
       if (auto load = dyn_cast<triton::LoadOp>(op)) {
-        if (isDifferentiable(load.getType()) &&
-            pointsInto(load.getPtr(), wanted))
+        if (readsVaried(load))
           changed |= markVaried(load.getResult());
         if (load.getOther())
           flow(load.getOther(), load.getResult());
@@ -101,6 +114,8 @@ void Activity::propagateVaried() {
         }
         return;
       }
+      if (getWrittenValue(op) && op->getNumResults() && readsVaried(op))
+        changed |= markVaried(op->getResult(0));
       bool toFloats = !stopsDerivative(op);
       bool toBits = movesBits(op);
       for (Value operand : op->getOperands())
@@ -157,13 +172,13 @@ void Activity::propagateUseful() {
         }
         return;
       }
-      Value stored;
-      if (auto store = dyn_cast<triton::StoreOp>(op))
-        stored = store.getValue();
-      else if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
-        stored = atomic.getVal();
-      if (stored) {
-        if (pointsInto(op->getOperand(0), cotangents))
+      if (Value stored = getWrittenValue(op)) {
+        bool matters =
+            pointsInto(op->getOperand(0), cotangents) ||
+            llvm::any_of(memory.getReadsOf(op), [&](Operation *read) {
+              return isUseful(read->getResult(0));
+            });
+        if (matters)
           changed |= markUseful(stored);
         return;
       }
@@ -176,32 +191,11 @@ void Activity::propagateUseful() {
   }
 }
 
-namespace {
-/// The memory accesses of a kernel through one argument, in program order.
-struct Accesses {
-  SmallVector<Operation *> loads, stores;
-};
-} // namespace
-
-/// Whether `later` can run after `earlier` within one program.
-static bool mayFollow(Operation *earlier, Operation *later) {
-  for (Operation *loop = earlier->getParentOp(); loop;
-       loop = loop->getParentOp())
-    if (isa<LoopLikeOpInterface>(loop) && loop->isAncestor(later))
-      return true; // in the next iteration
-  Operation *ancestor = earlier;
-  for (; ancestor; ancestor = ancestor->getParentOp())
-    if (Operation *inBlock =
-            ancestor->getBlock()->findAncestorOpInBlock(*later))
-      return ancestor->isBeforeInBlock(inBlock);
-  return true;
-}
-
 /// Whether floats that matter pass through memory by an operation other than
 /// those that have a rule.
 bool Activity::touchesUnknownMemory(Operation *op) const {
   if (op->getNumRegions() || isMemoryEffectFree(op) ||
-      isa<triton::PrintOp, triton::AssertOp>(op))
+      isa<triton::PrintOp, triton::AssertOp, PushOp>(op))
     return false;
   auto matters = [&](Value value, bool relevant) {
     return relevant && isDifferentiable(value.getType());
@@ -210,6 +204,24 @@ bool Activity::touchesUnknownMemory(Operation *op) const {
                       [&](Value v) { return matters(v, isUseful(v)); }) ||
          llvm::any_of(op->getOperands(),
                       [&](Value v) { return matters(v, isVaried(v)); });
+}
+
+void Activity::fail(Operation *op, const llvm::Twine &message) {
+  op->emitError() << message;
+  hasFailed = true;
+}
+
+void Activity::findCarrying() {
+  kernel.walk([&](Operation *write) {
+    Value written = getWrittenValue(write);
+    if (!written || !isActive(written))
+      return;
+    for (Operation *read : memory.getReadsOf(write))
+      if (isActive(read->getResult(0)))
+        for (BlockArgument base : getBaseArguments(write->getOperand(0)))
+          if (mayPointInto(read->getOperand(0), base))
+            carrying.insert(base.getArgNumber());
+  });
 }
 
 /// Where a pointer comes from that is based on no argument, as a verb phrase.
@@ -222,72 +234,58 @@ static llvm::StringRef describeOrigin(Value origin) {
   return "comes from none of the kernel's arguments";
 }
 
-/// Rejects what would make derivatives wrong: floats that come from memory
-/// nobody knows, floats that hide in integers, values that travel through
-/// memory within a kernel.
+/// Rejects an access that would make derivatives wrong: to memory that nobody
+/// knows, or of floats that hide in integers.
+void Activity::checkAccess(Operation *op) {
+  if (op->getNumResults() && getWrittenValue(op) &&
+      isActive(op->getResult(0)) &&
+      isDifferentiable(op->getResult(0).getType()))
+    return fail(op, "no derivative rule for the result of an atomic "
+                    "operation that an output depends on");
+  Value pointer = op->getOperand(0);
+  bool isLoad = isa<triton::LoadOp>(op);
+  if (Value origin = getUnknownOrigin(pointer)) {
+    bool matters =
+        isLoad ? isUseful(op->getResult(0)) : isVaried(getWrittenValue(op));
+    if (matters && isDifferentiable(getPointee(pointer.getType())))
+      fail(op, "this access goes through a pointer that " +
+                   describeOrigin(origin) +
+                   ", so its gradient has nowhere to go; pass the tensor as an "
+                   "argument of its own and offset that");
+    return;
+  }
+  auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
+  for (BlockArgument base : getBaseArguments(pointer)) {
+    unsigned argument = base.getArgNumber();
+    bool differentiated =
+        carries(argument) ||
+        (isLoad ? isWanted(argument) : hasCotangent(argument));
+    if (hasShadow(argument) && isa<triton::AtomicCASOp>(op))
+      return fail(op, "no derivative rule for a compare-and-swap on a "
+                      "differentiated tensor");
+    if (getPointee(base.getType()) != getPointee(pointer.getType()) &&
+        differentiated && !(atomic && selectsContent(atomic)))
+      return fail(op, "memory of a differentiated tensor is accessed with "
+                      "another element type");
+  }
+}
+
+/// Rejects what would make derivatives wrong.
 void Activity::checkMemory() {
-  llvm::DenseMap<unsigned, Accesses> accesses;
-  auto fail = [&](Operation *op, const llvm::Twine &message) {
-    op->emitError() << message;
-    hasFailed = true;
-  };
   kernel.walk([&](Operation *op) {
     if (hasFailed)
       return;
-    if (movesBits(op) && isa<triton::BitcastOp, arith::BitcastOp>(op) &&
+    if (isa<triton::BitcastOp, arith::BitcastOp>(op) &&
         isDifferentiable(op->getResult(0).getType()) &&
         !isDifferentiable(op->getOperand(0).getType()) &&
         isActive(op->getResult(0)))
       return fail(op, "derivative lost: these bits were taken from a float "
                       "that depends on a differentiated input; compute with "
                       "floats instead");
-    auto load = dyn_cast<triton::LoadOp>(op);
-    if (!load && !isa<triton::StoreOp, triton::AtomicRMWOp>(op)) {
-      if (touchesUnknownMemory(op))
-        fail(op, "no derivative rule for this access to memory, which a "
-                 "differentiated value goes through");
-      return;
-    }
-    if (!load && op->getNumResults() && isUseful(op->getResult(0)) &&
-        isDifferentiable(op->getResult(0).getType()))
-      return fail(op, "no derivative rule for the result of an atomic "
-                      "operation that an output depends on");
-    Value pointer = op->getOperand(0);
-    if (Value origin = getUnknownOrigin(pointer)) {
-      bool matters =
-          load ? isUseful(load.getResult()) : isVaried(op->getOperand(1));
-      if (matters && isDifferentiable(getPointee(pointer.getType())))
-        fail(op, "this access goes through a pointer that " +
-                     describeOrigin(origin) +
-                     ", so its gradient has nowhere to go; pass the tensor as "
-                     "an argument of its own and offset that");
-      return;
-    }
-    for (BlockArgument base : getBaseArguments(pointer)) {
-      Type pointee = getPointee(base.getType());
-      bool reinterpreted = pointee != getPointee(pointer.getType());
-      bool differentiated = load ? wanted.contains(base.getArgNumber())
-                                 : cotangents.contains(base.getArgNumber());
-      if (reinterpreted && differentiated)
-        return fail(op, "memory of a differentiated tensor is accessed with "
-                        "another element type");
-      Accesses &byBase = accesses[base.getArgNumber()];
-      (load ? byBase.loads : byBase.stores).push_back(op);
-    }
+    if (isa<triton::LoadOp>(op) || getWrittenValue(op))
+      checkAccess(op);
+    else if (touchesUnknownMemory(op))
+      fail(op, "no derivative rule for this access to memory, which a "
+               "differentiated value goes through");
   });
-  for (auto &[argument, byBase] : accesses)
-    for (Operation *store : byBase.stores)
-      for (Operation *load : byBase.loads) {
-        if (hasFailed || !mayFollow(store, load))
-          continue;
-        bool carriesDerivative =
-            isVaried(store->getOperand(1)) && isUseful(load->getResult(0));
-        bool overwritesPrimal =
-            wanted.contains(argument) && isUseful(load->getResult(0));
-        if (carriesDerivative || overwritesPrimal) {
-          fail(load, "reads memory that the same kernel has stored to; the "
-                     "backward cannot reconstruct what was there. Keep the "
-                     "value in a variable, or load before storing");
-        }
-      }
 }

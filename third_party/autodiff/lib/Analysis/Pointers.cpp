@@ -107,6 +107,13 @@ bool mlir::autodiff::mayPointInto(Value pointer, BlockArgument argument) {
   return finder.unknown || llvm::is_contained(finder.bases, argument);
 }
 
+bool mlir::autodiff::mayAlias(Value a, Value b) {
+  BaseFinder finder(a);
+  return finder.unknown || llvm::any_of(finder.bases, [&](BlockArgument base) {
+           return mayPointInto(b, base);
+         });
+}
+
 Value mlir::autodiff::getUnknownOrigin(Value pointer) {
   return BaseFinder(pointer).unknown;
 }

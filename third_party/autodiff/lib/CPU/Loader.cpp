@@ -60,7 +60,8 @@ Kernel::~Kernel() = default;
 static Error addLibraries(orc::LLJIT &jit, orc::JITDylib &library) {
   char prefix = jit.getDataLayout().getGlobalPrefix();
   orc::SymbolMap symbols;
-  for (const RuntimeFunction &function : getRuntimeFunctions())
+  for (const RuntimeFunction &function : llvm::concat<const RuntimeFunction>(
+           getRuntimeFunctions(), getSpecialFunctions()))
     symbols[jit.mangleAndIntern(function.name)] = {
         orc::ExecutorAddr::fromPtr(function.address),
         JITSymbolFlags::Exported | JITSymbolFlags::Callable};

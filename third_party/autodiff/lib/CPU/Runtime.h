@@ -21,11 +21,13 @@ struct Launch {
 
 /// A function that generated code may call.
 struct RuntimeFunction {
-  const char *name;
+  std::string name;
   void *address;
 };
 
 llvm::ArrayRef<RuntimeFunction> getRuntimeFunctions();
+/// Mathematical functions that the C library lacks.
+llvm::ArrayRef<RuntimeFunction> getSpecialFunctions();
 
 } // namespace mlir::autodiff::cpu
 

@@ -20,6 +20,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                                 const Request &request) {
   pm.addPass(createNormalize());
   pm.nest<triton::FuncOp>().addPass(createMarkResiduals());
+  pm.nest<triton::FuncOp>().addPass(createRecordMemory());
   pm.addPass(createRescaleAccumulators());
   pm.addPass(createDropMaxima());
   addCleanup(pm);
@@ -36,6 +37,8 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.nest<triton::FuncOp>().addPass(createTape());
   addCleanup(pm);
   pm.addPass(createResiduals(ResidualsOptions{request.save, request.reload}));
+  addCleanup(pm);
+  pm.addPass(createSaveRecords(SaveRecordsOptions{request.save}));
   addCleanup(pm);
   ScheduleOptions schedule;
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());

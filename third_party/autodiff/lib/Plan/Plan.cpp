@@ -38,7 +38,8 @@ static std::string printKernel(triton::FuncOp kernel) {
   copy->removeAttr(kRoleAttr);
   for (unsigned index = 0; index < copy.getNumArguments(); ++index) {
     for (llvm::StringRef name :
-         {kOperandAttr, kBufferAttr, kCheckAttr, kWantedAttr})
+         {kOperandAttr, kBufferAttr, kCheckAttr, kWantedAttr,
+          kHasCotangentAttr})
       copy.removeArgAttr(index, name);
   }
   copy.walk([](Operation *op) { op->removeAttr(kSiteAttr); });

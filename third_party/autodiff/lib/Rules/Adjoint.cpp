@@ -1,7 +1,6 @@
 //===- Adjoint.cpp - What a rule sees while a kernel is reversed ----------===//
 #include "autodiff/Rules/Adjoint.h"
 
-#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -59,28 +58,35 @@ void Adjoint::recompute(Block &block) {
         primals.erase(argument);
     });
     builder.clone(op, primals);
-    op.walk([&](Operation *effect) {
-      if (hasEffects(effect))
-        dropEffect(effect);
-    });
   }
+  block.walk([&](PushOp push) { popInstead(push); });
+  block.walk([&](Operation *op) {
+    if (hasEffects(op) && !isa<PushOp>(op) &&
+        !op->hasTrait<OpTrait::IsTerminator>())
+      primals.lookup(op)->erase();
+  });
 }
 
-void Adjoint::dropEffect(Operation *effect) {
-  Operation *clone = primals.lookup(effect);
+void Adjoint::popInstead(PushOp push) {
+  auto clone = cast<PushOp>(primals.lookup(push.getOperation()));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(clone);
-  std::string reason =
-      ("the result of '" + effect->getName().getStringRef() + "'").str();
-  for (auto [primal, copy] :
-       llvm::zip_equal(effect->getResults(), clone->getResults())) {
-    Value missing =
-        UnavailableOp::create(builder, effect->getLoc(), copy.getType(),
-                              builder.getStringAttr(reason));
-    copy.replaceAllUsesWith(missing);
-    primals.map(primal, missing);
-  }
-  clone->erase();
+  Value copy = clone.getValue();
+  Value recorded =
+      PopOp::create(builder, push.getLoc(), copy.getType(),
+                    clone.getIteration(), push.getTape());
+  clone.erase();
+  copy.replaceAllUsesWith(recorded);
+  primals.map(push.getValue(), recorded);
+}
+
+/// What an error calls `op`.
+static std::string describe(Operation *op) {
+  std::string name = ("'" + op->getName().getStringRef() + "'").str();
+  if (auto call = dyn_cast<triton::ExternElementwiseOp>(op))
+    return "the library function '" + call.getSymbol().str() + "' (" + name +
+           ")";
+  return name;
 }
 
 static bool takesPart(Operation &op, const Adjoint &adjoint) {
@@ -98,8 +104,9 @@ static bool takesPart(Operation &op, const Adjoint &adjoint) {
     });
     return matters;
   }
-  return llvm::any_of(op.getResults(),
-                      [&](Value result) { return adjoint.isActive(result); });
+  return llvm::any_of(op.getResults(), [&](Value result) {
+    return isDifferentiable(result.getType()) && adjoint.isActive(result);
+  });
 }
 
 LogicalResult Adjoint::reverse(Block &block) {
@@ -110,8 +117,8 @@ LogicalResult Adjoint::reverse(Block &block) {
     const Rule *rule = RuleTable::get().lookup(&op);
     if (!rule)
       return op.emitError()
-             << "no derivative rule for '" << op.getName()
-             << "', which lies between a differentiated input and an output; "
+             << "no derivative rule for " << describe(&op)
+             << ", which lies between a differentiated input and an output; "
                 "express it with supported operations (docs/rules.md), or "
                 "detach the tensors that it depends on";
     if (failed(rule->pullback(&op, *this)))

@@ -1,35 +1,18 @@
-//===- Elementwise.cpp - Partial derivatives of elementwise operations ----===//
+//===- Elementwise.cpp - Selections and casts, element by element ---------===//
+//
+// Operations that compute a function (arith.mulf, math.exp) have theirs in the
+// table of functions.
+//
+//===----------------------------------------------------------------------===//
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-
-#include <cmath>
 
 using namespace mlir;
 using namespace mlir::autodiff;
 using Tiles = llvm::ArrayRef<Tile>;
 using arith::CmpFPredicate;
-
-LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
-                                               ArrayRef<Partial> partials) {
-  Value cotangent = adjoint.get(op->getResult(0));
-  if (!cotangent)
-    return success();
-  auto tile = [&](Value primal) {
-    Value value = adjoint.primal(primal);
-    if (isDifferentiable(value.getType()))
-      value = adjoint.widen(value);
-    return Tile(adjoint.builder, adjoint.loc(), value);
-  };
-  SmallVector<Tile> operands = llvm::map_to_vector(op->getOperands(), tile);
-  Tile result = tile(op->getResult(0));
-  for (auto [operand, partial] : llvm::zip_equal(op->getOperands(), partials))
-    if (partial && adjoint.isActive(operand))
-      adjoint.add(operand, partial(result.like(cotangent), operands, result));
-  return success();
-}
 
 template <typename OpT>
 static void elementwise(RuleTable &table, llvm::StringRef formula,
@@ -41,13 +24,7 @@ static void elementwise(RuleTable &table, llvm::StringRef formula,
                     }});
 }
 
-template <typename... OpTs> static void piecewiseConstant(RuleTable &table) {
-  auto none = [](Operation *, Adjoint &) { return success(); };
-  (table.insert(OpTs::getOperationName(), Rule{"0", none, true}), ...);
-}
-
 static Tile same(Tile t, Tiles, Tile) { return t; }
-static Tile negated(Tile t, Tiles, Tile) { return -t; }
 
 /// t where `first` wins the comparison, half of it where both are equal.
 static Tile winner(CmpFPredicate wins, Tile t, Tile first, Tile second) {
@@ -68,30 +45,7 @@ static Tile minRhs(Tile t, Tiles x, Tile) {
   return winner(CmpFPredicate::OLT, t, x[1], x[0]);
 }
 
-static Tile timesRhs(Tile t, Tiles x, Tile) { return t * x[1]; }
-static Tile timesLhs(Tile t, Tiles x, Tile) { return t * x[0]; }
-static Tile overRhs(Tile t, Tiles x, Tile) {
-  return unlessZero(t, t / x[1], x[1]);
-}
-// Through the quotient, which the forward often stores.
-static Tile quotientRhs(Tile t, Tiles x, Tile y) {
-  return unlessZero(t, -(t * y / x[1]), x[1]);
-}
-
-static void addArithRules(RuleTable &table) {
-  elementwise<arith::AddFOp>(table, "x̄₁ += ȳ, x̄₂ += ȳ", {same, same});
-  elementwise<arith::SubFOp>(table, "x̄₁ += ȳ, x̄₂ −= ȳ", {same, negated});
-  elementwise<arith::NegFOp>(table, "x̄ −= ȳ", {negated});
-  elementwise<arith::MulFOp>(table, "x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁",
-                             {timesRhs, timesLhs});
-  const char *quotient = "x̄₁ += ȳ/x₂, x̄₂ −= ȳ·y/x₂";
-  elementwise<arith::DivFOp>(table, quotient, {overRhs, quotientRhs});
-  elementwise<triton::PreciseDivFOp>(table, quotient, {overRhs, quotientRhs});
-  elementwise<arith::RemFOp>(table, "x̄₁ += ȳ, x̄₂ −= ȳ·trunc(x₁/x₂)",
-                             {same, [](Tile t, Tiles x, Tile y) {
-                                return -(t * ((x[0] - y) / x[1]));
-                              }});
-
+void mlir::autodiff::addElementwiseRules(RuleTable &table) {
   const char *max = "ȳ to the larger operand, half each on a tie";
   elementwise<arith::MaximumFOp>(table, max, {maxLhs, maxRhs});
   elementwise<arith::MaxNumFOp>(table, max, {maxLhs, maxRhs});
@@ -121,63 +75,9 @@ static void addArithRules(RuleTable &table) {
                       t.constant(0.0));
        }});
 
-  // Adjoints are wide already: a cast changes nothing.
+  // Adjoints are wide already: a cast changes no value.
   elementwise<arith::ExtFOp>(table, "x̄ += ȳ", {same});
   elementwise<arith::TruncFOp>(table, "x̄ += ȳ", {same});
   elementwise<triton::FpToFpOp>(table, "x̄ += ȳ", {same});
   elementwise<ResidualOp>(table, "x̄ += ȳ", {same});
-}
-
-static void addMathRules(RuleTable &table) {
-  elementwise<math::ExpOp>(table, "x̄ += ȳ·y",
-                           {[](Tile t, Tiles, Tile y) { return t * y; }});
-  elementwise<math::Exp2Op>(table, "x̄ += ȳ·y·ln 2", {[](Tile t, Tiles, Tile y) {
-                              return M_LN2 * (t * y);
-                            }});
-  elementwise<math::LogOp>(table, "x̄ += ȳ/x", {[](Tile t, Tiles x, Tile) {
-                             return unlessZero(t, t / x[0], x[0]);
-                           }});
-  elementwise<math::Log2Op>(table, "x̄ += ȳ/(x·ln 2)",
-                            {[](Tile t, Tiles x, Tile) {
-                              return unlessZero(t, M_LOG2E * t / x[0], x[0]);
-                            }});
-  const char *sqrtFormula = "x̄ += ȳ/(2y)";
-  Partial sqrtPartial = [](Tile t, Tiles x, Tile y) {
-    return unlessZero(t, 0.5 * t / y, x[0]);
-  };
-  elementwise<math::SqrtOp>(table, sqrtFormula, {sqrtPartial});
-  elementwise<triton::PreciseSqrtOp>(table, sqrtFormula, {sqrtPartial});
-  elementwise<math::RsqrtOp>(
-      table, "x̄ −= ȳ·y³/2", {[](Tile t, Tiles x, Tile y) {
-        return unlessZero(t, -0.5 * (t * (y * y * y)), x[0]);
-      }});
-  elementwise<math::SinOp>(table, "x̄ += ȳ·cos x", {[](Tile t, Tiles x, Tile) {
-                             return t * cos(x[0]);
-                           }});
-  elementwise<math::CosOp>(table, "x̄ −= ȳ·sin x", {[](Tile t, Tiles x, Tile) {
-                             return -(t * sin(x[0]));
-                           }});
-  elementwise<math::TanhOp>(
-      table, "x̄ += ȳ·(1 − y²)",
-      {[](Tile t, Tiles, Tile y) { return t * (1.0 - y * y); }});
-  elementwise<math::ErfOp>(table, "x̄ += ȳ·2/√π·exp(−x²)",
-                           {[](Tile t, Tiles x, Tile) {
-                             return M_2_SQRTPI * (t * exp(-(x[0] * x[0])));
-                           }});
-  elementwise<math::AbsFOp>(
-      table, "x̄ += ȳ·sign x", {[](Tile t, Tiles x, Tile) {
-        Tile zero = t.constant(0.0);
-        Tile negative =
-            where(compare(CmpFPredicate::OLT, x[0], zero), -t, zero);
-        return where(compare(CmpFPredicate::OGT, x[0], zero), t, negative);
-      }});
-  elementwise<math::FmaOp>(table, "x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁, x̄₃ += ȳ",
-                           {timesRhs, timesLhs, same});
-  piecewiseConstant<math::FloorOp, math::CeilOp, math::RoundOp,
-                    math::RoundEvenOp, math::TruncOp>(table);
-}
-
-void mlir::autodiff::addElementwiseRules(RuleTable &table) {
-  addArithRules(table);
-  addMathRules(table);
 }

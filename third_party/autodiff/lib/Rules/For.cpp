@@ -140,7 +140,7 @@ void ForReversal::push(BlockArgument carried, unsigned tape) {
       arith::DivSIOp::create(b, loc, distance, primalLoop.getStep());
   PushOp::create(b, loc,
                  primalLoop.getRegionIterArg(carried.getArgNumber() - 1),
-                 iteration, tape);
+                 iteration, tape, StringAttr());
 }
 
 void ForReversal::bindCarried(unsigned index, Value iteration) {

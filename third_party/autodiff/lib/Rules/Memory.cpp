@@ -1,4 +1,5 @@
-//===- Memory.cpp - Loads, stores and atomic adds -------------------------===//
+//===- Memory.cpp - Loads, stores and atomics -----------------------------===//
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
@@ -27,10 +28,13 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
     Tile t(b, adjoint.loc(), cotangent);
     adjoint.add(op.getOther(), where(mask, t.constant(0.0), t));
   }
-  for (BlockArgument base : getBaseArguments(op.getPtr()))
-    if (adjoint.activity.isWanted(base.getArgNumber()))
+  for (BlockArgument base : getBaseArguments(op.getPtr())) {
+    unsigned argument = base.getArgNumber();
+    if (adjoint.activity.isWanted(argument) ||
+        adjoint.activity.carries(argument))
       AccumulateOp::create(b, adjoint.loc(), adjoint.primal(op.getPtr()),
-                           cotangent, mask, base.getArgNumber(), siteOf(op));
+                           cotangent, mask, argument, siteOf(op));
+  }
   return success();
 }
 
@@ -39,45 +43,103 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
 /// `keep`, let its gradient through.
 static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
                          bool keep, Adjoint &adjoint) {
+  Type type =
+      adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
   for (BlockArgument base : getBaseArguments(pointer)) {
     unsigned argument = base.getArgNumber();
-    if (!adjoint.activity.hasCotangent(argument) &&
-        !adjoint.activity.isWanted(argument))
+    if (!adjoint.activity.hasShadow(argument) ||
+        (!type && keep && !adjoint.activity.isWanted(argument)))
       continue;
-    Type type =
-        adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
-    if (!type && keep && !adjoint.activity.isWanted(argument))
-      continue;
-    auto upstream = UpstreamOp::create(
-        adjoint.builder, adjoint.loc(), type, adjoint.primal(pointer),
-        primalOrNull(mask, adjoint), argument, siteOf(op), keep);
+    auto upstream = UpstreamOp::create(adjoint.builder, adjoint.loc(), type,
+                                       adjoint.primal(pointer), mask, argument,
+                                       siteOf(op), keep);
     if (type)
       adjoint.add(value, upstream.getResult());
   }
 }
 
 static LogicalResult store(triton::StoreOp op, Adjoint &adjoint) {
-  takeUpstream(op, op.getPtr(), op.getValue(), op.getMask(), /*keep=*/false,
-               adjoint);
+  takeUpstream(op, op.getPtr(), op.getValue(),
+               primalOrNull(op.getMask(), adjoint), /*keep=*/false, adjoint);
   return success();
 }
 
-static LogicalResult atomicAdd(triton::AtomicRMWOp op, Adjoint &adjoint) {
-  bool differentiated =
-      adjoint.isActive(op.getVal()) || adjoint.isActive(op.getResult()) ||
-      llvm::any_of(getBaseArguments(op.getPtr()), [&](BlockArgument base) {
-        return adjoint.activity.isWanted(base.getArgNumber()) ||
-               adjoint.activity.hasCotangent(base.getArgNumber());
-      });
-  if (!differentiated)
+//===----------------------------------------------------------------------===//
+// Atomics
+//===----------------------------------------------------------------------===//
+
+/// `value` before its bits, or what it points to, were given another type.
+static Value withoutBitcast(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<triton::BitcastOp, arith::BitcastOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// Whether every access through `base` is an atomic operation that leaves one
+/// of the values written, or the earlier content, in memory.
+static bool onlySelects(BlockArgument base) {
+  WalkResult walk = base.getOwner()->walk([&](Operation *op) {
+    if (op->getNumOperands() == 0 || isMemoryEffectFree(op) ||
+        op->getNumRegions() || !isPointer(op->getOperand(0).getType()) ||
+        !mayPointInto(op->getOperand(0), base))
+      return WalkResult::advance();
+    auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
+    return atomic && selectsContent(atomic) ? WalkResult::advance()
+                                            : WalkResult::interrupt();
+  });
+  return !walk.wasInterrupted();
+}
+
+/// The lanes whose value memory holds in the end, bit for bit.
+static Value whereFinal(triton::AtomicRMWOp op, Value pointer, Value value,
+                        Adjoint &adjoint) {
+  OpBuilder &b = adjoint.builder;
+  Location loc = adjoint.loc();
+  Value mask = primalOrNull(op.getMask(), adjoint);
+  Value other;
+  if (mask)
+    other = arith::ConstantOp::create(
+        b, loc, cast<TypedAttr>(b.getZeroAttr(value.getType())));
+  Value final =
+      triton::LoadOp::create(b, loc, adjoint.primal(pointer), mask, other);
+  Type bits = withElementType(
+      value.getType(),
+      b.getIntegerType(
+          getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth()));
+  auto asBits = [&](Value x) -> Value {
+    return triton::BitcastOp::create(b, loc, bits, x);
+  };
+  Value equal =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, asBits(final),
+                            asBits(adjoint.primal(value)));
+  return mask ? Value(arith::AndIOp::create(b, loc, mask, equal)) : equal;
+}
+
+static LogicalResult atomic(triton::AtomicRMWOp op, Adjoint &adjoint) {
+  Value pointer = withoutBitcast(op.getPtr());
+  Value value = withoutBitcast(op.getVal());
+  SmallVector<BlockArgument> bases = getBaseArguments(pointer);
+  llvm::erase_if(bases, [&](BlockArgument base) {
+    return !adjoint.activity.hasShadow(base.getArgNumber());
+  });
+  if (bases.empty())
+    return success(); // Activity has rejected what would be active
+  if (op.getAtomicRmwOp() == triton::RMWOp::FADD) {
+    takeUpstream(op, pointer, value, primalOrNull(op.getMask(), adjoint),
+                 /*keep=*/true, adjoint);
     return success();
-  if (op.getAtomicRmwOp() != triton::RMWOp::FADD ||
-      adjoint.isActive(op.getResult()))
-    return op.emitError("no derivative rule for this atomic operation on a "
-                        "differentiated tensor; a floating-point add whose "
-                        "result is not used has one");
-  takeUpstream(op, op.getPtr(), op.getVal(), op.getMask(), /*keep=*/true,
-               adjoint);
+  }
+  if (!selectsContent(op) || !llvm::all_of(bases, onlySelects) ||
+      getPointee(pointer.getType()) != getElementTypeOrSelf(value.getType()))
+    return op.emitError(
+        "no derivative rule for this atomic operation on a differentiated "
+        "tensor; floating-point add, and max, min and exchange on a tensor "
+        "that the kernel accesses in no other way, have one");
+  takeUpstream(op, pointer, value, whereFinal(op, pointer, value, adjoint),
+               /*keep=*/false, adjoint);
   return success();
 }
 
@@ -86,6 +148,8 @@ void mlir::autodiff::addMemoryRules(RuleTable &table) {
       "gradient at p += v̄ under the mask, other̅ += v̄ elsewhere", load);
   table.add<triton::StoreOp>(
       "v̄ += cotangent at p under the mask; then cleared there", store);
-  table.add<triton::AtomicRMWOp>("fadd: v̄ += cotangent at p under the mask",
-                                 atomicAdd);
+  table.add<triton::AtomicRMWOp>(
+      "fadd: v̄ += cotangent at p under the mask; max, min, exchange: the same "
+      "where v is what p holds in the end; then cleared there",
+      atomic);
 }

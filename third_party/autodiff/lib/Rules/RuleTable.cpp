@@ -1,5 +1,6 @@
 //===- RuleTable.cpp - The derivative of every operation ------------------===//
 #include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/Functions.h"
 
 #include "llvm/Support/raw_ostream.h"
 #include <map>
@@ -11,7 +12,7 @@ const RuleTable &RuleTable::get() {
   static const RuleTable table = [] {
     RuleTable table;
     addElementwiseRules(table);
-    addLibraryRules(table);
+    addFunctionRules(table);
     addShapeRules(table);
     addReduceRules(table);
     addDotRules(table);
@@ -24,6 +25,9 @@ const RuleTable &RuleTable::get() {
 }
 
 const Rule *RuleTable::lookup(Operation *op) const {
+  std::string function;
+  if (findFunction(op, &function))
+    return &functions.find(function)->second;
   auto it = rules.find(op->getName().getStringRef());
   return it == rules.end() ? nullptr : &it->second;
 }
@@ -34,15 +38,37 @@ void RuleTable::insert(llvm::StringRef operation, Rule rule) {
   (void)isNew;
 }
 
-std::string RuleTable::toMarkdown() const {
-  std::map<llvm::StringRef, const Rule *> sorted;
+void RuleTable::insertFunction(llvm::StringRef name, Rule rule) {
+  functions.try_emplace(name, std::move(rule));
+}
+
+static std::map<llvm::StringRef, const Rule *>
+sorted(const llvm::StringMap<Rule> &rules) {
+  std::map<llvm::StringRef, const Rule *> result;
   for (const auto &entry : rules)
-    sorted.emplace(entry.getKey(), &entry.getValue());
+    result.emplace(entry.getKey(), &entry.getValue());
+  return result;
+}
+
+std::string RuleTable::toMarkdown() const {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "| operation | pullback |\n| --- | --- |\n";
-  for (const auto &[name, rule] : sorted)
+  for (const auto &[name, rule] : sorted(rules))
     os << "| `" << name << "` | " << rule->formula << " |\n";
+  os << "\n## Functions\n\n"
+        "By plain name, whatever computes the function: an operation, a call "
+        "of a device\nlibrary (`__nv_tanhf`, `__nv_fast_tanhf`, "
+        "`__ocml_tanh_f64`), any rounding mode, or one\ninstruction in inline "
+        "assembly.\n\n"
+        "| function | operations | pullback |\n| --- | --- | --- |\n";
+  for (const auto &[name, rule] : sorted(functions)) {
+    os << "| `" << name << "` |";
+    for (const auto &[operation, function] : getFunctionOperations())
+      if (function == name)
+        os << " `" << operation << "`";
+    os << " | " << rule->formula << " |\n";
+  }
   return text;
 }
 

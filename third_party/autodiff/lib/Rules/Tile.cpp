@@ -43,9 +43,19 @@ Tile mlir::autodiff::log(Tile x) { return x.make<math::LogOp>(x); }
 Tile mlir::autodiff::sqrt(Tile x) { return x.make<math::SqrtOp>(x); }
 Tile mlir::autodiff::sin(Tile x) { return x.make<math::SinOp>(x); }
 Tile mlir::autodiff::cos(Tile x) { return x.make<math::CosOp>(x); }
-// x^y through exp2 and log2, which Triton has; x is not negative here.
-Tile mlir::autodiff::pow(Tile x, Tile y) {
-  return x.make<math::Exp2Op>(y * x.make<math::Log2Op>(x));
+
+Tile mlir::autodiff::addInteger(Tile n, int64_t addend) {
+  TypedAttr value =
+      n.b().getIntegerAttr(getElementTypeOrSelf(n.type()), addend);
+  if (auto tensor = dyn_cast<RankedTensorType>(n.type()))
+    value = DenseElementsAttr::get(tensor, Attribute(value));
+  Tile constant = n.like(arith::ConstantOp::create(n.b(), n.loc(), value));
+  return n.make<arith::AddIOp>(n, constant);
+}
+
+Tile mlir::autodiff::toFloat(Tile n, Tile like) {
+  Type type = withElementType(n.type(), getElementTypeOrSelf(like.type()));
+  return n.like(arith::SIToFPOp::create(n.b(), n.loc(), type, n));
 }
 
 Value mlir::autodiff::compare(arith::CmpFPredicate predicate, Tile a, Tile b) {

@@ -29,6 +29,22 @@ triton::FuncOp mlir::autodiff::getDifferentiated(ModuleOp module) {
   return rewritten ? rewritten : getPrimal(module);
 }
 
+triton::FuncOp mlir::autodiff::getOrCreateForward(ModuleOp module) {
+  if (triton::FuncOp forward = getForward(module))
+    return forward;
+  triton::FuncOp primal = getPrimal(module);
+  OpBuilder builder(primal);
+  builder.setInsertionPointAfter(primal);
+  auto forward = cast<triton::FuncOp>(builder.clone(*primal));
+  forward.setSymName((primal.getSymName() + "_fwd").str());
+  forward->setAttr(kRoleAttr, builder.getStringAttr("forward"));
+  for (unsigned index = 0; index < forward.getNumArguments(); ++index)
+    forward.setArgAttr(
+        index, kOperandAttr,
+        OperandAttr::get(builder.getContext(), OperandKind::Argument, index));
+  return forward;
+}
+
 BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
                                             OperandAttr operand,
                                             Attribute buffer) {

@@ -40,6 +40,7 @@ public:
   ArgumentSchedule(triton::FuncOp backward, unsigned argument, ArgumentUse &use)
       : backward(backward), argument(argument), use(use),
         primal(backward.getArgument(argument)),
+        given(backward.getArgAttr(argument, kHasCotangentAttr) != nullptr),
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
   LogicalResult run(const Accesses &primalAccesses, bool forceAtomic,
@@ -48,9 +49,8 @@ public:
 private:
   /// The cotangent can be read where it is: nothing is cleared or added.
   LogicalResult readCotangent(std::optional<Object> check);
-  /// Contributions meet in atomics; `shared` with the cotangent if the
-  /// argument is also stored to.
-  LogicalResult accumulateAtomically(bool shared);
+  /// Contributions meet in atomics, with the cotangent if the argument has one.
+  LogicalResult accumulateAtomically();
   /// One program owns each address.
   LogicalResult store(Object check);
 
@@ -65,6 +65,7 @@ private:
   unsigned argument;
   ArgumentUse &use;
   BlockArgument primal;
+  bool given; // a cotangent
   Type pointee;
 };
 } // namespace
@@ -159,6 +160,9 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
   Location loc = op.getLoc();
   Type type =
       withElementType(op.getPtr().getType(), getPointee(pointer.getType()));
+  // What other threads of the program have added must be there.
+  if (!use.accumulates.empty())
+    gpu::BarrierOp::create(b, loc);
   Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
   Value value;
   if (op.getKeep()) {
@@ -170,8 +174,9 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
     // What an atomic returns for masked lanes is not defined.
     if (mask)
       value = arith::SelectOp::create(b, loc, mask, value, zeros(b, loc, type));
-    gpu::BarrierOp::create(b, loc);
   }
+  if (!op.getKeep() || !use.accumulates.empty())
+    gpu::BarrierOp::create(b, loc);
   if (op.getResult())
     op.getResult().replaceAllUsesWith(value);
   op.erase();
@@ -190,13 +195,12 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
   return success();
 }
 
-LogicalResult ArgumentSchedule::accumulateAtomically(bool shared) {
+LogicalResult ArgumentSchedule::accumulateAtomically() {
   Type element =
       pointee.isF64() ? pointee : Float32Type::get(backward.getContext());
-  BlockArgument buffer =
-      append(OperandKind::Gradient, element,
-             describe(spellType(element), shared ? "cotangent" : "zero",
-                      "atomic", {}));
+  BlockArgument buffer = append(
+      OperandKind::Gradient, element,
+      describe(spellType(element), given ? "cotangent" : "zero", "atomic", {}));
   ShadowPointers shadow(primal, buffer);
   for (UpstreamOp op : use.upstreams)
     if (failed(exchange(op, shadow)))
@@ -240,18 +244,19 @@ LogicalResult ArgumentSchedule::run(const Accesses &primalAccesses,
       if (space && space->isExact())
         return store(space->toCheck("bijective", argument));
     }
-    return accumulateAtomically(/*shared=*/false);
+    return accumulateAtomically();
   }
-  if (use.accumulates.empty() && !wanted) {
+  if (use.accumulates.empty() && !wanted && given) {
     if (hiding.empty())
       return readCotangent(std::nullopt);
-    if (hiding.size() == 1 && use.upstreams.size() == 1 && !forceExchange) {
-      Operation *primalStore = primalAccesses.lookup(hiding[0].getSite());
+    Operation *primalStore = primalAccesses.lookup(hiding[0].getSite());
+    if (use.upstreams.size() == 1 && isa<triton::StoreOp>(primalStore) &&
+        !forceExchange) {
       if (std::optional<AccessSpace> space = AccessSpace::of(primalStore))
         return readCotangent(space->toCheck("distinct", argument));
     }
   }
-  return accumulateAtomically(/*shared=*/true);
+  return accumulateAtomically();
 }
 
 void Schedule::runOnOperation() {
@@ -272,15 +277,6 @@ void Schedule::runOnOperation() {
       uses[upstream.getArgument()].upstreams.push_back(upstream);
     else if (auto accumulate = dyn_cast<AccumulateOp>(op))
       uses[accumulate.getArgument()].accumulates.push_back(accumulate);
-  });
-  backward.walk([&](UnavailableOp op) {
-    if (op->use_empty())
-      return;
-    op.emitError() << op.getReason()
-                   << " is needed by the backward, which must not repeat that "
-                      "effect; store it to a tensor that the kernel then does "
-                      "not differentiate, or compute it in a kernel of its own";
-    signalPassFailure();
   });
   for (auto &[argument, use] : uses)
     if (failed(ArgumentSchedule(backward, argument, use)

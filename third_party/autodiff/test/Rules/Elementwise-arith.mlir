@@ -126,13 +126,15 @@ tt.func @precise_div(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
-// CHECK: %[[Y:.*]] = arith.remf %[[X]], %[[W]] :
+// CHECK: %[[V1:.*]] = arith.remf %[[X]], %[[W]] :
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
-// CHECK: %[[E:.*]] = arith.subf %[[X]], %[[Y]] :
-// CHECK: %[[Q:.*]] = arith.divf %[[E]], %[[W]] :
-// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[Q]] :
-// CHECK: %[[N:.*]] = arith.subf %[[ZERO]], %[[P]] :
-// CHECK: autodiff.accumulate %arg1, %[[N]] {
+// CHECK: %[[V2:.*]] = arith.subf %[[X]], %[[V1]] :
+// CHECK: %[[V3:.*]] = arith.divf %[[V2]], %[[W]] :
+// CHECK: %[[V4:.*]] = arith.mulf %[[T]], %[[V3]] :
+// CHECK: %[[V5:.*]] = arith.subf %[[ZERO]], %[[V4]] :
+// CHECK: %[[V6:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]] :
+// CHECK: %[[V7:.*]] = arith.select %[[V6]], %[[ZERO]], %[[V5]] :
+// CHECK: autodiff.accumulate %arg1, %[[V7]] {
 // CHECK: autodiff.accumulate %arg0, %[[T]] {
 tt.func @rem(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
@@ -377,5 +379,24 @@ tt.func @wide(%px: !tt.ptr<f64>, %py: !tt.ptr<f64>) {
   %x = tt.load %px : !tt.ptr<f64>
   %y = math.exp %x : f64
   tt.store %py, %y : !tt.ptr<f64>
+  tt.return
+}
+
+// -----
+
+// A detour through f64 widens and narrows the adjoint, too.
+// CHECK-LABEL: tt.func @detour_bwd(
+// CHECK: %[[Y:.*]] = math.exp {{.*}} : f64
+// CHECK: %[[T:.*]] = autodiff.upstream %arg1 {{.*}} -> f32
+// CHECK: %[[W:.*]] = arith.extf %[[T]] : f32 to f64
+// CHECK: %[[D:.*]] = arith.mulf %[[W]], %[[Y]] : f64
+// CHECK: %[[N:.*]] = arith.truncf %[[D]] : f64 to f32
+// CHECK: autodiff.accumulate %arg0, %[[N]] {{.*}} : !tt.ptr<f32>, f32
+tt.func @detour(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %w = arith.extf %x : f32 to f64
+  %e = math.exp %w : f64
+  %y = arith.truncf %e : f64 to f32
+  tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }

@@ -3,34 +3,32 @@
 
 // Functions of the device libraries by name. X, W, U: the operands. Y: the result. T: the result's cotangent.
 
-// x̄ = ȳ·w·y/x, and its limit at x = 0; w̄ = ȳ·y·ln x.
+// x̄ = ȳ·w·pow(x, w − 1); w̄ = ȳ·y·ln x, nothing at x = 0.
 // CHECK-LABEL: tt.func @powf_bwd(
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
-// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00
+// CHECK-DAG: %[[NONE:.*]] = arith.constant -1.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
-// CHECK: %[[Y:.*]] = tt.extern_elementwise %[[X]], %[[W]] {{.*}}"__nv_powf"
+// CHECK: %[[V1:.*]] = tt.extern_elementwise %[[X]], %[[W]] {{.*}}"__nv_powf"
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
-// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[W]] :
-// CHECK: %[[STEEP:.*]] = arith.cmpf olt, %[[W]], %[[ONE]] :
-// CHECK: %[[INF:.*]] = arith.divf %[[P]], %[[ZERO]] :
-// CHECK: %[[S:.*]] = arith.select %[[STEEP]], %[[INF]], %[[ZERO]] :
-// CHECK: %[[FLAT:.*]] = arith.cmpf oeq, %[[W]], %[[ZERO]] :
-// CHECK: %[[F:.*]] = arith.select %[[FLAT]], %[[ZERO]], %[[S]] :
-// CHECK: %[[LINEAR:.*]] = arith.cmpf oeq, %[[W]], %[[ONE]] :
-// CHECK: %[[L:.*]] = arith.select %[[LINEAR]], %[[T]], %[[F]] :
-// CHECK: %[[ATZERO:.*]] = arith.cmpf oeq, %[[X]], %[[ZERO]] :
-// CHECK: %[[R:.*]] = arith.mulf %[[P]], %[[Y]] :
-// CHECK: %[[Q:.*]] = arith.divf %[[R]], %[[X]] :
-// CHECK: %[[SLOPE:.*]] = arith.select %[[ATZERO]], %[[L]], %[[Q]] :
-// CHECK: %[[Z:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]] :
-// CHECK: %[[DX:.*]] = arith.select %[[Z]], %[[ZERO]], %[[SLOPE]] :
-// CHECK: %[[TY:.*]] = arith.mulf %[[T]], %[[Y]] :
-// CHECK: %[[LN:.*]] = math.log %[[X]] :
-// CHECK: %[[V:.*]] = arith.mulf %[[TY]], %[[LN]] :
-// CHECK: %[[DW:.*]] = arith.select %[[Z]], %[[ZERO]], %[[V]] :
-// CHECK: autodiff.accumulate %arg1, %[[DW]] {
-// CHECK: autodiff.accumulate %arg0, %[[DX]] {
+// CHECK: %[[V2:.*]] = arith.addf %[[W]], %[[NONE]] :
+// CHECK: %[[V3:.*]] = tt.extern_elementwise %[[X]], %[[V2]] {{.*}}"__nv_powf"
+// CHECK: %[[V4:.*]] = arith.cmpf oeq, %[[W]], %[[ZERO]] :
+// CHECK: %[[V5:.*]] = arith.mulf %[[W]], %[[V3]] :
+// CHECK: %[[V6:.*]] = arith.mulf %[[T]], %[[V5]] :
+// CHECK: %[[V7:.*]] = arith.select %[[V4]], %[[ZERO]], %[[V6]] :
+// CHECK: %[[V8:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]] :
+// CHECK: %[[V9:.*]] = arith.select %[[V8]], %[[ZERO]], %[[V7]] :
+// CHECK: %[[V10:.*]] = arith.cmpf oeq, %[[X]], %[[ZERO]] :
+// CHECK: %[[V11:.*]] = arith.cmpf oge, %[[W]], %[[ZERO]] :
+// CHECK: %[[V12:.*]] = arith.andi %[[V10]], %[[V11]] :
+// CHECK: %[[V13:.*]] = arith.mulf %[[T]], %[[V1]] :
+// CHECK: %[[V14:.*]] = math.log %[[X]] :
+// CHECK: %[[V15:.*]] = arith.mulf %[[V13]], %[[V14]] :
+// CHECK: %[[V16:.*]] = arith.select %[[V12]], %[[ZERO]], %[[V15]] :
+// CHECK: %[[V17:.*]] = arith.select %[[V8]], %[[ZERO]], %[[V16]] :
+// CHECK: autodiff.accumulate %arg1, %[[V17]] {
+// CHECK: autodiff.accumulate %arg0, %[[V9]] {
 tt.func @powf(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %w = tt.load %pw : !tt.ptr<f32>
@@ -64,16 +62,20 @@ tt.func @fmaf(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %pu: !tt.ptr<f32>, %py: !tt.
 
 // x̄ = ȳ·x/y, w̄ = ȳ·w/y.
 // CHECK-LABEL: tt.func @hypotf_bwd(
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
-// CHECK: %[[Y:.*]] = tt.extern_elementwise %[[X]], %[[W]] {{.*}}"__nv_hypotf"
+// CHECK: %[[V1:.*]] = tt.extern_elementwise %[[X]], %[[W]] {{.*}}"__nv_hypotf"
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
-// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[X]] :
-// CHECK: %[[DX:.*]] = arith.divf %[[P]], %[[Y]] :
-// CHECK: %[[R:.*]] = arith.mulf %[[T]], %[[W]] :
-// CHECK: %[[DW:.*]] = arith.divf %[[R]], %[[Y]] :
-// CHECK: autodiff.accumulate %arg1, %[[DW]] {
-// CHECK: autodiff.accumulate %arg0, %[[DX]] {
+// CHECK: %[[V2:.*]] = arith.cmpf oeq, %[[V1]], %[[ZERO]] :
+// CHECK: %[[V3:.*]] = arith.divf %[[X]], %[[V1]] :
+// CHECK: %[[V4:.*]] = arith.mulf %[[T]], %[[V3]] :
+// CHECK: %[[V5:.*]] = arith.select %[[V2]], %[[ZERO]], %[[V4]] :
+// CHECK: %[[V6:.*]] = arith.divf %[[W]], %[[V1]] :
+// CHECK: %[[V7:.*]] = arith.mulf %[[T]], %[[V6]] :
+// CHECK: %[[V8:.*]] = arith.select %[[V2]], %[[ZERO]], %[[V7]] :
+// CHECK: autodiff.accumulate %arg1, %[[V8]] {
+// CHECK: autodiff.accumulate %arg0, %[[V5]] {
 tt.func @hypotf(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %w = tt.load %pw : !tt.ptr<f32>
@@ -90,16 +92,19 @@ tt.func @hypotf(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
-// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[W]] :
-// CHECK: %[[X2:.*]] = arith.mulf %[[X]], %[[X]] :
-// CHECK: %[[W2:.*]] = arith.mulf %[[W]], %[[W]] :
-// CHECK: %[[S:.*]] = arith.addf %[[X2]], %[[W2]] :
-// CHECK: %[[DX:.*]] = arith.divf %[[P]], %[[S]] :
-// CHECK: %[[R:.*]] = arith.mulf %[[T]], %[[X]] :
-// CHECK: %[[Q:.*]] = arith.divf %[[R]], %[[S]] :
-// CHECK: %[[DW:.*]] = arith.subf %[[ZERO]], %[[Q]] :
-// CHECK: autodiff.accumulate %arg1, %[[DW]] {
-// CHECK: autodiff.accumulate %arg0, %[[DX]] {
+// CHECK: %[[V1:.*]] = arith.mulf %[[X]], %[[X]] :
+// CHECK: %[[V2:.*]] = arith.mulf %[[W]], %[[W]] :
+// CHECK: %[[V3:.*]] = arith.addf %[[V1]], %[[V2]] :
+// CHECK: %[[V4:.*]] = arith.mulf %[[T]], %[[W]] :
+// CHECK: %[[V5:.*]] = arith.divf %[[V4]], %[[V3]] :
+// CHECK: %[[V6:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]] :
+// CHECK: %[[V7:.*]] = arith.select %[[V6]], %[[ZERO]], %[[V5]] :
+// CHECK: %[[V8:.*]] = arith.mulf %[[T]], %[[X]] :
+// CHECK: %[[V9:.*]] = arith.divf %[[V8]], %[[V3]] :
+// CHECK: %[[V10:.*]] = arith.subf %[[ZERO]], %[[V9]] :
+// CHECK: %[[V11:.*]] = arith.select %[[V6]], %[[ZERO]], %[[V10]] :
+// CHECK: autodiff.accumulate %arg1, %[[V11]] {
+// CHECK: autodiff.accumulate %arg0, %[[V7]] {
 tt.func @atan2f(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %w = tt.load %pw : !tt.ptr<f32>

@@ -165,12 +165,15 @@ tt.func @log10f(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // x̄ = ȳ/(x + 1).
 // CHECK-LABEL: tt.func @log1pf_bwd(
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
 // CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg1 {
-// CHECK: %[[E:.*]] = arith.addf %[[X]], %[[ONE]] :
-// CHECK: %[[D:.*]] = arith.divf %[[T]], %[[E]] :
-// CHECK: autodiff.accumulate %arg0, %[[D]] {
+// CHECK: %[[V1:.*]] = arith.addf %[[X]], %[[ONE]] :
+// CHECK: %[[V2:.*]] = arith.divf %[[T]], %[[V1]] :
+// CHECK: %[[V3:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]] :
+// CHECK: %[[V4:.*]] = arith.select %[[V3]], %[[ZERO]], %[[V2]] :
+// CHECK: autodiff.accumulate %arg0, %[[V4]] {
 tt.func @log1pf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_log1pf"} : (f32) -> f32
@@ -301,14 +304,18 @@ tt.func @tanf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // x̄ = ȳ/√(1 − x²).
 // CHECK-LABEL: tt.func @asinf_bwd(
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
 // CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg1 {
-// CHECK: %[[X2:.*]] = arith.mulf %[[X]], %[[X]] :
-// CHECK: %[[E:.*]] = arith.subf %[[ONE]], %[[X2]] :
-// CHECK: %[[R:.*]] = math.sqrt %[[E]] :
-// CHECK: %[[D:.*]] = arith.divf %[[T]], %[[R]] :
-// CHECK: autodiff.accumulate %arg0, %[[D]] {
+// CHECK: %[[V1:.*]] = arith.subf %[[ONE]], %[[X]] :
+// CHECK: %[[V2:.*]] = arith.addf %[[X]], %[[ONE]] :
+// CHECK: %[[V3:.*]] = arith.mulf %[[V1]], %[[V2]] :
+// CHECK: %[[V4:.*]] = math.sqrt %[[V3]] :
+// CHECK: %[[V5:.*]] = arith.divf %[[T]], %[[V4]] :
+// CHECK: %[[V6:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]] :
+// CHECK: %[[V7:.*]] = arith.select %[[V6]], %[[ZERO]], %[[V5]] :
+// CHECK: autodiff.accumulate %arg0, %[[V7]] {
 tt.func @asinf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_asinf"} : (f32) -> f32
@@ -324,12 +331,15 @@ tt.func @asinf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg1 {
-// CHECK: %[[X2:.*]] = arith.mulf %[[X]], %[[X]] :
-// CHECK: %[[E:.*]] = arith.subf %[[ONE]], %[[X2]] :
-// CHECK: %[[R:.*]] = math.sqrt %[[E]] :
-// CHECK: %[[Q:.*]] = arith.divf %[[T]], %[[R]] :
-// CHECK: %[[D:.*]] = arith.subf %[[ZERO]], %[[Q]] :
-// CHECK: autodiff.accumulate %arg0, %[[D]] {
+// CHECK: %[[V1:.*]] = arith.subf %[[ONE]], %[[X]] :
+// CHECK: %[[V2:.*]] = arith.addf %[[X]], %[[ONE]] :
+// CHECK: %[[V3:.*]] = arith.mulf %[[V1]], %[[V2]] :
+// CHECK: %[[V4:.*]] = math.sqrt %[[V3]] :
+// CHECK: %[[V5:.*]] = arith.divf %[[T]], %[[V4]] :
+// CHECK: %[[V6:.*]] = arith.subf %[[ZERO]], %[[V5]] :
+// CHECK: %[[V7:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]] :
+// CHECK: %[[V8:.*]] = arith.select %[[V7]], %[[ZERO]], %[[V6]] :
+// CHECK: autodiff.accumulate %arg0, %[[V8]] {
 tt.func @acosf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_acosf"} : (f32) -> f32
@@ -359,15 +369,11 @@ tt.func @atanf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // x̄ = ȳ·√(y² + 1).
 // CHECK-LABEL: tt.func @sinhf_bwd(
-// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
-// CHECK: %[[Y:.*]] = tt.extern_elementwise %[[X]] {{.*}}"__nv_sinhf"
 // CHECK: %[[T:.*]] = autodiff.upstream %arg1 {
-// CHECK: %[[Y2:.*]] = arith.mulf %[[Y]], %[[Y]] :
-// CHECK: %[[E:.*]] = arith.addf %[[Y2]], %[[ONE]] :
-// CHECK: %[[R:.*]] = math.sqrt %[[E]] :
-// CHECK: %[[D:.*]] = arith.mulf %[[T]], %[[R]] :
-// CHECK: autodiff.accumulate %arg0, %[[D]] {
+// CHECK: %[[V1:.*]] = tt.extern_elementwise %[[X]] {{.*}}"__nv_coshf"
+// CHECK: %[[V2:.*]] = arith.mulf %[[T]], %[[V1]] :
+// CHECK: autodiff.accumulate %arg0, %[[V2]] {
 tt.func @sinhf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_sinhf"} : (f32) -> f32
@@ -379,17 +385,11 @@ tt.func @sinhf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // x̄ = ȳ·(eˣ − e⁻ˣ)/2.
 // CHECK-LABEL: tt.func @coshf_bwd(
-// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
-// CHECK-DAG: %[[HALF:.*]] = arith.constant 5.000000e-01
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg1 {
-// CHECK: %[[E:.*]] = math.exp %[[X]] :
-// CHECK: %[[N:.*]] = arith.subf %[[ZERO]], %[[X]] :
-// CHECK: %[[M:.*]] = math.exp %[[N]] :
-// CHECK: %[[S:.*]] = arith.subf %[[E]], %[[M]] :
-// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[S]] :
-// CHECK: %[[D:.*]] = arith.mulf %[[P]], %[[HALF]] :
-// CHECK: autodiff.accumulate %arg0, %[[D]] {
+// CHECK: %[[V1:.*]] = tt.extern_elementwise %[[X]] {{.*}}"__nv_sinhf"
+// CHECK: %[[V2:.*]] = arith.mulf %[[T]], %[[V1]] :
+// CHECK: autodiff.accumulate %arg0, %[[V2]] {
 tt.func @coshf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_coshf"} : (f32) -> f32
@@ -439,14 +439,19 @@ tt.func @asinhf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // x̄ = ȳ/√(x² − 1).
 // CHECK-LABEL: tt.func @acoshf_bwd(
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00
 // CHECK-DAG: %[[NONE:.*]] = arith.constant -1.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg1 {
-// CHECK: %[[X2:.*]] = arith.mulf %[[X]], %[[X]] :
-// CHECK: %[[E:.*]] = arith.addf %[[X2]], %[[NONE]] :
-// CHECK: %[[R:.*]] = math.sqrt %[[E]] :
-// CHECK: %[[D:.*]] = arith.divf %[[T]], %[[R]] :
-// CHECK: autodiff.accumulate %arg0, %[[D]] {
+// CHECK: %[[V1:.*]] = arith.addf %[[X]], %[[NONE]] :
+// CHECK: %[[V2:.*]] = arith.addf %[[X]], %[[ONE]] :
+// CHECK: %[[V3:.*]] = arith.mulf %[[V1]], %[[V2]] :
+// CHECK: %[[V4:.*]] = math.sqrt %[[V3]] :
+// CHECK: %[[V5:.*]] = arith.divf %[[T]], %[[V4]] :
+// CHECK: %[[V6:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]] :
+// CHECK: %[[V7:.*]] = arith.select %[[V6]], %[[ZERO]], %[[V5]] :
+// CHECK: autodiff.accumulate %arg0, %[[V7]] {
 tt.func @acoshf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_acoshf"} : (f32) -> f32
@@ -458,13 +463,17 @@ tt.func @acoshf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // x̄ = ȳ/(1 − x²).
 // CHECK-LABEL: tt.func @atanhf_bwd(
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
 // CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg1 {
-// CHECK: %[[X2:.*]] = arith.mulf %[[X]], %[[X]] :
-// CHECK: %[[E:.*]] = arith.subf %[[ONE]], %[[X2]] :
-// CHECK: %[[D:.*]] = arith.divf %[[T]], %[[E]] :
-// CHECK: autodiff.accumulate %arg0, %[[D]] {
+// CHECK: %[[V1:.*]] = arith.subf %[[ONE]], %[[X]] :
+// CHECK: %[[V2:.*]] = arith.addf %[[X]], %[[ONE]] :
+// CHECK: %[[V3:.*]] = arith.mulf %[[V1]], %[[V2]] :
+// CHECK: %[[V4:.*]] = arith.divf %[[T]], %[[V3]] :
+// CHECK: %[[V5:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]] :
+// CHECK: %[[V6:.*]] = arith.select %[[V5]], %[[ZERO]], %[[V4]] :
+// CHECK: autodiff.accumulate %arg0, %[[V6]] {
 tt.func @atanhf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_atanhf"} : (f32) -> f32

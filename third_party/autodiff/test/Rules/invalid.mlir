@@ -5,8 +5,8 @@
 
 tt.func @no_rule(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
-  // expected-error @+1 {{no derivative rule for 'math.log1p', which lies between a differentiated input and an output}}
-  %y = math.log1p %x : f32
+  // expected-error @+1 {{no derivative rule for 'math.clampf', which lies between a differentiated input and an output}}
+  %y = math.clampf %x to [%x, %x] : f32
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }
@@ -15,8 +15,8 @@ tt.func @no_rule(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 tt.func @no_function(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
-  // expected-error @+1 {{no derivative is known for the library function '__nv_lgammaf'}}
-  %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_lgammaf"} : (f32) -> f32
+  // expected-error @+1 {{no derivative rule for the library function '__nv_nextafterf' ('tt.extern_elementwise'), which lies between a differentiated input and an output}}
+  %y = tt.extern_elementwise %x, %x {libname = "", libpath = "", pure = true, symbol = "__nv_nextafterf"} : (f32, f32) -> f32
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }
@@ -26,7 +26,7 @@ tt.func @no_function(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // A known name with another number of operands is another function.
 tt.func @wrong_function(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
-  // expected-error @+1 {{no derivative is known for the library function '__nv_expf'}}
+  // expected-error @+1 {{no derivative rule for the library function '__nv_expf'}}
   %y = tt.extern_elementwise %x, %x {libname = "", libpath = "", pure = true, symbol = "__nv_expf"} : (f32, f32) -> f32
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
@@ -34,8 +34,10 @@ tt.func @wrong_function(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-tt.func @atomic_max(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i1) {
+// Which of the two comes last?
+tt.func @exchange_and_add(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i1) {
   %x = tt.load %px : !tt.ptr<f32>
+  %sum = tt.atomic_rmw fadd, acq_rel, gpu, %py, %x, %m : (!tt.ptr<f32>, f32, i1) -> f32
   // expected-error @+1 {{no derivative rule for this atomic operation on a differentiated tensor}}
   %old = tt.atomic_rmw exch, acq_rel, gpu, %py, %x, %m : (!tt.ptr<f32>, f32, i1) -> f32
   tt.return
@@ -121,6 +123,30 @@ tt.func @while_loop(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
     %d = math.exp %b : f32
     scf.yield %d : f32
   }
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Bits of a float in an integer: no silent zero.
+tt.func @library_bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %bits = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_float_as_int"} : (f32) -> i32
+  // expected-error @+1 {{no derivative rule for the library function '__nv_int_as_float'}}
+  %y = tt.extern_elementwise %bits {libname = "", libpath = "", pure = true, symbol = "__nv_int_as_float"} : (i32) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @bits_as_exponent(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %one = arith.constant 1.0 : f32
+  %x = tt.load %px : !tt.ptr<f32>
+  %bits = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_float_as_int"} : (f32) -> i32
+  // expected-error @+1 {{derivative lost: an integer operand holds bits of a float}}
+  %y = tt.extern_elementwise %one, %bits {libname = "", libpath = "", pure = true, symbol = "__nv_ldexpf"} : (f32, i32) -> f32
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }

@@ -26,7 +26,9 @@ def Autodiff_OperandKind : I32EnumAttr<"OperandKind", "what a launch passes", [
   I32EnumAttrCase<"Argument", 0, "argument">,
   I32EnumAttrCase<"Cotangent", 1, "cotangent">,
   I32EnumAttrCase<"Gradient", 2, "gradient">,
-  I32EnumAttrCase<"Buffer", 3, "buffer">
+  I32EnumAttrCase<"Buffer", 3, "buffer">,
+  I32EnumAttrCase<"Size", 4, "size">,
+  I32EnumAttrCase<"Counters", 5, "counters">
 ]> {
   let cppNamespace = "::mlir::autodiff";
   let genSpecializedAttr = 0;
@@ -38,7 +40,9 @@ def Autodiff_OperandAttr : AttrDef<Autodiff_Dialect, "Operand"> {
   let description = [{
     `argument i` is the primal's argument, `cotangent i` the upstream gradient
     of the output passed as argument i, `gradient i` the buffer that collects
-    the gradient of argument i, `buffer b` a saved residual or a tape.
+    the gradient of argument i, `buffer b` a saved residual or a tape, `size s`
+    an integer that the host evaluates, `counters 0` the memory that a counting
+    kernel leaves trip counts in.
   }];
   let parameters = (ins EnumParameter<Autodiff_OperandKind>:$kind,
                         "unsigned":$index);
@@ -63,33 +67,37 @@ def Autodiff_ResidualOp : Autodiff_Op<"residual",
 }
 
 def Autodiff_PushOp : Autodiff_Op<"push", [MemoryEffects<[MemWrite]>]> {
-  let summary = "record a loop-carried value at the start of an iteration";
+  let summary = "record a primal value for the backward";
+  let description = [{
+    In a backward: what a recomputed loop carries at the start of an iteration.
+    In a primal: what only this run of the forward knows, because the kernel
+    changes the memory that it comes from; the augmented forward records it.
+  }];
   let arguments = (ins AnyType:$value, AnySignlessInteger:$iteration,
-                       I32Attr:$tape);
+                       I32Attr:$tape, OptionalAttr<StrAttr>:$entries);
   let assemblyFormat = [{
-    $value `at` $iteration `tape` `=` $tape attr-dict
+    $value `at` $iteration `tape` `=` $tape (`of` $entries^)? attr-dict
     `:` type($value) `,` type($iteration)
   }];
 }
 
+def Autodiff_SizeOp : Autodiff_Op<"size", [Pure]> {
+  let summary = "an integer that the host evaluates when the kernel is launched";
+  let description = [{
+    `expression` is one of the plan's. autodiff-sizes makes it an argument.
+  }];
+  let arguments = (ins StrAttr:$expression);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$expression attr-dict";
+}
+
 def Autodiff_PopOp : Autodiff_Op<"pop", [Pure]> {
-  let summary = "the value that the primal loop pushed in an iteration";
+  let summary = "the value that was pushed under this number";
   let arguments = (ins AnySignlessInteger:$iteration, I32Attr:$tape);
   let results = (outs AnyType:$result);
   let assemblyFormat = [{
     $iteration `tape` `=` $tape attr-dict `:` type($iteration) `->` type($result)
   }];
-}
-
-def Autodiff_UnavailableOp : Autodiff_Op<"unavailable", [Pure]> {
-  let summary = "a primal value that a backward cannot compute again";
-  let description = [{
-    Stands for the result of an effect that must not be repeated. It is an
-    error if one is still used once dead code is gone.
-  }];
-  let arguments = (ins StrAttr:$reason);
-  let results = (outs AnyType:$result);
-  let assemblyFormat = "$reason attr-dict `:` type($result)";
 }
 
 def Autodiff_UpstreamOp : Autodiff_Op<"upstream",

@@ -32,6 +32,7 @@ public:
   /// The table of all rules.
   static const RuleTable &get();
 
+  /// The rule of `op`: of the function that it computes, or of its kind.
   const Rule *lookup(Operation *op) const;
 
   template <typename OpT>
@@ -43,12 +44,14 @@ public:
                 }});
   }
   void insert(llvm::StringRef operation, Rule rule);
+  /// The rule of a function by its plain name, whatever computes it.
+  void insertFunction(llvm::StringRef name, Rule rule);
 
-  /// The table as Markdown, sorted by operation.
+  /// The table as Markdown, sorted by operation and function.
   std::string toMarkdown() const;
 
 private:
-  llvm::StringMap<Rule> rules;
+  llvm::StringMap<Rule> rules, functions;
 };
 
 /// Whether `op`'s rule says that its results have no derivative.
@@ -56,7 +59,7 @@ bool isPiecewiseConstant(Operation *op);
 
 // One function per file of rules.
 void addElementwiseRules(RuleTable &table);
-void addLibraryRules(RuleTable &table);
+void addFunctionRules(RuleTable &table);
 void addShapeRules(RuleTable &table);
 void addReduceRules(RuleTable &table);
 void addDotRules(RuleTable &table);

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/ArrayRef.h"
+#include <functional>
 
 namespace mlir::autodiff {
 
@@ -51,7 +52,11 @@ Tile log(Tile x);
 Tile sqrt(Tile x);
 Tile sin(Tile x);
 Tile cos(Tile x);
-Tile pow(Tile x, Tile y);
+
+/// n + addend of an integer or tile of integers.
+Tile addInteger(Tile n, int64_t addend);
+/// An integer or tile of integers in the float type of `like`.
+Tile toFloat(Tile n, Tile like);
 
 /// A constant of a float type or tile of floats.
 Value constantOf(OpBuilder &builder, Location loc, Type type, double number);
@@ -77,12 +82,12 @@ Value repeatAlong(OpBuilder &builder, Location loc, Value tile, unsigned axis,
                   RankedTensorType type);
 /// `type` with another element type.
 Type withElementType(Type type, Type element);
-/// `value`, integer or float, converted to the float or integer-tile type.
+/// `value`, a float or tile of floats, with element type `element`.
 Value castFloat(OpBuilder &builder, Location loc, Value value, Type element);
 
 /// One partial derivative applied to a tangent or cotangent `t`:
 /// t · ∂y/∂x_k, where `x` are the operands and `y` the result.
-using Partial = Tile (*)(Tile t, llvm::ArrayRef<Tile> x, Tile y);
+using Partial = std::function<Tile(Tile t, llvm::ArrayRef<Tile> x, Tile y)>;
 
 /// x̄_k += ȳ · ∂y/∂x_k for every active operand of `op`, an operation of one
 /// result; a null partial is zero.

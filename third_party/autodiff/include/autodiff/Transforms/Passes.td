@@ -101,6 +101,26 @@ def Tape : AutodiffPass<"autodiff-tape", "::mlir::triton::FuncOp"> {
   }];
 }
 
+def RecordMemory : AutodiffPass<"autodiff-record-memory", "::mlir::triton::FuncOp"> {
+  let summary = "mark what only this run of the primal can know";
+  let description = [{
+    Pushes what the kernel loads from memory that it stores to itself, and what
+    atomic operations return. A backward pops these instead of computing them
+    again.
+  }];
+}
+
+def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp"> {
+  let summary = "let the forward write what it records";
+  let description = [{
+    Every record that the backward still reads gets a buffer, which the
+    augmented forward (`@<kernel>_fwd`, made if there is none) fills.
+  }];
+  let options = [
+    Option<"allowed", "allowed", "bool", "true", "allow an augmented forward">
+  ];
+}
+
 def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   let summary = "decide how contributions to a gradient meet";
   let description = [{

@@ -1,13 +1,14 @@
 //===- Libdevice.cpp - Functions of device libraries ----------------------===//
 //
 // `__nv_expf` and the like. Those that MLIR's math dialect has become its
-// operations, which vectorize; the others call the C library.
+// operations, which vectorize; the others call the C library or our runtime.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Libdevice.h"
 #include "Numerics.h"
 
+#include "autodiff/Support/LibraryNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -16,38 +17,48 @@ using namespace mlir;
 using namespace mlir::autodiff;
 using namespace mlir::autodiff::cpu;
 
-/// The operation of the math dialect with this meaning, or "".
-static StringRef findMathOp(StringRef name) {
+/// The operation with this meaning, or "".
+static StringRef findOperation(StringRef name) {
   return llvm::StringSwitch<StringRef>(name)
-      .Cases({"exp", "fast_exp"}, "math.exp")
+      .Case("exp", "math.exp")
       .Case("exp2", "math.exp2")
-      .Cases({"log", "fast_log"}, "math.log")
-      .Cases({"log2", "fast_log2"}, "math.log2")
-      .Cases({"log10", "fast_log10"}, "math.log10")
-      .Cases({"sin", "fast_sin"}, "math.sin")
-      .Cases({"cos", "fast_cos"}, "math.cos")
-      .Cases({"tan", "fast_tan"}, "math.tan")
-      .Cases({"tanh", "fast_tanh"}, "math.tanh")
-      .Cases({"sqrt", "sqrt_rn", "fsqrt_rn", "dsqrt_rn"}, "math.sqrt")
-      .Cases({"rsqrt", "frsqrt_rn"}, "math.rsqrt")
+      .Case("log", "math.log")
+      .Case("log2", "math.log2")
+      .Case("log10", "math.log10")
+      .Case("sin", "math.sin")
+      .Case("cos", "math.cos")
+      .Case("tan", "math.tan")
+      .Case("tanh", "math.tanh")
+      .Case("sqrt", "math.sqrt")
+      .Case("rsqrt", "math.rsqrt")
       .Case("erf", "math.erf")
-      .Cases({"pow", "fast_pow"}, "math.powf")
+      .Case("pow", "math.powf")
       .Case("floor", "math.floor")
       .Case("ceil", "math.ceil")
       .Case("trunc", "math.trunc")
       .Case("round", "math.round")
       .Cases({"rint", "nearbyint"}, "math.roundeven")
       .Case("fabs", "math.absf")
-      .Case("abs", "math.absi")
+      .Cases({"abs", "llabs", "iabs"}, "math.absi")
       .Case("copysign", "math.copysign")
-      .Cases({"fma", "fma_rn", "fmaf_rn"}, "math.fma")
+      .Case("fma", "math.fma")
       .Case("fmod", "arith.remf")
-      .Cases({"fadd_rn", "dadd_rn", "add_rn"}, "arith.addf")
-      .Cases({"fsub_rn", "dsub_rn", "sub_rn"}, "arith.subf")
-      .Cases({"fmul_rn", "dmul_rn", "mul_rn"}, "arith.mulf")
-      .Cases({"fdiv_rn", "ddiv_rn", "div_rn", "fast_divide"}, "arith.divf")
+      .Case("add", "arith.addf")
+      .Case("sub", "arith.subf")
+      .Case("mul", "arith.mulf")
+      .Case("div", "arith.divf")
+      .Case("neg", "arith.negf")
       .Cases({"popc", "popcll"}, "math.ctpop")
       .Cases({"clz", "clzll"}, "math.ctlz")
+      .Case("double2float", "arith.truncf")
+      .Cases({"int2float", "ll2float", "int2double", "ll2double"},
+             "arith.sitofp")
+      .Cases({"uint2float", "ull2float", "uint2double", "ull2double"},
+             "arith.uitofp")
+      .Cases({"float_as_int", "float_as_uint", "double_as_longlong"},
+             "arith.bitcast")
+      .Cases({"int_as_float", "uint_as_float", "longlong_as_double"},
+             "arith.bitcast")
       .Default("");
 }
 
@@ -55,53 +66,135 @@ static StringRef findMathOp(StringRef name) {
 /// behind it for f32.
 static bool isInLibm(StringRef name) {
   static const llvm::StringSet<> names = {
-      "acos",  "acosh",  "asin", "asinh",  "atan",  "atan2",     "atanh",
-      "cbrt",  "cosh",   "erfc", "exp10",  "expm1", "log1p",     "fdim",
-      "hypot", "j0",     "j1",   "lgamma", "logb",  "nextafter", "remainder",
-      "sinh",  "tgamma", "y0",   "y1"};
+      "acos",    "acosh", "asin", "asinh",     "atan",      "atan2",  "atanh",
+      "cbrt",    "cosh",  "erfc", "exp10",     "expm1",     "fdim",   "hypot",
+      "ilogb",   "j0",    "j1",   "jn",        "ldexp",     "lgamma", "llrint",
+      "llround", "log1p", "logb", "nextafter", "remainder", "scalbn", "sinh",
+      "tgamma",  "y0",    "y1",   "yn"};
   return names.contains(name);
+}
+
+/// Whether the runtime has it, likewise, behind `tad_`.
+static bool isInRuntime(StringRef name) {
+  static const llvm::StringSet<> names = {
+      "cospi",    "cyl_bessel_i0", "cyl_bessel_i1", "erfcinv", "erfcx",
+      "erfinv",   "norm3d",        "norm4d",        "normcdf", "normcdfinv",
+      "powi",     "rcbrt",         "rhypot",        "rnorm3d", "rnorm4d",
+      "saturate", "sinpi"};
+  return names.contains(name);
+}
+
+/// The conversion of a float to an integer, "s" or "u" for its sign; or "".
+static StringRef findIntegerConversion(StringRef name) {
+  return llvm::StringSwitch<StringRef>(name)
+      .Cases({"float2int", "float2ll", "double2int", "double2ll"}, "s")
+      .Cases({"float2uint", "float2ull", "double2uint", "double2ull"}, "u")
+      .Default("");
+}
+
+static bool isClassification(StringRef name) {
+  return name == "isnan" || name == "isinf" || name == "isfinite" ||
+         name == "signbit";
+}
+
+static bool isKnown(StringRef name) {
+  return !findOperation(name).empty() || isInLibm(name) || isInRuntime(name) ||
+         !findIntegerConversion(name).empty() || name == "fmax" ||
+         name == "fmin" || name == "rcp" || isClassification(name);
+}
+
+static Value createOperation(OpBuilder &b, Location loc, StringRef name,
+                             Type type, ValueRange operands) {
+  OperationState state(loc, name, operands, TypeRange(type));
+  return b.create(state)->getResult(0);
+}
+
+/// Rounds in the mode that the symbol ends with, then saturates as GPUs do.
+static Value convertToInteger(OpBuilder &b, Location loc, StringRef symbol,
+                              StringRef sign, Type type, Value x) {
+  StringRef rounding = llvm::StringSwitch<StringRef>(symbol.take_back(3))
+                           .Case("_rn", "math.roundeven")
+                           .Case("_rd", "math.floor")
+                           .Case("_ru", "math.ceil")
+                           .Default("math.trunc");
+  Value rounded = createOperation(b, loc, rounding, x.getType(), x);
+  StringRef intrinsic = sign == "s" ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
+  return LLVM::CallIntrinsicOp::create(b, loc, type, b.getStringAttr(intrinsic),
+                                       ValueRange{rounded})
+      .getResult(0);
+}
+
+/// The answer to a question about a float: isnan, isinf, isfinite or signbit.
+static Value classify(OpBuilder &b, Location loc, StringRef name, Type result,
+                      Value x) {
+  auto type = cast<FloatType>(x.getType());
+  Value infinity = arith::ConstantOp::create(
+      b, loc, b.getFloatAttr(type, APFloat::getInf(type.getFloatSemantics())));
+  auto magnitude = [&](arith::CmpFPredicate predicate) -> Value {
+    return arith::CmpFOp::create(b, loc, predicate,
+                                 math::AbsFOp::create(b, loc, x), infinity);
+  };
+  Value answer;
+  if (name == "isnan") {
+    answer = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
+  } else if (name == "isinf") {
+    answer = magnitude(arith::CmpFPredicate::OEQ);
+  } else if (name == "isfinite") {
+    answer = magnitude(arith::CmpFPredicate::OLT);
+  } else {
+    Type bits = b.getIntegerType(type.getWidth());
+    Value integer = arith::BitcastOp::create(b, loc, bits, x);
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(bits));
+    answer =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, integer, zero);
+  }
+  return result.isInteger(1) ? answer
+                             : arith::ExtUIOp::create(b, loc, result, answer);
+}
+
+Value cpu::lowerFunction(Lowering &lowering, OpBuilder &b, Location loc,
+                         StringRef name, Type result, ValueRange operands) {
+  auto isFloat = [](Type type) { return type.isF32() || type.isF64(); };
+  Type type = isFloat(result) ? result : operands.back().getType();
+  if (name == "fmax" || name == "fmin")
+    return selectNumber(b, loc, name == "fmax", operands[0], operands[1]);
+  if (name == "mov")
+    return operands[0];
+  if (name == "rcp") {
+    Value one = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 1.0));
+    return arith::DivFOp::create(b, loc, one, operands[0]);
+  }
+  if (isClassification(name))
+    return classify(b, loc, name, result, operands[0]);
+  if (name == "exp2" && type.isF32())
+    return expandExp2(b, loc, operands[0]);
+  if (StringRef operation = findOperation(name); !operation.empty()) {
+    bool counts = operation == "math.ctpop" || operation == "math.ctlz";
+    Type computed = counts ? operands[0].getType() : result;
+    Value value = createOperation(b, loc, operation, computed, operands);
+    if (counts && computed != result)
+      value = arith::TruncIOp::create(b, loc, result, value);
+    return value;
+  }
+  if (!isFloat(type) || !(isInLibm(name) || isInRuntime(name)))
+    return {};
+  std::string symbol = (isInRuntime(name) ? "tad_" : "") + name.str() +
+                       (type.isF32() ? "f" : "");
+  return lowering.callExternal(b, loc, symbol, result, operands);
 }
 
 Value cpu::lowerLibdevice(Lowering &lowering, OpBuilder &b,
                           triton::ExternElementwiseOp op, ValueRange operands) {
-  Location loc = op.getLoc();
-  StringRef name = op.getSymbol();
-  if (!name.consume_front("__nv_") && !name.consume_front("__ocml_"))
+  StringRef symbol = op.getSymbol();
+  Type result = getElementTypeOrSelf(op.getResult().getType());
+  std::string name = getPlainName(symbol, isKnown);
+  if (!isKnown(name) || operands.empty())
     return {};
-  Type type = operands.empty() ? Type() : operands[0].getType();
-  Type resultType = getElementTypeOrSelf(op.getResult().getType());
-  // fast_dividef and sqrtf, but not fmaf_rn: the suffix names the type.
-  if (name.ends_with("_f32") || name.ends_with("_f64"))
-    name = name.drop_back(4);
-  else if (type && type.isF32() && findMathOp(name).empty() && !isInLibm(name))
-    name.consume_back("f");
-
-  if (name == "fmax" || name == "fmin")
-    return selectNumber(b, loc, name == "fmax", operands[0], operands[1]);
-  if (name == "exp2" && type.isF32())
-    return expandExp2(b, loc, operands[0]);
-  if (StringRef math = findMathOp(name); !math.empty()) {
-    OperationState state(loc, math);
-    state.addOperands(operands);
-    state.addTypes(type);
-    Value result = b.create(state)->getResult(0);
-    if (result.getType() != resultType)
-      result = arith::TruncIOp::create(b, loc, resultType, result);
-    return result;
-  }
-  auto classify = [&](Value isTrue) -> Value {
-    return isTrue.getType() == resultType
-               ? isTrue
-               : arith::ExtUIOp::create(b, loc, resultType, isTrue).getResult();
-  };
-  if (name == "isnan" || name == "isnand")
-    return classify(math::IsNaNOp::create(b, loc, operands[0]));
-  if (name == "isinf" || name == "isinfd")
-    return classify(math::IsInfOp::create(b, loc, operands[0]));
-  if (name == "finite" || name == "isfinited")
-    return classify(math::IsFiniteOp::create(b, loc, operands[0]));
-  if (isInLibm(name) && type == resultType && (type.isF32() || type.isF64()))
-    return lowering.callExternal(
-        b, loc, type.isF32() ? (name + "f").str() : name.str(), type, operands);
-  return {};
+  if (StringRef sign = findIntegerConversion(name); !sign.empty())
+    return convertToInteger(b, op.getLoc(), symbol, sign, result, operands[0]);
+  // Processors round to nearest.
+  for (StringRef directed : {"_rz", "_rd", "_ru"})
+    if (symbol.ends_with(directed))
+      return {};
+  return lowerFunction(lowering, b, op.getLoc(), name, result, operands);
 }

@@ -7,6 +7,11 @@
 
 namespace mlir::autodiff::cpu {
 
+/// The value of a mathematical function by plain name, of type `result`; null
+/// if it is not known.
+Value lowerFunction(Lowering &lowering, OpBuilder &b, Location loc,
+                    StringRef name, Type result, ValueRange operands);
+
 /// The result of a device library's function for one element, or null if the
 /// function is not known.
 Value lowerLibdevice(Lowering &lowering, OpBuilder &b,

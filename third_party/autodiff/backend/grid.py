@@ -1,0 +1,31 @@
+"""The grid of a launch: three extents, or an error that says what is wrong with them."""
+
+from __future__ import annotations
+
+import operator
+
+from .errors import ArgumentError
+
+# Program ids are 32-bit integers; GPUs have fewer bits for the last two axes.
+_LIMITS = {"cpu": (2**31 - 1,) * 3}
+_GPU_LIMITS = (2**31 - 1, 65535, 65535)
+
+
+def checked_grid(grid, kernel: str, backend: str) -> tuple[int, int, int]:
+    """Return the three extents of a grid that is not a function (any more)."""
+    try:
+        extents = [operator.index(extent) for extent in grid]
+    except TypeError:
+        extents = []
+    if isinstance(grid, str) or not 1 <= len(extents) <= 3:
+        raise ArgumentError(
+            f"the grid of kernel {kernel!r} should be one to three integers, (x, y, z), or a "
+            f"function of the arguments that returns them, got {grid!r}"
+        )
+    for axis, extent, limit in zip("xyz", extents, _LIMITS.get(backend, _GPU_LIMITS), strict=False):
+        if not 0 <= extent <= limit:
+            raise ArgumentError(
+                f"the grid of kernel {kernel!r} has {extent} programs along {axis}: 0 to {limit} "
+                f"are possible on {backend}"
+            )
+    return (*extents, 1, 1)[:3]

@@ -1,0 +1,62 @@
+//===- Functions.h - Derivatives of mathematical functions ------*- C++ -*-===//
+//
+// One table by plain name ("tanh"), whatever computes the function in TTIR: an
+// operation of the math dialect, a call of a device library, an instruction in
+// inline assembly.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_RULES_FUNCTIONS_H
+#define AUTODIFF_RULES_FUNCTIONS_H
+
+#include "autodiff/Rules/Tile.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::autodiff {
+
+/// The application y = f(x…) that is differentiated.
+struct Application {
+  llvm::ArrayRef<Tile> x;
+  Tile y;
+  Operation *op;
+
+  /// Another function of the library that computed y.
+  Tile call(llvm::StringRef function, llvm::ArrayRef<Value> operands) const;
+};
+
+/// One partial derivative applied to a tangent or cotangent: t · ∂y/∂x_k.
+using FunctionPartial = Tile (*)(Tile t, const Application &f);
+
+struct Function {
+  /// For the documentation.
+  std::string formula;
+  /// One per operand, null for zero. None at all: the result is piecewise
+  /// constant.
+  SmallVector<FunctionPartial> partials;
+};
+
+using FunctionTable = llvm::StringMap<Function>;
+
+/// All functions by plain name.
+const FunctionTable &getFunctions();
+
+/// The TTIR operations that compute a function, and its plain name.
+llvm::ArrayRef<std::pair<llvm::StringLiteral, llvm::StringLiteral>>
+getFunctionOperations();
+
+// One function per file of the table.
+void addElementaryFunctions(FunctionTable &table);
+void addArithmeticFunctions(FunctionTable &table);
+void addSpecialFunctions(FunctionTable &table);
+
+/// The function that `op` computes, or null; `name` gets its plain name.
+const Function *findFunction(Operation *op, std::string *name = nullptr);
+
+/// Reverses `op`, which computes a function of the table.
+LogicalResult pullBackFunction(Operation *op, Adjoint &adjoint);
+
+/// The digamma function ψ = (ln Γ)′.
+Tile digamma(Tile x);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_RULES_FUNCTIONS_H

@@ -1,0 +1,145 @@
+//===- Functions.cpp - Derivatives of mathematical functions --------------===//
+#include "autodiff/Rules/Functions.h"
+
+#include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Support/LibraryNames.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+const FunctionTable &mlir::autodiff::getFunctions() {
+  static const FunctionTable functions = [] {
+    FunctionTable table;
+    addElementaryFunctions(table);
+    addArithmeticFunctions(table);
+    addSpecialFunctions(table);
+    return table;
+  }();
+  return functions;
+}
+
+llvm::ArrayRef<std::pair<llvm::StringLiteral, llvm::StringLiteral>>
+mlir::autodiff::getFunctionOperations() {
+  static const std::pair<llvm::StringLiteral, llvm::StringLiteral> table[] = {
+      {"arith.addf", "add"},
+      {"arith.divf", "div"},
+      {"arith.mulf", "mul"},
+      {"arith.negf", "neg"},
+      {"arith.remf", "fmod"},
+      {"arith.subf", "sub"},
+      {"math.absf", "fabs"},
+      {"math.acos", "acos"},
+      {"math.acosh", "acosh"},
+      {"math.asin", "asin"},
+      {"math.asinh", "asinh"},
+      {"math.atan", "atan"},
+      {"math.atan2", "atan2"},
+      {"math.atanh", "atanh"},
+      {"math.cbrt", "cbrt"},
+      {"math.ceil", "ceil"},
+      {"math.copysign", "copysign"},
+      {"math.cos", "cos"},
+      {"math.cosh", "cosh"},
+      {"math.erf", "erf"},
+      {"math.erfc", "erfc"},
+      {"math.exp", "exp"},
+      {"math.exp2", "exp2"},
+      {"math.expm1", "expm1"},
+      {"math.floor", "floor"},
+      {"math.fma", "fma"},
+      {"math.fpowi", "powi"},
+      {"math.isfinite", "isfinite"},
+      {"math.isinf", "isinf"},
+      {"math.isnan", "isnan"},
+      {"math.log", "log"},
+      {"math.log10", "log10"},
+      {"math.log1p", "log1p"},
+      {"math.log2", "log2"},
+      {"math.powf", "pow"},
+      {"math.round", "round"},
+      {"math.roundeven", "roundeven"},
+      {"math.rsqrt", "rsqrt"},
+      {"math.sin", "sin"},
+      {"math.sinh", "sinh"},
+      {"math.sqrt", "sqrt"},
+      {"math.tan", "tan"},
+      {"math.tanh", "tanh"},
+      {"math.trunc", "trunc"},
+      {"tt.approx_divf", "div"},
+      {"tt.precise_divf", "div"},
+      {"tt.precise_sqrt", "sqrt"},
+  };
+  return table;
+}
+
+static std::string getFunctionName(Operation *op) {
+  if (auto call = dyn_cast<triton::ExternElementwiseOp>(op))
+    return getPlainName(call.getSymbol(), [](StringRef name) {
+      return getFunctions().contains(name);
+    });
+  static const llvm::StringMap<StringRef> byOperation = [] {
+    llvm::StringMap<StringRef> map;
+    for (auto [operation, function] : getFunctionOperations())
+      map[operation] = function;
+    return map;
+  }();
+  return byOperation.lookup(op->getName().getStringRef()).str();
+}
+
+const Function *mlir::autodiff::findFunction(Operation *op, std::string *name) {
+  std::string found = getFunctionName(op);
+  auto it = getFunctions().find(found);
+  if (it == getFunctions().end())
+    return nullptr;
+  const Function &function = it->second;
+  if (!function.partials.empty() &&
+      function.partials.size() != op->getNumOperands())
+    return nullptr;
+  if (name)
+    *name = std::move(found);
+  return &function;
+}
+
+Tile Application::call(llvm::StringRef function,
+                       llvm::ArrayRef<Value> operands) const {
+  OpBuilder &b = y.b();
+  // An integer may come first (jn), but never last.
+  Type type = y.type();
+  if (auto library = dyn_cast<triton::ExternElementwiseOp>(op))
+    return y.like(triton::ExternElementwiseOp::create(
+        b, y.loc(), type, operands, library.getLibname(), library.getLibpath(),
+        getSiblingSymbol(library.getSymbol(), function,
+                         getElementTypeOrSelf(type).getIntOrFloatBitWidth()),
+        /*pure=*/true));
+  for (auto [operation, computed] : getFunctionOperations())
+    if (computed == function && operation.starts_with("math.")) {
+      OperationState state(y.loc(), operation, operands, type);
+      return y.like(b.create(state)->getResult(0));
+    }
+  llvm_unreachable("a derivative calls what its function's own kind lacks");
+}
+
+LogicalResult mlir::autodiff::pullBackFunction(Operation *op,
+                                               Adjoint &adjoint) {
+  const Function &function = *findFunction(op);
+  return pullBackPartials(
+      op, adjoint,
+      llvm::map_to_vector(
+          function.partials, [op](FunctionPartial partial) -> Partial {
+            if (!partial)
+              return {};
+            return [op, partial](Tile t, llvm::ArrayRef<Tile> x, Tile y) {
+              return partial(t, Application{x, y, op});
+            };
+          }));
+}
+
+void mlir::autodiff::addFunctionRules(RuleTable &table) {
+  for (const auto &entry : getFunctions()) {
+    const Function &function = entry.getValue();
+    table.insertFunction(
+        entry.getKey(),
+        Rule{function.formula, pullBackFunction, function.partials.empty()});
+  }
+}

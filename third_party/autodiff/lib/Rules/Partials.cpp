@@ -1,0 +1,38 @@
+//===- Partials.cpp - From partial derivatives to a pullback --------------===//
+#include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/Tile.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
+                                               ArrayRef<Partial> partials) {
+  Value cotangent = adjoint.get(op->getResult(0));
+  if (!cotangent)
+    return success();
+  auto tile = [&](Value primal) {
+    Value value = adjoint.primal(primal);
+    if (isDifferentiable(value.getType()))
+      value = adjoint.widen(value);
+    return Tile(adjoint.builder, adjoint.loc(), value);
+  };
+  SmallVector<Tile> operands = llvm::map_to_vector(op->getOperands(), tile);
+  Tile result = tile(op->getResult(0));
+  for (auto [operand, partial] : llvm::zip_equal(op->getOperands(), partials)) {
+    if (!adjoint.isActive(operand))
+      continue;
+    Type element = getElementTypeOrSelf(operand.getType());
+    if (isa<IntegerType>(element) && !element.isInteger(1))
+      return op->emitError("derivative lost: an integer operand holds bits of "
+                           "a float that depends on a differentiated input; "
+                           "compute with floats instead");
+    if (!partial)
+      continue;
+    Value contribution = partial(result.like(cotangent), operands, result);
+    // Operand and result may differ in their type: casts to and from f64.
+    adjoint.add(operand, castFloat(adjoint.builder, adjoint.loc(), contribution,
+                                   getElementTypeOrSelf(
+                                       Adjoint::typeFor(operand.getType()))));
+  }
+  return success();
+}
