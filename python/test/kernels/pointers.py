@@ -27,7 +27,7 @@ def branch(kernel, x, z, which):
 
 
 def branch_reference(x, z, which):
-    return z[1:] ** 2 if which > 0 else x[:-1] ** 2
+    return z[1:] ** 2 + 0 * x.sum() if which > 0 else x[:-1] ** 2 + 0 * z.sum()
 
 
 @triton.jit
