@@ -13,5 +13,9 @@ class PlanError(AutodiffError):
     """A plan is malformed: the compiler and this runtime disagree about its format."""
 
 
+class BoundsError(AutodiffError):
+    """A derived kernel left its memory, seen by TRITON_AUTODIFF_CHECK=1; the message says where."""
+
+
 class CheckError(AutodiffError):
     """A host expression of a plan has no value for this launch (say, a division by zero)."""

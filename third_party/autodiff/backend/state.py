@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
+from . import bounds
 from .backward import Handle
 from .cache import plan_for
 from .errors import AutodiffError, PlanError
@@ -38,6 +39,7 @@ class KernelState:
         self.outputs: tuple[int, ...] | None = None
         # Threads that meet new facts at once take turns.
         self.lock = threading.RLock()
+        self.checks_bounds = bounds.wanted()
         self._handles: dict = {}
         self._families: dict = {}
 
@@ -67,6 +69,7 @@ class KernelState:
                 "exchange": list(exchange),
                 "save": save,
                 "reload": reload,
+                "check": self.checks_bounds,
             }
             spec = self.spec
             plan = plan_for(spec.ttir, request, spec.name)

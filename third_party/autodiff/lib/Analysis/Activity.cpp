@@ -143,6 +143,9 @@ void Activity::propagateUseful() {
           flow(arg, yielded);
           flow(result, init);
           flow(arg, init);
+          // What the loop ends with is what its last iteration carries on,
+          // also where no iteration reads it.
+          flow(result, arg);
         }
         return;
       }

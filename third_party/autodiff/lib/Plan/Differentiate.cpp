@@ -46,6 +46,8 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.addPass(createSchedule(schedule));
   addCleanup(pm);
   pm.nest<triton::FuncOp>().addPass(createLoopInvariantCodeMotionPass());
+  if (request.check)
+    pm.nest<triton::FuncOp>().addPass(createCheckBounds());
 }
 
 FailureOr<std::string>

@@ -5,7 +5,6 @@
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 
@@ -36,6 +35,7 @@ static std::string printKernel(triton::FuncOp kernel) {
   auto copy = cast<triton::FuncOp>(kernel->clone());
   module->push_back(copy);
   copy->removeAttr(kRoleAttr);
+  copy->removeAttr(kAccessesAttr);
   for (unsigned index = 0; index < copy.getNumArguments(); ++index) {
     for (llvm::StringRef name :
          {kOperandAttr, kBufferAttr, kCheckAttr, kWantedAttr,
@@ -78,10 +78,20 @@ Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
     operands.push_back(Object{{"kind", stringifyOperandKind(operand.getKind())},
                               {"index", operand.getIndex()}});
   }
-  return Object{{"name", kernel.getSymName()},
-                {"ttir", printKernel(kernel)},
-                {"grid", "primal"},
-                {"operands", std::move(operands)}};
+  Object description{{"name", kernel.getSymName()},
+                     {"ttir", printKernel(kernel)},
+                     {"grid", "primal"},
+                     {"operands", std::move(operands)}};
+  if (auto accesses = kernel->getAttrOfType<ArrayAttr>(kAccessesAttr)) {
+    Array list;
+    for (auto access : accesses.getAsRange<DictionaryAttr>())
+      list.push_back(Object{
+          {"argument", access.getAs<IntegerAttr>("argument").getInt()},
+          {"op", access.getAs<StringAttr>("op").getValue()},
+          {"position", access.getAs<StringAttr>("position").getValue()}});
+    description["accesses"] = std::move(list);
+  }
+  return description;
 }
 
 Array PlanPrinter::describeArguments() {
@@ -121,21 +131,6 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
         operand.getKind() == OperandKind::Buffer ? buffers : gradients;
     target.emplace(operand.getIndex(), parseAttribute(description));
   }
-}
-
-/// Primal arguments that `kernel` does not use are not passed: the runtime
-/// would have to keep their memory, and unchanged, until the backward.
-static void dropUnusedArguments(triton::FuncOp kernel) {
-  llvm::BitVector unused(kernel.getNumArguments());
-  for (BlockArgument argument : kernel.getArguments()) {
-    auto operand = kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
-                                                        kOperandAttr);
-    if (operand.getKind() == OperandKind::Argument && argument.use_empty())
-      unused.set(argument.getArgNumber());
-  }
-  LogicalResult erased = kernel.eraseArguments(unused);
-  assert(succeeded(erased) && "an unused argument can go");
-  (void)erased;
 }
 
 llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {

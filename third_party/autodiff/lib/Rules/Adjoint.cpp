@@ -1,6 +1,7 @@
 //===- Adjoint.cpp - What a rule sees while a kernel is reversed ----------===//
 #include "autodiff/Rules/Adjoint.h"
 
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -37,6 +38,7 @@ void Adjoint::add(Value value, Value contribution) {
     return;
   assert(contribution.getType() == typeFor(value.getType()) &&
          "an adjoint has the shape of its primal");
+  mutation::inContribution(builder, location, value, contribution);
   Value &adjoint = adjoints[value];
   adjoint =
       adjoint ? arith::AddFOp::create(builder, location, adjoint, contribution)
@@ -72,9 +74,8 @@ void Adjoint::popInstead(PushOp push) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(clone);
   Value copy = clone.getValue();
-  Value recorded =
-      PopOp::create(builder, push.getLoc(), copy.getType(),
-                    clone.getIteration(), push.getTape());
+  Value recorded = PopOp::create(builder, push.getLoc(), copy.getType(),
+                                 clone.getIteration(), push.getTape());
   clone.erase();
   copy.replaceAllUsesWith(recorded);
   primals.map(push.getValue(), recorded);
@@ -114,6 +115,7 @@ LogicalResult Adjoint::reverse(Block &block) {
     if (!takesPart(op, *this))
       continue;
     location = op.getLoc();
+    mutation::Reversing scope(&op);
     const Rule *rule = RuleTable::get().lookup(&op);
     if (!rule)
       return op.emitError()

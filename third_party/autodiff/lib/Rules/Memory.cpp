@@ -3,6 +3,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 
@@ -28,6 +29,9 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
     Tile t(b, adjoint.loc(), cotangent);
     adjoint.add(op.getOther(), where(mask, t.constant(0.0), t));
   }
+  Value source = op.getPtr();
+  mutation::inContribution(b, adjoint.loc(), source, cotangent);
+  mutation::inMask(b, op, mask);
   for (BlockArgument base : getBaseArguments(op.getPtr())) {
     unsigned argument = base.getArgNumber();
     if (adjoint.activity.isWanted(argument) ||
@@ -45,6 +49,7 @@ static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
                          bool keep, Adjoint &adjoint) {
   Type type =
       adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
+  mutation::inMask(adjoint.builder, op, mask);
   for (BlockArgument base : getBaseArguments(pointer)) {
     unsigned argument = base.getArgNumber();
     if (!adjoint.activity.hasShadow(argument) ||

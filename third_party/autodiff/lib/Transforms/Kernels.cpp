@@ -1,6 +1,8 @@
 //===- Kernels.cpp - The kernels of a module and their operands -----------===//
 #include "autodiff/Transforms/Passes.h"
 
+#include "llvm/ADT/BitVector.h"
+
 using namespace mlir;
 using namespace mlir::autodiff;
 
@@ -57,4 +59,17 @@ BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
   (void)kernel.insertArgument(index, type, attributes.getDictionary(context),
                               kernel.getLoc());
   return kernel.getArgument(index);
+}
+
+void mlir::autodiff::dropUnusedArguments(triton::FuncOp kernel) {
+  llvm::BitVector unused(kernel.getNumArguments());
+  for (BlockArgument argument : kernel.getArguments()) {
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
+                                                        kOperandAttr);
+    if (operand.getKind() == OperandKind::Argument && argument.use_empty())
+      unused.set(argument.getArgNumber());
+  }
+  LogicalResult erased = kernel.eraseArguments(unused);
+  assert(succeeded(erased) && "an unused argument can go");
+  (void)erased;
 }

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/ScalingDegrees.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -122,7 +123,7 @@ static bool proveFrame(RescaledLoop &candidate, double delta) {
                      std::abs(next->scale[0]) < 1e-9 &&
                      std::abs(next->scale[1] + delta) < 1e-9 &&
                      next->axes == axes[index];
-        if (!holds) {
+        if (!holds && !mutation::isMade("rescale:any accumulator")) {
           rescaled[index] = false;
           changed = true;
         }
@@ -232,9 +233,10 @@ static void rewrite(RescaledLoop &found, ResidualOp maximum) {
   loop.walk([](triton::StoreOp store) { store.erase(); });
   b.setInsertionPoint(framed);
   for (auto &[index, axes] : found.accumulators)
-    framed.getInitArgsMutable()[index].set(
-        changeFrame(b, loop.getLoc(), framed.getInitArgs()[index], m0, m,
-                    found.delta, axes));
+    if (!mutation::isMade("rescale:initial value in its own frame"))
+      framed.getInitArgsMutable()[index].set(
+          changeFrame(b, loop.getLoc(), framed.getInitArgs()[index], m0, m,
+                      found.delta, axes));
   map.lookup(found.next).replaceAllUsesWith(m);
   framed.getRegionIterArg(found.maximum).replaceAllUsesWith(m);
   framed.getInitArgsMutable()[found.maximum].set(m);

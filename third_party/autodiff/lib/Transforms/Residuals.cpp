@@ -2,6 +2,7 @@
 #include "MinimumCut.h"
 #include "ProgramBuffers.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -257,7 +258,9 @@ void Residuals::loadSaved(ResidualOp residual) {
   triton::FuncOp forward = getOrCreateForward(getOperation());
   ResidualOp source;
   forward.walk([&](ResidualOp op) {
-    if (op.getId() == residual.getId())
+    if (op.getId() == residual.getId() ||
+        (op.getType() == residual.getType() &&
+         mutation::isMade("residuals:saved from another value")))
       source = op;
   });
   OpBuilder b(residual);
@@ -297,6 +300,10 @@ void Residuals::runOnOperation() {
   };
   for (ResidualOp residual : Recomputation(backward, costOfSaving).choose()) {
     auto it = outputs.find(residual.getId());
+    if (mutation::isMade("residuals:read back another output"))
+      it = llvm::find_if(outputs, [&](auto &entry) {
+        return entry.first != residual.getId();
+      });
     if (it != outputs.end())
       reloadOutput(residual, it->second);
     else

@@ -3,6 +3,7 @@
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Plan/Plan.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -126,7 +127,7 @@ Attribute ArgumentSchedule::describe(llvm::StringRef dtype,
 
 LogicalResult ArgumentSchedule::readCotangent(std::optional<Object> check) {
   BlockArgument cotangent = append(OperandKind::Cotangent, pointee, {});
-  if (check)
+  if (check && !mutation::isMade("schedule:no check of the outputs"))
     backward.setArgAttr(cotangent.getArgNumber(), kCheckAttr,
                         toAttribute(std::move(*check)));
   ShadowPointers shadow(primal, cotangent);
@@ -165,14 +166,15 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
     gpu::BarrierOp::create(b, loc);
   Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
   Value value;
-  if (op.getKeep()) {
+  if (op.getKeep() ||
+      mutation::isMade("schedule:cotangent left where it was taken")) {
     Value other = mask ? zeros(b, loc, type) : Value();
     value = triton::LoadOp::create(b, loc, pointer, mask, other);
   } else {
     value =
         atomic(b, loc, triton::RMWOp::XCHG, pointer, zeros(b, loc, type), mask);
     // What an atomic returns for masked lanes is not defined.
-    if (mask)
+    if (mask && !mutation::isMade("schedule:masked lanes as they are"))
       value = arith::SelectOp::create(b, loc, mask, value, zeros(b, loc, type));
   }
   if (!op.getKeep() || !use.accumulates.empty())
@@ -189,8 +191,11 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
   if (!pointer)
     return failure();
   OpBuilder b(op);
-  atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(),
-         shadow.mask(op.getPtr(), op.getMask(), b));
+  Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
+  if (mutation::isMade("schedule:plain store for an atomic add"))
+    triton::StoreOp::create(b, op.getLoc(), pointer, op.getValue(), mask);
+  else
+    atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(), mask);
   op.erase();
   return success();
 }
@@ -198,9 +203,13 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
 LogicalResult ArgumentSchedule::accumulateAtomically() {
   Type element =
       pointee.isF64() ? pointee : Float32Type::get(backward.getContext());
-  BlockArgument buffer = append(
-      OperandKind::Gradient, element,
-      describe(spellType(element), given ? "cotangent" : "zero", "atomic", {}));
+  BlockArgument buffer =
+      append(OperandKind::Gradient, element,
+             describe(spellType(element),
+                      given && !mutation::isMade("schedule:shared from zero")
+                          ? "cotangent"
+                          : "zero",
+                      "atomic", {}));
   ShadowPointers shadow(primal, buffer);
   for (UpstreamOp op : use.upstreams)
     if (failed(exchange(op, shadow)))
@@ -213,7 +222,8 @@ LogicalResult ArgumentSchedule::accumulateAtomically() {
 
 LogicalResult ArgumentSchedule::store(Object check) {
   llvm::json::Array checks;
-  checks.push_back(std::move(check));
+  if (!mutation::isMade("schedule:no check of the addresses"))
+    checks.push_back(std::move(check));
   BlockArgument buffer =
       append(OperandKind::Gradient, pointee,
              describe(spellType(pointee), "none", "store", std::move(checks)));

@@ -36,6 +36,8 @@ constexpr llvm::StringLiteral kCounterAttr = "autodiff.counter";
 constexpr llvm::StringLiteral kNotPositiveAttr = "autodiff.not_positive";
 /// Number of a memory operation within its primal.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
+/// The checked accesses of a kernel, by number.
+constexpr llvm::StringLiteral kAccessesAttr = "autodiff.accesses";
 
 } // namespace mlir::autodiff
 

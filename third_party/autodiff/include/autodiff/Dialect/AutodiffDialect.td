@@ -28,7 +28,10 @@ def Autodiff_OperandKind : I32EnumAttr<"OperandKind", "what a launch passes", [
   I32EnumAttrCase<"Gradient", 2, "gradient">,
   I32EnumAttrCase<"Buffer", 3, "buffer">,
   I32EnumAttrCase<"Size", 4, "size">,
-  I32EnumAttrCase<"Counters", 5, "counters">
+  I32EnumAttrCase<"Counters", 5, "counters">,
+  I32EnumAttrCase<"Begin", 6, "begin">,
+  I32EnumAttrCase<"End", 7, "end">,
+  I32EnumAttrCase<"Violations", 8, "violations">
 ]> {
   let cppNamespace = "::mlir::autodiff";
   let genSpecializedAttr = 0;
@@ -42,7 +45,9 @@ def Autodiff_OperandAttr : AttrDef<Autodiff_Dialect, "Operand"> {
     of the output passed as argument i, `gradient i` the buffer that collects
     the gradient of argument i, `buffer b` a saved residual or a tape, `size s`
     an integer that the host evaluates, `counters 0` the memory that a counting
-    kernel leaves trip counts in.
+    kernel leaves trip counts in. `begin k` and `end k` are addresses: those of
+    the memory behind the kernel's own argument k. `violations 0` is the buffer
+    in which `autodiff-check-bounds` leaves accesses outside of them.
   }];
   let parameters = (ins EnumParameter<Autodiff_OperandKind>:$kind,
                         "unsigned":$index);

@@ -26,6 +26,8 @@ struct Request {
   SmallVector<unsigned> exchange;
   bool save = true;
   bool reload = true;
+  /// Check every access of the derived kernels.
+  bool check = false;
 
   /// Reads a request; emits an error at `loc` if it is malformed.
   static FailureOr<Request> parse(llvm::StringRef json, Location loc);

@@ -39,6 +39,10 @@ constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
 BlockArgument appendOperand(triton::FuncOp kernel, Type type,
                             OperandAttr operand, Attribute buffer = {});
 
+/// Removes the primal's arguments that a derived kernel does not use: the
+/// runtime would have to keep their memory, and unchanged, until the backward.
+void dropUnusedArguments(triton::FuncOp kernel);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_TRANSFORMS_PASSES_H

@@ -160,4 +160,14 @@ def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
   }];
 }
 
+def CheckBounds : AutodiffPass<"autodiff-check-bounds", "::mlir::triton::FuncOp"> {
+  let summary = "check every access of a derived kernel";
+  let description = [{
+    For debugging. Every pointer argument gets two more, the addresses between
+    which its memory lies. Lanes of loads, stores and atomics that go outside
+    are switched off, and the first such access is noted in a buffer of
+    violations, by its number in `autodiff.accesses`.
+  }];
+}
+
 #endif // AUTODIFF_PASSES
