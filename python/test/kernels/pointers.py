@@ -112,31 +112,6 @@ def output_reference(x):
 
 
 @triton.jit
-def walk_kernel(x, steps, y, n):
-    """A pointer that advances by what memory says, until it says zero."""
-    p = x
-    total = 0.0
-    i = 0
-    while i < n:
-        v = tl.load(p)
-        total += v * v
-        p += tl.load(steps + i)
-        i += 1
-    tl.store(y, total)
-
-
-def walk(kernel, x, steps):
-    y = poisoned((1,), x)
-    kernel[(1,)](x, steps, y, steps.numel())
-    return y
-
-
-def walk_reference(x, steps):
-    places = steps.long().cumsum(0) - steps.long()
-    return (x[places] ** 2).sum(0, keepdim=True)
-
-
-@triton.jit
 def jump_kernel(x, steps, y, n, BLOCK: tl.constexpr):
     """A tile of pointers that jumps by loaded distances in a counted loop."""
     i = tl.arange(0, BLOCK)

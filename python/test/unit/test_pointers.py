@@ -11,7 +11,7 @@ FLOATS = [torch.float16, torch.float32, torch.float64]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("which", [0, 2])
 def test_branch(device, dtype, which):
     x, z = (random_tensor(40, device=device, dtype=dtype) for _ in range(2))
     op = differentiated(k.branch_kernel, k.branch)
@@ -29,7 +29,7 @@ def test_select_by_lane(device, wanted):
     assert_gradients_close(op, k.select_reference, [x, z, w])
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("rows", [2, 3, 6])
 def test_swapped_in_a_loop(device, rows):
     x, z = (random_tensor(rows, 11, device=device) for _ in range(2))
     assert_gradients_close(differentiated(k.swap_kernel, k.swap), k.swap_reference, [x, z])
@@ -49,12 +49,6 @@ def test_moved_by_what_memory_says(device, count):
     x = random_tensor(40, device=device)
     steps = torch.randint(0, 5, (count,), dtype=torch.int32, device=device)
     assert_gradients_close(differentiated(k.jump_kernel, k.jump), k.jump_reference, [x, steps])
-
-
-def test_moved_in_a_while_loop(device):
-    x = random_tensor(40, device=device)
-    steps = torch.randint(0, 5, (6,), dtype=torch.int32, device=device)
-    assert_gradients_close(differentiated(k.walk_kernel, k.walk), k.walk_reference, [x, steps])
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
