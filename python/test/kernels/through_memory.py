@@ -194,3 +194,37 @@ def extremum_reference(x, start, minimum):
     table = torch.cat([values, filler]).view(-1, start.numel())
     table = torch.cat([table, start[None]])
     return table.amin(0) if minimum else table.amax(0)
+
+
+@triton.jit
+def row_update_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """Two passes over a row; the second stores where it has loaded."""
+    x_ptr += tl.program_id(0) * n
+    y_ptr += tl.program_id(0) * n
+    total = tl.zeros((), x_ptr.dtype.element_ty)
+    for start in range(0, n, BLOCK):
+        lanes = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + lanes, mask=lanes < n, other=0.0)
+        total += tl.sum(x * x)
+    for start in range(0, n, BLOCK):
+        lanes = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + lanes, mask=lanes < n)
+        tl.store(y_ptr + lanes, x * total, mask=lanes < n)
+
+
+def row_update(kernel, x):
+    x = x.clone(memory_format=torch.contiguous_format)
+    kernel[(x.shape[0],)](x, x, x.shape[1], BLOCK=16)
+    return x
+
+
+def row_update_reference(x):
+    return x * (x * x).sum(1, keepdim=True)
+
+
+@triton.jit
+def running_kernel(x_ptr, y_ptr, n):
+    """Adds to each element the result before it, which it loads through `x_ptr`, shifted."""
+    for i in range(1, n):
+        before = tl.load(x_ptr + i - 1)
+        tl.store(y_ptr + i, before * 2)

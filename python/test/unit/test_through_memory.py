@@ -1,5 +1,6 @@
 """What a kernel stores and loads again, updates in place, or decides with atomics."""
 
+import gradients
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
@@ -91,3 +92,45 @@ def test_extremum_shares_no_gradient_twice(device):
         return
     (gradient,) = torch.autograd.grad(y.sum(), x)
     assert torch.equal(gradient.view(-1, 4).sum(0), torch.full((4,), 3.0).to(gradient))
+
+
+def test_update_in_place(device):
+    """Both arguments are one tensor, and the loop stores only where it has loaded."""
+    x = random_tensor(3, 40, device=device, dtype=torch.float64)
+    op = differentiated(through_memory.row_update_kernel, through_memory.row_update)
+    assert_gradients_close(op, through_memory.row_update_reference, (x,))
+
+
+def _one_after_the_other(kernel, shift):
+    def stub(k, x):
+        both = x.clone()
+        k[(1,)](both[: 8 - shift], both[shift:], 8 - shift)
+        return both
+
+    return differentiated(kernel, stub)
+
+
+@pytest.mark.parametrize("shift", [0, 2])
+def test_arguments_that_share_memory(device, shift):
+    """A value that travels from one argument to another is refused."""
+    x = random_tensor(8, device=device, dtype=torch.float64)
+    op = _one_after_the_other(through_memory.running_kernel, shift)
+    if gradients.FORWARD_ONLY:
+        return
+    with pytest.raises(ValueError, match="'y_ptr' and 'x_ptr' .* share memory"):
+        op(x)
+
+
+def test_shifted_update_in_place(device):
+    """Where the same lanes are safe, other lanes are not."""
+    x = random_tensor(40, device=device, dtype=torch.float64)
+
+    def stub(kernel, x):
+        both = x.clone()
+        kernel[(1,)](both[:24], both[16:], 24, BLOCK=16)
+        return both
+
+    if gradients.FORWARD_ONLY:
+        return
+    with pytest.raises(ValueError, match="share memory"):
+        differentiated(through_memory.row_update_kernel, stub)(x)

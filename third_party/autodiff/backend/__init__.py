@@ -6,14 +6,18 @@ the public names below are resolved on first use.
 
 __all__ = [
     "AutodiffError",
+    "GradientCheckError",
     "autodiff",
+    "check",
     "differentiable",
     "right_partial",
 ]
 
 _HOMES = {
     "AutodiffError": "errors",
+    "GradientCheckError": "errors",
     "autodiff": "api",
+    "check": "gradient_check",
     "differentiable": "api",
     "right_partial": "api",
 }

@@ -31,6 +31,7 @@ class Execution:
         self._plan = plan
         self._variants: dict = {}
         self._check_history(plan)
+        self._check_hazards(plan, facts)
         self._classify_outputs(plan, facts)
         self._choose_saved(plan, facts)
         forward = plan.forward
@@ -51,6 +52,18 @@ class Execution:
                     f"argument {spec.names[i]!r} of kernel {spec.name!r} requires a gradient "
                     "before the launch that writes to it; the plan has none for what it held: "
                     "pass a tensor without a history, or a clone"
+                )
+
+    def _check_hazards(self, plan, facts):
+        """Raise if a value may travel from one argument to another through shared memory."""
+        for hazard in plan.hazards:
+            if facts.meets(hazard):
+                written, read = (self.state.spec.names[i] for i in (hazard.written, hazard.read))
+                raise ArgumentError(
+                    f"arguments {written!r} and {read!r} of kernel {self.state.spec.name!r} share "
+                    f"memory, and the kernel may load through {read!r} what it has stored through "
+                    f"{written!r}: the derivative cannot follow it there. Clone one of the "
+                    "tensors, or let the kernel use one argument for both"
                 )
 
     def _classify_outputs(self, plan, facts):

@@ -85,6 +85,18 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class Hazard:
+    """Loads through `read` may see stores through `written` if their tensors share memory.
+
+    Unless `always`, only if the tensors start at different addresses.
+    """
+
+    written: int
+    read: int
+    always: bool
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything needed to run one kernel's backward, as long as its `checks` hold."""
 
@@ -99,6 +111,7 @@ class Plan:
     backward: tuple[Kernel, ...]
     report: tuple[str, ...]
     checks: tuple[DistinctCheck, ...] = ()
+    hazards: tuple[Hazard, ...] = ()
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -268,5 +281,13 @@ def load(text: str) -> Plan:
         report=tuple(str(line) for line in data.get("report", ())),
         checks=tuple(
             DistinctCheck.from_json(c, len(arguments)) for c in _get(data, "checks", list, [])
+        ),
+        hazards=tuple(
+            Hazard(
+                _index(_get(h, "written", int), len(arguments), "written argument"),
+                _index(_get(h, "read", int), len(arguments), "read argument"),
+                _get(h, "always", bool),
+            )
+            for h in _get(data, "hazards", list, [])
         ),
     )

@@ -12,6 +12,13 @@
 #define GET_OP_CLASSES
 #include "autodiff/Dialect/AutodiffOps.cpp.inc"
 
+void mlir::autodiff::ResidualOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  if (getPinned())
+    effects.emplace_back(MemoryEffects::Write::get());
+}
+
 void mlir::autodiff::AutodiffDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST

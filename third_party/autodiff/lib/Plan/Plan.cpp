@@ -1,6 +1,7 @@
 //===- Plan.cpp - The derived kernels of a module as a plan ---------------===//
 #include "autodiff/Plan/Plan.h"
 
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
@@ -161,6 +162,11 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
   for (auto [index, isStored] : stored)
     if (isStored)
       outputs.push_back(index);
+  Array hazards;
+  for (const MemoryFlow::Hazard &hazard : MemoryFlow(primal).getHazards())
+    hazards.push_back(Object{{"written", hazard.written},
+                             {"read", hazard.read},
+                             {"always", hazard.always}});
 
   Object plan{{"version", 1},
               {"kernel", primal.getSymName()},
@@ -168,6 +174,7 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
               {"inputs", std::move(inputs)},
               {"outputs", std::move(outputs)},
               {"snapshots", std::move(snapshots)},
+              {"hazards", std::move(hazards)},
               {"buffers", std::move(bufferList)},
               {"gradients", std::move(gradientList)},
               {"checks", std::move(checks)},

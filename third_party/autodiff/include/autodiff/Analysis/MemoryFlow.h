@@ -16,6 +16,14 @@ namespace mlir::autodiff {
 
 class MemoryFlow {
 public:
+  /// If the tensors passed for two arguments share memory, loads through `read`
+  /// may see what is stored through `written`; unless `always`, only if the two
+  /// start at different addresses.
+  struct Hazard {
+    unsigned written, read;
+    bool always;
+  };
+
   explicit MemoryFlow(triton::FuncOp kernel);
 
   /// The stores and atomics whose effect `read`, a load or an atomic, may see.
@@ -27,8 +35,13 @@ public:
   /// not read what the kernel changes and has no effect itself.
   bool isRepeatable(Operation *op) const;
 
+  llvm::ArrayRef<Hazard> getHazards() const { return hazards; }
+
 private:
+  void addHazard(unsigned written, unsigned read, bool always);
+
   llvm::DenseMap<Operation *, llvm::SmallVector<Operation *>> writes, reads;
+  llvm::SmallVector<Hazard> hazards;
 };
 
 /// The float or integer that a store or atomic operation writes; null for other

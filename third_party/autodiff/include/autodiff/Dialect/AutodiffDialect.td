@@ -58,15 +58,18 @@ class Autodiff_Op<string mnemonic, list<Trait> traits = []>
     : Op<Autodiff_Dialect, mnemonic, traits>;
 
 def Autodiff_ResidualOp : Autodiff_Op<"residual",
-    [Pure, SameOperandsAndResultType]> {
+    [AlwaysSpeculatable, SameOperandsAndResultType,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "a primal value that a forward may save and a backward reload";
   let description = [{
     The identity. The primal and the backward derived from it carry the same
     `id`, whatever happens to the code around: it is how a value of one finds
     its counterpart in the other. `constant` says that the outputs are proved
-    not to depend on it: no derivative flows through.
+    not to depend on it: no derivative flows through. `pinned` keeps one alive
+    in the primal that only the backward uses.
   }];
-  let arguments = (ins AnyType:$value, I32Attr:$id, UnitAttr:$constant);
+  let arguments = (ins AnyType:$value, I32Attr:$id, UnitAttr:$constant,
+                       UnitAttr:$pinned);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$value `id` `=` $id attr-dict `:` type($value)";
 }
