@@ -163,7 +163,8 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
     if (isStored)
       outputs.push_back(index);
   Array hazards;
-  for (const MemoryFlow::Hazard &hazard : MemoryFlow(primal).getHazards())
+  MemoryFlow memory(primal);
+  for (const MemoryFlow::Hazard &hazard : memory.getHazards())
     hazards.push_back(Object{{"written", hazard.written},
                              {"read", hazard.read},
                              {"always", hazard.always}});

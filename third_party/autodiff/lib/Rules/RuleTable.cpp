@@ -15,6 +15,7 @@ const RuleTable &RuleTable::get() {
     addFunctionRules(table);
     addShapeRules(table);
     addReduceRules(table);
+    addScanRules(table);
     addDotRules(table);
     addMemoryRules(table);
     addIfRules(table);

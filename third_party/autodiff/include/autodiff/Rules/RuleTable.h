@@ -62,6 +62,7 @@ void addElementwiseRules(RuleTable &table);
 void addFunctionRules(RuleTable &table);
 void addShapeRules(RuleTable &table);
 void addReduceRules(RuleTable &table);
+void addScanRules(RuleTable &table);
 void addDotRules(RuleTable &table);
 void addMemoryRules(RuleTable &table);
 void addIfRules(RuleTable &table);
