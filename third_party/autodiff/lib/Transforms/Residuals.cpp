@@ -296,11 +296,16 @@ void Residuals::runOnOperation() {
       if (std::optional<Stored> stored = findStore(residual))
         outputs.insert({residual.getId(), *stored});
     });
+  // What the outputs do not need is not computed there, and cannot be saved.
+  llvm::DenseSet<unsigned> computed;
+  primal.walk([&](ResidualOp residual) { computed.insert(residual.getId()); });
   auto costOfSaving = [&](ResidualOp residual) {
     if (auto it = outputs.find(residual.getId()); it != outputs.end())
       return bytesOf(it->second.store.getValue().getType());
     // Written once and read once.
-    return save ? 2 * bytesOf(residual.getType()) : FlowNetwork::kInfinite;
+    return save && computed.contains(residual.getId())
+               ? 2 * bytesOf(residual.getType())
+               : FlowNetwork::kInfinite;
   };
   for (ResidualOp residual : Recomputation(backward, costOfSaving).choose()) {
     auto it = outputs.find(residual.getId());
