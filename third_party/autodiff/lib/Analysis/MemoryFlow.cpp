@@ -122,14 +122,16 @@ MemoryFlow::MemoryFlow(triton::FuncOp kernel) {
       if (!isAfter(read, write) && getCommonLoops(read, write).empty())
         continue;
       std::optional<Equalities> apart = whereApart(read, write);
-      BlockArgument target = getBaseArgument(write->getOperand(0));
-      BlockArgument source = getBaseArgument(read->getOperand(0));
-      if (target && source && target != source) {
-        addHazard({target.getArgNumber(), source.getArgNumber(), apart});
+      Value target = write->getOperand(0), source = read->getOperand(0);
+      for (BlockArgument written : getBaseArguments(target))
+        for (BlockArgument seen : getBaseArguments(source))
+          if (written != seen)
+            addHazard({written.getArgNumber(), seen.getArgNumber(), apart});
+      if (!mayAlias(target, source))
         continue;
-      }
-      // An unknown pointer may point anywhere.
-      if (target && source && apart && apart->empty())
+      // A pointer of several bases may start anywhere in them.
+      if (apart && apart->empty() && getBaseArgument(target) &&
+          getBaseArgument(source))
         continue;
       this->writes[read].push_back(write);
       this->reads[write].push_back(read);

@@ -112,11 +112,16 @@ void Normalize::runOnOperation() {
   }
   if (failed(checkSignature(kernel)) || failed(structure(kernel)))
     return signalPassFailure();
+  OpPassManager lowering(ModuleOp::getOperationName());
+  lowering.addPass(createLowerDescriptors());
+  if (failed(runPipeline(lowering, getOperation())))
+    return signalPassFailure();
   define(kernel);
 
   OpPassManager cleanup(ModuleOp::getOperationName());
   OpPassManager &perKernel = cleanup.nest<triton::FuncOp>();
   perKernel.addPass(createCanonicalizerPass());
+  perKernel.addPass(createSplitPointers());
   perKernel.addPass(createLoopInvariantCodeMotionPass());
   perKernel.addPass(createCSEPass());
   if (failed(runPipeline(cleanup, getOperation())))
