@@ -63,7 +63,7 @@ class Execution:
     def _check_hazards(self, plan, facts):
         """Raise if a value may travel from one argument to another through shared memory."""
         for hazard in plan.hazards:
-            if facts.meets(hazard):
+            if facts.meet(hazard):
                 written, read = (self.state.spec.names[i] for i in (hazard.written, hazard.read))
                 raise ArgumentError(
                     f"arguments {written!r} and {read!r} of kernel {self.state.spec.name!r} share "

@@ -91,12 +91,13 @@ class Kernel:
 class Hazard:
     """Loads through `read` may see stores through `written` if their tensors share memory.
 
-    Unless `always`, only if the tensors start at different addresses.
+    Not so if they start at the same address and all pairs of expressions in `unless` are equal
+    (None: there is nothing that would exclude it).
     """
 
     written: int
     read: int
-    always: bool
+    unless: tuple[tuple, ...] | None
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,8 @@ class Plan:
         used = set().union(*(used_arguments(e) for e in exprs))
         for check in (*self.checks, *(c for g in self.gradients for c in g.checks)):
             used |= check.used_arguments()
+        for hazard in self.hazards:
+            used = used.union(*(used_arguments(e) for pair in hazard.unless or () for e in pair))
         return frozenset(used)
 
     def has_same_forward(self, other: Plan) -> bool:
@@ -182,6 +185,17 @@ def _index(value, limit: int, what: str) -> int:
 def _choice(value, choices, what: str):
     _require(value in choices, f"{what} should be one of {', '.join(choices)}, got {value!r}")
     return value
+
+
+def _pairs(value, arguments: int):
+    if value is None:
+        return None
+    pairs = isinstance(value, list) and all(isinstance(p, list) and len(p) == 2 for p in value)
+    _require(pairs, f"expected pairs of expressions, got {value!r}")
+    for pair in value:
+        for expression in pair:
+            validate(expression, arguments)
+    return tuple(tuple(pair) for pair in value)
 
 
 def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
@@ -307,7 +321,7 @@ def load(text: str) -> Plan:
             Hazard(
                 _index(_get(h, "written", int), len(arguments), "written argument"),
                 _index(_get(h, "read", int), len(arguments), "read argument"),
-                _get(h, "always", bool),
+                _pairs(h.get("unless"), len(arguments)),
             )
             for h in _get(data, "hazards", list, [])
         ),

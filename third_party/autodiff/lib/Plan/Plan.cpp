@@ -177,10 +177,16 @@ llvm::json::Value PlanPrinter::print() {
       outputs.push_back(index);
   Array hazards;
   MemoryFlow memory(primal);
-  for (const MemoryFlow::Hazard &hazard : memory.getHazards())
-    hazards.push_back(Object{{"written", hazard.written},
-                             {"read", hazard.read},
-                             {"always", hazard.always}});
+  for (const MemoryFlow::Hazard &hazard : memory.getHazards()) {
+    Object object{{"written", hazard.written}, {"read", hazard.read}};
+    if (hazard.unless) {
+      Array equalities;
+      for (auto &[a, b] : *hazard.unless)
+        equalities.push_back(Array{a.toJSON(), b.toJSON()});
+      object["unless"] = std::move(equalities);
+    }
+    hazards.push_back(std::move(object));
+  }
 
   Object plan{{"version", 1},
               {"kernel", primal.getSymName()},
