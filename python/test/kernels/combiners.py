@@ -175,6 +175,9 @@ COMBINERS = {
     ),
 }
 
+# Triton lowers no branch in a combine function for GPUs, not even in a forward.
+FOR_GPUS = [name for name in COMBINERS if name != "branching_product"]
+
 
 @triton.jit
 def _offsets(a, b, c, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):

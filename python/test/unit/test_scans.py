@@ -16,6 +16,8 @@ def _scan(name):
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("name", cb.COMBINERS)
 def test_combiner(device, name, axis, reverse):
+    if device == "cuda" and name not in cb.FOR_GPUS:
+        pytest.skip("Triton does not compile it for GPUs")
     x = cb.sample(name, cb.full_axis(name, (3, 5, 7), axis), device, torch.float64)
     assert_gradients_close(_scan(name), cb.scan_reference, (x, name, axis, reverse))
 
@@ -56,7 +58,7 @@ def test_one_member_of_the_results(device, used):
 
 
 @DIRECTIONS
-@pytest.mark.parametrize("name", cb.COMBINERS)
+@pytest.mark.parametrize("name", cb.FOR_GPUS)
 def test_triton_compiles(name, reverse):
     for shape, axis in (((1, 1, 256), 2), ((4, 16, 8), 1)):
         x = cb.sample(name, shape, "cpu", torch.float32)

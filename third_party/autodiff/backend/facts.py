@@ -63,9 +63,13 @@ class Facts:
         """Whether the tensors of this launch make a `Hazard` of its plan come true."""
         for a, b, _, together in self.aliasing:
             if {a, b} == {hazard.written, hazard.read}:
-                return not together or hazard.unless is None or not all(
-                    evaluate(x, self.scalars, self.grid) == evaluate(y, self.scalars, self.grid)
-                    for x, y in hazard.unless
+                return (
+                    not together
+                    or hazard.unless is None
+                    or not all(
+                        evaluate(x, self.scalars, self.grid) == evaluate(y, self.scalars, self.grid)
+                        for x, y in hazard.unless
+                    )
                 )
         return False
 

@@ -22,9 +22,10 @@ namespace mlir::autodiff {
 
 /// The dialects that TTIR is written in.
 inline void registerTritonDialects(DialectRegistry &registry) {
-  registry.insert<triton::TritonDialect, triton::gpu::TritonGPUDialect, arith::ArithDialect,
-                  cf::ControlFlowDialect, gpu::GPUDialect, LLVM::LLVMDialect,
-                  math::MathDialect, scf::SCFDialect, ub::UBDialect>();
+  registry.insert<triton::TritonDialect, triton::gpu::TritonGPUDialect,
+                  arith::ArithDialect, cf::ControlFlowDialect, gpu::GPUDialect,
+                  LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect,
+                  ub::UBDialect>();
 }
 
 /// TTIR's dialects and those that our passes produce.

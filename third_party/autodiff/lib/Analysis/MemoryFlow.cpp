@@ -46,8 +46,8 @@ static SmallVector<Operation *> getCommonLoops(Operation *a, Operation *b) {
 
 /// What must hold for two addresses to be the same sum over program ids,
 /// iterations and lanes; none if only the program's part may differ.
-static std::optional<MemoryFlow::Equalities>
-whereSame(const LinearForm &a, const LinearForm &b) {
+static std::optional<MemoryFlow::Equalities> whereSame(const LinearForm &a,
+                                                       const LinearForm &b) {
   if (a.terms.size() != b.terms.size())
     return std::nullopt;
   MemoryFlow::Equalities equalities;
@@ -82,10 +82,9 @@ static bool movesPastItself(const LinearForm &address, Type pointer,
         term.dimension.loop == loop)
       advance = std::abs(*coefficient);
     if (term.dimension.kind == Dimension::Kind::Axis)
-      extent += std::abs(*coefficient) *
-                (cast<RankedTensorType>(pointer).getDimSize(
-                     term.dimension.axis) -
-                 1);
+      extent +=
+          std::abs(*coefficient) *
+          (cast<RankedTensorType>(pointer).getDimSize(term.dimension.axis) - 1);
   }
   return advance >= extent;
 }
@@ -151,8 +150,7 @@ void MemoryFlow::addHazard(Hazard added) {
   hazards.push_back(std::move(added));
 }
 
-llvm::ArrayRef<Operation *>
-MemoryFlow::getWritesSeenBy(Operation *read) const {
+llvm::ArrayRef<Operation *> MemoryFlow::getWritesSeenBy(Operation *read) const {
   auto it = writes.find(read);
   return it == writes.end() ? llvm::ArrayRef<Operation *>() : it->second;
 }

@@ -4,7 +4,6 @@
 #include "autodiff/Rules/RuleTable.h"
 
 const char *tadRulesMarkdown(void) {
-  static const std::string text =
-      mlir::autodiff::RuleTable::get().toMarkdown();
+  static const std::string text = mlir::autodiff::RuleTable::get().toMarkdown();
   return text.c_str();
 }

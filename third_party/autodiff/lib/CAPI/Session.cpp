@@ -2,8 +2,8 @@
 
 #include "Session.h"
 
-#include "autodiff/Support/Position.h"
 #include "autodiff/Support/CheckText.h"
+#include "autodiff/Support/Position.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/SourceMgr.h"

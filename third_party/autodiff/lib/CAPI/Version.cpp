@@ -29,7 +29,7 @@ static int findBuildId(dl_phdr_info *info, size_t, void *data) {
   });
   if (!contains)
     return 0;
-  for (const ElfW(Phdr) & header : headers) {
+  for (const ElfW(Phdr) &header : headers) {
     if (header.p_type != PT_NOTE)
       continue;
     auto *position =
@@ -41,10 +41,10 @@ static int findBuildId(dl_phdr_info *info, size_t, void *data) {
       const char *content = name + alignTo(note->n_namesz, 4);
       if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
           !std::memcmp(name, "GNU", 4))
-        search->buildId = toHex(
-            ArrayRef<uint8_t>(reinterpret_cast<const uint8_t *>(content),
-                              note->n_descsz),
-            /*LowerCase=*/true);
+        search->buildId =
+            toHex(ArrayRef<uint8_t>(reinterpret_cast<const uint8_t *>(content),
+                                    note->n_descsz),
+                  /*LowerCase=*/true);
       position = content + alignTo(note->n_descsz, 4);
     }
   }
