@@ -7,15 +7,21 @@ the public names below are resolved on first use.
 __all__ = [
     "AutodiffError",
     "autodiff",
+    "custom_vjp",
     "differentiable",
+    "register_vjp",
     "right_partial",
+    "stop_gradient",
 ]
 
 _HOMES = {
     "AutodiffError": "errors",
     "autodiff": "api",
+    "custom_vjp": "custom",
     "differentiable": "api",
+    "register_vjp": "user_rules",
     "right_partial": "api",
+    "stop_gradient": "custom",
 }
 
 

@@ -15,6 +15,7 @@ from .executable import Executable
 from .execution import Execution
 from .facts import FactKey, Facts
 from .specialize import Specialization
+from .user_rules import generation, rules_for
 
 _ATTRIBUTE = "_autodiff_state"
 _MAX_EXECUTIONS = 1024
@@ -38,13 +39,15 @@ class KernelState:
         self.outputs: tuple[int, ...] | None = None
         # Threads that meet new facts at once take turns.
         self.lock = threading.RLock()
+        self._generation = generation()
+        self._rules = rules_for(self.spec.ttir, self.spec.target, self.spec.options)
         self._handles: dict = {}
         self._families: dict = {}
 
     @classmethod
     def of(cls, kernel, function) -> KernelState:
         """Return the state of a compiled kernel, made on first use."""
-        state = kernel.__dict__.get(_ATTRIBUTE)
+        state = cls.known(kernel)
         if state is None:
             state = cls(kernel, function)
             setattr(kernel, _ATTRIBUTE, state)
@@ -53,7 +56,9 @@ class KernelState:
     @staticmethod
     def known(kernel) -> KernelState | None:
         """Return the state of a compiled kernel if it has one."""
-        return getattr(kernel, _ATTRIBUTE, None)
+        state = getattr(kernel, _ATTRIBUTE, None)
+        # A rule that was registered since may change every plan.
+        return state if state is not None and state._generation == generation() else None
 
     def handle(self, wanted, cotangents=None, atomic=(), save=True, reload=True, exchange=()):
         """Return the plan for a request, with its executables."""
@@ -67,6 +72,7 @@ class KernelState:
                 "exchange": list(exchange),
                 "save": save,
                 "reload": reload,
+                "rules": self._rules,
             }
             spec = self.spec
             plan = plan_for(spec.ttir, request, spec.name)

@@ -17,7 +17,8 @@ bool mlir::autodiff::isDifferentiable(Type type) {
 /// A residual that the outputs were proved not to depend on.
 static bool stopsDerivative(Operation *op) {
   auto residual = dyn_cast<ResidualOp>(op);
-  return isPiecewiseConstant(op) || (residual && residual.getConstant());
+  return isPiecewiseConstant(op) || isa<StopGradientOp>(op) ||
+         (residual && residual.getConstant());
 }
 
 /// Integers that hold the bits of a float: the derivative would be lost in
@@ -101,6 +102,12 @@ void Activity::propagateVaried() {
         }
         return;
       }
+      if (auto custom = dyn_cast<CustomVjpOp>(op)) {
+        for (Value input : custom.getInputs())
+          for (Value result : custom.getResults())
+            flow(input, result);
+        return;
+      }
       bool toFloats = !stopsDerivative(op);
       bool toBits = movesBits(op);
       for (Value operand : op->getOperands())
@@ -168,6 +175,12 @@ void Activity::propagateUseful() {
           changed |= markUseful(stored);
         return;
       }
+      if (auto custom = dyn_cast<CustomVjpOp>(op)) {
+        for (Value result : custom.getResults())
+          for (Value input : custom.getInputs())
+            flow(result, input);
+        return;
+      }
       if (stopsDerivative(op))
         return;
       for (Value result : op->getResults())
@@ -232,6 +245,17 @@ void Activity::checkMemory() {
       return fail(op, "derivative lost: these bits were taken from a float "
                       "that depends on a differentiated input; compute with "
                       "floats instead");
+    if (auto custom = dyn_cast<CustomVjpOp>(op)) {
+      if (llvm::any_of(custom.getValues(),
+                       [&](Value value) { return isVaried(value); }) &&
+          llvm::any_of(custom.getResults(),
+                       [&](Value result) { return isUseful(result); }))
+        fail(op, "'" + custom.getRule() +
+                     "' has a derivative of its own, but what it returns "
+                     "depends on a differentiated tensor by another way than "
+                     "its float arguments; pass the values as arguments");
+      return;
+    }
     auto load = dyn_cast<triton::LoadOp>(op);
     if (!load && !isa<triton::StoreOp, triton::AtomicRMWOp>(op)) {
       if (touchesUnknownMemory(op))

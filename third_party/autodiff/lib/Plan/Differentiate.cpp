@@ -19,6 +19,7 @@ static void addCleanup(OpPassManager &pm) {
 void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                                 const Request &request) {
   pm.addPass(createNormalize());
+  pm.addPass(createLinkRules());
   pm.nest<triton::FuncOp>().addPass(createMarkResiduals());
   pm.addPass(createRescaleAccumulators());
   pm.addPass(createDropMaxima());
@@ -50,6 +51,9 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
   FailureOr<Request> request = Request::parse(requestJson, module.getLoc());
   if (failed(request))
     return failure();
+  for (const UserRule &rule : request->rules)
+    if (failed(importRule(rule, module)))
+      return failure();
   PassManager pm(module.getContext());
   triton::FuncOp primal = getPrimal(module);
   enableDump(pm, primal ? primal.getSymName() : "");

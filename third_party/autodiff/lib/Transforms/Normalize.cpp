@@ -89,8 +89,9 @@ void Normalize::runOnOperation() {
     getOperation().emitError("no public function to differentiate");
     return signalPassFailure();
   }
-  if (failed(structure(kernel)))
-    return signalPassFailure();
+  for (auto function : getOperation().getOps<triton::FuncOp>())
+    if (!function.isDeclaration() && failed(structure(function)))
+      return signalPassFailure();
   define(kernel);
 
   OpPassManager cleanup(ModuleOp::getOperationName());

@@ -54,6 +54,9 @@ public:
   /// effects) to the backward kernel.
   void recompute(Block &block);
 
+  /// Appends a copy of `op`, on the values in the backward kernel.
+  void clone(Operation &op);
+
   /// Reverses the operations of `block` in the order opposite to theirs.
   LogicalResult reverse(Block &block);
 
