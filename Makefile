@@ -14,7 +14,7 @@ PY = $(or $(PYTHON),$(shell cat build/python 2>/dev/null),python3)
 export TAD_BUILD_DIR := $(abspath $(BUILD))
 export MAX_JOBS := $(JOBS)
 
-.PHONY: install test lit pytest wheel carry gpu-test bench docs format lint clean
+.PHONY: install test lit pytest fuzz fuzz-opt fuzz-opt-binary mutation wheel carry gpu-test bench docs format lint clean
 
 install:
 	scripts/install.sh "$(PYTHON)" "$(TRITON)"
@@ -28,6 +28,34 @@ lit:
 
 pytest:
 	$(PY) -m pytest -q -rs python/test
+
+# Gradients of N random programs against finite differences; SEED repeats a run,
+# JOBS programs at a time. Failing programs are made small, in build/fuzz.
+N ?= 1000
+SEED ?=
+fuzz:
+	PYTHONPATH=python/test $(PY) -m fuzz.campaign $(N) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
+
+# N mangled TTIR files through a compiler built with sanitizers; CORPUS is a folder
+# of more TTIR to mangle.
+CORPUS ?=
+fuzz-opt:
+	$(PY) scripts/fuzz_opt.py --tries $(N) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) $(if $(CORPUS),--corpus $(CORPUS))
+
+# That compiler, and CORPUS, in .wheels/ for a machine without MLIR; there:
+#   gunzip .wheels/triton-autodiff-fuzz.gz && chmod +x .wheels/triton-autodiff-fuzz
+#   tar -xzf .wheels/fuzz-corpus.tar.gz -C .wheels
+#   python3 scripts/fuzz_opt.py --binary .wheels/triton-autodiff-fuzz --corpus .wheels --tries 100000
+fuzz-opt-binary:
+	$(PY) -c 'import sys; sys.path.insert(0, "scripts"); import fuzz_opt; fuzz_opt.build()'
+	mkdir -p .wheels
+	strip -o .wheels/triton-autodiff-fuzz build/sanitized/bin/triton-autodiff-fuzz
+	gzip -9 -f .wheels/triton-autodiff-fuzz
+	tar -czf .wheels/fuzz-corpus.tar.gz $(if $(CORPUS),-C $(CORPUS) .,-T /dev/null)
+
+# Every rule, deliberately broken, is noticed by a test.
+mutation:
+	$(PY) scripts/mutation.py --jobs $(JOBS)
 
 # A self-contained wheel in dist/ for PYTHON.
 wheel:

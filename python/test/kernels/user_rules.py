@@ -48,6 +48,31 @@ def softplus_kernel(x_ptr, y_ptr, n, ASM: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(y_ptr + offsets, y, mask=mask)
 
 
+SINE_AND_COSINE = "sin.approx.f32 $0, $2; cos.approx.f32 $1, $2;"
+
+
+@triton.jit
+def sine_and_cosine_kernel(x_ptr, y_ptr, n, ASM: tl.constexpr, BLOCK: tl.constexpr):
+    """Assembly of two results."""
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask, other=0.0)
+    sine, cosine = tl.inline_asm_elementwise(
+        ASM, "=f,=f,f", [x], (tl.float32, tl.float32), is_pure=True, pack=1
+    )
+    tl.store(y_ptr + offsets, sine * cosine, mask=mask)
+
+
+@triton.jit
+def packed_kernel(x_ptr, y_ptr, n, ASM: tl.constexpr, BLOCK: tl.constexpr):
+    """Assembly on two half precision elements at a time."""
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float16)
+    y = tl.inline_asm_elementwise(ASM, "=r,r", [x], tl.float16, is_pure=True, pack=2)
+    tl.store(y_ptr + offsets, y, mask=mask)
+
+
 @triton.jit
 def nextafter_kernel(x_ptr, w_ptr, y_ptr, n, BLOCK: tl.constexpr):
     """A library function without a rule of its own."""

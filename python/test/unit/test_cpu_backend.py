@@ -59,6 +59,26 @@ def test_loops_and_early_return():
     assert (out[3] == 0).all()
 
 
+@triton.jit
+def counted_kernel(x_ptr, out_ptr, n):
+    i = tl.arange(0, 8)
+    x = tl.load(x_ptr + i)
+    a, steps = x, 0
+    while (steps < n) & (tl.sum(a) < 5.0):
+        a = tl.abs(x) + 0.25
+        steps += 1
+    tl.store(out_ptr + i, x + steps)
+
+
+def test_while_drops_a_tile():
+    """What decides when to stop is not used after the loop."""
+    x = torch.linspace(-1, 1, 8, dtype=torch.float64)
+    for n, largest, steps in [(3, 0.5, 3), (3, 1.0, 1), (0, 1.0, 0)]:
+        out = torch.full((8,), float("nan"), dtype=torch.float64)
+        counted_kernel[(1,)](x * largest, out, n)
+        torch.testing.assert_close(out, x * largest + steps)
+
+
 @triton.jit(noinline=True)
 def scaled(x, factor):
     return x * factor, x + factor

@@ -420,6 +420,22 @@ def test_chunk_gla(random, dtype):
 
 
 @FLOATS
+def test_parallel_simple_gla(random, dtype):
+    q, k, v = heads(random, keys=32, steps=140)
+    g = decay(random, 2, 140, 3)
+
+    def reference(q, k, v, g, scale):
+        return recurrence(q * scale, k, v, lambda h, i: h * g[:, i, :, None, None].exp())[0]
+
+    check(
+        "ops.simple_gla.parallel.ParallelSimpleGLAFunction",
+        reference,
+        (q, k, v, g, 0.25),
+        False, None, None,
+    )  # fmt: skip
+
+
+@FLOATS
 def test_parallel_based(random, dtype):
     """Attention by the Taylor series of exp."""
 

@@ -298,7 +298,7 @@ def test_kl_div(random, reduction, log_target):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.3])
+@pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
 def test_jsd(random, beta):
     def reference(x, y):
         q, p = x.exp(), y.exp()

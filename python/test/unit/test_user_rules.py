@@ -107,6 +107,36 @@ def test_registered_assembly(tmp_path):
     assert "math.exp2" in backward.ttir and "autodiff." not in backward.ttir
 
 
+@triton.jit
+def sine_and_cosine_vjp(d_sine, d_cosine, x, sine, cosine):
+    return d_sine * cosine - d_cosine * sine
+
+
+def test_several_results(tmp_path):
+    register_vjp(sine_and_cosine_vjp, asm=kernels.SINE_AND_COSINE)
+    constants = {"ASM": kernels.SINE_AND_COSINE, "BLOCK": 64}
+    pointers = ("x_ptr", "y_ptr")
+    plan = differentiate_for_gpu(tmp_path, kernels.sine_and_cosine_kernel, constants, pointers)
+    (backward,) = plan.backward
+    assert backward.ttir.count("elementwise_inline_asm") == 1 and "arith.subf" in backward.ttir
+
+
+@triton.jit
+def doubled_vjp(dy, x, y):
+    return tl.where(y < 1.0, 2 * dy, 0.0)
+
+
+def test_packed_elements(tmp_path):
+    """The rule sees elements, not the registers that they are packed into."""
+    assembly = "add.sat.f16x2 $0, $1, $1;"
+    register_vjp(doubled_vjp, asm=assembly)
+    constants = {"ASM": assembly, "BLOCK": 256}
+    pointers = ("x_ptr", "y_ptr")
+    plan = differentiate_for_gpu(tmp_path, kernels.packed_kernel, constants, pointers)
+    (backward,) = plan.backward
+    assert "arith.select" in backward.ttir
+
+
 def test_registered_assembly_on_a_gpu(cuda):
     register_vjp(softplus_vjp, asm=kernels.SOFTPLUS)
     x = random_tensor(150, device=cuda)
@@ -301,7 +331,7 @@ def test_markers_cost_nothing_on_a_gpu(tmp_path, name):
     pointers = ("x_ptr", "w_ptr", "y_ptr")
     kernel = getattr(kernels, name)
     compiled = compile_for_gpu(kernel, {"BLOCK": 64}, pointers)
-    lines = [line.strip() for line in compiled.asm["ptx"].splitlines()]
+    lines = [line.strip() for line in compiled.asm["ptx"].splitlines() if line.strip()]
     marked = [i for i, line in enumerate(lines) if "autodiff." in line]
     assert marked
     assert all(

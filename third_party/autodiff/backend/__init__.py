@@ -6,7 +6,9 @@ the public names below are resolved on first use.
 
 __all__ = [
     "AutodiffError",
+    "GradientCheckError",
     "autodiff",
+    "check",
     "custom_vjp",
     "differentiable",
     "register_vjp",
@@ -16,7 +18,9 @@ __all__ = [
 
 _HOMES = {
     "AutodiffError": "errors",
+    "GradientCheckError": "errors",
     "autodiff": "api",
+    "check": "gradient_check",
     "custom_vjp": "custom",
     "differentiable": "api",
     "register_vjp": "user_rules",

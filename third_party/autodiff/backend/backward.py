@@ -6,6 +6,7 @@ from operator import itemgetter
 
 import torch
 
+from .bounds import CheckedLaunch
 from .errors import AutodiffError
 from .expr import evaluate
 from .facts import Facts
@@ -43,7 +44,7 @@ class _Operands:
 
     def __init__(self, operands, arguments: int):
         starts = {"argument": 0, "cotangent": 1, "gradient": 2, "buffer": 3}
-        indices = [starts[kind] * arguments + index for kind, index in operands]
+        indices = [starts[kind] * arguments + index for kind, index in operands if kind in starts]
         pick = itemgetter(*indices) if indices else None
         # itemgetter returns a bare value for one index.
         self.pick = (lambda pool: (pick(pool),)) if len(indices) == 1 else pick or (lambda _: ())
@@ -104,7 +105,7 @@ def grid_of(kernel, facts: Facts) -> tuple[int, int, int]:
 class Backward:
     """The backward of one plan at launches that share their facts."""
 
-    def __init__(self, handle: Handle, facts: Facts):
+    def __init__(self, handle: Handle, facts: Facts, spec):
         plan = handle.plan
         self.handle = handle
         self.plan = plan
@@ -130,7 +131,12 @@ class Backward:
             )
         )
         self.launches = tuple(
-            (executable, grid_of(kernel, facts), _Operands(kernel.operands, self.count).pick)
+            (
+                executable,
+                grid_of(kernel, facts),
+                _Operands(kernel.operands, self.count).pick,
+                CheckedLaunch.of(kernel, spec, plan),
+            )
             for kernel, executable in zip(plan.backward, handle.backward, strict=True)
         )
 
@@ -139,11 +145,12 @@ class Backward:
         loose = {g.argument for g in self.plan.gradients if not g.covers_tensor}
         return loose | self.cotangents
 
-    def run(self, arguments, saved, upstream) -> dict:
+    def run(self, arguments, saved, upstream, tensors) -> dict:
         """Run the backward kernels; returns the gradients by argument.
 
         `arguments` are the TTIR function's arguments, pointers as tensors or addresses; `saved`
-        the saved buffers in order; `upstream` the gradients of outputs, absent ones zero.
+        the saved buffers in order; `upstream` the gradients of outputs, absent ones zero;
+        `tensors` the memory behind the first two, for checks.
         """
         device = self.device
         cotangents = {}
@@ -168,8 +175,12 @@ class Backward:
                 pool[3 * count + n] = buffer.data_ptr()
         for n, buffer in zip(self.saved, saved, strict=True):
             pool[3 * count + n] = buffer.data_ptr()
-        for executable, grid, pick in self.launches:
-            executable.launch(grid, pick(pool))
+        for executable, grid, pick, checked in self.launches:
+            if checked is None:
+                executable.launch(grid, pick(pool))
+            else:
+                memory = (*tensors, *cotangents.values(), *shadows, *held)
+                checked.launch(executable, grid, pick(pool), memory, device)
         return {
             shadow.argument: shadow.finish(tensor)
             for shadow, tensor in zip(self.shadows, shadows, strict=True)

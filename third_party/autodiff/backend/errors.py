@@ -13,5 +13,17 @@ class PlanError(AutodiffError):
     """A plan is malformed: the compiler and this runtime disagree about its format."""
 
 
+class BoundsError(AutodiffError):
+    """A derived kernel left its memory, seen by TRITON_AUTODIFF_CHECK=1; the message says where."""
+
+
+class GradientCheckError(AutodiffError):
+    """Gradients that `check` found to be wrong; `report` holds what it compared."""
+
+    def __init__(self, report):
+        super().__init__(str(report))
+        self.report = report
+
+
 class CheckError(AutodiffError):
     """A host expression of a plan has no value for this launch (say, a division by zero)."""

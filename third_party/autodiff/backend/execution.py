@@ -10,6 +10,7 @@ import weakref
 import torch
 
 from .backward import Backward, grid_of
+from .bounds import CheckedLaunch
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .facts import Facts
@@ -25,18 +26,22 @@ class Execution:
         self.atomic, self.exchange = choice.atomic, choice.exchange
         self.facts = facts
         handle = choice.handle
-        self.backward = Backward(handle, facts)
+        self.backward = Backward(handle, facts, state.spec)
         plan = handle.plan
         self._plan = plan
         self._variants: dict = {}
         self._check_history(plan)
+        self._check_hazards(plan, facts)
         self._classify_outputs(plan, facts)
         self._choose_saved(plan, facts)
         forward = plan.forward
         self._forward = handle.forward
         if forward is not None:
             self._forward_grid = grid_of(forward, facts)
-            self._forward_operands = forward.operands
+            self._forward_operands = [
+                operand for operand in forward.operands if operand[0] in ("argument", "buffer")
+            ]
+            self._checked_forward = CheckedLaunch.of(forward, state.spec, plan)
 
     def _check_history(self, plan):
         """Raise if an output's earlier contents have a history that the plan would cut off."""
@@ -47,6 +52,18 @@ class Execution:
                     f"argument {spec.names[i]!r} of kernel {spec.name!r} requires a gradient "
                     "before the launch that writes to it; the plan has none for what it held: "
                     "pass a tensor without a history, or a clone"
+                )
+
+    def _check_hazards(self, plan, facts):
+        """Raise if a value may travel from one argument to another through shared memory."""
+        for hazard in plan.hazards:
+            if facts.meets(hazard):
+                written, read = (self.state.spec.names[i] for i in (hazard.written, hazard.read))
+                raise ArgumentError(
+                    f"arguments {written!r} and {read!r} of kernel {self.state.spec.name!r} share "
+                    f"memory, and the kernel may load through {read!r} what it has stored through "
+                    f"{written!r}: the derivative cannot follow it there. Clone one of the "
+                    "tensors, or let the kernel use one argument for both"
                 )
 
     def _classify_outputs(self, plan, facts):
@@ -120,7 +137,13 @@ class Execution:
             by_index = dict(zip(self.backward.saved, buffers, strict=True))
             pool = {"argument": leaves, "buffer": by_index}
             args = [pool[kind][index] for kind, index in self._forward_operands]
-            self._forward.launch(self._forward_grid, args)
+            if self._checked_forward is None:
+                self._forward.launch(self._forward_grid, args)
+            else:
+                tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)] + buffers
+                self._checked_forward.launch(
+                    self._forward, self._forward_grid, args, tensors, device
+                )
         for j in self._bumped:
             if not leaves[j].is_inference():
                 torch.autograd.graph.increment_version(leaves[j])
@@ -154,7 +177,7 @@ class Execution:
             arguments[i] = value
         buffers = saved[held:] if backward.saved else ()
         try:
-            gradients = backward.run(arguments, buffers, upstream)
+            gradients = backward.run(arguments, buffers, upstream, saved)
         except Exception as error:
             self._blame_upstream(upstream, error)
             raise
@@ -211,7 +234,7 @@ class Execution:
         plan = handle.plan
         if not plan.has_same_forward(self._plan):
             return None
-        backward = Backward(handle, self.facts)
+        backward = Backward(handle, self.facts, self.state.spec)
         key = self.facts.key
         if not key.covers(choice.scalars, backward.spanned()):
             self.state.forget(key, choice.scalars, backward.spanned())

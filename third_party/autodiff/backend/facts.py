@@ -43,7 +43,7 @@ class Facts:
 
     def outputs_that_meet(self):
         """Yield the pairs of outputs that have a place in memory in common."""
-        for a, b, distance in self.aliasing:
+        for a, b, distance, _ in self.aliasing:
             first, second = (
                 (t.shape, t.strides, t.dtype.itemsize) for t in (self.tensors[a], self.tensors[b])
             )
@@ -52,11 +52,18 @@ class Facts:
 
     def aliases(self, i: int):
         """Yield the other arguments whose memory overlaps that of argument `i`."""
-        for a, b, _ in self.aliasing:
+        for a, b, *_ in self.aliasing:
             if a == i:
                 yield b
             elif b == i:
                 yield a
+
+    def meets(self, hazard) -> bool:
+        """Whether the tensors of this launch make a `Hazard` of its plan come true."""
+        return any(
+            {a, b} == {hazard.written, hazard.read} and (hazard.always or not together)
+            for a, b, _, together in self.aliasing
+        )
 
 
 class FactKey:
@@ -91,8 +98,8 @@ class FactKey:
     def extract(self, grid, leaves):
         """Return the key of a launch and its aliasing.
 
-        That is the pairs of arguments that overlap and, if both are written, how many bytes after
-        the first the second starts.
+        That is the pairs of arguments that overlap, if both are written how many bytes after the
+        first the second starts, and whether they start together.
         """
         layouts = []
         for i in self.pointers:
@@ -135,7 +142,8 @@ class FactKey:
                 start_a, end_a = ranges[a]
                 start_b, end_b = ranges[b]
                 if start_a < end_b and start_b < end_a:
-                    found.append((a, b, start_b - start_a if written else None))
+                    distance = start_b - start_a
+                    found.append((a, b, distance if written else None, distance == 0))
         return tuple(found)
 
     def _refuse_nested(self, i):

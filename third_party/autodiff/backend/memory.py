@@ -128,12 +128,16 @@ def allocate(shape, strides, span: Span, dtype, device, zero: bool) -> torch.Ten
     return flat.as_strided(shape, strides, span.lead + padding)
 
 
-def snapshot(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy with the same addressing, of everything that the tensor's storage holds."""
+def snapshot(tensor: torch.Tensor, dtype=None, device=None) -> torch.Tensor:
+    """Return a copy with the same addressing, of everything that the tensor's storage holds.
+
+    The copy may be of another dtype and on another device.
+    """
     tensor = tensor.detach()
+    dtype, device = dtype or tensor.dtype, device or tensor.device
     shape, strides = tensor.shape, tensor.stride()
     span = storage_span(tensor)
-    copy = allocate(shape, strides, span, tensor.dtype, tensor.device, zero=False)
+    copy = allocate(shape, strides, span, dtype, device, zero=False)
     if span == tensor_span(tensor) and is_dense(shape, strides):
         return copy.copy_(tensor)
     start = copy.storage_offset() - span.lead

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from . import bounds
 from .checks import BijectiveCheck, DistinctCheck
 from .errors import PlanError
 from .expr import used_arguments, validate
@@ -18,7 +19,7 @@ VERSION = 1
 INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "atomic")
 BUFFER_KINDS = ("saved", "tape")
-OPERAND_KINDS = ("argument", "cotangent", "gradient", "buffer")
+OPERAND_KINDS = ("argument", "cotangent", "gradient", "buffer", *bounds.OPERANDS)
 DTYPES = (
     *("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"),
     *("f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ"),
@@ -70,13 +71,29 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A generated kernel. `grid` is None for the forward's own, else three expressions."""
+    """A generated kernel. `grid` is None for the forward's own, else three expressions.
+
+    One that checks its accesses lists them, and its last operands are `bounds.OPERANDS`.
+    """
 
     name: str
     ttir: str
     grid: tuple | None
     operands: tuple[tuple[str, int], ...]
     options: tuple[tuple[str, object], ...] = ()
+    accesses: tuple[bounds.Access, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """Loads through `read` may see stores through `written` if their tensors share memory.
+
+    Unless `always`, only if the tensors start at different addresses.
+    """
+
+    written: int
+    read: int
+    always: bool
 
 
 @dataclass(frozen=True)
@@ -94,6 +111,7 @@ class Plan:
     backward: tuple[Kernel, ...]
     report: tuple[str, ...]
     checks: tuple[DistinctCheck, ...] = ()
+    hazards: tuple[Hazard, ...] = ()
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -170,13 +188,21 @@ def _kernel(data, arguments, buffers, gradients) -> Kernel:
     for operand in _get(data, "operands", list):
         kind = _choice(_get(operand, "kind", str), OPERAND_KINDS, "operand kind")
         index = _get(operand, "index", int)
-        if kind == "gradient":
+        if kind in bounds.OPERANDS:
+            _index(index, len(operands), f"{kind} operand")
+        elif kind == "gradient":
             _require(index in with_gradient, f"operand reads a gradient of argument {index}")
         else:
             _index(index, len(buffers if kind == "buffer" else arguments), f"{kind} operand")
         if kind == "cotangent":
             _require(arguments[index].is_pointer, f"cotangent of scalar argument {index}")
         operands.append((kind, index))
+    accesses = data.get("accesses")
+    if accesses is not None:
+        accesses = tuple(
+            bounds.Access(_get(a, "argument", int), _get(a, "op", str), _get(a, "position", str))
+            for a in accesses
+        )
     options = data.get("options") or {}
     _require(isinstance(options, dict), f"malformed options {options!r}")
     return Kernel(
@@ -185,6 +211,7 @@ def _kernel(data, arguments, buffers, gradients) -> Kernel:
         grid=grid,
         operands=tuple(operands),
         options=tuple(sorted(options.items())),
+        accesses=accesses,
     )
 
 
@@ -238,7 +265,7 @@ def load(text: str) -> Plan:
     if forward is not None:
         forward = _kernel(forward, arguments, buffers, ())
         kinds = {kind for kind, _ in forward.operands}
-        _require(kinds <= {"argument", "buffer"}, "the forward kernel reads gradients")
+        _require(not kinds & {"cotangent", "gradient"}, "the forward kernel reads gradients")
     return Plan(
         kernel=_get(data, "kernel", str),
         arguments=arguments,
@@ -254,5 +281,13 @@ def load(text: str) -> Plan:
         report=tuple(str(line) for line in data.get("report", ())),
         checks=tuple(
             DistinctCheck.from_json(c, len(arguments)) for c in _get(data, "checks", list, [])
+        ),
+        hazards=tuple(
+            Hazard(
+                _index(_get(h, "written", int), len(arguments), "written argument"),
+                _index(_get(h, "read", int), len(arguments), "read argument"),
+                _get(h, "always", bool),
+            )
+            for h in _get(data, "hazards", list, [])
         ),
     )

@@ -77,7 +77,11 @@ def run(resolver: Resolver, args, kwargs, grid):
 
     Returns the state of the compiled kernel and the execution; None for a plain launch.
     """
-    resolved = _resolve(resolver, args, kwargs, grid)
+    return start(resolver, resolve(resolver, args, kwargs, grid))
+
+
+def start(resolver: Resolver, resolved):
+    """Run a resolved launch, as `run` does."""
     kernel, grid = resolved.kernel, resolved.grid
     state = KernelState.known(kernel) or KernelState.of(kernel, resolver.function)
     leaves = state.spec.flatten(resolved.values)
@@ -106,7 +110,7 @@ def prepare(resolver: Resolver, args, kwargs, grid):
 
     The execution is None if no argument requires a gradient.
     """
-    resolved = _resolve(resolver, args, kwargs, grid)
+    resolved = resolve(resolver, args, kwargs, grid)
     state = KernelState.of(resolved.kernel, resolver.function)
     leaves = state.spec.flatten(resolved.values)
     wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
@@ -114,7 +118,8 @@ def prepare(resolver: Resolver, args, kwargs, grid):
     return resolved.kernel, execution
 
 
-def _resolve(resolver, args, kwargs, grid):
+def resolve(resolver, args, kwargs, grid):
+    """Return a launch, compiled and bound but not run; names the argument that Triton refuses."""
     try:
         # Autotuning may reset or restore tensors that require a gradient.
         with torch.no_grad():

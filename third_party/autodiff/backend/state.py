@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
+from . import bounds
 from .backward import Handle
 from .cache import plan_for
 from .errors import AutodiffError, PlanError
@@ -41,6 +42,7 @@ class KernelState:
         self.lock = threading.RLock()
         self._generation = generation()
         self._rules = rules_for(self.spec.ttir, self.spec.target, self.spec.options)
+        self.checks_bounds = bounds.wanted()
         self._handles: dict = {}
         self._families: dict = {}
 
@@ -73,6 +75,7 @@ class KernelState:
                 "save": save,
                 "reload": reload,
                 "rules": self._rules,
+                "check": self.checks_bounds,
             }
             spec = self.spec
             plan = plan_for(spec.ttir, request, spec.name)

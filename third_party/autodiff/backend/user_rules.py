@@ -6,8 +6,8 @@ its TTIR goes to the compiler with the request.
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from typing import NamedTuple
 
 import triton
 import triton.language as tl
@@ -54,7 +54,8 @@ def register_vjp(vjp=None, *, asm: str | None = None, symbol: str | None = None)
     return vjp
 
 
-class Site(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Site:
     """An operation of a kernel that a rule is for: its rule and types."""
 
     what: str

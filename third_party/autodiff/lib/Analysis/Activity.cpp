@@ -36,18 +36,25 @@ static bool movesBits(Operation *op) {
 
 Activity::Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
                    const ArgumentSet &cotangents)
-    : kernel(kernel), wanted(wanted), cotangents(cotangents) {
+    : kernel(kernel), memory(kernel), wanted(wanted), cotangents(cotangents) {
   propagateVaried();
   propagateUseful();
+  findCarrying();
   checkMemory();
 }
 
 bool Activity::markVaried(Value value) { return varied.insert(value).second; }
 bool Activity::markUseful(Value value) { return useful.insert(value).second; }
 
-static bool isWantedLoad(triton::LoadOp load, const ArgumentSet &wanted) {
-  BlockArgument base = getBaseArgument(load.getPtr());
-  return base && wanted.contains(base.getArgNumber());
+/// Whether what `read` finds in memory depends on a wanted argument.
+bool Activity::readsVaried(Operation *read) const {
+  BlockArgument base = getBaseArgument(read->getOperand(0));
+  if (base && wanted.contains(base.getArgNumber()) &&
+      isDifferentiable(read->getResult(0).getType()))
+    return true;
+  return llvm::any_of(memory.getWritesSeenBy(read), [&](Operation *write) {
+    return isVaried(getWrittenValue(write));
+  });
 }
 
 void Activity::propagateVaried() {
@@ -60,7 +67,7 @@ void Activity::propagateVaried() {
     changed = false;
     kernel.walk([&](Operation *op) {
       if (auto load = dyn_cast<triton::LoadOp>(op)) {
-        if (isDifferentiable(load.getType()) && isWantedLoad(load, wanted))
+        if (readsVaried(load))
           changed |= markVaried(load.getResult());
         if (load.getOther())
           flow(load.getOther(), load.getResult());
@@ -108,6 +115,8 @@ void Activity::propagateVaried() {
             flow(input, result);
         return;
       }
+      if (getWrittenValue(op) && op->getNumResults() && readsVaried(op))
+        changed |= markVaried(op->getResult(0));
       bool toFloats = !stopsDerivative(op);
       bool toBits = movesBits(op);
       for (Value operand : op->getOperands())
@@ -135,6 +144,9 @@ void Activity::propagateUseful() {
           flow(arg, yielded);
           flow(result, init);
           flow(arg, init);
+          // What the loop ends with is what its last iteration carries on,
+          // also where no iteration reads it.
+          flow(result, arg);
         }
         return;
       }
@@ -164,14 +176,14 @@ void Activity::propagateUseful() {
         }
         return;
       }
-      Value stored;
-      if (auto store = dyn_cast<triton::StoreOp>(op))
-        stored = store.getValue();
-      else if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
-        stored = atomic.getVal();
-      if (stored) {
+      if (Value stored = getWrittenValue(op)) {
         BlockArgument base = getBaseArgument(op->getOperand(0));
-        if (base && cotangents.contains(base.getArgNumber()))
+        bool matters =
+            (base && cotangents.contains(base.getArgNumber())) ||
+            llvm::any_of(memory.getReadsOf(op), [&](Operation *read) {
+              return isUseful(read->getResult(0));
+            });
+        if (matters)
           changed |= markUseful(stored);
         return;
       }
@@ -190,32 +202,11 @@ void Activity::propagateUseful() {
   }
 }
 
-namespace {
-/// The memory accesses of a kernel through one argument, in program order.
-struct Accesses {
-  SmallVector<Operation *> loads, stores;
-};
-} // namespace
-
-/// Whether `later` can run after `earlier` within one program.
-static bool mayFollow(Operation *earlier, Operation *later) {
-  for (Operation *loop = earlier->getParentOp(); loop;
-       loop = loop->getParentOp())
-    if (isa<LoopLikeOpInterface>(loop) && loop->isAncestor(later))
-      return true; // in the next iteration
-  Operation *ancestor = earlier;
-  for (; ancestor; ancestor = ancestor->getParentOp())
-    if (Operation *inBlock =
-            ancestor->getBlock()->findAncestorOpInBlock(*later))
-      return ancestor->isBeforeInBlock(inBlock);
-  return true;
-}
-
 /// Whether floats that matter pass through memory by an operation other than
 /// those that have a rule.
 bool Activity::touchesUnknownMemory(Operation *op) const {
   if (op->getNumRegions() || isMemoryEffectFree(op) ||
-      isa<triton::PrintOp, triton::AssertOp>(op))
+      isa<triton::PrintOp, triton::AssertOp, PushOp>(op))
     return false;
   auto matters = [&](Value value, bool relevant) {
     return relevant && isDifferentiable(value.getType());
@@ -226,19 +217,61 @@ bool Activity::touchesUnknownMemory(Operation *op) const {
                       [&](Value v) { return matters(v, isVaried(v)); });
 }
 
-/// Rejects what would make derivatives wrong: floats that come from memory
-/// nobody knows, floats that hide in integers, values that travel through
-/// memory within a kernel.
+void Activity::fail(Operation *op, const llvm::Twine &message) {
+  op->emitError() << message;
+  hasFailed = true;
+}
+
+void Activity::findCarrying() {
+  kernel.walk([&](Operation *write) {
+    Value written = getWrittenValue(write);
+    BlockArgument base =
+        written ? getBaseArgument(write->getOperand(0)) : BlockArgument();
+    if (!base || !isActive(written))
+      return;
+    for (Operation *read : memory.getReadsOf(write))
+      if (isActive(read->getResult(0)))
+        carrying.insert(base.getArgNumber());
+  });
+}
+
+/// Rejects an access that would make derivatives wrong: to memory that nobody
+/// knows, or of floats that hide in integers.
+void Activity::checkAccess(Operation *op) {
+  if (op->getNumResults() && getWrittenValue(op) &&
+      isActive(op->getResult(0)) &&
+      isDifferentiable(op->getResult(0).getType()))
+    return fail(op, "no derivative rule for the result of an atomic "
+                    "operation that an output depends on");
+  Value pointer = op->getOperand(0);
+  bool isLoad = isa<triton::LoadOp>(op);
+  BlockArgument base = getBaseArgument(pointer);
+  if (!base) {
+    if (isLoad ? isUseful(op->getResult(0)) : isVaried(getWrittenValue(op)))
+      fail(op, "cannot tell which argument this pointer comes from, so its "
+               "gradient has nowhere to go; pass the tensor as an argument "
+               "of its own");
+    return;
+  }
+  unsigned argument = base.getArgNumber();
+  bool differentiated = carries(argument) ||
+                        (isLoad ? isWanted(argument) : hasCotangent(argument));
+  if (hasShadow(argument) && isa<triton::AtomicCASOp>(op))
+    return fail(op, "no derivative rule for a compare-and-swap on a "
+                    "differentiated tensor");
+  auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
+  if (getPointee(base.getType()) != getPointee(pointer.getType()) &&
+      differentiated && !(atomic && selectsContent(atomic)))
+    fail(op, "memory of a differentiated tensor is accessed with "
+             "another element type");
+}
+
+/// Rejects what would make derivatives wrong.
 void Activity::checkMemory() {
-  llvm::DenseMap<unsigned, Accesses> accesses;
-  auto fail = [&](Operation *op, const llvm::Twine &message) {
-    op->emitError() << message;
-    hasFailed = true;
-  };
   kernel.walk([&](Operation *op) {
     if (hasFailed)
       return;
-    if (movesBits(op) && isa<triton::BitcastOp, arith::BitcastOp>(op) &&
+    if (isa<triton::BitcastOp, arith::BitcastOp>(op) &&
         isDifferentiable(op->getResult(0).getType()) &&
         !isDifferentiable(op->getOperand(0).getType()) &&
         isActive(op->getResult(0)))
@@ -256,51 +289,10 @@ void Activity::checkMemory() {
                      "its float arguments; pass the values as arguments");
       return;
     }
-    auto load = dyn_cast<triton::LoadOp>(op);
-    if (!load && !isa<triton::StoreOp, triton::AtomicRMWOp>(op)) {
-      if (touchesUnknownMemory(op))
-        fail(op, "no derivative rule for this access to memory, which a "
-                 "differentiated value goes through");
-      return;
-    }
-    if (!load && op->getNumResults() && isUseful(op->getResult(0)) &&
-        isDifferentiable(op->getResult(0).getType()))
-      return fail(op, "no derivative rule for the result of an atomic "
-                      "operation that an output depends on");
-    Value pointer = op->getOperand(0);
-    BlockArgument base = getBaseArgument(pointer);
-    if (!base) {
-      bool matters =
-          load ? isUseful(load.getResult()) : isVaried(op->getOperand(1));
-      if (matters)
-        fail(op, "cannot tell which argument this pointer comes from, so its "
-                 "gradient has nowhere to go; pass the tensor as an argument "
-                 "of its own");
-      return;
-    }
-    Type pointee = cast<triton::PointerType>(base.getType()).getPointeeType();
-    bool reinterpreted = pointee != getPointee(pointer.getType());
-    bool differentiated = load ? wanted.contains(base.getArgNumber())
-                               : cotangents.contains(base.getArgNumber());
-    if (reinterpreted && differentiated)
-      return fail(op, "memory of a differentiated tensor is accessed with "
-                      "another element type");
-    Accesses &byBase = accesses[base.getArgNumber()];
-    (load ? byBase.loads : byBase.stores).push_back(op);
+    if (isa<triton::LoadOp>(op) || getWrittenValue(op))
+      checkAccess(op);
+    else if (touchesUnknownMemory(op))
+      fail(op, "no derivative rule for this access to memory, which a "
+               "differentiated value goes through");
   });
-  for (auto &[argument, byBase] : accesses)
-    for (Operation *store : byBase.stores)
-      for (Operation *load : byBase.loads) {
-        if (hasFailed || !mayFollow(store, load))
-          continue;
-        bool carriesDerivative =
-            isVaried(store->getOperand(1)) && isUseful(load->getResult(0));
-        bool overwritesPrimal =
-            wanted.contains(argument) && isUseful(load->getResult(0));
-        if (carriesDerivative || overwritesPrimal) {
-          fail(load, "reads memory that the same kernel has stored to; the "
-                     "backward cannot reconstruct what was there. Keep the "
-                     "value in a variable, or load before storing");
-        }
-      }
 }

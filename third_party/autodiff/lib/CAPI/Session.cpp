@@ -2,6 +2,7 @@
 
 #include "Session.h"
 
+#include "autodiff/Support/Position.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Regex.h"
@@ -18,24 +19,6 @@ using namespace mlir::autodiff;
 //===----------------------------------------------------------------------===//
 // Diagnostics
 //===----------------------------------------------------------------------===//
-
-/// The file position that stands for `loc`, if it has any. For inlined code
-/// that is the innermost position, where the operation was written.
-static FileLineColLoc findPosition(Location loc) {
-  if (auto file = dyn_cast<FileLineColLoc>(loc))
-    return file;
-  if (auto name = dyn_cast<NameLoc>(loc))
-    return findPosition(name.getChildLoc());
-  if (auto call = dyn_cast<CallSiteLoc>(loc))
-    return findPosition(call.getCallee());
-  if (auto opaque = dyn_cast<OpaqueLoc>(loc))
-    return findPosition(opaque.getFallbackLocation());
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location inner : fused.getLocations())
-      if (FileLineColLoc position = findPosition(inner))
-        return position;
-  return {};
-}
 
 /// The call sites around `loc`, innermost first.
 static void collectCallers(Location loc, SmallVectorImpl<Location> &callers) {

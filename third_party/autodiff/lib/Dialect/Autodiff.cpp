@@ -46,6 +46,13 @@ LogicalResult autodiff::CustomVjpOp::verify() {
                       getInputs().getTypes(), "input");
 }
 
+void mlir::autodiff::ResidualOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  if (getPinned())
+    effects.emplace_back(MemoryEffects::Write::get());
+}
+
 void mlir::autodiff::AutodiffDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST

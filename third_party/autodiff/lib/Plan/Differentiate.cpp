@@ -21,6 +21,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.addPass(createNormalize());
   pm.addPass(createLinkRules());
   pm.nest<triton::FuncOp>().addPass(createMarkResiduals());
+  pm.nest<triton::FuncOp>().addPass(createRecordMemory());
   pm.addPass(createRescaleAccumulators());
   pm.addPass(createDropMaxima());
   addCleanup(pm);
@@ -38,12 +39,16 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   addCleanup(pm);
   pm.addPass(createResiduals(ResidualsOptions{request.save, request.reload}));
   addCleanup(pm);
+  pm.addPass(createSaveRecords(SaveRecordsOptions{request.save}));
+  addCleanup(pm);
   ScheduleOptions schedule;
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
   schedule.exchange.assign(request.exchange.begin(), request.exchange.end());
   pm.addPass(createSchedule(schedule));
   addCleanup(pm);
   pm.nest<triton::FuncOp>().addPass(createLoopInvariantCodeMotionPass());
+  if (request.check)
+    pm.nest<triton::FuncOp>().addPass(createCheckBounds());
 }
 
 FailureOr<std::string>

@@ -1,11 +1,11 @@
 //===- Plan.cpp - The derived kernels of a module as a plan ---------------===//
 #include "autodiff/Plan/Plan.h"
 
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 
@@ -36,9 +36,11 @@ static std::string printKernel(triton::FuncOp kernel) {
   auto copy = cast<triton::FuncOp>(kernel->clone());
   module->push_back(copy);
   copy->removeAttr(kRoleAttr);
+  copy->removeAttr(kAccessesAttr);
   for (unsigned index = 0; index < copy.getNumArguments(); ++index) {
     for (llvm::StringRef name :
-         {kOperandAttr, kBufferAttr, kCheckAttr, kWantedAttr})
+         {kOperandAttr, kBufferAttr, kCheckAttr, kWantedAttr,
+          kHasCotangentAttr})
       copy.removeArgAttr(index, name);
   }
   copy.walk([](Operation *op) { op->removeAttr(kSiteAttr); });
@@ -77,10 +79,20 @@ Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
     operands.push_back(Object{{"kind", stringifyOperandKind(operand.getKind())},
                               {"index", operand.getIndex()}});
   }
-  return Object{{"name", kernel.getSymName()},
-                {"ttir", printKernel(kernel)},
-                {"grid", "primal"},
-                {"operands", std::move(operands)}};
+  Object description{{"name", kernel.getSymName()},
+                     {"ttir", printKernel(kernel)},
+                     {"grid", "primal"},
+                     {"operands", std::move(operands)}};
+  if (auto accesses = kernel->getAttrOfType<ArrayAttr>(kAccessesAttr)) {
+    Array list;
+    for (auto access : accesses.getAsRange<DictionaryAttr>())
+      list.push_back(Object{
+          {"argument", access.getAs<IntegerAttr>("argument").getInt()},
+          {"op", access.getAs<StringAttr>("op").getValue()},
+          {"position", access.getAs<StringAttr>("position").getValue()}});
+    description["accesses"] = std::move(list);
+  }
+  return description;
 }
 
 Array PlanPrinter::describeArguments() {
@@ -122,21 +134,6 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
   }
 }
 
-/// Primal arguments that `kernel` does not use are not passed: the runtime
-/// would have to keep their memory, and unchanged, until the backward.
-static void dropUnusedArguments(triton::FuncOp kernel) {
-  llvm::BitVector unused(kernel.getNumArguments());
-  for (BlockArgument argument : kernel.getArguments()) {
-    auto operand = kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
-                                                        kOperandAttr);
-    if (operand.getKind() == OperandKind::Argument && argument.use_empty())
-      unused.set(argument.getArgNumber());
-  }
-  LogicalResult erased = kernel.eraseArguments(unused);
-  assert(succeeded(erased) && "an unused argument can go");
-  (void)erased;
-}
-
 llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
   Array arguments = describeArguments();
   for (triton::FuncOp kernel : {forward, backward})
@@ -165,6 +162,11 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
   for (auto [index, isStored] : stored)
     if (isStored)
       outputs.push_back(index);
+  Array hazards;
+  for (const MemoryFlow::Hazard &hazard : MemoryFlow(primal).getHazards())
+    hazards.push_back(Object{{"written", hazard.written},
+                             {"read", hazard.read},
+                             {"always", hazard.always}});
 
   Object plan{{"version", 1},
               {"kernel", primal.getSymName()},
@@ -172,6 +174,7 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
               {"inputs", std::move(inputs)},
               {"outputs", std::move(outputs)},
               {"snapshots", std::move(snapshots)},
+              {"hazards", std::move(hazards)},
               {"buffers", std::move(bufferList)},
               {"gradients", std::move(gradientList)},
               {"checks", std::move(checks)},

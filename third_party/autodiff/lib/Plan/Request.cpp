@@ -61,10 +61,13 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
                           key == "atomic" ? request.atomic : request.exchange);
     } else if (key == "rules") {
       valid = readRules(entry, request.rules);
-    } else if (key == "save" || key == "reload") {
+    } else if (key == "save" || key == "reload" || key == "check") {
       std::optional<bool> flag = entry.getAsBoolean();
       valid = flag.has_value();
-      (key == "save" ? request.save : request.reload) = flag.value_or(true);
+      bool &field = key == "save"     ? request.save
+                    : key == "reload" ? request.reload
+                                      : request.check;
+      field = flag.value_or(field);
     } else {
       valid = false;
     }

@@ -1,7 +1,7 @@
 //===- Adjoint.cpp - What a rule sees while a kernel is reversed ----------===//
 #include "autodiff/Rules/Adjoint.h"
 
-#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -38,6 +38,7 @@ void Adjoint::add(Value value, Value contribution) {
     return;
   assert(contribution.getType() == typeFor(value.getType()) &&
          "an adjoint has the shape of its primal");
+  mutation::inContribution(builder, location, value, contribution);
   Value &adjoint = adjoints[value];
   adjoint =
       adjoint ? arith::AddFOp::create(builder, location, adjoint, contribution)
@@ -63,28 +64,25 @@ void Adjoint::clone(Operation &op) {
 void Adjoint::recompute(Block &block) {
   for (Operation &op : block.without_terminator()) {
     clone(op);
-    op.walk([&](Operation *effect) {
-      if (hasEffects(effect))
-        dropEffect(effect);
-    });
   }
+  block.walk([&](PushOp push) { popInstead(push); });
+  block.walk([&](Operation *op) {
+    if (hasEffects(op) && !isa<PushOp>(op) &&
+        !op->hasTrait<OpTrait::IsTerminator>())
+      primals.lookup(op)->erase();
+  });
 }
 
-void Adjoint::dropEffect(Operation *effect) {
-  Operation *clone = primals.lookup(effect);
+void Adjoint::popInstead(PushOp push) {
+  auto clone = cast<PushOp>(primals.lookup(push.getOperation()));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(clone);
-  std::string reason =
-      ("the result of '" + effect->getName().getStringRef() + "'").str();
-  for (auto [primal, copy] :
-       llvm::zip_equal(effect->getResults(), clone->getResults())) {
-    Value missing =
-        UnavailableOp::create(builder, effect->getLoc(), copy.getType(),
-                              builder.getStringAttr(reason));
-    copy.replaceAllUsesWith(missing);
-    primals.map(primal, missing);
-  }
-  clone->erase();
+  Value copy = clone.getValue();
+  Value recorded = PopOp::create(builder, push.getLoc(), copy.getType(),
+                                 clone.getIteration(), push.getTape());
+  clone.erase();
+  copy.replaceAllUsesWith(recorded);
+  primals.map(push.getValue(), recorded);
 }
 
 /// What an error calls `op`.
@@ -121,8 +119,9 @@ static bool takesPart(Operation &op, const Adjoint &adjoint) {
     });
     return matters;
   }
-  return llvm::any_of(op.getResults(),
-                      [&](Value result) { return adjoint.isActive(result); });
+  return llvm::any_of(op.getResults(), [&](Value result) {
+    return isDifferentiable(result.getType()) && adjoint.isActive(result);
+  });
 }
 
 LogicalResult Adjoint::reverse(Block &block) {
@@ -130,6 +129,7 @@ LogicalResult Adjoint::reverse(Block &block) {
     if (!takesPart(op, *this))
       continue;
     location = op.getLoc();
+    mutation::Reversing scope(&op);
     const Rule *rule = RuleTable::get().lookup(&op);
     if (!rule)
       return op.emitError()

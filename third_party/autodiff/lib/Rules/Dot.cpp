@@ -1,5 +1,6 @@
 //===- Dot.cpp - Matrix products ------------------------------------------===//
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 
@@ -37,6 +38,7 @@ struct DotReversal {
   void accumulateProduct(Value into, Value lhs, Value rhs) {
     if (!adjoint.isActive(into))
       return;
+    mutation::inContribution(b, adjoint.loc(), into, lhs);
     Value sum = adjoint.get(into);
     if (!sum)
       sum = adjoint.constant(into.getType(), 0.0);

@@ -11,6 +11,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -140,7 +141,7 @@ void ForReversal::push(BlockArgument carried, unsigned tape) {
       arith::DivSIOp::create(b, loc, distance, primalLoop.getStep());
   PushOp::create(b, loc,
                  primalLoop.getRegionIterArg(carried.getArgNumber() - 1),
-                 iteration, tape);
+                 iteration, tape, StringAttr());
 }
 
 void ForReversal::bindCarried(unsigned index, Value iteration) {
@@ -149,7 +150,11 @@ void ForReversal::bindCarried(unsigned index, Value iteration) {
   if (!value) {
     unsigned tape = adjoint.newTape();
     push(carried, tape);
-    value = PopOp::create(b, loc, carried.getType(), iteration, tape);
+    value = PopOp::create(b, loc, carried.getType(),
+                          mutation::isMade("tape:always the first entry")
+                              ? integer(0)
+                              : iteration,
+                          tape);
   }
   adjoint.primals.map(carried, value);
 }
@@ -180,6 +185,8 @@ LogicalResult ForReversal::run() {
 
   Value last = arith::SubIOp::create(b, loc, count, integer(1));
   Value iteration = arith::SubIOp::create(b, loc, last, loop.getInductionVar());
+  if (mutation::isMade("loop:iterations in forward order"))
+    iteration = loop.getInductionVar();
   adjoint.primals.map(op.getInductionVar(), inductionValue(iteration));
   for (unsigned index = 0; index < op.getNumRegionIterArgs(); ++index)
     bindCarried(index, iteration);

@@ -1,7 +1,9 @@
-//===- Memory.cpp - Loads, stores and atomic adds -------------------------===//
+//===- Memory.cpp - Loads, stores and atomics -----------------------------===//
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 
@@ -28,7 +30,10 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
     adjoint.add(op.getOther(), where(mask, t.constant(0.0), t));
   }
   unsigned argument = getBaseArgument(op.getPtr()).getArgNumber();
-  if (adjoint.activity.isWanted(argument))
+  Value source = op.getPtr();
+  mutation::inContribution(b, adjoint.loc(), source, cotangent);
+  mutation::inMask(b, op, mask);
+  if (adjoint.activity.isWanted(argument) || adjoint.activity.carries(argument))
     AccumulateOp::create(b, adjoint.loc(), adjoint.primal(op.getPtr()),
                          cotangent, mask, argument, siteOf(op));
   return success();
@@ -43,41 +48,99 @@ static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
   if (!base)
     return;
   unsigned argument = base.getArgNumber();
-  if (!adjoint.activity.hasCotangent(argument) &&
-      !adjoint.activity.isWanted(argument))
+  if (!adjoint.activity.hasShadow(argument))
     return;
   Type type =
       adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
   if (!type && keep && !adjoint.activity.isWanted(argument))
     return;
-  auto upstream = UpstreamOp::create(
-      adjoint.builder, adjoint.loc(), type, adjoint.primal(pointer),
-      primalOrNull(mask, adjoint), argument, siteOf(op), keep);
+  mutation::inMask(adjoint.builder, op, mask);
+  auto upstream = UpstreamOp::create(adjoint.builder, adjoint.loc(), type,
+                                     adjoint.primal(pointer), mask, argument,
+                                     siteOf(op), keep);
   if (type)
     adjoint.add(value, upstream.getResult());
 }
 
 static LogicalResult store(triton::StoreOp op, Adjoint &adjoint) {
-  takeUpstream(op, op.getPtr(), op.getValue(), op.getMask(), /*keep=*/false,
-               adjoint);
+  takeUpstream(op, op.getPtr(), op.getValue(),
+               primalOrNull(op.getMask(), adjoint), /*keep=*/false, adjoint);
   return success();
 }
 
-static LogicalResult atomicAdd(triton::AtomicRMWOp op, Adjoint &adjoint) {
-  BlockArgument base = getBaseArgument(op.getPtr());
-  bool differentiated =
-      adjoint.isActive(op.getVal()) || adjoint.isActive(op.getResult()) ||
-      (base && (adjoint.activity.isWanted(base.getArgNumber()) ||
-                adjoint.activity.hasCotangent(base.getArgNumber())));
-  if (!differentiated)
+//===----------------------------------------------------------------------===//
+// Atomics
+//===----------------------------------------------------------------------===//
+
+/// `value` before its bits, or what it points to, were given another type.
+static Value withoutBitcast(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<triton::BitcastOp, arith::BitcastOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// Whether every access through `base` is an atomic operation that leaves one
+/// of the values written, or the earlier content, in memory.
+static bool onlySelects(BlockArgument base) {
+  WalkResult walk = base.getOwner()->walk([&](Operation *op) {
+    if (op->getNumOperands() == 0 || isMemoryEffectFree(op) ||
+        op->getNumRegions() || !isPointer(op->getOperand(0).getType()) ||
+        getBaseArgument(op->getOperand(0)) != base)
+      return WalkResult::advance();
+    auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
+    return atomic && selectsContent(atomic) ? WalkResult::advance()
+                                            : WalkResult::interrupt();
+  });
+  return !walk.wasInterrupted();
+}
+
+/// The lanes whose value memory holds in the end, bit for bit.
+static Value whereFinal(triton::AtomicRMWOp op, Value pointer, Value value,
+                        Adjoint &adjoint) {
+  OpBuilder &b = adjoint.builder;
+  Location loc = adjoint.loc();
+  Value mask = primalOrNull(op.getMask(), adjoint);
+  Value other;
+  if (mask)
+    other = arith::ConstantOp::create(
+        b, loc, cast<TypedAttr>(b.getZeroAttr(value.getType())));
+  Value final =
+      triton::LoadOp::create(b, loc, adjoint.primal(pointer), mask, other);
+  Type bits = withElementType(
+      value.getType(),
+      b.getIntegerType(
+          getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth()));
+  auto asBits = [&](Value x) -> Value {
+    return triton::BitcastOp::create(b, loc, bits, x);
+  };
+  Value equal =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, asBits(final),
+                            asBits(adjoint.primal(value)));
+  return mask ? Value(arith::AndIOp::create(b, loc, mask, equal)) : equal;
+}
+
+static LogicalResult atomic(triton::AtomicRMWOp op, Adjoint &adjoint) {
+  Value pointer = withoutBitcast(op.getPtr());
+  Value value = withoutBitcast(op.getVal());
+  BlockArgument base = getBaseArgument(pointer);
+  if (!base || !adjoint.activity.hasShadow(base.getArgNumber()))
+    return success(); // Activity has rejected what would be active
+  if (op.getAtomicRmwOp() == triton::RMWOp::FADD) {
+    takeUpstream(op, pointer, value, primalOrNull(op.getMask(), adjoint),
+                 /*keep=*/true, adjoint);
     return success();
-  if (op.getAtomicRmwOp() != triton::RMWOp::FADD ||
-      adjoint.isActive(op.getResult()))
-    return op.emitError("no derivative rule for this atomic operation on a "
-                        "differentiated tensor; a floating-point add whose "
-                        "result is not used has one");
-  takeUpstream(op, op.getPtr(), op.getVal(), op.getMask(), /*keep=*/true,
-               adjoint);
+  }
+  if (!selectsContent(op) || !onlySelects(base) ||
+      getPointee(pointer.getType()) != getElementTypeOrSelf(value.getType()))
+    return op.emitError(
+        "no derivative rule for this atomic operation on a differentiated "
+        "tensor; floating-point add, and max, min and exchange on a tensor "
+        "that the kernel accesses in no other way, have one");
+  takeUpstream(op, pointer, value, whereFinal(op, pointer, value, adjoint),
+               /*keep=*/false, adjoint);
   return success();
 }
 
@@ -86,6 +149,8 @@ void mlir::autodiff::addMemoryRules(RuleTable &table) {
       "gradient at p += v̄ under the mask, other̅ += v̄ elsewhere", load);
   table.add<triton::StoreOp>(
       "v̄ += cotangent at p under the mask; then cleared there", store);
-  table.add<triton::AtomicRMWOp>("fadd: v̄ += cotangent at p under the mask",
-                                 atomicAdd);
+  table.add<triton::AtomicRMWOp>(
+      "fadd: v̄ += cotangent at p under the mask; max, min, exchange: the same "
+      "where v is what p holds in the end; then cleared there",
+      atomic);
 }

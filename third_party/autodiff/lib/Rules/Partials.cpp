@@ -1,6 +1,6 @@
 //===- Partials.cpp - From partial derivatives to a pullback --------------===//
 #include "autodiff/Rules/Adjoint.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Rules/DeadLanes.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -18,6 +18,13 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
   };
   SmallVector<Tile> operands = llvm::map_to_vector(op->getOperands(), tile);
   Tile result = tile(op->getResult(0));
+  Tile t = result.like(cotangent);
+  Value live;
+  if (!llvm::all_of(operands, isFiniteEverywhere) ||
+      !isFiniteEverywhere(result))
+    live = findLiveLanes(t);
+  if (live)
+    t = withoutSelection(t);
   for (auto [operand, partial] : llvm::zip_equal(op->getOperands(), partials)) {
     if (!adjoint.isActive(operand))
       continue;
@@ -28,7 +35,9 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
                            "compute with floats instead");
     if (!partial)
       continue;
-    Value contribution = partial(result.like(cotangent), operands, result);
+    Tile contribution = partial(t, operands, result);
+    if (live)
+      contribution = where(live, contribution, contribution.constant(0.0));
     // Operand and result may differ in their type: casts to and from f64.
     adjoint.add(operand, castFloat(adjoint.builder, adjoint.loc(), contribution,
                                    getElementTypeOrSelf(

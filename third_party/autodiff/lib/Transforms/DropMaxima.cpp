@@ -8,6 +8,7 @@
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Combiner.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -66,8 +67,11 @@ struct DropMaxima : autodiff::impl::DropMaximaBase<DropMaxima> {
     // fixed, whatever they in turn depend on.
     SmallVector<ResidualOp> maxima = findCandidates(kernel);
     for (bool changed = true; changed;) {
-      SmallVector<ResidualOp> free = llvm::filter_to_vector(
-          maxima, [&](ResidualOp op) { return isFree(op, maxima, kernel); });
+      SmallVector<ResidualOp> free =
+          llvm::filter_to_vector(maxima, [&](ResidualOp op) {
+            return isFree(op, maxima, kernel) ||
+                   mutation::isMade("maxima:dropped without a proof");
+          });
       changed = free.size() != maxima.size();
       maxima = std::move(free);
     }

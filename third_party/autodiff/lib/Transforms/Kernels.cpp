@@ -1,6 +1,8 @@
 //===- Kernels.cpp - The kernels of a module and their operands -----------===//
 #include "autodiff/Transforms/Passes.h"
 
+#include "llvm/ADT/BitVector.h"
+
 using namespace mlir;
 using namespace mlir::autodiff;
 
@@ -29,6 +31,22 @@ triton::FuncOp mlir::autodiff::getDifferentiated(ModuleOp module) {
   return rewritten ? rewritten : getPrimal(module);
 }
 
+triton::FuncOp mlir::autodiff::getOrCreateForward(ModuleOp module) {
+  if (triton::FuncOp forward = getForward(module))
+    return forward;
+  triton::FuncOp primal = getPrimal(module);
+  OpBuilder builder(primal);
+  builder.setInsertionPointAfter(primal);
+  auto forward = cast<triton::FuncOp>(builder.clone(*primal));
+  forward.setSymName((primal.getSymName() + "_fwd").str());
+  forward->setAttr(kRoleAttr, builder.getStringAttr("forward"));
+  for (unsigned index = 0; index < forward.getNumArguments(); ++index)
+    forward.setArgAttr(
+        index, kOperandAttr,
+        OperandAttr::get(builder.getContext(), OperandKind::Argument, index));
+  return forward;
+}
+
 BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
                                             OperandAttr operand,
                                             Attribute buffer) {
@@ -41,4 +59,17 @@ BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
   (void)kernel.insertArgument(index, type, attributes.getDictionary(context),
                               kernel.getLoc());
   return kernel.getArgument(index);
+}
+
+void mlir::autodiff::dropUnusedArguments(triton::FuncOp kernel) {
+  llvm::BitVector unused(kernel.getNumArguments());
+  for (BlockArgument argument : kernel.getArguments()) {
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
+                                                        kOperandAttr);
+    if (operand.getKind() == OperandKind::Argument && argument.use_empty())
+      unused.set(argument.getArgNumber());
+  }
+  LogicalResult erased = kernel.eraseArguments(unused);
+  assert(succeeded(erased) && "an unused argument can go");
+  (void)erased;
 }

@@ -2,6 +2,7 @@
 #include "ProgramBuffers.h"
 
 #include "autodiff/Plan/Plan.h"
+#include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
@@ -115,6 +116,25 @@ Value mlir::autodiff::loadFromSlot(OpBuilder &b, Location loc, Value buffer,
   if (!getElementTypeOrSelf(type).isInteger(1))
     return value;
   return arith::TruncIOp::create(b, loc, type, value);
+}
+
+unsigned mlir::autodiff::countBuffers(triton::FuncOp kernel) {
+  unsigned count = 0;
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    count += kernel.getArgAttr(index, kBufferAttr) != nullptr;
+  return count;
+}
+
+BlockArgument mlir::autodiff::appendBuffer(triton::FuncOp kernel,
+                                           unsigned index, Type value,
+                                           Attribute description) {
+  MLIRContext *context = kernel.getContext();
+  BlockArgument buffer = appendOperand(
+      kernel, triton::PointerType::get(getStoredElement(value), 1),
+      OperandAttr::get(context, OperandKind::Buffer, index), description);
+  kernel.setArgAttr(buffer.getArgNumber(), "tt.divisibility",
+                    Builder(context).getI32IntegerAttr(16));
+  return buffer;
 }
 
 Attribute mlir::autodiff::describeBuffer(Builder &builder, llvm::StringRef name,

@@ -9,6 +9,7 @@
 #define AUTODIFF_LIB_TRANSFORMS_PROGRAMBUFFERS_H
 
 #include "mlir/IR/Builders.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {
@@ -24,6 +25,14 @@ void storeToSlot(OpBuilder &builder, Location loc, Value buffer, Value entry,
 /// Loads a value of this type from this program's slot of `entry`.
 Value loadFromSlot(OpBuilder &builder, Location loc, Value buffer, Value entry,
                    Type type);
+
+/// The number of buffers that `kernel` takes.
+unsigned countBuffers(triton::FuncOp kernel);
+
+/// An argument of `kernel` for buffer `index`, with slots of a value of this
+/// type.
+BlockArgument appendBuffer(triton::FuncOp kernel, unsigned index, Type value,
+                           Attribute description);
 
 /// The description of such a buffer for the plan: `entries` slots, an
 /// expression over the launch, of a value of this type for every program.

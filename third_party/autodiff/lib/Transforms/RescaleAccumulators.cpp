@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/ScalingDegrees.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -122,7 +123,7 @@ static bool proveFrame(RescaledLoop &candidate, double delta) {
                      std::abs(next->scale[0]) < 1e-9 &&
                      std::abs(next->scale[1] + delta) < 1e-9 &&
                      next->axes == axes[index];
-        if (!holds) {
+        if (!holds && !mutation::isMade("rescale:any accumulator")) {
           rescaled[index] = false;
           changed = true;
         }
@@ -232,9 +233,10 @@ static void rewrite(RescaledLoop &found, ResidualOp maximum) {
   loop.walk([](triton::StoreOp store) { store.erase(); });
   b.setInsertionPoint(framed);
   for (auto &[index, axes] : found.accumulators)
-    framed.getInitArgsMutable()[index].set(
-        changeFrame(b, loop.getLoc(), framed.getInitArgs()[index], m0, m,
-                    found.delta, axes));
+    if (!mutation::isMade("rescale:initial value in its own frame"))
+      framed.getInitArgsMutable()[index].set(
+          changeFrame(b, loop.getLoc(), framed.getInitArgs()[index], m0, m,
+                      found.delta, axes));
   map.lookup(found.next).replaceAllUsesWith(m);
   framed.getRegionIterArg(found.maximum).replaceAllUsesWith(m);
   framed.getInitArgsMutable()[found.maximum].set(m);
@@ -251,22 +253,33 @@ static void rewrite(RescaledLoop &found, ResidualOp maximum) {
       loop.getResult(index).replaceAllUsesWith(framed.getResult(index));
 }
 
+static SmallVector<scf::ForOp> loopsOf(triton::FuncOp kernel) {
+  SmallVector<scf::ForOp> loops;
+  kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+  return loops;
+}
+
 void RescaleAccumulators::runOnOperation() {
   triton::FuncOp primal = getPrimal(getOperation());
   if (!primal)
     return;
+  unsigned nextId = 0;
+  primal.walk(
+      [&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
+  // The backward may use a maximum that nothing in the forward does.
+  for (scf::ForOp loop : loopsOf(primal))
+    if (std::optional<RescaledLoop> found = match(loop))
+      finalMaximum(*found, nextId).setPinned(true);
   OpBuilder builder(primal);
   builder.setInsertionPointAfter(primal);
   auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
   kernel.setSymName((primal.getSymName() + "_framed").str());
   kernel->setAttr(kRoleAttr, builder.getStringAttr("differentiated"));
 
-  unsigned nextId = 0;
-  kernel.walk(
-      [&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
-  SmallVector<scf::ForOp> loops;
-  kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
-  for (scf::ForOp loop : loops)
-    if (std::optional<RescaledLoop> found = match(loop))
-      rewrite(*found, finalMaximum(*found, nextId));
+  for (scf::ForOp loop : loopsOf(kernel))
+    if (std::optional<RescaledLoop> found = match(loop)) {
+      ResidualOp maximum = finalMaximum(*found, nextId);
+      maximum.setPinned(false);
+      rewrite(*found, maximum);
+    }
 }

@@ -2,6 +2,7 @@
 #include "MinimumCut.h"
 #include "ProgramBuffers.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -142,6 +143,9 @@ double Recomputation::costOfComputing(Operation *op) {
     return FlowNetwork::kInfinite / 4;
   if (auto load = dyn_cast<triton::LoadOp>(op))
     return bytesOf(load.getType());
+  // Written once and read once, as a residual.
+  if (auto pop = dyn_cast<PopOp>(op))
+    return 2 * bytesOf(pop.getType());
   // Not free even where the operands are at hand: threads must meet.
   if (isa<triton::ReduceOp, triton::ScanOp>(op))
     return bytesOf(op->getOperand(0).getType());
@@ -215,7 +219,7 @@ struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
   void reloadOutput(ResidualOp residual, const Stored &stored);
   void loadSaved(ResidualOp residual);
 
-  triton::FuncOp primal, backward, forward;
+  triton::FuncOp primal, backward;
 };
 } // namespace
 
@@ -249,60 +253,35 @@ void Residuals::reloadOutput(ResidualOp residual, const Stored &stored) {
   residual.erase();
 }
 
-static triton::FuncOp createForward(triton::FuncOp primal) {
-  OpBuilder builder(primal);
-  builder.setInsertionPointAfter(primal);
-  auto forward = cast<triton::FuncOp>(builder.clone(*primal));
-  forward.setSymName((primal.getSymName() + "_fwd").str());
-  forward->setAttr(kRoleAttr, builder.getStringAttr("forward"));
-  for (unsigned index = 0; index < forward.getNumArguments(); ++index)
-    forward.setArgAttr(
-        index, kOperandAttr,
-        OperandAttr::get(builder.getContext(), OperandKind::Argument, index));
-  return forward;
-}
-
-static unsigned countBuffers(triton::FuncOp kernel) {
-  unsigned count = 0;
-  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
-    count += kernel.getArgAttr(index, kBufferAttr) != nullptr;
-  return count;
-}
-
 /// Saves the value in the forward and loads it in the backward.
 void Residuals::loadSaved(ResidualOp residual) {
-  if (!forward)
-    forward = createForward(primal);
+  triton::FuncOp forward = getOrCreateForward(getOperation());
   ResidualOp source;
   forward.walk([&](ResidualOp op) {
-    if (op.getId() == residual.getId())
+    if (op.getId() == residual.getId() ||
+        (op.getType() == residual.getType() &&
+         mutation::isMade("residuals:saved from another value")))
       source = op;
   });
   OpBuilder b(residual);
   Type type = residual.getType();
   unsigned index = countBuffers(backward);
-  auto operand = OperandAttr::get(b.getContext(), OperandKind::Buffer, index);
   Attribute description = describeBuffer(
       b, "saved" + std::to_string(residual.getId()), "saved", type, 1);
-  auto append = [&](triton::FuncOp kernel) {
-    BlockArgument buffer = appendOperand(
-        kernel, triton::PointerType::get(getStoredElement(type), 1), operand,
-        description);
-    kernel.setArgAttr(buffer.getArgNumber(), "tt.divisibility",
-                      b.getI32IntegerAttr(16));
-    return buffer;
-  };
   residual.getResult().replaceAllUsesWith(
-      loadFromSlot(b, residual.getLoc(), append(backward), Value(), type));
+      loadFromSlot(b, residual.getLoc(),
+                   appendBuffer(backward, index, type, description), Value(),
+                   type));
   residual.erase();
   b.setInsertionPointAfter(source);
-  storeToSlot(b, source.getLoc(), append(forward), Value(), source.getValue());
+  storeToSlot(b, source.getLoc(),
+              appendBuffer(forward, index, type, description), Value(),
+              source.getValue());
 }
 
 void Residuals::runOnOperation() {
   primal = getPrimal(getOperation());
   backward = getBackward(getOperation());
-  forward = {};
   if (!primal || !backward) {
     getOperation().emitError("no backward to improve; run autodiff-reverse");
     return signalPassFailure();
@@ -321,6 +300,10 @@ void Residuals::runOnOperation() {
   };
   for (ResidualOp residual : Recomputation(backward, costOfSaving).choose()) {
     auto it = outputs.find(residual.getId());
+    if (mutation::isMade("residuals:read back another output"))
+      it = llvm::find_if(outputs, [&](auto &entry) {
+        return entry.first != residual.getId();
+      });
     if (it != outputs.end())
       reloadOutput(residual, it->second);
     else

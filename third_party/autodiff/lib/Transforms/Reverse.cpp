@@ -1,5 +1,6 @@
 //===- Reverse.cpp - Derive the backward of a kernel ----------------------===//
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Transforms/Passes.h"
@@ -54,6 +55,28 @@ static void dropMarkers(ModuleOp module) {
   });
 }
 
+/// The first number that no tape of `kernel` has.
+static unsigned countTapes(triton::FuncOp kernel) {
+  unsigned count = 0;
+  kernel.walk(
+      [&](PushOp push) { count = std::max(count, push.getTape() + 1); });
+  return count;
+}
+
+/// Whether all that a backward could not compute again is recorded.
+static LogicalResult checkRecords(triton::FuncOp kernel) {
+  MemoryFlow memory(kernel);
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    if (op->use_empty() || memory.isRepeatable(op) ||
+        llvm::any_of(op->getUsers(), llvm::IsaPred<PushOp>))
+      return WalkResult::advance();
+    op->emitError("is not recorded for the backward; run "
+                  "autodiff-record-memory first");
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 /// An empty function with the primal's arguments.
 static triton::FuncOp createBackward(triton::FuncOp primal,
                                      const Activity &activity) {
@@ -72,6 +95,9 @@ static triton::FuncOp createBackward(triton::FuncOp primal,
     if (activity.isWanted(argument.getArgNumber()))
       backward.setArgAttr(argument.getArgNumber(), kWantedAttr,
                           builder.getUnitAttr());
+    if (activity.hasCotangent(argument.getArgNumber()))
+      backward.setArgAttr(argument.getArgNumber(), kHasCotangentAttr,
+                          builder.getUnitAttr());
   }
   return backward;
 }
@@ -83,6 +109,8 @@ void Reverse::runOnOperation() {
                              "autodiff-normalize first");
     return signalPassFailure();
   }
+  if (failed(checkRecords(primal)))
+    return signalPassFailure();
   Activity activity(primal, select<triton::LoadOp>(primal, !allWanted, wanted),
                     select<triton::StoreOp, triton::AtomicRMWOp>(
                         primal, !allCotangents, cotangents));
@@ -93,7 +121,7 @@ void Reverse::runOnOperation() {
   backward.setSymName((getPrimal(getOperation()).getSymName() + "_bwd").str());
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
-  Adjoint adjoint(builder, activity);
+  Adjoint adjoint(builder, activity, countTapes(primal));
   adjoint.primals.map(primal.getArguments(), backward.getArguments());
   Block &body = primal.getBody().front();
   adjoint.recompute(body);

@@ -3,6 +3,7 @@
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Plan/Plan.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -40,6 +41,7 @@ public:
   ArgumentSchedule(triton::FuncOp backward, unsigned argument, ArgumentUse &use)
       : backward(backward), argument(argument), use(use),
         primal(backward.getArgument(argument)),
+        given(backward.getArgAttr(argument, kHasCotangentAttr) != nullptr),
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
   LogicalResult run(const Accesses &primalAccesses, bool forceAtomic,
@@ -48,9 +50,8 @@ public:
 private:
   /// The cotangent can be read where it is: nothing is cleared or added.
   LogicalResult readCotangent(std::optional<Object> check);
-  /// Contributions meet in atomics; `shared` with the cotangent if the
-  /// argument is also stored to.
-  LogicalResult accumulateAtomically(bool shared);
+  /// Contributions meet in atomics, with the cotangent if the argument has one.
+  LogicalResult accumulateAtomically();
   /// One program owns each address.
   LogicalResult store(Object check);
 
@@ -65,6 +66,7 @@ private:
   unsigned argument;
   ArgumentUse &use;
   BlockArgument primal;
+  bool given; // a cotangent
   Type pointee;
 };
 } // namespace
@@ -125,7 +127,7 @@ Attribute ArgumentSchedule::describe(llvm::StringRef dtype,
 
 LogicalResult ArgumentSchedule::readCotangent(std::optional<Object> check) {
   BlockArgument cotangent = append(OperandKind::Cotangent, pointee, {});
-  if (check)
+  if (check && !mutation::isMade("schedule:no check of the outputs"))
     backward.setArgAttr(cotangent.getArgNumber(), kCheckAttr,
                         toAttribute(std::move(*check)));
   ShadowPointers shadow(primal, cotangent);
@@ -158,19 +160,24 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
   Location loc = op.getLoc();
   Type type =
       withElementType(op.getPtr().getType(), getPointee(pointer.getType()));
+  // What other threads of the program have added must be there.
+  if (!use.accumulates.empty())
+    gpu::BarrierOp::create(b, loc);
   Value value;
-  if (op.getKeep()) {
+  if (op.getKeep() ||
+      mutation::isMade("schedule:cotangent left where it was taken")) {
     Value other = op.getMask() ? zeros(b, loc, type) : Value();
     value = triton::LoadOp::create(b, loc, pointer, op.getMask(), other);
   } else {
     value = atomic(b, loc, triton::RMWOp::XCHG, pointer, zeros(b, loc, type),
                    op.getMask());
     // What an atomic returns for masked lanes is not defined.
-    if (op.getMask())
+    if (op.getMask() && !mutation::isMade("schedule:masked lanes as they are"))
       value = arith::SelectOp::create(b, loc, op.getMask(), value,
                                       zeros(b, loc, type));
-    gpu::BarrierOp::create(b, loc);
   }
+  if (!op.getKeep() || !use.accumulates.empty())
+    gpu::BarrierOp::create(b, loc);
   if (op.getResult())
     op.getResult().replaceAllUsesWith(value);
   op.erase();
@@ -183,18 +190,25 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
   if (!pointer)
     return failure();
   OpBuilder b(op);
-  atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(),
-         op.getMask());
+  if (mutation::isMade("schedule:plain store for an atomic add"))
+    triton::StoreOp::create(b, op.getLoc(), pointer, op.getValue(),
+                            op.getMask());
+  else
+    atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(),
+           op.getMask());
   op.erase();
   return success();
 }
 
-LogicalResult ArgumentSchedule::accumulateAtomically(bool shared) {
+LogicalResult ArgumentSchedule::accumulateAtomically() {
   Type element =
       pointee.isF64() ? pointee : Float32Type::get(backward.getContext());
   BlockArgument buffer =
       append(OperandKind::Gradient, element,
-             describe(spellType(element), shared ? "cotangent" : "zero",
+             describe(spellType(element),
+                      given && !mutation::isMade("schedule:shared from zero")
+                          ? "cotangent"
+                          : "zero",
                       "atomic", {}));
   ShadowPointers shadow(primal, buffer);
   for (UpstreamOp op : use.upstreams)
@@ -208,7 +222,8 @@ LogicalResult ArgumentSchedule::accumulateAtomically(bool shared) {
 
 LogicalResult ArgumentSchedule::store(Object check) {
   llvm::json::Array checks;
-  checks.push_back(std::move(check));
+  if (!mutation::isMade("schedule:no check of the addresses"))
+    checks.push_back(std::move(check));
   BlockArgument buffer =
       append(OperandKind::Gradient, pointee,
              describe(spellType(pointee), "none", "store", std::move(checks)));
@@ -239,18 +254,19 @@ LogicalResult ArgumentSchedule::run(const Accesses &primalAccesses,
       if (space && space->isExact())
         return store(space->toCheck("bijective", argument));
     }
-    return accumulateAtomically(/*shared=*/false);
+    return accumulateAtomically();
   }
-  if (use.accumulates.empty() && !wanted) {
+  if (use.accumulates.empty() && !wanted && given) {
     if (hiding.empty())
       return readCotangent(std::nullopt);
-    if (hiding.size() == 1 && use.upstreams.size() == 1 && !forceExchange) {
-      Operation *primalStore = primalAccesses.lookup(hiding[0].getSite());
+    Operation *primalStore = primalAccesses.lookup(hiding[0].getSite());
+    if (use.upstreams.size() == 1 && isa<triton::StoreOp>(primalStore) &&
+        !forceExchange) {
       if (std::optional<AccessSpace> space = AccessSpace::of(primalStore))
         return readCotangent(space->toCheck("distinct", argument));
     }
   }
-  return accumulateAtomically(/*shared=*/true);
+  return accumulateAtomically();
 }
 
 void Schedule::runOnOperation() {
@@ -271,15 +287,6 @@ void Schedule::runOnOperation() {
       uses[upstream.getArgument()].upstreams.push_back(upstream);
     else if (auto accumulate = dyn_cast<AccumulateOp>(op))
       uses[accumulate.getArgument()].accumulates.push_back(accumulate);
-  });
-  backward.walk([&](UnavailableOp op) {
-    if (op->use_empty())
-      return;
-    op.emitError() << op.getReason()
-                   << " is needed by the backward, which must not repeat that "
-                      "effect; store it to a tensor that the kernel then does "
-                      "not differentiate, or compute it in a kernel of its own";
-    signalPassFailure();
   });
   for (auto &[argument, use] : uses)
     if (failed(ArgumentSchedule(backward, argument, use)

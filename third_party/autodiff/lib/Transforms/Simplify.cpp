@@ -114,12 +114,13 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
     kept += isLive;
   }
   Operation *yield = loop.getBody()->getTerminator();
-  SmallVector<Value> yielded;
-  for (unsigned index : live.set_bits())
-    yielded.push_back(yield->getOperand(index));
   if (Block *body = pruned.getBody(); !body->empty())
     rewriter.eraseOp(body->getTerminator());
   rewriter.mergeBlocks(loop.getBody(), pruned.getBody(), arguments);
+  // Only now: a block argument that is yielded has been replaced.
+  SmallVector<Value> yielded;
+  for (unsigned index : live.set_bits())
+    yielded.push_back(yield->getOperand(index));
   rewriter.setInsertionPoint(yield);
   rewriter.replaceOpWithNewOp<scf::YieldOp>(yield, yielded);
   rewriter.replaceOp(loop, results);

@@ -113,6 +113,9 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
 }
 
 void Tape::runOnOperation() {
+  auto role = getOperation()->getAttrOfType<StringAttr>(kRoleAttr);
+  if (!role || role.getValue() != "backward")
+    return;
   llvm::MapVector<unsigned, Recording> recordings;
   getOperation().walk([&](Operation *op) {
     if (auto push = dyn_cast<PushOp>(op))
@@ -123,6 +126,8 @@ void Tape::runOnOperation() {
   unsigned buffers = 0;
   llvm::SetVector<Operation *> loops;
   for (auto &[tape, recording] : recordings) {
+    if (!recording.push)
+      continue; // the forward records it
     if (recording.pops.empty()) {
       recording.push.erase();
       continue;

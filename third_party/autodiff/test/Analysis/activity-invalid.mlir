@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics \
-// RUN:   -autodiff-normalize -autodiff-reverse -o /dev/null
+// RUN:   -pass-pipeline='builtin.module(autodiff-normalize,tt.func(autodiff-record-memory),autodiff-reverse)' -o /dev/null
 
 // What would make a derivative wrong without anybody noticing is an error.
 
@@ -70,28 +70,11 @@ tt.func @hidden(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// The backward sees memory as the forward left it.
-tt.func @overwritten(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+tt.func @compare_and_swap(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %zero = arith.constant 0.0 : f32
   %x = tt.load %px : !tt.ptr<f32>
-  %e = math.exp %x : f32
-  tt.store %px, %e : !tt.ptr<f32>
-  // expected-error @+1 {{reads memory that the same kernel has stored to}}
-  %z = tt.load %px : !tt.ptr<f32>
-  tt.store %py, %z : !tt.ptr<f32>
-  tt.return
-}
-
-// -----
-
-// So does the next iteration.
-tt.func @next_iteration(%px: !tt.ptr<f32>, %n: i32) {
-  %c0 = arith.constant 0 : i32
-  %c1 = arith.constant 1 : i32
-  scf.for %i = %c0 to %n step %c1 : i32 {
-    // expected-error @+1 {{reads memory that the same kernel has stored to}}
-    %x = tt.load %px : !tt.ptr<f32>
-    %e = math.exp %x : f32
-    tt.store %px, %e : !tt.ptr<f32>
-  }
+  tt.store %py, %x : !tt.ptr<f32>
+  // expected-error @+1 {{no derivative rule for a compare-and-swap on a differentiated tensor}}
+  %old = tt.atomic_cas acq_rel, gpu, %py, %zero, %zero : (!tt.ptr<f32>, f32, f32) -> f32
   tt.return
 }

@@ -47,3 +47,32 @@ tt.func public @rescaled(%x: tensor<16x!tt.ptr<f32>>, %n: i32) {
   tt.store %x, %r#1 : tensor<16x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// The condition forwards less than the loop carries, and something else: each
+// has one place throughout.
+
+// CHECK-LABEL: func.func @forwarded
+// CHECK: %{{.*}}:3 = scf.while (%[[S:[^ ]+]] = %{{[^ ]+}}, %{{[^ ]+}} = %{{[^ ]+}}, %[[E:[^ ]+]] = %{{[^ ]+}}) : (memref<16xf32>, i32, memref<16xf32>)
+// CHECK: math.exp
+// CHECK: memref.copy %{{.*}}, %[[E]]
+// CHECK: scf.condition(%{{.*}}) %[[S]], %{{.*}}, %[[E]]
+// CHECK: ^bb0(%[[OLD:.*]]: memref<16xf32>, %{{.*}}: i32, %[[NEW:.*]]: memref<16xf32>):
+// CHECK: memref.copy %{{.*}}, %[[OLD]]
+// CHECK: scf.yield %[[OLD]], %{{.*}}, %[[NEW]]
+tt.func public @forwarded(%x: tensor<16x!tt.ptr<f32>>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s0 = tt.load %x : tensor<16x!tt.ptr<f32>>
+  %r = scf.while (%s = %s0, %i = %c0) : (tensor<16xf32>, i32) -> tensor<16xf32> {
+    %e = math.exp %s : tensor<16xf32>
+    %more = arith.cmpi slt, %i, %n : i32
+    scf.condition(%more) %e : tensor<16xf32>
+  } do {
+  ^bb0(%e: tensor<16xf32>):
+    scf.yield %e, %n : tensor<16xf32>, i32
+  }
+  tt.store %x, %r : tensor<16x!tt.ptr<f32>>
+  tt.return
+}

@@ -92,3 +92,25 @@ tt.func @stepped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   }
   tt.return
 }
+
+// -----
+
+// A carried value that no iteration reads still ends the loop: the value from
+// outside that it is replaced by gets the cotangent of the last iteration.
+// CHECK-LABEL: tt.func @replaced_bwd(
+// CHECK: %[[T:.*]] = autodiff.upstream %arg1
+// CHECK: %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%[[OUT:.*]] = %[[T]], %[[X:.*]] = %cst)
+// CHECK: %[[SUM:.*]] = arith.addf %[[X]], %[[OUT]]
+// CHECK: scf.yield %cst, %[[SUM]]
+// CHECK: autodiff.accumulate %arg0, %[[LOOP]]#1
+tt.func @replaced(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %init = arith.constant 0.0 : f32
+  %x = tt.load %px : !tt.ptr<f32>
+  %last = scf.for %i = %c0 to %n step %c1 iter_args(%a = %init) -> (f32) : i32 {
+    scf.yield %x : f32
+  }
+  tt.store %py, %last : !tt.ptr<f32>
+  tt.return
+}

@@ -7,7 +7,7 @@
 // CHECK: tt.store %arg1,
 // CHECK-LABEL: tt.func @kernel_bwd(
 // CHECK-SAME: %arg0: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argument 0>, autodiff.wanted}
-// CHECK-SAME: %arg1: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argument 1>})
+// CHECK-SAME: %arg1: !tt.ptr<f32> {autodiff.has_cotangent, autodiff.operand = #autodiff.operand<argument 1>})
 // CHECK-SAME: attributes {autodiff.role = "backward"}
 // CHECK: %[[X:.*]] = tt.load %arg0
 // CHECK: %[[S:.*]] = math.sin %[[X]]

@@ -59,3 +59,23 @@ tt.func @effect(%p: !tt.ptr<f32>, %n: i32) {
   }
   tt.return
 }
+
+// -----
+
+// Carried values that iterations exchange, beside one that goes.
+// CHECK-LABEL: tt.func @exchanged
+// CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[A:[^ ,:)]+]] = %cst, %[[B:[^ ,:)]+]] = %cst_0)
+// CHECK-NEXT: scf.yield %[[B]], %[[A]]
+// CHECK: tt.store %arg0, %[[R]]#0
+tt.func @exchanged(%p: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero, %b = %one, %c = %one) -> (f32, f32, f32) : i32 {
+    %d = math.exp %c : f32
+    scf.yield %b, %a, %d : f32, f32, f32
+  }
+  tt.store %p, %r#0 : !tt.ptr<f32>
+  tt.return
+}

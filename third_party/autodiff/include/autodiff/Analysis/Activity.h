@@ -9,6 +9,7 @@
 #ifndef AUTODIFF_ANALYSIS_ACTIVITY_H
 #define AUTODIFF_ANALYSIS_ACTIVITY_H
 
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "mlir/IR/Value.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/DenseSet.h"
@@ -39,17 +40,29 @@ public:
   bool hasCotangent(unsigned argument) const {
     return cotangents.contains(argument);
   }
+  /// Whether derivatives pass through the argument's memory within the kernel:
+  /// something active is stored there and loaded again.
+  bool carries(unsigned argument) const { return carrying.contains(argument); }
+  /// Whether the backward keeps a shadow of the argument's memory.
+  bool hasShadow(unsigned argument) const {
+    return isWanted(argument) || hasCotangent(argument) || carries(argument);
+  }
 
 private:
   void propagateVaried();
   void propagateUseful();
+  void findCarrying();
   void checkMemory();
+  void checkAccess(Operation *op);
+  void fail(Operation *op, const llvm::Twine &message);
+  bool readsVaried(Operation *read) const;
   bool touchesUnknownMemory(Operation *op) const;
   bool markVaried(Value value);
   bool markUseful(Value value);
 
   triton::FuncOp kernel;
-  ArgumentSet wanted, cotangents;
+  MemoryFlow memory;
+  ArgumentSet wanted, cotangents, carrying;
   llvm::DenseSet<Value> varied, useful;
   bool hasFailed = false;
 };

@@ -15,4 +15,14 @@ def HoistAllocations : Pass<"cpu-hoist-allocations", "::mlir::func::FuncOp"> {
   let dependentDialects = ["memref::MemRefDialect"];
 }
 
+def Promote : Pass<"autodiff-promote", "::mlir::ModuleOp"> {
+  let summary = "Make a Triton kernel compute in double precision";
+  let description = [{
+    Every floating-point type becomes f64, in memory, too, and conversions
+    between them go; constants keep the values that the kernel rounded them to.
+    Finite differences of the result judge the gradients of the kernel. What
+    depends on the bits of a narrower type is an error.
+  }];
+}
+
 #endif // AUTODIFF_CPU_PASSES_TD

@@ -28,6 +28,10 @@ constexpr llvm::StringLiteral kBufferAttr = "autodiff.buffer";
 constexpr llvm::StringLiteral kCheckAttr = "autodiff.check";
 /// Marks primal arguments of a backward whose gradient is wanted.
 constexpr llvm::StringLiteral kWantedAttr = "autodiff.wanted";
+/// Marks primal arguments of a backward whose content has a cotangent.
+constexpr llvm::StringLiteral kHasCotangentAttr = "autodiff.has_cotangent";
+/// Number of the counter of a loop whose iterations must be counted.
+constexpr llvm::StringLiteral kCounterAttr = "autodiff.counter";
 /// Marks a minimum with zero whose other operand is not positive anyway.
 constexpr llvm::StringLiteral kNotPositiveAttr = "autodiff.not_positive";
 /// Number of a memory operation within its primal.
@@ -37,6 +41,8 @@ constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 constexpr llvm::StringLiteral kRuleAttr = "autodiff.rule";
 constexpr llvm::StringLiteral kRuleAsmAttr = "autodiff.rule_asm";
 constexpr llvm::StringLiteral kRuleSymbolAttr = "autodiff.rule_symbol";
+/// The checked accesses of a kernel, by number.
+constexpr llvm::StringLiteral kAccessesAttr = "autodiff.accesses";
 
 } // namespace mlir::autodiff
 

@@ -26,7 +26,12 @@ def Autodiff_OperandKind : I32EnumAttr<"OperandKind", "what a launch passes", [
   I32EnumAttrCase<"Argument", 0, "argument">,
   I32EnumAttrCase<"Cotangent", 1, "cotangent">,
   I32EnumAttrCase<"Gradient", 2, "gradient">,
-  I32EnumAttrCase<"Buffer", 3, "buffer">
+  I32EnumAttrCase<"Buffer", 3, "buffer">,
+  I32EnumAttrCase<"Size", 4, "size">,
+  I32EnumAttrCase<"Counters", 5, "counters">,
+  I32EnumAttrCase<"Begin", 6, "begin">,
+  I32EnumAttrCase<"End", 7, "end">,
+  I32EnumAttrCase<"Violations", 8, "violations">
 ]> {
   let cppNamespace = "::mlir::autodiff";
   let genSpecializedAttr = 0;
@@ -38,7 +43,11 @@ def Autodiff_OperandAttr : AttrDef<Autodiff_Dialect, "Operand"> {
   let description = [{
     `argument i` is the primal's argument, `cotangent i` the upstream gradient
     of the output passed as argument i, `gradient i` the buffer that collects
-    the gradient of argument i, `buffer b` a saved residual or a tape.
+    the gradient of argument i, `buffer b` a saved residual or a tape, `size s`
+    an integer that the host evaluates, `counters 0` the memory that a counting
+    kernel leaves trip counts in. `begin k` and `end k` are addresses: those of
+    the memory behind the kernel's own argument k. `violations 0` is the buffer
+    in which `autodiff-check-bounds` leaves accesses outside of them.
   }];
   let parameters = (ins EnumParameter<Autodiff_OperandKind>:$kind,
                         "unsigned":$index);
@@ -49,47 +58,54 @@ class Autodiff_Op<string mnemonic, list<Trait> traits = []>
     : Op<Autodiff_Dialect, mnemonic, traits>;
 
 def Autodiff_ResidualOp : Autodiff_Op<"residual",
-    [Pure, SameOperandsAndResultType]> {
+    [AlwaysSpeculatable, SameOperandsAndResultType,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "a primal value that a forward may save and a backward reload";
   let description = [{
     The identity. The primal and the backward derived from it carry the same
     `id`, whatever happens to the code around: it is how a value of one finds
     its counterpart in the other. `constant` says that the outputs are proved
-    not to depend on it: no derivative flows through.
+    not to depend on it: no derivative flows through. `pinned` keeps one alive
+    in the primal that only the backward uses.
   }];
-  let arguments = (ins AnyType:$value, I32Attr:$id, UnitAttr:$constant);
+  let arguments = (ins AnyType:$value, I32Attr:$id, UnitAttr:$constant,
+                       UnitAttr:$pinned);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$value `id` `=` $id attr-dict `:` type($value)";
 }
 
 def Autodiff_PushOp : Autodiff_Op<"push", [MemoryEffects<[MemWrite]>]> {
-  let summary = "record a loop-carried value at the start of an iteration";
+  let summary = "record a primal value for the backward";
+  let description = [{
+    In a backward: what a recomputed loop carries at the start of an iteration.
+    In a primal: what only this run of the forward knows, because the kernel
+    changes the memory that it comes from; the augmented forward records it.
+  }];
   let arguments = (ins AnyType:$value, AnySignlessInteger:$iteration,
-                       I32Attr:$tape);
+                       I32Attr:$tape, OptionalAttr<StrAttr>:$entries);
   let assemblyFormat = [{
-    $value `at` $iteration `tape` `=` $tape attr-dict
+    $value `at` $iteration `tape` `=` $tape (`of` $entries^)? attr-dict
     `:` type($value) `,` type($iteration)
   }];
 }
 
+def Autodiff_SizeOp : Autodiff_Op<"size", [Pure]> {
+  let summary = "an integer that the host evaluates when the kernel is launched";
+  let description = [{
+    `expression` is one of the plan's. autodiff-sizes makes it an argument.
+  }];
+  let arguments = (ins StrAttr:$expression);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$expression attr-dict";
+}
+
 def Autodiff_PopOp : Autodiff_Op<"pop", [Pure]> {
-  let summary = "the value that the primal loop pushed in an iteration";
+  let summary = "the value that was pushed under this number";
   let arguments = (ins AnySignlessInteger:$iteration, I32Attr:$tape);
   let results = (outs AnyType:$result);
   let assemblyFormat = [{
     $iteration `tape` `=` $tape attr-dict `:` type($iteration) `->` type($result)
   }];
-}
-
-def Autodiff_UnavailableOp : Autodiff_Op<"unavailable", [Pure]> {
-  let summary = "a primal value that a backward cannot compute again";
-  let description = [{
-    Stands for the result of an effect that must not be repeated. It is an
-    error if one is still used once dead code is gone.
-  }];
-  let arguments = (ins StrAttr:$reason);
-  let results = (outs AnyType:$result);
-  let assemblyFormat = "$reason attr-dict `:` type($result)";
 }
 
 def Autodiff_UpstreamOp : Autodiff_Op<"upstream",

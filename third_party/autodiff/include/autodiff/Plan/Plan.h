@@ -41,6 +41,8 @@ struct Request {
   SmallVector<UserRule> rules;
   bool save = true;
   bool reload = true;
+  /// Check every access of the derived kernels.
+  bool check = false;
 
   /// Reads a request; emits an error at `loc` if it is malformed.
   static FailureOr<Request> parse(llvm::StringRef json, Location loc);

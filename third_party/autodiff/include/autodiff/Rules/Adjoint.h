@@ -3,6 +3,7 @@
 #define AUTODIFF_RULES_ADJOINT_H
 
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -16,8 +17,9 @@ namespace mlir::autodiff {
 /// precision cost nothing and contributions are not rounded before they meet.
 class Adjoint {
 public:
-  Adjoint(OpBuilder &builder, const Activity &activity)
-      : builder(builder), activity(activity) {}
+  /// `tapes` is the first number that no tape has.
+  Adjoint(OpBuilder &builder, const Activity &activity, unsigned tapes)
+      : builder(builder), activity(activity), tapes(tapes) {}
 
   OpBuilder &builder;
   const Activity &activity;
@@ -51,7 +53,7 @@ public:
   Value widen(Value value);
 
   /// Appends the recomputation of `block` (without its terminator and without
-  /// effects) to the backward kernel.
+  /// effects) to the backward kernel; what the primal records is read back.
   void recompute(Block &block);
 
   /// Appends a copy of `op`, on the values in the backward kernel.
@@ -75,13 +77,12 @@ public:
   unsigned newTape() { return tapes++; }
 
 private:
-  /// Takes the clone of `effect`, which must not happen again, out of the
-  /// recomputation.
-  void dropEffect(Operation *effect);
+  /// Reads back what `push` records, in place of its recomputation.
+  void popInstead(PushOp push);
 
   llvm::DenseMap<Value, Value> adjoints;
   Location location = UnknownLoc::get(builder.getContext());
-  unsigned tapes = 0;
+  unsigned tapes;
 };
 
 } // namespace mlir::autodiff

@@ -26,6 +26,8 @@ triton::FuncOp getPrimal(ModuleOp module);
 /// The function that a pass of ours derived from `primal`, or null.
 triton::FuncOp getBackward(ModuleOp module);
 triton::FuncOp getForward(ModuleOp module);
+/// The forward that saves for the backward; a copy of the primal at first.
+triton::FuncOp getOrCreateForward(ModuleOp module);
 /// The rewritten primal that the backward is to be derived from, or the primal.
 triton::FuncOp getDifferentiated(ModuleOp module);
 
@@ -36,6 +38,10 @@ constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
 /// buffers, describes it.
 BlockArgument appendOperand(triton::FuncOp kernel, Type type,
                             OperandAttr operand, Attribute buffer = {});
+
+/// Removes the primal's arguments that a derived kernel does not use: the
+/// runtime would have to keep their memory, and unchanged, until the backward.
+void dropUnusedArguments(triton::FuncOp kernel);
 
 } // namespace mlir::autodiff
 

@@ -95,6 +95,26 @@ def Tape : AutodiffPass<"autodiff-tape", "::mlir::triton::FuncOp"> {
   }];
 }
 
+def RecordMemory : AutodiffPass<"autodiff-record-memory", "::mlir::triton::FuncOp"> {
+  let summary = "mark what only this run of the primal can know";
+  let description = [{
+    Pushes what the kernel loads from memory that it stores to itself, and what
+    atomic operations return. A backward pops these instead of computing them
+    again.
+  }];
+}
+
+def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp"> {
+  let summary = "let the forward write what it records";
+  let description = [{
+    Every record that the backward still reads gets a buffer, which the
+    augmented forward (`@<kernel>_fwd`, made if there is none) fills.
+  }];
+  let options = [
+    Option<"allowed", "allowed", "bool", "true", "allow an augmented forward">
+  ];
+}
+
 def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   let summary = "decide how contributions to a gradient meet";
   let description = [{
@@ -131,6 +151,16 @@ def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
   let description = [{
     Common factors are taken out of sums, sums of one element become reshapes,
     loop results that nobody uses go.
+  }];
+}
+
+def CheckBounds : AutodiffPass<"autodiff-check-bounds", "::mlir::triton::FuncOp"> {
+  let summary = "check every access of a derived kernel";
+  let description = [{
+    For debugging. Every pointer argument gets two more, the addresses between
+    which its memory lies. Lanes of loads, stores and atomics that go outside
+    are switched off, and the first such access is noted in a buffer of
+    violations, by its number in `autodiff.accesses`.
   }];
 }
 

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 
 using namespace mlir;
 using namespace mlir::autodiff::cpu;
@@ -224,49 +225,87 @@ void Lowering::lowerIf(scf::IfOp op) {
   bindResults(branch.getResults(), op.getResults());
 }
 
+/// A value to stand where none is needed yet.
+static Value createPlaceholder(OpBuilder &builder, Location loc, Type type) {
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    return bufferization::AllocTensorOp::create(builder, loc, tensor,
+                                                /*dynamicSizes=*/ValueRange());
+  return ub::PoisonOp::create(builder, loc, type);
+}
+
+/// Bufferization wants what the condition forwards, and what an iteration
+/// yields, in the memory of the argument at its position. So all regions get
+/// the same arguments: what the loop carries, then what else the condition
+/// forwards.
 void Lowering::lowerWhile(scf::WhileOp op) {
   Location loc = op.getLoc();
+  Block *oldBefore = op.getBeforeBody();
+  scf::ConditionOp condition = op.getConditionOp();
   SmallVector<Value> inits;
   appendOperands(op.getInits(), inits);
-  SmallVector<Type> types;
-  for (Type type : op.getResultTypes())
-    convertType(type, types);
-  auto loop = scf::WhileOp::create(builder, loc, types, inits);
-  OpBuilder::InsertionGuard guard(builder);
+  size_t carried = inits.size();
 
-  // Tensors stay in the memory that they came in, position by position.
+  auto isCarried = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && argument.getOwner() == oldBefore;
+  };
+  SmallVector<Type> types;
+  // Where in the arguments each forwarded value begins.
+  SmallVector<size_t> starts;
+  SmallVector<Value> computed;
+  for (Value value : condition.getArgs()) {
+    types.clear();
+    if (isCarried(value)) {
+      for (Value earlier : oldBefore->getArguments().take_front(
+               cast<BlockArgument>(value).getArgNumber()))
+        convertType(earlier.getType(), types);
+      starts.push_back(types.size());
+      continue;
+    }
+    starts.push_back(inits.size());
+    computed.push_back(value);
+    convertType(value.getType(), types);
+    for (Type type : types)
+      inits.push_back(createPlaceholder(builder, loc, type));
+  }
+  types = llvm::to_vector(ValueRange(inits).getTypes());
+  SmallVector<Location> locations(inits.size(), loc);
+
+  auto loop = scf::WhileOp::create(builder, loc, types, inits);
+  auto bind = [&](ValueRange from, ValueRange to) {
+    for (auto [value, start] : llvm::zip_equal(to, starts))
+      bindResults(from, value, start);
+  };
   auto settle = [&](SmallVectorImpl<Value> &values, Block *block) {
     SmallVector<Value> destinations;
-    for (auto [i, value] : llvm::enumerate(values)) {
-      bool fits = isa<RankedTensorType>(value.getType()) &&
-                  i < block->getNumArguments() &&
-                  block->getArgument(i).getType() == value.getType();
-      destinations.push_back(fits ? block->getArgument(i) : BlockArgument());
-    }
+    for (auto [value, argument] :
+         llvm::zip_equal(values, block->getArguments()))
+      destinations.push_back(isa<RankedTensorType>(value.getType()) ? argument
+                                                                    : Value());
     moveInto(values, destinations);
   };
 
-  Block *before =
-      builder.createBlock(&loop.getBefore(), {}, ValueRange(inits).getTypes(),
-                          SmallVector<Location>(inits.size(), loc));
-  bindArguments(before->getArguments(), op.getBeforeArguments());
-  lowerBlock(*op.getBeforeBody());
-  scf::ConditionOp condition = op.getConditionOp();
-  SmallVector<Value> forwarded;
-  appendOperands(condition.getArgs(), forwarded);
+  OpBuilder::InsertionGuard guard(builder);
+  Block *before = builder.createBlock(&loop.getBefore(), {}, types, locations);
+  bindArguments(before->getArguments().take_front(carried),
+                op.getBeforeArguments());
+  lowerBlock(*oldBefore);
+  SmallVector<Value> forwarded(before->getArguments().take_front(carried));
+  appendOperands(computed, forwarded);
   settle(forwarded, before);
   scf::ConditionOp::create(builder, condition.getLoc(),
                            getScalar(condition.getCondition()), forwarded);
 
-  Block *after = builder.createBlock(&loop.getAfter(), {}, types,
-                                     SmallVector<Location>(types.size(), loc));
-  bindArguments(after->getArguments(), op.getAfterArguments());
+  Block *after = builder.createBlock(&loop.getAfter(), {}, types, locations);
+  bind(after->getArguments(), op.getAfterArguments());
   lowerBlock(*op.getAfterBody());
   SmallVector<Value> yields;
   appendOperands(op.getYieldOp().getResults(), yields);
+  for (BlockArgument argument : after->getArguments().drop_front(carried))
+    yields.push_back(argument);
   settle(yields, after);
   scf::YieldOp::create(builder, loc, yields);
-  bindResults(loop.getResults(), op.getResults());
+  bind(loop.getResults(), op.getResults());
 }
 
 //===----------------------------------------------------------------------===//

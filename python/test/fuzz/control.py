@@ -1,0 +1,304 @@
+"""Loops with carried values of every class, branches, and loops that end on a condition."""
+
+from __future__ import annotations
+
+from .expressions import LIMIT, scaled
+from .integers import arithmetic, reduced, scalars, small_scalar
+from .memory import atomic_add, store
+from .program import Kernel, Value
+from .tiles import expression, operand, shapes
+
+# No loop runs more often, so that nothing grows out of bounds.
+TRIPS = 4
+DEPTH = 4
+
+
+def statement(k: Kernel) -> None:
+    """Write one statement, or a loop or branch of several."""
+    nested = 2 * (k.depth < DEPTH)
+    how = k.choices.weighted(
+        {
+            "expression": 12,
+            "store": 2,
+            "integer": 1,
+            "loop": 2 * nested,
+            "branch": nested,
+            "while": nested // 2,
+            "atomic": 1,
+        }
+    )
+    if how == "loop":
+        loop(k)
+    elif how == "branch":
+        branch(k)
+    elif how == "while":
+        while_loop(k)
+    elif how == "integer":
+        arithmetic(k, k.choices.pick(scalars(k)[::-1]))
+    elif how == "expression":
+        expression(k, k.choices.pick(shapes(k)))
+    else:
+        value = expression(k, k.choices.pick(shapes(k)))
+        (store if how == "store" else atomic_add)(k, value)
+
+
+def statements(k: Kernel, most: int) -> None:
+    """Write up to so many statements."""
+    for _ in range(k.choices.between(1, most)):
+        if not k.burn():
+            break
+        statement(k)
+
+
+def copied(k: Kernel, value: Value, limit: float) -> Value:
+    """Return a new variable with the value, within the limit."""
+    value = scaled(k, value, limit)
+    return k.floating(value.text, value.shape, value.low, value.high)
+
+
+class Carried:
+    """A value that a loop carries: how it starts, and how an iteration changes it."""
+
+    KINDS = (
+        "accumulator", "general", "general", "swap", "maximum", "product", "counter", "integer",
+        "pointer", "delay", "conditional", "softmax", "best", "decayed",
+    )  # fmt: skip
+
+    def __init__(self, k: Kernel, kind: str):
+        self.kind = kind
+        k.feature(f"carried {kind}")
+        self.shape = k.choices.pick(shapes(k))
+        self.values: list[Value] = []
+        if kind == "counter":
+            start = k.choices.below(3)
+            self.step = k.choices.below(4)
+            text = k.integer(str(start), (), 0, 0).text
+            self.add(k, Value(text, "i", (), start, start + TRIPS * self.step))
+        elif kind == "integer":
+            self.add(k, Value(k.integer("2", (), 2, 2).text, "i", (), 0, 6))
+        elif kind == "pointer":
+            self.start_pointer(k)
+        elif kind == "softmax":
+            self.shape = k.choices.pick([s for s in shapes(k) if len(s) == 1])
+            self.start_softmax(k)
+        else:
+            for _ in range(2 if kind in ("swap", "delay") else 1):
+                self.start(k)
+        if kind == "best":
+            self.add(k, Value(k.integer("0", (), 0, 0).text, "i", (), 0, TRIPS))
+
+    def add(self, k: Kernel, value: Value) -> Value:
+        """Carry a variable."""
+        k.values = [v for v in k.values if v.text != value.text] + [value]
+        self.values.append(value)
+        return value
+
+    def start(self, k: Kernel) -> None:
+        limit = 1.0 if self.kind in ("accumulator", "product") else 3.0
+        if self.kind == "best":
+            self.shape = ()
+        if self.kind == "accumulator" and k.choices.chance(60):
+            first = k.floating(f"tl.zeros({list(self.shape)}, T)", self.shape, 0.0, 0.0)
+        else:
+            first = copied(k, operand(k, self.shape), limit)
+        bound = {"accumulator": 1.0 + 3.0 * TRIPS}.get(self.kind, 3.0)
+        self.add(k, Value(first.text, "f", self.shape, -bound, bound))
+
+    def start_pointer(self, k: Kernel) -> None:
+        self.buffer = k.buffer("input")
+        self.pointer = k.fresh("q")
+        self.step = k.choices.between(0, 5)
+        self.shape = k.choices.pick([(), (k.columns,)])
+        extent = self.shape[0] if self.shape else 1
+        first = k.choices.pick([v for v in scalars(k) if v.low >= 0 and v.high < 30])
+        offset = f" + tl.arange(0, {extent})" if self.shape else ""
+        k.emit(f"{self.pointer} = {self.buffer.name} + {first.text}{offset}")
+        self.buffer.size = int(first.high) + extent + self.step * TRIPS
+
+    def start_softmax(self, k: Kernel) -> None:
+        lowest = k.choices.pick(["float('-inf')", "-9.0"])
+        names = [k.fresh("v") for _ in range(3)]
+        shape = list(self.shape)
+        k.emit(f"{names[0]} = tl.full({shape}, {lowest}, T)")
+        k.emit(f"{names[1]} = tl.zeros({shape}, T)")
+        k.emit(f"{names[2]} = tl.zeros({shape}, T)")
+        self.names = names
+
+    def change(self, k: Kernel) -> None:
+        """Write what an iteration does to the value."""
+        names = [v.text for v in self.values]
+        if self.kind == "counter":
+            k.emit(f"{names[0]} += {k.argument(self.step)}")
+        elif self.kind == "integer":
+            k.emit(f"{names[0]} = ({names[0]} * 3 + {k.argument(k.choices.below(5))}) % 7")
+        elif self.kind == "pointer":
+            k.emit(f"{self.pointer} += {k.argument(self.step)}")
+        elif self.kind == "softmax":
+            self.change_softmax(k)
+        else:
+            self.change_floats(k, names)
+
+    def change_floats(self, k: Kernel, names: list[str]) -> None:
+        new = scaled(k, operand(k, self.shape), 1.0 if self.kind == "product" else 3.0).text
+        first = names[0]
+        if self.kind == "accumulator":
+            sign = k.choices.pick(["+", "+", "-"])
+            k.emit(f"{first} {sign}= {new}")
+        elif self.kind == "general":
+            mixed = expression(k, self.shape)
+            k.emit(f"{first} = {scaled(k, mixed, 3.0).text}")
+        elif self.kind == "swap":
+            k.emit(f"{first}, {names[1]} = {names[1]}, {new}")
+        elif self.kind == "delay":
+            k.emit(f"{names[1]} = {first}")
+            k.emit(f"{first} = {new}")
+        elif self.kind == "maximum":
+            which = k.choices.pick(["maximum", "minimum"])
+            k.emit(f"{first} = tl.{which}({first}, {new})")
+        elif self.kind == "product":
+            k.emit(f"{first} = {first} * {new}")
+        elif self.kind == "decayed":
+            k.emit(f"{first} = {first} * 0.6 + {new} * 0.4")
+        elif self.kind == "conditional":
+            k.emit(f"if {condition(k)}:")
+            with k.block():
+                k.emit(f"{first} = {new}")
+        else:
+            better = k.fresh("m")
+            k.emit(f"{better} = {new} > {first}")
+            k.emit(f"{first} = tl.where({better}, {new}, {first})")
+            k.emit(f"{names[1]} = tl.where({better}, {names[1]} + 1, {names[1]})")
+
+    def change_softmax(self, k: Kernel) -> None:
+        m, total, weighted = self.names
+        rows = self.shape[0]
+        scores = scaled(k, operand(k, (rows, k.columns)) if rows == k.rows else
+                        operand(k, (rows, k.rows)), 3.0)  # fmt: skip
+        other = scaled(k, operand(k, scores.shape), 2.0)
+        top, e, r = k.fresh("s"), k.fresh("s"), k.fresh("s")
+        k.emit(f"{top} = tl.maximum({m}, tl.max({scores.text}, 1))")
+        k.emit(f"{r} = tl.exp({m} - {top})")
+        k.emit(f"{e} = tl.exp({scores.text} - {top}[:, None])")
+        k.emit(f"{total} = {total} * {r} + tl.sum({e}, 1)")
+        k.emit(f"{weighted} = {weighted} * {r} + tl.sum({e} * {other.text}, 1)")
+        k.emit(f"{m} = {top}")
+
+    def inside(self, k: Kernel) -> None:
+        """Make what a body can use of it available there."""
+        if self.kind == "pointer":
+            k.floating(f"tl.load({self.pointer}).to(T)", self.shape, -1.5, 1.5)
+
+    def finish(self, k: Kernel) -> None:
+        """Make what is left after the loop available."""
+        if self.kind == "pointer" and k.choices.chance(50):
+            k.floating(f"tl.load({self.pointer}).to(T)", self.shape, -1.5, 1.5)
+        if self.kind == "softmax":
+            m, total, weighted = self.names
+            sums = f"tl.maximum({total}, 0.01)"
+            k.floating(f"{weighted} / {sums}", self.shape, -2.0, 2.0)
+            if k.choices.chance(50):
+                k.floating(f"tl.maximum({m}, -4.0) + tl.log({sums})", self.shape, -9.0, 9.0)
+
+
+def loop(k: Kernel) -> None:
+    """Write a counted loop: constant, run-time, program-dependent or loaded bounds, any step."""
+    start, trips = small_scalar(k, 2), small_scalar(k, TRIPS)
+    step = k.choices.pick([1, 1, 2, 3])
+    carried = [Carried(k, k.choices.pick(Carried.KINDS)) for _ in range(k.choices.between(1, 2))]
+    k.feature("loop")
+    i = k.fresh("i")
+    how = k.choices.weighted({"range": 6, "static": 1, "to": 3})
+    high = start.high + step * TRIPS
+    if how == "static":
+        number = k.choices.below(TRIPS)
+        k.feature("static loop")
+        k.emit(f"for {i} in tl.static_range({number}):")
+    elif how == "to":
+        # The bound does not depend on where it starts: there may be nothing to do.
+        stop = small_scalar(k, TRIPS)
+        k.emit(f"for {i} in range({start.text}, {stop.text}, {k.argument(step)}):")
+    else:
+        stop = f"{start.text} + {trips.text} * {step}"
+        k.emit(f"for {i} in range({start.text}, {stop}, {k.argument(step)}):")
+    with k.block():
+        if how == "static":
+            # A literal in each copy of the body: arithmetic on it needs a tensor.
+            k.integer(f"{i} + tl.zeros((), tl.int32)", (), 0, TRIPS)
+        else:
+            k.values.append(Value(i, "i", (), 0, high))
+        for value in carried:
+            value.inside(k)
+        early = carried[:1] if k.choices.chance(20) else []
+        for value in early:
+            value.change(k)
+        statements(k, 4)
+        for value in carried:
+            if value not in early:
+                value.change(k)
+    for value in carried:
+        value.finish(k)
+
+
+def condition(k: Kernel) -> str:
+    """Return a scalar condition on integers or floats."""
+    how = k.choices.weighted({"integer": 5, "float": 3, "both": 1})
+    left = k.choices.pick(scalars(k)[::-1])
+    compare = k.choices.pick([">", "<=", "=="])
+    first = f"{left.text} {compare} {k.argument(k.choices.below(4))}"
+    if how == "integer":
+        if k.choices.chance(25):
+            return f"{left.text} % 2 == 0"
+        return first
+    k.feature("branch on a float")
+    second = f"{operand(k, ()).text} > {k.choices.pick([0.1, -0.4, 0.6])}"
+    return second if how == "float" else f"({first}) & ({second})"
+
+
+def branch(k: Kernel) -> None:
+    """Write an if, with or without else, that assigns floats."""
+    k.feature("branch")
+    results = [
+        copied(k, operand(k, k.choices.pick(shapes(k))), LIMIT)
+        for _ in range(k.choices.between(1, 2))
+    ]
+    k.emit(f"if {condition(k)}:")
+    for side in range(k.choices.pick([1, 2, 2])):
+        if side:
+            k.emit("else:")
+        with k.block():
+            statements(k, 3)
+            for result in results:
+                if k.choices.chance(85):
+                    value = scaled(k, operand(k, result.shape), LIMIT)
+                    k.emit(f"{result.text} = {value.text}")
+    k.values = [v for v in k.values if v not in results]
+    k.values += [Value(r.text, "f", r.shape, -LIMIT, LIMIT) for r in results]
+
+
+def while_loop(k: Kernel) -> None:
+    """Write a loop that ends on a condition, on floats perhaps."""
+    k.feature("while")
+    state = copied(k, operand(k, k.choices.pick(shapes(k))), 3.0)
+    k.values.remove(state)
+    k.values.append(Value(state.text, "f", state.shape, -3.0, 3.0))
+    bound = small_scalar(k, TRIPS)
+    i = k.integer("0", (), 0, TRIPS).text
+    test = f"{i} < {bound.text}"
+    if k.choices.chance(50):
+        k.feature("while on a float")
+        total = state.text if state.shape == () else f"tl.sum({state.text})"
+        test = f"({test}) & ({total} < {k.choices.pick([2.0, 0.5, 5.0])})"
+    k.emit(f"while {test}:")
+    with k.block():
+        statements(k, 3)
+        new = scaled(k, expression(k, state.shape), 3.0)
+        k.emit(f"{state.text} = {new.text}")
+        k.emit(f"{i} += 1")
+
+
+def early_return(k: Kernel) -> None:
+    """Let some programs end here."""
+    k.feature("early return")
+    value = reduced(k, k.choices.pick(scalars(k)), 6)
+    k.emit(f"if {value.text} > {k.choices.between(1, 4)}:")
+    k.emit("    return")

@@ -1,0 +1,222 @@
+"""`check(op, inputs)`: right gradients pass in every dtype, wrong ones are found and named."""
+
+import gradients
+import pytest
+import torch
+import triton
+import triton.language as tl
+from gradients import differentiated, random_tensor
+from kernels import cross_entropy, gather, loops
+from kernels import elementwise as ew
+from kernels import matmul as mm
+from kernels import normalization as norm
+from kernels import softmax as sm
+
+
+@pytest.fixture(autouse=True)
+def needs_gradients():
+    if gradients.FORWARD_ONLY:
+        pytest.skip("nothing to see in the forward pass")
+
+
+@pytest.fixture
+def check():
+    from triton.backends.autodiff import check
+
+    return check
+
+
+def _wrong(op, **spoil):
+    """`op` with gradients that are multiplied or changed in one place, input by input."""
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            ctx.inputs = [x.detach().requires_grad_(x.requires_grad) for x in inputs]
+            with torch.enable_grad():
+                ctx.output = op(*ctx.inputs)
+            return ctx.output.detach()
+
+        @staticmethod
+        def backward(ctx, upstream):
+            found = torch.autograd.grad(ctx.output, ctx.inputs, upstream)
+            return tuple(
+                spoil.get(f"input{n}", lambda g: g)(g.clone()) for n, g in enumerate(found)
+            )
+
+    return Wrong.apply
+
+
+DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("case", ["gelu", "softmax", "matmul", "layer norm", "gather", "loop"])
+def test_right_gradients(device, check, case, dtype):
+    def make(*shape, **options):
+        return random_tensor(*shape, device=device, dtype=dtype, **options)
+
+    if case == "gelu":
+        op, inputs = differentiated(ew.gelu_tanh_kernel, ew.unary), (make(5, 31),)
+    elif case == "softmax":
+        op, inputs = differentiated(sm.softmax_kernel, sm.rowwise), (make(3, 20),)
+    elif case == "matmul":
+        if dtype == torch.float64:
+            pytest.skip("the kernel's accumulator is float32")
+        op, inputs = differentiated(mm.matmul_kernel, mm.matmul), (make(33, 20), make(20, 40))
+    elif case == "layer norm":
+        op = differentiated(norm.layer_norm_kernel, norm.layer_norm)
+        inputs = make(4, 30), make(30), make(30)
+    elif case == "gather":
+        op = differentiated(gather.take_kernel, gather.take)
+        inputs = make(20), torch.randint(0, 15, (40,), device=device)
+    else:
+        op = differentiated(loops.rnn_kernel, loops.rnn)
+        inputs = make(2, 5, 20), make(20, scale=0.4), make(2, 20)
+    report = check(op, inputs, elements=8, directions=1)
+    assert report.passed and report.inputs[0].elements == 8
+    assert str(dtype)[6:] in str(report)
+
+
+def test_report(device, check):
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    a, b = (random_tensor(6, 6, device=device, dtype=torch.float16) for _ in range(2))
+    text = str(check(op, (a, b), elements=40))
+    assert "gradients of matmul are right (tolerance 0.0098: float16 is the coarsest" in text
+    assert "input 0 (a): 36 of 36 elements and 2 directions compared; the largest error is" in text
+
+
+def test_torch_code_around_views_and_two_kernels(device, check):
+    from triton.backends.autodiff import differentiable
+
+    gelu, matmul = differentiable(ew.gelu_erf_kernel), differentiable(mm.matmul_kernel)
+
+    def layer(x, w, scale):
+        x = (x.t() * scale).to(torch.float16).contiguous()
+        y = ew.unary(gelu, mm.matmul(matmul, x, w.to(torch.float16)))
+        return {"y": y.float().softmax(1), "squares": (y * y).sum(0)}
+
+    x, w = random_tensor(8, 12, device=device), random_tensor(8, 16, device=device)
+    report = check(layer, (x, w, 0.7), elements=6, rtol=2e-2)
+    assert report.passed and "input 1 (w)" in str(report)
+
+
+def test_strided_input(device, check):
+    op = differentiated(ew.affine_columns_kernel, ew.affine_columns)
+    x = torch.randn(40, 60, device=device)[3:23, 5:29:2].t().detach().requires_grad_()
+    w, b = (random_tensor(20, device=device) for _ in range(2))
+    assert check(op, (x, w, b), elements=8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_wrong_factor(device, check, dtype):
+    """One input's gradient is a third too large; the other's is right."""
+    from triton.backends.autodiff import GradientCheckError
+
+    op = differentiated(
+        ew.product_and_exponential_kernel, lambda *a: ew.product_and_exponential(*a)[0]
+    )
+    x, y = (random_tensor(8, 8, device=device, dtype=dtype) for _ in range(2))
+    assert check(op, (x, y))
+    with pytest.raises(GradientCheckError, match=r"input 1.*: expected .*, got") as caught:
+        check(_wrong(op, input1=lambda g: g * 1.333), (x, y))
+    assert all("input 1" in m.name for m in caught.value.report.mismatches)
+
+
+@pytest.mark.parametrize("value", [float("nan"), 30.0, -30.0])
+def test_one_wrong_element_of_many(device, check, value):
+    """Not among the elements looked at, perhaps; bisection finds it."""
+    from triton.backends.autodiff import GradientCheckError
+
+    def spoil(gradient):
+        gradient[17, 4] = value
+        return gradient
+
+    op = _wrong(differentiated(ew.add_kernel, ew.add), input0=spoil)
+    x, y = (random_tensor(40, 30, device=device) for _ in range(2))
+    with pytest.raises(GradientCheckError, match=r"input 0.*\[17, 4\]: expected"):
+        check(op, (x, y), elements=4)
+
+
+def test_missing_gradient(device, check):
+    """Zero where it should not be: what a detach() in the middle does."""
+    from triton.backends.autodiff import GradientCheckError
+
+    add = differentiated(ew.add_kernel, ew.add)
+    x, y = (random_tensor(30, device=device) for _ in range(2))
+    with pytest.raises(GradientCheckError, match="input 1 .y.*got 0 "):
+        check(lambda x, y: add(x, y.detach()) * x, (x, y))
+    report = check(lambda x, y: add(x, y.detach()), (x, y), raise_exception=False)
+    assert not report and len(report.mismatches) == 30
+
+
+def test_kinks_are_reported(device, check):
+    x = torch.tensor([-1.0, 0.0, 2.0, -3.0], device=device, requires_grad=True)
+    op = differentiated(ew.relu_inplace_kernel, ew.inplace)
+    (found,) = check(op, (x,)).inputs
+    assert any("[1] has slopes" in line for line in found.not_smooth)
+
+
+@triton.jit
+def half_constants_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """Computes in float16 what the memory does not make it."""
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n).to(tl.float16)
+    y = tl.dot(
+        tl.broadcast_to(x[:, None], (BLOCK, BLOCK)), tl.broadcast_to(x[None, :], (BLOCK, BLOCK))
+    )
+    tl.store(y_ptr + offsets, tl.sum(y, 1), mask=offsets < n)
+
+
+def test_kernel_that_fixes_its_precision(device, check):
+    """In float64 its own casts would lose the differences; promoted, there are none."""
+    x = random_tensor(16, device=device)
+    op = differentiated(half_constants_kernel, lambda k, x: _launch(k, x))
+    assert check(op, (x,), rtol=1e-2, elements=6)
+
+
+def _launch(kernel, x):
+    y = torch.empty_like(x)
+    kernel[(1,)](x, y, x.numel(), BLOCK=16)
+    return y
+
+
+@triton.jit
+def bits_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    sign = (x.to(tl.int32, bitcast=True) >> 31) & 1
+    tl.store(y_ptr + offsets, x * (1 - 2 * sign), mask=offsets < n)
+
+
+def test_bits_are_refused(device, check):
+    from triton.backends.autodiff import AutodiffError
+
+    op = differentiated(bits_kernel, lambda k, x: _launch(k, x))
+    with pytest.raises(AutodiffError, match="'bits_kernel'.*test_gradient_check.py.*the bits of"):
+        check(op, (random_tensor(16, device=device),))
+
+
+def test_what_cannot_be_checked(device, check):
+    from triton.backends.autodiff import AutodiffError
+
+    add = differentiated(ew.add_kernel, ew.add)
+    x, y = random_tensor(6, device=device), random_tensor(6, device=device, grad=False)
+    with pytest.raises(AutodiffError, match="no input requires a gradient"):
+        check(add, (y, y))
+    with pytest.raises(AutodiffError, match="no output depends"):
+        check(lambda x, y: add(y, y), (x, y))
+    with pytest.raises(AutodiffError, match=r"input 0 .* share memory"):
+        check(add, (x[:1].detach().expand(6).requires_grad_(), y))
+    with pytest.raises(AutodiffError, match="another path in float64"):
+        check(lambda x, y: add(x, y) if x.dtype == torch.float32 else x + y, (x, y))
+
+
+def test_several_outputs_and_integers(device, check):
+    op = differentiated(cross_entropy.cross_entropy_kernel, cross_entropy.cross_entropy)
+    logits = random_tensor(5, 20, device=device)
+    target = torch.randint(0, 20, (5,), device=device)
+    assert check(op, (logits, target), elements=10)
+    op = differentiated(ew.product_and_exponential_kernel, ew.product_and_exponential)
+    x, y = (random_tensor(30, device=device) for _ in range(2))
+    assert len(check(op, (x, y), elements=4).inputs) == 2

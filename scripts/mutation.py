@@ -1,0 +1,275 @@
+"""Show that a test notices each deliberate mistake in the compiler.
+
+The compiler is built with TAD_MUTATION, which lets an environment variable break one rule (sign,
+factor, a dropped or transposed contribution, the wrong operand, a mask) or one step of a pass. All
+tests run once to learn which mistakes each of them could notice. Then every mistake is made in a
+process of its own, which runs those tests, the fastest first, until one fails. Mistakes that none
+notices, and rules that none exercises, are printed as survivors, and the exit status is 1.
+
+    python scripts/mutation.py [--jobs N] [--only TEXT] [--library PATH] [test files…]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import itertools
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = ROOT / "python" / "test" / "unit"
+BUILD = ROOT / "build" / "mutation"
+VARIABLE = "TAD_MUTATION"
+# A mutant that takes this long does not come to an end.
+SECONDS = 120
+# What these test is not the derivative, or takes long.
+LEFT_OUT = (
+    "bad_input",
+    "corpus",
+    "cpu_",
+    "docs",
+    "examples",
+    "fla",
+    "install",
+    "liger",
+    "mutation",
+)
+
+# Mistakes that change nothing, and why.
+EQUIVALENT = {
+    "arith.addf:0:swap": "both operands receive the same",
+    "arith.addf:1:swap": "both operands receive the same",
+}
+
+
+def build() -> Path:
+    """Build the compiler with its mistakes; returns the library."""
+    options = ["-DCMAKE_BUILD_TYPE=Debug", "-DTAD_MUTATION=ON", "-DTAD_BUILD_TOOLS=OFF"]
+    subprocess.run(["cmake", "-G", "Ninja", "-S", ROOT, "-B", BUILD, *options], check=True)
+    subprocess.run(["ninja", "-C", BUILD, "triton_autodiff"], check=True)
+    return BUILD / "lib" / "libtriton_autodiff.so"
+
+
+def load(library: Path) -> None:
+    """Make Python use this library: the linker takes what is loaded under its name already."""
+    ctypes.CDLL(str(library))
+    from triton.backends.autodiff import _native
+
+    assert str(library.resolve()) in Path("/proc/self/maps").read_text(), _native
+
+
+class Job:
+    """A forked process that runs tests and reports the results as lines of JSON."""
+
+    def __init__(self, name, work):
+        self.name = name
+        self.lines: list = []
+        self.status = None
+        self.began = time.monotonic()
+        read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(read)
+            silence = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silence, 1)
+            os.dup2(silence, 2)
+            try:
+                with os.fdopen(write, "w", buffering=1) as pipe:
+                    work(lambda line: pipe.write(json.dumps(line) + "\n"))
+            finally:
+                os._exit(0)
+        os.close(write)
+        self.pipe = os.fdopen(read)
+
+    def finish(self) -> None:
+        """Read what is left and wait for the end."""
+        self.lines = [json.loads(line) for line in self.pipe]
+        self.pipe.close()
+        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self.seconds = time.monotonic() - self.began
+
+
+def run_jobs(makers, count):
+    """Run jobs, `count` at a time; yields each as it ends."""
+    makers, waiting = iter(makers), selectors.DefaultSelector()
+    for make in itertools.islice(makers, count):
+        job = make()
+        waiting.register(job.pipe, selectors.EVENT_READ, job)
+    running = len(waiting.get_map())
+    while running:
+        for key, _ in waiting.select():
+            job = key.data
+            waiting.unregister(job.pipe)
+            job.finish()
+            running -= 1
+            yield job
+            for make in itertools.islice(makers, 1):
+                following = make()
+                waiting.register(following.pipe, selectors.EVENT_READ, following)
+                running += 1
+
+
+def outcome(item) -> str:
+    """Run one test; returns "passed", "skipped" or the first line of why it failed."""
+    from _pytest.runner import runtestprotocol
+
+    for report in runtestprotocol(item, nextitem=None, log=False):
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            return "failed: " + (crash.message if crash else str(report.longrepr))[:200]
+        if report.skipped:
+            return "skipped"
+    return "passed"
+
+
+class Mutation:
+    """A pytest plugin that runs the collected tests against every mistake."""
+
+    def __init__(self, options):
+        self.options = options
+        self.survivors: list[str] = []
+
+    def pytest_collection_modifyitems(self, items):
+        """Keep the tests on the CPU."""
+
+        def on_cpu(item):
+            parameters = item.callspec.params if hasattr(item, "callspec") else {}
+            return "cuda" not in item.fixturenames and parameters.get("device") != "cuda"
+
+        items[:] = filter(on_cpu, items)
+
+    def pytest_runtestloop(self, session):
+        """Trace the tests, then make the mistakes."""
+        from triton.backends.autodiff import cache
+
+        # Plans depend on the mistake; kernels are kept under a hash of their text.
+        cache._reads_disk = lambda: False
+        tests = self.trace(session.items)
+        mistakes: dict[str, list] = {}
+        for item, seconds, names in sorted(tests, key=lambda test: test[1]):
+            for name in names:
+                mistakes.setdefault(name, []).append((item, seconds))
+        self.report_unexercised(mistakes)
+        names = [n for n in sorted(mistakes) if self.options.only in n and n not in EQUIVALENT]
+        makers = [lambda name=name: self.mutant(name, mistakes[name]) for name in names]
+        for job in run_jobs(makers, self.options.jobs):
+            self.judge(job)
+        killed = len(names) - sum(name in names for name in self.survivors)
+        print(f"{killed} of {len(names)} mistakes noticed, {len(self.survivors)} survivors")
+        session.testsfailed = len(self.survivors)
+        return True
+
+    def trace(self, items):
+        """Run the tests without a mistake; returns (test, seconds, mistakes it could notice)."""
+        found, shares = (
+            [],
+            [items[n :: 4 * self.options.jobs] for n in range(4 * self.options.jobs)],
+        )
+        makers = [lambda n=n: Job(n, lambda tell: self.trace_share(shares[n], tell)) for n in
+                  range(len(shares))]  # fmt: skip
+        for job in run_jobs(makers, self.options.jobs):
+            for item, (result, seconds, names) in zip(shares[job.name], job.lines, strict=False):
+                if result == "passed":
+                    found.append((item, seconds, names))
+                elif result != "skipped":
+                    print(f"LEFT OUT {item.nodeid}, which fails as it is: {result}")
+            if len(job.lines) < len(shares[job.name]):
+                print(f"LEFT OUT {shares[job.name][len(job.lines)].nodeid} and after: it crashes")
+        print(f"{len(found)} tests")
+        return found
+
+    def trace_share(self, items, tell):
+        from triton.backends.autodiff import cache, state
+
+        for number, item in enumerate(items):
+            # A test notices what is derived for an earlier one, too: derive everything again.
+            cache._plans.clear()
+            state._ATTRIBUTE = f"_autodiff_state_{number}"
+            with tempfile.NamedTemporaryFile("r") as log:
+                os.environ[VARIABLE] = f"trace:{log.name}"
+                began = time.monotonic()
+                result = outcome(item)
+                tell((result, time.monotonic() - began, log.read().splitlines()))
+
+    def mutant(self, name, tests):
+        """Start a process that makes one mistake and runs tests until one fails."""
+
+        def work(tell):
+            os.environ[VARIABLE] = name
+            signal.alarm(SECONDS)
+            for item, _ in tests:
+                result = outcome(item)
+                if result.startswith("failed"):
+                    tell((item.nodeid, result))
+                    return
+            tell(None)
+
+        return Job(name, work)
+
+    def judge(self, job):
+        """Print what came of a mutant."""
+        survived = job.lines == [None]
+        if survived:
+            self.survivors.append(job.name)
+        if job.lines and not survived:
+            test, why = job.lines[0]
+        else:
+            test = "-" if survived else "(crash)"
+            why = "hangs" if job.status == -signal.SIGALRM else f"exit status {job.status}"
+        verdict = "SURVIVED" if survived else "noticed "
+        place = test.removeprefix("python/test/unit/")
+        reason = "" if survived else why.splitlines()[0][:60]
+        print(f"{verdict} {job.name:55} {job.seconds:5.1f} s  {place}  {reason}", flush=True)
+
+    def report_unexercised(self, mistakes):
+        """Count rules without a single mistake as survivors: no test reached them."""
+        from triton.backends.autodiff import _native
+
+        reached = {name.split(":")[0].split("(")[0] for name in mistakes}
+        for line in _native.rules_markdown().splitlines()[2:]:
+            operation, formula = (part.strip() for part in line.strip("| ").split(" | ", 1))
+            operation = operation.strip("`")
+            if formula != "0" and operation not in reached and self.options.only in operation:
+                self.survivors.append(operation)
+                print(f"SURVIVED {operation}: no test exercises this rule")
+
+
+def main() -> int:
+    """Parse the command line, build, and run."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--only", default="", help="the mistakes whose names hold this text")
+    parser.add_argument("--library", type=Path, help="a library that was built with TAD_MUTATION")
+    parser.add_argument("tests", nargs="*", help="test files; by default all about derivatives")
+    options = parser.parse_args()
+    began = time.monotonic()
+    load(options.library or build())
+    import torch
+
+    # Threads do not survive a fork.
+    torch.set_num_threads(1)
+    tests = options.tests or [
+        str(path)
+        for path in sorted(TESTS.glob("test_*.py"))
+        if not path.stem.removeprefix("test_").startswith(LEFT_OUT)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TRITON_CACHE_DIR"] = folder
+        arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--device=cpu", "-s"]
+        status = pytest.main([*arguments, *tests], plugins=[Mutation(options)])
+    print(f"{time.monotonic() - began:.0f} s")
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Debugging with `TRITON_AUTODIFF_CHECK=1`: no access of a derived kernel leaves its buffer unseen.
+
+The compiler adds to each kernel the addresses between which each pointer's memory lies, and a
+buffer in which the first access outside of them is noted. Here they are passed and read.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import torch
+
+from .errors import BoundsError
+
+OPERANDS = ("begin", "end", "violations")
+
+# How CheckBounds.cpp packs an access's number and its distance in bytes from the buffer's start.
+_DISTANCE_BITS = 40
+_DISTANCE_OFFSET = 1 << (_DISTANCE_BITS - 1)
+_NOTHING = 2**63 - 1
+_ANYWHERE = (-(2**63), 2**63 - 1)
+
+
+def wanted() -> bool:
+    """Return whether derived kernels should check their accesses."""
+    return os.environ.get("TRITON_AUTODIFF_CHECK", "0") not in ("", "0")
+
+
+class Access(NamedTuple):
+    """A checked access: the kernel's own argument (-1 if it has no single one), and where it is."""
+
+    argument: int
+    op: str
+    position: str
+
+
+def _range(tensor: torch.Tensor) -> tuple[int, int]:
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+
+
+class CheckedLaunch:
+    """Launches one checked kernel and raises what it has noted."""
+
+    def __init__(self, kernel, spec, buffers):
+        self._kernel = kernel
+        self._spec = spec
+        self._buffers = buffers
+        self._count = sum(kind not in OPERANDS for kind, _ in kernel.operands)
+
+    @classmethod
+    def of(cls, kernel, spec, plan) -> CheckedLaunch | None:
+        """Return how to launch a kernel of a plan that checks its accesses, None for others."""
+        checks = kernel is not None and kernel.accesses is not None
+        return cls(kernel, spec, plan.buffers) if checks else None
+
+    def launch(self, executable, grid, args, tensors, device) -> None:
+        """Launch on `args`, the values of the unchecked kernel; `tensors` hold their memory."""
+        ranges = {tensor.data_ptr(): _range(tensor) for tensor in tensors}
+        # What follows stays in the buffer, see CheckBounds.cpp on atomics without a mask.
+        violations = torch.full((4,), _NOTHING, dtype=torch.int64, device=device)
+        bounds = [self._bounds(arg, ranges) for arg in args]
+        extra = []
+        for kind, index in self._kernel.operands[self._count :]:
+            if kind == "violations":
+                extra.append(violations)
+            else:
+                extra.append(bounds[index][kind == "end"])
+        executable.launch(grid, (*args, *extra))
+        noted = int(violations[0])
+        if noted != _NOTHING:
+            raise BoundsError(self._describe(noted, bounds))
+
+    @staticmethod
+    def _bounds(arg, ranges):
+        address = arg.data_ptr() if hasattr(arg, "data_ptr") else arg
+        return ranges.get(address, _ANYWHERE)
+
+    def _describe(self, noted: int, bounds) -> str:
+        number, distance = divmod(noted, 1 << _DISTANCE_BITS)
+        access = self._kernel.accesses[number]
+        where = f" at {access.position}" if access.position else ""
+        what = f"kernel {self._kernel.name!r}: {access.op}{where}"
+        if access.argument < 0:
+            return f"{what} goes outside of every argument's memory"
+        begin, end = bounds[access.argument]
+        return (
+            f"{what} goes {distance - _DISTANCE_OFFSET} bytes from the start of "
+            f"{self._name(access.argument)}, which holds {end - begin} bytes"
+        )
+
+    def _name(self, argument: int) -> str:
+        kind, index = self._kernel.operands[argument]
+        if kind == "buffer":
+            return f"buffer {self._buffers[index].name!r}"
+        name = f"argument {self._spec.names[index]!r}"
+        prefix = {"cotangent": "the upstream gradient of ", "gradient": "the gradient of "}
+        return prefix.get(kind, "") + name

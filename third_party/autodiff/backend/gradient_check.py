@@ -1,0 +1,381 @@
+"""`check`: an operation's gradients against finite differences in float64.
+
+The reference is the operation itself, evaluated in float64 on the CPU (see `reference.py`), so the
+differences have no rounding to speak of, whatever precision the kernel computes in. Some elements
+of each input are moved one by one, and all of them together along random directions, which sees
+an error in an element that was not looked at. A direction that disagrees is bisected until the
+element is found.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import dataclass, field
+
+import torch
+
+from .errors import ArgumentError, GradientCheckError
+from .memory import shares_memory, snapshot
+from .reference import Reference, in_double
+
+Tensor = torch.Tensor
+
+# How far a right gradient may be from the truth, relative to the size of a typical element. In
+# half precision some units in the last place, for each value on the way is rounded; in float32,
+# what TF32 products and approximate functions of GPUs make of it; in float64, what finite
+# differences leave.
+TOLERANCES = {
+    torch.float64: 1e-6,
+    torch.float32: 1e-3,
+    torch.float16: 10 * torch.finfo(torch.float16).eps,
+    torch.bfloat16: 10 * torch.finfo(torch.bfloat16).eps,
+}
+_FLOAT8_TOLERANCE = 0.5
+# Two step sizes, relative to the size of a typical element, tell a kink from a curve.
+_STEPS = (2.0**-13, 2.0**-16)
+
+
+@dataclass
+class Mismatch:
+    """A gradient, or an output, that is not what it should be."""
+
+    name: str
+    where: str
+    expected: float
+    got: float
+    tolerance: float
+
+    def __str__(self):
+        return (
+            f"{self.name}{self.where}: expected {self.expected:.6g}, got {self.got:.6g} "
+            f"(tolerance {self.tolerance:.2g})"
+        )
+
+
+@dataclass
+class InputReport:
+    """What was compared of one input's gradient."""
+
+    name: str
+    size: int
+    elements: int = 0
+    directions: int = 0
+    largest: float = 0.0  # error, relative to the tolerance
+    not_smooth: list[str] = field(default_factory=list)
+
+    def __str__(self):
+        line = (
+            f"{self.name}: {self.elements} of {self.size} elements and {self.directions} "
+            f"directions compared; the largest error is {self.largest:.2g} of what is tolerated"
+        )
+        if self.not_smooth:
+            line += f"; {len(self.not_smooth)} not smooth: " + "; ".join(self.not_smooth[:3])
+        return line
+
+
+@dataclass
+class GradientReport:
+    """What `check` compared, and what was wrong."""
+
+    operation: str
+    rtol: float
+    reason: str
+    inputs: list[InputReport] = field(default_factory=list)
+    mismatches: list[Mismatch] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        return not self.mismatches
+
+    def __bool__(self):
+        return self.passed
+
+    def __str__(self):
+        verdict = "are right" if self.passed else f"are wrong in {len(self.mismatches)} places"
+        lines = [
+            f"gradients of {self.operation} {verdict} (tolerance {self.rtol:.2g}: {self.reason})"
+        ]
+        lines += [f"  {mismatch}" for mismatch in self.mismatches]
+        lines += [f"  {checked}" for checked in self.inputs]
+        return "\n".join(lines)
+
+
+@dataclass
+class _Slopes:
+    """Difference quotients of the loss in one direction."""
+
+    central: float
+    low: float
+    high: float
+    smooth: bool
+
+
+class _Loss:
+    """The sum of outputs times fixed upstream gradients, in float64, as a function of inputs."""
+
+    def __init__(self, reference: Reference, inputs):
+        self._reference = reference
+        self._point = [in_double(value) for value in inputs]
+        self.outputs = reference.evaluate(self._copies())
+        self.weights: list = [None] * len(self.outputs)
+
+    def _copies(self):
+        return [snapshot(v) if isinstance(v, Tensor) else v for v in self._point]
+
+    def start(self, weights) -> None:
+        """Fix the upstream gradients, None for outputs that are not looked at."""
+        self.weights = weights
+        self._value, self._magnitude = self._evaluate(self.outputs)
+
+    def _evaluate(self, outputs):
+        value = magnitude = 0.0
+        for output, weight in zip(outputs, self.weights, strict=True):
+            if weight is not None:
+                terms = output.double() * weight
+                value += terms.sum().item()
+                magnitude += terms.abs().sum().item()
+        return value, magnitude
+
+    def size(self, n: int) -> float:
+        """Return the size of a typical element of input `n`."""
+        return self._point[n].square().mean().sqrt().item() or 1.0
+
+    def _at(self, n: int, places, change) -> float:
+        inputs = self._copies()
+        moved = inputs[n].flatten()
+        moved[places] += change
+        inputs[n].copy_(moved.view(inputs[n].shape))
+        return self._evaluate(self._reference.evaluate(inputs))[0]
+
+    def slopes(self, n: int, places, direction) -> _Slopes:
+        """Return the slopes at elements `places` of input `n`, moved together in `direction`."""
+        gaps = []
+        for step in _STEPS:
+            step *= self.size(n)
+            up = self._at(n, places, step * direction) - self._value
+            down = self._value - self._at(n, places, -step * direction)
+            gaps.append(abs(up - down) / step)
+        # At a kink the one-sided slopes stay apart as the step shrinks.
+        apart = gaps[1] > gaps[0] / 2 and gaps[1] > 4 * self.noise(n) + 1e-6 * abs(up + down) / step
+        smooth = math.isfinite(gaps[1]) and not apart
+        low, high = sorted((up / step, down / step))
+        return _Slopes((up + down) / (2 * step), low, high, smooth)
+
+    def noise(self, n: int) -> float:
+        """Return how far rounding may take a slope."""
+        return 8 * torch.finfo(torch.float64).eps * self._magnitude / (_STEPS[1] * self.size(n))
+
+
+def check(
+    op, inputs, *, elements: int = 32, directions: int = 2, rtol: float | None = None,
+    seed: int = 0, raise_exception: bool = True,
+) -> GradientReport:  # fmt: skip
+    """Compare the gradients of `op(*inputs)` with finite differences in float64.
+
+    `op` is an operation made by `autodiff`, or any function that launches `differentiable`
+    kernels, with PyTorch code around them. It runs on `inputs` as they are; the inputs that
+    require a gradient are checked. The reference is `op` evaluated in float64 on the CPU: give it
+    small inputs, for it runs four times for each of the `elements` and `directions` compared.
+
+    `rtol` is relative to the size of a typical element of the gradient; by default it follows the
+    coarsest dtype among inputs and outputs, see `TOLERANCES`. Returns a report; one with
+    mismatches is raised as `GradientCheckError`, unless `raise_exception` is false.
+    """
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    checker = _Checker(op, inputs, rtol, seed)
+    checker.compare_outputs()
+    for n in checker.wanted:
+        checker.compare_gradient(n, elements, directions)
+    if raise_exception and not checker.report.passed:
+        raise GradientCheckError(checker.report)
+    return checker.report
+
+
+class _Checker:
+    """One check: the operation's own outputs and gradients, the reference, the report."""
+
+    def __init__(self, op, inputs, rtol, seed):
+        self.inputs = inputs
+        self.names = _names(op, len(inputs))
+        self.wanted = [n for n, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+        if not self.wanted:
+            raise ArgumentError("no input requires a gradient: nothing to check")
+        for n in self.wanted:
+            if shares_memory(inputs[n].shape, inputs[n].stride()):
+                raise ArgumentError(
+                    f"elements of {self.names[n]} share memory (it is an expanded tensor, say), "
+                    "so they have no gradients of their own to check: give a clone"
+                )
+        # The operation may change its inputs.
+        reference = Reference(op, seed)
+        before = [in_double(value) for value in inputs]
+        with torch.enable_grad():
+            self.outputs = reference.run(inputs)
+        self.differentiable = [y.requires_grad for y in self.outputs]
+        if not any(self.differentiable):
+            raise ArgumentError("no output depends on an input that requires a gradient")
+        self.generator = torch.Generator().manual_seed(seed)
+        upstream = [self._upstream(y) if d else None for y, d in self._outputs()]
+        used = [n for n, d in enumerate(self.differentiable) if d]
+        self.gradients = dict(
+            zip(
+                self.wanted,
+                torch.autograd.grad(
+                    [self.outputs[n] for n in used],
+                    [inputs[n] for n in self.wanted],
+                    [upstream[n] for n in used],
+                    allow_unused=True,
+                ),
+                strict=True,
+            )
+        )
+        self.loss = _Loss(reference, before)
+        self.loss.start([u if u is None else u.double().cpu() for u in upstream])
+        name = getattr(op, "__name__", type(op).__name__)
+        coarsest = self._coarsest()
+        reason = f"{str(coarsest)[6:]} is the coarsest dtype of inputs and outputs"
+        self.report = GradientReport(
+            name,
+            TOLERANCES.get(coarsest, _FLOAT8_TOLERANCE) if rtol is None else rtol,
+            reason if rtol is None else "as given",
+        )
+
+    def _outputs(self):
+        return zip(self.outputs, self.differentiable, strict=True)
+
+    def _upstream(self, output):
+        return torch.randn(output.shape, generator=self.generator).to(output.device, output.dtype)
+
+    def _coarsest(self):
+        tensors = [*(self.inputs[n] for n in self.wanted), *(y for y, d in self._outputs() if d)]
+        return max((t.dtype for t in tensors), key=lambda dtype: torch.finfo(dtype).eps)
+
+    def compare_outputs(self) -> None:
+        """The reference judges nothing unless it computes what the operation does."""
+        pairs = zip(self.outputs, self.loss.outputs, self.differentiable, strict=True)
+        for n, (output, truth, differentiable) in enumerate(pairs):
+            if not differentiable or not truth.numel():
+                continue
+            error = (output.detach().double().cpu() - truth).abs()
+            tolerance = self.report.rtol * (truth.abs() + truth.square().mean().sqrt())
+            place = (error - tolerance).nan_to_num(nan=math.inf).argmax().item()
+            if not error.flatten()[place] <= tolerance.flatten()[place]:
+                self.report.mismatches.append(
+                    Mismatch(
+                        f"output {n}, against its evaluation in float64, ",
+                        _index(truth, place),
+                        truth.flatten()[place].item(),
+                        output.detach().flatten()[place].item(),
+                        tolerance.flatten()[place].item(),
+                    )
+                )
+
+    def compare_gradient(self, n: int, elements: int, directions: int) -> None:
+        """Compare the gradient of input `n` with slopes of the loss."""
+        x, gradient = self.inputs[n], self.gradients[n]
+        found = InputReport(self.names[n], x.numel())
+        self.report.inputs.append(found)
+        if not x.numel():
+            return
+        if gradient is None:
+            gradient = torch.zeros_like(x)
+        got = gradient.detach().double().cpu().flatten()
+        places = self._sample(got, elements)
+        slopes = {p: self.loss.slopes(n, [p], 1.0) for p in places}
+        smooth = [s.central for s in slopes.values() if s.smooth]
+        typical = math.sqrt(sum(s * s for s in smooth) / len(smooth)) if smooth else 0.0
+        before = len(self.report.mismatches)
+        for place, slope in slopes.items():
+            self._compare(n, found, _index(x, place), slope, got[place].item(), typical)
+        found.elements = len(places)
+        for _ in range(directions):
+            everything = torch.arange(x.numel())
+            direction = torch.randint(0, 2, everything.shape, generator=self.generator) * 2.0 - 1
+            if self._agrees(n, found, everything, direction, got):
+                continue
+            if len(self.report.mismatches) == before:
+                place = self._bisect(n, everything, direction, got)
+                slope = self.loss.slopes(n, [place], 1.0)
+                self._compare(n, found, _index(x, place), slope, got[place].item(), typical)
+            if len(self.report.mismatches) == before:
+                self._blame_direction(n, everything, direction, got)
+            break
+        found.directions = directions
+
+    def _sample(self, got, elements: int) -> list[int]:
+        """Return the elements to look at: all of them, or the largest gradients and random ones."""
+        if got.numel() <= elements:
+            return list(range(got.numel()))
+        size = got.abs().nan_to_num(nan=math.inf)
+        largest = size.topk(elements // 4).indices.tolist()
+        others = torch.randperm(got.numel(), generator=self.generator).tolist()
+        return list(dict.fromkeys([*largest, *others]))[:elements]
+
+    def _compare(self, n, found, where, slope, got, typical) -> None:
+        tolerance = self.report.rtol * (abs(slope.central) + typical) + self.loss.noise(n)
+        if slope.smooth:
+            expected = slope.central
+        else:
+            expected = min(max(got, slope.low), slope.high)
+            found.not_smooth.append(f"{where} has slopes {slope.low:.4g} … {slope.high:.4g}")
+            if not (math.isfinite(slope.low) and math.isfinite(slope.high)):
+                return
+            tolerance = self.report.rtol * (abs(expected) + typical) + self.loss.noise(n)
+        error = abs(got - expected)
+        if error <= tolerance:
+            found.largest = max(found.largest, error / tolerance if tolerance else 0.0)
+            return
+        shown = expected if slope.smooth else slope.central
+        self.report.mismatches.append(Mismatch(found.name, where, shown, got, tolerance))
+
+    def _miss(self, n, places, direction, got):
+        """Return by how much a direction's slope is missed, and how much is tolerated."""
+        slope = self.loss.slopes(n, places, direction)
+        terms = got[places] * direction
+        tolerance = self.report.rtol * (abs(slope.central) + terms.norm().item())
+        return slope, terms.sum().item(), tolerance + self.loss.noise(n)
+
+    def _agrees(self, n, found, places, direction, got) -> bool:
+        slope, sum_, tolerance = self._miss(n, places, direction, got)
+        if not slope.smooth:
+            found.not_smooth.append("a direction over all elements")
+            return True
+        error = abs(sum_ - slope.central)
+        if error <= tolerance:
+            found.largest = max(found.largest, error / tolerance if tolerance else 0.0)
+        return error <= tolerance
+
+    def _bisect(self, n, places, direction, got) -> int:
+        """Return the element that a disagreeing direction leads to."""
+        while len(places) > 1:
+            middle = len(places) // 2
+            halves = ((places[:middle], direction[:middle]), (places[middle:], direction[middle:]))
+            missed = []
+            for half in halves:
+                slope, sum_, tolerance = self._miss(n, *half, got)
+                error = abs(sum_ - slope.central)
+                missed.append(error / tolerance if error == error else math.inf)
+            places, direction = halves[missed[1] > missed[0]]
+        return int(places[0])
+
+    def _blame_direction(self, n, places, direction, got) -> None:
+        slope, sum_, tolerance = self._miss(n, places, direction, got)
+        self.report.mismatches.append(
+            Mismatch(self.names[n], " along a random direction", slope.central, sum_, tolerance)
+        )
+
+
+def _names(op, count: int) -> list[str]:
+    """Return what to call each input: by its number and the parameter's name, if that is known."""
+    stub = getattr(op, "stub", None)
+    try:
+        names = list(inspect.signature(stub or op).parameters)[stub is not None :]
+    except (TypeError, ValueError):
+        names = []
+    return [f"input {n}" + (f" ({names[n]})" if n < len(names) else "") for n in range(count)]
+
+
+def _index(tensor, place: int) -> str:
+    index = torch.unravel_index(torch.tensor(place), tensor.shape) if tensor.dim() else ()
+    return f"[{', '.join(str(int(i)) for i in index)}]"

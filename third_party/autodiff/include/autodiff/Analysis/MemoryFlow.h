@@ -1,0 +1,57 @@
+//===- MemoryFlow.h - What a kernel reads of its own stores -----*- C++ -*-===//
+//
+// A program may load what it, in an earlier operation or iteration, has stored
+// itself: a recurrence through memory, a buffer that is updated in place, a
+// scratch row. (What other programs store meanwhile is a race in the primal, or
+// ordered by locks; either way no program of ours could tell.)
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_ANALYSIS_MEMORYFLOW_H
+#define AUTODIFF_ANALYSIS_MEMORYFLOW_H
+
+#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace mlir::autodiff {
+
+class MemoryFlow {
+public:
+  /// If the tensors passed for two arguments share memory, loads through `read`
+  /// may see what is stored through `written`; unless `always`, only if the two
+  /// start at different addresses.
+  struct Hazard {
+    unsigned written, read;
+    bool always;
+  };
+
+  explicit MemoryFlow(triton::FuncOp kernel);
+
+  /// The stores and atomics whose effect `read`, a load or an atomic, may see.
+  llvm::ArrayRef<Operation *> getWritesSeenBy(Operation *read) const;
+  /// The loads and atomics that may see the effect of `write`.
+  llvm::ArrayRef<Operation *> getReadsOf(Operation *write) const;
+
+  /// Whether `op`, run once more after the kernel, gives what it gave: it does
+  /// not read what the kernel changes and has no effect itself.
+  bool isRepeatable(Operation *op) const;
+
+  llvm::ArrayRef<Hazard> getHazards() const { return hazards; }
+
+private:
+  void addHazard(unsigned written, unsigned read, bool always);
+
+  llvm::DenseMap<Operation *, llvm::SmallVector<Operation *>> writes, reads;
+  llvm::SmallVector<Hazard> hazards;
+};
+
+/// The float or integer that a store or atomic operation writes; null for other
+/// operations.
+Value getWrittenValue(Operation *op);
+
+/// Whether `op` leaves one of the values written, or the earlier content, in
+/// memory, bit for bit (max, min, exchange): its bits may as well be integers.
+bool selectsContent(triton::AtomicRMWOp op);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_ANALYSIS_MEMORYFLOW_H

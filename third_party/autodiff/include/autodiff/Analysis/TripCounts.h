@@ -1,0 +1,49 @@
+//===- TripCounts.h - How often loops and their bodies run ------*- C++ -*-===//
+//
+// Tapes must be allocated before they are filled. How many entries they need is
+// an expression over the launch where loop bounds are; elsewhere a counting
+// kernel (autodiff-count-trips) finds the largest trip count, and the
+// expression refers to that as ["counted", n].
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_ANALYSIS_TRIPCOUNTS_H
+#define AUTODIFF_ANALYSIS_TRIPCOUNTS_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/JSON.h"
+#include <optional>
+
+namespace mlir::autodiff {
+
+/// The most iterations that `loop`, a loop of the primal, has in any program
+/// and in any iteration of the loops around it, as an expression of the plan;
+/// none if it is neither known at the launch nor counted.
+std::optional<llvm::json::Value> mostIterations(Operation *loop);
+
+/// How often, at most, one program runs what `op` stands beside: the product of
+/// the most iterations of all loops around it.
+std::optional<llvm::json::Value> mostExecutions(Operation *op);
+
+/// An expression of the plan as an attribute.
+StringAttr toAttribute(MLIRContext *context, llvm::json::Value expression);
+
+/// The number of this run of the code at the insertion point among all in one
+/// program, an i64 below `mostExecutions`. Needs these to be known.
+Value executionNumber(OpBuilder &builder, Location loc);
+
+/// The number of the current iteration of `loop`, at the insertion point
+/// inside of it.
+Value iterationNumber(OpBuilder &builder, Location loc, Operation *loop);
+
+/// How many iterations `for (i = lower; i < upper; i += step)` has.
+Value countIterations(OpBuilder &builder, Location loc, Value lower,
+                      Value upper, Value step, bool isUnsigned);
+
+/// The carried value of a normalized `loop` (see autodiff-normalize) that
+/// counts its iterations, by its place among the results; none if there is
+/// none.
+std::optional<unsigned> findCounter(scf::WhileOp loop);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_ANALYSIS_TRIPCOUNTS_H

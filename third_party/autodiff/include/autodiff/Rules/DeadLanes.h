@@ -1,0 +1,26 @@
+//===- DeadLanes.h - Lanes that a mask left out -----------------*- C++ -*-===//
+#ifndef AUTODIFF_RULES_DEADLANES_H
+#define AUTODIFF_RULES_DEADLANES_H
+
+#include "autodiff/Rules/Tile.h"
+
+namespace mlir::autodiff {
+
+// A masked store and a selection leave lanes out: their cotangent is zero, and
+// the primal may hold anything there, infinities and NaN included. 0·∞ must not
+// reach the lanes that count: a sum over lanes may follow.
+
+/// The condition outside of which a cotangent is zero, built in the backward
+/// kernel; null if none is known.
+Value findLiveLanes(Tile cotangent);
+
+/// The cotangent in live lanes, anything elsewhere: without its own selection.
+Tile withoutSelection(Tile cotangent);
+
+/// Whether a value of the backward kernel is finite in every lane if all that
+/// is loaded is.
+bool isFiniteEverywhere(Value value);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_RULES_DEADLANES_H

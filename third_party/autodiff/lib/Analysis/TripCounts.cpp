@@ -1,0 +1,156 @@
+//===- TripCounts.cpp - How often loops and their bodies run --------------===//
+#include "autodiff/Analysis/TripCounts.h"
+
+#include "autodiff/Analysis/LinearForm.h"
+#include "autodiff/Dialect/Autodiff.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+
+/// The most iterations for given program ids: where bounds move with loops
+/// around, at their first or last iteration.
+static std::optional<ScalarExpr> mostIterationsPerProgram(scf::ForOp loop) {
+  std::optional<LinearForm> lower = LinearForm::of(loop.getLowerBound());
+  std::optional<LinearForm> upper = LinearForm::of(loop.getUpperBound());
+  std::optional<ScalarExpr> step = ScalarExpr::of(loop.getStep());
+  if (loop.getUnsignedCmp() || !lower || !upper || !step)
+    return std::nullopt;
+  LinearForm form = *upper - *lower;
+  ScalarExpr span = form.constant;
+  for (const LinearForm::Term &term : form.terms) {
+    if (term.dimension.kind == Dimension::Kind::Program) {
+      span = span + *term.dimension.digit * term.coefficient;
+      continue;
+    }
+    std::optional<int64_t> slope = term.coefficient.getConstant();
+    if (term.dimension.kind != Dimension::Kind::Loop || !slope)
+      return std::nullopt;
+    if (*slope < 0)
+      continue;
+    std::optional<ScalarExpr> outer =
+        mostIterationsPerProgram(cast<scf::ForOp>(term.dimension.loop));
+    if (!outer)
+      return std::nullopt;
+    span = span + (*outer - ScalarExpr::constant(1)) * term.coefficient;
+  }
+  return tripCount(ScalarExpr::constant(0), span, *step);
+}
+
+std::optional<llvm::json::Value>
+mlir::autodiff::mostIterations(Operation *loop) {
+  if (auto counted = dyn_cast<scf::ForOp>(loop))
+    if (std::optional<ScalarExpr> count = mostIterationsPerProgram(counted)) {
+      if (!count->dependsOnProgramId())
+        return count->toJSON();
+      return Array{"maxpids", count->toJSON()};
+    }
+  if (auto counter = loop->getAttrOfType<IntegerAttr>(kCounterAttr))
+    return Array{"counted", counter.getInt()};
+  return std::nullopt;
+}
+
+std::optional<llvm::json::Value>
+mlir::autodiff::mostExecutions(Operation *op) {
+  std::optional<llvm::json::Value> product;
+  for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp()) {
+    if (!isa<LoopLikeOpInterface>(loop))
+      continue;
+    std::optional<llvm::json::Value> count = mostIterations(loop);
+    if (!count)
+      return std::nullopt;
+    product = product ? Array{"mul", std::move(*count), std::move(*product)}
+                      : std::move(*count);
+  }
+  return product ? std::move(*product) : llvm::json::Value(1);
+}
+
+StringAttr mlir::autodiff::toAttribute(MLIRContext *context,
+                                       llvm::json::Value expression) {
+  return StringAttr::get(context,
+                         llvm::formatv("{0}", std::move(expression)).str());
+}
+
+static Value wide(OpBuilder &b, Location loc, Value value) {
+  if (value.getType().isInteger(64))
+    return value;
+  return arith::ExtSIOp::create(b, loc, b.getI64Type(), value);
+}
+
+Value mlir::autodiff::iterationNumber(OpBuilder &b, Location loc,
+                                      Operation *op) {
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return loop.getAfterArguments()[*findCounter(loop)];
+  auto loop = cast<scf::ForOp>(op);
+  Value distance = arith::SubIOp::create(b, loc, loop.getInductionVar(),
+                                         loop.getLowerBound());
+  return arith::DivUIOp::create(b, loc, distance, loop.getStep());
+}
+
+Value mlir::autodiff::executionNumber(OpBuilder &b, Location loc) {
+  SmallVector<Operation *> loops;
+  Operation *around = b.getInsertionBlock()->getParentOp();
+  for (; around; around = around->getParentOp())
+    if (isa<LoopLikeOpInterface>(around))
+      loops.push_back(around);
+  Value number;
+  for (Operation *loop : llvm::reverse(loops)) {
+    Value iteration = wide(b, loc, iterationNumber(b, loc, loop));
+    if (!number) {
+      number = iteration;
+      continue;
+    }
+    Value count = SizeOp::create(
+        b, loc, toAttribute(b.getContext(), *mostIterations(loop)));
+    number = arith::AddIOp::create(
+        b, loc, arith::MulIOp::create(b, loc, number, count), iteration);
+  }
+  if (!number)
+    number = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(0));
+  return number;
+}
+
+/// No intermediate result overflows: a span has at most as many bits as its
+/// unsigned type.
+Value mlir::autodiff::countIterations(OpBuilder &b, Location loc, Value lower,
+                                      Value upper, Value step,
+                                      bool isUnsigned) {
+  Type type = lower.getType();
+  auto integer = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
+  };
+  Value span = arith::SubIOp::create(b, loc, upper, lower);
+  if (!isUnsigned) {
+    span = arith::MaxSIOp::create(b, loc, span, integer(0));
+    if (matchPattern(step, m_One()))
+      return span;
+    Value last = arith::SubIOp::create(b, loc, step, integer(1));
+    Value rounded = arith::AddIOp::create(b, loc, span, last);
+    return arith::DivUIOp::create(b, loc, rounded, step);
+  }
+  Value isRange =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt, upper, lower);
+  Value most = arith::SubIOp::create(b, loc, span, integer(1));
+  Value count = arith::AddIOp::create(
+      b, loc, arith::DivUIOp::create(b, loc, most, step), integer(1));
+  return arith::SelectOp::create(b, loc, isRange, count, integer(0));
+}
+
+std::optional<unsigned> mlir::autodiff::findCounter(scf::WhileOp loop) {
+  for (auto [index, passed] :
+       llvm::enumerate(loop.getConditionOp().getArgs())) {
+    auto argument = dyn_cast<BlockArgument>(passed);
+    if (!argument || argument.getOwner() != loop.getBeforeBody())
+      continue;
+    unsigned carried = argument.getArgNumber();
+    auto next = loop.getYieldedValues()[carried].getDefiningOp<arith::AddIOp>();
+    if (next && next.getLhs() == loop.getAfterArguments()[index] &&
+        matchPattern(next.getRhs(), m_One()) &&
+        matchPattern(loop.getInits()[carried], m_Zero()))
+      return index;
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,147 @@
+//===- DeadLanes.cpp - Lanes that a mask left out -------------------------===//
+#include "autodiff/Rules/DeadLanes.h"
+
+#include "autodiff/Dialect/Autodiff.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static bool isZero(Value value) {
+  return matchPattern(value, m_AnyZeroFloat());
+}
+
+/// Both conditions, of which either may be null.
+static Value both(Tile at, Value a, Value b) {
+  if (!a || !b || a == b)
+    return a ? a : b;
+  return arith::AndIOp::create(at.b(), at.loc(), a, b);
+}
+
+static Value find(Tile value, unsigned depth);
+
+static Value findInSelection(arith::SelectOp select, Tile value,
+                             unsigned depth) {
+  bool inverted = isZero(select.getTrueValue());
+  if (!inverted && !isZero(select.getFalseValue()))
+    return {};
+  Value condition = select.getCondition();
+  auto type = dyn_cast<RankedTensorType>(value.type());
+  if (type && !isa<RankedTensorType>(condition.getType()))
+    condition = triton::SplatOp::create(
+        value.b(), value.loc(), type.clone(value.b().getI1Type()), condition);
+  if (inverted)
+    condition = arith::XOrIOp::create(
+        value.b(), value.loc(), condition,
+        arith::ConstantOp::create(
+            value.b(), value.loc(),
+            type ? cast<TypedAttr>(DenseElementsAttr::get(
+                       cast<ShapedType>(condition.getType()), true))
+                 : value.b().getBoolAttr(true)));
+  Value taken = inverted ? select.getFalseValue() : select.getTrueValue();
+  return both(value, condition, find(value.like(taken), depth));
+}
+
+static Value find(Tile value, unsigned depth) {
+  Operation *op = Value(value).getDefiningOp();
+  if (!op || depth-- == 0)
+    return {};
+  auto operand = [&](unsigned index) {
+    return find(value.like(op->getOperand(index)), depth);
+  };
+  if (auto upstream = dyn_cast<UpstreamOp>(op))
+    return upstream.getMask();
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return findInSelection(select, value, depth);
+  if (isa<arith::ExtFOp, arith::TruncFOp, triton::FpToFpOp, arith::NegFOp>(op))
+    return operand(0);
+  if (isa<arith::SubFOp>(op) && isZero(op->getOperand(0)))
+    return operand(1);
+  // A partial takes the cotangent first, a factor of its own before it.
+  if (isa<arith::MulFOp, arith::DivFOp>(op))
+    return operand(matchPattern(op->getOperand(0), m_Constant()));
+  if (isa<arith::AddFOp, arith::SubFOp>(op)) {
+    Value first = operand(0);
+    return first && first == operand(1) ? first : Value();
+  }
+  if (isa<triton::SplatOp, triton::ExpandDimsOp, triton::BroadcastOp,
+          triton::TransOp, triton::ReshapeOp>(op)) {
+    Value condition = operand(0);
+    if (!condition)
+      return {};
+    IRMapping map;
+    map.map(op->getOperand(0), condition);
+    Operation *clone = value.b().clone(*op, map);
+    Type type = withElementType(value.type(), value.b().getI1Type());
+    clone->getResult(0).setType(type);
+    return clone->getResult(0);
+  }
+  return {};
+}
+
+Value mlir::autodiff::findLiveLanes(Tile cotangent) {
+  constexpr unsigned kFarEnough = 12;
+  return find(cotangent, kFarEnough);
+}
+
+Tile mlir::autodiff::withoutSelection(Tile cotangent) {
+  auto select = Value(cotangent).getDefiningOp<arith::SelectOp>();
+  if (select && isZero(select.getFalseValue()))
+    return cotangent.like(select.getTrueValue());
+  if (select && isZero(select.getTrueValue()))
+    return cotangent.like(select.getFalseValue());
+  return cotangent;
+}
+
+/// Operations whose result is finite if their float operands are.
+static bool keepsFinite(Operation *op) {
+  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
+             arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+             arith::MinNumFOp, arith::SelectOp, arith::ExtFOp, arith::TruncFOp,
+             math::AbsFOp, math::FmaOp, math::FloorOp, math::CeilOp,
+             math::SinOp, math::CosOp, math::ErfOp, math::TanhOp, ResidualOp,
+             triton::FpToFpOp, triton::ClampFOp, triton::SplatOp,
+             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
+             triton::TransOp, triton::JoinOp, triton::SplitOp, triton::CatOp,
+             triton::DotOp>(op) ||
+         isa<triton::ReduceOp, triton::ScanOp>(op);
+}
+
+bool mlir::autodiff::isFiniteEverywhere(Value value) {
+  constexpr unsigned kEnough = 64;
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  SmallVector<Value> pending = {value};
+  while (!pending.empty()) {
+    Value next = pending.pop_back_val();
+    if (!isa<FloatType>(getElementTypeOrSelf(next.getType())))
+      continue;
+    Operation *op = next.getDefiningOp();
+    if (!op || seen.size() == kEnough)
+      return isa<BlockArgument>(next) &&
+             isa<FunctionOpInterface>(next.getParentBlock()->getParentOp());
+    if (!seen.insert(op).second || isa<arith::SIToFPOp, arith::UIToFPOp>(op))
+      continue;
+    if (auto load = dyn_cast<triton::LoadOp>(op)) {
+      if (load.getOther())
+        pending.push_back(load.getOther());
+      continue;
+    }
+    Attribute constant;
+    if (matchPattern(op, m_Constant(&constant))) {
+      if (auto splat = dyn_cast<SplatElementsAttr>(constant))
+        constant = splat.getSplatValue<Attribute>();
+      auto number = dyn_cast<FloatAttr>(constant);
+      if (!number || !number.getValue().isFinite())
+        return false;
+      continue;
+    }
+    if (!keepsFinite(op))
+      return false;
+    pending.append(op->operand_begin(), op->operand_end());
+  }
+  return true;
+}

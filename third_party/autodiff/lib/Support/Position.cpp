@@ -1,0 +1,46 @@
+//===- Position.cpp - Where in the user's file something is ---------------===//
+
+#include "autodiff/Support/Position.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+FileLineColLoc autodiff::findPosition(Location loc) {
+  if (auto file = dyn_cast<FileLineColLoc>(loc))
+    return file;
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return findPosition(name.getChildLoc());
+  if (auto call = dyn_cast<CallSiteLoc>(loc))
+    return findPosition(call.getCallee());
+  if (auto opaque = dyn_cast<OpaqueLoc>(loc))
+    return findPosition(opaque.getFallbackLocation());
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location inner : fused.getLocations())
+      if (FileLineColLoc position = findPosition(inner))
+        return position;
+  return {};
+}
+
+/// The innermost position around `loc` that is not in Triton's own library.
+static FileLineColLoc findUserPosition(Location loc) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return findUserPosition(name.getChildLoc());
+  if (auto call = dyn_cast<CallSiteLoc>(loc)) {
+    FileLineColLoc callee = findUserPosition(call.getCallee());
+    if (!callee ||
+        callee.getFilename().getValue().contains("/triton/language/"))
+      return findUserPosition(call.getCaller());
+    return callee;
+  }
+  return autodiff::findPosition(loc);
+}
+
+std::string autodiff::spellPosition(Location loc) {
+  FileLineColLoc position = findUserPosition(loc);
+  if (!position)
+    return {};
+  return llvm::formatv("{0}:{1}:{2}", position.getFilename().getValue(),
+                       position.getLine(), position.getColumn());
+}

@@ -1,0 +1,242 @@
+//===- CheckBounds.cpp - Keep derived kernels inside of their buffers -----===//
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Support/Position.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_CHECKBOUNDS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+// What the violations buffer holds: the access's number above, and below how
+// many bytes behind the start of the buffer it went, with an offset that makes
+// it positive. The smallest number wins.
+static constexpr int64_t kDistanceBits = 40;
+static constexpr int64_t kDistanceOffset = int64_t(1) << (kDistanceBits - 1);
+
+namespace {
+/// An access of memory and its lanes.
+struct Access {
+  Value pointer;
+  Value mask;
+};
+
+struct CheckBounds : autodiff::impl::CheckBoundsBase<CheckBounds> {
+  void runOnOperation() override;
+
+private:
+  LogicalResult check(Operation *op);
+  FailureOr<Access> getAccess(Operation *op);
+  void confine(Operation *op, Value inside);
+  std::pair<Value, Value> getBounds(BlockArgument argument);
+  Value isInside(OpBuilder &b, Location loc, Value address, int64_t size,
+                 BlockArgument argument);
+  Value isInsideAny(OpBuilder &b, Location loc, Value address, int64_t size);
+  void record(OpBuilder &b, Operation *op, Value address, Value violation,
+              BlockArgument base);
+
+  SmallVector<BlockArgument> pointers;
+  llvm::MapVector<BlockArgument, std::pair<Value, Value>> bounds;
+  BlockArgument violations;
+  SmallVector<Attribute> accesses;
+};
+} // namespace
+
+static Type withElement(Type shape, Type element) {
+  if (auto tile = dyn_cast<RankedTensorType>(shape))
+    return tile.clone(element);
+  return element;
+}
+
+static Value splatTo(OpBuilder &b, Location loc, Value scalar, Type shape) {
+  if (auto tile = dyn_cast<RankedTensorType>(shape))
+    return triton::SplatOp::create(b, loc, tile.clone(scalar.getType()),
+                                   scalar);
+  return scalar;
+}
+
+static Value makeInteger(OpBuilder &b, Location loc, Type type, int64_t value) {
+  if (auto tile = dyn_cast<RankedTensorType>(type))
+    return arith::ConstantOp::create(
+        b, loc,
+        DenseElementsAttr::get(tile,
+                               b.getIntegerAttr(tile.getElementType(), value)));
+  return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
+}
+
+std::pair<Value, Value> CheckBounds::getBounds(BlockArgument argument) {
+  auto [entry, isNew] = bounds.try_emplace(argument);
+  if (isNew) {
+    MLIRContext *context = &getContext();
+    Type type = IntegerType::get(context, 64);
+    unsigned index = argument.getArgNumber();
+    auto append = [&](OperandKind kind) {
+      return appendOperand(getOperation(), type,
+                           OperandAttr::get(context, kind, index));
+    };
+    Value begin = append(OperandKind::Begin), end = append(OperandKind::End);
+    bounds[argument] = {begin, end};
+  }
+  return bounds[argument];
+}
+
+Value CheckBounds::isInside(OpBuilder &b, Location loc, Value address,
+                            int64_t size, BlockArgument argument) {
+  auto [begin, end] = getBounds(argument);
+  Type type = address.getType();
+  Value last =
+      arith::AddIOp::create(b, loc, address, makeInteger(b, loc, type, size));
+  Value after = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
+                                      address, splatTo(b, loc, begin, type));
+  Value before = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, last,
+                                       splatTo(b, loc, end, type));
+  return arith::AndIOp::create(b, loc, after, before);
+}
+
+/// A pointer that is chosen among several arguments may point into any.
+Value CheckBounds::isInsideAny(OpBuilder &b, Location loc, Value address,
+                               int64_t size) {
+  Value inside;
+  for (BlockArgument argument : pointers) {
+    Value here = isInside(b, loc, address, size, argument);
+    inside = inside ? arith::OrIOp::create(b, loc, inside, here) : here;
+  }
+  return inside;
+}
+
+FailureOr<Access> CheckBounds::getAccess(Operation *op) {
+  auto plain = [](auto access) {
+    return Access{access.getPtr(), access.getMask()};
+  };
+  if (auto load = dyn_cast<triton::LoadOp>(op))
+    return plain(load);
+  if (auto store = dyn_cast<triton::StoreOp>(op))
+    return plain(store);
+  if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
+    return plain(atomic);
+  if (auto atomic = dyn_cast<triton::AtomicCASOp>(op))
+    return Access{atomic.getPtr(), {}};
+  bool addresses = llvm::any_of(op->getOperandTypes(), [](Type type) {
+    return isa<triton::TensorDescType>(type) || isPointer(type);
+  });
+  if (addresses && op->getNumRegions() == 0 && !isMemoryEffectFree(op))
+    return op->emitError("the accesses of '")
+           << op->getName() << "' cannot be checked; unset "
+           << "TRITON_AUTODIFF_CHECK";
+  return Access();
+}
+
+/// Lanes that are not `inside` are off.
+void CheckBounds::confine(Operation *op, Value inside) {
+  if (auto load = dyn_cast<triton::LoadOp>(op)) {
+    load.getMaskMutable().assign(inside);
+    if (!load.getOther()) {
+      OpBuilder b(op);
+      Value zero = arith::ConstantOp::create(
+          b, op->getLoc(), cast<TypedAttr>(b.getZeroAttr(load.getType())));
+      load.getOtherMutable().assign(zero);
+    }
+  } else if (auto store = dyn_cast<triton::StoreOp>(op)) {
+    store.getMaskMutable().assign(inside);
+  } else if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op)) {
+    atomic.getMaskMutable().assign(inside);
+  } else {
+    // It has no mask. What the violations buffer holds behind its first
+    // element is nobody's.
+    auto exchange = cast<triton::AtomicCASOp>(op);
+    OpBuilder b(op);
+    Location loc = op->getLoc();
+    Value one = makeInteger(b, loc, b.getI32Type(), 1);
+    Value spare =
+        triton::AddPtrOp::create(b, loc, violations.getType(), violations, one);
+    Type pointer = getElementTypeOrSelf(exchange.getPtr().getType());
+    spare = triton::BitcastOp::create(b, loc, pointer, spare);
+    spare = splatTo(b, loc, spare, exchange.getPtr().getType());
+    exchange.getPtrMutable().assign(
+        arith::SelectOp::create(b, loc, inside, exchange.getPtr(), spare));
+  }
+}
+
+void CheckBounds::record(OpBuilder &b, Operation *op, Value address,
+                         Value violation, BlockArgument base) {
+  Location loc = op->getLoc();
+  Type type = address.getType();
+  int64_t number = accesses.size();
+  int64_t argument = base ? int64_t(base.getArgNumber()) : -1;
+  accesses.push_back(DictionaryAttr::get(
+      &getContext(),
+      {b.getNamedAttr("argument", b.getI64IntegerAttr(argument)),
+       b.getNamedAttr("op", b.getStringAttr(op->getName().stripDialect())),
+       b.getNamedAttr("position", b.getStringAttr(spellPosition(loc)))}));
+
+  auto constant = [&](int64_t value) {
+    return makeInteger(b, loc, type, value);
+  };
+  Value distance = constant(0);
+  if (base)
+    distance = arith::SubIOp::create(
+        b, loc, address, splatTo(b, loc, getBounds(base).first, type));
+  distance = arith::AddIOp::create(b, loc, distance, constant(kDistanceOffset));
+  distance = arith::MaxSIOp::create(b, loc, distance, constant(0));
+  distance = arith::MinSIOp::create(b, loc, distance,
+                                    constant(2 * kDistanceOffset - 1));
+  Value key = arith::AddIOp::create(b, loc, distance,
+                                    constant(number << kDistanceBits));
+  triton::AtomicRMWOp::create(
+      b, loc, type, triton::RMWOp::MIN, splatTo(b, loc, violations, type), key,
+      violation, triton::MemSemantic::RELAXED, triton::MemSyncScope::GPU);
+}
+
+LogicalResult CheckBounds::check(Operation *op) {
+  FailureOr<Access> access = getAccess(op);
+  if (failed(access) || !access->pointer)
+    return failure(failed(access));
+  Value pointer = access->pointer;
+  Type pointee = getPointee(pointer.getType());
+  if (!pointee.isIntOrFloat())
+    return op->emitError("accesses through block pointers cannot be checked; "
+                         "unset TRITON_AUTODIFF_CHECK");
+  int64_t size = llvm::divideCeil(pointee.getIntOrFloatBitWidth(), 8);
+
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  Value address = triton::PtrToIntOp::create(
+      b, loc, withElement(pointer.getType(), b.getI64Type()), pointer);
+  BlockArgument base = getBaseArgument(pointer);
+  Value inside = base ? isInside(b, loc, address, size, base)
+                      : isInsideAny(b, loc, address, size);
+  Value always = makeInteger(b, loc, inside.getType(), 1);
+  Value violation = arith::XOrIOp::create(b, loc, inside, always);
+  if (access->mask) {
+    violation = arith::AndIOp::create(b, loc, violation, access->mask);
+    inside = arith::AndIOp::create(b, loc, inside, access->mask);
+  }
+  record(b, op, address, violation, base);
+  confine(op, inside);
+  return success();
+}
+
+void CheckBounds::runOnOperation() {
+  triton::FuncOp kernel = getOperation();
+  if (!kernel->hasAttr(kRoleAttr) || kernel.isExternal())
+    return;
+  dropUnusedArguments(kernel);
+  for (BlockArgument argument : kernel.getArguments())
+    if (isa<triton::PointerType>(argument.getType()))
+      pointers.push_back(argument);
+  SmallVector<Operation *> ops;
+  kernel.walk([&](Operation *op) { ops.push_back(op); });
+  MLIRContext *context = &getContext();
+  violations = appendOperand(
+      kernel, triton::PointerType::get(IntegerType::get(context, 64), 1),
+      OperandAttr::get(context, OperandKind::Violations, 0));
+  for (Operation *op : ops)
+    if (failed(check(op)))
+      return signalPassFailure();
+  kernel->setAttr(kAccessesAttr, ArrayAttr::get(context, accesses));
+}

@@ -1,0 +1,138 @@
+//===- RecordMemory.cpp - Mark what only this run can know ----------------===//
+//
+// What a kernel loads from memory that it changes itself, and what an atomic
+// operation returns, cannot be computed again by a backward. The value is
+// pushed where it appears, under a number that counts the executions of its
+// block: a counter carried through the loops and branches around it.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/MemoryFlow.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_RECORDMEMORY
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// Carries a counter from the kernel's outer level to one block, and back.
+class CounterThreading {
+public:
+  explicit CounterThreading(triton::FuncOp kernel)
+      : kernel(kernel), rewriter(kernel.getContext()) {}
+
+  /// The number of this execution of `anchor`'s block, the first being 0.
+  Value countExecutions(Operation *anchor);
+
+private:
+  /// Threads `before`, the count so far, through `block`; the count after it.
+  Value thread(Operation *anchor, Block &block, Value before);
+  Value threadFor(Operation *anchor, scf::ForOp loop, Value before);
+  Value threadIf(Operation *anchor, scf::IfOp branch, Value before);
+
+  triton::FuncOp kernel;
+  IRRewriter rewriter;
+  Value count; // in the anchor's block
+};
+
+struct RecordMemory : autodiff::impl::RecordMemoryBase<RecordMemory> {
+  void runOnOperation() override;
+};
+} // namespace
+
+Value CounterThreading::threadFor(Operation *anchor, scf::ForOp loop,
+                                  Value before) {
+  auto yieldCount = [&](OpBuilder &, Location,
+                        ArrayRef<BlockArgument> arguments) {
+    return SmallVector<Value>{
+        thread(anchor, *loop.getBody(), arguments.front())};
+  };
+  rewriter.setInsertionPoint(loop);
+  FailureOr<LoopLikeOpInterface> threaded = loop.replaceWithAdditionalYields(
+      rewriter, before, /*replaceInitOperandUsesInLoop=*/false, yieldCount);
+  assert(succeeded(threaded) && "scf.for takes further yields");
+  return threaded->getOperation()->getResults().back();
+}
+
+Value CounterThreading::threadIf(Operation *anchor, scf::IfOp branch,
+                                 Value before) {
+  SmallVector<Type> types(branch.getResultTypes());
+  types.push_back(before.getType());
+  rewriter.setInsertionPoint(branch);
+  auto threaded = scf::IfOp::create(rewriter, branch.getLoc(), types,
+                                    branch.getCondition(),
+                                    /*withElseRegion=*/true);
+  for (auto [from, to] :
+       llvm::zip_equal(branch->getRegions(), threaded->getRegions())) {
+    if (from.empty()) {
+      rewriter.setInsertionPointToEnd(&to.front());
+      scf::YieldOp::create(rewriter, branch.getLoc(), before);
+      continue;
+    }
+    to.takeBody(from);
+    Value after = to.isAncestor(anchor->getParentRegion())
+                      ? thread(anchor, to.front(), before)
+                      : before;
+    auto yield = cast<scf::YieldOp>(to.front().getTerminator());
+    yield.getResultsMutable().append(after);
+  }
+  rewriter.replaceOp(branch, threaded.getResults().drop_back());
+  return threaded.getResults().back();
+}
+
+Value CounterThreading::thread(Operation *anchor, Block &block, Value before) {
+  Operation *op = block.findAncestorOpInBlock(*anchor);
+  if (op == anchor) {
+    count = before;
+    rewriter.setInsertionPoint(block.getTerminator());
+    Value one = arith::ConstantIntOp::create(rewriter, anchor->getLoc(), 1, 32);
+    return arith::AddIOp::create(rewriter, anchor->getLoc(), before, one);
+  }
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return threadFor(anchor, loop, before);
+  return threadIf(anchor, cast<scf::IfOp>(op), before);
+}
+
+Value CounterThreading::countExecutions(Operation *anchor) {
+  rewriter.setInsertionPointToStart(&kernel.getBody().front());
+  Value zero = arith::ConstantIntOp::create(rewriter, anchor->getLoc(), 0, 32);
+  if (!anchor->getParentOfType<LoopLikeOpInterface>())
+    return zero;
+  thread(anchor, kernel.getBody().front(), zero);
+  return count;
+}
+
+void RecordMemory::runOnOperation() {
+  triton::FuncOp kernel = getOperation();
+  if (kernel->hasAttr(kRoleAttr) || !kernel.getBody().hasOneBlock())
+    return;
+  MemoryFlow memory(kernel);
+  // By block: its first such operation stands for it, since blocks move.
+  llvm::MapVector<Block *, SmallVector<Operation *>> recorded;
+  kernel.walk([&](Operation *op) {
+    if (!op->use_empty() && !memory.isRepeatable(op))
+      recorded[op->getBlock()].push_back(op);
+  });
+  OpBuilder builder(kernel.getContext());
+  unsigned tape = 0;
+  for (auto &[block, ops] : recorded) {
+    if (ops.front()->getParentOfType<scf::WhileOp>()) {
+      ops.front()->emitError(
+          "reads memory that the kernel changes, in a loop whose number of "
+          "iterations is not known when the kernel is launched; keep the value "
+          "in a variable, or use a `for` loop");
+      return signalPassFailure();
+    }
+    Value execution = CounterThreading(kernel).countExecutions(ops.front());
+    for (Operation *op : ops) {
+      builder.setInsertionPointAfter(op);
+      for (Value result : op->getResults())
+        PushOp::create(builder, op->getLoc(), result, execution, tape++, StringAttr());
+    }
+  }
+}

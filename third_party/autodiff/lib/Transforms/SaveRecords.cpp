@@ -1,0 +1,82 @@
+//===- SaveRecords.cpp - Let the forward write what it records ------------===//
+#include "ProgramBuffers.h"
+
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_SAVERECORDS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct SaveRecords : autodiff::impl::SaveRecordsBase<SaveRecords> {
+  using SaveRecordsBase::SaveRecordsBase;
+
+  void runOnOperation() override;
+  LogicalResult save(unsigned tape, ArrayRef<PopOp> pops);
+
+  triton::FuncOp backward, forward;
+};
+} // namespace
+
+static PushOp findPush(triton::FuncOp kernel, unsigned tape) {
+  PushOp found;
+  kernel.walk([&](PushOp push) {
+    if (push.getTape() == tape)
+      found = push;
+  });
+  return found;
+}
+
+/// Gives the record of one value a buffer that the forward fills.
+LogicalResult SaveRecords::save(unsigned tape, ArrayRef<PopOp> pops) {
+  PushOp push = findPush(forward, tape);
+  Type type = push.getValue().getType();
+  if (!allowed || isPointer(type))
+    return emitError(push.getLoc())
+           << "the backward needs what this reads from memory that the kernel "
+              "changes"
+           << (allowed ? ", and it is a pointer; compute the offset instead"
+                       : ", and the forward may not save it");
+  std::optional<llvm::json::Value> entries = mostExecutions(push);
+  if (!entries)
+    return emitError(push.getLoc())
+           << "the backward needs what this reads from memory that the kernel "
+              "changes, but how often it does is not known when the kernel is "
+              "launched; pass the loop's bound as an argument";
+  OpBuilder builder(push);
+  unsigned index = countBuffers(backward);
+  Attribute description =
+      describeBuffer(builder, "record" + std::to_string(tape), "saved", type,
+                     std::move(*entries));
+  storeToSlot(builder, push.getLoc(),
+              appendBuffer(forward, index, type, description),
+              push.getIteration(), push.getValue());
+  Value buffer = appendBuffer(backward, index, type, description);
+  for (PopOp pop : pops) {
+    builder.setInsertionPoint(pop);
+    pop.replaceAllUsesWith(
+        loadFromSlot(builder, pop.getLoc(), buffer, pop.getIteration(), type));
+    pop.erase();
+  }
+  return success();
+}
+
+void SaveRecords::runOnOperation() {
+  backward = getBackward(getOperation());
+  llvm::MapVector<unsigned, SmallVector<PopOp>> needed;
+  backward.walk([&](PopOp pop) { needed[pop.getTape()].push_back(pop); });
+  if (!needed.empty())
+    forward = getOrCreateForward(getOperation());
+  for (auto &[tape, pops] : needed)
+    if (failed(save(tape, pops)))
+      return signalPassFailure();
+  getOperation().walk([](PushOp push) { push.erase(); });
+}
