@@ -300,3 +300,33 @@ tt.func @f(%p: !tt.ptr<f32>) {
   %0 = tt.load %p future = 3 : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+tt.func @map_elementwise_pack(%a: tensor<4xf32>) {
+  // expected-error @+1 {{pack must be positive, got -8388608}}
+  %0 = "tt.map_elementwise"(%a) <{pack = -8388608 : i32}> ({
+  ^bb0(%x: f32):
+    tt.map_elementwise.return %x : f32
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  tt.return
+}
+
+// -----
+
+tt.func @map_elementwise_large_pack(%a: tensor<4xf32>) {
+  // expected-error @+1 {{the region must take 2147483647 element(s) of each source}}
+  %0 = "tt.map_elementwise"(%a) <{pack = 2147483647 : i32}> ({
+  ^bb0(%x: f32):
+    tt.map_elementwise.return %x : f32
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  tt.return
+}
+
+// -----
+
+tt.func @inline_asm_packed(%a: tensor<4xi8>) {
+  // expected-error @+1 {{packed_element must be positive, got 0}}
+  %0 = tt.elementwise_inline_asm "nop" {constraints = "=r,r", packed_element = 0 : i32, pure = true} %a : tensor<4xi8> -> tensor<4xi8>
+  tt.return
+}

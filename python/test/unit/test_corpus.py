@@ -39,6 +39,8 @@ def test_reasons_name_file_and_line(tmp_path, capsys):
     assert status == 1
     assert "new.ttir:4:" in table and "tt.not_yet_invented" in table
     assert "2 files: 1 parsed, 1 differentiated" in table
+    (reason,) = (line for line in table.splitlines() if line.startswith("    1 parsed: "))
+    assert "tt.not_yet_invented" in reason and "new.ttir" not in reason
 
 
 def test_kernels_are_accepted(tmp_path):
@@ -46,7 +48,27 @@ def test_kernels_are_accepted(tmp_path):
     (tmp_path / "copy.ttir").write_text(COPY)
     (row,) = corpus.run_corpus(tmp_path)
     assert row.results == dict.fromkeys(corpus.STEPS, "")
-    assert row.kernels >= 1
+    assert row.kernels >= 1 and row.gradients == 1
+    assert set(row.times) == set(corpus.STEPS)
+
+
+def test_integers_have_no_gradient(tmp_path):
+    """A kernel of integers is differentiated, into nothing, and counted apart."""
+    (tmp_path / "copy.ttir").write_text(COPY.replace("f32", "i32"))
+    rows = corpus.run_corpus(tmp_path, steps=("parsed", "differentiated"))
+    assert rows[0].reached("differentiated") and rows[0].gradients == 0
+    assert "1 of those differentiated have no gradient" in corpus.format_table(rows)
+
+
+def test_general_reasons():
+    """Equal reasons are equal wherever they stand."""
+    for reason in (
+        "dir/a.ttir:4:10: error: no rule",
+        "copy_bwd: a.ttir:14:1: error: no rule",
+        "error: no rule",
+        "no rule",
+    ):
+        assert corpus.general(reason) == "no rule"
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -1,9 +1,13 @@
-"""How far each TTIR file of a folder gets: parsed, round-tripped, differentiated, accepted.
+"""How far each TTIR file of a folder gets.
 
-`python -m triton.backends.autodiff corpus DIR` prints the table. Every file is examined in a
-process of its own, so one that crashes or hangs costs one row.
+`python -m triton.backends.autodiff corpus DIR` prints a table of the steps: the file is *parsed*;
+printed by us again it means the same to Triton (*round-tripped*); Triton compiles it (*forward*);
+it is *differentiated*; Triton compiles every kernel that comes of it (*accepted*). Below are
+the totals, and the reasons of refusals with their frequency. Every file is examined in a process
+of its own, so one that crashes or hangs costs one row.
 """
 
+import collections
 import dataclasses
 import json
 import multiprocessing
@@ -14,18 +18,23 @@ import re
 import tempfile
 import time
 
-STEPS = ("parsed", "round-tripped", "differentiated", "accepted")
+STEPS = ("parsed", "round-tripped", "forward", "differentiated", "accepted")
 
 REQUEST = {"wanted": None, "cotangents": None, "atomic": [], "save": True, "reload": True}
 
 
 @dataclasses.dataclass
 class Row:
-    """One file's results: per step, None while unknown, "" for success, else the reason."""
+    """One file's results: per step, None while unknown, "" for success, else the reason.
+
+    `gradients` counts the arguments that get one: none does in a kernel of integers.
+    """
 
     file: str
     results: dict = dataclasses.field(default_factory=lambda: dict.fromkeys(STEPS))
+    times: dict = dataclasses.field(default_factory=dict)
     kernels: int = 0
+    gradients: int = 0
     seconds: float = 0.0
 
     def reached(self, step):
@@ -35,13 +44,14 @@ class Row:
     def as_json(self):
         """A plain dictionary for `--json`."""
         steps = {
-            step: {"ok": reason == "", "reason": reason or None}
+            step: {"ok": reason == "", "reason": reason or None, "seconds": self.times.get(step)}
             for step, reason in self.results.items()
         }
         return {
             "file": self.file,
             **steps,
             "kernels": self.kernels,
+            "gradients": self.gradients,
             "seconds": round(self.seconds, 2),
         }
 
@@ -144,11 +154,16 @@ def examine(path, target, steps, report):
     def round_trip():
         return compare_round_trip(text, state["printed"], target)
 
+    def forward():
+        compile_ttir(text, target)
+        return ""
+
     def differentiate():
         plan = json.loads(_native.differentiate(text, json.dumps(REQUEST), str(path)))
         state["kernels"] = [plan["forward"]] if plan.get("forward") else []
         state["kernels"] += plan["backward"]
-        report("kernels", len(state["kernels"]))
+        gradients = sum(gradient.get("returned", True) for gradient in plan["gradients"])
+        report("counts", (len(state["kernels"]), gradients))
         return ""
 
     def accept():
@@ -161,14 +176,17 @@ def examine(path, target, steps, report):
 
     needs = {"accepted": "differentiated"}
     passed = set()
-    for step, run in zip(STEPS, (parse, round_trip, differentiate, accept), strict=True):
+    runs = (parse, round_trip, forward, differentiate, accept)
+    for step, run in zip(STEPS, runs, strict=True):
         if step not in steps or (step in needs and needs[step] not in passed):
             continue
         report("begin", step)
+        start = time.monotonic()
         try:
             reason = run()
         except Exception as error:
             reason = first_line(error)
+        report("time", (step, round(time.monotonic() - start, 3)))
         report(step, reason)
         if not reason:
             passed.add(step)
@@ -214,8 +232,10 @@ class _Job:
             return
         if kind == "begin":
             self.step = value
-        elif kind == "kernels":
-            self.row.kernels = value
+        elif kind == "counts":
+            self.row.kernels, self.row.gradients = value
+        elif kind == "time":
+            step, self.row.times[step] = value
         elif kind == "end":
             self.finish(None)
         else:
@@ -269,15 +289,32 @@ def run_corpus(
     return sorted(rows, key=lambda row: row.file)
 
 
+def general(reason):
+    """A reason without what is particular to one file: where it is, and in which kernel."""
+    return re.sub(r"^(\S*:\d+:\d+: |\w+: (?=\S*:\d+:\d+: ))*(error: )?", "", reason)
+
+
+def count_reasons(rows):
+    """How often each step failed for each general reason, the most frequent first."""
+    reasons = collections.Counter()
+    for row in rows:
+        reasons.update((step, general(why)) for step, why in row.results.items() if why)
+    return reasons.most_common()
+
+
 def format_table(rows, steps=STEPS):
-    """The rows as text: a mark per step, a line per reason, and the totals."""
+    """The rows as text: a mark per step, a line per reason, the totals, and all reasons again."""
     marks = {None: "-", "": "yes"}
     width = max([len(row.file) for row in rows] + [4])
-    lines = ["  ".join([f"{'file':{width}}", *steps])]
+    lines = ["  ".join([f"{'file':{width}}", *steps, "seconds"])]
     for row in rows:
         cells = [f"{marks.get(row.results[step], 'no'):{len(step)}}" for step in steps]
-        lines.append("  ".join([f"{row.file:{width}}", *cells]).rstrip())
+        lines.append("  ".join([f"{row.file:{width}}", *cells, f"{row.seconds:7.1f}"]))
         lines += [f"    {step}: {row.results[step]}" for step in steps if row.results[step]]
     totals = [f"{sum(row.reached(step) for row in rows)} {step}" for step in steps]
     lines.append(f"{len(rows)} files: " + ", ".join(totals))
+    if "differentiated" in steps:
+        idle = sum(row.reached("differentiated") and not row.gradients for row in rows)
+        lines.append(f"{idle} of those differentiated have no gradient to compute")
+    lines += [f"{count:5} {step}: {why}" for (step, why), count in count_reasons(rows)]
     return "\n".join(lines)

@@ -140,7 +140,9 @@ Speculation::Speculatability ElementwiseInlineAsmOp::getSpeculatability() {
 }
 
 LogicalResult ElementwiseInlineAsmOp::verify() {
-  int64_t packed = getPackedElement();
+  int64_t packed = getPackedElementAttr().getInt();
+  if (packed < 1)
+    return emitOpError("packed_element must be positive, got ") << packed;
   for (Type type : getOperandTypes())
     if (auto tensor = dyn_cast<RankedTensorType>(type))
       if (tensor.getNumElements() % packed)
@@ -153,8 +155,9 @@ LogicalResult ElementwiseInlineAsmOp::verify() {
 LogicalResult MapElementwiseOp::verify() {
   if (getSrcs().empty())
     return emitOpError("needs at least one source");
-  if (getPack() < 1)
-    return emitOpError("pack must be positive, got ") << getPack();
+  int64_t pack = getPackAttr().getInt();
+  if (pack < 1)
+    return emitOpError("pack must be positive, got ") << pack;
   return success();
 }
 
@@ -163,7 +166,9 @@ LogicalResult MapElementwiseOp::verifyRegions() {
   if (region.empty())
     return emitOpError("needs a region");
   SmallVector<Type> arguments, results;
-  for (unsigned i = 0; i < getPack(); ++i) {
+  // A region has not that many arguments: the number may be anything.
+  unsigned pack = std::min(getPack(), region.getNumArguments() + 1);
+  for (unsigned i = 0; i < pack; ++i) {
     for (Type type : getSrcs().getTypes())
       arguments.push_back(getElementTypeOrSelf(type));
     for (Type type : getResultTypes())

@@ -32,6 +32,27 @@ struct Normalize : autodiff::impl::NormalizeBase<Normalize> {
 };
 } // namespace
 
+/// What Triton makes of a kernel, and nothing else that a function could be.
+static LogicalResult checkSignature(triton::FuncOp kernel) {
+  if (kernel.getNumResults())
+    return kernel.emitError("a kernel returns nothing: store the results");
+  for (BlockArgument argument : kernel.getArguments()) {
+    Type type = argument.getType();
+    Type element =
+        isa<RankedTensorType>(type) ? getElementTypeOrSelf(type) : type;
+    auto pointer = dyn_cast<triton::PointerType>(type);
+    if (!element.isSignlessInteger() && !isa<FloatType>(element) &&
+        !isa<triton::TensorDescType>(type) &&
+        !(pointer && !isa<RankedTensorType>(pointer.getPointeeType())))
+      return kernel.emitError("argument ")
+             << argument.getArgNumber()
+             << " of a kernel should be a number, a pointer to numbers or a "
+                "tensor descriptor, got "
+             << type;
+  }
+  return success();
+}
+
 /// Early returns become branches of one block.
 LogicalResult Normalize::structure(triton::FuncOp kernel) {
   if (kernel.getBody().hasOneBlock())
@@ -89,6 +110,8 @@ void Normalize::runOnOperation() {
     getOperation().emitError("no public function to differentiate");
     return signalPassFailure();
   }
+  if (failed(checkSignature(kernel)))
+    return signalPassFailure();
   for (auto function : getOperation().getOps<triton::FuncOp>())
     if (!function.isDeclaration() && failed(structure(function)))
       return signalPassFailure();

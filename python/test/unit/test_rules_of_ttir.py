@@ -1,0 +1,142 @@
+"""Rules of operations that Triton's language seldom or never emits, from TTIR text.
+
+The kernels are differentiated, compiled and run through the native library alone.
+"""
+
+import json
+
+import pytest
+import torch
+from triton.backends.autodiff import _native
+
+SIZE = 16
+
+
+def kernel(body: str, element: str, inputs: int) -> str:
+    """A kernel that loads tiles %x0, %x1, …, and stores %y of a body."""
+    tile, pointers = f"tensor<{SIZE}x{element}>", f"tensor<{SIZE}x!tt.ptr<{element}>>"
+    arguments = ", ".join(f"%a{i}: !tt.ptr<{element}>" for i in range(inputs + 1))
+    lines = [
+        f"%r = tt.make_range {{start = 0 : i32, end = {SIZE} : i32}} : tensor<{SIZE}xi32>",
+    ]
+    for i in range(inputs + 1):
+        lines.append(f"%s{i} = tt.splat %a{i} : !tt.ptr<{element}> -> {pointers}")
+        lines.append(f"%p{i} = tt.addptr %s{i}, %r : {pointers}, tensor<{SIZE}xi32>")
+        if i < inputs:
+            lines.append(f"%x{i} = tt.load %p{i} : {pointers}")
+    lines += body.replace("TILE", tile).replace("ELEMENT", element).split("\n")
+    lines.append(f"tt.store %p{inputs}, %y : {pointers}")
+    text = "\n    ".join(lines)
+    return f"module {{\n  tt.func public @k({arguments}) {{\n    {text}\n    tt.return\n  }}\n}}"
+
+
+def launch(ttir: str, arguments) -> None:
+    """Compile a kernel and run one program of it."""
+    code, description = _native.compile_cpu(ttir, "{}")
+    _native.load_cpu(code, json.loads(description)["symbol"]).launch(1, 1, 1, tuple(arguments))
+
+
+def check(body: str, element: str, reference, inputs) -> None:
+    """Compare a body and its gradients with PyTorch's, in the precision of the inputs."""
+    text = kernel(body, element, len(inputs))
+    y = torch.full((SIZE,), float("nan"), dtype=inputs[0].dtype)
+    launch(text, [*inputs, y])
+    leaves = [x.double().requires_grad_() for x in inputs]
+    expected = reference(*leaves)
+    upstream = torch.randn(SIZE, dtype=torch.float64)
+    wanted = torch.autograd.grad(expected, leaves, upstream)
+    plan = json.loads(_native.differentiate(text, '{"save": false}'))
+    assert plan["forward"] is None and not plan["buffers"]
+    gradients = {i: torch.zeros_like(x) for i, x in enumerate(inputs)}
+    pools = {
+        "argument": [*inputs, y],
+        "cotangent": {len(inputs): upstream.to(y.dtype)},
+        "gradient": gradients,
+    }
+    for step in plan["backward"]:
+        launch(step["ttir"], [pools[o["kind"]][o["index"]] for o in step["operands"]])
+    tolerance = 64 * torch.finfo(y.dtype).eps
+    for value, truth in zip([y, *gradients.values()], [expected, *wanted], strict=True):
+        torch.testing.assert_close(value.double(), truth, rtol=tolerance, atol=tolerance)
+
+
+RULES = {
+    "arith.negf": ("%y = arith.negf %x0 : TILE", torch.neg),
+    "arith.remf": ("%y = arith.remf %x0, %x1 : TILE", torch.fmod),
+    "arith.maximumf": ("%y = arith.maximumf %x0, %x1 : TILE", torch.maximum),
+    "arith.minimumf": ("%y = arith.minimumf %x0, %x1 : TILE", torch.minimum),
+    "arith.maxnumf": ("%y = arith.maxnumf %x0, %x1 : TILE", torch.fmax),
+    "arith.minnumf": ("%y = arith.minnumf %x0, %x1 : TILE", torch.fmin),
+    "math.exp2": ("%y = math.exp2 %x0 : TILE", torch.exp2),
+    "math.tanh": ("%y = math.tanh %x0 : TILE", torch.tanh),
+    "math.fma": (
+        "%y = math.fma %x0, %x1, %x2 : TILE",
+        lambda x, w, b: x * w + b,
+    ),
+    "tt.precise_sqrt": (
+        "%r1 = tt.precise_sqrt %x1 : TILE\n%y = arith.mulf %r1, %x0 : TILE",
+        lambda x, w: x * w.sqrt(),
+    ),
+    "tt.precise_divf": ("%y = tt.precise_divf %x0, %x1 : TILE", torch.div),
+    "tt.clampf": (
+        "%y = tt.clampf %x0, %x1, %x2, propagateNan = none : TILE",
+        lambda x, low, high: x.maximum(low).minimum(high),
+    ),
+    "tt.join, tt.split": (
+        f"""%j = tt.join %x0, %x1 : TILE -> tensor<{SIZE}x2xELEMENT>
+%q = arith.mulf %j, %j : tensor<{SIZE}x2xELEMENT>
+%l, %h = tt.split %q : tensor<{SIZE}x2xELEMENT> -> TILE
+%h3 = arith.mulf %h, %x1 : TILE
+%y = arith.subf %h3, %l : TILE""",
+        lambda x, w: w**3 - x**2,
+    ),
+    "half of a tt.split": (
+        f"""%j = tt.join %x0, %x1 : TILE -> tensor<{SIZE}x2xELEMENT>
+%q = arith.mulf %j, %j : tensor<{SIZE}x2xELEMENT>
+%l, %h = tt.split %q : tensor<{SIZE}x2xELEMENT> -> TILE
+%y = arith.mulf %l, %x1 : TILE""",
+        lambda x, w: x**2 * w,
+    ),
+    "tt.unsplat": (
+        f"""%s = "tt.reduce"(%x0) <{{axis = 0 : i32}}> ({{
+^bb0(%a: ELEMENT, %b: ELEMENT):
+  %c = arith.addf %a, %b : ELEMENT
+  tt.reduce.return %c : ELEMENT
+}}) : (TILE) -> ELEMENT
+%one = tt.splat %s : ELEMENT -> tensor<1xELEMENT>
+%two = arith.mulf %one, %one : tensor<1xELEMENT>
+%u = tt.unsplat %two : tensor<1xELEMENT>
+%t = tt.splat %u : ELEMENT -> tensor<{SIZE}xELEMENT>
+%y = arith.mulf %t, %x1 : TILE""",
+        lambda x, w: x.sum() ** 2 * w,
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("dtype, element", [(torch.float32, "f32"), (torch.float64, "f64")])
+def test_rule(rule, dtype, element):
+    body, reference = RULES[rule]
+    x = torch.randn(SIZE, dtype=dtype)
+    # Positive, and never where a comparison is tied or a quotient jumps.
+    w = torch.rand(SIZE, dtype=dtype) + 0.4
+    b = w + torch.rand(SIZE, dtype=dtype) + 0.1
+    inputs = [x, w, b][: 1 + max(i for i in range(3) if f"%x{i}" in body)]
+    check(body, element, reference, inputs)
+
+
+@pytest.mark.parametrize("wins", ["maximumf", "minimumf", "maxnumf", "minnumf"])
+def test_ties_share(wins):
+    """Both operands get half, as with PyTorch."""
+    x = torch.randn(SIZE, dtype=torch.float64)
+    reference = torch.maximum if wins.startswith("max") else torch.minimum
+    check(f"%y = arith.{wins} %x0, %x1 : TILE", "f64", reference, [x, x.clone()])
+
+
+def test_rounding_to_fewer_bits_lets_gradients_through():
+    body = f"""%h = tt.fp_to_fp %x0, rounding = rtne : TILE -> tensor<{SIZE}xf8E5M2>
+%f = tt.fp_to_fp %h : tensor<{SIZE}xf8E5M2> -> TILE
+%y = arith.mulf %f, %x1 : TILE"""
+    # Exact in eight bits, so that finite arithmetic agrees with the derivative of the identity.
+    x = torch.randint(-4, 5, (SIZE,)).float()
+    check(body, "f32", torch.mul, [x, torch.randn(SIZE)])
