@@ -1,9 +1,9 @@
 //===- triton-autodiff-fuzz.cpp - The C interface behind a pipe -----------===//
 //
-// scripts/fuzz_opt.py feeds this program mangled TTIR. A request on the standard
-// input is a line "differentiate SIZE", "compile SIZE" or "parse SIZE" and that
-// many bytes of text; the answer is a line "ok SIZE" or "error SIZE" and that
-// many bytes. The library must answer whatever it is given.
+// scripts/fuzz_opt.py feeds this program mangled TTIR. A request on the
+// standard input is a line "differentiate SIZE", "compile SIZE" or "parse SIZE"
+// and that many bytes of text; the answer is a line "ok SIZE" or "error SIZE"
+// and that many bytes. The library must answer whatever it is given.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@ tests run once to learn which mistakes each of them could notice. Then every mis
 process of its own, which runs those tests, the fastest first, until one fails. Mistakes that none
 notices, and rules that none exercises, are printed as survivors, and the exit status is 1.
 
-    python scripts/mutation.py [--jobs N] [--only TEXT] [--library PATH] [test files…]
+    python scripts/mutation.py [--jobs N] [--only TEXT] [--library PATH] [--trace PATH] [tests…]
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import ctypes
 import itertools
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -154,7 +155,7 @@ class Mutation:
 
         # Plans depend on the mistake; kernels are kept under a hash of their text.
         cache._reads_disk = lambda: False
-        tests = self.trace(session.items)
+        tests = self.known(session.items) or self.trace(session.items)
         mistakes: dict[str, list] = {}
         for item, seconds, names in sorted(tests, key=lambda test: test[1]):
             for name in names:
@@ -168,6 +169,15 @@ class Mutation:
         print(f"{killed} of {len(names)} mistakes noticed, {len(self.survivors)} survivors")
         session.testsfailed = len(self.survivors)
         return True
+
+    def known(self, items):
+        """Return what an earlier run has learnt."""
+        path = self.options.trace
+        if path is None or not path.exists():
+            return []
+        by_name = {item.nodeid: item for item in items}
+        lines = json.loads(path.read_text())
+        return [(by_name[name], *rest) for name, *rest in lines if name in by_name]
 
     def trace(self, items):
         """Run the tests without a mistake; returns (test, seconds, mistakes it could notice)."""
@@ -185,7 +195,10 @@ class Mutation:
                     print(f"LEFT OUT {item.nodeid}, which fails as it is: {result}")
             if len(job.lines) < len(shares[job.name]):
                 print(f"LEFT OUT {shares[job.name][len(job.lines)].nodeid} and after: it crashes")
-        print(f"{len(found)} tests")
+        print(f"{len(found)} tests", flush=True)
+        if self.options.trace is not None:
+            lines = [(item.nodeid, *rest) for item, *rest in found]
+            self.options.trace.write_text(json.dumps(lines))
         return found
 
     def trace_share(self, items, tell):
@@ -236,9 +249,12 @@ class Mutation:
         from triton.backends.autodiff import _native
 
         reached = {name.split(":")[0].split("(")[0] for name in mistakes}
-        for line in _native.rules_markdown().splitlines()[2:]:
-            operation, formula = (part.strip() for part in line.strip("| ").split(" | ", 1))
-            operation = operation.strip("`")
+        for line in _native.rules_markdown().splitlines():
+            # Of the functions' own table, the operation that calls them is the rule.
+            row = re.fullmatch(r"\| `(\w+\.\w+)` \| (.+) \|", line)
+            if row is None:
+                continue
+            operation, formula = row.groups()
             if formula != "0" and operation not in reached and self.options.only in operation:
                 self.survivors.append(operation)
                 print(f"SURVIVED {operation}: no test exercises this rule")
@@ -250,10 +266,12 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--only", default="", help="the mistakes whose names hold this text")
     parser.add_argument("--library", type=Path, help="a library that was built with TAD_MUTATION")
+    parser.add_argument("--trace", type=Path, help="keep here what each test could notice")
     parser.add_argument("tests", nargs="*", help="test files; by default all about derivatives")
     options = parser.parse_args()
     began = time.monotonic()
     load(options.library or build())
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import torch
 
     # Threads do not survive a fork.

@@ -135,3 +135,15 @@ def random_tensor(*shape, device, dtype=torch.float32, scale=1.0, shift=0.0, gra
     """A normal random leaf."""
     value = torch.randn(*shape, device=device, dtype=torch.float64) * scale + shift
     return value.to(dtype).requires_grad_(grad)
+
+
+def assert_compiles(op: Callable, inputs: Sequence) -> None:
+    """Triton compiles the backward kernel of ``op`` for a GPU, whether or not there is one."""
+    if FORWARD_ONLY:
+        return
+    from triton.backends.autodiff.corpus import compile_ttir
+    from triton.backends.compiler import GPUTarget
+
+    text = op.backward_ir(*inputs)
+    assert text.count("tt.func") == 1, "one kernel is expected"
+    assert compile_ttir(text, GPUTarget("cuda", 90, 32))["cubin"]

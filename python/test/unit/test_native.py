@@ -85,3 +85,18 @@ def test_dump(tmp_path, value, dumps):
     text = path.read_text() if path.exists() else ""
     assert ("IR Dump Before Canonicalizer" in text) == dumps
     assert ("IR Dump After Canonicalizer" in text) == dumps
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("tt.func @f() attributes {a = array<\n index: 1>} {tt.return}", "1:30.*arrays of index"),
+        ("tt.func @f() attributes {a = " + 9999 * "[" + "}", "1:529: error: .*500 brackets"),
+        ("tt.func @f(%x: " + 9999 * "tensor<4x" + "f32) {tt.return}", "500 brackets"),
+    ],
+)
+def test_text_that_the_parser_would_not_survive(text, message):
+    with pytest.raises(AutodiffError, match=message):
+        _native.run_pipeline(text)
+    harmless = 9999 * "<" + ">"
+    _native.run_pipeline(f'// {harmless}\nmodule attributes {{tt.a = "\\"{harmless}"}} {{}}')

@@ -75,7 +75,7 @@ PLAN = {
     ],
     "forward": None,
     "backward": [KERNEL],
-    "report": ["stores"],
+    "report": {"gradients": []},
 }
 
 

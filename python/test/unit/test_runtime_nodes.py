@@ -113,7 +113,7 @@ def make(
         tuple(gradients),
         forward,
         tuple(backward),
-        (),
+        {},
         tuple(checks),
     )
 

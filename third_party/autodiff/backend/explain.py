@@ -1,6 +1,22 @@
-"""Texts about plans: the backward's TTIR, and how each gradient is computed."""
+"""Texts about plans: the backward's TTIR, and how each gradient is computed, and why.
+
+The compiler states facts (`Plan.report`, see docs/plan.md); here they become sentences.
+"""
 
 from __future__ import annotations
+
+import os
+
+_INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "floordiv": "/", "rem": "%"}
+_SOURCES = {
+    "scf.for": "the result of a loop",
+    "scf.while": "the result of a loop",
+    "scf.if": "the result of a branch",
+    "tt.reduce": "a reduction",
+    "tt.scan": "a scan",
+    "tt.dot": "a matrix product",
+    "tt.load": "a value that is loaded",
+}
 
 
 def backward_text(plans) -> str:
@@ -8,39 +24,193 @@ def backward_text(plans) -> str:
     return "\n".join(kernel.ttir for _, plan, _ in plans for kernel in plan.backward)
 
 
-def _accumulation(gradient, names, atomic, exchange) -> str:
-    if not gradient.returned:
-        how = f"a copy in {gradient.dtype}, from which each element is taken once, atomically"
-        if gradient.argument in exchange:
-            how += ", because a host check on its addresses failed for these arguments"
-        return f"  upstream gradient of {names[gradient.argument]}: {how}"
-    if gradient.accumulate == "store":
-        how = "plain stores"
-        if gradient.checks:
-            how += ", each element once (checked on the host)"
-    else:
-        how = f"atomic adds in {gradient.dtype}"
-        if gradient.argument in atomic:
-            how += ", because a host check on its addresses failed for these arguments"
-    start = {"none": "", "zero": ", from zero", "cotangent": ", on top of the upstream gradient"}
-    return f"  gradient of {names[gradient.argument]}: {how}{start[gradient.init]}"
-
-
 def report(plans) -> str:
     """Return a description of `(state, plan, execution)` triples for people."""
     lines = []
     for state, plan, execution in plans:
-        names = state.spec.names
-        atomic, exchange = ((), ()) if execution is None else (execution.atomic, execution.exchange)
+        lines += _Explanation(state.spec.names, plan, execution).lines()
+    return "\n".join(lines)
+
+
+def _place(position: str) -> str:
+    """Return "file:line" of a position, without the directory."""
+    path, *rest = position.rsplit(":", 2)
+    return ":".join([os.path.basename(path), *rest[:1]]) if position else "an unknown line"
+
+
+def _places(positions) -> str:
+    return ", ".join(dict.fromkeys(map(_place, positions))) or "an unknown line"
+
+
+def _bytes(count: int) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 10240:
+            return f"{count:.0f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+class _Explanation:
+    """The sentences about one plan."""
+
+    def __init__(self, names, plan, execution):
+        self._names = names
+        self._plan = plan
+        self._atomic = () if execution is None else execution.atomic
+        self._exchange = () if execution is None else execution.exchange
+        self._grid = None if execution is None else execution.facts.grid
+        # Sizes are known once there was a launch.
+        self._sizes = None if execution is None else execution.backward.buffers
+        facts = plan.report
+        self._gradients = {g["argument"]: g for g in facts.get("gradients", ())}
+        self._buffers = {b["buffer"]: b for b in facts.get("buffers", ())}
+        self._reads = facts.get("reads", ())
+        self._inactive = facts.get("inactive", ())
+
+    def lines(self) -> list[str]:
+        plan, names = self._plan, self._names
         inputs = ", ".join(names[i] for i in plan.inputs) or "nothing"
         outputs = ", ".join(names[j] for j in plan.outputs) or "nothing"
-        lines.append(f"kernel {plan.kernel}: gradients of {inputs}; writes {outputs}")
-        forward = "the kernel itself" if plan.forward is None else f"{plan.forward.name} (saves)"
+        lines = [f"kernel {plan.kernel}: gradients of {inputs}; writes {outputs}"]
+        forward = "the kernel itself"
+        if plan.forward is not None:
+            forward = f"{plan.forward.name}, which saves what the backward needs"
         lines.append(f"  forward: {forward}")
         lines += [f"  backward kernel: {kernel.name}" for kernel in plan.backward]
-        lines += [_accumulation(g, names, atomic, exchange) for g in plan.gradients]
-        lines += [f"  {b.kind} buffer {b.name}: {b.dtype}" for b in plan.buffers]
-        lines += [f"  {names[i]} is copied before the launch, which overwrites it"
-                  for i in plan.snapshots]  # fmt: skip
-        lines += [f"  {line}" for line in plan.report]
-    return "\n".join(lines)
+        for gradient in plan.gradients:
+            lines += self._gradient(gradient)
+        for n, buffer in enumerate(plan.buffers):
+            lines.append(self._buffer(n, buffer))
+        for i in plan.snapshots:
+            lines.append(f"  {names[i]} is copied before the launch, which overwrites it")
+        lines += [self._read(read) for read in self._reads]
+        lines += [self._inactive_line(entry) for entry in self._inactive]
+        return lines
+
+    # Gradients.
+
+    def _gradient(self, gradient) -> list[str]:
+        name = self._names[gradient.argument]
+        if not gradient.returned:
+            how = f"a copy in {gradient.dtype}, from which each element is taken once, atomically"
+            if gradient.argument in self._exchange:
+                how += ", because a host check on its addresses failed for these arguments"
+            return [f"  upstream gradient of {name}: {how}"]
+        facts = self._gradients.get(gradient.argument, {"loads": (), "stored": False})
+        how = "plain stores, each element once"
+        if gradient.accumulate == "atomic":
+            how = f"atomic adds in {gradient.dtype}"
+        start = {
+            "none": "",
+            "zero": ", from zero",
+            "cotangent": ", on top of the upstream gradient",
+        }
+        lines = [
+            f"  gradient of {name}: {how}{start[gradient.init]}",
+            f"    because {self._reason(gradient, facts)}",
+        ]
+        return lines + [f"    loaded at {self._access(load)}" for load in facts["loads"]]
+
+    def _reason(self, gradient, facts) -> str:
+        loads = facts["loads"]
+        if gradient.accumulate == "store":
+            checked = " (checked on the host for this launch)" if gradient.checks else ""
+            return f"one load reaches every element of the tensor exactly once{checked}"
+        if gradient.argument in self._atomic:
+            why = "a host check failed: its load does not reach each element exactly once"
+            return why + self._sharing(loads)
+        if facts["stored"]:
+            return "the kernel also stores to it"
+        if len(loads) > 1:
+            return f"it is loaded in {len(loads)} places, whose contributions add up"
+        if loads and loads[0]["terms"] is None:
+            if loads[0]["gathered"]:
+                return f"its addresses depend on what is loaded at {_places(loads[0]['gathered'])}"
+            return "its addresses are not sums of program ids, loop counters and ranges"
+        return "its load may reach an element more than once, or skip some"
+
+    def _sharing(self, loads) -> str:
+        """Return which programs share elements, if a program id moves no address."""
+        if self._grid is None or len(loads) != 1 or loads[0]["terms"] is None:
+            return ""
+        used = str([term for term in loads[0]["terms"] if term["kind"] == "program"])
+        axes = [
+            axis for axis, extent in enumerate(self._grid)
+            if extent > 1 and f"['pid', {axis}]" not in used
+        ]  # fmt: skip
+        shared = " and ".join(f"axis {axis} ({self._grid[axis]})" for axis in axes)
+        return f"; programs along {shared} share its elements" if axes else ""
+
+    def _access(self, load) -> str:
+        shape = "×".join(map(str, load["shape"])) or "1"
+        text = f"{_place(load['position'])}, {shape} at a time"
+        if load["terms"] is None:
+            return text
+        terms = [self._term(term) for term in load["terms"]]
+        if load["constant"] != 0 or not terms:
+            terms.append(self._expr(load["constant"]))
+        return f"{text}: element {' + '.join(terms)}"
+
+    def _term(self, term) -> str:
+        if term["kind"] == "axis":
+            what = f"(0 … {term['extent'] - 1})"
+        elif term["kind"] == "loop":
+            what = f"iteration of the loop at {_place(term['position'])}"
+        else:
+            what = self._expr(term["number"])
+        return what if term["coefficient"] == 1 else f"{self._expr(term['coefficient'])}·{what}"
+
+    def _expr(self, expr) -> str:
+        if not isinstance(expr, list):
+            return str(expr)
+        kind, *rest = expr
+        if kind == "arg":
+            return self._names[rest[0]]
+        if kind == "pid":
+            return f"program_id({rest[0]})"
+        if kind == "grid":
+            return f"num_programs({rest[0]})"
+        parts = [self._expr(part) for part in rest]
+        if kind in _INFIX:
+            return f"({f' {_INFIX[kind]} '.join(parts)})"
+        return f"{kind}({', '.join(parts)})"
+
+    # Memory.
+
+    def _buffer(self, n: int, buffer) -> str:
+        facts = self._buffers.get(n, {})
+        size = ""
+        if self._sizes is not None:
+            _, dtype, elements = self._sizes[n]
+            size = f", {_bytes(elements * dtype.itemsize)}"
+        shape = "×".join(map(str, facts.get("shape", ()))) or "1"
+        where = f" at {_place(facts['position'])}" if facts.get("position") else ""
+        if facts.get("variable"):
+            where = f" of {facts['variable']!r}{where}"
+        each = f"{shape} {buffer.dtype}"
+        if buffer.kind == "tape":
+            return (
+                f"  taped: each value{where}, {each} an iteration{size}; the backward needs them "
+                "in reverse order"
+            )
+        source = _SOURCES.get(facts.get("source"), "a value that is dear to compute")
+        return (
+            f"  saved: {source}{where}, {each} a program{size}; the backward would have to "
+            "repeat it"
+        )
+
+    def _read(self, read) -> str:
+        name, places = self._names[read["argument"]], _places(read["positions"])
+        if read["argument"] in self._plan.snapshots:
+            return f"  reads again: the copy of {name} (as at {places})"
+        if read["argument"] in self._plan.outputs:
+            return f"  reads back: {name}, which the forward has stored (at {places})"
+        return f"  reads again: {name} (as at {places})"
+
+    def _inactive_line(self, entry) -> str:
+        reasons = {
+            "integer": "it holds integers",
+            "unwanted": "none was asked for (requires_grad is False)",
+            "independent": "no output with an upstream gradient depends on it",
+        }
+        return f"  no gradient of {self._names[entry['argument']]}: {reasons[entry['reason']]}"

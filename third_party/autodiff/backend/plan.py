@@ -109,7 +109,7 @@ class Plan:
     gradients: tuple[Gradient, ...]
     forward: Kernel | None
     backward: tuple[Kernel, ...]
-    report: tuple[str, ...]
+    report: dict
     checks: tuple[DistinctCheck, ...] = ()
     hazards: tuple[Hazard, ...] = ()
 
@@ -278,7 +278,7 @@ def load(text: str) -> Plan:
         backward=tuple(
             _kernel(k, arguments, buffers, gradients) for k in _get(data, "backward", list)
         ),
-        report=tuple(str(line) for line in data.get("report", ())),
+        report=_get(data, "report", dict, {}),
         checks=tuple(
             DistinctCheck.from_json(c, len(arguments)) for c in _get(data, "checks", list, [])
         ),

@@ -6,6 +6,7 @@
 #include "autodiff/Rules/RuleTable.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -34,6 +35,15 @@ static bool movesBits(Operation *op) {
              arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op);
 }
 
+/// What `op` computes with: its operands, and what its combine function or map
+/// uses from outside.
+static SmallVector<Value> getInputs(Operation *op) {
+  llvm::SetVector<Value> inputs;
+  getUsedValuesDefinedAbove(op->getRegions(), inputs);
+  inputs.insert_range(op->getOperands());
+  return inputs.takeVector();
+}
+
 Activity::Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
                    const ArgumentSet &cotangents)
     : kernel(kernel), memory(kernel), wanted(wanted), cotangents(cotangents) {
@@ -41,6 +51,15 @@ Activity::Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
   propagateUseful();
   findCarrying();
   checkMemory();
+}
+
+Activity::Activity(triton::FuncOp function, ValueRange independent,
+                   ValueRange dependent)
+    : kernel(function), memory(function) {
+  varied.insert_range(independent);
+  useful.insert_range(dependent);
+  propagateVaried();
+  propagateUseful();
 }
 
 bool Activity::markVaried(Value value) { return varied.insert(value).second; }
@@ -119,7 +138,7 @@ void Activity::propagateVaried() {
         changed |= markVaried(op->getResult(0));
       bool toFloats = !stopsDerivative(op);
       bool toBits = movesBits(op);
-      for (Value operand : op->getOperands())
+      for (Value operand : getInputs(op))
         for (Value result : op->getResults())
           if (isDifferentiable(result.getType()) ? toFloats : toBits)
             flow(operand, result);
@@ -196,7 +215,7 @@ void Activity::propagateUseful() {
       if (stopsDerivative(op))
         return;
       for (Value result : op->getResults())
-        for (Value operand : op->getOperands())
+        for (Value operand : getInputs(op))
           flow(result, operand);
     });
   }

@@ -3,9 +3,9 @@
 #include "Session.h"
 
 #include "autodiff/Support/Position.h"
+#include "autodiff/Support/CheckText.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/ErrorHandling.h"
-#include "llvm/Support/Regex.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -78,22 +78,8 @@ Session::Session(const DialectRegistry &registry, const char *fileName)
       handler(&context,
               [this](Diagnostic &diagnostic) { append(diagnostic); }) {}
 
-/// MLIR 22's parser does not survive dense arrays of index values, which TTIR
-/// never contains: report the first one.
-static LogicalResult refuseIndexArrays(StringRef text, StringRef fileName,
-                                       MLIRContext *context) {
-  SmallVector<StringRef> match;
-  if (!llvm::Regex("array[[:space:]]*<[[:space:]]*index").match(text, &match))
-    return success();
-  StringRef before = text.take_front(match[0].data() - text.data());
-  size_t column = before.size() - (before.rfind('\n') + 1) + 1;
-  return emitError(FileLineColLoc::get(context, fileName,
-                                       before.count('\n') + 1, column))
-         << "dense arrays of index values are not supported";
-}
-
 OwningOpRef<ModuleOp> Session::parse(const char *ir, size_t size) {
-  if (failed(refuseIndexArrays(StringRef(ir, size), fileName, &context)))
+  if (failed(checkText(StringRef(ir, size), fileName, &context)))
     return nullptr;
   // The lexer wants a terminating zero, which the caller's text may lack.
   llvm::SourceMgr sources;

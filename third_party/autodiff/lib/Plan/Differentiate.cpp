@@ -65,5 +65,5 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
   buildDifferentiatePipeline(pm, *request);
   if (failed(pm.run(module)))
     return failure();
-  return printPlan(module, {});
+  return printPlan(module);
 }

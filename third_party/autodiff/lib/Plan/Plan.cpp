@@ -1,6 +1,7 @@
 //===- Plan.cpp - The derived kernels of a module as a plan ---------------===//
 #include "autodiff/Plan/Plan.h"
 
+#include "Explain.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Dump.h"
@@ -38,9 +39,8 @@ static std::string printKernel(triton::FuncOp kernel) {
   copy->removeAttr(kRoleAttr);
   copy->removeAttr(kAccessesAttr);
   for (unsigned index = 0; index < copy.getNumArguments(); ++index) {
-    for (llvm::StringRef name :
-         {kOperandAttr, kBufferAttr, kCheckAttr, kWantedAttr,
-          kHasCotangentAttr})
+    for (llvm::StringRef name : {kOperandAttr, kBufferAttr, kCheckAttr,
+                                 kWantedAttr, kHasCotangentAttr})
       copy.removeArgAttr(index, name);
   }
   copy.walk([](Operation *op) { op->removeAttr(kSiteAttr); });
@@ -57,7 +57,7 @@ public:
       : primal(getPrimal(module)), forward(getForward(module)),
         backward(getBackward(module)) {}
 
-  llvm::json::Value print(ArrayRef<std::string> report);
+  llvm::json::Value print();
 
 private:
   Object describeKernel(triton::FuncOp kernel);
@@ -134,7 +134,8 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
   }
 }
 
-llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
+llvm::json::Value PlanPrinter::print() {
+  Object report = explain(primal, forward, backward);
   Array arguments = describeArguments();
   for (triton::FuncOp kernel : {forward, backward})
     if (kernel)
@@ -163,7 +164,8 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
     if (isStored)
       outputs.push_back(index);
   Array hazards;
-  for (const MemoryFlow::Hazard &hazard : MemoryFlow(primal).getHazards())
+  MemoryFlow memory(primal);
+  for (const MemoryFlow::Hazard &hazard : memory.getHazards())
     hazards.push_back(Object{{"written", hazard.written},
                              {"read", hazard.read},
                              {"always", hazard.always}});
@@ -179,7 +181,7 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
               {"gradients", std::move(gradientList)},
               {"checks", std::move(checks)},
               {"backward", Array{describeKernel(backward)}},
-              {"report", Array(report)}};
+              {"report", std::move(report)}};
   if (forward)
     plan["forward"] = describeKernel(forward);
   else
@@ -187,7 +189,6 @@ llvm::json::Value PlanPrinter::print(ArrayRef<std::string> report) {
   return plan;
 }
 
-std::string mlir::autodiff::printPlan(ModuleOp module,
-                                      ArrayRef<std::string> report) {
-  return llvm::formatv("{0:2}", PlanPrinter(module).print(report)).str();
+std::string mlir::autodiff::printPlan(ModuleOp module) {
+  return llvm::formatv("{0:2}", PlanPrinter(module).print()).str();
 }

@@ -1,111 +1,224 @@
-//===- Reduce.cpp - Reductions and scans ----------------------------------===//
-#include "autodiff/Rules/Adjoint.h"
+//===- Reduce.cpp - Reductions --------------------------------------------===//
+//
+// In y = x₁∘…∘xₙ each xᵢ stands between what comes before it, P, and what comes
+// after, S: y = P∘(xᵢ∘S). P and S are scans with the same ∘, shifted by one
+// element, and the adjoint of xᵢ follows from two applications of ∘. The first
+// element has no P and the last one no S: ∘ need not have a neutral element.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Rules/Axis.h"
 #include "autodiff/Rules/Combiner.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Rules/TileFunction.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 
-Combiner mlir::autodiff::classifyCombiner(Region &region) {
-  Block &body = region.front();
-  if (body.getNumArguments() != 2 || body.getOperations().size() != 2)
-    return Combiner::Other;
-  Operation &op = body.front();
-  Value a = body.getArgument(0), b = body.getArgument(1);
-  bool combinesBoth = op.getNumOperands() == 2 && op.getNumResults() == 1 &&
-                      ((op.getOperand(0) == a && op.getOperand(1) == b) ||
-                       (op.getOperand(0) == b && op.getOperand(1) == a));
-  if (!combinesBoth || body.getTerminator()->getOperand(0) != op.getResult(0))
-    return Combiner::Other;
-  if (isa<arith::AddFOp>(op))
-    return Combiner::Sum;
-  if (isa<arith::MaximumFOp, arith::MaxNumFOp>(op))
-    return Combiner::Max;
-  if (isa<arith::MinimumFOp, arith::MinNumFOp>(op))
-    return Combiner::Min;
-  return Combiner::Other;
-}
+namespace {
+class ReduceReversal {
+public:
+  ReduceReversal(triton::ReduceOp op, Adjoint &adjoint)
+      : op(op), adjoint(adjoint), b(adjoint.builder), loc(adjoint.loc()),
+        axis(op.getAxis()), count(op.getSrcs().size()) {}
 
-/// x̄ gets ȳ where x attains y, shared evenly on ties, as PyTorch's amax does.
-static Value pullBackExtremum(triton::ReduceOp op, Value cotangent,
-                              Adjoint &adjoint) {
-  OpBuilder &b = adjoint.builder;
-  Location loc = adjoint.loc();
-  Value source = op.getSrcs()[0];
-  auto type = cast<RankedTensorType>(Adjoint::typeFor(source.getType()));
-  unsigned axis = op.getAxis();
-  auto repeat = [&](Value v) {
-    return Tile(b, loc, repeatAlong(b, loc, v, axis, type));
-  };
-  Tile x(b, loc, adjoint.widen(adjoint.primal(source)));
-  Tile y = repeat(adjoint.widen(adjoint.primal(op.getResult()[0])));
-  Value attains = compare(arith::CmpFPredicate::OEQ, x, y);
+  LogicalResult run();
+
+private:
+  RankedTensorType typeOf(unsigned index) {
+    return cast<RankedTensorType>(op.getSrcs()[index].getType());
+  }
+  Value repeat(Value row, unsigned index) {
+    Type element = getElementTypeOrSelf(row.getType());
+    return repeatAlong(
+        b, loc, row, axis,
+        cast<RankedTensorType>(withElementType(typeOf(index), element)));
+  }
+  Value select(Value condition, Value a, Value c) {
+    return arith::SelectOp::create(b, loc, condition, a, c);
+  }
+  void give(unsigned index, Value share) {
+    adjoint.add(op.getSrcs()[index], share);
+  }
+
+  Value shareOfExtremum();
+  Value findChosen();
+  LogicalResult runGeneral();
+
+  triton::ReduceOp op;
+  Adjoint &adjoint;
+  OpBuilder &b;
+  Location loc;
+  unsigned axis, count;
+};
+} // namespace
+
+/// ȳ where x attains y, shared evenly on ties, as PyTorch's amax does. NaN
+/// attains NaN.
+Value ReduceReversal::shareOfExtremum() {
+  auto repeated = [&](Value row) { return Tile(b, loc, repeat(row, 0)); };
+  Tile x(b, loc, adjoint.widen(adjoint.primal(op.getSrcs()[0])));
+  Tile y(b, loc, adjoint.widen(adjoint.primal(op.getResult()[0])));
+  using arith::CmpFPredicate;
+  Value isNan =
+      arith::AndIOp::create(b, loc, compare(CmpFPredicate::UNO, x, x),
+                            repeat(compare(CmpFPredicate::UNO, y, y), 0));
+  Value attains = arith::OrIOp::create(
+      b, loc, compare(CmpFPredicate::OEQ, x, repeated(y)), isNan);
   Tile zero = x.constant(0.0);
-  Tile count(b, loc,
-             sumOver(b, loc, where(attains, x.constant(1.0), zero), axis));
-  Tile share = count.like(cotangent) / count;
-  return where(attains, repeat(share), zero);
+  Tile ties(b, loc,
+            sumOver(b, loc, where(attains, x.constant(1.0), zero), axis));
+  Tile share = ties.like(adjoint.get(op.getResult()[0])) / ties;
+  return where(attains, repeated(share), zero);
 }
 
-static LogicalResult reduce(triton::ReduceOp op, Adjoint &adjoint) {
-  if (op.getSrcs().size() != 1)
-    return op.emitError("no derivative rule for a reduction of several values "
-                        "at once whose result is differentiated");
-  Value source = op.getSrcs()[0];
-  Value cotangent = adjoint.get(op.getResult()[0]);
-  if (!cotangent)
+/// Whether the integers of `tile` are distinct along `axis`: those of a range.
+static bool countsAlong(Value tile, unsigned axis) {
+  Operation *source = tile.getDefiningOp();
+  if (isa_and_nonnull<triton::MakeRangeOp>(source))
+    return true;
+  if (auto broadcast = dyn_cast_or_null<triton::BroadcastOp>(source)) {
+    auto from = cast<RankedTensorType>(broadcast.getSrc().getType());
+    auto to = cast<RankedTensorType>(broadcast.getType());
+    return from.getDimSize(axis) == to.getDimSize(axis) &&
+           countsAlong(broadcast.getSrc(), axis);
+  }
+  if (auto expand = dyn_cast_or_null<triton::ExpandDimsOp>(source))
+    return expand.getAxis() != axis &&
+           countsAlong(expand.getSrc(), axis - (expand.getAxis() < axis));
+  if (auto reshape = dyn_cast_or_null<triton::ReshapeOp>(source)) {
+    auto from = cast<RankedTensorType>(reshape.getSrc().getType());
+    auto to = cast<RankedTensorType>(reshape.getType());
+    return from.getRank() == 1 &&
+           from.getNumElements() == to.getDimSize(axis) &&
+           countsAlong(reshape.getSrc(), 0);
+  }
+  return false;
+}
+
+/// Where the element is that a reduction by choice (arg-max) has chosen, if an
+/// index among its results tells; else null.
+Value ReduceReversal::findChosen() {
+  if (!isChoice(op.getCombineOp()))
+    return {};
+  for (auto [index, source] : llvm::enumerate(op.getSrcs())) {
+    if (!getElementTypeOrSelf(source.getType()).isInteger() ||
+        !countsAlong(source, axis))
+      continue;
+    return arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::eq, adjoint.primal(source),
+        repeat(adjoint.primal(op.getResult()[index]), index));
+  }
+  return {};
+}
+
+LogicalResult ReduceReversal::runGeneral() {
+  ArrayRef<int64_t> shape = typeOf(0).getShape();
+  FailureOr<TileFunction> combine =
+      TileFunction::lift(op.getCombineOp(), shape);
+  if (failed(combine))
+    return failure();
+  if (combine->findActiveCapture(adjoint))
+    return op.emitError("no derivative rule for a reduction whose combine "
+                        "function uses a differentiated value from outside");
+
+  // Members of the tuple that carry a derivative: in x, and in combinations.
+  llvm::BitVector wanted(2 * count), varied(2 * count);
+  for (unsigned index = 0; index < count; ++index)
+    wanted[index] = adjoint.isActive(op.getSrcs()[index]);
+  llvm::BitVector members = wanted;
+  members.resize(count);
+  for (llvm::BitVector before; before != members;) {
+    before = members;
+    varied = members;
+    varied.resize(2 * count);
+    for (unsigned index : members.set_bits())
+      varied.set(index + count);
+    members |= combine->findVaried(varied);
+  }
+  varied.reset(0, count);
+
+  SmallVector<Value> x = llvm::map_to_vector(
+      op.getSrcs(), [&](Value source) { return adjoint.primal(source); });
+  Axis along(b, loc, shape, axis);
+  Region &region = op.getCombineOp();
+  SmallVector<Value> before =
+      along.before(scanWith(region, x, axis, /*reverse=*/false, adjoint));
+  SmallVector<Value> after =
+      along.after(scanWith(region, x, axis, /*reverse=*/true, adjoint));
+  Value isFirst = along.isFirst(), isLast = along.isLast();
+
+  SmallVector<Value> pair = x;
+  pair.append(after);
+  SmallVector<Value> rest = combine->evaluate(adjoint, pair);
+  for (auto [tile, own] : llvm::zip_equal(rest, x))
+    tile = select(isLast, own, tile);
+
+  // Through P∘rest, then through rest = x∘S.
+  SmallVector<Value> cotangents;
+  for (auto [index, result] : llvm::enumerate(op.getResult())) {
+    Value cotangent = adjoint.get(result);
+    cotangents.push_back(cotangent ? repeat(cotangent, index) : Value());
+  }
+  auto orZero = [&](Value tile, unsigned index) {
+    return tile ? tile : adjoint.constant(typeOf(index), 0.0);
+  };
+  auto atEdge = [&](Value edge, Value own, Value combined, unsigned index) {
+    if (!own && !combined)
+      return Value();
+    return select(edge, orZero(own, index), orZero(combined, index));
+  };
+  SmallVector<Value> outer = before;
+  outer.append(rest);
+  auto ofOuter = combine->pullBack(adjoint, outer, cotangents, varied);
+  if (failed(ofOuter))
+    return failure();
+  SmallVector<Value> ofRest(count);
+  for (unsigned index : members.set_bits())
+    ofRest[index] =
+        atEdge(isFirst, cotangents[index], (*ofOuter)[index + count], index);
+  auto ofPair = combine->pullBack(adjoint, pair, ofRest, wanted);
+  if (failed(ofPair))
+    return failure();
+  for (unsigned index : wanted.set_bits())
+    give(index, atEdge(isLast, ofRest[index], (*ofPair)[index], index));
+  return success();
+}
+
+LogicalResult ReduceReversal::run() {
+  if (llvm::none_of(op.getResult(),
+                    [&](Value result) { return adjoint.get(result); }))
     return success();
   switch (classifyCombiner(op.getCombineOp())) {
   case Combiner::Sum:
-    adjoint.add(source, repeatAlong(adjoint.builder, adjoint.loc(), cotangent,
-                                    op.getAxis(),
-                                    cast<RankedTensorType>(
-                                        Adjoint::typeFor(source.getType()))));
+    give(0, repeat(adjoint.get(op.getResult()[0]), 0));
     return success();
   case Combiner::Max:
   case Combiner::Min:
-    adjoint.add(source, pullBackExtremum(op, cotangent, adjoint));
+    give(0, shareOfExtremum());
     return success();
   case Combiner::Other:
-    return op.emitError("no derivative rule for a reduction with this "
-                        "combine function; sum, max and min have one");
+    break;
   }
-  llvm_unreachable("unknown combiner");
-}
-
-/// The running sum of `tile` along an axis.
-static Value scanSum(OpBuilder &b, Location loc, Value tile, unsigned axis,
-                     bool reverse) {
-  auto scan = triton::ScanOp::create(b, loc, ValueRange{tile}, axis, reverse);
-  Type element = getElementTypeOrSelf(tile.getType());
-  OpBuilder::InsertionGuard guard(b);
-  Block *body =
-      b.createBlock(&scan.getCombineOp(), {}, {element, element}, {loc, loc});
-  Value sum =
-      arith::AddFOp::create(b, loc, body->getArgument(0), body->getArgument(1));
-  triton::ScanReturnOp::create(b, loc, ValueRange{sum});
-  return scan.getResult()[0];
-}
-
-/// The adjoint of a running sum is the running sum from the other end.
-static LogicalResult scan(triton::ScanOp op, Adjoint &adjoint) {
-  if (op.getSrcs().size() != 1 ||
-      classifyCombiner(op.getCombineOp()) != Combiner::Sum)
-    return op.emitError("no derivative rule for a scan with this combine "
-                        "function; a running sum has one");
-  if (Value cotangent = adjoint.get(op.getResult()[0]))
-    adjoint.add(op.getSrcs()[0],
-                scanSum(adjoint.builder, adjoint.loc(), cotangent, op.getAxis(),
-                        !op.getReverse()));
+  Value chosen = findChosen();
+  if (!chosen)
+    return runGeneral();
+  for (auto [index, result] : llvm::enumerate(op.getResult()))
+    if (Value cotangent = adjoint.get(result))
+      give(index, select(chosen, repeat(cotangent, index),
+                         adjoint.constant(typeOf(index), 0.0)));
   return success();
+}
+
+static LogicalResult reduce(triton::ReduceOp op, Adjoint &adjoint) {
+  return ReduceReversal(op, adjoint).run();
 }
 
 void mlir::autodiff::addReduceRules(RuleTable &table) {
   table.add<triton::ReduceOp>(
       "sum: x̄ += repeat ȳ; max, min: ȳ to the elements that attain y, shared "
-      "on ties",
+      "on ties; arg-max, arg-min: ȳ to the chosen element; any other "
+      "associative ∘: x̄ᵢ by the rules of P∘(xᵢ∘S), with P and S all that is "
+      "combined before and after",
       reduce);
-  table.add<triton::ScanOp>("sum: x̄ += running sum of ȳ from the other end",
-                            scan);
 }

@@ -16,6 +16,7 @@ const RuleTable &RuleTable::get() {
     addCustomVjpRules(table);
     addShapeRules(table);
     addReduceRules(table);
+    addScanRules(table);
     addDotRules(table);
     addMemoryRules(table);
     addIfRules(table);

@@ -56,9 +56,11 @@ static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
 
 /// The primal's store of this residual, if the memory holds it afterwards: the
 /// only access through its argument, and either unmasked or the residual's only
-/// use, so that its adjoint is zero where the mask is false.
+/// use, so that its adjoint is zero where the mask is false. (The adjoint of a
+/// scan reads it in other places, too.)
 static std::optional<Stored> findStore(ResidualOp residual) {
   Value value = residual.getResult();
+  bool isLocal = !residual.getValue().getDefiningOp<triton::ScanOp>();
   for (OpOperand &use : value.getUses()) {
     auto store = dyn_cast<triton::StoreOp>(use.getOwner());
     bool onlyUse = value.hasOneUse();
@@ -70,7 +72,7 @@ static std::optional<Stored> findStore(ResidualOp residual) {
           break;
     }
     if (!store || store->getBlock() != residual->getBlock() ||
-        (store.getMask() && !onlyUse))
+        (store.getMask() && !(onlyUse && isLocal)))
       continue;
     BlockArgument base = getBaseArgument(store.getPtr());
     bool onlyAccess = base != nullptr;

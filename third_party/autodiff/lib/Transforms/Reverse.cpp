@@ -121,7 +121,7 @@ void Reverse::runOnOperation() {
   backward.setSymName((getPrimal(getOperation()).getSymName() + "_bwd").str());
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
-  Adjoint adjoint(builder, activity, countTapes(primal));
+  Adjoint adjoint(builder, activity, primal.getLoc(), countTapes(primal));
   adjoint.primals.map(primal.getArguments(), backward.getArguments());
   Block &body = primal.getBody().front();
   adjoint.recompute(body);

@@ -45,71 +45,6 @@ tt.func @exchange_and_add(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i1) {
 
 // -----
 
-tt.func @product(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
-  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
-  // expected-error @+1 {{no derivative rule for a reduction with this combine function}}
-  %y = "tt.reduce"(%x) <{axis = 0 : i32}> ({
-  ^bb0(%a: f32, %b: f32):
-    %s = arith.mulf %a, %b : f32
-    tt.reduce.return %s : f32
-  }) : (tensor<4xf32>) -> f32
-  tt.store %py, %y : !tt.ptr<f32>
-  tt.return
-}
-
-// -----
-
-// a + a is not a sum.
-tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
-  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
-  // expected-error @+1 {{no derivative rule for a reduction with this combine function}}
-  %y = "tt.reduce"(%x) <{axis = 0 : i32}> ({
-  ^bb0(%a: f32, %b: f32):
-    %s = arith.addf %a, %a : f32
-    tt.reduce.return %s : f32
-  }) : (tensor<4xf32>) -> f32
-  tt.store %py, %y : !tt.ptr<f32>
-  tt.return
-}
-
-// -----
-
-tt.func @arg_max(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
-  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
-  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
-  // expected-error @+1 {{no derivative rule for a reduction of several values at once}}
-  %y:2 = "tt.reduce"(%x, %i) <{axis = 0 : i32}> ({
-  ^bb0(%a: f32, %j: i32, %b: f32, %k: i32):
-    %c = arith.cmpf ogt, %a, %b : f32
-    %s = arith.select %c, %a, %b : f32
-    %l = arith.select %c, %j, %k : i32
-    tt.reduce.return %s, %l : f32, i32
-  }) : (tensor<4xf32>, tensor<4xi32>) -> (f32, i32)
-  tt.store %py, %y#0 : !tt.ptr<f32>
-  tt.return
-}
-
-// -----
-
-tt.func @cumprod(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
-  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
-  // expected-error @+1 {{no derivative rule for a scan with this combine function}}
-  %y = "tt.scan"(%x) <{axis = 0 : i32, reverse = false}> ({
-  ^bb0(%a: f32, %b: f32):
-    %s = arith.mulf %a, %b : f32
-    tt.scan.return %s : f32
-  }) : (tensor<4xf32>) -> tensor<4xf32>
-  %1 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  tt.store %1, %y : tensor<4x!tt.ptr<f32>>
-  tt.return
-}
-
-// -----
-
 // The number of iterations of a while loop is nowhere recorded.
 tt.func @while_loop(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %one = arith.constant 1.0 : f32
@@ -147,6 +82,43 @@ tt.func @bits_as_exponent(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %bits = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_float_as_int"} : (f32) -> i32
   // expected-error @+1 {{derivative lost: an integer operand holds bits of a float}}
   %y = tt.extern_elementwise %one, %bits {libname = "", libpath = "", pure = true, symbol = "__nv_ldexpf"} : (f32, i32) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @loop_in_combiner(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %y = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    // expected-error @+1 {{no derivative rule for 'scf.for' inside of a function that is applied to every element}}
+    %s = scf.for %i = %c0 to %n step %c1 iter_args(%t = %a) -> f32 : i32 {
+      %u = arith.mulf %t, %b : f32
+      scf.yield %u : f32
+    }
+    tt.reduce.return %s : f32
+  }) : (tensor<4xf32>) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @capture(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %w = tt.load %px : !tt.ptr<f32>
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  // expected-error @+1 {{whose combine function uses a differentiated value from outside}}
+  %y = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.mulf %a, %b : f32
+    %s = arith.mulf %t, %w : f32
+    tt.reduce.return %s : f32
+  }) : (tensor<4xf32>) -> f32
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }

@@ -10,7 +10,7 @@
 #define AUTODIFF_ANALYSIS_ACTIVITY_H
 
 #include "autodiff/Analysis/MemoryFlow.h"
-#include "mlir/IR/Value.h"
+#include "mlir/IR/ValueRange.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallSet.h"
@@ -27,6 +27,9 @@ public:
   /// operation through which a derivative cannot be followed; `failed` tells.
   Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
            const ArgumentSet &cotangents);
+  /// Analyses a function without memory: which values lie between these.
+  Activity(triton::FuncOp function, ValueRange independent,
+           ValueRange dependent);
 
   bool failed() const { return hasFailed; }
   bool isVaried(Value value) const { return varied.contains(value); }

@@ -52,7 +52,7 @@ struct Request {
 std::string spellType(Type type);
 
 /// The plan that the derived kernels of `module` make up.
-std::string printPlan(ModuleOp module, ArrayRef<std::string> report);
+std::string printPlan(ModuleOp module);
 
 } // namespace mlir::autodiff
 

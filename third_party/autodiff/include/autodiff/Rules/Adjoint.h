@@ -18,8 +18,10 @@ namespace mlir::autodiff {
 class Adjoint {
 public:
   /// `tapes` is the first number that no tape has.
-  Adjoint(OpBuilder &builder, const Activity &activity, unsigned tapes)
-      : builder(builder), activity(activity), tapes(tapes) {}
+  Adjoint(OpBuilder &builder, const Activity &activity, Location location,
+          unsigned tapes)
+      : builder(builder), activity(activity), location(location), tapes(tapes) {
+  }
 
   OpBuilder &builder;
   const Activity &activity;
@@ -81,7 +83,7 @@ private:
   void popInstead(PushOp push);
 
   llvm::DenseMap<Value, Value> adjoints;
-  Location location = UnknownLoc::get(builder.getContext());
+  Location location;
   unsigned tapes;
 };
 

@@ -2,15 +2,35 @@
 #ifndef AUTODIFF_RULES_COMBINER_H
 #define AUTODIFF_RULES_COMBINER_H
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/Region.h"
 
 namespace mlir::autodiff {
+
+class Adjoint;
 
 enum class Combiner { Sum, Max, Min, Other };
 
 /// The kind of a combine region of a one-value reduction or scan: a single
 /// operation on its two arguments.
 Combiner classifyCombiner(Region &region);
+
+/// Whether the region returns all of its left elements or all of its right
+/// ones, by one condition: what it combines is one of the elements combined.
+bool isChoice(Region &region);
+
+/// The running combination ∘ of `tiles` along an axis by the primal's `region`:
+/// x₁∘…∘xᵢ, or in reverse xᵢ∘…∘xₙ.
+SmallVector<Value> scanWith(Region &region, ValueRange tiles, unsigned axis,
+                            bool reverse, Adjoint &adjoint);
+
+/// What a scan of `tiles` with the combine function that `build` emits gives.
+SmallVector<Value>
+scanWith(OpBuilder &builder, Location loc, ValueRange tiles, unsigned axis,
+         bool reverse,
+         llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange running,
+                                               ValueRange next)>
+             build);
 
 } // namespace mlir::autodiff
 

@@ -63,6 +63,7 @@ void addFunctionRules(RuleTable &table);
 void addCustomVjpRules(RuleTable &table);
 void addShapeRules(RuleTable &table);
 void addReduceRules(RuleTable &table);
+void addScanRules(RuleTable &table);
 void addDotRules(RuleTable &table);
 void addMemoryRules(RuleTable &table);
 void addIfRules(RuleTable &table);

@@ -334,27 +334,3 @@ Value Lowering::lowerScalar(OpBuilder &b, Operation *op, ValueRange operands) {
         return getPoison(b, loc, getScalarType(resultType));
       });
 }
-
-SmallVector<Value> Lowering::combine(OpBuilder &b, Region &region,
-                                     ValueRange lhs, ValueRange rhs) {
-  Block &block = region.front();
-  for (auto [arg, value] : llvm::zip_equal(
-           block.getArguments(), llvm::concat<Value>(SmallVector<Value>(lhs),
-                                                     SmallVector<Value>(rhs))))
-    scalars[arg] = value;
-  for (Operation &op : block.without_terminator()) {
-    SmallVector<Value> operands;
-    for (Value operand : op.getOperands())
-      operands.push_back(getScalar(operand));
-    if (op.getNumResults() != 1 || op.getNumRegions() != 0 ||
-        llvm::is_contained(operands, Value())) {
-      fail(&op, "in a combining region");
-      return SmallVector<Value>(lhs);
-    }
-    scalars[op.getResult(0)] = lowerScalar(b, &op, operands);
-  }
-  SmallVector<Value> results;
-  for (Value value : block.getTerminator()->getOperands())
-    results.push_back(getScalar(value));
-  return results;
-}

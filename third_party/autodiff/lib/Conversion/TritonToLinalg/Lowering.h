@@ -175,6 +175,12 @@ public:
 private:
   friend class Element;
 
+  // ScalarCode.cpp
+  void setScalars(ValueRange from, ValueRange to);
+  void inlineScalar(OpBuilder &b, Operation *op);
+  /// Inlines a block of scalar code whose arguments are set; what it returns.
+  SmallVector<Value> inlineScalars(OpBuilder &b, Block &block);
+
   // Control.cpp
   void lowerBlock(Block &block);
   void lowerFor(scf::ForOp op);
@@ -208,7 +214,7 @@ private:
                                             Element &, ArrayRef<Value>)>
                        body);
 
-  // Reduce.cpp, Scan.cpp
+  // Reduce.cpp
   void lowerReduce(triton::ReduceOp op);
   void lowerScan(triton::ScanOp op);
   void lowerHistogram(triton::HistogramOp op);

@@ -1,0 +1,106 @@
+"""explain(): what it says is what the compiler decided, with the user's names and lines."""
+
+import inspect
+import re
+from pathlib import Path
+
+import gradients
+import pytest
+import torch
+from gradients import differentiated, random_tensor
+from kernels import elementwise as ew
+from kernels import gather, loops
+from kernels import matmul as mm
+from kernels import normalization as norm
+from kernels import softmax as sm
+
+
+@pytest.fixture(autouse=True)
+def needs_gradients():
+    if gradients.FORWARD_ONLY:
+        pytest.skip("nothing to see in the forward pass")
+
+
+def _line(kernel, text):
+    """The line of a kernel's file that holds `text`, as reports name it."""
+    file = Path(inspect.getsourcefile(kernel.fn))
+    start = inspect.getsourcelines(kernel.fn)[1]
+    lines = file.read_text(encoding="utf-8").splitlines()
+    number = next(n for n, line in enumerate(lines, 1) if n >= start and text in line)
+    return f"{file.name}:{number}"
+
+
+def _gradient(text, name):
+    """The lines about one argument's gradient."""
+    return re.search(rf"  gradient of {name}: .*(\n    .*)*", text).group()
+
+
+def test_matmul(device):
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    op(random_tensor(64, 64, device=device), random_tensor(64, 96, device=device))
+    text = op.explain()
+    a, b = _gradient(text, "a_ptr"), _gradient(text, "b_ptr")
+    loop, load = _line(mm._tile_product, " in range("), _line(mm._tile_product, "tl.load(a_ptrs")
+    assert f"loaded at {load}, 32×32 at a time" in a
+    assert f"iteration of the loop at {loop}" in a and "program_id(0)" in a
+    assert "program_id(1)" not in a and "programs along axis 1 (3) share its elements" in a
+    assert "programs along axis 0 (2) share its elements" in b
+    assert "atomic adds in f32" in a and f"reads again: a_ptr (as at {load})" in text
+
+
+def test_layer_norm(device):
+    op = differentiated(norm.layer_norm_kernel, norm.layer_norm)
+    op(*(random_tensor(*s, device=device) for s in ((8, 100), (100,), (100,))))
+    text = op.explain()
+    assert "plain stores" in _gradient(text, "x_ptr")
+    assert "reaches every element of the tensor exactly once" in _gradient(text, "x_ptr")
+    assert "programs along axis 0 (8) share its elements" in _gradient(text, "w_ptr")
+    where = _line(norm.layer_norm_kernel, "mean =")
+    assert f"saved: a reduction of 'mean' at {where}, 1 f32 a program, 32 bytes" in text
+    assert "layer_norm_kernel_fwd, which saves" in text
+
+
+def test_softmax(device):
+    op = differentiated(sm.softmax_kernel, sm.rowwise)
+    op(random_tensor(7, 33, device=device, dtype=torch.float16))
+    text = op.explain()
+    assert "gradients of x_ptr; writes y_ptr" in text
+    assert "stride_x·program_id(0) + (0 … 63)" in _gradient(text, "x_ptr")
+    assert len(re.findall("  saved: a reduction of .* 28 bytes", text)) == 2
+
+
+def test_gather(device):
+    op = differentiated(gather.embedding_kernel, gather.embedding)
+    index = torch.randint(0, 17, (40,), device=device)
+    op(index, random_tensor(17, 33, device=device))
+    text = op.explain()
+    where = _line(gather.embedding_kernel, "tl.load(index_ptr")
+    assert f"because its addresses depend on what is loaded at {where}" in text
+    assert "no gradient of index_ptr: it holds integers" in text
+    assert "forward: the kernel itself" in text and "saved" not in text
+
+
+def test_tape_and_what_was_not_asked_for(device):
+    op = differentiated(loops.rnn_kernel, loops.rnn)
+    x, w = random_tensor(2, 7, 20, device=device), random_tensor(20, device=device)
+    op(x, w, random_tensor(2, 20, device=device, grad=False))
+    text = op.explain()
+    # 2 × 2 programs, 7 iterations, 16 floats.
+    where = _line(loops.rnn_kernel, " in range(")
+    assert re.search(rf"taped: each value .*at {where}, 16 f32 an iteration, 1792 bytes", text)
+    assert "no gradient of h0_ptr: none was asked for" in text
+
+
+def test_update_in_place(device):
+    """What the kernel loads, it stores to as well."""
+    op = differentiated(ew.square_inplace_kernel, ew.inplace)
+    op(random_tensor(100, device=device))
+    text = op.explain()
+    assert "because the kernel also stores to it" in text
+    assert "x_ptr is copied before the launch, which overwrites it" in text
+
+
+def test_before_the_first_call(device):
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    a, b = random_tensor(64, 64, device=device), random_tensor(64, 96, device=device)
+    assert "programs along axis 1" in op.explain(a, b)

@@ -1,0 +1,270 @@
+//===- Explain.cpp - What was decided, and from what ----------------------===//
+#include "Explain.h"
+
+#include "autodiff/Analysis/LinearForm.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Support/Position.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+#include <map>
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+using llvm::json::Object;
+
+namespace {
+/// Loads, stores and atomics by the argument that they go through.
+using AccessesByArgument =
+    llvm::MapVector<BlockArgument, SmallVector<Operation *>>;
+
+class Explainer {
+public:
+  Explainer(triton::FuncOp primal, triton::FuncOp forward,
+            triton::FuncOp backward)
+      : primal(primal), forward(forward), backward(backward) {}
+
+  Object explain();
+
+private:
+  Array explainGradients();
+  Array explainBuffers();
+  Array explainReads();
+  Array explainInactive();
+
+  triton::FuncOp primal, forward, backward;
+  AccessesByArgument primalAccesses, backwardAccesses;
+};
+} // namespace
+
+static Value getPointer(Operation *op) {
+  if (isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp,
+          triton::AtomicCASOp>(op))
+    return op->getOperand(0);
+  return {};
+}
+
+static AccessesByArgument collect(triton::FuncOp kernel) {
+  AccessesByArgument accesses;
+  if (kernel)
+    kernel.walk([&](Operation *op) {
+      if (Value pointer = getPointer(op))
+        if (BlockArgument base = getBaseArgument(pointer))
+          accesses[base].push_back(op);
+    });
+  return accesses;
+}
+
+static OperandAttr getOperand(BlockArgument argument) {
+  auto kernel = cast<triton::FuncOp>(argument.getOwner()->getParentOp());
+  return kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
+                                              kOperandAttr);
+}
+
+/// The name of the user's variable that was assigned at `loc`, if known.
+static StringRef findVariable(Location loc) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return name.getName();
+  if (auto call = dyn_cast<CallSiteLoc>(loc)) {
+    StringRef caller = findVariable(call.getCaller());
+    return caller.empty() ? findVariable(call.getCallee()) : caller;
+  }
+  return {};
+}
+
+static Array positionsOf(ArrayRef<Operation *> ops) {
+  std::vector<std::string> spelled;
+  for (Operation *op : ops)
+    if (std::string text = spellPosition(op->getLoc()); !text.empty())
+      if (!llvm::is_contained(spelled, text))
+        spelled.push_back(std::move(text));
+  return Array(spelled);
+}
+
+static Array shapeOf(Type type) {
+  Array shape;
+  if (auto tile = dyn_cast<RankedTensorType>(type))
+    for (int64_t size : tile.getShape())
+      shape.push_back(size);
+  return shape;
+}
+
+/// The loads that `value` is computed from, nearest first.
+static void findLoads(Value value, llvm::DenseSet<Value> &visited,
+                      SmallVectorImpl<Operation *> &loads) {
+  if (!visited.insert(value).second)
+    return;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    op = cast<BlockArgument>(value).getOwner()->getParentOp();
+  if (!op || isa<triton::FuncOp>(op))
+    return;
+  if (isa<triton::LoadOp>(op)) {
+    loads.push_back(op);
+    return;
+  }
+  for (Value operand : op->getOperands())
+    findLoads(operand, visited, loads);
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      if (block.mightHaveTerminator())
+        for (Value operand : block.getTerminator()->getOperands())
+          findLoads(operand, visited, loads);
+}
+
+static Object describe(const LinearForm::Term &term, RankedTensorType tile) {
+  Object object{{"coefficient", term.coefficient.toJSON()}};
+  switch (const Dimension &dimension = term.dimension; dimension.kind) {
+  case Dimension::Kind::Axis:
+    object["kind"] = "axis";
+    object["axis"] = dimension.axis;
+    object["extent"] = tile ? tile.getDimSize(dimension.axis) : 1;
+    break;
+  case Dimension::Kind::Loop:
+    object["kind"] = "loop";
+    object["position"] = spellPosition(dimension.loop->getLoc());
+    break;
+  case Dimension::Kind::Program:
+    object["kind"] = "program";
+    object["number"] = dimension.digit->toJSON();
+    break;
+  }
+  return object;
+}
+
+/// Where an access of the primal goes.
+static Object describe(Operation *access) {
+  Value pointer = getPointer(access);
+  auto tile = dyn_cast<RankedTensorType>(pointer.getType());
+  Object object{{"position", spellPosition(access->getLoc())},
+                {"shape", shapeOf(pointer.getType())},
+                {"terms", nullptr},
+                {"gathered", Array()}};
+  if (std::optional<LinearForm> form = LinearForm::of(pointer)) {
+    Array terms;
+    for (const LinearForm::Term &term : form->terms)
+      terms.push_back(describe(term, tile));
+    object["terms"] = std::move(terms);
+    object["constant"] = form->constant.toJSON();
+    return object;
+  }
+  llvm::DenseSet<Value> visited;
+  SmallVector<Operation *> loads;
+  findLoads(pointer, visited, loads);
+  object["gathered"] = positionsOf(loads);
+  return object;
+}
+
+Array Explainer::explainGradients() {
+  Array gradients;
+  for (auto &[base, ops] : backwardAccesses) {
+    OperandAttr operand = getOperand(base);
+    if (operand.getKind() != OperandKind::Gradient)
+      continue;
+    Array loads;
+    bool stored = false;
+    for (Operation *op :
+         primalAccesses.lookup(primal.getArgument(operand.getIndex()))) {
+      stored |= !isa<triton::LoadOp>(op);
+      if (isa<triton::LoadOp>(op))
+        loads.push_back(describe(op));
+    }
+    gradients.push_back(Object{{"argument", operand.getIndex()},
+                               {"loads", std::move(loads)},
+                               {"stored", stored},
+                               {"contributions", positionsOf(ops)}});
+  }
+  return gradients;
+}
+
+/// What computes a value, past conversions and changes of shape.
+static StringRef findSource(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    bool passes = isa<triton::SplatOp, triton::ExpandDimsOp, triton::ReshapeOp,
+                      triton::BroadcastOp, arith::ExtUIOp, arith::ExtFOp,
+                      arith::TruncFOp, ResidualOp>(op);
+    if (!passes)
+      return op->getName().getStringRef();
+    value = op->getOperand(0);
+  }
+  auto argument = cast<BlockArgument>(value);
+  return argument.getOwner()->getParentOp()->getName().getStringRef();
+}
+
+Array Explainer::explainBuffers() {
+  std::map<unsigned, Object> buffers;
+  AccessesByArgument forwardAccesses = collect(forward);
+  for (auto *accesses : {&forwardAccesses, &backwardAccesses})
+    for (auto &[base, ops] : *accesses) {
+      OperandAttr operand = getOperand(base);
+      if (operand.getKind() != OperandKind::Buffer)
+        continue;
+      for (Operation *op : ops)
+        if (auto store = dyn_cast<triton::StoreOp>(op)) {
+          Value value = store.getValue();
+          Location loc =
+              isa<BlockArgument>(value) ? value.getLoc() : op->getLoc();
+          buffers.try_emplace(operand.getIndex(),
+                              Object{{"buffer", operand.getIndex()},
+                                     {"position", spellPosition(op->getLoc())},
+                                     {"variable", findVariable(loc)},
+                                     {"shape", shapeOf(value.getType())},
+                                     {"source", findSource(value)}});
+        }
+    }
+  Array list;
+  for (auto &[index, buffer] : buffers)
+    list.push_back(std::move(buffer));
+  return list;
+}
+
+Array Explainer::explainReads() {
+  Array reads;
+  for (auto &[base, ops] : backwardAccesses) {
+    OperandAttr operand = getOperand(base);
+    if (operand.getKind() == OperandKind::Argument)
+      reads.push_back(Object{{"argument", operand.getIndex()},
+                             {"positions", positionsOf(ops)}});
+  }
+  return reads;
+}
+
+Array Explainer::explainInactive() {
+  llvm::DenseSet<unsigned> wanted, active;
+  for (BlockArgument argument : backward.getArguments()) {
+    OperandAttr operand = getOperand(argument);
+    if (operand.getKind() == OperandKind::Gradient)
+      active.insert(operand.getIndex());
+    if (backward.getArgAttr(argument.getArgNumber(), kWantedAttr))
+      wanted.insert(operand.getIndex());
+  }
+  Array inactive;
+  for (auto &[argument, ops] : primalAccesses) {
+    unsigned index = argument.getArgNumber();
+    if (!llvm::any_of(ops, llvm::IsaPred<triton::LoadOp>) ||
+        active.contains(index))
+      continue;
+    bool isFloat = isa<FloatType>(getPointee(argument.getType()));
+    inactive.push_back(
+        Object{{"argument", index},
+               {"reason", !isFloat                 ? "integer"
+                          : wanted.contains(index) ? "independent"
+                                                   : "unwanted"}});
+  }
+  return inactive;
+}
+
+Object Explainer::explain() {
+  primalAccesses = collect(primal);
+  backwardAccesses = collect(backward);
+  return Object{{"gradients", explainGradients()},
+                {"buffers", explainBuffers()},
+                {"reads", explainReads()},
+                {"inactive", explainInactive()}};
+}
+
+Object mlir::autodiff::explain(triton::FuncOp primal, triton::FuncOp forward,
+                               triton::FuncOp backward) {
+  return Explainer(primal, forward, backward).explain();
+}

@@ -1,0 +1,19 @@
+//===- Explain.h - What was decided, and from what --------------*- C++ -*-===//
+#ifndef AUTODIFF_LIB_PLAN_EXPLAIN_H
+#define AUTODIFF_LIB_PLAN_EXPLAIN_H
+
+#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir::autodiff {
+
+/// The facts behind a plan, for people: how each gradient's argument is
+/// addressed and its contributions meet, what buffers hold, what the backward
+/// reads again, and which arguments have no gradient. docs/plan.md describes
+/// them. `forward` may be null.
+llvm::json::Object explain(triton::FuncOp primal, triton::FuncOp forward,
+                           triton::FuncOp backward);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_LIB_PLAN_EXPLAIN_H

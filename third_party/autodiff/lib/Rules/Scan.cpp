@@ -1,0 +1,262 @@
+//===- Scan.cpp - Scans ---------------------------------------------------===//
+//
+// A scan is the recurrence sᵢ = sᵢ₋₁∘xᵢ, s₁ = x₁. Its adjoint runs the other
+// way. With A, B the derivatives of ∘ by its left and right side at (sᵢ₋₁, xᵢ):
+//
+//   s̄ᵢ = ȳᵢ + wᵢ₊₁    wᵢ = Aᵢᵀ s̄ᵢ = Aᵢᵀ wᵢ₊₁ + Aᵢᵀ ȳᵢ    x̄ᵢ = Bᵢᵀ s̄ᵢ, x̄₁ = s̄₁
+//
+// w is a linear recurrence: a scan over affine maps (M, v), from the other end.
+// For a tuple M is a matrix. Of it only those entries exist that a product of
+// the matrices can fill, so that a diagonal derivative stays a diagonal.
+//
+// "Previous" and "next" are meant in the direction of the scan.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Rules/Axis.h"
+#include "autodiff/Rules/Combiner.h"
+#include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Rules/TileFunction.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// A square matrix of tiles; null entries are zero.
+using Matrix = SmallVector<SmallVector<Value>>;
+
+class ScanReversal {
+public:
+  ScanReversal(triton::ScanOp op, Adjoint &adjoint)
+      : op(op), adjoint(adjoint), b(adjoint.builder), loc(adjoint.loc()),
+        type(cast<RankedTensorType>(op.getSrcs()[0].getType())),
+        along(b, loc, type.getShape(), op.getAxis()),
+        count(op.getSrcs().size()) {}
+
+  LogicalResult run();
+
+private:
+  Value add(Value a, Value c) {
+    return a && c ? Value(Tile(b, loc, a) + Tile(b, loc, c)) : a ? a : c;
+  }
+  Value multiply(Value a, Value c) {
+    return a && c ? Value(Tile(b, loc, a) * Tile(b, loc, c)) : Value();
+  }
+  Value zero(unsigned index) {
+    return adjoint.constant(op.getSrcs()[index].getType(), 0.0);
+  }
+  /// The type that the recurrence is solved in.
+  Type element() {
+    auto isDouble = [](Type t) { return getElementTypeOrSelf(t).isF64(); };
+    return llvm::any_of(op.getSrcs().getTypes(), isDouble) ? b.getF64Type()
+                                                           : b.getF32Type();
+  }
+  Value convert(Value tile, Type to) {
+    return tile ? castFloat(b, loc, tile, getElementTypeOrSelf(to)) : tile;
+  }
+  llvm::BitVector findMembers(const TileFunction &combine);
+  LogicalResult findJacobian(const TileFunction &combine, ValueRange arguments,
+                             const llvm::BitVector &varied);
+  SmallVector<Value> solve();
+  LogicalResult runGeneral();
+
+  triton::ScanOp op;
+  Adjoint &adjoint;
+  OpBuilder &b;
+  Location loc;
+  RankedTensorType type;
+  Axis along;
+  unsigned count;
+  /// ȳ by member of the tuple, null for zero.
+  SmallVector<Value> cotangents;
+  /// The members whose adjoint is not zero, in the order of Aᵀ.
+  SmallVector<unsigned> state;
+  /// Aᵀ: entry [j][r] is the derivative of member r of s by member j of the
+  /// previous s.
+  Matrix transposed;
+};
+} // namespace
+
+/// The members of s that vary with active members of x.
+llvm::BitVector ScanReversal::findMembers(const TileFunction &combine) {
+  llvm::BitVector members(count);
+  for (unsigned index = 0; index < count; ++index)
+    members[index] = adjoint.isActive(op.getSrcs()[index]);
+  for (llvm::BitVector before; before != members;) {
+    before = members;
+    llvm::BitVector varied = members;
+    varied.resize(2 * count);
+    for (unsigned index : members.set_bits())
+      varied[index + count] = adjoint.isActive(op.getSrcs()[index]);
+    members |= combine.findVaried(varied);
+  }
+  return members;
+}
+
+/// Finds the state, from the members with a cotangent on, and Aᵀ row by row of
+/// A: by the adjoint of one member of s at a time.
+LogicalResult ScanReversal::findJacobian(const TileFunction &combine,
+                                         ValueRange arguments,
+                                         const llvm::BitVector &members) {
+  llvm::BitVector varied = members;
+  varied.resize(2 * count);
+  for (unsigned index : members.set_bits())
+    if (cotangents[index])
+      state.push_back(index);
+  SmallVector<SmallVector<Value>> rows;
+  for (unsigned row = 0; row < state.size(); ++row) {
+    SmallVector<Value> unit(count);
+    unit[state[row]] =
+        adjoint.constant(op.getSrcs()[state[row]].getType(), 1.0);
+    auto derivatives = combine.pullBack(adjoint, arguments, unit, varied);
+    if (failed(derivatives))
+      return failure();
+    rows.push_back(*derivatives);
+    for (unsigned index : members.set_bits())
+      if ((*derivatives)[index] && !llvm::is_contained(state, index))
+        state.push_back(index);
+  }
+  for (unsigned member : state)
+    transposed.push_back(llvm::map_to_vector(rows, [&](ArrayRef<Value> row) {
+      return convert(row[member], element());
+    }));
+  return success();
+}
+
+/// w by member of the state, by a scan over affine maps.
+SmallVector<Value> ScanReversal::solve() {
+  unsigned size = state.size();
+  if (size == 0)
+    return {};
+  // Which entries products of Aᵀ can fill: the transitive closure.
+  SmallVector<llvm::BitVector> filled(size, llvm::BitVector(size));
+  for (unsigned j = 0; j < size; ++j)
+    for (unsigned r = 0; r < size; ++r)
+      filled[j][r] = transposed[j][r] != nullptr;
+  for (unsigned k = 0; k < size; ++k)
+    for (unsigned j = 0; j < size; ++j)
+      if (filled[j][k])
+        filled[j] |= filled[k];
+
+  Value zero = constantOf(b, loc, type.clone(element()), 0.0);
+  auto orZero = [](Value value, Value zero) { return value ? value : zero; };
+  SmallVector<Value> tiles;
+  for (unsigned j = 0; j < size; ++j)
+    for (unsigned r : filled[j].set_bits())
+      tiles.push_back(orZero(transposed[j][r], zero));
+  for (unsigned j = 0; j < size; ++j) {
+    Value sum;
+    for (unsigned r = 0; r < size; ++r)
+      sum = add(sum, multiply(transposed[j][r],
+                              convert(cotangents[state[r]], element())));
+    tiles.push_back(orZero(sum, zero));
+  }
+
+  // (M, v) after (N, u), which comes from the end: (M·N, v + M·u).
+  auto unpack = [&](ValueRange values) {
+    Matrix matrix(size, SmallVector<Value>(size));
+    for (unsigned j = 0; j < size; ++j)
+      for (unsigned r : filled[j].set_bits()) {
+        matrix[j][r] = values.front();
+        values = values.drop_front();
+      }
+    return std::pair(matrix, values);
+  };
+  auto compose = [&](OpBuilder &, ValueRange running, ValueRange next) {
+    Value none = constantOf(b, loc, element(), 0.0);
+    auto [n, u] = unpack(running);
+    auto [m, v] = unpack(next);
+    SmallVector<Value> results;
+    for (unsigned j = 0; j < size; ++j)
+      for (unsigned r : filled[j].set_bits()) {
+        Value sum;
+        for (unsigned k = 0; k < size; ++k)
+          sum = add(sum, multiply(m[j][k], n[k][r]));
+        results.push_back(orZero(sum, none));
+      }
+    for (unsigned j = 0; j < size; ++j) {
+      Value sum = v[j];
+      for (unsigned k = 0; k < size; ++k)
+        sum = add(sum, multiply(m[j][k], u[k]));
+      results.push_back(sum);
+    }
+    return results;
+  };
+  SmallVector<Value> solved =
+      scanWith(b, loc, tiles, op.getAxis(), !op.getReverse(), compose);
+  return SmallVector<Value>(ArrayRef(solved).take_back(size));
+}
+
+LogicalResult ScanReversal::runGeneral() {
+  FailureOr<TileFunction> combine =
+      TileFunction::lift(op.getCombineOp(), type.getShape());
+  if (failed(combine))
+    return failure();
+  if (combine->findActiveCapture(adjoint))
+    return op.emitError("no derivative rule for a scan whose combine function "
+                        "uses a differentiated value from outside");
+  auto previous = [&](ValueRange tiles) {
+    return op.getReverse() ? along.after(tiles) : along.before(tiles);
+  };
+  auto next = [&](ValueRange tiles) {
+    return op.getReverse() ? along.before(tiles) : along.after(tiles);
+  };
+  Value isStart = op.getReverse() ? along.isLast() : along.isFirst();
+  Value isEnd = op.getReverse() ? along.isFirst() : along.isLast();
+
+  SmallVector<Value> arguments = previous(llvm::map_to_vector(
+      op.getResult(), [&](Value result) { return adjoint.primal(result); }));
+  for (Value source : op.getSrcs())
+    arguments.push_back(adjoint.primal(source));
+  if (failed(findJacobian(*combine, arguments, findMembers(*combine))))
+    return failure();
+
+  SmallVector<Value> totals = cotangents;
+  for (auto [member, w] : llvm::zip(state, next(solve()))) {
+    Value none = zero(member);
+    totals[member] = add(totals[member],
+                         arith::SelectOp::create(b, loc, isEnd, none,
+                                                 convert(w, none.getType())));
+  }
+  llvm::BitVector wanted(2 * count);
+  for (auto [index, source] : llvm::enumerate(op.getSrcs()))
+    wanted[index + count] = adjoint.isActive(source);
+  auto through = combine->pullBack(adjoint, arguments, totals, wanted);
+  if (failed(through))
+    return failure();
+  for (auto [index, source] : llvm::enumerate(op.getSrcs())) {
+    Value own = totals[index], combined = (*through)[index + count];
+    if (wanted[index + count] && (own || combined))
+      adjoint.add(source, arith::SelectOp::create(
+                              b, loc, isStart, own ? own : zero(index),
+                              combined ? combined : zero(index)));
+  }
+  return success();
+}
+
+LogicalResult ScanReversal::run() {
+  for (Value result : op.getResult())
+    cotangents.push_back(adjoint.get(result));
+  if (llvm::none_of(cotangents, [](Value cotangent) { return cotangent; }))
+    return success();
+  if (classifyCombiner(op.getCombineOp()) != Combiner::Sum)
+    return runGeneral();
+  auto sum = [&](OpBuilder &, ValueRange running, ValueRange next) {
+    return SmallVector<Value>{add(running[0], next[0])};
+  };
+  adjoint.add(op.getSrcs()[0], scanWith(b, loc, cotangents, op.getAxis(),
+                                        !op.getReverse(), sum)[0]);
+  return success();
+}
+
+static LogicalResult scan(triton::ScanOp op, Adjoint &adjoint) {
+  return ScanReversal(op, adjoint).run();
+}
+
+void mlir::autodiff::addScanRules(RuleTable &table) {
+  table.add<triton::ScanOp>(
+      "sum: x̄ += running sum of ȳ from the other end; any other associative "
+      "∘: s̄ᵢ = ȳᵢ + Aᵢ₊₁ᵀ s̄ᵢ₊₁ as a scan over affine maps, x̄ᵢ += Bᵢᵀ s̄ᵢ, with "
+      "A, B the derivatives of sᵢ₋₁∘xᵢ",
+      scan);
+}

@@ -1,0 +1,215 @@
+//===- TileFunction.cpp - Scalar code as a function of tiles --------------===//
+//
+// A branch becomes the computation of both sides and a selection. The side that
+// an element does not take computes with ones in place of what it reads, so
+// that no pole there can turn a zero cotangent into NaN.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Rules/TileFunction.h"
+
+#include "autodiff/Rules/Tile.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+//===----------------------------------------------------------------------===//
+// Lifting
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Lifting {
+public:
+  Lifting(OpBuilder &builder, ArrayRef<int64_t> shape)
+      : b(builder), shape(shape) {}
+
+  /// Appends the block's code; its values are in `values` afterwards.
+  LogicalResult lift(Block &block, IRMapping &values);
+
+  Type typeOf(Type scalar) const {
+    return RankedTensorType::get(shape, scalar);
+  }
+
+private:
+  LogicalResult liftIf(scf::IfOp op, IRMapping &values);
+  FailureOr<SmallVector<Value>> liftSide(Region &side, Value taken,
+                                         const IRMapping &values);
+
+  OpBuilder &b;
+  ArrayRef<int64_t> shape;
+};
+} // namespace
+
+LogicalResult Lifting::lift(Block &block, IRMapping &values) {
+  for (Operation &op : block.without_terminator()) {
+    if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      if (failed(liftIf(branch, values)))
+        return failure();
+      continue;
+    }
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      auto type = cast<RankedTensorType>(typeOf(constant.getType()));
+      values.map(
+          constant.getResult(),
+          arith::ConstantOp::create(
+              b, op.getLoc(), DenseElementsAttr::get(type, constant.getValue()))
+              .getResult());
+      continue;
+    }
+    if (op.getNumRegions() || !isMemoryEffectFree(&op))
+      return op.emitError()
+             << "no derivative rule for '" << op.getName()
+             << "' inside of a function that is applied to every element; "
+                "arithmetic and branches have one";
+    Operation *lifted = b.clone(op, values);
+    for (Value result : lifted->getResults())
+      result.setType(typeOf(result.getType()));
+  }
+  return success();
+}
+
+/// The values that one side of a branch yields; `taken` says where it counts.
+FailureOr<SmallVector<Value>> Lifting::liftSide(Region &side, Value taken,
+                                                const IRMapping &values) {
+  Block &block = side.front();
+  IRMapping inner = values;
+  llvm::SetVector<Value> read;
+  if (!block.without_terminator().empty())
+    getUsedValuesDefinedAbove(side, read);
+  for (Value value : read) {
+    if (!isDifferentiable(value.getType()))
+      continue;
+    Tile tile(b, block.front().getLoc(), values.lookup(value));
+    inner.map(value, where(taken, tile, tile.constant(1.0)));
+  }
+  if (failed(lift(block, inner)))
+    return failure();
+  return llvm::map_to_vector(block.getTerminator()->getOperands(),
+                             [&](Value value) { return inner.lookup(value); });
+}
+
+LogicalResult Lifting::liftIf(scf::IfOp op, IRMapping &values) {
+  if (op.getNumResults() == 0)
+    return op.emitError("no derivative rule for a branch without results "
+                        "inside of a function that is applied to every "
+                        "element");
+  Location loc = op.getLoc();
+  Value condition = values.lookup(op.getCondition());
+  Value all = arith::ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(cast<RankedTensorType>(condition.getType()),
+                             true));
+  Value otherwise = arith::XOrIOp::create(b, loc, condition, all);
+  auto onThen = liftSide(op.getThenRegion(), condition, values);
+  auto onElse = liftSide(op.getElseRegion(), otherwise, values);
+  if (failed(onThen) || failed(onElse))
+    return failure();
+  for (auto [result, a, c] : llvm::zip_equal(op.getResults(), *onThen, *onElse))
+    values.map(result,
+               arith::SelectOp::create(b, loc, condition, a, c).getResult());
+  return success();
+}
+
+FailureOr<TileFunction> TileFunction::lift(Region &region,
+                                           ArrayRef<int64_t> shape) {
+  Operation *parent = region.getParentOp();
+  if (!region.hasOneBlock())
+    return parent->emitError("no derivative rule for a function with an early "
+                             "return that is applied to every element");
+  OpBuilder b(region.getContext());
+  auto function = triton::FuncOp::create(b, parent->getLoc(), "lifted",
+                                         b.getFunctionType({}, {}));
+  OwningOpRef<triton::FuncOp> owner(function);
+  Block *body = b.createBlock(&function.getBody());
+  Lifting lifting(b, shape);
+  IRMapping values;
+  auto addArgument = [&](Value scalar) {
+    values.map(scalar, body->addArgument(lifting.typeOf(scalar.getType()),
+                                         scalar.getLoc()));
+  };
+
+  Block &block = region.front();
+  llvm::for_each(block.getArguments(), addArgument);
+  llvm::SetVector<Value> used;
+  getUsedValuesDefinedAbove(region, used);
+  llvm::for_each(used, addArgument);
+  if (failed(lifting.lift(block, values)))
+    return failure();
+  SmallVector<Value> results =
+      llvm::map_to_vector(block.getTerminator()->getOperands(),
+                          [&](Value value) { return values.lookup(value); });
+  triton::ReturnOp::create(b, block.getTerminator()->getLoc(), results);
+  return TileFunction(std::move(owner), block.getNumArguments(),
+                      used.takeVector());
+}
+
+//===----------------------------------------------------------------------===//
+// Use
+//===----------------------------------------------------------------------===//
+
+void TileFunction::bind(Adjoint &adjoint, ValueRange arguments,
+                        IRMapping &mapping) const {
+  mapping.map(body().getArguments().take_front(numArguments), arguments);
+  for (auto [capture, argument] : llvm::zip_equal(
+           captures, body().getArguments().drop_front(numArguments)))
+    mapping.map(argument, triton::SplatOp::create(
+                              adjoint.builder, adjoint.loc(),
+                              argument.getType(), adjoint.primal(capture))
+                              .getResult());
+}
+
+SmallVector<Value> TileFunction::evaluate(Adjoint &adjoint,
+                                          ValueRange arguments) const {
+  IRMapping mapping;
+  bind(adjoint, arguments, mapping);
+  for (Operation &op : body().without_terminator())
+    adjoint.builder.clone(op, mapping);
+  return llvm::map_to_vector(
+      body().getTerminator()->getOperands(),
+      [&](Value value) { return mapping.lookup(value); });
+}
+
+FailureOr<SmallVector<Value>>
+TileFunction::pullBack(Adjoint &adjoint, ValueRange arguments,
+                       ArrayRef<Value> cotangents,
+                       const llvm::BitVector &wanted) const {
+  SmallVector<Value> independent, dependent;
+  for (unsigned index : wanted.set_bits())
+    independent.push_back(body().getArgument(index));
+  for (auto [result, cotangent] :
+       llvm::zip_equal(body().getTerminator()->getOperands(), cotangents))
+    if (cotangent)
+      dependent.push_back(result);
+  Activity activity(function.get(), independent, dependent);
+  Adjoint inner(adjoint.builder, activity, adjoint.loc(), /*tapes=*/0);
+  bind(adjoint, arguments, inner.primals);
+  inner.recompute(body());
+  for (auto [result, cotangent] :
+       llvm::zip_equal(body().getTerminator()->getOperands(), cotangents))
+    inner.add(result, cotangent);
+  if (failed(inner.reverse(body())))
+    return failure();
+  return llvm::map_to_vector(
+      body().getArguments().take_front(numArguments),
+      [&](Value argument) { return inner.get(argument); });
+}
+
+llvm::BitVector TileFunction::findVaried(const llvm::BitVector &varied) const {
+  SmallVector<Value> independent;
+  for (unsigned index : varied.set_bits())
+    independent.push_back(body().getArgument(index));
+  Activity activity(function.get(), independent, {});
+  llvm::BitVector results(getNumResults());
+  for (auto [index, result] :
+       llvm::enumerate(body().getTerminator()->getOperands()))
+    results[index] = activity.isVaried(result);
+  return results;
+}
+
+Value TileFunction::findActiveCapture(const Adjoint &adjoint) const {
+  for (Value capture : captures)
+    if (adjoint.isActive(capture))
+      return capture;
+  return {};
+}
