@@ -332,3 +332,25 @@ def test_batched_dot():
     c = torch.empty_like(a)
     batched_kernel[(1,)](a, b, c, B=4, N=32)
     close(c, a.double() @ b.double(), torch.float32)
+
+
+@triton.jit
+def two_products_kernel(a_ptr, b_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    a, b = tl.load(a_ptr + i), tl.load(b_ptr + i)
+    first, second = tl.dot(a, tl.trans(b)), tl.dot(tl.trans(a), b)
+    tl.store(out_ptr + i, second)
+    third = tl.dot(a, b, acc=first, out_dtype=first.dtype)
+    tl.store(out_ptr + N * N + i, tl.sum(first, 1)[:, None] + third)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [2, 4, 8, 16])
+def test_products_of_one_accumulator(n, dtype):
+    a, b = (torch.randn(n, n, dtype=dtype) for _ in range(2))
+    out = torch.full((2, n, n), float("nan"), dtype=dtype)
+    two_products_kernel[(1,)](a, b, out, N=n)
+    a, b = a.double(), b.double()
+    first = a @ b.T
+    expected = torch.stack([a.T @ b, first.sum(1)[:, None] + first + a @ b])
+    close(out, expected, dtype, factor=4.0 * n)

@@ -285,6 +285,17 @@ def test_cross_entropy_with_everything(random, device):
     )  # fmt: skip
 
 
+@FLOATS
+def test_cross_entropy_in_place(random, device, dtype):
+    """The kernel overwrites the logits with a gradient of its own, which has no part in ours."""
+    check(
+        "cross_entropy.LigerCrossEntropyFunction",
+        lambda x, t: F.cross_entropy(x, t),
+        (random(9, 300), labels(300, 9, device=device)),
+        None,
+    )
+
+
 @pytest.mark.filterwarnings("ignore:reduction:UserWarning")
 @pytest.mark.parametrize("log_target", [False, True])
 @pytest.mark.parametrize("reduction", ["batchmean", "mean", "sum", "none"])
@@ -352,6 +363,17 @@ def test_vocab_parallel_cross_entropy(random, device, smoothing, dtype):
         ).view_as(t),
         (random(5, 2, 300), labels(300, 5, 2, device=device)),
         None, -100, smoothing, "pytorch", "global",
+    )  # fmt: skip
+
+
+def test_fused_linear_kl_div(random):
+    """In place, too; other dtypes write through `out=` on a GPU, which autograd refuses."""
+    target = random(7, 300, grad=False).softmax(-1)
+    check(
+        "fused_linear_kl_div.LigerFusedLinearKLDivFunction",
+        lambda x, w, t: F.kl_div((x @ w.t()).log_softmax(-1), t, reduction="batchmean"),
+        (random(7, 32), random(300, 32, scale=0.3), target),
+        None, "batchmean",
     )  # fmt: skip
 
 

@@ -270,10 +270,9 @@ void Residuals::loadSaved(ResidualOp residual) {
   unsigned index = countBuffers(backward);
   Attribute description = describeBuffer(
       b, "saved" + std::to_string(residual.getId()), "saved", type, 1);
-  residual.getResult().replaceAllUsesWith(
-      loadFromSlot(b, residual.getLoc(),
-                   appendBuffer(backward, index, type, description), Value(),
-                   type));
+  residual.getResult().replaceAllUsesWith(loadFromSlot(
+      b, residual.getLoc(), appendBuffer(backward, index, type, description),
+      Value(), type));
   residual.erase();
   b.setInsertionPointAfter(source);
   storeToSlot(b, source.getLoc(),
@@ -294,11 +293,16 @@ void Residuals::runOnOperation() {
       if (std::optional<Stored> stored = findStore(residual))
         outputs.insert({residual.getId(), *stored});
     });
+  // What the outputs do not need is not computed there, and cannot be saved.
+  llvm::DenseSet<unsigned> computed;
+  primal.walk([&](ResidualOp residual) { computed.insert(residual.getId()); });
   auto costOfSaving = [&](ResidualOp residual) {
     if (auto it = outputs.find(residual.getId()); it != outputs.end())
       return bytesOf(it->second.store.getValue().getType());
     // Written once and read once.
-    return save ? 2 * bytesOf(residual.getType()) : FlowNetwork::kInfinite;
+    return save && computed.contains(residual.getId())
+               ? 2 * bytesOf(residual.getType())
+               : FlowNetwork::kInfinite;
   };
   for (ResidualOp residual : Recomputation(backward, costOfSaving).choose()) {
     auto it = outputs.find(residual.getId());

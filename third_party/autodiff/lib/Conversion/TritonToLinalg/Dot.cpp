@@ -176,7 +176,11 @@ void Lowering::lowerDot(tt::DotOp op) {
   Value accumulator =
       getTensorAs(op.getC(), element,
                   element == resultElement ? findDestination(result) : Value());
-  if (options.copyCarried)
+  // Bufferization takes the first row that is written for all of a square tile:
+  // it would not copy an accumulator that is needed again. That none is, is
+  // only sure of one that a loop carries for this alone.
+  bool isOurs = isa<BlockArgument>(op.getC()) && op.getC().hasOneUse();
+  if (options.copyCarried || !isOurs)
     accumulator = copyTensor(accumulator);
   Value product = Product(builder, loc, lhs, rhs, options).build(accumulator);
   if (element == resultElement)
