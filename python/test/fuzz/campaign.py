@@ -27,8 +27,8 @@ from .program import Program
 from .shrink import shrink
 
 CHUNK = 20
-# A program that takes longer hangs.
-PATIENCE = 120
+# A program that takes so many seconds hangs; a busy machine may take long to start one.
+PATIENCE = 600
 FAILURES = ("wrong", "broken", "crashed")
 
 SCRIPT = """

@@ -97,6 +97,15 @@ RULES = {
 %y = arith.mulf %l, %x1 : TILE""",
         lambda x, w: x**2 * w,
     ),
+    "tt.reshape, an odd number": (
+        """%q = tt.reshape %x0 : TILE -> tensor<4x4xELEMENT>
+%t = tt.trans %q {order = array<i32: 1, 0>} : tensor<4x4xELEMENT> -> tensor<4x4xELEMENT>
+%h = tt.reshape %t : tensor<4x4xELEMENT> -> tensor<2x8xELEMENT>
+%u = tt.trans %h {order = array<i32: 1, 0>} : tensor<2x8xELEMENT> -> tensor<8x2xELEMENT>
+%f = tt.reshape %u : tensor<8x2xELEMENT> -> TILE
+%y = arith.mulf %f, %x1 : TILE""",
+        lambda x, w: x.view(4, 4).t().reshape(2, 8).t().reshape(-1) * w,
+    ),
     "tt.unsplat": (
         f"""%s = "tt.reduce"(%x0) <{{axis = 0 : i32}}> ({{
 ^bb0(%a: ELEMENT, %b: ELEMENT):
@@ -135,7 +144,8 @@ def test_ties_share(wins):
 
 def test_rounding_to_fewer_bits_lets_gradients_through():
     body = f"""%h = tt.fp_to_fp %x0, rounding = rtne : TILE -> tensor<{SIZE}xf8E5M2>
-%f = tt.fp_to_fp %h : tensor<{SIZE}xf8E5M2> -> TILE
+%h2 = tt.fp_to_fp %h, rounding = rtne : tensor<{SIZE}xf8E5M2> -> tensor<{SIZE}xf8E4M3FN>
+%f = tt.fp_to_fp %h2 : tensor<{SIZE}xf8E4M3FN> -> TILE
 %y = arith.mulf %f, %x1 : TILE"""
     # Exact in eight bits, so that finite arithmetic agrees with the derivative of the identity.
     x = torch.randint(-4, 5, (SIZE,)).float()

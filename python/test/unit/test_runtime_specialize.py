@@ -9,7 +9,6 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from triton.backends.autodiff.errors import ArgumentError
 from triton.backends.autodiff.specialize import Resolver, Specialization, innermost
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
@@ -136,7 +135,7 @@ def test_hooks_of_a_config_run_once_per_launch():
     assert calls == [8, 9]
 
 
-def test_host_descriptor_is_refused_by_name():
+def test_host_descriptor_is_taken_apart():
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     @triton.jit
@@ -145,8 +144,13 @@ def test_host_descriptor_is_refused_by_name():
         tl.store(y + i[:, None] * 16 + i[None, :], source.load([0, 0]))
 
     x, y = torch.zeros(16, 16), torch.zeros(16, 16)
-    with pytest.raises(ArgumentError, match="'source'.*tensor descriptor"):
-        specialized(Resolver(copy), TensorDescriptor.from_tensor(x, [16, 16]), y)
+    source = TensorDescriptor.from_tensor(x, [16, 16], padding="nan")
+    spec, launch = specialized(Resolver(copy), source, y)
+    assert spec.names[:3] == ("source.base", "source.is_nan", "source.shape[0]")
+    assert spec.types == ("*fp32", "i1", "i32", "i32", "i64", "i64", "*fp32")
+    assert spec.pointers == (0, 6)
+    leaves = spec.flatten(launch.values)
+    assert leaves[0] is x and leaves[1:6] == [True, 16, 16, 16, 1] and leaves[6] is y
 
 
 @pytest.mark.parametrize("thing", [print, 3, "kernel", lambda x: x, object(), scale.fn])

@@ -75,10 +75,14 @@ def test_ticket(device):
 
 @FLOATS
 @pytest.mark.parametrize("minimum", [False, True])
-def test_extremum(device, dtype, minimum):
-    """Values of both signs; in some places what was there before is the extremum."""
-    x = random_tensor(53, device=device, dtype=dtype, scale=2)
-    start = random_tensor(9, device=device, dtype=dtype, scale=10)
+@pytest.mark.parametrize("shift", [0, -50, 50], ids=["mixed", "negative", "positive"])
+def test_extremum(device, dtype, minimum, shift):
+    """In some places what was there before is the extremum.
+
+    Triton has one atomic operation on the bits for each sign.
+    """
+    x = random_tensor(53, device=device, dtype=dtype, scale=2, shift=shift)
+    start = random_tensor(9, device=device, dtype=dtype, scale=10, shift=shift)
     op = differentiated(through_memory.extremum_kernel, through_memory.extremum)
     assert_gradients_close(op, through_memory.extremum_reference, (x, start, minimum))
 

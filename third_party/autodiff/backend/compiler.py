@@ -75,12 +75,11 @@ def _run_passes(module, name: str, add) -> None:
 
 
 def _add_pointer_rewriting(pm) -> None:
-    """Block pointers and descriptors become tensors of pointers."""
+    """Block pointers, which older Tritons have, become tensors of pointers."""
     from triton._C.libtriton import passes
 
     if hasattr(passes.ttir, "add_rewrite_tensor_pointer"):
         passes.ttir.add_rewrite_tensor_pointer(pm)
-    passes.ttir.add_rewrite_tensor_descriptor_to_pointer(pm)
 
 
 class CPUBackend(BaseBackend):
@@ -155,7 +154,7 @@ class CPUBackend(BaseBackend):
 
         text = str(module)
         # TTIR that was given as text has not been through make_ttir.
-        if "tt.make_tensor_ptr" in text or "!tt.tensordesc" in text:
+        if "tt.make_tensor_ptr" in text:
             _run_passes(module, "make_object", _add_pointer_rewriting)
             text = str(module)
         choices = {"opt_level": options.opt_level, "enable_fp_fusion": options.enable_fp_fusion}

@@ -60,14 +60,11 @@ class CPUUtils:
 
 
 def _decompose_descriptor(descriptor):
-    """The arguments that a host-side tensor descriptor stands for."""
-    try:
-        from triton.backends.driver import decompose_descriptor
-    except ImportError:
-        shape, strides = descriptor.shape, descriptor.strides
-        isnan = descriptor.padding == "nan"
-        return [descriptor.base, *shape, *strides, isnan, *shape, *strides]
-    return decompose_descriptor(descriptor)
+    """What autodiff-lower-descriptors makes of an argument that is a descriptor."""
+    if getattr(descriptor, "round_f32_to_tf32", False):
+        raise ValueError("tensor descriptors that round to tf32 exist only on NVIDIA GPUs")
+    isnan = descriptor.padding == "nan"
+    return [descriptor.base, isnan, *descriptor.shape, *descriptor.strides]
 
 
 def _select(signature, args, selected):

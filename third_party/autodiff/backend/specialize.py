@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import inspect
+import re
 import threading
 
 from triton.runtime.jit import JITFunction
@@ -161,13 +163,39 @@ class Resolver:
 CUSTOM_MARKER = "autodiff.custom_vjp"
 
 
+def _descriptor_leaves(type_, path):
+    """Yield what autodiff-lower-descriptors makes of an argument that is a tensor descriptor."""
+    element, block = re.match(r"tensordesc<([^[]*)\[([^]]*)\]", type_).groups()
+    rank = block.count(",") + 1
+    yield (*path, "base"), f"*{element}"
+    yield (*path, "is_nan"), "i1"
+    yield from (((*path, "shape", axis), "i32") for axis in range(rank))
+    yield from (((*path, "strides", axis), "i64") for axis in range(rank))
+
+
 def _leaves(types, path=()):
     """Yield the path and type of each run-time argument of a (nested) signature."""
     for index, type_ in enumerate(types):
         if isinstance(type_, (tuple, list)):
             yield from _leaves(type_, (*path, index))
+        elif type_.startswith("tensordesc<"):
+            yield from _descriptor_leaves(type_, (*path, index))
         elif type_ != "constexpr":
             yield (*path, index), type_
+
+
+def _step(value, index):
+    """Follow one step of a path into a parameter's value: into a tuple or a descriptor."""
+    if isinstance(index, int):
+        return value[index]
+    if index == "is_nan":
+        if getattr(value, "round_f32_to_tf32", False):
+            raise ArgumentError(
+                f"a tensor descriptor that rounds to tf32 cannot be differentiated ({value}): "
+                "round in the kernel"
+            )
+        return value.padding == "nan"
+    return getattr(value, index)
 
 
 class Specialization:
@@ -190,26 +218,20 @@ class Specialization:
         self.parameters = tuple(path[0] for path in self.paths)
         self.types = tuple(type_ for _, type_ in leaves)
         self.names = tuple(
-            names[path[0]] + "".join(f"[{i}]" for i in path[1:]) for path in self.paths
+            names[path[0]] + "".join(f"[{i}]" if isinstance(i, int) else f".{i}" for i in path[1:])
+            for path in self.paths
         )
         self._flat = all(len(path) == 1 for path in self.paths)
         for name, type_ in zip(self.names, self.types, strict=True):
             if type_.startswith(("tensordesc", "nvTmaDesc")):
                 raise ArgumentError(
-                    f"argument {name!r} of kernel {self.name!r} is a tensor descriptor made on "
-                    "the host, which cannot be differentiated: pass a pointer, and make the "
-                    "descriptor in the kernel if need be"
+                    f"argument {name!r} of kernel {self.name!r} is of type {type_}, which cannot "
+                    "be differentiated: pass a triton.tools.tensor_descriptor.TensorDescriptor"
                 )
         self.pointers = tuple(i for i, type_ in enumerate(self.types) if type_.startswith("*"))
 
     def flatten(self, values) -> list:
-        """Return the values of the TTIR function's arguments from those of the parameters."""
+        """Return the values of the plan's arguments from those of the parameters."""
         if self._flat:
             return [values[i] for i in self.parameters]
-        leaves = []
-        for path in self.paths:
-            value = values
-            for index in path:
-                value = value[index]
-            leaves.append(value)
-        return leaves
+        return [functools.reduce(_step, path, values) for path in self.paths]

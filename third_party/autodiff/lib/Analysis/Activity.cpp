@@ -65,10 +65,16 @@ Activity::Activity(triton::FuncOp function, ValueRange independent,
 bool Activity::markVaried(Value value) { return varied.insert(value).second; }
 bool Activity::markUseful(Value value) { return useful.insert(value).second; }
 
+/// Whether `pointer` may point into the memory of one of `arguments`.
+static bool pointsInto(Value pointer, const ArgumentSet &arguments) {
+  return llvm::any_of(getBaseArguments(pointer), [&](BlockArgument base) {
+    return arguments.contains(base.getArgNumber());
+  });
+}
+
 /// Whether what `read` finds in memory depends on a wanted argument.
 bool Activity::readsVaried(Operation *read) const {
-  BlockArgument base = getBaseArgument(read->getOperand(0));
-  if (base && wanted.contains(base.getArgNumber()) &&
+  if (pointsInto(read->getOperand(0), wanted) &&
       isDifferentiable(read->getResult(0).getType()))
     return true;
   return llvm::any_of(memory.getWritesSeenBy(read), [&](Operation *write) {
@@ -196,9 +202,8 @@ void Activity::propagateUseful() {
         return;
       }
       if (Value stored = getWrittenValue(op)) {
-        BlockArgument base = getBaseArgument(op->getOperand(0));
         bool matters =
-            (base && cotangents.contains(base.getArgNumber())) ||
+            pointsInto(op->getOperand(0), cotangents) ||
             llvm::any_of(memory.getReadsOf(op), [&](Operation *read) {
               return isUseful(read->getResult(0));
             });
@@ -244,14 +249,24 @@ void Activity::fail(Operation *op, const llvm::Twine &message) {
 void Activity::findCarrying() {
   kernel.walk([&](Operation *write) {
     Value written = getWrittenValue(write);
-    BlockArgument base =
-        written ? getBaseArgument(write->getOperand(0)) : BlockArgument();
-    if (!base || !isActive(written))
+    if (!written || !isActive(written))
       return;
     for (Operation *read : memory.getReadsOf(write))
       if (isActive(read->getResult(0)))
-        carrying.insert(base.getArgNumber());
+        for (BlockArgument base : getBaseArguments(write->getOperand(0)))
+          if (mayPointInto(read->getOperand(0), base))
+            carrying.insert(base.getArgNumber());
   });
+}
+
+/// Where a pointer comes from that is based on no argument, as a verb phrase.
+static llvm::StringRef describeOrigin(Value origin) {
+  Operation *op = origin.getDefiningOp();
+  if (isa_and_nonnull<triton::IntToPtrOp>(op))
+    return "is made from an integer";
+  if (isa_and_nonnull<triton::LoadOp>(op))
+    return "is loaded from memory";
+  return "comes from none of the kernel's arguments";
 }
 
 /// Rejects an access that would make derivatives wrong: to memory that nobody
@@ -264,25 +279,30 @@ void Activity::checkAccess(Operation *op) {
                     "operation that an output depends on");
   Value pointer = op->getOperand(0);
   bool isLoad = isa<triton::LoadOp>(op);
-  BlockArgument base = getBaseArgument(pointer);
-  if (!base) {
-    if (isLoad ? isUseful(op->getResult(0)) : isVaried(getWrittenValue(op)))
-      fail(op, "cannot tell which argument this pointer comes from, so its "
-               "gradient has nowhere to go; pass the tensor as an argument "
-               "of its own");
+  if (Value origin = getUnknownOrigin(pointer)) {
+    bool matters =
+        isLoad ? isUseful(op->getResult(0)) : isVaried(getWrittenValue(op));
+    if (matters && isDifferentiable(getPointee(pointer.getType())))
+      fail(op, "this access goes through a pointer that " +
+                   describeOrigin(origin) +
+                   ", so its gradient has nowhere to go; pass the tensor as an "
+                   "argument of its own and offset that");
     return;
   }
-  unsigned argument = base.getArgNumber();
-  bool differentiated = carries(argument) ||
-                        (isLoad ? isWanted(argument) : hasCotangent(argument));
-  if (hasShadow(argument) && isa<triton::AtomicCASOp>(op))
-    return fail(op, "no derivative rule for a compare-and-swap on a "
-                    "differentiated tensor");
   auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
-  if (getPointee(base.getType()) != getPointee(pointer.getType()) &&
-      differentiated && !(atomic && selectsContent(atomic)))
-    fail(op, "memory of a differentiated tensor is accessed with "
-             "another element type");
+  for (BlockArgument base : getBaseArguments(pointer)) {
+    unsigned argument = base.getArgNumber();
+    bool differentiated =
+        carries(argument) ||
+        (isLoad ? isWanted(argument) : hasCotangent(argument));
+    if (hasShadow(argument) && isa<triton::AtomicCASOp>(op))
+      return fail(op, "no derivative rule for a compare-and-swap on a "
+                      "differentiated tensor");
+    if (getPointee(base.getType()) != getPointee(pointer.getType()) &&
+        differentiated && !(atomic && selectsContent(atomic)))
+      return fail(op, "memory of a differentiated tensor is accessed with "
+                      "another element type");
+  }
 }
 
 /// Rejects what would make derivatives wrong.

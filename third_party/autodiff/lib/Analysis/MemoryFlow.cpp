@@ -115,15 +115,16 @@ MemoryFlow::MemoryFlow(triton::FuncOp kernel) {
       Sees sees = maySee(read, write);
       if (sees == Sees::Never)
         continue;
-      BlockArgument target = getBaseArgument(write->getOperand(0));
-      BlockArgument source = getBaseArgument(read->getOperand(0));
-      if (target && source && target != source) {
-        addHazard(target.getArgNumber(), source.getArgNumber(),
-                  sees == Sees::Maybe);
+      Value target = write->getOperand(0), source = read->getOperand(0);
+      for (BlockArgument written : getBaseArguments(target))
+        for (BlockArgument seen : getBaseArguments(source))
+          if (written != seen)
+            addHazard(written.getArgNumber(), seen.getArgNumber(),
+                      sees == Sees::Maybe);
+      if (!mayAlias(target, source))
         continue;
-      }
-      // An unknown pointer may point anywhere.
-      if (sees == Sees::IfShifted && target && source)
+      if (sees == Sees::IfShifted && getBaseArgument(target) &&
+          getBaseArgument(source))
         continue;
       this->writes[read].push_back(write);
       this->reads[write].push_back(read);

@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -24,53 +25,95 @@ OpOperand *mlir::autodiff::getPointerSource(Operation *op) {
 }
 
 namespace {
-/// Walks all paths that a pointer may come from and compares their ends.
+/// Walks all paths that a pointer may come from and collects their ends.
 struct BaseFinder {
   llvm::SmallPtrSet<Value, 16> visited;
-  BlockArgument base;
+  SmallVector<BlockArgument> bases;
+  Value unknown;
 
-  bool visit(Value pointer) {
+  explicit BaseFinder(Value pointer) {
+    visit(pointer);
+    llvm::sort(bases, [](BlockArgument a, BlockArgument b) {
+      return a.getArgNumber() < b.getArgNumber();
+    });
+  }
+
+  void visit(Value pointer) {
     if (!visited.insert(pointer).second)
-      return true;
+      return;
     if (auto argument = dyn_cast<BlockArgument>(pointer))
       return visitArgument(argument);
     Operation *op = pointer.getDefiningOp();
+    unsigned index = cast<OpResult>(pointer).getResultNumber();
     if (OpOperand *source = getPointerSource(op))
       return visit(source->get());
-    if (isa<triton::BitcastOp>(op))
+    if (isa<triton::BitcastOp>(op) && isPointer(op->getOperand(0).getType()))
       return visit(op->getOperand(0));
-    if (auto select = dyn_cast<arith::SelectOp>(op))
-      return visit(select.getTrueValue()) && visit(select.getFalseValue());
+    if (auto select = dyn_cast<arith::SelectOp>(op)) {
+      visit(select.getTrueValue());
+      return visit(select.getFalseValue());
+    }
     if (auto branch = dyn_cast<scf::IfOp>(op)) {
-      unsigned index = cast<OpResult>(pointer).getResultNumber();
-      return visit(branch.thenYield().getOperand(index)) &&
-             visit(branch.elseYield().getOperand(index));
+      visit(branch.thenYield().getOperand(index));
+      return visit(branch.elseYield().getOperand(index));
     }
     if (auto loop = dyn_cast<scf::ForOp>(op))
-      return visitCarried(loop, cast<OpResult>(pointer).getResultNumber());
-    return false;
+      return visitCarried(loop, index);
+    if (auto loop = dyn_cast<scf::WhileOp>(op))
+      return visit(loop.getConditionOp().getArgs()[index]);
+    // What no path defines, nothing accesses.
+    if (!isa<ub::PoisonOp>(op))
+      unknown = pointer;
   }
 
-  bool visitArgument(BlockArgument argument) {
+  void visitArgument(BlockArgument argument) {
     Operation *parent = argument.getOwner()->getParentOp();
+    unsigned index = argument.getArgNumber();
     if (auto loop = dyn_cast<scf::ForOp>(parent))
-      return visitCarried(loop, argument.getArgNumber() - 1);
-    if (!isa<triton::FuncOp>(parent))
-      return false;
-    if (base && base != argument)
-      return false;
-    base = argument;
-    return true;
+      return visitCarried(loop, index - 1);
+    if (auto loop = dyn_cast<scf::WhileOp>(parent)) {
+      if (argument.getOwner() == loop.getAfterBody())
+        return visit(loop.getConditionOp().getArgs()[index]);
+      visit(loop.getInits()[index]);
+      return visit(loop.getYieldedValues()[index]);
+    }
+    if (isa<triton::FuncOp>(parent))
+      bases.push_back(argument);
+    else
+      unknown = argument;
   }
 
-  bool visitCarried(scf::ForOp loop, unsigned index) {
-    return visit(loop.getInitArgs()[index]) &&
-           visit(loop.getYieldedValues()[index]);
+  void visitCarried(scf::ForOp loop, unsigned index) {
+    visit(loop.getInitArgs()[index]);
+    visit(loop.getYieldedValues()[index]);
   }
 };
 } // namespace
 
+SmallVector<BlockArgument> mlir::autodiff::getBaseArguments(Value pointer) {
+  BaseFinder finder(pointer);
+  if (finder.unknown)
+    return {};
+  return finder.bases;
+}
+
 BlockArgument mlir::autodiff::getBaseArgument(Value pointer) {
-  BaseFinder finder;
-  return finder.visit(pointer) ? finder.base : BlockArgument();
+  SmallVector<BlockArgument> bases = getBaseArguments(pointer);
+  return bases.size() == 1 ? bases.front() : BlockArgument();
+}
+
+bool mlir::autodiff::mayPointInto(Value pointer, BlockArgument argument) {
+  BaseFinder finder(pointer);
+  return finder.unknown || llvm::is_contained(finder.bases, argument);
+}
+
+bool mlir::autodiff::mayAlias(Value a, Value b) {
+  BaseFinder finder(a);
+  return finder.unknown || llvm::any_of(finder.bases, [&](BlockArgument base) {
+           return mayPointInto(b, base);
+         });
+}
+
+Value mlir::autodiff::getUnknownOrigin(Value pointer) {
+  return BaseFinder(pointer).unknown;
 }

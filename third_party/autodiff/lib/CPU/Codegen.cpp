@@ -2,6 +2,7 @@
 
 #include "autodiff/CPU/Compile.h"
 #include "autodiff/Support/Dump.h"
+#include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -233,6 +234,11 @@ static OwningOpRef<ModuleOp> lower(ModuleOp module) {
 
 FailureOr<cpu::CompiledObject> cpu::compile(ModuleOp module,
                                             const CompileOptions &options) {
+  // Decides what the arguments are.
+  PassManager descriptors(module.getContext());
+  descriptors.addPass(createLowerDescriptors());
+  if (failed(descriptors.run(module)))
+    return failure();
   FailureOr<triton::FuncOp> kernel = findKernel(module);
   if (failed(kernel))
     return failure();

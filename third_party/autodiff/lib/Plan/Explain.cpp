@@ -50,7 +50,7 @@ static AccessesByArgument collect(triton::FuncOp kernel) {
   if (kernel)
     kernel.walk([&](Operation *op) {
       if (Value pointer = getPointer(op))
-        if (BlockArgument base = getBaseArgument(pointer))
+        for (BlockArgument base : getBaseArguments(pointer))
           accesses[base].push_back(op);
     });
   return accesses;

@@ -98,7 +98,7 @@ Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
 Array PlanPrinter::describeArguments() {
   primal.walk([&](Operation *op) {
     auto note = [&](Value pointer, auto &set) {
-      if (BlockArgument base = getBaseArgument(pointer))
+      for (BlockArgument base : getBaseArguments(pointer))
         set[base.getArgNumber()] = true;
     };
     if (auto load = dyn_cast<triton::LoadOp>(op))

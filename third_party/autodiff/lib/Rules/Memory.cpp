@@ -29,13 +29,16 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
     Tile t(b, adjoint.loc(), cotangent);
     adjoint.add(op.getOther(), where(mask, t.constant(0.0), t));
   }
-  unsigned argument = getBaseArgument(op.getPtr()).getArgNumber();
   Value source = op.getPtr();
   mutation::inContribution(b, adjoint.loc(), source, cotangent);
   mutation::inMask(b, op, mask);
-  if (adjoint.activity.isWanted(argument) || adjoint.activity.carries(argument))
-    AccumulateOp::create(b, adjoint.loc(), adjoint.primal(op.getPtr()),
-                         cotangent, mask, argument, siteOf(op));
+  for (BlockArgument base : getBaseArguments(op.getPtr())) {
+    unsigned argument = base.getArgNumber();
+    if (adjoint.activity.isWanted(argument) ||
+        adjoint.activity.carries(argument))
+      AccumulateOp::create(b, adjoint.loc(), adjoint.primal(op.getPtr()),
+                           cotangent, mask, argument, siteOf(op));
+  }
   return success();
 }
 
@@ -44,22 +47,20 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
 /// `keep`, let its gradient through.
 static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
                          bool keep, Adjoint &adjoint) {
-  BlockArgument base = getBaseArgument(pointer);
-  if (!base)
-    return;
-  unsigned argument = base.getArgNumber();
-  if (!adjoint.activity.hasShadow(argument))
-    return;
   Type type =
       adjoint.isActive(value) ? Adjoint::typeFor(value.getType()) : Type();
-  if (!type && keep && !adjoint.activity.isWanted(argument))
-    return;
   mutation::inMask(adjoint.builder, op, mask);
-  auto upstream = UpstreamOp::create(adjoint.builder, adjoint.loc(), type,
-                                     adjoint.primal(pointer), mask, argument,
-                                     siteOf(op), keep);
-  if (type)
-    adjoint.add(value, upstream.getResult());
+  for (BlockArgument base : getBaseArguments(pointer)) {
+    unsigned argument = base.getArgNumber();
+    if (!adjoint.activity.hasShadow(argument) ||
+        (!type && keep && !adjoint.activity.isWanted(argument)))
+      continue;
+    auto upstream = UpstreamOp::create(adjoint.builder, adjoint.loc(), type,
+                                       adjoint.primal(pointer), mask, argument,
+                                       siteOf(op), keep);
+    if (type)
+      adjoint.add(value, upstream.getResult());
+  }
 }
 
 static LogicalResult store(triton::StoreOp op, Adjoint &adjoint) {
@@ -88,7 +89,7 @@ static bool onlySelects(BlockArgument base) {
   WalkResult walk = base.getOwner()->walk([&](Operation *op) {
     if (op->getNumOperands() == 0 || isMemoryEffectFree(op) ||
         op->getNumRegions() || !isPointer(op->getOperand(0).getType()) ||
-        getBaseArgument(op->getOperand(0)) != base)
+        !mayPointInto(op->getOperand(0), base))
       return WalkResult::advance();
     auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
     return atomic && selectsContent(atomic) ? WalkResult::advance()
@@ -125,15 +126,18 @@ static Value whereFinal(triton::AtomicRMWOp op, Value pointer, Value value,
 static LogicalResult atomic(triton::AtomicRMWOp op, Adjoint &adjoint) {
   Value pointer = withoutBitcast(op.getPtr());
   Value value = withoutBitcast(op.getVal());
-  BlockArgument base = getBaseArgument(pointer);
-  if (!base || !adjoint.activity.hasShadow(base.getArgNumber()))
+  SmallVector<BlockArgument> bases = getBaseArguments(pointer);
+  llvm::erase_if(bases, [&](BlockArgument base) {
+    return !adjoint.activity.hasShadow(base.getArgNumber());
+  });
+  if (bases.empty())
     return success(); // Activity has rejected what would be active
   if (op.getAtomicRmwOp() == triton::RMWOp::FADD) {
     takeUpstream(op, pointer, value, primalOrNull(op.getMask(), adjoint),
                  /*keep=*/true, adjoint);
     return success();
   }
-  if (!selectsContent(op) || !onlySelects(base) ||
+  if (!selectsContent(op) || !llvm::all_of(bases, onlySelects) ||
       getPointee(pointer.getType()) != getElementTypeOrSelf(value.getType()))
     return op.emitError(
         "no derivative rule for this atomic operation on a differentiated "

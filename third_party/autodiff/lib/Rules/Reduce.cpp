@@ -57,8 +57,13 @@ private:
 /// attains NaN.
 Value ReduceReversal::shareOfExtremum() {
   auto repeated = [&](Value row) { return Tile(b, loc, repeat(row, 0)); };
-  Tile x(b, loc, adjoint.widen(adjoint.primal(op.getSrcs()[0])));
-  Tile y(b, loc, adjoint.widen(adjoint.primal(op.getResult()[0])));
+  // y is taken from the very x that it is compared with: what the forward
+  // saved may differ in the last place from what is recomputed here.
+  Value source = adjoint.primal(op.getSrcs()[0]);
+  IRMapping mapping;
+  mapping.map(op.getSrcs()[0], source);
+  Tile x(b, loc, adjoint.widen(source));
+  Tile y(b, loc, adjoint.widen(b.clone(*op, mapping)->getResult(0)));
   using arith::CmpFPredicate;
   Value isNan =
       arith::AndIOp::create(b, loc, compare(CmpFPredicate::UNO, x, x),

@@ -115,11 +115,16 @@ void Normalize::runOnOperation() {
   for (auto function : getOperation().getOps<triton::FuncOp>())
     if (!function.isDeclaration() && failed(structure(function)))
       return signalPassFailure();
+  OpPassManager lowering(ModuleOp::getOperationName());
+  lowering.addPass(createLowerDescriptors());
+  if (failed(runPipeline(lowering, getOperation())))
+    return signalPassFailure();
   define(kernel);
 
   OpPassManager cleanup(ModuleOp::getOperationName());
   OpPassManager &perKernel = cleanup.nest<triton::FuncOp>();
   perKernel.addPass(createCanonicalizerPass());
+  perKernel.addPass(createSplitPointers());
   perKernel.addPass(createLoopInvariantCodeMotionPass());
   perKernel.addPass(createCSEPass());
   if (failed(runPipeline(cleanup, getOperation())))

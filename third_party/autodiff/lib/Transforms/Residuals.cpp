@@ -56,15 +56,18 @@ static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
 
 /// The primal's store of this residual, if the memory holds it afterwards: the
 /// only access through its argument, and either unmasked or the residual's only
-/// use, so that its adjoint is zero where the mask is false. (The adjoint of a
-/// scan reads it in other places, too.)
+/// use, so that its adjoint is zero where the mask is false. The adjoint of a
+/// scan reads it in other places, too, and that of a maximum looks for an equal
+/// element: rounded, it would find none.
 static std::optional<Stored> findStore(ResidualOp residual) {
   Value value = residual.getResult();
-  bool isLocal = !residual.getValue().getDefiningOp<triton::ScanOp>();
+  Operation *source = residual.getValue().getDefiningOp();
+  bool isLocal = !isa_and_nonnull<triton::ScanOp>(source);
+  bool isExact = isa_and_nonnull<triton::ReduceOp, triton::ScanOp>(source);
   for (OpOperand &use : value.getUses()) {
     auto store = dyn_cast<triton::StoreOp>(use.getOwner());
     bool onlyUse = value.hasOneUse();
-    if (!store && isa<arith::TruncFOp>(use.getOwner())) {
+    if (!store && !isExact && isa<arith::TruncFOp>(use.getOwner())) {
       Value rounded = use.getOwner()->getResult(0);
       onlyUse &= rounded.hasOneUse();
       for (Operation *user : rounded.getUsers())
@@ -79,7 +82,7 @@ static std::optional<Stored> findStore(ResidualOp residual) {
     residual->getParentOfType<triton::FuncOp>().walk([&](Operation *op) {
       if (op != store && !isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
           op->getNumOperands() && isPointer(op->getOperand(0).getType()))
-        onlyAccess &= getBaseArgument(op->getOperand(0)) != base;
+        onlyAccess &= base && !mayPointInto(op->getOperand(0), base);
     });
     SetVector<Operation *> slice;
     if (onlyAccess && isCheapSlice(store.getPtr(), slice) &&

@@ -35,9 +35,9 @@ static ArgumentSet select(triton::FuncOp kernel, bool explicitly,
   kernel.walk([&](Operation *op) {
     if (!isa<AccessOps...>(op))
       return;
-    BlockArgument base = getBaseArgument(op->getOperand(0));
-    if (base && isDifferentiable(getPointee(base.getType())))
-      arguments.insert(base.getArgNumber());
+    for (BlockArgument base : getBaseArguments(op->getOperand(0)))
+      if (isDifferentiable(getPointee(base.getType())))
+        arguments.insert(base.getArgNumber());
   });
   return arguments;
 }

@@ -138,9 +138,10 @@ LogicalResult ArgumentSchedule::readCotangent(std::optional<Object> check) {
         return failure();
       OpBuilder b(op);
       Type stored = withElementType(result.getType(), pointee);
-      Value other = op.getMask() ? zeros(b, op.getLoc(), stored) : Value();
+      Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
+      Value other = mask ? zeros(b, op.getLoc(), stored) : Value();
       Value value =
-          triton::LoadOp::create(b, op.getLoc(), pointer, op.getMask(), other);
+          triton::LoadOp::create(b, op.getLoc(), pointer, mask, other);
       result.replaceAllUsesWith(castFloat(
           b, op.getLoc(), value, getElementTypeOrSelf(result.getType())));
     }
@@ -163,18 +164,18 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
   // What other threads of the program have added must be there.
   if (!use.accumulates.empty())
     gpu::BarrierOp::create(b, loc);
+  Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
   Value value;
   if (op.getKeep() ||
       mutation::isMade("schedule:cotangent left where it was taken")) {
-    Value other = op.getMask() ? zeros(b, loc, type) : Value();
-    value = triton::LoadOp::create(b, loc, pointer, op.getMask(), other);
+    Value other = mask ? zeros(b, loc, type) : Value();
+    value = triton::LoadOp::create(b, loc, pointer, mask, other);
   } else {
-    value = atomic(b, loc, triton::RMWOp::XCHG, pointer, zeros(b, loc, type),
-                   op.getMask());
+    value =
+        atomic(b, loc, triton::RMWOp::XCHG, pointer, zeros(b, loc, type), mask);
     // What an atomic returns for masked lanes is not defined.
-    if (op.getMask() && !mutation::isMade("schedule:masked lanes as they are"))
-      value = arith::SelectOp::create(b, loc, op.getMask(), value,
-                                      zeros(b, loc, type));
+    if (mask && !mutation::isMade("schedule:masked lanes as they are"))
+      value = arith::SelectOp::create(b, loc, mask, value, zeros(b, loc, type));
   }
   if (!op.getKeep() || !use.accumulates.empty())
     gpu::BarrierOp::create(b, loc);
@@ -190,12 +191,11 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
   if (!pointer)
     return failure();
   OpBuilder b(op);
+  Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
   if (mutation::isMade("schedule:plain store for an atomic add"))
-    triton::StoreOp::create(b, op.getLoc(), pointer, op.getValue(),
-                            op.getMask());
+    triton::StoreOp::create(b, op.getLoc(), pointer, op.getValue(), mask);
   else
-    atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(),
-           op.getMask());
+    atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(), mask);
   op.erase();
   return success();
 }

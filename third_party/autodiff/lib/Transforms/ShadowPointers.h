@@ -16,14 +16,21 @@ public:
       : primal(primal), shadow(shadow) {}
 
   /// The shadow of `pointer`; emits an error and returns null if the way from
-  /// the argument to it cannot be repeated.
+  /// the argument to it cannot be repeated. Lanes of `pointer` that are based
+  /// on other arguments give some address.
   Value get(Value pointer);
+
+  /// `mask` (null: all) without the lanes of `pointer`, which has a shadow,
+  /// that are based on other arguments than the primal's.
+  Value mask(Value pointer, Value mask, OpBuilder &builder);
 
 private:
   Type shadowType(Type pointer) const;
+  Value anyAddress(Value pointer);
+  Value lanes(Value pointer);
 
   BlockArgument primal, shadow;
-  llvm::DenseMap<Value, Value> known;
+  llvm::DenseMap<Value, Value> known, knownLanes;
 };
 
 } // namespace mlir::autodiff

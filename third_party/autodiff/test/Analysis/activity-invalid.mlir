@@ -39,8 +39,30 @@ tt.func @atomic_result(%px: !tt.ptr<f32>, %pc: !tt.ptr<f32>, %py: !tt.ptr<f32>, 
 // A pointer that the kernel loads could be anybody's.
 tt.func @unknown_base(%table: !tt.ptr<!tt.ptr<f32>>, %py: !tt.ptr<f32>) {
   %p = tt.load %table : !tt.ptr<!tt.ptr<f32>>
-  // expected-error @+1 {{cannot tell which argument this pointer comes from}}
+  // expected-error @+1 {{this access goes through a pointer that is loaded from memory}}
   %x = tt.load %p : !tt.ptr<f32>
+  tt.store %py, %x : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @from_integer(%address: i64, %py: !tt.ptr<f32>) {
+  %p = tt.int_to_ptr %address : i64 -> !tt.ptr<f32>
+  // expected-error @+1 {{this access goes through a pointer that is made from an integer, so its gradient has nowhere to go}}
+  %x = tt.load %p : !tt.ptr<f32>
+  tt.store %py, %x : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Integers have no gradient that could get lost.
+tt.func @inactive(%table: !tt.ptr<!tt.ptr<i32>>, %px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %p = tt.load %table : !tt.ptr<!tt.ptr<i32>>
+  %i = tt.load %p : !tt.ptr<i32>
+  %q = tt.addptr %px, %i : !tt.ptr<f32>, i32
+  %x = tt.load %q : !tt.ptr<f32>
   tt.store %py, %x : !tt.ptr<f32>
   tt.return
 }

@@ -18,7 +18,7 @@ tt.func @unknown_count(%ph: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pn: !tt.ptr<i32>) 
 
 // -----
 
-// Addresses cannot be taped.
+// Addresses cannot be taped, and bytes are no offset in elements.
 tt.func @pointer_chase(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
@@ -29,7 +29,9 @@ tt.func @pointer_chase(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>, 
     tt.store %y, %x : !tt.ptr<f32>
     %j = tt.addptr %pi, %i : !tt.ptr<i32>, i32
     %o = tt.load %j : !tt.ptr<i32>
-    %r = tt.addptr %q, %o : !tt.ptr<f32>, i32
+    %b = tt.bitcast %q : !tt.ptr<f32> -> !tt.ptr<i8>
+    %s = tt.addptr %b, %o : !tt.ptr<i8>, i32
+    %r = tt.bitcast %s : !tt.ptr<i8> -> !tt.ptr<f32>
     scf.yield %r : !tt.ptr<f32>
   }
   tt.return

@@ -13,9 +13,25 @@ bool isPointer(Type type);
 /// The element type that a pointer or tile of pointers points to.
 Type getPointee(Type type);
 
-/// The kernel argument that `pointer` is derived from by pointer arithmetic,
-/// shape operations, loops and selects; null if there is no single one.
+/// The kernel arguments that `pointer` may be derived from by pointer
+/// arithmetic, shape operations, loops, branches and selects, in order; none
+/// if it may also come from somewhere else.
+SmallVector<BlockArgument> getBaseArguments(Value pointer);
+
+/// The only kernel argument that `pointer` is derived from; null if there are
+/// several or it may come from somewhere else.
 BlockArgument getBaseArgument(Value pointer);
+
+/// Whether `pointer` may point into the memory of a kernel argument.
+bool mayPointInto(Value pointer, BlockArgument argument);
+
+/// Whether two pointers may point into the memory of one kernel argument.
+/// Where one may come from somewhere else, it may point anywhere.
+bool mayAlias(Value a, Value b);
+
+/// A value that `pointer` may come from and that is no kernel argument; null
+/// if there is none.
+Value getUnknownOrigin(Value pointer);
 
 /// The pointer-typed operand that `op`, an operation that computes a pointer
 /// from one pointer (addptr, splat, broadcast, …), derives its result from;

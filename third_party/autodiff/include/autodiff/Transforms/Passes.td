@@ -17,7 +17,8 @@ def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
   let summary = "bring a kernel into the form that differentiation works on";
   let description = [{
     Inlines calls, turns unstructured control flow (an early `return`) into
-    structured, simplifies, hoists loop-invariant code, and numbers the memory
+    structured, lowers tensor descriptors, splits pointers that control flow
+    forms, simplifies, hoists loop-invariant code, and numbers the memory
     accesses (`autodiff.site`). Afterwards the module holds one function whose
     body is one block.
   }];
@@ -36,6 +37,27 @@ def LinkRules : AutodiffPass<"autodiff-link-rules", "::mlir::ModuleOp"> {
     function named `autodiff.custom_vjp…` has the primal results, the inputs and
     the gradients as operands; assembly named `autodiff.cotangent k` stands for
     the cotangent of its k-th result.
+  }];
+}
+
+def LowerDescriptors : AutodiffPass<"autodiff-lower-descriptors", "::mlir::ModuleOp"> {
+  let summary = "turn accesses through tensor descriptors into masked ones";
+  let description = [{
+    A descriptor becomes what it describes: base pointer, sizes, strides, and
+    whether reads out of bounds give NaN. Loops may carry it and branches choose
+    it. A kernel argument that is a descriptor is replaced by two, its base
+    pointer and an i1 (`true`: NaN out of bounds); the sizes and strides are the
+    arguments that follow it in TTIR anyway.
+  }];
+}
+
+def SplitPointers : AutodiffPass<"autodiff-split-pointers", "::mlir::triton::FuncOp"> {
+  let summary = "carry pointers through control flow as argument and offset";
+  let description = [{
+    A pointer that a branch yields, or that a loop carries in another way than
+    adding to it, becomes two integers: which kernel argument it is based on,
+    and the offset in elements. The pointer is formed again where memory is
+    accessed, by selects between the arguments.
   }];
 }
 
