@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from triton.backends.autodiff.checks import BijectiveCheck, DistinctCheck
 from triton.backends.autodiff.errors import CheckError, PlanError
-from triton.backends.autodiff.expr import evaluate, validate, values_of_programs
+from triton.backends.autodiff.expr import (
+    evaluate,
+    used_counters,
+    validate,
+    values_of_programs,
+    with_counts,
+)
 from triton.backends.autodiff.plan import load
 
 KERNEL = {
@@ -141,6 +147,13 @@ def test_load():
         (["backward", 0, "operands", 0, "kind"], "output"),
         (["backward", 0, "ttir"], None),
         (["forward"], KERNEL),
+        (["counting"], KERNEL),
+        (["sizes"], 3),
+        (["sizes"], [["arg", 9]]),
+        (["sizes"], [["isqrt", 1, 2]]),
+        (["buffers", 0, "size"], ["counted", 0]),
+        (["buffers", 0, "size"], ["counted", -1]),
+        (["buffers", 0, "size"], ["maxpids", ["counted", 0]]),
     ],
 )
 def test_malformed_plans_are_refused(path, value):
@@ -446,3 +459,22 @@ def test_too_many_programs_fail():
     assert check.holds([None], (1 << 10, 1, 1))
     assert not check.holds([None], (1 << 30, 1, 1))
     assert check.holds([None], (0, 1, 1))
+
+
+def test_counted_sizes():
+    """A counter's value stands in for it once it is known; before, it is an error."""
+    size = ["mul", ["add", ["isqrt", ["counted", 1]], 1], ["arg", 0]]
+    assert used_counters(size) == {1}
+    assert evaluate(with_counts(size, [0, 35]), [10], (1, 1, 1)) == 60
+    assert evaluate(with_counts(size, [0, 36]), [10], (1, 1, 1)) == 70
+    with pytest.raises(CheckError, match="counted"):
+        evaluate(size, [10], (1, 1, 1))
+
+
+def test_counting_plan():
+    plan = json.loads(changed(["buffers", 0, "size"], ["counted", 2]))
+    operands = [{"kind": "argument", "index": 0}, {"kind": "counters", "index": 0}]
+    plan["counting"] = {**KERNEL, "operands": operands}
+    loaded = load(json.dumps(plan))
+    assert loaded.counters() == {2}
+    assert loaded.kernels[0] is loaded.counting

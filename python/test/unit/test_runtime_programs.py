@@ -107,8 +107,10 @@ def test_random_programs(device, seed, part):
         try:
             found = gradients(program, leaves, launch, device)
         except RuntimeError as error:
-            # A later step overwrote what an earlier one needs, which PyTorch refuses as well.
-            assert "modified by an inplace operation" in str(error), program
+            # A later step overwrote what an earlier one needs, which PyTorch refuses as well, or
+            # two outputs of one step are partly the same memory.
+            known = ("modified by an inplace operation", "share memory, and the kernel writes to")
+            assert any(reason in str(error) for reason in known), program
             refused += 1
             continue
         for ours, truth in zip(found, expected, strict=True):

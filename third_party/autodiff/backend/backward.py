@@ -7,7 +7,7 @@ from operator import itemgetter
 import torch
 
 from .bounds import CheckedLaunch
-from .errors import AutodiffError
+from .counting import Counting, Size
 from .expr import evaluate
 from .facts import Facts
 from .memory import Span, allocate, extent, gradient_of, is_non_overlapping, lay_out
@@ -33,18 +33,21 @@ DTYPES = {
 class Handle:
     """A plan with its kernels' executables, which are compiled when first launched."""
 
-    def __init__(self, plan: Plan, forward, backward):
+    def __init__(self, plan: Plan, forward, backward, counting=None):
         self.plan = plan
         self.forward = forward
         self.backward = backward
+        self.counting = counting
 
 
 class _Operands:
-    """Picks a kernel's operands from the pool (arguments, cotangents, gradients, buffers)."""
+    """Picks a kernel's operands from the pool: arguments, cotangents, gradients, buffers, sizes."""
 
-    def __init__(self, operands, arguments: int):
+    def __init__(self, operands, arguments: int, buffers: int):
         starts = {"argument": 0, "cotangent": 1, "gradient": 2, "buffer": 3}
-        indices = [starts[kind] * arguments + index for kind, index in operands if kind in starts]
+        starts = {kind: n * arguments for kind, n in starts.items()}
+        starts["size"] = starts["buffer"] + buffers
+        indices = [starts[kind] + index for kind, index in operands if kind in starts]
         pick = itemgetter(*indices) if indices else None
         # itemgetter returns a bare value for one index.
         self.pick = (lambda pool: (pick(pool),)) if len(indices) == 1 else pick or (lambda _: ())
@@ -85,14 +88,11 @@ class _Shadow:
 
 
 def buffer_sizes(plan: Plan, facts: Facts) -> tuple:
-    """Return `(kind, dtype, elements)` of each buffer of a plan."""
-    sizes = []
-    for buffer in plan.buffers:
-        size = evaluate(buffer.size, facts.scalars, facts.grid)
-        if size < 0:
-            raise AutodiffError(f"buffer {buffer.name!r} of kernel {plan.kernel!r} has size {size}")
-        sizes.append((buffer.kind, DTYPES[buffer.dtype], size))
-    return tuple(sizes)
+    """Return `(kind, dtype, size)` of each buffer of a plan."""
+    return tuple(
+        (b.kind, DTYPES[b.dtype], Size(b.size, facts, f"buffer {b.name!r} of {plan.kernel!r}"))
+        for b in plan.buffers
+    )
 
 
 def grid_of(kernel, facts: Facts) -> tuple[int, int, int]:
@@ -114,6 +114,12 @@ class Backward:
         self.cotangents = plan.cotangents()
         self.buffers = buffer_sizes(plan, facts)
         self.saved = tuple(n for n, b in enumerate(self.buffers) if b[0] == "saved")
+        self.sizes = tuple(Size(e, facts, f"a size of {plan.kernel!r}") for e in plan.sizes)
+        tapes = [size for kind, _, size in self.buffers if kind == "tape"]
+        self._counts = any(size.is_counted for size in (*tapes, *self.sizes))
+        self.counting = None
+        if plan.counting is not None:
+            self.counting = Counting(plan, handle.counting, facts, spec)
         self.shadows = tuple(_Shadow(g, facts.tensors[g.argument]) for g in plan.gradients)
         self.layouts = {
             j: (facts.tensors[j].shape, facts.tensors[j].strides, facts.tensors[j].dtype,
@@ -124,7 +130,7 @@ class Backward:
             sorted(
                 {
                     i
-                    for kernel in plan.backward
+                    for kernel in (*plan.backward, *([plan.counting] if plan.counting else ()))
                     for kind, i in kernel.operands
                     if kind == "argument" and plan.arguments[i].is_pointer
                 }
@@ -134,7 +140,7 @@ class Backward:
             (
                 executable,
                 grid_of(kernel, facts),
-                _Operands(kernel.operands, self.count).pick,
+                _Operands(kernel.operands, self.count, len(self.buffers)).pick,
                 CheckedLaunch.of(kernel, spec, plan),
             )
             for kernel, executable in zip(plan.backward, handle.backward, strict=True)
@@ -145,12 +151,16 @@ class Backward:
         loose = {g.argument for g in self.plan.gradients if not g.covers_tensor}
         return loose | self.cotangents
 
-    def run(self, arguments, saved, upstream, tensors) -> dict:
+    def count_trips(self, arguments, tensors):
+        """Return what the sizes of this backward depend on, None if they are known."""
+        return self.counting.run(arguments, tensors) if self._counts else None
+
+    def run(self, arguments, saved, upstream, tensors, counts) -> dict:
         """Run the backward kernels; returns the gradients by argument.
 
         `arguments` are the TTIR function's arguments, pointers as tensors or addresses; `saved`
         the saved buffers in order; `upstream` the gradients of outputs, absent ones zero;
-        `tensors` the memory behind the first two, for checks.
+        `tensors` the memory behind the first two, for checks; `counts` come from `count_trips`.
         """
         device = self.device
         cotangents = {}
@@ -162,7 +172,8 @@ class Backward:
                 cotangents[j] = lay_out(gradient, shape, strides, dtype, span)
         shadows = [shadow.make(cotangents, device) for shadow in self.shadows]
         count = self.count
-        pool = [*arguments, *(None,) * (2 * count), *(None,) * len(self.buffers)]
+        sizes = [size.get(counts) for size in self.sizes]
+        pool = [*arguments, *(None,) * (2 * count), *(None,) * len(self.buffers), *sizes]
         for j, tensor in cotangents.items():
             pool[count + j] = tensor.data_ptr()
         for shadow, tensor in zip(self.shadows, shadows, strict=True):
@@ -170,7 +181,7 @@ class Backward:
         held = []
         for n, (kind, dtype, size) in enumerate(self.buffers):
             if kind == "tape":
-                buffer = torch.empty(size, dtype=dtype, device=device)
+                buffer = torch.empty(size.get(counts), dtype=dtype, device=device)
                 held.append(buffer)
                 pool[3 * count + n] = buffer.data_ptr()
         for n, buffer in zip(self.saved, saved, strict=True):

@@ -160,8 +160,8 @@ def examine(path, target, steps, report):
 
     def differentiate():
         plan = json.loads(_native.differentiate(text, json.dumps(REQUEST), str(path)))
-        state["kernels"] = [plan["forward"]] if plan.get("forward") else []
-        state["kernels"] += plan["backward"]
+        derived = (plan.get("counting"), plan.get("forward"), *plan["backward"])
+        state["kernels"] = [kernel for kernel in derived if kernel]
         gradients = sum(gradient.get("returned", True) for gradient in plan["gradients"])
         report("counts", (len(state["kernels"]), gradients))
         return ""

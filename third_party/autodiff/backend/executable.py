@@ -84,10 +84,13 @@ class Executable:
                 # Triton would keep the parsed module for as long as the kernel lives.
                 compiled.src.module = None
                 return compiled
-            except OutOfResources:
+            except OutOfResources as error:
                 # Pipelining multiplies shared memory, and the backward holds more tiles.
                 if options.get("num_stages", 1) <= 1:
-                    raise
+                    raise AutodiffError(
+                        f"the generated kernel {self.kernel.name!r} keeps more on chip than there "
+                        f"is room for: {error}. Launch the kernel with smaller tiles"
+                    ) from error
                 options["num_stages"] -= 1
             except (RuntimeError, ValueError) as error:
                 raise AutodiffError(

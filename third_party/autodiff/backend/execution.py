@@ -10,11 +10,16 @@ import weakref
 import torch
 
 from .backward import Backward, grid_of
-from .bounds import CheckedLaunch
+from .bounds import OPERANDS, CheckedLaunch
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .facts import Facts
 from .memory import Span, restore, shares_memory, snapshot
+from .tapes import tape_bytes, tape_limit
+
+
+def _tensors(leaves) -> list[torch.Tensor]:
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 class Execution:
@@ -24,6 +29,7 @@ class Execution:
         self.state = state
         self.wanted = wanted
         self.atomic, self.exchange = choice.atomic, choice.exchange
+        self.checkpoint = choice.checkpoint
         self.facts = facts
         handle = choice.handle
         self.backward = Backward(handle, facts, state.spec)
@@ -39,7 +45,7 @@ class Execution:
         if forward is not None:
             self._forward_grid = grid_of(forward, facts)
             self._forward_operands = [
-                operand for operand in forward.operands if operand[0] in ("argument", "buffer")
+                operand for operand in forward.operands if operand[0] not in OPERANDS
             ]
             self._checked_forward = CheckedLaunch.of(forward, state.spec, plan)
 
@@ -57,7 +63,7 @@ class Execution:
     def _check_hazards(self, plan, facts):
         """Raise if a value may travel from one argument to another through shared memory."""
         for hazard in plan.hazards:
-            if facts.meets(hazard):
+            if facts.meet(hazard):
                 written, read = (self.state.spec.names[i] for i in (hazard.written, hazard.read))
                 raise ArgumentError(
                     f"arguments {written!r} and {read!r} of kernel {self.state.spec.name!r} share "
@@ -119,6 +125,8 @@ class Execution:
         self._opaque = tuple(i for i in self.backward.pointers if not facts.tensors[i].is_tensor)
         saved = self.backward.saved
         self._allocations = tuple((n, *self.backward.buffers[n][1:]) for n in saved)
+        has_sizes = plan.forward and any(kind == "size" for kind, _ in plan.forward.operands)
+        self._sizes = self.backward.sizes if has_sizes else ()
 
     def spanned(self) -> set[int]:
         """Return the arguments whose storage extent this depends on."""
@@ -130,17 +138,25 @@ class Execution:
         ctx.set_materialize_grads(False)
         copies = [snapshot(leaves[i]) for i in self.copied]
         device = self.facts.device
-        buffers = [torch.empty(size, dtype=d, device=device) for _, d, size in self._allocations]
+        sizes = [size for _, _, size in self._allocations]
+        counts = None
+        if any(size.is_counted for size in (*sizes, *self._sizes)):
+            counts = self.backward.counting.run(leaves, _tensors(leaves))
+        buffers = [
+            torch.empty(size.get(counts), dtype=dtype, device=device)
+            for _, dtype, size in self._allocations
+        ]
         if self._forward is None:
             launch(call.kernel, call.grid, call.values)
         else:
             by_index = dict(zip(self.backward.saved, buffers, strict=True))
-            pool = {"argument": leaves, "buffer": by_index}
+            by_size = [size.get(counts) for size in self._sizes]
+            pool = {"argument": leaves, "buffer": by_index, "size": by_size}
             args = [pool[kind][index] for kind, index in self._forward_operands]
             if self._checked_forward is None:
                 self._forward.launch(self._forward_grid, args)
             else:
-                tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)] + buffers
+                tensors = [*_tensors(leaves), *buffers]
                 self._checked_forward.launch(
                     self._forward, self._forward_grid, args, tensors, device
                 )
@@ -177,7 +193,11 @@ class Execution:
             arguments[i] = value
         buffers = saved[held:] if backward.saved else ()
         try:
-            gradients = backward.run(arguments, buffers, upstream, saved)
+            counts = backward.count_trips(arguments, saved)
+            if counts and tape_bytes(backward.buffers, counts) > tape_limit(self.facts.device):
+                backward = self._backward_for(upstream, checkpoint=True)
+                counts = backward.count_trips(arguments, saved)
+            gradients = backward.run(arguments, buffers, upstream, saved, counts)
         except Exception as error:
             self._blame_upstream(upstream, error)
             raise
@@ -188,7 +208,7 @@ class Execution:
         """Return what hooks made of saved tensors with the layouts that the kernels expect."""
         tensors = (self.facts.tensors[i] for i in (*self.kept, *self.copied))
         layouts = [(facts.strides, facts.span) for facts in tensors]
-        layouts += [((1,), Span(0, size)) for _, _, size in self._allocations]
+        layouts += [((1,), Span(0, t.numel())) for t in saved[len(layouts) :]]
         return [restore(t, *layout) for t, layout in zip(saved, layouts, strict=True)]
 
     def _blame_upstream(self, upstream, error):
@@ -205,22 +225,23 @@ class Execution:
                     "which a kernel cannot take: call the backward once for each"
                 ) from error
 
-    def _backward_for(self, upstream) -> Backward:
+    def _backward_for(self, upstream, checkpoint=False) -> Backward:
         """Return a backward for exactly these cotangents, or the one for all of them.
 
-        The forward could not know which outputs would receive a gradient.
+        The forward could not know which outputs would receive a gradient, nor, if iterations are
+        counted, that the tapes should hold checkpoints.
         """
         missing = self.backward.cotangents - upstream.keys()
-        if not missing:
+        if not missing and not checkpoint:
             return self.backward
-        live = tuple(sorted(upstream))
+        live = (tuple(sorted(upstream)) if missing else None, checkpoint)
         found = self._variants.get(live)
         if found is None:
-            found = self._variants[live] = self._make_variant(live) or self.backward
+            found = self._variants[live] = self._make_variant(*live) or self.backward
         return found
 
-    def _make_variant(self, live) -> Backward | None:
-        """Return a backward for fewer cotangents that can run on what this forward kept."""
+    def _make_variant(self, live, checkpoint) -> Backward | None:
+        """Return a backward like the first that can run on what this forward kept."""
         keep_saving = self._plan.forward is not None
         choice = self.state.choose(
             self.wanted,
@@ -229,6 +250,7 @@ class Execution:
             save=keep_saving,
             atomic=self.atomic,
             exchange=self.exchange,
+            checkpoint=checkpoint or self.checkpoint,
         )
         handle = choice.handle
         plan = handle.plan

@@ -182,7 +182,9 @@ class _Explanation:
         size = ""
         if self._sizes is not None:
             _, dtype, elements = self._sizes[n]
-            size = f", {_bytes(elements * dtype.itemsize)}"
+            size = ", as many as a counting kernel finds"
+            if not elements.is_counted:
+                size = f", {_bytes(elements.get(None) * dtype.itemsize)}"
         shape = "×".join(map(str, facts.get("shape", ()))) or "1"
         where = f" at {_place(facts['position'])}" if facts.get("position") else ""
         if facts.get("variable"):

@@ -3,7 +3,8 @@
 An expression is an int or a list `[operator, operands…]`. Division follows C (it truncates);
 `floordiv` and `ceildiv` round down and up. `["maxpids", e]` is the maximum of `e` over all
 program ids of the grid, evaluated with numpy over the axes that `e` mentions. Expressions with
-`["pid", axis]` outside of it have a value per program, see `values_of_programs`.
+`["pid", axis]` outside of it have a value per program, see `values_of_programs`. `["counted", n]`
+is what a counting kernel has left in counter n; `with_counts` puts it in.
 """
 
 from __future__ import annotations
@@ -65,6 +66,13 @@ def validate(expr, arguments: int, per_program: bool = False) -> None:
         valid = len(operands) == 1 and isinstance(operands[0], int) and 0 <= operands[0] < limit
         if not valid or (operator == "pid" and not per_program):
             raise PlanError(f"malformed or misplaced expression {expr!r}")
+    elif operator == "isqrt":
+        if len(operands) != 1 or per_program:
+            raise PlanError(f"isqrt outside of programs takes one operand, got {expr!r}")
+        validate(operands[0], arguments)
+    elif operator == "counted":
+        if len(operands) != 1 or not isinstance(operands[0], int) or operands[0] < 0 or per_program:
+            raise PlanError(f"malformed or misplaced expression {expr!r}")
     elif operator == "maxpids":
         if len(operands) != 1 or per_program:
             raise PlanError(f"malformed or nested expression {expr!r}")
@@ -85,6 +93,24 @@ def used_arguments(expr) -> set[int]:
     if expr[0] == "arg":
         return {expr[1]}
     return set().union(*(used_arguments(e) for e in expr[1:] if isinstance(e, list)))
+
+
+def used_counters(expr) -> set[int]:
+    """Return the indices of the counters that `expr` reads."""
+    if isinstance(expr, int):
+        return set()
+    if expr[0] == "counted":
+        return {expr[1]}
+    return set().union(*(used_counters(e) for e in expr[1:]))
+
+
+def with_counts(expr, counts):
+    """Return `expr` with the values of its counters in their places."""
+    if isinstance(expr, int):
+        return expr
+    if expr[0] == "counted":
+        return counts[expr[1]]
+    return [expr[0], *(with_counts(e, counts) for e in expr[1:])]
 
 
 def _axes(expr) -> set[int]:
@@ -111,11 +137,15 @@ def _evaluate(expr, args, grid, pids):
         return int(value)
     if operator == "grid":
         return grid[expr[1]]
+    if operator == "counted":
+        raise CheckError(f"nobody has counted {expr!r}")
     if operator == "pid":
         return pids[expr[1]]
     if operator == "maxpids":
         return _max_over_programs(expr[1], args, grid)
     a = _evaluate(expr[1], args, grid, pids)
+    if operator == "isqrt":
+        return math.isqrt(a)
     b = _evaluate(expr[2], args, grid, pids)
     if operator in _DIVIDING and numpy.any(numpy.equal(b, 0)):
         raise CheckError(f"division by zero in {expr!r}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 
 from .errors import ArgumentError
+from .expr import evaluate
 from .memory import extent, has_memory, meet, storage_span
 
 Tensor = torch.Tensor
@@ -58,12 +59,15 @@ class Facts:
             elif b == i:
                 yield a
 
-    def meets(self, hazard) -> bool:
+    def meet(self, hazard) -> bool:
         """Whether the tensors of this launch make a `Hazard` of its plan come true."""
-        return any(
-            {a, b} == {hazard.written, hazard.read} and (hazard.always or not together)
-            for a, b, _, together in self.aliasing
-        )
+        for a, b, _, together in self.aliasing:
+            if {a, b} == {hazard.written, hazard.read}:
+                return not together or hazard.unless is None or not all(
+                    evaluate(x, self.scalars, self.grid) == evaluate(y, self.scalars, self.grid)
+                    for x, y in hazard.unless
+                )
+        return False
 
 
 class FactKey:

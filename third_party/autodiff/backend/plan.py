@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from . import bounds
 from .checks import BijectiveCheck, DistinctCheck
 from .errors import PlanError
-from .expr import used_arguments, validate
+from .expr import used_arguments, used_counters, validate
 
 VERSION = 1
 
 INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "atomic")
 BUFFER_KINDS = ("saved", "tape")
-OPERAND_KINDS = ("argument", "cotangent", "gradient", "buffer", *bounds.OPERANDS)
+OPERAND_KINDS = (
+    *("argument", "cotangent", "gradient", "buffer", "size", "counters"),
+    *bounds.OPERANDS,
+)
 DTYPES = (
     *("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"),
     *("f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ"),
@@ -88,12 +91,13 @@ class Kernel:
 class Hazard:
     """Loads through `read` may see stores through `written` if their tensors share memory.
 
-    Unless `always`, only if the tensors start at different addresses.
+    Not so if they start at the same address and all pairs of expressions in `unless` are equal
+    (None: there is nothing that would exclude it).
     """
 
     written: int
     read: int
-    always: bool
+    unless: tuple[tuple, ...] | None
 
 
 @dataclass(frozen=True)
@@ -111,12 +115,19 @@ class Plan:
     backward: tuple[Kernel, ...]
     report: dict
     checks: tuple[DistinctCheck, ...] = ()
+    sizes: tuple = ()
+    counting: Kernel | None = None
     hazards: tuple[Hazard, ...] = ()
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """All generated kernels, the augmented forward first."""
-        return (*([self.forward] if self.forward else []), *self.backward)
+        """All generated kernels, the counting one and the augmented forward first."""
+        return (*(k for k in (self.counting, self.forward) if k), *self.backward)
+
+    def counters(self) -> frozenset[int]:
+        """Return the counters on which sizes depend."""
+        exprs = (*(b.size for b in self.buffers), *self.sizes)
+        return frozenset().union(*(used_counters(e) for e in exprs))
 
     def cotangents(self) -> frozenset[int]:
         """Return the outputs whose upstream gradient the backward reads."""
@@ -125,11 +136,13 @@ class Plan:
 
     def used_arguments(self) -> frozenset[int]:
         """Return the scalar arguments on which sizes, grids and checks depend."""
-        exprs = [b.size for b in self.buffers]
+        exprs = [*(b.size for b in self.buffers), *self.sizes]
         exprs += [e for k in self.kernels for e in k.grid or ()]
         used = set().union(*(used_arguments(e) for e in exprs))
         for check in (*self.checks, *(c for g in self.gradients for c in g.checks)):
             used |= check.used_arguments()
+        for hazard in self.hazards:
+            used = used.union(*(used_arguments(e) for pair in hazard.unless or () for e in pair))
         return frozenset(used)
 
     def has_same_forward(self, other: Plan) -> bool:
@@ -174,7 +187,18 @@ def _choice(value, choices, what: str):
     return value
 
 
-def _kernel(data, arguments, buffers, gradients) -> Kernel:
+def _pairs(value, arguments: int):
+    if value is None:
+        return None
+    pairs = isinstance(value, list) and all(isinstance(p, list) and len(p) == 2 for p in value)
+    _require(pairs, f"expected pairs of expressions, got {value!r}")
+    for pair in value:
+        for expression in pair:
+            validate(expression, arguments)
+    return tuple(tuple(pair) for pair in value)
+
+
+def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
     grid = data.get("grid", "primal") if isinstance(data, dict) else None
     if grid == "primal":
         grid = None
@@ -192,8 +216,9 @@ def _kernel(data, arguments, buffers, gradients) -> Kernel:
             _index(index, len(operands), f"{kind} operand")
         elif kind == "gradient":
             _require(index in with_gradient, f"operand reads a gradient of argument {index}")
-        else:
-            _index(index, len(buffers if kind == "buffer" else arguments), f"{kind} operand")
+        elif kind != "counters":
+            spaces = {"buffer": buffers, "size": sizes}
+            _index(index, len(spaces.get(kind, arguments)), f"{kind} operand")
         if kind == "cotangent":
             _require(arguments[index].is_pointer, f"cotangent of scalar argument {index}")
         operands.append((kind, index))
@@ -242,6 +267,9 @@ def load(text: str) -> Plan:
         kind = _choice(_get(b, "kind", str), BUFFER_KINDS, "buffer kind")
         dtype = _choice(_get(b, "dtype", str), DTYPES, "buffer dtype")
         buffers.append(Buffer(_get(b, "name", str), kind, dtype, b["size"]))
+    sizes = tuple(_get(data, "sizes", list, []))
+    for size in sizes:
+        validate(size, len(arguments))
     gradients = []
     for g in _get(data, "gradients", list):
         argument = _index(_get(g, "argument", int), len(arguments), "gradient argument")
@@ -263,10 +291,15 @@ def load(text: str) -> Plan:
     _require(not missing, f"inputs {sorted(missing)} have no gradient buffer")
     forward = data.get("forward")
     if forward is not None:
-        forward = _kernel(forward, arguments, buffers, ())
+        forward = _kernel(forward, arguments, buffers, (), sizes)
         kinds = {kind for kind, _ in forward.operands}
         _require(not kinds & {"cotangent", "gradient"}, "the forward kernel reads gradients")
-    return Plan(
+    counting = data.get("counting")
+    if counting is not None:
+        counting = _kernel(counting, arguments, (), (), ())
+        kinds = {kind for kind, _ in counting.operands} - {*bounds.OPERANDS}
+        _require(kinds <= {"argument", "counters"}, "the counting kernel reads what is not there")
+    plan = Plan(
         kernel=_get(data, "kernel", str),
         arguments=arguments,
         inputs=inputs,
@@ -276,18 +309,22 @@ def load(text: str) -> Plan:
         gradients=tuple(gradients),
         forward=forward,
         backward=tuple(
-            _kernel(k, arguments, buffers, gradients) for k in _get(data, "backward", list)
+            _kernel(k, arguments, buffers, gradients, sizes) for k in _get(data, "backward", list)
         ),
         report=_get(data, "report", dict, {}),
         checks=tuple(
             DistinctCheck.from_json(c, len(arguments)) for c in _get(data, "checks", list, [])
         ),
+        sizes=sizes,
+        counting=counting,
         hazards=tuple(
             Hazard(
                 _index(_get(h, "written", int), len(arguments), "written argument"),
                 _index(_get(h, "read", int), len(arguments), "read argument"),
-                _get(h, "always", bool),
+                _pairs(h.get("unless"), len(arguments)),
             )
             for h in _get(data, "hazards", list, [])
         ),
     )
+    _require(counting is not None or not plan.counters(), "sizes refer to what nobody counts")
+    return plan

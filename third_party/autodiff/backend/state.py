@@ -9,13 +9,14 @@ import threading
 from typing import NamedTuple
 
 from . import bounds
-from .backward import Handle
+from .backward import Handle, buffer_sizes
 from .cache import plan_for
 from .errors import AutodiffError, PlanError
 from .executable import Executable
 from .execution import Execution
 from .facts import FactKey, Facts
 from .specialize import Specialization
+from .tapes import tape_bytes, tape_limit
 from .user_rules import generation, rules_for
 
 _ATTRIBUTE = "_autodiff_state"
@@ -29,6 +30,7 @@ class Choice(NamedTuple):
     atomic: tuple[int, ...]
     exchange: tuple[int, ...]
     scalars: frozenset[int]  # the arguments that decided
+    checkpoint: bool
 
 
 class KernelState:
@@ -62,9 +64,18 @@ class KernelState:
         # A rule that was registered since may change every plan.
         return state if state is not None and state._generation == generation() else None
 
-    def handle(self, wanted, cotangents=None, atomic=(), save=True, reload=True, exchange=()):
+    def handle(
+        self,
+        wanted,
+        cotangents=None,
+        atomic=(),
+        save=True,
+        reload=True,
+        exchange=(),
+        checkpoint=False,
+    ):
         """Return the plan for a request, with its executables."""
-        key = (wanted, cotangents, atomic, save, reload, exchange)
+        key = (wanted, cotangents, atomic, save, reload, exchange, checkpoint)
         handle = self._handles.get(key)
         if handle is None:
             request = {
@@ -75,6 +86,7 @@ class KernelState:
                 "save": save,
                 "reload": reload,
                 "rules": self._rules,
+                "checkpoint": checkpoint,
                 "check": self.checks_bounds,
             }
             spec = self.spec
@@ -84,27 +96,40 @@ class KernelState:
                     f"kernel {spec.name!r} has {len(spec.types)} run-time arguments, its plan "
                     f"{len(plan.arguments)}"
                 )
-            forward, *_ = [*self._executables([plan.forward] if plan.forward else []), None]
-            handle = Handle(plan, forward, self._executables(plan.backward))
+            handle = Handle(
+                plan,
+                self._executable(plan.forward),
+                tuple(map(self._executable, plan.backward)),
+                self._executable(plan.counting),
+            )
             self._handles[key] = handle
             self.outputs = plan.outputs
         return handle
 
-    def _executables(self, kernels):
-        return tuple(Executable(k, self.spec.target, self.spec.options) for k in kernels)
+    def _executable(self, kernel):
+        spec = self.spec
+        return None if kernel is None else Executable(kernel, spec.target, spec.options)
 
     def choose(
-        self, wanted, facts: Facts, cotangents=None, save=True, atomic=(), exchange=()
+        self,
+        wanted,
+        facts: Facts,
+        cotangents=None,
+        save=True,
+        atomic=(),
+        exchange=(),
+        checkpoint=False,
     ) -> Choice:
         """Return a plan whose host checks hold for a launch.
 
         Gradients of `atomic` are summed atomically and upstream gradients of `exchange` are used
-        up atomically from the start; checks that fail add to these.
+        up atomically from the start; checks that fail add to these. Tapes hold checkpoints if
+        asked to, or if they would exceed the limit otherwise.
         """
         reload = not any(facts.outputs_that_meet())
         scalars: set[int] = set()
         while True:
-            handle = self.handle(wanted, cotangents, atomic, save, reload, exchange)
+            handle = self.handle(wanted, cotangents, atomic, save, reload, exchange, checkpoint)
             plan = handle.plan
             scalars |= plan.used_arguments()
             repeated = {
@@ -118,7 +143,11 @@ class KernelState:
                 if not all(self._holds(check, facts) for check in gradient.checks)
             }
             if not failed and not repeated:
-                return Choice(handle, atomic, exchange, frozenset(scalars))
+                tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
+                if tapes <= tape_limit(facts.device):
+                    return Choice(handle, atomic, exchange, frozenset(scalars), checkpoint)
+                checkpoint = True
+                continue
             if failed <= set(atomic) and repeated <= set(exchange):
                 raise PlanError(f"kernel {self.spec.name!r}: plan repeats checks that failed")
             atomic = tuple(sorted({*atomic, *failed}))

@@ -18,7 +18,8 @@ cleanup = "autodiff-simplify,canonicalize,cse"
 passes = [
     "autodiff-normalize",
     "autodiff-link-rules",
-    "tt.func(autodiff-mark-residuals)",
+    "autodiff-count-trips",
+    "tt.func(autodiff-mark-residuals,autodiff-record-memory)",
     "autodiff-rescale-accumulators",
     "autodiff-drop-maxima",
     f"tt.func({cleanup})",
@@ -26,7 +27,10 @@ passes = [
     f"tt.func({cleanup},autodiff-tape,{cleanup})",
     "autodiff-residuals",
     f"tt.func({cleanup})",
+    "autodiff-save-records",
+    f"tt.func({cleanup})",
     "autodiff-schedule",
+    "autodiff-sizes",
     f"tt.func({cleanup},loop-invariant-code-motion)",
 ]
 config.substitutions.append(

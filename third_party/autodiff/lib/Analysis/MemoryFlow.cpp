@@ -44,29 +44,35 @@ static SmallVector<Operation *> getCommonLoops(Operation *a, Operation *b) {
   return loops;
 }
 
-static bool isSame(const LinearForm &a, const LinearForm &b) {
-  return a.constant == b.constant && a.terms.size() == b.terms.size() &&
-         llvm::all_of(a.terms, [&](const LinearForm::Term &term) {
-           return llvm::any_of(b.terms, [&](const LinearForm::Term &other) {
-             return term.dimension == other.dimension &&
-                    term.coefficient == other.coefficient;
-           });
-         });
+/// What must hold for two addresses to be the same sum over program ids,
+/// iterations and lanes; none if only the program's part may differ.
+static std::optional<MemoryFlow::Equalities>
+whereSame(const LinearForm &a, const LinearForm &b) {
+  if (a.terms.size() != b.terms.size())
+    return std::nullopt;
+  MemoryFlow::Equalities equalities;
+  auto require = [&](const ScalarExpr &x, const ScalarExpr &y) {
+    if (!(x == y))
+      equalities.push_back({x, y});
+  };
+  require(a.constant, b.constant);
+  for (const LinearForm::Term &term : a.terms) {
+    auto match = llvm::find_if(b.terms, [&](const LinearForm::Term &other) {
+      return term.dimension == other.dimension;
+    });
+    if (match == b.terms.end())
+      return std::nullopt;
+    require(term.coefficient, match->coefficient);
+  }
+  return equalities;
 }
 
-/// Whether two accesses to the same buffer, of the same lanes in every
-/// iteration, touch other addresses in another iteration of `loop`: what an
-/// iteration advances by is more than the tile's extent.
-static bool movesPastItself(Operation *a, Operation *b, Operation *loop) {
-  Value pointer = a->getOperand(0), other = b->getOperand(0);
-  std::optional<LinearForm> form = LinearForm::of(pointer);
-  std::optional<LinearForm> otherForm = LinearForm::of(other);
-  if (!form || !otherForm || pointer.getType() != other.getType())
-    return false;
-  if (!isSame(*form, *otherForm))
-    return false;
+/// Whether what an iteration of `loop` advances by is more than the tile's
+/// extent.
+static bool movesPastItself(const LinearForm &address, Type pointer,
+                            Operation *loop) {
   int64_t advance = 0, extent = 1;
-  for (const LinearForm::Term &term : form->terms) {
+  for (const LinearForm::Term &term : address.terms) {
     std::optional<int64_t> coefficient = term.coefficient.getConstant();
     if (term.dimension.kind == Dimension::Kind::Program)
       continue;
@@ -77,28 +83,29 @@ static bool movesPastItself(Operation *a, Operation *b, Operation *loop) {
       advance = std::abs(*coefficient);
     if (term.dimension.kind == Dimension::Kind::Axis)
       extent += std::abs(*coefficient) *
-                (cast<RankedTensorType>(pointer.getType())
-                     .getDimSize(term.dimension.axis) -
+                (cast<RankedTensorType>(pointer).getDimSize(
+                     term.dimension.axis) -
                  1);
   }
   return advance >= extent;
 }
 
-namespace {
-/// Whether a read may see the effect of a write through a pointer into the same
-/// buffer.
-enum class Sees { Never, IfShifted, Maybe };
-} // namespace
-
-/// IfShifted: only if the two pointers start at different addresses.
-static Sees maySee(Operation *read, Operation *write) {
+/// If `read` comes before `write` in every iteration of the one loop around
+/// both, what must hold, for pointers that start together, so that it never
+/// sees the write; none if there is no such thing.
+static std::optional<MemoryFlow::Equalities> whereApart(Operation *read,
+                                                        Operation *write) {
   SmallVector<Operation *> loops = getCommonLoops(read, write);
-  bool sameIteration = isAfter(read, write);
-  if (loops.empty())
-    return sameIteration ? Sees::Maybe : Sees::Never;
-  bool apart = !sameIteration && loops.size() == 1 &&
-               movesPastItself(read, write, loops.front());
-  return apart ? Sees::IfShifted : Sees::Maybe;
+  Value pointer = read->getOperand(0), other = write->getOperand(0);
+  if (isAfter(read, write) || loops.size() != 1 ||
+      pointer.getType() != other.getType())
+    return std::nullopt;
+  std::optional<LinearForm> form = LinearForm::of(pointer);
+  std::optional<LinearForm> otherForm = LinearForm::of(other);
+  if (!form || !otherForm ||
+      !movesPastItself(*form, pointer.getType(), loops.front()))
+    return std::nullopt;
+  return whereSame(*form, *otherForm);
 }
 
 MemoryFlow::MemoryFlow(triton::FuncOp kernel) {
@@ -112,18 +119,18 @@ MemoryFlow::MemoryFlow(triton::FuncOp kernel) {
   });
   for (Operation *write : writing)
     for (Operation *read : reading) {
-      Sees sees = maySee(read, write);
-      if (sees == Sees::Never)
+      if (!isAfter(read, write) && getCommonLoops(read, write).empty())
         continue;
+      std::optional<Equalities> apart = whereApart(read, write);
       Value target = write->getOperand(0), source = read->getOperand(0);
       for (BlockArgument written : getBaseArguments(target))
         for (BlockArgument seen : getBaseArguments(source))
           if (written != seen)
-            addHazard(written.getArgNumber(), seen.getArgNumber(),
-                      sees == Sees::Maybe);
+            addHazard({written.getArgNumber(), seen.getArgNumber(), apart});
       if (!mayAlias(target, source))
         continue;
-      if (sees == Sees::IfShifted && getBaseArgument(target) &&
+      // A pointer of several bases may start anywhere in them.
+      if (apart && apart->empty() && getBaseArgument(target) &&
           getBaseArgument(source))
         continue;
       this->writes[read].push_back(write);
@@ -131,13 +138,17 @@ MemoryFlow::MemoryFlow(triton::FuncOp kernel) {
     }
 }
 
-void MemoryFlow::addHazard(unsigned written, unsigned read, bool always) {
-  for (Hazard &hazard : hazards)
-    if (hazard.written == written && hazard.read == read) {
-      hazard.always |= always;
-      return;
-    }
-  hazards.push_back({written, read, always});
+void MemoryFlow::addHazard(Hazard added) {
+  for (Hazard &hazard : hazards) {
+    if (hazard.written != added.written || hazard.read != added.read)
+      continue;
+    if (hazard.unless && added.unless)
+      hazard.unless->append(*added.unless);
+    else
+      hazard.unless = std::nullopt;
+    return;
+  }
+  hazards.push_back(std::move(added));
 }
 
 llvm::ArrayRef<Operation *>

@@ -53,8 +53,7 @@ mlir::autodiff::mostIterations(Operation *loop) {
   return std::nullopt;
 }
 
-std::optional<llvm::json::Value>
-mlir::autodiff::mostExecutions(Operation *op) {
+std::optional<llvm::json::Value> mlir::autodiff::mostExecutions(Operation *op) {
   std::optional<llvm::json::Value> product;
   for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp()) {
     if (!isa<LoopLikeOpInterface>(loop))

@@ -1,6 +1,7 @@
 //===- Differentiate.cpp - From a kernel to a plan ------------------------===//
 #include "autodiff/Plan/Differentiate.h"
 
+#include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -20,6 +21,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                                 const Request &request) {
   pm.addPass(createNormalize());
   pm.addPass(createLinkRules());
+  pm.addPass(createCountTrips());
   pm.nest<triton::FuncOp>().addPass(createMarkResiduals());
   pm.nest<triton::FuncOp>().addPass(createRecordMemory());
   pm.addPass(createRescaleAccumulators());
@@ -45,6 +47,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
   schedule.exchange.assign(request.exchange.begin(), request.exchange.end());
   pm.addPass(createSchedule(schedule));
+  pm.addPass(createSizes());
   addCleanup(pm);
   pm.nest<triton::FuncOp>().addPass(createLoopInvariantCodeMotionPass());
   if (request.check)
@@ -63,6 +66,8 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
   triton::FuncOp primal = getPrimal(module);
   enableDump(pm, primal ? primal.getSymName() : "");
   buildDifferentiatePipeline(pm, *request);
+  if (request->checkpoint)
+    module->setAttr(kCheckpointAttr, UnitAttr::get(module.getContext()));
   if (failed(pm.run(module)))
     return failure();
   return printPlan(module);

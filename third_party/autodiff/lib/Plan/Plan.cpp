@@ -9,6 +9,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -43,7 +44,10 @@ static std::string printKernel(triton::FuncOp kernel) {
                                  kWantedAttr, kHasCotangentAttr})
       copy.removeArgAttr(index, name);
   }
-  copy.walk([](Operation *op) { op->removeAttr(kSiteAttr); });
+  copy.walk([](Operation *op) {
+    op->removeAttr(kSiteAttr);
+    op->removeAttr(kCounterAttr);
+  });
   std::string text;
   llvm::raw_string_ostream os(text);
   module->print(os, getPrintingFlags());
@@ -55,7 +59,7 @@ class PlanPrinter {
 public:
   PlanPrinter(ModuleOp module)
       : primal(getPrimal(module)), forward(getForward(module)),
-        backward(getBackward(module)) {}
+        backward(getBackward(module)), counting(getCounting(module)) {}
 
   llvm::json::Value print();
 
@@ -64,9 +68,9 @@ private:
   Array describeArguments();
   void collect(triton::FuncOp kernel);
 
-  triton::FuncOp primal, forward, backward;
+  triton::FuncOp primal, forward, backward, counting;
   // By number; std::map keeps the plan's order stable.
-  std::map<unsigned, llvm::json::Value> buffers, gradients;
+  std::map<unsigned, llvm::json::Value> buffers, gradients, sizes;
   Array checks;
   std::map<unsigned, bool> loaded, stored;
 };
@@ -128,8 +132,9 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
     if (!description)
       continue;
     auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
-    auto &target =
-        operand.getKind() == OperandKind::Buffer ? buffers : gradients;
+    auto &target = operand.getKind() == OperandKind::Buffer ? buffers
+                   : operand.getKind() == OperandKind::Size ? sizes
+                                                            : gradients;
     target.emplace(operand.getIndex(), parseAttribute(description));
   }
 }
@@ -146,13 +151,18 @@ llvm::json::Value PlanPrinter::print() {
 
   // The backward reads these as they were before the forward.
   Array snapshots, inputs, outputs;
-  for (unsigned index = 0; index < backward.getNumArguments(); ++index) {
-    auto operand = backward.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
-    if (operand.getKind() == OperandKind::Argument &&
-        stored[operand.getIndex()] && loaded[operand.getIndex()])
-      snapshots.push_back(operand.getIndex());
-  }
-  Array gradientList, bufferList;
+  std::set<unsigned> overwritten;
+  for (triton::FuncOp kernel : {backward, counting})
+    for (unsigned index = 0; kernel && index < kernel.getNumArguments();
+         ++index) {
+      auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
+      if (operand.getKind() == OperandKind::Argument &&
+          stored[operand.getIndex()] && loaded[operand.getIndex()])
+        overwritten.insert(operand.getIndex());
+    }
+  for (unsigned index : overwritten)
+    snapshots.push_back(index);
+  Array gradientList, bufferList, sizeList;
   for (auto &[index, gradient] : gradients) {
     if (*gradient.getAsObject()->getBoolean("returned"))
       inputs.push_back(index);
@@ -160,15 +170,23 @@ llvm::json::Value PlanPrinter::print() {
   }
   for (auto &[index, buffer] : buffers)
     bufferList.push_back(std::move(buffer));
+  for (auto &[index, size] : sizes)
+    sizeList.push_back(std::move(size));
   for (auto [index, isStored] : stored)
     if (isStored)
       outputs.push_back(index);
   Array hazards;
   MemoryFlow memory(primal);
-  for (const MemoryFlow::Hazard &hazard : memory.getHazards())
-    hazards.push_back(Object{{"written", hazard.written},
-                             {"read", hazard.read},
-                             {"always", hazard.always}});
+  for (const MemoryFlow::Hazard &hazard : memory.getHazards()) {
+    Object object{{"written", hazard.written}, {"read", hazard.read}};
+    if (hazard.unless) {
+      Array equalities;
+      for (auto &[a, b] : *hazard.unless)
+        equalities.push_back(Array{a.toJSON(), b.toJSON()});
+      object["unless"] = std::move(equalities);
+    }
+    hazards.push_back(std::move(object));
+  }
 
   Object plan{{"version", 1},
               {"kernel", primal.getSymName()},
@@ -178,6 +196,7 @@ llvm::json::Value PlanPrinter::print() {
               {"snapshots", std::move(snapshots)},
               {"hazards", std::move(hazards)},
               {"buffers", std::move(bufferList)},
+              {"sizes", std::move(sizeList)},
               {"gradients", std::move(gradientList)},
               {"checks", std::move(checks)},
               {"backward", Array{describeKernel(backward)}},
@@ -186,6 +205,10 @@ llvm::json::Value PlanPrinter::print() {
     plan["forward"] = describeKernel(forward);
   else
     plan["forward"] = nullptr;
+  if (counting)
+    plan["counting"] = describeKernel(counting);
+  else
+    plan["counting"] = nullptr;
   return plan;
 }
 

@@ -61,12 +61,14 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
                           key == "atomic" ? request.atomic : request.exchange);
     } else if (key == "rules") {
       valid = readRules(entry, request.rules);
-    } else if (key == "save" || key == "reload" || key == "check") {
+    } else if (key == "save" || key == "reload" || key == "check" ||
+               key == "checkpoint") {
       std::optional<bool> flag = entry.getAsBoolean();
       valid = flag.has_value();
       bool &field = key == "save"     ? request.save
                     : key == "reload" ? request.reload
-                                      : request.check;
+                    : key == "check"  ? request.check
+                                      : request.checkpoint;
       field = flag.value_or(field);
     } else {
       valid = false;

@@ -21,6 +21,7 @@ const RuleTable &RuleTable::get() {
     addMemoryRules(table);
     addIfRules(table);
     addForRules(table);
+    addWhileRules(table);
     return table;
   }();
   return table;

@@ -25,26 +25,35 @@ triton::FuncOp mlir::autodiff::getBackward(ModuleOp module) {
 triton::FuncOp mlir::autodiff::getForward(ModuleOp module) {
   return findByRole(module, "forward");
 }
+triton::FuncOp mlir::autodiff::getCounting(ModuleOp module) {
+  return findByRole(module, "count");
+}
 
 triton::FuncOp mlir::autodiff::getDifferentiated(ModuleOp module) {
   triton::FuncOp rewritten = findByRole(module, "differentiated");
   return rewritten ? rewritten : getPrimal(module);
 }
 
+triton::FuncOp mlir::autodiff::derive(triton::FuncOp primal,
+                                      llvm::StringRef role,
+                                      llvm::StringRef suffix) {
+  OpBuilder builder(primal);
+  builder.setInsertionPointAfter(primal);
+  auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
+  kernel.setSymName(
+      (primal.getSymName() + "_" + (suffix.empty() ? role : suffix)).str());
+  kernel->setAttr(kRoleAttr, builder.getStringAttr(role));
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    kernel.setArgAttr(
+        index, kOperandAttr,
+        OperandAttr::get(builder.getContext(), OperandKind::Argument, index));
+  return kernel;
+}
+
 triton::FuncOp mlir::autodiff::getOrCreateForward(ModuleOp module) {
   if (triton::FuncOp forward = getForward(module))
     return forward;
-  triton::FuncOp primal = getPrimal(module);
-  OpBuilder builder(primal);
-  builder.setInsertionPointAfter(primal);
-  auto forward = cast<triton::FuncOp>(builder.clone(*primal));
-  forward.setSymName((primal.getSymName() + "_fwd").str());
-  forward->setAttr(kRoleAttr, builder.getStringAttr("forward"));
-  for (unsigned index = 0; index < forward.getNumArguments(); ++index)
-    forward.setArgAttr(
-        index, kOperandAttr,
-        OperandAttr::get(builder.getContext(), OperandKind::Argument, index));
-  return forward;
+  return derive(getPrimal(module), "forward", "fwd");
 }
 
 BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,

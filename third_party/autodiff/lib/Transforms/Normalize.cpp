@@ -1,4 +1,5 @@
 //===- Normalize.cpp - The form that differentiation works on -------------===//
+#include "NormalizeLoops.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
@@ -115,6 +116,8 @@ void Normalize::runOnOperation() {
   for (auto function : getOperation().getOps<triton::FuncOp>())
     if (!function.isDeclaration() && failed(structure(function)))
       return signalPassFailure();
+  if (failed(normalizeLoops(kernel)))
+    return signalPassFailure();
   OpPassManager lowering(ModuleOp::getOperationName());
   lowering.addPass(createLowerDescriptors());
   if (failed(runPipeline(lowering, getOperation())))

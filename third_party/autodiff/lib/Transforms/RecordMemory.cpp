@@ -33,6 +33,7 @@ private:
   /// Threads `before`, the count so far, through `block`; the count after it.
   Value thread(Operation *anchor, Block &block, Value before);
   Value threadFor(Operation *anchor, scf::ForOp loop, Value before);
+  Value threadWhile(Operation *anchor, scf::WhileOp loop, Value before);
   Value threadIf(Operation *anchor, scf::IfOp branch, Value before);
 
   triton::FuncOp kernel;
@@ -59,14 +60,37 @@ Value CounterThreading::threadFor(Operation *anchor, scf::ForOp loop,
   return threaded->getOperation()->getResults().back();
 }
 
+/// A normalized loop does all its work in the body.
+Value CounterThreading::threadWhile(Operation *anchor, scf::WhileOp loop,
+                                    Value before) {
+  SmallVector<Value> inits(loop.getInits());
+  inits.push_back(before);
+  SmallVector<Type> types(loop.getResultTypes());
+  types.push_back(before.getType());
+  rewriter.setInsertionPoint(loop);
+  auto threaded = scf::WhileOp::create(rewriter, loop.getLoc(), types, inits);
+  threaded->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  threaded.getBefore().takeBody(loop.getBefore());
+  threaded.getAfter().takeBody(loop.getAfter());
+  Value passed =
+      threaded.getBeforeBody()->addArgument(before.getType(), loop.getLoc());
+  threaded.getConditionOp().getArgsMutable().append(passed);
+  Value start =
+      threaded.getAfterBody()->addArgument(before.getType(), loop.getLoc());
+  Value after = thread(anchor, *threaded.getAfterBody(), start);
+  threaded.getYieldOp().getResultsMutable().append(after);
+  rewriter.replaceOp(loop, threaded.getResults().drop_back());
+  return threaded.getResults().back();
+}
+
 Value CounterThreading::threadIf(Operation *anchor, scf::IfOp branch,
                                  Value before) {
   SmallVector<Type> types(branch.getResultTypes());
   types.push_back(before.getType());
   rewriter.setInsertionPoint(branch);
-  auto threaded = scf::IfOp::create(rewriter, branch.getLoc(), types,
-                                    branch.getCondition(),
-                                    /*withElseRegion=*/true);
+  auto threaded =
+      scf::IfOp::create(rewriter, branch.getLoc(), types, branch.getCondition(),
+                        /*withElseRegion=*/true);
   for (auto [from, to] :
        llvm::zip_equal(branch->getRegions(), threaded->getRegions())) {
     if (from.empty()) {
@@ -95,6 +119,8 @@ Value CounterThreading::thread(Operation *anchor, Block &block, Value before) {
   }
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return threadFor(anchor, loop, before);
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return threadWhile(anchor, loop, before);
   return threadIf(anchor, cast<scf::IfOp>(op), before);
 }
 
@@ -121,18 +147,12 @@ void RecordMemory::runOnOperation() {
   OpBuilder builder(kernel.getContext());
   unsigned tape = 0;
   for (auto &[block, ops] : recorded) {
-    if (ops.front()->getParentOfType<scf::WhileOp>()) {
-      ops.front()->emitError(
-          "reads memory that the kernel changes, in a loop whose number of "
-          "iterations is not known when the kernel is launched; keep the value "
-          "in a variable, or use a `for` loop");
-      return signalPassFailure();
-    }
     Value execution = CounterThreading(kernel).countExecutions(ops.front());
     for (Operation *op : ops) {
       builder.setInsertionPointAfter(op);
       for (Value result : op->getResults())
-        PushOp::create(builder, op->getLoc(), result, execution, tape++, StringAttr());
+        PushOp::create(builder, op->getLoc(), result, execution, tape++,
+                       StringAttr());
     }
   }
 }

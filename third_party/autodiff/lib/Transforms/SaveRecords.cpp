@@ -50,7 +50,7 @@ LogicalResult SaveRecords::save(unsigned tape, ArrayRef<PopOp> pops) {
     return emitError(push.getLoc())
            << "the backward needs what this reads from memory that the kernel "
               "changes, but how often it does is not known when the kernel is "
-              "launched; pass the loop's bound as an argument";
+              "launched and not counted; run autodiff-count-trips first";
   OpBuilder builder(push);
   unsigned index = countBuffers(backward);
   Attribute description =

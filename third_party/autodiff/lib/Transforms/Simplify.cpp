@@ -43,13 +43,15 @@ struct PruneCarried : OpRewritePattern<scf::ForOp> {
 };
 } // namespace
 
-/// The carried values that matter: used after the loop, by an effect inside,
-/// or by another one that matters.
-static llvm::SmallBitVector findLiveCarried(scf::ForOp loop) {
-  Block *body = loop.getBody();
+/// Of the values that `body` yields for its next run, those that matter: used
+/// after the loop (`needed`), by an effect inside, or by another one that
+/// matters. `numberOf` tells which of them an argument of the body is.
+static llvm::SmallBitVector findLiveCarried(
+    Block *body, ArrayRef<unsigned> needed,
+    llvm::function_ref<std::optional<unsigned>(BlockArgument)> numberOf) {
   Operation *yield = body->getTerminator();
   llvm::DenseSet<Operation *> liveOps;
-  llvm::SmallBitVector live(loop.getNumResults());
+  llvm::SmallBitVector live(yield->getNumOperands());
   SmallVector<Value> worklist;
   auto need = [&](Value value) { worklist.push_back(value); };
   auto needOp = [&](Operation *op) {
@@ -71,14 +73,14 @@ static llvm::SmallBitVector findLiveCarried(scf::ForOp loop) {
     live.set(index);
     need(yield->getOperand(index));
   };
-  for (OpResult result : loop.getResults())
-    if (!result.use_empty())
-      needCarried(result.getResultNumber());
+  for (unsigned index : needed)
+    needCarried(index);
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     if (auto argument = dyn_cast<BlockArgument>(value)) {
-      if (argument.getOwner() == body && argument.getArgNumber() > 0)
-        needCarried(argument.getArgNumber() - 1);
+      if (argument.getOwner() == body)
+        if (std::optional<unsigned> index = numberOf(argument))
+          needCarried(*index);
       continue;
     }
     if (Operation *op = body->findAncestorOpInBlock(*value.getDefiningOp()))
@@ -89,7 +91,17 @@ static llvm::SmallBitVector findLiveCarried(scf::ForOp loop) {
 
 LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
                                             PatternRewriter &rewriter) const {
-  llvm::SmallBitVector live = findLiveCarried(loop);
+  SmallVector<unsigned> needed;
+  for (OpResult result : loop.getResults())
+    if (!result.use_empty())
+      needed.push_back(result.getResultNumber());
+  llvm::SmallBitVector live =
+      findLiveCarried(loop.getBody(), needed,
+                      [](BlockArgument argument) -> std::optional<unsigned> {
+                        if (argument.getArgNumber() == 0)
+                          return std::nullopt; // the induction variable
+                        return argument.getArgNumber() - 1;
+                      });
   if (live.all())
     return failure();
   SmallVector<Value> inits;
@@ -128,6 +140,50 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
 }
 
 namespace {
+/// The same for a while loop that does all its work in the body: what does not
+/// matter stays as it was at first, and is then no longer carried.
+struct PruneWhile : OpRewritePattern<scf::WhileOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(scf::WhileOp loop,
+                                PatternRewriter &rewriter) const override {
+    if (!llvm::hasSingleElement(*loop.getBeforeBody()))
+      return failure();
+    scf::ConditionOp condition = loop.getConditionOp();
+    auto numberOf = [&](Value value) -> std::optional<unsigned> {
+      auto argument = dyn_cast<BlockArgument>(value);
+      if (!argument || argument.getOwner() != loop.getBeforeBody())
+        return std::nullopt;
+      return argument.getArgNumber();
+    };
+    SmallVector<unsigned> needed;
+    auto need = [&](Value value) {
+      if (std::optional<unsigned> index = numberOf(value))
+        needed.push_back(*index);
+    };
+    need(condition.getCondition());
+    for (auto [passed, result] :
+         llvm::zip_equal(condition.getArgs(), loop.getResults()))
+      if (!result.use_empty())
+        need(passed);
+    llvm::SmallBitVector live = findLiveCarried(
+        loop.getAfterBody(), needed, [&](BlockArgument argument) {
+          return numberOf(condition.getArgs()[argument.getArgNumber()]);
+        });
+    live.flip();
+    bool changed = false;
+    scf::YieldOp yield = loop.getYieldOp();
+    for (unsigned index : live.set_bits()) {
+      if (yield.getOperand(index) == loop.getInits()[index])
+        continue;
+      rewriter.modifyOpInPlace(
+          yield, [&] { yield.setOperand(index, loop.getInits()[index]); });
+      changed = true;
+    }
+    return success(changed);
+  }
+};
+
 struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
   void runOnOperation() override {
     // The primal's own sums stay as the user wrote them.
@@ -135,6 +191,9 @@ struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
     bool isDerived = role && role.getValue() == "backward";
     RewritePatternSet patterns(&getContext());
     patterns.add<SumOfOne, PruneCarried>(&getContext());
+    // A loop that will be reversed must count its iterations.
+    if (role && role.getValue() != "differentiated")
+      patterns.add<PruneWhile>(&getContext());
     if (isDerived)
       populateFactoringPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

@@ -1,9 +1,10 @@
 //===- Tape.cpp - Give the tapes that are read a place in memory ----------===//
 #include "ProgramBuffers.h"
-#include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Transforms/Passes.h"
 
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::autodiff {
@@ -23,72 +24,35 @@ struct Recording {
 struct Tape : autodiff::impl::TapeBase<Tape> {
   void runOnOperation() override;
   LogicalResult lower(unsigned index, Recording &recording);
-  void addBarriers(scf::ForOp loop);
+  void addBarriers(Operation *loop);
+  llvm::MapVector<unsigned, Recording> collect();
+  bool dropUnread(llvm::MapVector<unsigned, Recording> &recordings);
 };
 } // namespace
 
-/// The most iterations that `loop` can have, for given program ids: where its
-/// bounds move with loops around it, at their first or last iteration.
-static std::optional<ScalarExpr> mostIterations(scf::ForOp loop) {
-  std::optional<LinearForm> lower = LinearForm::of(loop.getLowerBound());
-  std::optional<LinearForm> upper = LinearForm::of(loop.getUpperBound());
-  std::optional<ScalarExpr> step = ScalarExpr::of(loop.getStep());
-  if (!lower || !upper || !step)
-    return std::nullopt;
-  LinearForm form = *upper - *lower;
-  ScalarExpr span = form.constant;
-  for (const LinearForm::Term &term : form.terms) {
-    if (term.dimension.kind == Dimension::Kind::Program) {
-      span = span + *term.dimension.digit * term.coefficient;
-      continue;
-    }
-    std::optional<int64_t> slope = term.coefficient.getConstant();
-    if (term.dimension.kind != Dimension::Kind::Loop || !slope)
-      return std::nullopt;
-    if (*slope < 0)
-      continue;
-    std::optional<ScalarExpr> outer =
-        mostIterations(cast<scf::ForOp>(term.dimension.loop));
-    if (!outer)
-      return std::nullopt;
-    span = span + (*outer - ScalarExpr::constant(1)) * term.coefficient;
-  }
-  return tripCount(ScalarExpr::constant(0), span, *step);
-}
-
-static std::optional<llvm::json::Value> countEntries(scf::ForOp loop) {
-  std::optional<ScalarExpr> count = mostIterations(loop);
-  if (!count)
-    return std::nullopt;
-  if (!count->dependsOnProgramId())
-    return count->toJSON();
-  return llvm::json::Array{"maxpids", count->toJSON()};
-}
-
 /// All threads of a program see the whole tape, and reuse it only when all
 /// have read it.
-void Tape::addBarriers(scf::ForOp loop) {
+void Tape::addBarriers(Operation *loop) {
   OpBuilder builder(loop);
-  if (loop->getParentOfType<scf::ForOp>())
-    gpu::BarrierOp::create(builder, loop.getLoc());
+  if (loop->getParentOfType<LoopLikeOpInterface>())
+    gpu::BarrierOp::create(builder, loop->getLoc());
   builder.setInsertionPointAfter(loop);
-  gpu::BarrierOp::create(builder, loop.getLoc());
+  gpu::BarrierOp::create(builder, loop->getLoc());
 }
 
 LogicalResult Tape::lower(unsigned index, Recording &recording) {
   PushOp push = recording.push;
-  auto loop = cast<scf::ForOp>(push->getParentOp());
+  Operation *loop = push->getParentOfType<LoopLikeOpInterface>();
   Type type = push.getValue().getType();
   if (isPointer(type))
-    return loop.emitError("this loop carries a pointer that does not advance "
-                          "by the same amount in every iteration; compute the "
-                          "offset from the loop variable instead");
-  std::optional<llvm::json::Value> entries = countEntries(loop);
-  if (!entries)
-    return loop.emitError(
+    return loop->emitError("this loop carries a pointer that does not advance "
+                           "by the same amount in every iteration; compute the "
+                           "offset from the loop variable instead");
+  if (!push.getEntries())
+    return loop->emitError(
         "the backward needs what this loop carries between iterations, but "
         "how many iterations there are is not known when the kernel is "
-        "launched; pass the bound as an argument");
+        "launched and not counted; run autodiff-count-trips first");
 
   OpBuilder builder(push);
   auto kernel = getOperation();
@@ -96,7 +60,8 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
   BlockArgument buffer = appendOperand(
       kernel, triton::PointerType::get(getStoredElement(type), 1),
       OperandAttr::get(builder.getContext(), OperandKind::Buffer, index),
-      describeBuffer(builder, name, "tape", type, std::move(*entries)));
+      describeBuffer(builder, name, "tape", type,
+                     llvm::cantFail(llvm::json::parse(*push.getEntries()))));
   kernel.setArgAttr(buffer.getArgNumber(), "tt.divisibility",
                     builder.getI32IntegerAttr(16));
 
@@ -112,10 +77,8 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
   return success();
 }
 
-void Tape::runOnOperation() {
-  auto role = getOperation()->getAttrOfType<StringAttr>(kRoleAttr);
-  if (!role || role.getValue() != "backward")
-    return;
+/// The tapes by number.
+llvm::MapVector<unsigned, Recording> Tape::collect() {
   llvm::MapVector<unsigned, Recording> recordings;
   getOperation().walk([&](Operation *op) {
     if (auto push = dyn_cast<PushOp>(op))
@@ -123,19 +86,45 @@ void Tape::runOnOperation() {
     else if (auto pop = dyn_cast<PopOp>(op))
       recordings[pop.getTape()].pops.push_back(pop);
   });
+  return recordings;
+}
+
+/// Removes tapes that nobody reads, and what only they needed, which may be
+/// what another tape is read for. Returns whether there were any.
+bool Tape::dropUnread(llvm::MapVector<unsigned, Recording> &recordings) {
+  bool dropped = false;
+  for (auto &[tape, recording] : recordings)
+    if (recording.push && recording.pops.empty()) {
+      recording.push.erase();
+      dropped = true;
+    }
+  if (!dropped)
+    return false;
+  OpPassManager cleanup(triton::FuncOp::getOperationName());
+  cleanup.addPass(createSimplify());
+  cleanup.addPass(createCanonicalizerPass());
+  if (failed(runPipeline(cleanup, getOperation())))
+    signalPassFailure();
+  return true;
+}
+
+void Tape::runOnOperation() {
+  auto role = getOperation()->getAttrOfType<StringAttr>(kRoleAttr);
+  if (!role || role.getValue() != "backward")
+    return;
+  llvm::MapVector<unsigned, Recording> recordings;
+  do
+    recordings = collect();
+  while (dropUnread(recordings));
   unsigned buffers = 0;
   llvm::SetVector<Operation *> loops;
   for (auto &[tape, recording] : recordings) {
     if (!recording.push)
       continue; // the forward records it
-    if (recording.pops.empty()) {
-      recording.push.erase();
-      continue;
-    }
-    loops.insert(recording.push->getParentOp());
+    loops.insert(recording.push->getParentOfType<LoopLikeOpInterface>());
     if (failed(lower(buffers++, recording)))
       return signalPassFailure();
   }
   for (Operation *loop : loops)
-    addBarriers(cast<scf::ForOp>(loop));
+    addBarriers(loop);
 }

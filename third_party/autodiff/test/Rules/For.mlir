@@ -40,7 +40,7 @@ tt.func @sum(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 // CHECK-LABEL: tt.func @product_bwd(
 // CHECK: %[[W:.*]] = tt.load %arg1
 // CHECK: scf.for %[[I:[^ ,:)]+]] = %c0_i32 to %arg3 step %c1_i32 iter_args(%[[H:[^ ,:)]+]] = 
-// CHECK: autodiff.push %[[H]] at %[[I]] tape = 0 : f32, i32
+// CHECK: autodiff.push %[[H]] at %[[I]] tape = 0 of "[\22max\22,[\22arg\22,3],0]" : f32, i32
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2
 // CHECK: %[[COUNT:.*]] = arith.maxsi %arg3, %c0_i32
 // CHECK: %[[R:.*]]:2 = scf.for %[[J:[^ ,:)]+]] = %c0_i32 to %[[COUNT]] step %c1_i32 iter_args(%[[DH:[^ ,:)]+]] = %[[T]], %[[DW:[^ ,:)]+]] = %cst)
@@ -68,11 +68,12 @@ tt.func @product(%ph: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i3
 
 // -----
 
-// ceil((n − 3) / 2) = (n − 2) / 2 iterations, the last first: i = 3 + 2·(count − 1 − j).
+// ceil(max(n − 3, 0) / 2) iterations, the last first: i = 3 + 2·(count − 1 − j).
 // CHECK-LABEL: tt.func @stepped_bwd(
-// CHECK: %[[ROUNDED:.*]] = arith.addi %arg2, %c-2_i32
-// CHECK: %[[Q:.*]] = arith.divsi %[[ROUNDED]], %c2_i32
-// CHECK: %[[COUNT:.*]] = arith.maxsi %[[Q]], %c0_i32
+// CHECK: %[[SPAN:.*]] = arith.{{subi|addi}} %arg2, %c{{-?}}3_i32
+// CHECK: %[[MOST:.*]] = arith.maxsi %[[SPAN]], %c0_i32
+// CHECK: %[[ROUNDED:.*]] = arith.addi %[[MOST]], %c1_i32
+// CHECK: %[[COUNT:.*]] = arith.divui %[[ROUNDED]], %c2_i32
 // CHECK: scf.for %[[J:[^ ,:)]+]] = %c0_i32 to %[[COUNT]] step %c1_i32
 // CHECK: %[[LAST:.*]] = arith.subi %[[COUNT]], %c1_i32
 // CHECK: %[[K:.*]] = arith.subi %[[LAST]], %[[J]] :

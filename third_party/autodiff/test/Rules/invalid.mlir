@@ -45,25 +45,6 @@ tt.func @exchange_and_add(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i1) {
 
 // -----
 
-// The number of iterations of a while loop is nowhere recorded.
-tt.func @while_loop(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
-  %one = arith.constant 1.0 : f32
-  %x = tt.load %px : !tt.ptr<f32>
-  // expected-error @+1 {{no derivative rule for 'scf.while'}}
-  %y = scf.while (%a = %x) : (f32) -> f32 {
-    %c = arith.cmpf olt, %a, %one : f32
-    scf.condition(%c) %a : f32
-  } do {
-  ^bb0(%b: f32):
-    %d = math.exp %b : f32
-    scf.yield %d : f32
-  }
-  tt.store %py, %y : !tt.ptr<f32>
-  tt.return
-}
-
-// -----
-
 // Bits of a float in an integer: no silent zero.
 tt.func @library_bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>

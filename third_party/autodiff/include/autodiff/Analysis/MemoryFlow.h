@@ -9,6 +9,7 @@
 #ifndef AUTODIFF_ANALYSIS_MEMORYFLOW_H
 #define AUTODIFF_ANALYSIS_MEMORYFLOW_H
 
+#include "autodiff/Analysis/ScalarExpr.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -16,12 +17,15 @@ namespace mlir::autodiff {
 
 class MemoryFlow {
 public:
+  /// Pairs of integers that are equal in a launch.
+  using Equalities = llvm::SmallVector<std::pair<ScalarExpr, ScalarExpr>>;
+
   /// If the tensors passed for two arguments share memory, loads through `read`
-  /// may see what is stored through `written`; unless `always`, only if the two
-  /// start at different addresses.
+  /// may see what is stored through `written`; not so if the tensors start at
+  /// the same address and all of `unless`, if there is any, hold.
   struct Hazard {
     unsigned written, read;
-    bool always;
+    std::optional<Equalities> unless;
   };
 
   explicit MemoryFlow(triton::FuncOp kernel);
@@ -38,7 +42,7 @@ public:
   llvm::ArrayRef<Hazard> getHazards() const { return hazards; }
 
 private:
-  void addHazard(unsigned written, unsigned read, bool always);
+  void addHazard(Hazard hazard);
 
   llvm::DenseMap<Operation *, llvm::SmallVector<Operation *>> writes, reads;
   llvm::SmallVector<Hazard> hazards;

@@ -15,6 +15,9 @@
 
 namespace mlir::autodiff {
 
+/// Attribute of a module whose tapes hold checkpoints, to be small.
+constexpr llvm::StringLiteral kCheckpointAttr = "autodiff.checkpoint";
+
 /// The most iterations that `loop`, a loop of the primal, has in any program
 /// and in any iteration of the loops around it, as an expression of the plan;
 /// none if it is neither known at the launch nor counted.

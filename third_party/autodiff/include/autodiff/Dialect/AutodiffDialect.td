@@ -108,6 +108,17 @@ def Autodiff_PopOp : Autodiff_Op<"pop", [Pure]> {
   }];
 }
 
+def Autodiff_UnavailableOp : Autodiff_Op<"unavailable", [Pure]> {
+  let summary = "a primal value that a counting kernel cannot compute";
+  let description = [{
+    Stands for the result of an effect, or for what the primal reads of its own
+    stores. It is an error if a count still depends on one once dead code is
+    gone.
+  }];
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
 def Autodiff_UpstreamOp : Autodiff_Op<"upstream",
     [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "take the cotangent of what was stored at a primal address";

@@ -43,6 +43,8 @@ struct Request {
   bool reload = true;
   /// Check every access of the derived kernels.
   bool check = false;
+  /// Record only some iterations of a loop, and run the others once more.
+  bool checkpoint = false;
 
   /// Reads a request; emits an error at `loc` if it is malformed.
   static FailureOr<Request> parse(llvm::StringRef json, Location loc);

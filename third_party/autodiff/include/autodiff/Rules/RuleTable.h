@@ -68,6 +68,7 @@ void addDotRules(RuleTable &table);
 void addMemoryRules(RuleTable &table);
 void addIfRules(RuleTable &table);
 void addForRules(RuleTable &table);
+void addWhileRules(RuleTable &table);
 
 } // namespace mlir::autodiff
 

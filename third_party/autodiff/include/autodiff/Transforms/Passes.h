@@ -26,13 +26,20 @@ triton::FuncOp getPrimal(ModuleOp module);
 /// The function that a pass of ours derived from `primal`, or null.
 triton::FuncOp getBackward(ModuleOp module);
 triton::FuncOp getForward(ModuleOp module);
+triton::FuncOp getCounting(ModuleOp module);
 /// The forward that saves for the backward; a copy of the primal at first.
 triton::FuncOp getOrCreateForward(ModuleOp module);
 /// The rewritten primal that the backward is to be derived from, or the primal.
 triton::FuncOp getDifferentiated(ModuleOp module);
 
-/// Attribute of derived functions: "differentiated", "backward" or "forward".
+/// Attribute of derived functions: "differentiated", "backward", "forward" or
+/// "count".
 constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
+
+/// A copy of `primal` after it for another role, whose arguments are the
+/// primal's; its name has `suffix`, the same as the role by default.
+triton::FuncOp derive(triton::FuncOp primal, llvm::StringRef role,
+                      llvm::StringRef suffix = {});
 
 /// Appends an argument that the runtime fills with `operand`; `buffer`, for
 /// buffers, describes it.

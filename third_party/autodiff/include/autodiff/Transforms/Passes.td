@@ -19,8 +19,20 @@ def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
     Inlines calls, turns unstructured control flow (an early `return`) into
     structured, lowers tensor descriptors, splits pointers that control flow
     forms, simplifies, hoists loop-invariant code, and numbers the memory
-    accesses (`autodiff.site`). Afterwards the module holds one function whose
-    body is one block.
+    accesses (`autodiff.site`). A while loop that counts becomes a for loop; the
+    others do all their work in the body, and carry their condition and the
+    number of iterations. Afterwards the module holds one function whose body
+    is one block.
+  }];
+}
+
+def CountTrips : AutodiffPass<"autodiff-count-trips", "::mlir::ModuleOp"> {
+  let summary = "derive a kernel that counts iterations";
+  let description = [{
+    Loops whose most iterations are not known when the kernel is launched
+    (bounds loaded from memory, `scf.while`) get a counter. `@<kernel>_count`
+    is what is left of the primal when it only finds, in that counter, the most
+    iterations that one run of the loop has.
   }];
 }
 
@@ -166,6 +178,14 @@ def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
     Option<"save", "save", "bool", "true", "allow an augmented forward">,
     Option<"reload", "reload", "bool", "true", "allow reloading stored outputs">
   ];
+}
+
+def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp"> {
+  let summary = "hand kernels the sizes that the host knows";
+  let description = [{
+    `autodiff.size` becomes an argument. Counters that no size depends on go,
+    and with the last one the counting kernel.
+  }];
 }
 
 def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {

@@ -110,14 +110,17 @@ void Lowering::lowerFor(scf::ForOp op) {
   for (unsigned i = 0; i < count; ++i) {
     Value init = op.getInitArgs()[i];
     const Movement *movement = placement.getMovement(op, i);
-    if (!movement)
+    if (!movement) {
       appendOperands(init, inits);
-    else if (isPointerTile(init.getType()))
+      if (options.copyCarried && asTile(init.getType()))
+        inits.back() = copyTensor(inits.back());
+    } else if (isPointerTile(init.getType())) {
       inits.push_back(getBase(init));
-    else if (!movement->steps.empty())
+    } else if (!movement->steps.empty()) {
       inits.push_back(arith::ConstantOp::create(
           builder, loc,
           builder.getZeroAttr(asTile(init.getType()).getElementType())));
+    }
   }
 
   auto loop =
@@ -243,6 +246,10 @@ void Lowering::lowerWhile(scf::WhileOp op) {
   scf::ConditionOp condition = op.getConditionOp();
   SmallVector<Value> inits;
   appendOperands(op.getInits(), inits);
+  if (options.copyCarried)
+    for (Value &init : inits)
+      if (isa<RankedTensorType>(init.getType()))
+        init = copyTensor(init);
   size_t carried = inits.size();
 
   auto isCarried = [&](Value value) {

@@ -1,0 +1,48 @@
+"""How much memory the tapes of a backward may take, before they hold checkpoints only.
+
+A tape holds what a loop carries, for every iteration of every program. Beyond a limit, the
+compiler is asked for a backward that records about √n of n iterations and runs the others once
+more. `TRITON_AUTODIFF_TAPE_LIMIT` is the limit in bytes; a quarter of the device's memory if unset.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import torch
+
+from .errors import AutodiffError
+
+
+def tape_bytes(buffers, counts=None) -> int:
+    """Return the bytes of all tapes of `(kind, dtype, size)` triples.
+
+    Without the counts that they depend on, what is known.
+    """
+    known = (
+        dtype.itemsize * size.get(counts)
+        for kind, dtype, size in buffers
+        if kind == "tape" and not (size.is_counted and counts is None)
+    )
+    return sum(known)
+
+
+def tape_limit(device: torch.device) -> int:
+    """Return how many bytes the tapes of one backward may take."""
+    text = os.environ.get("TRITON_AUTODIFF_TAPE_LIMIT")
+    if not text:
+        return _memory(device) // 4
+    try:
+        return int(text)
+    except ValueError:
+        raise AutodiffError(
+            f"TRITON_AUTODIFF_TAPE_LIMIT should be a number of bytes, got {text!r}"
+        ) from None
+
+
+@functools.cache
+def _memory(device: torch.device) -> int:
+    if device.type == "cpu":
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return torch.cuda.get_device_properties(device).total_memory

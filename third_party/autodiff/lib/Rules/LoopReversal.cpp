@@ -1,0 +1,304 @@
+//===- LoopReversal.cpp - What for and while loops have in common ---------===//
+#include "LoopReversal.h"
+
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Mutation.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+Value LoopReversal::integer(Type type, int64_t value) {
+  return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
+}
+
+static Value convertInteger(OpBuilder &b, Location loc, Value value,
+                            Type type) {
+  unsigned from = value.getType().getIntOrFloatBitWidth();
+  unsigned to = type.getIntOrFloatBitWidth();
+  if (from < to)
+    return arith::ExtSIOp::create(b, loc, type, value);
+  if (from > to)
+    return arith::TruncIOp::create(b, loc, type, value);
+  return value;
+}
+
+/// increment · iteration. Pointer offsets are `wide`: the sum of increments
+/// may need 64 bits where one increment does not.
+Value LoopReversal::scaled(Value increment, Value iteration, bool wide) {
+  Type element = getElementTypeOrSelf(increment.getType());
+  Type target = wide ? b.getI64Type() : element;
+  auto tensor = dyn_cast<RankedTensorType>(increment.getType());
+  Value factor = convertInteger(b, loc, iteration, target);
+  if (!tensor)
+    return arith::MulIOp::create(b, loc, factor,
+                                 convertInteger(b, loc, increment, target));
+  auto wideTensor = tensor.clone(target);
+  // Multiply scalars, not tiles, where the increment is uniform.
+  DenseElementsAttr constant;
+  if (matchPattern(increment, m_Constant(&constant)) && constant.isSplat()) {
+    Value scalar = arith::ConstantOp::create(
+        b, loc, b.getIntegerAttr(element, constant.getSplatValue<APInt>()));
+    return triton::SplatOp::create(b, loc, wideTensor,
+                                   scaled(scalar, iteration, wide));
+  }
+  if (auto splat = increment.getDefiningOp<triton::SplatOp>())
+    return triton::SplatOp::create(b, loc, wideTensor,
+                                   scaled(splat.getSrc(), iteration, wide));
+  Value tile = increment;
+  if (target != element)
+    tile = arith::ExtSIOp::create(b, loc, wideTensor, increment);
+  Value factors = triton::SplatOp::create(b, loc, wideTensor, factor);
+  return arith::MulIOp::create(b, loc, tile, factors);
+}
+
+/// What every iteration adds to a carried value, if that is always the same:
+/// null, with `isAffine`, for nothing.
+static Value findIncrement(LoopLikeOpInterface loop, Value argument, Value next,
+                           bool &isAffine) {
+  isAffine = next == argument;
+  Operation *update = next.getDefiningOp();
+  if (isAffine || !update || !isa<arith::AddIOp, triton::AddPtrOp>(update))
+    return {};
+  bool first = update->getOperand(0) == argument;
+  if (!first &&
+      (isa<triton::AddPtrOp>(update) || update->getOperand(1) != argument))
+    return {};
+  Value increment = update->getOperand(first ? 1 : 0);
+  isAffine = loop.isDefinedOutsideOfLoop(increment);
+  return isAffine ? increment : Value();
+}
+
+/// An affine carried value at the start of an iteration.
+Value LoopReversal::affineValue(unsigned index, Value iteration) {
+  bool isAffine;
+  Value increment = findIncrement(op, carried[index], nexts[index], isAffine);
+  Value init = adjoint.primal(inits[index]);
+  if (!increment)
+    return init;
+  bool isAddPtr = isa<triton::AddPtrOp>(nexts[index].getDefiningOp());
+  Value offset = scaled(adjoint.primal(increment), iteration, isAddPtr);
+  if (isAddPtr)
+    return triton::AddPtrOp::create(b, loc, init.getType(), init, offset);
+  return arith::AddIOp::create(b, loc, init, offset);
+}
+
+void LoopReversal::classify() {
+  for (unsigned index = 0; index < carried.size(); ++index) {
+    bool isAffine;
+    findIncrement(op, carried[index], nexts[index], isAffine);
+    if (!isAffine)
+      general.push_back(index);
+    if (adjoint.isActive(carried[index]))
+      active.push_back(index);
+  }
+  captures = adjoint.getActiveCaptures(op->getRegions());
+}
+
+//===----------------------------------------------------------------------===//
+// Recording
+//===----------------------------------------------------------------------===//
+
+SmallVector<unsigned> LoopReversal::newTapes() {
+  return llvm::map_to_vector(general,
+                             [&](unsigned) { return adjoint.newTape(); });
+}
+
+SmallVector<Value> LoopReversal::pop(Value entry, ArrayRef<unsigned> tapes) {
+  SmallVector<Value> values;
+  if (mutation::isMade("tape:always the first entry"))
+    entry = integer(entry.getType(), 0);
+  for (auto [index, tape] : llvm::zip_equal(general, tapes))
+    values.push_back(
+        PopOp::create(b, loc, carried[index].getType(), entry, tape));
+  return values;
+}
+
+/// Records what the recomputed loop carries at the start of its iterations,
+/// every `interval`-th if that is not null.
+void LoopReversal::recordPrimal(Value interval, ArrayRef<unsigned> tapes,
+                                StringAttr entries) {
+  Operation *loop = adjoint.primals.lookup(op.getOperation());
+  Block &recording =
+      loop->getRegion(body->getParent()->getRegionNumber()).front();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&recording);
+  Value entry = iterationNumber(b, loc, loop);
+  if (interval) {
+    Value rest = arith::RemUIOp::create(b, loc, entry, interval);
+    Value isCheckpoint = arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::eq, rest, integer(rest.getType(), 0));
+    entry = arith::DivUIOp::create(b, loc, entry, interval);
+    auto branch = scf::IfOp::create(b, loc, isCheckpoint);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
+  for (auto [index, tape] : llvm::zip_equal(general, tapes)) {
+    unsigned argument = cast<BlockArgument>(carried[index]).getArgNumber();
+    PushOp::create(b, loc, recording.getArgument(argument), entry, tape,
+                   entries);
+  }
+}
+
+/// Makes the primal values at the start of an iteration known.
+void LoopReversal::bindIteration(Value iteration, ValueRange values) {
+  bindInduction(iteration);
+  for (unsigned index = 0; index < carried.size(); ++index)
+    if (!llvm::is_contained(general, index))
+      adjoint.primals.map(carried[index], affineValue(index, iteration));
+  for (auto [index, value] : llvm::zip_equal(general, values))
+    adjoint.primals.map(carried[index], value);
+}
+
+/// Runs `length` iterations from a checkpoint and records them.
+SmallVector<unsigned> LoopReversal::recordChunk(Value start, Value length,
+                                                ValueRange values,
+                                                StringAttr entries) {
+  SmallVector<unsigned> tapes = newTapes();
+  Type type = length.getType();
+  auto loop = scf::ForOp::create(b, loc, integer(type, 0), length,
+                                 integer(type, 1), values);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value place = loop.getInductionVar();
+  for (auto [value, tape] : llvm::zip_equal(loop.getRegionIterArgs(), tapes))
+    PushOp::create(b, loc, value, place, tape, entries);
+  bindIteration(arith::AddIOp::create(b, loc, start, place),
+                loop.getRegionIterArgs());
+  adjoint.recompute(*body);
+  SmallVector<Value> next;
+  for (unsigned index : general)
+    next.push_back(adjoint.primal(nexts[index]));
+  if (!next.empty())
+    scf::YieldOp::create(b, loc, next);
+  return tapes;
+}
+
+//===----------------------------------------------------------------------===//
+// Reversing
+//===----------------------------------------------------------------------===//
+
+/// Given the adjoints after an iteration whose start is bound, of the active
+/// carried values and of the captures, returns those before it.
+FailureOr<SmallVector<Value>>
+LoopReversal::reverseIteration(ValueRange adjoints) {
+  adjoint.recompute(*body);
+  SmallVector<Value> tracked;
+  for (unsigned index : active)
+    tracked.push_back(carried[index]);
+  tracked.append(captures);
+  FailureOr<SmallVector<Value>> before = adjoint.scoped(tracked, [&] {
+    for (auto [capture, value] :
+         llvm::zip(captures, adjoints.drop_front(active.size())))
+      adjoint.set(capture, value);
+    for (auto [index, value] : llvm::zip(active, adjoints))
+      adjoint.add(nexts[index], value);
+    return adjoint.reverse(*body);
+  });
+  if (failed(before))
+    return failure();
+  for (auto [value, primal] : llvm::zip_equal(*before, tracked))
+    if (!value)
+      value = adjoint.constant(primal.getType(), 0.0);
+  return before;
+}
+
+/// A loop that calls `reverse` with the numbers count − 1 … 0.
+FailureOr<SmallVector<Value>>
+LoopReversal::loopBackwards(Value count, ValueRange adjoints, Body reverse) {
+  Type type = count.getType();
+  auto loop = scf::ForOp::create(b, loc, integer(type, 0), count,
+                                 integer(type, 1), adjoints);
+  loop->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  loop->removeDiscardableAttr(kCounterAttr);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value last = arith::SubIOp::create(b, loc, count, integer(type, 1));
+  Value number = arith::SubIOp::create(b, loc, last, loop.getInductionVar());
+  if (mutation::isMade("loop:iterations in forward order"))
+    number = loop.getInductionVar();
+  FailureOr<SmallVector<Value>> before =
+      reverse(number, loop.getRegionIterArgs());
+  if (failed(before))
+    return failure();
+  if (!adjoints.empty())
+    scf::YieldOp::create(b, loc, *before);
+  return SmallVector<Value>(loop.getResults());
+}
+
+/// Reverses the iterations start … start + length − 1 (`start` null for 0),
+/// which are recorded.
+FailureOr<SmallVector<Value>>
+LoopReversal::reverseRange(Value start, Value length, ArrayRef<unsigned> tapes,
+                           ValueRange adjoints) {
+  return loopBackwards(length, adjoints, [&](Value place, ValueRange after) {
+    Value iteration =
+        start ? Value(arith::AddIOp::create(b, loc, start, place)) : place;
+    bindIteration(iteration, pop(place, tapes));
+    return reverseIteration(after);
+  });
+}
+
+LogicalResult LoopReversal::run(Value count) {
+  classify();
+  SmallVector<Value> after;
+  auto addStart = [&](Value primal) {
+    Value adjointSoFar = adjoint.get(primal);
+    after.push_back(adjointSoFar ? adjointSoFar
+                                 : adjoint.constant(primal.getType(), 0.0));
+  };
+  for (unsigned index : active)
+    addStart(op->getResult(index));
+  for (Value capture : captures)
+    addStart(capture);
+
+  std::optional<llvm::json::Value> most = mostIterations(op);
+  SmallVector<unsigned> tapes = newTapes();
+  FailureOr<SmallVector<Value>> before;
+  bool checkpoint = op->getParentOfType<ModuleOp>()->hasAttr(kCheckpointAttr);
+  if (!checkpoint || general.empty() || !most) {
+    StringAttr entries;
+    if (most)
+      entries = toAttribute(b.getContext(), std::move(*most));
+    recordPrimal(Value(), tapes, entries);
+    before = reverseRange(Value(), count, tapes, after);
+  } else {
+    // C = ⌊√n⌋ + 1 for the most iterations n, so that C·C > n.
+    StringAttr entries = toAttribute(
+        b.getContext(),
+        llvm::json::Array{"add", llvm::json::Array{"isqrt", *most}, 1});
+    Type type = count.getType();
+    Value interval =
+        convertInteger(b, loc, SizeOp::create(b, loc, entries), type);
+    // The recomputed loop stands before: its interval must, too.
+    Operation *loop = adjoint.primals.lookup(op.getOperation());
+    OpBuilder early(loop);
+    Value recorded =
+        convertInteger(early, loc, SizeOp::create(early, loc, entries), type);
+    recordPrimal(recorded, tapes, entries);
+    Value most = arith::SubIOp::create(b, loc, interval, integer(type, 1));
+    Value chunks = arith::DivUIOp::create(
+        b, loc, arith::AddIOp::create(b, loc, count, most), interval);
+    before = loopBackwards(chunks, after, [&](Value chunk, ValueRange after) {
+      Value start = arith::MulIOp::create(b, loc, chunk, interval);
+      Value rest = arith::SubIOp::create(b, loc, count, start);
+      Value length = arith::MinSIOp::create(b, loc, rest, interval);
+      SmallVector<unsigned> inner =
+          recordChunk(start, length, pop(chunk, tapes), entries);
+      return reverseRange(start, length, inner, after);
+    });
+  }
+  if (failed(before))
+    return failure();
+  // Captures started from their adjoints so far: the results replace those.
+  ArrayRef<Value> results = *before;
+  for (auto [capture, result] :
+       llvm::zip(captures, results.drop_front(active.size())))
+    adjoint.set(capture, result);
+  for (auto [index, result] : llvm::zip(active, results))
+    adjoint.add(inits[index], result);
+  return success();
+}

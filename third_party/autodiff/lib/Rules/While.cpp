@@ -1,0 +1,40 @@
+//===- While.cpp - Loops that end when they find out ----------------------===//
+//
+// autodiff-normalize has moved all work into the body and made the number of
+// iterations a result, so that what is left is a loop over a known count.
+//
+//===----------------------------------------------------------------------===//
+#include "LoopReversal.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/RuleTable.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static LogicalResult reverseWhile(scf::WhileOp op, Adjoint &adjoint) {
+  std::optional<unsigned> counter = findCounter(op);
+  if (!counter || !llvm::hasSingleElement(*op.getBeforeBody()))
+    return op.emitError("expected a loop that carries its condition and the "
+                        "number of iterations; run autodiff-normalize first");
+  // Seen from the body: what is passed to it is what the loop carries. What
+  // is passed from outside of the loop starts and stays as it is.
+  SmallVector<Value> inits, nexts;
+  for (Value passed : op.getConditionOp().getArgs()) {
+    auto argument = dyn_cast<BlockArgument>(passed);
+    bool isCarried = argument && argument.getOwner() == op.getBeforeBody();
+    unsigned index = isCarried ? argument.getArgNumber() : 0;
+    inits.push_back(isCarried ? op.getInits()[index] : passed);
+    nexts.push_back(isCarried ? op.getYieldedValues()[index] : passed);
+  }
+  Value count = adjoint.primal(op.getResult(*counter));
+  return LoopReversal(op, op.getAfterBody(), op.getAfterArguments(), inits,
+                      nexts, adjoint)
+      .run(count);
+}
+
+void mlir::autodiff::addWhileRules(RuleTable &table) {
+  table.add<scf::WhileOp>("as many iterations as the loop had, reversed in "
+                          "reverse order, as in a for loop",
+                          reverseWhile);
+}

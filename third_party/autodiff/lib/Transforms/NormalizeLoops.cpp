@@ -1,0 +1,82 @@
+//===- NormalizeLoops.cpp - The form of while loops -----------------------===//
+#include "NormalizeLoops.h"
+
+#include "autodiff/Analysis/TripCounts.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// Appends the operations of `block` but the terminator.
+static void cloneBody(OpBuilder &b, Block &block, IRMapping &map) {
+  for (Operation &op : block.without_terminator())
+    b.clone(op, map);
+}
+
+/// What `before` says: the values that it passes on, and whether to go on.
+static SmallVector<Value> decide(OpBuilder &b, scf::WhileOp loop,
+                                 IRMapping &map) {
+  cloneBody(b, *loop.getBeforeBody(), map);
+  scf::ConditionOp condition = loop.getConditionOp();
+  SmallVector<Value> values;
+  for (Value passed : condition.getArgs())
+    values.push_back(map.lookupOrDefault(passed));
+  values.push_back(map.lookupOrDefault(condition.getCondition()));
+  return values;
+}
+
+/// while (before(x), c) after  ⇒  before(x); while (c) { after; before }
+static void rotate(scf::WhileOp loop) {
+  OpBuilder b(loop);
+  Location loc = loop.getLoc();
+  IRMapping first;
+  first.map(loop.getBeforeArguments(), loop.getInits());
+  SmallVector<Value> inits = decide(b, loop, first);
+  inits.insert(inits.begin(),
+               arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0)));
+  SmallVector<Type> types{b.getI32Type()};
+  llvm::append_range(types, loop.getResultTypes());
+
+  auto before = [&](OpBuilder &b, Location loc, ValueRange carried) {
+    scf::ConditionOp::create(b, loc, carried.back(), carried.drop_back());
+  };
+  auto after = [&](OpBuilder &b, Location loc, ValueRange passed) {
+    IRMapping map;
+    map.map(loop.getAfterArguments(), passed.drop_front());
+    cloneBody(b, *loop.getAfterBody(), map);
+    for (auto [argument, next] :
+         llvm::zip_equal(loop.getBeforeArguments(), loop.getYieldedValues()))
+      map.map(argument, map.lookupOrDefault(next));
+    SmallVector<Value> next = decide(b, loop, map);
+    Value one = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(1));
+    next.insert(next.begin(), arith::AddIOp::create(b, loc, passed[0], one));
+    scf::YieldOp::create(b, loc, next);
+  };
+  auto rotated = scf::WhileOp::create(b, loc, types, inits, before, after);
+  rotated->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  loop.replaceAllUsesWith(rotated.getResults().drop_front());
+  loop.erase();
+}
+
+LogicalResult mlir::autodiff::normalizeLoops(triton::FuncOp kernel) {
+  SmallVector<scf::WhileOp> loops;
+  auto collect = [&] {
+    loops.clear();
+    kernel.walk([&](scf::WhileOp loop) { loops.push_back(loop); });
+  };
+  collect();
+  if (loops.empty())
+    return success();
+  RewritePatternSet patterns(kernel.getContext());
+  scf::WhileOp::getCanonicalizationPatterns(patterns, kernel.getContext());
+  scf::populateUpliftWhileToForPatterns(patterns);
+  if (failed(applyPatternsGreedily(kernel, std::move(patterns))))
+    return failure();
+  collect();
+  for (scf::WhileOp loop : loops)
+    rotate(loop);
+  return success();
+}

@@ -1,0 +1,106 @@
+//===- Sizes.cpp - Hand kernels the sizes that the host knows -------------===//
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_SIZES
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct Sizes : autodiff::impl::SizesBase<Sizes> {
+  void runOnOperation() override;
+  void bind(triton::FuncOp kernel);
+  void keepCounters(triton::FuncOp counting);
+
+  /// Expressions by number, over all kernels.
+  SmallVector<StringAttr> expressions;
+};
+} // namespace
+
+/// Every size becomes an argument, one for equal expressions.
+void Sizes::bind(triton::FuncOp kernel) {
+  llvm::DenseMap<Attribute, Value> arguments;
+  kernel.walk([&](SizeOp op) {
+    StringAttr expression = op.getExpressionAttr();
+    Value &argument = arguments[expression];
+    if (!argument) {
+      unsigned index =
+          llvm::find(expressions, expression) - expressions.begin();
+      if (index == expressions.size())
+        expressions.push_back(expression);
+      argument = appendOperand(
+          kernel, op.getType(),
+          OperandAttr::get(&getContext(), OperandKind::Size, index),
+          expression);
+    }
+    op.replaceAllUsesWith(argument);
+    op.erase();
+  });
+}
+
+/// Collects n of every ["counted", n] in an expression or a description.
+static void findCounted(const llvm::json::Value &value,
+                        llvm::DenseSet<int64_t> &counters) {
+  if (const llvm::json::Object *object = value.getAsObject()) {
+    for (const auto &[key, entry] : *object)
+      findCounted(entry, counters);
+    return;
+  }
+  const llvm::json::Array *array = value.getAsArray();
+  if (!array || array->empty())
+    return;
+  if (array->front().getAsString() == "counted")
+    counters.insert(*(*array)[1].getAsInteger());
+  for (const llvm::json::Value &operand : *array)
+    findCounted(operand, counters);
+}
+
+/// Removes the counters that no size depends on, and the kernel without any.
+void Sizes::keepCounters(triton::FuncOp counting) {
+  llvm::DenseSet<int64_t> counters;
+  for (auto kernel : getOperation().getOps<triton::FuncOp>())
+    for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+      if (auto text = kernel.getArgAttrOfType<StringAttr>(index, kBufferAttr))
+        findCounted(llvm::cantFail(llvm::json::parse(text.getValue())),
+                    counters);
+  if (counters.empty())
+    return counting.erase();
+  counting.walk([&](triton::AtomicRMWOp op) {
+    auto counter = op->getAttrOfType<IntegerAttr>(kCounterAttr);
+    if (!counters.contains(counter.getInt()))
+      op.erase();
+    else
+      op->removeAttr(kCounterAttr);
+  });
+  // What the other counters needed goes, too.
+  OpPassManager cleanup(triton::FuncOp::getOperationName());
+  cleanup.addPass(createSimplify());
+  cleanup.addPass(createCanonicalizerPass());
+  if (failed(runPipeline(cleanup, counting)))
+    return signalPassFailure();
+  counting.walk([&](UnavailableOp op) {
+    op.emitError() << "how often a loop runs depends on this access to memory "
+                      "that the kernel changes, so the backward cannot know "
+                      "how much memory its tape needs; pass the bound as an "
+                      "argument";
+    signalPassFailure();
+  });
+  dropUnusedArguments(counting);
+}
+
+void Sizes::runOnOperation() {
+  expressions.clear();
+  for (triton::FuncOp kernel :
+       {getForward(getOperation()), getBackward(getOperation())})
+    if (kernel)
+      bind(kernel);
+  if (triton::FuncOp counting = getCounting(getOperation()))
+    keepCounters(counting);
+}
