@@ -30,3 +30,16 @@ def test_readme_example(tmp_path, device):
         + "torch.testing.assert_close(w.grad, x.detach().exp().sum()[None])\n"
     )
     subprocess.run([sys.executable, program], check=True)
+
+
+def test_examples_of_own_rules(tmp_path, device):
+    if device == "cpu" and torch.cuda.is_available():
+        pytest.skip("the examples run where Triton's active driver does: on the GPU")
+    text = (ROOT / "docs" / "python.md").read_text()
+    (section,) = re.findall(r"## Your own rules\n(.*?)\n## ", text, re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len(examples) == 2
+    for index, example in enumerate(examples):
+        program = tmp_path / f"example{index}.py"
+        program.write_text(f"import torch\ntorch.set_default_device('{device}')\n{example}")
+        subprocess.run([sys.executable, program], check=True)

@@ -9,8 +9,11 @@ __all__ = [
     "GradientCheckError",
     "autodiff",
     "check",
+    "custom_vjp",
     "differentiable",
+    "register_vjp",
     "right_partial",
+    "stop_gradient",
 ]
 
 _HOMES = {
@@ -18,8 +21,11 @@ _HOMES = {
     "GradientCheckError": "errors",
     "autodiff": "api",
     "check": "gradient_check",
+    "custom_vjp": "custom",
     "differentiable": "api",
+    "register_vjp": "user_rules",
     "right_partial": "api",
+    "stop_gradient": "custom",
 }
 
 

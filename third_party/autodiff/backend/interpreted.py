@@ -30,8 +30,15 @@ def is_interpreted(kernel) -> bool:
     return isinstance(kernel, InterpretedFunction)
 
 
-def compilable(function: InterpretedFunction) -> JITFunction:
+def is_jit(function) -> bool:
+    """Return whether `function` was decorated with `@triton.jit`, for the interpreter or not."""
+    return isinstance(function, JITFunction) or is_interpreted(function)
+
+
+def compilable(function) -> JITFunction:
     """Return the compilable twin of an interpreted function, always the same one."""
+    if not is_interpreted(function):
+        return function
     found = _twins.get(id(function))
     if found is None:
         options = {k: v for k, v in function.kwargs.items() if k in _JIT_PARAMETERS}

@@ -159,6 +159,10 @@ class Resolver:
         return values
 
 
+# What a function with a derivative of its own leaves in TTIR (custom.py).
+CUSTOM_MARKER = "autodiff.custom_vjp"
+
+
 def _descriptor_leaves(type_, path):
     """Yield what autodiff-lower-descriptors makes of an argument that is a tensor descriptor."""
     element, block = re.match(r"tensordesc<([^[]*)\[([^]]*)\]", type_).groups()
@@ -200,9 +204,13 @@ class Specialization:
     def __init__(self, kernel, function):
         self.kernel = kernel
         self.name = function.__name__
-        self.ttir = kernel.asm["ttir"]
         self.target = kernel.metadata.target
         self.options = inherited_options(kernel.metadata)
+        self.ttir = kernel.asm["ttir"]
+        if CUSTOM_MARKER in self.ttir:
+            from .tracing import trace_for_derivative
+
+            self.ttir = trace_for_derivative(kernel, self.target, self.options)
         signature = kernel.src.signature
         names = list(signature)
         leaves = list(_leaves(signature.values()))

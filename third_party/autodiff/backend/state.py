@@ -17,6 +17,7 @@ from .execution import Execution
 from .facts import FactKey, Facts
 from .specialize import Specialization
 from .tapes import tape_bytes, tape_limit
+from .user_rules import generation, rules_for
 
 _ATTRIBUTE = "_autodiff_state"
 _MAX_EXECUTIONS = 1024
@@ -41,6 +42,8 @@ class KernelState:
         self.outputs: tuple[int, ...] | None = None
         # Threads that meet new facts at once take turns.
         self.lock = threading.RLock()
+        self._generation = generation()
+        self._rules = rules_for(self.spec.ttir, self.spec.target, self.spec.options)
         self.checks_bounds = bounds.wanted()
         self._handles: dict = {}
         self._families: dict = {}
@@ -48,7 +51,7 @@ class KernelState:
     @classmethod
     def of(cls, kernel, function) -> KernelState:
         """Return the state of a compiled kernel, made on first use."""
-        state = kernel.__dict__.get(_ATTRIBUTE)
+        state = cls.known(kernel)
         if state is None:
             state = cls(kernel, function)
             setattr(kernel, _ATTRIBUTE, state)
@@ -57,7 +60,9 @@ class KernelState:
     @staticmethod
     def known(kernel) -> KernelState | None:
         """Return the state of a compiled kernel if it has one."""
-        return getattr(kernel, _ATTRIBUTE, None)
+        state = getattr(kernel, _ATTRIBUTE, None)
+        # A rule that was registered since may change every plan.
+        return state if state is not None and state._generation == generation() else None
 
     def handle(
         self,
@@ -80,6 +85,7 @@ class KernelState:
                 "exchange": list(exchange),
                 "save": save,
                 "reload": reload,
+                "rules": self._rules,
                 "checkpoint": checkpoint,
                 "check": self.checks_bounds,
             }

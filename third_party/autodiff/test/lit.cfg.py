@@ -17,6 +17,7 @@ config.test_exec_root = os.path.join(config.test_exec_root, "autodiff")
 cleanup = "autodiff-simplify,canonicalize,cse"
 passes = [
     "autodiff-normalize",
+    "autodiff-link-rules",
     "autodiff-count-trips",
     "tt.func(autodiff-mark-residuals,autodiff-record-memory)",
     "autodiff-rescale-accumulators",

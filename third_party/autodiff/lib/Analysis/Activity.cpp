@@ -18,7 +18,8 @@ bool mlir::autodiff::isDifferentiable(Type type) {
 /// A residual that the outputs were proved not to depend on.
 static bool stopsDerivative(Operation *op) {
   auto residual = dyn_cast<ResidualOp>(op);
-  return isPiecewiseConstant(op) || (residual && residual.getConstant());
+  return isPiecewiseConstant(op) || isa<StopGradientOp>(op) ||
+         (residual && residual.getConstant());
 }
 
 /// Integers that hold the bits of a float: the derivative would be lost in
@@ -133,6 +134,12 @@ void Activity::propagateVaried() {
         }
         return;
       }
+      if (auto custom = dyn_cast<CustomVjpOp>(op)) {
+        for (Value input : custom.getInputs())
+          for (Value result : custom.getResults())
+            flow(input, result);
+        return;
+      }
       if (getWrittenValue(op) && op->getNumResults() && readsVaried(op))
         changed |= markVaried(op->getResult(0));
       bool toFloats = !stopsDerivative(op);
@@ -202,6 +209,12 @@ void Activity::propagateUseful() {
             });
         if (matters)
           changed |= markUseful(stored);
+        return;
+      }
+      if (auto custom = dyn_cast<CustomVjpOp>(op)) {
+        for (Value result : custom.getResults())
+          for (Value input : custom.getInputs())
+            flow(result, input);
         return;
       }
       if (stopsDerivative(op))
@@ -304,6 +317,17 @@ void Activity::checkMemory() {
       return fail(op, "derivative lost: these bits were taken from a float "
                       "that depends on a differentiated input; compute with "
                       "floats instead");
+    if (auto custom = dyn_cast<CustomVjpOp>(op)) {
+      if (llvm::any_of(custom.getValues(),
+                       [&](Value value) { return isVaried(value); }) &&
+          llvm::any_of(custom.getResults(),
+                       [&](Value result) { return isUseful(result); }))
+        fail(op, "'" + custom.getRule() +
+                     "' has a derivative of its own, but what it returns "
+                     "depends on a differentiated tensor by another way than "
+                     "its float arguments; pass the values as arguments");
+      return;
+    }
     if (isa<triton::LoadOp>(op) || getWrittenValue(op))
       checkAccess(op);
     else if (touchesUnknownMemory(op))

@@ -3,6 +3,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include "autodiff/Dialect/AutodiffDialect.cpp.inc"
@@ -11,6 +12,39 @@
 #include "autodiff/Dialect/AutodiffAttributes.cpp.inc"
 #define GET_OP_CLASSES
 #include "autodiff/Dialect/AutodiffOps.cpp.inc"
+
+using namespace mlir;
+
+static LogicalResult verifyFloats(autodiff::CustomVjpOp op, TypeRange types,
+                                  TypeRange likes, llvm::StringRef what) {
+  if (types.size() != likes.size())
+    return op.emitOpError() << "has " << likes.size() << " " << what << "s but "
+                            << types.size() << " cotangents";
+  for (auto [type, like] : llvm::zip_equal(types, likes)) {
+    auto tile = dyn_cast<RankedTensorType>(type);
+    auto likeTile = dyn_cast<RankedTensorType>(like);
+    bool sameShape = tile && likeTile ? tile.getShape() == likeTile.getShape()
+                                      : !tile && !likeTile;
+    if (!sameShape || !isa<FloatType>(getElementTypeOrSelf(type)))
+      return op.emitOpError() << "has a cotangent of type " << type << " for "
+                              << what << " of type " << like;
+  }
+  return success();
+}
+
+LogicalResult autodiff::CustomVjpOp::verify() {
+  if (getValues().getTypes() != getResultTypes())
+    return emitOpError("results should have the types of the values");
+  Block &block = getPullback().front();
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  if (!yield)
+    return emitOpError("should end with autodiff.yield");
+  if (failed(verifyFloats(*this, block.getArgumentTypes(), getResultTypes(),
+                          "result")))
+    return failure();
+  return verifyFloats(*this, yield.getGradients().getTypes(),
+                      getInputs().getTypes(), "input");
+}
 
 void mlir::autodiff::ResidualOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>

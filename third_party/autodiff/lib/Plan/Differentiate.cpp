@@ -20,6 +20,7 @@ static void addCleanup(OpPassManager &pm) {
 void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                                 const Request &request) {
   pm.addPass(createNormalize());
+  pm.addPass(createLinkRules());
   pm.addPass(createCountTrips());
   pm.nest<triton::FuncOp>().addPass(createMarkResiduals());
   pm.nest<triton::FuncOp>().addPass(createRecordMemory());
@@ -58,6 +59,9 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
   FailureOr<Request> request = Request::parse(requestJson, module.getLoc());
   if (failed(request))
     return failure();
+  for (const UserRule &rule : request->rules)
+    if (failed(importRule(rule, module)))
+      return failure();
   PassManager pm(module.getContext());
   triton::FuncOp primal = getPrimal(module);
   enableDump(pm, primal ? primal.getSymName() : "");

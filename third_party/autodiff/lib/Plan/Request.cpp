@@ -20,6 +20,26 @@ static bool readIndices(const llvm::json::Value &value,
   return true;
 }
 
+static bool readRules(const llvm::json::Value &value,
+                      SmallVector<UserRule> &rules) {
+  const llvm::json::Array *array = value.getAsArray();
+  if (!array)
+    return false;
+  for (const llvm::json::Value &element : *array) {
+    const llvm::json::Object *object = element.getAsObject();
+    if (!object)
+      return false;
+    auto read = [&](StringRef key) {
+      return object->getString(key).value_or("").str();
+    };
+    UserRule rule{read("name"), read("asm"), read("symbol"), read("ttir")};
+    if (rule.ttir.empty() || rule.assembly.empty() == rule.symbol.empty())
+      return false;
+    rules.push_back(std::move(rule));
+  }
+  return true;
+}
+
 FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
   if (!value)
@@ -39,6 +59,8 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
     } else if (key == "atomic" || key == "exchange") {
       valid = readIndices(entry,
                           key == "atomic" ? request.atomic : request.exchange);
+    } else if (key == "rules") {
+      valid = readRules(entry, request.rules);
     } else if (key == "save" || key == "reload" || key == "check" ||
                key == "checkpoint") {
       std::optional<bool> flag = entry.getAsBoolean();

@@ -51,15 +51,19 @@ static bool hasEffects(Operation *op) {
          op->getNumRegions() == 0;
 }
 
+void Adjoint::clone(Operation &op) {
+  // Cloning keeps block arguments that are mapped already, from an earlier
+  // recomputation of a block around this one: those are another region's.
+  op.walk([&](Block *inner) {
+    for (BlockArgument argument : inner->getArguments())
+      primals.erase(argument);
+  });
+  builder.clone(op, primals);
+}
+
 void Adjoint::recompute(Block &block) {
   for (Operation &op : block.without_terminator()) {
-    // Cloning keeps block arguments that are mapped already, from an earlier
-    // recomputation of a block around this one: those are another region's.
-    op.walk([&](Block *inner) {
-      for (BlockArgument argument : inner->getArguments())
-        primals.erase(argument);
-    });
-    builder.clone(op, primals);
+    clone(op);
   }
   block.walk([&](PushOp push) { popInstead(push); });
   block.walk([&](Operation *op) {
@@ -87,14 +91,24 @@ static std::string describe(Operation *op) {
   if (auto call = dyn_cast<triton::ExternElementwiseOp>(op))
     return "the library function '" + call.getSymbol().str() + "' (" + name +
            ")";
+  if (auto assembly = dyn_cast<triton::ElementwiseInlineAsmOp>(op))
+    return "the inline assembly \"" + assembly.getAsmString().trim().str() +
+           "\" (" + name + ")";
   return name;
+}
+
+/// What a user can do about an operation without a rule.
+static llvm::StringRef suggest(Operation *op) {
+  if (isa<triton::ExternElementwiseOp, triton::ElementwiseInlineAsmOp>(op))
+    return "give its rule with register_vjp (docs/python.md)";
+  return "express it with supported operations (docs/rules.md)";
 }
 
 static bool takesPart(Operation &op, const Adjoint &adjoint) {
   if (isa<triton::StoreOp, triton::AtomicRMWOp>(op))
     return true;
-  if (op.getNumRegions() &&
-      !isa<triton::ReduceOp, triton::ScanOp, triton::MapElementwiseOp>(op)) {
+  if (op.getNumRegions() && !isa<triton::ReduceOp, triton::ScanOp,
+                                 triton::MapElementwiseOp, CustomVjpOp>(op)) {
     // A region matters if an active value or an effect is inside.
     bool matters = false;
     op.walk([&](Operation *inner) {
@@ -121,8 +135,7 @@ LogicalResult Adjoint::reverse(Block &block) {
       return op.emitError()
              << "no derivative rule for " << describe(&op)
              << ", which lies between a differentiated input and an output; "
-                "express it with supported operations (docs/rules.md), or "
-                "detach the tensors that it depends on";
+             << suggest(&op) << ", or detach the tensors that it depends on";
     if (failed(rule->pullback(&op, *this)))
       return failure();
   }

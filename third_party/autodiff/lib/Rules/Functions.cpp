@@ -4,6 +4,7 @@
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Support/LibraryNames.h"
+#include "autodiff/Support/PtxInstruction.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -78,6 +79,10 @@ static std::string getFunctionName(Operation *op) {
     return getPlainName(call.getSymbol(), [](StringRef name) {
       return getFunctions().contains(name);
     });
+  if (auto assembly = dyn_cast<triton::ElementwiseInlineAsmOp>(op)) {
+    std::optional<PtxInstruction> instruction = parsePtxInstruction(assembly);
+    return instruction ? instruction->function : "";
+  }
   static const llvm::StringMap<StringRef> byOperation = [] {
     llvm::StringMap<StringRef> map;
     for (auto [operation, function] : getFunctionOperations())
@@ -87,6 +92,13 @@ static std::string getFunctionName(Operation *op) {
   return byOperation.lookup(op->getName().getStringRef()).str();
 }
 
+/// The operands of `op` that its function gets, in its order.
+static SmallVector<unsigned> getFunctionOperands(Operation *op) {
+  if (auto assembly = dyn_cast<triton::ElementwiseInlineAsmOp>(op))
+    return parsePtxInstruction(assembly)->operands;
+  return llvm::to_vector(llvm::seq<unsigned>(op->getNumOperands()));
+}
+
 const Function *mlir::autodiff::findFunction(Operation *op, std::string *name) {
   std::string found = getFunctionName(op);
   auto it = getFunctions().find(found);
@@ -94,7 +106,7 @@ const Function *mlir::autodiff::findFunction(Operation *op, std::string *name) {
     return nullptr;
   const Function &function = it->second;
   if (!function.partials.empty() &&
-      function.partials.size() != op->getNumOperands())
+      function.partials.size() != getFunctionOperands(op).size())
     return nullptr;
   if (name)
     *name = std::move(found);
@@ -120,19 +132,36 @@ Tile Application::call(llvm::StringRef function,
   llvm_unreachable("a derivative calls what its function's own kind lacks");
 }
 
+/// The partial derivative by operand number `operand` of `op`, which may be
+/// several of the function's: "mul.f32 $0, $1, $1".
+static Partial bindPartial(Operation *op, const Function &function,
+                           unsigned operand) {
+  SmallVector<unsigned> order = getFunctionOperands(op);
+  SmallVector<FunctionPartial> partials;
+  for (auto [number, partial] : llvm::zip(order, function.partials))
+    if (number == operand && partial)
+      partials.push_back(partial);
+  if (partials.empty())
+    return {};
+  return [=](Tile t, llvm::ArrayRef<Tile> operands, Tile y) {
+    SmallVector<Tile> x;
+    for (unsigned number : order)
+      x.push_back(operands[number]);
+    Application application{x, y, op};
+    Tile sum = partials.front()(t, application);
+    for (FunctionPartial partial : llvm::drop_begin(partials))
+      sum = sum + partial(t, application);
+    return sum;
+  };
+}
+
 LogicalResult mlir::autodiff::pullBackFunction(Operation *op,
                                                Adjoint &adjoint) {
   const Function &function = *findFunction(op);
-  return pullBackPartials(
-      op, adjoint,
-      llvm::map_to_vector(
-          function.partials, [op](FunctionPartial partial) -> Partial {
-            if (!partial)
-              return {};
-            return [op, partial](Tile t, llvm::ArrayRef<Tile> x, Tile y) {
-              return partial(t, Application{x, y, op});
-            };
-          }));
+  SmallVector<Partial> partials;
+  for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
+    partials.push_back(bindPartial(op, function, operand));
+  return pullBackPartials(op, adjoint, partials);
 }
 
 void mlir::autodiff::addFunctionRules(RuleTable &table) {

@@ -13,6 +13,7 @@ const RuleTable &RuleTable::get() {
     RuleTable table;
     addElementwiseRules(table);
     addFunctionRules(table);
+    addCustomVjpRules(table);
     addShapeRules(table);
     addReduceRules(table);
     addScanRules(table);

@@ -423,7 +423,8 @@ void LowerDescriptors::runOnOperation() {
   if (failed(inlineCalls()))
     return signalPassFailure();
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
-    for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    for (unsigned index = 0;
+         !kernel.isDeclaration() && index < kernel.getNumArguments(); ++index)
       if (isDescriptor(kernel.getArgument(index).getType()) &&
           failed(takeApart(kernel, index)))
         return signalPassFailure();

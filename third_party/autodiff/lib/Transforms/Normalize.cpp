@@ -111,8 +111,12 @@ void Normalize::runOnOperation() {
     getOperation().emitError("no public function to differentiate");
     return signalPassFailure();
   }
-  if (failed(checkSignature(kernel)) || failed(structure(kernel)) ||
-      failed(normalizeLoops(kernel)))
+  if (failed(checkSignature(kernel)))
+    return signalPassFailure();
+  for (auto function : getOperation().getOps<triton::FuncOp>())
+    if (!function.isDeclaration() && failed(structure(function)))
+      return signalPassFailure();
+  if (failed(normalizeLoops(kernel)))
     return signalPassFailure();
   OpPassManager lowering(ModuleOp::getOperationName());
   lowering.addPass(createLowerDescriptors());

@@ -36,6 +36,11 @@ constexpr llvm::StringLiteral kCounterAttr = "autodiff.counter";
 constexpr llvm::StringLiteral kNotPositiveAttr = "autodiff.not_positive";
 /// Number of a memory operation within its primal.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
+/// Attributes of functions with the role "rule": what the user calls the rule,
+/// and the inline assembly or library symbol that it is for.
+constexpr llvm::StringLiteral kRuleAttr = "autodiff.rule";
+constexpr llvm::StringLiteral kRuleAsmAttr = "autodiff.rule_asm";
+constexpr llvm::StringLiteral kRuleSymbolAttr = "autodiff.rule_symbol";
 /// The checked accesses of a kernel, by number.
 constexpr llvm::StringLiteral kAccessesAttr = "autodiff.accesses";
 

@@ -152,4 +152,39 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
   }];
 }
 
+def Autodiff_StopGradientOp : Autodiff_Op<"stop_gradient",
+    [Pure, SameOperandsAndResultType]> {
+  let summary = "a value that no derivative flows through";
+  let arguments = (ins AnyType:$value);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+def Autodiff_CustomVjpOp : Autodiff_Op<"custom_vjp",
+    [Pure, AttrSizedOperandSegments, SingleBlock]> {
+  let summary = "values whose derivative the user defines";
+  let description = [{
+    The results are the `values`, as functions of the `inputs` whose pullback is
+    the region: it gets the cotangents of the results, may use any value from
+    above, and yields one cotangent for each input. No derivative flows through
+    `values` themselves. `rule` names what the user wrote, for errors.
+  }];
+  let arguments = (ins Variadic<AnyType>:$values, Variadic<AnyType>:$inputs,
+                       StrAttr:$rule);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$pullback);
+  let assemblyFormat = [{
+    $rule $values `:` type($values) `of` $inputs `:` type($inputs)
+    `->` type($results) $pullback attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Autodiff_YieldOp : Autodiff_Op<"yield",
+    [Pure, Terminator, HasParent<"CustomVjpOp">]> {
+  let summary = "the cotangents of a custom_vjp's inputs";
+  let arguments = (ins Variadic<AnyType>:$gradients);
+  let assemblyFormat = "($gradients^ `:` type($gradients))? attr-dict";
+}
+
 #endif // AUTODIFF_DIALECT

@@ -14,6 +14,20 @@
 
 namespace mlir::autodiff {
 
+/// The user's derivative of an operation that the compiler does not know.
+struct UserRule {
+  /// For errors.
+  std::string name;
+  /// The inline assembly or the symbol that it is for; the other is empty.
+  std::string assembly, symbol;
+  /// A module with a function that computes it; see docs/plan.md.
+  std::string ttir;
+};
+
+/// Adds the rule's function to `module` in the form that autodiff-link-rules
+/// expects.
+LogicalResult importRule(const UserRule &rule, ModuleOp module);
+
 /// What the caller wants differentiated and what it rules out.
 struct Request {
   /// Arguments to differentiate with respect to; all float pointers if absent.
@@ -24,6 +38,7 @@ struct Request {
   SmallVector<unsigned> atomic;
   /// Arguments for which a check failed: stored addresses may repeat.
   SmallVector<unsigned> exchange;
+  SmallVector<UserRule> rules;
   bool save = true;
   bool reload = true;
   /// Check every access of the derived kernels.

@@ -58,6 +58,9 @@ public:
   /// effects) to the backward kernel; what the primal records is read back.
   void recompute(Block &block);
 
+  /// Appends a copy of `op`, on the values in the backward kernel.
+  void clone(Operation &op);
+
   /// Reverses the operations of `block` in the order opposite to theirs.
   LogicalResult reverse(Block &block);
 

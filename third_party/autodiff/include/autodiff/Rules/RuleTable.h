@@ -60,6 +60,7 @@ bool isPiecewiseConstant(Operation *op);
 // One function per file of rules.
 void addElementwiseRules(RuleTable &table);
 void addFunctionRules(RuleTable &table);
+void addCustomVjpRules(RuleTable &table);
 void addShapeRules(RuleTable &table);
 void addReduceRules(RuleTable &table);
 void addScanRules(RuleTable &table);

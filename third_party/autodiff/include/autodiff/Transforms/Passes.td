@@ -36,6 +36,22 @@ def CountTrips : AutodiffPass<"autodiff-count-trips", "::mlir::ModuleOp"> {
   }];
 }
 
+def LinkRules : AutodiffPass<"autodiff-link-rules", "::mlir::ModuleOp"> {
+  let summary = "attach the derivatives that the user defines";
+  let description = [{
+    Inline assembly and library functions that a function with the role `rule`
+    is for, and calls of `autodiff.custom_vjp` functions, become
+    `autodiff.custom_vjp` operations with the user's pullback inside. Markers of
+    `stop_gradient` become `autodiff.stop_gradient`.
+
+    A rule is a function of the cotangents of the float results, the operands
+    and the results, that returns a gradient for each float operand. A call of a
+    function named `autodiff.custom_vjp…` has the primal results, the inputs and
+    the gradients as operands; assembly named `autodiff.cotangent k` stands for
+    the cotangent of its k-th result.
+  }];
+}
+
 def LowerDescriptors : AutodiffPass<"autodiff-lower-descriptors", "::mlir::ModuleOp"> {
   let summary = "turn accesses through tensor descriptors into masked ones";
   let description = [{

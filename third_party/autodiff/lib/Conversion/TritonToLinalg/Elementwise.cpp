@@ -320,6 +320,13 @@ Value Lowering::lowerScalar(OpBuilder &b, Operation *op, ValueRange operands) {
         fail(op, "'" + external.getSymbol() + "'");
         return getPoison(b, loc, getScalarType(resultType));
       })
+      .Case([&](tt::ElementwiseInlineAsmOp assembly) -> Value {
+        Value result = lowerInlineAsm(*this, b, assembly, operands);
+        if (result)
+          return result;
+        fail(op, "\"" + assembly.getAsmString().trim() + "\"");
+        return getPoison(b, loc, getScalarType(resultType));
+      })
       .Default([&](Operation *) -> Value {
         if (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()))
           return cloneScalar(*this, b, op, operands);

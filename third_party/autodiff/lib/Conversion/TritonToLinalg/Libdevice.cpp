@@ -9,6 +9,7 @@
 #include "Numerics.h"
 
 #include "autodiff/Support/LibraryNames.h"
+#include "autodiff/Support/PtxInstruction.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -197,4 +198,30 @@ Value cpu::lowerLibdevice(Lowering &lowering, OpBuilder &b,
     if (symbol.ends_with(directed))
       return {};
   return lowerFunction(lowering, b, op.getLoc(), name, result, operands);
+}
+
+/// A comment that marks its operand for differentiation: the identity.
+static bool isMarker(StringRef assembly) {
+  assembly = assembly.trim();
+  return assembly.consume_front("//") &&
+         assembly.trim().starts_with("autodiff.");
+}
+
+Value cpu::lowerInlineAsm(Lowering &lowering, OpBuilder &b,
+                          triton::ElementwiseInlineAsmOp op,
+                          ValueRange operands) {
+  if (isMarker(op.getAsmString()))
+    return operands[0];
+  std::optional<PtxInstruction> instruction = parsePtxInstruction(op);
+  if (!instruction)
+    return {};
+  Location loc = op.getLoc();
+  auto type = cast<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
+  FloatType computed = getComputeType(type);
+  SmallVector<Value> wide;
+  for (unsigned operand : instruction->operands)
+    wide.push_back(convertFloat(b, loc, operands[operand], type, computed));
+  Value value =
+      lowerFunction(lowering, b, loc, instruction->function, computed, wide);
+  return value ? convertFloat(b, loc, value, computed, type) : Value();
 }

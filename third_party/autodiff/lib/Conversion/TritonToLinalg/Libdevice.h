@@ -17,6 +17,10 @@ Value lowerFunction(Lowering &lowering, OpBuilder &b, Location loc,
 Value lowerLibdevice(Lowering &lowering, OpBuilder &b,
                      triton::ExternElementwiseOp op, ValueRange operands);
 
+/// The result of inline assembly that is known to compute a function, or null.
+Value lowerInlineAsm(Lowering &lowering, OpBuilder &b,
+                     triton::ElementwiseInlineAsmOp op, ValueRange operands);
+
 } // namespace mlir::autodiff::cpu
 
 #endif // AUTODIFF_LIB_CONVERSION_TRITONTOLINALG_LIBDEVICE_H

@@ -35,6 +35,8 @@ bool Placement::isElementwise(Operation *op) {
     return true;
   if (auto external = dyn_cast<tt::ExternElementwiseOp>(op))
     return external.getPure();
+  if (auto assembly = dyn_cast<tt::ElementwiseInlineAsmOp>(op))
+    return assembly->getNumResults() == 1 && assembly->getNumOperands() > 0;
   return op->hasTrait<OpTrait::Elementwise>() && op->getNumRegions() == 0 &&
          op->getNumResults() == 1 && isMemoryEffectFree(op) &&
          isa<arith::ArithDialect, math::MathDialect>(op->getDialect());

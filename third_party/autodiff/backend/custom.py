@@ -1,0 +1,179 @@
+"""`stop_gradient` and `custom_vjp`: functions of a kernel that say what their derivative is.
+
+Both leave a marker in TTIR: inline assembly that consists of a comment, with the result in the
+operand's register. It costs no instruction. Where a kernel with a `custom_vjp` marker is
+differentiated it is traced again, this time with the derivative (see docs/architecture.md).
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import linecache
+
+import triton
+import triton.language as tl
+
+from .errors import AutodiffError
+from .interpreted import is_jit
+from .specialize import CUSTOM_MARKER
+from .tracing import (
+    call_declared,
+    checked_gradients,
+    cotangent_type,
+    flatten,
+    is_differentiating,
+    is_float,
+    placeholder,
+)
+
+
+def _builtin(function):
+    """Make a function that Triton's tracer passes itself to; plain Python can call it, too."""
+    function.__triton_builtin__ = True
+    return function
+
+
+def _mark(x, name: str, semantic):
+    """Return `x` through an empty assembly that carries a name."""
+    scalar = x.type.scalar
+    if scalar.is_fp8():
+        return semantic.cast(_mark(semantic.cast(x, tl.float16), name, semantic), scalar)
+    builder = semantic.builder
+    registers = {16: "h", 32: "f" if scalar.is_floating() else "r", 64: "l"}
+    if scalar.is_fp64():
+        registers[64] = "d"
+    is_hip = builder.options.backend_name == "hip"
+    register = "v" if is_hip else registers[scalar.primitive_bitwidth]
+    comment = ";" if is_hip else "//"
+    op = builder.create_inline_asm(
+        f"{comment} autodiff.{name}", f"={register},0", [x.handle], [x.type.to_ir(builder)], True, 1
+    )
+    return tl.tensor(op.get_result(0), x.type)
+
+
+def _map(function, value):
+    if isinstance(value, tl.tuple):
+        return tl.tuple([_map(function, item) for item in value.values], value.type)
+    return function(value)
+
+
+def _mark_floats(value, name: str, semantic):
+    return _map(lambda x: _mark(x, name, semantic) if is_float(x) else x, value)
+
+
+@_builtin
+def stop_gradient(x, _semantic=None):
+    """Return `x`, through which no derivative flows: for use in a kernel.
+
+    Of a tuple, every element is stopped. Integers carry no derivative and stay as they are.
+    """
+
+    if any(isinstance(leaf, tl.tensor) and leaf.type.scalar.is_ptr() for leaf in flatten(x)):
+        raise TypeError("stop_gradient takes values; stop what is loaded, not the pointer")
+    return x if _semantic is None else _mark_floats(x, "stop_gradient", _semantic)
+
+
+def _call_for_derivative(function, vjp, args, semantic, generator):
+    """Trace a call with its derivative, in the form that autodiff-link-rules reads."""
+    name = function.__name__
+    if vjp is None:
+        raise AutodiffError(f"function {name!r} has no derivative: give it one with defvjp")
+    operands = [
+        leaf
+        for parameter, argument in zip(function.params, args, strict=True)
+        if not parameter.is_constexpr
+        for leaf in flatten(argument)
+    ]
+    inputs = [x for x in operands if is_float(x)]
+    inside = [_mark_floats(x, "stop_gradient", semantic) for x in args]
+    result = generator.call_JitFunction(function, inside, {})
+    values = [y for y in flatten(result) if is_float(y)]
+    cotangents = [
+        placeholder(semantic, f"cotangent {i}", cotangent_type(y.type), y)
+        for i, y in enumerate(values)
+    ]
+    what = f"the derivative {vjp.__name__!r} of {name!r}"
+    results = flatten(result)
+    returned = generator.call_JitFunction(vjp, [*cotangents, *args, *results], {})
+    gradients = checked_gradients(what, returned, operands, semantic)
+    names = (f"{CUSTOM_MARKER}.{name}.{n}" for n in itertools.count())
+    callee = next(n for n in names if not generator.module.has_function(n))
+    outer = iter(call_declared(generator, callee, [*values, *inputs, *gradients], values))
+    return _map(lambda y: next(outer) if is_float(y) else y, result)
+
+
+@_builtin
+def _call(function, vjp, *args, _semantic=None, _generator=None):
+    function, vjp = (getattr(f, "value", f) for f in (function, vjp))
+    if _semantic is None:
+        return function(*args)
+    if is_differentiating():
+        return _call_for_derivative(function, vjp, args, _semantic, _generator)
+    result = _generator.call_JitFunction(function, args, {})
+    return _mark_floats(result, "custom_vjp", _semantic)
+
+
+_SOURCE = """
+@jit
+def {name}({parameters}):
+    return _call(_function, _vjp{arguments})
+"""
+
+
+def _declare(parameter) -> str:
+    """Return the source of a parameter; what it refers to has fixed names."""
+    is_constant = "constexpr" in str(parameter.annotation)
+    text = parameter.name + (": _language.constexpr" if is_constant else "")
+    return text if parameter.default is parameter.empty else f"{text} = _default_{parameter.name}"
+
+
+def custom_vjp(function, vjp=None):
+    """Give a `@triton.jit` function a derivative of your own.
+
+    `vjp` is a `@triton.jit` function of the cotangents of the float results, then the function's
+    own arguments, then its results (the elements of a tuple one by one). It returns one gradient
+    for each argument that is no constexpr, in order; those of integers, pointers and numbers are
+    ignored. It can be given later: as a decorator, the result's `defvjp` takes it. The derivative
+    is not computed from the function's body, which must not read a differentiated tensor itself.
+    A kernel that is not differentiated just calls it.
+    """
+    if not is_jit(function):
+        kind = type(function).__name__
+        raise TypeError(f"custom_vjp takes a function decorated with @triton.jit, got {kind}")
+    parameters = inspect.signature(function.fn).parameters.values()
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        raise TypeError(f"the arguments of {function.__name__!r} should be named one by one")
+    text = _SOURCE.format(
+        name=function.__name__,
+        parameters=", ".join(_declare(p) for p in parameters),
+        arguments="".join(f", {p.name}" for p in parameters),
+    )
+    # Triton reads the source of what it compiles.
+    filename = f"<custom_vjp {function.fn.__module__}.{function.fn.__qualname__}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    scope = {
+        # Triton tells functions apart by module and name.
+        "__name__": f"{function.fn.__module__}.custom_vjp",
+        "_call": _call,
+        "_function": function,
+        "_language": tl,
+        "_vjp": tl.constexpr(None),
+        **{f"_default_{p.name}": p.default for p in parameters},
+    }
+    plain = text.replace("@jit\n", "\n", 1)
+    exec(compile(plain, filename, "exec"), scope)
+    wrapper = triton.jit(scope[function.__name__])
+
+    def defvjp(rule):
+        """Set the derivative, before the first launch; returns it unchanged."""
+        if not is_jit(rule):
+            kind = type(rule).__name__
+            raise TypeError(f"defvjp takes a function decorated with @triton.jit, got {kind}")
+        scope["_vjp"] = rule
+        return rule
+
+    wrapper.defvjp = defvjp
+    if vjp is not None:
+        defvjp(vjp)
+    return wrapper

@@ -1,0 +1,152 @@
+"""Triton's tracer at work on rules: what they get, what they return, and their TTIR."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import triton.language as tl
+from triton._C.libtriton import ir
+from triton.compiler.compiler import ASTSource, make_backend
+
+from .errors import AutodiffError
+from .interpreted import compilable, compiling
+
+_state = threading.local()
+
+
+def is_differentiating() -> bool:
+    """Whether the kernel being traced is traced for its derivative, not to be run."""
+    return getattr(_state, "differentiating", False)
+
+
+@contextlib.contextmanager
+def _differentiating():
+    _state.differentiating = True
+    try:
+        yield
+    finally:
+        _state.differentiating = False
+
+
+def _trace(source: ASTSource, target, options: dict):
+    """Return the module that a source is traced into, and what compiles it further."""
+    backend = make_backend(target)
+    options = backend.parse_options({**options, **source.parse_options()})
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    functions = backend.get_codegen_implementation(options)
+    module = source.make_ir(target, options, functions, backend.get_module_map(), context)
+    stages = {}
+    backend.add_stages(stages, options, source.language)
+    return module, stages, {"target": target, **options.__dict__}
+
+
+def _root(error: BaseException) -> BaseException:
+    """Return what Triton's chain of calls in the kernel wraps."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def trace_for_derivative(kernel, target, options: dict) -> str:
+    """Return the TTIR of a compiled kernel with the derivatives that its functions define."""
+    try:
+        with compiling(kernel.src.fn), _differentiating():
+            module, stages, metadata = _trace(kernel.src, target, options)
+    except Exception as error:
+        raise AutodiffError(f"{_root(error)}; {error}") from None
+    return str(stages["ttir"](module, metadata))
+
+
+def is_float(value) -> bool:
+    """Whether a value of a kernel is a float or a tile of floats."""
+    return isinstance(value, tl.tensor) and value.type.scalar.is_floating()
+
+
+def flatten(value) -> list:
+    """Return the tensors and constants that a (nested) tuple consists of."""
+    if isinstance(value, (tuple, list, tl.tuple)):
+        return [leaf for item in value for leaf in flatten(item)]
+    return [value]
+
+
+def cotangent_type(type_):
+    """Return the type in which the cotangent of a float value comes: float32 at least."""
+    element = tl.float64 if type_.scalar.is_fp64() else tl.float32
+    return tl.block_type(element, type_.shape) if type_.is_block() else element
+
+
+def placeholder(semantic, name: str, type_, like=None):
+    """Return a value of a type that stands for what the differentiation will put there."""
+    if like is None and type_.is_block():
+        like = semantic.full(type_.shape, 0, tl.int32)
+    handles = [] if like is None else [like.handle]
+    constraints = "=r" if like is None else "=r,r"
+    builder = semantic.builder
+    op = builder.create_inline_asm(
+        f"// autodiff.{name}", constraints, handles, [type_.to_ir(builder)], False, 1
+    )
+    return tl.tensor(op.get_result(0), type_)
+
+
+def call_declared(generator, name: str, values, results=()) -> list:
+    """Call a function that is only declared, with the types of `values`; returns its results."""
+    builder = generator.builder
+    types = [value.type.to_ir(builder) for value in values]
+    signature = builder.get_function_ty(types, [r.type.to_ir(builder) for r in results])
+    # With a builder of its own, which stands nowhere, the declaration lands in no function.
+    declaring = ir.builder(generator.context)
+    declaring.set_loc(generator.file_name or "", generator.begin_line or 0, 0)
+    function = declaring.get_or_insert_function(generator.module, name, signature, "private", False)
+    generator.module.push_back(function)
+    call = builder.call(function, [value.handle for value in values])
+    return [tl.tensor(call.get_result(i), r.type) for i, r in enumerate(results)]
+
+
+def checked_gradients(what: str, returned, operands, semantic) -> list:
+    """Return what a rule returned for the float operands, or raise naming the rule.
+
+    Numbers become tiles.
+    """
+    gradients = flatten(returned)
+    if len(gradients) != len(operands):
+        raise AutodiffError(
+            f"{what} should return {len(operands)} gradients, one for each operand, "
+            f"but returns {len(gradients)}"
+        )
+    pairs = zip(gradients, operands, strict=True)
+    return [
+        _checked_gradient(f"{what}: gradient {i}", gradient, operand, semantic)
+        for i, (gradient, operand) in enumerate(pairs)
+        if is_float(operand)
+    ]
+
+
+def _checked_gradient(what, gradient, operand, semantic):
+    if not isinstance(gradient, tl.tensor):
+        number = float(getattr(gradient, "value", gradient))
+        gradient = semantic.full([], number, cotangent_type(operand.type).scalar)
+    if not gradient.type.scalar.is_floating():
+        raise AutodiffError(f"{what} should be a float, but is {gradient.type}")
+    shape, own = (list(x.shape) if x.type.is_block() else [] for x in (operand, gradient))
+    if own == shape:
+        return gradient
+    if own:
+        raise AutodiffError(f"{what} should have the operand's shape {shape}, but has {own}")
+    return semantic.splat(gradient, shape)
+
+
+def trace_rule(kernel_of_rule, site, target, options: dict) -> str:
+    """Return the TTIR of a rule for one combination of types."""
+    source = ASTSource(compilable(kernel_of_rule), {"SITE": "constexpr"}, {"SITE": site})
+    try:
+        with compiling(site.rule):
+            module, _, _ = _trace(source, target, options)
+    except Exception as error:
+        reason = _root(error)
+        if isinstance(reason, AutodiffError):
+            raise reason from None
+        raise AutodiffError(f"{site.what} cannot be compiled: {reason}") from None
+    return str(module)

@@ -1,0 +1,242 @@
+//===- LinkRules.cpp - Attach the derivatives that the user defines -------===//
+//
+// Python's tracer can only leave standard operations in TTIR. Markers are
+// inline assembly without instructions, "// autodiff.stop_gradient"; the end of
+// a function with its own derivative is a call of a declared function.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Activity.h"
+#include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Transforms/RegionUtils.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_LINKRULES
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// What follows "autodiff." in the comment that assembly consists of, or "".
+static StringRef getMarker(Operation *op) {
+  auto assembly = dyn_cast<triton::ElementwiseInlineAsmOp>(op);
+  if (!assembly)
+    return "";
+  StringRef text = assembly.getAsmString().trim();
+  if (!text.consume_front("//") && !text.consume_front(";"))
+    return "";
+  text = text.trim();
+  return text.consume_front("autodiff.") ? text : "";
+}
+
+/// A custom_vjp operation before `builder`'s position with an empty pullback.
+static CustomVjpOp createCustomVjp(OpBuilder &builder, Location loc,
+                                   StringRef rule, ValueRange values,
+                                   ValueRange inputs) {
+  auto custom = CustomVjpOp::create(builder, loc, values.getTypes(), values,
+                                    inputs, builder.getStringAttr(rule));
+  Block &block = custom.getPullback().emplaceBlock();
+  for (Value value : values)
+    block.addArgument(Adjoint::typeFor(value.getType()), loc);
+  return custom;
+}
+
+//===----------------------------------------------------------------------===//
+// Rules of operations
+//===----------------------------------------------------------------------===//
+
+static SmallVector<Value> getFloats(ValueRange values) {
+  return llvm::filter_to_vector(
+      values, [](Value value) { return isDifferentiable(value.getType()); });
+}
+
+static bool isFor(triton::FuncOp rule, Operation *op) {
+  auto matches = [&](StringRef attribute, StringRef text) {
+    auto expected = rule->getAttrOfType<StringAttr>(attribute);
+    return expected && expected.getValue() == text;
+  };
+  auto assembly = dyn_cast<triton::ElementwiseInlineAsmOp>(op);
+  auto call = dyn_cast<triton::ExternElementwiseOp>(op);
+  if (!(assembly && matches(kRuleAsmAttr, assembly.getAsmString())) &&
+      !(call && matches(kRuleSymbolAttr, call.getSymbol())))
+    return false;
+  SmallVector<Type> types;
+  for (Value result : getFloats(op->getResults()))
+    types.push_back(Adjoint::typeFor(result.getType()));
+  llvm::append_range(types, op->getOperandTypes());
+  llvm::append_range(types, op->getResultTypes());
+  return llvm::equal(types, rule.getArgumentTypes());
+}
+
+/// Wraps the results of `op` into a custom_vjp with the body of `rule`.
+static void applyRule(triton::FuncOp rule, Operation *op) {
+  OpBuilder builder(op);
+  SmallVector<Value> inputs = getFloats(op->getOperands());
+  SmallVector<Value> operands(op->getOperands());
+  for (OpOperand &operand : op->getOpOperands())
+    if (isDifferentiable(operand.get().getType()))
+      operand.set(StopGradientOp::create(builder, op->getLoc(), operand.get()));
+  builder.setInsertionPointAfter(op);
+  SmallVector<Value> values = getFloats(op->getResults());
+  CustomVjpOp custom = createCustomVjp(
+      builder, op->getLoc(),
+      rule->getAttrOfType<StringAttr>(kRuleAttr).getValue(), values, inputs);
+  for (auto [value, result] : llvm::zip_equal(values, custom.getResults()))
+    value.replaceAllUsesExcept(result, custom);
+
+  Block &pullback = custom.getPullback().front();
+  SmallVector<Value> arguments(pullback.getArguments());
+  llvm::append_range(arguments, operands);
+  llvm::append_range(arguments, op->getResults());
+  IRMapping mapping;
+  mapping.map(rule.getArguments(), arguments);
+  builder.setInsertionPointToEnd(&pullback);
+  Block &body = rule.getBody().front();
+  for (Operation &inner : body.without_terminator())
+    builder.clone(inner, mapping);
+  YieldOp::create(
+      builder, op->getLoc(),
+      llvm::map_to_vector(body.getTerminator()->getOperands(),
+                          [&](Value v) { return mapping.lookupOrDefault(v); }));
+}
+
+//===----------------------------------------------------------------------===//
+// Functions with a derivative of their own
+//===----------------------------------------------------------------------===//
+
+static bool isCustomCall(triton::CallOp call) {
+  return call.getCallee().starts_with("autodiff.custom_vjp");
+}
+
+/// Whether `op` or something inside uses a value that `op`s in `producers`
+/// define.
+static bool usesAny(Operation *op,
+                    const llvm::SetVector<Operation *> &producers) {
+  return op
+      ->walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (producers.contains(operand.getDefiningOp()))
+            return WalkResult::interrupt();
+        return WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Turns a call (results…, inputs…, gradients…) into a custom_vjp: what depends
+/// on the cotangents' placeholders moves into its pullback.
+static LogicalResult linkCall(triton::CallOp call) {
+  unsigned results = call.getNumResults();
+  unsigned inputs = (call.getNumOperands() - results) / 2;
+  ValueRange operands = call.getOperands();
+  ValueRange values = operands.take_front(results);
+  ValueRange gradients = operands.take_back(inputs);
+
+  // The cotangent of result k is assembly on result k.
+  llvm::SetVector<Operation *> placeholders, dependent;
+  for (Value value : values)
+    for (Operation *user : value.getUsers())
+      if (getMarker(user).starts_with("cotangent") &&
+          user->getBlock() == call->getBlock())
+        placeholders.insert(user);
+  dependent = placeholders;
+  for (Operation &op : *call->getBlock()) {
+    if (&op == call)
+      break;
+    if (usesAny(&op, dependent))
+      dependent.insert(&op);
+  }
+
+  OpBuilder builder(call);
+  StringRef rule = call.getCallee();
+  rule.consume_front("autodiff.custom_vjp.");
+  CustomVjpOp custom =
+      createCustomVjp(builder, call.getLoc(), rule.rsplit('.').first, values,
+                      operands.slice(results, inputs));
+  Block &pullback = custom.getPullback().front();
+  IRMapping mapping;
+  for (Operation *placeholder : placeholders) {
+    unsigned index;
+    if (getMarker(placeholder).rsplit(' ').second.getAsInteger(10, index) ||
+        index >= results)
+      return placeholder->emitError("malformed cotangent");
+    mapping.map(placeholder->getResult(0), pullback.getArgument(index));
+  }
+  builder.setInsertionPointToEnd(&pullback);
+  for (Operation *op : dependent) {
+    if (placeholders.contains(op))
+      continue;
+    if (!isMemoryEffectFree(op) && !isa<triton::LoadOp>(op))
+      return op->emitError() << "the derivative of '" << rule.rsplit('.').first
+                             << "' must not have an effect";
+    builder.clone(*op, mapping);
+  }
+  YieldOp::create(builder, call.getLoc(),
+                  llvm::map_to_vector(gradients, [&](Value v) {
+                    return mapping.lookupOrDefault(v);
+                  }));
+  call->replaceAllUsesWith(custom.getResults());
+  call->erase();
+  for (Operation *op : llvm::reverse(dependent))
+    op->erase();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// stop_gradient, and the arguments of functions with their own derivative.
+static LogicalResult linkMarker(Operation *op) {
+  StringRef marker = getMarker(op);
+  if (marker == "custom_vjp")
+    return op->emitError("a function with its own derivative was traced "
+                         "without it; differentiate the kernel through "
+                         "`differentiable` or `autodiff`");
+  if (marker != "stop_gradient")
+    return success();
+  OpBuilder builder(op);
+  op->replaceAllUsesWith(
+      StopGradientOp::create(builder, op->getLoc(), op->getOperand(0)));
+  op->erase();
+  return success();
+}
+
+namespace {
+struct LinkRules : autodiff::impl::LinkRulesBase<LinkRules> {
+  void runOnOperation() override {
+    triton::FuncOp kernel = getPrimal(getOperation());
+    if (!kernel)
+      return;
+    SmallVector<triton::FuncOp> rules, declarations;
+    for (auto function : getOperation().getOps<triton::FuncOp>()) {
+      auto role = function->getAttrOfType<StringAttr>(kRoleAttr);
+      if (role && role.getValue() == "rule")
+        rules.push_back(function);
+      else if (function.isDeclaration())
+        declarations.push_back(function);
+    }
+    SmallVector<Operation *> operations;
+    kernel.walk([&](Operation *op) { operations.push_back(op); });
+    SmallVector<triton::CallOp> calls;
+    for (Operation *op : operations) {
+      auto isForOp = [&](triton::FuncOp rule) { return isFor(rule, op); };
+      if (auto call = dyn_cast<triton::CallOp>(op); call && isCustomCall(call))
+        calls.push_back(call);
+      else if (auto rule = llvm::find_if(rules, isForOp); rule != rules.end())
+        applyRule(*rule, op);
+      else if (failed(linkMarker(op)))
+        return signalPassFailure();
+    }
+    for (triton::CallOp call : calls)
+      if (failed(linkCall(call)))
+        return signalPassFailure();
+    for (triton::FuncOp rule : rules)
+      rule.erase();
+    for (triton::FuncOp declaration : declarations)
+      if (SymbolTable::symbolKnownUseEmpty(declaration, getOperation()))
+        declaration.erase();
+  }
+};
+} // namespace
