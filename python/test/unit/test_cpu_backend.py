@@ -128,7 +128,7 @@ def test_assert():
 def asm_kernel(x_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     y = tl.inline_asm_elementwise(
-        "mov.b32 $0, $1;", "=r,r", [tl.load(x_ptr + i)], dtype=tl.float32, is_pure=True, pack=1
+        "brev.b32 $0, $1;", "=r,r", [tl.load(x_ptr + i)], dtype=tl.float32, is_pure=True, pack=1
     )
     tl.store(x_ptr + i, y)
 
