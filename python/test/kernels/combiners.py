@@ -175,6 +175,12 @@ COMBINERS = {
     ),
 }
 
+# Those whose result depends on the order of what is combined.
+ORDERED = ("affine", "matrix")
+
+# Where kernels run without further ado.
+HOME = "cuda" if torch.cuda.is_available() else "cpu"
+
 # Triton lowers no branch in a combine function for GPUs, not even in a forward.
 FOR_GPUS = [name for name in COMBINERS if name != "branching_product"]
 

@@ -7,6 +7,16 @@ import triton
 from kernels import descriptors as k
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+
+@pytest.fixture(autouse=True)
+def descriptor_memory():
+    """Descriptors that a kernel makes on a GPU live in memory that Triton asks for."""
+    if torch.cuda.is_available():
+        triton.set_allocator(
+            lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
+        )
+
+
 DTYPES = [torch.float16, torch.float32, torch.float64]
 NEWEST = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 9)
 random_tensor = gradients.random_tensor

@@ -11,11 +11,18 @@ def _reduction(name):
     return differentiated(cb.REDUCE[name], cb.reduce)
 
 
+def _skip_unless_supported(name, device):
+    """Skip where Triton's own forward is wrong or does not compile."""
+    if device == "cuda" and name not in cb.FOR_GPUS:
+        pytest.skip("Triton does not compile it for GPUs")
+    if device == "cuda" and name in cb.ORDERED:
+        pytest.skip("on GPUs Triton's reductions take operands in any order")
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("name", cb.COMBINERS)
 def test_combiner(device, name, axis):
-    if device == "cuda" and name not in cb.FOR_GPUS:
-        pytest.skip("Triton does not compile it for GPUs")
+    _skip_unless_supported(name, device)
     for shape, dtype in (((4, 8, 2), torch.float32), ((3, 5, 7), torch.float64)):
         x = cb.sample(name, cb.full_axis(name, shape, axis), device, dtype)
         assert_gradients_close(_reduction(name), cb.reduce_reference, (x, name, axis))
@@ -24,6 +31,7 @@ def test_combiner(device, name, axis):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", ["product", "affine", "arg_larger"])
 def test_half_precision(device, name, dtype):
+    _skip_unless_supported(name, device)
     x = cb.sample(name, (4, 4, 4), device, dtype)
     assert_gradients_close(_reduction(name), cb.reduce_reference, (x, name, 1))
 
@@ -89,5 +97,5 @@ def test_position_decides_ties(device):
 @pytest.mark.parametrize("name", cb.FOR_GPUS)
 def test_triton_compiles(name):
     for shape, axis in (((1, 1, 256), 2), ((4, 16, 8), 1)):
-        x = cb.sample(name, shape, "cpu", torch.float32)
+        x = cb.sample(name, shape, cb.HOME, torch.float32)
         assert_compiles(_reduction(name), (x, name, axis))
