@@ -203,8 +203,9 @@ def test_chained_in_place_launches(device, launched):
     a, b = x.detach().double().requires_grad_(), w.detach().double().requires_grad_()
     first = a * b
     torch.cat([first[:32], first[:64] * b[:64]]).backward(upstream.double())
-    torch.testing.assert_close(x.grad.double(), a.grad)
-    torch.testing.assert_close(w.grad.double(), b.grad)
+    # In the precision of the launches.
+    torch.testing.assert_close(x.grad, a.grad.float())
+    torch.testing.assert_close(w.grad, b.grad.float())
 
 
 def test_output_with_gaps(device):
