@@ -47,11 +47,15 @@ class _AddressCheck:
     digits, bound)`: its index is a sum of digits, below the bound unless that is None. A digit is
     `(stride, extent)`, or `(stride, ["pids", e])` if its value is that of `e` in each program. All
     of them are expressions. Without "pids", digits of extent `["grid", axis]` are program ids.
+
+    With `programs`, what programs have in common is summed: no digit is a program id, and the
+    programs fill the box of the values of these expressions, each at a place of its own.
     """
 
     argument: int
     offset: object
     dims: tuple
+    programs: tuple | None = None
 
     kind: ClassVar[str]
 
@@ -84,7 +88,12 @@ class _AddressCheck:
                     validate(extent, arguments)
                 digits.append((stride, extent))
             dims.append((dim["stride"], tuple(digits), bound))
-        return cls(argument, data["offset"], tuple(dims))
+        programs = data.get("programs")
+        if programs is not None:
+            for expr in programs:
+                validate(expr, arguments, per_program=True)
+            programs = tuple(programs)
+        return cls(argument, data["offset"], tuple(dims), programs)
 
     def used_arguments(self) -> set[int]:
         """Return the scalar arguments that decide the outcome."""
@@ -92,6 +101,7 @@ class _AddressCheck:
         for stride, digits, bound in self.dims:
             exprs += [stride, *(e for digit in digits for e in digit)]
             exprs += [] if bound is None else [bound]
+        exprs += self.programs or ()
         return set().union(*(used_arguments(e) for e in exprs))
 
     def _dims(self, args, grid, filled: bool) -> list:
@@ -100,7 +110,10 @@ class _AddressCheck:
         Raises `CheckError` for what has no value; see `_program_extents` for `filled`.
         """
         varying = [e[1] for _, digits, _ in self.dims for _, e in digits if _varies(e)]
-        if varying:
+        if self.programs is not None:
+            _require_box(self.programs, args, grid)
+            extents = iter(())
+        elif varying:
             extents = iter(_program_extents(varying, args, grid, filled))
         else:
             extents = iter(())
@@ -199,6 +212,16 @@ def _contiguous(digits) -> int | None:
             return None
         total *= extent
     return total
+
+
+def _require_box(exprs, args, grid) -> None:
+    """Raise `CheckError` unless programs fill a box by these values, each a place of its own."""
+    axes = [expr[1] for expr in exprs if isinstance(expr, list) and expr[0] == "pid"]
+    if len(set(axes)) == len(exprs):
+        if any(extent > 1 for axis, extent in enumerate(grid) if axis not in axes):
+            raise CheckError("programs along an axis that the kernel does not use repeat its work")
+    else:
+        _program_extents(exprs, args, grid, filled=True)
 
 
 def _program_extents(exprs, args, grid, filled: bool) -> list[int]:

@@ -4,7 +4,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
-#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -84,11 +83,12 @@ static Constraints ofMask(Value mask) {
 
 struct AccessSpace::Builder {
   Operation *access;
+  const Renumbering *renumbering;
   RankedTensorType tile; // null for a scalar access
   AccessSpace space;
 
-  explicit Builder(Operation *access)
-      : access(access),
+  Builder(Operation *access, const Renumbering *renumbering)
+      : access(access), renumbering(renumbering),
         tile(dyn_cast<RankedTensorType>(access->getOperand(0).getType())) {}
 
   Value mask() const {
@@ -97,6 +97,7 @@ struct AccessSpace::Builder {
     return cast<triton::StoreOp>(access).getMask();
   }
 
+  void renumber(LinearForm &form) const;
   std::optional<Digit> makeDigit(const Dimension &dimension,
                                  ScalarExpr stride) const;
   bool coversIterationSpace(const LinearForm &address);
@@ -104,22 +105,38 @@ struct AccessSpace::Builder {
   bool build();
 };
 
+void AccessSpace::Builder::renumber(LinearForm &form) const {
+  if (!renumbering)
+    return;
+  for (LinearForm::Term &term : form.terms)
+    if (term.dimension.loop == renumbering->loop &&
+        term.dimension.kind == Dimension::Kind::Index) {
+      term.dimension.kind = Dimension::Kind::Loop;
+      term.coefficient = term.coefficient * renumbering->step;
+    }
+}
+
 std::optional<AccessSpace::Digit>
 AccessSpace::Builder::makeDigit(const Dimension &dimension,
                                 ScalarExpr stride) const {
   Digit digit{stride, dimension, std::nullopt};
   if (dimension.kind == Dimension::Kind::Axis)
-    digit.extent = ScalarExpr::constant(tile.getDimSize(dimension.axis));
-  if (dimension.kind == Dimension::Kind::Loop) {
+    digit.extent = tile.getDimSize(dimension.axis);
+  if (renumbering && dimension.loop == renumbering->loop) {
+    digit.extent = renumbering->count;
+  } else if (dimension.kind == Dimension::Kind::Index) {
+    return std::nullopt;
+  } else if (dimension.kind == Dimension::Kind::Loop) {
     auto loop = cast<scf::ForOp>(dimension.loop);
     auto lower = ScalarExpr::of(loop.getLowerBound());
     auto upper = ScalarExpr::of(loop.getUpperBound());
     auto step = ScalarExpr::of(loop.getStep());
     if (!lower || !upper || !step)
       return std::nullopt;
-    digit.extent = tripCount(*lower, *upper, *step);
-    if (digit.extent->dependsOnProgramId())
+    ScalarExpr trips = tripCount(*lower, *upper, *step);
+    if (trips.dependsOnProgramId())
       return std::nullopt;
+    digit.extent = trips.toJSON();
   }
   return digit;
 }
@@ -145,7 +162,7 @@ bool AccessSpace::Builder::coversIterationSpace(const LinearForm &address) {
       continue;
     }
     if (!isa<scf::ForOp>(parent) || !uses([&](const Dimension &d) {
-          return d.kind == Dimension::Kind::Loop && d.loop == parent;
+          return d.loop == parent;
         }))
       return false;
   }
@@ -188,16 +205,21 @@ bool AccessSpace::Builder::attach(const Constraint &constraint,
 
 bool AccessSpace::Builder::build() {
   std::optional<LinearForm> address = LinearForm::of(access->getOperand(0));
-  if (!address || !coversIterationSpace(*address))
+  if (!address)
+    return false;
+  renumber(*address);
+  if (!coversIterationSpace(*address))
     return false;
   space.offset = address->constant;
   Constraints constraints = ofMask(mask());
   if (!constraints)
     space.exact = false;
   else
-    for (const Constraint &constraint : *constraints)
+    for (Constraint &constraint : *constraints) {
+      renumber(constraint.form);
       if (!attach(constraint, *address))
         space.exact = false;
+    }
   for (const LinearForm::Term &term : address->terms) {
     std::optional<Digit> digit =
         makeDigit(term.dimension, ScalarExpr::constant(1));
@@ -208,56 +230,97 @@ bool AccessSpace::Builder::build() {
   return true;
 }
 
-std::optional<AccessSpace> AccessSpace::of(Operation *access) {
-  Builder builder(access);
+std::optional<AccessSpace>
+AccessSpace::of(Operation *access, const Renumbering *renumbering) {
+  Builder builder(access, renumbering);
   if (!builder.build())
     return std::nullopt;
   return std::move(builder.space);
+}
+
+bool AccessSpace::touchesSameAs(const AccessSpace &other) const {
+  auto sameDigit = [](const Digit &a, const Digit &b) {
+    return a.stride == b.stride && a.dimension.kind == b.dimension.kind &&
+           a.dimension.axis == b.dimension.axis &&
+           a.dimension.digit == b.dimension.digit;
+  };
+  auto sameIndex = [&](const Index &a, const Index &b) {
+    return a.stride == b.stride && a.bound == b.bound &&
+           std::equal(a.digits.begin(), a.digits.end(), b.digits.begin(),
+                      b.digits.end(), sameDigit);
+  };
+  return offset == other.offset &&
+         std::equal(indices.begin(), indices.end(), other.indices.begin(),
+                    other.indices.end(), sameIndex);
+}
+
+SmallVector<ScalarExpr> AccessSpace::getProgramDigits() const {
+  SmallVector<ScalarExpr> found;
+  for (const Index &index : indices)
+    for (const Digit &digit : index.digits)
+      if (!digit.extent)
+        found.push_back(*digit.dimension.digit);
+  return found;
+}
+
+static Object makeDimension(llvm::json::Value stride, Array digits,
+                            llvm::json::Value bound) {
+  return Object{{"stride", std::move(stride)},
+                {"digits", std::move(digits)},
+                {"bound", std::move(bound)}};
+}
+
+Object AccessSpace::describe(
+    llvm::StringRef kind, unsigned argument,
+    llvm::function_ref<llvm::json::Value(const Digit &)> extentOf) const {
+  Array dims;
+  for (const Index &index : indices) {
+    Array digits;
+    for (const Digit &digit : index.digits)
+      digits.push_back(
+          Array{digit.stride.toJSON(),
+                digit.extent ? *digit.extent : extentOf(digit)});
+    dims.push_back(makeDimension(index.stride.toJSON(), std::move(digits),
+                                 index.bound ? index.bound->toJSON()
+                                             : llvm::json::Value(nullptr)));
+  }
+  return Object{{"kind", kind},
+                {"argument", argument},
+                {"offset", offset.toJSON()},
+                {"dims", std::move(dims)}};
 }
 
 /// Digits that are program ids themselves have the grid's extent, and an axis
 /// of the grid that no digit mentions repeats every address. Other digits are
 /// left for the launch to enumerate, all of them together.
 Object AccessSpace::toCheck(llvm::StringRef kind, unsigned argument) const {
-  bool plain = true;
-  llvm::SmallBitVector mentioned(3);
-  for (const Index &index : indices)
-    for (const Digit &digit : index.digits)
-      if (!digit.extent) {
-        plain &= digit.dimension.digit->isProgramId();
-        if (plain)
-          mentioned.set(digit.dimension.digit->getAxis());
-      }
-
-  auto describe = [](llvm::json::Value stride, Array digits,
-                     llvm::json::Value bound) {
-    return Object{{"stride", std::move(stride)},
-                  {"digits", std::move(digits)},
-                  {"bound", std::move(bound)}};
-  };
-  Array dims;
-  for (const Index &index : indices) {
-    Array digits;
-    for (const Digit &digit : index.digits) {
-      llvm::json::Value extent = nullptr;
-      if (digit.extent)
-        extent = digit.extent->toJSON();
-      else if (plain)
-        extent = Array{"grid", digit.dimension.digit->getAxis()};
-      else
-        extent = Array{"pids", digit.dimension.digit->toJSON()};
-      digits.push_back(Array{digit.stride.toJSON(), std::move(extent)});
-    }
-    dims.push_back(describe(index.stride.toJSON(), std::move(digits),
-                            index.bound ? index.bound->toJSON()
-                                        : llvm::json::Value(nullptr)));
-  }
+  SmallVector<ScalarExpr> programs = getProgramDigits();
+  bool plain = llvm::all_of(
+      programs, [](const ScalarExpr &digit) { return digit.isProgramId(); });
+  Object check = describe(kind, argument, [&](const Digit &digit) {
+    if (plain)
+      return Array{"grid", digit.dimension.digit->getAxis()};
+    return Array{"pids", digit.dimension.digit->toJSON()};
+  });
   for (unsigned axis = 0; plain && axis < 3; ++axis)
-    if (!mentioned.test(axis))
-      dims.push_back(
-          describe(0, Array{Array{1, Array{"grid", axis}}}, nullptr));
-  return Object{{"kind", kind},
-                {"argument", argument},
-                {"offset", offset.toJSON()},
-                {"dims", std::move(dims)}};
+    if (llvm::none_of(programs, [&](const ScalarExpr &digit) {
+          return digit.getAxis() == axis;
+        }))
+      check.getArray("dims")->push_back(
+          makeDimension(0, Array{Array{1, Array{"grid", axis}}}, nullptr));
+  return check;
+}
+
+Object AccessSpace::toSummedCheck(unsigned argument,
+                                  ArrayRef<ScalarExpr> summed) const {
+  Object check = describe("bijective", argument, [](const Digit &digit) {
+    return Array{"add", Array{"maxpids", digit.dimension.digit->toJSON()}, 1};
+  });
+  Array programs;
+  for (const ScalarExpr &digit : summed)
+    programs.push_back(digit.toJSON());
+  for (const ScalarExpr &digit : getProgramDigits())
+    programs.push_back(digit.toJSON());
+  check["programs"] = std::move(programs);
+  return check;
 }

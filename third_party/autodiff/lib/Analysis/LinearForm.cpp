@@ -37,6 +37,21 @@ LinearForm LinearForm::scaled(const ScalarExpr &factor) const {
   return product;
 }
 
+std::optional<ScalarExpr>
+LinearForm::coefficientOf(const Dimension &dimension) const {
+  for (const Term &term : terms)
+    if (term.dimension == dimension)
+      return term.coefficient;
+  return std::nullopt;
+}
+
+bool LinearForm::operator==(const LinearForm &other) const {
+  return constant == other.constant && terms.size() == other.terms.size() &&
+         llvm::all_of(terms, [&](const Term &term) {
+           return other.coefficientOf(term.dimension) == term.coefficient;
+         });
+}
+
 void LinearForm::renumberAxes(llvm::function_ref<unsigned(unsigned)> map) {
   for (Term &term : terms)
     if (term.dimension.kind == Dimension::Kind::Axis)
@@ -100,8 +115,13 @@ static Form ofArgument(BlockArgument argument) {
   std::optional<ScalarExpr> step = ScalarExpr::of(loop.getStep());
   if (!lower || !step || step->dependsOnProgramId())
     return std::nullopt;
-  Dimension iteration{Dimension::Kind::Loop};
+  bool varies = llvm::any_of(lower->terms, [](const LinearForm::Term &term) {
+    return term.dimension.kind == Dimension::Kind::Program;
+  });
+  Dimension iteration{varies ? Dimension::Kind::Index : Dimension::Kind::Loop};
   iteration.loop = loop;
+  if (varies)
+    return single(iteration, ScalarExpr::constant(1));
   return *lower + single(iteration, *step);
 }
 

@@ -80,6 +80,20 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
     if (std::optional<int64_t> folded = fold(kind, *a, *b))
       return constant(*folded);
   bool zeroRhs = b == 0, oneRhs = b == 1;
+  // x · m as x and m; x = x · 1.
+  auto multiple = [](const ScalarExpr &e) -> std::pair<ScalarExpr, int64_t> {
+    if (e.node->kind == Kind::Mul)
+      if (std::optional<int64_t> m = ScalarExpr(e.node->rhs).getConstant())
+        return {ScalarExpr(e.node->lhs), *m};
+    return {e, 1};
+  };
+  if ((kind == Kind::Add || kind == Kind::Sub) && !a && !b) {
+    auto [x, m] = multiple(lhs);
+    auto [y, n] = multiple(rhs);
+    if (x == y)
+      if (std::optional<int64_t> sum = fold(kind, m, n))
+        return binary(Kind::Mul, x, constant(*sum));
+  }
   switch (kind) {
   case Kind::Sub:
     // a − (b · −1) = a + b
@@ -96,6 +110,9 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
       return lhs;
     if (zeroRhs)
       return rhs;
+    if (auto [x, m] = multiple(lhs); b && m != 1)
+      if (std::optional<int64_t> product = fold(kind, m, *b))
+        return binary(kind, x, constant(*product));
     break;
   case Kind::Div:
   case Kind::CeilDiv:
@@ -183,6 +200,13 @@ bool ScalarExpr::dependsOnProgramId() const {
     return true;
   return (node->lhs && ScalarExpr(node->lhs).dependsOnProgramId()) ||
          (node->rhs && ScalarExpr(node->rhs).dependsOnProgramId());
+}
+
+bool ScalarExpr::mentionsAxis(unsigned axis) const {
+  if (node->kind == Kind::ProgramId)
+    return node->number == axis;
+  return (node->lhs && ScalarExpr(node->lhs).mentionsAxis(axis)) ||
+         (node->rhs && ScalarExpr(node->rhs).mentionsAxis(axis));
 }
 
 static llvm::StringRef spell(ScalarExpr::Kind kind) {

@@ -86,6 +86,7 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCSEPass());
 
   pm.addPass(bufferization::createOneShotBufferizePass());
+  pm.addNestedPass<func::FuncOp>(createLowerCopies());
   pm.addPass(createConvertLinalgToLoopsPass());
   pm.addNestedPass<func::FuncOp>(createHoistAllocations());
   pm.addPass(createCanonicalizerPass());

@@ -43,9 +43,23 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   addCleanup(pm);
   pm.addPass(createSaveRecords(SaveRecordsOptions{request.save}));
   addCleanup(pm);
+  ReadCotangentsOptions readCotangents;
+  readCotangents.exchange.assign(request.exchange.begin(),
+                                 request.exchange.end());
+  pm.addPass(createReadCotangents(readCotangents));
+  addCleanup(pm);
+  pm.nest<triton::FuncOp>().addPass(createOrderLoops());
+  addCleanup(pm);
+  ExchangeOptions exchange;
+  exchange.atomic.assign(request.atomic.begin(), request.atomic.end());
+  pm.addPass(createExchange(exchange));
+  addCleanup(pm);
+  PersistOptions persist;
+  persist.atomic.assign(request.atomic.begin(), request.atomic.end());
+  pm.addPass(createPersist(persist));
+  addCleanup(pm);
   ScheduleOptions schedule;
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
-  schedule.exchange.assign(request.exchange.begin(), request.exchange.end());
   pm.addPass(createSchedule(schedule));
   pm.addPass(createSizes());
   addCleanup(pm);

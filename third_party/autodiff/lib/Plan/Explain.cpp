@@ -22,8 +22,8 @@ using AccessesByArgument =
 class Explainer {
 public:
   Explainer(triton::FuncOp primal, triton::FuncOp forward,
-            triton::FuncOp backward)
-      : primal(primal), forward(forward), backward(backward) {}
+            ArrayRef<triton::FuncOp> backwards)
+      : primal(primal), forward(forward), backwards(backwards) {}
 
   Object explain();
 
@@ -33,7 +33,8 @@ private:
   Array explainReads();
   Array explainInactive();
 
-  triton::FuncOp primal, forward, backward;
+  triton::FuncOp primal, forward;
+  ArrayRef<triton::FuncOp> backwards;
   AccessesByArgument primalAccesses, backwardAccesses;
 };
 } // namespace
@@ -45,15 +46,12 @@ static Value getPointer(Operation *op) {
   return {};
 }
 
-static AccessesByArgument collect(triton::FuncOp kernel) {
-  AccessesByArgument accesses;
-  if (kernel)
-    kernel.walk([&](Operation *op) {
-      if (Value pointer = getPointer(op))
-        for (BlockArgument base : getBaseArguments(pointer))
-          accesses[base].push_back(op);
-    });
-  return accesses;
+static void collect(triton::FuncOp kernel, AccessesByArgument &accesses) {
+  kernel.walk([&](Operation *op) {
+    if (Value pointer = getPointer(op))
+      for (BlockArgument base : getBaseArguments(pointer))
+        accesses[base].push_back(op);
+  });
 }
 
 static OperandAttr getOperand(BlockArgument argument) {
@@ -122,7 +120,9 @@ static Object describe(const LinearForm::Term &term, RankedTensorType tile) {
     object["extent"] = tile ? tile.getDimSize(dimension.axis) : 1;
     break;
   case Dimension::Kind::Loop:
-    object["kind"] = "loop";
+  case Dimension::Kind::Index:
+    object["kind"] =
+        dimension.kind == Dimension::Kind::Loop ? "loop" : "index";
     object["position"] = spellPosition(dimension.loop->getLoc());
     break;
   case Dimension::Kind::Program:
@@ -194,7 +194,9 @@ static StringRef findSource(Value value) {
 
 Array Explainer::explainBuffers() {
   std::map<unsigned, Object> buffers;
-  AccessesByArgument forwardAccesses = collect(forward);
+  AccessesByArgument forwardAccesses;
+  if (forward)
+    collect(forward, forwardAccesses);
   for (auto *accesses : {&forwardAccesses, &backwardAccesses})
     for (auto &[base, ops] : *accesses) {
       OperandAttr operand = getOperand(base);
@@ -220,25 +222,29 @@ Array Explainer::explainBuffers() {
 }
 
 Array Explainer::explainReads() {
-  Array reads;
+  std::map<unsigned, SmallVector<Operation *>> byArgument;
   for (auto &[base, ops] : backwardAccesses) {
     OperandAttr operand = getOperand(base);
     if (operand.getKind() == OperandKind::Argument)
-      reads.push_back(Object{{"argument", operand.getIndex()},
-                             {"positions", positionsOf(ops)}});
+      byArgument[operand.getIndex()].append(ops);
   }
+  Array reads;
+  for (auto &[argument, ops] : byArgument)
+    reads.push_back(
+        Object{{"argument", argument}, {"positions", positionsOf(ops)}});
   return reads;
 }
 
 Array Explainer::explainInactive() {
   llvm::DenseSet<unsigned> wanted, active;
-  for (BlockArgument argument : backward.getArguments()) {
-    OperandAttr operand = getOperand(argument);
-    if (operand.getKind() == OperandKind::Gradient)
-      active.insert(operand.getIndex());
-    if (backward.getArgAttr(argument.getArgNumber(), kWantedAttr))
-      wanted.insert(operand.getIndex());
-  }
+  for (triton::FuncOp backward : backwards)
+    for (BlockArgument argument : backward.getArguments()) {
+      OperandAttr operand = getOperand(argument);
+      if (operand.getKind() == OperandKind::Gradient)
+        active.insert(operand.getIndex());
+      if (backward.getArgAttr(argument.getArgNumber(), kWantedAttr))
+        wanted.insert(operand.getIndex());
+    }
   Array inactive;
   for (auto &[argument, ops] : primalAccesses) {
     unsigned index = argument.getArgNumber();
@@ -256,8 +262,9 @@ Array Explainer::explainInactive() {
 }
 
 Object Explainer::explain() {
-  primalAccesses = collect(primal);
-  backwardAccesses = collect(backward);
+  collect(primal, primalAccesses);
+  for (triton::FuncOp backward : backwards)
+    collect(backward, backwardAccesses);
   return Object{{"gradients", explainGradients()},
                 {"buffers", explainBuffers()},
                 {"reads", explainReads()},
@@ -265,6 +272,6 @@ Object Explainer::explain() {
 }
 
 Object mlir::autodiff::explain(triton::FuncOp primal, triton::FuncOp forward,
-                               triton::FuncOp backward) {
-  return Explainer(primal, forward, backward).explain();
+                               ArrayRef<triton::FuncOp> backwards) {
+  return Explainer(primal, forward, backwards).explain();
 }

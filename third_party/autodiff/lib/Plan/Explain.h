@@ -12,7 +12,7 @@ namespace mlir::autodiff {
 /// reads again, and which arguments have no gradient. docs/plan.md describes
 /// them. `forward` may be null.
 llvm::json::Object explain(triton::FuncOp primal, triton::FuncOp forward,
-                           triton::FuncOp backward);
+                           ArrayRef<triton::FuncOp> backwards);
 
 } // namespace mlir::autodiff
 

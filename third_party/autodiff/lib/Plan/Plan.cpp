@@ -39,6 +39,7 @@ static std::string printKernel(triton::FuncOp kernel) {
   module->push_back(copy);
   copy->removeAttr(kRoleAttr);
   copy->removeAttr(kAccessesAttr);
+  copy->removeAttr(kGridAttr);
   for (unsigned index = 0; index < copy.getNumArguments(); ++index) {
     for (llvm::StringRef name : {kOperandAttr, kBufferAttr, kCheckAttr,
                                  kWantedAttr, kHasCotangentAttr})
@@ -47,6 +48,7 @@ static std::string printKernel(triton::FuncOp kernel) {
   copy.walk([](Operation *op) {
     op->removeAttr(kSiteAttr);
     op->removeAttr(kCounterAttr);
+    op->removeAttr(kParallelAttr);
   });
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -59,7 +61,7 @@ class PlanPrinter {
 public:
   PlanPrinter(ModuleOp module)
       : primal(getPrimal(module)), forward(getForward(module)),
-        backward(getBackward(module)), counting(getCounting(module)) {}
+        backwards(getBackwards(module)), counting(getCounting(module)) {}
 
   llvm::json::Value print();
 
@@ -68,10 +70,11 @@ private:
   Array describeArguments();
   void collect(triton::FuncOp kernel);
 
-  triton::FuncOp primal, forward, backward, counting;
+  triton::FuncOp primal, forward;
+  SmallVector<triton::FuncOp> backwards;
+  triton::FuncOp counting;
   // By number; std::map keeps the plan's order stable.
-  std::map<unsigned, llvm::json::Value> buffers, gradients, sizes;
-  Array checks;
+  std::map<unsigned, llvm::json::Value> buffers, gradients, sizes, checks;
   std::map<unsigned, bool> loaded, stored;
 };
 } // namespace
@@ -87,6 +90,8 @@ Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
                      {"ttir", printKernel(kernel)},
                      {"grid", "primal"},
                      {"operands", std::move(operands)}};
+  if (Attribute grid = kernel->getAttr(kGridAttr))
+    description["grid"] = parseAttribute(grid);
   if (auto accesses = kernel->getAttrOfType<ArrayAttr>(kAccessesAttr)) {
     Array list;
     for (auto access : accesses.getAsRange<DictionaryAttr>())
@@ -126,12 +131,12 @@ Array PlanPrinter::describeArguments() {
 
 void PlanPrinter::collect(triton::FuncOp kernel) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
     if (Attribute check = kernel.getArgAttr(index, kCheckAttr))
-      checks.push_back(parseAttribute(check));
+      checks.try_emplace(operand.getIndex(), parseAttribute(check));
     Attribute description = kernel.getArgAttr(index, kBufferAttr);
     if (!description)
       continue;
-    auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
     auto &target = operand.getKind() == OperandKind::Buffer ? buffers
                    : operand.getKind() == OperandKind::Size ? sizes
                                                             : gradients;
@@ -140,21 +145,25 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
 }
 
 llvm::json::Value PlanPrinter::print() {
-  Object report = explain(primal, forward, backward);
+  Object report = explain(primal, forward, backwards);
   Array arguments = describeArguments();
-  for (triton::FuncOp kernel : {forward, backward})
-    if (kernel)
-      dropUnusedArguments(kernel);
-  collect(backward);
-  if (forward)
+  if (forward) {
+    dropUnusedArguments(forward);
     collect(forward);
+  }
+  for (triton::FuncOp backward : backwards) {
+    dropUnusedArguments(backward);
+    collect(backward);
+  }
 
   // The backward reads these as they were before the forward.
   Array snapshots, inputs, outputs;
   std::set<unsigned> overwritten;
-  for (triton::FuncOp kernel : {backward, counting})
-    for (unsigned index = 0; kernel && index < kernel.getNumArguments();
-         ++index) {
+  SmallVector<triton::FuncOp> readers = backwards;
+  if (counting)
+    readers.push_back(counting);
+  for (triton::FuncOp kernel : readers)
+    for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
       auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
       if (operand.getKind() == OperandKind::Argument &&
           stored[operand.getIndex()] && loaded[operand.getIndex()])
@@ -162,7 +171,7 @@ llvm::json::Value PlanPrinter::print() {
     }
   for (unsigned index : overwritten)
     snapshots.push_back(index);
-  Array gradientList, bufferList, sizeList;
+  Array gradientList, bufferList, sizeList, checkList;
   for (auto &[index, gradient] : gradients) {
     if (*gradient.getAsObject()->getBoolean("returned"))
       inputs.push_back(index);
@@ -172,6 +181,8 @@ llvm::json::Value PlanPrinter::print() {
     bufferList.push_back(std::move(buffer));
   for (auto &[index, size] : sizes)
     sizeList.push_back(std::move(size));
+  for (auto &[index, check] : checks)
+    checkList.push_back(std::move(check));
   for (auto [index, isStored] : stored)
     if (isStored)
       outputs.push_back(index);
@@ -188,6 +199,9 @@ llvm::json::Value PlanPrinter::print() {
     hazards.push_back(std::move(object));
   }
 
+  Array backwardList;
+  for (triton::FuncOp backward : backwards)
+    backwardList.push_back(describeKernel(backward));
   Object plan{{"version", 1},
               {"kernel", primal.getSymName()},
               {"arguments", std::move(arguments)},
@@ -198,8 +212,8 @@ llvm::json::Value PlanPrinter::print() {
               {"buffers", std::move(bufferList)},
               {"sizes", std::move(sizeList)},
               {"gradients", std::move(gradientList)},
-              {"checks", std::move(checks)},
-              {"backward", Array{describeKernel(backward)}},
+              {"checks", std::move(checkList)},
+              {"backward", std::move(backwardList)},
               {"report", std::move(report)}};
   if (forward)
     plan["forward"] = describeKernel(forward);

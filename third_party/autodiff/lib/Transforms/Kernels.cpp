@@ -6,13 +6,16 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
+static bool hasRole(triton::FuncOp function, llvm::StringRef role) {
+  auto attribute = function->getAttrOfType<StringAttr>(kRoleAttr);
+  return attribute ? attribute.getValue() == role
+                   : role.empty() && function.isPublic();
+}
+
 static triton::FuncOp findByRole(ModuleOp module, llvm::StringRef role) {
-  for (auto function : module.getOps<triton::FuncOp>()) {
-    auto attribute = function->getAttrOfType<StringAttr>(kRoleAttr);
-    if (attribute ? attribute.getValue() == role
-                  : role.empty() && function.isPublic())
+  for (auto function : module.getOps<triton::FuncOp>())
+    if (hasRole(function, role))
       return function;
-  }
   return {};
 }
 
@@ -21,6 +24,13 @@ triton::FuncOp mlir::autodiff::getPrimal(ModuleOp module) {
 }
 triton::FuncOp mlir::autodiff::getBackward(ModuleOp module) {
   return findByRole(module, "backward");
+}
+SmallVector<triton::FuncOp> mlir::autodiff::getBackwards(ModuleOp module) {
+  SmallVector<triton::FuncOp> kernels;
+  for (auto function : module.getOps<triton::FuncOp>())
+    if (hasRole(function, "backward"))
+      kernels.push_back(function);
+  return kernels;
 }
 triton::FuncOp mlir::autodiff::getForward(ModuleOp module) {
   return findByRole(module, "forward");
@@ -75,7 +85,10 @@ void mlir::autodiff::dropUnusedArguments(triton::FuncOp kernel) {
   for (BlockArgument argument : kernel.getArguments()) {
     auto operand = kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
                                                         kOperandAttr);
-    if (operand.getKind() == OperandKind::Argument && argument.use_empty())
+    bool canGo = operand.getKind() == OperandKind::Argument ||
+                 operand.getKind() == OperandKind::Cotangent ||
+                 operand.getKind() == OperandKind::Buffer;
+    if (canGo && argument.use_empty())
       unused.set(argument.getArgNumber());
   }
   LogicalResult erased = kernel.eraseArguments(unused);

@@ -125,6 +125,17 @@ unsigned mlir::autodiff::countBuffers(triton::FuncOp kernel) {
   return count;
 }
 
+unsigned mlir::autodiff::nextBuffer(ModuleOp module) {
+  unsigned next = 0;
+  for (auto kernel : module.getOps<triton::FuncOp>())
+    for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+      if (auto operand =
+              kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr))
+        if (operand.getKind() == OperandKind::Buffer)
+          next = std::max(next, operand.getIndex() + 1);
+  return next;
+}
+
 BlockArgument mlir::autodiff::appendBuffer(triton::FuncOp kernel,
                                            unsigned index, Type value,
                                            Attribute description) {

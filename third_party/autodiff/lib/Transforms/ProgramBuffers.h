@@ -29,6 +29,9 @@ Value loadFromSlot(OpBuilder &builder, Location loc, Value buffer, Value entry,
 /// The number of buffers that `kernel` takes.
 unsigned countBuffers(triton::FuncOp kernel);
 
+/// A number that no buffer of the module's derived kernels has.
+unsigned nextBuffer(ModuleOp module);
+
 /// An argument of `kernel` for buffer `index`, with slots of a value of this
 /// type.
 BlockArgument appendBuffer(triton::FuncOp kernel, unsigned index, Type value,

@@ -1,14 +1,14 @@
 //===- Schedule.cpp - Decide how contributions to a gradient meet ---------===//
+#include "ArgumentUses.h"
 #include "ShadowPointers.h"
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "llvm/Support/FormatVariadic.h"
-#include <map>
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_SCHEDULE
@@ -20,20 +20,11 @@ using namespace mlir::autodiff;
 using llvm::json::Object;
 
 namespace {
-/// What the backward does with the memory of one primal argument.
-struct ArgumentUse {
-  SmallVector<UpstreamOp> upstreams;
-  SmallVector<AccumulateOp> accumulates;
-};
-
 struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
   using ScheduleBase::ScheduleBase;
 
   void runOnOperation() override;
 };
-
-/// The primal's loads and stores by site.
-using Accesses = llvm::DenseMap<unsigned, Operation *>;
 
 /// Lowers the uses of one argument.
 class ArgumentSchedule {
@@ -44,21 +35,19 @@ public:
         given(backward.getArgAttr(argument, kHasCotangentAttr) != nullptr),
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
-  LogicalResult run(const Accesses &primalAccesses, bool forceAtomic,
-                    bool forceExchange);
+  /// `load` is the primal's, if only one contributes.
+  LogicalResult run(Operation *load, bool forceAtomic);
 
 private:
-  /// The cotangent can be read where it is: nothing is cleared or added.
-  LogicalResult readCotangent(std::optional<Object> check);
   /// Contributions meet in atomics, with the cotangent if the argument has one.
   LogicalResult accumulateAtomically();
-  /// One program owns each address.
-  LogicalResult store(Object check);
+  /// One program owns each address, or each address of its partial sum.
+  LogicalResult store(StringAttr check);
 
-  BlockArgument append(OperandKind kind, Type element, Attribute description);
-  Attribute toAttribute(Object object);
-  Attribute describe(llvm::StringRef dtype, llvm::StringRef init,
-                     llvm::StringRef accumulate, llvm::json::Array checks);
+  BlockArgument append(Type element, llvm::StringRef init,
+                       llvm::StringRef accumulate, StringAttr check = {},
+                       StringAttr partials = {});
+  Value advanceTo(Value partial, AccumulateOp op, Value pointer);
   LogicalResult exchange(UpstreamOp op, ShadowPointers &shadow);
   LogicalResult addAtomically(AccumulateOp op, ShadowPointers &shadow);
 
@@ -89,65 +78,29 @@ static Value atomic(OpBuilder &b, Location loc, triton::RMWOp kind,
                                      triton::MemSyncScope::GPU);
 }
 
-static Value zeros(OpBuilder &b, Location loc, Type type) {
-  return arith::ConstantOp::create(b, loc,
-                                   cast<TypedAttr>(b.getZeroAttr(type)));
+static llvm::json::Value parse(StringAttr json) {
+  return llvm::cantFail(llvm::json::parse(json.getValue()));
 }
 
-/// An argument for a shadow of the primal one, aligned as that is.
-BlockArgument ArgumentSchedule::append(OperandKind kind, Type element,
-                                       Attribute description) {
-  auto primalType = cast<triton::PointerType>(primal.getType());
-  BlockArgument added = appendOperand(
-      backward, triton::PointerType::get(element, primalType.getAddressSpace()),
-      OperandAttr::get(backward.getContext(), kind, argument), description);
-  if (Attribute divisibility = backward.getArgAttr(argument, "tt.divisibility"))
-    backward.setArgAttr(added.getArgNumber(), "tt.divisibility", divisibility);
-  return added;
-}
-
-Attribute ArgumentSchedule::toAttribute(Object object) {
-  return StringAttr::get(
-      backward.getContext(),
-      llvm::formatv("{0}", llvm::json::Value(std::move(object))).str());
-}
-
-Attribute ArgumentSchedule::describe(llvm::StringRef dtype,
-                                     llvm::StringRef init,
-                                     llvm::StringRef accumulate,
-                                     llvm::json::Array checks) {
-  return toAttribute(Object{
+/// An argument for the gradient, with its description.
+BlockArgument ArgumentSchedule::append(Type element, llvm::StringRef init,
+                                       llvm::StringRef accumulate,
+                                       StringAttr check, StringAttr partials) {
+  llvm::json::Array checks;
+  if (check && !mutation::isMade("schedule:no check of the addresses"))
+    checks.push_back(parse(check));
+  Object description{
       {"argument", argument},
-      {"dtype", dtype},
+      {"dtype", spellType(element)},
       {"init", init},
       {"accumulate", accumulate},
       {"returned", backward.getArgAttr(argument, kWantedAttr) != nullptr},
-      {"checks", std::move(checks)}});
-}
-
-LogicalResult ArgumentSchedule::readCotangent(std::optional<Object> check) {
-  BlockArgument cotangent = append(OperandKind::Cotangent, pointee, {});
-  if (check && !mutation::isMade("schedule:no check of the outputs"))
-    backward.setArgAttr(cotangent.getArgNumber(), kCheckAttr,
-                        toAttribute(std::move(*check)));
-  ShadowPointers shadow(primal, cotangent);
-  for (UpstreamOp op : use.upstreams) {
-    if (Value result = op.getResult()) {
-      Value pointer = shadow.get(op.getPtr());
-      if (!pointer)
-        return failure();
-      OpBuilder b(op);
-      Type stored = withElementType(result.getType(), pointee);
-      Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
-      Value other = mask ? zeros(b, op.getLoc(), stored) : Value();
-      Value value =
-          triton::LoadOp::create(b, op.getLoc(), pointer, mask, other);
-      result.replaceAllUsesWith(castFloat(
-          b, op.getLoc(), value, getElementTypeOrSelf(result.getType())));
-    }
-    op.erase();
-  }
-  return success();
+      {"checks", std::move(checks)}};
+  if (partials)
+    description["partials"] = parse(partials);
+  return appendShadow(
+      backward, primal, OperandKind::Gradient, element,
+      toAttribute(backward.getContext(), std::move(description)));
 }
 
 /// Takes the cotangent out of the shared buffer in one step, so that programs
@@ -168,14 +121,14 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
   Value value;
   if (op.getKeep() ||
       mutation::isMade("schedule:cotangent left where it was taken")) {
-    Value other = mask ? zeros(b, loc, type) : Value();
+    Value other = mask ? constantOf(b, loc, type, 0.0) : Value();
     value = triton::LoadOp::create(b, loc, pointer, mask, other);
   } else {
     value =
-        atomic(b, loc, triton::RMWOp::XCHG, pointer, zeros(b, loc, type), mask);
+        atomic(b, loc, triton::RMWOp::XCHG, pointer, constantOf(b, loc, type, 0.0), mask);
     // What an atomic returns for masked lanes is not defined.
     if (mask && !mutation::isMade("schedule:masked lanes as they are"))
-      value = arith::SelectOp::create(b, loc, mask, value, zeros(b, loc, type));
+      value = arith::SelectOp::create(b, loc, mask, value, constantOf(b, loc, type, 0.0));
   }
   if (!op.getKeep() || !use.accumulates.empty())
     gpu::BarrierOp::create(b, loc);
@@ -203,13 +156,10 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
 LogicalResult ArgumentSchedule::accumulateAtomically() {
   Type element =
       pointee.isF64() ? pointee : Float32Type::get(backward.getContext());
+  bool startsFromCotangent =
+      given && !mutation::isMade("schedule:shared from zero");
   BlockArgument buffer =
-      append(OperandKind::Gradient, element,
-             describe(spellType(element),
-                      given && !mutation::isMade("schedule:shared from zero")
-                          ? "cotangent"
-                          : "zero",
-                      "atomic", {}));
+      append(element, startsFromCotangent ? "cotangent" : "zero", "atomic");
   ShadowPointers shadow(primal, buffer);
   for (UpstreamOp op : use.upstreams)
     if (failed(exchange(op, shadow)))
@@ -220,77 +170,67 @@ LogicalResult ArgumentSchedule::accumulateAtomically() {
   return success();
 }
 
-LogicalResult ArgumentSchedule::store(Object check) {
-  llvm::json::Array checks;
-  if (!mutation::isMade("schedule:no check of the addresses"))
-    checks.push_back(std::move(check));
+/// `pointer` within the partial sum of this number: each has as many elements
+/// as lie between the tensor's first and last one.
+Value ArgumentSchedule::advanceTo(Value partial, AccumulateOp op,
+                                  Value pointer) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value extent = SizeOp::create(
+      b, loc,
+      toAttribute(b.getContext(), llvm::json::Array{"extent", argument}));
+  Value offset = arith::MulIOp::create(
+      b, loc, arith::ExtSIOp::create(b, loc, b.getI64Type(), partial), extent);
+  if (auto tile = dyn_cast<RankedTensorType>(pointer.getType()))
+    offset =
+        triton::SplatOp::create(b, loc, tile.clone(b.getI64Type()), offset);
+  return triton::AddPtrOp::create(b, loc, pointer.getType(), pointer, offset);
+}
+
+LogicalResult ArgumentSchedule::store(StringAttr check) {
+  AccumulateOp op = use.accumulates.front();
+  Type element = op.getPartial()
+                     ? getElementTypeOrSelf(op.getValue().getType())
+                     : pointee;
   BlockArgument buffer =
-      append(OperandKind::Gradient, pointee,
-             describe(spellType(pointee), "none", "store", std::move(checks)));
+      append(element, "none", op.getPartial() ? "partial" : "store", check,
+             op.getPartialsAttr());
   ShadowPointers shadow(primal, buffer);
-  for (AccumulateOp op : use.accumulates) {
-    Value pointer = shadow.get(op.getPtr());
-    if (!pointer)
-      return failure();
-    OpBuilder b(op);
-    triton::StoreOp::create(b, op.getLoc(), pointer,
-                            castFloat(b, op.getLoc(), op.getValue(), pointee),
-                            op.getMask());
-    op.erase();
-  }
+  Value pointer = shadow.get(op.getPtr());
+  if (!pointer)
+    return failure();
+  if (op.getPartial())
+    pointer = advanceTo(op.getPartial(), op, pointer);
+  OpBuilder b(op);
+  triton::StoreOp::create(b, op.getLoc(), pointer,
+                          castFloat(b, op.getLoc(), op.getValue(), element),
+                          op.getMask());
+  op.erase();
   return success();
 }
 
-LogicalResult ArgumentSchedule::run(const Accesses &primalAccesses,
-                                    bool forceAtomic, bool forceExchange) {
-  bool wanted = backward.getArgAttr(argument, kWantedAttr) != nullptr;
-  SmallVector<UpstreamOp> hiding = llvm::filter_to_vector(
-      use.upstreams, [](UpstreamOp op) { return !op.getKeep(); });
-
-  if (use.upstreams.empty()) {
-    if (use.accumulates.size() == 1 && !forceAtomic) {
-      Operation *load = primalAccesses.lookup(use.accumulates[0].getSite());
-      std::optional<AccessSpace> space = AccessSpace::of(load);
-      if (space && space->isExact())
-        return store(space->toCheck("bijective", argument));
-    }
-    return accumulateAtomically();
-  }
-  if (use.accumulates.empty() && !wanted && given) {
-    if (hiding.empty())
-      return readCotangent(std::nullopt);
-    Operation *primalStore = primalAccesses.lookup(hiding[0].getSite());
-    if (use.upstreams.size() == 1 && isa<triton::StoreOp>(primalStore) &&
-        !forceExchange) {
-      if (std::optional<AccessSpace> space = AccessSpace::of(primalStore))
-        return readCotangent(space->toCheck("distinct", argument));
-    }
+LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic) {
+  if (use.upstreams.empty() && use.accumulates.size() == 1) {
+    if (StringAttr check = use.accumulates[0].getWholeAttr())
+      return store(check);
+    std::optional<AccessSpace> space = AccessSpace::of(load);
+    if (!forceAtomic && space && space->isExact())
+      return store(toAttribute(backward.getContext(),
+                               space->toCheck("bijective", argument)));
   }
   return accumulateAtomically();
 }
 
 void Schedule::runOnOperation() {
-  triton::FuncOp primal = getPrimal(getOperation());
-  triton::FuncOp backward = getBackward(getOperation());
-  if (!primal || !backward) {
-    getOperation().emitError("no backward to schedule; run autodiff-reverse");
-    return signalPassFailure();
-  }
-  Accesses accesses;
-  primal.walk([&](Operation *op) {
-    if (auto site = op->getAttrOfType<IntegerAttr>(kSiteAttr))
-      accesses[site.getInt()] = op;
-  });
-  std::map<unsigned, ArgumentUse> uses;
-  backward.walk([&](Operation *op) {
-    if (auto upstream = dyn_cast<UpstreamOp>(op))
-      uses[upstream.getArgument()].upstreams.push_back(upstream);
-    else if (auto accumulate = dyn_cast<AccumulateOp>(op))
-      uses[accumulate.getArgument()].accumulates.push_back(accumulate);
-  });
-  for (auto &[argument, use] : uses)
-    if (failed(ArgumentSchedule(backward, argument, use)
-                   .run(accesses, llvm::is_contained(atomic, argument),
-                        llvm::is_contained(exchange, argument))))
-      return signalPassFailure();
+  llvm::DenseMap<unsigned, Operation *> sites =
+      collectSites(getPrimal(getOperation()));
+  for (triton::FuncOp backward : getBackwards(getOperation()))
+    for (auto &[argument, use] : collectUses(backward)) {
+      Operation *load = use.accumulates.empty()
+                            ? nullptr
+                            : sites.lookup(use.accumulates[0].getSite());
+      if (failed(ArgumentSchedule(backward, argument, use)
+                     .run(load, llvm::is_contained(atomic, argument))))
+        return signalPassFailure();
+    }
 }

@@ -2,11 +2,24 @@
 #include "ShadowPointers.h"
 
 #include "autodiff/Analysis/Pointers.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "autodiff/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+BlockArgument mlir::autodiff::appendShadow(triton::FuncOp kernel,
+                                           BlockArgument primal,
+                                           OperandKind kind, Type element,
+                                           Attribute description) {
+  auto type = cast<triton::PointerType>(primal.getType());
+  unsigned argument = primal.getArgNumber();
+  BlockArgument added = appendOperand(
+      kernel, triton::PointerType::get(element, type.getAddressSpace()),
+      OperandAttr::get(kernel.getContext(), kind, argument), description);
+  if (Attribute divisibility = kernel.getArgAttr(argument, "tt.divisibility"))
+    kernel.setArgAttr(added.getArgNumber(), "tt.divisibility", divisibility);
+  return added;
+}
 
 Type ShadowPointers::shadowType(Type pointer) const {
   if (auto tensor = dyn_cast<RankedTensorType>(pointer))

@@ -2,10 +2,18 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_SHADOWPOINTERS_H
 #define AUTODIFF_LIB_TRANSFORMS_SHADOWPOINTERS_H
 
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/IR/Builders.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace mlir::autodiff {
+
+/// An argument of `kernel` for a buffer with the addressing of its argument
+/// `primal`, aligned as that is; `description` may be null.
+BlockArgument appendShadow(triton::FuncOp kernel, BlockArgument primal,
+                           OperandKind kind, Type element,
+                           Attribute description);
 
 /// Repeats the pointer arithmetic on a primal argument for a shadow buffer of
 /// the same shape and strides, whose element type may differ.

@@ -4,6 +4,7 @@
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::autodiff {
@@ -29,6 +30,47 @@ struct SumOfOne : OpRewritePattern<triton::ReduceOp> {
         classifyCombiner(op.getCombineOp()) == Combiner::Other)
       return failure();
     rewriter.replaceOpWithNewOp<triton::ReshapeOp>(op, result, op.getSrcs()[0]);
+    return success();
+  }
+};
+
+/// x + dot(a, b, 0) = dot(a, b, x)
+struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::AddFOp op,
+                                PatternRewriter &rewriter) const override {
+    for (auto [product, sum] : {std::pair(op.getLhs(), op.getRhs()),
+                                std::pair(op.getRhs(), op.getLhs())}) {
+      auto dot = product.getDefiningOp<triton::DotOp>();
+      if (!dot || !dot->hasOneUse() || !matchPattern(dot.getC(), m_AnyZeroFloat()))
+        continue;
+      // The sum may only be known after the product.
+      Operation *copy = rewriter.clone(*dot);
+      copy->setOperand(2, sum);
+      rewriter.replaceOp(op, copy);
+      return success();
+    }
+    return failure();
+  }
+};
+
+/// What a load gives under its mask needs no other zero for the lanes that the
+/// mask excludes, converted or not.
+struct SelectOfMaskedLoad : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::SelectOp op,
+                                PatternRewriter &rewriter) const override {
+    Value value = op.getTrueValue();
+    if (auto cast = value.getDefiningOp<arith::ExtFOp>())
+      value = cast.getIn();
+    auto load = value.getDefiningOp<triton::LoadOp>();
+    if (!load || load.getMask() != op.getCondition() || !load.getOther() ||
+        !matchPattern(load.getOther(), m_PosZeroFloat()) ||
+        !matchPattern(op.getFalseValue(), m_PosZeroFloat()))
+      return failure();
+    rewriter.replaceOp(op, op.getTrueValue());
     return success();
   }
 };
@@ -194,8 +236,10 @@ struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
     // A loop that will be reversed must count its iterations.
     if (role && role.getValue() != "differentiated")
       patterns.add<PruneWhile>(&getContext());
-    if (isDerived)
+    if (isDerived) {
+      patterns.add<AddIntoDot, SelectOfMaskedLoad>(&getContext());
       populateFactoringPatterns(patterns);
+    }
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -97,10 +97,10 @@ void Sizes::keepCounters(triton::FuncOp counting) {
 
 void Sizes::runOnOperation() {
   expressions.clear();
-  for (triton::FuncOp kernel :
-       {getForward(getOperation()), getBackward(getOperation())})
-    if (kernel)
-      bind(kernel);
+  if (triton::FuncOp forward = getForward(getOperation()))
+    bind(forward);
+  for (triton::FuncOp backward : getBackwards(getOperation()))
+    bind(backward);
   if (triton::FuncOp counting = getCounting(getOperation()))
     keepCounters(counting);
 }

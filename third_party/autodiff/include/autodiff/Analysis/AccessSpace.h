@@ -16,9 +16,26 @@ namespace mlir::autodiff {
 
 class AccessSpace {
 public:
+  /// A loop whose iterations are numbered alike in all programs, by numbers
+  /// 0 … count − 1: if its start depends on program ids, the number of an
+  /// iteration is the induction variable over `step`.
+  struct Renumbering {
+    Operation *loop;
+    ScalarExpr step;
+    llvm::json::Value count;
+  };
+
   /// The space of a tt.load or tt.store; none if its addresses are not of this
   /// form or it repeats within a program.
-  static std::optional<AccessSpace> of(Operation *access);
+  static std::optional<AccessSpace>
+  of(Operation *access, const Renumbering *renumbering = nullptr);
+
+  /// Whether both touch the same address at the same position and in the same
+  /// iterations, if those are numbered alike.
+  bool touchesSameAs(const AccessSpace &other) const;
+
+  /// The numbers that program ids determine in the addresses.
+  llvm::SmallVector<ScalarExpr> getProgramDigits() const;
 
   /// Whether every program performs the access in every iteration, and its mask
   /// is understood: then the space is exact, else an upper bound.
@@ -28,11 +45,17 @@ public:
   /// exactly the elements of the tensor ("bijective").
   llvm::json::Object toCheck(llvm::StringRef kind, unsigned argument) const;
 
+  /// The check that the addresses are exactly the elements of the tensor, each
+  /// touched once for every choice of the digits `summed`, which they do not
+  /// depend on.
+  llvm::json::Object toSummedCheck(unsigned argument,
+                                   llvm::ArrayRef<ScalarExpr> summed) const;
+
 private:
   struct Digit {
     ScalarExpr stride;
     Dimension dimension;
-    std::optional<ScalarExpr> extent; ///< none for Program digits
+    std::optional<llvm::json::Value> extent; ///< none for Program digits
   };
   struct Index {
     ScalarExpr stride;
@@ -40,6 +63,10 @@ private:
     std::optional<ScalarExpr> bound;
   };
   struct Builder;
+
+  llvm::json::Object
+  describe(llvm::StringRef kind, unsigned argument,
+           llvm::function_ref<llvm::json::Value(const Digit &)> extentOf) const;
 
   ScalarExpr offset = ScalarExpr::constant(0);
   llvm::SmallVector<Index> indices;

@@ -12,11 +12,12 @@ struct Dimension {
   enum class Kind {
     Axis,   ///< a position along an axis of the tile
     Loop,   ///< the number of an iteration
+    Index,  ///< an induction variable whose start depends on program ids
     Program ///< a number that program ids determine
   };
   Kind kind;
   unsigned axis = 0;               ///< of an Axis
-  Operation *loop = nullptr;       ///< of a Loop
+  Operation *loop = nullptr;       ///< of a Loop or an Index
   std::optional<ScalarExpr> digit; ///< of a Program: the number
 
   bool operator==(const Dimension &other) const {
@@ -41,6 +42,10 @@ struct LinearForm {
   static std::optional<LinearForm> of(Value value);
 
   bool isConstant() const { return terms.empty(); }
+  /// The coefficient of a dimension; none if the form does not depend on it.
+  std::optional<ScalarExpr> coefficientOf(const Dimension &dimension) const;
+  /// Whether the forms are equal term by term.
+  bool operator==(const LinearForm &other) const;
   LinearForm operator+(const LinearForm &other) const;
   LinearForm scaled(const ScalarExpr &factor) const;
   LinearForm operator-(const LinearForm &other) const {

@@ -138,18 +138,32 @@ def Autodiff_UpstreamOp : Autodiff_Op<"upstream",
 }
 
 def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
-    [MemoryEffects<[MemRead, MemWrite]>]> {
+    [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "add a contribution to the gradient at a primal address";
   let description = [{
     The adjoint of a load. How contributions meet (store, atomic) is the
-    schedule's decision. `site` is the load's number in the primal.
+    schedule's decision. `site` is the load's number in the primal. `whole`
+    says that this is all there is at its addresses, given a JSON check; with
+    `partial`, that it is one of several sums of which this holds, by its number
+    among `partials` (an expression of the plan).
   }];
   let arguments = (ins AnyType:$ptr, AnyType:$value, Optional<AnyType>:$mask,
-                       I32Attr:$argument, I32Attr:$site);
+                       Optional<I32>:$partial, I32Attr:$argument,
+                       I32Attr:$site, OptionalAttr<StrAttr>:$whole,
+                       OptionalAttr<StrAttr>:$partials);
+  let results = (outs);
   let assemblyFormat = [{
-    $ptr `,` $value (`mask` $mask^ `:` type($mask))? attr-dict
+    $ptr `,` $value (`mask` $mask^ `:` type($mask))?
+    (`partial` $partial^ `of` $partials)? (`whole` $whole^)? attr-dict
     `:` type($ptr) `,` type($value)
   }];
+  let builders = [
+    OpBuilder<(ins "Value":$ptr, "Value":$value, "Value":$mask,
+                   "unsigned":$argument, "unsigned":$site), [{
+      build($_builder, $_state, ptr, value, mask, Value(), argument, site,
+            StringAttr(), StringAttr());
+    }]>
+  ];
 }
 
 def Autodiff_StopGradientOp : Autodiff_Op<"stop_gradient",

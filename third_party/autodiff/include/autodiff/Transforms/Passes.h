@@ -23,8 +23,11 @@ namespace mlir::autodiff {
 
 /// The kernel of a module: its public function that no pass of ours derived.
 triton::FuncOp getPrimal(ModuleOp module);
-/// The function that a pass of ours derived from `primal`, or null.
+/// The first backward kernel that a pass of ours derived, or null.
 triton::FuncOp getBackward(ModuleOp module);
+/// All backward kernels in launch order.
+SmallVector<triton::FuncOp> getBackwards(ModuleOp module);
+/// The function that a pass of ours derived, or null.
 triton::FuncOp getForward(ModuleOp module);
 triton::FuncOp getCounting(ModuleOp module);
 /// The forward that saves for the backward; a copy of the primal at first.

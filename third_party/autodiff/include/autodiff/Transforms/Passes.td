@@ -149,19 +149,67 @@ def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp"> {
   ];
 }
 
+def ReadCotangents : AutodiffPass<"autodiff-read-cotangents", "::mlir::ModuleOp"> {
+  let summary = "read upstream gradients where they are";
+  let description = [{
+    Where a kernel stores to each address of an output at most once, given a
+    check that the launch evaluates, and adds nothing to its gradient,
+    `autodiff.upstream` becomes a load from the caller's tensor.
+  }];
+  let options = [
+    ListOption<"exchange", "exchange", "unsigned",
+               "arguments whose stored addresses may repeat">
+  ];
+}
+
+def OrderLoops : AutodiffPass<"autodiff-order-loops", "::mlir::triton::FuncOp"> {
+  let summary = "run loops of the backward in the forward's order";
+  let description = [{
+    A loop whose iterations only add to sums and to gradients gives the same in
+    any order. It then counts up, as the primal's does.
+  }];
+}
+
+def Exchange : AutodiffPass<"autodiff-exchange", "::mlir::ModuleOp"> {
+  let summary = "make iterations programs, and programs iterations";
+  let description = [{
+    A contribution in a parallel loop whose address depends on the iteration
+    and not on some part of the program ids (operands of products, keys and
+    values of attention) goes to a kernel of its own. There each program owns
+    an address: it stands for one iteration of the loop, and runs over all
+    programs that have it. What these would compute again and again is left for
+    it in scratch memory by the kernel that stays.
+  }];
+  let options = [
+    ListOption<"atomic", "atomic", "unsigned",
+               "arguments whose gradient must be accumulated atomically">
+  ];
+}
+
+def Persist : AutodiffPass<"autodiff-persist", "::mlir::ModuleOp"> {
+  let summary = "let few programs do the work of many, and sum on the way";
+  let description = [{
+    Where all programs contribute to the same addresses (weights of a norm, a
+    bias), each of few programs runs over its part of them with the sums in
+    registers, and stores them as one of several partial sums.
+  }];
+  let options = [
+    ListOption<"atomic", "atomic", "unsigned",
+               "arguments whose gradient must be accumulated atomically">
+  ];
+}
+
 def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   let summary = "decide how contributions to a gradient meet";
   let description = [{
-    Lowers `autodiff.upstream` and `autodiff.accumulate` to loads, stores and
-    atomics on cotangent and gradient buffers. A gradient whose addresses are
+    Lowers `autodiff.accumulate`, and `autodiff.upstream` where it is left, to
+    stores and atomics on gradient buffers. A gradient whose addresses are
     distinct across programs and iterations, given checks that the launch
     evaluates, is stored; the others are added atomically in f32.
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
-               "arguments whose gradient must be accumulated atomically">,
-    ListOption<"exchange", "exchange", "unsigned",
-               "arguments whose stored addresses may repeat">
+               "arguments whose gradient must be accumulated atomically">
   ];
 }
 

@@ -1,0 +1,439 @@
+//===- Exchange.cpp - Make iterations programs ----------------------------===//
+#include "ArgumentUses.h"
+#include "Handover.h"
+#include "ParallelLoop.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_EXCHANGE
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+
+namespace {
+/// What an iteration adds to the gradient of one argument.
+struct Contribution {
+  AccumulateOp op;
+  triton::LoadOp load; // the primal's
+  ParallelLoop loop;
+};
+
+/// An argument's gradient that an exchanged kernel can store.
+struct Candidate {
+  unsigned argument;
+  SmallVector<Contribution> contributions;
+  /// The digits of program ids that the address does not depend on.
+  SmallVector<ScalarExpr> summed;
+};
+
+struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
+  using ExchangeBase::ExchangeBase;
+
+  void runOnOperation() override;
+  std::optional<Candidate> examine(unsigned argument, const ArgumentUse &use);
+
+  triton::FuncOp backward;
+  llvm::DenseMap<unsigned, Operation *> sites;
+  SmallVector<ScalarExpr> digits;
+};
+
+/// Builds the kernel in which the iterations of loops are programs.
+class ExchangedKernel {
+public:
+  ExchangedKernel(triton::FuncOp backward, ArrayRef<ScalarExpr> digits,
+                  ArrayRef<Candidate> group, unsigned number);
+
+  /// Uses what the handover leaves. Null if something in the loops cannot be computed that way.
+  triton::FuncOp build(const Handover &handover);
+
+private:
+  void collectLoops();
+  void createKernel();
+  void numberPrograms();
+  LogicalResult runLoop(const ParallelLoop &loop);
+  LogicalResult runPrograms(const ParallelLoop &loop, OpBuilder &b,
+                            Value index, Value from, Value to,
+                            ArrayRef<unsigned> adding);
+  LogicalResult store(const Candidate &candidate, Value sum);
+  void bindAllZero(Regrid &regrid) const;
+  void bindGrid(Regrid &regrid) const;
+  Value indexOf(OpBuilder &b, Regrid &regrid, const ParallelLoop &loop) const;
+  SmallVector<unsigned> candidatesOf(const ParallelLoop &loop) const;
+
+  triton::FuncOp backward, kernel;
+  ArrayRef<ScalarExpr> digits, summed;
+  ArrayRef<Candidate> group;
+  unsigned number;
+  Location loc;
+  SmallVector<ParallelLoop> loops;
+  ArrayRef<std::pair<Value, Value>> handover;
+  llvm::json::Value count = 0; // of iteration numbers
+  OpBuilder builder;           // at the end of the kernel
+  Value iteration;             // the number that a program stands for
+  Value zero;
+  SmallVector<std::pair<ScalarExpr, Value>> grid; // the other digits
+  /// The sums so far, by candidate.
+  SmallVector<Value> sums;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Building a kernel
+//===----------------------------------------------------------------------===//
+
+ExchangedKernel::ExchangedKernel(triton::FuncOp backward,
+                                 ArrayRef<ScalarExpr> digits,
+                                 ArrayRef<Candidate> group, unsigned number)
+    : backward(backward), digits(digits), summed(group.front().summed),
+      group(group), number(number), loc(backward.getLoc()),
+      builder(backward.getContext()) {}
+
+void ExchangedKernel::collectLoops() {
+  for (const Candidate &candidate : group)
+    for (const Contribution &contribution : candidate.contributions)
+      if (llvm::none_of(loops, [&](const ParallelLoop &loop) {
+            return loop.getLoop() == contribution.loop.getLoop();
+          }))
+        loops.push_back(contribution.loop);
+  count = loops.front().count();
+  for (const ParallelLoop &loop : ArrayRef(loops).drop_front())
+    count = Array{"max", std::move(count), loop.count()};
+}
+
+void ExchangedKernel::createKernel() {
+  builder.setInsertionPointAfter(
+      getBackwards(backward->getParentOfType<ModuleOp>()).back());
+  kernel = cast<triton::FuncOp>(backward->cloneWithoutRegions());
+  kernel.setSymName(
+      (backward.getSymName() + "_exchanged" + llvm::Twine(number)).str());
+  builder.insert(kernel);
+  Block *body = builder.createBlock(&kernel.getBody());
+  for (BlockArgument argument : backward.getArguments())
+    body->addArgument(argument.getType(), argument.getLoc());
+  builder.setInsertionPointToEnd(body);
+}
+
+/// Programs are numbered by iterations first, then by the digits that stay.
+void ExchangedKernel::numberPrograms() {
+  SmallVector<Value> extents{createSize(builder, loc, count)};
+  llvm::json::Value programs = count;
+  for (const ScalarExpr &digit : digits)
+    if (!llvm::is_contained(summed, digit)) {
+      grid.push_back({digit, Value()});
+      extents.push_back(createSize(builder, loc, extentOf(digit)));
+      programs = Array{"mul", std::move(programs), extentOf(digit)};
+    }
+  Value id = triton::GetProgramIdOp::create(builder, loc, 0);
+  SmallVector<Value> numbers = takeApart(builder, loc, id, extents);
+  iteration = numbers.front();
+  for (auto [entry, value] : llvm::zip_equal(grid, ArrayRef(numbers).drop_front()))
+    entry.second = value;
+  kernel->setAttr(kGridAttr, toAttribute(builder.getContext(),
+                                         Array{std::move(programs), 1, 1}));
+}
+
+void ExchangedKernel::bindGrid(Regrid &regrid) const {
+  for (const auto &[digit, value] : grid)
+    regrid.bindDigit(digit, value, false);
+}
+
+/// For values that do not depend on the summed digits.
+void ExchangedKernel::bindAllZero(Regrid &regrid) const {
+  bindGrid(regrid);
+  for (const ScalarExpr &digit : summed)
+    regrid.bindDigit(digit, zero, false);
+}
+
+/// The primal's induction variable.
+Value ExchangedKernel::indexOf(OpBuilder &b, Regrid &regrid,
+                               const ParallelLoop &loop) const {
+  scf::ForOp primal = loop.getPrimal();
+  Value step = regrid.get(primal.getStep());
+  Value number = iteration;
+  if (number.getType() != step.getType())
+    number = arith::ExtSIOp::create(b, loc, step.getType(), number);
+  Value index = arith::MulIOp::create(b, loc, number, step);
+  if (loop.isStartVarying())
+    return index;
+  return arith::AddIOp::create(b, loc, regrid.get(primal.getLowerBound()),
+                               index);
+}
+
+/// The candidates that a loop contributes to, by place in the group.
+SmallVector<unsigned>
+ExchangedKernel::candidatesOf(const ParallelLoop &loop) const {
+  SmallVector<unsigned> places;
+  for (auto [place, candidate] : llvm::enumerate(group))
+    if (llvm::any_of(candidate.contributions, [&](const Contribution &c) {
+          return c.loop.getLoop() == loop.getLoop();
+        }))
+      places.push_back(place);
+  return places;
+}
+
+/// Adds what all programs that have the iteration contribute in this loop.
+LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
+  SmallVector<unsigned> adding = candidatesOf(loop);
+  Regrid atZero(kernel, builder, builder);
+  bindAllZero(atZero);
+  Value index = indexOf(builder, atZero, loop);
+  Value last = createSize(builder, loc, extentOf(summed.back()));
+  if (loop.isUniform())
+    return runPrograms(loop, builder, index, zero, last, adding);
+
+  // Only some programs have it: those with a digit within a range.
+  SmallVector<ScalarExpr> deciding =
+      llvm::filter_to_vector(summed, [&](const ScalarExpr &digit) {
+        return loop.dependsOn(digit);
+      });
+  if (deciding.size() > 1 || (deciding.size() == 1 && !(deciding[0] == summed.back())))
+    return failure();
+  FailureOr<std::pair<Value, Value>> range =
+      loop.invert(builder, summed.back(), last, index, atZero);
+  if (failed(range))
+    return failure();
+  auto narrow = [&](Value value) -> Value {
+    if (value.getType().isInteger(32))
+      return value;
+    return arith::TruncIOp::create(builder, loc, builder.getI32Type(), value);
+  };
+  Value from = narrow(range->first), to = narrow(range->second);
+
+  // Without any, there may be no memory to read at this index.
+  Value any = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                                    from, to);
+  SmallVector<Type> types;
+  SmallVector<Value> before;
+  for (unsigned place : adding) {
+    types.push_back(sums[place].getType());
+    before.push_back(sums[place]);
+  }
+  auto branch = scf::IfOp::create(builder, loc, types, any, true);
+  OpBuilder otherwise = branch.getElseBodyBuilder();
+  scf::YieldOp::create(otherwise, loc, before);
+  OpBuilder then = branch.getThenBodyBuilder();
+  if (failed(runPrograms(loop, then, index, from, to, adding)))
+    return failure();
+  SmallVector<Value> after;
+  for (auto [place, result] : llvm::zip_equal(adding, branch.getResults())) {
+    after.push_back(sums[place]);
+    sums[place] = result;
+  }
+  scf::YieldOp::create(then, loc, after);
+  return success();
+}
+
+/// Runs over the summed digits, the last one between `from` and `to`.
+LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
+                                           OpBuilder &b, Value index,
+                                           Value from, Value to,
+                                           ArrayRef<unsigned> adding) {
+  Value one = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(1));
+  SmallVector<Value> extents;
+  for (const ScalarExpr &digit : summed.drop_back())
+    extents.push_back(createSize(b, loc, extentOf(digit)));
+  SmallVector<scf::ForOp> nest;
+  SmallVector<Value> carried;
+  for (unsigned place : adding)
+    carried.push_back(sums[place]);
+  OpBuilder inside = b;
+  for (unsigned depth = 0; depth < summed.size(); ++depth) {
+    bool innermost = depth + 1 == summed.size();
+    auto programs = scf::ForOp::create(inside, loc, innermost ? from : zero,
+                                       innermost ? to : extents[depth], one,
+                                       carried);
+    if (!nest.empty())
+      scf::YieldOp::create(inside, loc, programs.getResults());
+    nest.push_back(programs);
+    carried.assign(programs.getRegionIterArgs().begin(),
+                   programs.getRegionIterArgs().end());
+    inside = OpBuilder::atBlockEnd(programs.getBody());
+  }
+
+  OpBuilder once = b;
+  once.setInsertionPoint(nest.front());
+  Regrid regrid(kernel, once, inside);
+  bindGrid(regrid);
+  for (auto [digit, programs] : llvm::zip_equal(summed, nest))
+    regrid.bindDigit(digit, programs.getInductionVar(), true);
+  for (auto [value, reloaded] : handover)
+    regrid.redirect(value, reloaded);
+  if (failed(loop.bind(regrid, inside, iteration, index)))
+    return failure();
+  for (auto [sum, place] : llvm::zip_equal(carried, adding))
+    for (const Contribution &contribution : group[place].contributions) {
+      if (contribution.loop.getLoop() != loop.getLoop())
+        continue;
+      AccumulateOp op = contribution.op;
+      Value value = regrid.get(op.getValue());
+      if (!value)
+        return failure();
+      sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
+    }
+  scf::YieldOp::create(inside, loc, carried);
+  for (auto [place, result] : llvm::zip_equal(adding, nest.front().getResults()))
+    sums[place] = result;
+  return success();
+}
+
+/// The whole gradient at the addresses of this iteration. They, and the mask,
+/// are the same for all programs: those with digits of zero compute them.
+LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
+  const Contribution &contribution = candidate.contributions.front();
+  const ParallelLoop &loop = contribution.loop;
+  Regrid atZero(kernel, builder, builder);
+  bindAllZero(atZero);
+  Value index = indexOf(builder, atZero, loop);
+  if (failed(loop.bind(atZero, builder, iteration, index)))
+    return failure();
+  AccumulateOp op = contribution.op;
+  Value pointer = atZero.get(op.getPtr());
+  Value mask = op.getMask() ? atZero.get(op.getMask()) : Value();
+  if (!pointer || (op.getMask() && !mask))
+    return failure();
+  AccessSpace::Renumbering renumbering{loop.getPrimal(), loop.getStep(), count};
+  std::optional<AccessSpace> space =
+      AccessSpace::of(contribution.load, &renumbering);
+  AccumulateOp::create(
+      builder, op.getLoc(), pointer, sum, mask, Value(), candidate.argument,
+      op.getSite(),
+      toAttribute(builder.getContext(),
+                  space->toSummedCheck(candidate.argument, summed)),
+      StringAttr());
+  return success();
+}
+
+triton::FuncOp ExchangedKernel::build(const Handover &left) {
+  handover = left.get();
+  collectLoops();
+  createKernel();
+  numberPrograms();
+  zero = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
+  for (const Candidate &candidate : group) {
+    AccumulateOp op = candidate.contributions.front().op;
+    sums.push_back(
+        constantOf(builder, loc, op.getValue().getType(), 0.0));
+  }
+  bool succeeded = llvm::all_of(loops, [&](const ParallelLoop &loop) {
+    return mlir::succeeded(runLoop(loop));
+  });
+  for (auto [candidate, sum] : llvm::zip_equal(group, sums))
+    succeeded = succeeded && mlir::succeeded(store(candidate, sum));
+  if (succeeded) {
+    triton::ReturnOp::create(builder, loc, ValueRange());
+    return kernel;
+  }
+  kernel.erase();
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Choosing
+//===----------------------------------------------------------------------===//
+
+/// Whether an exchanged kernel can store the gradient of `argument`, as far as
+/// its addresses and loops tell.
+std::optional<Candidate> Exchange::examine(unsigned argument,
+                                           const ArgumentUse &use) {
+  if (llvm::is_contained(atomic, argument) || !use.upstreams.empty())
+    return std::nullopt;
+  Candidate candidate{argument, {}, {}};
+  std::optional<AccessSpace> first;
+  for (AccumulateOp op : use.accumulates) {
+    auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
+    auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+    auto primal = load ? dyn_cast<scf::ForOp>(load->getParentOp()) : nullptr;
+    if (!loop || !primal || loop->getParentOp() != backward ||
+        !isa<triton::FuncOp>(primal->getParentOp()))
+      return std::nullopt;
+    std::optional<ParallelLoop> parallel = ParallelLoop::of(loop, primal);
+    if (!parallel)
+      return std::nullopt;
+    AccessSpace::Renumbering renumbering{primal, parallel->getStep(), 0};
+    std::optional<AccessSpace> space = AccessSpace::of(load, &renumbering);
+    if (!space || !space->isExact())
+      return std::nullopt;
+    if (!first)
+      first = space;
+    else if (!parallel->agreesWith(candidate.contributions[0].loop) ||
+             !space->touchesSameAs(*first))
+      return std::nullopt;
+    candidate.contributions.push_back({op, load, *parallel});
+  }
+  SmallVector<ScalarExpr> mentioned = first->getProgramDigits();
+  for (const ScalarExpr &digit : digits)
+    if (llvm::none_of(mentioned, [&](const ScalarExpr &number) {
+          return dependsOnDigit(number, digit);
+        }))
+      candidate.summed.push_back(digit);
+  if (candidate.summed.empty())
+    return std::nullopt;
+  // The digit that bounds depend on runs fastest.
+  llvm::stable_sort(candidate.summed, [&](const auto &x, const auto &y) {
+    auto decides = [&](const ScalarExpr &digit) {
+      return llvm::any_of(candidate.contributions, [&](const auto &c) {
+        return c.loop.dependsOn(digit);
+      });
+    };
+    return decides(x) < decides(y);
+  });
+  return candidate;
+}
+
+static bool hasEffects(triton::FuncOp kernel) {
+  return kernel
+      .walk([](Operation *op) {
+        return op->getNumRegions() == 0 && hasEffect<MemoryEffects::Write>(op)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void Exchange::runOnOperation() {
+  triton::FuncOp primal = getPrimal(getOperation());
+  backward = getBackward(getOperation());
+  sites = collectSites(primal);
+  digits = findProgramDigits(primal);
+
+  // Arguments whose kernels have the same order of iterations share one.
+  SmallVector<SmallVector<Candidate>> groups;
+  for (auto &[argument, use] : collectUses(backward)) {
+    std::optional<Candidate> candidate = examine(argument, use);
+    if (!candidate)
+      continue;
+    auto same = llvm::find_if(groups, [&](ArrayRef<Candidate> group) {
+      return group[0].summed == candidate->summed &&
+             group[0].contributions[0].loop.agreesWith(
+                 candidate->contributions[0].loop);
+    });
+    if (same == groups.end())
+      same = groups.insert(groups.end(), SmallVector<Candidate>());
+    same->push_back(*candidate);
+  }
+  for (auto [number, group] : llvm::enumerate(groups)) {
+    SmallVector<Value> results;
+    for (Candidate &candidate : group)
+      for (Contribution &contribution : candidate.contributions)
+        results.push_back(contribution.op.getValue());
+    Handover handover(backward, results);
+    ExchangedKernel kernel(backward, digits, group, number);
+    if (!kernel.build(handover)) {
+      handover.undo();
+      continue;
+    }
+    for (Candidate &candidate : group)
+      for (Contribution &contribution : candidate.contributions)
+        contribution.op.erase();
+  }
+  // Nothing may be left to do for the kernel that stayed.
+  if (getBackwards(getOperation()).size() > 1 && !hasEffects(backward))
+    backward.erase();
+}

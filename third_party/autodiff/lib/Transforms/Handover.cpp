@@ -1,0 +1,149 @@
+//===- Handover.cpp - What one kernel leaves for another ------------------===//
+#include "Handover.h"
+
+#include "MinimumCut.h"
+#include "ProgramBuffers.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static double bytesOf(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  double elements = tile ? tile.getNumElements() : 1;
+  return elements * std::max(getElementTypeOrSelf(type).getIntOrFloatBitWidth(),
+                             8u) /
+         8;
+}
+
+/// What storing and loading a value costs: a little more than loading it from
+/// elsewhere.
+static double costOfSaving(Type type) {
+  if (!isa<FloatType>(getElementTypeOrSelf(type)))
+    return FlowNetwork::kInfinite;
+  return 1.05 * bytesOf(type);
+}
+
+/// What computing `op` costs in bytes that might be moved in the same time.
+static double costOfComputing(Operation *op) {
+  if (isa<LoopLikeOpInterface>(op) || hasEffect<MemoryEffects::Write>(op))
+    return FlowNetwork::kInfinite / 4;
+  if (isa<triton::LoadOp>(op))
+    return bytesOf(op->getResult(0).getType());
+  if (isa<triton::ReduceOp, triton::ScanOp>(op))
+    return 2 * bytesOf(op->getOperand(0).getType());
+  if (auto dot = dyn_cast<triton::DotOp>(op)) {
+    // A Hopper or Ampere GPU does about 150 multiply-adds per byte.
+    auto lhs = cast<RankedTensorType>(dot.getA().getType());
+    return cast<RankedTensorType>(dot.getType()).getNumElements() *
+           lhs.getShape().back() / 150.0;
+  }
+  double cost = 0;
+  for (Type type : op->getResultTypes())
+    if (auto tile = dyn_cast<RankedTensorType>(type);
+        tile && isa<FloatType>(tile.getElementType()) &&
+        op->hasTrait<OpTrait::Elementwise>())
+      cost += 0.25 * tile.getNumElements();
+  for (Region &region : op->getRegions())
+    region.walk([&](Operation *inner) { cost += costOfComputing(inner); });
+  return cost;
+}
+
+namespace {
+/// The code at the outer level as a flow network from memory to what is needed.
+class OuterLevel {
+public:
+  explicit OuterLevel(Block &body) : body(body) {}
+
+  void need(Value value);
+  SmallVector<Value> cut();
+
+private:
+  struct Nodes {
+    unsigned in, out;
+  };
+  Nodes nodesOf(Value value);
+
+  Block &body;
+  FlowNetwork network;
+  unsigned memory = network.addNode(), needs = network.addNode();
+  llvm::MapVector<Value, Nodes> nodes;
+  llvm::DenseSet<Value> visited;
+};
+} // namespace
+
+OuterLevel::Nodes OuterLevel::nodesOf(Value value) {
+  if (auto it = nodes.find(value); it != nodes.end())
+    return it->second;
+  Nodes pair{network.addNode(), network.addNode()};
+  nodes.insert({value, pair});
+  network.addEdge(pair.in, pair.out, costOfSaving(value.getType()));
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return pair; // an argument costs nothing
+  network.addEdge(memory, pair.in, costOfComputing(op));
+  SetVector<Value> used(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), used);
+  for (Value operand : used)
+    network.addEdge(nodesOf(operand).out, pair.in, FlowNetwork::kInfinite);
+  return pair;
+}
+
+/// Follows `value` through the loop that computes it to the outer level.
+void OuterLevel::need(Value value) {
+  if (!visited.insert(value).second)
+    return;
+  if (value.getParentBlock() == &body) {
+    network.addEdge(nodesOf(value).out, needs, FlowNetwork::kInfinite);
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return; // what the loop counts with
+  SetVector<Value> used(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), used);
+  for (Value operand : used)
+    need(operand);
+}
+
+SmallVector<Value> OuterLevel::cut() {
+  llvm::BitVector side = network.cut(memory, needs);
+  SmallVector<Value> chosen;
+  for (auto &[value, pair] : nodes)
+    if (!side.test(pair.in) && side.test(pair.out) && value.getDefiningOp())
+      chosen.push_back(value);
+  return chosen;
+}
+
+Handover::Handover(triton::FuncOp kernel, ArrayRef<Value> results)
+    : kernel(kernel) {
+  OuterLevel level(kernel.getBody().front());
+  for (Value result : results)
+    level.need(result);
+  OpBuilder builder(kernel.getContext());
+  for (Value value : level.cut()) {
+    unsigned index = nextBuffer(kernel->getParentOfType<ModuleOp>());
+    Type type = value.getType();
+    Location loc = value.getLoc();
+    Attribute description = describeBuffer(
+        builder, "handover" + std::to_string(index), "tape", type, 1);
+    Value buffer = appendBuffer(kernel, index, type, description);
+    Operation *source = value.getDefiningOp();
+    Operation *next = source->getNextNode();
+    builder.setInsertionPointAfter(source);
+    storeToSlot(builder, loc, buffer, Value(), value);
+    reloaded.push_back(
+        {value, loadFromSlot(builder, loc, buffer, Value(), type)});
+    for (Operation *op = source->getNextNode(); op != next;
+         op = op->getNextNode())
+      created.push_back(op);
+  }
+}
+
+void Handover::undo() {
+  for (Operation *op : llvm::reverse(created))
+    op->erase();
+  created.clear();
+}

@@ -1,0 +1,248 @@
+//===- ParallelLoop.cpp - Loops whose iterations stand alone --------------===//
+#include "ParallelLoop.h"
+
+#include "autodiff/Analysis/LinearForm.h"
+#include "autodiff/Analysis/ProgramDigits.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+
+/// The operands of a tree of `OpT`.
+template <typename OpT>
+static void collectLeaves(Value value, SmallVectorImpl<Value> &leaves) {
+  if (auto op = value.getDefiningOp<OpT>()) {
+    collectLeaves<OpT>(op.getLhs(), leaves);
+    collectLeaves<OpT>(op.getRhs(), leaves);
+    return;
+  }
+  leaves.push_back(value);
+}
+
+/// Whether every value of a form is a multiple of `step`; and, if `positive`,
+/// not negative. (Dimensions are not.)
+static bool isMultiple(const LinearForm &form, int64_t step, bool positive) {
+  auto holds = [&](const ScalarExpr &number) {
+    std::optional<int64_t> value = number.getConstant();
+    return value && *value % step == 0 && (!positive || *value >= 0);
+  };
+  return holds(form.constant) &&
+         llvm::all_of(form.terms, [&](const LinearForm::Term &term) {
+           return holds(term.coefficient);
+         });
+}
+
+/// Whether a loop that starts at `lower` runs through multiples of `step`, from
+/// zero on.
+static bool startsOnGrid(Value lower, int64_t step) {
+  SmallVector<Value> leaves;
+  collectLeaves<arith::MaxSIOp>(lower, leaves);
+  bool positive = false;
+  for (Value leaf : leaves) {
+    std::optional<LinearForm> form = LinearForm::of(leaf);
+    if (!form || !isMultiple(*form, step, /*positive=*/false))
+      return false;
+    positive |= isMultiple(*form, step, /*positive=*/true);
+  }
+  return positive;
+}
+
+std::optional<ParallelLoop> ParallelLoop::of(scf::ForOp loop,
+                                             scf::ForOp primal) {
+  if (!loop->hasAttr(kParallelAttr) || primal.getUnsignedCmp())
+    return std::nullopt;
+  std::optional<ScalarExpr> lower = ScalarExpr::of(primal.getLowerBound());
+  std::optional<ScalarExpr> upper = ScalarExpr::of(primal.getUpperBound());
+  std::optional<ScalarExpr> step = ScalarExpr::of(primal.getStep());
+  if (!lower || !upper || !step || step->dependsOnProgramId())
+    return std::nullopt;
+  bool startVaries = lower->dependsOnProgramId();
+  if (startVaries) {
+    std::optional<int64_t> constant = step->getConstant();
+    if (!constant || *constant <= 0 ||
+        !startsOnGrid(primal.getLowerBound(), *constant))
+      return std::nullopt;
+    lower = ScalarExpr::constant(0);
+  }
+  return ParallelLoop(loop, primal, *lower, *step, *upper, startVaries);
+}
+
+llvm::json::Value ParallelLoop::count() const {
+  llvm::json::Value last = upper.toJSON();
+  if (upper.dependsOnProgramId())
+    last = Array{"maxpids", std::move(last)};
+  return Array{"max",
+               Array{"ceildiv", Array{"sub", std::move(last), base.toJSON()},
+                     step.toJSON()},
+               0};
+}
+
+bool ParallelLoop::isUniform() const {
+  return !startVaries && !upper.dependsOnProgramId();
+}
+
+bool ParallelLoop::dependsOn(const ScalarExpr &digit) const {
+  return dependsOnDigit(upper, digit) ||
+         (startVaries &&
+          dependsOnDigit(
+              *ScalarExpr::of(scf::ForOp(primal).getLowerBound()), digit));
+}
+
+LogicalResult ParallelLoop::bind(Regrid &regrid, OpBuilder &b, Value number,
+                                 Value index) const {
+  scf::ForOp derived = loop;
+  scf::ForOp original = primal;
+  Location loc = derived.getLoc();
+  Value induction = derived.getInductionVar();
+  auto convert = [&](Value value, Type type) -> Value {
+    if (value.getType() == type)
+      return value;
+    return arith::ExtSIOp::create(b, loc, type, value);
+  };
+  Value iteration = convert(number, induction.getType());
+  if (startVaries) {
+    Value start = regrid.get(original.getLowerBound());
+    Value width = regrid.get(original.getStep());
+    if (!start || !width)
+      return failure();
+    start = arith::DivSIOp::create(b, loc, start, width);
+    iteration = arith::SubIOp::create(b, loc, iteration,
+                                      convert(start, iteration.getType()));
+  }
+  regrid.bind(induction, iteration, startVaries);
+  // The index itself does not depend on where the loop starts.
+  Dimension dimension{Dimension::Kind::Loop};
+  dimension.loop = loop;
+  std::optional<LinearForm> expected =
+      LinearForm::of(original.getLowerBound());
+  if (!expected)
+    return success();
+  *expected = *expected + LinearForm{ScalarExpr::constant(0),
+                                     {{dimension, step}}};
+  for (Operation &op : derived.getBody()->without_terminator()) {
+    if (op.getNumResults() != 1 ||
+        op.getResult(0).getType() != index.getType())
+      continue;
+    std::optional<LinearForm> form = LinearForm::of(op.getResult(0));
+    if (form && *form == *expected)
+      regrid.bind(op.getResult(0), index, false);
+  }
+  return success();
+}
+
+/// ⌊x / divisor⌋, or −1 if that is less.
+static Value floorDivide(OpBuilder &b, Location loc, Value x, int64_t divisor) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc,
+                                     b.getIntegerAttr(x.getType(), value));
+  };
+  Value shifted = arith::AddIOp::create(
+      b, loc, arith::MaxSIOp::create(b, loc, x, constant(-divisor)),
+      constant(divisor));
+  Value quotient =
+      arith::DivSIOp::create(b, loc, shifted, constant(divisor));
+  return arith::SubIOp::create(b, loc, quotient, constant(1));
+}
+
+/// A bound c·digit + rest (an SSA value) of the index.
+namespace {
+struct AffineBound {
+  int64_t coefficient;
+  Value rest;
+};
+} // namespace
+
+static FailureOr<SmallVector<AffineBound>>
+toAffine(ArrayRef<Value> leaves, const ScalarExpr &digit, Regrid &atZero) {
+  SmallVector<AffineBound> bounds;
+  for (Value leaf : leaves) {
+    std::optional<LinearForm> form = LinearForm::of(leaf);
+    if (!form)
+      return failure();
+    int64_t coefficient = 0;
+    for (const LinearForm::Term &term : form->terms) {
+      if (term.dimension.kind != Dimension::Kind::Program)
+        return failure();
+      if (*term.dimension.digit == digit) {
+        std::optional<int64_t> constant = term.coefficient.getConstant();
+        if (!constant)
+          return failure();
+        coefficient = *constant;
+      } else if (dependsOnDigit(*term.dimension.digit, digit)) {
+        return failure();
+      }
+    }
+    Value rest = atZero.get(leaf);
+    if (!rest)
+      return failure();
+    bounds.push_back({coefficient, rest});
+  }
+  return bounds;
+}
+
+FailureOr<std::pair<Value, Value>>
+ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
+                     Value index, Regrid &atZero) const {
+  scf::ForOp original = primal;
+  Location loc = original.getLoc();
+  Type type = index.getType();
+  SmallVector<Value> lowers, uppers;
+  if (startVaries)
+    collectLeaves<arith::MaxSIOp>(original.getLowerBound(), lowers);
+  if (upper.dependsOnProgramId())
+    collectLeaves<arith::MinSIOp>(original.getUpperBound(), uppers);
+  auto starts = toAffine(lowers, digit, atZero);
+  auto ends = toAffine(uppers, digit, atZero);
+  if (failed(starts) || failed(ends))
+    return failure();
+
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
+  };
+  Value zero = constant(0), one = constant(1), first = zero, end = extent;
+  if (type != extent.getType())
+    end = arith::ExtSIOp::create(b, loc, type, extent);
+  auto after = [&](Value quotient) {
+    return arith::AddIOp::create(b, loc, quotient, one);
+  };
+  auto endUnless = [&](arith::CmpIPredicate predicate, Value a, Value c) {
+    Value fails = arith::CmpIOp::create(b, loc, predicate, a, c);
+    end = arith::SelectOp::create(b, loc, fails, zero, end);
+  };
+  // c·d + r ≤ i: d ≤ ⌊(i − r)/c⌋, or with c < 0 d > ⌊(r − i − 1)/−c⌋.
+  for (auto [c, rest] : *starts) {
+    Value less = arith::SubIOp::create(b, loc, index, rest);
+    if (c == 0)
+      endUnless(arith::CmpIPredicate::slt, less, zero);
+    else if (c > 0)
+      end = arith::MinSIOp::create(b, loc, end,
+                                   after(floorDivide(b, loc, less, c)));
+    else
+      first = arith::MaxSIOp::create(
+          b, loc, first,
+          after(floorDivide(
+              b, loc,
+              arith::SubIOp::create(
+                  b, loc, arith::SubIOp::create(b, loc, rest, index), one),
+              -c)));
+  }
+  // i < c·d + r: d > ⌊(i − r)/c⌋, or with c < 0 d ≤ ⌊(r − i − 1)/−c⌋.
+  for (auto [c, rest] : *ends) {
+    Value less = arith::SubIOp::create(b, loc, index, rest);
+    if (c == 0)
+      endUnless(arith::CmpIPredicate::sge, less, zero);
+    else if (c > 0)
+      first = arith::MaxSIOp::create(b, loc, first,
+                                     after(floorDivide(b, loc, less, c)));
+    else
+      end = arith::MinSIOp::create(
+          b, loc, end,
+          after(floorDivide(
+              b, loc,
+              arith::SubIOp::create(
+                  b, loc, arith::SubIOp::create(b, loc, rest, index), one),
+              -c)));
+  }
+  return std::pair(first, end);
+}

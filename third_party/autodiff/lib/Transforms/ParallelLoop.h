@@ -1,0 +1,58 @@
+//===- ParallelLoop.h - Loops whose iterations stand alone ------*- C++ -*-===//
+#ifndef AUTODIFF_LIB_TRANSFORMS_PARALLELLOOP_H
+#define AUTODIFF_LIB_TRANSFORMS_PARALLELLOOP_H
+
+#include "Regrid.h"
+
+namespace mlir::autodiff {
+
+/// A parallel loop of a backward, whose iterations are numbered alike in all
+/// programs: `index = base + number · step` is the primal's induction variable.
+class ParallelLoop {
+public:
+  /// None if `loop`, which reverses the loop `primal`, is not of this kind.
+  static std::optional<ParallelLoop> of(scf::ForOp loop, scf::ForOp primal);
+
+  scf::ForOp getLoop() const { return loop; }
+  scf::ForOp getPrimal() const { return primal; }
+  const ScalarExpr &getStep() const { return step; }
+  /// Whether programs start at different numbers; then `base` is zero.
+  bool isStartVarying() const { return startVaries; }
+  /// Whether numbers mean the same as in another loop.
+  bool agreesWith(const ParallelLoop &other) const {
+    return base == other.base && step == other.step;
+  }
+  /// The numbers are below this, in every program: an expression.
+  llvm::json::Value count() const;
+  /// Whether all programs run the same iterations.
+  bool isUniform() const;
+  /// Whether the bounds of a program depend on `digit`.
+  bool dependsOn(const ScalarExpr &digit) const;
+
+  /// Makes the iteration of this number known to `regrid`, given the index.
+  LogicalResult bind(Regrid &regrid, OpBuilder &builder, Value number,
+                     Value index) const;
+
+  /// The values of `digit`, from the first to before the second, with which a
+  /// program runs the iteration of this index. `extent` is the number of all
+  /// values; `atZero` computes values of the primal with `digit` zero. Fails if
+  /// the bounds are not affine in it.
+  FailureOr<std::pair<Value, Value>> invert(OpBuilder &builder,
+                                            const ScalarExpr &digit,
+                                            Value extent, Value index,
+                                            Regrid &atZero) const;
+
+private:
+  ParallelLoop(scf::ForOp loop, scf::ForOp primal, ScalarExpr base,
+               ScalarExpr step, ScalarExpr upper, bool startVaries)
+      : loop(loop), primal(primal), base(base), step(step), upper(upper),
+        startVaries(startVaries) {}
+
+  scf::ForOp loop, primal;
+  ScalarExpr base, step, upper;
+  bool startVaries;
+};
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_LIB_TRANSFORMS_PARALLELLOOP_H

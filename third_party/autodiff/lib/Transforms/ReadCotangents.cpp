@@ -1,0 +1,96 @@
+//===- ReadCotangents.cpp - Read upstream gradients where they are --------===//
+#include "ArgumentUses.h"
+#include "ShadowPointers.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_READCOTANGENTS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct ReadCotangents
+    : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
+  using ReadCotangentsBase::ReadCotangentsBase;
+
+  void runOnOperation() override;
+  bool mayRead(unsigned argument, ArgumentUse &use, Attribute &check);
+  LogicalResult read(unsigned argument, ArgumentUse &use, Attribute check);
+
+  triton::FuncOp backward;
+  llvm::DenseMap<unsigned, Operation *> sites;
+};
+} // namespace
+
+/// Whether nothing is added to a cotangent and nothing hides it: the kernel
+/// stores to each address once, given `check` (null: in any case).
+bool ReadCotangents::mayRead(unsigned argument, ArgumentUse &use,
+                             Attribute &check) {
+  if (use.upstreams.empty() || !use.accumulates.empty() ||
+      backward.getArgAttr(argument, kWantedAttr) ||
+      !backward.getArgAttr(argument, kHasCotangentAttr))
+    return false;
+  SmallVector<UpstreamOp> hiding = llvm::filter_to_vector(
+      use.upstreams, [](UpstreamOp op) { return !op.getKeep(); });
+  if (hiding.empty())
+    return true;
+  Operation *store = sites.lookup(hiding[0].getSite());
+  if (use.upstreams.size() > 1 || !isa<triton::StoreOp>(store) ||
+      llvm::is_contained(exchange, argument))
+    return false;
+  std::optional<AccessSpace> space = AccessSpace::of(store);
+  if (space)
+    check = toAttribute(&getContext(), space->toCheck("distinct", argument));
+  return space.has_value();
+}
+
+LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
+                                   Attribute check) {
+  BlockArgument primal = backward.getArgument(argument);
+  Type element = cast<triton::PointerType>(primal.getType()).getPointeeType();
+  BlockArgument cotangent =
+      appendShadow(backward, primal, OperandKind::Cotangent, element, {});
+  if (check && !mutation::isMade("schedule:no check of the outputs"))
+    backward.setArgAttr(cotangent.getArgNumber(), kCheckAttr, check);
+  ShadowPointers shadow(primal, cotangent);
+  for (UpstreamOp op : use.upstreams) {
+    if (Value result = op.getResult()) {
+      Value pointer = shadow.get(op.getPtr());
+      if (!pointer)
+        return failure();
+      OpBuilder b(op);
+      Type stored = withElementType(result.getType(), element);
+      Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
+      Value other = mask ? constantOf(b, op.getLoc(), stored, 0.0) : Value();
+      Value value =
+          triton::LoadOp::create(b, op.getLoc(), pointer, mask, other);
+      result.replaceAllUsesWith(castFloat(
+          b, op.getLoc(), value, getElementTypeOrSelf(result.getType())));
+    }
+    op.erase();
+  }
+  return success();
+}
+
+void ReadCotangents::runOnOperation() {
+  triton::FuncOp primal = getPrimal(getOperation());
+  SmallVector<triton::FuncOp> backwards = getBackwards(getOperation());
+  if (!primal || backwards.empty()) {
+    getOperation().emitError("no backward to schedule; run autodiff-reverse");
+    return signalPassFailure();
+  }
+  backward = backwards.front();
+  sites = collectSites(primal);
+  for (auto &[argument, use] : collectUses(backward)) {
+    Attribute check;
+    if (mayRead(argument, use, check) && failed(read(argument, use, check)))
+      return signalPassFailure();
+  }
+}

@@ -1,0 +1,134 @@
+//===- Regrid.cpp - A kernel whose programs are numbered anew -------------===//
+#include "Regrid.h"
+
+#include "autodiff/Analysis/TripCounts.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+
+Value mlir::autodiff::createSize(OpBuilder &b, Location loc,
+                                 llvm::json::Value expression) {
+  Value size = SizeOp::create(
+      b, loc, toAttribute(b.getContext(), std::move(expression)));
+  return arith::TruncIOp::create(b, loc, b.getI32Type(), size);
+}
+
+llvm::json::Value mlir::autodiff::extentOf(const ScalarExpr &digit) {
+  if (digit.isProgramId())
+    return Array{"grid", digit.getAxis()};
+  return Array{"add", Array{"maxpids", digit.toJSON()}, 1};
+}
+
+SmallVector<Value> mlir::autodiff::takeApart(OpBuilder &b, Location loc,
+                                             Value number,
+                                             ArrayRef<Value> extents) {
+  SmallVector<Value> digits;
+  for (Value extent : extents) {
+    digits.push_back(arith::RemSIOp::create(b, loc, number, extent));
+    number = arith::DivSIOp::create(b, loc, number, extent);
+  }
+  return digits;
+}
+
+void Regrid::bind(Value source, Value value, bool varies) {
+  map.map(source, value);
+  if (varies)
+    variant.insert(source);
+}
+
+void Regrid::bindDigit(ScalarExpr digit, Value value, bool varies) {
+  digits.push_back({digit, value, varies});
+}
+
+static Value convertInteger(OpBuilder &b, Value value, Type type) {
+  unsigned from = value.getType().getIntOrFloatBitWidth();
+  unsigned to = type.getIntOrFloatBitWidth();
+  if (from < to)
+    return arith::ExtSIOp::create(b, value.getLoc(), type, value);
+  if (from > to)
+    return arith::TruncIOp::create(b, value.getLoc(), type, value);
+  return value;
+}
+
+/// What takes the place of a scalar that is a digit, a program id that the
+/// primal does not use, or a size of the grid; null for everything else.
+Value Regrid::ofDigit(Value source) {
+  if (!source.getType().isSignlessInteger())
+    return {};
+  std::optional<ScalarExpr> expression = ScalarExpr::of(source);
+  if (!expression)
+    return {};
+  for (const Digit &digit : digits)
+    if (digit.expression == *expression) {
+      OpBuilder &b = digit.varies ? varying : once;
+      bind(source, convertInteger(b, digit.value, source.getType()),
+           digit.varies);
+      return map.lookup(source);
+    }
+  if (source.getDefiningOp<triton::GetNumProgramsOp>()) {
+    bind(source, createSize(once, source.getLoc(), expression->toJSON()),
+         false);
+    return map.lookup(source);
+  }
+  bool isUnused = expression->isProgramId() &&
+                  llvm::none_of(digits, [&](const Digit &digit) {
+                    return digit.expression.mentionsAxis(expression->getAxis());
+                  });
+  if (!isUnused)
+    return {};
+  bind(source,
+       arith::ConstantOp::create(once, source.getLoc(),
+                                 once.getIntegerAttr(source.getType(), 0)),
+       false);
+  return map.lookup(source);
+}
+
+/// Makes what an operation and its regions use known.
+bool Regrid::bindOperands(Operation *op, bool &varies) {
+  SetVector<Value> needed(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), needed);
+  for (Value value : needed) {
+    if (!get(value))
+      return false;
+    varies |= variant.contains(value);
+  }
+  return true;
+}
+
+Value Regrid::get(Value source) {
+  if (Value known = map.lookupOrNull(source))
+    return known;
+  if (auto argument = dyn_cast<BlockArgument>(source)) {
+    if (!isa<triton::FuncOp>(argument.getOwner()->getParentOp()))
+      return {};
+    map.map(source, target.getArgument(argument.getArgNumber()));
+    return map.lookup(source);
+  }
+  if (Value other = redirected.lookup(source)) {
+    if (Value value = get(other))
+      bind(source, value, variant.contains(other));
+    return map.lookupOrNull(source);
+  }
+  if (Value value = ofDigit(source))
+    return value;
+  Operation *op = source.getDefiningOp();
+  bool varies = false;
+  if (isa<triton::GetProgramIdOp>(op) ||
+      hasEffect<MemoryEffects::Write>(op) || !bindOperands(op, varies))
+    return {};
+  (varies ? varying : once).clone(*op, map);
+  if (varies)
+    variant.insert(op->result_begin(), op->result_end());
+  return map.lookup(source);
+}
+
+LogicalResult Regrid::copy(Operation *op) {
+  bool varies = true;
+  if (!bindOperands(op, varies))
+    return failure();
+  varying.clone(*op, map);
+  variant.insert(op->result_begin(), op->result_end());
+  return success();
+}

@@ -1,0 +1,64 @@
+//===- Regrid.h - A kernel whose programs are numbered anew -----*- C++ -*-===//
+#ifndef AUTODIFF_LIB_TRANSFORMS_REGRID_H
+#define AUTODIFF_LIB_TRANSFORMS_REGRID_H
+
+#include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Transforms/Passes.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir::autodiff {
+
+/// The size that the host evaluates from `expression`, as an i32.
+Value createSize(OpBuilder &builder, Location loc,
+                 llvm::json::Value expression);
+
+/// How many values a digit of program ids has, from 0 on: an expression.
+llvm::json::Value extentOf(const ScalarExpr &digit);
+
+/// Takes `number` apart into digits of these extents, the first one fastest.
+SmallVector<Value> takeApart(OpBuilder &builder, Location loc, Value number,
+                             ArrayRef<Value> extents);
+
+/// Computes values of a kernel in another one, in which other numbers take the
+/// place of program ids. What depends on numbers that vary within the new
+/// kernel's programs goes to one place, and everything else to another.
+class Regrid {
+public:
+  /// The new kernel's first arguments are the old ones.
+  Regrid(triton::FuncOp target, OpBuilder once, OpBuilder varying)
+      : target(target), once(once), varying(varying) {}
+
+  void bind(Value source, Value value, bool varies);
+  /// Whoever needs `source` gets `other`, another value of the old kernel.
+  void redirect(Value source, Value other) { redirected[source] = other; }
+  void bindDigit(ScalarExpr digit, Value value, bool varies);
+
+  /// The value in the new kernel; null if it depends on something that is not
+  /// bound (a program id, what a loop carries) or has effects on memory.
+  Value get(Value source);
+  bool varies(Value source) { return variant.contains(source); }
+
+  /// Copies an operation with effects to where what varies goes.
+  LogicalResult copy(Operation *op);
+
+private:
+  struct Digit {
+    ScalarExpr expression;
+    Value value;
+    bool varies;
+  };
+  bool bindOperands(Operation *op, bool &varies);
+  Value ofDigit(Value source);
+
+  triton::FuncOp target;
+  OpBuilder once, varying;
+  SmallVector<Digit> digits;
+  IRMapping map;
+  llvm::DenseSet<Value> variant;
+  llvm::DenseMap<Value, Value> redirected;
+};
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_LIB_TRANSFORMS_REGRID_H
