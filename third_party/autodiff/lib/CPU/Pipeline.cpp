@@ -85,8 +85,11 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createCSEPass());
 
-  pm.addPass(bufferization::createOneShotBufferizePass());
-  pm.addNestedPass<func::FuncOp>(createLowerCopies());
+  bufferization::OneShotBufferizePassOptions bufferize;
+  // Results of branches: vectors want their rows in one piece.
+  bufferize.unknownTypeConversion =
+      bufferization::LayoutMapOption::IdentityLayoutMap;
+  pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
   pm.addPass(createConvertLinalgToLoopsPass());
   pm.addNestedPass<func::FuncOp>(createHoistAllocations());
   pm.addPass(createCanonicalizerPass());

@@ -54,6 +54,8 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   exchange.atomic.assign(request.atomic.begin(), request.atomic.end());
   pm.addPass(createExchange(exchange));
   addCleanup(pm);
+  pm.nest<triton::FuncOp>().addPass(createOrientDots());
+  addCleanup(pm);
   PersistOptions persist;
   persist.atomic.assign(request.atomic.begin(), request.atomic.end());
   pm.addPass(createPersist(persist));

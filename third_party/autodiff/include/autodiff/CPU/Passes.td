@@ -15,15 +15,6 @@ def HoistAllocations : Pass<"cpu-hoist-allocations", "::mlir::func::FuncOp"> {
   let dependentDialects = ["memref::MemRefDialect"];
 }
 
-def LowerCopies : Pass<"autodiff-lower-copies", "::mlir::func::FuncOp"> {
-  let summary = "Turn copies of buffers into loops";
-  let description = [{
-    A copy between buffers of unlike layouts would become a call of a runtime
-    library.
-  }];
-  let dependentDialects = ["linalg::LinalgDialect"];
-}
-
 def Promote : Pass<"autodiff-promote", "::mlir::ModuleOp"> {
   let summary = "Make a Triton kernel compute in double precision";
   let description = [{

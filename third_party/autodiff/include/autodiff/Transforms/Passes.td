@@ -186,6 +186,14 @@ def Exchange : AutodiffPass<"autodiff-exchange", "::mlir::ModuleOp"> {
   ];
 }
 
+def OrientDots : AutodiffPass<"autodiff-orient-dots", "::mlir::triton::FuncOp"> {
+  let summary = "compute tiles the way that products want them";
+  let description = [{
+    Products take computed tiles as first operands, and tiles between products
+    are computed transposed where that saves transposing them in registers.
+  }];
+}
+
 def Persist : AutodiffPass<"autodiff-persist", "::mlir::ModuleOp"> {
   let summary = "let few programs do the work of many, and sum on the way";
   let description = [{
