@@ -8,7 +8,6 @@ import torch
 
 from .bounds import CheckedLaunch
 from .counting import Counting, Size
-from .expr import evaluate
 from .facts import Facts
 from .memory import Span, allocate, extent, gradient_of, is_non_overlapping, lay_out
 from .plan import Plan
@@ -57,9 +56,9 @@ class _Shadow:
     """How to make the gradient buffer of one argument, and the gradient from it."""
 
     __slots__ = ("argument", "shape", "strides", "span", "dtype", "init", "result", "zero", "plain",
-                 "returned")  # fmt: skip
+                 "returned", "partials")  # fmt: skip
 
-    def __init__(self, gradient, tensor):
+    def __init__(self, gradient, tensor, facts):
         self.argument = gradient.argument
         self.shape, self.strides, self.result = tensor.shape, tensor.strides, tensor.dtype
         self.dtype = DTYPES[gradient.dtype]
@@ -70,9 +69,14 @@ class _Shadow:
         # Without a proof that every element is written, what is not written has gradient zero.
         self.zero = gradient.init == "zero" or not tight
         self.plain = self.dtype == self.result and is_non_overlapping(self.shape, self.strides)
+        self.partials = None if gradient.partials is None else facts.evaluate(gradient.partials)
 
     def make(self, cotangents, device):
         """Return the initialised gradient buffer."""
+        if self.partials is not None:
+            size = self.span.total
+            flat = torch.empty(self.partials * size, dtype=self.dtype, device=device)
+            return flat.as_strided((self.partials, *self.shape), (size, *self.strides))
         shadow = allocate(self.shape, self.strides, self.span, self.dtype, device, self.zero)
         if self.init == "cotangent":
             upstream = cotangents.get(self.argument)
@@ -84,6 +88,8 @@ class _Shadow:
 
     def finish(self, shadow):
         """Return the gradient of the tensor."""
+        if self.partials is not None:
+            return shadow.sum(0).to(self.result)
         return shadow if self.plain else gradient_of(shadow, self.result)
 
 
@@ -99,7 +105,7 @@ def grid_of(kernel, facts: Facts) -> tuple[int, int, int]:
     """Return the grid extents of a generated kernel."""
     if kernel.grid is None:
         return facts.grid
-    return tuple(evaluate(e, facts.scalars, facts.grid) for e in kernel.grid)
+    return tuple(facts.evaluate(e) for e in kernel.grid)
 
 
 class Backward:
@@ -120,7 +126,7 @@ class Backward:
         self.counting = None
         if plan.counting is not None:
             self.counting = Counting(plan, handle.counting, facts, spec)
-        self.shadows = tuple(_Shadow(g, facts.tensors[g.argument]) for g in plan.gradients)
+        self.shadows = tuple(_Shadow(g, facts.tensors[g.argument], facts) for g in plan.gradients)
         self.layouts = {
             j: (facts.tensors[j].shape, facts.tensors[j].strides, facts.tensors[j].dtype,
                 facts.tensors[j].span)

@@ -10,7 +10,7 @@ import torch
 
 from .bounds import CheckedLaunch
 from .errors import AutodiffError
-from .expr import evaluate, used_counters, with_counts
+from .expr import used_counters, with_counts
 
 
 class Counting:
@@ -54,7 +54,7 @@ class Size:
         self._known = None if self.is_counted else self._evaluate(expr)
 
     def _evaluate(self, expr) -> int:
-        value = evaluate(expr, self._facts.scalars, self._facts.grid)
+        value = self._facts.evaluate(expr)
         if value < 0:
             raise AutodiffError(f"{self._what} has size {value}")
         return value

@@ -4,7 +4,9 @@ An expression is an int or a list `[operator, operands…]`. Division follows C 
 `floordiv` and `ceildiv` round down and up. `["maxpids", e]` is the maximum of `e` over all
 program ids of the grid, evaluated with numpy over the axes that `e` mentions. Expressions with
 `["pid", axis]` outside of it have a value per program, see `values_of_programs`. `["counted", n]`
-is what a counting kernel has left in counter n; `with_counts` puts it in.
+is what a counting kernel has left in counter n; `with_counts` puts it in. `["extent", i]`, the
+elements from the first to the last one of the tensor passed as argument i, and `["processors"]`,
+how many programs the device runs side by side, are known to a launch; `with_launch` puts them in.
 """
 
 from __future__ import annotations
@@ -70,6 +72,13 @@ def validate(expr, arguments: int, per_program: bool = False) -> None:
         if len(operands) != 1 or per_program:
             raise PlanError(f"isqrt outside of programs takes one operand, got {expr!r}")
         validate(operands[0], arguments)
+    elif operator == "extent":
+        valid = len(operands) == 1 and isinstance(operands[0], int)
+        if not valid or not 0 <= operands[0] < arguments or per_program:
+            raise PlanError(f"malformed or misplaced expression {expr!r}")
+    elif operator == "processors":
+        if operands or per_program:
+            raise PlanError(f"malformed or misplaced expression {expr!r}")
     elif operator == "counted":
         if len(operands) != 1 or not isinstance(operands[0], int) or operands[0] < 0 or per_program:
             raise PlanError(f"malformed or misplaced expression {expr!r}")
@@ -113,6 +122,17 @@ def with_counts(expr, counts):
     return [expr[0], *(with_counts(e, counts) for e in expr[1:])]
 
 
+def with_launch(expr, extent, processors: int):
+    """Return `expr` with what a launch knows: `extent(i)` elements, and processors."""
+    if isinstance(expr, int):
+        return expr
+    if expr[0] == "extent":
+        return extent(expr[1])
+    if expr[0] == "processors":
+        return processors
+    return [expr[0], *(with_launch(e, extent, processors) for e in expr[1:])]
+
+
 def _axes(expr) -> set[int]:
     if isinstance(expr, int):
         return set()
@@ -137,8 +157,8 @@ def _evaluate(expr, args, grid, pids):
         return int(value)
     if operator == "grid":
         return grid[expr[1]]
-    if operator == "counted":
-        raise CheckError(f"nobody has counted {expr!r}")
+    if operator in ("counted", "extent", "processors"):
+        raise CheckError(f"nobody has told {expr!r}")
     if operator == "pid":
         return pids[expr[1]]
     if operator == "maxpids":

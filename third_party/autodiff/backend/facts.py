@@ -7,13 +7,22 @@ make every launch a new one; when a plan turns out to need more, the key grows.
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from .errors import ArgumentError
-from .expr import evaluate
+from .expr import evaluate, with_launch
 from .memory import extent, has_memory, meet, storage_span
 
 Tensor = torch.Tensor
+
+
+def processors(device) -> int:
+    """Return how many programs a device runs side by side, one to a processor."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).multi_processor_count
+    return os.cpu_count() or 1
 
 
 class TensorFacts:
@@ -41,6 +50,15 @@ class Facts:
         self.tensors = {i: TensorFacts(leaves[i]) for i in key.pointers}
         self.aliasing = aliasing
         self.device = next(leaves[i].device for i in key.pointers if self.tensors[i].is_tensor)
+
+    def evaluate(self, expr) -> int:
+        """Return the value of a plan's expression for this launch."""
+        return evaluate(with_launch(expr, self._extent, processors(self.device)), self.scalars,
+                        self.grid)
+
+    def _extent(self, i: int) -> int:
+        tensor = self.tensors[i]
+        return extent(tensor.shape, tensor.strides)
 
     def outputs_that_meet(self):
         """Yield the pairs of outputs that have a place in memory in common."""

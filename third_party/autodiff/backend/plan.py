@@ -17,7 +17,7 @@ from .expr import used_arguments, used_counters, validate
 VERSION = 1
 
 INITS = ("none", "zero", "cotangent")
-ACCUMULATIONS = ("store", "atomic")
+ACCUMULATIONS = ("store", "partial", "atomic")
 BUFFER_KINDS = ("saved", "tape")
 OPERAND_KINDS = (
     *("argument", "cotangent", "gradient", "buffer", "size", "counters"),
@@ -56,6 +56,7 @@ class Buffer:
 class Gradient:
     """How the gradient of one pointer argument is accumulated and initialised.
 
+    With `partials`, the buffer holds so many partial sums, one after the other.
     One that is not returned is a copy of an upstream gradient, which the backward uses up.
     """
 
@@ -65,11 +66,12 @@ class Gradient:
     accumulate: str
     checks: tuple[BijectiveCheck, ...]
     returned: bool = True
+    partials: object = None
 
     @property
     def covers_tensor(self) -> bool:
         """Whether the (passed) checks prove that exactly the tensor's elements are written."""
-        return self.accumulate == "store" and bool(self.checks)
+        return self.accumulate != "atomic" and bool(self.checks)
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ class Plan:
         """Return the scalar arguments on which sizes, grids and checks depend."""
         exprs = [*(b.size for b in self.buffers), *self.sizes]
         exprs += [e for k in self.kernels for e in k.grid or ()]
+        exprs += [g.partials for g in self.gradients if g.partials is not None]
         used = set().union(*(used_arguments(e) for e in exprs))
         for check in (*self.checks, *(c for g in self.gradients for c in g.checks)):
             used |= check.used_arguments()
@@ -274,6 +277,11 @@ def load(text: str) -> Plan:
     for g in _get(data, "gradients", list):
         argument = _index(_get(g, "argument", int), len(arguments), "gradient argument")
         _require(arguments[argument].is_pointer, f"gradient of scalar argument {argument}")
+        partials = g.get("partials")
+        partial = g.get("accumulate") == "partial"
+        _require(partial == (partials is not None), f"malformed partial sums {partials!r}")
+        if partial:
+            validate(partials, len(arguments))
         gradients.append(
             Gradient(
                 argument,
@@ -284,6 +292,7 @@ def load(text: str) -> Plan:
                     BijectiveCheck.from_json(c, len(arguments)) for c in _get(g, "checks", list, [])
                 ),
                 _get(g, "returned", bool, True),
+                partials,
             )
         )
     inputs = pointers("inputs")

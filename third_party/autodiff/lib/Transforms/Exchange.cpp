@@ -55,8 +55,6 @@ public:
 
 private:
   void collectLoops();
-  void createKernel();
-  void numberPrograms();
   LogicalResult runLoop(const ParallelLoop &loop);
   LogicalResult runPrograms(const ParallelLoop &loop, OpBuilder &b,
                             Value index, Value from, Value to,
@@ -76,9 +74,8 @@ private:
   ArrayRef<std::pair<Value, Value>> handover;
   llvm::json::Value count = 0; // of iteration numbers
   OpBuilder builder;           // at the end of the kernel
-  Value iteration;             // the number that a program stands for
+  ProgramNumbers programs;     // that stand for iterations
   Value zero;
-  SmallVector<std::pair<ScalarExpr, Value>> grid; // the other digits
   /// The sums so far, by candidate.
   SmallVector<Value> sums;
 };
@@ -107,40 +104,8 @@ void ExchangedKernel::collectLoops() {
     count = Array{"max", std::move(count), loop.count()};
 }
 
-void ExchangedKernel::createKernel() {
-  builder.setInsertionPointAfter(
-      getBackwards(backward->getParentOfType<ModuleOp>()).back());
-  kernel = cast<triton::FuncOp>(backward->cloneWithoutRegions());
-  kernel.setSymName(
-      (backward.getSymName() + "_exchanged" + llvm::Twine(number)).str());
-  builder.insert(kernel);
-  Block *body = builder.createBlock(&kernel.getBody());
-  for (BlockArgument argument : backward.getArguments())
-    body->addArgument(argument.getType(), argument.getLoc());
-  builder.setInsertionPointToEnd(body);
-}
-
-/// Programs are numbered by iterations first, then by the digits that stay.
-void ExchangedKernel::numberPrograms() {
-  SmallVector<Value> extents{createSize(builder, loc, count)};
-  llvm::json::Value programs = count;
-  for (const ScalarExpr &digit : digits)
-    if (!llvm::is_contained(summed, digit)) {
-      grid.push_back({digit, Value()});
-      extents.push_back(createSize(builder, loc, extentOf(digit)));
-      programs = Array{"mul", std::move(programs), extentOf(digit)};
-    }
-  Value id = triton::GetProgramIdOp::create(builder, loc, 0);
-  SmallVector<Value> numbers = takeApart(builder, loc, id, extents);
-  iteration = numbers.front();
-  for (auto [entry, value] : llvm::zip_equal(grid, ArrayRef(numbers).drop_front()))
-    entry.second = value;
-  kernel->setAttr(kGridAttr, toAttribute(builder.getContext(),
-                                         Array{std::move(programs), 1, 1}));
-}
-
 void ExchangedKernel::bindGrid(Regrid &regrid) const {
-  for (const auto &[digit, value] : grid)
+  for (const auto &[digit, value] : programs.digits)
     regrid.bindDigit(digit, value, false);
 }
 
@@ -156,7 +121,7 @@ Value ExchangedKernel::indexOf(OpBuilder &b, Regrid &regrid,
                                const ParallelLoop &loop) const {
   scf::ForOp primal = loop.getPrimal();
   Value step = regrid.get(primal.getStep());
-  Value number = iteration;
+  Value number = programs.number;
   if (number.getType() != step.getType())
     number = arith::ExtSIOp::create(b, loc, step.getType(), number);
   Value index = arith::MulIOp::create(b, loc, number, step);
@@ -246,26 +211,26 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
   OpBuilder inside = b;
   for (unsigned depth = 0; depth < summed.size(); ++depth) {
     bool innermost = depth + 1 == summed.size();
-    auto programs = scf::ForOp::create(inside, loc, innermost ? from : zero,
-                                       innermost ? to : extents[depth], one,
-                                       carried);
+    auto run = scf::ForOp::create(inside, loc, innermost ? from : zero,
+                                  innermost ? to : extents[depth], one,
+                                  carried);
     if (!nest.empty())
-      scf::YieldOp::create(inside, loc, programs.getResults());
-    nest.push_back(programs);
-    carried.assign(programs.getRegionIterArgs().begin(),
-                   programs.getRegionIterArgs().end());
-    inside = OpBuilder::atBlockEnd(programs.getBody());
+      scf::YieldOp::create(inside, loc, run.getResults());
+    nest.push_back(run);
+    carried.assign(run.getRegionIterArgs().begin(),
+                   run.getRegionIterArgs().end());
+    inside = OpBuilder::atBlockEnd(run.getBody());
   }
 
   OpBuilder once = b;
   once.setInsertionPoint(nest.front());
   Regrid regrid(kernel, once, inside);
   bindGrid(regrid);
-  for (auto [digit, programs] : llvm::zip_equal(summed, nest))
-    regrid.bindDigit(digit, programs.getInductionVar(), true);
+  for (auto [digit, loop] : llvm::zip_equal(summed, nest))
+    regrid.bindDigit(digit, loop.getInductionVar(), true);
   for (auto [value, reloaded] : handover)
     regrid.redirect(value, reloaded);
-  if (failed(loop.bind(regrid, inside, iteration, index)))
+  if (failed(loop.bind(regrid, inside, programs.number, index)))
     return failure();
   for (auto [sum, place] : llvm::zip_equal(carried, adding))
     for (const Contribution &contribution : group[place].contributions) {
@@ -291,7 +256,7 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
   Regrid atZero(kernel, builder, builder);
   bindAllZero(atZero);
   Value index = indexOf(builder, atZero, loop);
-  if (failed(loop.bind(atZero, builder, iteration, index)))
+  if (failed(loop.bind(atZero, builder, programs.number, index)))
     return failure();
   AccumulateOp op = contribution.op;
   Value pointer = atZero.get(op.getPtr());
@@ -313,8 +278,14 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
 triton::FuncOp ExchangedKernel::build(const Handover &left) {
   handover = left.get();
   collectLoops();
-  createKernel();
-  numberPrograms();
+  kernel = createBeside(backward, backward.getSymName() + "_exchanged" +
+                                      llvm::Twine(number));
+  builder.setInsertionPointToEnd(&kernel.getBody().front());
+  SmallVector<ScalarExpr> staying = llvm::filter_to_vector(
+      digits, [&](const ScalarExpr &digit) {
+        return !llvm::is_contained(summed, digit);
+      });
+  programs = numberPrograms(builder, kernel, count, staying);
   zero = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
   for (const Candidate &candidate : group) {
     AccumulateOp op = candidate.contributions.front().op;
@@ -387,16 +358,6 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
   return candidate;
 }
 
-static bool hasEffects(triton::FuncOp kernel) {
-  return kernel
-      .walk([](Operation *op) {
-        return op->getNumRegions() == 0 && hasEffect<MemoryEffects::Write>(op)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 void Exchange::runOnOperation() {
   triton::FuncOp primal = getPrimal(getOperation());
   backward = getBackward(getOperation());
@@ -434,6 +395,6 @@ void Exchange::runOnOperation() {
         contribution.op.erase();
   }
   // Nothing may be left to do for the kernel that stayed.
-  if (getBackwards(getOperation()).size() > 1 && !hasEffects(backward))
+  if (getBackwards(getOperation()).size() > 1 && !writesMemory(backward))
     backward.erase();
 }

@@ -3,6 +3,7 @@
 
 #include "MinimumCut.h"
 #include "ProgramBuffers.h"
+#include "Regrid.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
@@ -28,7 +29,7 @@ static double costOfSaving(Type type) {
 
 /// What computing `op` costs in bytes that might be moved in the same time.
 static double costOfComputing(Operation *op) {
-  if (isa<LoopLikeOpInterface>(op) || hasEffect<MemoryEffects::Write>(op))
+  if (isa<LoopLikeOpInterface>(op) || writesMemory(op))
     return FlowNetwork::kInfinite / 4;
   if (isa<triton::LoadOp>(op))
     return bytesOf(op->getResult(0).getType());

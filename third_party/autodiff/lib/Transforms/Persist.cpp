@@ -1,4 +1,10 @@
 //===- Persist.cpp - Few programs do the work of many ---------------------===//
+#include "ArgumentUses.h"
+#include "Regrid.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -8,10 +14,166 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+using llvm::json::Array;
 
 namespace {
+/// A contribution that every program makes at the same addresses.
+struct Shared {
+  AccumulateOp op;
+  AccessSpace space;
+  /// The digits of program ids that the address does not depend on.
+  SmallVector<ScalarExpr> summed;
+};
+
 struct Persist : autodiff::impl::PersistBase<Persist> {
   using PersistBase::PersistBase;
-  void runOnOperation() override {}
+
+  void runOnOperation() override;
+  std::optional<Shared> examine(unsigned argument, const ArgumentUse &use);
+  bool build(ArrayRef<Shared> group);
+
+  triton::FuncOp backward;
+  llvm::DenseMap<unsigned, Operation *> sites;
+  SmallVector<ScalarExpr> digits;
 };
 } // namespace
+
+std::optional<Shared> Persist::examine(unsigned argument,
+                                       const ArgumentUse &use) {
+  if (llvm::is_contained(atomic, argument) || !use.upstreams.empty() ||
+      use.accumulates.size() != 1)
+    return std::nullopt;
+  AccumulateOp op = use.accumulates.front();
+  auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
+  if (!load || op->getParentOp() != backward)
+    return std::nullopt;
+  std::optional<AccessSpace> space = AccessSpace::of(load);
+  if (!space || !space->isExact())
+    return std::nullopt;
+  Shared shared{op, *space, {}};
+  SmallVector<ScalarExpr> mentioned = space->getProgramDigits();
+  for (const ScalarExpr &digit : digits)
+    if (llvm::none_of(mentioned, [&](const ScalarExpr &number) {
+          return dependsOnDigit(number, digit);
+        }))
+      shared.summed.push_back(digit);
+  if (shared.summed.empty())
+    return std::nullopt;
+  return shared;
+}
+
+/// About four programs for every processor, and no more than there is work.
+static llvm::json::Value countPartials(ArrayRef<ScalarExpr> summed,
+                                       ArrayRef<ScalarExpr> staying) {
+  llvm::json::Value work = 1, others = 1;
+  for (const ScalarExpr &digit : summed)
+    work = Array{"mul", std::move(work), extentOf(digit)};
+  for (const ScalarExpr &digit : staying)
+    others = Array{"mul", std::move(others), extentOf(digit)};
+  llvm::json::Value wanted =
+      Array{"ceildiv", Array{"mul", 4, Array{"processors"}},
+            Array{"max", std::move(others), 1}};
+  return Array{"max", Array{"min", std::move(work), std::move(wanted)}, 1};
+}
+
+/// Replaces the backward by one whose programs each do a part of the work of
+/// those that contribute to the same addresses.
+bool Persist::build(ArrayRef<Shared> group) {
+  Location loc = backward.getLoc();
+  ArrayRef<ScalarExpr> summed = group.front().summed;
+  SmallVector<ScalarExpr> staying = llvm::filter_to_vector(
+      digits, [&](const ScalarExpr &digit) {
+        return !llvm::is_contained(summed, digit);
+      });
+  triton::FuncOp kernel =
+      createBeside(backward, backward.getSymName() + "_persistent");
+  kernel->moveBefore(backward);
+  OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
+  llvm::json::Value partials = countPartials(summed, staying);
+  ProgramNumbers programs = numberPrograms(b, kernel, partials, staying);
+  Value stride = createSize(b, loc, partials);
+  Value work, zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  SmallVector<Value> extents, sums;
+  for (const ScalarExpr &digit : summed) {
+    extents.push_back(createSize(b, loc, extentOf(digit)));
+    work = work ? Value(arith::MulIOp::create(b, loc, work, extents.back()))
+                : extents.back();
+  }
+  for (const Shared &shared : group)
+    sums.push_back(
+        constantOf(b, loc, AccumulateOp(shared.op).getValue().getType(), 0.0));
+  auto loop = scf::ForOp::create(b, loc, programs.number, work, stride, sums);
+
+  // The work of one program of the old grid.
+  OpBuilder inside = OpBuilder::atBlockEnd(loop.getBody());
+  OpBuilder once = b;
+  once.setInsertionPoint(loop);
+  Regrid regrid(kernel, once, inside);
+  for (const auto &[digit, value] : programs.digits)
+    regrid.bindDigit(digit, value, false);
+  SmallVector<Value> parts =
+      takeApart(inside, loc, loop.getInductionVar(), extents);
+  for (auto [digit, value] : llvm::zip_equal(summed, parts))
+    regrid.bindDigit(digit, value, true);
+  SmallVector<Value> next(loop.getRegionIterArgs());
+  bool succeeded = true;
+  for (Operation &op : backward.getBody().front().without_terminator()) {
+    auto shared = llvm::find_if(
+        group, [&](const Shared &entry) { return entry.op == &op; });
+    if (shared != group.end()) {
+      Value value = regrid.get(AccumulateOp(shared->op).getValue());
+      Value &sum = next[shared - group.begin()];
+      if (value)
+        sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
+      succeeded &= value != nullptr;
+    } else if (writesMemory(&op)) {
+      succeeded &= mlir::succeeded(regrid.copy(&op));
+    }
+  }
+  scf::YieldOp::create(inside, loc, next);
+
+  // Addresses and masks do not depend on what is summed.
+  Regrid atZero(kernel, b, b);
+  for (const auto &[digit, value] : programs.digits)
+    atZero.bindDigit(digit, value, false);
+  for (const ScalarExpr &digit : summed)
+    atZero.bindDigit(digit, zero, false);
+  for (auto [shared, sum] : llvm::zip_equal(group, loop.getResults())) {
+    AccumulateOp op = shared.op;
+    Value pointer = atZero.get(op.getPtr());
+    Value mask = op.getMask() ? atZero.get(op.getMask()) : Value();
+    succeeded &= pointer && (!op.getMask() || mask);
+    if (!succeeded)
+      break;
+    AccumulateOp::create(
+        b, op.getLoc(), pointer, sum, mask, programs.number, op.getArgument(),
+        op.getSite(),
+        toAttribute(b.getContext(),
+                    shared.space.toSummedCheck(op.getArgument(), summed)),
+        toAttribute(b.getContext(), partials));
+  }
+  triton::ReturnOp::create(b, loc, ValueRange());
+  (succeeded ? backward : kernel).erase();
+  return succeeded;
+}
+
+void Persist::runOnOperation() {
+  triton::FuncOp primal = getPrimal(getOperation());
+  backward = getBackward(getOperation());
+  // A kernel with a grid of its own has been scheduled before.
+  if (backward->hasAttr(kGridAttr))
+    return;
+  sites = collectSites(primal);
+  digits = findProgramDigits(primal);
+  std::vector<Shared> group;
+  for (auto &[argument, use] : collectUses(backward)) {
+    // Cotangents that are taken out of their buffers stay where they are.
+    if (!use.upstreams.empty())
+      return;
+    std::optional<Shared> shared = examine(argument, use);
+    if (shared && (group.empty() || group[0].summed == shared->summed))
+      group.push_back(*shared);
+  }
+  if (!group.empty())
+    build(group);
+}

@@ -32,6 +32,51 @@ SmallVector<Value> mlir::autodiff::takeApart(OpBuilder &b, Location loc,
   return digits;
 }
 
+triton::FuncOp mlir::autodiff::createBeside(triton::FuncOp kernel,
+                                            const llvm::Twine &name) {
+  OpBuilder builder(kernel);
+  builder.setInsertionPointAfter(
+      getBackwards(kernel->getParentOfType<ModuleOp>()).back());
+  auto created = cast<triton::FuncOp>(kernel->cloneWithoutRegions());
+  created.setSymName(name.str());
+  builder.insert(created);
+  Block *body = builder.createBlock(&created.getBody());
+  for (BlockArgument argument : kernel.getArguments())
+    body->addArgument(argument.getType(), argument.getLoc());
+  return created;
+}
+
+ProgramNumbers mlir::autodiff::numberPrograms(OpBuilder &b,
+                                              triton::FuncOp kernel,
+                                              llvm::json::Value count,
+                                              ArrayRef<ScalarExpr> digits) {
+  Location loc = kernel.getLoc();
+  SmallVector<Value> extents{createSize(b, loc, count)};
+  llvm::json::Value programs = std::move(count);
+  for (const ScalarExpr &digit : digits) {
+    extents.push_back(createSize(b, loc, extentOf(digit)));
+    programs = Array{"mul", std::move(programs), extentOf(digit)};
+  }
+  Value id = triton::GetProgramIdOp::create(b, loc, 0);
+  SmallVector<Value> values = takeApart(b, loc, id, extents);
+  ProgramNumbers numbers{values.front(), {}};
+  for (auto [digit, value] : llvm::zip_equal(digits, llvm::drop_begin(values)))
+    numbers.digits.push_back({digit, value});
+  kernel->setAttr(kGridAttr, toAttribute(b.getContext(),
+                                         Array{std::move(programs), 1, 1}));
+  return numbers;
+}
+
+bool mlir::autodiff::writesMemory(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        return hasEffect<MemoryEffects::Write>(inner)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 void Regrid::bind(Value source, Value value, bool varies) {
   map.map(source, value);
   if (varies)
@@ -115,8 +160,8 @@ Value Regrid::get(Value source) {
     return value;
   Operation *op = source.getDefiningOp();
   bool varies = false;
-  if (isa<triton::GetProgramIdOp>(op) ||
-      hasEffect<MemoryEffects::Write>(op) || !bindOperands(op, varies))
+  if (isa<triton::GetProgramIdOp>(op) || writesMemory(op) ||
+      !bindOperands(op, varies))
     return {};
   (varies ? varying : once).clone(*op, map);
   if (varies)

@@ -20,6 +20,26 @@ llvm::json::Value extentOf(const ScalarExpr &digit);
 SmallVector<Value> takeApart(OpBuilder &builder, Location loc, Value number,
                              ArrayRef<Value> extents);
 
+/// A kernel without a body beside the backward kernels of its module, with the
+/// arguments of `kernel`.
+triton::FuncOp createBeside(triton::FuncOp kernel, const llvm::Twine &name);
+
+/// What the programs of a new kernel stand for: a number below `count`, and
+/// values of digits of the old kernel's program ids.
+struct ProgramNumbers {
+  Value number;
+  SmallVector<std::pair<ScalarExpr, Value>> digits;
+};
+
+/// Gives `kernel` a grid of one program for each number below `count`, fastest,
+/// and each value of `digits`.
+ProgramNumbers numberPrograms(OpBuilder &builder, triton::FuncOp kernel,
+                              llvm::json::Value count,
+                              ArrayRef<ScalarExpr> digits);
+
+/// Whether an operation, or one in its regions, may write to memory.
+bool writesMemory(Operation *op);
+
 /// Computes values of a kernel in another one, in which other numbers take the
 /// place of program ids. What depends on numbers that vary within the new
 /// kernel's programs goes to one place, and everything else to another.
