@@ -121,7 +121,8 @@ static LogicalResult gather(triton::GatherOp op, Adjoint &adjoint) {
   for (unsigned other = 0; other < from.getRank(); ++other)
     if (other != op.getAxis() && from.getDimSize(other) != to.getDimSize(other))
       return op.emitError("no derivative rule for a gather from a part of its "
-                          "source");
+                          "source; let the indices have the source's size "
+                          "along every other axis");
   adjoint.add(op.getSrc(), GatherReversal{op, adjoint}.run(cotangent));
   return success();
 }

@@ -59,7 +59,8 @@ LogicalResult Normalize::structure(triton::FuncOp kernel) {
 static bool dependsOnOrder(Value tile) {
   return llvm::any_of(tile.getUsers(), [](Operation *user) {
     auto reduce = dyn_cast<triton::ReduceOp>(user);
-    return !reduce || reduce.getSrcs().size() != 1 ||
+    Operation *combiner = reduce ? reduce.getSingleCombiner() : nullptr;
+    return !combiner || !combiner->hasTrait<OpTrait::IsCommutative>() ||
            cast<RankedTensorType>(reduce.getSrcs()[0].getType()).getRank() != 1;
   });
 }

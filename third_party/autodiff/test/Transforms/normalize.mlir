@@ -129,3 +129,20 @@ tt.func @map(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %1, %y : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// The first element is another one in another order.
+// CHECK-LABEL: tt.func @first
+// CHECK-SAME: attributes {autodiff.ordered}
+tt.func @first(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<2x4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<2x4x!tt.ptr<f32>>
+  %flat = tt.reshape %x allow_reorder : tensor<2x4xf32> -> tensor<8xf32>
+  %y = "tt.reduce"(%flat) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    tt.reduce.return %a : f32
+  }) : (tensor<8xf32>) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
