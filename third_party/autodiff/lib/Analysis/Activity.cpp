@@ -181,6 +181,8 @@ void Activity::propagateUseful() {
                              loop.getAfterArguments(), loop.getResults())) {
           flow(result, passed);
           flow(arg, passed);
+          // As for counted loops.
+          flow(result, arg);
         }
         for (auto [init, arg, yielded] :
              llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
