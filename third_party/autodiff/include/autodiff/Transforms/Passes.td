@@ -21,7 +21,9 @@ def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
     forms, simplifies, hoists loop-invariant code, and numbers the memory
     accesses (`autodiff.site`). A while loop that counts becomes a for loop; the
     others do all their work in the body, and carry their condition and the
-    number of iterations. Afterwards the module holds one function whose body
+    number of iterations. Elements whose order Triton leaves open (`tt.cat`, a
+    reshape with `allow_reorder`) get one; `autodiff.ordered` then says that the
+    forward has to be derived, too, if its results depend on it. Afterwards the module holds one function whose body
     is one block.
   }];
 }
