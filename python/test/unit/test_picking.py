@@ -1,4 +1,4 @@
-"""Gathers within a tile, concatenation, and scalar functions applied to every element."""
+"""Gathers and sorting within a tile, concatenation, and scalar functions of every element."""
 
 import pytest
 import torch
@@ -15,6 +15,18 @@ def test_gather(device, shape, axis):
     index = torch.randint(0, shape[axis], picks, device=device, dtype=torch.int32)
     op = differentiated(pk.gather_kernel, pk.gather)
     assert_gradients_close(op, pk.gather_reference, (x, index, axis))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    "how, k",
+    [("sort", 16), ("descending", 16), ("topk", 4), ("flip", 16), ("flip rows", 16)],
+)
+def test_order(device, how, k, dtype):
+    """Triton sorts with the bits of floats."""
+    x = torch.randperm(64, device=device).view(4, 16).to(dtype) / 32 - 0.7
+    op = differentiated(pk.order_kernel, pk.order)
+    assert_gradients_close(op, pk.order_reference, (x.requires_grad_(), how, k))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -37,6 +49,9 @@ def test_triton_compiles():
     x, w = (random_tensor(32, device="cpu") for _ in range(2))
     assert_compiles(differentiated(pk.cat_kernel, pk.cat), (x, w))
     assert_compiles(differentiated(pk.map_kernel, pk.map_elementwise), (x, w))
+    x = random_tensor(4, 64, device="cpu")
+    for how in ("sort", "topk", "flip"):
+        assert_compiles(differentiated(pk.order_kernel, pk.order), (x, how, 64))
     for rows, columns, axis in ((4, 8, 1), (32, 64, 0)):
         x = random_tensor(rows, columns, device="cpu")
         index = torch.zeros(rows, columns, dtype=torch.int32)

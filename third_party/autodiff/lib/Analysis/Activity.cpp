@@ -301,7 +301,8 @@ void Activity::checkAccess(Operation *op) {
     if (getPointee(base.getType()) != getPointee(pointer.getType()) &&
         differentiated && !(atomic && selectsContent(atomic)))
       return fail(op, "memory of a differentiated tensor is accessed with "
-                      "another element type");
+                      "another element type; access what it holds, or detach "
+                      "it");
   }
 }
 
@@ -310,13 +311,15 @@ void Activity::checkMemory() {
   kernel.walk([&](Operation *op) {
     if (hasFailed)
       return;
-    if (isa<triton::BitcastOp, arith::BitcastOp>(op) &&
+    if (isa<triton::BitcastOp, arith::BitcastOp, arith::SIToFPOp,
+            arith::UIToFPOp>(op) &&
         isDifferentiable(op->getResult(0).getType()) &&
         !isDifferentiable(op->getOperand(0).getType()) &&
         isActive(op->getResult(0)))
       return fail(op, "derivative lost: these bits were taken from a float "
                       "that depends on a differentiated input; compute with "
-                      "floats instead");
+                      "floats instead, or give the function that does this a "
+                      "derivative of its own (custom_vjp, docs/python.md)");
     if (auto custom = dyn_cast<CustomVjpOp>(op)) {
       if (llvm::any_of(custom.getValues(),
                        [&](Value value) { return isVaried(value); }) &&

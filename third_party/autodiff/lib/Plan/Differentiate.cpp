@@ -48,6 +48,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   schedule.exchange.assign(request.exchange.begin(), request.exchange.end());
   pm.addPass(createSchedule(schedule));
   pm.addPass(createSizes());
+  pm.nest<triton::FuncOp>().addPass(createLowerSwaps());
   addCleanup(pm);
   pm.nest<triton::FuncOp>().addPass(createLoopInvariantCodeMotionPass());
   if (request.check)

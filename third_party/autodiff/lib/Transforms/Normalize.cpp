@@ -145,7 +145,9 @@ void Normalize::runOnOperation() {
 
   OpPassManager cleanup(ModuleOp::getOperationName());
   OpPassManager &perKernel = cleanup.nest<triton::FuncOp>();
+  perKernel.addPass(createDecomposeScaledDots());
   perKernel.addPass(createCanonicalizerPass());
+  perKernel.addPass(createRaiseSwaps());
   perKernel.addPass(createSplitPointers());
   perKernel.addPass(createLoopInvariantCodeMotionPass());
   perKernel.addPass(createCSEPass());

@@ -65,6 +65,30 @@ def LowerDescriptors : AutodiffPass<"autodiff-lower-descriptors", "::mlir::Modul
   }];
 }
 
+def DecomposeScaledDots : AutodiffPass<"autodiff-decompose-scaled-dots", "::mlir::triton::FuncOp"> {
+  let summary = "turn microscaled matrix products into plain ones";
+  let description = [{
+    `tt.dot_scaled` becomes `tt.dot` of operands that are unpacked, multiplied
+    by their scales and rounded to 16 bits, as Triton does it for GPUs without
+    an instruction.
+  }];
+}
+
+def RaiseSwaps : AutodiffPass<"autodiff-raise-swaps", "::mlir::triton::FuncOp"> {
+  let summary = "recognise exchanges of elements that are made with bits";
+  let description = [{
+    `x ^ (x₀ ^ x₁)` along an axis of two elements becomes `autodiff.swap`. Bits
+    that are moved and become a float again are moved as that float.
+  }];
+}
+
+def LowerSwaps : AutodiffPass<"autodiff-lower-swaps", "::mlir::triton::FuncOp"> {
+  let summary = "exchange elements by their bits again";
+  let description = [{
+    The inverse of autodiff-raise-swaps: GPUs do it with one shuffle.
+  }];
+}
+
 def SplitPointers : AutodiffPass<"autodiff-split-pointers", "::mlir::triton::FuncOp"> {
   let summary = "carry pointers through control flow as argument and offset";
   let description = [{
