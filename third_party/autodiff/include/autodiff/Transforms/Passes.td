@@ -95,7 +95,8 @@ def SplitPointers : AutodiffPass<"autodiff-split-pointers", "::mlir::triton::Fun
     A pointer that a branch yields, or that a loop carries in another way than
     adding to it, becomes two integers: which kernel argument it is based on,
     and the offset in elements. The pointer is formed again where memory is
-    accessed, by selects between the arguments.
+    accessed, by selects between the arguments. Where a loop that adds the same
+    in every iteration leaves a pointer is computed without the loop.
   }];
 }
 
