@@ -1,12 +1,13 @@
 """Many random programs on many workers: what came of them, and failures made small.
 
 python -m fuzz.campaign 10000 --jobs 16 --seed 3 --failures failures
-python -m fuzz.campaign --only 1234 --seed 3
+python -m fuzz.campaign --only 1234 77 --seed 3
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import dataclasses
 import json
 import os
@@ -129,7 +130,10 @@ def run(seed: int, numbers: list[int], jobs: int, report) -> None:
 
 def kind(result: dict) -> tuple[str, str]:
     """Return what a smaller program has to share with a failing one."""
-    first = result["reason"].splitlines()[0] if result["reason"] else ""
+    lines = result["reason"].splitlines()
+    # Of a crash, what it was; of an error, what it says.
+    fatal = [line for line in lines if line.startswith("Fatal Python error")]
+    first = (fatal or lines or [""])[0]
     return result["status"], "" if result["status"] == "wrong" else re.sub(r"\d+", "#", first)
 
 
@@ -139,8 +143,13 @@ def minimised(result: dict, seconds: float) -> Program:
     worker = Worker()
 
     def fails(body):
-        smaller = dataclasses.asdict(dataclasses.replace(program, body=body))
-        request = {"name": program.name, "program": smaller, "point": result["point"]}
+        smaller = dataclasses.replace(program, body=body)
+        try:
+            ast.parse(smaller.source)
+        except SyntaxError:
+            return False
+        fields = dataclasses.asdict(smaller)
+        request = {"name": program.name, "program": fields, "point": result["point"]}
         return kind(next(worker.check([request]))) == kind(result)
 
     body = shrink(program.body, fails, seconds)
@@ -201,12 +210,12 @@ def main() -> int:
     parser.add_argument("count", type=int, nargs="?", default=500)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3), "little"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--only", type=int, help="number of the one program to run again")
+    parser.add_argument("--only", type=int, nargs="+", help="numbers of programs to run again")
     parser.add_argument("--failures", type=Path, default=Path("build/fuzz"))
     parser.add_argument("--shrink", type=float, default=60, help="seconds for each failure")
     parser.add_argument("--most", type=int, default=10, help="how many failures are made small")
     options = parser.parse_args()
-    numbers = list(range(options.count)) if options.only is None else [options.only]
+    numbers = options.only or list(range(options.count))
     print(f"--seed {options.seed}", flush=True)
     summary = Summary()
     run(options.seed, numbers, options.jobs, summary.add)

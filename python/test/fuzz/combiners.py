@@ -2,16 +2,17 @@
 
 import triton
 import triton.language as tl
+from kernels.combiners import affine as linear_recurrence  # noqa: F401
+from kernels.combiners import either as probabilistic_or  # noqa: F401
+from kernels.combiners import hypotenuse as root_of_squares  # noqa: F401
+from kernels.combiners import log_add_exp  # noqa: F401
+from kernels.combiners import online_softmax as soft_maximum  # noqa: F401
+from kernels.combiners import product as multiply  # noqa: F401
 
 
 @triton.jit
 def add(a, b):
     return a + b
-
-
-@triton.jit
-def multiply(a, b):
-    return a * b
 
 
 @triton.jit
@@ -25,37 +26,8 @@ def minimum(a, b):
 
 
 @triton.jit
-def log_add_exp(a, b):
-    top = tl.maximum(a, b)
-    return top + tl.log(tl.exp(a - top) + tl.exp(b - top))
-
-
-@triton.jit
-def root_of_squares(a, b):
-    return tl.sqrt(a * a + b * b)
-
-
-@triton.jit
-def probabilistic_or(a, b):
-    return a + b - a * b
-
-
-@triton.jit
-def linear_recurrence(a, b, c, d):
-    """Of pairs (factor, term): x -> a x + b, then x -> c x + d."""
-    return a * c, c * b + d
-
-
-@triton.jit
 def complex_product(a, b, c, d):
     return a * c - b * d, a * d + b * c
-
-
-@triton.jit
-def soft_maximum(m, s, n, t):
-    """Of pairs (maximum, sum of exponentials relative to it)."""
-    top = tl.maximum(m, n)
-    return top, s * tl.exp(m - top) + t * tl.exp(n - top)
 
 
 @triton.jit

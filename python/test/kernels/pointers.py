@@ -191,3 +191,33 @@ def block_pointer(kernel, x):
     M, N = x.shape
     kernel[(triton.cdiv(M, 8),)](x, y, M, N, x.stride(0), BM=8, BN=16)
     return y
+
+
+@triton.jit
+def tail_kernel(x, y, n, s, BLOCK: tl.constexpr):
+    """Whole blocks of a row, then one with a mask where the pointers have stopped."""
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    p, q = x + row * s + i, y + row
+    total = tl.zeros((BLOCK,), x.dtype.element_ty)
+    whole = n // BLOCK * BLOCK
+    for _ in range(0, whole, BLOCK):
+        v = tl.load(p)
+        total += tl.sin(v) * v
+        p += BLOCK
+        q += 0
+    left = i < n - whole
+    v = tl.load(p, mask=left, other=0.0)
+    tl.store(q, tl.sum(total) + tl.sum(tl.where(left, v * v * v, 0.0)))
+
+
+def tail(kernel, x, BLOCK=16):
+    y = poisoned((x.shape[0],), x)
+    kernel[(x.shape[0],)](x, y, x.shape[1], x.stride(0), BLOCK=BLOCK)
+    return y
+
+
+def tail_reference(x, BLOCK=16):
+    whole = x.shape[1] // BLOCK * BLOCK
+    head, rest = x[:, :whole], x[:, whole:]
+    return (head.sin() * head).sum(1) + (rest**3).sum(1)

@@ -131,6 +131,53 @@ def stepping_reference(x, programs, step):
 
 
 @triton.jit
+def replacing_kernel(x_ptr, y_ptr, n, limit, BLOCK: tl.constexpr):
+    """Programs count as far as their number, then on while a condition holds; where they end is
+    where they store. Neither loop reads what it replaces, and either may have no iteration."""
+    pid = tl.program_id(0)
+    lane = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + pid * BLOCK + lane)
+    y = x * x
+    i = 1
+    while i < pid:
+        y = tl.load(x_ptr + i * BLOCK + lane) * x
+        i += 2
+    z = tl.sin(y)
+    j = i
+    while (tl.sum(z, 0) > limit) & (j < n - 1):
+        z = tl.load(x_ptr + j * BLOCK + lane) * y - x
+        j += 1
+    tl.store(y_ptr + ((pid * n + i) * n + j) * BLOCK + lane, z)
+
+
+def replacing(kernel, x, limit):
+    rows, lanes = x.shape
+    y = torch.zeros((rows, rows, rows, lanes), dtype=x.dtype, device=x.device)
+    kernel[(rows,)](x, y, rows, limit, BLOCK=lanes)
+    return y
+
+
+def replacing_reference(x, limit):
+    rows, lanes = x.shape
+    places = {}
+    for pid in range(rows):
+        y = x[pid] * x[pid]
+        i = 1
+        while i < pid:
+            y = x[i] * x[pid]
+            i += 2
+        z = torch.sin(y)
+        j = i
+        while z.sum() > limit and j < rows - 1:
+            z = x[j] * y - x[pid]
+            j += 1
+        places[(pid * rows + i) * rows + j] = z
+    none = torch.zeros_like(x[0])
+    flat = [places.get(place, none) for place in range(rows**3)]
+    return torch.stack(flat).reshape(rows, rows, rows, lanes)
+
+
+@triton.jit
 def chain_kernel(x_ptr, next_ptr, y_ptr, visits_ptr, limit, BLOCK: tl.constexpr):
     """Follows a linked list, storing at every visit; two conditions end it."""
     pid = tl.program_id(0)

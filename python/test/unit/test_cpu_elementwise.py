@@ -5,16 +5,8 @@ import torch
 import triton
 import triton.language as tl
 from cpu_backend import EPSILON, FLOATS, on_cpu  # noqa: F401
+from kernels.elementwise import add_kernel
 from triton.language.extra import libdevice
-
-
-@triton.jit
-def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < n
-    x = tl.load(x_ptr + i, mask=mask)
-    y = tl.load(y_ptr + i, mask=mask)
-    tl.store(out_ptr + i, x + y, mask=mask)
 
 
 @pytest.mark.parametrize("dtype", FLOATS + [torch.int8, torch.int16, torch.int32, torch.int64])

@@ -90,6 +90,16 @@ def test_one_operand(device, wanted):
     assert_gradients_close(differentiated(mm.matmul_kernel, mm.matmul), torch.matmul, operands)
 
 
+@pytest.mark.parametrize("format", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+def test_float8_operands(device, format):
+    """Rounding lets gradients through; their own operands have 16 bits, exact for these."""
+    operands = _operands((32, 16, 64), device, torch.float32)
+    upstream = torch.randint(-2000, 2000, (32, 16), device=device).float() / 1024
+    op = differentiated(mm.float8_dot_kernel, mm.float8_dot)
+    inputs = (*operands, format)
+    assert_gradients_close(op, mm.float8_dot_reference, inputs, upstreams=[upstream])
+
+
 def test_product_with_itself(device):
     """Two arguments that are one tensor."""
     a = random_tensor(40, 40, device=device)

@@ -76,6 +76,27 @@ def test_checkpoints(device, name, monkeypatch):
     assert_gradients_close(op, reference, _inputs(name, device, torch.float32))
 
 
+@pytest.mark.skipif("config.getoption('--forward-only')", reason="about backwards")
+def test_limit_of_tapes_goes_with_the_operation(device, monkeypatch):
+    """An operation's own limit goes before the environment's, and is no other operation's."""
+    from triton.backends.autodiff import autodiff, differentiable
+    from triton.backends.autodiff.errors import ArgumentError
+
+    kernel, stub, reference = CASES["recurrence"]
+    inputs = _inputs("recurrence", device, torch.float32)
+    limits = {0: True, 1 << 30: False, None: True}
+    monkeypatch.setenv("TRITON_AUTODIFF_TAPE_LIMIT", "1")
+    for limit, checkpoints in limits.items():
+        op = autodiff(kernel, stub, tape_limit=limit)
+        assert_gradients_close(op, reference, inputs)
+        _, execution = op.kernel._launches[-1]
+        assert execution.checkpoint == checkpoints
+    with pytest.raises(TypeError, match="number of bytes"):
+        autodiff(kernel, stub, tape_limit="1 GB")
+    with pytest.raises(ArgumentError, match="number of bytes"):
+        differentiable(tape_limit=-1)(kernel)
+
+
 PRODUCT = """
 module {
   tt.func public @product(%x: !tt.ptr<f32>, %w: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {

@@ -77,6 +77,12 @@ def test_floats_behind_a_pointer_in_memory(device):
         differentiable(k.table_kernel)[(1,)](table, x, y, 8, BLOCK=8)
 
 
+@pytest.mark.parametrize("n", [5, 16, 39])
+def test_pointers_after_a_loop(device, n):
+    x = random_tensor(3, n, device=device)
+    assert_gradients_close(differentiated(k.tail_kernel, k.tail), k.tail_reference, [x])
+
+
 def test_integers_behind_a_pointer_in_memory(device):
     rows = torch.tensor([2, 0, 2, 1, 7, 7, 3], dtype=torch.int32, device=device)
     table = torch.tensor([rows.data_ptr()], device=device)

@@ -35,10 +35,6 @@ def first(request):
     return request.config.getoption("--seed") or 0
 
 
-@pytest.mark.xfail(
-    reason="known: about 3 in 100 programs that mix features find wrong gradients or crashes; "
-    "`make fuzz N=120 SEED=3` shows five",
-)
 @pytest.mark.parametrize("part", range(TESTS))
 def test_random_programs(worker, part, first):
     """No gradient is wrong and nothing breaks; refusals state a reason."""

@@ -76,6 +76,18 @@ def test_ties(device, op, axis):
     assert_gradients_close(reduction, lambda x, op, axis: fn.REDUCTIONS[op](x, axis), (x, op, axis))
 
 
+def test_ties_in_a_tuple(device):
+    """Elements that are equal because they are the same get all of its gradient together."""
+    op = _reduction("online_softmax")
+
+    def repeated(reduced):
+        return lambda m, s: reduced(torch.stack([m.expand(3, 16, 2), s]), "online_softmax", 1)
+
+    m = random_tensor(3, 1, 2, device=device, dtype=torch.float64)
+    s = random_tensor(3, 16, 2, device=device, dtype=torch.float64, shift=2.0)
+    assert_gradients_close(repeated(op), repeated(cb.reduce_reference), (m, s))
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("op", ["max", "min"])

@@ -57,7 +57,9 @@ def check(body: str, element: str, reference, inputs) -> None:
         launch(step["ttir"], [pools[o["kind"]][o["index"]] for o in step["operands"]])
     tolerance = 64 * torch.finfo(y.dtype).eps
     for value, truth in zip([y, *gradients.values()], [expected, *wanted], strict=True):
-        torch.testing.assert_close(value.double(), truth, rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(
+            value.double(), truth, rtol=tolerance, atol=tolerance, equal_nan=True
+        )
 
 
 RULES = {
@@ -140,6 +142,40 @@ def test_ties_share(wins):
     x = torch.randn(SIZE, dtype=torch.float64)
     reference = torch.maximum if wins.startswith("max") else torch.minimum
     check(f"%y = arith.{wins} %x0, %x1 : TILE", "f64", reference, [x, x.clone()])
+
+
+EXTREMA = {
+    "maximumf": torch.maximum,
+    "minimumf": torch.minimum,
+    "maxnumf": torch.fmax,
+    "minnumf": torch.fmin,
+}
+
+
+@pytest.mark.parametrize("operation", EXTREMA)
+def test_nan_in_extrema(operation):
+    """A NaN that propagates gets the gradient, as does the number that wins against one."""
+    x, w = torch.randn(2, SIZE, dtype=torch.float64)
+    x[::4] = w[1::4] = float("nan")
+    check(f"%y = arith.{operation} %x0, %x1 : TILE", "f64", EXTREMA[operation], [x, w])
+
+
+@pytest.mark.parametrize("propagate", ["none", "all"])
+def test_corners_of_clamp(propagate):
+    """At a bound, between bounds that are the wrong way round, and of NaN."""
+
+    def reference(x, low, high):
+        y = x.clamp(low, high)
+        return y if propagate == "all" else torch.where(x.isnan(), low, y)
+
+    x, low, high = torch.randn(3, SIZE, dtype=torch.float64)
+    x[0], x[1] = low[0], high[1]
+    low[2], high[3] = 9, -9  # the wrong way round
+    x[4:6] = float("nan")
+    high[4] = low[4] + 1
+    high[5] = low[5] + 1
+    body = f"%y = tt.clampf %x0, %x1, %x2, propagateNan = {propagate} : TILE"
+    check(body, "f64", reference, [x, low, high])
 
 
 def test_rounding_to_fewer_bits_lets_gradients_through():

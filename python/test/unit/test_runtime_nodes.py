@@ -49,6 +49,8 @@ class FakeCompiledKernel:
 class FakeResolver:
     """Resolves every launch to one fake kernel."""
 
+    tape_limit = None
+
     def __init__(self, function, signature):
         self.kernel = FakeCompiledKernel(function, signature)
         self.function = types.SimpleNamespace(__name__=function.__name__, arg_names=list(signature))

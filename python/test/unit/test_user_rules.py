@@ -61,6 +61,21 @@ def test_one_instruction(device, assembly):
     assert_gradients_close(op, INSTRUCTIONS[assembly], (x, w))
 
 
+@pytest.mark.parametrize("assembly", ["max.f32 $0, $1, $2;", "copysign.f32 $0, $2, $1;"])
+def test_instruction_whose_result_is_stored_rounded(device, assembly):
+    """What memory holds decides neither whose gradient it is nor its sign."""
+
+    def stub(kernel, x, w):
+        y = torch.empty_like(x, dtype=torch.float16)
+        kernel[(1,)](x, w, y, x.numel(), ASM=assembly, BLOCK=64)
+        return y
+
+    # Small enough for many results to become zero in float16.
+    x, w = (random_tensor(60, device=device, scale=1e-7) for _ in range(2))
+    op = differentiated(kernels.assembly_kernel, stub)
+    assert_gradients_close(op, lambda x, w: INSTRUCTIONS[assembly](x, w).half(), (x, w))
+
+
 @triton.jit
 def softplus_vjp(dy, x, y):
     return dy * (1.0 - tl.exp2(-y))

@@ -66,6 +66,14 @@ def test_counting_while(device, dtype):
 
 
 @DTYPES
+@pytest.mark.parametrize("limit", [-0.3, 1e6])
+def test_replaced_state_and_final_counters(device, limit, dtype):
+    x = random_tensor(6, 8, device=device, dtype=dtype)
+    op = differentiated(whiles.replacing_kernel, whiles.replacing)
+    assert_gradients_close(op, whiles.replacing_reference, (x, limit))
+
+
+@DTYPES
 @pytest.mark.parametrize("limit", [1, 2, 7])
 def test_integer_state_decides(device, limit, dtype):
     x = random_tensor(9, 8, device=device, dtype=dtype)

@@ -14,10 +14,13 @@ from .errors import ArgumentError, AutodiffError
 from .explain import backward_text, report
 from .specialize import Resolver
 from .state import KernelState
+from .tapes import checked_limit
 
 Tensor = torch.Tensor
 # Arguments of these types never carry a gradient.
 _PLAIN = frozenset((int, float, bool, str, type(None)))
+# In place of a kernel that a decorator will be given.
+_LATER = object()
 
 
 class DifferentiableKernel:
@@ -30,9 +33,9 @@ class DifferentiableKernel:
     # Takes the launches of all kernels in place of `run` while a gradient check needs to.
     observer = None
 
-    def __init__(self, kernel):
+    def __init__(self, kernel, tape_limit=None):
         self._kernel = kernel
-        self._resolver = Resolver(kernel)
+        self._resolver = Resolver(kernel, checked_limit(tape_limit))
         self._launches: list[tuple] = []
         self._keeps_all = False
         functools.update_wrapper(self, self._resolver.function, updated=())
@@ -114,7 +117,7 @@ class DifferentiableKernel:
             )
         found = []
         for kernel, execution in launches:
-            state = KernelState.of(kernel, function)
+            state = KernelState.of(kernel, function, self._resolver.tape_limit)
             if execution is None:
                 plan = state.plan_of_everything()
             else:
@@ -206,8 +209,8 @@ class Op:
     `my_op, bwd_kernel = autodiff(…)` works.
     """
 
-    def __init__(self, kernel, stub, idx_upstream=None, post_process_fn=None):
-        self.kernel = DifferentiableKernel(kernel)
+    def __init__(self, kernel, stub, idx_upstream=None, post_process_fn=None, tape_limit=None):
+        self.kernel = DifferentiableKernel(kernel, tape_limit)
         self.kernel._keeps_all = True
         self.stub = stub
         self._idx_upstream = idx_upstream
@@ -283,33 +286,50 @@ class Op:
         return report(self._preview(args, kwargs))
 
 
-def differentiable(kernel) -> DifferentiableKernel:
+def differentiable(kernel=_LATER, *, tape_limit=None):
     """Make every launch of a Triton kernel an autograd node; a decorator or a function.
 
     `kernel` is decorated with `@triton.jit`, under `@triton.autotune` and `@triton.heuristics` if
     need be. Tensors that a launch writes to become functions of those that it reads.
+    `tape_limit` is how many bytes a backward may take for what loops carry between iterations
+    before it runs some of them twice; without a kernel, it returns a decorator.
     """
-    return kernel if isinstance(kernel, DifferentiableKernel) else DifferentiableKernel(kernel)
+    if kernel is _LATER:
+        return functools.partial(differentiable, tape_limit=tape_limit)
+    if isinstance(kernel, DifferentiableKernel):
+        if tape_limit is None:
+            return kernel
+        kernel = kernel._kernel
+    return DifferentiableKernel(kernel, tape_limit)
 
 
 def autodiff(
-    kernel, stub, grid=None, idx_upstream=None, non_stub_args_idxs=None, post_process_fn=None
+    kernel,
+    stub,
+    grid=None,
+    idx_upstream=None,
+    non_stub_args_idxs=None,
+    post_process_fn=None,
+    *,
+    tape_limit=None,
 ) -> Op:
     """Return `stub` as a differentiable operation: `op(*args)` is `stub(kernel, *args)`.
 
-    Nothing but kernel and stub is needed. The other parameters serve code written for an earlier
-    form: `grid` (the stub's launches decide), `idx_upstream` (the kernel parameter that the
-    upstream gradient belongs to; checked), `non_stub_args_idxs` (the tensors that the stub makes
-    itself; found by analysis), and `post_process_fn`, which is applied to the gradients of the
-    stub's tensors before autograd receives them.
+    Nothing but kernel and stub is needed. `tape_limit` is as for `differentiable`. The other
+    parameters serve code written for an earlier form: `grid` (the stub's launches decide),
+    `idx_upstream` (the kernel parameter that the upstream gradient belongs to; checked),
+    `non_stub_args_idxs` (the tensors that the stub makes itself; found by analysis), and
+    `post_process_fn`, which is applied to the gradients of the stub's tensors before autograd
+    receives them.
     """
     if isinstance(kernel, DifferentiableKernel):
+        tape_limit = kernel._resolver.tape_limit if tape_limit is None else tape_limit
         kernel = kernel._kernel
     if not callable(stub) or isinstance(stub, (DifferentiableKernel, KernelInterface)):
         raise TypeError(f"stub should be a function of (kernel, *args), got {stub!r}")
     if post_process_fn is not None and not callable(post_process_fn):
         raise TypeError(f"post_process_fn should be a function, got {post_process_fn!r}")
-    op = Op(kernel, stub, idx_upstream, post_process_fn)
+    op = Op(kernel, stub, idx_upstream, post_process_fn, tape_limit)
     count = len(op.kernel._resolver.function.arg_names)
     given = () if idx_upstream is None else (idx_upstream,)
     for name, value in (("idx_upstream", given), ("non_stub_args_idxs", non_stub_args_idxs or ())):

@@ -15,7 +15,7 @@ from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .facts import Facts
 from .memory import Span, restore, shares_memory, snapshot
-from .tapes import tape_bytes, tape_limit
+from .tapes import tape_bytes
 
 
 def _tensors(leaves) -> list[torch.Tensor]:
@@ -194,7 +194,8 @@ class Execution:
         buffers = saved[held:] if backward.saved else ()
         try:
             counts = backward.count_trips(arguments, saved)
-            if counts and tape_bytes(backward.buffers, counts) > tape_limit(self.facts.device):
+            limit = self.state.tape_limit(self.facts.device)
+            if counts and tape_bytes(backward.buffers, counts) > limit:
                 backward = self._backward_for(upstream, checkpoint=True)
                 counts = backward.count_trips(arguments, saved)
             gradients = backward.run(arguments, buffers, upstream, saved, counts)

@@ -74,7 +74,9 @@ class _Explanation:
         lines = [f"kernel {plan.kernel}: gradients of {inputs}; writes {outputs}"]
         forward = "the kernel itself"
         if plan.forward is not None:
-            forward = f"{plan.forward.name}, which saves what the backward needs"
+            saves = any(buffer.kind == "saved" for buffer in plan.buffers)
+            purpose = "saves what the backward needs" if saves else "keeps elements in order"
+            forward = f"{plan.forward.name}, which {purpose}"
         lines.append(f"  forward: {forward}")
         lines += [f"  backward kernel: {kernel.name}" for kernel in plan.backward]
         for gradient in plan.gradients:

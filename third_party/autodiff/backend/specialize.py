@@ -111,7 +111,8 @@ class Launch:
 class Resolver:
     """Turns launches of one kernel, wrapped or not, into compiled kernels and bound arguments."""
 
-    def __init__(self, kernel):
+    def __init__(self, kernel, tape_limit=None):
+        self.tape_limit = tape_limit
         inner = innermost(kernel)
         self.interpreted = is_interpreted(inner)
         self.function = compilable(inner) if self.interpreted else inner

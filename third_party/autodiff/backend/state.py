@@ -1,6 +1,7 @@
 """What is known about one compiled kernel: its plans and the executions they led to.
 
-The state lives on Triton's `CompiledKernel` object, so that it goes when the kernel goes.
+The state lives on Triton's `CompiledKernel` object, so that it goes when the kernel goes. There is
+one for each limit of the tapes that the kernel is used with.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from .executable import Executable
 from .execution import Execution
 from .facts import FactKey, Facts
 from .specialize import Specialization
-from .tapes import tape_bytes, tape_limit
+from .tapes import default_limit, tape_bytes
 from .user_rules import generation, rules_for
 
-_ATTRIBUTE = "_autodiff_state"
+_ATTRIBUTE = "_autodiff_states"
 _MAX_EXECUTIONS = 1024
 
 
@@ -36,8 +37,9 @@ class Choice(NamedTuple):
 class KernelState:
     """Plans and executions of one compiled kernel."""
 
-    def __init__(self, kernel, function):
+    def __init__(self, kernel, function, tape_limit=None):
         self.spec = Specialization(kernel, function)
+        self._tape_limit = tape_limit
         self.pointer_set = frozenset(self.spec.pointers)
         self.outputs: tuple[int, ...] | None = None
         # Threads that meet new facts at once take turns.
@@ -49,18 +51,21 @@ class KernelState:
         self._families: dict = {}
 
     @classmethod
-    def of(cls, kernel, function) -> KernelState:
+    def of(cls, kernel, function, tape_limit=None) -> KernelState:
         """Return the state of a compiled kernel, made on first use."""
-        state = cls.known(kernel)
+        state = cls.known(kernel, tape_limit)
         if state is None:
-            state = cls(kernel, function)
-            setattr(kernel, _ATTRIBUTE, state)
+            state = cls(kernel, function, tape_limit)
+            if not hasattr(kernel, _ATTRIBUTE):
+                setattr(kernel, _ATTRIBUTE, {})
+            getattr(kernel, _ATTRIBUTE)[tape_limit] = state
         return state
 
     @staticmethod
-    def known(kernel) -> KernelState | None:
+    def known(kernel, tape_limit=None) -> KernelState | None:
         """Return the state of a compiled kernel if it has one."""
-        state = getattr(kernel, _ATTRIBUTE, None)
+        states = getattr(kernel, _ATTRIBUTE, None)
+        state = None if states is None else states.get(tape_limit)
         # A rule that was registered since may change every plan.
         return state if state is not None and state._generation == generation() else None
 
@@ -106,6 +111,10 @@ class KernelState:
             self.outputs = plan.outputs
         return handle
 
+    def tape_limit(self, device) -> int:
+        """Return how many bytes the tapes of one backward may take."""
+        return default_limit(device) if self._tape_limit is None else self._tape_limit
+
     def _executable(self, kernel):
         spec = self.spec
         return None if kernel is None else Executable(kernel, spec.target, spec.options)
@@ -144,7 +153,7 @@ class KernelState:
             }
             if not failed and not repeated:
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
-                if tapes <= tape_limit(facts.device):
+                if tapes <= self.tape_limit(facts.device):
                     return Choice(handle, atomic, exchange, frozenset(scalars), checkpoint)
                 checkpoint = True
                 continue

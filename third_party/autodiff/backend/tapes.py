@@ -2,7 +2,8 @@
 
 A tape holds what a loop carries, for every iteration of every program. Beyond a limit, the
 compiler is asked for a backward that records about √n of n iterations and runs the others once
-more. `TRITON_AUTODIFF_TAPE_LIMIT` is the limit in bytes; a quarter of the device's memory if unset.
+more. The limit in bytes is what the user gave with the kernel, or `TRITON_AUTODIFF_TAPE_LIMIT`, or
+a quarter of the device's memory.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 
 import torch
 
-from .errors import AutodiffError
+from .errors import ArgumentError, AutodiffError
 
 
 def tape_bytes(buffers, counts=None) -> int:
@@ -28,8 +29,17 @@ def tape_bytes(buffers, counts=None) -> int:
     return sum(known)
 
 
-def tape_limit(device: torch.device) -> int:
-    """Return how many bytes the tapes of one backward may take."""
+def checked_limit(tape_limit) -> int | None:
+    """Return the limit that a user gives, or raise."""
+    if tape_limit is not None and type(tape_limit) is not int:
+        raise TypeError(f"tape_limit should be a number of bytes, got {tape_limit!r}")
+    if tape_limit is not None and tape_limit < 0:
+        raise ArgumentError(f"tape_limit should be a number of bytes, got {tape_limit}")
+    return tape_limit
+
+
+def default_limit(device: torch.device) -> int:
+    """Return how many bytes the tapes of one backward may take where the user gave no limit."""
     text = os.environ.get("TRITON_AUTODIFF_TAPE_LIMIT")
     if not text:
         return _memory(device) // 4

@@ -31,7 +31,7 @@ passes = [
     f"tt.func({cleanup})",
     "autodiff-schedule",
     "autodiff-sizes",
-    f"tt.func({cleanup},loop-invariant-code-motion)",
+    f"tt.func(autodiff-lower-swaps,{cleanup},loop-invariant-code-motion)",
 ]
 config.substitutions.append(
     ("%differentiate", f"triton-autodiff-opt --pass-pipeline='builtin.module({','.join(passes)})'")

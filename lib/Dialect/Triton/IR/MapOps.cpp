@@ -175,9 +175,11 @@ LogicalResult MapElementwiseOp::verifyRegions() {
       results.push_back(getElementTypeOrSelf(type));
   }
   // Packed values come source by source, not element by element.
-  auto sameTypes = [](TypeRange got, SmallVectorImpl<Type> &want) {
-    return got.size() == want.size() &&
-           std::is_permutation(got.begin(), got.end(), want.begin());
+  auto sameTypes = [&](TypeRange got, SmallVectorImpl<Type> &want) {
+    return pack == 1
+               ? llvm::equal(got, want)
+               : got.size() == want.size() &&
+                     std::is_permutation(got.begin(), got.end(), want.begin());
   };
   if (!sameTypes(region.getArgumentTypes(), arguments))
     return emitOpError("the region must take ")

@@ -22,17 +22,16 @@ static bool stopsDerivative(Operation *op) {
          (residual && residual.getConstant());
 }
 
-/// Integers that hold the bits of a float: the derivative would be lost in
-/// them, so they are followed until they turn into a float again. A library
-/// function or assembly may move bits unless its rule says otherwise.
-static bool movesBits(Operation *op) {
-  if (isa<triton::BitcastOp, arith::BitcastOp>(op))
-    return true;
+/// Whether `op` passes on to an integer what `operand` holds: the bits of a
+/// float, whose derivative would be lost in them, so they are followed until
+/// they turn into a float again. A library function or assembly may take bits
+/// out of a float unless its rule says otherwise.
+static bool passesBits(Operation *op, Value operand) {
+  if (!isDifferentiable(operand.getType()))
+    return !isa<arith::CmpIOp>(op);
   if (isa<triton::ExternElementwiseOp, triton::ElementwiseInlineAsmOp>(op))
     return !isPiecewiseConstant(op);
-  return isa<arith::AddIOp, arith::SubIOp, arith::AndIOp, arith::OrIOp,
-             arith::XOrIOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp,
-             arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op);
+  return isa<triton::BitcastOp, arith::BitcastOp>(op);
 }
 
 /// What `op` computes with: its operands, and what its combine function or map
@@ -142,11 +141,10 @@ void Activity::propagateVaried() {
       }
       if (getWrittenValue(op) && op->getNumResults() && readsVaried(op))
         changed |= markVaried(op->getResult(0));
-      bool toFloats = !stopsDerivative(op);
-      bool toBits = movesBits(op);
       for (Value operand : getInputs(op))
         for (Value result : op->getResults())
-          if (isDifferentiable(result.getType()) ? toFloats : toBits)
+          if (isDifferentiable(result.getType()) ? !stopsDerivative(op)
+                                                 : passesBits(op, operand))
             flow(operand, result);
     });
   }
@@ -181,6 +179,8 @@ void Activity::propagateUseful() {
                              loop.getAfterArguments(), loop.getResults())) {
           flow(result, passed);
           flow(arg, passed);
+          // As for counted loops.
+          flow(result, arg);
         }
         for (auto [init, arg, yielded] :
              llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
@@ -301,7 +301,8 @@ void Activity::checkAccess(Operation *op) {
     if (getPointee(base.getType()) != getPointee(pointer.getType()) &&
         differentiated && !(atomic && selectsContent(atomic)))
       return fail(op, "memory of a differentiated tensor is accessed with "
-                      "another element type");
+                      "another element type; access what it holds, or detach "
+                      "it");
   }
 }
 
@@ -310,13 +311,15 @@ void Activity::checkMemory() {
   kernel.walk([&](Operation *op) {
     if (hasFailed)
       return;
-    if (isa<triton::BitcastOp, arith::BitcastOp>(op) &&
+    if (isa<triton::BitcastOp, arith::BitcastOp, arith::SIToFPOp,
+            arith::UIToFPOp>(op) &&
         isDifferentiable(op->getResult(0).getType()) &&
         !isDifferentiable(op->getOperand(0).getType()) &&
         isActive(op->getResult(0)))
       return fail(op, "derivative lost: these bits were taken from a float "
                       "that depends on a differentiated input; compute with "
-                      "floats instead");
+                      "floats instead, or give the function that does this a "
+                      "derivative of its own (custom_vjp, docs/python.md)");
     if (auto custom = dyn_cast<CustomVjpOp>(op)) {
       if (llvm::any_of(custom.getValues(),
                        [&](Value value) { return isVaried(value); }) &&

@@ -44,8 +44,8 @@ static SmallVector<Operation *> getCommonLoops(Operation *a, Operation *b) {
   return loops;
 }
 
-/// What must hold for two addresses to be the same sum over program ids,
-/// iterations and lanes; none if only the program's part may differ.
+/// What must hold for two addresses to be the same; none if they are sums over
+/// other dimensions (program ids, iterations, lanes).
 static std::optional<MemoryFlow::Equalities> whereSame(const LinearForm &a,
                                                        const LinearForm &b) {
   if (a.terms.size() != b.terms.size())

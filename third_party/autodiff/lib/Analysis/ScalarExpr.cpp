@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -247,6 +248,11 @@ llvm::json::Value ScalarExpr::toJSON() const {
     return llvm::json::Array{spell(node->kind), node->number};
   return llvm::json::Array{spell(node->kind), ScalarExpr(node->lhs).toJSON(),
                            ScalarExpr(node->rhs).toJSON()};
+}
+
+StringAttr mlir::autodiff::toAttribute(MLIRContext *context,
+                                       llvm::json::Value json) {
+  return StringAttr::get(context, llvm::formatv("{0}", std::move(json)).str());
 }
 
 bool ScalarExpr::operator==(const ScalarExpr &other) const {

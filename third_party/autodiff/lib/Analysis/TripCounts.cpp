@@ -5,7 +5,6 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -67,18 +66,6 @@ std::optional<llvm::json::Value> mlir::autodiff::mostExecutions(Operation *op) {
   return product ? std::move(*product) : llvm::json::Value(1);
 }
 
-StringAttr mlir::autodiff::toAttribute(MLIRContext *context,
-                                       llvm::json::Value expression) {
-  return StringAttr::get(context,
-                         llvm::formatv("{0}", std::move(expression)).str());
-}
-
-static Value wide(OpBuilder &b, Location loc, Value value) {
-  if (value.getType().isInteger(64))
-    return value;
-  return arith::ExtSIOp::create(b, loc, b.getI64Type(), value);
-}
-
 Value mlir::autodiff::iterationNumber(OpBuilder &b, Location loc,
                                       Operation *op) {
   if (auto loop = dyn_cast<scf::WhileOp>(op))
@@ -87,29 +74,6 @@ Value mlir::autodiff::iterationNumber(OpBuilder &b, Location loc,
   Value distance = arith::SubIOp::create(b, loc, loop.getInductionVar(),
                                          loop.getLowerBound());
   return arith::DivUIOp::create(b, loc, distance, loop.getStep());
-}
-
-Value mlir::autodiff::executionNumber(OpBuilder &b, Location loc) {
-  SmallVector<Operation *> loops;
-  Operation *around = b.getInsertionBlock()->getParentOp();
-  for (; around; around = around->getParentOp())
-    if (isa<LoopLikeOpInterface>(around))
-      loops.push_back(around);
-  Value number;
-  for (Operation *loop : llvm::reverse(loops)) {
-    Value iteration = wide(b, loc, iterationNumber(b, loc, loop));
-    if (!number) {
-      number = iteration;
-      continue;
-    }
-    Value count = SizeOp::create(
-        b, loc, toAttribute(b.getContext(), *mostIterations(loop)));
-    number = arith::AddIOp::create(
-        b, loc, arith::MulIOp::create(b, loc, number, count), iteration);
-  }
-  if (!number)
-    number = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(0));
-  return number;
 }
 
 /// No intermediate result overflows: a span has at most as many bits as its

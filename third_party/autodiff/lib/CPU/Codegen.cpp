@@ -234,10 +234,11 @@ static OwningOpRef<ModuleOp> lower(ModuleOp module) {
 
 FailureOr<cpu::CompiledObject> cpu::compile(ModuleOp module,
                                             const CompileOptions &options) {
+  PassManager simpler(module.getContext());
   // Decides what the arguments are.
-  PassManager descriptors(module.getContext());
-  descriptors.addPass(createLowerDescriptors());
-  if (failed(descriptors.run(module)))
+  simpler.addPass(createLowerDescriptors());
+  simpler.nest<triton::FuncOp>().addPass(createDecomposeScaledDots());
+  if (failed(simpler.run(module)))
     return failure();
   FailureOr<triton::FuncOp> kernel = findKernel(module);
   if (failed(kernel))

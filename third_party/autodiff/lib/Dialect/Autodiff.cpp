@@ -46,6 +46,14 @@ LogicalResult autodiff::CustomVjpOp::verify() {
                       getInputs().getTypes(), "input");
 }
 
+LogicalResult autodiff::SwapOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  if (static_cast<int64_t>(getAxis()) >= type.getRank() ||
+      type.getDimSize(getAxis()) != 2)
+    return emitOpError("needs an axis of size 2");
+  return success();
+}
+
 void mlir::autodiff::ResidualOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {

@@ -64,6 +64,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
   pm.addPass(createSchedule(schedule));
   pm.addPass(createSizes());
+  pm.nest<triton::FuncOp>().addPass(createLowerSwaps());
   addCleanup(pm);
   pm.nest<triton::FuncOp>().addPass(createLoopInvariantCodeMotionPass());
   if (request.check)

@@ -38,6 +38,7 @@ static std::string printKernel(triton::FuncOp kernel) {
   auto copy = cast<triton::FuncOp>(kernel->clone());
   module->push_back(copy);
   copy->removeAttr(kRoleAttr);
+  copy->removeAttr(kOrderedAttr);
   copy->removeAttr(kAccessesAttr);
   copy->removeAttr(kGridAttr);
   for (unsigned index = 0; index < copy.getNumArguments(); ++index) {

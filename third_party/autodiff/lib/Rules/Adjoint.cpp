@@ -62,9 +62,8 @@ void Adjoint::clone(Operation &op) {
 }
 
 void Adjoint::recompute(Block &block) {
-  for (Operation &op : block.without_terminator()) {
+  for (Operation &op : block.without_terminator())
     clone(op);
-  }
   block.walk([&](PushOp push) { popInstead(push); });
   block.walk([&](Operation *op) {
     if (hasEffects(op) && !isa<PushOp>(op) &&

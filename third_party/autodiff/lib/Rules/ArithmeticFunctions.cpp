@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/Functions.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -71,12 +72,19 @@ static void addNorms(FunctionTable &table) {
                        alongReciprocalNorm<2>, alongReciprocalNorm<3>}};
 }
 
-/// t where operand k is the result, half of it where both are. An operand that
-/// is NaN is not.
-template <unsigned k> static Tile chosen(Tile t, App f) {
-  Tile share = where(compare(CmpFPredicate::OEQ, f.x[0], f.x[1]), 0.5 * t, t);
-  return where(compare(CmpFPredicate::OEQ, f.x[k], f.y), share,
-               t.constant(0.0));
+/// t where operand k wins the comparison, half of it where both are equal. (Not
+/// where it equals y: the forward may have stored that rounded.)
+template <CmpFPredicate wins, unsigned k> static Tile winner(Tile t, App f) {
+  Tile other = f.x[1 - k], zero = t.constant(0.0);
+  Tile tied = where(compare(CmpFPredicate::OEQ, f.x[0], f.x[1]), 0.5 * t, zero);
+  return where(compare(wins, f.x[k], other), t, tied);
+}
+
+/// The same, but a number wins against NaN.
+template <CmpFPredicate wins, unsigned k> static Tile number(Tile t, App f) {
+  Tile other = f.x[1 - k];
+  return where(compare(CmpFPredicate::UNO, other, other), t,
+               winner<wins, k>(t, f));
 }
 
 template <bool negate> static Tile abovePartial(Tile t, App f) {
@@ -85,10 +93,16 @@ template <bool negate> static Tile abovePartial(Tile t, App f) {
 }
 
 static void addSelections(FunctionTable &table) {
-  table["fmax"] = {"ȳ to the larger operand, half each on a tie",
-                   {chosen<0>, chosen<1>}};
-  table["fmin"] = {"ȳ to the smaller operand, half each on a tie",
-                   {chosen<0>, chosen<1>}};
+  const char *larger = "ȳ to the larger operand, half each on a tie";
+  table["fmax"] = {
+      larger, {number<CmpFPredicate::OGT, 0>, number<CmpFPredicate::OGT, 1>}};
+  table["maximum"] = {
+      larger, {winner<CmpFPredicate::UGT, 0>, winner<CmpFPredicate::UGT, 1>}};
+  const char *smaller = "ȳ to the smaller operand, half each on a tie";
+  table["fmin"] = {
+      smaller, {number<CmpFPredicate::OLT, 0>, number<CmpFPredicate::OLT, 1>}};
+  table["minimum"] = {
+      smaller, {winner<CmpFPredicate::ULT, 0>, winner<CmpFPredicate::ULT, 1>}};
   table["fdim"] = {"x₁ > x₂: x̄₁ += ȳ, x̄₂ −= ȳ",
                    {abovePartial<false>, abovePartial<true>}};
   table["saturate"] = {
@@ -98,6 +112,21 @@ static void addSelections(FunctionTable &table) {
             where(compare(CmpFPredicate::OLE, x, t.constant(1.0)), t, zero);
         return where(compare(CmpFPredicate::OGE, x, zero), below, zero);
       }}};
+}
+
+/// Whether a and b have different sign bits, those of zeros and NaN included.
+static Value haveOtherSigns(Tile a, Tile b) {
+  Type type = withElementType(
+      a.type(), a.b().getIntegerType(
+                    getElementTypeOrSelf(a.type()).getIntOrFloatBitWidth()));
+  auto bits = [&](Tile x) {
+    return triton::BitcastOp::create(a.b(), a.loc(), type, x);
+  };
+  Value difference = arith::XOrIOp::create(a.b(), a.loc(), bits(a), bits(b));
+  Value zero = arith::ConstantOp::create(
+      a.b(), a.loc(), cast<TypedAttr>(a.b().getZeroAttr(type)));
+  return arith::CmpIOp::create(a.b(), a.loc(), arith::CmpIPredicate::slt,
+                               difference, zero);
 }
 
 static void addSigns(FunctionTable &table) {
@@ -112,7 +141,7 @@ static void addSigns(FunctionTable &table) {
       "x̄₁ += ȳ·sign(x₁)·sign(x₂)",
       {[](Tile t, App f) {
          Tile zero = t.constant(0.0);
-         Tile slope = where(compare(CmpFPredicate::OEQ, f.x[0], f.y), t, -t);
+         Tile slope = where(haveOtherSigns(f.x[0], f.x[1]), -t, t);
          return where(compare(CmpFPredicate::OEQ, f.x[0], zero), zero, slope);
        },
        [](Tile t, App) { return t.constant(0.0); }}};

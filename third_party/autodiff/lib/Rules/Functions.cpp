@@ -25,6 +25,10 @@ mlir::autodiff::getFunctionOperations() {
   static const std::pair<llvm::StringLiteral, llvm::StringLiteral> table[] = {
       {"arith.addf", "add"},
       {"arith.divf", "div"},
+      {"arith.maximumf", "maximum"},
+      {"arith.maxnumf", "fmax"},
+      {"arith.minimumf", "minimum"},
+      {"arith.minnumf", "fmin"},
       {"arith.mulf", "mul"},
       {"arith.negf", "neg"},
       {"arith.remf", "fmod"},

@@ -1,6 +1,7 @@
 //===- LoopReversal.cpp - What for and while loops have in common ---------===//
 #include "LoopReversal.h"
 
+#include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Mutation.h"

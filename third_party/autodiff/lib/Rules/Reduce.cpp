@@ -126,6 +126,7 @@ LogicalResult ReduceReversal::runGeneral() {
   if (combine->findActiveCapture(adjoint))
     return op.emitError("no derivative rule for a reduction whose combine "
                         "function uses a differentiated value from outside");
+  combine->preferFirstOnTies();
 
   // Members of the tuple that carry a derivative: in x, and in combinations.
   llvm::BitVector wanted(2 * count), varied(2 * count);

@@ -17,6 +17,8 @@ const RuleTable &RuleTable::get() {
     addShapeRules(table);
     addReduceRules(table);
     addScanRules(table);
+    addGatherRules(table);
+    addMapRules(table);
     addDotRules(table);
     addMemoryRules(table);
     addIfRules(table);

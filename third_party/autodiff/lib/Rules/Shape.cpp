@@ -96,6 +96,13 @@ static LogicalResult split(triton::SplitOp op, Adjoint &adjoint) {
   return success();
 }
 
+static LogicalResult swap(SwapOp op, Adjoint &adjoint) {
+  return transposeWith(op, adjoint, [&](Value cotangent) -> Value {
+    return SwapOp::create(adjoint.builder, adjoint.loc(), cotangent,
+                          op.getAxis());
+  });
+}
+
 void mlir::autodiff::addShapeRules(RuleTable &table) {
   table.add<triton::SplatOp>("x̄ += Σ ȳ", splat);
   table.add<triton::UnsplatOp>("x̄ += splat ȳ", unsplat);
@@ -105,6 +112,7 @@ void mlir::autodiff::addShapeRules(RuleTable &table) {
   table.add<triton::ReshapeOp>("x̄ += reshape ȳ",
                                reshapeBack<triton::ReshapeOp>);
   table.add<triton::TransOp>("x̄ += transpose ȳ by the inverse order", trans);
+  table.add<SwapOp>("x̄ += swap ȳ", swap);
   table.add<triton::JoinOp>("(x̄₁, x̄₂) += split ȳ", join);
   table.add<triton::SplitOp>("x̄ += join(ȳ₁, ȳ₂)", split);
 }

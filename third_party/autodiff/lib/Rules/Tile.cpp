@@ -103,6 +103,27 @@ Value mlir::autodiff::repeatAlong(OpBuilder &builder, Location loc, Value tile,
   return triton::BroadcastOp::create(builder, loc, type, expanded);
 }
 
+std::optional<Repeated> mlir::autodiff::matchRepeated(Value tile) {
+  auto type = dyn_cast<RankedTensorType>(tile.getType());
+  if (!type)
+    return std::nullopt;
+  if (auto splat = tile.getDefiningOp<triton::SplatOp>())
+    return type.getRank() == 1 ? std::optional(Repeated{splat.getSrc(), 0})
+                               : std::nullopt;
+  auto broadcast = tile.getDefiningOp<triton::BroadcastOp>();
+  if (!broadcast)
+    return std::nullopt;
+  auto expand = broadcast.getSrc().getDefiningOp<triton::ExpandDimsOp>();
+  if (!expand)
+    return std::nullopt;
+  auto source = cast<RankedTensorType>(expand.getSrc().getType());
+  for (int64_t axis = 0, from = 0; axis < type.getRank(); ++axis)
+    if (axis != static_cast<int64_t>(expand.getAxis()) &&
+        source.getDimSize(from++) != type.getDimSize(axis))
+      return std::nullopt; // repeated along another axis, too
+  return Repeated{expand.getSrc(), expand.getAxis()};
+}
+
 Type mlir::autodiff::withElementType(Type type, Type element) {
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     return tensor.clone(element);

@@ -144,6 +144,34 @@ FailureOr<TileFunction> TileFunction::lift(Region &region,
                       used.takeVector());
 }
 
+/// Whether `op` is a maximum, a minimum (the predicate that its first operand
+/// fulfils if it is the result), or neither.
+static std::optional<arith::CmpFPredicate> comparesBy(Operation &op) {
+  if (isa<arith::MaximumFOp, arith::MaxNumFOp>(op))
+    return arith::CmpFPredicate::OGE;
+  if (isa<arith::MinimumFOp, arith::MinNumFOp>(op))
+    return arith::CmpFPredicate::OLE;
+  return std::nullopt;
+}
+
+void TileFunction::preferFirstOnTies() {
+  for (Operation &op : llvm::make_early_inc_range(body())) {
+    std::optional<arith::CmpFPredicate> predicate = comparesBy(op);
+    if (!predicate)
+      continue;
+    OpBuilder b(&op);
+    Tile first(b, op.getLoc(), op.getOperand(0));
+    Tile second = first.like(op.getOperand(1));
+    // NaN is what these pass on, or what loses against a number.
+    Tile nan = isa<arith::MaximumFOp, arith::MinimumFOp>(op) ? first : second;
+    Value isFirst =
+        arith::OrIOp::create(b, op.getLoc(), compare(*predicate, first, second),
+                             compare(arith::CmpFPredicate::UNO, nan, nan));
+    op.getResult(0).replaceAllUsesWith(where(isFirst, first, second));
+    op.erase();
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Use
 //===----------------------------------------------------------------------===//

@@ -15,36 +15,6 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-namespace {
-/// A tile that repeats `source` along `axis`: a splat of a scalar (along its
-/// only axis), or the broadcast of a tile that had the axis inserted.
-struct Repeated {
-  Value source;
-  unsigned axis;
-};
-} // namespace
-
-static std::optional<Repeated> matchRepeated(Value tile) {
-  auto type = dyn_cast<RankedTensorType>(tile.getType());
-  if (!type)
-    return std::nullopt;
-  if (auto splat = tile.getDefiningOp<triton::SplatOp>())
-    return type.getRank() == 1 ? std::optional(Repeated{splat.getSrc(), 0})
-                               : std::nullopt;
-  auto broadcast = tile.getDefiningOp<triton::BroadcastOp>();
-  if (!broadcast)
-    return std::nullopt;
-  auto expand = broadcast.getSrc().getDefiningOp<triton::ExpandDimsOp>();
-  if (!expand)
-    return std::nullopt;
-  auto source = cast<RankedTensorType>(expand.getSrc().getType());
-  for (int64_t axis = 0, from = 0; axis < type.getRank(); ++axis)
-    if (axis != static_cast<int64_t>(expand.getAxis()) &&
-        source.getDimSize(from++) != type.getDimSize(axis))
-      return std::nullopt; // repeated along another axis, too
-  return Repeated{expand.getSrc(), expand.getAxis()};
-}
-
 /// x of 0 − x; null if `value` is not a negation.
 static Value matchNegation(Value value) {
   auto difference = value.getDefiningOp<arith::SubFOp>();

@@ -1,10 +1,9 @@
 //===- Normalize.cpp - The form that differentiation works on -------------===//
 #include "NormalizeLoops.h"
+#include "autodiff/Support/Structure.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/CFGToSCF.h"
 #include "mlir/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -16,15 +15,6 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// How MLIR's control flow lifting returns from a Triton function.
-struct LiftReturns : ControlFlowToSCFTransformation {
-  FailureOr<Operation *> createUnreachableTerminator(Location loc,
-                                                     OpBuilder &builder,
-                                                     Region &region) override {
-    return triton::ReturnOp::create(builder, loc, ValueRange()).getOperation();
-  }
-};
-
 struct Normalize : autodiff::impl::NormalizeBase<Normalize> {
   void runOnOperation() override;
   LogicalResult structure(triton::FuncOp kernel);
@@ -56,16 +46,39 @@ static LogicalResult checkSignature(triton::FuncOp kernel) {
 
 /// Early returns become branches of one block.
 LogicalResult Normalize::structure(triton::FuncOp kernel) {
-  if (kernel.getBody().hasOneBlock())
-    return success();
-  LiftReturns interface;
-  DominanceInfo dominance(kernel);
-  if (failed(transformCFGToSCF(kernel.getBody(), interface, dominance)))
+  WalkResult maps = kernel.walk([](triton::MapElementwiseOp map) {
+    return WalkResult(structureRegion(map.getScalarOp()));
+  });
+  if (maps.wasInterrupted())
     return failure();
-  if (!kernel.getBody().hasOneBlock())
-    return kernel.emitError("control flow of this kernel cannot be turned "
-                            "into loops and branches");
-  return success();
+  return structureRegion(kernel.getBody());
+}
+
+/// Whether the kernel's results depend on the order of the elements: what
+/// reduces all of them at once ends up the same.
+static bool dependsOnOrder(Value tile) {
+  return llvm::any_of(tile.getUsers(), [](Operation *user) {
+    auto reduce = dyn_cast<triton::ReduceOp>(user);
+    Operation *combiner = reduce ? reduce.getSingleCombiner() : nullptr;
+    return !combiner || !combiner->hasTrait<OpTrait::IsCommutative>() ||
+           cast<RankedTensorType>(reduce.getSrcs()[0].getType()).getRank() != 1;
+  });
+}
+
+/// One half after the other, in place of two halves in any order.
+static void concatenate(triton::CatOp cat) {
+  OpBuilder b(cat);
+  Location loc = cat.getLoc();
+  Value pairs = triton::JoinOp::create(b, loc, cat.getLhs(), cat.getRhs());
+  SmallVector<int32_t> order;
+  for (int32_t axis = 0;
+       axis < cast<RankedTensorType>(pairs.getType()).getRank(); ++axis)
+    order.push_back(axis);
+  std::rotate(order.begin(), order.end() - 1, order.end());
+  Value halves = triton::TransOp::create(b, loc, pairs, ArrayRef(order));
+  cat.getResult().replaceAllUsesWith(
+      triton::ReshapeOp::create(b, loc, cat.getType(), halves));
+  cat.erase();
 }
 
 /// Makes defined what Triton leaves open, so that the forward and what the
@@ -73,8 +86,15 @@ LogicalResult Normalize::structure(triton::FuncOp kernel) {
 void Normalize::define(triton::FuncOp kernel) {
   kernel.walk([&](Operation *op) {
     // Elements must stay where they are for an adjoint to find them.
-    if (auto reshape = dyn_cast<triton::ReshapeOp>(op))
+    auto cat = dyn_cast<triton::CatOp>(op);
+    auto reshape = dyn_cast<triton::ReshapeOp>(op);
+    bool isFree = cat || (reshape && reshape.getAllowReorder());
+    if (isFree && dependsOnOrder(op->getResult(0)))
+      kernel->setAttr(kOrderedAttr, UnitAttr::get(&getContext()));
+    if (reshape)
       reshape->removeAttr("allow_reorder");
+    if (cat)
+      return concatenate(cat);
     auto load = dyn_cast<triton::LoadOp>(op);
     if (!load || !load.getMask() || load.getOther() ||
         isa<triton::PointerType>(getElementTypeOrSelf(load.getType())))
@@ -126,7 +146,9 @@ void Normalize::runOnOperation() {
 
   OpPassManager cleanup(ModuleOp::getOperationName());
   OpPassManager &perKernel = cleanup.nest<triton::FuncOp>();
+  perKernel.addPass(createDecomposeScaledDots());
   perKernel.addPass(createCanonicalizerPass());
+  perKernel.addPass(createRaiseSwaps());
   perKernel.addPass(createSplitPointers());
   perKernel.addPass(createLoopInvariantCodeMotionPass());
   perKernel.addPass(createCSEPass());

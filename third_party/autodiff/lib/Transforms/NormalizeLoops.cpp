@@ -3,7 +3,7 @@
 
 #include "autodiff/Analysis/TripCounts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -61,6 +61,37 @@ static void rotate(scf::WhileOp loop) {
   loop.erase();
 }
 
+/// Makes a loop that counts a for loop, or returns false.
+static bool countUp(scf::WhileOp loop) {
+  IRRewriter rewriter(loop);
+  // The counter ends where the condition fails; MLIR takes its last value for
+  // which that holds, also where there is none.
+  SmallVector<OpOperand *> usesOfCounter;
+  if (auto compare =
+          loop.getConditionOp().getCondition().getDefiningOp<arith::CmpIOp>())
+    for (auto [argument, result] :
+         llvm::zip(loop.getConditionOp().getArgs(), loop.getResults()))
+      if (isa<BlockArgument>(argument) &&
+          llvm::is_contained(compare->getOperands(), argument))
+        for (OpOperand &use : result.getUses())
+          usesOfCounter.push_back(&use);
+  Location loc = loop.getLoc();
+  FailureOr<scf::ForOp> counted = scf::upliftWhileToForLoop(rewriter, loop);
+  if (failed(counted))
+    return false;
+  if (usesOfCounter.empty())
+    return true;
+  rewriter.setInsertionPointAfter(*counted);
+  Value lower = counted->getLowerBound(), step = counted->getStep();
+  Value count = countIterations(rewriter, loc, lower, counted->getUpperBound(),
+                                step, counted->getUnsignedCmp());
+  Value distance = arith::MulIOp::create(rewriter, loc, count, step);
+  Value end = arith::AddIOp::create(rewriter, loc, lower, distance);
+  for (OpOperand *use : usesOfCounter)
+    use->set(end);
+  return true;
+}
+
 LogicalResult mlir::autodiff::normalizeLoops(triton::FuncOp kernel) {
   SmallVector<scf::WhileOp> loops;
   auto collect = [&] {
@@ -72,11 +103,11 @@ LogicalResult mlir::autodiff::normalizeLoops(triton::FuncOp kernel) {
     return success();
   RewritePatternSet patterns(kernel.getContext());
   scf::WhileOp::getCanonicalizationPatterns(patterns, kernel.getContext());
-  scf::populateUpliftWhileToForPatterns(patterns);
   if (failed(applyPatternsGreedily(kernel, std::move(patterns))))
     return failure();
   collect();
   for (scf::WhileOp loop : loops)
-    rotate(loop);
+    if (!countUp(loop))
+      rotate(loop);
   return success();
 }

@@ -1,6 +1,7 @@
 //===- ProgramBuffers.cpp - Memory that belongs to one program ------------===//
 #include "ProgramBuffers.h"
 
+#include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Plan/Plan.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -160,6 +161,19 @@ Attribute mlir::autodiff::describeBuffer(Builder &builder, llvm::StringRef name,
                             {"kind", kind},
                             {"dtype", spellType(getStoredElement(value))},
                             {"size", std::move(size)}};
-  return builder.getStringAttr(
-      llvm::formatv("{0}", llvm::json::Value(std::move(object))).str());
+  return toAttribute(builder.getContext(), std::move(object));
+}
+
+void mlir::autodiff::lowerRecord(PushOp push, Value written,
+                                 ArrayRef<PopOp> pops, Value read) {
+  OpBuilder builder(push);
+  storeToSlot(builder, push.getLoc(), written, push.getIteration(),
+              push.getValue());
+  for (PopOp pop : pops) {
+    builder.setInsertionPoint(pop);
+    pop.replaceAllUsesWith(loadFromSlot(builder, pop.getLoc(), read,
+                                        pop.getIteration(), pop.getType()));
+    pop.erase();
+  }
+  push.erase();
 }

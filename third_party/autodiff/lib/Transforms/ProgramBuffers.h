@@ -8,6 +8,7 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_PROGRAMBUFFERS_H
 #define AUTODIFF_LIB_TRANSFORMS_PROGRAMBUFFERS_H
 
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/IR/Builders.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/Support/JSON.h"
@@ -42,6 +43,10 @@ BlockArgument appendBuffer(triton::FuncOp kernel, unsigned index, Type value,
 Attribute describeBuffer(Builder &builder, llvm::StringRef name,
                          llvm::StringRef kind, Type value,
                          llvm::json::Value entries);
+
+/// Stores what `push` records into the buffer `written`, and loads it from
+/// `read`, the same buffer, at each of `pops`.
+void lowerRecord(PushOp push, Value written, ArrayRef<PopOp> pops, Value read);
 
 } // namespace mlir::autodiff
 

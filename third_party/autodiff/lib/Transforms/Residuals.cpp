@@ -318,6 +318,8 @@ void Residuals::runOnOperation() {
     else
       loadSaved(residual);
   }
+  if (primal->hasAttr(kOrderedAttr))
+    (void)getOrCreateForward(getOperation());
   // What is left is the identity.
   getOperation().walk([](ResidualOp residual) {
     residual.getResult().replaceAllUsesWith(residual.getValue());

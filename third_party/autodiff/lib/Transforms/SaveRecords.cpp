@@ -51,21 +51,13 @@ LogicalResult SaveRecords::save(unsigned tape, ArrayRef<PopOp> pops) {
            << "the backward needs what this reads from memory that the kernel "
               "changes, but how often it does is not known when the kernel is "
               "launched and not counted; run autodiff-count-trips first";
-  OpBuilder builder(push);
+  Builder builder(push.getContext());
   unsigned index = countBuffers(backward);
   Attribute description =
       describeBuffer(builder, "record" + std::to_string(tape), "saved", type,
                      std::move(*entries));
-  storeToSlot(builder, push.getLoc(),
-              appendBuffer(forward, index, type, description),
-              push.getIteration(), push.getValue());
-  Value buffer = appendBuffer(backward, index, type, description);
-  for (PopOp pop : pops) {
-    builder.setInsertionPoint(pop);
-    pop.replaceAllUsesWith(
-        loadFromSlot(builder, pop.getLoc(), buffer, pop.getIteration(), type));
-    pop.erase();
-  }
+  lowerRecord(push, appendBuffer(forward, index, type, description), pops,
+              appendBuffer(backward, index, type, description));
   return success();
 }
 

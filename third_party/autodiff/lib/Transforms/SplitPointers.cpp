@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
@@ -84,6 +85,45 @@ static bool isAffine(scf::ForOp loop, Value carried, Value yielded) {
   auto update = yielded.getDefiningOp<triton::AddPtrOp>();
   return update && update.getPtr() == carried &&
          loop.isDefinedOutsideOfLoop(update.getOffset());
+}
+
+/// A pointer that `loop` moves by the same amount in every iteration ends at
+/// init + iterations · amount: what comes after need not ask the loop.
+static void leaveBehind(scf::ForOp loop) {
+  OpBuilder b(loop);
+  b.setInsertionPointAfter(loop);
+  Location loc = loop.getLoc();
+  for (auto [init, carried, yielded, result] :
+       llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
+                       loop.getYieldedValues(), loop.getResults())) {
+    if (!isPointer(carried.getType()) || result.use_empty() ||
+        !isAffine(loop, carried, yielded))
+      continue;
+    Value end = init;
+    if (auto update = yielded.getDefiningOp<triton::AddPtrOp>()) {
+      auto wide = [&](Value integer, bool isUnsigned) -> Value {
+        Type type =
+            triton::replaceElementType(integer.getType(), b.getI64Type());
+        if (type == integer.getType())
+          return integer;
+        return isUnsigned
+                   ? Value(arith::ExtUIOp::create(b, loc, type, integer))
+                   : Value(arith::ExtSIOp::create(b, loc, type, integer));
+      };
+      bool isUnsigned = loop.getUnsignedCmp();
+      Value distance = wide(update.getOffset(), /*isUnsigned=*/false);
+      Value count = wide(countIterations(b, loc, loop.getLowerBound(),
+                                         loop.getUpperBound(), loop.getStep(),
+                                         isUnsigned),
+                         isUnsigned);
+      if (isa<RankedTensorType>(distance.getType()))
+        count = triton::SplatOp::create(b, loc, distance.getType(), count);
+      end = triton::AddPtrOp::create(
+          b, loc, init.getType(), init,
+          arith::MulIOp::create(b, loc, distance, count));
+    }
+    result.replaceAllUsesWith(end);
+  }
 }
 
 void PointerWebs::joinCarried(scf::ForOp loop) {
@@ -392,6 +432,7 @@ static void markSplit(triton::FuncOp kernel, const SetVector<Value> &split) {
 
 void SplitPointers::runOnOperation() {
   triton::FuncOp kernel = getOperation();
+  kernel.walk(leaveBehind);
   SetVector<Value> split = PointerWebs(kernel).getSplit();
   if (split.empty())
     return;

@@ -54,26 +54,13 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
         "how many iterations there are is not known when the kernel is "
         "launched and not counted; run autodiff-count-trips first");
 
-  OpBuilder builder(push);
-  auto kernel = getOperation();
+  Builder builder(push.getContext());
   std::string name = "tape" + std::to_string(index);
-  BlockArgument buffer = appendOperand(
-      kernel, triton::PointerType::get(getStoredElement(type), 1),
-      OperandAttr::get(builder.getContext(), OperandKind::Buffer, index),
+  BlockArgument buffer = appendBuffer(
+      getOperation(), index, type,
       describeBuffer(builder, name, "tape", type,
                      llvm::cantFail(llvm::json::parse(*push.getEntries()))));
-  kernel.setArgAttr(buffer.getArgNumber(), "tt.divisibility",
-                    builder.getI32IntegerAttr(16));
-
-  storeToSlot(builder, push.getLoc(), buffer, push.getIteration(),
-              push.getValue());
-  push.erase();
-  for (PopOp pop : recording.pops) {
-    builder.setInsertionPoint(pop);
-    pop.replaceAllUsesWith(
-        loadFromSlot(builder, pop.getLoc(), buffer, pop.getIteration(), type));
-    pop.erase();
-  }
+  lowerRecord(push, buffer, recording.pops, buffer);
   return success();
 }
 

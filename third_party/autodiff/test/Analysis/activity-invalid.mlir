@@ -16,6 +16,26 @@ tt.func @bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
+// Whatever passes them on: here an arrangement and a combination.
+tt.func @bits_of_tiles(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %b = tt.bitcast %x : tensor<4xf32> -> tensor<4xi32>
+  %c = tt.reshape %b : tensor<4xi32> -> tensor<2x2xi32>
+  %d = "tt.reduce"(%c) <{axis = 1 : i32}> ({
+  ^bb0(%l: i32, %r: i32):
+    %s = arith.xori %l, %r : i32
+    tt.reduce.return %s : i32
+  }) : (tensor<2x2xi32>) -> tensor<2xi32>
+  // expected-error @+1 {{derivative lost: these bits were taken from a float}}
+  %y = tt.bitcast %d : tensor<2xi32> -> tensor<2xf32>
+  %1 = tt.splat %py : !tt.ptr<f32> -> tensor<2x!tt.ptr<f32>>
+  tt.store %1, %y : tensor<2x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
 tt.func @assembly(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   // expected-error @+1 {{no derivative rule for this access to memory}}

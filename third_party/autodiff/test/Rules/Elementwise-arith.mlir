@@ -156,12 +156,10 @@ tt.func @rem(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[TIED:.*]] = arith.cmpf oeq, %[[X]], %[[W]] :
 // CHECK: %[[H:.*]] = arith.mulf %[[T]], %[[HALF]] :
 // CHECK: %[[TX:.*]] = arith.select %[[TIED]], %[[H]], %[[ZERO]] :
-// CHECK: %[[XWINS:.*]] = arith.cmpf ogt, %[[X]], %[[W]] :
+// CHECK: %[[XWINS:.*]] = arith.cmpf ugt, %[[X]], %[[W]] :
 // CHECK: %[[DX:.*]] = arith.select %[[XWINS]], %[[T]], %[[TX]] :
-// CHECK: %[[TIEDW:.*]] = arith.cmpf oeq, %[[W]], %[[X]] :
-// CHECK: %[[TW:.*]] = arith.select %[[TIEDW]], %[[H]], %[[ZERO]] :
-// CHECK: %[[WWINS:.*]] = arith.cmpf ogt, %[[W]], %[[X]] :
-// CHECK: %[[DW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TW]] :
+// CHECK: %[[WWINS:.*]] = arith.cmpf ugt, %[[W]], %[[X]] :
+// CHECK: %[[DW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TX]] :
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
 // CHECK: autodiff.accumulate %arg0, %[[DX]] {
 tt.func @maximum(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
@@ -174,22 +172,25 @@ tt.func @maximum(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// ȳ goes to the larger operand, half each on a tie.
+// ȳ goes to the larger operand, half each on a tie, all of it where the
+// other one is NaN.
 // CHECK-LABEL: tt.func @maxnum_bwd(
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
 // CHECK-DAG: %[[HALF:.*]] = arith.constant 5.000000e-01
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
+// CHECK: %[[WNAN:.*]] = arith.cmpf uno, %[[W]], %[[W]] :
 // CHECK: %[[TIED:.*]] = arith.cmpf oeq, %[[X]], %[[W]] :
 // CHECK: %[[H:.*]] = arith.mulf %[[T]], %[[HALF]] :
 // CHECK: %[[TX:.*]] = arith.select %[[TIED]], %[[H]], %[[ZERO]] :
 // CHECK: %[[XWINS:.*]] = arith.cmpf ogt, %[[X]], %[[W]] :
-// CHECK: %[[DX:.*]] = arith.select %[[XWINS]], %[[T]], %[[TX]] :
-// CHECK: %[[TIEDW:.*]] = arith.cmpf oeq, %[[W]], %[[X]] :
-// CHECK: %[[TW:.*]] = arith.select %[[TIEDW]], %[[H]], %[[ZERO]] :
+// CHECK: %[[PX:.*]] = arith.select %[[XWINS]], %[[T]], %[[TX]] :
+// CHECK: %[[DX:.*]] = arith.select %[[WNAN]], %[[T]], %[[PX]] :
+// CHECK: %[[XNAN:.*]] = arith.cmpf uno, %[[X]], %[[X]] :
 // CHECK: %[[WWINS:.*]] = arith.cmpf ogt, %[[W]], %[[X]] :
-// CHECK: %[[DW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TW]] :
+// CHECK: %[[PW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TX]] :
+// CHECK: %[[DW:.*]] = arith.select %[[XNAN]], %[[T]], %[[PW]] :
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
 // CHECK: autodiff.accumulate %arg0, %[[DX]] {
 tt.func @maxnum(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
@@ -212,12 +213,10 @@ tt.func @maxnum(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[TIED:.*]] = arith.cmpf oeq, %[[X]], %[[W]] :
 // CHECK: %[[H:.*]] = arith.mulf %[[T]], %[[HALF]] :
 // CHECK: %[[TX:.*]] = arith.select %[[TIED]], %[[H]], %[[ZERO]] :
-// CHECK: %[[XWINS:.*]] = arith.cmpf olt, %[[X]], %[[W]] :
+// CHECK: %[[XWINS:.*]] = arith.cmpf ult, %[[X]], %[[W]] :
 // CHECK: %[[DX:.*]] = arith.select %[[XWINS]], %[[T]], %[[TX]] :
-// CHECK: %[[TIEDW:.*]] = arith.cmpf oeq, %[[W]], %[[X]] :
-// CHECK: %[[TW:.*]] = arith.select %[[TIEDW]], %[[H]], %[[ZERO]] :
-// CHECK: %[[WWINS:.*]] = arith.cmpf olt, %[[W]], %[[X]] :
-// CHECK: %[[DW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TW]] :
+// CHECK: %[[WWINS:.*]] = arith.cmpf ult, %[[W]], %[[X]] :
+// CHECK: %[[DW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TX]] :
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
 // CHECK: autodiff.accumulate %arg0, %[[DX]] {
 tt.func @minimum(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
@@ -230,22 +229,25 @@ tt.func @minimum(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// ȳ goes to the smaller operand, half each on a tie.
+// ȳ goes to the smaller operand, half each on a tie, all of it where the
+// other one is NaN.
 // CHECK-LABEL: tt.func @minnum_bwd(
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
 // CHECK-DAG: %[[HALF:.*]] = arith.constant 5.000000e-01
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
+// CHECK: %[[WNAN:.*]] = arith.cmpf uno, %[[W]], %[[W]] :
 // CHECK: %[[TIED:.*]] = arith.cmpf oeq, %[[X]], %[[W]] :
 // CHECK: %[[H:.*]] = arith.mulf %[[T]], %[[HALF]] :
 // CHECK: %[[TX:.*]] = arith.select %[[TIED]], %[[H]], %[[ZERO]] :
 // CHECK: %[[XWINS:.*]] = arith.cmpf olt, %[[X]], %[[W]] :
-// CHECK: %[[DX:.*]] = arith.select %[[XWINS]], %[[T]], %[[TX]] :
-// CHECK: %[[TIEDW:.*]] = arith.cmpf oeq, %[[W]], %[[X]] :
-// CHECK: %[[TW:.*]] = arith.select %[[TIEDW]], %[[H]], %[[ZERO]] :
+// CHECK: %[[PX:.*]] = arith.select %[[XWINS]], %[[T]], %[[TX]] :
+// CHECK: %[[DX:.*]] = arith.select %[[WNAN]], %[[T]], %[[PX]] :
+// CHECK: %[[XNAN:.*]] = arith.cmpf uno, %[[X]], %[[X]] :
 // CHECK: %[[WWINS:.*]] = arith.cmpf olt, %[[W]], %[[X]] :
-// CHECK: %[[DW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TW]] :
+// CHECK: %[[PW:.*]] = arith.select %[[WWINS]], %[[T]], %[[TX]] :
+// CHECK: %[[DW:.*]] = arith.select %[[XNAN]], %[[T]], %[[PW]] :
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
 // CHECK: autodiff.accumulate %arg0, %[[DX]] {
 tt.func @minnum(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
@@ -280,7 +282,7 @@ tt.func @select(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// ȳ goes to x inside [w, u], to w below it, to u above it.
+// ȳ goes to x inside [w, u], to w below it, to u above it or where w is above u.
 // CHECK-LABEL: tt.func @clamp_bwd(
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
@@ -291,10 +293,14 @@ tt.func @select(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[I:.*]] = arith.select %[[NOTABOVE]], %[[T]], %[[ZERO]] :
 // CHECK: %[[NOTBELOW:.*]] = arith.cmpf oge, %[[X]], %[[W]] :
 // CHECK: %[[DX:.*]] = arith.select %[[NOTBELOW]], %[[I]], %[[ZERO]] :
-// CHECK: %[[BELOW:.*]] = arith.cmpf olt, %[[X]], %[[W]] :
-// CHECK: %[[DW:.*]] = arith.select %[[BELOW]], %[[T]], %[[ZERO]] :
+// CHECK: %[[RIGHT:.*]] = arith.cmpf ole, %[[W]], %[[U]] :
+// CHECK: %[[PW:.*]] = arith.select %[[RIGHT]], %[[T]], %[[ZERO]] :
+// CHECK: %[[BELOW:.*]] = arith.cmpf ult, %[[X]], %[[W]] :
+// CHECK: %[[DW:.*]] = arith.select %[[BELOW]], %[[PW]], %[[ZERO]] :
 // CHECK: %[[ABOVE:.*]] = arith.cmpf ogt, %[[X]], %[[U]] :
-// CHECK: %[[DU:.*]] = arith.select %[[ABOVE]], %[[T]], %[[ZERO]] :
+// CHECK: %[[PU:.*]] = arith.select %[[ABOVE]], %[[T]], %[[ZERO]] :
+// CHECK: %[[WRONG:.*]] = arith.cmpf ogt, %[[W]], %[[U]] :
+// CHECK: %[[DU:.*]] = arith.select %[[WRONG]], %[[T]], %[[PU]] :
 // CHECK: autodiff.accumulate %arg2, %[[DU]] {
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
 // CHECK: autodiff.accumulate %arg0, %[[DX]] {

@@ -154,23 +154,16 @@ tt.func @erfinvf(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// The operand that is the result, even where the other is NaN.
+// As for the operation that computes the same.
 // CHECK-LABEL: tt.func @fmaxf_bwd(
-// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
-// CHECK-DAG: %[[HALF:.*]] = arith.constant 5.000000e-01
 // CHECK: %[[X:.*]] = tt.load %arg0 {
 // CHECK: %[[W:.*]] = tt.load %arg1 {
-// CHECK: %[[V1:.*]] = tt.extern_elementwise %[[X]], %[[W]] {{.*}}"__nv_fmaxf"
 // CHECK: %[[T:.*]] = autodiff.upstream %arg2 {
-// CHECK: %[[V2:.*]] = arith.cmpf oeq, %[[X]], %[[W]] :
-// CHECK: %[[V3:.*]] = arith.mulf %[[T]], %[[HALF]] :
-// CHECK: %[[V4:.*]] = arith.select %[[V2]], %[[V3]], %[[T]] :
-// CHECK: %[[V5:.*]] = arith.cmpf oeq, %[[X]], %[[V1]] :
-// CHECK: %[[V6:.*]] = arith.select %[[V5]], %[[V4]], %[[ZERO]] :
-// CHECK: %[[V7:.*]] = arith.cmpf oeq, %[[W]], %[[V1]] :
-// CHECK: %[[V8:.*]] = arith.select %[[V7]], %[[V4]], %[[ZERO]] :
-// CHECK: autodiff.accumulate %arg1, %[[V8]] {
-// CHECK: autodiff.accumulate %arg0, %[[V6]] {
+// CHECK: %[[WNAN:.*]] = arith.cmpf uno, %[[W]], %[[W]] :
+// CHECK: %[[XWINS:.*]] = arith.cmpf ogt, %[[X]], %[[W]] :
+// CHECK: %[[PX:.*]] = arith.select %[[XWINS]], %[[T]], %{{.*}} :
+// CHECK: %[[DX:.*]] = arith.select %[[WNAN]], %[[T]], %[[PX]] :
+// CHECK: autodiff.accumulate %arg0, %[[DX]] {
 tt.func @fmaxf(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %w = tt.load %pw : !tt.ptr<f32>

@@ -178,3 +178,26 @@ tt.func @arg_max_of_rows(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %1, %y#0 : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// Elements are combined in several orders, so that ties cannot be shared: the
+// first of equal maxima gets the whole derivative. NaN is no maximum.
+// CHECK-LABEL: tt.func @tied_maximum_bwd(
+// CHECK: %[[LARGER:.*]] = arith.cmpf oge, %[[A:.*]], %[[B:[^ ]*]] :
+// CHECK: %[[NAN:.*]] = arith.cmpf uno, %[[B]], %[[B]]
+// CHECK: %[[FIRST:.*]] = arith.ori %[[LARGER]], %[[NAN]]
+// CHECK: arith.select %[[FIRST]], %[[A]], %[[B]]
+// CHECK: autodiff.accumulate
+tt.func @tied_maximum(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %y:2 = "tt.reduce"(%x, %x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %s: f32, %b: f32, %t: f32):
+    %m = arith.maxnumf %a, %b : f32
+    %n = arith.addf %s, %t : f32
+    tt.reduce.return %m, %n : f32, f32
+  }) : (tensor<4xf32>, tensor<4xf32>) -> (f32, f32)
+  tt.store %py, %y#0 : !tt.ptr<f32>
+  tt.return
+}

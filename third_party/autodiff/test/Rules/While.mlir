@@ -1,4 +1,4 @@
-// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-count-trips \
+// RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-count-trips \
 // RUN:   -autodiff-reverse -canonicalize -cse | FileCheck %s
 
 // The recomputed loop counts its iterations and records its state; a for loop
@@ -27,6 +27,31 @@ tt.func @sine(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   ^bb0(%b: f32):
     %d = math.sin %b : f32
     scf.yield %d : f32
+  }
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// What iterations replace without reading it is what the loop started with if
+// there are none.
+// CHECK-LABEL: tt.func @replaced_bwd(
+// CHECK: %[[T:.*]] = autodiff.upstream %arg1
+// CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[D:[^ ,:)]+]] = %[[T]], %[[W:[^ ,:)]+]] = %cst)
+// CHECK: %[[SUM:.*]] = arith.addf %[[W]], %[[D]]
+// CHECK: scf.yield %cst, %[[SUM]]
+// CHECK: %[[X:.*]] = arith.addf %[[R]]#0,
+// CHECK: autodiff.accumulate %arg0, %[[X]]
+tt.func @replaced(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pc: !tt.ptr<i1>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %w = math.sin %x : f32
+  %y = scf.while (%a = %x) : (f32) -> f32 {
+    %c = tt.load %pc : !tt.ptr<i1>
+    scf.condition(%c) %a : f32
+  } do {
+  ^bb0(%b: f32):
+    scf.yield %w : f32
   }
   tt.store %py, %y : !tt.ptr<f32>
   tt.return

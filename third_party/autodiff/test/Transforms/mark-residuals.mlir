@@ -33,15 +33,16 @@ tt.func @softmax(%px: !tt.ptr<f32>, %py: !tt.ptr<f16>) {
 
 // -----
 
-// A loop's results are marked, its inside and carried pointers are not.
+// A loop's results are marked, its inside and pointers are not.
 // CHECK-LABEL: tt.func @loop
 // CHECK: %[[R:.*]]:2 = scf.for
 // CHECK-NOT: residual
 // CHECK: scf.yield
 // CHECK: %[[S:.*]] = autodiff.residual %[[R]]#0 id = 0 : f32
+// CHECK: %[[Q:.*]] = tt.addptr %arg2,
 // CHECK-NOT: residual
 // CHECK: tt.store %arg1, %[[S]]
-// CHECK: tt.store %[[R]]#1, %[[S]]
+// CHECK: tt.store %[[Q]], %[[S]]
 tt.func @loop(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

@@ -53,3 +53,34 @@ tt.func @counts(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   tt.store %py, %y#1 : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// It ends with the first number that is not below the bound: where it started,
+// if there is no iteration.
+// CHECK-LABEL: tt.func @counter_is_read
+// CHECK: scf.for %{{.*}} = %arg1 to %arg2 step %c2_i32
+// CHECK: %[[SPAN:.*]] = arith.subi %arg2, %arg1
+// CHECK: %[[SOME:.*]] = arith.maxsi %[[SPAN]], %c0_i32
+// CHECK: %[[UP:.*]] = arith.addi %[[SOME]], %c1_i32
+// CHECK: %[[COUNT:.*]] = arith.divui %[[UP]], %c2_i32
+// CHECK: %[[WAY:.*]] = arith.muli %[[COUNT]], %c2_i32
+// CHECK: %[[END:.*]] = arith.addi %arg1, %[[WAY]]
+// CHECK: arith.sitofp %[[END]]
+tt.func @counter_is_read(%p: !tt.ptr<f32>, %m: i32, %n: i32) {
+  %c2 = arith.constant 2 : i32
+  %x = tt.load %p : !tt.ptr<f32>
+  %y:2 = scf.while (%i = %m, %a = %x) : (i32, f32) -> (i32, f32) {
+    %c = arith.cmpi slt, %i, %n : i32
+    scf.condition(%c) %i, %a : i32, f32
+  } do {
+  ^bb0(%j: i32, %b: f32):
+    %d = math.sin %b : f32
+    %k = arith.addi %j, %c2 : i32
+    scf.yield %k, %d : i32, f32
+  }
+  %e = arith.sitofp %y#0 : i32 to f32
+  %z = arith.mulf %y#1, %e : f32
+  tt.store %p, %z : !tt.ptr<f32>
+  tt.return
+}

@@ -51,8 +51,10 @@ tt.func @invariant(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 
 // -----
 
-// Elements must stay where they are for an adjoint to find them.
+// Elements must stay where they are for an adjoint to find them, and the
+// forward has to agree on where that is.
 // CHECK-LABEL: tt.func @reshape
+// CHECK-SAME: attributes {autodiff.ordered}
 // CHECK: tt.reshape %{{[0-9]+}} : tensor<8xf32> -> tensor<2x4xf32>
 tt.func @reshape(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %0 = tt.splat %px : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
@@ -60,5 +62,87 @@ tt.func @reshape(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %y = tt.reshape %x allow_reorder : tensor<8xf32> -> tensor<2x4xf32>
   %1 = tt.splat %py : !tt.ptr<f32> -> tensor<2x4x!tt.ptr<f32>>
   tt.store %1, %y : tensor<2x4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// A sum of all elements is the same in any order.
+// CHECK-LABEL: tt.func @ravel
+// CHECK-NOT: autodiff.ordered
+// CHECK: tt.reshape %{{[0-9]+}} : tensor<2x4xf32> -> tensor<8xf32>
+tt.func @ravel(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<2x4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<2x4x!tt.ptr<f32>>
+  %flat = tt.reshape %x allow_reorder : tensor<2x4xf32> -> tensor<8xf32>
+  %y = "tt.reduce"(%flat) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    tt.reduce.return %s : f32
+  }) : (tensor<8xf32>) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// One half after the other.
+// CHECK-LABEL: tt.func @cat
+// CHECK-SAME: attributes {autodiff.ordered}
+// CHECK: %[[P:.*]] = tt.join %[[X:.*]], %[[W:.*]] : tensor<8xf32> -> tensor<8x2xf32>
+// CHECK: %[[T:.*]] = tt.trans %[[P]] {order = array<i32: 1, 0>} : tensor<8x2xf32> -> tensor<2x8xf32>
+// CHECK: tt.reshape %[[T]] : tensor<2x8xf32> -> tensor<16xf32>
+tt.func @cat(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<8x!tt.ptr<f32>>
+  %1 = tt.splat %pw : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %w = tt.load %1 : tensor<8x!tt.ptr<f32>>
+  %y = tt.cat %x, %w : tensor<8xf32> -> tensor<16xf32>
+  %2 = tt.splat %py : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  tt.store %2, %y : tensor<16x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// The scalar code of a map: an early return becomes a branch.
+// CHECK-LABEL: tt.func @map
+// CHECK: "tt.map_elementwise"
+// CHECK: ^bb0(
+// CHECK-NOT: cf.
+// CHECK: %[[Y:.*]] = arith.select
+// CHECK: tt.map_elementwise.return %[[Y]]
+tt.func @map(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %y = "tt.map_elementwise"(%x) <{pack = 1 : i32}> ({
+  ^bb0(%a: f32):
+    %zero = arith.constant 0.0 : f32
+    %c = arith.cmpf ogt, %a, %zero : f32
+    cf.cond_br %c, ^bb1, ^bb2
+  ^bb1:
+    tt.map_elementwise.return %a : f32
+  ^bb2:
+    tt.map_elementwise.return %zero : f32
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %1, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// The first element is another one in another order.
+// CHECK-LABEL: tt.func @first
+// CHECK-SAME: attributes {autodiff.ordered}
+tt.func @first(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<2x4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<2x4x!tt.ptr<f32>>
+  %flat = tt.reshape %x allow_reorder : tensor<2x4xf32> -> tensor<8xf32>
+  %y = "tt.reduce"(%flat) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    tt.reduce.return %a : f32
+  }) : (tensor<8xf32>) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }

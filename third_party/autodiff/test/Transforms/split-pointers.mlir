@@ -87,6 +87,31 @@ tt.func @affine(%x: !tt.ptr<f32>, %n: i32) {
 
 // -----
 
+// Where they end does not take the loop: y + max(n, 0) · 2.
+// CHECK-LABEL: @after
+// CHECK: scf.for
+// CHECK: %[[STEP:.*]] = arith.extsi %c2_i32 : i32 to i64
+// CHECK: %[[SPAN:.*]] = arith.maxsi %{{.*}}, %{{.*}} : i32
+// CHECK: %[[N:.*]] = arith.extsi %[[SPAN]] : i32 to i64
+// CHECK: %[[D:.*]] = arith.muli %[[STEP]], %[[N]] : i64
+// CHECK: %[[P:.*]] = tt.addptr %arg0, %[[D]] : !tt.ptr<f32>, i64
+// CHECK: tt.store %[[P]]
+tt.func @after(%x: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %v = arith.constant 1.0 : f32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (!tt.ptr<f32>) : i32 {
+    tt.store %a, %v : !tt.ptr<f32>
+    %b = tt.addptr %a, %c2 : !tt.ptr<f32>, i32
+    scf.yield %b : !tt.ptr<f32>
+  }
+  tt.store %r, %v : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
 // A pointer from nowhere cannot be split.
 // CHECK-LABEL: @opaque
 // CHECK: scf.if %{{.*}} -> (!tt.ptr<f32>)

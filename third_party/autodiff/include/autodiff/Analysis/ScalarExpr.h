@@ -8,6 +8,7 @@
 #ifndef AUTODIFF_ANALYSIS_SCALAREXPR_H
 #define AUTODIFF_ANALYSIS_SCALAREXPR_H
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Value.h"
 #include "llvm/Support/JSON.h"
 #include <memory>
@@ -73,6 +74,9 @@ private:
 
 /// The number of iterations of `for (i = lower; i < upper; i += step)`.
 ScalarExpr tripCount(ScalarExpr lower, ScalarExpr upper, ScalarExpr step);
+
+/// An expression or another part of the plan as an attribute.
+StringAttr toAttribute(MLIRContext *context, llvm::json::Value json);
 
 } // namespace mlir::autodiff
 

@@ -27,13 +27,6 @@ std::optional<llvm::json::Value> mostIterations(Operation *loop);
 /// the most iterations of all loops around it.
 std::optional<llvm::json::Value> mostExecutions(Operation *op);
 
-/// An expression of the plan as an attribute.
-StringAttr toAttribute(MLIRContext *context, llvm::json::Value expression);
-
-/// The number of this run of the code at the insertion point among all in one
-/// program, an i64 below `mostExecutions`. Needs these to be known.
-Value executionNumber(OpBuilder &builder, Location loc);
-
 /// The number of the current iteration of `loop`, at the insertion point
 /// inside of it.
 Value iterationNumber(OpBuilder &builder, Location loc, Operation *loop);

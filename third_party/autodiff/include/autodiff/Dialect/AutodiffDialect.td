@@ -166,6 +166,18 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
   ];
 }
 
+def Autodiff_SwapOp : Autodiff_Op<"swap", [Pure, SameOperandsAndResultType]> {
+  let summary = "exchange the two elements along an axis of size 2";
+  let description = [{
+    What `tl.sort`, `tl.topk` and `tl.flip` are made of. They do it with bits:
+    the exclusive or of an element with that of both is the other one.
+  }];
+  let arguments = (ins AnyRankedTensor:$src, I32Attr:$axis);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$src `axis` `=` $axis attr-dict `:` type($src)";
+  let hasVerifier = 1;
+}
+
 def Autodiff_StopGradientOp : Autodiff_Op<"stop_gradient",
     [Pure, SameOperandsAndResultType]> {
   let summary = "a value that no derivative flows through";

@@ -64,6 +64,8 @@ void addCustomVjpRules(RuleTable &table);
 void addShapeRules(RuleTable &table);
 void addReduceRules(RuleTable &table);
 void addScanRules(RuleTable &table);
+void addGatherRules(RuleTable &table);
+void addMapRules(RuleTable &table);
 void addDotRules(RuleTable &table);
 void addMemoryRules(RuleTable &table);
 void addIfRules(RuleTable &table);

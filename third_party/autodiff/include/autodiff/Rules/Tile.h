@@ -6,6 +6,7 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <functional>
+#include <optional>
 
 namespace mlir::autodiff {
 
@@ -80,6 +81,13 @@ Value sumAll(OpBuilder &builder, Location loc, Value tile);
 /// `tile` without axis `axis` repeated along it to the shape of `type`.
 Value repeatAlong(OpBuilder &builder, Location loc, Value tile, unsigned axis,
                   RankedTensorType type);
+/// A tile that repeats `source` along `axis`: a splat of a scalar (along its
+/// only axis), or the broadcast of a tile that had the axis inserted.
+struct Repeated {
+  Value source;
+  unsigned axis;
+};
+std::optional<Repeated> matchRepeated(Value tile);
 /// `type` with another element type.
 Type withElementType(Type type, Type element);
 /// `value`, a float or tile of floats, with element type `element`.

@@ -18,6 +18,11 @@ public:
   /// that has no counterpart on tiles.
   static FailureOr<TileFunction> lift(Region &region, ArrayRef<int64_t> shape);
 
+  /// Makes the derivative of maxima and minima of equal numbers that of the
+  /// first one. Where a tuple is combined in more than one order, even shares
+  /// would not add up.
+  void preferFirstOnTies();
+
   unsigned getNumArguments() const { return numArguments; }
   unsigned getNumResults() const {
     return body().getTerminator()->getNumOperands();

@@ -38,6 +38,9 @@ triton::FuncOp getDifferentiated(ModuleOp module);
 /// Attribute of derived functions: "differentiated", "backward", "forward" or
 /// "count".
 constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
+/// Attribute of a primal whose elements have an order that Triton leaves open:
+/// the forward has to be derived from it, too.
+constexpr llvm::StringLiteral kOrderedAttr = "autodiff.ordered";
 
 /// A copy of `primal` after it for another role, whose arguments are the
 /// primal's; its name has `suffix`, the same as the role by default.

@@ -21,7 +21,9 @@ def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
     forms, simplifies, hoists loop-invariant code, and numbers the memory
     accesses (`autodiff.site`). A while loop that counts becomes a for loop; the
     others do all their work in the body, and carry their condition and the
-    number of iterations. Afterwards the module holds one function whose body
+    number of iterations. Elements whose order Triton leaves open (`tt.cat`, a
+    reshape with `allow_reorder`) get one; `autodiff.ordered` then says that the
+    forward has to be derived, too, if its results depend on it. Afterwards the module holds one function whose body
     is one block.
   }];
 }
@@ -63,13 +65,38 @@ def LowerDescriptors : AutodiffPass<"autodiff-lower-descriptors", "::mlir::Modul
   }];
 }
 
+def DecomposeScaledDots : AutodiffPass<"autodiff-decompose-scaled-dots", "::mlir::triton::FuncOp"> {
+  let summary = "turn microscaled matrix products into plain ones";
+  let description = [{
+    `tt.dot_scaled` becomes `tt.dot` of operands that are unpacked, multiplied
+    by their scales and rounded to 16 bits, as Triton does it for GPUs without
+    an instruction.
+  }];
+}
+
+def RaiseSwaps : AutodiffPass<"autodiff-raise-swaps", "::mlir::triton::FuncOp"> {
+  let summary = "recognise exchanges of elements that are made with bits";
+  let description = [{
+    `x ^ (x₀ ^ x₁)` along an axis of two elements becomes `autodiff.swap`. Bits
+    that are moved and become a float again are moved as that float.
+  }];
+}
+
+def LowerSwaps : AutodiffPass<"autodiff-lower-swaps", "::mlir::triton::FuncOp"> {
+  let summary = "exchange elements by their bits again";
+  let description = [{
+    The inverse of autodiff-raise-swaps: GPUs do it with one shuffle.
+  }];
+}
+
 def SplitPointers : AutodiffPass<"autodiff-split-pointers", "::mlir::triton::FuncOp"> {
   let summary = "carry pointers through control flow as argument and offset";
   let description = [{
     A pointer that a branch yields, or that a loop carries in another way than
     adding to it, becomes two integers: which kernel argument it is based on,
     and the offset in elements. The pointer is formed again where memory is
-    accessed, by selects between the arguments.
+    accessed, by selects between the arguments. Where a loop that adds the same
+    in every iteration leaves a pointer is computed without the loop.
   }];
 }
 

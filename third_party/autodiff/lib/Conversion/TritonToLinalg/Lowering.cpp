@@ -258,6 +258,7 @@ void Lowering::lower(Operation *op) {
       .Case([&](tt::AtomicCASOp atomic) { lowerAtomicCAS(atomic); })
       .Case([&](tt::ReduceOp reduce) { lowerReduce(reduce); })
       .Case([&](tt::ScanOp scan) { lowerScan(scan); })
+      .Case([&](tt::MapElementwiseOp map) { lowerMap(map); })
       .Case([&](tt::HistogramOp histogram) { lowerHistogram(histogram); })
       .Case([&](tt::DotOp dot) { lowerDot(dot); })
       .Case([&](tt::AssertOp assertion) { lowerAssert(assertion); })

@@ -181,6 +181,8 @@ private:
   /// Inlines a block of scalar code whose arguments are set; what it returns.
   SmallVector<Value> inlineScalars(OpBuilder &b, Block &block);
 
+  void lowerMap(triton::MapElementwiseOp op);
+
   // Control.cpp
   void lowerBlock(Block &block);
   void lowerFor(scf::ForOp op);

@@ -7,6 +7,8 @@
 
 #include "Lowering.h"
 
+#include "autodiff/Support/Structure.h"
+
 using namespace mlir;
 using namespace mlir::autodiff::cpu;
 namespace tt = mlir::triton;
@@ -99,4 +101,31 @@ SmallVector<Value> Lowering::combine(OpBuilder &b, Region &region,
   setScalars(block.getArguments().take_front(lhs.size()), lhs);
   setScalars(block.getArguments().drop_front(lhs.size()), rhs);
   return inlineScalars(b, block);
+}
+
+void Lowering::lowerMap(tt::MapElementwiseOp op) {
+  if (op.getPack() != 1)
+    return fail(op, "of several elements at a time");
+  if (autodiff::structureRegion(op.getScalarOp()).failed())
+    return fail(op);
+  Location loc = op.getLoc();
+  Block &block = op.getScalarOp().front();
+  auto body = [&](OpBuilder &b, ArrayRef<Value> indices, ValueRange) {
+    Element element(*this, b);
+    for (auto [argument, source] :
+         llvm::zip_equal(block.getArguments(), op.getSrcs()))
+      setScalar(argument, element.get(source, indices));
+    SmallVector<Value> results = inlineScalars(b, block);
+    for (Value &result : results)
+      if (result.getType().isInteger(1))
+        result = arith::ExtUIOp::create(b, loc, b.getI8Type(), result);
+    return results;
+  };
+  SmallVector<RankedTensorType> types =
+      llvm::map_to_vector(op.getResultTypes(), [](Type type) {
+        return getStorageTensor(asTile(type));
+      });
+  SmallVector<Value> tensors = generate(loc, types, {}, body);
+  for (auto [result, tensor] : llvm::zip_equal(op.getResults(), tensors))
+    setTensor(result, tensor);
 }

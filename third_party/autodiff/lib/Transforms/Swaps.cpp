@@ -1,0 +1,114 @@
+//===- Swaps.cpp - Exchanges of elements that are made with bits ----------===//
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_RAISESWAPS
+#define GEN_PASS_DEF_LOWERSWAPS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// Whether a reduction combines by exclusive or.
+static bool isExclusiveOr(triton::ReduceOp reduce) {
+  return isa_and_nonnull<arith::XOrIOp>(reduce.getSingleCombiner());
+}
+
+namespace {
+/// x ^ repeat(x₀ ^ x₁): every element becomes the other one.
+struct RaiseSwap : OpRewritePattern<arith::XOrIOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::XOrIOp op,
+                                PatternRewriter &rewriter) const override {
+    for (unsigned side : {0, 1}) {
+      Value tile = op->getOperand(1 - side);
+      std::optional<Repeated> both = matchRepeated(op->getOperand(side));
+      auto reduce =
+          both ? both->source.getDefiningOp<triton::ReduceOp>() : nullptr;
+      if (!reduce || !isExclusiveOr(reduce) || reduce.getSrcs()[0] != tile ||
+          reduce.getAxis() != both->axis ||
+          cast<RankedTensorType>(tile.getType()).getDimSize(both->axis) != 2)
+        continue;
+      rewriter.replaceOpWithNewOp<SwapOp>(op, tile, both->axis);
+      return success();
+    }
+    return failure();
+  }
+};
+
+/// What moves the bits of floats moves the floats.
+struct MoveFloats : OpRewritePattern<triton::BitcastOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(triton::BitcastOp op,
+                                PatternRewriter &rewriter) const override {
+    Operation *move = op.getSrc().getDefiningOp();
+    Type element = getElementTypeOrSelf(op.getType());
+    if (!isa<FloatType>(element) ||
+        !isa_and_nonnull<SwapOp, triton::ReshapeOp, triton::TransOp,
+                         triton::ExpandDimsOp, triton::BroadcastOp,
+                         triton::SplatOp>(move))
+      return failure();
+    Value bits = move->getOperand(0);
+    Value source = triton::BitcastOp::create(
+        rewriter, op.getLoc(), withElementType(bits.getType(), element), bits);
+    Operation *moved = rewriter.clone(*move);
+    moved->setOperand(0, source);
+    moved->getResult(0).setType(op.getType());
+    rewriter.replaceOp(op, moved);
+    return success();
+  }
+};
+
+struct RaiseSwaps : autodiff::impl::RaiseSwapsBase<RaiseSwaps> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<RaiseSwap, MoveFloats>(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+/// x₀ ^ x₁ along an axis of integers.
+static Value exclusiveOr(OpBuilder &b, Location loc, Value bits,
+                         unsigned axis) {
+  auto reduce = triton::ReduceOp::create(b, loc, ValueRange{bits}, axis);
+  Type element = getElementTypeOrSelf(bits.getType());
+  OpBuilder::InsertionGuard guard(b);
+  Block *body =
+      b.createBlock(&reduce.getCombineOp(), {}, {element, element}, {loc, loc});
+  Value combined =
+      arith::XOrIOp::create(b, loc, body->getArgument(0), body->getArgument(1));
+  triton::ReduceReturnOp::create(b, loc, ValueRange{combined});
+  return reduce.getResult()[0];
+}
+
+static void lower(SwapOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getType());
+  RankedTensorType bitsType =
+      type.clone(b.getIntegerType(type.getElementTypeBitWidth()));
+  Value bits = op.getSrc();
+  if (bitsType != type)
+    bits = triton::BitcastOp::create(b, loc, bitsType, bits);
+  Value both = repeatAlong(b, loc, exclusiveOr(b, loc, bits, op.getAxis()),
+                           op.getAxis(), bitsType);
+  Value swapped = arith::XOrIOp::create(b, loc, bits, both);
+  if (bitsType != type)
+    swapped = triton::BitcastOp::create(b, loc, type, swapped);
+  op.getResult().replaceAllUsesWith(swapped);
+  op.erase();
+}
+
+namespace {
+struct LowerSwaps : autodiff::impl::LowerSwapsBase<LowerSwaps> {
+  void runOnOperation() override { getOperation().walk(lower); }
+};
+} // namespace
