@@ -63,6 +63,8 @@ private:
   void bindAllZero(Regrid &regrid) const;
   void bindGrid(Regrid &regrid) const;
   Value indexOf(OpBuilder &b, Regrid &regrid, const ParallelLoop &loop) const;
+  bool isSplit() const;
+  void splitPrograms(ArrayRef<ScalarExpr> staying);
   SmallVector<unsigned> candidatesOf(const ParallelLoop &loop) const;
 
   triton::FuncOp backward, kernel;
@@ -74,8 +76,12 @@ private:
   ArrayRef<std::pair<Value, Value>> handover;
   llvm::json::Value count = 0; // of iteration numbers
   OpBuilder builder;           // at the end of the kernel
-  ProgramNumbers programs;     // that stand for iterations
+  ProgramNumbers programs;
   Value zero;
+  Value iteration; // the number that a program stands for
+  /// Which of how many partial sums a program makes; null for whole sums.
+  Value partial, stride;
+  StringAttr partials;
   /// The sums so far, by candidate.
   SmallVector<Value> sums;
 };
@@ -121,7 +127,7 @@ Value ExchangedKernel::indexOf(OpBuilder &b, Regrid &regrid,
                                const ParallelLoop &loop) const {
   scf::ForOp primal = loop.getPrimal();
   Value step = regrid.get(primal.getStep());
-  Value number = programs.number;
+  Value number = iteration;
   if (number.getType() != step.getType())
     number = arith::ExtSIOp::create(b, loc, step.getType(), number);
   Value index = arith::MulIOp::create(b, loc, number, step);
@@ -204,6 +210,8 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
   SmallVector<Value> extents;
   for (const ScalarExpr &digit : summed.drop_back())
     extents.push_back(createSize(b, loc, extentOf(digit)));
+  if (partial)
+    from = arith::AddIOp::create(b, loc, from, partial);
   SmallVector<scf::ForOp> nest;
   SmallVector<Value> carried;
   for (unsigned place : adding)
@@ -212,8 +220,8 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
   for (unsigned depth = 0; depth < summed.size(); ++depth) {
     bool innermost = depth + 1 == summed.size();
     auto run = scf::ForOp::create(inside, loc, innermost ? from : zero,
-                                  innermost ? to : extents[depth], one,
-                                  carried);
+                                  innermost ? to : extents[depth],
+                                  innermost && stride ? stride : one, carried);
     if (!nest.empty())
       scf::YieldOp::create(inside, loc, run.getResults());
     nest.push_back(run);
@@ -230,7 +238,7 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
     regrid.bindDigit(digit, loop.getInductionVar(), true);
   for (auto [value, reloaded] : handover)
     regrid.redirect(value, reloaded);
-  if (failed(loop.bind(regrid, inside, programs.number, index)))
+  if (failed(loop.bind(regrid, inside, iteration, index)))
     return failure();
   for (auto [sum, place] : llvm::zip_equal(carried, adding))
     for (const Contribution &contribution : group[place].contributions) {
@@ -256,7 +264,7 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
   Regrid atZero(kernel, builder, builder);
   bindAllZero(atZero);
   Value index = indexOf(builder, atZero, loop);
-  if (failed(loop.bind(atZero, builder, programs.number, index)))
+  if (failed(loop.bind(atZero, builder, iteration, index)))
     return failure();
   AccumulateOp op = contribution.op;
   Value pointer = atZero.get(op.getPtr());
@@ -267,12 +275,50 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
   std::optional<AccessSpace> space =
       AccessSpace::of(contribution.load, &renumbering);
   AccumulateOp::create(
-      builder, op.getLoc(), pointer, sum, mask, Value(), candidate.argument,
+      builder, op.getLoc(), pointer, sum, mask, partial, candidate.argument,
       op.getSite(),
       toAttribute(builder.getContext(),
                   space->toSummedCheck(candidate.argument, summed)),
-      StringAttr());
+      partials);
   return success();
+}
+
+/// Whether a value is computed with a product in the block that it is in.
+static bool needsProduct(Value value, Block *block,
+                         llvm::DenseSet<Value> &visited) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != block || !visited.insert(value).second)
+    return false;
+  return isa<triton::DotOp>(op) ||
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return needsProduct(operand, block, visited);
+         });
+}
+
+/// Where there is little to do for a program, there are few programs for the
+/// iterations (rows of a norm in pieces): the sums over others are divided.
+bool ExchangedKernel::isSplit() const {
+  return llvm::none_of(group, [](const Candidate &candidate) {
+    return llvm::any_of(candidate.contributions, [](const Contribution &c) {
+      AccumulateOp op = c.op;
+      llvm::DenseSet<Value> visited;
+      return needsProduct(op.getValue(), op->getBlock(), visited);
+    });
+  });
+}
+
+/// Numbers programs by iterations, then by parts of what is summed.
+void ExchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
+  llvm::json::Value parts =
+      countPartials(summed.take_back(), countPrograms(staying, count));
+  programs = numberPrograms(builder, kernel, Array{"mul", count, parts},
+                            staying);
+  Value iterations = createSize(builder, loc, count);
+  iteration =
+      arith::RemSIOp::create(builder, loc, programs.number, iterations);
+  partial = arith::DivSIOp::create(builder, loc, programs.number, iterations);
+  stride = createSize(builder, loc, parts);
+  partials = toAttribute(builder.getContext(), std::move(parts));
 }
 
 triton::FuncOp ExchangedKernel::build(const Handover &left) {
@@ -285,7 +331,12 @@ triton::FuncOp ExchangedKernel::build(const Handover &left) {
       digits, [&](const ScalarExpr &digit) {
         return !llvm::is_contained(summed, digit);
       });
-  programs = numberPrograms(builder, kernel, count, staying);
+  if (isSplit())
+    splitPrograms(staying);
+  else
+    programs = numberPrograms(builder, kernel, count, staying);
+  if (!iteration)
+    iteration = programs.number;
   zero = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
   for (const Candidate &candidate : group) {
     AccumulateOp op = candidate.contributions.front().op;

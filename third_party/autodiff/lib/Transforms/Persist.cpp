@@ -62,20 +62,6 @@ std::optional<Shared> Persist::examine(unsigned argument,
   return shared;
 }
 
-/// About four programs for every processor, and no more than there is work.
-static llvm::json::Value countPartials(ArrayRef<ScalarExpr> summed,
-                                       ArrayRef<ScalarExpr> staying) {
-  llvm::json::Value work = 1, others = 1;
-  for (const ScalarExpr &digit : summed)
-    work = Array{"mul", std::move(work), extentOf(digit)};
-  for (const ScalarExpr &digit : staying)
-    others = Array{"mul", std::move(others), extentOf(digit)};
-  llvm::json::Value wanted =
-      Array{"ceildiv", Array{"mul", 4, Array{"processors"}},
-            Array{"max", std::move(others), 1}};
-  return Array{"max", Array{"min", std::move(work), std::move(wanted)}, 1};
-}
-
 /// Replaces the backward by one whose programs each do a part of the work of
 /// those that contribute to the same addresses.
 bool Persist::build(ArrayRef<Shared> group) {
@@ -89,7 +75,7 @@ bool Persist::build(ArrayRef<Shared> group) {
       createBeside(backward, backward.getSymName() + "_persistent");
   kernel->moveBefore(backward);
   OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
-  llvm::json::Value partials = countPartials(summed, staying);
+  llvm::json::Value partials = countPartials(summed, countPrograms(staying));
   ProgramNumbers programs = numberPrograms(b, kernel, partials, staying);
   Value stride = createSize(b, loc, partials);
   Value work, zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));

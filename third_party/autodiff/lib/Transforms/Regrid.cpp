@@ -52,11 +52,9 @@ ProgramNumbers mlir::autodiff::numberPrograms(OpBuilder &b,
                                               ArrayRef<ScalarExpr> digits) {
   Location loc = kernel.getLoc();
   SmallVector<Value> extents{createSize(b, loc, count)};
-  llvm::json::Value programs = std::move(count);
-  for (const ScalarExpr &digit : digits) {
+  for (const ScalarExpr &digit : digits)
     extents.push_back(createSize(b, loc, extentOf(digit)));
-    programs = Array{"mul", std::move(programs), extentOf(digit)};
-  }
+  llvm::json::Value programs = countPrograms(digits, std::move(count));
   Value id = triton::GetProgramIdOp::create(b, loc, 0);
   SmallVector<Value> values = takeApart(b, loc, id, extents);
   ProgramNumbers numbers{values.front(), {}};
@@ -65,6 +63,23 @@ ProgramNumbers mlir::autodiff::numberPrograms(OpBuilder &b,
   kernel->setAttr(kGridAttr, toAttribute(b.getContext(),
                                          Array{std::move(programs), 1, 1}));
   return numbers;
+}
+
+llvm::json::Value
+mlir::autodiff::countPrograms(ArrayRef<ScalarExpr> digits,
+                              llvm::json::Value factor) {
+  for (const ScalarExpr &digit : digits)
+    factor = Array{"mul", std::move(factor), extentOf(digit)};
+  return factor;
+}
+
+llvm::json::Value
+mlir::autodiff::countPartials(ArrayRef<ScalarExpr> summed,
+                              llvm::json::Value others) {
+  Array wanted{"ceildiv", Array{"mul", 2, Array{"processors"}},
+               Array{"max", std::move(others), 1}};
+  return Array{"max", Array{"min", countPrograms(summed), std::move(wanted)},
+               1};
 }
 
 bool mlir::autodiff::writesMemory(Operation *op) {

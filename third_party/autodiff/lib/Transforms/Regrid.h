@@ -37,6 +37,16 @@ ProgramNumbers numberPrograms(OpBuilder &builder, triton::FuncOp kernel,
                               llvm::json::Value count,
                               ArrayRef<ScalarExpr> digits);
 
+/// The number of partial sums, an expression, when the work of all `summed`
+/// digits is divided among programs of which there are `others` already: about
+/// two programs for every processor, and no more than there is work.
+llvm::json::Value countPartials(ArrayRef<ScalarExpr> summed,
+                                llvm::json::Value others);
+
+/// The product of the extents of digits, times `factor`.
+llvm::json::Value countPrograms(ArrayRef<ScalarExpr> digits,
+                                llvm::json::Value factor = 1);
+
 /// Whether an operation, or one in its regions, may write to memory.
 bool writesMemory(Operation *op);
 
