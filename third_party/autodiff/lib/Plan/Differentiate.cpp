@@ -50,6 +50,8 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   addCleanup(pm);
   pm.nest<triton::FuncOp>().addPass(createOrderLoops());
   addCleanup(pm);
+  pm.addPass(createMergeContributions());
+  addCleanup(pm);
   ExchangeOptions exchange;
   exchange.atomic.assign(request.atomic.begin(), request.atomic.end());
   pm.addPass(createExchange(exchange));

@@ -197,6 +197,15 @@ def OrderLoops : AutodiffPass<"autodiff-order-loops", "::mlir::triton::FuncOp"> 
   }];
 }
 
+def MergeContributions : AutodiffPass<"autodiff-merge-contributions", "::mlir::ModuleOp"> {
+  let summary = "add up what goes to the same addresses";
+  let description = [{
+    Where a kernel loads the same elements in several loops (looped norms), the
+    last loop that contributes to their gradient computes all contributions, and
+    adds them up.
+  }];
+}
+
 def Exchange : AutodiffPass<"autodiff-exchange", "::mlir::ModuleOp"> {
   let summary = "make iterations programs, and programs iterations";
   let description = [{
