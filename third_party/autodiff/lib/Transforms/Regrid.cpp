@@ -115,8 +115,8 @@ Value Regrid::get(Value source) {
     return value;
   Operation *op = source.getDefiningOp();
   bool varies = false;
-  if (isa<triton::GetProgramIdOp>(op) ||
-      hasEffect<MemoryEffects::Write>(op) || !bindOperands(op, varies))
+  if (isa<triton::GetProgramIdOp>(op) || mayWrite(op) ||
+      !bindOperands(op, varies))
     return {};
   (varies ? varying : once).clone(*op, map);
   if (varies)
