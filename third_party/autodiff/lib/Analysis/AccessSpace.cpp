@@ -29,9 +29,10 @@ static Constraints lessThan(Value lhs, Value rhs, int64_t slack) {
   constraint.bound = ScalarExpr::constant(slack) - difference.constant;
   difference.constant = ScalarExpr::constant(0);
   constraint.form = difference;
-  // −Σ (indices, which are not negative) < a positive bound: always true.
+  // −Σ (indices, if they are not negative) < a positive bound: always true.
   bool negative = llvm::all_of(difference.terms, [](const auto &term) {
-    return term.coefficient.getConstant().value_or(1) <= 0;
+    return term.coefficient.getConstant().value_or(1) <= 0 &&
+           (!term.dimension.digit || term.dimension.digit->isNotNegative());
   });
   if (negative && constraint.bound.getConstant().value_or(0) > 0)
     return SmallVector<Constraint>();
@@ -97,7 +98,7 @@ struct AccessSpace::Builder {
     return cast<triton::StoreOp>(access).getMask();
   }
 
-  void renumber(LinearForm &form) const;
+  bool renumber(LinearForm &form) const;
   std::optional<Digit> makeDigit(const Dimension &dimension,
                                  ScalarExpr stride) const;
   bool coversIterationSpace(const LinearForm &address);
@@ -105,15 +106,22 @@ struct AccessSpace::Builder {
   bool build();
 };
 
-void AccessSpace::Builder::renumber(LinearForm &form) const {
+/// False if the form counts iterations from where each program starts.
+bool AccessSpace::Builder::renumber(LinearForm &form) const {
   if (!renumbering)
-    return;
-  for (LinearForm::Term &term : form.terms)
-    if (term.dimension.loop == renumbering->loop &&
-        term.dimension.kind == Dimension::Kind::Index) {
-      term.dimension.kind = Dimension::Kind::Loop;
-      term.coefficient = term.coefficient * renumbering->step;
+    return true;
+  for (LinearForm::Term &term : form.terms) {
+    if (term.dimension.loop != renumbering->loop)
+      continue;
+    if (term.dimension.kind == Dimension::Kind::Loop) {
+      if (renumbering->startVaries)
+        return false;
+      continue;
     }
+    term.dimension.kind = Dimension::Kind::Loop;
+    term.coefficient = term.coefficient * renumbering->step;
+  }
+  return true;
 }
 
 std::optional<AccessSpace::Digit>
@@ -207,8 +215,7 @@ bool AccessSpace::Builder::build() {
   std::optional<LinearForm> address = LinearForm::of(access->getOperand(0));
   if (!address)
     return false;
-  renumber(*address);
-  if (!coversIterationSpace(*address))
+  if (!renumber(*address) || !coversIterationSpace(*address))
     return false;
   space.offset = address->constant;
   Constraints constraints = ofMask(mask());
@@ -216,8 +223,7 @@ bool AccessSpace::Builder::build() {
     space.exact = false;
   else
     for (Constraint &constraint : *constraints) {
-      renumber(constraint.form);
-      if (!attach(constraint, *address))
+      if (!renumber(constraint.form) || !attach(constraint, *address))
         space.exact = false;
     }
   for (const LinearForm::Term &term : address->terms) {

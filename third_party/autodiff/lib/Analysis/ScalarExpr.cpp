@@ -203,6 +203,33 @@ bool ScalarExpr::dependsOnProgramId() const {
          (node->rhs && ScalarExpr(node->rhs).dependsOnProgramId());
 }
 
+bool ScalarExpr::isNotNegative() const {
+  auto holds = [](const std::shared_ptr<const Node> &operand) {
+    return ScalarExpr(operand).isNotNegative();
+  };
+  switch (node->kind) {
+  case Kind::Constant:
+    return node->number >= 0;
+  case Kind::ProgramId:
+  case Kind::Grid:
+    return true;
+  case Kind::Add:
+  case Kind::Mul:
+  case Kind::Div:
+  case Kind::CeilDiv:
+  case Kind::Min:
+    return holds(node->lhs) && holds(node->rhs);
+  case Kind::Rem:
+    return holds(node->lhs);
+  case Kind::Max:
+    return holds(node->lhs) || holds(node->rhs);
+  case Kind::Argument:
+  case Kind::Sub:
+    return false;
+  }
+  llvm_unreachable("unknown kind");
+}
+
 bool ScalarExpr::mentionsAxis(unsigned axis) const {
   if (node->kind == Kind::ProgramId)
     return node->number == axis;

@@ -29,6 +29,8 @@ struct Contribution {
 struct Candidate {
   unsigned argument;
   SmallVector<Contribution> contributions;
+  /// The numbers of iterations are below this: an expression.
+  llvm::json::Value count;
   /// The digits of program ids that the address does not depend on.
   SmallVector<ScalarExpr> summed;
 };
@@ -50,7 +52,8 @@ public:
   ExchangedKernel(triton::FuncOp backward, ArrayRef<ScalarExpr> digits,
                   ArrayRef<Candidate> group, unsigned number);
 
-  /// Uses what the handover leaves. Null if something in the loops cannot be computed that way.
+  /// Uses what the handover leaves. Null if something in the loops cannot be
+  /// computed that way.
   triton::FuncOp build(const Handover &handover);
 
 private:
@@ -74,8 +77,8 @@ private:
   Location loc;
   SmallVector<ParallelLoop> loops;
   ArrayRef<std::pair<Value, Value>> handover;
-  llvm::json::Value count = 0; // of iteration numbers
-  OpBuilder builder;           // at the end of the kernel
+  llvm::json::Value count; // of iteration numbers
+  OpBuilder builder;       // at the end of the kernel
   ProgramNumbers programs;
   Value zero;
   Value iteration; // the number that a program stands for
@@ -96,7 +99,7 @@ ExchangedKernel::ExchangedKernel(triton::FuncOp backward,
                                  ArrayRef<Candidate> group, unsigned number)
     : backward(backward), digits(digits), summed(group.front().summed),
       group(group), number(number), loc(backward.getLoc()),
-      builder(backward.getContext()) {}
+      count(group.front().count), builder(backward.getContext()) {}
 
 void ExchangedKernel::collectLoops() {
   for (const Candidate &candidate : group)
@@ -105,9 +108,6 @@ void ExchangedKernel::collectLoops() {
             return loop.getLoop() == contribution.loop.getLoop();
           }))
         loops.push_back(contribution.loop);
-  count = loops.front().count();
-  for (const ParallelLoop &loop : ArrayRef(loops).drop_front())
-    count = Array{"max", std::move(count), loop.count()};
 }
 
 void ExchangedKernel::bindGrid(Regrid &regrid) const {
@@ -156,10 +156,11 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
   bindAllZero(atZero);
   Value index = indexOf(builder, atZero, loop);
   Value last = createSize(builder, loc, extentOf(summed.back()));
-  if (loop.isUniform())
+  if (loop.isUniform() && loop.count() == count)
     return runPrograms(loop, builder, index, zero, last, adding);
 
-  // Only some programs have it: those with a digit within a range.
+  // Only some programs have it, those with a digit within a range; or, where
+  // another loop is longer, none.
   SmallVector<ScalarExpr> deciding =
       llvm::filter_to_vector(summed, [&](const ScalarExpr &digit) {
         return loop.dependsOn(digit);
@@ -271,7 +272,7 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
   Value mask = op.getMask() ? atZero.get(op.getMask()) : Value();
   if (!pointer || (op.getMask() && !mask))
     return failure();
-  AccessSpace::Renumbering renumbering{loop.getPrimal(), loop.getStep(), count};
+  AccessSpace::Renumbering renumbering = loop.numberAlike(count);
   std::optional<AccessSpace> space =
       AccessSpace::of(contribution.load, &renumbering);
   AccumulateOp::create(
@@ -366,7 +367,7 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
                                            const ArgumentUse &use) {
   if (llvm::is_contained(atomic, argument) || !use.upstreams.empty())
     return std::nullopt;
-  Candidate candidate{argument, {}, {}};
+  Candidate candidate{argument, {}, 0, {}};
   std::optional<AccessSpace> first;
   for (AccumulateOp op : use.accumulates) {
     auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
@@ -375,18 +376,26 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
     if (!loop || !primal || loop->getParentOp() != backward ||
         !isa<triton::FuncOp>(primal->getParentOp()))
       return std::nullopt;
-    std::optional<ParallelLoop> parallel = ParallelLoop::of(loop, primal);
+    std::optional<ParallelLoop> parallel = ParallelLoop::of(loop, primal, digits);
     if (!parallel)
       return std::nullopt;
-    AccessSpace::Renumbering renumbering{primal, parallel->getStep(), 0};
+    AccessSpace::Renumbering renumbering = parallel->numberAlike(0);
     std::optional<AccessSpace> space = AccessSpace::of(load, &renumbering);
     if (!space || !space->isExact())
       return std::nullopt;
-    if (!first)
+    llvm::json::Value count = parallel->count();
+    if (!first) {
       first = space;
-    else if (!parallel->agreesWith(candidate.contributions[0].loop) ||
-             !space->touchesSameAs(*first))
+      candidate.count = std::move(count);
+    } else if (!parallel->agreesWith(candidate.contributions[0].loop) ||
+               op.getValue().getType() !=
+                   candidate.contributions[0].op.getValue().getType() ||
+               !space->touchesSameAs(*first)) {
       return std::nullopt;
+    } else if (count != candidate.count) {
+      candidate.count =
+          Array{"max", std::move(candidate.count), std::move(count)};
+    }
     candidate.contributions.push_back({op, load, *parallel});
   }
   SmallVector<ScalarExpr> mentioned = first->getProgramDigits();
@@ -409,11 +418,24 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
   return candidate;
 }
 
+/// Whatever takes the place of program ids can only do so at the outer level.
+static void hoistProgramIds(triton::FuncOp kernel) {
+  SmallVector<Operation *> ids;
+  kernel.walk([&](Operation *op) {
+    if (isa<triton::GetProgramIdOp, triton::GetNumProgramsOp>(op))
+      ids.push_back(op);
+  });
+  Block &body = kernel.getBody().front();
+  for (Operation *id : ids)
+    id->moveBefore(&body, body.begin());
+}
+
 void Exchange::runOnOperation() {
   triton::FuncOp primal = getPrimal(getOperation());
   backward = getBackward(getOperation());
   sites = collectSites(primal);
   digits = findProgramDigits(primal);
+  hoistProgramIds(backward);
 
   // Arguments whose kernels have the same order of iterations share one.
   SmallVector<SmallVector<Candidate>> groups;
@@ -423,6 +445,7 @@ void Exchange::runOnOperation() {
       continue;
     auto same = llvm::find_if(groups, [&](ArrayRef<Candidate> group) {
       return group[0].summed == candidate->summed &&
+             group[0].count == candidate->count &&
              group[0].contributions[0].loop.agreesWith(
                  candidate->contributions[0].loop);
     });
@@ -446,6 +469,6 @@ void Exchange::runOnOperation() {
         contribution.op.erase();
   }
   // Nothing may be left to do for the kernel that stayed.
-  if (getBackwards(getOperation()).size() > 1 && !writesMemory(backward))
+  if (getBackwards(getOperation()).size() > 1 && !mayWrite(backward))
     backward.erase();
 }

@@ -29,7 +29,7 @@ static double costOfSaving(Type type) {
 
 /// What computing `op` costs in bytes that might be moved in the same time.
 static double costOfComputing(Operation *op) {
-  if (isa<LoopLikeOpInterface>(op) || writesMemory(op))
+  if (isa<LoopLikeOpInterface>(op) || mayWrite(op))
     return FlowNetwork::kInfinite / 4;
   if (isa<triton::LoadOp>(op))
     return bytesOf(op->getResult(0).getType());

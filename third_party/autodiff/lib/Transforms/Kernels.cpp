@@ -80,6 +80,17 @@ BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
   return kernel.getArgument(index);
 }
 
+bool mlir::autodiff::mayWrite(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        return inner->getNumRegions() == 0 &&
+                       hasEffect<MemoryEffects::Write>(inner)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 void mlir::autodiff::dropUnusedArguments(triton::FuncOp kernel) {
   llvm::BitVector unused(kernel.getNumArguments());
   for (BlockArgument argument : kernel.getArguments()) {

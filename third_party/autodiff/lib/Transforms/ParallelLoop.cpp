@@ -20,12 +20,11 @@ static void collectLeaves(Value value, SmallVectorImpl<Value> &leaves) {
   leaves.push_back(value);
 }
 
-/// Whether every value of a form is a multiple of `step`; and, if `positive`,
-/// not negative. (Dimensions are not.)
-static bool isMultiple(const LinearForm &form, int64_t step, bool positive) {
+/// Whether every value of a form is a multiple of `step`.
+static bool isMultiple(const LinearForm &form, int64_t step) {
   auto holds = [&](const ScalarExpr &number) {
     std::optional<int64_t> value = number.getConstant();
-    return value && *value % step == 0 && (!positive || *value >= 0);
+    return value && *value % step == 0;
   };
   return holds(form.constant) &&
          llvm::all_of(form.terms, [&](const LinearForm::Term &term) {
@@ -33,23 +32,35 @@ static bool isMultiple(const LinearForm &form, int64_t step, bool positive) {
          });
 }
 
+/// Whether no value of a form over program ids is negative.
+static bool isNotNegative(const LinearForm &form, ArrayRef<ScalarExpr> digits) {
+  return form.constant.isNotNegative() &&
+         llvm::all_of(form.terms, [&](const LinearForm::Term &term) {
+           const std::optional<ScalarExpr> &digit = term.dimension.digit;
+           return digit && term.coefficient.isNotNegative() &&
+                  (digit->isNotNegative() ||
+                   llvm::is_contained(digits, *digit));
+         });
+}
+
 /// Whether a loop that starts at `lower` runs through multiples of `step`, from
 /// zero on.
-static bool startsOnGrid(Value lower, int64_t step) {
+static bool startsOnGrid(Value lower, int64_t step,
+                         ArrayRef<ScalarExpr> digits) {
   SmallVector<Value> leaves;
   collectLeaves<arith::MaxSIOp>(lower, leaves);
   bool positive = false;
   for (Value leaf : leaves) {
     std::optional<LinearForm> form = LinearForm::of(leaf);
-    if (!form || !isMultiple(*form, step, /*positive=*/false))
+    if (!form || !isMultiple(*form, step))
       return false;
-    positive |= isMultiple(*form, step, /*positive=*/true);
+    positive |= isNotNegative(*form, digits);
   }
   return positive;
 }
 
-std::optional<ParallelLoop> ParallelLoop::of(scf::ForOp loop,
-                                             scf::ForOp primal) {
+std::optional<ParallelLoop> ParallelLoop::of(scf::ForOp loop, scf::ForOp primal,
+                                             ArrayRef<ScalarExpr> digits) {
   if (!loop->hasAttr(kParallelAttr) || primal.getUnsignedCmp())
     return std::nullopt;
   std::optional<ScalarExpr> lower = ScalarExpr::of(primal.getLowerBound());
@@ -61,7 +72,7 @@ std::optional<ParallelLoop> ParallelLoop::of(scf::ForOp loop,
   if (startVaries) {
     std::optional<int64_t> constant = step->getConstant();
     if (!constant || *constant <= 0 ||
-        !startsOnGrid(primal.getLowerBound(), *constant))
+        !startsOnGrid(primal.getLowerBound(), *constant, digits))
       return std::nullopt;
     lower = ScalarExpr::constant(0);
   }
@@ -190,8 +201,7 @@ ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
   SmallVector<Value> lowers, uppers;
   if (startVaries)
     collectLeaves<arith::MaxSIOp>(original.getLowerBound(), lowers);
-  if (upper.dependsOnProgramId())
-    collectLeaves<arith::MinSIOp>(original.getUpperBound(), uppers);
+  collectLeaves<arith::MinSIOp>(original.getUpperBound(), uppers);
   auto starts = toAffine(lowers, digit, atZero);
   auto ends = toAffine(uppers, digit, atZero);
   if (failed(starts) || failed(ends))

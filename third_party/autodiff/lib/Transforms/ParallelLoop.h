@@ -3,6 +3,7 @@
 #define AUTODIFF_LIB_TRANSFORMS_PARALLELLOOP_H
 
 #include "Regrid.h"
+#include "autodiff/Analysis/AccessSpace.h"
 
 namespace mlir::autodiff {
 
@@ -11,11 +12,16 @@ namespace mlir::autodiff {
 class ParallelLoop {
 public:
   /// None if `loop`, which reverses the loop `primal`, is not of this kind.
-  static std::optional<ParallelLoop> of(scf::ForOp loop, scf::ForOp primal);
+  /// The launch makes sure that no value of `digits` is negative.
+  static std::optional<ParallelLoop> of(scf::ForOp loop, scf::ForOp primal,
+                                        ArrayRef<ScalarExpr> digits);
 
   scf::ForOp getLoop() const { return loop; }
   scf::ForOp getPrimal() const { return primal; }
-  const ScalarExpr &getStep() const { return step; }
+  /// The numbering of `count` iterations.
+  AccessSpace::Renumbering numberAlike(llvm::json::Value count) const {
+    return {primal, startVaries, step, std::move(count)};
+  }
   /// Whether programs start at different numbers; then `base` is zero.
   bool isStartVarying() const { return startVaries; }
   /// Whether numbers mean the same as in another loop.

@@ -112,7 +112,7 @@ bool Persist::build(ArrayRef<Shared> group) {
       if (value)
         sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
       succeeded &= value != nullptr;
-    } else if (writesMemory(&op)) {
+    } else if (mayWrite(&op)) {
       succeeded &= mlir::succeeded(regrid.copy(&op));
     }
   }

@@ -82,16 +82,6 @@ mlir::autodiff::countPartials(ArrayRef<ScalarExpr> summed,
                1};
 }
 
-bool mlir::autodiff::writesMemory(Operation *op) {
-  return op
-      ->walk([](Operation *inner) {
-        return hasEffect<MemoryEffects::Write>(inner)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 void Regrid::bind(Value source, Value value, bool varies) {
   map.map(source, value);
   if (varies)
@@ -175,7 +165,7 @@ Value Regrid::get(Value source) {
     return value;
   Operation *op = source.getDefiningOp();
   bool varies = false;
-  if (isa<triton::GetProgramIdOp>(op) || writesMemory(op) ||
+  if (isa<triton::GetProgramIdOp>(op) || mayWrite(op) ||
       !bindOperands(op, varies))
     return {};
   (varies ? varying : once).clone(*op, map);

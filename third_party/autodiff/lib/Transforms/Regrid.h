@@ -47,9 +47,6 @@ llvm::json::Value countPartials(ArrayRef<ScalarExpr> summed,
 llvm::json::Value countPrograms(ArrayRef<ScalarExpr> digits,
                                 llvm::json::Value factor = 1);
 
-/// Whether an operation, or one in its regions, may write to memory.
-bool writesMemory(Operation *op);
-
 /// Computes values of a kernel in another one, in which other numbers take the
 /// place of program ids. What depends on numbers that vary within the new
 /// kernel's programs goes to one place, and everything else to another.

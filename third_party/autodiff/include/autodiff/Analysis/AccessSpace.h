@@ -21,6 +21,7 @@ public:
   /// iteration is the induction variable over `step`.
   struct Renumbering {
     Operation *loop;
+    bool startVaries;
     ScalarExpr step;
     llvm::json::Value count;
   };

@@ -46,6 +46,8 @@ public:
 
   std::optional<int64_t> getConstant() const;
   bool dependsOnProgramId() const;
+  /// Whether this is never negative, whatever the arguments.
+  bool isNotNegative() const;
   /// Whether the id along `axis` of the grid occurs.
   bool mentionsAxis(unsigned axis) const;
   /// Whether this is a program id itself.

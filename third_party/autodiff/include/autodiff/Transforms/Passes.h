@@ -52,6 +52,9 @@ triton::FuncOp derive(triton::FuncOp primal, llvm::StringRef role,
 BlockArgument appendOperand(triton::FuncOp kernel, Type type,
                             OperandAttr operand, Attribute buffer = {});
 
+/// Whether `op`, or an operation inside of it, may write to memory.
+bool mayWrite(Operation *op);
+
 /// Removes the primal's arguments that a derived kernel does not use: the
 /// runtime would have to keep their memory, and unchanged, until the backward.
 void dropUnusedArguments(triton::FuncOp kernel);

@@ -1,0 +1,350 @@
+"""Kernels whose loops can become the grid of a backward kernel, and such whose loops must not."""
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+from .common import poisoned, tanh
+
+
+@triton.jit
+def _bounds(p, other, n, BAND: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr):
+    """From where to where a program's loop runs."""
+    start, end = 0, n
+    if BAND == "causal":
+        end = (p + 1) * WIDTH
+    if BAND == "diagonal":
+        start = p * WIDTH
+        end = (p + 1) * WIDTH
+    if BAND == "rest":
+        start = p * WIDTH
+    if BAND == "window":
+        start = max(0, (p - 2) * WIDTH)
+        end = min(n, (p + 1) * WIDTH)
+    if BAND == "falling end":
+        end = n - p * WIDTH
+    if BAND == "falling start":
+        start = max(0, 3 * WIDTH - p * WIDTH)
+    if BAND == "far end":
+        end = min(n + WIDTH, (p + 2) * WIDTH)
+    if BAND == "half steps":
+        start = p * (STEP // 2)
+    if BAND == "below zero":
+        start = (p * WIDTH - 2 * WIDTH) // STEP * STEP
+    if BAND == "other id":
+        end = min(n, (other + 1) * WIDTH)
+    if BAND == "row before":
+        start = (other * WIDTH - 2 * WIDTH * min(other, 1)) // STEP * STEP
+    return start, end
+
+
+@triton.jit
+def _term(x, q):
+    """What an iteration adds, not linear in either."""
+    return x * x * q + tanh(x + q)
+
+
+@triton.jit
+def band_kernel(
+    x_ptr, q_ptr, y_ptr, n, BAND: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr
+):
+    """y[other, p] = Σ term(x[other, j + …], q[other, p]) over a band of j that p chooses."""
+    p, other = tl.program_id(0), tl.program_id(1)
+    lanes = tl.arange(0, STEP)
+    place = (other * tl.num_programs(0) + p) * STEP + lanes
+    q = tl.load(q_ptr + place)
+    acc = tl.zeros((STEP,), dtype=x_ptr.dtype.element_ty)
+    start, end = _bounds(p, other, n, BAND, WIDTH, STEP)
+    for j in range(start, end, STEP):
+        inside = j + lanes < n
+        if BAND == "below zero":
+            inside = inside & (j + lanes >= 0)
+        x = tl.load(x_ptr + other * n + j + lanes, mask=inside, other=0.0)
+        acc += tl.where(inside, _term(x, q), 0.0)
+    tl.store(y_ptr + place, acc)
+
+
+@triton.jit
+def two_bands_kernel(
+    x_ptr, q_ptr, y_ptr, n, BAND: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr
+):
+    """The causal band in two stages, as attention kernels do that mask the second one only."""
+    p, other = tl.program_id(0), tl.program_id(1)
+    lanes = tl.arange(0, STEP)
+    place = (other * tl.num_programs(0) + p) * STEP + lanes
+    q = tl.load(q_ptr + place)
+    acc = tl.zeros((STEP,), dtype=x_ptr.dtype.element_ty)
+    for j in range(0, p * WIDTH, STEP):
+        x = tl.load(x_ptr + other * n + j + lanes, mask=j + lanes < n, other=0.0)
+        acc += tl.where(j + lanes < n, _term(x, q), 0.0)
+    for j in range(p * WIDTH, (p + 1) * WIDTH, STEP):
+        x = tl.load(x_ptr + other * n + j + lanes, mask=j + lanes < n, other=0.0)
+        acc += tl.where(j + lanes < n, _term(x, q), 0.0)
+    tl.store(y_ptr + place, acc)
+
+
+def _band_of(band, p, other, n, width, step):
+    start, end = 0, n
+    if band == "causal":
+        end = (p + 1) * width
+    if band == "diagonal":
+        start, end = p * width, (p + 1) * width
+    if band == "rest":
+        start = p * width
+    if band == "window":
+        start, end = max(0, (p - 2) * width), min(n, (p + 1) * width)
+    if band == "falling end":
+        end = n - p * width
+    if band == "falling start":
+        start = max(0, 3 * width - p * width)
+    if band == "far end":
+        end = min(n + width, (p + 2) * width)
+    if band == "half steps":
+        start = p * (step // 2)
+    if band == "below zero":
+        start = int((p * width - 2 * width) / step) * step
+    if band == "other id":
+        end = min(n, (other + 1) * width)
+    if band == "row before":
+        start = int((other * width - 2 * width * min(other, 1)) / step) * step
+    return range(start, end, step)
+
+
+def band(kernel, x, q, name, width=16, step=8):
+    y = poisoned(q.shape, q)
+    kernel[q.shape[1], q.shape[0]](x, q, y, x.shape[1], BAND=name, WIDTH=width, STEP=step)
+    return y
+
+
+def band_reference(x, q, name, width=16, step=8):
+    rows = []
+    for other in range(q.shape[0]):
+        for p in range(q.shape[1]):
+            total = torch.zeros_like(q[other, p]) + 0 * q[other, p] + 0 * x.sum()
+            for j in _band_of(name, p, other, x.shape[1], width, step):
+                first = 0 if name == "below zero" else -other * x.shape[1]
+                lanes = [lane for lane in range(step) if first <= j + lane < x.shape[1]]
+                if lanes:
+                    at = torch.tensor(lanes, device=x.device)
+                    xs, qs = x.flatten()[other * x.shape[1] + j + at], q[other, p, at]
+                    total = total.index_add(0, at, xs * xs * qs + torch.tanh(xs + qs))
+            rows.append(total)
+    return torch.stack(rows).reshape(q.shape)
+
+
+# What may meet in one gradient: each function reads x again and again in another way.
+@triton.jit
+def meeting_kernel(
+    x_ptr, q_ptr, y_ptr, n, first, step, flag, HOW: tl.constexpr, STEP: tl.constexpr
+):
+    p = tl.program_id(0)
+    lanes = tl.arange(0, STEP)
+    q = tl.load(q_ptr + p * STEP + lanes)
+    acc = tl.zeros((STEP,), dtype=x_ptr.dtype.element_ty)
+    if HOW == "plain":
+        for j in range(0, n, STEP):
+            acc += _term(tl.load(x_ptr + j + lanes), q)
+    if HOW == "two lengths":
+        for j in range(0, first, STEP):
+            acc += _term(tl.load(x_ptr + j + lanes), q)
+        for j in range(0, n, STEP):
+            acc += 2.0 * _term(tl.load(x_ptr + j + lanes), q)
+    if HOW == "twice in a loop":
+        for j in range(0, n, STEP):
+            acc += _term(tl.load(x_ptr + j + lanes), q)
+            acc += 3.0 * _term(tl.load(x_ptr + j + lanes), 2.0 * q)
+    if HOW == "two widths":
+        half = tl.arange(0, STEP // 2)
+        extra = 0.0
+        for j in range(0, n, STEP):
+            acc += _term(tl.load(x_ptr + j + lanes), q)
+            extra += tl.sum(tl.load(x_ptr + j + half))
+        acc += extra
+    if HOW == "before the loop":
+        acc += _term(tl.load(x_ptr + lanes), q)
+        for j in range(0, n, STEP):
+            acc += _term(tl.load(x_ptr + j + lanes), q)
+    if HOW == "nested":
+        for j in range(0, n, STEP):
+            x = tl.load(x_ptr + j + lanes)
+            for i in range(0, first):
+                acc += _term(x, q) * tl.sin(0.3 * i)
+    if HOW == "loaded in a nested loop":
+        for i in range(0, 3):
+            for j in range(0, n, STEP):
+                acc += _term(tl.load(x_ptr + j + lanes), q * i)
+    if HOW == "branch":
+        for j in range(0, n, STEP):
+            if j < first:
+                acc += _term(tl.load(x_ptr + j + lanes), q)
+    if HOW == "id in a branch":
+        for j in range(0, n, STEP):
+            x = tl.load(x_ptr + j + lanes)
+            if j < flag:
+                factor = tl.load(q_ptr + tl.program_id(0) * STEP + lanes)
+            else:
+                factor = (tl.num_programs(0) + p + 0 * lanes).to(x.dtype)
+            acc += x * x * factor
+    if HOW == "run-time step":
+        for j in range(0, n, step):
+            acc += _term(tl.load(x_ptr + j + lanes), q)
+    if HOW == "from the program on":
+        for j in range(p * STEP, n, STEP):
+            x = tl.load(x_ptr + (j - p * STEP) + lanes)
+            acc += _term(x, q)
+    if HOW == "pointer from the start":
+        ptrs = x_ptr + lanes
+        for _ in range(p * STEP, n, STEP):
+            acc += _term(tl.load(ptrs), q)
+            ptrs += STEP
+    if HOW == "mask by the program":
+        for j in range(0, n, STEP):
+            x = tl.load(x_ptr + j + lanes, mask=j + lanes <= p * STEP + 3, other=0.0)
+            acc += _term(x, q)
+    if HOW == "mask on the value":
+        for j in range(0, n, STEP):
+            x = tl.load(x_ptr + j + lanes)
+            acc += tl.where(j + lanes <= p * STEP + 3, _term(x, q), 0.0)
+    if HOW == "counted by a scalar":
+        for j in range(0, n):
+            acc += _term(tl.load(x_ptr + j), q)
+    if HOW == "carried":
+        before = q
+        for j in range(0, n, STEP):
+            x = tl.load(x_ptr + j + lanes)
+            before = tanh(before + x)
+            acc += before
+    tl.store(y_ptr + p * STEP + lanes, acc)
+
+
+def meeting(kernel, x, q, how, first=16, flag=16, repeats=1, STEP=8):
+    y = poisoned(q.shape, q)
+    kernel[q.shape[0], repeats](
+        x, q, y, x.numel(), first, STEP, flag, HOW=how, STEP=STEP
+    )
+    return y
+
+
+def meeting_reference(x, q, how, first=16, flag=16, repeats=1, STEP=8):
+    programs, lanes = q.shape[0], torch.arange(STEP, device=x.device)
+    tiles = x.reshape(-1, STEP)
+    number = torch.arange(programs, device=x.device, dtype=q.dtype)[:, None]
+    zero = 0 * q + 0 * x.sum()
+
+    def term(tile, q):
+        return tile * tile * q + torch.tanh(tile + q)
+
+    total = sum((term(tile, q) for tile in tiles), zero)
+    if how == "two lengths":
+        return 2 * total + sum((term(tile, q) for tile in tiles[: first // STEP]), zero)
+    if how == "twice in a loop":
+        return total + sum((3 * term(tile, 2 * q) for tile in tiles), zero)
+    if how == "two widths":
+        return total + tiles[:, : STEP // 2].sum()
+    if how == "before the loop":
+        return total + term(tiles[0], q)
+    if how == "nested":
+        return total * sum(math.sin(0.3 * i) for i in range(first))
+    if how == "loaded in a nested loop":
+        return sum((term(tile, q * i) for tile in tiles for i in range(3)), zero)
+    if how == "branch":
+        return sum((term(tile, q) for tile in tiles[: math.ceil(first / STEP)]), zero)
+    if how == "id in a branch":
+        split = math.ceil(flag / STEP)
+        squares = sum((tile * tile for tile in tiles[split:]), zero)
+        return sum((t * t * q for t in tiles[:split]), zero) + squares * (programs + number)
+    if how in ("from the program on", "pointer from the start"):
+        sums = [
+            sum((term(tile, q[p]) for tile in tiles[: max(0, len(tiles) - p)]), zero[p])
+            for p in range(programs)
+        ]
+        return torch.stack(sums)
+    if how in ("mask by the program", "mask on the value"):
+        reach = STEP * torch.arange(programs, device=x.device)[:, None] + 3
+        out = zero
+        for n, tile in enumerate(tiles):
+            seen = n * STEP + lanes <= reach
+            if how == "mask on the value":
+                out = out + torch.where(seen, term(tile, q), 0)
+            else:
+                out = out + term(torch.where(seen, tile, 0), q)
+        return out
+    if how == "counted by a scalar":
+        return sum((term(value, q) for value in x), zero)
+    if how == "carried":
+        before, out = q, zero
+        for tile in tiles:
+            before = torch.tanh(before + tile)
+            out = out + before
+        return out
+    return total
+
+
+@triton.jit
+def heads_kernel(
+    q_ptr, k_ptr, y_ptr, length, H, GROUP: tl.constexpr, WHOLE: tl.constexpr, STEP: tl.constexpr
+):
+    """y[b, h, p] = Σ term(k[b, h / GROUP, j], q[b, h, p]): attention's addresses.
+
+    A program id holds batch and head; if WHOLE, queries are addressed by the id itself.
+    """
+    p, pid = tl.program_id(0), tl.program_id(1)
+    b, h = pid // H, pid % H
+    heads = H // GROUP
+    lanes = tl.arange(0, STEP)
+    if WHOLE:
+        place = (pid * tl.num_programs(0) + p) * STEP + lanes
+    else:
+        place = b * (H * tl.num_programs(0) * STEP) + (h * tl.num_programs(0) + p) * STEP + lanes
+    q = tl.load(q_ptr + place)
+    acc = tl.zeros((STEP,), dtype=q_ptr.dtype.element_ty)
+    for j in range(0, length, STEP):
+        k = tl.load(k_ptr + b * (heads * length) + (h // GROUP) * length + j + lanes)
+        acc += _term(k, q)
+    tl.store(y_ptr + place, acc)
+
+
+def heads(kernel, q, k, group, whole, STEP=8):
+    """q: batch × heads × programs × STEP; k: batch × heads / group × length."""
+    y = poisoned(q.shape, q)
+    kernel[q.shape[2], q.shape[0] * q.shape[1]](
+        q, k, y, k.shape[2], q.shape[1], GROUP=group, WHOLE=whole, STEP=STEP
+    )
+    return y
+
+
+def heads_reference(q, k, group, whole, STEP=8):
+    k = k.repeat_interleave(group, 1).unflatten(2, (-1, STEP))[:, :, None]
+    q = q[:, :, :, None]
+    return (k * k * q + torch.tanh(k + q)).sum(3)
+
+
+@triton.jit
+def shared_product_kernel(
+    a_ptr, b_ptr, c_ptr, m, n, k,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """C[i] = A[i] @ B: one B for all of a batch."""
+    pid_m, pid_n, i = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    rows = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    columns = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for start in range(0, k, BLOCK_K):
+        down, across = start + tl.arange(0, BLOCK_K)[:, None], start + tl.arange(0, BLOCK_K)[None, :]
+        a_mask, b_mask = (rows < m) & (across < k), (down < k) & (columns < n)
+        a = tl.load(a_ptr + i * (m * k) + rows * k + across, mask=a_mask, other=0.0)
+        b = tl.load(b_ptr + down * n + columns, mask=b_mask, other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    mask = (rows < m) & (columns < n)
+    tl.store(c_ptr + i * (m * n) + rows * n + columns, acc.to(c_ptr.dtype.element_ty), mask=mask)
+
+
+def shared_product(kernel, a, b, block=16):
+    (batch, m, k), n = a.shape, b.shape[1]
+    c = poisoned((batch, m, n), a)
+    kernel[triton.cdiv(m, block), triton.cdiv(n, block), batch](
+        a, b, c, m, n, k, BLOCK_M=block, BLOCK_N=block, BLOCK_K=block
+    )
+    return c

@@ -1,0 +1,293 @@
+"""Loops that become the grid of a backward kernel: which do, and that gradients are right."""
+
+from contextlib import contextmanager
+
+import gradients
+import pytest
+import torch
+from gradients import assert_gradients_close, differentiated, random_tensor
+from kernels import matmul as mm
+from kernels import schedules as sch
+
+
+class Ran:
+    """What the backwards of a test ran: their kernels' grids, and how gradients were summed."""
+
+    def __init__(self):
+        self.grids, self.sums = {}, {}
+
+    def note(self, backward):
+        names = [kernel.name for kernel in backward.plan.backward]
+        own = [kernel.grid is not None for kernel in backward.plan.backward]
+        grids = [launch[1] for launch in backward.launches]
+        self.grids = {
+            name: grid for name, grid, is_own in zip(names, grids, own, strict=True) if is_own
+        }
+        self.sums = {g.argument: g.accumulate for g in backward.plan.gradients}
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    if gradients.FORWARD_ONLY:
+        return None
+    from triton.backends.autodiff.backward import Backward
+
+    ran, run = Ran(), Backward.run
+
+    def note(backward, *args):
+        ran.note(backward)
+        return run(backward, *args)
+
+    monkeypatch.setattr(Backward, "run", note)
+    return ran
+
+
+def assert_exchanged(ran, arguments, *programs):
+    """Kernels of so many programs store the gradients of these arguments."""
+    if ran is not None:
+        assert all(ran.sums[argument] == "store" for argument in arguments), ran.sums
+        assert sorted(ran.grids.values()) == sorted((n, 1, 1) for n in programs), ran.grids
+
+
+def assert_atomic(ran, *arguments):
+    if ran is not None:
+        assert all(ran.sums[argument] == "atomic" for argument in arguments), ran.sums
+
+
+# Programs of the kernel that stores the gradient of x, for two rows of 45 elements and 3 programs
+# a row; None where iterations cannot be numbered.
+BANDS = {
+    "full": 12,
+    "causal": 12,
+    "rest": 12,
+    "window": 12,
+    "falling end": 12,
+    "falling start": 12,
+    "far end": 16,
+    "half steps": None,
+    "below zero": None,
+    "diagonal": 12,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", BANDS)
+def test_bounds_of_programs(device, ran, name, dtype):
+    x = random_tensor(2, 45, device=device, dtype=dtype)
+    q = random_tensor(2, 3, 8, device=device, dtype=dtype)
+    op = differentiated(sch.band_kernel, sch.band)
+    assert_gradients_close(op, sch.band_reference, (x, q, name))
+    if BANDS[name] is None:
+        assert_atomic(ran, 0)
+    else:
+        assert_exchanged(ran, [0, 1], BANDS[name])
+
+
+def test_two_stages(device, ran):
+    """Two loops, each with bounds of its own, over the same elements."""
+    x = random_tensor(2, 45, device=device)
+    q = random_tensor(2, 3, 8, device=device)
+    op = differentiated(sch.two_bands_kernel, sch.band)
+    assert_gradients_close(op, sch.band_reference, (x, q, "causal"))
+    assert_exchanged(ran, [0, 1], 12)
+
+
+def test_bounds_of_another_id(device, ran):
+    """The bounds depend on an id that stays in the grid."""
+    x, q = random_tensor(3, 45, device=device), random_tensor(3, 4, 8, device=device)
+    op = differentiated(sch.band_kernel, sch.band)
+    assert_gradients_close(op, sch.band_reference, (x, q, "other id"))
+    assert_exchanged(ran, [0, 1], 18)
+
+
+def test_start_below_zero_by_another_id(device, ran):
+    """Rows that begin in the one before them."""
+    x, q = random_tensor(3, 40, device=device), random_tensor(3, 4, 8, device=device)
+    op = differentiated(sch.band_kernel, sch.band)
+    assert_gradients_close(op, sch.band_reference, (x, q, "row before"))
+    assert_atomic(ran, 0)
+
+
+# How many programs the kernel that stores the gradient of x has, for six tiles.
+MEETINGS = {
+    "two lengths": 6,
+    "twice in a loop": 6,
+    "two widths": None,
+    "before the loop": None,
+    "nested": 6,
+    "loaded in a nested loop": None,
+    "branch": None,  # not every iteration reads
+    "id in a branch": 6,
+    "run-time step": 6,
+    "from the program on": None,
+    "pointer from the start": None,
+    "mask by the program": None,
+    "mask on the value": 6,
+    "counted by a scalar": 48,
+    "carried": None,
+}
+
+
+@pytest.mark.parametrize("how", MEETINGS)
+def test_meetings(device, ran, how):
+    x, q = random_tensor(48, device=device), random_tensor(4, 8, device=device)
+    op = differentiated(sch.meeting_kernel, sch.meeting)
+    assert_gradients_close(op, sch.meeting_reference, (x, q, how))
+    if MEETINGS[how] is None:
+        assert_atomic(ran, 0)
+    else:
+        assert_exchanged(ran, [0], MEETINGS[how])
+
+
+@pytest.mark.parametrize("first", [0, 8, 48, 64])
+def test_lengths(device, first):
+    """Of two loops over x either may be the longer one."""
+    x, q = random_tensor(64, device=device), random_tensor(3, 8, device=device)
+    op = differentiated(sch.meeting_kernel, sch.meeting)
+    assert_gradients_close(op, sch.meeting_reference, (x, q, "two lengths", first))
+
+
+def test_no_iterations(device):
+    """An empty x: nothing to launch."""
+    x, q = random_tensor(0, device=device), random_tensor(3, 8, device=device)
+    op = differentiated(sch.meeting_kernel, sch.meeting)
+    assert_gradients_close(op, sch.meeting_reference, (x, q, "plain"))
+
+
+def test_unreached_elements(device, ran):
+    """What no iteration reads has a gradient of zero, which nobody stores."""
+    x, q = random_tensor(2, 90, device=device), random_tensor(2, 3, 8, device=device)
+    op = differentiated(sch.band_kernel, sch.band)
+    assert_gradients_close(op, sch.band_reference, (x, q, "causal"))
+    assert_atomic(ran, 0)
+
+
+def test_programs_that_repeat(device, ran):
+    """Programs along an axis that the kernel does not know compute the same once more."""
+    x, q = random_tensor(48, device=device), random_tensor(4, 8, device=device)
+    op = differentiated(sch.meeting_kernel, sch.meeting)
+    assert_gradients_close(op, sch.meeting_reference, (x, q, "plain", 16, 16, 3))
+    assert_atomic(ran, 0)
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["digits", "whole id"])
+@pytest.mark.parametrize("group", [1, 2])
+def test_heads(device, ran, group, whole):
+    """A batch and a head in one program id; with groups, heads share keys."""
+    q = random_tensor(3, 4, 5, 8, device=device)
+    k = random_tensor(3, 4 // group, 48, device=device)
+    op = differentiated(sch.heads_kernel, sch.heads)
+    assert_gradients_close(op, sch.heads_reference, (q, k, group, whole))
+    if group == 1:
+        assert_exchanged(ran, [0, 1], 6 * 3 * 4)
+    else:
+        assert_atomic(ran, 1)
+
+
+def _operands(m, n, k, device, dtype):
+    a = random_tensor(m, k, device=device, dtype=dtype)
+    return a, random_tensor(k, n, device=device, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("shape", [(64, 32, 96), (50, 70, 33), (33, 31, 2)], ids=str)
+def test_products(device, ran, shape, dtype):
+    m, n, k = shape
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    assert_gradients_close(op, torch.matmul, _operands(m, n, k, device, dtype))
+    tiles = -(-k // 32)
+    assert_exchanged(ran, [0, 1], -(-m // 32) * tiles, -(-n // 32) * tiles)
+
+
+@pytest.mark.parametrize("shape", [(160, 96, 64), (150, 70, 33), (50, 190, 40)], ids=str)
+def test_swizzled_products(device, ran, shape):
+    """Rows and columns are digits of one program id, in groups of three rows."""
+    m, n, k = shape
+    op = differentiated(mm.grouped_matmul_kernel, mm.grouped_matmul)
+    assert_gradients_close(op, torch.matmul, _operands(m, n, k, device, torch.float32))
+    tiles = -(-k // 32)
+    assert_exchanged(ran, [0, 1], -(-m // 32) * tiles, -(-n // 32) * tiles)
+
+
+@pytest.mark.parametrize("transposed", [(True, False), (False, True)], ids=str)
+def test_transposed_operands(device, ran, transposed):
+    a, b = (x.detach() for x in _operands(50, 70, 33, device, torch.float32))
+    a, b = (
+        (x.t().contiguous().t() if flip else x).requires_grad_()
+        for x, flip in zip((a, b), transposed, strict=True)
+    )
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    assert_gradients_close(op, torch.matmul, (a, b))
+    assert_exchanged(ran, [0, 1], 2 * 2, 3 * 2)
+
+
+def test_part_of_a_tensor(device):
+    """Elements that lie apart: nothing is written between them."""
+    a, b = random_tensor(50, 80, device=device), random_tensor(80, 40, device=device)
+    op = differentiated(mm.matmul_kernel, lambda kernel, a, b: mm.matmul(kernel, a[:, ::2], b[::2]))
+    assert_gradients_close(op, lambda a, b: a[:, ::2] @ b[::2], (a, b))
+
+
+@pytest.mark.parametrize("wanted", [0, 1])
+def test_expanded_operand(device, wanted):
+    """Every row or column is the same memory."""
+    a, b = random_tensor(1, 40, device=device), random_tensor(40, 1, device=device)
+    op = differentiated(
+        mm.matmul_kernel, lambda kernel, a, b: mm.matmul(kernel, a.expand(50, -1), b.expand(-1, 36))
+    )
+    assert_gradients_close(op, lambda a, b: a.expand(50, -1) @ b.expand(-1, 36), (a, b))
+
+
+def test_batched_products(device, ran):
+    a, b = random_tensor(3, 40, 50, device=device), random_tensor(3, 50, 36, device=device)
+    op = differentiated(mm.batched_matmul_kernel, mm.batched_matmul)
+    assert_gradients_close(op, torch.matmul, (a, b))
+    assert ran is None or set(ran.sums.values()) == {"store"}
+
+
+@pytest.mark.parametrize("shape", [(3, 40, 36, 50), (1, 16, 16, 16), (2, 17, 33, 5)], ids=str)
+def test_shared_operand(device, ran, shape):
+    """The gradient of B is a sum over rows and the batch: two digits."""
+    batch, m, n, k = shape
+    a, b = random_tensor(batch, m, k, device=device), random_tensor(k, n, device=device)
+    op = differentiated(sch.shared_product_kernel, sch.shared_product)
+    assert_gradients_close(op, torch.matmul, (a, b))
+    tiles = -(-k // 16)
+    assert_exchanged(ran, [0, 1], batch * -(-m // 16) * tiles, -(-n // 16) * tiles)
+
+
+@pytest.mark.parametrize("activation", ["leaky_relu", "gelu"])
+def test_epilogue(device, ran, activation):
+    """The derivative of the activation is computed once a program, and handed over."""
+    a, b = _operands(50, 70, 33, device, torch.float32)
+    bias = random_tensor(70, device=device)
+    op = differentiated(mm.bias_activation_kernel, mm.bias_activation)
+    assert_gradients_close(op, mm.bias_activation_reference, (a, b, bias, activation))
+    assert_exchanged(ran, [0, 1], 4, 6)
+
+
+def test_wanted_alone(device, ran):
+    """Only the kernel that stores what was asked for runs."""
+    a, b = _operands(50, 70, 33, device, torch.float32)
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    assert_gradients_close(op, torch.matmul, (a, b.detach()))
+    assert_exchanged(ran, [0], 4)
+
+
+def test_other_shapes_of_one_kernel(device):
+    """The grid of a kernel follows from each launch anew."""
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    for shape in ((64, 32, 96), (32, 32, 32), (50, 70, 0), (20, 96, 64)):
+        assert_gradients_close(op, torch.matmul, _operands(*shape, device, torch.float32))
+
+
+def test_checked_accesses(device, ran, monkeypatch):
+    """Kernels with a grid of their own stay within their memory."""
+    monkeypatch.setenv("TRITON_AUTODIFF_CHECK", "1")
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    assert_gradients_close(op, torch.matmul, _operands(50, 70, 33, device, torch.float32))
+    assert_exchanged(ran, [0, 1], 4, 6)
+    for name in ("causal", "window", "diagonal", "falling end"):
+        x, q = random_tensor(2, 45, device=device), random_tensor(2, 3, 8, device=device)
+        op = differentiated(sch.band_kernel, sch.band)
+        assert_gradients_close(op, sch.band_reference, (x, q, name))
