@@ -73,7 +73,8 @@ void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
     scf::ForOp loop = getLoop(op);
     std::optional<AccessSpace> other =
         AccessSpace::of(sites.lookup(op.getSite()));
-    if (!loop || !haveSameBounds(loop, target) || !other ||
+    if (!loop || !haveSameBounds(loop, target) ||
+        op.getValue().getType() != sum.getType() || !other ||
         !other->isExact() || !other->touchesSameAs(*space))
       return;
     IRMapping map;
