@@ -121,8 +121,8 @@ class Backward:
         self.buffers = buffer_sizes(plan, facts)
         self.saved = tuple(n for n, b in enumerate(self.buffers) if b[0] == "saved")
         self.sizes = tuple(Size(e, facts, f"a size of {plan.kernel!r}") for e in plan.sizes)
-        tapes = [size for kind, _, size in self.buffers if kind == "tape"]
-        self._counts = any(size.is_counted for size in (*tapes, *self.sizes))
+        own = [size for kind, _, size in self.buffers if kind != "saved"]
+        self._counts = any(size.is_counted for size in (*own, *self.sizes))
         self.counting = None
         if plan.counting is not None:
             self.counting = Counting(plan, handle.counting, facts, spec)
@@ -186,7 +186,7 @@ class Backward:
             pool[2 * count + shadow.argument] = tensor.data_ptr()
         held = []
         for n, (kind, dtype, size) in enumerate(self.buffers):
-            if kind == "tape":
+            if kind != "saved":
                 buffer = torch.empty(size.get(counts), dtype=dtype, device=device)
                 held.append(buffer)
                 pool[3 * count + n] = buffer.data_ptr()

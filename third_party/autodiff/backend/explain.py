@@ -78,7 +78,7 @@ class _Explanation:
             purpose = "saves what the backward needs" if saves else "keeps elements in order"
             forward = f"{plan.forward.name}, which {purpose}"
         lines.append(f"  forward: {forward}")
-        lines += [f"  backward kernel: {kernel.name}" for kernel in plan.backward]
+        lines += [self._kernel(kernel) for kernel in plan.backward]
         for gradient in plan.gradients:
             lines += self._gradient(gradient)
         for n, buffer in enumerate(plan.buffers):
@@ -89,7 +89,34 @@ class _Explanation:
         lines += [self._inactive_line(entry) for entry in self._inactive]
         return lines
 
+    def _kernel(self, kernel) -> str:
+        text = f"  backward kernel: {kernel.name}"
+        if kernel.grid is None:
+            return text
+        stored = [g for g in self._plan.gradients if ("gradient", g.argument) in kernel.operands]
+        loops = [position for g in stored for position in self._loops(g)]
+        return f"{text}, whose programs are iterations of the loop at {_places(loops)}"
+
     # Gradients.
+
+    def _storing_kernel(self, gradient):
+        """Return the kernel with a grid of its own that stores a gradient, None if none has."""
+        operand = ("gradient", gradient.argument)
+        kernels = [k for k in self._plan.backward if k.grid is not None and operand in k.operands]
+        return kernels[0] if kernels else None
+
+    def _terms(self, gradient, *kinds) -> list:
+        loads = self._gradients.get(gradient.argument, {"loads": ()})["loads"]
+        return [t for load in loads for t in load["terms"] or () if t["kind"] in kinds]
+
+    def _loops(self, gradient) -> list[str]:
+        return [term["position"] for term in self._terms(gradient, "loop", "index")]
+
+    def _summed(self, gradient) -> str:
+        """Return what programs contribute to the same elements: those that differ in this."""
+        used = [term["number"] for term in self._terms(gradient, "program")]
+        numbers = [e for check in gradient.checks for e in check.programs or () if e not in used]
+        return " and ".join(self._expr(number) for number in numbers)
 
     def _gradient(self, gradient) -> list[str]:
         name = self._names[gradient.argument]
@@ -117,6 +144,13 @@ class _Explanation:
         loads = facts["loads"]
         if gradient.accumulate == "store":
             checked = " (checked on the host for this launch)" if gradient.checks else ""
+            kernel = self._storing_kernel(gradient)
+            if kernel is not None:
+                return (
+                    f"a program of {kernel.name} is one iteration of the loop at "
+                    f"{_places(self._loops(gradient))}, whose elements no other one reads, and "
+                    f"sums over {self._summed(gradient)}{checked}"
+                )
             return f"one load reaches every element of the tensor exactly once{checked}"
         if gradient.argument in self._atomic:
             why = "a host check failed: its load does not reach each element exactly once"
@@ -158,6 +192,8 @@ class _Explanation:
             what = f"(0 … {term['extent'] - 1})"
         elif term["kind"] == "loop":
             what = f"iteration of the loop at {_place(term['position'])}"
+        elif term["kind"] == "index":
+            what = f"counter of the loop at {_place(term['position'])}"
         else:
             what = self._expr(term["number"])
         return what if term["coefficient"] == 1 else f"{self._expr(term['coefficient'])}·{what}"
@@ -192,6 +228,12 @@ class _Explanation:
         if facts.get("variable"):
             where = f" of {facts['variable']!r}{where}"
         each = f"{shape} {buffer.dtype}"
+        if buffer.kind == "handover":
+            users = [k.name for k in self._plan.backward if ("buffer", n) in k.operands]
+            return (
+                f"  handed over: {users[0]} leaves the value{where}, {each} a program{size}, for "
+                + " and ".join(users[1:])
+            )
         if buffer.kind == "tape":
             return (
                 f"  taped: each value{where}, {each} an iteration{size}; the backward needs them "

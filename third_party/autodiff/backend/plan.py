@@ -18,7 +18,7 @@ VERSION = 1
 
 INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "partial", "atomic")
-BUFFER_KINDS = ("saved", "tape")
+BUFFER_KINDS = ("saved", "tape", "handover")
 OPERAND_KINDS = (
     *("argument", "cotangent", "gradient", "buffer", "size", "counters"),
     *bounds.OPERANDS,
@@ -44,7 +44,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class Buffer:
-    """Scratch memory: "saved" lives from the forward to the backward, "tape" in the backward."""
+    """Scratch memory.
+
+    "saved" lives from the forward to the backward, "tape" in the backward; "handover" is what one
+    backward kernel leaves for others.
+    """
 
     name: str
     kind: str

@@ -453,12 +453,13 @@ void Exchange::runOnOperation() {
       same = groups.insert(groups.end(), SmallVector<Candidate>());
     same->push_back(*candidate);
   }
+  Handover handover(backward);
   for (auto [number, group] : llvm::enumerate(groups)) {
     SmallVector<Value> results;
     for (Candidate &candidate : group)
       for (Contribution &contribution : candidate.contributions)
         results.push_back(contribution.op.getValue());
-    Handover handover(backward, results);
+    handover.leave(results);
     ExchangedKernel kernel(backward, digits, group, number);
     if (!kernel.build(handover)) {
       handover.undo();

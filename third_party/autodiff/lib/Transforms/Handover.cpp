@@ -118,18 +118,21 @@ SmallVector<Value> OuterLevel::cut() {
   return chosen;
 }
 
-Handover::Handover(triton::FuncOp kernel, ArrayRef<Value> results)
-    : kernel(kernel) {
+void Handover::leave(ArrayRef<Value> results) {
+  before = reloaded.size();
+  created.clear();
   OuterLevel level(kernel.getBody().front());
   for (Value result : results)
     level.need(result);
   OpBuilder builder(kernel.getContext());
   for (Value value : level.cut()) {
+    if (llvm::is_contained(llvm::make_first_range(reloaded), value))
+      continue;
     unsigned index = nextBuffer(kernel->getParentOfType<ModuleOp>());
     Type type = value.getType();
     Location loc = value.getLoc();
     Attribute description = describeBuffer(
-        builder, "handover" + std::to_string(index), "tape", type, 1);
+        builder, "handover" + std::to_string(index), "handover", type, 1);
     Value buffer = appendBuffer(kernel, index, type, description);
     Operation *source = value.getDefiningOp();
     Operation *next = source->getNextNode();
@@ -147,4 +150,5 @@ void Handover::undo() {
   for (Operation *op : llvm::reverse(created))
     op->erase();
   created.clear();
+  reloaded.truncate(before);
 }

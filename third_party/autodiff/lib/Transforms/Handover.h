@@ -6,23 +6,28 @@
 
 namespace mlir::autodiff {
 
-/// Values at the outer level of a kernel that it stores for another one, which
-/// would otherwise compute them again in each of its programs.
+/// Values at the outer level of a kernel that it stores for others, which would
+/// otherwise compute them again in each of their programs.
 class Handover {
 public:
-  /// Chooses by a minimum cut (cost: bytes moved) between memory and what
-  /// `loops`, at the outer level of `kernel`, need for their `results`.
-  Handover(triton::FuncOp kernel, ArrayRef<Value> results);
+  explicit Handover(triton::FuncOp kernel) : kernel(kernel) {}
+
+  /// Chooses values by a minimum cut (cost: bytes moved) between memory and what
+  /// loops at the outer level need for their `results`, and stores those that
+  /// are not there already.
+  void leave(ArrayRef<Value> results);
 
   /// Values and what loads them again, in code that is not used in `kernel`.
   ArrayRef<std::pair<Value, Value>> get() const { return reloaded; }
 
-  /// Takes it all back.
+  /// Takes back what was left last.
   void undo();
 
 private:
   triton::FuncOp kernel;
   SmallVector<std::pair<Value, Value>> reloaded;
+  /// What was there before the last time, and what that created.
+  size_t before = 0;
   SmallVector<Operation *> created;
 };
 

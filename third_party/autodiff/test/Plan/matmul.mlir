@@ -1,18 +1,18 @@
 // RUN: %differentiate %s | FileCheck %s
 
-// A product's backward needs no forward of its own and no tape: the reversed
-// loop reads the tiles of A and B, takes C̄ once, before the loop, and stores
+// A product's backward needs no forward of its own and no tape: the
+// loop reads the tiles of A and B as the forward does, takes C̄ once, before the loop, and stores
 // tiles of Ā = C̄·Bᵀ and B̄ = Aᵀ·C̄.
 // CHECK-NOT: @matmul_fwd
 // CHECK-LABEL: tt.func @matmul_bwd(
-// CHECK-SAME: %arg4: !tt.ptr<f16> {autodiff.buffer = "{\22accumulate\22:\22store\22,\22argument\22:0
-// CHECK-SAME: %arg5: !tt.ptr<f16> {autodiff.buffer = "{\22accumulate\22:\22store\22,\22argument\22:1
-// CHECK-SAME: %arg6: !tt.ptr<f32> {autodiff.check
-// CHECK-DAG: %[[GA:.*]] = tt.splat %arg4
+// CHECK-SAME: %arg4: !tt.ptr<f32> {autodiff.check
+// CHECK-SAME: %arg5: !tt.ptr<f16> {autodiff.buffer = "{\22accumulate\22:\22store\22,\22argument\22:0
+// CHECK-SAME: %arg6: !tt.ptr<f16> {autodiff.buffer = "{\22accumulate\22:\22store\22,\22argument\22:1
+// CHECK-DAG: %[[GA:.*]] = tt.splat %arg5
 // CHECK-DAG: %[[BASEA:.*]] = tt.addptr %[[GA]],
-// CHECK-DAG: %[[GB:.*]] = tt.splat %arg5
+// CHECK-DAG: %[[GB:.*]] = tt.splat %arg6
 // CHECK-DAG: %[[BASEB:.*]] = tt.addptr %[[GB]],
-// CHECK-DAG: %[[GC:.*]] = tt.splat %arg6
+// CHECK-DAG: %[[GC:.*]] = tt.splat %arg4
 // CHECK-DAG: %[[PC:.*]] = tt.addptr %[[GC]],
 // CHECK: %[[T:.*]] = tt.load %[[PC]]
 // CHECK: %[[H:.*]] = arith.truncf %[[T]]

@@ -13,12 +13,12 @@
 // CHECK: tt.store %[[PS]], %[[S]]
 // CHECK-LABEL: tt.func @softmax_bwd(
 // CHECK-SAME: %arg3: {{.*}}\22saved0\22{{.*}}%arg4: {{.*}}\22saved1\22
-// CHECK-SAME: %arg5: {{.*}}\22accumulate\22:\22store\22,\22argument\22:0
+// CHECK-SAME: %arg6: {{.*}}\22accumulate\22:\22store\22,\22argument\22:0
 // CHECK-NOT: maxnumf
 // CHECK-NOT: atomic
 // CHECK: %[[START:.*]] = arith.muli {{.*}}, %arg2
 // CHECK-DAG: %[[AX:.*]] = tt.addptr %arg0, %[[START]]
-// CHECK-DAG: %[[AG:.*]] = tt.addptr %arg5, %[[START]]
+// CHECK-DAG: %[[AG:.*]] = tt.addptr %arg6, %[[START]]
 // CHECK-DAG: %[[BX:.*]] = tt.splat %[[AX]]
 // CHECK-DAG: %[[BG:.*]] = tt.splat %[[AG]]
 // CHECK-DAG: %[[PX:.*]] = tt.addptr %[[BX]]
@@ -33,7 +33,7 @@
 // CHECK: %[[S:.*]] = tt.load %[[PS]]
 // CHECK: %[[SS:.*]] = tt.splat %[[S]]
 // CHECK: %[[Y:.*]] = arith.divf %[[E]], %[[SS]]
-// CHECK: %[[AT:.*]] = tt.addptr %arg6, %[[START]]
+// CHECK: %[[AT:.*]] = tt.addptr %arg5, %[[START]]
 // CHECK: %[[BT:.*]] = tt.splat %[[AT]]
 // CHECK: %[[PT:.*]] = tt.addptr %[[BT]],
 // CHECK: %[[T:.*]] = tt.load %[[PT]]

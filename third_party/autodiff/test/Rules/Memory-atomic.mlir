@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -autodiff-normalize "-autodiff-reverse=all-wanted=false wanted=0" \
-// RUN:   -canonicalize -cse -autodiff-schedule | FileCheck %s
+// RUN:   -canonicalize -cse -autodiff-read-cotangents -autodiff-schedule | FileCheck %s
 
 // What is added does not depend on a differentiated input, but what it is added
 // to is one: its gradient is the cotangent.

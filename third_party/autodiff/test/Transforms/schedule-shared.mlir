@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize \
-// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-schedule | FileCheck %s
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-schedule | FileCheck %s
 
 // Addresses that data decide may coincide: their gradients meet in atomics, at
 // the gathered addresses.
@@ -7,7 +7,7 @@
 // CHECK-SAME: \22accumulate\22:\22atomic\22,\22argument\22:0
 // CHECK-SAME: \22init\22:\22zero\22
 // CHECK: %[[J:.*]] = tt.load {{.*}} : tensor<4x!tt.ptr<i32>>
-// CHECK: %[[G:.*]] = tt.splat %arg3
+// CHECK: %[[G:.*]] = tt.splat %arg4
 // CHECK: %[[PG:.*]] = tt.addptr %[[G]], %[[J]]
 // CHECK: %[[T:.*]] = tt.load
 // CHECK: tt.atomic_rmw fadd, relaxed, gpu, %[[PG]], %[[T]],
@@ -50,13 +50,13 @@ tt.func @in_place(%px: !tt.ptr<f32>) {
 // CHECK-LABEL: tt.func @twice_bwd(
 // CHECK-SAME: \22accumulate\22:\22atomic\22,\22argument\22:0
 // CHECK: %[[X:.*]] = tt.load %arg0
-// CHECK: %[[G:.*]] = tt.addptr %arg3, %arg2
+// CHECK: %[[G:.*]] = tt.addptr %arg4, %arg2
 // CHECK: %[[W:.*]] = tt.load
-// CHECK: %[[T:.*]] = tt.load %arg4
+// CHECK: %[[T:.*]] = tt.load %arg3
 // CHECK: %[[DX:.*]] = arith.mulf %[[T]], %[[W]]
 // CHECK: %[[DW:.*]] = arith.mulf %[[T]], %[[X]]
 // CHECK: tt.atomic_rmw fadd, relaxed, gpu, %[[G]], %[[DW]],
-// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg3, %[[DX]],
+// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg4, %[[DX]],
 tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
   %x = tt.load %px : !tt.ptr<f32>
   %p = tt.addptr %px, %i : !tt.ptr<f32>, i32

@@ -1,8 +1,8 @@
-// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-schedule \
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-schedule \
 // RUN:   | FileCheck %s
-// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-schedule=atomic=0 \
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-schedule=atomic=0 \
 // RUN:   | FileCheck %s --check-prefix=ATOMIC
-// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-schedule=exchange=1 \
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents=exchange=1 -autodiff-schedule \
 // RUN:   | FileCheck %s --check-prefix=EXCHANGE
 
 // A tile per program. Given the check that programs' tiles cover the tensor
@@ -10,18 +10,18 @@
 // tensor's type and at the primal's offsets and mask; the shadow is aligned as
 // the primal is.
 // CHECK-LABEL: tt.func @copy_bwd(
-// CHECK-SAME: %arg3: !tt.ptr<f16> {autodiff.buffer = "{\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: %arg3: !tt.ptr<f16> {autodiff.check = "
+// CHECK-SAME: \22kind\22:\22distinct\22
+// CHECK-SAME: autodiff.operand = #autodiff.operand<cotangent 1>}
+// CHECK-SAME: %arg4: !tt.ptr<f16> {autodiff.buffer = "{\22accumulate\22:\22store\22,\22argument\22:0,
 // CHECK-SAME: \22bound\22:[\22arg\22,2],\22digits\22:{{\[\[}}4,[\22grid\22,0]],[1,4]],\22stride\22:1}
 // CHECK-SAME: \22kind\22:\22bijective\22,\22offset\22:0}]
 // CHECK-SAME: \22init\22:\22none\22,\22returned\22:true}", autodiff.operand = #autodiff.operand<gradient 0>, tt.divisibility = 16 : i32}
-// CHECK-SAME: %arg4: !tt.ptr<f16> {autodiff.check = "
-// CHECK-SAME: \22kind\22:\22distinct\22
-// CHECK-SAME: autodiff.operand = #autodiff.operand<cotangent 1>}
 // CHECK: %[[O:.*]] = arith.addi
 // CHECK: %[[M:.*]] = arith.cmpi slt, %[[O]],
-// CHECK: %[[GRADIENT:.*]] = tt.splat %arg3
+// CHECK: %[[GRADIENT:.*]] = tt.splat %arg4
 // CHECK: %[[PG:.*]] = tt.addptr %[[GRADIENT]], %[[O]]
-// CHECK: %[[COTANGENT:.*]] = tt.splat %arg4
+// CHECK: %[[COTANGENT:.*]] = tt.splat %arg3
 // CHECK: %[[PC:.*]] = tt.addptr %[[COTANGENT]], %[[O]]
 // CHECK: %[[H:.*]] = tt.load %[[PC]], %[[M]], %
 // CHECK: %[[T:.*]] = arith.extf %[[H]]
@@ -30,7 +30,7 @@
 
 // Where that check failed, contributions are added in f32.
 // ATOMIC-LABEL: tt.func @copy_bwd(
-// ATOMIC-SAME: %arg3: !tt.ptr<f32> {autodiff.buffer = "{\22accumulate\22:\22atomic\22,\22argument\22:0,\22checks\22:[],\22dtype\22:\22f32\22,\22init\22:\22zero\22
+// ATOMIC-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = "{\22accumulate\22:\22atomic\22,\22argument\22:0,\22checks\22:[],\22dtype\22:\22f32\22,\22init\22:\22zero\22
 // ATOMIC: %[[M:.*]] = arith.cmpi slt
 // ATOMIC: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %{{.*}}, %[[M]] : (tensor<4x!tt.ptr<f32>>
 

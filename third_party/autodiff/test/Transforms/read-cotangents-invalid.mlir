@@ -1,4 +1,4 @@
-// RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics -autodiff-schedule
+// RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics -autodiff-read-cotangents
 
 // expected-error @+1 {{no backward to schedule; run autodiff-reverse}}
 module {
