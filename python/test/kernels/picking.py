@@ -116,3 +116,24 @@ def map_reference(x, w):
     wins = x > w
     safe = torch.where(wins, x, torch.ones_like(x))
     return torch.where(wins, x * safe.log() * w, w * (x + w))
+
+
+@triton.jit
+def router_kernel(x_ptr, y_ptr, n, N: tl.constexpr, K: tl.constexpr):
+    """The softmax of the K largest elements of a row, as experts are weighted."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, N)
+    x = tl.load(x_ptr + row * n + columns, mask=columns < n, other=-float("inf"))
+    top = tl.topk(x, K)
+    e = tl.exp(top - tl.max(top, axis=0))
+    tl.store(y_ptr + row * K + tl.arange(0, K), e / tl.sum(e, axis=0))
+
+
+def router(kernel, x, k):
+    y = poisoned((x.shape[0], k), x)
+    kernel[(x.shape[0],)](x, y, x.shape[1], N=triton.next_power_of_2(x.shape[1]), K=k)
+    return y
+
+
+def router_reference(x, k):
+    return x.topk(k, dim=1).values.softmax(1)

@@ -79,7 +79,7 @@ def packed_in_kernel(x_ptr, b_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr, K: t
     """An operand whose four bits were made of floats in the kernel."""
     m, k, n = tl.arange(0, M)[:, None], tl.arange(0, K // 2)[None, :], tl.arange(0, N)[None, :]
     x = tl.load(x_ptr + m * (K // 2) + k)
-    bits = (x.to(tl.int32, bitcast=True) >> 28).to(tl.uint8)
+    bits = (x.to(tl.int32, bitcast=True) >> 20).to(tl.uint8)
     b = tl.load(b_ptr + tl.arange(0, K)[:, None] * N + n)
     y = tl.dot_scaled(bits, None, "e2m1", b, None, "bf16")
     tl.store(y_ptr + m * N + n, y)

@@ -1,5 +1,6 @@
 """Gathers and sorting within a tile, concatenation, and scalar functions of every element."""
 
+import gradients
 import pytest
 import torch
 from gradients import assert_compiles, assert_gradients_close, differentiated, random_tensor
@@ -29,10 +30,21 @@ def test_order(device, how, k, dtype):
     assert_gradients_close(op, pk.order_reference, (x.requires_grad_(), how, k))
 
 
+@pytest.mark.parametrize("n, k", [(16, 4), (11, 2)])
+def test_router(device, n, k):
+    """Lanes that a mask left out sort last, at minus infinity."""
+    x = random_tensor(5, n, device=device, dtype=torch.float64)
+    op = differentiated(pk.router_kernel, pk.router)
+    assert_gradients_close(op, pk.router_reference, (x, k))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_cat(device, dtype):
     x, w = (random_tensor(16, device=device, dtype=dtype) for _ in range(2))
-    assert_gradients_close(differentiated(pk.cat_kernel, pk.cat), pk.cat_reference, (x, w))
+    op = differentiated(pk.cat_kernel, pk.cat)
+    assert_gradients_close(op, pk.cat_reference, (x, w))
+    if not gradients.FORWARD_ONLY:
+        assert "keeps elements in order" in op.explain()
 
 
 @pytest.mark.parametrize("n", [32, 21])

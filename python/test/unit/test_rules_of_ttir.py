@@ -178,6 +178,21 @@ def test_corners_of_clamp(propagate):
     check(body, "f64", reference, [x, low, high])
 
 
+def test_exponents_are_piecewise_constant():
+    """Scales that are powers of two, taken out of the bits, as microscaled formats have them."""
+    body = f"""%up = arith.constant dense<0x7fffff> : tensor<{SIZE}xi32>
+%c23 = arith.constant dense<23> : tensor<{SIZE}xi32>
+%c254 = arith.constant dense<254> : tensor<{SIZE}xi32>
+%bits = tt.bitcast %x0 : TILE -> tensor<{SIZE}xi32>
+%above = arith.addi %bits, %up : tensor<{SIZE}xi32>
+%e = arith.shrui %above, %c23 : tensor<{SIZE}xi32>
+%n = arith.subi %c254, %e : tensor<{SIZE}xi32>
+%m = arith.shli %n, %c23 : tensor<{SIZE}xi32>
+%s = tt.bitcast %m : tensor<{SIZE}xi32> -> TILE
+%y = arith.mulf %x0, %s : TILE"""
+    check(body, "f32", lambda x: x * torch.exp2(-x.log2().ceil()), [torch.rand(SIZE) + 0.01])
+
+
 def test_rounding_to_fewer_bits_lets_gradients_through():
     body = f"""%h = tt.fp_to_fp %x0, rounding = rtne : TILE -> tensor<{SIZE}xf8E5M2>
 %h2 = tt.fp_to_fp %h, rounding = rtne : tensor<{SIZE}xf8E5M2> -> tensor<{SIZE}xf8E4M3FN>

@@ -65,13 +65,13 @@ def test_packed_left_operand(device):
     assert_gradients_close(op, sd.scaled_dot_reference, inputs)
 
 
-def test_bits_of_floats_are_refused():
+def test_bits_of_floats_are_refused(device):
     from triton.backends.autodiff import AutodiffError, differentiable
 
-    x = torch.randn(16, 32, requires_grad=True)
-    b = torch.randn(64, 16).bfloat16()
+    x = random_tensor(16, 32, device=device)
+    b, y = torch.zeros(64, 16, dtype=torch.bfloat16, device=device), torch.empty_like(x[:, :16])
     with pytest.raises(AutodiffError, match=r"scaled_dots\.py.*\n?.*derivative lost"):
-        differentiable(sd.packed_in_kernel)[(1,)](x, b, torch.empty(16, 16), M=16, N=16, K=64)
+        differentiable(sd.packed_in_kernel)[(1,)](x, b, y, M=16, N=16, K=64)
 
 
 def test_triton_compiles():

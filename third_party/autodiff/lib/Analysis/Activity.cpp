@@ -6,6 +6,7 @@
 #include "autodiff/Rules/RuleTable.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -22,13 +23,40 @@ static bool stopsDerivative(Operation *op) {
          (residual && residual.getConstant());
 }
 
+/// Whether `op` shifts all of the mantissa out of the bits of a float, to which
+/// constants may have been added or masks applied. What is left, sign and
+/// exponent, is constant between powers of two or other isolated numbers, like
+/// floor(log₂ x).
+static bool takesExponent(Operation *op) {
+  APInt amount, ignored;
+  if (!isa<arith::ShRUIOp, arith::ShRSIOp>(op) ||
+      !matchPattern(op->getOperand(1), m_ConstantInt(&amount)))
+    return false;
+  Operation *source = op->getOperand(0).getDefiningOp();
+  while (source) {
+    bool isWidened = isa<arith::ExtUIOp, arith::ExtSIOp>(source);
+    bool isOffset =
+        isa<arith::AddIOp, arith::SubIOp, arith::AndIOp, arith::OrIOp,
+            arith::XOrIOp>(source) &&
+        matchPattern(source->getOperand(1), m_ConstantInt(&ignored));
+    if (!isWidened && !isOffset)
+      break;
+    source = source->getOperand(0).getDefiningOp();
+  }
+  if (!isa_and_nonnull<triton::BitcastOp, arith::BitcastOp>(source))
+    return false;
+  auto type = dyn_cast<FloatType>(getElementTypeOrSelf(source->getOperand(0)));
+  // The width counts the leading one, which is not stored.
+  return type && amount.uge(type.getFPMantissaWidth() - 1);
+}
+
 /// Whether `op` passes on to an integer what `operand` holds: the bits of a
 /// float, whose derivative would be lost in them, so they are followed until
 /// they turn into a float again. A library function or assembly may take bits
 /// out of a float unless its rule says otherwise.
 static bool passesBits(Operation *op, Value operand) {
   if (!isDifferentiable(operand.getType()))
-    return !isa<arith::CmpIOp>(op);
+    return !isa<arith::CmpIOp>(op) && !takesExponent(op);
   if (isa<triton::ExternElementwiseOp, triton::ElementwiseInlineAsmOp>(op))
     return !isPiecewiseConstant(op);
   return isa<triton::BitcastOp, arith::BitcastOp>(op);

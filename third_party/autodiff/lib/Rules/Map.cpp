@@ -20,7 +20,8 @@ static LogicalResult map(triton::MapElementwiseOp op, Adjoint &adjoint) {
     return failure();
   if (function->findActiveCapture(adjoint))
     return op.emitError("no derivative rule for a map whose function uses a "
-                        "differentiated value from outside");
+                        "differentiated value from outside; pass it as an "
+                        "argument");
   llvm::BitVector wanted(op.getSrcs().size());
   for (auto [index, source] : llvm::enumerate(op.getSrcs()))
     wanted[index] = adjoint.isActive(source);

@@ -16,6 +16,21 @@ tt.func @bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
+// A part of the mantissa is left.
+tt.func @rounded_bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %c16 = arith.constant 16 : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  %b = tt.bitcast %x : f32 -> i32
+  %high = arith.shrui %b, %c16 : i32
+  %back = arith.shli %high, %c16 : i32
+  // expected-error @+1 {{derivative lost: these bits were taken from a float}}
+  %y = tt.bitcast %back : i32 -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
 // Whatever passes them on: here an arrangement and a combination.
 tt.func @bits_of_tiles(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>

@@ -37,3 +37,28 @@ tt.func @inactive(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// The exponent of a float is constant between powers of two: scales of
+// microscaled formats carry no derivative.
+// CHECK-LABEL: tt.func @exponent_bwd(
+// CHECK: %[[S:.*]] = tt.bitcast %{{.*}} : i32 -> f32
+// CHECK: %[[T:.*]] = autodiff.upstream %arg2
+// CHECK: %[[D:.*]] = arith.mulf %[[T]], %[[S]] :
+// CHECK: autodiff.accumulate %arg0, %[[D]] {
+tt.func @exponent(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %up = arith.constant 0x7fffff : i32
+  %c23 = arith.constant 23 : i32
+  %c254 = arith.constant 254 : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  %b = tt.bitcast %x : f32 -> i32
+  %r = arith.addi %b, %up : i32
+  %e = arith.shrui %r, %c23 : i32
+  %n = arith.subi %c254, %e : i32
+  %m = arith.shli %n, %c23 : i32
+  %s = tt.bitcast %m : i32 -> f32
+  %y = arith.mulf %x, %s : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}

@@ -58,3 +58,30 @@ tt.func public @library(%p: !tt.ptr<f32>, %x: f32) {
   tt.store %p, %b : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// The scalar function of a map runs for every element, with its early return
+// as a branch.
+
+// CHECK-LABEL: func.func @map
+// CHECK: linalg.generic
+// CHECK: %[[C:.*]] = arith.cmpf ogt, %[[X:.*]], %{{.*}} : f32
+// CHECK: scf.if %[[C]] -> (f32)
+// CHECK: linalg.yield
+tt.func public @map(%p: !tt.ptr<f32>, %x: f32) {
+  %0 = tt.splat %p : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %xs = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %y = "tt.map_elementwise"(%xs) <{pack = 1 : i32}> ({
+  ^bb0(%a: f32):
+    %c = arith.cmpf ogt, %a, %x : f32
+    cf.cond_br %c, ^bb1, ^bb2
+  ^bb1:
+    %b = arith.mulf %a, %a : f32
+    tt.map_elementwise.return %b : f32
+  ^bb2:
+    tt.map_elementwise.return %a : f32
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  tt.store %0, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}

@@ -15,3 +15,17 @@ tt.func public @library(%p: !tt.ptr<f32>, %x: f32) {
   tt.store %p, %a : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+tt.func public @packed_map(%p: !tt.ptr<f32>) {
+  %0 = tt.splat %p : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  // expected-error @below {{the CPU backend cannot compile 'tt.map_elementwise' of several elements at a time}}
+  %y = "tt.map_elementwise"(%x) <{pack = 2 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    tt.map_elementwise.return %b, %a : f32, f32
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  tt.store %0, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}

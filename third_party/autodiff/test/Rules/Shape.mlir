@@ -122,3 +122,28 @@ tt.func @split(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %1, %rhs : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// An exchange is its own transpose; here that of Triton's sorting.
+// CHECK-LABEL: tt.func @swap_bwd(
+// CHECK: %[[T:.*]] = autodiff.upstream {{.*}} -> tensor<2x4xf32>
+// CHECK: %[[D:.*]] = autodiff.swap %[[T]] axis = 0 : tensor<2x4xf32>
+// CHECK: autodiff.accumulate %{{.*}}, %[[D]] {
+tt.func @swap(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<2x4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<2x4x!tt.ptr<f32>>
+  %bits = tt.bitcast %x : tensor<2x4xf32> -> tensor<2x4xi32>
+  %both = "tt.reduce"(%bits) <{axis = 0 : i32}> ({
+  ^bb0(%a: i32, %b: i32):
+    %c = arith.xori %a, %b : i32
+    tt.reduce.return %c : i32
+  }) : (tensor<2x4xi32>) -> tensor<4xi32>
+  %e = tt.expand_dims %both {axis = 0 : i32} : tensor<4xi32> -> tensor<1x4xi32>
+  %r = tt.broadcast %e : tensor<1x4xi32> -> tensor<2x4xi32>
+  %other = arith.xori %bits, %r : tensor<2x4xi32>
+  %y = tt.bitcast %other : tensor<2x4xi32> -> tensor<2x4xf32>
+  %1 = tt.splat %py : !tt.ptr<f32> -> tensor<2x4x!tt.ptr<f32>>
+  tt.store %1, %y : tensor<2x4x!tt.ptr<f32>>
+  tt.return
+}

@@ -103,3 +103,35 @@ tt.func @capture(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+tt.func @packed_map(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  // expected-error @+1 {{no derivative rule for a map of several elements at a time; with pack=1 there is one}}
+  %y = "tt.map_elementwise"(%x) <{pack = 2 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    tt.map_elementwise.return %b, %a : f32, f32
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %1, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+tt.func @map_with_capture(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %w = tt.load %pw : !tt.ptr<f32>
+  // expected-error @+1 {{no derivative rule for a map whose function uses a differentiated value from outside; pass it as an argument}}
+  %y = "tt.map_elementwise"(%x) <{pack = 1 : i32}> ({
+  ^bb0(%a: f32):
+    %b = arith.mulf %a, %w : f32
+    tt.map_elementwise.return %b : f32
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %1, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}

@@ -13,7 +13,8 @@ using namespace mlir::autodiff::cpu;
 namespace tt = mlir::triton;
 
 void Lowering::fail(Operation *op, const Twine &reason) {
-  failed = true;
+  if (!unsupported.insert(op).second)
+    return;
   InFlightDiagnostic error = op->emitError()
                              << "the CPU backend cannot compile '"
                              << op->getName() << "'";
@@ -333,7 +334,7 @@ LogicalResult Lowering::run() {
     builder.setInsertionPointToEnd(blocks[&block]);
     lowerBlock(block);
   }
-  if (failed) {
+  if (!unsupported.empty()) {
     target.erase();
     return failure();
   }

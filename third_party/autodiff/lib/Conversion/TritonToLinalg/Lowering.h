@@ -22,6 +22,7 @@
 #include "mlir/IR/Builders.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 #include <map>
 
@@ -233,7 +234,8 @@ private:
   OpBuilder builder;
   Placement placement;
   Value context;
-  bool failed = false;
+  /// What cannot be compiled; each is an error once.
+  llvm::SmallPtrSet<Operation *, 4> unsupported;
   llvm::DenseMap<Block *, Block *> blocks;
   llvm::DenseMap<Value, Value> scalars, tensors, bases;
   llvm::DenseMap<Value, std::pair<Value, Value>> moved;
