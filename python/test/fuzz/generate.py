@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from .choices import Choices
 from .control import early_return, statement
+from .expressions import scaled
 from .integers import program_ids
 from .memory import load, store
-from .program import Kernel, Program
-from .tiles import operand, shapes
+from .program import Kernel, Program, Value
+from .tiles import converted, operand, shapes
 
 HEADER = '''"""Random programs."""
 
@@ -21,6 +24,28 @@ DTYPE = torch.float64
 '''
 
 
+def loose_ends(k: Kernel) -> list[Value]:
+    """Return the floats that nothing has read since they were last assigned."""
+    loose = []
+    for value in k.values:
+        name = re.compile(rf"\b{value.text}\b")
+        last = next(line for line in reversed(k.lines) if name.search(line))
+        if value.kind == "f" and name.search(re.split(r" [+-]?= ", last)[0]):
+            loose.append(value)
+    return loose
+
+
+def gathered(k: Kernel, shape: tuple[int, ...]) -> Value:
+    """Return a sum of loose ends, so that little of a program does not matter."""
+    total = operand(k, shape)
+    for value in loose_ends(k)[-5:]:
+        if value != total:
+            part = scaled(k, converted(k, value, shape), 3.0)
+            low, high = total.low + part.low, total.high + part.high
+            total = k.floating(f"{total.text} + {part.text}", shape, low, high)
+    return total
+
+
 def generate(choices: Choices, name: str) -> Program:
     """Return the program that a sequence of choices stands for."""
     k = Kernel(choices, name)
@@ -31,7 +56,8 @@ def generate(choices: Choices, name: str) -> Program:
         if k.choices.chance(3) and k.depth == 1:
             early_return(k)
         statement(k)
-    for _ in range(choices.between(1, 3)):
+    store(k, gathered(k, choices.pick(shapes(k))))
+    for _ in range(choices.between(0, 2)):
         store(k, operand(k, choices.pick(shapes(k))))
     return k.finish()
 

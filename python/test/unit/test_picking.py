@@ -21,7 +21,14 @@ def test_gather(device, shape, axis):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize(
     "how, k",
-    [("sort", 16), ("descending", 16), ("topk", 4), ("flip", 16), ("flip rows", 16)],
+    [
+        ("sort", 16),
+        ("descending", 16),
+        ("topk", 4),
+        ("flip", 16),
+        ("flip rows", 16),
+        ("flip equal", 16),
+    ],
 )
 def test_order(device, how, k, dtype):
     """Triton sorts with the bits of floats."""

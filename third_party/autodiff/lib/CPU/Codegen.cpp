@@ -11,6 +11,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/JSON.h"
@@ -187,7 +188,9 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &target,
   llvm::ModuleAnalysisManager modules;
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = level > 1;
-  tuning.SLPVectorization = level > 1;
+  // What LLVM 22 makes of straight-line code may use values before they are
+  // defined. Tiles are vectors already.
+  tuning.SLPVectorization = false;
   // Tiles are small and loops over them many: unrolled copies cost compile time
   // and gain nothing.
   tuning.LoopUnrolling = level > 1;
@@ -274,6 +277,8 @@ FailureOr<cpu::CompiledObject> cpu::compile(ModuleOp module,
     llvm::raw_fd_ostream os(path, errorCode);
     code->print(os, nullptr);
   }
+  if (llvm::raw_string_ostream os(error); llvm::verifyModule(*code, &os))
+    return module.emitError("LLVM made invalid code of this kernel: ") << error;
 
   CompiledObject result;
   llvm::SmallVector<char, 0> bytes;

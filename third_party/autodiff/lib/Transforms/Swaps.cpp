@@ -41,6 +41,30 @@ struct RaiseSwap : OpRewritePattern<arith::XOrIOp> {
   }
 };
 
+/// Elements that are equal along an axis cancel in pairs: their exchange is
+/// none.
+struct CancelEqual : OpRewritePattern<triton::ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(triton::ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isExclusiveOr(op))
+      return failure();
+    Value tile = op.getSrcs()[0];
+    auto type = cast<RankedTensorType>(tile.getType());
+    auto broadcast = tile.getDefiningOp<triton::BroadcastOp>();
+    bool areEqual =
+        tile.getDefiningOp<triton::SplatOp>() ||
+        (broadcast && cast<RankedTensorType>(broadcast.getSrc().getType())
+                              .getDimSize(op.getAxis()) == 1);
+    if (!areEqual || type.getDimSize(op.getAxis()) % 2)
+      return failure();
+    rewriter.replaceOpWithNewOp<arith::ConstantOp>(
+        op, cast<TypedAttr>(rewriter.getZeroAttr(op.getResult()[0].getType())));
+    return success();
+  }
+};
+
 /// What moves the bits of floats moves the floats.
 struct MoveFloats : OpRewritePattern<triton::BitcastOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -68,7 +92,7 @@ struct MoveFloats : OpRewritePattern<triton::BitcastOp> {
 struct RaiseSwaps : autodiff::impl::RaiseSwapsBase<RaiseSwaps> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<RaiseSwap, MoveFloats>(&getContext());
+    patterns.add<RaiseSwap, CancelEqual, MoveFloats>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

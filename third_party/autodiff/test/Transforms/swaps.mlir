@@ -105,3 +105,36 @@ tt.func @others(%x: tensor<4xi32>, %v: tensor<2xi32>, %w: tensor<2xi32>) -> (ten
   %z = arith.xori %w, %t : tensor<2xi32>
   tt.return %y, %z : tensor<4xi32>, tensor<2xi32>
 }
+
+// -----
+
+// Equal elements have nothing to exchange.
+// RAISE-LABEL: tt.func @equal(
+// RAISE-NEXT: tt.return %arg0 : f32
+tt.func @equal(%x: f32) -> f32 {
+  %bits = tt.bitcast %x : f32 -> i32
+  %tile = tt.splat %bits : i32 -> tensor<2xi32>
+  %both = "tt.reduce"(%tile) <{axis = 0 : i32}> ({
+  ^bb0(%a: i32, %b: i32):
+    %c = arith.xori %a, %b : i32
+    tt.reduce.return %c : i32
+  }) : (tensor<2xi32>) -> i32
+  %other = arith.xori %bits, %both : i32
+  %y = tt.bitcast %other : i32 -> f32
+  tt.return %y : f32
+}
+
+// -----
+
+// RAISE-LABEL: tt.func @equal_rows(
+// RAISE-DAG: %[[T:.*]] = arith.constant dense<0> : tensor<4xi32>
+// RAISE: tt.return %[[T]]
+tt.func @equal_rows(%x: tensor<4x1xi32>) -> tensor<4xi32> {
+  %tile = tt.broadcast %x : tensor<4x1xi32> -> tensor<4x2xi32>
+  %both = "tt.reduce"(%tile) <{axis = 1 : i32}> ({
+  ^bb0(%a: i32, %b: i32):
+    %c = arith.xori %a, %b : i32
+    tt.reduce.return %c : i32
+  }) : (tensor<4x2xi32>) -> tensor<4xi32>
+  tt.return %both : tensor<4xi32>
+}
