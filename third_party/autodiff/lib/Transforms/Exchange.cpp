@@ -61,9 +61,8 @@ private:
   void createKernel();
   void numberPrograms();
   LogicalResult runLoop(const ParallelLoop &loop);
-  LogicalResult runPrograms(const ParallelLoop &loop, OpBuilder &b,
-                            Value index, Value from, Value to,
-                            ArrayRef<unsigned> adding);
+  LogicalResult runPrograms(const ParallelLoop &loop, OpBuilder &b, Value index,
+                            Value from, Value to, ArrayRef<unsigned> adding);
   LogicalResult store(const Candidate &candidate, Value sum);
   void bindAllZero(Regrid &regrid) const;
   void bindGrid(Regrid &regrid) const;
@@ -133,7 +132,8 @@ void ExchangedKernel::numberPrograms() {
   Value id = triton::GetProgramIdOp::create(builder, loc, 0);
   SmallVector<Value> numbers = takeApart(builder, loc, id, extents);
   iteration = numbers.front();
-  for (auto [entry, value] : llvm::zip_equal(grid, ArrayRef(numbers).drop_front()))
+  for (auto [entry, value] :
+       llvm::zip_equal(grid, ArrayRef(numbers).drop_front()))
     entry.second = value;
   kernel->setAttr(kGridAttr, toAttribute(builder.getContext(),
                                          Array{std::move(programs), 1, 1}));
@@ -190,11 +190,10 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
 
   // Only some programs have it, those with a digit within a range; or, where
   // another loop is longer, none.
-  SmallVector<ScalarExpr> deciding =
-      llvm::filter_to_vector(summed, [&](const ScalarExpr &digit) {
-        return loop.dependsOn(digit);
-      });
-  if (deciding.size() > 1 || (deciding.size() == 1 && !(deciding[0] == summed.back())))
+  SmallVector<ScalarExpr> deciding = llvm::filter_to_vector(
+      summed, [&](const ScalarExpr &digit) { return loop.dependsOn(digit); });
+  if (deciding.size() > 1 ||
+      (deciding.size() == 1 && !(deciding[0] == summed.back())))
     return failure();
   FailureOr<std::pair<Value, Value>> range =
       loop.invert(builder, summed.back(), last, index, atZero);
@@ -208,8 +207,8 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
   Value from = narrow(range->first), to = narrow(range->second);
 
   // Without any, there may be no memory to read at this index.
-  Value any = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
-                                    from, to);
+  Value any =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, from, to);
   SmallVector<Type> types;
   SmallVector<Value> before;
   for (unsigned place : adding) {
@@ -247,9 +246,9 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
   OpBuilder inside = b;
   for (unsigned depth = 0; depth < summed.size(); ++depth) {
     bool innermost = depth + 1 == summed.size();
-    auto programs = scf::ForOp::create(inside, loc, innermost ? from : zero,
-                                       innermost ? to : extents[depth], one,
-                                       carried);
+    auto programs =
+        scf::ForOp::create(inside, loc, innermost ? from : zero,
+                           innermost ? to : extents[depth], one, carried);
     if (!nest.empty())
       scf::YieldOp::create(inside, loc, programs.getResults());
     nest.push_back(programs);
@@ -279,7 +278,8 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
       sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
     }
   scf::YieldOp::create(inside, loc, carried);
-  for (auto [place, result] : llvm::zip_equal(adding, nest.front().getResults()))
+  for (auto [place, result] :
+       llvm::zip_equal(adding, nest.front().getResults()))
     sums[place] = result;
   return success();
 }
@@ -319,8 +319,7 @@ triton::FuncOp ExchangedKernel::build(const Handover &left) {
   zero = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
   for (const Candidate &candidate : group) {
     AccumulateOp op = candidate.contributions.front().op;
-    sums.push_back(
-        constantOf(builder, loc, op.getValue().getType(), 0.0));
+    sums.push_back(constantOf(builder, loc, op.getValue().getType(), 0.0));
   }
   bool succeeded = llvm::all_of(loops, [&](const ParallelLoop &loop) {
     return mlir::succeeded(runLoop(loop));
@@ -354,7 +353,8 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
     if (!loop || !primal || loop->getParentOp() != backward ||
         !isa<triton::FuncOp>(primal->getParentOp()))
       return std::nullopt;
-    std::optional<ParallelLoop> parallel = ParallelLoop::of(loop, primal, digits);
+    std::optional<ParallelLoop> parallel =
+        ParallelLoop::of(loop, primal, digits);
     if (!parallel)
       return std::nullopt;
     AccessSpace::Renumbering renumbering = parallel->numberAlike(0);
