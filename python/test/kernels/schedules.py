@@ -221,9 +221,7 @@ def meeting_kernel(
 
 def meeting(kernel, x, q, how, first=16, flag=16, repeats=1, STEP=8):
     y = poisoned(q.shape, q)
-    kernel[q.shape[0], repeats](
-        x, q, y, x.numel(), first, STEP, flag, HOW=how, STEP=STEP
-    )
+    kernel[q.shape[0], repeats](x, q, y, x.numel(), first, STEP, flag, HOW=how, STEP=STEP)
     return y
 
 
@@ -332,7 +330,8 @@ def shared_product_kernel(
     columns = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for start in range(0, k, BLOCK_K):
-        down, across = start + tl.arange(0, BLOCK_K)[:, None], start + tl.arange(0, BLOCK_K)[None, :]
+        inner = start + tl.arange(0, BLOCK_K)
+        down, across = inner[:, None], inner[None, :]
         a_mask, b_mask = (rows < m) & (across < k), (down < k) & (columns < n)
         a = tl.load(a_ptr + i * (m * k) + rows * k + across, mask=a_mask, other=0.0)
         b = tl.load(b_ptr + down * n + columns, mask=b_mask, other=0.0)

@@ -12,6 +12,7 @@ from kernels import elementwise as ew
 from kernels import gather, loops
 from kernels import matmul as mm
 from kernels import normalization as norm
+from kernels import schedules as sch
 from kernels import softmax as sm
 
 
@@ -43,9 +44,41 @@ def test_matmul(device):
     loop, load = _line(mm._tile_product, " in range("), _line(mm._tile_product, "tl.load(a_ptrs")
     assert f"loaded at {load}, 32×32 at a time" in a
     assert f"iteration of the loop at {loop}" in a and "program_id(0)" in a
-    assert "program_id(1)" not in a and "programs along axis 1 (3) share its elements" in a
-    assert "programs along axis 0 (2) share its elements" in b
-    assert "atomic adds in f32" in a and f"reads again: a_ptr (as at {load})" in text
+    for gradient, summed in ((a, 1), (b, 0)):
+        assert "plain stores" in gradient
+        assert f"is one iteration of the loop at {loop}" in gradient
+        assert f"sums over program_id({summed}) (checked on the host" in gradient
+    assert f"_exchanged0, whose programs are iterations of the loop at {loop}" in text
+    assert f"reads again: a_ptr (as at {load})" in text and "handed over" not in text
+
+
+def test_shared_operand(device):
+    """An expanded operand fails the check of the stores, and is added atomically."""
+    op = differentiated(mm.batched_matmul_kernel, mm.batched_matmul)
+    b = random_tensor(50, 40, device=device)
+    op(random_tensor(3, 64, 50, device=device), b.expand(3, -1, -1))
+    assert "atomic adds in f32" in _gradient(op.explain(), "b_ptr")
+
+
+def test_epilogue(device):
+    op = differentiated(mm.bias_activation_kernel, mm.bias_activation)
+    shapes = ((50, 33), (33, 70), (70,))
+    op(*(random_tensor(*shape, device=device) for shape in shapes), "gelu")
+    text = op.explain()
+    where = _line(mm.bias_activation_kernel, "acc += bias")
+    assert len(re.findall("handed over: ", text)) == 1
+    assert re.search(
+        rf"handed over: (\w+)_bwd leaves the value of 'acc' at {where}, 32×32 f32 a program, "
+        r"24 KiB, for \1_bwd_exchanged0 and \1_bwd_exchanged1", text
+    )  # fmt: skip
+
+
+def test_counter_of_a_loop(device):
+    """A start that depends on the program: the address is the counter itself."""
+    op = differentiated(sch.band_kernel, sch.band)
+    op(random_tensor(2, 45, device=device), random_tensor(2, 3, 8, device=device), "rest")
+    loop = _line(sch.band_kernel, " in range(")
+    assert f"+ counter of the loop at {loop}" in _gradient(op.explain(), "x_ptr")
 
 
 def test_layer_norm(device):
@@ -103,4 +136,4 @@ def test_update_in_place(device):
 def test_before_the_first_call(device):
     op = differentiated(mm.matmul_kernel, mm.matmul)
     a, b = random_tensor(64, 64, device=device), random_tensor(64, 96, device=device)
-    assert "programs along axis 1" in op.explain(a, b)
+    assert "sums over program_id(1)" in op.explain(a, b)

@@ -1,7 +1,5 @@
 """Loops that become the grid of a backward kernel: which do, and that gradients are right."""
 
-from contextlib import contextmanager
-
 import gradients
 import pytest
 import torch

@@ -39,6 +39,14 @@ passes = [
     "autodiff-sizes",
     f"tt.func(autodiff-lower-swaps,{cleanup},loop-invariant-code-motion)",
 ]
-config.substitutions.append(
-    ("%differentiate", f"triton-autodiff-opt --pass-pipeline='builtin.module({','.join(passes)})'")
-)
+
+
+def run_passes(names):
+    return f"triton-autodiff-opt --pass-pipeline='builtin.module({','.join(names)})'"
+
+
+exchanged = passes[: passes.index("autodiff-exchange") + 2]
+config.substitutions += [
+    ("%differentiate", run_passes(passes)),
+    ("%exchange", run_passes(exchanged)),
+]

@@ -169,9 +169,8 @@ bool AccessSpace::Builder::coversIterationSpace(const LinearForm &address) {
       space.exact = false;
       continue;
     }
-    if (!isa<scf::ForOp>(parent) || !uses([&](const Dimension &d) {
-          return d.loop == parent;
-        }))
+    if (!isa<scf::ForOp>(parent) ||
+        !uses([&](const Dimension &d) { return d.loop == parent; }))
       return false;
   }
   return true;
@@ -236,8 +235,8 @@ bool AccessSpace::Builder::build() {
   return true;
 }
 
-std::optional<AccessSpace>
-AccessSpace::of(Operation *access, const Renumbering *renumbering) {
+std::optional<AccessSpace> AccessSpace::of(Operation *access,
+                                           const Renumbering *renumbering) {
   Builder builder(access, renumbering);
   if (!builder.build())
     return std::nullopt;
@@ -283,9 +282,8 @@ Object AccessSpace::describe(
   for (const Index &index : indices) {
     Array digits;
     for (const Digit &digit : index.digits)
-      digits.push_back(
-          Array{digit.stride.toJSON(),
-                digit.extent ? *digit.extent : extentOf(digit)});
+      digits.push_back(Array{digit.stride.toJSON(),
+                             digit.extent ? *digit.extent : extentOf(digit)});
     dims.push_back(makeDimension(index.stride.toJSON(), std::move(digits),
                                  index.bound ? index.bound->toJSON()
                                              : llvm::json::Value(nullptr)));

@@ -59,9 +59,8 @@ public:
 private:
   void collectLoops();
   LogicalResult runLoop(const ParallelLoop &loop);
-  LogicalResult runPrograms(const ParallelLoop &loop, OpBuilder &b,
-                            Value index, Value from, Value to,
-                            ArrayRef<unsigned> adding);
+  LogicalResult runPrograms(const ParallelLoop &loop, OpBuilder &b, Value index,
+                            Value from, Value to, ArrayRef<unsigned> adding);
   LogicalResult store(const Candidate &candidate, Value sum);
   void bindAllZero(Regrid &regrid) const;
   void bindGrid(Regrid &regrid) const;
@@ -161,11 +160,10 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
 
   // Only some programs have it, those with a digit within a range; or, where
   // another loop is longer, none.
-  SmallVector<ScalarExpr> deciding =
-      llvm::filter_to_vector(summed, [&](const ScalarExpr &digit) {
-        return loop.dependsOn(digit);
-      });
-  if (deciding.size() > 1 || (deciding.size() == 1 && !(deciding[0] == summed.back())))
+  SmallVector<ScalarExpr> deciding = llvm::filter_to_vector(
+      summed, [&](const ScalarExpr &digit) { return loop.dependsOn(digit); });
+  if (deciding.size() > 1 ||
+      (deciding.size() == 1 && !(deciding[0] == summed.back())))
     return failure();
   FailureOr<std::pair<Value, Value>> range =
       loop.invert(builder, summed.back(), last, index, atZero);
@@ -179,8 +177,8 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
   Value from = narrow(range->first), to = narrow(range->second);
 
   // Without any, there may be no memory to read at this index.
-  Value any = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
-                                    from, to);
+  Value any =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, from, to);
   SmallVector<Type> types;
   SmallVector<Value> before;
   for (unsigned place : adding) {
@@ -252,7 +250,8 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
       sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
     }
   scf::YieldOp::create(inside, loc, carried);
-  for (auto [place, result] : llvm::zip_equal(adding, nest.front().getResults()))
+  for (auto [place, result] :
+       llvm::zip_equal(adding, nest.front().getResults()))
     sums[place] = result;
   return success();
 }
@@ -341,8 +340,7 @@ triton::FuncOp ExchangedKernel::build(const Handover &left) {
   zero = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
   for (const Candidate &candidate : group) {
     AccumulateOp op = candidate.contributions.front().op;
-    sums.push_back(
-        constantOf(builder, loc, op.getValue().getType(), 0.0));
+    sums.push_back(constantOf(builder, loc, op.getValue().getType(), 0.0));
   }
   bool succeeded = llvm::all_of(loops, [&](const ParallelLoop &loop) {
     return mlir::succeeded(runLoop(loop));
@@ -376,7 +374,8 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
     if (!loop || !primal || loop->getParentOp() != backward ||
         !isa<triton::FuncOp>(primal->getParentOp()))
       return std::nullopt;
-    std::optional<ParallelLoop> parallel = ParallelLoop::of(loop, primal, digits);
+    std::optional<ParallelLoop> parallel =
+        ParallelLoop::of(loop, primal, digits);
     if (!parallel)
       return std::nullopt;
     AccessSpace::Renumbering renumbering = parallel->numberAlike(0);

@@ -14,9 +14,8 @@ using namespace mlir::autodiff;
 static double bytesOf(Type type) {
   auto tile = dyn_cast<RankedTensorType>(type);
   double elements = tile ? tile.getNumElements() : 1;
-  return elements * std::max(getElementTypeOrSelf(type).getIntOrFloatBitWidth(),
-                             8u) /
-         8;
+  return elements *
+         std::max(getElementTypeOrSelf(type).getIntOrFloatBitWidth(), 8u) / 8;
 }
 
 /// What storing and loading a value costs: a little more than loading it from

@@ -12,9 +12,9 @@ class Handover {
 public:
   explicit Handover(triton::FuncOp kernel) : kernel(kernel) {}
 
-  /// Chooses values by a minimum cut (cost: bytes moved) between memory and what
-  /// loops at the outer level need for their `results`, and stores those that
-  /// are not there already.
+  /// Chooses values by a minimum cut (cost: bytes moved) between memory and
+  /// what loops at the outer level need for their `results`, and stores those
+  /// that are not there already.
   void leave(ArrayRef<Value> results);
 
   /// Values and what loads them again, in code that is not used in `kernel`.

@@ -96,8 +96,8 @@ bool ParallelLoop::isUniform() const {
 bool ParallelLoop::dependsOn(const ScalarExpr &digit) const {
   return dependsOnDigit(upper, digit) ||
          (startVaries &&
-          dependsOnDigit(
-              *ScalarExpr::of(scf::ForOp(primal).getLowerBound()), digit));
+          dependsOnDigit(*ScalarExpr::of(scf::ForOp(primal).getLowerBound()),
+                         digit));
 }
 
 LogicalResult ParallelLoop::bind(Regrid &regrid, OpBuilder &b, Value number,
@@ -125,15 +125,13 @@ LogicalResult ParallelLoop::bind(Regrid &regrid, OpBuilder &b, Value number,
   // The index itself does not depend on where the loop starts.
   Dimension dimension{Dimension::Kind::Loop};
   dimension.loop = loop;
-  std::optional<LinearForm> expected =
-      LinearForm::of(original.getLowerBound());
+  std::optional<LinearForm> expected = LinearForm::of(original.getLowerBound());
   if (!expected)
     return success();
-  *expected = *expected + LinearForm{ScalarExpr::constant(0),
-                                     {{dimension, step}}};
+  *expected =
+      *expected + LinearForm{ScalarExpr::constant(0), {{dimension, step}}};
   for (Operation &op : derived.getBody()->without_terminator()) {
-    if (op.getNumResults() != 1 ||
-        op.getResult(0).getType() != index.getType())
+    if (op.getNumResults() != 1 || op.getResult(0).getType() != index.getType())
       continue;
     std::optional<LinearForm> form = LinearForm::of(op.getResult(0));
     if (form && *form == *expected)
@@ -151,8 +149,7 @@ static Value floorDivide(OpBuilder &b, Location loc, Value x, int64_t divisor) {
   Value shifted = arith::AddIOp::create(
       b, loc, arith::MaxSIOp::create(b, loc, x, constant(-divisor)),
       constant(divisor));
-  Value quotient =
-      arith::DivSIOp::create(b, loc, shifted, constant(divisor));
+  Value quotient = arith::DivSIOp::create(b, loc, shifted, constant(divisor));
   return arith::SubIOp::create(b, loc, quotient, constant(1));
 }
 

@@ -30,6 +30,7 @@ struct Persist : autodiff::impl::PersistBase<Persist> {
 
   void runOnOperation() override;
   std::optional<Shared> examine(unsigned argument, const ArgumentUse &use);
+  bool isWorthIt(ArrayRef<Shared> group);
   bool build(ArrayRef<Shared> group);
 
   triton::FuncOp backward;
@@ -60,6 +61,26 @@ std::optional<Shared> Persist::examine(unsigned argument,
   if (shared.summed.empty())
     return std::nullopt;
   return shared;
+}
+
+static int64_t elementsOf(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile ? tile.getNumElements() : 1;
+}
+
+/// Whether meeting in atomics would cost something beside the rest of the work:
+/// a kernel without loops adds not much less than it loads or stores at a time.
+bool Persist::isWorthIt(ArrayRef<Shared> group) {
+  int64_t added = 0, moved = 0;
+  for (const Shared &shared : group)
+    added += elementsOf(AccumulateOp(shared.op).getValue().getType());
+  bool loops = false;
+  backward.walk([&](Operation *op) {
+    loops |= isa<LoopLikeOpInterface>(op);
+    if (isa<triton::LoadOp, triton::StoreOp>(op))
+      moved = std::max(moved, elementsOf(op->getOperand(0).getType()));
+  });
+  return !loops && 8 * added >= moved;
 }
 
 /// Replaces the backward by one whose programs each do a part of the work of
@@ -160,6 +181,6 @@ void Persist::runOnOperation() {
     if (shared && (group.empty() || group[0].summed == shared->summed))
       group.push_back(*shared);
   }
-  if (!group.empty())
+  if (!group.empty() && isWorthIt(group))
     build(group);
 }

@@ -75,6 +75,53 @@ struct SelectOfMaskedLoad : OpRewritePattern<arith::SelectOp> {
   }
 };
 
+/// The value of `value` in the lanes where `mask` is true, which may be anything
+/// elsewhere: it need not be chosen by the mask again. Notes whether it changed.
+static Value inLanes(Value value, Value mask, PatternRewriter &rewriter,
+                     bool &changed) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !op->hasOneUse() || !op->hasTrait<OpTrait::Elementwise>() ||
+      !isMemoryEffectFree(op))
+    return value;
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    Value condition = select.getCondition();
+    if (condition == mask) {
+      changed = true;
+      return inLanes(select.getTrueValue(), mask, rewriter, changed);
+    }
+    auto both = condition.getDefiningOp<arith::AndIOp>();
+    if (both && (both.getLhs() == mask || both.getRhs() == mask)) {
+      changed = true;
+      Value rest = both.getLhs() == mask ? both.getRhs() : both.getLhs();
+      rewriter.modifyOpInPlace(
+          select, [&] { select.getConditionMutable().assign(rest); });
+    }
+  }
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value simpler = inLanes(operand.get(), mask, rewriter, changed);
+    if (simpler != operand.get())
+      rewriter.modifyOpInPlace(op, [&] { operand.set(simpler); });
+  }
+  return value;
+}
+
+/// What is stored under a mask.
+struct MaskedStore : OpRewritePattern<triton::StoreOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(triton::StoreOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.getMask())
+      return failure();
+    bool changed = false;
+    Value simpler = inLanes(op.getValue(), op.getMask(), rewriter, changed);
+    if (simpler != op.getValue())
+      rewriter.modifyOpInPlace(op,
+                               [&] { op.getValueMutable().assign(simpler); });
+    return success(changed);
+  }
+};
+
 /// Removes results of a loop that nobody needs: not after the loop, and inside
 /// only to compute the next value of themselves.
 struct PruneCarried : OpRewritePattern<scf::ForOp> {
@@ -237,7 +284,7 @@ struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
     if (role && role.getValue() != "differentiated")
       patterns.add<PruneWhile>(&getContext());
     if (isDerived) {
-      patterns.add<AddIntoDot, SelectOfMaskedLoad>(&getContext());
+      patterns.add<AddIntoDot, SelectOfMaskedLoad, MaskedStore>(&getContext());
       populateFactoringPatterns(patterns);
     }
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

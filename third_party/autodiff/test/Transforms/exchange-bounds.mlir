@@ -1,0 +1,110 @@
+// RUN: %exchange -split-input-file %s | FileCheck %s
+
+// Program p runs iterations 2p to n: of those that have iteration j, the last
+// one is ⌊j / 2⌋.
+// CHECK-LABEL: tt.func @start_bwd_exchanged0(
+// CHECK: %[[N:.*]] = arith.trunci
+// CHECK: %[[ID:.*]] = tt.get_program_id x
+// CHECK: %[[J:.*]] = arith.remsi %[[ID]], %[[N]]
+// CHECK: %[[PROGRAMS:.*]] = arith.trunci
+// CHECK: %[[M:.*]] = arith.maxsi %[[J]], %c-2_i32
+// CHECK: %[[S:.*]] = arith.addi %[[M]], %c2_i32
+// CHECK: %[[Q:.*]] = arith.divsi %[[S]], %c2_i32
+// CHECK: arith.minsi
+// CHECK: %[[END:.*]] = arith.select
+// CHECK: %[[ANY:.*]] = arith.cmpi sgt, %[[END]], %c0_i32
+// CHECK: scf.if %[[ANY]] -> (f32)
+// CHECK: scf.for %{{.*}} = %c0_i32 to %[[END]]
+tt.func @start(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %start = arith.muli %id, %c2 : i32
+  %qw = tt.addptr %pw, %id : !tt.ptr<f32>, i32
+  %w = tt.load %qw : !tt.ptr<f32>
+  %y = scf.for %j = %start to %n step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %xw = arith.mulf %x, %w : f32
+    %next = arith.addf %acc, %xw : f32
+    scf.yield %next : f32
+  }
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// An end that moves with the program: those that have iteration j are the
+// later ones, and the number of iterations is the most that any program has.
+// CHECK-LABEL: tt.func @end_bwd_exchanged0(
+// CHECK-SAME: autodiff.grid = "{{.*}}\22maxpids\22,[\22add\22,[\22pid\22,0],1]
+// CHECK: %[[J:.*]] = arith.remsi
+// CHECK: %[[FIRST:.*]] = arith.maxsi {{.*}}, %c0_i32
+// CHECK: arith.cmpi slt, %[[FIRST]], %[[PROGRAMS:.*]] :
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[PROGRAMS]]
+tt.func @end(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %end = arith.addi %id, %c1 : i32
+  %qw = tt.addptr %pw, %id : !tt.ptr<f32>, i32
+  %w = tt.load %qw : !tt.ptr<f32>
+  %y = scf.for %j = %c0 to %end step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %xw = arith.mulf %x, %w : f32
+    %next = arith.addf %acc, %xw : f32
+    scf.yield %next : f32
+  }
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// A start between multiples of the step, or below zero: iterations have no
+// number that is the same in all programs.
+// CHECK-LABEL: tt.func @between_bwd(
+// CHECK: autodiff.accumulate {{.*}} {argument = 0
+// CHECK-NOT: exchanged
+tt.func @between(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c2 = arith.constant 2 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %y = scf.for %j = %id to %n step %c2 iter_args(%acc = %zero) -> (f32) : i32 {
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %next = arith.addf %acc, %x : f32
+    scf.yield %next : f32
+  }
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// CHECK-LABEL: tt.func @below_bwd(
+// CHECK: autodiff.accumulate {{.*}} {argument = 0
+// CHECK-NOT: exchanged
+tt.func @below(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %start = arith.subi %id, %c3 : i32
+  %y = scf.for %j = %start to %n step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %next = arith.addf %acc, %x : f32
+    scf.yield %next : f32
+  }
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}

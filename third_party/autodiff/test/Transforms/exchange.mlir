@@ -1,0 +1,141 @@
+// RUN: %exchange -split-input-file %s | FileCheck %s
+
+// Every program reads all of x, and adds to its gradient. A kernel with one
+// program for each iteration sums what all programs contribute there; its
+// addresses are a check of the launch. The gradient of w stays where it was.
+// CHECK-LABEL: tt.func @sums_bwd(
+// CHECK: scf.for
+// CHECK-NOT: argument = 0
+// CHECK: autodiff.accumulate {{.*}} {argument = 1
+// CHECK-LABEL: tt.func @sums_bwd_exchanged0(
+// CHECK-SAME: autodiff.grid = "{{\[\[}}\22max\22,[\22ceildiv\22,[\22sub\22,[\22arg\22,3],0],1],0],1,1]"
+// CHECK: %[[ID:.*]] = tt.get_program_id x
+// CHECK: %[[J:.*]] = arith.remsi %[[ID]], %
+// CHECK: %[[SIZE:.*]] = autodiff.size "[\22grid\22,0]"
+// CHECK: %[[PROGRAMS:.*]] = arith.trunci %[[SIZE]]
+// CHECK: %[[SUM:.*]] = scf.for %[[P:.*]] = %c0_i32 to %[[PROGRAMS]] step %c1_i32 iter_args(%[[ACC:.*]] = %cst)
+// CHECK: %[[PT:.*]] = tt.addptr %arg4, %[[P]]
+// CHECK: %[[T:.*]] = tt.load %[[PT]]
+// CHECK: %[[PW:.*]] = tt.addptr %arg1, %[[P]]
+// CHECK: %[[W:.*]] = tt.load %[[PW]]
+// CHECK: %[[TW:.*]] = arith.mulf %[[T]], %[[W]]
+// CHECK: arith.addf %[[ACC]], %[[TW]]
+// CHECK: %[[PX:.*]] = tt.addptr %arg0, %[[J]]
+// CHECK: autodiff.accumulate %[[PX]], %[[SUM]] whole "
+// CHECK-SAME: \22programs\22:{{\[\[}}\22pid\22,0]]
+// CHECK-SAME: {argument = 0
+tt.func @sums(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %qw = tt.addptr %pw, %id : !tt.ptr<f32>, i32
+  %w = tt.load %qw : !tt.ptr<f32>
+  %y = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %xw = arith.mulf %x, %w : f32
+    %next = arith.addf %acc, %xw : f32
+    scf.yield %next : f32
+  }
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// An id that the kernel only uses as quotient and remainder is two digits: one
+// stays in the grid, the other one is summed over.
+// CHECK-LABEL: tt.func @digits_bwd_exchanged0(
+// CHECK-SAME: autodiff.grid = "{{\[\[}}\22mul\22,
+// CHECK-SAME: [\22add\22,[\22maxpids\22,[\22div\22,[\22pid\22,0],[\22arg\22,4]{{\]\]}},1]
+// CHECK: autodiff.size "[\22add\22,[\22maxpids\22,[\22rem\22,[\22pid\22,0],[\22arg\22,4]{{\]\]}},1]"
+// CHECK: autodiff.accumulate {{.*}} whole "
+// CHECK-SAME: \22programs\22:{{\[\[}}\22rem\22,[\22pid\22,0],[\22arg\22,4]],[\22div\22,[\22pid\22,0],[\22arg\22,4]{{\]\]}}
+tt.func @digits(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %h: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %row = arith.divsi %id, %h : i32
+  %column = arith.remsi %id, %h : i32
+  %rx = arith.muli %row, %n : i32
+  %qw = tt.addptr %pw, %column : !tt.ptr<f32>, i32
+  %w = tt.load %qw : !tt.ptr<f32>
+  %y = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %jx = arith.addi %rx, %j : i32
+    %qx = tt.addptr %px, %jx : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %xw = arith.mulf %x, %w : f32
+    %next = arith.addf %acc, %xw : f32
+    scf.yield %next : f32
+  }
+  %ry = arith.muli %row, %h : i32
+  %o = arith.addi %ry, %column : i32
+  %qy = tt.addptr %py, %o : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Of two loops over x one may be shorter: its share ends there.
+// CHECK-LABEL: tt.func @lengths_bwd_exchanged0(
+// CHECK: %[[PAST:.*]] = arith.cmpi sge, %{{.*}}, %c0_i32
+// CHECK: %[[END:.*]] = arith.select %[[PAST]], %c0_i32,
+// CHECK: scf.if
+// CHECK: scf.for %{{.*}} = %c0_i32 to %[[END]]
+// CHECK: arith.select
+// CHECK: scf.if
+// CHECK: autodiff.accumulate {{.*}} whole
+tt.func @lengths(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i32, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %qw = tt.addptr %pw, %id : !tt.ptr<f32>, i32
+  %w = tt.load %qw : !tt.ptr<f32>
+  %s = scf.for %j = %c0 to %m step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %xw = arith.mulf %x, %w : f32
+    %next = arith.addf %acc, %xw : f32
+    scf.yield %next : f32
+  }
+  %y = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %s) -> (f32) : i32 {
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %xw = arith.mulf %x, %w : f32
+    %next = arith.addf %acc, %xw : f32
+    scf.yield %next : f32
+  }
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Programs count from where they start: no iteration is the same in all.
+// CHECK-LABEL: tt.func @relative_bwd(
+// CHECK: scf.for
+// CHECK: autodiff.accumulate {{.*}} {argument = 0
+// CHECK-NOT: exchanged
+tt.func @relative(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %qw = tt.addptr %pw, %id : !tt.ptr<f32>, i32
+  %w = tt.load %qw : !tt.ptr<f32>
+  %y:2 = scf.for %j = %id to %n step %c1 iter_args(%acc = %zero, %qx = %px) -> (f32, !tt.ptr<f32>) : i32 {
+    %x = tt.load %qx : !tt.ptr<f32>
+    %xw = arith.mulf %x, %w : f32
+    %next = arith.addf %acc, %xw : f32
+    %nx = tt.addptr %qx, %c1 : !tt.ptr<f32>, i32
+    scf.yield %next, %nx : f32, !tt.ptr<f32>
+  }
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  tt.store %qy, %y#0 : !tt.ptr<f32>
+  tt.return
+}

@@ -1,0 +1,38 @@
+// RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-reverse -canonicalize -cse \
+// RUN:   -autodiff-read-cotangents | FileCheck %s
+// RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-reverse -canonicalize -cse \
+// RUN:   -autodiff-read-cotangents=exchange=1 | FileCheck %s --check-prefix=EXCHANGE
+
+// Each program stores to an address of its own, given the check: the upstream
+// gradient is read from the caller's tensor.
+// CHECK-LABEL: tt.func @copy_bwd(
+// CHECK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = "{{.*}}\22kind\22:\22distinct\22
+// CHECK-SAME: autodiff.operand = #autodiff.operand<cotangent 1>}
+// CHECK-NOT: autodiff.upstream
+// CHECK: %[[P:.*]] = tt.addptr %arg2,
+// CHECK: tt.load %[[P]]
+// EXCHANGE-LABEL: tt.func @copy_bwd(
+// EXCHANGE: autodiff.upstream
+tt.func @copy(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %id = tt.get_program_id x : i32
+  %qx = tt.addptr %px, %id : !tt.ptr<f32>, i32
+  %x = tt.load %qx : !tt.ptr<f32>
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  tt.store %qy, %x : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// What the first store left there has no gradient: the upstream gradient is
+// taken, not read.
+// CHECK-LABEL: tt.func @twice_bwd(
+// CHECK: autodiff.upstream
+tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %qy = tt.addptr %py, %i : !tt.ptr<f32>, i32
+  %xx = arith.mulf %x, %x : f32
+  tt.store %qy, %xx : !tt.ptr<f32>
+  tt.store %py, %x : !tt.ptr<f32>
+  tt.return
+}
