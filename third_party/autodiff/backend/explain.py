@@ -94,8 +94,11 @@ class _Explanation:
         if kernel.grid is None:
             return text
         stored = [g for g in self._plan.gradients if ("gradient", g.argument) in kernel.operands]
-        loops = [position for g in stored for position in self._loops(g)]
-        return f"{text}, whose programs are iterations of the loop at {_places(loops)}"
+        summed = [g for g in stored if self._summed(g)]
+        loops = [position for g in summed for position in self._loops(g)]
+        if loops:
+            return f"{text}, whose programs are iterations of the loop at {_places(loops)}"
+        return f"{text}, whose programs each do the work of several"
 
     # Gradients.
 
@@ -126,9 +129,11 @@ class _Explanation:
                 how += ", because a host check on its addresses failed for these arguments"
             return [f"  upstream gradient of {name}: {how}"]
         facts = self._gradients.get(gradient.argument, {"loads": (), "stored": False})
-        how = "plain stores, each element once"
-        if gradient.accumulate == "atomic":
-            how = f"atomic adds in {gradient.dtype}"
+        how = {
+            "store": "plain stores, each element once",
+            "partial": f"partial sums in {gradient.dtype}, added up at the end",
+            "atomic": f"atomic adds in {gradient.dtype}",
+        }[gradient.accumulate]
         start = {
             "none": "",
             "zero": ", from zero",
@@ -142,14 +147,21 @@ class _Explanation:
 
     def _reason(self, gradient, facts) -> str:
         loads = facts["loads"]
-        if gradient.accumulate == "store":
+        if gradient.accumulate != "atomic":
             checked = " (checked on the host for this launch)" if gradient.checks else ""
-            kernel = self._storing_kernel(gradient)
-            if kernel is not None:
+            kernel, summed = self._storing_kernel(gradient), self._summed(gradient)
+            if summed:
+                part = " a part of" if gradient.accumulate == "partial" else ""
+                loops = self._loops(gradient)
+                if not loops:
+                    return (
+                        f"it gets contributions for every {summed}, and a program of "
+                        f"{kernel.name} sums over{part} them{checked}"
+                    )
                 return (
                     f"a program of {kernel.name} is one iteration of the loop at "
-                    f"{_places(self._loops(gradient))}, whose elements no other one reads, and "
-                    f"sums over {self._summed(gradient)}{checked}"
+                    f"{_places(loops)}, whose elements no other one reads, and "
+                    f"sums over{part} {summed}{checked}"
                 )
             return f"one load reaches every element of the tensor exactly once{checked}"
         if gradient.argument in self._atomic:
