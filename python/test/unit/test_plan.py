@@ -478,3 +478,24 @@ def test_counting_plan():
     loaded = load(json.dumps(plan))
     assert loaded.counters() == {2}
     assert loaded.kernels[0] is loaded.counting
+
+
+@pytest.mark.parametrize(
+    ("programs", "grid", "holds"),
+    [
+        ([["pid", 1], ["pid", 0]], (4, 3, 1), True),
+        ([["pid", 0]], (4, 1, 1), True),
+        ([["pid", 0]], (4, 3, 1), False),  # programs along axis 1 do the same again
+        ([["div", ["pid", 0], 3], ["rem", ["pid", 0], 3]], (12, 1, 1), True),
+        ([["div", ["pid", 0], 3], ["rem", ["pid", 0], 3]], (11, 1, 1), False),  # a place is empty
+        ([["div", ["pid", 0], 3]], (12, 1, 1), False),  # three programs share a place
+        ([["sub", ["pid", 0], 1], ["pid", 1]], (4, 3, 1), False),  # below zero
+    ],
+)
+def test_sum_over_programs(programs, grid, holds):
+    """What the programs have in common is summed: they must fill the box of their numbers."""
+    data = {
+        "kind": "bijective", "argument": 0, "offset": 0, "programs": programs,
+        "dims": [{"stride": 1, "digits": [[1, 8]], "bound": None}],
+    }  # fmt: skip
+    assert BijectiveCheck.from_json(data, 1).holds((8,), (1,), (None,), grid) is holds
