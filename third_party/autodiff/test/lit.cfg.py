@@ -31,8 +31,10 @@ passes = [
     f"tt.func({cleanup})",
     "autodiff-read-cotangents",
     f"tt.func({cleanup},autodiff-order-loops,{cleanup})",
-    "autodiff-exchange",
+    "autodiff-merge-contributions",
     f"tt.func({cleanup})",
+    "autodiff-exchange",
+    f"tt.func({cleanup},autodiff-orient-dots,{cleanup})",
     "autodiff-persist",
     f"tt.func({cleanup})",
     "autodiff-schedule",
@@ -45,8 +47,12 @@ def run_passes(names):
     return f"triton-autodiff-opt --pass-pipeline='builtin.module({','.join(names)})'"
 
 
-exchanged = passes[: passes.index("autodiff-exchange") + 2]
+exchanged = [*passes[: passes.index("autodiff-exchange") + 1], f"tt.func({cleanup})"]
+merged = [*passes[: passes.index("autodiff-merge-contributions") + 1], f"tt.func({cleanup})"]
+persistent = passes[: passes.index("autodiff-persist") + 2]
 config.substitutions += [
     ("%differentiate", run_passes(passes)),
     ("%exchange", run_passes(exchanged)),
+    ("%merge", run_passes(merged)),
+    ("%persist", run_passes(persistent)),
 ]

@@ -85,11 +85,8 @@ struct ComputedFirst : OpRewritePattern<triton::DotOp> {
     return success();
   }
 
-  /// Whether the sum can be kept transposed: a constant, or carried by a loop
-  /// only to be added to.
+  /// Whether the sum can be kept transposed: a loop carries it, and only adds.
   static bool mayTranspose(Value sum, triton::DotOp dot) {
-    if (matchPattern(sum, m_Constant()))
-      return true;
     auto argument = dyn_cast<BlockArgument>(sum);
     auto loop = argument
                     ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())

@@ -3,10 +3,8 @@
 // Program p runs iterations 2p to n: of those that have iteration j, the last
 // one is ⌊j / 2⌋.
 // CHECK-LABEL: tt.func @start_bwd_exchanged0(
-// CHECK: %[[N:.*]] = arith.trunci
-// CHECK: %[[ID:.*]] = tt.get_program_id x
-// CHECK: %[[J:.*]] = arith.remsi %[[ID]], %[[N]]
-// CHECK: %[[PROGRAMS:.*]] = arith.trunci
+// CHECK: %[[N:.*]] = arith.remsi
+// CHECK: %[[J:.*]] = arith.remsi %[[N]]
 // CHECK: %[[M:.*]] = arith.maxsi %[[J]], %c-2_i32
 // CHECK: %[[S:.*]] = arith.addi %[[M]], %c2_i32
 // CHECK: %[[Q:.*]] = arith.divsi %[[S]], %c2_i32
@@ -14,7 +12,7 @@
 // CHECK: %[[END:.*]] = arith.select
 // CHECK: %[[ANY:.*]] = arith.cmpi sgt, %[[END]], %c0_i32
 // CHECK: scf.if %[[ANY]] -> (f32)
-// CHECK: scf.for %{{.*}} = %c0_i32 to %[[END]]
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[END]]
 tt.func @start(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %c1 = arith.constant 1 : i32
   %c2 = arith.constant 2 : i32
@@ -41,10 +39,11 @@ tt.func @start(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32)
 // later ones, and the number of iterations is the most that any program has.
 // CHECK-LABEL: tt.func @end_bwd_exchanged0(
 // CHECK-SAME: autodiff.grid = "{{.*}}\22maxpids\22,[\22add\22,[\22pid\22,0],1]
-// CHECK: %[[J:.*]] = arith.remsi
+// CHECK: %[[PART:.*]] = arith.divsi
 // CHECK: %[[FIRST:.*]] = arith.maxsi {{.*}}, %c0_i32
 // CHECK: arith.cmpi slt, %[[FIRST]], %[[PROGRAMS:.*]] :
-// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[PROGRAMS]]
+// CHECK: %[[START:.*]] = arith.addi %[[FIRST]], %[[PART]]
+// CHECK: scf.for %{{.*}} = %[[START]] to %[[PROGRAMS]]
 tt.func @end(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

@@ -1,19 +1,24 @@
 // RUN: %exchange -split-input-file %s | FileCheck %s
 
-// Every program reads all of x, and adds to its gradient. A kernel with one
-// program for each iteration sums what all programs contribute there; its
-// addresses are a check of the launch. The gradient of w stays where it was.
+// Every program reads all of x, and adds to its gradient. A kernel with programs
+// for each iteration sums what all programs contribute there, each a part of
+// them, for there is little to do; its addresses are a check of the launch. The
+// gradient of w stays where it was.
 // CHECK-LABEL: tt.func @sums_bwd(
 // CHECK: scf.for
 // CHECK-NOT: argument = 0
 // CHECK: autodiff.accumulate {{.*}} {argument = 1
 // CHECK-LABEL: tt.func @sums_bwd_exchanged0(
-// CHECK-SAME: autodiff.grid = "{{\[\[}}\22max\22,[\22ceildiv\22,[\22sub\22,[\22arg\22,3],0],1],0],1,1]"
+// CHECK-SAME: autodiff.grid = "{{\[\[}}\22mul\22,[\22max\22,[\22ceildiv\22,[\22sub\22,[\22arg\22,3],0],1],0],
+// CHECK-SAME: \22processors\22
 // CHECK: %[[ID:.*]] = tt.get_program_id x
-// CHECK: %[[J:.*]] = arith.remsi %[[ID]], %
+// CHECK: %[[N:.*]] = arith.remsi %[[ID]], %
+// CHECK: %[[J:.*]] = arith.remsi %[[N]], %[[COUNT:.*]] :
+// CHECK: %[[PART:.*]] = arith.divsi %[[N]], %[[COUNT]]
+// CHECK: %[[PARTS:.*]] = arith.trunci
 // CHECK: %[[SIZE:.*]] = autodiff.size "[\22grid\22,0]"
 // CHECK: %[[PROGRAMS:.*]] = arith.trunci %[[SIZE]]
-// CHECK: %[[SUM:.*]] = scf.for %[[P:.*]] = %c0_i32 to %[[PROGRAMS]] step %c1_i32 iter_args(%[[ACC:.*]] = %cst)
+// CHECK: %[[SUM:.*]] = scf.for %[[P:.*]] = %[[PART]] to %[[PROGRAMS]] step %[[PARTS]] iter_args(%[[ACC:.*]] = %cst)
 // CHECK: %[[PT:.*]] = tt.addptr %arg4, %[[P]]
 // CHECK: %[[T:.*]] = tt.load %[[PT]]
 // CHECK: %[[PW:.*]] = tt.addptr %arg1, %[[P]]
@@ -21,7 +26,8 @@
 // CHECK: %[[TW:.*]] = arith.mulf %[[T]], %[[W]]
 // CHECK: arith.addf %[[ACC]], %[[TW]]
 // CHECK: %[[PX:.*]] = tt.addptr %arg0, %[[J]]
-// CHECK: autodiff.accumulate %[[PX]], %[[SUM]] whole "
+// CHECK: autodiff.accumulate %[[PX]], %[[SUM]] partial %[[PART]] of "
+// CHECK-SAME: whole "
 // CHECK-SAME: \22programs\22:{{\[\[}}\22pid\22,0]]
 // CHECK-SAME: {argument = 0
 tt.func @sums(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
@@ -85,7 +91,7 @@ tt.func @digits(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32
 // CHECK: %[[PAST:.*]] = arith.cmpi sge, %{{.*}}, %c0_i32
 // CHECK: %[[END:.*]] = arith.select %[[PAST]], %c0_i32,
 // CHECK: scf.if
-// CHECK: scf.for %{{.*}} = %c0_i32 to %[[END]]
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[END]]
 // CHECK: arith.select
 // CHECK: scf.if
 // CHECK: autodiff.accumulate {{.*}} whole

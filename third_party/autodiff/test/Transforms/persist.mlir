@@ -1,0 +1,60 @@
+// RUN: %persist -split-input-file %s | FileCheck %s
+
+// All programs read the same weights. Few programs do the work of all: each
+// runs over a part of the old ones, stores the gradient of their elements of x,
+// keeps the sum for the weights, and stores that as one of several.
+// CHECK-LABEL: tt.func @scale_bwd_persistent(
+// CHECK-SAME: autodiff.grid = "{{.*}}\22processors\22
+// CHECK: %[[PARTS:.*]] = arith.trunci
+// CHECK: %[[PART:.*]] = arith.remsi %{{.*}}, %[[PARTS]]
+// CHECK: %[[W:.*]] = tt.load
+// CHECK: %[[SUM:.*]] = scf.for %[[P:.*]] = %[[PART]] to %{{.*}} step %[[PARTS]] iter_args(%[[ACC:.*]] = %cst
+// CHECK: autodiff.accumulate {{.*}} {argument = 0
+// CHECK: arith.addf %[[ACC]],
+// CHECK: scf.yield
+// CHECK: autodiff.accumulate {{.*}}, %[[SUM]] partial %[[PART]] of "
+// CHECK-SAME: whole "
+// CHECK-SAME: {argument = 1
+tt.func @scale(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %width = arith.constant 16 : i32
+  %i = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %id = tt.get_program_id x : i32
+  %row = arith.muli %id, %width : i32
+  %rowx = tt.addptr %px, %row : !tt.ptr<f32>, i32
+  %rowy = tt.addptr %py, %row : !tt.ptr<f32>, i32
+  %bx = tt.splat %rowx : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %bw = tt.splat %pw : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %by = tt.splat %rowy : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %qx = tt.addptr %bx, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+  %qw = tt.addptr %bw, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+  %qy = tt.addptr %by, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+  %x = tt.load %qx : tensor<16x!tt.ptr<f32>>
+  %w = tt.load %qw : tensor<16x!tt.ptr<f32>>
+  %y = arith.mulf %x, %w : tensor<16xf32>
+  tt.store %qy, %y : tensor<16x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// A scalar beside a row of 16 costs next to nothing: it stays atomic.
+// CHECK-LABEL: tt.func @shift(
+// CHECK-NOT: persistent
+tt.func @shift(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %width = arith.constant 16 : i32
+  %i = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %id = tt.get_program_id x : i32
+  %row = arith.muli %id, %width : i32
+  %rowx = tt.addptr %px, %row : !tt.ptr<f32>, i32
+  %rowy = tt.addptr %py, %row : !tt.ptr<f32>, i32
+  %bx = tt.splat %rowx : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %by = tt.splat %rowy : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %qx = tt.addptr %bx, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+  %qy = tt.addptr %by, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+  %x = tt.load %qx : tensor<16x!tt.ptr<f32>>
+  %w = tt.load %pw : !tt.ptr<f32>
+  %ws = tt.splat %w : f32 -> tensor<16xf32>
+  %y = arith.addf %x, %ws : tensor<16xf32>
+  tt.store %qy, %y : tensor<16x!tt.ptr<f32>>
+  tt.return
+}
