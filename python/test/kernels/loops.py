@@ -65,6 +65,27 @@ def rnn_reference(x, w, h0):
 
 
 @triton.jit
+def running_sum_kernel(x_ptr, w_ptr, y_ptr, steps, BLOCK: tl.constexpr):
+    """A sum that every iteration reads after adding to it."""
+    lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    width = tl.num_programs(0) * BLOCK
+    total = tl.load(w_ptr + lane)
+    for t in range(steps):
+        total += tl.load(x_ptr + t * width + lane)
+        tl.store(y_ptr + t * width + lane, total * 3.0)
+
+
+def running_sum(kernel, x, w, BLOCK=16):
+    y = poisoned(x.shape, x)
+    kernel[(x.shape[1] // BLOCK,)](x, w, y, x.shape[0], BLOCK=BLOCK)
+    return y
+
+
+def running_sum_reference(x, w):
+    return 3 * (w + x.cumsum(0))
+
+
+@triton.jit
 def nested_kernel(x_ptr, w_ptr, y_ptr, n_rows, n_columns, BLOCK: tl.constexpr):
     """An accumulator in the inner loop feeds a nonlinear state of the outer one."""
     lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

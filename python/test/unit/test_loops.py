@@ -31,6 +31,15 @@ def test_recurrence(device, name, dtype):
     assert_gradients_close(op, reference, (x, w, h0.detach()))
 
 
+@pytest.mark.parametrize("steps", [0, 1, 7])
+def test_running_sum(device, steps):
+    """Nothing but sums is carried, and yet the order of iterations matters."""
+    x = random_tensor(steps, 32, device=device)
+    w = random_tensor(32, device=device)
+    op = differentiated(loops.running_sum_kernel, loops.running_sum)
+    assert_gradients_close(op, loops.running_sum_reference, (x, w))
+
+
 def test_recurrence_without_steps(device):
     """No iteration: the state goes through, the weight has no influence."""
     x, w, h0 = _rnn_inputs(2, 0, 20, device, torch.float32)

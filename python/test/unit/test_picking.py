@@ -5,6 +5,7 @@ import pytest
 import torch
 from gradients import assert_compiles, assert_gradients_close, differentiated, random_tensor
 from kernels import picking as pk
+from kernels.combiners import HOME
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -65,13 +66,13 @@ def test_map_elementwise(device, n):
 
 
 def test_triton_compiles():
-    x, w = (random_tensor(32, device="cpu") for _ in range(2))
+    x, w = (random_tensor(32, device=HOME) for _ in range(2))
     assert_compiles(differentiated(pk.cat_kernel, pk.cat), (x, w))
     assert_compiles(differentiated(pk.map_kernel, pk.map_elementwise), (x, w))
-    x = random_tensor(4, 64, device="cpu")
+    x = random_tensor(4, 64, device=HOME)
     for how in ("sort", "topk", "flip"):
         assert_compiles(differentiated(pk.order_kernel, pk.order), (x, how, 64))
     for rows, columns, axis in ((4, 8, 1), (32, 64, 0)):
-        x = random_tensor(rows, columns, device="cpu")
-        index = torch.zeros(rows, columns, dtype=torch.int32)
+        x = random_tensor(rows, columns, device=HOME)
+        index = torch.zeros(rows, columns, dtype=torch.int32, device=HOME)
         assert_compiles(differentiated(pk.gather_kernel, pk.gather), (x, index, axis))

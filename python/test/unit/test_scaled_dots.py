@@ -4,6 +4,7 @@ import pytest
 import torch
 from gradients import assert_compiles, assert_gradients_close, differentiated, random_tensor
 from kernels import scaled_dots as sd
+from kernels.combiners import HOME
 
 DTYPES = {
     "bf16": torch.bfloat16,
@@ -75,8 +76,8 @@ def test_bits_of_floats_are_refused(device):
 
 
 def test_triton_compiles():
-    a, b = _operand(64, 64, "bf16", 1, "cpu"), _operand(64, 64, "e2m1", 0, "cpu")
-    inputs = (a, None, b, _scale(64, 64, "cpu"), random_tensor(64, 64, device="cpu"))
+    a, b = _operand(64, 64, "bf16", 1, HOME), _operand(64, 64, "e2m1", 0, HOME)
+    inputs = (a, None, b, _scale(64, 64, HOME), random_tensor(64, 64, device=HOME))
     assert_compiles(
         differentiated(sd.scaled_dot_kernel, sd.scaled_dot), (*inputs, ("bf16", "e2m1"))
     )

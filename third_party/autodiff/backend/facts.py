@@ -53,8 +53,9 @@ class Facts:
 
     def evaluate(self, expr) -> int:
         """Return the value of a plan's expression for this launch."""
-        return evaluate(with_launch(expr, self._extent, processors(self.device)), self.scalars,
-                        self.grid)
+        return evaluate(
+            with_launch(expr, self._extent, processors(self.device)), self.scalars, self.grid
+        )
 
     def _extent(self, i: int) -> int:
         tensor = self.tensors[i]

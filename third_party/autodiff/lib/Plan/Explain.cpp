@@ -121,8 +121,7 @@ static Object describe(const LinearForm::Term &term, RankedTensorType tile) {
     break;
   case Dimension::Kind::Loop:
   case Dimension::Kind::Index:
-    object["kind"] =
-        dimension.kind == Dimension::Kind::Loop ? "loop" : "index";
+    object["kind"] = dimension.kind == Dimension::Kind::Loop ? "loop" : "index";
     object["position"] = spellPosition(dimension.loop->getLoc());
     break;
   case Dimension::Kind::Program:

@@ -311,11 +311,10 @@ bool ExchangedKernel::isSplit() const {
 void ExchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
   llvm::json::Value parts =
       countPartials(summed.take_back(), countPrograms(staying, count));
-  programs = numberPrograms(builder, kernel, Array{"mul", count, parts},
-                            staying);
+  programs =
+      numberPrograms(builder, kernel, Array{"mul", count, parts}, staying);
   Value iterations = createSize(builder, loc, count);
-  iteration =
-      arith::RemSIOp::create(builder, loc, programs.number, iterations);
+  iteration = arith::RemSIOp::create(builder, loc, programs.number, iterations);
   partial = arith::DivSIOp::create(builder, loc, programs.number, iterations);
   stride = createSize(builder, loc, parts);
   partials = toAttribute(builder.getContext(), std::move(parts));
@@ -327,8 +326,8 @@ triton::FuncOp ExchangedKernel::build(const Handover &left) {
   kernel = createBeside(backward, backward.getSymName() + "_exchanged" +
                                       llvm::Twine(number));
   builder.setInsertionPointToEnd(&kernel.getBody().front());
-  SmallVector<ScalarExpr> staying = llvm::filter_to_vector(
-      digits, [&](const ScalarExpr &digit) {
+  SmallVector<ScalarExpr> staying =
+      llvm::filter_to_vector(digits, [&](const ScalarExpr &digit) {
         return !llvm::is_contained(summed, digit);
       });
   if (isSplit())

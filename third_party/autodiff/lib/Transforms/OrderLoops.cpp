@@ -11,9 +11,12 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Whether a carried value is only ever added to.
+/// Whether a carried value is only ever added to, and nothing reads it before
+/// the loop has ended.
 static bool isSum(BlockArgument carried, Value next) {
   Value sum = carried;
+  if (sum != next && !next.hasOneUse())
+    return false;
   while (sum != next) {
     if (!sum.hasOneUse())
       return false;
@@ -38,11 +41,11 @@ static bool isOrderFree(scf::ForOp loop) {
     return adds ? WalkResult::advance() : WalkResult::interrupt();
   });
   return !walk.wasInterrupted() &&
-         llvm::all_of(llvm::zip_equal(loop.getRegionIterArgs(),
-                                      loop.getYieldedValues()),
-                      [](auto pair) {
-                        return isSum(std::get<0>(pair), std::get<1>(pair));
-                      });
+         llvm::all_of(
+             llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues()),
+             [](auto pair) {
+               return isSum(std::get<0>(pair), std::get<1>(pair));
+             });
 }
 
 /// Whether `value` is one less than the loop's number of iterations.

@@ -235,8 +235,7 @@ void Component::transpose() {
     OpBuilder b(op);
     b.setInsertionPointAfter(op);
     Value result = op->getResult(0);
-    result.replaceAllUsesWith(
-        ::transpose(b, op->getLoc(), transposed[result]));
+    result.replaceAllUsesWith(::transpose(b, op->getLoc(), transposed[result]));
     op->erase();
   }
 }

@@ -88,8 +88,8 @@ bool Persist::isWorthIt(ArrayRef<Shared> group) {
 bool Persist::build(ArrayRef<Shared> group) {
   Location loc = backward.getLoc();
   ArrayRef<ScalarExpr> summed = group.front().summed;
-  SmallVector<ScalarExpr> staying = llvm::filter_to_vector(
-      digits, [&](const ScalarExpr &digit) {
+  SmallVector<ScalarExpr> staying =
+      llvm::filter_to_vector(digits, [&](const ScalarExpr &digit) {
         return !llvm::is_contained(summed, digit);
       });
   triton::FuncOp kernel =

@@ -16,8 +16,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-struct ReadCotangents
-    : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
+struct ReadCotangents : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
   using ReadCotangentsBase::ReadCotangentsBase;
 
   void runOnOperation() override;

@@ -60,22 +60,20 @@ ProgramNumbers mlir::autodiff::numberPrograms(OpBuilder &b,
   ProgramNumbers numbers{values.front(), {}};
   for (auto [digit, value] : llvm::zip_equal(digits, llvm::drop_begin(values)))
     numbers.digits.push_back({digit, value});
-  kernel->setAttr(kGridAttr, toAttribute(b.getContext(),
-                                         Array{std::move(programs), 1, 1}));
+  kernel->setAttr(
+      kGridAttr, toAttribute(b.getContext(), Array{std::move(programs), 1, 1}));
   return numbers;
 }
 
-llvm::json::Value
-mlir::autodiff::countPrograms(ArrayRef<ScalarExpr> digits,
-                              llvm::json::Value factor) {
+llvm::json::Value mlir::autodiff::countPrograms(ArrayRef<ScalarExpr> digits,
+                                                llvm::json::Value factor) {
   for (const ScalarExpr &digit : digits)
     factor = Array{"mul", std::move(factor), extentOf(digit)};
   return factor;
 }
 
-llvm::json::Value
-mlir::autodiff::countPartials(ArrayRef<ScalarExpr> summed,
-                              llvm::json::Value others) {
+llvm::json::Value mlir::autodiff::countPartials(ArrayRef<ScalarExpr> summed,
+                                                llvm::json::Value others) {
   Array wanted{"ceildiv", Array{"mul", 2, Array{"processors"}},
                Array{"max", std::move(others), 1}};
   return Array{"max", Array{"min", countPrograms(summed), std::move(wanted)},

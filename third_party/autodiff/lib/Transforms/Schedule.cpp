@@ -9,7 +9,6 @@
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
-
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_SCHEDULE
 #include "autodiff/Transforms/Passes.h.inc"
@@ -124,11 +123,12 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
     Value other = mask ? constantOf(b, loc, type, 0.0) : Value();
     value = triton::LoadOp::create(b, loc, pointer, mask, other);
   } else {
-    value =
-        atomic(b, loc, triton::RMWOp::XCHG, pointer, constantOf(b, loc, type, 0.0), mask);
+    value = atomic(b, loc, triton::RMWOp::XCHG, pointer,
+                   constantOf(b, loc, type, 0.0), mask);
     // What an atomic returns for masked lanes is not defined.
     if (mask && !mutation::isMade("schedule:masked lanes as they are"))
-      value = arith::SelectOp::create(b, loc, mask, value, constantOf(b, loc, type, 0.0));
+      value = arith::SelectOp::create(b, loc, mask, value,
+                                      constantOf(b, loc, type, 0.0));
   }
   if (!op.getKeep() || !use.accumulates.empty())
     gpu::BarrierOp::create(b, loc);
@@ -189,9 +189,8 @@ Value ArgumentSchedule::advanceTo(Value partial, AccumulateOp op,
 
 LogicalResult ArgumentSchedule::store(StringAttr check) {
   AccumulateOp op = use.accumulates.front();
-  Type element = op.getPartial()
-                     ? getElementTypeOrSelf(op.getValue().getType())
-                     : pointee;
+  Type element =
+      op.getPartial() ? getElementTypeOrSelf(op.getValue().getType()) : pointee;
   BlockArgument buffer =
       append(element, "none", op.getPartial() ? "partial" : "store", check,
              op.getPartialsAttr());

@@ -43,7 +43,8 @@ struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
     for (auto [product, sum] : {std::pair(op.getLhs(), op.getRhs()),
                                 std::pair(op.getRhs(), op.getLhs())}) {
       auto dot = product.getDefiningOp<triton::DotOp>();
-      if (!dot || !dot->hasOneUse() || !matchPattern(dot.getC(), m_AnyZeroFloat()))
+      if (!dot || !dot->hasOneUse() ||
+          !matchPattern(dot.getC(), m_AnyZeroFloat()))
         continue;
       // The sum may only be known after the product.
       Operation *copy = rewriter.clone(*dot);
@@ -75,8 +76,9 @@ struct SelectOfMaskedLoad : OpRewritePattern<arith::SelectOp> {
   }
 };
 
-/// The value of `value` in the lanes where `mask` is true, which may be anything
-/// elsewhere: it need not be chosen by the mask again. Notes whether it changed.
+/// The value of `value` in the lanes where `mask` is true, which may be
+/// anything elsewhere: it need not be chosen by the mask again. Notes whether
+/// it changed.
 static Value inLanes(Value value, Value mask, PatternRewriter &rewriter,
                      bool &changed) {
   Operation *op = value.getDefiningOp();

@@ -45,6 +45,29 @@ tt.func @recurrence(%px: !tt.ptr<f32>, %n: i32) -> f32 attributes {autodiff.role
 
 // -----
 
+// So does a sum that the loop reads: each iteration needs those after it.
+// CHECK-LABEL: tt.func @running(
+// CHECK: scf.for
+// CHECK: arith.subi
+// CHECK-NOT: autodiff.parallel
+tt.func @running(%px: !tt.ptr<f32>, %n: i32) attributes {autodiff.role = "backward"} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %last = arith.subi %n, %c1 : i32
+  %y = scf.for %t = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %j = arith.subi %last, %t : i32
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %next = arith.addf %acc, %x : f32
+    autodiff.accumulate %qx, %next {argument = 0 : i32, site = 0 : i32} : !tt.ptr<f32>, f32
+    scf.yield %next : f32
+  }
+  tt.return
+}
+
+// -----
+
 // CHECK-LABEL: tt.func @stores(
 // CHECK: arith.subi
 // CHECK-NOT: autodiff.parallel

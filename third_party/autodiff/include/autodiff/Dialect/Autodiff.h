@@ -41,8 +41,8 @@ constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 constexpr llvm::StringLiteral kRuleAttr = "autodiff.rule";
 constexpr llvm::StringLiteral kRuleAsmAttr = "autodiff.rule_asm";
 constexpr llvm::StringLiteral kRuleSymbolAttr = "autodiff.rule_symbol";
-/// Marks loops of a backward that run in the forward's order: iteration t is the
-/// primal's, and stands alone but for sums.
+/// Marks loops of a backward that run in the forward's order: iteration t is
+/// the primal's, and stands alone but for sums.
 constexpr llvm::StringLiteral kParallelAttr = "autodiff.parallel";
 /// The grid of a kernel that is not the primal's: a JSON list of expressions.
 constexpr llvm::StringLiteral kGridAttr = "autodiff.grid";
