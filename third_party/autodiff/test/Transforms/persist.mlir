@@ -9,9 +9,9 @@
 // CHECK: %[[PART:.*]] = arith.remsi %{{.*}}, %[[PARTS]]
 // CHECK: %[[W:.*]] = tt.load
 // CHECK: %[[SUM:.*]] = scf.for %[[P:.*]] = %[[PART]] to %{{.*}} step %[[PARTS]] iter_args(%[[ACC:.*]] = %cst
-// CHECK: autodiff.accumulate {{.*}} {argument = 0
-// CHECK: arith.addf %[[ACC]],
-// CHECK: scf.yield
+// CHECK-DAG: %[[NEXT:.*]] = arith.addf %[[ACC]],
+// CHECK-DAG: autodiff.accumulate {{.*}} {argument = 0
+// CHECK: scf.yield %[[NEXT]]
 // CHECK: autodiff.accumulate {{.*}}, %[[SUM]] partial %[[PART]] of "
 // CHECK-SAME: whole "
 // CHECK-SAME: {argument = 1
