@@ -46,6 +46,8 @@ def test_floats(device, formats, scaled):
 @pytest.mark.parametrize("name", ["bf16", "e5m2"])
 def test_packed_weights(device, name, along_k):
     """Weights of four bits have no gradient, what they are multiplied by has one."""
+    if device == "cuda" and not along_k:
+        pytest.skip("Triton does not compile the forward for Hopper")
     m, n, k = 16, 32, 64
     a = _operand(m, k, name, 1, device)
     b = _operand(k, n, "e2m1", 0 if along_k else 1, device)
