@@ -30,7 +30,7 @@ passes = [
     "autodiff-save-records",
     f"tt.func({cleanup})",
     "autodiff-read-cotangents",
-    f"tt.func({cleanup},autodiff-order-loops,{cleanup})",
+    f"tt.func({cleanup},loop-invariant-code-motion,autodiff-order-loops,{cleanup})",
     "autodiff-merge-contributions",
     f"tt.func({cleanup})",
     "autodiff-exchange",

@@ -48,6 +48,8 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                  request.exchange.end());
   pm.addPass(createReadCotangents(readCotangents));
   addCleanup(pm);
+  // What loops need from outside is then seen to be there.
+  pm.nest<triton::FuncOp>().addPass(createLoopInvariantCodeMotionPass());
   pm.nest<triton::FuncOp>().addPass(createOrderLoops());
   addCleanup(pm);
   pm.addPass(createMergeContributions());

@@ -458,11 +458,17 @@ void Exchange::runOnOperation() {
       for (Contribution &contribution : candidate.contributions)
         results.push_back(contribution.op.getValue());
     handover.leave(results);
-    ExchangedKernel kernel(backward, digits, group, number);
-    if (!kernel.build(handover)) {
+    triton::FuncOp kernel =
+        ExchangedKernel(backward, digits, group, number).build(handover);
+    if (!kernel) {
+      // Its place among the programs may have no number in the new kernel.
       handover.undo();
-      continue;
+      if (handover.isOptional())
+        kernel =
+            ExchangedKernel(backward, digits, group, number).build(handover);
     }
+    if (!kernel)
+      continue;
     for (Candidate &candidate : group)
       for (Contribution &contribution : candidate.contributions)
         contribution.op.erase();

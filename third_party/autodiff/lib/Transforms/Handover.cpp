@@ -59,6 +59,8 @@ public:
 
   void need(Value value);
   SmallVector<Value> cut();
+  /// Whether no loop and no product is behind what is needed.
+  bool isCheap() const;
 
 private:
   struct Nodes {
@@ -117,12 +119,21 @@ SmallVector<Value> OuterLevel::cut() {
   return chosen;
 }
 
+bool OuterLevel::isCheap() const {
+  return llvm::all_of(nodes, [](const auto &entry) {
+    Operation *op = entry.first.getDefiningOp();
+    return !op ||
+           !(isa<LoopLikeOpInterface, triton::DotOp>(op) || mayWrite(op));
+  });
+}
+
 void Handover::leave(ArrayRef<Value> results) {
   before = reloaded.size();
   created.clear();
   OuterLevel level(kernel.getBody().front());
   for (Value result : results)
     level.need(result);
+  optional = level.isCheap();
   OpBuilder builder(kernel.getContext());
   for (Value value : level.cut()) {
     if (llvm::is_contained(llvm::make_first_range(reloaded), value))

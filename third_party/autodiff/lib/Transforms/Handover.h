@@ -20,6 +20,10 @@ public:
   /// Values and what loads them again, in code that is not used in `kernel`.
   ArrayRef<std::pair<Value, Value>> get() const { return reloaded; }
 
+  /// Whether another kernel could as well compute again what was left last: no
+  /// loop and no product is in it.
+  bool isOptional() const { return optional; }
+
   /// Takes back what was left last.
   void undo();
 
@@ -28,6 +32,7 @@ private:
   SmallVector<std::pair<Value, Value>> reloaded;
   /// What was there before the last time, and what that created.
   size_t before = 0;
+  bool optional = true;
   SmallVector<Operation *> created;
 };
 

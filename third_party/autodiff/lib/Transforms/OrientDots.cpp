@@ -52,12 +52,19 @@ static bool isElementwise(Operation *op) {
          !op->hasTrait<OpTrait::ConstantLike>();
 }
 
-/// Whether a tile, transposed or not, is computed rather than loaded.
+/// Whether a tile, transposed or not, is computed from a product in its block.
 static bool isComputed(Value value) {
   while (Value source = untransposed(value))
     value = source;
   Operation *op = value.getDefiningOp();
-  return op && (isElementwise(op) || isa<triton::DotOp>(op));
+  if (!op || isa<triton::DotOp>(op))
+    return op != nullptr;
+  return isElementwise(op) &&
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           Operation *source = operand.getDefiningOp();
+           return source && source->getBlock() == op->getBlock() &&
+                  isMatrix(operand.getType()) && isComputed(operand);
+         });
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,7 @@
 // RUN: %exchange -split-input-file %s | FileCheck %s
 
-// Every program reads all of x, and adds to its gradient. A kernel with programs
+// Every program reads all of x, and adds to its gradient; what it adds is handed
+// over, as it is the same for all iterations. A kernel with programs
 // for each iteration sums what all programs contribute there, each a part of
 // them, for there is little to do; its addresses are a check of the launch. The
 // gradient of w stays where it was.
@@ -19,11 +20,9 @@
 // CHECK: %[[SIZE:.*]] = autodiff.size "[\22grid\22,0]"
 // CHECK: %[[PROGRAMS:.*]] = arith.trunci %[[SIZE]]
 // CHECK: %[[SUM:.*]] = scf.for %[[P:.*]] = %[[PART]] to %[[PROGRAMS]] step %[[PARTS]] iter_args(%[[ACC:.*]] = %cst)
-// CHECK: %[[PT:.*]] = tt.addptr %arg4, %[[P]]
-// CHECK: %[[T:.*]] = tt.load %[[PT]]
-// CHECK: %[[PW:.*]] = tt.addptr %arg1, %[[P]]
-// CHECK: %[[W:.*]] = tt.load %[[PW]]
-// CHECK: %[[TW:.*]] = arith.mulf %[[T]], %[[W]]
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[P]]
+// CHECK: %[[LEFT:.*]] = tt.addptr %{{.*}}, %[[WIDE]]
+// CHECK: %[[TW:.*]] = tt.load %[[LEFT]]
 // CHECK: arith.addf %[[ACC]], %[[TW]]
 // CHECK: %[[PX:.*]] = tt.addptr %arg0, %[[J]]
 // CHECK: autodiff.accumulate %[[PX]], %[[SUM]] partial %[[PART]] of "
