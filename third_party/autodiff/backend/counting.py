@@ -10,7 +10,7 @@ import torch
 
 from .bounds import CheckedLaunch
 from .errors import AutodiffError
-from .expr import used_counters, with_counts
+from .expr import substitute, used_counters
 
 
 class Counting:
@@ -63,4 +63,4 @@ class Size:
         """Return the value, given the counters (None if it does not depend on them)."""
         if self._known is not None:
             return self._known
-        return self._evaluate(with_counts(self._expr, counts))
+        return self._evaluate(substitute(self._expr, {"counted": counts.__getitem__}))

@@ -4,9 +4,9 @@ An expression is an int or a list `[operator, operands…]`. Division follows C 
 `floordiv` and `ceildiv` round down and up. `["maxpids", e]` is the maximum of `e` over all
 program ids of the grid, evaluated with numpy over the axes that `e` mentions. Expressions with
 `["pid", axis]` outside of it have a value per program, see `values_of_programs`. `["counted", n]`
-is what a counting kernel has left in counter n; `with_counts` puts it in. `["extent", i]`, the
-elements from the first to the last one of the tensor passed as argument i, and `["processors"]`,
-how many programs the device runs side by side, are known to a launch; `with_launch` puts them in.
+is what a counting kernel has left in counter n; `["extent", i]`, the elements from the first to the
+last one of the tensor passed as argument i, and `["processors"]`, how many programs the device runs
+side by side, are known to a launch. `substitute` puts them in.
 """
 
 from __future__ import annotations
@@ -113,24 +113,14 @@ def used_counters(expr) -> set[int]:
     return set().union(*(used_counters(e) for e in expr[1:]))
 
 
-def with_counts(expr, counts):
-    """Return `expr` with the values of its counters in their places."""
+def substitute(expr, known):
+    """Return `expr` with values in place of what `known` has, functions by operator."""
     if isinstance(expr, int):
         return expr
-    if expr[0] == "counted":
-        return counts[expr[1]]
-    return [expr[0], *(with_counts(e, counts) for e in expr[1:])]
-
-
-def with_launch(expr, extent, processors: int):
-    """Return `expr` with what a launch knows: `extent(i)` elements, and processors."""
-    if isinstance(expr, int):
-        return expr
-    if expr[0] == "extent":
-        return extent(expr[1])
-    if expr[0] == "processors":
-        return processors
-    return [expr[0], *(with_launch(e, extent, processors) for e in expr[1:])]
+    operator, *operands = expr
+    if operator in known:
+        return known[operator](*operands)
+    return [operator, *(substitute(e, known) for e in operands)]
 
 
 def _axes(expr) -> set[int]:

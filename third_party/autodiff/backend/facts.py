@@ -12,7 +12,7 @@ import os
 import torch
 
 from .errors import ArgumentError
-from .expr import evaluate, with_launch
+from .expr import evaluate, substitute
 from .memory import extent, has_memory, meet, storage_span
 
 Tensor = torch.Tensor
@@ -53,9 +53,8 @@ class Facts:
 
     def evaluate(self, expr) -> int:
         """Return the value of a plan's expression for this launch."""
-        return evaluate(
-            with_launch(expr, self._extent, processors(self.device)), self.scalars, self.grid
-        )
+        known = {"extent": self._extent, "processors": lambda: processors(self.device)}
+        return evaluate(substitute(expr, known), self.scalars, self.grid)
 
     def _extent(self, i: int) -> int:
         tensor = self.tensors[i]

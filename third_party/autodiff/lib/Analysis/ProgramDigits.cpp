@@ -68,3 +68,13 @@ bool mlir::autodiff::dependsOnDigit(const ScalarExpr &expression,
     return true;
   return digit.isProgramId() && expression.mentionsAxis(digit.getAxis());
 }
+
+SmallVector<ScalarExpr>
+mlir::autodiff::findUnmentioned(ArrayRef<ScalarExpr> digits,
+                                ArrayRef<ScalarExpr> mentioned) {
+  return llvm::filter_to_vector(digits, [&](const ScalarExpr &digit) {
+    return llvm::none_of(mentioned, [&](const ScalarExpr &number) {
+      return dependsOnDigit(number, digit);
+    });
+  });
+}

@@ -55,15 +55,7 @@ struct GatherReversal {
 
 /// The indices as i32: no axis is longer than that.
 Value GatherReversal::indices() {
-  Value index = adjoint.primal(op.getIndices());
-  Type i32 = withElementType(index.getType(), b.getI32Type());
-  unsigned width =
-      getElementTypeOrSelf(index.getType()).getIntOrFloatBitWidth();
-  if (width < 32)
-    return arith::ExtSIOp::create(b, loc, i32, index);
-  if (width > 32)
-    return arith::TruncIOp::create(b, loc, i32, index);
-  return index;
+  return castInteger(b, loc, adjoint.primal(op.getIndices()), b.getI32Type());
 }
 
 /// x̄ at positions `first` to `first` + `size` - 1.

@@ -5,6 +5,7 @@
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -17,27 +18,16 @@ Value LoopReversal::integer(Type type, int64_t value) {
   return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
 }
 
-static Value convertInteger(OpBuilder &b, Location loc, Value value,
-                            Type type) {
-  unsigned from = value.getType().getIntOrFloatBitWidth();
-  unsigned to = type.getIntOrFloatBitWidth();
-  if (from < to)
-    return arith::ExtSIOp::create(b, loc, type, value);
-  if (from > to)
-    return arith::TruncIOp::create(b, loc, type, value);
-  return value;
-}
-
 /// increment · iteration. Pointer offsets are `wide`: the sum of increments
 /// may need 64 bits where one increment does not.
 Value LoopReversal::scaled(Value increment, Value iteration, bool wide) {
   Type element = getElementTypeOrSelf(increment.getType());
   Type target = wide ? b.getI64Type() : element;
   auto tensor = dyn_cast<RankedTensorType>(increment.getType());
-  Value factor = convertInteger(b, loc, iteration, target);
+  Value factor = castInteger(b, loc, iteration, target);
   if (!tensor)
     return arith::MulIOp::create(b, loc, factor,
-                                 convertInteger(b, loc, increment, target));
+                                 castInteger(b, loc, increment, target));
   auto wideTensor = tensor.clone(target);
   // Multiply scalars, not tiles, where the increment is uniform.
   DenseElementsAttr constant;
@@ -50,9 +40,7 @@ Value LoopReversal::scaled(Value increment, Value iteration, bool wide) {
   if (auto splat = increment.getDefiningOp<triton::SplatOp>())
     return triton::SplatOp::create(b, loc, wideTensor,
                                    scaled(splat.getSrc(), iteration, wide));
-  Value tile = increment;
-  if (target != element)
-    tile = arith::ExtSIOp::create(b, loc, wideTensor, increment);
+  Value tile = castInteger(b, loc, increment, target);
   Value factors = triton::SplatOp::create(b, loc, wideTensor, factor);
   return arith::MulIOp::create(b, loc, tile, factors);
 }
@@ -272,13 +260,12 @@ LogicalResult LoopReversal::run(Value count) {
         b.getContext(),
         llvm::json::Array{"add", llvm::json::Array{"isqrt", *most}, 1});
     Type type = count.getType();
-    Value interval =
-        convertInteger(b, loc, SizeOp::create(b, loc, entries), type);
+    Value interval = castInteger(b, loc, SizeOp::create(b, loc, entries), type);
     // The recomputed loop stands before: its interval must, too.
     Operation *loop = adjoint.primals.lookup(op.getOperation());
     OpBuilder early(loop);
     Value recorded =
-        convertInteger(early, loc, SizeOp::create(early, loc, entries), type);
+        castInteger(early, loc, SizeOp::create(early, loc, entries), type);
     recordPrimal(recorded, tapes, entries);
     Value most = arith::SubIOp::create(b, loc, interval, integer(type, 1));
     Value chunks = arith::DivUIOp::create(

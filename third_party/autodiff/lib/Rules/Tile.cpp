@@ -130,6 +130,18 @@ Type mlir::autodiff::withElementType(Type type, Type element) {
   return element;
 }
 
+Value mlir::autodiff::castInteger(OpBuilder &builder, Location loc, Value value,
+                                  Type element) {
+  unsigned from = getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth();
+  unsigned to = element.getIntOrFloatBitWidth();
+  Type type = withElementType(value.getType(), element);
+  if (from < to)
+    return arith::ExtSIOp::create(builder, loc, type, value);
+  if (from > to)
+    return arith::TruncIOp::create(builder, loc, type, value);
+  return value;
+}
+
 Value mlir::autodiff::castFloat(OpBuilder &builder, Location loc, Value value,
                                 Type element) {
   Type from = getElementTypeOrSelf(value.getType());

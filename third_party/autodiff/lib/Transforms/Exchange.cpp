@@ -63,7 +63,6 @@ private:
                             Value from, Value to, ArrayRef<unsigned> adding);
   LogicalResult store(const Candidate &candidate, Value sum);
   void bindAllZero(Regrid &regrid) const;
-  void bindGrid(Regrid &regrid) const;
   Value indexOf(OpBuilder &b, Regrid &regrid, const ParallelLoop &loop) const;
   bool isSplit() const;
   void splitPrograms(ArrayRef<ScalarExpr> staying);
@@ -109,14 +108,9 @@ void ExchangedKernel::collectLoops() {
         loops.push_back(contribution.loop);
 }
 
-void ExchangedKernel::bindGrid(Regrid &regrid) const {
-  for (const auto &[digit, value] : programs.digits)
-    regrid.bindDigit(digit, value, false);
-}
-
 /// For values that do not depend on the summed digits.
 void ExchangedKernel::bindAllZero(Regrid &regrid) const {
-  bindGrid(regrid);
+  regrid.bindPrograms(programs);
   for (const ScalarExpr &digit : summed)
     regrid.bindDigit(digit, zero, false);
 }
@@ -126,9 +120,7 @@ Value ExchangedKernel::indexOf(OpBuilder &b, Regrid &regrid,
                                const ParallelLoop &loop) const {
   scf::ForOp primal = loop.getPrimal();
   Value step = regrid.get(primal.getStep());
-  Value number = iteration;
-  if (number.getType() != step.getType())
-    number = arith::ExtSIOp::create(b, loc, step.getType(), number);
+  Value number = castInteger(b, loc, iteration, step.getType());
   Value index = arith::MulIOp::create(b, loc, number, step);
   if (loop.isStartVarying())
     return index;
@@ -169,12 +161,9 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
       loop.invert(builder, summed.back(), last, index, atZero);
   if (failed(range))
     return failure();
-  auto narrow = [&](Value value) -> Value {
-    if (value.getType().isInteger(32))
-      return value;
-    return arith::TruncIOp::create(builder, loc, builder.getI32Type(), value);
-  };
-  Value from = narrow(range->first), to = narrow(range->second);
+  Type i32 = builder.getI32Type();
+  Value from = castInteger(builder, loc, range->first, i32);
+  Value to = castInteger(builder, loc, range->second, i32);
 
   // Without any, there may be no memory to read at this index.
   Value any =
@@ -232,7 +221,7 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
   OpBuilder once = b;
   once.setInsertionPoint(nest.front());
   Regrid regrid(kernel, once, inside);
-  bindGrid(regrid);
+  regrid.bindPrograms(programs);
   for (auto [digit, loop] : llvm::zip_equal(summed, nest))
     regrid.bindDigit(digit, loop.getInductionVar(), true);
   for (auto [value, reloaded] : handover)
@@ -266,21 +255,12 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
   Value index = indexOf(builder, atZero, loop);
   if (failed(loop.bind(atZero, builder, iteration, index)))
     return failure();
-  AccumulateOp op = contribution.op;
-  Value pointer = atZero.get(op.getPtr());
-  Value mask = op.getMask() ? atZero.get(op.getMask()) : Value();
-  if (!pointer || (op.getMask() && !mask))
-    return failure();
   AccessSpace::Renumbering renumbering = loop.numberAlike(count);
   std::optional<AccessSpace> space =
       AccessSpace::of(contribution.load, &renumbering);
-  AccumulateOp::create(
-      builder, op.getLoc(), pointer, sum, mask, partial, candidate.argument,
-      op.getSite(),
-      toAttribute(builder.getContext(),
-                  space->toSummedCheck(candidate.argument, summed)),
-      partials);
-  return success();
+  return accumulateWhole(builder, contribution.op, atZero, sum,
+                         space->toSummedCheck(candidate.argument, summed),
+                         partial, partials);
 }
 
 /// Whether a value is computed with a product in the block that it is in.
@@ -326,10 +306,7 @@ triton::FuncOp ExchangedKernel::build(const Handover &left) {
   kernel = createBeside(backward, backward.getSymName() + "_exchanged" +
                                       llvm::Twine(number));
   builder.setInsertionPointToEnd(&kernel.getBody().front());
-  SmallVector<ScalarExpr> staying =
-      llvm::filter_to_vector(digits, [&](const ScalarExpr &digit) {
-        return !llvm::is_contained(summed, digit);
-      });
+  SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);
   if (isSplit())
     splitPrograms(staying);
   else
@@ -396,12 +373,7 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
     }
     candidate.contributions.push_back({op, load, *parallel});
   }
-  SmallVector<ScalarExpr> mentioned = first->getProgramDigits();
-  for (const ScalarExpr &digit : digits)
-    if (llvm::none_of(mentioned, [&](const ScalarExpr &number) {
-          return dependsOnDigit(number, digit);
-        }))
-      candidate.summed.push_back(digit);
+  candidate.summed = findUnmentioned(digits, first->getProgramDigits());
   if (candidate.summed.empty())
     return std::nullopt;
   // The digit that bounds depend on runs fastest.

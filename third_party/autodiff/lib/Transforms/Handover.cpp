@@ -1,22 +1,14 @@
 //===- Handover.cpp - What one kernel leaves for another ------------------===//
 #include "Handover.h"
 
+#include "Costs.h"
 #include "MinimumCut.h"
 #include "ProgramBuffers.h"
 #include "Regrid.h"
-#include "autodiff/Analysis/Pointers.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-static double bytesOf(Type type) {
-  auto tile = dyn_cast<RankedTensorType>(type);
-  double elements = tile ? tile.getNumElements() : 1;
-  return elements *
-         std::max(getElementTypeOrSelf(type).getIntOrFloatBitWidth(), 8u) / 8;
-}
 
 /// What storing and loading a value costs: a little more than loading it from
 /// elsewhere.
@@ -34,12 +26,8 @@ static double costOfComputing(Operation *op) {
     return bytesOf(op->getResult(0).getType());
   if (isa<triton::ReduceOp, triton::ScanOp>(op))
     return 2 * bytesOf(op->getOperand(0).getType());
-  if (auto dot = dyn_cast<triton::DotOp>(op)) {
-    // A Hopper or Ampere GPU does about 150 multiply-adds per byte.
-    auto lhs = cast<RankedTensorType>(dot.getA().getType());
-    return cast<RankedTensorType>(dot.getType()).getNumElements() *
-           lhs.getShape().back() / 150.0;
-  }
+  if (auto dot = dyn_cast<triton::DotOp>(op))
+    return bytesOfProduct(dot);
   double cost = 0;
   for (Type type : op->getResultTypes())
     if (auto tile = dyn_cast<RankedTensorType>(type);
@@ -86,9 +74,7 @@ OuterLevel::Nodes OuterLevel::nodesOf(Value value) {
   if (!op)
     return pair; // an argument costs nothing
   network.addEdge(memory, pair.in, costOfComputing(op));
-  SetVector<Value> used(op->operand_begin(), op->operand_end());
-  getUsedValuesDefinedAbove(op->getRegions(), used);
-  for (Value operand : used)
+  for (Value operand : getUsedValues(op))
     network.addEdge(nodesOf(operand).out, pair.in, FlowNetwork::kInfinite);
   return pair;
 }
@@ -104,9 +90,7 @@ void OuterLevel::need(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return; // what the loop counts with
-  SetVector<Value> used(op->operand_begin(), op->operand_end());
-  getUsedValuesDefinedAbove(op->getRegions(), used);
-  for (Value operand : used)
+  for (Value operand : getUsedValues(op))
     need(operand);
 }
 

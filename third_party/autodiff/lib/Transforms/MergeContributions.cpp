@@ -1,7 +1,6 @@
 //===- MergeContributions.cpp - Add up what goes to the same addresses ----===//
 #include "ArgumentUses.h"
 #include "autodiff/Analysis/AccessSpace.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"

@@ -3,7 +3,7 @@
 
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/ProgramDigits.h"
-#include "mlir/IR/Matchers.h"
+#include "autodiff/Rules/Tile.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -106,20 +106,15 @@ LogicalResult ParallelLoop::bind(Regrid &regrid, OpBuilder &b, Value number,
   scf::ForOp original = primal;
   Location loc = derived.getLoc();
   Value induction = derived.getInductionVar();
-  auto convert = [&](Value value, Type type) -> Value {
-    if (value.getType() == type)
-      return value;
-    return arith::ExtSIOp::create(b, loc, type, value);
-  };
-  Value iteration = convert(number, induction.getType());
+  Value iteration = castInteger(b, loc, number, induction.getType());
   if (startVaries) {
     Value start = regrid.get(original.getLowerBound());
     Value width = regrid.get(original.getStep());
     if (!start || !width)
       return failure();
     start = arith::DivSIOp::create(b, loc, start, width);
-    iteration = arith::SubIOp::create(b, loc, iteration,
-                                      convert(start, iteration.getType()));
+    iteration = arith::SubIOp::create(
+        b, loc, iteration, castInteger(b, loc, start, iteration.getType()));
   }
   regrid.bind(induction, iteration, startVaries);
   // The index itself does not depend on where the loop starts.
@@ -153,8 +148,8 @@ static Value floorDivide(OpBuilder &b, Location loc, Value x, int64_t divisor) {
   return arith::SubIOp::create(b, loc, quotient, constant(1));
 }
 
-/// A bound c·digit + rest (an SSA value) of the index.
 namespace {
+/// A bound c·digit + rest (an SSA value) of the index.
 struct AffineBound {
   int64_t coefficient;
   Value rest;
@@ -207,49 +202,34 @@ ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
   };
-  Value zero = constant(0), one = constant(1), first = zero, end = extent;
-  if (type != extent.getType())
-    end = arith::ExtSIOp::create(b, loc, type, extent);
-  auto after = [&](Value quotient) {
-    return arith::AddIOp::create(b, loc, quotient, one);
-  };
-  auto endUnless = [&](arith::CmpIPredicate predicate, Value a, Value c) {
-    Value fails = arith::CmpIOp::create(b, loc, predicate, a, c);
-    end = arith::SelectOp::create(b, loc, fails, zero, end);
-  };
-  // c·d + r ≤ i: d ≤ ⌊(i − r)/c⌋, or with c < 0 d > ⌊(r − i − 1)/−c⌋.
-  for (auto [c, rest] : *starts) {
-    Value less = arith::SubIOp::create(b, loc, index, rest);
-    if (c == 0)
-      endUnless(arith::CmpIPredicate::slt, less, zero);
-    else if (c > 0)
-      end = arith::MinSIOp::create(b, loc, end,
-                                   after(floorDivide(b, loc, less, c)));
+  Value zero = constant(0), one = constant(1), first = zero;
+  Value end = castInteger(b, loc, extent, type);
+  // A start c·d + r ≤ i holds for d ≤ ⌊(i − r)/c⌋, or with c < 0 for
+  // d > ⌊(r − i − 1)/−c⌋; an end i < c·d + r where a start does not.
+  auto apply = [&](const AffineBound &bound, bool isStart) {
+    Value less = arith::SubIOp::create(b, loc, index, bound.rest);
+    if (bound.coefficient == 0) {
+      Value fails = arith::CmpIOp::create(b, loc,
+                                          isStart ? arith::CmpIPredicate::slt
+                                                  : arith::CmpIPredicate::sge,
+                                          less, zero);
+      end = arith::SelectOp::create(b, loc, fails, zero, end);
+      return;
+    }
+    Value distance = less;
+    if (bound.coefficient < 0)
+      distance = arith::SubIOp::create(
+          b, loc, arith::SubIOp::create(b, loc, bound.rest, index), one);
+    Value last = floorDivide(b, loc, distance, std::abs(bound.coefficient));
+    Value next = arith::AddIOp::create(b, loc, last, one);
+    if (isStart == (bound.coefficient > 0))
+      end = arith::MinSIOp::create(b, loc, end, next);
     else
-      first = arith::MaxSIOp::create(
-          b, loc, first,
-          after(floorDivide(
-              b, loc,
-              arith::SubIOp::create(
-                  b, loc, arith::SubIOp::create(b, loc, rest, index), one),
-              -c)));
-  }
-  // i < c·d + r: d > ⌊(i − r)/c⌋, or with c < 0 d ≤ ⌊(r − i − 1)/−c⌋.
-  for (auto [c, rest] : *ends) {
-    Value less = arith::SubIOp::create(b, loc, index, rest);
-    if (c == 0)
-      endUnless(arith::CmpIPredicate::sge, less, zero);
-    else if (c > 0)
-      first = arith::MaxSIOp::create(b, loc, first,
-                                     after(floorDivide(b, loc, less, c)));
-    else
-      end = arith::MinSIOp::create(
-          b, loc, end,
-          after(floorDivide(
-              b, loc,
-              arith::SubIOp::create(
-                  b, loc, arith::SubIOp::create(b, loc, rest, index), one),
-              -c)));
-  }
+      first = arith::MaxSIOp::create(b, loc, first, next);
+  };
+  for (const AffineBound &bound : *starts)
+    apply(bound, /*isStart=*/true);
+  for (const AffineBound &bound : *ends)
+    apply(bound, /*isStart=*/false);
   return std::pair(first, end);
 }

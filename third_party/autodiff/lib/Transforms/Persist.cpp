@@ -14,7 +14,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 namespace {
 /// A contribution that every program makes at the same addresses.
@@ -31,7 +30,7 @@ struct Persist : autodiff::impl::PersistBase<Persist> {
   void runOnOperation() override;
   std::optional<Shared> examine(unsigned argument, const ArgumentUse &use);
   bool isWorthIt(ArrayRef<Shared> group);
-  bool build(ArrayRef<Shared> group);
+  void build(ArrayRef<Shared> group);
 
   triton::FuncOp backward;
   llvm::DenseMap<unsigned, Operation *> sites;
@@ -52,12 +51,7 @@ std::optional<Shared> Persist::examine(unsigned argument,
   if (!space || !space->isExact())
     return std::nullopt;
   Shared shared{op, *space, {}};
-  SmallVector<ScalarExpr> mentioned = space->getProgramDigits();
-  for (const ScalarExpr &digit : digits)
-    if (llvm::none_of(mentioned, [&](const ScalarExpr &number) {
-          return dependsOnDigit(number, digit);
-        }))
-      shared.summed.push_back(digit);
+  shared.summed = findUnmentioned(digits, space->getProgramDigits());
   if (shared.summed.empty())
     return std::nullopt;
   return shared;
@@ -85,13 +79,10 @@ bool Persist::isWorthIt(ArrayRef<Shared> group) {
 
 /// Replaces the backward by one whose programs each do a part of the work of
 /// those that contribute to the same addresses.
-bool Persist::build(ArrayRef<Shared> group) {
+void Persist::build(ArrayRef<Shared> group) {
   Location loc = backward.getLoc();
   ArrayRef<ScalarExpr> summed = group.front().summed;
-  SmallVector<ScalarExpr> staying =
-      llvm::filter_to_vector(digits, [&](const ScalarExpr &digit) {
-        return !llvm::is_contained(summed, digit);
-      });
+  SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);
   triton::FuncOp kernel =
       createBeside(backward, backward.getSymName() + "_persistent");
   kernel->moveBefore(backward);
@@ -116,8 +107,7 @@ bool Persist::build(ArrayRef<Shared> group) {
   OpBuilder once = b;
   once.setInsertionPoint(loop);
   Regrid regrid(kernel, once, inside);
-  for (const auto &[digit, value] : programs.digits)
-    regrid.bindDigit(digit, value, false);
+  regrid.bindPrograms(programs);
   SmallVector<Value> parts =
       takeApart(inside, loc, loop.getInductionVar(), extents);
   for (auto [digit, value] : llvm::zip_equal(summed, parts))
@@ -141,27 +131,18 @@ bool Persist::build(ArrayRef<Shared> group) {
 
   // Addresses and masks do not depend on what is summed.
   Regrid atZero(kernel, b, b);
-  for (const auto &[digit, value] : programs.digits)
-    atZero.bindDigit(digit, value, false);
+  atZero.bindPrograms(programs);
   for (const ScalarExpr &digit : summed)
     atZero.bindDigit(digit, zero, false);
-  for (auto [shared, sum] : llvm::zip_equal(group, loop.getResults())) {
-    AccumulateOp op = shared.op;
-    Value pointer = atZero.get(op.getPtr());
-    Value mask = op.getMask() ? atZero.get(op.getMask()) : Value();
-    succeeded &= pointer && (!op.getMask() || mask);
-    if (!succeeded)
-      break;
-    AccumulateOp::create(
-        b, op.getLoc(), pointer, sum, mask, programs.number, op.getArgument(),
-        op.getSite(),
-        toAttribute(b.getContext(),
-                    shared.space.toSummedCheck(op.getArgument(), summed)),
-        toAttribute(b.getContext(), partials));
-  }
+  for (auto [shared, sum] : llvm::zip_equal(group, loop.getResults()))
+    succeeded = succeeded &&
+                mlir::succeeded(accumulateWhole(
+                    b, shared.op, atZero, sum,
+                    shared.space.toSummedCheck(
+                        AccumulateOp(shared.op).getArgument(), summed),
+                    programs.number, toAttribute(b.getContext(), partials)));
   triton::ReturnOp::create(b, loc, ValueRange());
   (succeeded ? backward : kernel).erase();
-  return succeeded;
 }
 
 void Persist::runOnOperation() {

@@ -3,6 +3,7 @@
 
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Plan/Plan.h"
+#include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -54,9 +55,7 @@ static Value linearIndices(OpBuilder &b, Location loc, RankedTensorType type) {
 }
 
 static Value wide(OpBuilder &b, Location loc, Value value) {
-  return value.getType().isInteger(64)
-             ? value
-             : Value(arith::ExtSIOp::create(b, loc, b.getI64Type(), value));
+  return castInteger(b, loc, value, b.getI64Type());
 }
 
 /// The number of this program within the grid, and the number of programs.

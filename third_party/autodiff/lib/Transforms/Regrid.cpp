@@ -2,6 +2,7 @@
 #include "Regrid.h"
 
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Tile.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -90,14 +91,9 @@ void Regrid::bindDigit(ScalarExpr digit, Value value, bool varies) {
   digits.push_back({digit, value, varies});
 }
 
-static Value convertInteger(OpBuilder &b, Value value, Type type) {
-  unsigned from = value.getType().getIntOrFloatBitWidth();
-  unsigned to = type.getIntOrFloatBitWidth();
-  if (from < to)
-    return arith::ExtSIOp::create(b, value.getLoc(), type, value);
-  if (from > to)
-    return arith::TruncIOp::create(b, value.getLoc(), type, value);
-  return value;
+void Regrid::bindPrograms(const ProgramNumbers &programs) {
+  for (const auto &[digit, value] : programs.digits)
+    bindDigit(digit, value, false);
 }
 
 /// What takes the place of a scalar that is a digit, a program id that the
@@ -111,7 +107,8 @@ Value Regrid::ofDigit(Value source) {
   for (const Digit &digit : digits)
     if (digit.expression == *expression) {
       OpBuilder &b = digit.varies ? varying : once;
-      bind(source, convertInteger(b, digit.value, source.getType()),
+      bind(source,
+           castInteger(b, digit.value.getLoc(), digit.value, source.getType()),
            digit.varies);
       return map.lookup(source);
     }
@@ -135,9 +132,7 @@ Value Regrid::ofDigit(Value source) {
 
 /// Makes what an operation and its regions use known.
 bool Regrid::bindOperands(Operation *op, bool &varies) {
-  SetVector<Value> needed(op->operand_begin(), op->operand_end());
-  getUsedValuesDefinedAbove(op->getRegions(), needed);
-  for (Value value : needed) {
+  for (Value value : getUsedValues(op)) {
     if (!get(value))
       return false;
     varies |= variant.contains(value);
@@ -178,5 +173,26 @@ LogicalResult Regrid::copy(Operation *op) {
     return failure();
   varying.clone(*op, map);
   variant.insert(op->result_begin(), op->result_end());
+  return success();
+}
+
+SetVector<Value> mlir::autodiff::getUsedValues(Operation *op) {
+  SetVector<Value> used(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), used);
+  return used;
+}
+
+LogicalResult mlir::autodiff::accumulateWhole(OpBuilder &b, AccumulateOp op,
+                                              Regrid &atZero, Value sum,
+                                              llvm::json::Value check,
+                                              Value partial,
+                                              StringAttr partials) {
+  Value pointer = atZero.get(op.getPtr());
+  Value mask = op.getMask() ? atZero.get(op.getMask()) : Value();
+  if (!pointer || (op.getMask() && !mask))
+    return failure();
+  AccumulateOp::create(b, op.getLoc(), pointer, sum, mask, partial,
+                       op.getArgument(), op.getSite(),
+                       toAttribute(b.getContext(), std::move(check)), partials);
   return success();
 }

@@ -5,6 +5,7 @@
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {
@@ -60,11 +61,12 @@ public:
   /// Whoever needs `source` gets `other`, another value of the old kernel.
   void redirect(Value source, Value other) { redirected[source] = other; }
   void bindDigit(ScalarExpr digit, Value value, bool varies);
+  /// Binds the digits that the new kernel's programs stand for.
+  void bindPrograms(const ProgramNumbers &programs);
 
   /// The value in the new kernel; null if it depends on something that is not
   /// bound (a program id, what a loop carries) or has effects on memory.
   Value get(Value source);
-  bool varies(Value source) { return variant.contains(source); }
 
   /// Copies an operation with effects to where what varies goes.
   LogicalResult copy(Operation *op);
@@ -85,6 +87,18 @@ private:
   llvm::DenseSet<Value> variant;
   llvm::DenseMap<Value, Value> redirected;
 };
+
+/// The values that an operation and its regions use.
+SetVector<Value> getUsedValues(Operation *op);
+
+/// Adds `op` to a new kernel as the whole gradient at its addresses, or, with
+/// `partial`, one of `partials` sums: `sum` has all contributions but those of
+/// other values of the digits that `atZero` binds to zero. Neither the address
+/// nor the mask depends on these. Fails if one cannot be computed.
+LogicalResult accumulateWhole(OpBuilder &builder, AccumulateOp op,
+                              Regrid &atZero, Value sum,
+                              llvm::json::Value check, Value partial,
+                              StringAttr partials);
 
 } // namespace mlir::autodiff
 

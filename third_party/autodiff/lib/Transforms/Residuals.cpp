@@ -1,4 +1,5 @@
 //===- Residuals.cpp - What the backward reloads --------------------------===//
+#include "Costs.h"
 #include "MinimumCut.h"
 #include "ProgramBuffers.h"
 #include "autodiff/Analysis/Pointers.h"
@@ -17,16 +18,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-/// Bytes that moving a value takes.
-static double bytesOf(Type type) {
-  double elements = 1;
-  if (auto tensor = dyn_cast<RankedTensorType>(type))
-    elements = tensor.getNumElements();
-  Type element = getElementTypeOrSelf(type);
-  double bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
-  return elements * std::max(bits, 8.0) / 8;
-}
 
 //===----------------------------------------------------------------------===//
 // Reloading outputs
@@ -154,12 +145,8 @@ double Recomputation::costOfComputing(Operation *op) {
   // Not free even where the operands are at hand: threads must meet.
   if (isa<triton::ReduceOp, triton::ScanOp>(op))
     return bytesOf(op->getOperand(0).getType());
-  if (auto dot = dyn_cast<triton::DotOp>(op)) {
-    // A Hopper or Ampere GPU does about 150 multiply-adds per byte.
-    auto lhs = cast<RankedTensorType>(dot.getA().getType());
-    return cast<RankedTensorType>(dot.getType()).getNumElements() *
-           lhs.getShape().back() / 150.0;
-  }
+  if (auto dot = dyn_cast<triton::DotOp>(op))
+    return bytesOfProduct(dot);
   double cost = 0;
   if (isa<scf::IfOp>(op))
     op->walk([&](Operation *inner) {

@@ -16,6 +16,10 @@ SmallVector<ScalarExpr> findProgramDigits(triton::FuncOp kernel);
 /// Whether `expression` may change with `digit`, one of `digits`.
 bool dependsOnDigit(const ScalarExpr &expression, const ScalarExpr &digit);
 
+/// Those of `digits` that none of `mentioned` may change with.
+SmallVector<ScalarExpr> findUnmentioned(ArrayRef<ScalarExpr> digits,
+                                        ArrayRef<ScalarExpr> mentioned);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_ANALYSIS_PROGRAMDIGITS_H

@@ -93,6 +93,10 @@ Type withElementType(Type type, Type element);
 /// `value`, a float or tile of floats, with element type `element`.
 Value castFloat(OpBuilder &builder, Location loc, Value value, Type element);
 
+/// `value`, an integer or tile of integers, with element type `element`:
+/// signed.
+Value castInteger(OpBuilder &builder, Location loc, Value value, Type element);
+
 /// One partial derivative applied to a tangent or cotangent `t`:
 /// t · ∂y/∂x_k, where `x` are the operands and `y` the result.
 using Partial = std::function<Tile(Tile t, llvm::ArrayRef<Tile> x, Tile y)>;
