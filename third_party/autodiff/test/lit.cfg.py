@@ -50,9 +50,14 @@ def run_passes(names):
 exchanged = [*passes[: passes.index("autodiff-exchange") + 1], f"tt.func({cleanup})"]
 merged = [*passes[: passes.index("autodiff-merge-contributions") + 1], f"tt.func({cleanup})"]
 persistent = passes[: passes.index("autodiff-persist") + 2]
+always_persistent = [
+    "autodiff-persist{deterministic=true}" if name == "autodiff-persist" else name
+    for name in persistent
+]
 config.substitutions += [
     ("%differentiate", run_passes(passes)),
     ("%exchange", run_passes(exchanged)),
     ("%merge", run_passes(merged)),
+    ("%persist-always", run_passes(always_persistent)),
     ("%persist", run_passes(persistent)),
 ]

@@ -62,10 +62,12 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   addCleanup(pm);
   PersistOptions persist;
   persist.atomic.assign(request.atomic.begin(), request.atomic.end());
+  persist.deterministic = request.deterministic;
   pm.addPass(createPersist(persist));
   addCleanup(pm);
   ScheduleOptions schedule;
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
+  schedule.deterministic = request.deterministic;
   pm.addPass(createSchedule(schedule));
   pm.addPass(createSizes());
   pm.nest<triton::FuncOp>().addPass(createLowerSwaps());
