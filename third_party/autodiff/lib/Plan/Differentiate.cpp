@@ -54,6 +54,10 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   addCleanup(pm);
   pm.addPass(createMergeContributions());
   addCleanup(pm);
+  MergeGatheredOptions mergeGathered;
+  mergeGathered.atomic.assign(request.atomic.begin(), request.atomic.end());
+  pm.addPass(createMergeGathered(mergeGathered));
+  addCleanup(pm);
   ExchangeOptions exchange;
   exchange.atomic.assign(request.atomic.begin(), request.atomic.end());
   pm.addPass(createExchange(exchange));

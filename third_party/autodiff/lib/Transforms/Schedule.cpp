@@ -28,9 +28,10 @@ struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
 /// Lowers the uses of one argument.
 class ArgumentSchedule {
 public:
-  ArgumentSchedule(triton::FuncOp backward, unsigned argument, ArgumentUse &use)
+  ArgumentSchedule(triton::FuncOp backward, unsigned argument, ArgumentUse &use,
+                   bool hasRemainder)
       : backward(backward), argument(argument), use(use),
-        primal(backward.getArgument(argument)),
+        hasRemainder(hasRemainder), primal(backward.getArgument(argument)),
         given(backward.getArgAttr(argument, kHasCotangentAttr) != nullptr),
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
@@ -42,6 +43,8 @@ private:
   LogicalResult accumulateAtomically();
   /// One program owns each address, or each address of its partial sum.
   LogicalResult store(StringAttr check);
+  /// What a kernel before has stored is added to.
+  LogicalResult addRemainder();
 
   BlockArgument append(Type element, llvm::StringRef init,
                        llvm::StringRef accumulate, StringAttr check = {},
@@ -53,6 +56,7 @@ private:
   triton::FuncOp backward;
   unsigned argument;
   ArgumentUse &use;
+  bool hasRemainder; // in a later kernel
   BlockArgument primal;
   bool given; // a cotangent
   Type pointee;
@@ -97,6 +101,8 @@ BlockArgument ArgumentSchedule::append(Type element, llvm::StringRef init,
       {"checks", std::move(checks)}};
   if (partials)
     description["partials"] = parse(partials);
+  if (hasRemainder)
+    description["remainder"] = true;
   return appendShadow(
       backward, primal, OperandKind::Gradient, element,
       toAttribute(backward.getContext(), std::move(description)));
@@ -208,7 +214,24 @@ LogicalResult ArgumentSchedule::store(StringAttr check) {
   return success();
 }
 
+LogicalResult ArgumentSchedule::addRemainder() {
+  ShadowPointers shadow(
+      primal,
+      appendShadow(backward, primal, OperandKind::Gradient, pointee, {}));
+  for (AccumulateOp op : use.accumulates) {
+    OpBuilder b(op);
+    op.getValueMutable().assign(
+        castFloat(b, op.getLoc(), op.getValue(), pointee));
+    if (failed(addAtomically(op, shadow)))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic) {
+  if (llvm::any_of(use.accumulates,
+                   [](AccumulateOp op) { return op.getRemainder(); }))
+    return addRemainder();
   if (use.upstreams.empty() && use.accumulates.size() == 1) {
     if (StringAttr check = use.accumulates[0].getWholeAttr())
       return store(check);
@@ -223,12 +246,18 @@ LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic) {
 void Schedule::runOnOperation() {
   llvm::DenseMap<unsigned, Operation *> sites =
       collectSites(getPrimal(getOperation()));
+  llvm::DenseSet<unsigned> remainders;
+  getOperation().walk([&](AccumulateOp op) {
+    if (op.getRemainder())
+      remainders.insert(op.getArgument());
+  });
   for (triton::FuncOp backward : getBackwards(getOperation()))
     for (auto &[argument, use] : collectUses(backward)) {
       Operation *load = use.accumulates.empty()
                             ? nullptr
                             : sites.lookup(use.accumulates[0].getSite());
-      if (failed(ArgumentSchedule(backward, argument, use)
+      if (failed(ArgumentSchedule(backward, argument, use,
+                                  remainders.contains(argument))
                      .run(load, llvm::is_contained(atomic, argument))))
         return signalPassFailure();
     }
