@@ -10,6 +10,7 @@ from .bounds import CheckedLaunch
 from .counting import Counting, Size
 from .facts import Facts
 from .memory import Span, allocate, extent, gradient_of, is_non_overlapping, lay_out
+from .partials import Finish, SumOfPartials
 from .plan import Plan
 
 DTYPES = {
@@ -68,14 +69,16 @@ class _Shadow:
         # Without a proof that every element is written, what is not written has gradient zero.
         self.zero = gradient.init == "zero" or not gradient.fills_tensor
         self.plain = self.dtype == self.result and is_non_overlapping(self.shape, self.strides)
-        self.partials = None if gradient.partials is None else facts.evaluate(gradient.partials)
+        self.partials = None
+        if gradient.partials is not None:
+            count = facts.evaluate(gradient.partials)
+            layout = (self.shape, self.strides, self.dtype, self.result)
+            self.partials = SumOfPartials(count, own.total, *layout)
 
     def make(self, cotangents, device):
         """Return the initialised gradient buffer."""
         if self.partials is not None:
-            size = self.span.total
-            flat = torch.empty(self.partials * size, dtype=self.dtype, device=device)
-            return flat.as_strided((self.partials, *self.shape), (size, *self.strides))
+            return self.partials.make(device)
         shadow = allocate(self.shape, self.strides, self.span, self.dtype, device, self.zero)
         if self.init == "cotangent":
             upstream = cotangents.get(self.argument)
@@ -86,9 +89,7 @@ class _Shadow:
         return shadow
 
     def finish(self, shadow):
-        """Return the gradient of the tensor."""
-        if self.partials is not None:
-            return shadow.sum(0).to(self.result)
+        """Return the gradient of the tensor, unless it is left in partial sums."""
         return shadow if self.plain else gradient_of(shadow, self.result)
 
 
@@ -126,6 +127,8 @@ class Backward:
         if plan.counting is not None:
             self.counting = Counting(plan, handle.counting, facts, spec)
         self.shadows = tuple(_Shadow(g, facts.tensors[g.argument], facts) for g in plan.gradients)
+        partials = {s.argument: s.partials for s in self.shadows if s.partials is not None}
+        self.finish = Finish(partials, facts.device) if partials else None
         self.layouts = {
             j: (facts.tensors[j].shape, facts.tensors[j].strides, facts.tensors[j].dtype,
                 facts.tensors[j].span)
@@ -197,8 +200,13 @@ class Backward:
             else:
                 memory = (*tensors, *cotangents.values(), *shadows, *held)
                 checked.launch(executable, grid, pick(pool), memory, device)
-        return {
+        made = tuple(zip(self.shadows, shadows, strict=True))
+        gradients = {
             shadow.argument: shadow.finish(tensor)
-            for shadow, tensor in zip(self.shadows, shadows, strict=True)
-            if shadow.returned
+            for shadow, tensor in made
+            if shadow.returned and shadow.partials is None
         }
+        if self.finish is not None:
+            partials = {s.argument: tensor for s, tensor in made if s.partials is not None}
+            gradients.update(self.finish.run(partials))
+        return gradients

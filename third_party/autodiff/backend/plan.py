@@ -293,6 +293,7 @@ def load(text: str) -> Plan:
         _require(partial == (partials is not None), f"malformed partial sums {partials!r}")
         if partial:
             validate(partials, len(arguments))
+            _require(g.get("checks"), "partial sums without a check that they cover the tensor")
         gradients.append(
             Gradient(
                 argument,
