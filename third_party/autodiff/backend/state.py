@@ -1,7 +1,7 @@
 """What is known about one compiled kernel: its plans and the executions they led to.
 
 The state lives on Triton's `CompiledKernel` object, so that it goes when the kernel goes. There is
-one for each limit of the tapes that the kernel is used with.
+one for each set of options that the kernel is used with.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
-from . import bounds
+from . import bounds, determinism
 from .backward import Handle, buffer_sizes
 from .cache import plan_for
 from .errors import AutodiffError, PlanError
 from .executable import Executable
 from .execution import Execution
 from .facts import FactKey, Facts
+from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
 from .specialize import Specialization
 from .tapes import default_limit, tape_bytes
 from .user_rules import generation, rules_for
@@ -37,9 +38,10 @@ class Choice(NamedTuple):
 class KernelState:
     """Plans and executions of one compiled kernel."""
 
-    def __init__(self, kernel, function, tape_limit=None):
+    def __init__(self, kernel, function, options: Options, atomics: int):
         self.spec = Specialization(kernel, function)
-        self._tape_limit = tape_limit
+        self._options = options
+        self._atomics = atomics
         self.pointer_set = frozenset(self.spec.pointers)
         self.outputs: tuple[int, ...] | None = None
         # Threads that meet new facts at once take turns.
@@ -51,21 +53,22 @@ class KernelState:
         self._families: dict = {}
 
     @classmethod
-    def of(cls, kernel, function, tape_limit=None) -> KernelState:
+    def of(cls, kernel, function, options=DEFAULT) -> KernelState:
         """Return the state of a compiled kernel, made on first use."""
-        state = cls.known(kernel, tape_limit)
+        state = cls.known(kernel, options)
         if state is None:
-            state = cls(kernel, function, tape_limit)
+            atomics = options.atomics()
+            state = cls(kernel, function, options, atomics)
             if not hasattr(kernel, _ATTRIBUTE):
                 setattr(kernel, _ATTRIBUTE, {})
-            getattr(kernel, _ATTRIBUTE)[tape_limit] = state
+            getattr(kernel, _ATTRIBUTE)[options, atomics] = state
         return state
 
     @staticmethod
-    def known(kernel, tape_limit=None) -> KernelState | None:
+    def known(kernel, options=DEFAULT) -> KernelState | None:
         """Return the state of a compiled kernel if it has one."""
         states = getattr(kernel, _ATTRIBUTE, None)
-        state = None if states is None else states.get(tape_limit)
+        state = None if states is None else states.get((options, options.atomics()))
         # A rule that was registered since may change every plan.
         return state if state is not None and state._generation == generation() else None
 
@@ -78,9 +81,14 @@ class KernelState:
         reload=True,
         exchange=(),
         checkpoint=False,
+        allows_atomics=False,
     ):
-        """Return the plan for a request, with its executables."""
-        key = (wanted, cotangents, atomic, save, reload, exchange, checkpoint)
+        """Return the plan for a request, with its executables.
+
+        `allows_atomics` says that they do no harm where they are forbidden.
+        """
+        deterministic = self._atomics == FORBIDDEN and not allows_atomics
+        key = (wanted, cotangents, atomic, save, reload, exchange, checkpoint, deterministic)
         handle = self._handles.get(key)
         if handle is None:
             request = {
@@ -92,6 +100,7 @@ class KernelState:
                 "reload": reload,
                 "rules": self._rules,
                 "checkpoint": checkpoint,
+                "deterministic": deterministic,
                 "check": self.checks_bounds,
             }
             spec = self.spec
@@ -113,7 +122,8 @@ class KernelState:
 
     def tape_limit(self, device) -> int:
         """Return how many bytes the tapes of one backward may take."""
-        return default_limit(device) if self._tape_limit is None else self._tape_limit
+        limit = self._options.tape_limit
+        return default_limit(device) if limit is None else limit
 
     def _executable(self, kernel):
         spec = self.spec
@@ -137,8 +147,12 @@ class KernelState:
         """
         reload = not any(facts.outputs_that_meet())
         scalars: set[int] = set()
+        # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
+        nothing_runs = 0 in facts.grid
         while True:
-            handle = self.handle(wanted, cotangents, atomic, save, reload, exchange, checkpoint)
+            handle = self.handle(
+                wanted, cotangents, atomic, save, reload, exchange, checkpoint, nothing_runs
+            )
             plan = handle.plan
             scalars |= plan.used_arguments()
             repeated = {
@@ -147,9 +161,10 @@ class KernelState:
                 if not check.holds(facts.scalars, facts.grid)
             }
             failed = {
-                gradient.argument
+                gradient.argument: objection
                 for gradient in plan.gradients
-                if not all(self._holds(check, facts) for check in gradient.checks)
+                for check in gradient.checks
+                if (objection := self._objection(check, facts)) is not None
             }
             if not failed and not repeated:
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
@@ -157,17 +172,19 @@ class KernelState:
                     return Choice(handle, atomic, exchange, frozenset(scalars), checkpoint)
                 checkpoint = True
                 continue
-            if failed <= set(atomic) and repeated <= set(exchange):
+            if self._atomics == FORBIDDEN and not nothing_runs:
+                determinism.refuse(self.spec, plan, failed, repeated)
+            if set(failed) <= set(atomic) and repeated <= set(exchange):
                 raise PlanError(f"kernel {self.spec.name!r}: plan repeats checks that failed")
             atomic = tuple(sorted({*atomic, *failed}))
             exchange = tuple(sorted({*exchange, *repeated}))
 
     @staticmethod
-    def _holds(check, facts: Facts) -> bool:
+    def _objection(check, facts: Facts) -> str | None:
         tensor = facts.tensors[check.argument]
         if not tensor.is_tensor:
-            return False
-        return check.holds(tensor.shape, tensor.strides, facts.scalars, facts.grid)
+            return "what it reaches is not known to be a tensor"
+        return check.objection(tensor.shape, tensor.strides, facts.scalars, facts.grid)
 
     def execution(self, wanted, grid, leaves) -> Execution:
         """Return how to run a launch that wants the gradients of arguments `wanted`."""
@@ -192,6 +209,8 @@ class KernelState:
         key.validate(leaves, self.spec.target)
         facts = Facts(key, grid, leaves, aliasing)
         choice = self.choose(wanted, facts)
+        if self._atomics == WARNED_OF:
+            determinism.warn(self.spec, choice.handle.plan)
         found = Execution(self, wanted, choice, facts)
         needed = (choice.scalars, found.spanned())
         if not key.covers(*needed):

@@ -53,10 +53,15 @@ exchanged = [*passes[: passes.index("autodiff-exchange") + 1], f"tt.func({cleanu
 merged = [*passes[: passes.index("autodiff-merge-contributions") + 1], f"tt.func({cleanup})"]
 gathered = [*passes[: passes.index("autodiff-merge-gathered") + 1], f"tt.func({cleanup})"]
 persistent = passes[: passes.index("autodiff-persist") + 2]
+always_persistent = [
+    "autodiff-persist{deterministic=true}" if name == "autodiff-persist" else name
+    for name in persistent
+]
 config.substitutions += [
     ("%differentiate", run_passes(passes)),
     ("%exchange", run_passes(exchanged)),
     ("%merge", run_passes(merged)),
     ("%gather", run_passes(gathered)),
+    ("%persist-always", run_passes(always_persistent)),
     ("%persist", run_passes(persistent)),
 ]

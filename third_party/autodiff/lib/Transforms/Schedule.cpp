@@ -8,6 +8,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_SCHEDULE
@@ -36,7 +37,7 @@ public:
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
   /// `load` is the primal's, if only one contributes.
-  LogicalResult run(Operation *load, bool forceAtomic);
+  LogicalResult run(Operation *load, bool forceAtomic, bool deterministic);
 
 private:
   /// Contributions meet in atomics, with the cotangent if the argument has one.
@@ -50,6 +51,8 @@ private:
                        llvm::StringRef accumulate, StringAttr check = {},
                        StringAttr partials = {});
   Value advanceTo(Value partial, AccumulateOp op, Value pointer);
+  /// Explains why the contributions would have to meet in atomics.
+  LogicalResult refuseAtomics(Operation *load);
   LogicalResult exchange(UpstreamOp op, ShadowPointers &shadow);
   LogicalResult addAtomically(AccumulateOp op, ShadowPointers &shadow);
 
@@ -228,7 +231,41 @@ LogicalResult ArgumentSchedule::addRemainder() {
   return success();
 }
 
-LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic) {
+/// The user's name of an argument.
+static std::string nameOf(BlockArgument argument) {
+  if (auto name = dyn_cast<NameLoc>(argument.getLoc()))
+    return ("'" + name.getName().getValue() + "'").str();
+  return llvm::formatv("{0}", argument.getArgNumber());
+}
+
+LogicalResult ArgumentSchedule::refuseAtomics(Operation *load) {
+  Location site = use.accumulates.empty() ? use.upstreams.front().getLoc()
+                                          : use.accumulates.front().getLoc();
+  InFlightDiagnostic error = emitError(site, "the gradient of argument ");
+  error << nameOf(primal)
+        << " would meet in atomic operations here, whose order differs from "
+           "run to run, and a deterministic backward was asked for: ";
+  if (!use.upstreams.empty())
+    error << "the kernel stores to the argument, at addresses that are not "
+             "known to be distinct or that it also reads; let it write to an "
+             "argument of its own, each address once";
+  else if (use.accumulates.size() > 1)
+    error << "it is loaded in " << use.accumulates.size()
+          << " places; load it once";
+  else if (!AccessSpace::of(load))
+    error << "the addresses are not sums of program ids, loop counters and "
+             "ranges (they may depend on what is loaded), so programs may "
+             "share them; where they are indices, gather before the launch, in "
+             "PyTorch";
+  else
+    error << "programs, iterations or elements of the tile share addresses, "
+             "and no kernel was found that sums over these in one place";
+  error << ", or allow atomics (deterministic=False)";
+  return error;
+}
+
+LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic,
+                                    bool deterministic) {
   if (llvm::any_of(use.accumulates,
                    [](AccumulateOp op) { return op.getRemainder(); }))
     return addRemainder();
@@ -240,7 +277,7 @@ LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic) {
       return store(toAttribute(backward.getContext(),
                                space->toCheck("bijective", argument)));
   }
-  return accumulateAtomically();
+  return deterministic ? refuseAtomics(load) : accumulateAtomically();
 }
 
 void Schedule::runOnOperation() {
@@ -258,7 +295,8 @@ void Schedule::runOnOperation() {
                             : sites.lookup(use.accumulates[0].getSite());
       if (failed(ArgumentSchedule(backward, argument, use,
                                   remainders.contains(argument))
-                     .run(load, llvm::is_contained(atomic, argument))))
+                     .run(load, llvm::is_contained(atomic, argument),
+                          deterministic)))
         return signalPassFailure();
     }
 }

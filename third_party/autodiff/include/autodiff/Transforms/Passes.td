@@ -255,7 +255,9 @@ def Persist : AutodiffPass<"autodiff-persist", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
-               "arguments whose gradient must be accumulated atomically">
+               "arguments whose gradient must be accumulated atomically">,
+    Option<"deterministic", "deterministic", "bool", "false",
+           "do so wherever it saves atomics">
   ];
 }
 
@@ -269,7 +271,9 @@ def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
-               "arguments whose gradient must be accumulated atomically">
+               "arguments whose gradient must be accumulated atomically">,
+    Option<"deterministic", "deterministic", "bool", "false",
+           "refuse atomics, whose order differs from run to run">
   ];
 }
 
