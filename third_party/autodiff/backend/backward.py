@@ -99,11 +99,10 @@ class _Shadow:
         self.shape, self.strides, self.result = tensor.shape, tensor.strides, tensor.dtype
         self.dtype = DTYPES[gradient.dtype]
         self.init, self.returned = gradient.init, gradient.returned
-        tight = gradient.covers_tensor
         own = Span(0, extent(self.shape, self.strides))
-        self.span = own if tight else tensor.span
+        self.span = own if gradient.stays_inside else tensor.span
         # Without a proof that every element is written, what is not written has gradient zero.
-        self.zero = gradient.init == "zero" or not tight
+        self.zero = gradient.init == "zero" or not gradient.fills_tensor
         self.plain = self.dtype == self.result and is_non_overlapping(self.shape, self.strides)
         self.partials = None
         if gradient.partials is not None:
@@ -201,7 +200,7 @@ class Backward:
 
     def spanned(self) -> set[int]:
         """Return the arguments whose storage extent this depends on."""
-        loose = {g.argument for g in self.plan.gradients if not g.covers_tensor}
+        loose = {g.argument for g in self.plan.gradients if not g.stays_inside}
         return loose | self.cotangents
 
     def count_trips(self, arguments, tensors):

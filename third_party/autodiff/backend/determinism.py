@@ -48,7 +48,7 @@ def refuse(spec, plan, failed: dict, repeated) -> None:
 def warn(spec, plan) -> None:
     """Warn of gradients that meet in atomics."""
     for gradient in plan.gradients:
-        if gradient.accumulate == "atomic":
+        if gradient.accumulate == "atomic" or gradient.remainder:
             warnings.warn(
                 f"the gradient of argument {spec.names[gradient.argument]!r} of kernel "
                 f"{spec.name!r}{_loads(plan, gradient.argument)} meets in {_ORDER}, although "

@@ -172,7 +172,8 @@ class _Explanation:
                     f"{_places(loops)}, whose elements no other one reads, and "
                     f"sums over{part} {summed}{checked}"
                 )
-            return f"one load reaches every element of the tensor exactly once{checked}"
+            once = f"one load reaches every element of the tensor exactly once{checked}"
+            return once + self._gathered(gradient, loads)
         if gradient.argument in self._atomic:
             why = "a host check failed: its load does not reach each element exactly once"
             return why + self._sharing(loads)
@@ -185,6 +186,17 @@ class _Explanation:
                 return f"its addresses depend on what is loaded at {_places(loads[0]['gathered'])}"
             return "its addresses are not sums of program ids, loop counters and ranges"
         return "its load may reach an element more than once, or skip some"
+
+    def _gathered(self, gradient, loads) -> str:
+        """Return what becomes of the other loads, which memory gives the addresses of."""
+        if not gradient.remainder:
+            return ""
+        kernel = next(k.name for k in self._plan.backward if k.name.endswith("_remainder"))
+        places = _places([load["position"] for load in loads if load["terms"] is None])
+        return (
+            f"; what is gathered at {places} is added there, or, where its index is outside of "
+            f"what the program reads, by {kernel}, atomically"
+        )
 
     def _sharing(self, loads) -> str:
         """Return which programs share elements, if a program id moves no address."""

@@ -29,9 +29,10 @@ struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
 /// Lowers the uses of one argument.
 class ArgumentSchedule {
 public:
-  ArgumentSchedule(triton::FuncOp backward, unsigned argument, ArgumentUse &use)
+  ArgumentSchedule(triton::FuncOp backward, unsigned argument, ArgumentUse &use,
+                   bool hasRemainder)
       : backward(backward), argument(argument), use(use),
-        primal(backward.getArgument(argument)),
+        hasRemainder(hasRemainder), primal(backward.getArgument(argument)),
         given(backward.getArgAttr(argument, kHasCotangentAttr) != nullptr),
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
@@ -43,6 +44,8 @@ private:
   LogicalResult accumulateAtomically();
   /// One program owns each address, or each address of its partial sum.
   LogicalResult store(StringAttr check);
+  /// What a kernel before has stored is added to.
+  LogicalResult addRemainder();
 
   BlockArgument append(Type element, llvm::StringRef init,
                        llvm::StringRef accumulate, StringAttr check = {},
@@ -56,6 +59,7 @@ private:
   triton::FuncOp backward;
   unsigned argument;
   ArgumentUse &use;
+  bool hasRemainder; // in a later kernel
   BlockArgument primal;
   bool given; // a cotangent
   Type pointee;
@@ -100,6 +104,8 @@ BlockArgument ArgumentSchedule::append(Type element, llvm::StringRef init,
       {"checks", std::move(checks)}};
   if (partials)
     description["partials"] = parse(partials);
+  if (hasRemainder)
+    description["remainder"] = true;
   return appendShadow(
       backward, primal, OperandKind::Gradient, element,
       toAttribute(backward.getContext(), std::move(description)));
@@ -211,6 +217,20 @@ LogicalResult ArgumentSchedule::store(StringAttr check) {
   return success();
 }
 
+LogicalResult ArgumentSchedule::addRemainder() {
+  ShadowPointers shadow(
+      primal,
+      appendShadow(backward, primal, OperandKind::Gradient, pointee, {}));
+  for (AccumulateOp op : use.accumulates) {
+    OpBuilder b(op);
+    op.getValueMutable().assign(
+        castFloat(b, op.getLoc(), op.getValue(), pointee));
+    if (failed(addAtomically(op, shadow)))
+      return failure();
+  }
+  return success();
+}
+
 /// The user's name of an argument.
 static std::string nameOf(BlockArgument argument) {
   if (auto name = dyn_cast<NameLoc>(argument.getLoc()))
@@ -246,6 +266,9 @@ LogicalResult ArgumentSchedule::refuseAtomics(Operation *load) {
 
 LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic,
                                     bool deterministic) {
+  if (llvm::any_of(use.accumulates,
+                   [](AccumulateOp op) { return op.getRemainder(); }))
+    return addRemainder();
   if (use.upstreams.empty() && use.accumulates.size() == 1) {
     if (StringAttr check = use.accumulates[0].getWholeAttr())
       return store(check);
@@ -260,12 +283,18 @@ LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic,
 void Schedule::runOnOperation() {
   llvm::DenseMap<unsigned, Operation *> sites =
       collectSites(getPrimal(getOperation()));
+  llvm::DenseSet<unsigned> remainders;
+  getOperation().walk([&](AccumulateOp op) {
+    if (op.getRemainder())
+      remainders.insert(op.getArgument());
+  });
   for (triton::FuncOp backward : getBackwards(getOperation()))
     for (auto &[argument, use] : collectUses(backward)) {
       Operation *load = use.accumulates.empty()
                             ? nullptr
                             : sites.lookup(use.accumulates[0].getSite());
-      if (failed(ArgumentSchedule(backward, argument, use)
+      if (failed(ArgumentSchedule(backward, argument, use,
+                                  remainders.contains(argument))
                      .run(load, llvm::is_contained(atomic, argument),
                           deterministic)))
         return signalPassFailure();
