@@ -45,6 +45,8 @@ struct Request {
   bool check = false;
   /// Record only some iterations of a loop, and run the others once more.
   bool checkpoint = false;
+  /// Refuse what would have to be summed with atomics.
+  bool deterministic = false;
 
   /// Reads a request; emits an error at `loc` if it is malformed.
   static FailureOr<Request> parse(llvm::StringRef json, Location loc);
