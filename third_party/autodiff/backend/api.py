@@ -121,7 +121,7 @@ class DifferentiableKernel:
             if execution is None:
                 plan = state.plan_of_everything()
             else:
-                plan = execution.backward.plan
+                plan = execution.shown.plan
             if all(plan is not other for _, other, _ in found):
                 found.append((state, plan, execution))
         return found
@@ -286,6 +286,15 @@ class Op:
         return report(self._preview(args, kwargs))
 
 
+def _given(tape_limit, deterministic, backward, autotune) -> dict:
+    return {
+        "tape_limit": tape_limit,
+        "deterministic": deterministic,
+        "backward": backward,
+        "autotune": autotune,
+    }
+
+
 def _with_options(kernel, given):
     """Return a kernel without us and its options: those given, and those that it had."""
     if isinstance(kernel, DifferentiableKernel):
@@ -293,7 +302,9 @@ def _with_options(kernel, given):
     return kernel, Options.checked(DEFAULT, **given)
 
 
-def differentiable(kernel=_LATER, *, tape_limit=None, deterministic=None):
+def differentiable(
+    kernel=_LATER, *, tape_limit=None, deterministic=None, backward=None, autotune=None
+):
     """Make every launch of a Triton kernel an autograd node; a decorator or a function.
 
     `kernel` is decorated with `@triton.jit`, under `@triton.autotune` and `@triton.heuristics` if
@@ -303,9 +314,11 @@ def differentiable(kernel=_LATER, *, tape_limit=None, deterministic=None):
     `tape_limit` is how many bytes a backward may take for what loops carry between iterations
     before it runs some of them twice. With `deterministic=True` a backward gives the same bits in
     every run, and what would need atomics is an error; by default, PyTorch's
-    `use_deterministic_algorithms` decides.
+    `use_deterministic_algorithms` decides. `backward` holds launch options of the backward
+    kernels, like `{"num_warps": 8, "num_stages": 3}`. With `autotune=True` the first backward
+    measures which are best.
     """
-    given = {"tape_limit": tape_limit, "deterministic": deterministic}
+    given = _given(tape_limit, deterministic, backward, autotune)
     if kernel is _LATER:
         return functools.partial(differentiable, **given)
     if isinstance(kernel, DifferentiableKernel) and all(v is None for v in given.values()):
@@ -323,6 +336,8 @@ def autodiff(
     *,
     tape_limit=None,
     deterministic=None,
+    backward=None,
+    autotune=None,
 ) -> Op:
     """Return `stub` as a differentiable operation: `op(*args)` is `stub(kernel, *args)`.
 
@@ -333,7 +348,7 @@ def autodiff(
     `post_process_fn`, which is applied to the gradients of the stub's tensors before autograd
     receives them.
     """
-    given = {"tape_limit": tape_limit, "deterministic": deterministic}
+    given = _given(tape_limit, deterministic, backward, autotune)
     kernel, options = _with_options(kernel, given)
     if not callable(stub) or isinstance(stub, (DifferentiableKernel, KernelInterface)):
         raise TypeError(f"stub should be a function of (kernel, *args), got {stub!r}")

@@ -9,11 +9,10 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
-from . import bounds, determinism
+from . import bounds, determinism, tuning
 from .backward import Handle, buffer_sizes
 from .cache import plan_for
 from .errors import AutodiffError, PlanError
-from .executable import Executable
 from .execution import Execution
 from .facts import FactKey, Facts
 from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
@@ -33,6 +32,27 @@ class Choice(NamedTuple):
     exchange: tuple[int, ...]
     scalars: frozenset[int]  # the arguments that decided
     checkpoint: bool
+
+
+class Ask(NamedTuple):
+    """What a plan is asked for; see docs/plan.md."""
+
+    wanted: tuple[int, ...] | None
+    cotangents: tuple[int, ...] | None = None
+    atomic: tuple[int, ...] = ()
+    exchange: tuple[int, ...] = ()
+    save: bool = True
+    reload: bool = True
+    checkpoint: bool = False
+    deterministic: bool = False
+    widen: int | None = None
+
+    def to_json(self) -> dict:
+        """Return the request that the compiler reads."""
+        request = {k: list(v) if isinstance(v, tuple) else v for k, v in self._asdict().items()}
+        if self.widen is None:
+            del request["widen"]
+        return request
 
 
 class KernelState:
@@ -72,86 +92,73 @@ class KernelState:
         # A rule that was registered since may change every plan.
         return state if state is not None and state._generation == generation() else None
 
-    def handle(
-        self,
-        wanted,
-        cotangents=None,
-        atomic=(),
-        save=True,
-        reload=True,
-        exchange=(),
-        checkpoint=False,
-        allows_atomics=False,
-    ):
-        """Return the plan for a request, with its executables.
+    def handle(self, wanted, cotangents=None, allows_atomics=False, **more) -> Handle:
+        """Return the plan for a request (see `Ask`), with its executables.
 
         `allows_atomics` says that they do no harm where they are forbidden.
         """
         deterministic = self._atomics == FORBIDDEN and not allows_atomics
-        key = (wanted, cotangents, atomic, save, reload, exchange, checkpoint, deterministic)
-        handle = self._handles.get(key)
+        more.setdefault("widen", self.widen)
+        ask = Ask(wanted, cotangents, deterministic=deterministic, **more)
+        handle = self._handles.get(ask)
         if handle is None:
-            request = {
-                "wanted": None if wanted is None else list(wanted),
-                "cotangents": None if cotangents is None else list(cotangents),
-                "atomic": list(atomic),
-                "exchange": list(exchange),
-                "save": save,
-                "reload": reload,
-                "rules": self._rules,
-                "checkpoint": checkpoint,
-                "deterministic": deterministic,
-                "check": self.checks_bounds,
-            }
             spec = self.spec
+            request = {**ask.to_json(), "rules": self._rules, "check": self.checks_bounds}
             plan = plan_for(spec.ttir, request, spec.name)
             if len(plan.arguments) != len(spec.types):
                 raise PlanError(
                     f"kernel {spec.name!r} has {len(spec.types)} run-time arguments, its plan "
                     f"{len(plan.arguments)}"
                 )
-            handle = Handle(
-                plan,
-                self._executable(plan.forward),
-                tuple(map(self._executable, plan.backward)),
-                self._executable(plan.counting),
-            )
-            self._handles[key] = handle
+            handle = Handle(plan, spec.target, spec.options, self._options.launch)
+            self._handles[ask] = handle
             self.outputs = plan.outputs
         return handle
+
+    @property
+    def widen(self) -> int | None:
+        """The factor by which tiles may be wider, None for the compiler's choice."""
+        return self._options.widen
+
+    @property
+    def tunes(self) -> bool:
+        """Whether backwards are measured with several options; not while accesses are checked."""
+        return bool(self._options.autotune) and not self.checks_bounds
 
     def tape_limit(self, device) -> int:
         """Return how many bytes the tapes of one backward may take."""
         limit = self._options.tape_limit
         return default_limit(device) if limit is None else limit
 
-    def _executable(self, kernel):
-        spec = self.spec
-        return None if kernel is None else Executable(kernel, spec.target, spec.options)
-
     def choose(
         self,
         wanted,
         facts: Facts,
         cotangents=None,
-        save=True,
         atomic=(),
         exchange=(),
         checkpoint=False,
+        **more,
     ) -> Choice:
         """Return a plan whose host checks hold for a launch.
 
         Gradients of `atomic` are summed atomically and upstream gradients of `exchange` are used
         up atomically from the start; checks that fail add to these. Tapes hold checkpoints if
-        asked to, or if they would exceed the limit otherwise.
+        asked to, or if they would exceed the limit otherwise. For `more`, see `Ask`.
         """
-        reload = not any(facts.outputs_that_meet())
-        scalars: set[int] = set()
         # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
         nothing_runs = 0 in facts.grid
+        more["reload"] = not any(facts.outputs_that_meet())
+        more["allows_atomics"] = nothing_runs
+        scalars: set[int] = set()
         while True:
             handle = self.handle(
-                wanted, cotangents, atomic, save, reload, exchange, checkpoint, nothing_runs
+                wanted,
+                cotangents,
+                atomic=atomic,
+                exchange=exchange,
+                checkpoint=checkpoint,
+                **more,
             )
             plan = handle.plan
             scalars |= plan.used_arguments()
@@ -215,7 +222,9 @@ class KernelState:
         needed = (choice.scalars, found.spanned())
         if not key.covers(*needed):
             self.forget(key, *needed)
-            facts_key, _ = key.extract(grid, leaves)
+        if self.tunes:
+            tuning.prepare(found)
+        facts_key, _ = key.extract(grid, leaves)
         if len(executions) >= _MAX_EXECUTIONS:
             executions.clear()
         executions[facts_key] = found
