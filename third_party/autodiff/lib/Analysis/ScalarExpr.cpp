@@ -277,6 +277,49 @@ llvm::json::Value ScalarExpr::toJSON() const {
                            ScalarExpr(node->rhs).toJSON()};
 }
 
+Value ScalarExpr::emit(OpBuilder &b, Location loc, ValueRange arguments) const {
+  Type i64 = b.getI64Type();
+  auto widen = [&](Value value) -> Value {
+    return value.getType() == i64
+               ? value
+               : Value(arith::ExtSIOp::create(b, loc, i64, value));
+  };
+  switch (node->kind) {
+  case Kind::Constant:
+    return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(node->number));
+  case Kind::Argument:
+    return widen(arguments[node->number]);
+  case Kind::Grid:
+    return widen(triton::GetNumProgramsOp::create(b, loc, node->number));
+  case Kind::ProgramId:
+    return widen(triton::GetProgramIdOp::create(b, loc, node->number));
+  default:
+    break;
+  }
+  Value lhs = ScalarExpr(node->lhs).emit(b, loc, arguments);
+  Value rhs = ScalarExpr(node->rhs).emit(b, loc, arguments);
+  switch (node->kind) {
+  case Kind::Add:
+    return arith::AddIOp::create(b, loc, lhs, rhs);
+  case Kind::Sub:
+    return arith::SubIOp::create(b, loc, lhs, rhs);
+  case Kind::Mul:
+    return arith::MulIOp::create(b, loc, lhs, rhs);
+  case Kind::Div:
+    return arith::DivSIOp::create(b, loc, lhs, rhs);
+  case Kind::Rem:
+    return arith::RemSIOp::create(b, loc, lhs, rhs);
+  case Kind::CeilDiv:
+    return arith::CeilDivSIOp::create(b, loc, lhs, rhs);
+  case Kind::Min:
+    return arith::MinSIOp::create(b, loc, lhs, rhs);
+  case Kind::Max:
+    return arith::MaxSIOp::create(b, loc, lhs, rhs);
+  default:
+    llvm_unreachable("handled above");
+  }
+}
+
 StringAttr mlir::autodiff::toAttribute(MLIRContext *context,
                                        llvm::json::Value json) {
   return StringAttr::get(context, llvm::formatv("{0}", std::move(json)).str());

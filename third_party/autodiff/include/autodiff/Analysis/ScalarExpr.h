@@ -8,6 +8,7 @@
 #ifndef AUTODIFF_ANALYSIS_SCALAREXPR_H
 #define AUTODIFF_ANALYSIS_SCALAREXPR_H
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Value.h"
 #include "llvm/Support/JSON.h"
@@ -55,6 +56,8 @@ public:
   /// The axis of a program id or size of the grid.
   unsigned getAxis() const;
   llvm::json::Value toJSON() const;
+  /// Computes this in a kernel with these arguments, as an i64.
+  Value emit(OpBuilder &builder, Location loc, ValueRange arguments) const;
 
   bool operator==(const ScalarExpr &other) const;
   ScalarExpr operator+(const ScalarExpr &o) const {
