@@ -38,7 +38,7 @@ if __name__ == "__main__":
     from fuzz.oracle import check
     from fuzz.program import Program
 
-    program = Program("{name}", "", [], "", {inputs}, {wanted})
+    program = Program("{name}", "", [], "", {inputs}, {wanted}, [], {smooth})
     print(check(program, {name}, {name}_stub, {point}))
 """
 
@@ -134,7 +134,11 @@ def kind(result: dict) -> tuple[str, str]:
     # Of a crash, what it was; of an error, what it says.
     fatal = [line for line in lines if line.startswith("Fatal Python error")]
     first = (fatal or lines or [""])[0]
-    return result["status"], "" if result["status"] == "wrong" else re.sub(r"\d+", "#", first)
+    if result["status"] == "wrong":
+        # Which input's gradient, and whether it is a number.
+        first = re.split(r"[\[:]", first)[0] + " nan" * ("nan" in first)
+        return "wrong", first
+    return result["status"], re.sub(r"\d+", "#", first)
 
 
 def minimised(result: dict, seconds: float) -> Program:
@@ -162,7 +166,11 @@ def script(result: dict, program: Program) -> str:
     comment = "\n".join(f"# {line}" for line in result["reason"].splitlines()[:20])
     about = f"# {result['seed']}: {result['status']}\n{comment}\n"
     tail = SCRIPT.format(
-        name=program.name, inputs=program.inputs, wanted=program.wanted, point=result["point"]
+        name=program.name,
+        inputs=program.inputs,
+        wanted=program.wanted,
+        smooth=program.smooth,
+        point=result["point"],
     )
     return about + module([program]) + tail
 

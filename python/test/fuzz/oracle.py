@@ -170,6 +170,61 @@ class Check:
         return Verdict(status, vanishes=vanishes)
 
 
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+# How many units in the last place of its largest elements a gradient may be off by, and how many
+# times as far as it moves with inputs that are off by one.
+UNITS, MOVES = 8, 4
+
+
+def rounded(kernel, stub, program, dtype: torch.dtype, seed: int) -> str:
+    """Say what is wrong with gradients in another dtype, compared with those in float64."""
+    import triton.language as tl
+    from triton.backends.autodiff import autodiff
+
+    inputs = Inputs(program.inputs, seed)
+    eps = torch.finfo(dtype).eps
+    point = {name: x.to(dtype).double() for name, x in inputs.values.items()}
+    shapes = [y.shape for y in stub(kernel, *point.values())]
+    upstream = [inputs.normal(shape).to(dtype) for shape in shapes]
+    types = {"T": tl.float32, "M": getattr(tl, str(dtype)[6:]), "DTYPE": dtype}
+
+    def gradients(values, **types):
+        leaves = {n: x.clone().requires_grad_(n in program.wanted) for n, x in values.items()}
+        outputs = autodiff(kernel, lambda kernel, *given: stub(kernel, *given, **types))(
+            *leaves.values()
+        )
+        used = [(y, g.to(y.dtype)) for y, g in zip(outputs, upstream, strict=True)]
+        used = [(y, g.masked_fill(y.detach().isnan(), float("nan"))) for y, g in used]
+        used = [(y, g) for y, g in used if y.requires_grad]
+        if not used:
+            return []
+        wanted = [leaves[name] for name in program.wanted]
+        ys, gs = zip(*used, strict=True)
+        found = torch.autograd.grad(ys, wanted, gs, allow_unused=True)
+        return [
+            torch.zeros_like(leaf, dtype=torch.float64) if g is None else g.double()
+            for g, leaf in zip(found, wanted, strict=True)
+        ]
+
+    ours = gradients({name: x.to(dtype) for name, x in point.items()}, **types)
+    truth = gradients(point)
+    moved = [
+        gradients({n: x + eps * x.abs() * inputs.normal(x.shape).sign() for n, x in point.items()})
+        for _ in range(2)
+    ]
+    for i, (mine, right) in enumerate(zip(ours, truth, strict=True)):
+        moves = max((other[i] - right).norm().item() for other in moved)
+        within = UNITS * eps * right.norm().item() + MOVES * moves
+        off = (mine - right).norm().item()
+        # A NaN must not compare as near.
+        if not off <= within:
+            return (
+                f"{program.wanted[i]}: gradient in {str(dtype)[6:]} is off by {off:.3g} of "
+                f"{right.norm().item():.3g}, {within:.3g} expected"
+            )
+    return ""
+
+
 # How a refusal to differentiate begins; any other exception is a fault.
 REFUSAL = re.compile(r"cannot differentiate kernel '\w+': *")
 
@@ -191,6 +246,11 @@ def check(program, kernel, stub, seed: int = 0, factor: float = 1.0) -> Verdict:
     for attempt in range(3):
         try:
             verdict = Check(program, kernel, stub, seed + 7919 * attempt, factor).verdict()
+            if program.smooth and verdict.status == "passed":
+                dtype = DTYPES[seed % len(DTYPES)]
+                reason = rounded(kernel, stub, program, dtype, seed)
+                if reason:
+                    verdict = Verdict("wrong", reason)
         except Exception as error:
             text = str(error).strip() or repr(error)
             refusal = REFUSAL.match(text)
