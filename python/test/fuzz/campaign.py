@@ -180,7 +180,7 @@ class Summary:
 
     def __init__(self):
         self.statuses, self.refusals = Counter(), Counter()
-        self.used, self.refused = Counter(), Counter()
+        self.used, self.refused, self.schedules = Counter(), Counter(), Counter()
         self.failures: list[dict] = []
         self.seconds = 0.0
         self.begin = time.monotonic()
@@ -190,6 +190,7 @@ class Summary:
         self.statuses[status] += 1
         self.seconds += result.get("seconds", 0.0)
         self.used.update(result["features"])
+        self.schedules.update(result.get("schedules", ()))
         if status == "refused":
             self.refusals[result["reason"]] += 1
             self.refused.update(result["features"])
@@ -204,6 +205,7 @@ class Summary:
         total = max(sum(self.statuses.values()), 1)
         print(f"\n{total} programs in {time.monotonic() - self.begin:.0f} s, ", end="")
         print(f"{self.seconds / total:.2f} s of CPU each: {dict(self.statuses)}")
+        print(f"  backward kernels are {dict(self.schedules)}")
         for reason, count in self.refusals.most_common():
             print(f"  refused {count:5}: {reason[:160]}")
         share = sum(self.refused.values()) / max(sum(self.used.values()), 1)

@@ -15,6 +15,8 @@ STEPS = (1e-4, 1e-6)
 # What two rules of differencing may differ by, and then what the gradient may be off by.
 SMOOTH, EXACT = 1e-4, 2e-6
 ELEMENTS = 6
+# In the names of kernels.
+SCHEDULE = re.compile(r"_(exchanged|persistent)")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Verdict:
     reason: str = ""
     # Whether the first wanted gradient is zero.
     vanishes: bool = False
+    # What became of the loops and the grid in the backward: "exchanged", "persistent".
+    schedules: tuple[str, ...] = ()
 
 
 class Inputs:
@@ -67,6 +71,7 @@ class Check:
             (y[w] * g[w]).abs().sum().item()
             for y, g, w in zip(outputs, self.upstream, self.written, strict=True)
         )
+        self.schedules: set[str] = set()
         self.gradients = self.backward()
 
     def forward(self, changed: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -89,7 +94,8 @@ class Check:
             name: value.clone().requires_grad_(name in self.program.wanted)
             for name, value in self.inputs.values.items()
         }
-        outputs = autodiff(self.kernel, self.stub)(*leaves.values())
+        op = autodiff(self.kernel, self.stub)
+        outputs = op(*leaves.values())
         wanted = [leaves[name] for name in self.program.wanted]
         used = [(y, g) for y, g in zip(outputs, self.upstream, strict=True) if y.requires_grad]
         if not used:
@@ -97,6 +103,9 @@ class Check:
         gradients = torch.autograd.grad(
             [y for y, _ in used], wanted, [g for _, g in used], allow_unused=True
         )
+        for _, _, execution in op.kernel._plans((), {}):
+            for kernel in execution.backward.plan.backward:
+                self.schedules.update(SCHEDULE.findall(kernel.name))
         found = {
             name: torch.zeros_like(leaves[name]) if g is None else g
             for name, g in zip(self.program.wanted, gradients, strict=True)
@@ -167,7 +176,7 @@ class Check:
         # One kink among all the directions is no reason to look elsewhere.
         status = "rejected" if rejected > 1 + len(self.program.wanted) else "passed"
         vanishes = self.gradients[self.program.wanted[0]].norm().item() < 1e-6
-        return Verdict(status, vanishes=vanishes)
+        return Verdict(status, "", vanishes, tuple(sorted(self.schedules)))
 
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
