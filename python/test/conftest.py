@@ -128,3 +128,23 @@ def random_leaves(device, request):
         return random_tensor(*shape, device=device, dtype=dtype or default, **options)
 
     return make
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """What the last backward of the test ran; None if there is none."""
+    import gradients
+
+    if gradients.FORWARD_ONLY:
+        return None
+    from schedules import Ran
+    from triton.backends.autodiff.backward import Backward
+
+    noted, run = Ran(), Backward.run
+
+    def note(backward, *args):
+        noted.note(backward)
+        return run(backward, *args)
+
+    monkeypatch.setattr(Backward, "run", note)
+    return noted

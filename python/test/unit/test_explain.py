@@ -8,6 +8,7 @@ import gradients
 import pytest
 import torch
 from gradients import differentiated, random_tensor
+from kernels import cross_entropy as ce
 from kernels import elementwise as ew
 from kernels import gather, loops
 from kernels import matmul as mm
@@ -93,6 +94,16 @@ def test_layer_norm(device):
     where = _line(norm.layer_norm_kernel, "mean =")
     assert f"saved: a reduction of 'mean' at {where}, 1 f32 a program, 32 bytes" in text
     assert "layer_norm_kernel_fwd, which saves" in text
+
+
+def test_targets(device):
+    """What is gathered is added where everything is stored."""
+    op = differentiated(ce.cross_entropy_kernel, ce.cross_entropy)
+    op(random_tensor(7, 33, device=device), torch.randint(33, (7,), device=device))
+    text = _gradient(op.explain(), "logits_ptr")
+    where = _line(ce.cross_entropy_kernel, "picked =")
+    assert "plain stores" in text and f"what is gathered at {where} is added there" in text
+    assert "by cross_entropy_kernel_bwd_remainder, atomically" in text
 
 
 def test_softmax(device):

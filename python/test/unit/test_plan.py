@@ -101,7 +101,7 @@ def test_load():
     assert plan.arguments[0].is_pointer and not plan.arguments[2].is_pointer
     assert plan.cotangents() == {1}
     assert plan.used_arguments() == {2, 3}
-    assert plan.gradients[0].covers_tensor and plan.gradients[0].returned
+    assert plan.gradients[0].stays_inside and plan.gradients[0].returned
     assert plan.checks[0].argument == 1
     assert plan.backward[0].grid is None
     assert plan.has_same_forward(plan)

@@ -17,6 +17,7 @@ from triton.backends.autodiff import runtime, state
 from triton.backends.autodiff.checks import DistinctCheck
 from triton.backends.autodiff.errors import ArgumentError, AutodiffError, PlanError
 from triton.backends.autodiff.executable import Executable
+from triton.backends.autodiff.options import Options
 from triton.backends.autodiff.specialize import Launch
 from triton.runtime.driver import driver
 
@@ -49,7 +50,7 @@ class FakeCompiledKernel:
 class FakeResolver:
     """Resolves every launch to one fake kernel."""
 
-    tape_limit = None
+    options = Options()
 
     def __init__(self, function, signature):
         self.kernel = FakeCompiledKernel(function, signature)

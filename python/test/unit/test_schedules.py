@@ -1,68 +1,11 @@
 """Loops that become the grid of a backward kernel: which do, and that gradients are right."""
 
-import gradients
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import matmul as mm
 from kernels import schedules as sch
-
-
-class Ran:
-    """What the backwards of a test ran: their kernels' grids, and how gradients were summed."""
-
-    def __init__(self):
-        self.grids, self.sums = {}, {}
-
-    def note(self, backward):
-        names = [kernel.name for kernel in backward.plan.backward]
-        own = [kernel.grid is not None for kernel in backward.plan.backward]
-        grids = [launch[1] for launch in backward.launches]
-        self.grids = {
-            name: grid for name, grid, is_own in zip(names, grids, own, strict=True) if is_own
-        }
-        self.sums = {g.argument: g.accumulate for g in backward.plan.gradients}
-
-
-@pytest.fixture
-def ran(monkeypatch):
-    if gradients.FORWARD_ONLY:
-        return None
-    from triton.backends.autodiff.backward import Backward
-
-    ran, run = Ran(), Backward.run
-
-    def note(backward, *args):
-        ran.note(backward)
-        return run(backward, *args)
-
-    monkeypatch.setattr(Backward, "run", note)
-    return ran
-
-
-def assert_exchanged(ran, arguments, *programs):
-    """Kernels of so many programs store the gradients of these arguments, whole or in parts."""
-    if ran is not None:
-        assert all(ran.sums[argument] != "atomic" for argument in arguments), ran.sums
-        grids = {name: grid[0] for name, grid in ran.grids.items() if "exchanged" in name}
-        assert len(grids) == len(programs), ran.grids
-        # Longer tiles need fewer programs, and a sum in parts more, as the machine is.
-        parts = any(ran.sums[argument] == "partial" for argument in arguments)
-        left = list(programs)
-        for name, extent in sorted(grids.items(), key=lambda item: "_wide" in item[0]):
-            match = next(
-                count
-                for count in left
-                if (count % extent == 0 if "_wide" in name else extent == count)
-                or (parts and extent % count == 0)
-            )
-            left.remove(match)
-
-
-def assert_atomic(ran, *arguments):
-    if ran is not None:
-        assert all(ran.sums[argument] == "atomic" for argument in arguments), ran.sums
-
+from schedules import assert_atomic, assert_exchanged
 
 # Programs of the kernel that stores the gradient of x, for two rows of 45 elements and 3 programs
 # a row; None where iterations cannot be numbered.

@@ -12,9 +12,9 @@ from . import runtime
 from .blame import blame, refuse_tangents
 from .errors import ArgumentError, AutodiffError
 from .explain import backward_text, report
+from .options import DEFAULT, Options
 from .specialize import Resolver
 from .state import KernelState
-from .tapes import checked_limit
 
 Tensor = torch.Tensor
 # Arguments of these types never carry a gradient.
@@ -33,9 +33,9 @@ class DifferentiableKernel:
     # Takes the launches of all kernels in place of `run` while a gradient check needs to.
     observer = None
 
-    def __init__(self, kernel, tape_limit=None):
+    def __init__(self, kernel, options=DEFAULT):
         self._kernel = kernel
-        self._resolver = Resolver(kernel, checked_limit(tape_limit))
+        self._resolver = Resolver(kernel, options)
         self._launches: list[tuple] = []
         self._keeps_all = False
         functools.update_wrapper(self, self._resolver.function, updated=())
@@ -117,11 +117,11 @@ class DifferentiableKernel:
             )
         found = []
         for kernel, execution in launches:
-            state = KernelState.of(kernel, function, self._resolver.tape_limit)
+            state = KernelState.of(kernel, function, self._resolver.options)
             if execution is None:
                 plan = state.plan_of_everything()
             else:
-                plan = execution.backward.plan
+                plan = execution.shown.plan
             if all(plan is not other for _, other, _ in found):
                 found.append((state, plan, execution))
         return found
@@ -209,8 +209,8 @@ class Op:
     `my_op, bwd_kernel = autodiff(…)` works.
     """
 
-    def __init__(self, kernel, stub, idx_upstream=None, post_process_fn=None, tape_limit=None):
-        self.kernel = DifferentiableKernel(kernel, tape_limit)
+    def __init__(self, kernel, stub, idx_upstream=None, post_process_fn=None, options=DEFAULT):
+        self.kernel = DifferentiableKernel(kernel, options)
         self.kernel._keeps_all = True
         self.stub = stub
         self._idx_upstream = idx_upstream
@@ -286,21 +286,44 @@ class Op:
         return report(self._preview(args, kwargs))
 
 
-def differentiable(kernel=_LATER, *, tape_limit=None):
+def _given(tape_limit, deterministic, backward, autotune) -> dict:
+    return {
+        "tape_limit": tape_limit,
+        "deterministic": deterministic,
+        "backward": backward,
+        "autotune": autotune,
+    }
+
+
+def _with_options(kernel, given):
+    """Return a kernel without us and its options: those given, and those that it had."""
+    if isinstance(kernel, DifferentiableKernel):
+        return kernel._kernel, Options.checked(kernel._resolver.options, **given)
+    return kernel, Options.checked(DEFAULT, **given)
+
+
+def differentiable(
+    kernel=_LATER, *, tape_limit=None, deterministic=None, backward=None, autotune=None
+):
     """Make every launch of a Triton kernel an autograd node; a decorator or a function.
 
     `kernel` is decorated with `@triton.jit`, under `@triton.autotune` and `@triton.heuristics` if
-    need be. Tensors that a launch writes to become functions of those that it reads.
+    need be. Tensors that a launch writes to become functions of those that it reads. Without a
+    kernel, it returns a decorator.
+
     `tape_limit` is how many bytes a backward may take for what loops carry between iterations
-    before it runs some of them twice; without a kernel, it returns a decorator.
+    before it runs some of them twice. With `deterministic=True` a backward gives the same bits in
+    every run, and what would need atomics is an error; by default, PyTorch's
+    `use_deterministic_algorithms` decides. `backward` holds launch options of the backward
+    kernels, like `{"num_warps": 8, "num_stages": 3}`. With `autotune=True` the first backward
+    measures which are best.
     """
+    given = _given(tape_limit, deterministic, backward, autotune)
     if kernel is _LATER:
-        return functools.partial(differentiable, tape_limit=tape_limit)
-    if isinstance(kernel, DifferentiableKernel):
-        if tape_limit is None:
-            return kernel
-        kernel = kernel._kernel
-    return DifferentiableKernel(kernel, tape_limit)
+        return functools.partial(differentiable, **given)
+    if isinstance(kernel, DifferentiableKernel) and all(v is None for v in given.values()):
+        return kernel
+    return DifferentiableKernel(*_with_options(kernel, given))
 
 
 def autodiff(
@@ -312,27 +335,32 @@ def autodiff(
     post_process_fn=None,
     *,
     tape_limit=None,
+    deterministic=None,
+    backward=None,
+    autotune=None,
 ) -> Op:
     """Return `stub` as a differentiable operation: `op(*args)` is `stub(kernel, *args)`.
 
-    Nothing but kernel and stub is needed. `tape_limit` is as for `differentiable`. The other
+    Nothing but kernel and stub is needed. The options are those of `differentiable`. The other
     parameters serve code written for an earlier form: `grid` (the stub's launches decide),
     `idx_upstream` (the kernel parameter that the upstream gradient belongs to; checked),
     `non_stub_args_idxs` (the tensors that the stub makes itself; found by analysis), and
     `post_process_fn`, which is applied to the gradients of the stub's tensors before autograd
     receives them.
     """
-    if isinstance(kernel, DifferentiableKernel):
-        tape_limit = kernel._resolver.tape_limit if tape_limit is None else tape_limit
-        kernel = kernel._kernel
+    given = _given(tape_limit, deterministic, backward, autotune)
+    kernel, options = _with_options(kernel, given)
     if not callable(stub) or isinstance(stub, (DifferentiableKernel, KernelInterface)):
         raise TypeError(f"stub should be a function of (kernel, *args), got {stub!r}")
     if post_process_fn is not None and not callable(post_process_fn):
         raise TypeError(f"post_process_fn should be a function, got {post_process_fn!r}")
-    op = Op(kernel, stub, idx_upstream, post_process_fn, tape_limit)
+    op = Op(kernel, stub, idx_upstream, post_process_fn, options)
     count = len(op.kernel._resolver.function.arg_names)
-    given = () if idx_upstream is None else (idx_upstream,)
-    for name, value in (("idx_upstream", given), ("non_stub_args_idxs", non_stub_args_idxs or ())):
+    indices = {
+        "idx_upstream": () if idx_upstream is None else (idx_upstream,),
+        "non_stub_args_idxs": non_stub_args_idxs or (),
+    }
+    for name, value in indices.items():
         if not isinstance(value, (tuple, list)) or any(type(i) is not int for i in value):
             raise TypeError(f"{name} should hold argument indices, got {value!r}")
         if any(not 0 <= i < count for i in value):

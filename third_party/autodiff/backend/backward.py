@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from operator import itemgetter
+from typing import NamedTuple
 
 import torch
 
 from .bounds import CheckedLaunch
 from .counting import Counting, Size
+from .executable import Executable
 from .facts import Facts
 from .memory import Span, allocate, extent, gradient_of, is_non_overlapping, lay_out
+from .partials import Finish, SumOfPartials
 from .plan import Plan
 
 DTYPES = {
@@ -30,13 +34,45 @@ DTYPES = {
 
 
 class Handle:
-    """A plan with its kernels' executables, which are compiled when first launched."""
+    """A plan with its kernels' executables, which are compiled when first launched.
 
-    def __init__(self, plan: Plan, forward, backward, counting=None):
+    `chosen` are compile options of the backward kernels, in place of the forward's and the plan's.
+    """
+
+    def __init__(self, plan: Plan, target, options: dict, chosen: dict):
+        def executable(kernel, chosen=None):
+            return None if kernel is None else Executable(kernel, target, options, chosen)
+
         self.plan = plan
-        self.forward = forward
-        self.backward = backward
-        self.counting = counting
+        self.target = target
+        self.forward = executable(plan.forward)
+        self.backward = tuple(executable(kernel, chosen) for kernel in plan.backward)
+        self.counting = executable(plan.counting)
+        # What measurements found for the backward kernels; see tuning.py.
+        self.ranking = None
+        self._others: dict = {}
+
+    def executable(self, n: int, choice) -> Executable:
+        """Return backward kernel number `n`, compiled with options, a tuple of pairs."""
+        own = self.backward[n]
+        if dict(choice).items() <= own.options.items():
+            return own
+        found = self._others.get((n, choice))
+        if found is None:
+            chosen = {**own.chosen, **dict(choice)}
+            found = Executable(own.kernel, own.target, own.inherited, chosen)
+            self._others[n, choice] = found
+        return found
+
+    def keep(self, choices) -> None:
+        """Forget what was compiled with other options than these, one choice for each kernel."""
+        self._others = {key: e for key, e in self._others.items() if choices[key[0]] == key[1]}
+
+    def with_backward(self, executables) -> Handle:
+        """Return a handle with the backward kernels compiled otherwise."""
+        twin = copy.copy(self)
+        twin.backward = tuple(executables)
+        return twin
 
 
 class _Operands:
@@ -63,20 +99,21 @@ class _Shadow:
         self.shape, self.strides, self.result = tensor.shape, tensor.strides, tensor.dtype
         self.dtype = DTYPES[gradient.dtype]
         self.init, self.returned = gradient.init, gradient.returned
-        tight = gradient.covers_tensor
         own = Span(0, extent(self.shape, self.strides))
-        self.span = own if tight else tensor.span
+        self.span = own if gradient.stays_inside else tensor.span
         # Without a proof that every element is written, what is not written has gradient zero.
-        self.zero = gradient.init == "zero" or not tight
+        self.zero = gradient.init == "zero" or not gradient.fills_tensor
         self.plain = self.dtype == self.result and is_non_overlapping(self.shape, self.strides)
-        self.partials = None if gradient.partials is None else facts.evaluate(gradient.partials)
+        self.partials = None
+        if gradient.partials is not None:
+            count = facts.evaluate(gradient.partials)
+            layout = (self.shape, self.strides, self.dtype, self.result)
+            self.partials = SumOfPartials(count, own.total, *layout)
 
     def make(self, cotangents, device):
         """Return the initialised gradient buffer."""
         if self.partials is not None:
-            size = self.span.total
-            flat = torch.empty(self.partials * size, dtype=self.dtype, device=device)
-            return flat.as_strided((self.partials, *self.shape), (size, *self.strides))
+            return self.partials.make(device)
         shadow = allocate(self.shape, self.strides, self.span, self.dtype, device, self.zero)
         if self.init == "cotangent":
             upstream = cotangents.get(self.argument)
@@ -87,9 +124,7 @@ class _Shadow:
         return shadow
 
     def finish(self, shadow):
-        """Return the gradient of the tensor."""
-        if self.partials is not None:
-            return shadow.sum(0).to(self.result)
+        """Return the gradient of the tensor, unless it is left in partial sums."""
         return shadow if self.plain else gradient_of(shadow, self.result)
 
 
@@ -108,6 +143,14 @@ def grid_of(kernel, facts: Facts) -> tuple[int, int, int]:
     return tuple(facts.evaluate(e) for e in kernel.grid)
 
 
+class Prepared(NamedTuple):
+    """Operands of each kernel of a backward, and the memory that some of them point to."""
+
+    operands: tuple
+    shadows: list[torch.Tensor]
+    memory: tuple[torch.Tensor, ...]
+
+
 class Backward:
     """The backward of one plan at launches that share their facts."""
 
@@ -115,6 +158,7 @@ class Backward:
         plan = handle.plan
         self.handle = handle
         self.plan = plan
+        self.facts, self.spec = facts, spec
         self.device = facts.device
         self.count = len(plan.arguments)
         self.cotangents = plan.cotangents()
@@ -127,6 +171,8 @@ class Backward:
         if plan.counting is not None:
             self.counting = Counting(plan, handle.counting, facts, spec)
         self.shadows = tuple(_Shadow(g, facts.tensors[g.argument], facts) for g in plan.gradients)
+        partials = {s.argument: s.partials for s in self.shadows if s.partials is not None}
+        self.finish = Finish(partials, facts.device) if partials else None
         self.layouts = {
             j: (facts.tensors[j].shape, facts.tensors[j].strides, facts.tensors[j].dtype,
                 facts.tensors[j].span)
@@ -155,15 +201,25 @@ class Backward:
 
     def spanned(self) -> set[int]:
         """Return the arguments whose storage extent this depends on."""
-        loose = {g.argument for g in self.plan.gradients if not g.covers_tensor}
+        loose = {g.argument for g in self.plan.gradients if not g.stays_inside}
         return loose | self.cotangents
 
     def count_trips(self, arguments, tensors):
         """Return what the sizes of this backward depend on, None if they are known."""
         return self.counting.run(arguments, tensors) if self._counts else None
 
+    def with_executables(self, executables) -> Backward:
+        """Return this backward with its kernels compiled otherwise."""
+        return Backward(self.handle.with_backward(executables), self.facts, self.spec)
+
     def run(self, arguments, saved, upstream, tensors, counts) -> dict:
-        """Run the backward kernels; returns the gradients by argument.
+        """Run the backward kernels; returns the gradients by argument. See `prepare`."""
+        prepared = self.prepare(arguments, saved, upstream, tensors, counts)
+        self.launch(prepared)
+        return self._finish(prepared.shadows)
+
+    def prepare(self, arguments, saved, upstream, tensors, counts) -> Prepared:
+        """Make the memory that the backward kernels need.
 
         `arguments` are the TTIR function's arguments, pointers as tensors or addresses; `saved`
         the saved buffers in order; `upstream` the gradients of outputs, absent ones zero;
@@ -193,14 +249,28 @@ class Backward:
                 pool[3 * count + n] = buffer.data_ptr()
         for n, buffer in zip(self.saved, saved, strict=True):
             pool[3 * count + n] = buffer.data_ptr()
-        for executable, grid, pick, checked in self.launches:
+        operands = tuple(pick(pool) for _, _, pick, _ in self.launches)
+        return Prepared(operands, shadows, (*tensors, *cotangents.values(), *shadows, *held))
+
+    def launch(self, prepared: Prepared) -> None:
+        """Launch the backward kernels."""
+        for (executable, grid, _, checked), operands in zip(
+            self.launches, prepared.operands, strict=True
+        ):
             if checked is None:
-                executable.launch(grid, pick(pool))
+                executable.launch(grid, operands)
             else:
-                memory = (*tensors, *cotangents.values(), *shadows, *held)
-                checked.launch(executable, grid, pick(pool), memory, device)
-        return {
+                checked.launch(executable, grid, operands, prepared.memory, self.device)
+
+    def _finish(self, shadows) -> dict:
+        """Return the gradients by argument."""
+        made = tuple(zip(self.shadows, shadows, strict=True))
+        gradients = {
             shadow.argument: shadow.finish(tensor)
-            for shadow, tensor in zip(self.shadows, shadows, strict=True)
-            if shadow.returned
+            for shadow, tensor in made
+            if shadow.returned and shadow.partials is None
         }
+        if self.finish is not None:
+            partials = {s.argument: tensor for s, tensor in made if s.partials is not None}
+            gradients.update(self.finish.run(partials))
+        return gradients

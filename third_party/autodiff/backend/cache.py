@@ -23,7 +23,8 @@ _UNREADABLE = (
 )
 
 
-def _reads_disk() -> bool:
+def reads_disk() -> bool:
+    """Return whether files of the cache are to be used."""
     # A cached plan would hide the passes that a dump is meant to show.
     dumping = os.environ.get("MLIR_ENABLE_DUMP", "0") not in ("", "0")
     return not (knobs.compilation.always_compile or dumping)
@@ -52,7 +53,7 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     manager = get_cache_manager(key)
     filename = f"{name[:150]}.plan.json"
-    plan = _read(manager.get_file(filename)) if _reads_disk() else None
+    plan = _read(manager.get_file(filename)) if reads_disk() else None
     if plan is None:
         try:
             answer = library.differentiate(ttir, text, file_name=f"<ttir of {name}>")
@@ -63,14 +64,15 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
                 message += _UNREADABLE.format(triton.__version__, knobs.cache.dir)
             raise type(error)(message) from None
         plan = load(answer)
-        _put(manager, answer, filename)
+        put(manager, answer, filename)
         if knobs.compilation.dump_ir:
             _dump(plan, answer, key)
     _plans[memory_key] = plan
     return plan
 
 
-def _put(manager, text: str, filename: str) -> str:
+def put(manager, text: str, filename: str) -> str:
+    """Write a file of the cache and return its path."""
     try:
         return manager.put(text, filename, binary=False)
     except OSError as error:
@@ -90,4 +92,4 @@ def _dump(plan: Plan, text: str, key: str) -> None:
 def write_ttir(ttir: str, name: str) -> str:
     """Put a generated kernel into Triton's cache directory and return its path."""
     key = hashlib.sha256(ttir.encode()).hexdigest()
-    return _put(get_cache_manager(key), ttir, f"{name[:150]}.ttir")
+    return put(get_cache_manager(key), ttir, f"{name[:150]}.ttir")

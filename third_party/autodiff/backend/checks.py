@@ -146,28 +146,37 @@ class BijectiveCheck(_AddressCheck):
         """Return the scalar arguments that decide the outcome."""
         return super().used_arguments() | used_arguments(self.offset)
 
-    def holds(self, shape, strides, args, grid) -> bool:
-        """Return whether the check holds for a tensor of `shape` and `strides`, in elements.
+    def objection(self, shape, strides, args, grid) -> str | None:
+        """Return why the check fails for a tensor of `shape` and `strides`; None if it holds.
 
         `args` are the launch's arguments, `grid` its three extents. An expression without a value
         fails the check: that only ever selects a more careful plan.
         """
         try:
-            if evaluate(self.offset, args, grid) != 0:
-                return False
+            offset = evaluate(self.offset, args, grid)
+            if offset != 0:
+                return f"the first element that it reaches is number {offset}"
             dims = self._dims(args, grid, filled=True)
-        except CheckError:
-            return False
+        except CheckError as error:
+            return str(error)
         indices = []
         for stride, digits, bound in dims:
             total = _contiguous(digits)
             if total is None:
-                return False
+                return "programs or iterations leave gaps or repeat addresses"
             indices.append((total if bound is None else min(total, bound), stride))
         if any(extent <= 0 for extent, _ in indices):
-            return False
-        accessed = merge(indices)
-        return accessed == merge(zip(shape, strides, strict=True)) and distinct(accessed)
+            return "it reaches no element"
+        accessed, held = merge(indices), merge(zip(shape, strides, strict=True))
+        if not distinct(accessed):
+            return f"it repeats addresses ({_spelled(accessed)})"
+        if accessed != held:
+            return f"it reaches {_spelled(accessed)}, and the tensor is {_spelled(held)}"
+        return None
+
+    def holds(self, shape, strides, args, grid) -> bool:
+        """Return whether there is no objection."""
+        return self.objection(shape, strides, args, grid) is None
 
 
 class DistinctCheck(_AddressCheck):
@@ -192,6 +201,11 @@ class DistinctCheck(_AddressCheck):
         if any(extent <= 0 for extent, _ in indices):
             return True
         return distinct(merge(indices))
+
+
+def _spelled(dims) -> str:
+    """Return merged `(extent, stride)` pairs in words."""
+    return " by ".join(f"{extent} elements of stride {stride}" for extent, stride in dims) or "one"
 
 
 def _varies(extent) -> bool:

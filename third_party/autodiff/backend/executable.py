@@ -60,12 +60,18 @@ def launch(kernel, grid, args) -> None:
 
 
 class Executable:
-    """A generated kernel, compiled on its first launch."""
+    """A generated kernel, compiled on its first launch.
 
-    def __init__(self, kernel: Kernel, target, options: dict):
+    `options` are the forward's, which the plan's own go before; `chosen` are somebody's choice for
+    this kernel, which nothing changes. The others give way where the kernel does not fit.
+    """
+
+    def __init__(self, kernel: Kernel, target, options: dict, chosen=None):
         self.kernel = kernel
         self.target = target
-        self.options = {**options, **dict(kernel.options)}
+        self.inherited = options
+        self.chosen = chosen or {}
+        self.options = {**options, **dict(kernel.options), **self.chosen}
         self.compiled = None
         self.variants = tuple(Executable(v, target, options) for v in kernel.variants)
 
@@ -75,30 +81,50 @@ class Executable:
 
     def launch(self, grid, args) -> None:
         """Launch on three grid extents; `args` are the values of the TTIR function's arguments."""
+        self.compile()
+        launch(self.compiled, grid, args)
+
+    def compile(self) -> None:
+        """Compile unless that has been done; raises an `AutodiffError` if it is impossible."""
         if self.compiled is None:
             self.compiled = self._compile()
-        launch(self.compiled, grid, args)
 
     def _compile(self):
         path = write_ttir(self.kernel.ttir, self.kernel.name)
-        options = dict(self.options)
         while True:
             try:
-                compiled = triton_compile(path, target=self.target, options=options)
+                compiled = triton_compile(path, target=self.target, options=dict(self.options))
                 compiled._init_handles()
                 # Triton would keep the parsed module for as long as the kernel lives.
                 compiled.src.module = None
                 return compiled
             except OutOfResources as error:
-                # Pipelining multiplies shared memory, and the backward holds more tiles.
-                if options.get("num_stages", 1) <= 1:
-                    raise AutodiffError(
-                        f"the generated kernel {self.kernel.name!r} keeps more on chip than there "
-                        f"is room for: {error}. Launch the kernel with smaller tiles"
-                    ) from error
-                options["num_stages"] -= 1
+                smaller = self._smaller(error)
+                if smaller is None:
+                    raise AutodiffError(self._does_not_fit(error)) from error
+                self.options.update(smaller)
             except (RuntimeError, ValueError) as error:
                 raise AutodiffError(
                     f"Triton rejects the generated kernel {self.kernel.name!r} ({path}), unless a "
                     f"file of its cache is damaged (delete {knobs.cache.dir}): {error}"
                 ) from error
+
+    def _smaller(self, error: OutOfResources) -> dict | None:
+        """Return options with which a kernel that did not fit takes less, None if there are none.
+
+        Pipelining multiplies shared memory, and the backward holds more tiles than the forward;
+        warps share registers.
+        """
+        if error.name == "threads":
+            name, value = "num_warps", self.options.get("num_warps", 1) // 2
+        else:
+            name, value = "num_stages", self.options.get("num_stages", 1) - 1
+        return {name: value} if value >= 1 and name not in self.chosen else None
+
+    def _does_not_fit(self, error: OutOfResources) -> str:
+        chosen = ", ".join(f"{name}={value}" for name, value in self.chosen.items())
+        way_out = f" without {chosen}, or" if chosen else ""
+        return (
+            f"the generated kernel {self.kernel.name!r} keeps more on chip than there is room "
+            f"for: {error} Launch the kernel{way_out} with smaller tiles"
+        )

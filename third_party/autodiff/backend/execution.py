@@ -9,6 +9,7 @@ import weakref
 
 import torch
 
+from . import tuning
 from .backward import Backward, grid_of
 from .bounds import OPERANDS, CheckedLaunch
 from .errors import ArgumentError, AutodiffError
@@ -36,6 +37,7 @@ class Execution:
         plan = handle.plan
         self._plan = plan
         self._variants: dict = {}
+        self._tuned_backwards: dict = {}
         self._check_history(plan)
         self._check_hazards(plan, facts)
         self._classify_outputs(plan, facts)
@@ -198,7 +200,11 @@ class Execution:
             if counts and tape_bytes(backward.buffers, counts) > limit:
                 backward = self._backward_for(upstream, checkpoint=True)
                 counts = backward.count_trips(arguments, saved)
-            gradients = backward.run(arguments, buffers, upstream, saved, counts)
+            given = (arguments, buffers, upstream, saved)
+            if self.state.tunes:
+                backward = self._tuned(backward, given, counts)
+                counts = backward.count_trips(arguments, saved)
+            gradients = backward.run(*given, counts)
         except Exception as error:
             self._blame_upstream(upstream, error)
             raise
@@ -241,7 +247,31 @@ class Execution:
             found = self._variants[live] = self._make_variant(*live) or self.backward
         return found
 
-    def _make_variant(self, live, checkpoint) -> Backward | None:
+    def widened(self, backward, factor) -> Backward | None:
+        """Return the backward with tiles that are wider by up to `factor`, None if there is none.
+
+        `backward` is one of this execution's.
+        """
+        kind = (None, False)
+        if backward is not self.backward:
+            kind = next(k for k, variant in self._variants.items() if variant is backward)
+        return self._make_variant(*kind, widen=factor)
+
+    @property
+    def shown(self) -> Backward:
+        """The backward that runs if all outputs have a gradient, as far as that is known."""
+        return self._tuned_backwards.get(self.backward, self.backward)
+
+    def _tuned(self, backward, given, counts) -> Backward:
+        found = self._tuned_backwards.get(backward)
+        if found is None:
+            with self.state.lock:
+                found = tuning.tuned(self, backward, given, counts)
+            if found is not None:
+                self._tuned_backwards[backward] = found
+        return found or backward
+
+    def _make_variant(self, live, checkpoint, **more) -> Backward | None:
         """Return a backward like the first that can run on what this forward kept."""
         keep_saving = self._plan.forward is not None
         choice = self.state.choose(
@@ -252,6 +282,7 @@ class Execution:
             atomic=self.atomic,
             exchange=self.exchange,
             checkpoint=checkpoint or self.checkpoint,
+            **more,
         )
         handle = choice.handle
         plan = handle.plan

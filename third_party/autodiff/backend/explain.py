@@ -60,7 +60,8 @@ class _Explanation:
         self._exchange = () if execution is None else execution.exchange
         self._grid = None if execution is None else execution.facts.grid
         # Sizes are known once there was a launch.
-        self._sizes = None if execution is None else execution.backward.buffers
+        self._sizes = None if execution is None else execution.shown.buffers
+        self._executables = () if execution is None else execution.shown.handle.backward
         facts = plan.report
         self._gradients = {g["argument"]: g for g in facts.get("gradients", ())}
         self._buffers = {b["buffer"]: b for b in facts.get("buffers", ())}
@@ -90,15 +91,23 @@ class _Explanation:
         return lines
 
     def _kernel(self, kernel) -> str:
-        text = f"  backward kernel: {kernel.name}"
+        return f"  backward kernel: {kernel.name}{self._programs(kernel)}{self._chosen(kernel)}"
+
+    def _programs(self, kernel) -> str:
         if kernel.grid is None:
-            return text
+            return ""
         stored = [g for g in self._plan.gradients if ("gradient", g.argument) in kernel.operands]
         summed = [g for g in stored if self._summed(g)]
         loops = [position for g in summed for position in self._loops(g)]
         if loops:
-            return f"{text}, whose programs are iterations of the loop at {_places(loops)}"
-        return f"{text}, whose programs each do the work of several"
+            return f", whose programs are iterations of the loop at {_places(loops)}"
+        return ", whose programs each do the work of several"
+
+    def _chosen(self, kernel) -> str:
+        """Return the launch options that the user or a measurement chose for a kernel."""
+        chosen = [e.chosen for e in self._executables if e.kernel is kernel]
+        options = [f"{name}={value}" for name, value in sorted(chosen[0].items())] if chosen else ()
+        return f" ({', '.join(options)})" if options else ""
 
     # Gradients.
 
@@ -163,7 +172,8 @@ class _Explanation:
                     f"{_places(loops)}, whose elements no other one reads, and "
                     f"sums over{part} {summed}{checked}"
                 )
-            return f"one load reaches every element of the tensor exactly once{checked}"
+            once = f"one load reaches every element of the tensor exactly once{checked}"
+            return once + self._gathered(gradient, loads)
         if gradient.argument in self._atomic:
             why = "a host check failed: its load does not reach each element exactly once"
             return why + self._sharing(loads)
@@ -176,6 +186,17 @@ class _Explanation:
                 return f"its addresses depend on what is loaded at {_places(loads[0]['gathered'])}"
             return "its addresses are not sums of program ids, loop counters and ranges"
         return "its load may reach an element more than once, or skip some"
+
+    def _gathered(self, gradient, loads) -> str:
+        """Return what becomes of the other loads, which memory gives the addresses of."""
+        if not gradient.remainder:
+            return ""
+        kernel = next(k.name for k in self._plan.backward if k.name.endswith("_remainder"))
+        places = _places([load["position"] for load in loads if load["terms"] is None])
+        return (
+            f"; what is gathered at {places} is added there, or, where its index is outside of "
+            f"what the program reads, by {kernel}, atomically"
+        )
 
     def _sharing(self, loads) -> str:
         """Return which programs share elements, if a program id moves no address."""

@@ -60,7 +60,8 @@ class Buffer:
 class Gradient:
     """How the gradient of one pointer argument is accumulated and initialised.
 
-    With `partials`, the buffer holds so many partial sums, one after the other.
+    With `partials`, the buffer holds so many partial sums, one after the other. With `remainder`,
+    a later kernel adds to what was stored, atomically, and maybe elsewhere in the tensor's storage.
     One that is not returned is a copy of an upstream gradient, which the backward uses up.
     """
 
@@ -71,11 +72,17 @@ class Gradient:
     checks: tuple[BijectiveCheck, ...]
     returned: bool = True
     partials: object = None
+    remainder: bool = False
 
     @property
-    def covers_tensor(self) -> bool:
-        """Whether the (passed) checks prove that exactly the tensor's elements are written."""
+    def fills_tensor(self) -> bool:
+        """Whether the (passed) checks prove that every element of the tensor is stored to."""
         return self.accumulate != "atomic" and bool(self.checks)
+
+    @property
+    def stays_inside(self) -> bool:
+        """Whether the (passed) checks prove that only the tensor's elements are written."""
+        return self.fills_tensor and not self.remainder
 
 
 @dataclass(frozen=True)
@@ -295,6 +302,7 @@ def load(text: str) -> Plan:
         _require(partial == (partials is not None), f"malformed partial sums {partials!r}")
         if partial:
             validate(partials, len(arguments))
+            _require(g.get("checks"), "partial sums without a check that they cover the tensor")
         gradients.append(
             Gradient(
                 argument,
@@ -306,6 +314,7 @@ def load(text: str) -> Plan:
                 ),
                 _get(g, "returned", bool, True),
                 partials,
+                _get(g, "remainder", bool, False),
             )
         )
     inputs = pointers("inputs")

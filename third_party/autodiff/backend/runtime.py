@@ -83,8 +83,8 @@ def run(resolver: Resolver, args, kwargs, grid):
 def start(resolver: Resolver, resolved):
     """Run a resolved launch, as `run` does."""
     kernel, grid = resolved.kernel, resolved.grid
-    limit = resolver.tape_limit
-    state = KernelState.known(kernel, limit) or KernelState.of(kernel, resolver.function, limit)
+    options = resolver.options
+    state = KernelState.known(kernel, options) or KernelState.of(kernel, resolver.function, options)
     leaves = state.spec.flatten(resolved.values)
     wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
     execution = None
@@ -112,7 +112,7 @@ def prepare(resolver: Resolver, args, kwargs, grid):
     The execution is None if no argument requires a gradient.
     """
     resolved = resolve(resolver, args, kwargs, grid)
-    state = KernelState.of(resolved.kernel, resolver.function, resolver.tape_limit)
+    state = KernelState.of(resolved.kernel, resolver.function, resolver.options)
     leaves = state.spec.flatten(resolved.values)
     wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
     execution = state.execution(wanted, resolved.grid, leaves) if wanted else None
@@ -158,7 +158,7 @@ def _refuse_leaf(state, index, tensor) -> None:
 
 def note_plain_launch(resolver: Resolver, kernel, args, kwargs) -> None:
     """Count a launch made without us as a change of what it wrote, if a plan has told that."""
-    state = KernelState.known(kernel, resolver.tape_limit)
+    state = KernelState.known(kernel, resolver.options)
     if state is not None and state.outputs:
         _mark_written(state, state.spec.flatten(resolver.bind(args, kwargs)))
 

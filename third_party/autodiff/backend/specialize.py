@@ -20,6 +20,7 @@ from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
 from .grid import checked_grid
 from .interpreted import compilable, compiling, is_interpreted
+from .options import DEFAULT
 
 
 def innermost(kernel, what: str = "kernel"):
@@ -111,8 +112,8 @@ class Launch:
 class Resolver:
     """Turns launches of one kernel, wrapped or not, into compiled kernels and bound arguments."""
 
-    def __init__(self, kernel, tape_limit=None):
-        self.tape_limit = tape_limit
+    def __init__(self, kernel, options=DEFAULT):
+        self.options = options
         inner = innermost(kernel)
         self.interpreted = is_interpreted(inner)
         self.function = compilable(inner) if self.interpreted else inner

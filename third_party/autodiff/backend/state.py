@@ -1,7 +1,7 @@
 """What is known about one compiled kernel: its plans and the executions they led to.
 
 The state lives on Triton's `CompiledKernel` object, so that it goes when the kernel goes. There is
-one for each limit of the tapes that the kernel is used with.
+one for each set of options that the kernel is used with.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
-from . import bounds
+from . import bounds, determinism, tuning
 from .backward import Handle, buffer_sizes
 from .cache import plan_for
 from .errors import AutodiffError, PlanError
-from .executable import Executable
 from .execution import Execution
 from .facts import FactKey, Facts
+from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
 from .specialize import Specialization
 from .tapes import default_limit, tape_bytes
 from .user_rules import generation, rules_for
@@ -34,12 +34,34 @@ class Choice(NamedTuple):
     checkpoint: bool
 
 
+class Ask(NamedTuple):
+    """What a plan is asked for; see docs/plan.md."""
+
+    wanted: tuple[int, ...] | None
+    cotangents: tuple[int, ...] | None = None
+    atomic: tuple[int, ...] = ()
+    exchange: tuple[int, ...] = ()
+    save: bool = True
+    reload: bool = True
+    checkpoint: bool = False
+    deterministic: bool = False
+    widen: int | None = None
+
+    def to_json(self) -> dict:
+        """Return the request that the compiler reads."""
+        request = {k: list(v) if isinstance(v, tuple) else v for k, v in self._asdict().items()}
+        if self.widen is None:
+            del request["widen"]
+        return request
+
+
 class KernelState:
     """Plans and executions of one compiled kernel."""
 
-    def __init__(self, kernel, function, tape_limit=None):
+    def __init__(self, kernel, function, options: Options, atomics: int):
         self.spec = Specialization(kernel, function)
-        self._tape_limit = tape_limit
+        self._options = options
+        self._atomics = atomics
         self.pointer_set = frozenset(self.spec.pointers)
         self.outputs: tuple[int, ...] | None = None
         # Threads that meet new facts at once take turns.
@@ -51,94 +73,93 @@ class KernelState:
         self._families: dict = {}
 
     @classmethod
-    def of(cls, kernel, function, tape_limit=None) -> KernelState:
+    def of(cls, kernel, function, options=DEFAULT) -> KernelState:
         """Return the state of a compiled kernel, made on first use."""
-        state = cls.known(kernel, tape_limit)
+        state = cls.known(kernel, options)
         if state is None:
-            state = cls(kernel, function, tape_limit)
+            atomics = options.atomics()
+            state = cls(kernel, function, options, atomics)
             if not hasattr(kernel, _ATTRIBUTE):
                 setattr(kernel, _ATTRIBUTE, {})
-            getattr(kernel, _ATTRIBUTE)[tape_limit] = state
+            getattr(kernel, _ATTRIBUTE)[options, atomics] = state
         return state
 
     @staticmethod
-    def known(kernel, tape_limit=None) -> KernelState | None:
+    def known(kernel, options=DEFAULT) -> KernelState | None:
         """Return the state of a compiled kernel if it has one."""
         states = getattr(kernel, _ATTRIBUTE, None)
-        state = None if states is None else states.get(tape_limit)
+        state = None if states is None else states.get((options, options.atomics()))
         # A rule that was registered since may change every plan.
         return state if state is not None and state._generation == generation() else None
 
-    def handle(
-        self,
-        wanted,
-        cotangents=None,
-        atomic=(),
-        save=True,
-        reload=True,
-        exchange=(),
-        checkpoint=False,
-    ):
-        """Return the plan for a request, with its executables."""
-        key = (wanted, cotangents, atomic, save, reload, exchange, checkpoint)
-        handle = self._handles.get(key)
+    def handle(self, wanted, cotangents=None, allows_atomics=False, **more) -> Handle:
+        """Return the plan for a request (see `Ask`), with its executables.
+
+        `allows_atomics` says that they do no harm where they are forbidden.
+        """
+        deterministic = self._atomics == FORBIDDEN and not allows_atomics
+        more.setdefault("widen", self.widen)
+        ask = Ask(wanted, cotangents, deterministic=deterministic, **more)
+        handle = self._handles.get(ask)
         if handle is None:
-            request = {
-                "wanted": None if wanted is None else list(wanted),
-                "cotangents": None if cotangents is None else list(cotangents),
-                "atomic": list(atomic),
-                "exchange": list(exchange),
-                "save": save,
-                "reload": reload,
-                "rules": self._rules,
-                "checkpoint": checkpoint,
-                "check": self.checks_bounds,
-            }
             spec = self.spec
+            request = {**ask.to_json(), "rules": self._rules, "check": self.checks_bounds}
             plan = plan_for(spec.ttir, request, spec.name)
             if len(plan.arguments) != len(spec.types):
                 raise PlanError(
                     f"kernel {spec.name!r} has {len(spec.types)} run-time arguments, its plan "
                     f"{len(plan.arguments)}"
                 )
-            handle = Handle(
-                plan,
-                self._executable(plan.forward),
-                tuple(map(self._executable, plan.backward)),
-                self._executable(plan.counting),
-            )
-            self._handles[key] = handle
+            handle = Handle(plan, spec.target, spec.options, self._options.launch)
+            self._handles[ask] = handle
             self.outputs = plan.outputs
         return handle
 
+    @property
+    def widen(self) -> int | None:
+        """The factor by which tiles may be wider, None for the compiler's choice."""
+        return self._options.widen
+
+    @property
+    def tunes(self) -> bool:
+        """Whether backwards are measured with several options; not while accesses are checked."""
+        return bool(self._options.autotune) and not self.checks_bounds
+
     def tape_limit(self, device) -> int:
         """Return how many bytes the tapes of one backward may take."""
-        return default_limit(device) if self._tape_limit is None else self._tape_limit
-
-    def _executable(self, kernel):
-        spec = self.spec
-        return None if kernel is None else Executable(kernel, spec.target, spec.options)
+        limit = self._options.tape_limit
+        return default_limit(device) if limit is None else limit
 
     def choose(
         self,
         wanted,
         facts: Facts,
         cotangents=None,
-        save=True,
         atomic=(),
         exchange=(),
         checkpoint=False,
+        **more,
     ) -> Choice:
         """Return a plan whose host checks hold for a launch.
 
         Gradients of `atomic` are summed atomically and upstream gradients of `exchange` are used
         up atomically from the start; checks that fail add to these. Tapes hold checkpoints if
-        asked to, or if they would exceed the limit otherwise.
+        asked to, or if they would exceed the limit otherwise. For `more`, see `Ask`.
         """
-        reload = not any(facts.outputs_that_meet())
+        # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
+        nothing_runs = 0 in facts.grid
+        more["reload"] = not any(facts.outputs_that_meet())
+        more["allows_atomics"] = nothing_runs
         scalars: set[int] = set()
         while True:
-            handle = self.handle(wanted, cotangents, atomic, save, reload, exchange, checkpoint)
+            handle = self.handle(
+                wanted,
+                cotangents,
+                atomic=atomic,
+                exchange=exchange,
+                checkpoint=checkpoint,
+                **more,
+            )
             plan = handle.plan
             scalars |= plan.used_arguments()
             repeated = {
@@ -147,9 +168,10 @@ class KernelState:
                 if not check.holds(facts.scalars, facts.grid)
             }
             failed = {
-                gradient.argument
+                gradient.argument: objection
                 for gradient in plan.gradients
-                if not all(self._holds(check, facts) for check in gradient.checks)
+                for check in gradient.checks
+                if (objection := self._objection(check, facts)) is not None
             }
             if not failed and not repeated:
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
@@ -157,17 +179,19 @@ class KernelState:
                     return Choice(handle, atomic, exchange, frozenset(scalars), checkpoint)
                 checkpoint = True
                 continue
-            if failed <= set(atomic) and repeated <= set(exchange):
+            if self._atomics == FORBIDDEN and not nothing_runs:
+                determinism.refuse(self.spec, plan, failed, repeated)
+            if set(failed) <= set(atomic) and repeated <= set(exchange):
                 raise PlanError(f"kernel {self.spec.name!r}: plan repeats checks that failed")
             atomic = tuple(sorted({*atomic, *failed}))
             exchange = tuple(sorted({*exchange, *repeated}))
 
     @staticmethod
-    def _holds(check, facts: Facts) -> bool:
+    def _objection(check, facts: Facts) -> str | None:
         tensor = facts.tensors[check.argument]
         if not tensor.is_tensor:
-            return False
-        return check.holds(tensor.shape, tensor.strides, facts.scalars, facts.grid)
+            return "what it reaches is not known to be a tensor"
+        return check.objection(tensor.shape, tensor.strides, facts.scalars, facts.grid)
 
     def execution(self, wanted, grid, leaves) -> Execution:
         """Return how to run a launch that wants the gradients of arguments `wanted`."""
@@ -192,11 +216,15 @@ class KernelState:
         key.validate(leaves, self.spec.target)
         facts = Facts(key, grid, leaves, aliasing)
         choice = self.choose(wanted, facts)
+        if self._atomics == WARNED_OF:
+            determinism.warn(self.spec, choice.handle.plan)
         found = Execution(self, wanted, choice, facts)
         needed = (choice.scalars, found.spanned())
         if not key.covers(*needed):
             self.forget(key, *needed)
-            facts_key, _ = key.extract(grid, leaves)
+        if self.tunes:
+            tuning.prepare(found)
+        facts_key, _ = key.extract(grid, leaves)
         if len(executions) >= _MAX_EXECUTIONS:
             executions.clear()
         executions[facts_key] = found

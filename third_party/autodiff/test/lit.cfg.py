@@ -33,6 +33,8 @@ passes = [
     f"tt.func({cleanup},loop-invariant-code-motion,autodiff-order-loops,{cleanup})",
     "autodiff-merge-contributions",
     f"tt.func({cleanup})",
+    "autodiff-merge-gathered",
+    f"tt.func({cleanup})",
     "autodiff-exchange",
     f"tt.func({cleanup},autodiff-orient-dots,{cleanup})",
     "autodiff-persist",
@@ -51,10 +53,17 @@ def run_passes(names):
 
 exchanged = [*passes[: passes.index("autodiff-exchange") + 1], f"tt.func({cleanup})"]
 merged = [*passes[: passes.index("autodiff-merge-contributions") + 1], f"tt.func({cleanup})"]
+gathered = [*passes[: passes.index("autodiff-merge-gathered") + 1], f"tt.func({cleanup})"]
 persistent = passes[: passes.index("autodiff-persist") + 2]
+always_persistent = [
+    "autodiff-persist{deterministic=true}" if name == "autodiff-persist" else name
+    for name in persistent
+]
 config.substitutions += [
     ("%differentiate", run_passes(passes)),
     ("%exchange", run_passes(exchanged)),
     ("%merge", run_passes(merged)),
+    ("%gather", run_passes(gathered)),
+    ("%persist-always", run_passes(always_persistent)),
     ("%persist", run_passes(persistent)),
 ]

@@ -10,15 +10,6 @@ using namespace mlir::autodiff;
 using llvm::json::Array;
 using llvm::json::Object;
 
-namespace {
-/// Σ terms < bound, for the lanes that a mask lets through.
-struct Constraint {
-  LinearForm form; // without a constant
-  ScalarExpr bound = ScalarExpr::constant(0);
-};
-using Constraints = std::optional<SmallVector<Constraint>>;
-} // namespace
-
 /// lhs < rhs + slack.
 static Constraints lessThan(Value lhs, Value rhs, int64_t slack) {
   std::optional<LinearForm> a = LinearForm::of(lhs), b = LinearForm::of(rhs);
@@ -55,8 +46,7 @@ static Constraints ofComparison(arith::CmpIOp op) {
   }
 }
 
-/// The conjunction of constraints that a mask is; none if it is something else.
-static Constraints ofMask(Value mask) {
+Constraints mlir::autodiff::constraintsOf(Value mask) {
   if (!mask || matchPattern(mask, m_One()))
     return SmallVector<Constraint>();
   Operation *op = mask.getDefiningOp();
@@ -65,8 +55,8 @@ static Constraints ofMask(Value mask) {
   if (auto comparison = dyn_cast<arith::CmpIOp>(op))
     return ofComparison(comparison);
   if (isa<arith::AndIOp>(op)) {
-    Constraints lhs = ofMask(op->getOperand(0)),
-                rhs = ofMask(op->getOperand(1));
+    Constraints lhs = constraintsOf(op->getOperand(0)),
+                rhs = constraintsOf(op->getOperand(1));
     if (!lhs || !rhs)
       return std::nullopt;
     lhs->append(*rhs);
@@ -74,7 +64,7 @@ static Constraints ofMask(Value mask) {
   }
   if (!isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(op))
     return std::nullopt;
-  Constraints constraints = ofMask(op->getOperand(0));
+  Constraints constraints = constraintsOf(op->getOperand(0));
   if (auto expand = dyn_cast<triton::ExpandDimsOp>(op); expand && constraints)
     for (Constraint &constraint : *constraints)
       constraint.form.renumberAxes(
@@ -217,7 +207,7 @@ bool AccessSpace::Builder::build() {
   if (!renumber(*address) || !coversIterationSpace(*address))
     return false;
   space.offset = address->constant;
-  Constraints constraints = ofMask(mask());
+  Constraints constraints = constraintsOf(mask());
   if (!constraints)
     space.exact = false;
   else
@@ -257,6 +247,71 @@ bool AccessSpace::touchesSameAs(const AccessSpace &other) const {
   return offset == other.offset &&
          std::equal(indices.begin(), indices.end(), other.indices.begin(),
                     other.indices.end(), sameIndex);
+}
+
+std::optional<AccessSpace::Run>
+AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
+                     ArrayRef<Constraint> limits) const {
+  if (!(offset == known.constant))
+    return std::nullopt;
+  SmallVector<std::pair<const Digit *, ScalarExpr>> moving;
+  std::optional<ScalarExpr> bound;
+  size_t fixed = 0, indicesMoving = 0;
+  for (const Index &index : indices) {
+    LinearForm form;
+    size_t before = fixed, units = 0;
+    for (const Digit &digit : index.digits) {
+      ScalarExpr coefficient = index.stride * digit.stride;
+      form.terms.push_back({digit.dimension, digit.stride});
+      if (digit.extent && *digit.extent == 1)
+        ++units;
+      else if (known.coefficientOf(digit.dimension) == coefficient)
+        ++fixed;
+      else if (digit.extent && !known.coefficientOf(digit.dimension))
+        moving.push_back({&digit, coefficient});
+      else
+        return std::nullopt;
+    }
+    bool isFixed = fixed - before + units == index.digits.size();
+    if (!isFixed && fixed != before)
+      return std::nullopt;
+    indicesMoving += !isFixed;
+    if (!index.bound)
+      continue;
+    if (!isFixed) {
+      if (!(index.stride == stride))
+        return std::nullopt;
+      bound = index.bound;
+    } else if (llvm::none_of(limits, [&](const Constraint &limit) {
+                 return limit.form == form && limit.bound == *index.bound;
+               })) {
+      return std::nullopt;
+    }
+  }
+  if (fixed != known.terms.size() || (bound && indicesMoving > 1))
+    return std::nullopt;
+
+  // Each digit counts for as many as the ones before it have values.
+  Run run{{}, 1};
+  std::optional<int64_t> total = 1;
+  while (!moving.empty()) {
+    if (!total)
+      return std::nullopt;
+    auto next = llvm::find_if(moving, [&](const auto &entry) {
+      return entry.second == stride * ScalarExpr::constant(*total);
+    });
+    if (next == moving.end())
+      return std::nullopt;
+    const Digit &digit = *next->first;
+    run.digits.push_back({digit.dimension, *total});
+    run.size = Array{"mul", std::move(run.size), *digit.extent};
+    std::optional<int64_t> extent = digit.extent->getAsInteger();
+    total = extent ? std::optional(*total * *extent) : std::nullopt;
+    moving.erase(next);
+  }
+  if (bound)
+    run.size = Array{"min", std::move(run.size), bound->toJSON()};
+  return run;
 }
 
 SmallVector<ScalarExpr> AccessSpace::getProgramDigits() const {

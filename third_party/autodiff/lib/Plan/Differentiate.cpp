@@ -54,6 +54,13 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   addCleanup(pm);
   pm.addPass(createMergeContributions());
   addCleanup(pm);
+  // What it leaves over meets in atomics.
+  if (!request.deterministic) {
+    MergeGatheredOptions gathered;
+    gathered.atomic.assign(request.atomic.begin(), request.atomic.end());
+    pm.addPass(createMergeGathered(gathered));
+    addCleanup(pm);
+  }
   ExchangeOptions exchange;
   exchange.atomic.assign(request.atomic.begin(), request.atomic.end());
   pm.addPass(createExchange(exchange));
@@ -62,10 +69,12 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   addCleanup(pm);
   PersistOptions persist;
   persist.atomic.assign(request.atomic.begin(), request.atomic.end());
+  persist.deterministic = request.deterministic;
   pm.addPass(createPersist(persist));
   addCleanup(pm);
   ScheduleOptions schedule;
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
+  schedule.deterministic = request.deterministic;
   pm.addPass(createSchedule(schedule));
   pm.addPass(createChooseTiles(ChooseTilesOptions{request.widen}));
   pm.nest<triton::FuncOp>().addPass(createLaunchOptions());

@@ -66,13 +66,14 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
     } else if (key == "rules") {
       valid = readRules(entry, request.rules);
     } else if (key == "save" || key == "reload" || key == "check" ||
-               key == "checkpoint") {
+               key == "checkpoint" || key == "deterministic") {
       std::optional<bool> flag = entry.getAsBoolean();
       valid = flag.has_value();
-      bool &field = key == "save"     ? request.save
-                    : key == "reload" ? request.reload
-                    : key == "check"  ? request.check
-                                      : request.checkpoint;
+      bool &field = key == "save"         ? request.save
+                    : key == "reload"     ? request.reload
+                    : key == "check"      ? request.check
+                    : key == "checkpoint" ? request.checkpoint
+                                          : request.deterministic;
       field = flag.value_or(field);
     } else {
       valid = false;

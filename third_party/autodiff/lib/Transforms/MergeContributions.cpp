@@ -91,7 +91,12 @@ void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
 void MergeContributions::runOnOperation() {
   triton::FuncOp backward = getBackward(getOperation());
   sites = collectSites(getPrimal(getOperation()));
-  for (auto &[argument, use] : collectUses(backward))
-    if (use.upstreams.empty() && use.accumulates.size() > 1)
-      merge(use.accumulates);
+  for (auto &[argument, use] : collectUses(backward)) {
+    if (!use.upstreams.empty())
+      continue;
+    SmallVector<AccumulateOp> inLoops = llvm::filter_to_vector(
+        use.accumulates, [](AccumulateOp op) { return bool(getLoop(op)); });
+    if (inLoops.size() > 1)
+      merge(inLoops);
+  }
 }

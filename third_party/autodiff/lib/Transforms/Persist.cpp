@@ -162,6 +162,6 @@ void Persist::runOnOperation() {
     if (shared && (group.empty() || group[0].summed == shared->summed))
       group.push_back(*shared);
   }
-  if (!group.empty() && isWorthIt(group))
+  if (!group.empty() && (deterministic || isWorthIt(group)))
     build(group);
 }

@@ -194,6 +194,7 @@ LogicalResult mlir::autodiff::accumulateWhole(OpBuilder &b, AccumulateOp op,
     return failure();
   AccumulateOp::create(b, op.getLoc(), pointer, sum, mask, partial,
                        op.getArgument(), op.getSite(),
-                       toAttribute(b.getContext(), std::move(check)), partials);
+                       toAttribute(b.getContext(), std::move(check)), partials,
+                       /*remainder=*/false);
   return success();
 }

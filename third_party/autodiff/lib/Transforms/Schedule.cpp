@@ -8,6 +8,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_SCHEDULE
@@ -28,31 +29,37 @@ struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
 /// Lowers the uses of one argument.
 class ArgumentSchedule {
 public:
-  ArgumentSchedule(triton::FuncOp backward, unsigned argument, ArgumentUse &use)
+  ArgumentSchedule(triton::FuncOp backward, unsigned argument, ArgumentUse &use,
+                   bool hasRemainder)
       : backward(backward), argument(argument), use(use),
-        primal(backward.getArgument(argument)),
+        hasRemainder(hasRemainder), primal(backward.getArgument(argument)),
         given(backward.getArgAttr(argument, kHasCotangentAttr) != nullptr),
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
   /// `load` is the primal's, if only one contributes.
-  LogicalResult run(Operation *load, bool forceAtomic);
+  LogicalResult run(Operation *load, bool forceAtomic, bool deterministic);
 
 private:
   /// Contributions meet in atomics, with the cotangent if the argument has one.
   LogicalResult accumulateAtomically();
   /// One program owns each address, or each address of its partial sum.
   LogicalResult store(StringAttr check);
+  /// What a kernel before has stored is added to.
+  LogicalResult addRemainder();
 
   BlockArgument append(Type element, llvm::StringRef init,
                        llvm::StringRef accumulate, StringAttr check = {},
                        StringAttr partials = {});
   Value advanceTo(Value partial, AccumulateOp op, Value pointer);
+  /// Explains why the contributions would have to meet in atomics.
+  LogicalResult refuseAtomics(Operation *load);
   LogicalResult exchange(UpstreamOp op, ShadowPointers &shadow);
   LogicalResult addAtomically(AccumulateOp op, ShadowPointers &shadow);
 
   triton::FuncOp backward;
   unsigned argument;
   ArgumentUse &use;
+  bool hasRemainder; // in a later kernel
   BlockArgument primal;
   bool given; // a cotangent
   Type pointee;
@@ -97,6 +104,8 @@ BlockArgument ArgumentSchedule::append(Type element, llvm::StringRef init,
       {"checks", std::move(checks)}};
   if (partials)
     description["partials"] = parse(partials);
+  if (hasRemainder)
+    description["remainder"] = true;
   return appendShadow(
       backward, primal, OperandKind::Gradient, element,
       toAttribute(backward.getContext(), std::move(description)));
@@ -208,7 +217,58 @@ LogicalResult ArgumentSchedule::store(StringAttr check) {
   return success();
 }
 
-LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic) {
+LogicalResult ArgumentSchedule::addRemainder() {
+  ShadowPointers shadow(
+      primal,
+      appendShadow(backward, primal, OperandKind::Gradient, pointee, {}));
+  for (AccumulateOp op : use.accumulates) {
+    OpBuilder b(op);
+    op.getValueMutable().assign(
+        castFloat(b, op.getLoc(), op.getValue(), pointee));
+    if (failed(addAtomically(op, shadow)))
+      return failure();
+  }
+  return success();
+}
+
+/// The user's name of an argument.
+static std::string nameOf(BlockArgument argument) {
+  if (auto name = dyn_cast<NameLoc>(argument.getLoc()))
+    return ("'" + name.getName().getValue() + "'").str();
+  return llvm::formatv("{0}", argument.getArgNumber());
+}
+
+LogicalResult ArgumentSchedule::refuseAtomics(Operation *load) {
+  Location site = use.accumulates.empty() ? use.upstreams.front().getLoc()
+                                          : use.accumulates.front().getLoc();
+  InFlightDiagnostic error = emitError(site, "the gradient of argument ");
+  error << nameOf(primal)
+        << " would meet in atomic operations here, whose order differs from "
+           "run to run, and a deterministic backward was asked for: ";
+  if (!use.upstreams.empty())
+    error << "the kernel stores to the argument, at addresses that are not "
+             "known to be distinct or that it also reads; let it write to an "
+             "argument of its own, each address once";
+  else if (use.accumulates.size() > 1)
+    error << "it is loaded in " << use.accumulates.size()
+          << " places; load it once";
+  else if (!AccessSpace::of(load))
+    error << "the addresses are not sums of program ids, loop counters and "
+             "ranges (they may depend on what is loaded), so programs may "
+             "share them; where they are indices, gather before the launch, in "
+             "PyTorch";
+  else
+    error << "programs, iterations or elements of the tile share addresses, "
+             "and no kernel was found that sums over these in one place";
+  error << ", or allow atomics (deterministic=False)";
+  return error;
+}
+
+LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic,
+                                    bool deterministic) {
+  if (llvm::any_of(use.accumulates,
+                   [](AccumulateOp op) { return op.getRemainder(); }))
+    return addRemainder();
   if (use.upstreams.empty() && use.accumulates.size() == 1) {
     if (StringAttr check = use.accumulates[0].getWholeAttr())
       return store(check);
@@ -217,19 +277,26 @@ LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic) {
       return store(toAttribute(backward.getContext(),
                                space->toCheck("bijective", argument)));
   }
-  return accumulateAtomically();
+  return deterministic ? refuseAtomics(load) : accumulateAtomically();
 }
 
 void Schedule::runOnOperation() {
   llvm::DenseMap<unsigned, Operation *> sites =
       collectSites(getPrimal(getOperation()));
+  llvm::DenseSet<unsigned> remainders;
+  getOperation().walk([&](AccumulateOp op) {
+    if (op.getRemainder())
+      remainders.insert(op.getArgument());
+  });
   for (triton::FuncOp backward : getBackwards(getOperation()))
     for (auto &[argument, use] : collectUses(backward)) {
       Operation *load = use.accumulates.empty()
                             ? nullptr
                             : sites.lookup(use.accumulates[0].getSite());
-      if (failed(ArgumentSchedule(backward, argument, use)
-                     .run(load, llvm::is_contained(atomic, argument))))
+      if (failed(ArgumentSchedule(backward, argument, use,
+                                  remainders.contains(argument))
+                     .run(load, llvm::is_contained(atomic, argument),
+                          deterministic)))
         return signalPassFailure();
     }
 }

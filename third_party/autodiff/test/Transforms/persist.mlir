@@ -1,4 +1,5 @@
 // RUN: %persist -split-input-file %s | FileCheck %s
+// RUN: %persist-always -split-input-file %s | FileCheck --check-prefix=ALWAYS %s
 
 // All programs read the same weights. Few programs do the work of all: each
 // runs over a part of the old ones, stores the gradient of their elements of x,
@@ -37,9 +38,11 @@ tt.func @scale(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// A scalar beside a row of 16 costs next to nothing: it stays atomic.
+// A scalar beside a row of 16 costs next to nothing: it stays atomic, unless
+// atomics are forbidden.
 // CHECK-LABEL: tt.func @shift(
 // CHECK-NOT: persistent
+// ALWAYS-LABEL: tt.func @shift_bwd_persistent(
 tt.func @shift(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %width = arith.constant 16 : i32
   %i = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>

@@ -14,6 +14,17 @@
 
 namespace mlir::autodiff {
 
+/// Σ terms < bound, for the lanes that a mask lets through.
+struct Constraint {
+  LinearForm form; // without a constant
+  ScalarExpr bound = ScalarExpr::constant(0);
+};
+using Constraints = std::optional<llvm::SmallVector<Constraint>>;
+
+/// The conjunction of constraints that `mask` (null: true) is; none if it is
+/// something else.
+Constraints constraintsOf(Value mask);
+
 class AccessSpace {
 public:
   /// A loop whose iterations are numbered alike in all programs, by numbers
@@ -41,6 +52,19 @@ public:
   /// Whether every program performs the access in every iteration, and its mask
   /// is understood: then the space is exact, else an upper bound.
   bool isExact() const { return exact; }
+
+  /// A number 0 … size − 1 that part of an address is, each once in a program:
+  /// the sum of dimensions times how many they count for.
+  struct Run {
+    llvm::SmallVector<std::pair<Dimension, int64_t>> digits;
+    llvm::json::Value size;
+  };
+
+  /// The number x with which the address is `known` + stride · x, where a mask
+  /// with `limits` lets `known` through: then the access touches every x that
+  /// its check allows for. Axes of `known` and of `limits` are this access's.
+  std::optional<Run> findRun(const LinearForm &known, const ScalarExpr &stride,
+                             llvm::ArrayRef<Constraint> limits) const;
 
   /// The check that the addresses are distinct ("distinct") or, in addition,
   /// exactly the elements of the tensor ("bijective").

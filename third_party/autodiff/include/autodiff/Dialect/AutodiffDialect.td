@@ -156,23 +156,24 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
     schedule's decision. `site` is the load's number in the primal. `whole`
     says that this is all there is at its addresses, given a JSON check; with
     `partial`, that it is one of several sums of which this holds, by its number
-    among `partials` (an expression of the plan).
+    among `partials` (an expression of the plan). A `remainder` is added to what
+    kernels before have stored.
   }];
   let arguments = (ins AnyType:$ptr, AnyType:$value, Optional<AnyType>:$mask,
                        Optional<I32>:$partial, I32Attr:$argument,
                        I32Attr:$site, OptionalAttr<StrAttr>:$whole,
-                       OptionalAttr<StrAttr>:$partials);
+                       OptionalAttr<StrAttr>:$partials, UnitAttr:$remainder);
   let results = (outs);
   let assemblyFormat = [{
     $ptr `,` $value (`mask` $mask^ `:` type($mask))?
-    (`partial` $partial^ `of` $partials)? (`whole` $whole^)? attr-dict
-    `:` type($ptr) `,` type($value)
+    (`partial` $partial^ `of` $partials)? (`whole` $whole^)?
+    (`remainder` $remainder^)? attr-dict `:` type($ptr) `,` type($value)
   }];
   let builders = [
     OpBuilder<(ins "Value":$ptr, "Value":$value, "Value":$mask,
                    "unsigned":$argument, "unsigned":$site), [{
       build($_builder, $_state, ptr, value, mask, Value(), argument, site,
-            StringAttr(), StringAttr());
+            StringAttr(), StringAttr(), /*remainder=*/false);
     }]>
   ];
 }

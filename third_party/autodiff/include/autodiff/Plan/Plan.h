@@ -47,6 +47,8 @@ struct Request {
   bool checkpoint = false;
   /// The largest factor by which tiles may become longer.
   unsigned widen = 4;
+  /// Refuse what would have to be summed with atomics.
+  bool deterministic = false;
 
   /// Reads a request; emits an error at `loc` if it is malformed.
   static FailureOr<Request> parse(llvm::StringRef json, Location loc);

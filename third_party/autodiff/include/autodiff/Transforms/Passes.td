@@ -206,6 +206,22 @@ def MergeContributions : AutodiffPass<"autodiff-merge-contributions", "::mlir::M
   }];
 }
 
+def MergeGathered : AutodiffPass<"autodiff-merge-gathered", "::mlir::ModuleOp"> {
+  let summary = "add what is gathered where all elements are stored";
+  let description = [{
+    Where one load reads every element and others read some of the same row by
+    an index from memory (the target of a cross-entropy), each lane of the first
+    one whose position is an index adds what is contributed there. What has an
+    index that no lane of the program stands for (given the mask and the range
+    that a check on the host vouches for) is left to a kernel that runs
+    afterwards, `@<kernel>_bwd_remainder`.
+  }];
+  let options = [
+    ListOption<"atomic", "atomic", "unsigned",
+               "arguments whose gradient must be accumulated atomically">
+  ];
+}
+
 def Exchange : AutodiffPass<"autodiff-exchange", "::mlir::ModuleOp"> {
   let summary = "make iterations programs, and programs iterations";
   let description = [{
@@ -239,7 +255,9 @@ def Persist : AutodiffPass<"autodiff-persist", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
-               "arguments whose gradient must be accumulated atomically">
+               "arguments whose gradient must be accumulated atomically">,
+    Option<"deterministic", "deterministic", "bool", "false",
+           "do so wherever it saves atomics">
   ];
 }
 
@@ -253,7 +271,9 @@ def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
-               "arguments whose gradient must be accumulated atomically">
+               "arguments whose gradient must be accumulated atomically">,
+    Option<"deterministic", "deterministic", "bool", "false",
+           "refuse atomics, whose order differs from run to run">
   ];
 }
 

@@ -1,0 +1,49 @@
+"""Which kernels the backwards of a test ran, and how gradients were summed."""
+
+
+class Ran:
+    """What the backwards of a test ran: their kernels' grids, and how gradients were summed."""
+
+    def __init__(self):
+        self.names, self.grids, self.sums = [], {}, {}
+
+    def note(self, backward):
+        kernels = [launch[0].kernel for launch in backward.launches]
+        self.names = [kernel.name for kernel in kernels]
+        self.grids = {
+            kernel.name: launch[1]
+            for kernel, launch in zip(kernels, backward.launches, strict=True)
+            if kernel.grid is not None
+        }
+        self.sums = {g.argument: g.accumulate for g in backward.plan.gradients}
+
+
+def assert_exchanged(ran, arguments, *programs):
+    """Kernels of so many programs store the gradients of these arguments, whole or in parts."""
+    if ran is not None:
+        assert all(ran.sums[argument] != "atomic" for argument in arguments), ran.sums
+        grids = {name: grid[0] for name, grid in ran.grids.items() if "exchanged" in name}
+        assert len(grids) == len(programs), ran.grids
+        # A sum in parts has a multiple of the programs, which depends on the machine.
+        parts = any(ran.sums[argument] == "partial" for argument in arguments)
+        left = list(programs)
+        for name, extent in sorted(grids.items(), key=lambda item: "_wide" in item[0]):
+
+            def fits(count, wide="_wide" in name, extent=extent):
+                # Longer tiles need fewer programs.
+                divides = wide and count % extent == 0
+                return divides or extent == count or (parts and extent % count == 0)
+
+            found = [count for count in left if fits(count)]
+            assert found, (ran.grids, programs)
+            left.remove(found[0])
+
+
+def assert_sums(ran, how, *arguments):
+    """The gradients of these arguments are summed in this way."""
+    if ran is not None:
+        assert all(ran.sums[argument] == how for argument in arguments), ran.sums
+
+
+def assert_atomic(ran, *arguments):
+    assert_sums(ran, "atomic", *arguments)

@@ -1,0 +1,350 @@
+"""Launch options of the backward: the user's, those that fit, and those that measure best."""
+
+import dataclasses
+import types
+
+import pytest
+import torch
+from kernels import gather, matmul, normalization
+from triton.backends.autodiff import AutodiffError, autodiff, executable, state, tuning
+from triton.backends.autodiff.errors import ArgumentError
+from triton.backends.autodiff.executable import Executable
+from triton.backends.autodiff.plan import Kernel
+from triton.runtime.errors import OutOfResources
+
+
+def leaves(device, *shapes):
+    return [torch.randn(*shape, device=device).requires_grad_() for shape in shapes]
+
+
+def product(device, **options):
+    """Return an operation with two backward kernels, and its inputs."""
+    op = autodiff(matmul.matmul_kernel, matmul.matmul, **options)
+    return op, leaves(device, (40, 50), (50, 60))
+
+
+def assert_right(op, a, b):
+    g = torch.randn(len(a), b.shape[1], device=a.device)
+    found = torch.autograd.grad(op(a, b), (a, b), g)
+    expected = torch.autograd.grad(a.double() @ b.double(), (a, b), g.double())
+    for x, y in zip(found, expected, strict=True):
+        torch.testing.assert_close(x, y, atol=1e-4, rtol=1e-4)
+
+
+def execution_of(op):
+    return op.kernel._launches[-1][1]
+
+
+# The user's choice.
+
+
+def test_backward_options(device):
+    op, (a, b) = product(device, backward={"num_warps": 8, "num_stages": 2})
+    assert_right(op, a, b)
+    handle = execution_of(op).backward.handle
+    assert len(handle.backward) > 1
+    for kernel in handle.backward:
+        assert (kernel.compiled.metadata.num_warps, kernel.compiled.metadata.num_stages) == (8, 2)
+    assert execution_of(op).state.spec.kernel.metadata.num_warps == 4
+    assert "(num_stages=2, num_warps=8)" in op.explain()
+
+
+def test_forward_that_saves_keeps_its_options(device):
+    op = autodiff(
+        normalization.layer_norm_kernel, normalization.layer_norm, backward={"num_warps": 2}
+    )
+    op(*leaves(device, (5, 60), (60,), (60,))).sum().backward()
+    handle = execution_of(op).backward.handle
+    assert handle.forward.compiled.metadata.num_warps == 4
+    assert {kernel.compiled.metadata.num_warps for kernel in handle.backward} == {2}
+
+
+@pytest.mark.parametrize(
+    "given, error, message",
+    [
+        (8, TypeError, "backward should be a dictionary"),
+        ({"warps": 8}, ArgumentError, "'warps' is none of the options num_warps"),
+        ({"num_warps": "8"}, TypeError, "num_warps should be an integer"),
+        ({"num_warps": True}, TypeError, "num_warps should be an integer"),
+        ({"num_warps": 6}, ArgumentError, "num_warps should be a power of two, got 6"),
+        ({"widen": 3}, ArgumentError, "widen should be a power of two, got 3"),
+        ({"num_stages": 0}, ArgumentError, "num_stages should be positive, got 0"),
+    ],
+)
+def test_bad_options(given, error, message):
+    with pytest.raises(error, match=message):
+        autodiff(matmul.matmul_kernel, matmul.matmul, backward=given)
+
+
+def test_bad_autotune():
+    with pytest.raises(TypeError, match="autotune should be True or False"):
+        autodiff(matmul.matmul_kernel, matmul.matmul, autotune="yes")
+
+
+def plans_that_widen(monkeypatch):
+    """Let the compiler answer requests to widen with kernels that differ in a comment."""
+    asked, real = [], state.plan_for
+
+    def plan_for(ttir, request, name):
+        asked.append(request.get("widen"))
+        request = {k: v for k, v in request.items() if k != "widen"}
+        plan = real(ttir, request, name)
+        if asked[-1] is None:
+            return plan
+        kernels = tuple(
+            dataclasses.replace(kernel, ttir=f"{kernel.ttir}\n// widened by {asked[-1]}")
+            for kernel in plan.backward
+        )
+        return dataclasses.replace(plan, backward=kernels)
+
+    monkeypatch.setattr(state, "plan_for", plan_for)
+    return asked
+
+
+def test_widen_is_a_request(device, monkeypatch):
+    asked = plans_that_widen(monkeypatch)
+    op, (a, b) = product(device, backward={"widen": 2})
+    assert_right(op, a, b)
+    assert set(asked) == {2}
+
+
+# What fits.
+
+
+@pytest.fixture
+def compiler(monkeypatch):
+    """A compiler for which a kernel fits if `fits(options)`; it notes what it was asked."""
+
+    class Compiler:
+        def __init__(self):
+            self.tried = []
+            self.error = ("shared memory", 300000, 232448)
+
+        def compile(self, path, target, options):
+            self.tried.append((options["num_stages"], options["num_warps"]))
+
+            def init():
+                if not self.fits(options):
+                    name, required, limit = self.error
+                    raise OutOfResources(required, limit, name)
+
+            return types.SimpleNamespace(_init_handles=init, src=types.SimpleNamespace(module=1))
+
+    found = Compiler()
+    monkeypatch.setattr(executable, "triton_compile", found.compile)
+    return found
+
+
+def made(**chosen):
+    kernel = Kernel("k_bwd", "module {}", None, ())
+    return Executable(kernel, None, {"num_stages": 3, "num_warps": 8}, chosen)
+
+
+def test_fewer_stages(compiler):
+    compiler.fits = lambda options: options["num_stages"] == 1
+    kernel = made()
+    kernel.compile()
+    assert compiler.tried == [(3, 8), (2, 8), (1, 8)]
+    assert kernel.options["num_stages"] == 1
+
+
+def test_fewer_warps(compiler):
+    compiler.error = ("threads", 256, 128)
+    compiler.fits = lambda options: options["num_warps"] <= 2
+    made().compile()
+    assert compiler.tried == [(3, 8), (3, 4), (3, 2)]
+
+
+def test_nothing_fits(compiler):
+    compiler.fits = lambda options: False
+    with pytest.raises(AutodiffError, match="'k_bwd'.*shared memory.*with smaller tiles"):
+        made().compile()
+    assert len(compiler.tried) == 3
+
+
+def test_chosen_options_stay(compiler):
+    """What the user asked for is not replaced by something else."""
+    compiler.fits = lambda options: options["num_stages"] < 3
+    with pytest.raises(AutodiffError, match="without num_stages=3, or with smaller tiles"):
+        made(num_stages=3).compile()
+    assert compiler.tried == [(3, 8)]
+
+
+# What measures best.
+
+
+class Timer:
+    """Launches as a benchmark does, and reports the time that a table holds for the options."""
+
+    def __init__(self):
+        self.measured = []
+
+    def __call__(self, executable, grid, operands):
+        executable.launch(grid, operands)
+        executable.launch(grid, operands)
+        options = executable.options
+        ttir, name = executable.kernel.ttir, executable.kernel.name
+        widened = int(ttir.rsplit("widened by ", 1)[1]) if "widened by " in ttir else None
+        self.measured.append((name, options["num_stages"], options["num_warps"], widened))
+        return self.time(*self.measured[-1])
+
+    def time(self, name, stages, warps, widened):
+        return 1.0 / warps + stages / 10
+
+
+@pytest.fixture
+def timer(monkeypatch, tmp_path):
+    from triton import knobs
+
+    found = Timer()
+    monkeypatch.setattr(tuning, "measures", lambda device: True)
+    monkeypatch.setattr(tuning, "benchmark", found)
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path)
+        yield found
+
+
+# Kernels keep what was found for as long as they live, by their options.
+_limits = iter(range(10**9, 2 * 10**9))
+
+
+def anew():
+    """Return an option that changes nothing but makes everything be found out again."""
+    return {"tape_limit": next(_limits)}
+
+
+def chosen(op):
+    return [
+        (e.compiled.metadata.num_stages, e.compiled.metadata.num_warps)
+        for e in execution_of(op).shown.handle.backward
+    ]
+
+
+def test_takes_the_best_of_each_kernel(device, timer):
+    op, (a, b) = product(device, autotune=True, **anew())
+
+    def time(name, stages, warps, widened):
+        wanted = (2, 8) if name.endswith("0") else (4, 4)
+        return 1.0 if (stages, warps) == wanted else 2.0
+
+    timer.time = time
+    assert_right(op, a, b)
+    names = [kernel.name for kernel in execution_of(op).shown.plan.backward]
+    assert len(names) == 2 and chosen(op) == [(2, 8) if n.endswith("0") else (4, 4) for n in names]
+    first = len(timer.measured)
+    assert first == len(set(timer.measured))
+    assert_right(op, a, b)
+    assert_right(op, *leaves(device, (70, 50), (50, 20)))
+    assert len(timer.measured) == first and chosen(op).count((2, 8)) == 1
+    assert "(num_stages=2, num_warps=8)" in op.explain()
+
+
+def test_reads_what_others_found(device, timer):
+    op, (a, b) = product(device, autotune=True, **anew())
+    assert_right(op, a, b)
+    best, first = chosen(op), len(timer.measured)
+    op, _ = product(device, autotune=True, **anew())
+    assert_right(op, a, b)
+    assert len(timer.measured) == first and chosen(op) == best == [(2, 8)] * 2
+
+
+def test_damaged_file(device, timer, tmp_path):
+    op, (a, b) = product(device, autotune=True, **anew())
+    assert_right(op, a, b)
+    (path,) = tmp_path.rglob("*.tuning.json")
+    for text in ("[{", '[{"milliseconds": 1, "widen": null, "choices": [{"num_warps": 0}]}]', "7"):
+        path.write_text(text)
+        timer.measured.clear()
+        op, _ = product(device, autotune=True, **anew())
+        assert_right(op, a, b)
+        assert timer.measured
+
+
+def test_atomic_gradients_are_not_added_to(device, timer):
+    """Measuring adds to gradients in memory that is thrown away."""
+    table, index = torch.randn(5, 16, device=device), torch.randint(5, (20,), device=device)
+    table.requires_grad_()
+    op = autodiff(gather.embedding_kernel, gather.embedding, autotune=True, **anew())
+    (found,) = torch.autograd.grad(op(index, table).sum(), table)
+    expected = torch.bincount(index, minlength=5).float()[:, None].expand(5, 16)
+    assert timer.measured and torch.equal(found, expected)
+
+
+def test_skips_what_does_not_compile(device, timer, monkeypatch):
+    real = Executable._compile
+
+    def compile_(self):
+        if self.options["num_warps"] == 8:
+            raise OutOfResources(2, 1, "shared memory")
+        return real(self)
+
+    monkeypatch.setattr(Executable, "_compile", compile_)
+    op, (a, b) = product(device, autotune=True, **anew())
+    assert_right(op, a, b)
+    assert chosen(op) == [(2, 4)] * 2 and all(warps == 4 for _, _, warps, _ in timer.measured)
+
+
+def test_leaves_alone_what_the_user_chose(device, timer):
+    op, (a, b) = product(device, autotune=True, backward={"num_warps": 2}, **anew())
+    assert_right(op, a, b)
+    assert {warps for _, _, warps, _ in timer.measured} == {2} and chosen(op) == [(2, 2)] * 2
+
+
+@pytest.mark.parametrize("best", [None, 1, 4])
+def test_widened_tiles(device, timer, monkeypatch, best):
+    plans_that_widen(monkeypatch)
+    timer.time = lambda name, stages, warps, widened: 1.0 if widened == best else 2.0
+    for _ in range(2):
+        op, (a, b) = product(device, autotune=True, **anew())
+        assert_right(op, a, b)
+        ttir = execution_of(op).shown.plan.backward[0].ttir
+        assert ttir.partition("// widened by ")[2] == str(best or "")
+    assert {widened for *_, widened in timer.measured} == {None, 1, 2, 4}
+
+
+def test_gains_in_the_noise_are_none(device, timer):
+    timer.time = lambda name, stages, warps, widened: 1.0 if (stages, warps) == (3, 4) else 0.99
+    op, (a, b) = product(device, autotune=True, **anew())
+    assert_right(op, a, b)
+    assert chosen(op) == [(3, 4)] * 2
+
+
+def test_some_outputs(device, timer):
+    """Each set of outputs with a gradient has a backward, which is tuned by itself."""
+    import test_api
+
+    op = autodiff(test_api.two_outputs, _two_outputs, autotune=True, **anew())
+    for _ in range(2):
+        (x,) = leaves(device, (40,))
+        y, z = op(x)
+        torch.testing.assert_close(torch.autograd.grad(z.sum(), x)[0], 2 * x.detach())
+        y, z = op(x)
+        (both,) = torch.autograd.grad(y.sum() + z.sum(), x)
+        torch.testing.assert_close(both, (x.exp() + 2 * x).detach())
+
+
+def _two_outputs(kernel, x):
+    y, z = torch.empty_like(x), torch.empty_like(x)
+    kernel[(1,)](x, y, z, len(x), BLOCK=64)
+    return y, z
+
+
+def test_nothing_is_measured_on_cpu(monkeypatch):
+    if torch.cuda.is_available():
+        pytest.skip("the CPU backend is not active here")
+    monkeypatch.setattr(tuning, "benchmark", None)
+    op, (a, b) = product("cpu", autotune=True, **anew())
+    assert_right(op, a, b)
+
+
+def test_measures_on_gpu(cuda):
+    op, (a, b) = product(cuda, autotune=True, **anew())
+    assert_right(op, a, b)
+    assert execution_of(op).backward.handle.ranking
+
+
+def test_nothing_is_measured_in_a_capture(cuda):
+    device = torch.device(cuda)
+    assert tuning.measures(device)
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        assert not tuning.measures(device)

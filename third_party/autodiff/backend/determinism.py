@@ -1,0 +1,57 @@
+"""Backwards that may not sum with atomics: what is refused, and why.
+
+The compiler refuses what it knows to need atomics. Here is what depends on the launch: a host check
+that fails would select a backward with atomics.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from .errors import AutodiffError
+
+_ORDER = "atomic operations, whose order differs from run to run"
+
+
+def _loads(plan, argument: int) -> str:
+    """Return where a kernel loads an argument."""
+    facts = plan.report.get("gradients", ())
+    loads = [load for entry in facts if entry["argument"] == argument for load in entry["loads"]]
+    places = ", ".join(dict.fromkeys(load["position"] for load in loads if load["position"]))
+    return f" (loaded at {places})" if places else ""
+
+
+def refuse(spec, plan, failed: dict, repeated) -> None:
+    """Raise because of the checks that failed at a launch.
+
+    `failed` holds by argument what a gradient's check objects to, `repeated` the outputs that may
+    be stored to twice.
+    """
+    for argument, objection in failed.items():
+        raise AutodiffError(
+            f"the gradient of argument {spec.names[argument]!r} of kernel {spec.name!r}"
+            f"{_loads(plan, argument)} would meet in {_ORDER}, and a deterministic backward was "
+            "asked for. It can do without them if the kernel loads every element of the tensor "
+            f"exactly once, or every program all of them; but at this launch {objection}. Pass "
+            "the part of the tensor that is loaded, contiguous, or allow atomics "
+            "(deterministic=False)"
+        )
+    for argument in sorted(repeated):
+        raise AutodiffError(
+            f"the upstream gradient of argument {spec.names[argument]!r} of kernel {spec.name!r} "
+            f"would be taken by {_ORDER}, and a deterministic backward was asked for: programs "
+            "may store to the same address of it. Let the kernel store to each address once, or "
+            "allow atomics (deterministic=False)"
+        )
+
+
+def warn(spec, plan) -> None:
+    """Warn of gradients that meet in atomics."""
+    for gradient in plan.gradients:
+        if gradient.accumulate == "atomic" or gradient.remainder:
+            warnings.warn(
+                f"the gradient of argument {spec.names[gradient.argument]!r} of kernel "
+                f"{spec.name!r}{_loads(plan, gradient.argument)} meets in {_ORDER}, although "
+                "torch.use_deterministic_algorithms(True, warn_only=True) is set",
+                stacklevel=2,
+            )

@@ -1,0 +1,130 @@
+"""The end of gradients that kernels leave as partial sums: adding these up.
+
+On a GPU one launch does it for all gradients of a backward, in an order that depends on the
+number of sums alone, so that equal launches give equal bits.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from triton.runtime.jit import MockTensor
+
+from .executable import launch
+
+# As many sums as a program adds up at a time, and elements that it holds meanwhile.
+_MOST_ROWS = 512
+_TILE = 8192
+_ELEMENTS_A_THREAD = 32
+# Narrow tiles give few gradient elements to many programs; 32 floats are one line of the cache.
+_FEWEST_COLUMNS, _MOST_COLUMNS = 32, 1024
+# Types that PyTorch and Triton round to alike.
+_ROUNDED_ALIKE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+@triton.jit
+def _add_up_one(partials, total, size, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    columns = tl.program_id(0).to(tl.int64) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = columns < size
+    tile = tl.zeros((ROWS, COLUMNS), partials.dtype.element_ty)
+    for start in range(0, count, ROWS):
+        rows = (start + tl.arange(0, ROWS)).to(tl.int64)
+        mask = (rows < count)[:, None] & inside[None, :]
+        tile += tl.load(partials + rows[:, None] * size + columns[None, :], mask=mask, other=0.0)
+    tl.store(total + columns, tl.sum(tile, axis=0), mask=inside)
+
+
+@triton.jit
+def add_up(partials, totals, sizes, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Store in each of `totals` the sum of `count` tensors, one after the other in `partials`."""
+    for n in tl.static_range(len(partials)):
+        if tl.program_id(1) == n:
+            _add_up_one(partials[n], totals[n], sizes[n], count, ROWS, COLUMNS)
+
+
+def tile_of(count: int) -> tuple[int, int, int]:
+    """Return rows and columns of a program's tile, and its warps, for `count` partial sums."""
+    rows = min(triton.next_power_of_2(max(count, 1)), _MOST_ROWS)
+    columns = min(max(_TILE // rows, _FEWEST_COLUMNS), _MOST_COLUMNS)
+    return rows, columns, max(1, rows * columns // (32 * _ELEMENTS_A_THREAD))
+
+
+class SumOfPartials:
+    """The gradient of a tensor of known layout from `count` sums, each as long as its extent."""
+
+    __slots__ = ("count", "size", "shape", "strides", "dtype", "result")
+
+    def __init__(self, count, size, shape, strides, dtype, result):
+        self.count, self.size = count, size
+        self.shape, self.strides = shape, strides
+        self.dtype, self.result = dtype, result
+
+    def make(self, device) -> torch.Tensor:
+        """Return memory for the sums."""
+        flat = torch.empty(self.count * self.size, dtype=self.dtype, device=device)
+        return flat.as_strided((self.count, *self.shape), (self.size, *self.strides))
+
+    def by_torch(self, partials) -> torch.Tensor:
+        """Return the gradient, computed by PyTorch."""
+        return partials.sum(0).to(self.result)
+
+
+class _Launch:
+    """Adds up the sums of gradients that have equally many."""
+
+    def __init__(self, sums):
+        self.sums = sums
+        self.count = sums[0].count
+        self.rows, self.columns, self.warps = tile_of(self.count)
+        blocks = max(triton.cdiv(s.size, self.columns) for s in sums)
+        self.grid = (blocks, len(sums), 1)
+        self.kernel = None
+
+    def _compile(self):
+        """Compile for this device; Triton keeps what other plans have needed."""
+        partials = tuple(MockTensor(s.dtype) for s in self.sums)
+        totals = tuple(MockTensor(s.result) for s in self.sums)
+        args = (partials, totals, *self._values())
+        kernel = add_up.run(*args, grid=self.grid, warmup=True, num_warps=self.warps)
+        return kernel.result() if hasattr(kernel, "result") else kernel
+
+    def _values(self):
+        return tuple(s.size for s in self.sums), self.count, self.rows, self.columns
+
+    def run(self, partials) -> list[torch.Tensor]:
+        """Return the gradients."""
+        if self.kernel is None:
+            self.kernel = self._compile()
+        totals = [
+            torch.empty_strided(s.shape, s.strides, dtype=s.result, device=p.device)
+            for s, p in zip(self.sums, partials, strict=True)
+        ]
+        pointers = (tuple(t.data_ptr() for t in tensors) for tensors in (partials, totals))
+        launch(self.kernel, self.grid, (*pointers, *self._values()))
+        return totals
+
+
+class Finish:
+    """Makes gradients from their partial sums; `sums` holds the `SumOfPartials` by argument."""
+
+    def __init__(self, sums: dict, device):
+        on_gpu = device.type != "cpu"
+        self._by_torch = {
+            i: s for i, s in sums.items() if not (on_gpu and s.result in _ROUNDED_ALIKE)
+        }
+        groups: dict = {}
+        for i, s in sums.items():
+            if i not in self._by_torch:
+                groups.setdefault(s.count, []).append(i)
+        self._launches = tuple(
+            (arguments, _Launch([sums[i] for i in arguments])) for arguments in groups.values()
+        )
+
+    def run(self, partials: dict) -> dict:
+        """Return the gradients of the arguments whose sums are given."""
+        found = {i: s.by_torch(partials[i]) for i, s in self._by_torch.items()}
+        for arguments, group in self._launches:
+            gradients = group.run([partials[i] for i in arguments])
+            found.update(zip(arguments, gradients, strict=True))
+        return found

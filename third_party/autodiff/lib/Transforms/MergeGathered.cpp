@@ -1,0 +1,371 @@
+//===- MergeGathered.cpp - Add what is gathered where all is stored -------===//
+#include "ArgumentUses.h"
+#include "Regrid.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/GatheredForm.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_MERGEGATHERED
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// The contribution to every element of a program's part of the tensor.
+struct Dense {
+  AccumulateOp op;
+  triton::LoadOp load; // the primal's
+  AccessSpace space;
+  LinearForm form;
+};
+
+/// A contribution at an index from memory, as `dense` sees it.
+struct Gathered {
+  AccumulateOp op;
+  GatheredForm form;
+  AccessSpace::Run run; // the index's counterpart in the dense one
+  /// For each axis of the contribution longer than one, that of the dense one.
+  SmallVector<unsigned> axes;
+  /// What computes the contribution.
+  SetVector<Operation *> slice;
+};
+
+struct MergeGathered : autodiff::impl::MergeGatheredBase<MergeGathered> {
+  using MergeGatheredBase::MergeGatheredBase;
+
+  void runOnOperation() override;
+  std::optional<Dense> findDense(const ArgumentUse &use);
+  std::optional<Gathered> examine(AccumulateOp op, const Dense &dense);
+  bool collectSlice(Value value, SetVector<Operation *> &slice);
+  void merge(const Dense &dense, ArrayRef<Gathered> gathered);
+  void splitRemainder(ArrayRef<AccumulateOp> remainder);
+
+  triton::FuncOp backward;
+  llvm::DenseMap<unsigned, Operation *> sites;
+  SmallVector<ScalarExpr> digits;
+  /// What the backward stores to.
+  SmallVector<Value> written;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What can be merged
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  auto tile = dyn_cast<RankedTensorType>(value.getType());
+  return tile ? tile.getShape() : ArrayRef<int64_t>();
+}
+
+/// The one contribution that is not gathered, if its program owns its elements.
+std::optional<Dense> MergeGathered::findDense(const ArgumentUse &use) {
+  std::optional<Dense> dense;
+  for (AccumulateOp op : use.accumulates) {
+    auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
+    std::optional<LinearForm> form =
+        load ? LinearForm::of(load.getPtr()) : std::nullopt;
+    if (!form)
+      continue;
+    std::optional<AccessSpace> space = AccessSpace::of(load);
+    Operation *loop = op->getParentOp();
+    bool isOuter = loop == backward && isa<triton::FuncOp>(load->getParentOp());
+    bool isInLoop = loop->hasAttr(kParallelAttr) &&
+                    loop->getParentOp() == backward &&
+                    isa<scf::ForOp>(load->getParentOp());
+    if (dense || !space || !space->isExact() || !(isOuter || isInLoop) ||
+        !findUnmentioned(digits, space->getProgramDigits()).empty())
+      return std::nullopt;
+    dense = Dense{op, load, *space, *form};
+  }
+  return dense;
+}
+
+/// Collects, in order, what computes `value`; false if that depends on what the
+/// kernel writes.
+bool MergeGathered::collectSlice(Value value, SetVector<Operation *> &slice) {
+  Operation *op = value.getDefiningOp();
+  if (!op || slice.contains(op))
+    return true;
+  if (mayWrite(op))
+    return false;
+  bool reads =
+      op->walk([&](triton::LoadOp load) {
+          return llvm::any_of(written,
+                              [&](Value pointer) {
+                                return mayAlias(pointer, load.getPtr());
+                              })
+                     ? WalkResult::interrupt()
+                     : WalkResult::advance();
+        }).wasInterrupted();
+  if (reads || llvm::any_of(getUsedValues(op), [&](Value operand) {
+        return !collectSlice(operand, slice);
+      }))
+    return false;
+  slice.insert(op);
+  return true;
+}
+
+/// For each axis of a tile longer than one, the axis along which `dense` moves
+/// in the same way; none if there is none, or they are in another order.
+static std::optional<SmallVector<unsigned>>
+matchAxes(const LinearForm &form, ArrayRef<int64_t> shape, const Dense &dense) {
+  ArrayRef<int64_t> target = shapeOf(triton::LoadOp(dense.load).getPtr());
+  auto along = [](const LinearForm &form, unsigned axis) {
+    return form.coefficientOf({Dimension::Kind::Axis, axis});
+  };
+  SmallVector<unsigned> axes;
+  unsigned next = 0;
+  for (auto [axis, size] : llvm::enumerate(shape)) {
+    std::optional<ScalarExpr> coefficient = along(form, axis);
+    if (size == 1)
+      continue;
+    while (next < target.size() && !(target[next] == size && coefficient &&
+                                     along(dense.form, next) == coefficient))
+      ++next;
+    if (next == target.size())
+      return std::nullopt;
+    axes.push_back(next++);
+  }
+  return axes;
+}
+
+std::optional<Gathered> MergeGathered::examine(AccumulateOp op,
+                                               const Dense &dense) {
+  AccumulateOp to = dense.op;
+  std::optional<GatheredForm> form = GatheredForm::of(op.getPtr());
+  Gathered gathered{op, {}, {{}, 0}, {}, {}};
+  ArrayRef<int64_t> shape = shapeOf(op.getPtr());
+  if (!form || !form->index || op->getParentOp() != backward ||
+      getElementTypeOrSelf(op.getValue().getType()) !=
+          getElementTypeOrSelf(to.getValue().getType()) ||
+      (!shape.empty() && shapeOf(to.getPtr()).empty()))
+    return std::nullopt;
+  std::optional<SmallVector<unsigned>> axes =
+      matchAxes(form->known, shape, dense);
+  if (!axes)
+    return std::nullopt;
+  gathered.axes = *axes;
+
+  // Axes of length one say nothing; the others become those of the dense one.
+  SmallVector<unsigned> numbers(shape.size());
+  unsigned place = 0;
+  for (auto [axis, size] : llvm::enumerate(shape))
+    if (size > 1)
+      numbers[axis] = gathered.axes[place++];
+  auto renumber = [&](unsigned axis) { return numbers[axis]; };
+  auto dropUnits = [&](LinearForm &linear) {
+    llvm::erase_if(linear.terms, [&](const LinearForm::Term &term) {
+      return term.dimension.kind == Dimension::Kind::Axis &&
+             shape[term.dimension.axis] == 1;
+    });
+    linear.renumberAxes(renumber);
+  };
+  dropUnits(form->known);
+  llvm::erase_if(form->axes, [&](unsigned axis) { return shape[axis] == 1; });
+  SmallVector<Constraint> limits =
+      constraintsOf(op.getMask()).value_or(SmallVector<Constraint>());
+  for (Constraint &limit : limits)
+    dropUnits(limit.form);
+  std::optional<AccessSpace::Run> run =
+      dense.space.findRun(form->known, form->coefficient, limits);
+  if (!run || !collectSlice(op.getPtr(), gathered.slice) ||
+      !collectSlice(op.getValue(), gathered.slice) ||
+      (op.getMask() && !collectSlice(op.getMask(), gathered.slice)))
+    return std::nullopt;
+  gathered.form = *form;
+  gathered.run = *run;
+  return gathered;
+}
+
+//===----------------------------------------------------------------------===//
+// Merging
+//===----------------------------------------------------------------------===//
+
+/// `value`, whose axes longer than one are `axes` of `shape`, repeated along
+/// the other ones.
+static Value spread(OpBuilder &b, Location loc, Value value,
+                    ArrayRef<unsigned> axes, ArrayRef<int64_t> shape) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (shape.empty())
+    return value;
+  auto full =
+      RankedTensorType::get(shape, getElementTypeOrSelf(value.getType()));
+  if (!type)
+    return triton::SplatOp::create(b, loc, full, value);
+  SmallVector<int64_t> sizes(shape.size(), 1);
+  for (unsigned axis : axes)
+    sizes[axis] = shape[axis];
+  if (type.getShape().size() == axes.size()) {
+    for (unsigned axis = 0; axis < shape.size(); ++axis)
+      if (!llvm::is_contained(axes, axis))
+        value = triton::ExpandDimsOp::create(b, loc, value, axis);
+  } else if (type.getShape() != ArrayRef<int64_t>(sizes)) {
+    value = triton::ReshapeOp::create(
+        b, loc, RankedTensorType::get(sizes, type.getElementType()), value);
+  }
+  if (value.getType() == full)
+    return value;
+  return triton::BroadcastOp::create(b, loc, full, value);
+}
+
+static Value compareIntegers(OpBuilder &b, Location loc,
+                             arith::CmpIPredicate predicate, Value lhs,
+                             Value rhs) {
+  return arith::CmpIOp::create(b, loc, predicate, lhs, rhs);
+}
+
+static Value splatOf(OpBuilder &b, Location loc, Value scalar, Type like) {
+  auto tile = dyn_cast<RankedTensorType>(like);
+  return tile ? Value(triton::SplatOp::create(
+                    b, loc, tile.clone(scalar.getType()), scalar))
+              : scalar;
+}
+
+static Value integerOf(OpBuilder &b, Location loc, Type type, int64_t number) {
+  Type element = getElementTypeOrSelf(type);
+  Value scalar =
+      arith::ConstantOp::create(b, loc, b.getIntegerAttr(element, number));
+  return splatOf(b, loc, scalar, type);
+}
+
+/// The number of each lane of `dense` within its run.
+static Value positionOf(OpBuilder &b, Location loc, const Dense &dense,
+                        const AccessSpace::Run &run, Type type) {
+  AccumulateOp op = dense.op;
+  ArrayRef<int64_t> shape = shapeOf(op.getPtr());
+  Value position;
+  for (const auto &[dimension, weight] : run.digits) {
+    Value number;
+    if (dimension.kind == Dimension::Kind::Axis) {
+      number = triton::MakeRangeOp::create(b, loc, 0, shape[dimension.axis]);
+      number = castInteger(b, loc, number, type);
+      number = spread(b, loc, number, {dimension.axis}, shape);
+    } else {
+      number = cast<scf::ForOp>(op->getParentOp()).getInductionVar();
+    }
+    // A scalar is multiplied before it is repeated.
+    if (weight != 1)
+      number = arith::MulIOp::create(
+          b, loc, number, integerOf(b, loc, number.getType(), weight));
+    if (dimension.kind != Dimension::Kind::Axis)
+      number = splatOf(b, loc, number, op.getPtr().getType());
+    position = position ? Value(arith::AddIOp::create(b, loc, position, number))
+                        : number;
+  }
+  return position;
+}
+
+void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
+  AccumulateOp to = dense.op;
+  auto loop = dyn_cast<scf::ForOp>(to->getParentOp());
+  Operation *anchor = loop ? loop.getOperation() : to.getOperation();
+  ArrayRef<int64_t> shape = shapeOf(to.getPtr());
+  Type counter =
+      loop ? loop.getInductionVar().getType() : OpBuilder(to).getI32Type();
+  OpBuilder b(to), once(anchor);
+  Value sum = to.getValue();
+  for (const Gathered &entry : gathered) {
+    AccumulateOp op = entry.op;
+    Location loc = op.getLoc();
+    for (Operation *needed : entry.slice)
+      if (!needed->isBeforeInBlock(anchor))
+        needed->moveBefore(anchor);
+
+    // Indices that a lane of this program stands for, and others.
+    Type like = op.getPtr().getType();
+    Value index = spread(once, loc, entry.form.index, entry.form.axes,
+                         shapeOf(op.getPtr()));
+    Value wide = castInteger(once, loc, index, once.getI64Type());
+    Value size = SizeOp::create(
+        once, loc,
+        toAttribute(&getContext(),
+                    llvm::json::Array{"max", entry.run.size, 0}));
+    Value covered = compareIntegers(once, loc, arith::CmpIPredicate::ult, wide,
+                                    splatOf(once, loc, size, like));
+    Value inside = covered, mask = op.getMask();
+    if (mask)
+      inside = arith::AndIOp::create(once, loc, mask, covered);
+    Value narrow = castInteger(once, loc, index, counter);
+    Value none = integerOf(once, loc, narrow.getType(), -1);
+    Value wanted = spread(
+        once, loc, arith::SelectOp::create(once, loc, inside, narrow, none),
+        entry.axes, shape);
+    Value value = spread(once, loc, op.getValue(), entry.axes, shape);
+
+    Value position = positionOf(b, loc, dense, entry.run, counter);
+    Value hit =
+        compareIntegers(b, loc, arith::CmpIPredicate::eq, position, wanted);
+    Value zero = constantOf(b, loc, value.getType(), 0.0);
+    Value added = arith::SelectOp::create(b, loc, hit, value, zero);
+    sum = arith::AddFOp::create(b, loc, sum, added);
+
+    // The other ones stay.
+    Value one = integerOf(once, loc, covered.getType(), 1);
+    Value outside = arith::XOrIOp::create(once, loc, covered, one);
+    if (mask)
+      outside = arith::AndIOp::create(once, loc, mask, outside);
+    if (op->isBeforeInBlock(anchor))
+      op->moveBefore(anchor);
+    op.getMaskMutable().assign(outside);
+    op.setRemainder(true);
+  }
+  to.getValueMutable().assign(sum);
+}
+
+/// Moves contributions to a kernel that runs afterwards.
+void MergeGathered::splitRemainder(ArrayRef<AccumulateOp> remainder) {
+  SetVector<Operation *> slice;
+  for (AccumulateOp op : remainder)
+    for (Value operand : op->getOperands())
+      collectSlice(operand, slice);
+  triton::FuncOp kernel =
+      createBeside(backward, backward.getSymName() + "_remainder");
+  OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
+  IRMapping map;
+  map.map(backward.getArguments(), kernel.getArguments());
+  for (Operation *op : slice)
+    b.clone(*op, map);
+  for (AccumulateOp op : remainder) {
+    b.clone(*op, map);
+    op.erase();
+  }
+  triton::ReturnOp::create(b, backward.getLoc(), ValueRange());
+}
+
+void MergeGathered::runOnOperation() {
+  triton::FuncOp primal = getPrimal(getOperation());
+  backward = getBackward(getOperation());
+  sites = collectSites(primal);
+  digits = findProgramDigits(primal);
+  written.clear();
+  backward.walk([&](Operation *op) {
+    if (isa<triton::StoreOp, triton::AtomicRMWOp, triton::AtomicCASOp>(op))
+      written.push_back(op->getOperand(0));
+  });
+  SmallVector<AccumulateOp> remainder;
+  for (auto &[argument, use] : collectUses(backward)) {
+    if (!use.upstreams.empty() || llvm::is_contained(atomic, argument))
+      continue;
+    std::optional<Dense> dense = findDense(use);
+    std::vector<Gathered> gathered;
+    for (AccumulateOp op : use.accumulates)
+      if (dense && op != dense->op)
+        if (std::optional<Gathered> entry = examine(op, *dense))
+          gathered.push_back(*entry);
+    if (gathered.empty() || gathered.size() + 1 != use.accumulates.size())
+      continue;
+    merge(*dense, gathered);
+    for (const Gathered &entry : gathered)
+      remainder.push_back(entry.op);
+  }
+  if (!remainder.empty())
+    splitRemainder(remainder);
+}

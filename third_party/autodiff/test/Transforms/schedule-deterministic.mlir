@@ -1,0 +1,54 @@
+// RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics -autodiff-normalize \
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents \
+// RUN:   -autodiff-schedule=deterministic=true
+
+// Data decide the addresses.
+tt.func @gather(%px: !tt.ptr<f32> loc("x"("k.py":1:1)), %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %0 = tt.splat %pi : !tt.ptr<i32> -> tensor<4x!tt.ptr<i32>>
+  %1 = tt.addptr %0, %i : tensor<4x!tt.ptr<i32>>, tensor<4xi32>
+  %j = tt.load %1 : tensor<4x!tt.ptr<i32>>
+  %2 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %3 = tt.addptr %2, %j : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  // expected-error @+1 {{the gradient of argument 'x' would meet in atomic operations here, whose order differs from run to run, and a deterministic backward was asked for: the addresses are not sums of program ids}}
+  %x = tt.load %3 : tensor<4x!tt.ptr<f32>>
+  %4 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %5 = tt.addptr %4, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %5, %x : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// In place, at one address in all programs.
+tt.func @square(%px: !tt.ptr<f32>) {
+  // expected-error @+1 {{the kernel stores to the argument, at addresses that are not known to be distinct or that it also reads}}
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = arith.mulf %x, %x : f32
+  tt.store %px, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Two loads add up.
+tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  // expected-error @+2 {{it is loaded in 2 places; load it once, or allow atomics (deterministic=False)}}
+  %x = tt.load %px {isVolatile = true} : !tt.ptr<f32>
+  %z = tt.load %px {isVolatile = true} : !tt.ptr<f32>
+  %y = arith.mulf %x, %z : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Every element once: nothing is refused.
+tt.func @copy(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %i = tt.get_program_id x : i32
+  %0 = tt.addptr %px, %i : !tt.ptr<f32>, i32
+  %x = tt.load %0 : !tt.ptr<f32>
+  %1 = tt.addptr %py, %i : !tt.ptr<f32>, i32
+  tt.store %1, %x : !tt.ptr<f32>
+  tt.return
+}
