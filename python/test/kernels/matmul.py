@@ -48,6 +48,18 @@ def _store_tile(
 
 
 @triton.jit
+def _grouped(pid, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP: tl.constexpr):
+    """Tiles in groups of rows, so that programs that run together share operands in L2."""
+    tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
+    group = pid // (GROUP * tiles_n)
+    first = group * GROUP
+    height = min(tiles_m - first, GROUP)
+    pid_m = first + (pid % (GROUP * tiles_n)) % height
+    pid_n = (pid % (GROUP * tiles_n)) // height
+    return pid_m, pid_n
+
+
+@triton.jit
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr, m, n, k,
     stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
@@ -69,14 +81,7 @@ def grouped_matmul_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Tiles in groups of rows, so that programs that run together share operands in L2."""
-    pid = tl.program_id(0)
-    tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
-    group = pid // (GROUP * tiles_n)
-    first = group * GROUP
-    height = min(tiles_m - first, GROUP)
-    pid_m = first + (pid % (GROUP * tiles_n)) % height
-    pid_n = (pid % (GROUP * tiles_n)) // height
+    pid_m, pid_n = _grouped(tl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP)
     acc = _tile_product(
         a_ptr, b_ptr, pid_m, pid_n, m, n, k, stride_am, stride_ak, stride_bk, stride_bn,
         BLOCK_M, BLOCK_N, BLOCK_K, PRECISION,
@@ -99,10 +104,13 @@ def bias_activation_kernel(
     a_ptr, b_ptr, bias_ptr, c_ptr, m, n, k,
     stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, PRECISION: tl.constexpr,
-    ACTIVATION: tl.constexpr,
+    ACTIVATION: tl.constexpr, GROUP: tl.constexpr = None,
 ):  # fmt: skip
     """C = activation(A @ B + bias); the gradient needs the product that nobody stored."""
-    pid_m, pid_n = tl.program_id(0), tl.program_id(1)
+    if GROUP is None:
+        pid_m, pid_n = tl.program_id(0), tl.program_id(1)
+    else:
+        pid_m, pid_n = _grouped(tl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP)
     acc = _tile_product(
         a_ptr, b_ptr, pid_m, pid_n, m, n, k, stride_am, stride_ak, stride_bk, stride_bn,
         BLOCK_M, BLOCK_N, BLOCK_K, PRECISION,
@@ -149,19 +157,21 @@ def autotuned_matmul(kernel, a, b):
     return c
 
 
-def bias_activation(kernel, a, b, bias, activation, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, **options):
+def bias_activation(
+    kernel, a, b, bias, activation, group=None, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, **options
+):
     (m, k), n = a.shape, b.shape[1]
     c = poisoned((m, n), a)
     grid = (triton.cdiv(m, BLOCK_M), triton.cdiv(n, BLOCK_N))
-    kernel[grid](
+    kernel[grid if group is None else (grid[0] * grid[1],)](
         a, b, bias, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
         BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, PRECISION=_precision(a),
-        ACTIVATION=activation, **options,
+        ACTIVATION=activation, GROUP=group, **options,
     )  # fmt: skip
     return c
 
 
-def bias_activation_reference(a, b, bias, activation):
+def bias_activation_reference(a, b, bias, activation, group=None):
     product = torch.addmm(bias, a, b)
     if activation == "gelu":
         return F.gelu(product)

@@ -219,6 +219,19 @@ def test_epilogue(device, ran, activation):
     assert_exchanged(ran, [0, 1], 4, 6)
 
 
+@pytest.mark.parametrize("activation", ["leaky_relu", "gelu"])
+@pytest.mark.parametrize("shape", [(150, 70, 33), (50, 190, 40)], ids=str)
+def test_epilogue_of_swizzled_products(device, ran, shape, activation):
+    """What is handed over has a place for each row and column of tiles."""
+    m, n, k = shape
+    a, b = _operands(m, n, k, device, torch.float32)
+    bias = random_tensor(n, device=device)
+    op = differentiated(mm.bias_activation_kernel, mm.bias_activation)
+    assert_gradients_close(op, mm.bias_activation_reference, (a, b, bias, activation, 3))
+    tiles = -(-k // 32)
+    assert_exchanged(ran, [0, 1], -(-m // 32) * tiles, -(-n // 32) * tiles)
+
+
 def test_wanted_alone(device, ran):
     """Only the kernel that stores what was asked for runs."""
     a, b = _operands(50, 70, 33, device, torch.float32)

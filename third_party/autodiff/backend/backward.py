@@ -182,7 +182,8 @@ class Backward:
             sorted(
                 {
                     i
-                    for kernel in (*plan.backward, *([plan.counting] if plan.counting else ()))
+                    for kernel in plan.kernels
+                    if kernel is not plan.forward
                     for kind, i in kernel.operands
                     if kind == "argument" and plan.arguments[i].is_pointer
                 }
@@ -191,11 +192,11 @@ class Backward:
         self.launches = tuple(
             (
                 executable,
-                grid_of(kernel, facts),
-                _Operands(kernel.operands, self.count, len(self.buffers)).pick,
-                CheckedLaunch.of(kernel, spec, plan),
+                grid_of(executable.kernel, facts),
+                _Operands(executable.kernel.operands, self.count, len(self.buffers)).pick,
+                CheckedLaunch.of(executable.kernel, spec, plan),
             )
-            for kernel, executable in zip(plan.backward, handle.backward, strict=True)
+            for executable in (e.suited(facts) for e in handle.backward)
         )
 
     def spanned(self) -> set[int]:

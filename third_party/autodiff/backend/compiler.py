@@ -26,7 +26,8 @@ class CPUOptions:
     maxnreg: int | None = None
     cluster_dims: tuple = (1, 1, 1)
     ir_override: str | None = None
-    enable_fp_fusion: bool = True
+    # Without effect: each operation rounds for itself.
+    enable_fp_fusion: bool = False
     launch_cooperative_grid: bool = False
     launch_pdl: bool = False
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
@@ -100,15 +101,9 @@ class CPUBackend(BaseBackend):
         return f"{TARGET}:{self.target.arch}"
 
     def parse_options(self, opts: dict) -> CPUOptions:
-        from triton import knobs
-
         known = CPUOptions.__dataclass_fields__
         args = {name: opts[name] for name in known if opts.get(name) is not None}
         args["arch"] = self.target.arch
-        if "enable_fp_fusion" not in args:
-            args["enable_fp_fusion"] = bool(getattr(knobs.language, "default_fp_fusion", True))
-        if getattr(knobs.language, "force_disable_fp_fusion", False):
-            args["enable_fp_fusion"] = False
         return CPUOptions(**args)
 
     def pack_metadata(self, metadata):
@@ -157,7 +152,7 @@ class CPUBackend(BaseBackend):
         if "tt.make_tensor_ptr" in text:
             _run_passes(module, "make_object", _add_pointer_rewriting)
             text = str(module)
-        choices = {"opt_level": options.opt_level, "enable_fp_fusion": options.enable_fp_fusion}
+        choices = {"opt_level": options.opt_level}
         code, description = native().compile_cpu(text, json.dumps(choices))
         metadata["name"] = json.loads(description)["symbol"]
         metadata["shared"] = 0

@@ -17,31 +17,40 @@ struct TadKernel {
 bool tadCompileCpu(const char *ir, size_t irSize, const char *fileName,
                    const char *options, TadSink onObject, TadSink onMetadata,
                    TadSink onError, void *user) {
-  return runEntryPoint(
-      [&](std::string &diagnostics) {
-        DialectRegistry registry;
-        registerTritonDialects(registry);
-        cpu::registerDialects(registry);
-        Session session(registry, fileName);
-        auto compile = [&]() -> FailureOr<cpu::CompiledObject> {
-          OwningOpRef<ModuleOp> module = session.parse(ir, irSize);
-          if (!module)
-            return failure();
-          FailureOr<cpu::CompileOptions> choices =
-              cpu::parseCompileOptions(module->getLoc(), options);
-          if (failed(choices))
-            return failure();
-          return cpu::compile(*module, *choices);
-        };
-        FailureOr<cpu::CompiledObject> result = compile();
-        diagnostics = std::move(session.getDiagnostics());
-        if (failed(result))
-          return false;
-        emit(onObject, result->object, user);
-        emit(onMetadata, result->metadata, user);
-        return true;
-      },
-      onError, user);
+  auto attempt = [&](bool vectorize, bool *gaveUp) {
+    return runEntryPoint(
+        [&](std::string &diagnostics) {
+          DialectRegistry registry;
+          registerTritonDialects(registry);
+          cpu::registerDialects(registry);
+          Session session(registry, fileName);
+          auto compile = [&]() -> FailureOr<cpu::CompiledObject> {
+            OwningOpRef<ModuleOp> module = session.parse(ir, irSize);
+            if (!module)
+              return failure();
+            FailureOr<cpu::CompileOptions> choices =
+                cpu::parseCompileOptions(module->getLoc(), options);
+            if (failed(choices))
+              return failure();
+            choices->vectorize &= vectorize;
+            return cpu::compile(*module, *choices);
+          };
+          FailureOr<cpu::CompiledObject> result = compile();
+          diagnostics = std::move(session.getDiagnostics());
+          if (failed(result))
+            return false;
+          emit(onObject, result->object, user);
+          emit(onMetadata, result->metadata, user);
+          return true;
+        },
+        onError, user, gaveUp);
+  };
+  // LLVM cannot select instructions for some of the vectors that it makes; it
+  // always can for the loops that they come from.
+  bool gaveUp = false;
+  if (attempt(/*vectorize=*/true, &gaveUp))
+    return true;
+  return gaveUp && attempt(/*vectorize=*/false, nullptr);
 }
 
 TadKernel *tadLoadCpu(const char *object, size_t size, const char *symbol,

@@ -115,7 +115,7 @@ static void handleFatalError(void *, const char *reason, bool) {
 
 bool autodiff::runEntryPoint(
     llvm::function_ref<bool(std::string &diagnostics)> body, TadSink onError,
-    void *user) {
+    void *user, bool *gaveUp) {
   static std::once_flag installed;
   std::call_once(installed, [] {
     llvm::install_fatal_error_handler(handleFatalError);
@@ -135,6 +135,10 @@ bool autodiff::runEntryPoint(
   } else {
     recovery = outer;
     succeeded = false;
+    if (gaveUp) {
+      *gaveUp = true;
+      return false;
+    }
     emit(onError,
          "error: the compiler gave up: " + std::string(frame.reason) + "\n",
          user);

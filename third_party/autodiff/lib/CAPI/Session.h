@@ -45,9 +45,10 @@ private:
 
 /// Runs `body`, which leaves what it has to say in `diagnostics`, and reports
 /// to `onError`. A fatal error inside LLVM ends `body` early and counts as a
-/// failure; memory that it held then is lost.
+/// failure; memory that it held then is lost. It is not reported where `gaveUp`
+/// takes note of it.
 bool runEntryPoint(llvm::function_ref<bool(std::string &diagnostics)> body,
-                   TadSink onError, void *user);
+                   TadSink onError, void *user, bool *gaveUp = nullptr);
 
 /// Hands `text` to a sink.
 inline void emit(TadSink sink, StringRef text, void *user) {

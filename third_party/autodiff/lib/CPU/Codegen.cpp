@@ -1,5 +1,6 @@
 //===- Codegen.cpp - From the LLVM dialect to an object -------------------===//
 
+#include "VectorFunctions.h"
 #include "autodiff/CPU/Compile.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
@@ -47,8 +48,9 @@ cpu::createHostTarget(const CompileOptions &options, std::string &error) {
         (features.empty() ? "" : ",") +
         (std::string(feature.second ? "+" : "-") + feature.first().str());
   llvm::TargetOptions targetOptions;
-  targetOptions.AllowFPOpFusion =
-      options.fpFusion ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Standard;
+  // Every operation rounds for itself: products would be contracted with sums
+  // in one kernel and not in another.
+  targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, llvm::sys::getHostCPUName(), features, targetOptions,
       llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default,
@@ -82,8 +84,6 @@ FailureOr<cpu::CompileOptions> cpu::parseCompileOptions(Location loc,
     return emitError(loc) << "options: not an object";
   if (auto level = object->getInteger("opt_level"))
     options.optLevel = *level;
-  if (auto fusion = object->getBoolean("enable_fp_fusion"))
-    options.fpFusion = *fusion;
   return options;
 }
 
@@ -181,13 +181,14 @@ static void addEntryPoint(llvm::Module &module, StringRef name,
 }
 
 static void optimize(llvm::Module &module, llvm::TargetMachine &target,
-                     unsigned level) {
+                     const cpu::CompileOptions &options) {
+  unsigned level = options.optLevel;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graphs;
   llvm::ModuleAnalysisManager modules;
   llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = level > 1;
+  tuning.LoopVectorization = options.vectorize && level > 1;
   // What LLVM 22 makes of straight-line code may use values before they are
   // defined. Tiles are vectors already.
   tuning.SLPVectorization = false;
@@ -197,8 +198,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &target,
   llvm::PassBuilder builder(&target, tuning);
 
   llvm::TargetLibraryInfoImpl library(target.getTargetTriple());
-  library.addVectorizableFunctionsFromVecLib(llvm::VectorLibrary::LIBMVEC,
-                                             target.getTargetTriple());
+  cpu::addVectorFunctions(library, target);
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graphs);
@@ -213,6 +213,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &target,
       level == 0 ? builder.buildO0DefaultPipeline(chosen)
                  : builder.buildPerModuleDefaultPipeline(chosen);
   passes.run(module, modules);
+  cpu::useVectorFunctions(module, target);
 }
 
 /// The module in the LLVM dialect. What fails when loops compute in place is
@@ -271,7 +272,7 @@ FailureOr<cpu::CompiledObject> cpu::compile(ModuleOp module,
   uint64_t stack = cast<llvm::ConstantInt>(
                        code->getNamedGlobal(name + ".stack")->getInitializer())
                        ->getZExtValue();
-  optimize(*code, *target, options.optLevel);
+  optimize(*code, *target, options);
   if (const char *path = std::getenv("TRITON_AUTODIFF_DUMP_LLVM")) {
     std::error_code errorCode;
     llvm::raw_fd_ostream os(path, errorCode);

@@ -423,7 +423,7 @@ void Exchange::runOnOperation() {
       same = groups.insert(groups.end(), SmallVector<Candidate>());
     same->push_back(*candidate);
   }
-  Handover handover(backward);
+  Handover handover(backward, digits);
   for (auto [number, group] : llvm::enumerate(groups)) {
     SmallVector<Value> results;
     for (Candidate &candidate : group)

@@ -43,7 +43,8 @@ namespace {
 /// The code at the outer level as a flow network from memory to what is needed.
 class OuterLevel {
 public:
-  explicit OuterLevel(Block &body) : body(body) {}
+  OuterLevel(Block &body, ArrayRef<ScalarExpr> digits)
+      : body(body), digits(digits) {}
 
   void need(Value value);
   SmallVector<Value> cut();
@@ -55,14 +56,31 @@ private:
     unsigned in, out;
   };
   Nodes nodesOf(Value value);
+  bool isDigit(Value value) const;
+  bool isLost(Operation *op) const;
 
   Block &body;
+  ArrayRef<ScalarExpr> digits;
   FlowNetwork network;
   unsigned memory = network.addNode(), needs = network.addNode();
   llvm::MapVector<Value, Nodes> nodes;
   llvm::DenseSet<Value> visited;
 };
 } // namespace
+
+bool OuterLevel::isDigit(Value value) const {
+  std::optional<ScalarExpr> expression = ScalarExpr::of(value);
+  return expression && llvm::is_contained(digits, *expression);
+}
+
+/// Whether nothing in the other kernels has this number: an id that is taken
+/// apart.
+bool OuterLevel::isLost(Operation *op) const {
+  auto id = dyn_cast<triton::GetProgramIdOp>(op);
+  return id && llvm::any_of(digits, [&](const ScalarExpr &digit) {
+           return digit.mentionsAxis(id.getAxisAsInt());
+         });
+}
 
 OuterLevel::Nodes OuterLevel::nodesOf(Value value) {
   if (auto it = nodes.find(value); it != nodes.end())
@@ -71,9 +89,10 @@ OuterLevel::Nodes OuterLevel::nodesOf(Value value) {
   nodes.insert({value, pair});
   network.addEdge(pair.in, pair.out, costOfSaving(value.getType()));
   Operation *op = value.getDefiningOp();
-  if (!op)
-    return pair; // an argument costs nothing
-  network.addEdge(memory, pair.in, costOfComputing(op));
+  if (!op || isDigit(value))
+    return pair; // costs nothing
+  network.addEdge(memory, pair.in,
+                  isLost(op) ? FlowNetwork::kInfinite : costOfComputing(op));
   for (Value operand : getUsedValues(op))
     network.addEdge(nodesOf(operand).out, pair.in, FlowNetwork::kInfinite);
   return pair;
@@ -114,7 +133,7 @@ bool OuterLevel::isCheap() const {
 void Handover::leave(ArrayRef<Value> results) {
   before = reloaded.size();
   created.clear();
-  OuterLevel level(kernel.getBody().front());
+  OuterLevel level(kernel.getBody().front(), digits);
   for (Value result : results)
     level.need(result);
   optional = level.isCheap();
@@ -131,9 +150,9 @@ void Handover::leave(ArrayRef<Value> results) {
     Operation *source = value.getDefiningOp();
     Operation *next = source->getNextNode();
     builder.setInsertionPointAfter(source);
-    storeToSlot(builder, loc, buffer, Value(), value);
-    reloaded.push_back(
-        {value, loadFromSlot(builder, loc, buffer, Value(), type)});
+    Value slot = slotOfDigits(builder, loc, kernel, digits);
+    storeToSlot(builder, loc, buffer, slot, value);
+    reloaded.push_back({value, loadFromSlot(builder, loc, buffer, slot, type)});
     for (Operation *op = source->getNextNode(); op != next;
          op = op->getNextNode())
       created.push_back(op);

@@ -2,6 +2,7 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_HANDOVER_H
 #define AUTODIFF_LIB_TRANSFORMS_HANDOVER_H
 
+#include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -10,7 +11,9 @@ namespace mlir::autodiff {
 /// otherwise compute them again in each of their programs.
 class Handover {
 public:
-  explicit Handover(triton::FuncOp kernel) : kernel(kernel) {}
+  /// The others' programs are numbered by the same `digits` of program ids.
+  Handover(triton::FuncOp kernel, ArrayRef<ScalarExpr> digits)
+      : kernel(kernel), digits(digits) {}
 
   /// Chooses values by a minimum cut (cost: bytes moved) between memory and
   /// what loops at the outer level need for their `results`, and stores those
@@ -29,6 +32,7 @@ public:
 
 private:
   triton::FuncOp kernel;
+  ArrayRef<ScalarExpr> digits;
   SmallVector<std::pair<Value, Value>> reloaded;
   /// What was there before the last time, and what that created.
   size_t before = 0;

@@ -1,7 +1,7 @@
 //===- ProgramBuffers.cpp - Memory that belongs to one program ------------===//
 #include "ProgramBuffers.h"
 
-#include "autodiff/Analysis/ScalarExpr.h"
+#include "Regrid.h"
 #include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
@@ -76,13 +76,30 @@ static std::pair<Value, Value> linearProgramId(OpBuilder &b, Location loc) {
   return {id, count};
 }
 
-static Value slotPointers(OpBuilder &b, Location loc, Value buffer, Value entry,
-                          Type type) {
+Value mlir::autodiff::slotOfProgram(OpBuilder &b, Location loc, Value entry) {
   auto [slot, programs] = linearProgramId(b, loc);
-  if (entry)
+  if (!entry)
+    return slot;
+  return arith::AddIOp::create(
+      b, loc, arith::MulIOp::create(b, loc, wide(b, loc, entry), programs),
+      slot);
+}
+
+Value mlir::autodiff::slotOfDigits(OpBuilder &b, Location loc,
+                                   triton::FuncOp kernel,
+                                   ArrayRef<ScalarExpr> digits) {
+  Value slot = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(0));
+  for (const ScalarExpr &digit : llvm::reverse(digits)) {
+    Value extent = wide(b, loc, createSize(b, loc, extentOf(digit)));
+    Value number = digit.emit(b, loc, kernel.getArguments());
     slot = arith::AddIOp::create(
-        b, loc, arith::MulIOp::create(b, loc, wide(b, loc, entry), programs),
-        slot);
+        b, loc, arith::MulIOp::create(b, loc, slot, extent), number);
+  }
+  return slot;
+}
+
+static Value slotPointers(OpBuilder &b, Location loc, Value buffer, Value slot,
+                          Type type) {
   Value size = arith::ConstantOp::create(
       b, loc, b.getI64IntegerAttr(elementCount(type)));
   Value offset = arith::MulIOp::create(b, loc, slot, size);
@@ -98,8 +115,8 @@ static Value slotPointers(OpBuilder &b, Location loc, Value buffer, Value entry,
 }
 
 void mlir::autodiff::storeToSlot(OpBuilder &b, Location loc, Value buffer,
-                                 Value entry, Value value) {
-  Value pointers = slotPointers(b, loc, buffer, entry, value.getType());
+                                 Value slot, Value value) {
+  Value pointers = slotPointers(b, loc, buffer, slot, value.getType());
   if (getElementTypeOrSelf(value.getType()).isInteger(1)) {
     Type bytes = b.getI8Type();
     if (auto tensor = dyn_cast<RankedTensorType>(value.getType()))
@@ -110,8 +127,8 @@ void mlir::autodiff::storeToSlot(OpBuilder &b, Location loc, Value buffer,
 }
 
 Value mlir::autodiff::loadFromSlot(OpBuilder &b, Location loc, Value buffer,
-                                   Value entry, Type type) {
-  Value pointers = slotPointers(b, loc, buffer, entry, type);
+                                   Value slot, Type type) {
+  Value pointers = slotPointers(b, loc, buffer, slot, type);
   Value value = triton::LoadOp::create(b, loc, pointers, Value(), Value());
   if (!getElementTypeOrSelf(type).isInteger(1))
     return value;
@@ -166,12 +183,14 @@ Attribute mlir::autodiff::describeBuffer(Builder &builder, llvm::StringRef name,
 void mlir::autodiff::lowerRecord(PushOp push, Value written,
                                  ArrayRef<PopOp> pops, Value read) {
   OpBuilder builder(push);
-  storeToSlot(builder, push.getLoc(), written, push.getIteration(),
+  storeToSlot(builder, push.getLoc(), written,
+              slotOfProgram(builder, push.getLoc(), push.getIteration()),
               push.getValue());
   for (PopOp pop : pops) {
     builder.setInsertionPoint(pop);
-    pop.replaceAllUsesWith(loadFromSlot(builder, pop.getLoc(), read,
-                                        pop.getIteration(), pop.getType()));
+    Value slot = slotOfProgram(builder, pop.getLoc(), pop.getIteration());
+    pop.replaceAllUsesWith(
+        loadFromSlot(builder, pop.getLoc(), read, slot, pop.getType()));
     pop.erase();
   }
   push.erase();

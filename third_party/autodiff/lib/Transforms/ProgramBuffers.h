@@ -1,13 +1,14 @@
 //===- ProgramBuffers.h - Memory that belongs to one program ----*- C++ -*-===//
 //
-// Tapes and saved residuals live in buffers with a slot for every program of
-// the grid. The layout is [entry][program][element of the tile], so that the
-// number of entries need not be known inside the kernel.
+// Tapes, saved residuals and what is handed over live in buffers with a slot
+// for every program of the grid. The layout is [entry][program][element of the
+// tile], so that the number of entries need not be known inside the kernel.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_PROGRAMBUFFERS_H
 #define AUTODIFF_LIB_TRANSFORMS_PROGRAMBUFFERS_H
 
+#include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/IR/Builders.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -19,12 +20,21 @@ namespace mlir::autodiff {
 /// byte).
 Type getStoredElement(Type value);
 
-/// Stores `value` into this program's slot of `entry` (an i64, null for 0).
-void storeToSlot(OpBuilder &builder, Location loc, Value buffer, Value entry,
+/// The number of this program's slot of `entry` (an integer, null for 0).
+Value slotOfProgram(OpBuilder &builder, Location loc, Value entry = {});
+
+/// The same by the digits of the program ids: also for kernels whose programs
+/// are numbered by these, where the launch is known to give each program a
+/// place of its own in the box of their values.
+Value slotOfDigits(OpBuilder &builder, Location loc, triton::FuncOp kernel,
+                   llvm::ArrayRef<ScalarExpr> digits);
+
+/// Stores `value` into a slot.
+void storeToSlot(OpBuilder &builder, Location loc, Value buffer, Value slot,
                  Value value);
 
-/// Loads a value of this type from this program's slot of `entry`.
-Value loadFromSlot(OpBuilder &builder, Location loc, Value buffer, Value entry,
+/// Loads a value of this type from a slot.
+Value loadFromSlot(OpBuilder &builder, Location loc, Value buffer, Value slot,
                    Type type);
 
 /// The number of buffers that `kernel` takes.

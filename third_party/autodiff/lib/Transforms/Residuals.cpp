@@ -260,14 +260,15 @@ void Residuals::loadSaved(ResidualOp residual) {
   unsigned index = countBuffers(backward);
   Attribute description = describeBuffer(
       b, "saved" + std::to_string(residual.getId()), "saved", type, 1);
-  residual.getResult().replaceAllUsesWith(loadFromSlot(
-      b, residual.getLoc(), appendBuffer(backward, index, type, description),
-      Value(), type));
+  Location loc = residual.getLoc();
+  residual.getResult().replaceAllUsesWith(
+      loadFromSlot(b, loc, appendBuffer(backward, index, type, description),
+                   slotOfProgram(b, loc), type));
   residual.erase();
   b.setInsertionPointAfter(source);
   storeToSlot(b, source.getLoc(),
-              appendBuffer(forward, index, type, description), Value(),
-              source.getValue());
+              appendBuffer(forward, index, type, description),
+              slotOfProgram(b, source.getLoc()), source.getValue());
 }
 
 void Residuals::runOnOperation() {

@@ -1,11 +1,18 @@
 // RUN: triton-autodiff-opt %s -triton-to-linalg -split-input-file | FileCheck %s
 
-// Along the last dimension: a loop of scalars, sums in f32.
+// Along the last dimension: a loop of vectors, sums in f32, in an order that
+// does not depend on what is around.
 
 // CHECK-LABEL: func.func @rows
+// CHECK: %[[WHOLE:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<8x32xf32>)
 // CHECK: linalg.generic {{.*}} outs({{.*}} : tensor<8xf16>)
-// CHECK:   scf.for {{.*}} -> (f32)
-// CHECK:     arith.addf {{.*}} fastmath<reassoc> : f32
+// CHECK:   vector.transfer_read %[[WHOLE]]
+// CHECK:   scf.for {{.*}} -> (vector<16xf32>)
+// CHECK:     %[[NEXT:.*]] = vector.transfer_read %[[WHOLE]]
+// CHECK:     arith.addf {{.*}}, %[[NEXT]] : vector<16xf32>
+// CHECK:   %[[FIRST:.*]] = vector.extract %{{.*}}[0] : f32
+// CHECK:   %[[SECOND:.*]] = vector.extract %{{.*}}[1] : f32
+// CHECK:   arith.addf %[[FIRST]], %[[SECOND]] : f32
 // CHECK:   arith.truncf %{{.*}} : f32 to f16
 tt.func public @rows(%x: !tt.ptr<f16>, %out: tensor<8x!tt.ptr<f16>>) {
   %xs = tt.splat %x : !tt.ptr<f16> -> tensor<8x32x!tt.ptr<f16>>
@@ -16,6 +23,26 @@ tt.func public @rows(%x: !tt.ptr<f16>, %out: tensor<8x!tt.ptr<f16>>) {
     tt.reduce.return %s : f16
   }) : (tensor<8x32xf16>) -> tensor<8xf16>
   tt.store %out, %sum : tensor<8x!tt.ptr<f16>>
+  tt.return
+}
+
+// -----
+
+// Short lines: a loop of scalars.
+
+// CHECK-LABEL: func.func @short_rows
+// CHECK: linalg.generic {{.*}} outs({{.*}} : tensor<8xf32>)
+// CHECK:   scf.for {{.*}} -> (f32)
+// CHECK:     arith.mulf %{{.*}}, %{{.*}} : f32
+tt.func public @short_rows(%x: !tt.ptr<f32>, %out: tensor<8x!tt.ptr<f32>>) {
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<8x16x!tt.ptr<f32>>
+  %a = tt.load %xs : tensor<8x16x!tt.ptr<f32>>
+  %product = "tt.reduce"(%a) <{axis = 1 : i32}> ({
+  ^bb0(%p: f32, %q: f32):
+    %s = arith.mulf %p, %q : f32
+    tt.reduce.return %s : f32
+  }) : (tensor<8x16xf32>) -> tensor<8xf32>
+  tt.store %out, %product : tensor<8x!tt.ptr<f32>>
   tt.return
 }
 

@@ -8,6 +8,7 @@
 #ifndef AUTODIFF_ANALYSIS_SCALAREXPR_H
 #define AUTODIFF_ANALYSIS_SCALAREXPR_H
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Value.h"
 #include "llvm/Support/JSON.h"
@@ -23,6 +24,7 @@ public:
     Argument,
     Grid,
     ProgramId,
+    Size, ///< what only the launch can evaluate, as JSON
     Add,
     Sub,
     Mul,
@@ -37,6 +39,8 @@ public:
   static ScalarExpr argument(unsigned index);
   static ScalarExpr grid(unsigned axis);
   static ScalarExpr programId(unsigned axis);
+  /// An expression of the plan of any kind.
+  static ScalarExpr size(llvm::StringRef json);
   /// `lhs kind rhs`, folded where that is exact. Div and Rem truncate as in C.
   static ScalarExpr binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs);
 
@@ -55,6 +59,8 @@ public:
   /// The axis of a program id or size of the grid.
   unsigned getAxis() const;
   llvm::json::Value toJSON() const;
+  /// Computes this in a kernel with these arguments, as an i64.
+  Value emit(OpBuilder &builder, Location loc, ValueRange arguments) const;
 
   bool operator==(const ScalarExpr &other) const;
   ScalarExpr operator+(const ScalarExpr &o) const {

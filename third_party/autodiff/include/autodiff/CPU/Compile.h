@@ -25,8 +25,8 @@ namespace mlir::autodiff::cpu {
 /// What a caller can choose about code generation.
 struct CompileOptions {
   unsigned optLevel = 2;
-  /// Contract products and sums into fused multiply-adds.
-  bool fpFusion = true;
+  /// Make vectors of loops, from level 2.
+  bool vectorize = true;
 };
 
 /// Reads compile options from JSON; unknown members are ignored.

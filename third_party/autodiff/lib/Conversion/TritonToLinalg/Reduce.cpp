@@ -2,7 +2,12 @@
 //
 // Along the last dimension the running value is a loop's scalar; along another
 // one it is a tile that is updated in place, so that the inner loop runs over
-// neighbouring elements. Sums and products are marked as reorderable.
+// neighbouring elements.
+//
+// Sums have one order for each shape, whatever is around them: a backward
+// kernel that computes a sum again has to get the very same number, or it finds
+// another element to be the largest. So sums of a line are sums of vectors by
+// themselves and not of what LLVM makes of a loop that may be reordered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +15,7 @@
 #include "Numerics.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::autodiff::cpu;
@@ -76,13 +82,19 @@ public:
     case Kind::Sum:
       break;
     }
-    OperationState state(loc, single->getName());
-    state.addOperands({lhs[0], rhs[0]});
-    state.addTypes(types[0]);
-    state.addAttribute("fastmath",
-                       arith::FastMathFlagsAttr::get(
-                           op.getContext(), arith::FastMathFlags::reassoc));
-    return {b.create(state)->getResult(0)};
+    if (isa<arith::AddFOp>(single))
+      return {arith::AddFOp::create(b, loc, lhs[0], rhs[0]).getResult()};
+    return {arith::MulFOp::create(b, loc, lhs[0], rhs[0]).getResult()};
+  }
+
+  /// The type of as many running sums as lines of `size` elements are worth, or
+  /// null.
+  VectorType getLanes(int64_t size) const {
+    if (kind != Kind::Sum)
+      return {};
+    // The same on every machine.
+    int64_t lanes = 512 / types[0].getIntOrFloatBitWidth();
+    return size > lanes ? VectorType::get(lanes, types[0]) : VectorType();
   }
 
   SmallVector<Value> finish(OpBuilder &b, ValueRange values) {
@@ -137,8 +149,41 @@ void Lowering::lowerReduce(tt::ReduceOp op) {
   shape.erase(shape.begin() + axis);
   Combiner combiner(*this, op);
 
+  // Element i of a line belongs to the sum of lane i mod the number of lanes;
+  // the lanes are added one after the other.
+  VectorType lanes =
+      axis + 1 == source.getRank() ? combiner.getLanes(size) : VectorType();
+  Value whole = lanes
+                    ? getTensorAs(op.getSrcs().front(), lanes.getElementType())
+                    : Value();
+  auto reduceLanes = [&](OpBuilder &b, ArrayRef<Value> indices) {
+    auto read = [&](OpBuilder &b, Value position) {
+      return vector::TransferReadOp::create(
+          b, loc, lanes, whole, insertIndex(indices, axis, position),
+          getPoison(b, loc, lanes.getElementType()), ArrayRef<bool>{true});
+    };
+    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+    Value step = arith::ConstantIndexOp::create(b, loc, lanes.getNumElements());
+    Value end = arith::ConstantIndexOp::create(b, loc, size);
+    auto loop = scf::ForOp::create(
+        b, loc, step, end, step, ValueRange{read(b, zero)},
+        [&](OpBuilder &b, Location loc, Value position, ValueRange running) {
+          Value next = read(b, position);
+          scf::YieldOp::create(b, loc, combiner.combine(b, running, next));
+        });
+    Value sum = vector::ExtractOp::create(b, loc, loop.getResult(0), 0);
+    for (int64_t i = 1; i < lanes.getNumElements(); ++i)
+      sum = combiner
+                .combine(b, sum,
+                         Value(vector::ExtractOp::create(b, loc,
+                                                         loop.getResult(0), i)))
+                .front();
+    return combiner.finish(b, sum);
+  };
   // All of one line in a loop that carries scalars.
   auto reduceLine = [&](OpBuilder &b, ArrayRef<Value> indices) {
+    if (lanes)
+      return reduceLanes(b, indices);
     Value zero = arith::ConstantIndexOp::create(b, loc, 0);
     Value one = arith::ConstantIndexOp::create(b, loc, 1);
     Value end = arith::ConstantIndexOp::create(b, loc, size);

@@ -1,0 +1,49 @@
+// RUN: %exchange %s | FileCheck %s
+
+// One program id holds the row and the column. What is handed over has its
+// place by these: the kernels that need it number their programs in another
+// way.
+// CHECK-LABEL: tt.func @product_bwd(
+// CHECK-SAME: %arg6: !tt.ptr<f32> {autodiff.buffer = "{\22dtype\22:\22f32\22,\22kind\22:\22handover\22
+// CHECK-DAG: %[[ROW:.*]] = arith.divsi %{{.*}}, %{{.*}} : i64
+// CHECK-DAG: %[[COLUMN:.*]] = arith.remsi %{{.*}}, %{{.*}} : i64
+// CHECK: %[[PLACE:.*]] = arith.muli %{{.*}}, %{{.*}} : i64
+// CHECK: %[[SUM:.*]] = arith.addi %[[PLACE]], %{{.*}} : i64
+// CHECK: %[[SLOT:.*]] = tt.addptr %arg6, %[[SUM]]
+// CHECK: tt.store %[[SLOT]]
+// CHECK-LABEL: tt.func @product_bwd_exchanged0(
+// CHECK: scf.for
+// CHECK: %[[SLOT:.*]] = tt.addptr %arg6,
+// CHECK: tt.load %[[SLOT]]
+// CHECK: autodiff.accumulate {{.*}} {argument = 0
+// CHECK-LABEL: tt.func @product_bwd_exchanged1(
+// CHECK: %[[SLOT:.*]] = tt.addptr %arg6,
+// CHECK: tt.load %[[SLOT]]
+// CHECK: autodiff.accumulate {{.*}} {argument = 1
+tt.func @product(%pa: !tt.ptr<f32>, %pb: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %width: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %row = arith.divsi %id, %width : i32
+  %column = arith.remsi %id, %width : i32
+  %ra = arith.muli %row, %n : i32
+  %rb = arith.muli %column, %n : i32
+  %sum = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %ja = arith.addi %ra, %j : i32
+    %qa = tt.addptr %pa, %ja : !tt.ptr<f32>, i32
+    %a = tt.load %qa : !tt.ptr<f32>
+    %jb = arith.addi %rb, %j : i32
+    %qb = tt.addptr %pb, %jb : !tt.ptr<f32>, i32
+    %b = tt.load %qb : !tt.ptr<f32>
+    %ab = arith.mulf %a, %b : f32
+    %next = arith.addf %acc, %ab : f32
+    scf.yield %next : f32
+  }
+  %y = math.exp %sum : f32
+  %stride = arith.muli %row, %width : i32
+  %o = arith.addi %stride, %column : i32
+  %qy = tt.addptr %py, %o : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}
