@@ -119,8 +119,8 @@ def markdown(rows: list[dict], machine: str, bandwidth: float | None = None) -> 
     lines = [
         f"Measured on {machine}.{copy} Times are medians around the call, in brackets GPU work "
         "alone; ratios are of GPU work, smaller is better. *Of copy*: the bandwidth at which "
-        "upstream gradients and needed inputs are read, and gradients written, once, over that of a "
-        "copy. Difference: relative L2 distance of our gradients from PyTorch's (from the first "
+        "upstream gradients and needed inputs are read, and gradients written, once, over that of "
+        "a copy. Difference: relative L2 distance of our gradients from PyTorch's (from the first "
         "other's, where there is none) in the same precision.",
         "",
         *_times(rows, columns, bandwidth),

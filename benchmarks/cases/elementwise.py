@@ -72,7 +72,8 @@ def cases():
     n = 2**26
     yield Case(
         "elementwise", f"add {n}", elementwise.add_kernel,
-        with_options(elementwise.add, BLOCK=1024), leaves(2, n), lambda x, y: x + y, streams="gradients",
+        with_options(elementwise.add, BLOCK=1024), leaves(2, n), lambda x, y: x + y,
+        streams="gradients",
     )  # fmt: skip
     yield unary("gelu (tanh)", elementwise.gelu_tanh_kernel, elementwise.gelu_tanh_reference, n)
     yield unary("gelu (erf)", elementwise.gelu_erf_kernel, elementwise.gelu_erf_reference, n, True)

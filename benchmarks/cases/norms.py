@@ -70,7 +70,8 @@ def group_norm_case(samples, channels, pixels, groups, quick=False):
         group_norm.group_norm_kernel,
         lambda kernel, *args: group_norm.group_norm(kernel, *args, **options),
         lambda: (leaf(samples, channels, pixels), leaf(channels), leaf(channels), groups),
-        group_norm.group_norm_reference, {"liger": _liger_group_norm}, quick=quick, streams="inputs",
+        group_norm.group_norm_reference, {"liger": _liger_group_norm}, quick=quick,
+        streams="inputs",
     )  # fmt: skip
 
 
