@@ -77,6 +77,20 @@ tt.func @reorder(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x4xf32>) {
 
 // -----
 
+// Where a reshape goes does not depend on dimensions of one element.
+// CHECK-LABEL: @expanded
+// CHECK: %[[R:.*]] = tt.reshape %arg0 allow_reorder : tensor<32xf32> -> tensor<4x8xf32>
+// CHECK: tt.return %arg0, %[[R]]
+tt.func @expanded(%x: tensor<32xf32>) -> (tensor<32xf32>, tensor<4x8xf32>) {
+  %0 = tt.expand_dims %x {axis = 1 : i32} : tensor<32xf32> -> tensor<32x1xf32>
+  %1 = tt.reshape %0 : tensor<32x1xf32> -> tensor<32xf32>
+  %2 = tt.expand_dims %0 {axis = 0 : i32} : tensor<32x1xf32> -> tensor<1x32x1xf32>
+  %3 = tt.reshape %2 allow_reorder : tensor<1x32x1xf32> -> tensor<4x8xf32>
+  tt.return %1, %3 : tensor<32xf32>, tensor<4x8xf32>
+}
+
+// -----
+
 // CHECK-LABEL: @compositions
 // CHECK-DAG: %[[T:.*]] = tt.trans %arg0 {order = array<i32: 2, 0, 1>} : tensor<2x4x8xf32> -> tensor<8x2x4xf32>
 // CHECK-DAG: %[[R:.*]] = tt.reshape %arg0 : tensor<2x4x8xf32> -> tensor<32x2xf32>

@@ -136,6 +136,21 @@ struct MergeReshapes : public OpRewritePattern<ReshapeOp> {
   }
 };
 
+/// reshape(expand_dims x) -> reshape x
+struct ReshapeWithoutExpanding : public OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
+    auto inner = op.getSrc().getDefiningOp<ExpandDimsOp>();
+    if (!inner)
+      return failure();
+    rewriter.modifyOpInPlace(
+        op, [&] { op.getSrcMutable().assign(inner.getSrc()); });
+    return success();
+  }
+};
+
 /// trans(trans x) -> trans x
 struct MergeTransposes : public OpRewritePattern<TransOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -184,7 +199,8 @@ void BroadcastOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 
 void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                             MLIRContext *context) {
-  patterns.add<SplatThrough<ReshapeOp>, MergeReshapes>(context);
+  patterns.add<SplatThrough<ReshapeOp>, MergeReshapes, ReshapeWithoutExpanding>(
+      context);
 }
 
 void TransOp::getCanonicalizationPatterns(RewritePatternSet &patterns,

@@ -54,15 +54,16 @@ ProgramNumbers mlir::autodiff::numberPrograms(OpBuilder &b,
                                               triton::FuncOp kernel,
                                               llvm::json::Value count,
                                               ArrayRef<ScalarExpr> digits) {
-  Location loc = kernel.getLoc();
-  SmallVector<Value> extents{createSize(b, loc, count)};
+  SmallVector<Attribute> extents{toAttribute(b.getContext(), count)};
   for (const ScalarExpr &digit : digits)
-    extents.push_back(createSize(b, loc, extentOf(digit)));
+    extents.push_back(toAttribute(b.getContext(), extentOf(digit)));
   llvm::json::Value programs = countPrograms(digits, std::move(count));
-  Value id = triton::GetProgramIdOp::create(b, loc, 0);
-  SmallVector<Value> values = takeApart(b, loc, id, extents);
-  ProgramNumbers numbers{values.front(), {}};
-  for (auto [digit, value] : llvm::zip_equal(digits, llvm::drop_begin(values)))
+  auto box = ProgramsOp::create(
+      b, kernel.getLoc(), SmallVector<Type>(extents.size(), b.getI32Type()),
+      b.getArrayAttr(extents));
+  ProgramNumbers numbers{box.getResult(0), {}};
+  for (auto [digit, value] :
+       llvm::zip_equal(digits, box.getPlaces().drop_front()))
     numbers.digits.push_back({digit, value});
   kernel->setAttr(
       kGridAttr, toAttribute(b.getContext(), Array{std::move(programs), 1, 1}));

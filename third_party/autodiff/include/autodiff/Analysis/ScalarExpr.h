@@ -24,6 +24,7 @@ public:
     Argument,
     Grid,
     ProgramId,
+    Size, ///< what only the launch can evaluate, as JSON
     Add,
     Sub,
     Mul,
@@ -38,6 +39,8 @@ public:
   static ScalarExpr argument(unsigned index);
   static ScalarExpr grid(unsigned axis);
   static ScalarExpr programId(unsigned axis);
+  /// An expression of the plan of any kind.
+  static ScalarExpr size(llvm::StringRef json);
   /// `lhs kind rhs`, folded where that is exact. Div and Rem truncate as in C.
   static ScalarExpr binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs);
 
