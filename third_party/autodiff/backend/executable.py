@@ -73,7 +73,7 @@ class Executable:
         self.chosen = chosen or {}
         self.options = {**options, **dict(kernel.options), **self.chosen}
         self.compiled = None
-        self.variants = tuple(Executable(v, target, options) for v in kernel.variants)
+        self.variants = tuple(Executable(v, target, options, chosen) for v in kernel.variants)
 
     def suited(self, facts) -> Executable:
         """Return the variant to launch for these facts, or this."""

@@ -6,6 +6,8 @@ error here and never a wrong launch later. Argument indices count the TTIR funct
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 from dataclasses import dataclass
 
@@ -101,6 +103,12 @@ class Kernel:
     accesses: tuple[bounds.Access, ...] | None = None
     when: object = 1
     variants: tuple[Kernel, ...] = ()
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """What tells this kernel from others: a hash of its text and operands."""
+        text = "\0".join((self.ttir, str(self.operands), str(self.grid), str(self.options)))
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
