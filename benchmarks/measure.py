@@ -1,10 +1,20 @@
-"""Measures one case: the backward of ours, of PyTorch, and of the hand-written kernels."""
+"""Measures one case: the backward of ours, of PyTorch, and of others."""
 
 from __future__ import annotations
 
+import gc
+import json
+import statistics
+import time
+from collections.abc import Callable
+
 import torch
 from cases import Case
-from timing import Rotation, copies, gpu_time, waiting_time
+from timing import Compilations, Rotation, copies, gpu_time, synchronize, waiting_time
+
+
+def _listed(value) -> list:
+    return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
 def _leaves(inputs):
@@ -18,10 +28,18 @@ def _clone(inputs):
     )
 
 
-def _autograd(function, inputs, upstream):
-    """The backward alone: the graph is built once and kept."""
-    output, leaves = function(*inputs), _leaves(inputs)
-    return lambda: torch.autograd.grad(output, leaves, upstream, retain_graph=True)
+def _upstream(output) -> list[torch.Tensor]:
+    """A gradient for every output: random, but one for a loss."""
+    return [torch.randn_like(y) if y.dim() else torch.ones_like(y) for y in _listed(output)]
+
+
+def _differentiated(function, inputs, upstream, whole: bool) -> Callable:
+    """What is timed: the backward of a graph that is built once, or forward and backward."""
+    leaves = _leaves(inputs)
+    if whole:
+        return lambda: torch.autograd.grad(_listed(function(*inputs)), leaves, upstream)
+    outputs = _listed(function(*inputs))
+    return lambda: torch.autograd.grad(outputs, leaves, upstream, retain_graph=True)
 
 
 def _difference(ours, theirs) -> float:
@@ -32,57 +50,135 @@ def _difference(ours, theirs) -> float:
     )
 
 
-def _times(make, sets, quick):
-    backward = Rotation([make(inputs, upstream) for inputs, upstream in sets])
-    gradients = backward()
-    return gradients, {
-        "us": waiting_time(backward, quick),
-        "gpu_us": gpu_time(backward, quick),
+def _saved_bytes(function, inputs) -> int | None:
+    """Bytes that a forward keeps for its backward, beside inputs and outputs."""
+    if not torch.cuda.is_available():
+        return None
+    gc.collect()
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    outputs = _listed(function(*inputs))
+    kept = torch.cuda.memory_allocated() - before
+    given = {x.untyped_storage().data_ptr() for x in inputs if isinstance(x, torch.Tensor)}
+    made = {y.untyped_storage().data_ptr(): y.untyped_storage().nbytes() for y in outputs}
+    return kept - sum(size for pointer, size in made.items() if pointer not in given)
+
+
+def _first_calls(function, inputs, upstream) -> tuple[list, dict]:
+    """The gradients of the first backward, and how long the first calls and compilers took."""
+    with Compilations() as forward:
+        synchronize()
+        start = time.perf_counter()
+        outputs = _listed(function(*inputs))
+        synchronize()
+        first_forward = time.perf_counter() - start
+    with Compilations() as backward:
+        start = time.perf_counter()
+        gradients = torch.autograd.grad(outputs, _leaves(inputs), upstream)
+        synchronize()
+        first_backward = time.perf_counter() - start
+    return [g.clone() for g in gradients], {
+        "first_forward_ms": 1e3 * first_forward,
+        "first_backward_ms": 1e3 * first_backward,
+        "compile_forward_ms": forward.milliseconds(),
+        "compile_backward_ms": backward.milliseconds(),
     }
 
 
-def _attempt(row, who, make, sets, quick):
-    """Fills ``row[who]``; a failure is its reason, and the rest of the row goes on."""
+def _contender(function, case: Case, inputs, upstream, quick: bool):
+    """The first gradients of a function, and its entry in the row."""
+    # Some overwrite what they are given.
+    gradients, entry = _first_calls(function, _clone(inputs), [u.clone() for u in upstream])
+    entry["saved_bytes"] = _saved_bytes(function, _clone(inputs))
+    backward = Rotation(
+        [
+            _differentiated(function, _clone(inputs), [u.clone() for u in upstream], case.whole)
+            for _ in range(copies([*inputs, *upstream]))
+        ]
+    )
+    entry["us"] = waiting_time(backward, quick)
+    entry["gpu_us"] = gpu_time(backward, quick)
+    return gradients, entry
+
+
+def _attempt(load, case: Case, inputs, upstream, quick: bool):
+    """As `_contender`; a failure is its reason, and the rest of the row goes on."""
     try:
-        gradients, row[who] = _times(make, sets, quick)
-        return gradients
+        function = load()
+    except ImportError as error:
+        return None, {"absent": str(error)}
+    try:
+        return _contender(function, case, inputs, upstream, quick)
     except torch.cuda.OutOfMemoryError:
-        row[who] = {"error": "out of memory"}
+        return None, {"error": "out of memory"}
     except Exception as error:
         if "CUDA error" in str(error):
             raise
-        row[who] = {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"}
-    return None
+        lines = str(error).strip().splitlines() or [""]
+        return None, {"error": f"{type(error).__name__}: {lines[0]}"}
 
 
-def measure(case: Case, quick: bool, compile_reference: bool) -> dict:
-    """One row of the table, in microseconds."""
+def _compiled(function):
+    """The function as torch.compile makes it for these shapes alone."""
+    torch.compiler.reset()
+    # A graph is used several times here.
+    torch._functorch.config.donated_buffer = False
+    return torch.compile(function, dynamic=False)
+
+
+def _differentiate_ms(op) -> float:
+    """Milliseconds that our passes take for the backward of the last launch."""
+    from triton.backends.autodiff import _native
+    from triton.backends.autodiff.state import Ask
+
+    execution = op.kernel._launches[-1][1]
+    ttir = execution.state.spec.ttir
+    request = json.dumps(Ask(execution.wanted).to_json())
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        _native.differentiate(ttir, request, "<ttir>")
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times)
+
+
+def _bytes_needed(case: Case, inputs, upstream) -> int:
+    """Bytes that a backward reads and writes at least."""
+    moved = [*upstream, *_leaves(inputs)]
+    if case.streams == "inputs":
+        moved += [x for x in inputs if isinstance(x, torch.Tensor)]
+    return sum(t.numel() * t.element_size() for t in moved)
+
+
+def measure(case: Case, quick: bool, compile_reference: bool, tune: bool) -> dict:
+    """One row of the table: times in microseconds, memory in bytes."""
     from triton.backends.autodiff import autodiff
 
     torch.manual_seed(0)
     inputs = case.inputs()
-    with torch.no_grad():
-        shape = case.reference(*inputs)
-    upstream = torch.randn_like(shape)
-    count = copies([*inputs, upstream])
-    sets = [(inputs, upstream)]
-    sets += [(_clone(inputs), upstream.clone()) for _ in range(count - 1)]
-    row = {"name": case.name, "dtype": str(upstream.dtype)[6:], "rotated": count}
     op = autodiff(case.kernel, case.stub)
-    ours = _attempt(row, "ours", lambda i, u: _autograd(op, i, u), sets, quick)
-    theirs = _attempt(row, "pytorch", lambda i, u: _autograd(case.reference, i, u), sets, quick)
-    if compile_reference:
-        compiled = torch.compile(case.reference)
-        _attempt(row, "compiled", lambda i, u: _autograd(compiled, i, u), sets, quick)
-    if case.handwritten:
-
-        def by_hand(inputs, upstream):
-            backward = case.handwritten(*inputs)
-            return lambda: backward(upstream)
-
-        hand = _attempt(row, "handwritten", by_hand, sets, quick)
-        if hand is not None and theirs is not None:
-            row["handwritten"]["difference"] = _difference(hand, theirs)
-    if ours is not None and theirs is not None and "dropout" not in case.name:
-        row["ours"]["difference"] = _difference(ours, theirs)
+    contenders = {"ours": lambda: op}
+    if tune:
+        contenders["tuned"] = lambda: autodiff(case.kernel, case.stub, autotune=True)
+    if case.reference is not None:
+        contenders["pytorch"] = lambda: case.reference
+    if compile_reference and case.compiles:
+        contenders["compiled"] = lambda: _compiled(case.reference)
+    contenders |= case.rivals
+    with torch.no_grad():
+        upstream = _upstream(op(*inputs))
+    row = {"name": case.name, "family": case.family, "dtype": str(_leaves(inputs)[0].dtype)[6:]}
+    if case.streams:
+        row["bytes"] = _bytes_needed(case, inputs, upstream)
+    found = {}
+    for who, load in contenders.items():
+        found[who], row[who] = _attempt(load, case, inputs, upstream, quick)
+        gc.collect()
+    if found["ours"] is not None:
+        row["ours"]["differentiate_ms"] = _differentiate_ms(op)
+    reference = "pytorch" if "pytorch" in found else next(iter(case.rivals), "ours")
+    theirs = found.get(reference)
+    for who, gradients in found.items():
+        if who != reference and case.comparable and None not in (gradients, theirs):
+            row[who]["difference"] = _difference(gradients, theirs)
     return row

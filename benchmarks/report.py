@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-COLUMNS = [("ours", "ours"), ("pytorch", "PyTorch"), ("compiled", "torch.compile")]
-COLUMNS += [("handwritten", "hand-written")]
+COLUMNS = {
+    "ours": "ours",
+    "tuned": "ours, tuned",
+    "pytorch": "PyTorch",
+    "compiled": "torch.compile",
+    "liger": "Liger",
+    "fla": "fla",
+    "fla_loop": "fla, loop",
+    "cudnn": "cuDNN",
+    "handwritten": "hand-written",
+}
 
 
 def _time(entry: dict | None) -> str:
     """Waiting time and, in brackets, the GPU's own."""
     if entry is None:
         return ""
+    if "absent" in entry:
+        return "absent"
     if "error" in entry:
         return "failed"
     gpu = entry.get("gpu_us")
@@ -25,28 +36,96 @@ def _ratio(row: dict, who: str) -> str:
     return ""
 
 
-def markdown(rows: list[dict], machine: str) -> str:
-    """One line a kernel; the reasons of what failed follow the table."""
-    columns = [(key, title) for key, title in COLUMNS if any(key in row for row in rows)]
-    others = [(key, title) for key, title in columns if key != "ours"]
-    header = ["backward of"] + [f"{title}, µs" for _, title in columns]
-    header += [f"ours / {title}" for _, title in others] + ["difference"]
-    lines = [f"Measured on {machine}. Times are medians around the call, in brackets GPU work"]
-    lines[0] += " alone; ratios are of GPU work, smaller is better. Difference: relative L2"
-    lines[0] += " distance of our gradients from PyTorch's in the same precision."
-    lines += ["", "| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    reasons = []
+def _streamed(row: dict, bandwidth: float | None) -> str:
+    """The share of a copy's bandwidth at which what is needed at least is moved."""
+    microseconds = row.get("ours", {}).get("gpu_us")
+    if not (microseconds and bandwidth and "bytes" in row):
+        return ""
+    return f"{row['bytes'] / (1e-6 * microseconds) / bandwidth:.2f}"
+
+
+def _number(row: dict, who: str, key: str, scale: float = 1.0) -> str:
+    value = row.get(who, {}).get(key)
+    return "" if value is None else f"{value * scale:.0f}"
+
+
+def _table(header: list[str], lines: list[list[str]]) -> list[str]:
+    texts = ["| " + " | ".join(cells) + " |" for cells in [header, *lines]]
+    return [texts[0], "|" + "---|" * len(header), *texts[1:], ""]
+
+
+def _times(rows, columns, bandwidth) -> list[str]:
+    others = [who for who in columns if who not in ("ours", "tuned")]
+    header = ["backward of", *(f"{COLUMNS[who]}, µs" for who in columns)]
+    header += [*(f"ours / {COLUMNS[who]}" for who in others), "of copy", "difference"]
+    lines = []
     for row in rows:
         if "error" in row:
-            lines.append(f"| {row['name']} | failed |" + " |" * (len(header) - 2))
-            reasons.append(f"- {row['name']}: {row['error']}")
+            lines.append([row["name"], "failed", *[""] * (len(header) - 2)])
             continue
-        difference = row.get("ours", {}).get("difference")
-        cells = [f"{row['name']}"] + [_time(row.get(key)) for key, _ in columns]
-        cells += [_ratio(row, key) for key, _ in others]
-        cells.append(f"{difference:.1e}" if difference is not None else "")
-        lines.append("| " + " | ".join(cells) + " |")
-        for key, title in columns:
-            if "error" in row.get(key, {}):
-                reasons.append(f"- {row['name']}, {title}: {row[key]['error']}")
-    return "\n".join(lines + ([""] + reasons if reasons else [])) + "\n"
+        difference = row["ours"].get("difference")
+        lines.append(
+            [row["name"], *(_time(row.get(who)) for who in columns)]
+            + [_ratio(row, who) for who in others]
+            + [_streamed(row, bandwidth), "" if difference is None else f"{difference:.1e}"]
+        )
+    return _table(header, lines)
+
+
+def _memory(rows, columns) -> list[str]:
+    whos = [who for who in columns if who != "tuned"]
+    lines = [
+        [row["name"], *(_number(row, who, "saved_bytes", 2**-10) for who in whos)] for row in rows
+    ]
+    return _table(["saved for the backward, KiB", *(COLUMNS[who] for who in whos)], lines)
+
+
+def _compilation(rows) -> list[str]:
+    header = ["compiling", "differentiating, ms", "our first backward call, ms"]
+    header += ["hand-written backward, ms", "ratio"]
+    lines = []
+    for row in rows:
+        ours = row.get("ours", {}).get("first_backward_ms")
+        theirs = row.get("handwritten", {}).get("compile_backward_ms")
+        lines.append(
+            [row["name"], _number(row, "ours", "differentiate_ms")]
+            + [_number(row, "ours", "first_backward_ms")]
+            + [_number(row, "handwritten", "compile_backward_ms")]
+            + [f"{ours / theirs:.2f}" if ours and theirs else ""]
+        )
+    return _table(header, lines)
+
+
+def _reasons(rows) -> list[str]:
+    reasons = [f"- {row['name']}: {row['error']}" for row in rows if "error" in row]
+    for row in rows:
+        for who, title in COLUMNS.items():
+            entry = row.get(who, {})
+            if "error" in entry:
+                reasons.append(f"- {row['name']}, {title}: {entry['error']}")
+    absent = {
+        f"- absent: {entry['absent']}"
+        for row in rows
+        for entry in (row.get(who, {}) for who in COLUMNS)
+        if "absent" in entry
+    }
+    return reasons + sorted(absent)
+
+
+def markdown(rows: list[dict], machine: str, bandwidth: float | None = None) -> str:
+    """Tables of times, of memory and of compilation; the reasons of what failed follow."""
+    columns = [who for who in COLUMNS if any(who in row for row in rows)]
+    copy = f" A copy moves {bandwidth / 1e12:.2f} TB/s." if bandwidth else ""
+    lines = [
+        f"Measured on {machine}.{copy} Times are medians around the call, in brackets GPU work "
+        "alone; ratios are of GPU work, smaller is better. *Of copy*: the bandwidth at which "
+        "upstream gradients and needed inputs are read, and gradients written, once, over that of "
+        "a copy. Difference: relative L2 distance of our gradients from PyTorch's (from the first "
+        "other's, where there is none) in the same precision.",
+        "",
+        *_times(rows, columns, bandwidth),
+        *_memory([row for row in rows if "error" not in row], columns),
+        *_compilation([row for row in rows if "error" not in row]),
+        *_reasons(rows),
+    ]
+    return "\n".join(lines).rstrip() + "\n"

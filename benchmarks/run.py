@@ -1,9 +1,10 @@
 """Times of derived backward kernels beside PyTorch's and hand-written ones, on a GPU.
 
-    python benchmarks/run.py [--quick] [--only SUBSTRING] [--compile] [--output FOLDER]
+    python benchmarks/run.py [--quick] [--only FAMILY] [--compile] [--tune] [--output FOLDER]
 
 writes results.json and results.md. Rows run in a worker process: one that fails, hangs or breaks
-the CUDA context is reported with its reason and the next row starts in a fresh worker.
+the CUDA context is reported with its reason and the next row starts in a fresh worker. Triton's
+cache is a new one, so that first calls compile.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -24,18 +26,21 @@ sys.path.insert(0, str(HERE))
 
 from report import markdown  # noqa: E402
 
-ROW_SECONDS = 180
+# Tuning the hand-written kernels compiles dozens of variants.
+ROW_SECONDS = 300
 
 
-def _worker(names: list[str], quick: bool, compile_reference: bool) -> None:
+def _worker(options) -> None:
     """Measures rows and prints each as a line of JSON."""
     from cases import all_cases
     from measure import measure
+    from timing import copy_bandwidth
 
-    cases = {case.name: case for case in all_cases()}
-    for name in names:
+    print("COPY " + json.dumps(copy_bandwidth()), flush=True)
+    cases = {case.name: case for case in all_cases(options.quick)}
+    for name in options.worker:
         try:
-            row = measure(cases[name], quick, compile_reference)
+            row = measure(cases[name], options.quick, options.compile, options.tune)
         except Exception as error:
             row = {"name": name, "error": f"{type(error).__name__}: {error}".splitlines()[0]}
         print("ROW " + json.dumps(row), flush=True)
@@ -60,8 +65,8 @@ def _lines(stream) -> queue.Queue:
 
 
 def _measure_all(names: list[str], flags: list[str]):
-    """Yields a row for every name, restarting the worker where one breaks."""
-    left = list(names)
+    """Yields a row for every name, and the bandwidth of a copy; restarts workers that break."""
+    left, bandwidth = list(names), None
     while left:
         command = [sys.executable, __file__, "--worker", json.dumps(left), *flags]
         worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -73,48 +78,68 @@ def _measure_all(names: list[str], flags: list[str]):
             except queue.Empty:
                 line, reason = None, f"no result within {ROW_SECONDS} s"
             if line is None:
-                yield {"name": left.pop(0), "error": reason}
+                yield {"name": left.pop(0), "error": reason}, None
                 break
-            if line.startswith("ROW "):
+            if line.startswith("COPY "):
+                bandwidth = json.loads(line[5:])
+            elif line.startswith("ROW "):
                 row = json.loads(line[4:])
                 left.remove(row["name"])
-                yield row
+                yield row, bandwidth
         worker.kill()
         worker.wait()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="short measurements")
-    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--quick", action="store_true", help="one or two rows of each family")
+    parser.add_argument("--only", default="", help="this family, or rows whose name contains this")
     parser.add_argument("--compile", action="store_true", help="torch.compile as well")
+    parser.add_argument("--tune", action="store_true", help="ours with autotune=True as well")
+    parser.add_argument("--list", action="store_true", help="say which rows there are")
     parser.add_argument("--output", type=Path, default=HERE / "results")
     parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    from cases import all_cases
+
+    chosen = [
+        case
+        for case in all_cases(options.quick)
+        if options.only == case.family or options.only in case.name
+    ]
+    if options.list:
+        print("\n".join(f"{case.family}: {case.name}" for case in chosen))
+        return
     if not torch.cuda.is_available():
         raise SystemExit("benchmarks/run.py measures on a GPU and there is none here")
     if options.worker:
-        _worker(options.worker, options.quick, options.compile)
+        _worker(options)
         return
-    from cases import all_cases
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["TRITON_CACHE_DIR"] = cache
+        _run([case.name for case in chosen], options)
 
-    names = [case.name for case in all_cases() if options.only in case.name]
-    flags = ["--quick"] * options.quick + ["--compile"] * options.compile
-    options.output.mkdir(parents=True, exist_ok=True)
+
+def _run(names: list[str], options) -> None:
+    """Measures rows in workers and writes the tables after each."""
     import triton
 
+    switches = ("quick", "compile", "tune")
+    flags = [f"--{switch}" for switch in switches if getattr(options, switch)]
+    options.output.mkdir(parents=True, exist_ok=True)
     machine = f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}"
     machine += f", Triton {triton.__version__}"
-    rows = []
-    for row in _measure_all(names, flags):
+    rows, bandwidth = [], None
+    for row, seen in _measure_all(names, flags):
         rows.append(row)
+        bandwidth = seen or bandwidth
         ours = row.get("ours", row)
         print(row["name"], ours.get("us") or ours.get("error"), sep="\t", flush=True)
         # Written after every row, so that an interrupted run leaves what it has.
-        document = {"machine": machine, "rows": rows}
+        document = {"machine": machine, "copy": bandwidth, "rows": rows}
         (options.output / "results.json").write_text(json.dumps(document, indent=1))
-        (options.output / "results.md").write_text(markdown(rows, machine))
-    print(markdown(rows, machine))
+        (options.output / "results.md").write_text(markdown(rows, machine, bandwidth))
+    print(markdown(rows, machine, bandwidth))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,13 @@
-"""FlashAttention-2's backward: delta first, then dK and dV by key block, then dQ by query block."""
+"""FlashAttention-2's backward: delta first, then dK and dV by key block, then dQ by query block.
 
+Query heads may share key and value heads in groups.
+"""
+
+import flash_attention_v2 as flash
 import torch
 import triton
 import triton.language as tl
+from kernels import grouped_attention as grouped
 
 
 @triton.jit
@@ -39,32 +44,35 @@ def _dkdv_blocks(
 def _dkdv_kernel(
     q_ptr, k_ptr, v_ptr, dout_ptr, m_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale, n_context,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr,
+    GROUP: tl.constexpr,
 ):  # fmt: skip
-    head = tl.program_id(1).to(tl.int64)
-    q_ptr += head * n_context * HEAD_DIM
-    dout_ptr += head * n_context * HEAD_DIM
-    m_ptr += head * n_context
-    delta_ptr += head * n_context
+    shared = tl.program_id(1).to(tl.int64)
     first = tl.program_id(0) * BLOCK_N
     keys = first + tl.arange(0, BLOCK_N)
     dims = tl.arange(0, HEAD_DIM)
-    offsets = head * n_context * HEAD_DIM + keys[:, None] * HEAD_DIM + dims[None, :]
+    offsets = shared * n_context * HEAD_DIM + keys[:, None] * HEAD_DIM + dims[None, :]
     k = tl.load(k_ptr + offsets)
     v = tl.load(v_ptr + offsets)
     dk = tl.zeros((BLOCK_N, HEAD_DIM), tl.float32)
     dv = tl.zeros((BLOCK_N, HEAD_DIM), tl.float32)
     scale_log2 = sm_scale * 1.44269504
-    low = 0
-    if CAUSAL:
+    for member in range(GROUP):
+        head = shared * GROUP + member
+        q_head = q_ptr + head * n_context * HEAD_DIM
+        dout_head = dout_ptr + head * n_context * HEAD_DIM
+        m_head = m_ptr + head * n_context
+        delta_head = delta_ptr + head * n_context
+        low = 0
+        if CAUSAL:
+            dk, dv = _dkdv_blocks(
+                dk, dv, k, v, q_head, dout_head, m_head, delta_head, keys, dims, scale_log2,
+                first, first + BLOCK_N, HEAD_DIM, BLOCK_M, True,
+            )  # fmt: skip
+            low = first + BLOCK_N
         dk, dv = _dkdv_blocks(
-            dk, dv, k, v, q_ptr, dout_ptr, m_ptr, delta_ptr, keys, dims, scale_log2,
-            first, first + BLOCK_N, HEAD_DIM, BLOCK_M, True,
+            dk, dv, k, v, q_head, dout_head, m_head, delta_head, keys, dims, scale_log2,
+            low, n_context, HEAD_DIM, BLOCK_M, False,
         )  # fmt: skip
-        low = first + BLOCK_N
-    dk, dv = _dkdv_blocks(
-        dk, dv, k, v, q_ptr, dout_ptr, m_ptr, delta_ptr, keys, dims, scale_log2,
-        low, n_context, HEAD_DIM, BLOCK_M, False,
-    )  # fmt: skip
     tl.store(dk_ptr + offsets, (dk * sm_scale).to(k.dtype))
     tl.store(dv_ptr + offsets, dv.to(v.dtype))
 
@@ -91,10 +99,11 @@ def _dq_blocks(
 def _dq_kernel(
     q_ptr, k_ptr, v_ptr, dout_ptr, m_ptr, delta_ptr, dq_ptr, sm_scale, n_context,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr,
+    GROUP: tl.constexpr,
 ):  # fmt: skip
     head = tl.program_id(1).to(tl.int64)
-    k_ptr += head * n_context * HEAD_DIM
-    v_ptr += head * n_context * HEAD_DIM
+    k_ptr += head // GROUP * n_context * HEAD_DIM
+    v_ptr += head // GROUP * n_context * HEAD_DIM
     first = tl.program_id(0) * BLOCK_M
     rows = first + tl.arange(0, BLOCK_M)
     dims = tl.arange(0, HEAD_DIM)
@@ -119,23 +128,73 @@ def _dq_kernel(
     tl.store(dq_ptr + offsets, (dq * sm_scale).to(q.dtype))
 
 
-def attention_backward(q, k, v, out, m, upstream, causal, sm_scale):
+def _tuned(kernel, tiles):
+    """The kernel, autotuned over the usual configurations of two tile sizes."""
+    usual = [(tile, warps, stages) for tile in tiles for warps in (4, 8) for stages in (2, 3)]
+    configs = [
+        triton.Config(dict(zip(("BLOCK_M", "BLOCK_N"), tile, strict=True)), w, s)
+        for tile, w, s in [*usual, ((64, 64), 4, 2), ((128, 128), 8, 2)]
+    ]
+    return triton.autotune(configs, key=["n_context", "HEAD_DIM", "CAUSAL", "GROUP"])(kernel)
+
+
+_tuned_dkdv_kernel = _tuned(_dkdv_kernel, [(32, 128), (64, 128)])
+_tuned_dq_kernel = _tuned(_dq_kernel, [(128, 32), (128, 64)])
+
+
+def attention_backward(q, k, v, out, m, upstream, causal, sm_scale, tuned=True):
     """Gradients of q, k and v: contiguous (batch, heads, context, head dim), context % 128 == 0.
 
     ``m`` is the log-sum-exp in base two that the forward stored.
     """
     batch, heads, context, head_dim = q.shape
+    shared = k.shape[1]
     delta = torch.empty((batch, heads, context), dtype=torch.float32, device=q.device)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
     _delta_kernel[(batch * heads * context // 128,)](
         out, upstream, delta, HEAD_DIM=head_dim, BLOCK=128
     )
-    options = {"num_warps": 4 if head_dim <= 64 else 8, "num_stages": 3}
-    common = {"HEAD_DIM": head_dim, "CAUSAL": causal, **options}
-    _dkdv_kernel[(context // 128, batch * heads)](
-        q, k, v, upstream, m, delta, dk, dv, sm_scale, context, BLOCK_M=32, BLOCK_N=128, **common
+    common = {"HEAD_DIM": head_dim, "CAUSAL": causal, "GROUP": heads // shared}
+    by_keys, by_queries = {}, {}
+    if not tuned:
+        common |= {"num_warps": 4 if head_dim <= 64 else 8, "num_stages": 3}
+        by_keys, by_queries = {"BLOCK_M": 32, "BLOCK_N": 128}, {"BLOCK_M": 128, "BLOCK_N": 32}
+    kernel = _tuned_dkdv_kernel if tuned else _dkdv_kernel
+    kernel[lambda meta: (context // meta["BLOCK_N"], batch * shared)](
+        q, k, v, upstream, m, delta, dk, dv, sm_scale, context, **by_keys, **common
     )
-    _dq_kernel[(context // 128, batch * heads)](
-        q, k, v, upstream, m, delta, dq, sm_scale, context, BLOCK_M=128, BLOCK_N=32, **common
+    kernel = _tuned_dq_kernel if tuned else _dq_kernel
+    kernel[lambda meta: (context // meta["BLOCK_M"], batch * heads)](
+        q, k, v, upstream, m, delta, dq, sm_scale, context, **by_queries, **common
     )
     return dq, dk, dv
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, causal, sm_scale, tuned):
+        batch, heads, context, dim = q.shape
+        out, m = torch.empty_like(q), torch.empty(q.shape[:3], device=q.device)
+        tiles = {"BLOCK_M": 64, "BLOCK_N": 64, "EVEN": True, "num_warps": 4}
+        grid = (context // 64, batch * heads)
+        if k.shape[1] == heads:
+            flash.attention_kernel[grid](
+                q, k, v, sm_scale, m, out, *q.stride(), *k.stride(), *v.stride(), *out.stride(),
+                heads, context, HEAD_DIM=dim, CAUSAL=causal, **tiles,
+            )  # fmt: skip
+        else:
+            grouped.grouped_attention_kernel[grid](
+                q, k, v, sm_scale, m, out, heads, k.shape[1], context, HEAD_DIM=dim, **tiles
+            )
+        ctx.save_for_backward(q, k, v, out, m)
+        ctx.options = (causal, sm_scale, tuned)
+        return out
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return *attention_backward(*ctx.saved_tensors, upstream, *ctx.options), None, None, None
+
+
+def attention(q, k, v, causal, sm_scale, tuned=True):
+    """Attention with the backward above; see ``attention_backward`` for what it takes."""
+    return _Attention.apply(q, k, v, causal, sm_scale, tuned)

@@ -3,6 +3,7 @@
 import torch
 import triton
 import triton.language as tl
+from triton.runtime.driver import driver
 
 
 @triton.jit
@@ -55,7 +56,9 @@ def _sum_partials_kernel(
 def layer_norm_backward(x, weight, mean, rstd, upstream):
     """Gradients of x, weight and bias, contiguous and below 2^31 elements."""
     rows, columns = x.shape
-    multiprocessors = torch.cuda.get_device_properties(x.device).multi_processor_count
+    device = driver.active.get_current_device()
+    properties = driver.active.utils.get_device_properties(device)
+    multiprocessors = properties["multiprocessor_count"]
     block = triton.next_power_of_2(columns)
     programs = min(rows, multiprocessors * (2 if block <= 4096 else 1))
     per_program = triton.cdiv(rows, programs)
@@ -71,3 +74,20 @@ def layer_norm_backward(x, weight, mean, rstd, upstream):
         partial[0], partial[1], dw, db, programs, columns, BLOCK_M=32, BLOCK_N=32
     )
     return dx, dw, db
+
+
+class _LayerNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias, eps):
+        y, mean, rstd = torch.native_layer_norm(x, (x.shape[1],), weight, bias, eps)
+        ctx.save_for_backward(x, weight, mean, rstd)
+        return y
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return *layer_norm_backward(*ctx.saved_tensors, upstream), None
+
+
+def layer_norm(x, weight, bias, eps=2.0**-17):
+    """Layer norm with PyTorch's forward and the backward above."""
+    return _LayerNorm.apply(x, weight, bias, eps)

@@ -88,6 +88,7 @@ def swiglu_kernel(gate_ptr, up_ptr, out_ptr, n_columns, BLOCK: tl.constexpr):
 
 
 def swiglu(kernel, gate, up):
+    """Launches a gated kernel, this one or ``geglu_kernel``."""
     rows, columns = gate.shape
     out = poisoned(gate.shape, gate)
     kernel[(rows,)](gate, up, out, columns, BLOCK=triton.next_power_of_2(columns))
@@ -96,6 +97,23 @@ def swiglu(kernel, gate, up):
 
 def swiglu_reference(gate, up):
     return F.silu(gate) * up
+
+
+@triton.jit
+def geglu_kernel(gate_ptr, up_ptr, out_ptr, n_columns, BLOCK: tl.constexpr):
+    """One row a program: gelu(gate) * up, with the approximation by tanh."""
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    mask = columns < n_columns
+    gate = widen(tl.load(gate_ptr + row * n_columns + columns, mask=mask, other=0))
+    up = tl.load(up_ptr + row * n_columns + columns, mask=mask, other=0)
+    inner = 0.7978845608028654 * (gate + 0.044715 * gate * gate * gate)
+    gelu = 0.5 * gate * (1.0 + tanh(inner))
+    tl.store(out_ptr + row * n_columns + columns, gelu.to(up.dtype) * up, mask=mask)
+
+
+def geglu_reference(gate, up):
+    return F.gelu(gate, approximate="tanh") * up
 
 
 @triton.jit

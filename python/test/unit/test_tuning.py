@@ -41,9 +41,8 @@ def execution_of(op):
 def test_backward_options(device):
     op, (a, b) = product(device, backward={"num_warps": 8, "num_stages": 2})
     assert_right(op, a, b)
-    handle = execution_of(op).backward.handle
-    assert len(handle.backward) > 1
-    for kernel in handle.backward:
+    assert len(ran(op)) > 1
+    for kernel in ran(op):
         assert (kernel.compiled.metadata.num_warps, kernel.compiled.metadata.num_stages) == (8, 2)
     assert execution_of(op).state.spec.kernel.metadata.num_warps == 4
     assert "(num_stages=2, num_warps=8)" in op.explain()
@@ -56,7 +55,7 @@ def test_forward_that_saves_keeps_its_options(device):
     op(*leaves(device, (5, 60), (60,), (60,))).sum().backward()
     handle = execution_of(op).backward.handle
     assert handle.forward.compiled.metadata.num_warps == 4
-    assert {kernel.compiled.metadata.num_warps for kernel in handle.backward} == {2}
+    assert {kernel.compiled.metadata.num_warps for kernel in ran(op)} == {2}
 
 
 @pytest.mark.parametrize(
@@ -91,11 +90,15 @@ def plans_that_widen(monkeypatch):
         plan = real(ttir, request, name)
         if asked[-1] is None:
             return plan
-        kernels = tuple(
-            dataclasses.replace(kernel, ttir=f"{kernel.ttir}\n// widened by {asked[-1]}")
-            for kernel in plan.backward
-        )
-        return dataclasses.replace(plan, backward=kernels)
+
+        def other(kernel):
+            ttir, variants = (
+                f"{kernel.ttir}\n// widened by {asked[-1]}",
+                map(other, kernel.variants),
+            )
+            return dataclasses.replace(kernel, ttir=ttir, variants=tuple(variants))
+
+        return dataclasses.replace(plan, backward=tuple(map(other, plan.backward)))
 
     monkeypatch.setattr(state, "plan_for", plan_for)
     return asked
@@ -213,11 +216,14 @@ def anew():
     return {"tape_limit": next(_limits)}
 
 
+def ran(op):
+    """The kernels that the last backward ran."""
+    return [executable for executable, *_ in execution_of(op).shown.launches]
+
+
 def chosen(op):
-    return [
-        (e.compiled.metadata.num_stages, e.compiled.metadata.num_warps)
-        for e in execution_of(op).shown.handle.backward
-    ]
+    metadata = [executable.compiled.metadata for executable in ran(op)]
+    return [(m.num_stages, m.num_warps) for m in metadata]
 
 
 def test_takes_the_best_of_each_kernel(device, timer):
@@ -229,7 +235,7 @@ def test_takes_the_best_of_each_kernel(device, timer):
 
     timer.time = time
     assert_right(op, a, b)
-    names = [kernel.name for kernel in execution_of(op).shown.plan.backward]
+    names = [executable.kernel.name for executable in ran(op)]
     assert len(names) == 2 and chosen(op) == [(2, 8) if n.endswith("0") else (4, 4) for n in names]
     first = len(timer.measured)
     assert first == len(set(timer.measured))
@@ -297,7 +303,7 @@ def test_widened_tiles(device, timer, monkeypatch, best):
     for _ in range(2):
         op, (a, b) = product(device, autotune=True, **anew())
         assert_right(op, a, b)
-        ttir = execution_of(op).shown.plan.backward[0].ttir
+        ttir = ran(op)[0].kernel.ttir
         assert ttir.partition("// widened by ")[2] == str(best or "")
     assert {widened for *_, widened in timer.measured} == {None, 1, 2, 4}
 
@@ -329,6 +335,21 @@ def _two_outputs(kernel, x):
     return y, z
 
 
+def test_sizes_for_which_other_kernels_are_made(device, timer):
+    """Where sizes allow, tiles are wider: those are kernels of their own, and measured as such."""
+    op, small = product(device, autotune=True, **anew())
+    large = leaves(device, (256, 128), (128, 256))
+    assert_right(op, *small)
+    first = {name for name, *_ in timer.measured}
+    assert_right(op, *large)
+    assert {name for name, *_ in timer.measured} - first
+    assert all(executable.chosen for executable in ran(op))
+    count = len(timer.measured)
+    assert_right(op, *small)
+    assert_right(op, *large)
+    assert len(timer.measured) == count
+
+
 def test_nothing_is_measured_on_cpu(monkeypatch):
     if torch.cuda.is_available():
         pytest.skip("the CPU backend is not active here")
@@ -340,7 +361,7 @@ def test_nothing_is_measured_on_cpu(monkeypatch):
 def test_measures_on_gpu(cuda):
     op, (a, b) = product(cuda, autotune=True, **anew())
     assert_right(op, a, b)
-    assert execution_of(op).backward.handle.ranking
+    assert execution_of(op).backward.handle.rankings
 
 
 def test_nothing_is_measured_in_a_capture(cuda):

@@ -44,29 +44,29 @@ class Handle:
             return None if kernel is None else Executable(kernel, target, options, chosen)
 
         self.plan = plan
-        self.target = target
         self.forward = executable(plan.forward)
         self.backward = tuple(executable(kernel, chosen) for kernel in plan.backward)
         self.counting = executable(plan.counting)
-        # What measurements found for the backward kernels; see tuning.py.
-        self.ranking = None
+        # What measurements found, by the variants of the backward kernels; see tuning.py.
+        self.rankings: dict = {}
         self._others: dict = {}
 
-    def executable(self, n: int, choice) -> Executable:
-        """Return backward kernel number `n`, compiled with options, a tuple of pairs."""
-        own = self.backward[n]
+    def otherwise(self, own: Executable, choice) -> Executable:
+        """Return a backward kernel compiled with other options, a tuple of pairs."""
         if dict(choice).items() <= own.options.items():
             return own
-        found = self._others.get((n, choice))
+        found = self._others.get((own, choice))
         if found is None:
             chosen = {**own.chosen, **dict(choice)}
             found = Executable(own.kernel, own.target, own.inherited, chosen)
-            self._others[n, choice] = found
+            self._others[own, choice] = found
         return found
 
-    def keep(self, choices) -> None:
-        """Forget what was compiled with other options than these, one choice for each kernel."""
-        self._others = {key: e for key, e in self._others.items() if choices[key[0]] == key[1]}
+    def keep(self, own: Executable, choice) -> None:
+        """Forget how else than with these options a backward kernel was compiled."""
+        keys = [key for key in self._others if key[0] is own and key[1] != choice]
+        for key in keys:
+            del self._others[key]
 
     def with_backward(self, executables) -> Handle:
         """Return a handle with the backward kernels compiled otherwise."""
@@ -182,7 +182,8 @@ class Backward:
             sorted(
                 {
                     i
-                    for kernel in (*plan.backward, *([plan.counting] if plan.counting else ()))
+                    for kernel in plan.kernels
+                    if kernel is not plan.forward
                     for kind, i in kernel.operands
                     if kind == "argument" and plan.arguments[i].is_pointer
                 }
@@ -191,11 +192,11 @@ class Backward:
         self.launches = tuple(
             (
                 executable,
-                grid_of(kernel, facts),
-                _Operands(kernel.operands, self.count, len(self.buffers)).pick,
-                CheckedLaunch.of(kernel, spec, plan),
+                grid_of(executable.kernel, facts),
+                _Operands(executable.kernel.operands, self.count, len(self.buffers)).pick,
+                CheckedLaunch.of(executable.kernel, spec, plan),
             )
-            for kernel, executable in zip(plan.backward, handle.backward, strict=True)
+            for executable in (e.suited(facts) for e in handle.backward)
         )
 
     def spanned(self) -> set[int]:

@@ -73,6 +73,11 @@ class Executable:
         self.chosen = chosen or {}
         self.options = {**options, **dict(kernel.options), **self.chosen}
         self.compiled = None
+        self.variants = tuple(Executable(v, target, options, chosen) for v in kernel.variants)
+
+    def suited(self, facts) -> Executable:
+        """Return the variant to launch for these facts, or this."""
+        return next((v for v in self.variants if facts.evaluate(v.kernel.when)), self)
 
     def launch(self, grid, args) -> None:
         """Launch on three grid extents; `args` are the values of the TTIR function's arguments."""

@@ -61,7 +61,8 @@ class _Explanation:
         self._grid = None if execution is None else execution.facts.grid
         # Sizes are known once there was a launch.
         self._sizes = None if execution is None else execution.shown.buffers
-        self._executables = () if execution is None else execution.shown.handle.backward
+        launches = () if execution is None else execution.shown.launches
+        self._ran = [executable for executable, *_ in launches]
         facts = plan.report
         self._gradients = {g["argument"]: g for g in facts.get("gradients", ())}
         self._buffers = {b["buffer"]: b for b in facts.get("buffers", ())}
@@ -79,7 +80,7 @@ class _Explanation:
             purpose = "saves what the backward needs" if saves else "keeps elements in order"
             forward = f"{plan.forward.name}, which {purpose}"
         lines.append(f"  forward: {forward}")
-        lines += [self._kernel(kernel) for kernel in plan.backward]
+        lines += [self._kernel(n, kernel) for n, kernel in enumerate(plan.backward)]
         for gradient in plan.gradients:
             lines += self._gradient(gradient)
         for n, buffer in enumerate(plan.buffers):
@@ -90,8 +91,16 @@ class _Explanation:
         lines += [self._inactive_line(entry) for entry in self._inactive]
         return lines
 
-    def _kernel(self, kernel) -> str:
-        return f"  backward kernel: {kernel.name}{self._programs(kernel)}{self._chosen(kernel)}"
+    def _kernel(self, n: int, kernel) -> str:
+        text = f"  backward kernel: {kernel.name}{self._programs(kernel)}"
+        if not self._ran:
+            return text
+        ran = self._ran[n]
+        if ran.kernel.name != kernel.name:
+            text += f"; {ran.kernel.name} for launches like this one"
+        # What the user or a measurement chose.
+        options = ", ".join(f"{name}={value}" for name, value in sorted(ran.chosen.items()))
+        return f"{text} ({options})" if options else text
 
     def _programs(self, kernel) -> str:
         if kernel.grid is None:
@@ -102,12 +111,6 @@ class _Explanation:
         if loops:
             return f", whose programs are iterations of the loop at {_places(loops)}"
         return ", whose programs each do the work of several"
-
-    def _chosen(self, kernel) -> str:
-        """Return the launch options that the user or a measurement chose for a kernel."""
-        chosen = [e.chosen for e in self._executables if e.kernel is kernel]
-        options = [f"{name}={value}" for name, value in sorted(chosen[0].items())] if chosen else ()
-        return f" ({', '.join(options)})" if options else ""
 
     # Gradients.
 

@@ -6,6 +6,8 @@ error here and never a wrong launch later. Argument indices count the TTIR funct
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 from dataclasses import dataclass
 
@@ -89,6 +91,7 @@ class Gradient:
 class Kernel:
     """A generated kernel. `grid` is None for the forward's own, else three expressions.
 
+    The first of its `variants` that suits a launch runs in its place: whose `when` is not zero.
     One that checks its accesses lists them, and its last operands are `bounds.OPERANDS`.
     """
 
@@ -98,6 +101,14 @@ class Kernel:
     operands: tuple[tuple[str, int], ...]
     options: tuple[tuple[str, object], ...] = ()
     accesses: tuple[bounds.Access, ...] | None = None
+    when: object = 1
+    variants: tuple[Kernel, ...] = ()
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """What tells this kernel from others: a hash of its text and operands."""
+        text = "\0".join((self.ttir, str(self.operands), str(self.grid), str(self.options)))
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -135,7 +146,8 @@ class Plan:
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """All generated kernels, the counting one and the augmented forward first."""
-        return (*(k for k in (self.counting, self.forward) if k), *self.backward)
+        variants = (v for k in self.backward for v in k.variants)
+        return (*(k for k in (self.counting, self.forward) if k), *self.backward, *variants)
 
     def counters(self) -> frozenset[int]:
         """Return the counters on which sizes depend."""
@@ -150,7 +162,7 @@ class Plan:
     def used_arguments(self) -> frozenset[int]:
         """Return the scalar arguments on which sizes, grids and checks depend."""
         exprs = [*(b.size for b in self.buffers), *self.sizes]
-        exprs += [e for k in self.kernels for e in k.grid or ()]
+        exprs += [e for k in self.kernels for e in (*(k.grid or ()), k.when)]
         exprs += [g.partials for g in self.gradients if g.partials is not None]
         used = set().union(*(used_arguments(e) for e in exprs))
         for check in (*self.checks, *(c for g in self.gradients for c in g.checks)):
@@ -244,6 +256,9 @@ def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
         )
     options = data.get("options") or {}
     _require(isinstance(options, dict), f"malformed options {options!r}")
+    when = data.get("when", 1)
+    validate(when, len(arguments))
+    variants = _get(data, "variants", list, [])
     return Kernel(
         name=_get(data, "name", str),
         ttir=_get(data, "ttir", str),
@@ -251,6 +266,8 @@ def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
         operands=tuple(operands),
         options=tuple(sorted(options.items())),
         accesses=accesses,
+        when=when,
+        variants=tuple(_kernel(v, arguments, buffers, gradients, sizes) for v in variants),
     )
 
 

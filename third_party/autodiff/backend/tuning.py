@@ -39,6 +39,7 @@ class Entry(NamedTuple):
 
     milliseconds: float
     widen: int | None
+    variants: tuple[str, ...]
     choices: tuple[Choice, ...]
 
 
@@ -83,22 +84,31 @@ def tuned(execution, backward, given, counts):
 
     `given` and `counts` are what the backward runs on.
     """
-    handle, device = backward.handle, execution.facts.device
-    if handle.ranking is None:
-        path = _Path(handle, device)
-        handle.ranking = path.read()
-        if handle.ranking is None:
+    rankings, variants = backward.handle.rankings, _variants(backward)
+    if variants not in rankings:
+        device = execution.facts.device
+        path = _Path(backward, device)
+        ranking = path.read()
+        if ranking is None:
             if not measures(device):
                 return None
-            handle.ranking = _measure_all(execution, backward, given, counts)
-            if handle.ranking:
-                path.write(handle.ranking)
-    for entry in handle.ranking:
+            ranking = _measure_all(execution, backward, given, counts)
+            if ranking:
+                path.write(ranking)
+        rankings[variants] = ranking
+    for entry in rankings[variants]:
         found = _widened(execution, backward, entry.widen)
-        if found is not None and len(found.launches) == len(entry.choices):
-            chosen = enumerate(entry.choices)
-            return found.with_executables(found.handle.executable(n, c) for n, c in chosen)
+        if found is not None and _variants(found) == entry.variants:
+            launches = zip(found.launches, entry.choices, strict=True)
+            return found.with_executables(
+                found.handle.otherwise(own, choice) for (own, *_), choice in launches
+            )
     return backward
+
+
+def _variants(backward) -> tuple[str, ...]:
+    """Return what identifies the kernels that suit a launch, of those that the plan has."""
+    return tuple(executable.kernel.digest for executable, *_ in backward.launches)
 
 
 def _widened(execution, backward, factor):
@@ -115,12 +125,12 @@ def _measure_all(execution, backward, given, counts) -> list[Entry]:
     """Return the options to use, the best first."""
     start = time.perf_counter()
     found = [_measure(backward, given, counts, None)]
-    seen = [backward.plan.backward]
+    seen = [_variants(backward)]
     # Whoever chose a factor has chosen.
     for factor in FACTORS if execution.state.widen is None else ():
         wider = _widened(execution, backward, factor)
-        if wider is not None and wider.plan.backward not in seen:
-            seen.append(wider.plan.backward)
+        if wider is not None and _variants(wider) not in seen:
+            seen.append(_variants(wider))
             found.append(_measure(wider, given, wider.count_trips(given[0], given[3]), factor))
     ranking = [entry for entry in found if entry is not None]
     ranking.sort(key=lambda entry: entry.milliseconds)
@@ -136,9 +146,8 @@ def _measure_all(execution, backward, given, counts) -> list[Entry]:
 
 def _measure(backward, given, counts, widen) -> Entry | None:
     """Return the best options of each kernel; None if one of them does not compile at all."""
-    handle = backward.handle
     try:
-        for executable in handle.backward:
+        for executable, *_ in backward.launches:
             executable.compile()
     except AutodiffError:
         return None
@@ -146,23 +155,23 @@ def _measure(backward, given, counts, widen) -> Entry | None:
     scratch = backward.prepare(*given, counts)
     backward.launch(scratch)
     total, choices = 0.0, []
-    for n, (_, grid, _, _) in enumerate(backward.launches):
-        times = _times(handle, n, grid, scratch.operands[n])
-        own = next(iter(times))
+    for (own, grid, *_), operands in zip(backward.launches, scratch.operands, strict=True):
+        times = _times(backward.handle, own, grid, operands)
+        first = next(iter(times))
         best = min(times, key=times.get)
-        if times[best] > _NOISE * times[own]:
-            best = own
+        if times[best] > _NOISE * times[first]:
+            best = first
+        backward.handle.keep(own, best)
         total += times[best]
         choices.append(best)
-    handle.keep(choices)
-    return Entry(total, widen, tuple(choices))
+    return Entry(total, widen, _variants(backward), tuple(choices))
 
 
-def _times(handle, n: int, grid, operands) -> dict[Choice, float]:
+def _times(handle, own, grid, operands) -> dict[Choice, float]:
     """Return the milliseconds of a kernel by options, its own first, as far as they fit."""
     times = {}
-    for choice in candidates(handle.backward[n]):
-        executable = handle.executable(n, choice)
+    for choice in candidates(own):
+        executable = handle.otherwise(own, choice)
         try:
             executable.compile()
         except Exception:  # whatever is wrong with options that nobody asked for
@@ -172,16 +181,16 @@ def _times(handle, n: int, grid, operands) -> dict[Choice, float]:
 
 
 class _Path:
-    """The file that keeps what was found for a handle."""
+    """The file that keeps what was found for a backward."""
 
-    def __init__(self, handle, device):
+    def __init__(self, backward, device):
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-        parts = [str(VERSION), native().version(), triton.__version__, name, str(handle.target)]
-        for executable in handle.backward:
-            kernel = executable.kernel
-            parts += [kernel.ttir, str(executable.chosen), str(executable.inherited)]
+        parts = [str(VERSION), native().version(), triton.__version__, name]
+        for executable, *_ in backward.launches:
+            options = (executable.chosen, executable.inherited, executable.target)
+            parts += [executable.kernel.digest, str(options)]
         self._manager = get_cache_manager(hashlib.sha256("\0".join(parts).encode()).hexdigest())
-        self._name = f"{handle.plan.kernel[:150]}.tuning.json"
+        self._name = f"{backward.plan.kernel[:150]}.tuning.json"
 
     def read(self) -> list[Entry] | None:
         """Return what was written, None if there is nothing or it is damaged."""
@@ -209,4 +218,7 @@ def _entry(data) -> Entry:
     widen = data["widen"]
     if not (widen is None or widen in FACTORS) or any(v < 1 for c in choices for _, v in c):
         raise ValueError(f"malformed options {data!r}")
-    return Entry(float(data["milliseconds"]), widen, choices)
+    variants = tuple(map(str, data["variants"]))
+    if len(variants) != len(choices):
+        raise ValueError(f"as many options as kernels are needed in {data!r}")
+    return Entry(float(data["milliseconds"]), widen, variants, choices)

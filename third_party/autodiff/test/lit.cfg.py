@@ -40,6 +40,8 @@ passes = [
     "autodiff-persist",
     f"tt.func({cleanup})",
     "autodiff-schedule",
+    "autodiff-choose-tiles",
+    "tt.func(autodiff-launch-options,autodiff-lower-programs)",
     "autodiff-sizes",
     f"tt.func(autodiff-lower-swaps,{cleanup},loop-invariant-code-motion)",
 ]

@@ -2,6 +2,7 @@
 #include "autodiff/Analysis/LinearForm.h"
 
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -64,15 +65,28 @@ static LinearForm single(Dimension dimension, ScalarExpr coefficient) {
   return {ScalarExpr::constant(0), {{std::move(dimension), coefficient}}};
 }
 
-static Form sum(Value a, Value b, bool negate = false) {
-  Form lhs = LinearForm::of(a), rhs = LinearForm::of(b);
+namespace {
+struct FormBuilder {
+  llvm::function_ref<bool(Value)> isOpaque;
+
+  Form of(Value value);
+  Form sum(Value a, Value b, bool negate = false);
+  Form product(Value a, Value b);
+  Form carried(scf::ForOp loop, unsigned index);
+  Form ofArgument(BlockArgument argument);
+  Form ofShape(Operation *op);
+};
+} // namespace
+
+Form FormBuilder::sum(Value a, Value b, bool negate) {
+  Form lhs = of(a), rhs = of(b);
   if (!lhs || !rhs)
     return std::nullopt;
   return negate ? *lhs - *rhs : *lhs + *rhs;
 }
 
-static Form product(Value a, Value b) {
-  Form lhs = LinearForm::of(a), rhs = LinearForm::of(b);
+Form FormBuilder::product(Value a, Value b) {
+  Form lhs = of(a), rhs = of(b);
   if (!lhs || !rhs)
     return std::nullopt;
   if (rhs->isConstant())
@@ -83,10 +97,10 @@ static Form product(Value a, Value b) {
 }
 
 /// What a loop carries if every iteration adds the same to it.
-static Form carried(scf::ForOp loop, unsigned index) {
+Form FormBuilder::carried(scf::ForOp loop, unsigned index) {
   Value next = loop.getYieldedValues()[index];
   Value argument = loop.getRegionIterArg(index);
-  Form init = LinearForm::of(loop.getInitArgs()[index]);
+  Form init = of(loop.getInitArgs()[index]);
   if (next == argument)
     return init;
   Operation *update = next.getDefiningOp();
@@ -94,7 +108,7 @@ static Form carried(scf::ForOp loop, unsigned index) {
       update->getOperand(0) != argument ||
       !loop.isDefinedOutsideOfLoop(update->getOperand(1)))
     return std::nullopt;
-  Form increment = LinearForm::of(update->getOperand(1));
+  Form increment = of(update->getOperand(1));
   if (!init || !increment || !increment->isConstant())
     return std::nullopt;
   Dimension iteration{Dimension::Kind::Loop};
@@ -102,7 +116,7 @@ static Form carried(scf::ForOp loop, unsigned index) {
   return *init + single(iteration, increment->constant);
 }
 
-static Form ofArgument(BlockArgument argument) {
+Form FormBuilder::ofArgument(BlockArgument argument) {
   Operation *parent = argument.getOwner()->getParentOp();
   if (isa<triton::FuncOp>(parent)) // a pointer: its own base
     return uniform(ScalarExpr::constant(0));
@@ -111,7 +125,7 @@ static Form ofArgument(BlockArgument argument) {
     return std::nullopt;
   if (argument.getArgNumber() > 0)
     return carried(loop, argument.getArgNumber() - 1);
-  Form lower = LinearForm::of(loop.getLowerBound());
+  Form lower = of(loop.getLowerBound());
   std::optional<ScalarExpr> step = ScalarExpr::of(loop.getStep());
   if (!lower || !step || step->dependsOnProgramId())
     return std::nullopt;
@@ -125,8 +139,8 @@ static Form ofArgument(BlockArgument argument) {
   return *lower + single(iteration, *step);
 }
 
-static Form ofShape(Operation *op) {
-  Form form = LinearForm::of(op->getOperand(0));
+Form FormBuilder::ofShape(Operation *op) {
+  Form form = of(op->getOperand(0));
   if (!form || isa<triton::SplatOp, triton::BroadcastOp>(op))
     return form;
   if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
@@ -170,7 +184,7 @@ static bool mixesDigits(const LinearForm &form) {
   return digits > 1 && constants && !plain;
 }
 
-Form LinearForm::of(Value value) {
+Form FormBuilder::of(Value value) {
   if (std::optional<ScalarExpr> scalar = ScalarExpr::of(value))
     if (!scalar->dependsOnProgramId())
       return uniform(*scalar);
@@ -179,6 +193,11 @@ Form LinearForm::of(Value value) {
       isa<IntegerType>(constant.getElementType()))
     return uniform(
         ScalarExpr::constant(constant.getSplatValue<APInt>().getSExtValue()));
+  if (isOpaque && value.getType().isSignlessInteger() && isOpaque(value)) {
+    Dimension itself{Dimension::Kind::Scalar};
+    itself.scalar = value;
+    return single(itself, ScalarExpr::constant(1));
+  }
   if (auto argument = dyn_cast<BlockArgument>(value))
     return ofArgument(argument);
 
@@ -195,10 +214,18 @@ Form LinearForm::of(Value value) {
   else if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
                triton::TransOp>(op))
     form = ofShape(op);
+  else if (isa<ProgramsOp>(op))
+    return single(
+        {Dimension::Kind::Place, cast<OpResult>(value).getResultNumber()},
+        ScalarExpr::constant(1));
   else if (auto range = dyn_cast<triton::MakeRangeOp>(op))
     form = uniform(ScalarExpr::constant(range.getStart())) +
            single({Dimension::Kind::Axis}, ScalarExpr::constant(1));
   if (form && !mixesDigits(*form))
     return form;
   return ofProgram(value);
+}
+
+Form LinearForm::of(Value value, llvm::function_ref<bool(Value)> isOpaque) {
+  return FormBuilder{isOpaque}.of(value);
 }

@@ -1,6 +1,7 @@
 //===- ScalarExpr.cpp - Integers that a launch can evaluate ---------------===//
 #include "autodiff/Analysis/ScalarExpr.h"
 
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -13,11 +14,13 @@ struct ScalarExpr::Node {
   Kind kind;
   int64_t number = 0; // the constant, argument index or axis
   std::shared_ptr<const Node> lhs, rhs;
+  std::string text = {}; // of a Size
 
   static bool equal(const Node *a, const Node *b) {
     if (a == b)
       return true;
-    if (!a || !b || a->kind != b->kind || a->number != b->number)
+    if (!a || !b || a->kind != b->kind || a->number != b->number ||
+        a->text != b->text)
       return false;
     return equal(a->lhs.get(), b->lhs.get()) &&
            equal(a->rhs.get(), b->rhs.get());
@@ -68,6 +71,10 @@ ScalarExpr ScalarExpr::grid(unsigned axis) {
 ScalarExpr ScalarExpr::programId(unsigned axis) {
   return ScalarExpr(
       std::make_shared<Node>(Node{Kind::ProgramId, axis, {}, {}}));
+}
+ScalarExpr ScalarExpr::size(llvm::StringRef json) {
+  return ScalarExpr(
+      std::make_shared<Node>(Node{Kind::Size, 0, {}, {}, json.str()}));
 }
 
 ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
@@ -148,6 +155,8 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value) {
     return programId(pid.getAxisAsInt());
   if (auto count = dyn_cast<triton::GetNumProgramsOp>(op))
     return grid(count.getAxisAsInt());
+  if (auto size = dyn_cast<SizeOp>(op))
+    return ScalarExpr::size(size.getExpression());
   if (isa<arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp>(op)) {
     // A truncated i1 or i8 is not the number it came from.
     unsigned width = value.getType().isIndex()
@@ -183,6 +192,12 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value) {
     return std::nullopt;
   return binary(*kind, *lhs, *rhs);
 }
+
+ScalarExpr::Kind ScalarExpr::getKind() const { return node->kind; }
+
+ScalarExpr ScalarExpr::getLhs() const { return ScalarExpr(node->lhs); }
+
+ScalarExpr ScalarExpr::getRhs() const { return ScalarExpr(node->rhs); }
 
 std::optional<int64_t> ScalarExpr::getConstant() const {
   return node->kind == Kind::Constant ? std::optional(node->number)
@@ -224,6 +239,7 @@ bool ScalarExpr::isNotNegative() const {
   case Kind::Max:
     return holds(node->lhs) || holds(node->rhs);
   case Kind::Argument:
+  case Kind::Size:
   case Kind::Sub:
     return false;
   }
@@ -248,6 +264,8 @@ static llvm::StringRef spell(ScalarExpr::Kind kind) {
     return "grid";
   case Kind::ProgramId:
     return "pid";
+  case Kind::Size:
+    break;
   case Kind::Add:
     return "add";
   case Kind::Sub:
@@ -271,6 +289,8 @@ static llvm::StringRef spell(ScalarExpr::Kind kind) {
 llvm::json::Value ScalarExpr::toJSON() const {
   if (node->kind == Kind::Constant)
     return node->number;
+  if (node->kind == Kind::Size)
+    return llvm::cantFail(llvm::json::parse(node->text));
   if (!node->lhs)
     return llvm::json::Array{spell(node->kind), node->number};
   return llvm::json::Array{spell(node->kind), ScalarExpr(node->lhs).toJSON(),

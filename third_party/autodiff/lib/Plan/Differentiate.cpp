@@ -76,6 +76,9 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
   schedule.deterministic = request.deterministic;
   pm.addPass(createSchedule(schedule));
+  pm.addPass(createChooseTiles(ChooseTilesOptions{request.widen}));
+  pm.nest<triton::FuncOp>().addPass(createLaunchOptions());
+  pm.nest<triton::FuncOp>().addPass(createLowerPrograms());
   pm.addPass(createSizes());
   pm.nest<triton::FuncOp>().addPass(createLowerSwaps());
   addCleanup(pm);

@@ -41,6 +41,9 @@ static std::string printKernel(triton::FuncOp kernel) {
   copy->removeAttr(kOrderedAttr);
   copy->removeAttr(kAccessesAttr);
   copy->removeAttr(kGridAttr);
+  copy->removeAttr(kVariantOfAttr);
+  copy->removeAttr(kWhenAttr);
+  copy->removeAttr(kOptionsAttr);
   for (unsigned index = 0; index < copy.getNumArguments(); ++index) {
     for (llvm::StringRef name : {kOperandAttr, kBufferAttr, kCheckAttr,
                                  kWantedAttr, kHasCotangentAttr})
@@ -93,6 +96,15 @@ Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
                      {"operands", std::move(operands)}};
   if (Attribute grid = kernel->getAttr(kGridAttr))
     description["grid"] = parseAttribute(grid);
+  if (auto options = kernel->getAttrOfType<DictionaryAttr>(kOptionsAttr)) {
+    Object list;
+    for (NamedAttribute option : options)
+      list[option.getName().getValue()] =
+          cast<IntegerAttr>(option.getValue()).getInt();
+    description["options"] = std::move(list);
+  }
+  if (Attribute when = kernel->getAttr(kWhenAttr))
+    description["when"] = parseAttribute(when);
   if (auto accesses = kernel->getAttrOfType<ArrayAttr>(kAccessesAttr)) {
     Array list;
     for (auto access : accesses.getAsRange<DictionaryAttr>())
@@ -155,6 +167,10 @@ llvm::json::Value PlanPrinter::print() {
   for (triton::FuncOp backward : backwards) {
     dropUnusedArguments(backward);
     collect(backward);
+    for (triton::FuncOp variant : getVariants(backward)) {
+      dropUnusedArguments(variant);
+      collect(variant);
+    }
   }
 
   // The backward reads these as they were before the forward.
@@ -201,8 +217,15 @@ llvm::json::Value PlanPrinter::print() {
   }
 
   Array backwardList;
-  for (triton::FuncOp backward : backwards)
-    backwardList.push_back(describeKernel(backward));
+  for (triton::FuncOp backward : backwards) {
+    Object description = describeKernel(backward);
+    Array variants;
+    for (triton::FuncOp variant : getVariants(backward))
+      variants.push_back(describeKernel(variant));
+    if (!variants.empty())
+      description["variants"] = std::move(variants);
+    backwardList.push_back(std::move(description));
+  }
   Object plan{{"version", 1},
               {"kernel", primal.getSymName()},
               {"arguments", std::move(arguments)},

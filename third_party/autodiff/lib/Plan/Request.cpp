@@ -59,6 +59,10 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
     } else if (key == "atomic" || key == "exchange") {
       valid = readIndices(entry,
                           key == "atomic" ? request.atomic : request.exchange);
+    } else if (key == "widen") {
+      std::optional<int64_t> factor = entry.getAsInteger();
+      valid = factor && *factor >= 1 && *factor <= 64;
+      request.widen = factor.value_or(1);
     } else if (key == "rules") {
       valid = readRules(entry, request.rules);
     } else if (key == "save" || key == "reload" || key == "check" ||

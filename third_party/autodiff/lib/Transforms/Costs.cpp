@@ -1,6 +1,9 @@
 //===- Costs.cpp - What moving and computing values costs -----------------===//
 #include "Costs.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseSet.h"
+
 using namespace mlir;
 using namespace mlir::autodiff;
 
@@ -18,4 +21,86 @@ double mlir::autodiff::bytesOfProduct(triton::DotOp dot) {
   auto lhs = cast<RankedTensorType>(dot.getA().getType());
   return cast<RankedTensorType>(dot.getType()).getNumElements() *
          lhs.getShape().back() / 150.0;
+}
+
+static int64_t elementsOf(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile ? tile.getNumElements() : 1;
+}
+
+/// Adds up the tiles that are loaded for `value` in the loop and before it.
+static void collectLoads(Value value, scf::ForOp loop, ProductCosts &costs,
+                         llvm::DenseSet<Value> &visited) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !visited.insert(value).second)
+    return;
+  bool isInside = loop->isProperAncestor(op);
+  if (isa<triton::LoadOp>(op)) {
+    (isInside ? costs.loaded : costs.kept) +=
+        bytesOf(op->getResult(0).getType());
+    return;
+  }
+  if (isInside || isa<triton::TransOp>(op) || op->getNumOperands() == 1)
+    for (Value operand : op->getOperands())
+      collectLoads(operand, loop, costs, visited);
+}
+
+static ProductCosts costsOf(scf::ForOp loop) {
+  ProductCosts costs;
+  llvm::DenseSet<Value> visited;
+  auto yield = loop.getYieldedValues();
+  for (auto dot : loop.getBody()->getOps<triton::DotOp>()) {
+    auto type = cast<RankedTensorType>(dot.getType());
+    auto lhs = cast<RankedTensorType>(dot.getA().getType());
+    costs.work +=
+        static_cast<double>(type.getNumElements()) * lhs.getShape().back();
+    costs.rows = std::max(costs.rows, lhs.getDimSize(lhs.getRank() - 2));
+    costs.columns = std::max(costs.columns, type.getShape().back());
+    if (!llvm::is_contained(yield, dot.getResult()))
+      costs.between += type.getNumElements();
+    collectLoads(dot.getA(), loop, costs, visited);
+    collectLoads(dot.getB(), loop, costs, visited);
+  }
+  if (costs.work == 0)
+    return costs;
+  for (Type type : loop.getResultTypes())
+    if (isa<FloatType>(getElementTypeOrSelf(type)))
+      costs.carried += elementsOf(type);
+  return costs;
+}
+
+ProductCosts ProductCosts::of(triton::FuncOp kernel) {
+  ProductCosts most;
+  kernel.walk([&](scf::ForOp loop) {
+    ProductCosts costs = costsOf(loop);
+    if (costs.work * costs.getLive() > most.work * most.getLive())
+      most = costs;
+  });
+  return most;
+}
+
+// Measured on an H100 (docs/performance.md): of 255 registers a thread, some
+// 190 can hold elements; half of the shared memory lets a second group of
+// warps fill in.
+constexpr double kElementsPerThread = 192, kThreadsPerWarp = 32;
+constexpr double kSharedMemory = 220 * 1024, kHalfOfSharedMemory = 108 * 1024;
+
+std::optional<int> ProductCosts::getWarps() const {
+  double four = 4 * kThreadsPerWarp * kElementsPerThread;
+  if (getLive() <= four)
+    return 4;
+  // A group of four warps takes 64 rows.
+  if (getLive() <= 2 * four && rows >= 128)
+    return 8;
+  return std::nullopt;
+}
+
+int ProductCosts::getStages() const {
+  auto fit = [&](double memory) {
+    return static_cast<int>((memory - kept) / std::max(loaded, 1.0));
+  };
+  int stages = getWarps() == 4 ? fit(kHalfOfSharedMemory) : 0;
+  if (stages < 2)
+    stages = fit(kSharedMemory);
+  return std::clamp(stages, 1, 3);
 }

@@ -12,6 +12,30 @@ double bytesOf(Type type);
 /// Bytes that might be moved in the time that a product takes.
 double bytesOfProduct(triton::DotOp dot);
 
+/// What the loops of a kernel that multiply tiles need; the most of any loop.
+struct ProductCosts {
+  /// Bytes of tiles that an iteration loads for products, and of those that
+  /// products take from before the loop.
+  double loaded = 0, kept = 0;
+  /// Multiply-adds of an iteration.
+  double work = 0;
+  /// Elements of sums that the loop carries, and of products between others.
+  double carried = 0, between = 0;
+  /// The most rows and columns of a product.
+  int64_t rows = 0, columns = 0;
+
+  /// Of the loops of `kernel`; no work if there is no product in any.
+  static ProductCosts of(triton::FuncOp kernel);
+
+  double getLive() const { return carried + between; }
+  /// How many warps have registers for it; none if even eight have not.
+  std::optional<int> getWarps() const;
+  /// How many stages of loads shared memory holds, at most three.
+  int getStages() const;
+  /// Multiply-adds for each byte loaded.
+  double getIntensity() const { return work / std::max(loaded, 1.0); }
+};
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_LIB_TRANSFORMS_COSTS_H

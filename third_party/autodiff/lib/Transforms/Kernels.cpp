@@ -32,6 +32,18 @@ SmallVector<triton::FuncOp> mlir::autodiff::getBackwards(ModuleOp module) {
       kernels.push_back(function);
   return kernels;
 }
+SmallVector<triton::FuncOp>
+mlir::autodiff::getVariants(triton::FuncOp backward) {
+  SmallVector<triton::FuncOp> kernels;
+  for (auto function :
+       backward->getParentOfType<ModuleOp>().getOps<triton::FuncOp>())
+    if (function->getAttr(kVariantOfAttr) == backward.getSymNameAttr())
+      kernels.push_back(function);
+  return kernels;
+}
+bool mlir::autodiff::isBackward(triton::FuncOp kernel) {
+  return hasRole(kernel, "backward") || hasRole(kernel, "variant");
+}
 triton::FuncOp mlir::autodiff::getForward(ModuleOp module) {
   return findByRole(module, "forward");
 }

@@ -99,8 +99,9 @@ void Sizes::runOnOperation() {
   expressions.clear();
   if (triton::FuncOp forward = getForward(getOperation()))
     bind(forward);
-  for (triton::FuncOp backward : getBackwards(getOperation()))
-    bind(backward);
+  for (auto kernel : getOperation().getOps<triton::FuncOp>())
+    if (isBackward(kernel))
+      bind(kernel);
   if (triton::FuncOp counting = getCounting(getOperation()))
     keepCounters(counting);
 }

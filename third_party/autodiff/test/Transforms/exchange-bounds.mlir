@@ -3,7 +3,7 @@
 // Program p runs iterations 2p to n: of those that have iteration j, the last
 // one is ⌊j / 2⌋.
 // CHECK-LABEL: tt.func @start_bwd_exchanged0(
-// CHECK: %[[N:.*]] = arith.remsi
+// CHECK: %[[N:.*]] = autodiff.programs
 // CHECK: %[[J:.*]] = arith.remsi %[[N]]
 // CHECK: %[[M:.*]] = arith.maxsi %[[J]], %c-2_i32
 // CHECK: %[[S:.*]] = arith.addi %[[M]], %c2_i32

@@ -12,8 +12,7 @@
 // CHECK-LABEL: tt.func @sums_bwd_exchanged0(
 // CHECK-SAME: autodiff.grid = "{{\[\[}}\22mul\22,[\22max\22,[\22ceildiv\22,[\22sub\22,[\22arg\22,3],0],1],0],
 // CHECK-SAME: \22processors\22
-// CHECK: %[[ID:.*]] = tt.get_program_id x
-// CHECK: %[[N:.*]] = arith.remsi %[[ID]], %
+// CHECK: %[[N:.*]] = autodiff.programs
 // CHECK: %[[J:.*]] = arith.remsi %[[N]], %[[COUNT:.*]] :
 // CHECK: %[[PART:.*]] = arith.divsi %[[N]], %[[COUNT]]
 // CHECK: %[[PARTS:.*]] = arith.trunci

@@ -6,8 +6,8 @@
 // keeps the sum for the weights, and stores that as one of several.
 // CHECK-LABEL: tt.func @scale_bwd_persistent(
 // CHECK-SAME: autodiff.grid = "{{.*}}\22processors\22
+// CHECK: %[[PART:.*]] = autodiff.programs
 // CHECK: %[[PARTS:.*]] = arith.trunci
-// CHECK: %[[PART:.*]] = arith.remsi %{{.*}}, %[[PARTS]]
 // CHECK: %[[W:.*]] = tt.load
 // CHECK: %[[SUM:.*]] = scf.for %[[P:.*]] = %[[PART]] to %{{.*}} step %[[PARTS]] iter_args(%[[ACC:.*]] = %cst
 // CHECK-DAG: %[[NEXT:.*]] = arith.addf %[[ACC]],

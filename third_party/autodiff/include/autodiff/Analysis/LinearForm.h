@@ -13,16 +13,19 @@ struct Dimension {
     Axis,   ///< a position along an axis of the tile
     Loop,   ///< the number of an iteration
     Index,  ///< an induction variable whose start depends on program ids
-    Program ///< a number that program ids determine
+    Program, ///< a number that program ids determine
+    Place,   ///< a number that an autodiff.programs gives
+    Scalar   ///< a scalar that is taken as it is
   };
   Kind kind;
-  unsigned axis = 0;               ///< of an Axis
+  unsigned axis = 0;               ///< of an Axis; the number of a Place
   Operation *loop = nullptr;       ///< of a Loop or an Index
   std::optional<ScalarExpr> digit; ///< of a Program: the number
+  Value scalar;                    ///< of a Scalar
 
   bool operator==(const Dimension &other) const {
     return kind == other.kind && axis == other.axis && loop == other.loop &&
-           digit == other.digit;
+           digit == other.digit && scalar == other.scalar;
   }
 };
 
@@ -38,8 +41,10 @@ struct LinearForm {
   llvm::SmallVector<Term> terms;
 
   /// The form of an integer, a pointer (counted in elements from its base) or
-  /// a tile of these; none if it is not such a sum.
-  static std::optional<LinearForm> of(Value value);
+  /// a tile of these; none if it is not such a sum. Scalars for which
+  /// `isOpaque` holds are dimensions of their own.
+  static std::optional<LinearForm>
+  of(Value value, llvm::function_ref<bool(Value)> isOpaque = {});
 
   bool isConstant() const { return terms.empty(); }
   /// The coefficient of a dimension; none if the form does not depend on it.

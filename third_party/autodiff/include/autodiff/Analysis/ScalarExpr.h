@@ -24,6 +24,7 @@ public:
     Argument,
     Grid,
     ProgramId,
+    Size, ///< what only the launch can evaluate, as JSON
     Add,
     Sub,
     Mul,
@@ -38,12 +39,19 @@ public:
   static ScalarExpr argument(unsigned index);
   static ScalarExpr grid(unsigned axis);
   static ScalarExpr programId(unsigned axis);
+  /// An expression of the plan of any kind.
+  static ScalarExpr size(llvm::StringRef json);
   /// `lhs kind rhs`, folded where that is exact. Div and Rem truncate as in C.
   static ScalarExpr binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs);
 
   /// The expression that computes `value`, if it depends on nothing but
   /// arguments, the grid and program ids.
   static std::optional<ScalarExpr> of(Value value);
+
+  Kind getKind() const;
+  /// The operands of what `binary` makes.
+  ScalarExpr getLhs() const;
+  ScalarExpr getRhs() const;
 
   std::optional<int64_t> getConstant() const;
   bool dependsOnProgramId() const;

@@ -46,6 +46,12 @@ constexpr llvm::StringLiteral kRuleSymbolAttr = "autodiff.rule_symbol";
 constexpr llvm::StringLiteral kParallelAttr = "autodiff.parallel";
 /// The grid of a kernel that is not the primal's: a JSON list of expressions.
 constexpr llvm::StringLiteral kGridAttr = "autodiff.grid";
+/// Attributes of a kernel that does the same as another one, its name, in
+/// launches for which an expression is not zero.
+constexpr llvm::StringLiteral kVariantOfAttr = "autodiff.variant_of";
+constexpr llvm::StringLiteral kWhenAttr = "autodiff.when";
+/// The compile options of a kernel that are not the forward's: a dictionary.
+constexpr llvm::StringLiteral kOptionsAttr = "autodiff.options";
 /// The checked accesses of a kernel, by number.
 constexpr llvm::StringLiteral kAccessesAttr = "autodiff.accesses";
 

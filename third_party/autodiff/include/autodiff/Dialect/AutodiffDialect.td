@@ -99,6 +99,17 @@ def Autodiff_SizeOp : Autodiff_Op<"size", [Pure]> {
   let assemblyFormat = "$expression attr-dict";
 }
 
+def Autodiff_ProgramsOp : Autodiff_Op<"programs", [Pure]> {
+  let summary = "the place of a program in a box";
+  let description = [{
+    The launch runs a program for every place. `extents` are expressions of the
+    plan; the first number runs fastest.
+  }];
+  let arguments = (ins StrArrayAttr:$extents);
+  let results = (outs Variadic<I32>:$places);
+  let assemblyFormat = "$extents attr-dict `:` type($places)";
+}
+
 def Autodiff_PopOp : Autodiff_Op<"pop", [Pure]> {
   let summary = "the value that was pushed under this number";
   let arguments = (ins AnySignlessInteger:$iteration, I32Attr:$tape);

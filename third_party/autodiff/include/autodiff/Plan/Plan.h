@@ -45,6 +45,8 @@ struct Request {
   bool check = false;
   /// Record only some iterations of a loop, and run the others once more.
   bool checkpoint = false;
+  /// The largest factor by which tiles may become longer.
+  unsigned widen = 4;
   /// Refuse what would have to be summed with atomics.
   bool deterministic = false;
 

@@ -27,6 +27,10 @@ triton::FuncOp getPrimal(ModuleOp module);
 triton::FuncOp getBackward(ModuleOp module);
 /// All backward kernels in launch order.
 SmallVector<triton::FuncOp> getBackwards(ModuleOp module);
+/// The variants of a backward kernel, the first that applies to a launch first.
+SmallVector<triton::FuncOp> getVariants(triton::FuncOp backward);
+/// Whether this is a backward kernel or a variant of one.
+bool isBackward(triton::FuncOp kernel);
 /// The function that a pass of ours derived, or null.
 triton::FuncOp getForward(ModuleOp module);
 triton::FuncOp getCounting(ModuleOp module);
@@ -35,8 +39,8 @@ triton::FuncOp getOrCreateForward(ModuleOp module);
 /// The rewritten primal that the backward is to be derived from, or the primal.
 triton::FuncOp getDifferentiated(ModuleOp module);
 
-/// Attribute of derived functions: "differentiated", "backward", "forward" or
-/// "count".
+/// Attribute of derived functions: "differentiated", "backward", "variant",
+/// "forward" or "count".
 constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
 /// Attribute of a primal whose elements have an order that Triton leaves open:
 /// the forward has to be derived from it, too.

@@ -292,6 +292,34 @@ def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
   ];
 }
 
+def ChooseTiles : AutodiffPass<"autodiff-choose-tiles", "::mlir::ModuleOp"> {
+  let summary = "give exchanged kernels tiles that suit their products";
+  let description = [{
+    The forward's tiles need not suit kernels in which iterations are programs.
+    Where a digit of the programs and a position in tiles form one index, a
+    program does the work of several neighbours with tiles as long as theirs
+    together. Where a loop sums products over tiles, it goes over them in
+    shorter pieces. Longer tiles come as variants, each for launches whose
+    numbers of programs it divides.
+  }];
+  let options = [
+    Option<"widen", "widen", "unsigned", "4", "the largest factor; 1 for none">
+  ];
+}
+
+def LowerPrograms : AutodiffPass<"autodiff-lower-programs", "::mlir::triton::FuncOp"> {
+  let summary = "take program ids apart into places";
+}
+
+def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::triton::FuncOp"> {
+  let summary = "choose warps and stages for loops of products";
+  let description = [{
+    As many warps as the tiles between products need registers, and as many
+    pipeline stages as shared memory holds. Other kernels are launched like the
+    forward.
+  }];
+}
+
 def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp"> {
   let summary = "hand kernels the sizes that the host knows";
   let description = [{

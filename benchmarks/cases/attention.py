@@ -1,0 +1,80 @@
+"""Attention: causal or not, with heads of 64 and 128, with shared key and value heads."""
+
+from __future__ import annotations
+
+import flash_attention_v2 as flash
+import torch
+from handwritten import attention as by_hand
+from kernels import grouped_attention as grouped
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from .common import Case, leaf, leaves
+
+TILES = {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4}
+
+
+def _with_backend(function, backend):
+    def apply(*args):
+        with sdpa_kernel(backend):
+            return function(*args)
+
+    return apply
+
+
+def _case(name, kernel, stub, inputs, reference, handwritten, quick, family="attention"):
+    """PyTorch is its flash backend (on the CPU, what there is)."""
+    flashing = torch.cuda.is_available()
+    rivals = {"cudnn": lambda: _with_backend(reference, SDPBackend.CUDNN_ATTENTION)}
+    rivals["handwritten"] = lambda: handwritten
+    if flashing:
+        theirs = _with_backend(reference, SDPBackend.FLASH_ATTENTION)
+    return Case(
+        family, name, kernel, stub, inputs, theirs if flashing else reference, rivals,
+        quick=quick, compiles=False,
+    )  # fmt: skip
+
+
+def attention(batch, heads, context, dim, causal, dtype, quick=False, tuned=True, tiles=TILES):
+    scale = dim**-0.5
+    return _case(
+        f"attention {'causal' if causal else 'full'} {batch}x{heads}x{context}x{dim} "
+        f"{str(dtype)[6:]}",
+        flash.attention_kernel,
+        lambda kernel, q, k, v: flash.attention(kernel, q, k, v, causal, scale, **tiles),
+        leaves(3, batch, heads, context, dim, dtype=dtype, scale=0.5),
+        lambda q, k, v: flash.reference(q, k, v, causal, scale),
+        lambda q, k, v: by_hand.attention(q, k, v, causal, scale, tuned),
+        quick,
+    )
+
+
+def shared_heads(batch, heads, shared, context, dim, quick=False, tuned=True, tiles=TILES):
+    scale, dtype = dim**-0.5, torch.bfloat16
+
+    def inputs():
+        keys = (batch, shared, context, dim)
+        q = leaf(batch, heads, context, dim, dtype=dtype, scale=0.5)
+        return (q, *(leaf(*keys, dtype=dtype, scale=0.5) for _ in range(2)))
+
+    return _case(
+        f"gqa causal {batch}x{heads}/{shared}x{context}x{dim} bfloat16",
+        grouped.grouped_attention_kernel,
+        lambda kernel, q, k, v: grouped.grouped_attention(kernel, q, k, v, scale, **tiles),
+        inputs,
+        lambda q, k, v: grouped.grouped_attention_reference(q, k, v, scale),
+        lambda q, k, v: by_hand.attention(q, k, v, True, scale, tuned),
+        quick,
+        "gqa",
+    )
+
+
+def cases(tuned=True):
+    for dim in (64, 128):
+        for causal in (False, True):
+            for context in (1024, 4096, 16384):
+                quick = (dim, causal, context) == (64, True, 4096)
+                yield attention(4, 32, context, dim, causal, torch.bfloat16, quick, tuned)
+    yield attention(4, 32, 4096, 64, True, torch.float16, tuned=tuned)
+    yield attention(4, 32, 4096, 128, True, torch.float16, tuned=tuned)
+    for dim in (64, 128):
+        yield shared_heads(4, 32, 8, 4096, dim, quick=dim == 64, tuned=tuned)

@@ -1,0 +1,89 @@
+"""Kernels that do something with each element, or with elements side by side."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from kernels import elementwise, image, rotary
+
+from .common import Case, leaf, leaves, with_options
+
+
+def _liger_swiglu():
+    from liger_kernel.ops.swiglu import LigerSiLUMulFunction
+
+    return LigerSiLUMulFunction.apply
+
+
+def _liger_geglu():
+    from liger_kernel.ops.geglu import LigerGELUMulFunction
+
+    return LigerGELUMulFunction.apply
+
+
+def _liger_rotary():
+    import torch
+    from liger_kernel.ops.rope import LigerRopeFunction
+
+    def apply(x, cos, sin):
+        # Its layout is (batch, heads, context, dim), and it turns keys, too: here, none.
+        q = x.transpose(1, 2)
+        full = (torch.cat([t, t], -1)[None] for t in (cos, sin))
+        return LigerRopeFunction.apply(q, q[:, :1].detach(), *full)[0].transpose(1, 2)
+
+    return apply
+
+
+def unary(name, kernel, reference, n, quick=False):
+    return Case(
+        "elementwise", f"{name} {n}", kernel, with_options(elementwise.unary, BLOCK=1024),
+        leaves(1, n), reference, quick=quick, streams="inputs",
+    )  # fmt: skip
+
+
+def gated(name, rows, columns, rival, quick=False):
+    return Case(
+        "elementwise", f"{name} {rows}x{columns}", getattr(elementwise, f"{name}_kernel"),
+        elementwise.swiglu, leaves(2, rows, columns), getattr(elementwise, f"{name}_reference"),
+        {"liger": rival}, quick=quick, streams="inputs",
+    )  # fmt: skip
+
+
+def rotary_case(batch, context, heads, dim, quick=False):
+    def inputs():
+        x = leaf(batch, context, heads, dim)
+        return (x, *rotary.angles(context, dim, x))
+
+    return Case(
+        "rotary", f"rotary {batch}x{context}x{heads}x{dim}", rotary.rotary_kernel, rotary.rotary,
+        inputs, rotary.rotary_reference, {"liger": _liger_rotary}, quick=quick, streams="gradients",
+    )  # fmt: skip
+
+
+def dropout(n):
+    # The masks are different ones, so only the times can be compared.
+    return Case(
+        "elementwise", f"dropout {n}", elementwise.dropout_kernel,
+        lambda kernel, x: elementwise.dropout(kernel, x, 0.5, 1234, BLOCK=1024),
+        leaves(1, n), lambda x: F.dropout(x, 0.5), comparable=False, streams="gradients",
+    )  # fmt: skip
+
+
+def cases():
+    n = 2**26
+    yield Case(
+        "elementwise", f"add {n}", elementwise.add_kernel,
+        with_options(elementwise.add, BLOCK=1024), leaves(2, n), lambda x, y: x + y,
+        streams="gradients",
+    )  # fmt: skip
+    yield unary("gelu (tanh)", elementwise.gelu_tanh_kernel, elementwise.gelu_tanh_reference, n)
+    yield unary("gelu (erf)", elementwise.gelu_erf_kernel, elementwise.gelu_erf_reference, n, True)
+    yield gated("swiglu", 16384, 4096, _liger_swiglu, True)
+    yield gated("swiglu", 4096, 11008, _liger_swiglu)
+    yield gated("geglu", 16384, 4096, _liger_geglu)
+    yield dropout(n)
+    yield rotary_case(4, 4096, 32, 128, True)
+    yield Case(
+        "elementwise", "greyscale 3x4320x7680", image.greyscale_kernel,
+        with_options(image.greyscale, BLOCK=32), leaves(1, 3, 4320, 7680),
+        image.greyscale_reference, streams="inputs",
+    )  # fmt: skip

@@ -1,0 +1,77 @@
+"""Products of matrices, with what is fused to them."""
+
+from __future__ import annotations
+
+import torch
+import triton
+from kernels import matmul
+
+from .common import Case, leaf, with_options
+
+TILES = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8}
+
+
+# The tests' configurations are for tiny matrices.
+_autotuned_matmul_kernel = triton.autotune(
+    configs=[
+        triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": 64, "GROUP": 8}, num_warps=warps)
+        for m, n, warps in ((128, 128, 8), (64, 128, 4), (128, 64, 4))
+    ],
+    key=["m", "n", "k"],
+)(matmul.grouped_matmul_kernel)
+
+
+def _operand(rows, columns, transposed):
+    """A leaf that lies transposed in memory, or not."""
+    if not transposed:
+        return leaf(rows, columns)
+    return leaf(columns, rows).detach().t().requires_grad_()
+
+
+def product(m, n, k, transposed=(False, False), tiles=TILES, quick=False):
+    form = "".join("NT"[t] for t in transposed)
+    return Case(
+        "matmul", f"matmul {form} {m}x{n}x{k}", matmul.matmul_kernel,
+        with_options(matmul.matmul, **tiles),
+        lambda: (_operand(m, k, transposed[0]), _operand(k, n, transposed[1])),
+        torch.matmul, quick=quick, compiles=False,
+    )  # fmt: skip
+
+
+def grouped(m, n, k, tiles=TILES):
+    return Case(
+        "matmul", f"matmul grouped {m}x{n}x{k}", matmul.grouped_matmul_kernel,
+        with_options(matmul.grouped_matmul, GROUP=8, **tiles),
+        lambda: (leaf(m, k), leaf(k, n)), torch.matmul, compiles=False,
+    )  # fmt: skip
+
+
+def bias_gelu(m, n, k, tiles=TILES, quick=False):
+    return Case(
+        "matmul", f"matmul + bias + gelu {m}x{n}x{k}", matmul.bias_activation_kernel,
+        lambda kernel, a, b, bias: matmul.bias_activation(kernel, a, b, bias, "gelu", **tiles),
+        lambda: (leaf(m, k), leaf(k, n), leaf(n)),
+        lambda a, b, bias: matmul.bias_activation_reference(a, b, bias, "gelu"), quick=quick,
+    )  # fmt: skip
+
+
+def batched(batch, m, n, k, tiles=TILES):
+    return Case(
+        "matmul", f"matmul batched {batch}x{m}x{n}x{k}", matmul.batched_matmul_kernel,
+        with_options(matmul.batched_matmul, **tiles),
+        lambda: (leaf(batch, m, k), leaf(batch, k, n)), torch.matmul, compiles=False,
+    )  # fmt: skip
+
+
+def cases():
+    for shape in ((4096, 4096, 4096), (2048, 2048, 2048), (8192, 1024, 4096)):
+        for form in ((False, False), (True, False), (False, True), (True, True)):
+            yield product(*shape, form, quick=shape[0] == 4096 and not any(form))
+    yield grouped(4096, 4096, 4096)
+    yield Case(
+        "matmul", "matmul autotuned 2048x2048x2048", _autotuned_matmul_kernel,
+        matmul.autotuned_matmul, lambda: (leaf(2048, 2048), leaf(2048, 2048)), torch.matmul,
+        compiles=False,
+    )  # fmt: skip
+    yield bias_gelu(4096, 4096, 1024, quick=True)
+    yield batched(16, 1024, 1024, 512)

@@ -1,0 +1,119 @@
+"""The benchmarks run: each kind of row, at a small size, with right gradients on all sides."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+TILES = {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def benchmarks():
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+def small():
+    """Makers of rows, by what they are."""
+    from cases import attention, elementwise, losses, norms, products, recurrences
+
+    heads = {"tiles": {"BLOCK_M": 64, "BLOCK_N": 32}, "tuned": False}
+    half = torch.float16
+    return {
+        "swiglu": lambda: elementwise.gated("swiglu", 5, 100, elementwise._liger_swiglu),
+        "geglu": lambda: elementwise.gated("geglu", 5, 100, elementwise._liger_geglu),
+        "dropout": lambda: elementwise.dropout(3000),
+        "rotary": lambda: elementwise.rotary_case(2, 8, 4, 16),
+        "layer norm": lambda: norms.layer_norm(12, 100),
+        "looped layer norm": lambda: norms.looped_layer_norm(12, 100),
+        "rms norm": lambda: norms.rms_norm(12, 100),
+        "group norm": lambda: norms.group_norm_case(3, 8, 32, 2),
+        "softmax": lambda: norms.row_softmax("softmax", 12, 100),
+        "cross-entropy": lambda: losses.loss(6, 300, block=128),
+        "embedding": lambda: losses.embedding(20, 30, 100, 5),
+        "recurrence": lambda: recurrences.gated(2, 20, 40),
+        "cumsum": lambda: recurrences.cumsum(2, 20, 40),
+        "product": lambda: products.product(64, 32, 96, (True, False), TILES),
+        "bias": lambda: products.bias_gelu(64, 32, 96, TILES),
+        "attention": lambda: attention.attention(1, 2, 128, 16, True, half, **heads),
+        "gqa": lambda: attention.shared_heads(1, 4, 2, 128, 16, **heads),
+    }
+
+
+KINDS = [
+    *("swiglu", "geglu", "dropout", "rotary", "layer norm", "looped layer norm", "rms norm"),
+    *("group norm", "softmax", "cross-entropy", "embedding", "recurrence", "cumsum", "product"),
+    *("bias", "attention", "gqa"),
+]
+
+
+@pytest.fixture
+def quickly(monkeypatch):
+    """Take each time once: it is not what is tested."""
+    import measure
+
+    def once(function, quick):
+        function()
+        return 1.0
+
+    monkeypatch.setattr(measure, "waiting_time", once)
+
+
+# What a package for GPUs does on other devices is its own affair.
+FOREIGN = ("liger", "fla", "fla_loop", "cudnn")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_row(kind, quickly):
+    from measure import measure
+    from report import markdown
+
+    row = json.loads(json.dumps(measure(small()[kind](), True, False, kind == "product")))
+    for who, entry in row.items():
+        if not isinstance(entry, dict):
+            continue
+        if who in FOREIGN and ("absent" in entry or not torch.cuda.is_available()):
+            continue
+        assert entry.get("us") == 1.0, (who, entry)
+        if "difference" in entry:
+            assert entry["difference"] < 2e-2, (who, entry)
+    assert row["ours"]["differentiate_ms"] > 0 and row["ours"]["first_backward_ms"] > 0
+    assert ("tuned" in row) == (kind == "product")
+    assert row["name"] in markdown([row], "a machine", 3e12)
+
+
+def test_names_are_distinct():
+    from cases import all_cases
+
+    names = [case.name for case in all_cases()]
+    assert len(set(names)) == len(names)
+    quick = all_cases(quick=True)
+    families = {case.family for case in all_cases()}
+    assert {case.family for case in quick} == families and {c.name for c in quick} <= set(names)
+
+
+def test_absent_packages_and_failures(quickly):
+    """They are told in the table, and the row goes on."""
+    import dataclasses
+
+    from measure import measure
+    from report import markdown
+
+    def absent():
+        raise ImportError("No module named 'rival'")
+
+    def fails(x):
+        raise ValueError("no such size\nand more")
+
+    case = small()["softmax"]()
+    case = dataclasses.replace(case, rivals={"liger": absent, "fla": lambda: fails})
+    row = measure(case, True, False, False)
+    text = markdown([row, {"name": "broken", "error": "the worker process ended"}], "a machine")
+    assert "absent" in text and "- absent: No module named 'rival'" in text
+    assert "- softmax 12x100, fla: ValueError: no such size" in text
+    assert "- broken: the worker process ended" in text and row["ours"]["us"] == 1.0

@@ -1,0 +1,287 @@
+//===- ResizeTiles.cpp - Longer and shorter tiles -------------------------===//
+#include "ResizeTiles.h"
+
+#include "TileForms.h"
+#include "autodiff/Rules/Tile.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+
+namespace {
+/// Writes the kernel whose values have the forms that are needed.
+class ResizedKernel {
+public:
+  ResizedKernel(triton::FuncOp source, const TileForms &forms)
+      : source(source), forms(forms), loop(forms.getLoop()),
+        factor(forms.getFactor()) {}
+
+  triton::FuncOp build();
+
+private:
+  Type typeIn(Type type, Form form) const;
+  Value lookup(Value value, Form form) const;
+  SmallVector<unsigned> keptResults(Operation *op) const;
+  void emit(Block &block, OpBuilder &b);
+  void emit(Operation *op, Form form, OpBuilder &b);
+  void emitPrograms(ProgramsOp op, OpBuilder &b);
+  void emitStore(triton::StoreOp op, OpBuilder &b);
+  void emitLoop(scf::ForOp op, OpBuilder &b);
+  void emitBranch(scf::IfOp op, OpBuilder &b);
+  void emitShortened(OpBuilder &b);
+  void emitYield(Block &block, ArrayRef<unsigned> kept, Operation *parent,
+                 OpBuilder &b);
+
+  triton::FuncOp source;
+  const TileForms &forms;
+  scf::ForOp loop;
+  unsigned factor;
+  llvm::DenseMap<std::pair<Value, Form>, Value> values;
+  Value offset; // of the part within the tile
+};
+} // namespace
+
+Type ResizedKernel::typeIn(Type type, Form form) const {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  if (!tile || form < 0)
+    return type;
+  SmallVector<int64_t> shape(tile.getShape());
+  shape[form] = forms.getLength();
+  return tile.clone(shape);
+}
+
+Value ResizedKernel::lookup(Value value, Form form) const {
+  return values.lookup({value, TileForms::simplify(value, form)});
+}
+
+void ResizedKernel::emit(Operation *op, Form form, OpBuilder &b) {
+  Location loc = op->getLoc();
+  auto type = [&](unsigned number) {
+    return typeIn(op->getResult(number).getType(), form);
+  };
+  auto put = [&](unsigned number, Value value) {
+    values[{op->getResult(number), form}] = value;
+  };
+  DenseElementsAttr elements;
+  if (form >= 0 && matchPattern(op, m_Constant(&elements)))
+    return put(0, arith::ConstantOp::create(
+                      b, loc, elements.resizeSplat(cast<ShapedType>(type(0)))));
+  if (auto range = dyn_cast<triton::MakeRangeOp>(op); range && form >= 0) {
+    auto tile = cast<RankedTensorType>(type(0));
+    Value positions = triton::MakeRangeOp::create(
+        b, loc, tile, range.getStart(),
+        range.getStart() + static_cast<uint32_t>(tile.getDimSize(0)));
+    if (offset) {
+      Value first = triton::SplatOp::create(b, loc, tile, offset);
+      positions = arith::AddIOp::create(b, loc, positions, first);
+    }
+    return put(0, positions);
+  }
+  SmallVector<Form> needed = *TileForms::ofOperands(op, form);
+  Operation *copy = b.clone(*op);
+  for (auto [number, operand] : llvm::enumerate(op->getOperands()))
+    copy->setOperand(number, lookup(operand, needed[number]));
+  for (auto [number, result] : llvm::enumerate(copy->getResults())) {
+    result.setType(type(number));
+    put(number, result);
+  }
+}
+
+void ResizedKernel::emitPrograms(ProgramsOp op, OpBuilder &b) {
+  auto copy = cast<ProgramsOp>(b.clone(*op));
+  for (auto [old, place] : llvm::zip_equal(op.getPlaces(), copy.getPlaces()))
+    values[{old, kSame}] = place;
+  if (!forms.isWidening() || forms.getDigit().getDefiningOp() != op)
+    return;
+  unsigned number = cast<OpResult>(forms.getDigit()).getResultNumber();
+  SmallVector<Attribute> extents(op.getExtents().getValue());
+  llvm::json::Value extent = llvm::cantFail(
+      llvm::json::parse(cast<StringAttr>(extents[number]).getValue()));
+  extents[number] =
+      toAttribute(b.getContext(), Array{"div", std::move(extent), factor});
+  copy.setExtentsAttr(b.getArrayAttr(extents));
+  Value count =
+      arith::ConstantOp::create(b, op.getLoc(), b.getI32IntegerAttr(factor));
+  values[{forms.getDigit(), kSame}] =
+      arith::MulIOp::create(b, op.getLoc(), copy.getPlaces()[number], count);
+}
+
+void ResizedKernel::emitStore(triton::StoreOp op, OpBuilder &b) {
+  Operation *copy = b.clone(*op);
+  for (auto [number, operand] : llvm::enumerate(op->getOperands()))
+    copy->setOperand(number, lookup(operand, forms.ofStore(op)));
+}
+
+SmallVector<unsigned> ResizedKernel::keptResults(Operation *op) const {
+  SmallVector<unsigned> kept;
+  for (unsigned number = 0; number < op->getNumResults(); ++number)
+    if (forms.ofCarried(op, number))
+      kept.push_back(number);
+  return kept;
+}
+
+void ResizedKernel::emitYield(Block &block, ArrayRef<unsigned> kept,
+                              Operation *parent, OpBuilder &b) {
+  Operation *yield = block.getTerminator();
+  SmallVector<Value> results;
+  for (unsigned number : kept) {
+    Form form = parent == loop ? kPart : *forms.ofCarried(parent, number);
+    results.push_back(lookup(yield->getOperand(number), form));
+  }
+  scf::YieldOp::create(b, yield->getLoc(), results);
+}
+
+void ResizedKernel::emitLoop(scf::ForOp op, OpBuilder &b) {
+  SmallVector<unsigned> kept = keptResults(op);
+  if (kept.empty())
+    return;
+  Location loc = op.getLoc();
+  SmallVector<Value> inits;
+  for (unsigned number : kept)
+    inits.push_back(
+        lookup(op.getInitArgs()[number], *forms.ofCarried(op, number)));
+  auto get = [&](Value bound) { return lookup(bound, kSame); };
+  Value lower = get(op.getLowerBound()), upper = get(op.getUpperBound());
+  Type type = lower.getType();
+  auto constant = [&](OpBuilder &at, int64_t value) -> Value {
+    return arith::ConstantOp::create(at, loc, at.getIntegerAttr(type, value));
+  };
+  if (op == loop) {
+    lower = arith::MulIOp::create(b, loc, lower, constant(b, factor));
+    upper = arith::MulIOp::create(b, loc, upper, constant(b, factor));
+  }
+  auto copy =
+      scf::ForOp::create(b, loc, lower, upper, get(op.getStep()), inits);
+  copy->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  for (auto [place, number] : llvm::enumerate(kept)) {
+    Form form = *forms.ofCarried(op, number);
+    values[{op.getRegionIterArg(number), op == loop ? kPart : form}] =
+        copy.getRegionIterArg(place);
+    values[{op.getResult(number), form}] = copy.getResult(place);
+  }
+  OpBuilder inside = OpBuilder::atBlockEnd(copy.getBody());
+  Value index = copy.getInductionVar();
+  if (op == loop) {
+    Value part =
+        arith::RemSIOp::create(inside, loc, index, constant(inside, factor));
+    offset =
+        castInteger(inside, loc,
+                    arith::MulIOp::create(inside, loc, part,
+                                          constant(inside, forms.getLength())),
+                    b.getI32Type());
+    index =
+        arith::DivSIOp::create(inside, loc, index, constant(inside, factor));
+    values[{forms.getDigit(), kSame}] = index;
+    emitShortened(inside);
+  }
+  values[{op.getInductionVar(), kSame}] = index;
+  emit(*op.getBody(), inside);
+  emitYield(*op.getBody(), kept, op, inside);
+}
+
+/// What is shorter in the loop but was computed before it.
+void ResizedKernel::emitShortened(OpBuilder &b) {
+  source.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == loop)
+      return WalkResult::interrupt();
+    for (Form form : forms.ofResults(op))
+      if (form >= 0)
+        emit(op, form, b);
+    return WalkResult::advance();
+  });
+}
+
+void ResizedKernel::emitBranch(scf::IfOp op, OpBuilder &b) {
+  SmallVector<unsigned> kept = keptResults(op);
+  if (kept.empty())
+    return;
+  SmallVector<Type> types;
+  for (unsigned number : kept)
+    types.push_back(
+        typeIn(op.getResult(number).getType(), *forms.ofCarried(op, number)));
+  auto copy =
+      scf::IfOp::create(b, op.getLoc(), types, lookup(op.getCondition(), kSame),
+                        /*withElseRegion=*/true);
+  for (auto [place, number] : llvm::enumerate(kept))
+    values[{op.getResult(number), *forms.ofCarried(op, number)}] =
+        copy.getResult(place);
+  OpBuilder then = copy.getThenBodyBuilder();
+  emit(*op.thenBlock(), then);
+  emitYield(*op.thenBlock(), kept, op, then);
+  OpBuilder otherwise = copy.getElseBodyBuilder();
+  emit(*op.elseBlock(), otherwise);
+  emitYield(*op.elseBlock(), kept, op, otherwise);
+}
+
+void ResizedKernel::emit(Block &block, OpBuilder &b) {
+  for (Operation &op : block) {
+    if (auto inner = dyn_cast<scf::ForOp>(op)) {
+      emitLoop(inner, b);
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      emitBranch(branch, b);
+    } else if (auto store = dyn_cast<triton::StoreOp>(op)) {
+      emitStore(store, b);
+    } else if (auto programs = dyn_cast<ProgramsOp>(op)) {
+      emitPrograms(programs, b);
+    } else if (isa<triton::ReturnOp>(op)) {
+      b.clone(op);
+    } else {
+      for (Form form : forms.ofResults(&op))
+        if (form < 0 || forms.isWidening() || loop->isAncestor(&op))
+          emit(&op, form, b);
+    }
+  }
+}
+
+triton::FuncOp ResizedKernel::build() {
+  auto target = cast<triton::FuncOp>(source->cloneWithoutRegions());
+  OpBuilder builder(source);
+  builder.setInsertionPointAfter(source);
+  builder.insert(target);
+  Block *body = builder.createBlock(&target.getBody());
+  for (BlockArgument argument : source.getArguments())
+    values[{argument, kSame}] =
+        body->addArgument(argument.getType(), argument.getLoc());
+  builder.setInsertionPointToEnd(body);
+  emit(source.getBody().front(), builder);
+  return target;
+}
+
+triton::FuncOp
+mlir::autodiff::widenTiles(triton::FuncOp kernel, OpResult place,
+                           unsigned factor,
+                           SmallVectorImpl<llvm::json::Value> &conditions) {
+  TileForms forms(kernel, place, factor);
+  if (failed(forms.collect()))
+    return {};
+  triton::FuncOp wider = ResizedKernel(kernel, forms).build();
+  llvm::append_range(conditions, forms.getConditions());
+  auto programs = cast<ProgramsOp>(place.getOwner());
+  auto extent =
+      cast<StringAttr>(programs.getExtents()[place.getResultNumber()]);
+  // The remainder is zero.
+  conditions.push_back(Array{
+      "max", 0,
+      Array{"sub", 1,
+            Array{"rem", llvm::cantFail(llvm::json::parse(extent.getValue())),
+                  factor}}});
+  Array grid =
+      *llvm::cantFail(
+           llvm::json::parse(
+               kernel->getAttrOfType<StringAttr>(kGridAttr).getValue()))
+           .getAsArray();
+  grid[0] = Array{"div", grid[0], factor};
+  wider->setAttr(kGridAttr, toAttribute(kernel.getContext(), std::move(grid)));
+  return wider;
+}
+
+triton::FuncOp mlir::autodiff::narrowTiles(triton::FuncOp kernel,
+                                           scf::ForOp loop, unsigned factor) {
+  if (!matchPattern(loop.getStep(), m_One()))
+    return {};
+  TileForms forms(kernel, loop.getInductionVar(), factor);
+  if (failed(forms.collect()))
+    return {};
+  return ResizedKernel(kernel, forms).build();
+}
