@@ -282,15 +282,19 @@ def meeting_reference(x, q, how, first=16, flag=16, repeats=1, STEP=8):
 
 @triton.jit
 def heads_kernel(
-    q_ptr, k_ptr, y_ptr, length, H, GROUP: tl.constexpr, WHOLE: tl.constexpr, STEP: tl.constexpr
-):
+    q_ptr, k_ptr, y_ptr, length, H, group, GROUP: tl.constexpr, WHOLE: tl.constexpr,
+    STEP: tl.constexpr,
+):  # fmt: skip
     """y[b, h, p] = Σ term(k[b, h / GROUP, j], q[b, h, p]): attention's addresses.
 
-    A program id holds batch and head; if WHOLE, queries are addressed by the id itself.
+    A program id holds batch and head; if WHOLE, queries are addressed by the id itself. Without
+    GROUP, heads are in groups of run-time size.
     """
     p, pid = tl.program_id(0), tl.program_id(1)
     b, h = pid // H, pid % H
-    heads = H // GROUP
+    if GROUP is not None:
+        group = GROUP
+    heads = H // group
     lanes = tl.arange(0, STEP)
     if WHOLE:
         place = (pid * tl.num_programs(0) + p) * STEP + lanes
@@ -299,24 +303,60 @@ def heads_kernel(
     q = tl.load(q_ptr + place)
     acc = tl.zeros((STEP,), dtype=q_ptr.dtype.element_ty)
     for j in range(0, length, STEP):
-        k = tl.load(k_ptr + b * (heads * length) + (h // GROUP) * length + j + lanes)
+        k = tl.load(k_ptr + b * (heads * length) + (h // group) * length + j + lanes)
         acc += _term(k, q)
     tl.store(y_ptr + place, acc)
 
 
-def heads(kernel, q, k, group, whole, STEP=8):
+def heads(kernel, q, k, group, whole, fixed=True, STEP=8):
     """q: batch × heads × programs × STEP; k: batch × heads / group × length."""
     y = poisoned(q.shape, q)
     kernel[q.shape[2], q.shape[0] * q.shape[1]](
-        q, k, y, k.shape[2], q.shape[1], GROUP=group, WHOLE=whole, STEP=STEP
+        q,
+        k,
+        y,
+        k.shape[2],
+        q.shape[1],
+        group,
+        GROUP=group if fixed else None,
+        WHOLE=whole,
+        STEP=STEP,
     )
     return y
 
 
-def heads_reference(q, k, group, whole, STEP=8):
+def heads_reference(q, k, group, whole, fixed=True, STEP=8):
     k = k.repeat_interleave(group, 1).unflatten(2, (-1, STEP))[:, :, None]
     q = q[:, :, :, None]
     return (k * k * q + torch.tanh(k + q)).sum(3)
+
+
+@triton.jit
+def staircase_kernel(q_ptr, k_ptr, y_ptr, programs, STEP: tl.constexpr):
+    """y[h, p] = Σ term(k[j], q[h, p]) over j < (p + 1) · STEP, with h and p in one program id."""
+    pid = tl.program_id(0)
+    h, p = pid // programs, pid % programs
+    lanes = tl.arange(0, STEP)
+    place = (h * programs + p) * STEP + lanes
+    q = tl.load(q_ptr + place)
+    acc = tl.zeros((STEP,), dtype=q_ptr.dtype.element_ty)
+    for j in range(0, (p + 1) * STEP, STEP):
+        acc += _term(tl.load(k_ptr + j + lanes), q)
+    tl.store(y_ptr + place, acc)
+
+
+def staircase(kernel, q, k, STEP=8):
+    """q: heads × programs × STEP; k: programs · STEP."""
+    y = poisoned(q.shape, q)
+    kernel[(q.shape[0] * q.shape[1],)](q, k, y, q.shape[1], STEP=STEP)
+    return y
+
+
+def staircase_reference(q, k, STEP=8):
+    k, q = k.unflatten(0, (-1, STEP))[None, None], q[:, :, None]
+    steps = torch.arange(q.shape[1], device=q.device)
+    reached = (steps[:, None] >= steps)[None, :, :, None]
+    return torch.where(reached, k * k * q + torch.tanh(k + q), 0.0).sum(2)
 
 
 @triton.jit

@@ -19,7 +19,7 @@ constexpr int64_t kAdvance = 64;
 /// Products of more rows or columns do not pay.
 constexpr int64_t kLongest = 256;
 /// Variants of a kernel, the best ones.
-constexpr unsigned kVariants = 3;
+constexpr unsigned kVariants = 8;
 
 namespace {
 /// A kernel with longer tiles.
@@ -101,6 +101,14 @@ SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
   return found;
 }
 
+/// Whether longer tiles pay. Where a loop computes between products, two groups
+/// of four warps, one of which multiplies while the other computes, are better
+/// than one of eight.
+static bool isBetter(const ProductCosts &longer, const ProductCosts &costs) {
+  return longer.getIntensity() > costs.getIntensity() &&
+         (costs.between == 0 || longer.getWarps() == costs.getWarps());
+}
+
 /// Keeps the best ones as variants of `kernel`.
 void ChooseTiles::addVariants(triton::FuncOp kernel,
                               MutableArrayRef<Wider> variants) {
@@ -110,18 +118,19 @@ void ChooseTiles::addVariants(triton::FuncOp kernel,
         double right = b.costs.getIntensity();
         return left != right ? left > right : a.costs.columns > b.costs.columns;
       });
-  double least = ProductCosts::of(kernel).getIntensity();
+  ProductCosts costs = ProductCosts::of(kernel);
   MLIRContext *context = &getContext();
   Operation *previous = kernel;
-  for (auto [number, variant] : llvm::enumerate(variants)) {
+  unsigned number = 0;
+  for (Wider &variant : variants) {
     triton::FuncOp wider = variant.shorter;
     variant.kernel.erase();
-    if (number >= kVariants || variant.costs.getIntensity() <= least) {
+    if (number == kVariants || !isBetter(variant.costs, costs)) {
       wider.erase();
       continue;
     }
     wider.setSymName(
-        (kernel.getSymName() + "_wide" + llvm::Twine(number)).str());
+        (kernel.getSymName() + "_wide" + llvm::Twine(number++)).str());
     wider->moveAfter(previous);
     previous = wider;
     // Enough programs for the processors.

@@ -57,7 +57,7 @@ static ProductCosts costsOf(scf::ForOp loop) {
     costs.rows = std::max(costs.rows, lhs.getDimSize(lhs.getRank() - 2));
     costs.columns = std::max(costs.columns, type.getShape().back());
     if (!llvm::is_contained(yield, dot.getResult()))
-      costs.live += type.getNumElements();
+      costs.between += type.getNumElements();
     collectLoads(dot.getA(), loop, costs, visited);
     collectLoads(dot.getB(), loop, costs, visited);
   }
@@ -65,7 +65,7 @@ static ProductCosts costsOf(scf::ForOp loop) {
     return costs;
   for (Type type : loop.getResultTypes())
     if (isa<FloatType>(getElementTypeOrSelf(type)))
-      costs.live += elementsOf(type);
+      costs.carried += elementsOf(type);
   return costs;
 }
 
@@ -73,7 +73,7 @@ ProductCosts ProductCosts::of(triton::FuncOp kernel) {
   ProductCosts most;
   kernel.walk([&](scf::ForOp loop) {
     ProductCosts costs = costsOf(loop);
-    if (costs.work * costs.live > most.work * most.live)
+    if (costs.work * costs.getLive() > most.work * most.getLive())
       most = costs;
   });
   return most;
@@ -87,10 +87,10 @@ constexpr double kSharedMemory = 220 * 1024, kHalfOfSharedMemory = 108 * 1024;
 
 std::optional<int> ProductCosts::getWarps() const {
   double four = 4 * kThreadsPerWarp * kElementsPerThread;
-  if (live <= four)
+  if (getLive() <= four)
     return 4;
   // A group of four warps takes 64 rows.
-  if (live <= 2 * four && rows >= 128)
+  if (getLive() <= 2 * four && rows >= 128)
     return 8;
   return std::nullopt;
 }

@@ -20,13 +20,14 @@ struct ProductCosts {
   /// Multiply-adds of an iteration.
   double work = 0;
   /// Elements of sums that the loop carries, and of products between others.
-  double live = 0;
+  double carried = 0, between = 0;
   /// The most rows and columns of a product.
   int64_t rows = 0, columns = 0;
 
   /// Of the loops of `kernel`; no work if there is no product in any.
   static ProductCosts of(triton::FuncOp kernel);
 
+  double getLive() const { return carried + between; }
   /// How many warps have registers for it; none if even eight have not.
   std::optional<int> getWarps() const;
   /// How many stages of loads shared memory holds, at most three.

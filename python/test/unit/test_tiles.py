@@ -1,0 +1,79 @@
+"""Kernels with longer and shorter tiles: which run, and that gradients are right."""
+
+import flash_attention_v2 as flash
+import pytest
+import torch
+from gradients import assert_gradients_close, differentiated, random_tensor
+from kernels import matmul as mm
+from kernels import tiles
+
+# Rows, columns and the sum's length; how many of the two kernels have longer tiles then.
+SIZES = {
+    "all even": ((256, 256, 128), 2),
+    "one tile": ((100, 90, 30), 0),
+    "odd rows": ((190, 256, 64), 2),
+    "odd sums": ((250, 200, 70), 2),
+    "all odd": ((130, 258, 70), 0),
+    "nothing": ((128, 128, 0), 0),
+}
+
+
+def widened(ran) -> int:
+    return sum("_wide" in name for name in ran.names)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("name", SIZES)
+def test_products(device, ran, name, dtype):
+    (m, n, k), wide = SIZES[name]
+    a, b = (
+        random_tensor(m, k, device=device, dtype=dtype),
+        random_tensor(k, n, device=device, dtype=dtype),
+    )
+
+    def launch(kernel, a, b):
+        return mm.matmul(kernel, a, b, BLOCK_M=64, BLOCK_N=128, BLOCK_K=32)
+
+    assert_gradients_close(differentiated(mm.matmul_kernel, launch), torch.matmul, (a, b))
+    if ran is not None and device == "cpu":
+        assert widened(ran) == wide, ran.names
+
+
+@pytest.mark.parametrize("transposed", ["a", "b", "both"])
+def test_strides(device, transposed):
+    """Strides other than one along the axis that becomes longer."""
+    a, b = random_tensor(128, 64, device=device), random_tensor(64, 256, device=device)
+    if transposed != "b":
+        a = a.detach().t().contiguous().t().requires_grad_()
+    if transposed != "a":
+        b = b.detach().t().contiguous().t().requires_grad_()
+
+    def launch(kernel, a, b):
+        return mm.matmul(kernel, a, b, BLOCK_M=64, BLOCK_N=128, BLOCK_K=32)
+
+    assert_gradients_close(differentiated(mm.matmul_kernel, launch), torch.matmul, (a, b))
+
+
+@pytest.mark.parametrize("k", [128, 120, 96])
+def test_values_of_the_index(device, ran, k):
+    """What is computed from the index, or loaded there, belongs to the longer tile's index."""
+    a, b = random_tensor(128, k, device=device), random_tensor(k, 130, device=device)
+    s = random_tensor(k, device=device)
+    op = differentiated(tiles.weighted_matmul_kernel, tiles.weighted_matmul)
+    assert_gradients_close(op, tiles.weighted_matmul_reference, (a, b, s))
+    if ran is not None and device == "cpu":
+        assert widened(ran) >= 1, ran.names
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_shorter_steps(device, causal):
+    """The kernel for keys advances by less than the forward's 128 queries."""
+    q, k, v = (random_tensor(1, 2, 256, 32, device=device) for _ in range(3))
+
+    def launch(kernel, q, k, v):
+        return flash.attention(kernel, q, k, v, causal, 0.2, BLOCK_M=128, BLOCK_N=64)
+
+    def reference(q, k, v):
+        return flash.reference(q, k, v, causal, 0.2)
+
+    assert_gradients_close(differentiated(flash.attention_kernel, launch), reference, (q, k, v))

@@ -1,0 +1,363 @@
+//===- TileForms.cpp - How values of a kernel change with tiles -----------===//
+#include "TileForms.h"
+
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+
+//===----------------------------------------------------------------------===//
+// What is needed
+//===----------------------------------------------------------------------===//
+
+/// Operations that make sums of indices, as LinearForm sees them.
+static bool isAffine(Operation *op) {
+  return isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp,
+                         arith::ExtSIOp, arith::IndexCastOp, triton::AddPtrOp,
+                         triton::SplatOp, triton::BroadcastOp,
+                         triton::ExpandDimsOp, triton::TransOp,
+                         triton::MakeRangeOp>(op);
+}
+
+/// Tiles have one length along the axes in question.
+LogicalResult TileForms::noteSize(Value value, Form form) {
+  auto tile = dyn_cast<RankedTensorType>(value.getType());
+  if (!tile || form >= tile.getRank())
+    return failure();
+  if (size == 0)
+    size = tile.getDimSize(form);
+  return success(tile.getDimSize(form) == size &&
+                 (isWidening() || size % factor == 0));
+}
+
+/// Zero is a part of zero.
+Form TileForms::simplify(Value value, Form form) {
+  return form == kPart && matchPattern(value, m_AnyZeroFloat()) ? kSame : form;
+}
+
+LogicalResult TileForms::need(Value value, Form form) {
+  form = simplify(value, form);
+  if (!visited.insert({value, form}).second)
+    return success();
+  if (form >= 0 && failed(noteSize(value, form)))
+    return failure();
+  if (Operation *op = value.getDefiningOp())
+    needed[op].insert(form);
+  worklist.push_back({value, form});
+  return success();
+}
+
+/// What `user` makes of a value must be a function of one index.
+LogicalResult TileForms::need(Operation *user, Value value, Form form) {
+  if (isWidening() && !isAffine(user) && !isOneIndex(value, form))
+    return failure();
+  return need(value, form);
+}
+
+LogicalResult TileForms::needStore(triton::StoreOp op) {
+  Form form = kSame;
+  if (isWidening()) {
+    std::optional<Form> axis = axisOf(op.getPtr());
+    if (!axis)
+      return failure();
+    form = *axis;
+  }
+  stores[op] = form;
+  for (Value operand : op->getOperands())
+    if (failed(need(op, operand, form)))
+      return failure();
+  return success();
+}
+
+LogicalResult TileForms::needCarried(scf::ForOp op, unsigned number,
+                                     Form form) {
+  auto [known, isNew] = carried.try_emplace({op, number}, form);
+  if (!isNew)
+    return success(known->second == form);
+  if (op == loop && form != kSame)
+    return failure();
+  for (Value bound : {op.getLowerBound(), op.getUpperBound(), op.getStep()})
+    if (failed(need(op, bound, kSame)))
+      return failure();
+  return success(succeeded(need(op, op.getInitArgs()[number], form)) &&
+                 succeeded(need(op, op.getYieldedValues()[number],
+                                op == loop ? kPart : form)));
+}
+
+LogicalResult TileForms::needYielded(scf::IfOp op, unsigned number, Form form) {
+  auto [known, isNew] = carried.try_emplace({op, number}, form);
+  if (!isNew)
+    return success(known->second == form);
+  return success(form != kPart &&
+                 succeeded(need(op, op.getCondition(), kSame)) &&
+                 succeeded(need(op, op.thenYield().getOperand(number), form)) &&
+                 succeeded(need(op, op.elseYield().getOperand(number), form)));
+}
+
+/// The forms of operands that make a part of the result.
+static Forms formsOfPart(Operation *op) {
+  if (auto dot = dyn_cast<triton::DotOp>(op)) {
+    Form rank = cast<RankedTensorType>(dot.getType()).getRank();
+    return SmallVector<Form>{rank - 1, rank - 2, kPart};
+  }
+  if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
+    Operation *combine = &reduce.getCombineOp().front().front();
+    if (op->getNumOperands() == 1 && isa<arith::AddFOp>(combine) &&
+        isa<triton::ReduceReturnOp>(combine->getNextNode()))
+      return SmallVector<Form>{static_cast<Form>(reduce.getAxis())};
+    return std::nullopt;
+  }
+  if (isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::ExtFOp,
+          triton::TransOp, triton::SplatOp, triton::BroadcastOp,
+          triton::ExpandDimsOp, triton::ReshapeOp>(op))
+    return SmallVector<Form>(op->getNumOperands(), kPart);
+  return std::nullopt;
+}
+
+/// The forms of operands that make the result with another length of an axis.
+static Forms formsOfAxis(Operation *op, Form axis) {
+  SmallVector<Form> forms(op->getNumOperands(), kSame);
+  DenseElementsAttr elements;
+  if (matchPattern(op, m_Constant(&elements)))
+    return elements.isSplat() ? Forms(forms) : std::nullopt;
+  if (isa<triton::MakeRangeOp, triton::SplatOp>(op))
+    return forms;
+  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
+    Form inserted = expand.getAxis();
+    if (axis == inserted)
+      return std::nullopt;
+    return SmallVector<Form>{axis - (axis > inserted)};
+  }
+  if (auto broadcast = dyn_cast<triton::BroadcastOp>(op)) {
+    auto from = cast<RankedTensorType>(broadcast.getSrc().getType());
+    if (from.getDimSize(axis) != 1)
+      forms[0] = axis;
+    return forms;
+  }
+  if (auto trans = dyn_cast<triton::TransOp>(op))
+    return SmallVector<Form>{trans.getOrder()[axis]};
+  if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
+    Form reduced = reduce.getAxis();
+    return SmallVector<Form>(forms.size(), axis + (axis >= reduced));
+  }
+  if (auto dot = dyn_cast<triton::DotOp>(op)) {
+    Form columns = cast<RankedTensorType>(dot.getType()).getRank() - 1;
+    return SmallVector<Form>{axis == columns ? kSame : axis,
+                             axis == columns - 1 ? kSame : axis, axis};
+  }
+  bool isElementwise =
+      op->hasTrait<OpTrait::Elementwise>() || isa<triton::LoadOp>(op);
+  if (!isElementwise || op->getNumRegions() > 0 || mayWrite(op))
+    return std::nullopt;
+  for (auto [operand, form] : llvm::zip_equal(op->getOperands(), forms))
+    if (isa<RankedTensorType>(operand.getType()))
+      form = axis;
+  return forms;
+}
+
+Forms TileForms::ofOperands(Operation *op, Form form) {
+  if (form == kPart)
+    return formsOfPart(op);
+  if (form >= 0)
+    return formsOfAxis(op, form);
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  if (!captured.empty() || mayWrite(op))
+    return std::nullopt;
+  return SmallVector<Form>(op->getNumOperands(), kSame);
+}
+
+LogicalResult TileForms::needOperands(OpResult result, Form form) {
+  Operation *op = result.getOwner();
+  unsigned number = result.getResultNumber();
+  // Parts and shorter tiles exist in the loop only.
+  bool isOutside = loop && !loop->isProperAncestor(op);
+  if (isOutside && form != kSame &&
+      (form == kPart || isa<scf::ForOp, scf::IfOp>(op)))
+    return failure();
+  if (isa<ProgramsOp>(op))
+    return success();
+  if (auto inner = dyn_cast<scf::ForOp>(op))
+    return needCarried(inner, number, form);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return needYielded(branch, number, form);
+  if (auto product = dyn_cast<arith::MulIOp>(op);
+      product && isWidening() && form >= 0 && !noteProduct(product, form))
+    return failure();
+  Forms forms = ofOperands(op, form);
+  if (!forms)
+    return failure();
+  bool isChecked = isWidening() && comparesIndex(op, form);
+  for (auto [operand, each] : llvm::zip_equal(op->getOperands(), *forms))
+    if (failed(isChecked ? need(operand, each) : need(op, operand, each)))
+      return failure();
+  return success();
+}
+
+LogicalResult TileForms::needOperands(BlockArgument argument, Form form) {
+  auto inner = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+  if (!inner || argument.getArgNumber() == 0)
+    return success(form == kSame);
+  // In the loop that goes over parts, a sum is only added to.
+  bool isOutside = loop && !loop->isProperAncestor(inner);
+  if (inner == loop ? form != kPart
+                    : form == kPart || (isOutside && form != kSame))
+    return failure();
+  return needCarried(inner, argument.getArgNumber() - 1,
+                     form == kPart ? kSame : form);
+}
+
+LogicalResult TileForms::collect() {
+  collectDependent();
+  WalkResult walk = source.walk([&](Operation *op) {
+    auto store = dyn_cast<triton::StoreOp>(op);
+    bool isFine = store && op->getParentOp() == source
+                      ? succeeded(needStore(store))
+                      : op->getNumRegions() > 0 || !mayWrite(op);
+    return isFine ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  while (!worklist.empty()) {
+    auto [value, form] = worklist.pop_back_val();
+    auto result = dyn_cast<OpResult>(value);
+    if (failed(result ? needOperands(result, form)
+                      : needOperands(cast<BlockArgument>(value), form)))
+      return failure();
+  }
+  return success(size != 0);
+}
+
+//===----------------------------------------------------------------------===//
+// One index
+//===----------------------------------------------------------------------===//
+
+/// What may change with the digit.
+void TileForms::collectDependent() {
+  dependent.insert(digit);
+  size_t before;
+  do {
+    before = dependent.size();
+    source.walk([&](Operation *op) {
+      auto mark = [&](Value value, ArrayRef<Value> sources) {
+        if (llvm::any_of(sources,
+                         [&](Value v) { return dependent.contains(v); }))
+          dependent.insert(value);
+      };
+      if (auto inner = dyn_cast<scf::ForOp>(op)) {
+        for (auto [number, result] : llvm::enumerate(inner.getResults()))
+          for (Value value :
+               {Value(result), Value(inner.getRegionIterArg(number))})
+            mark(value, {inner.getLowerBound(), inner.getUpperBound(),
+                         inner.getStep(), inner.getInitArgs()[number],
+                         inner.getYieldedValues()[number]});
+        mark(inner.getInductionVar(), {inner.getLowerBound(), inner.getStep()});
+      } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+        for (auto [number, result] : llvm::enumerate(branch.getResults()))
+          mark(result,
+               {branch.getCondition(), branch.thenYield().getOperand(number),
+                branch.elseYield().getOperand(number)});
+      } else {
+        SmallVector<Value> operands(op->getOperands());
+        for (Value result : op->getResults())
+          mark(result, operands);
+      }
+    });
+  } while (dependent.size() != before);
+}
+
+std::optional<LinearForm> TileForms::formOf(Value value) const {
+  return LinearForm::of(value, [&](Value v) { return !dependent.contains(v); });
+}
+
+/// Whether the digit counts for `length` positions along the axis.
+bool TileForms::isFormOfIndex(const std::optional<LinearForm> &form, Form axis,
+                              int64_t length) const {
+  if (!form)
+    return false;
+  Dimension place{Dimension::Kind::Place,
+                  cast<OpResult>(digit).getResultNumber()};
+  Dimension position{Dimension::Kind::Axis, static_cast<unsigned>(axis)};
+  std::optional<ScalarExpr> ofDigit = form->coefficientOf(place);
+  std::optional<ScalarExpr> ofPosition = form->coefficientOf(position);
+  if (!ofDigit || !ofPosition)
+    return !ofDigit && !ofPosition;
+  return *ofDigit == *ofPosition * ScalarExpr::constant(length);
+}
+
+/// Whether a value is a function of digit · size + position, and of nothing
+/// else that these determine. What is not a sum of indices is, as its operands
+/// are.
+bool TileForms::isOneIndex(Value value, Form form) {
+  if (form == kSame)
+    return !dependent.contains(value);
+  if (failed(noteSize(value, form)))
+    return false;
+  if (isFormOfIndex(formOf(value), form, size))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!isAffine(op))
+    return true;
+  if (isa<triton::MakeRangeOp>(op))
+    return false;
+  Forms forms = formsOfAxis(op, form);
+  return forms && llvm::all_of(llvm::zip_equal(op->getOperands(), *forms),
+                               [&](auto operand) {
+                                 return isOneIndex(std::get<0>(operand),
+                                                   std::get<1>(operand));
+                               });
+}
+
+/// Whether `op` compares two sums of indices whose difference is one.
+bool TileForms::comparesIndex(Operation *op, Form form) const {
+  auto compare = dyn_cast<arith::CmpIOp>(op);
+  if (!compare || form < 0 ||
+      compare.getPredicate() > arith::CmpIPredicate::sge)
+    return false;
+  std::optional<LinearForm> lhs = formOf(compare.getLhs());
+  std::optional<LinearForm> rhs = formOf(compare.getRhs());
+  return lhs && rhs && isFormOfIndex(*lhs - *rhs, form, size);
+}
+
+/// The axis along which the addresses of a neighbour follow.
+std::optional<Form> TileForms::axisOf(Value pointer) {
+  auto tile = dyn_cast<RankedTensorType>(pointer.getType());
+  std::optional<LinearForm> form = formOf(pointer);
+  if (!tile || !form || !dependent.contains(pointer))
+    return std::nullopt;
+  for (Form axis = 0; axis < tile.getRank(); ++axis)
+    if (isFormOfIndex(form, axis, tile.getDimSize(axis)) &&
+        form->coefficientOf(
+            {Dimension::Kind::Axis, static_cast<unsigned>(axis)}))
+      return axis;
+  return std::nullopt;
+}
+
+/// A position times a stride must not overflow where the tile is longer.
+bool TileForms::noteProduct(arith::MulIOp op, Form axis) {
+  std::optional<LinearForm> form = formOf(op.getResult());
+  std::optional<ScalarExpr> stride =
+      form ? form->coefficientOf(
+                 {Dimension::Kind::Axis, static_cast<unsigned>(axis)})
+           : std::nullopt;
+  unsigned width = getElementTypeOrSelf(op.getType()).getIntOrFloatBitWidth();
+  if (!stride || width > 32)
+    return true;
+  int64_t limit = llvm::maxIntN(width) / (size * factor);
+  if (std::optional<int64_t> constant = stride->getConstant())
+    return std::abs(*constant) <= limit;
+  llvm::json::Value expression = stride->toJSON();
+  // |stride| ≤ limit
+  conditions.push_back(
+      Array{"max", 0,
+            Array{"sub", limit + 1,
+                  Array{"max", expression, Array{"sub", 0, expression}}}});
+  return true;
+}
+
+std::optional<Form> TileForms::ofCarried(Operation *op, unsigned number) const {
+  auto known = carried.find({op, number});
+  return known == carried.end() ? std::nullopt : std::optional(known->second);
+}

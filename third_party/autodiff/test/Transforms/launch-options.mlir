@@ -1,0 +1,42 @@
+// RUN: triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-launch-options))' %s | FileCheck %s
+
+// 64×64 sums take few registers and 16 KiB a stage.
+// CHECK-LABEL: tt.func @small(
+// CHECK-SAME: autodiff.options = {num_stages = 3 : i32, num_warps = 4 : i32}
+tt.func @small(%a: tensor<64x64x!tt.ptr<f16>>, %n: i32) -> tensor<64x64xf32> attributes {autodiff.role = "backward"} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %x = tt.load %a : tensor<64x64x!tt.ptr<f16>>
+    %y = tt.load %a : tensor<64x64x!tt.ptr<f16>>
+    %next = tt.dot %x, %y, %acc : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  tt.return %sum : tensor<64x64xf32>
+}
+
+// 256×128 sums need eight warps; a stage is 96 KiB.
+// CHECK-LABEL: tt.func @large(
+// CHECK-SAME: autodiff.options = {num_stages = 2 : i32, num_warps = 8 : i32}
+tt.func @large(%a: tensor<256x128x!tt.ptr<f16>>, %b: tensor<128x128x!tt.ptr<f16>>, %n: i32) -> tensor<256x128xf32> attributes {autodiff.role = "backward"} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<256x128xf32>
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<256x128xf32>) : i32 {
+    %x = tt.load %a : tensor<256x128x!tt.ptr<f16>>
+    %y = tt.load %b : tensor<128x128x!tt.ptr<f16>>
+    %next = tt.dot %x, %y, %acc : tensor<256x128xf16> * tensor<128x128xf16> -> tensor<256x128xf32>
+    scf.yield %next : tensor<256x128xf32>
+  }
+  tt.return %sum : tensor<256x128xf32>
+}
+
+// Without products the forward's options stay.
+// CHECK-LABEL: tt.func @none(
+// CHECK-NOT: autodiff.options
+tt.func @none(%p: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
+  %x = tt.load %p : !tt.ptr<f32>
+  tt.store %p, %x : !tt.ptr<f32>
+  tt.return
+}
