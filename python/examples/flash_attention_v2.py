@@ -57,9 +57,12 @@ def attention_kernel(
     stride_oz, stride_oh, stride_om, stride_od,
     n_heads, n_context,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    CAUSAL: tl.constexpr, EVEN: tl.constexpr,
+    CAUSAL: tl.constexpr, EVEN: tl.constexpr, GROUP: tl.constexpr = 1,
 ):  # fmt: skip
-    """One block of queries of one head; stores the output and the log-sum-exp in base two."""
+    """One block of queries of one head; stores the output and the log-sum-exp in base two.
+
+    GROUP heads share their keys and values.
+    """
     tl.static_assert(BLOCK_M % BLOCK_N == 0)
     block = tl.program_id(0)
     z = (tl.program_id(1) // n_heads).to(tl.int64)
@@ -68,8 +71,8 @@ def attention_kernel(
     dims = tl.arange(0, HEAD_DIM)
     q_ptrs = q_ptr + z * stride_qz + head * stride_qh
     q_ptrs += rows[:, None] * stride_qm + dims[None, :] * stride_qd
-    k_base = k_ptr + z * stride_kz + head * stride_kh
-    v_base = v_ptr + z * stride_vz + head * stride_vh
+    k_base = k_ptr + z * stride_kz + (head // GROUP) * stride_kh
+    v_base = v_ptr + z * stride_vz + (head // GROUP) * stride_vh
     row_max = tl.full((BLOCK_M,), -float("inf"), tl.float32)
     row_sum = tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, HEAD_DIM), tl.float32)
@@ -108,14 +111,17 @@ def attention_kernel(
 
 
 def attention(kernel, q, k, v, causal, sm_scale, BLOCK_M=64, BLOCK_N=32, **options):
-    """Attention over q, k, v: (batch, heads, context, head dim), of any strides."""
+    """Attention over q, k, v: (batch, heads, context, head dim), of any strides.
+
+    k and v may have fewer heads than q: so many times fewer share one.
+    """
     batch, heads, context, head_dim = q.shape
     out = torch.full_like(q, float("nan"))
     m = torch.full((batch, heads, context), float("nan"), dtype=torch.float32, device=q.device)
     kernel[(triton.cdiv(context, BLOCK_M), batch * heads)](
         q, k, v, sm_scale, m, out, *q.stride(), *k.stride(), *v.stride(), *out.stride(),
         heads, context, HEAD_DIM=head_dim, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, CAUSAL=causal,
-        EVEN=context % BLOCK_M == 0, **options,
+        EVEN=context % BLOCK_M == 0, GROUP=heads // k.shape[1], **options,
     )  # fmt: skip
     return out
 
@@ -123,7 +129,7 @@ def attention(kernel, q, k, v, causal, sm_scale, BLOCK_M=64, BLOCK_N=32, **optio
 def reference(q, k, v, causal, sm_scale):
     """PyTorch's own attention, in the precision of its inputs."""
     return torch.nn.functional.scaled_dot_product_attention(
-        q, k, v, is_causal=causal, scale=sm_scale
+        q, k, v, is_causal=causal, scale=sm_scale, enable_gqa=q.shape[1] != k.shape[1]
     )
 
 

@@ -30,15 +30,16 @@ def relative_error(value: torch.Tensor, truth: torch.Tensor) -> float:
     return error / scale if scale else error
 
 
-def floor(dtype: torch.dtype) -> float:
+def floor(dtype: torch.dtype, roundings: int = 8) -> float:
     """The error that is always allowed.
 
     In half precision that of a correctly rounded result. In float32, where PyTorch's own result
-    may be exact by luck, a few units of rounding. In float64, where PyTorch's error is zero by
-    definition, what another order of operations may make of a short computation.
+    may be exact by luck, half a unit in the last place for each of the `roundings` that follow one
+    another; a few in a short computation. In float64, where PyTorch's error is zero by definition,
+    what another order of operations may make of a short computation.
     """
     eps = torch.finfo(dtype).eps
-    return {torch.float32: 4 * eps, torch.float64: 1e-12}.get(dtype, eps / 2)
+    return {torch.float32: roundings * eps / 2, torch.float64: 1e-12}.get(dtype, eps / 2)
 
 
 def _as_tuple(value) -> tuple:
@@ -75,7 +76,7 @@ def _backward(outputs, upstreams, wanted):
     )
 
 
-def assert_close(name: str, value, baseline, truth) -> None:
+def assert_close(name: str, value, baseline, truth, roundings: int = 8) -> None:
     """``value`` is as near to ``truth`` as ``baseline`` is, times FACTOR."""
     assert value is not None, f"{name}: no value"
     assert value.shape == truth.shape, f"{name}: shape {value.shape}, expected {truth.shape}"
@@ -83,7 +84,7 @@ def assert_close(name: str, value, baseline, truth) -> None:
     finite = value.double().isfinite()  # which is not implemented for 8 bits
     assert finite.all(), f"{name}: {(~finite).sum()} elements are not finite"
     ours, theirs = relative_error(value, truth), relative_error(baseline, truth)
-    bound = FACTOR * theirs + floor(value.dtype)
+    bound = FACTOR * theirs + floor(value.dtype, roundings)
     assert ours <= bound, (
         f"{name}: relative error {ours:.3e} exceeds {bound:.3e} (PyTorch: {theirs:.3e}); "
         f"largest difference {(value.double() - truth).abs().max().item():.3e}"
@@ -95,6 +96,7 @@ def assert_gradients_close(
     reference: Callable,
     inputs: Sequence,
     upstreams: Sequence[torch.Tensor | None] | None = None,
+    roundings: int = 8,
 ) -> None:
     """Compare outputs and all wanted gradients of ``op`` with ``reference`` in float64.
 
@@ -102,6 +104,7 @@ def assert_gradients_close(
     twice on contiguous copies: in float64 for the truth, in the inputs' precision for the error
     that PyTorch itself makes. Float tensors that require gradients are compared. ``upstreams``
     are the gradients of the outputs (random by default, None for an output that is not used).
+    `roundings` says how many follow one another on the way to a gradient, see `floor`.
     """
     wanted = [
         (i, x) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.requires_grad
@@ -112,7 +115,7 @@ def assert_gradients_close(
     truths, true_gradients = _evaluate(reference, inputs, upstreams, torch.float64)
     baselines, base_gradients = _evaluate(reference, inputs, upstreams, None)
     for i, (output, baseline, truth) in enumerate(zip(outputs, baselines, truths, strict=True)):
-        assert_close(f"output {i}", output, baseline, truth)
+        assert_close(f"output {i}", output, baseline, truth, roundings)
     if FORWARD_ONLY:
         return
     gradients = _backward(outputs, upstreams, [x for _, x in wanted])
@@ -120,7 +123,7 @@ def assert_gradients_close(
         wanted, gradients, base_gradients, true_gradients, strict=True
     ):
         assert gradient is not None and gradient.dtype == x.dtype, f"input {i}: no gradient"
-        assert_close(f"gradient of input {i}", gradient, baseline, truth)
+        assert_close(f"gradient of input {i}", gradient, baseline, truth, roundings)
 
 
 def assert_gradcheck(op: Callable, inputs: Sequence, **options) -> None:

@@ -38,7 +38,7 @@ if __name__ == "__main__":
     from fuzz.oracle import check
     from fuzz.program import Program
 
-    program = Program("{name}", "", [], "", {inputs}, {wanted})
+    program = Program("{name}", "", [], "", {inputs}, {wanted}, [], {smooth})
     print(check(program, {name}, {name}_stub, {point}))
 """
 
@@ -134,7 +134,11 @@ def kind(result: dict) -> tuple[str, str]:
     # Of a crash, what it was; of an error, what it says.
     fatal = [line for line in lines if line.startswith("Fatal Python error")]
     first = (fatal or lines or [""])[0]
-    return result["status"], "" if result["status"] == "wrong" else re.sub(r"\d+", "#", first)
+    if result["status"] == "wrong":
+        # Which input's gradient, and whether it is a number.
+        first = re.split(r"[\[:]", first)[0] + " nan" * ("nan" in first)
+        return "wrong", first
+    return result["status"], re.sub(r"\d+", "#", first)
 
 
 def minimised(result: dict, seconds: float) -> Program:
@@ -162,7 +166,11 @@ def script(result: dict, program: Program) -> str:
     comment = "\n".join(f"# {line}" for line in result["reason"].splitlines()[:20])
     about = f"# {result['seed']}: {result['status']}\n{comment}\n"
     tail = SCRIPT.format(
-        name=program.name, inputs=program.inputs, wanted=program.wanted, point=result["point"]
+        name=program.name,
+        inputs=program.inputs,
+        wanted=program.wanted,
+        smooth=program.smooth,
+        point=result["point"],
     )
     return about + module([program]) + tail
 
@@ -172,7 +180,7 @@ class Summary:
 
     def __init__(self):
         self.statuses, self.refusals = Counter(), Counter()
-        self.used, self.refused = Counter(), Counter()
+        self.used, self.refused, self.schedules = Counter(), Counter(), Counter()
         self.failures: list[dict] = []
         self.seconds = 0.0
         self.begin = time.monotonic()
@@ -182,6 +190,7 @@ class Summary:
         self.statuses[status] += 1
         self.seconds += result.get("seconds", 0.0)
         self.used.update(result["features"])
+        self.schedules.update(result.get("schedules", ()))
         if status == "refused":
             self.refusals[result["reason"]] += 1
             self.refused.update(result["features"])
@@ -196,6 +205,7 @@ class Summary:
         total = max(sum(self.statuses.values()), 1)
         print(f"\n{total} programs in {time.monotonic() - self.begin:.0f} s, ", end="")
         print(f"{self.seconds / total:.2f} s of CPU each: {dict(self.statuses)}")
+        print(f"  backward kernels are {dict(self.schedules)}")
         for reason, count in self.refusals.most_common():
             print(f"  refused {count:5}: {reason[:160]}")
         share = sum(self.refused.values()) / max(sum(self.used.values()), 1)

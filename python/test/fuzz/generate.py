@@ -7,6 +7,7 @@ import re
 from .choices import Choices
 from .control import early_return, statement
 from .expressions import scaled
+from .grids import shared
 from .integers import program_ids
 from .memory import load, store
 from .program import Kernel, Program, Value
@@ -19,8 +20,6 @@ import triton
 import triton.language as tl
 from fuzz import combiners as c
 from triton.language.extra import libdevice
-
-DTYPE = torch.float64
 '''
 
 
@@ -50,6 +49,10 @@ def generate(choices: Choices, name: str) -> Program:
     """Return the program that a sequence of choices stands for."""
     k = Kernel(choices, name)
     k.rows, k.columns = choices.pick([2, 4, 8]), choices.pick([4, 8, 2, 16])
+    if choices.chance(40):
+        k.smooth = True
+        shared(k)
+        return k.finish()
     program_ids(k)
     load(k, choices.pick(shapes(k)))
     while k.burn():

@@ -136,7 +136,8 @@ def store(k: Kernel, value: Value) -> None:
     """Store a tile to the program's share of an output or of an updated input."""
     value = scaled(k, value, LIMIT)
     role = "update" if k.choices.chance(20) else "output"
-    present = k.having(role)
+    # A share of each, but of those that programs divide up as tiles.
+    present = [b for b in k.having(role) if b.name not in k.tiled]
     full = len(k.having("output", "update")) > 3
     buffer = k.choices.pick(present) if present and (full or k.choices.chance(40)) else (
         k.buffer(role)

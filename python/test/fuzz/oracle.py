@@ -15,6 +15,8 @@ STEPS = (1e-4, 1e-6)
 # What two rules of differencing may differ by, and then what the gradient may be off by.
 SMOOTH, EXACT = 1e-4, 2e-6
 ELEMENTS = 6
+# In the names of kernels.
+SCHEDULE = re.compile(r"_(exchanged|persistent)")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Verdict:
     reason: str = ""
     # Whether the first wanted gradient is zero.
     vanishes: bool = False
+    # What became of the loops and the grid in the backward: "exchanged", "persistent".
+    schedules: tuple[str, ...] = ()
 
 
 class Inputs:
@@ -67,6 +71,7 @@ class Check:
             (y[w] * g[w]).abs().sum().item()
             for y, g, w in zip(outputs, self.upstream, self.written, strict=True)
         )
+        self.schedules: set[str] = set()
         self.gradients = self.backward()
 
     def forward(self, changed: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -89,7 +94,8 @@ class Check:
             name: value.clone().requires_grad_(name in self.program.wanted)
             for name, value in self.inputs.values.items()
         }
-        outputs = autodiff(self.kernel, self.stub)(*leaves.values())
+        op = autodiff(self.kernel, self.stub)
+        outputs = op(*leaves.values())
         wanted = [leaves[name] for name in self.program.wanted]
         used = [(y, g) for y, g in zip(outputs, self.upstream, strict=True) if y.requires_grad]
         if not used:
@@ -97,6 +103,9 @@ class Check:
         gradients = torch.autograd.grad(
             [y for y, _ in used], wanted, [g for _, g in used], allow_unused=True
         )
+        for _, _, execution in op.kernel._plans((), {}):
+            for kernel in execution.backward.plan.backward:
+                self.schedules.update(SCHEDULE.findall(kernel.name))
         found = {
             name: torch.zeros_like(leaves[name]) if g is None else g
             for name, g in zip(self.program.wanted, gradients, strict=True)
@@ -167,7 +176,62 @@ class Check:
         # One kink among all the directions is no reason to look elsewhere.
         status = "rejected" if rejected > 1 + len(self.program.wanted) else "passed"
         vanishes = self.gradients[self.program.wanted[0]].norm().item() < 1e-6
-        return Verdict(status, vanishes=vanishes)
+        return Verdict(status, "", vanishes, tuple(sorted(self.schedules)))
+
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+# How many units in the last place of its largest elements a gradient may be off by, and how many
+# times as far as it moves with inputs that are off by one.
+UNITS, MOVES = 8, 4
+
+
+def rounded(kernel, stub, program, dtype: torch.dtype, seed: int) -> str:
+    """Say what is wrong with gradients in another dtype, compared with those in float64."""
+    import triton.language as tl
+    from triton.backends.autodiff import autodiff
+
+    inputs = Inputs(program.inputs, seed)
+    eps = torch.finfo(dtype).eps
+    point = {name: x.to(dtype).double() for name, x in inputs.values.items()}
+    shapes = [y.shape for y in stub(kernel, *point.values())]
+    upstream = [inputs.normal(shape).to(dtype) for shape in shapes]
+    types = {"T": tl.float32, "M": getattr(tl, str(dtype)[6:]), "DTYPE": dtype}
+
+    def gradients(values, **types):
+        leaves = {n: x.clone().requires_grad_(n in program.wanted) for n, x in values.items()}
+        outputs = autodiff(kernel, lambda kernel, *given: stub(kernel, *given, **types))(
+            *leaves.values()
+        )
+        used = [(y, g.to(y.dtype)) for y, g in zip(outputs, upstream, strict=True)]
+        used = [(y, g.masked_fill(y.detach().isnan(), float("nan"))) for y, g in used]
+        used = [(y, g) for y, g in used if y.requires_grad]
+        if not used:
+            return []
+        wanted = [leaves[name] for name in program.wanted]
+        ys, gs = zip(*used, strict=True)
+        found = torch.autograd.grad(ys, wanted, gs, allow_unused=True)
+        return [
+            torch.zeros_like(leaf, dtype=torch.float64) if g is None else g.double()
+            for g, leaf in zip(found, wanted, strict=True)
+        ]
+
+    ours = gradients({name: x.to(dtype) for name, x in point.items()}, **types)
+    truth = gradients(point)
+    moved = [
+        gradients({n: x + eps * x.abs() * inputs.normal(x.shape).sign() for n, x in point.items()})
+        for _ in range(2)
+    ]
+    for i, (mine, right) in enumerate(zip(ours, truth, strict=True)):
+        moves = max((other[i] - right).norm().item() for other in moved)
+        within = UNITS * eps * right.norm().item() + MOVES * moves
+        off = (mine - right).norm().item()
+        # A NaN must not compare as near.
+        if not off <= within:
+            return (
+                f"{program.wanted[i]}: gradient in {str(dtype)[6:]} is off by {off:.3g} of "
+                f"{right.norm().item():.3g}, {within:.3g} expected"
+            )
+    return ""
 
 
 # How a refusal to differentiate begins; any other exception is a fault.
@@ -191,6 +255,11 @@ def check(program, kernel, stub, seed: int = 0, factor: float = 1.0) -> Verdict:
     for attempt in range(3):
         try:
             verdict = Check(program, kernel, stub, seed + 7919 * attempt, factor).verdict()
+            if program.smooth and verdict.status == "passed":
+                dtype = DTYPES[seed % len(DTYPES)]
+                reason = rounded(kernel, stub, program, dtype, seed)
+                if reason:
+                    verdict = Verdict("wrong", reason)
         except Exception as error:
             text = str(error).strip() or repr(error)
             refusal = REFUSAL.match(text)

@@ -57,6 +57,8 @@ class Program:
     inputs: dict[str, int]
     wanted: list[str]
     features: list[str] = field(default_factory=list)
+    # Whether rounding changes results by little, wherever it happens.
+    smooth: bool = False
 
     @property
     def source(self) -> str:
@@ -75,11 +77,15 @@ class Kernel:
         self.fuel = 6 + choices.below(20)
         self.buffers: list[Buffer] = []
         self.scalars: dict[str, str] = {}
-        self.constants: dict[str, str] = {"T": "tl.float64"}
+        # What floats are computed in, and what they are in memory.
+        self.constants: dict[str, str] = {"T": "T", "M": "M"}
         self.features: set[str] = set()
         self.values: list[Value] = []
         # Ranges of shared-out buffers that hold numbers wherever this point is reached.
         self.written: list[tuple] = []
+        # Inputs and outputs that are divided into tiles.
+        self.tiled: set[str] = set()
+        self.smooth = False
         self.grid: tuple[int, ...] = (1,)
         self.share = "0"
 
@@ -168,7 +174,8 @@ class Kernel:
         names = [*(b.name for b in self.buffers), *self.scalars]
         constants = [f"{name}: tl.constexpr" for name in self.constants]
         head = f"@triton.jit\ndef {self.name}({', '.join(names + constants)}):"
-        text = [f"def {self.name}_stub({', '.join(['kernel', *inputs])}):"]
+        types = ["*", "T=tl.float64", "M=tl.float64", "DTYPE=torch.float64"]
+        text = [f"def {self.name}_stub({', '.join(['kernel', *inputs, *types])}):"]
         for b in self.buffers:
             made = {
                 "input": None,
@@ -187,4 +194,7 @@ class Kernel:
         optional = [name for name in inputs if self.choices.chance(15)]
         wanted = [name for name in inputs if name not in optional] or list(inputs)
         stub = "\n".join(text)
-        return Program(self.name, head, self.lines, stub, inputs, wanted, sorted(self.features))
+        # A mask may change with the last bit of what it compares.
+        smooth = self.smooth and "mask from data" not in self.features
+        features = sorted(self.features)
+        return Program(self.name, head, self.lines, stub, inputs, wanted, features, smooth)

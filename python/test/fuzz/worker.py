@@ -49,6 +49,7 @@ def answer(requests: list[dict], folder: Path):
             "reason": verdict.reason,
             "vanishes": verdict.vanishes,
             "features": program.features,
+            "schedules": verdict.schedules,
             "seconds": time.process_time() - begin,
         }
 

@@ -282,15 +282,19 @@ def meeting_reference(x, q, how, first=16, flag=16, repeats=1, STEP=8):
 
 @triton.jit
 def heads_kernel(
-    q_ptr, k_ptr, y_ptr, length, H, GROUP: tl.constexpr, WHOLE: tl.constexpr, STEP: tl.constexpr
-):
+    q_ptr, k_ptr, y_ptr, length, H, group, GROUP: tl.constexpr, WHOLE: tl.constexpr,
+    STEP: tl.constexpr,
+):  # fmt: skip
     """y[b, h, p] = Σ term(k[b, h / GROUP, j], q[b, h, p]): attention's addresses.
 
-    A program id holds batch and head; if WHOLE, queries are addressed by the id itself.
+    A program id holds batch and head; if WHOLE, queries are addressed by the id itself. Without
+    GROUP, heads are in groups of run-time size.
     """
     p, pid = tl.program_id(0), tl.program_id(1)
     b, h = pid // H, pid % H
-    heads = H // GROUP
+    if GROUP is not None:
+        group = GROUP
+    heads = H // group
     lanes = tl.arange(0, STEP)
     if WHOLE:
         place = (pid * tl.num_programs(0) + p) * STEP + lanes
@@ -299,24 +303,60 @@ def heads_kernel(
     q = tl.load(q_ptr + place)
     acc = tl.zeros((STEP,), dtype=q_ptr.dtype.element_ty)
     for j in range(0, length, STEP):
-        k = tl.load(k_ptr + b * (heads * length) + (h // GROUP) * length + j + lanes)
+        k = tl.load(k_ptr + b * (heads * length) + (h // group) * length + j + lanes)
         acc += _term(k, q)
     tl.store(y_ptr + place, acc)
 
 
-def heads(kernel, q, k, group, whole, STEP=8):
+def heads(kernel, q, k, group, whole, fixed=True, STEP=8):
     """q: batch × heads × programs × STEP; k: batch × heads / group × length."""
     y = poisoned(q.shape, q)
     kernel[q.shape[2], q.shape[0] * q.shape[1]](
-        q, k, y, k.shape[2], q.shape[1], GROUP=group, WHOLE=whole, STEP=STEP
+        q,
+        k,
+        y,
+        k.shape[2],
+        q.shape[1],
+        group,
+        GROUP=group if fixed else None,
+        WHOLE=whole,
+        STEP=STEP,
     )
     return y
 
 
-def heads_reference(q, k, group, whole, STEP=8):
+def heads_reference(q, k, group, whole, fixed=True, STEP=8):
     k = k.repeat_interleave(group, 1).unflatten(2, (-1, STEP))[:, :, None]
     q = q[:, :, :, None]
     return (k * k * q + torch.tanh(k + q)).sum(3)
+
+
+@triton.jit
+def staircase_kernel(q_ptr, k_ptr, y_ptr, programs, STEP: tl.constexpr):
+    """y[h, p] = Σ term(k[j], q[h, p]) over j < (p + 1) · STEP, with h and p in one program id."""
+    pid = tl.program_id(0)
+    h, p = pid // programs, pid % programs
+    lanes = tl.arange(0, STEP)
+    place = (h * programs + p) * STEP + lanes
+    q = tl.load(q_ptr + place)
+    acc = tl.zeros((STEP,), dtype=q_ptr.dtype.element_ty)
+    for j in range(0, (p + 1) * STEP, STEP):
+        acc += _term(tl.load(k_ptr + j + lanes), q)
+    tl.store(y_ptr + place, acc)
+
+
+def staircase(kernel, q, k, STEP=8):
+    """q: heads × programs × STEP; k: programs · STEP."""
+    y = poisoned(q.shape, q)
+    kernel[(q.shape[0] * q.shape[1],)](q, k, y, q.shape[1], STEP=STEP)
+    return y
+
+
+def staircase_reference(q, k, STEP=8):
+    k, q = k.unflatten(0, (-1, STEP))[None, None], q[:, :, None]
+    steps = torch.arange(q.shape[1], device=q.device)
+    reached = (steps[:, None] >= steps)[None, :, :, None]
+    return torch.where(reached, k * k * q + torch.tanh(k + q), 0.0).sum(2)
 
 
 @triton.jit
@@ -347,3 +387,41 @@ def shared_product(kernel, a, b, block=16):
         a, b, c, m, n, k, BLOCK_M=block, BLOCK_N=block, BLOCK_K=block
     )
     return c
+
+
+@triton.jit
+def window_and_triangle_kernel(x_ptr, z_ptr, y_ptr, rows, columns, STEP: tl.constexpr):
+    """y[r, c] = Σ x²[j] over the rows around r + Σ z²[j] over those up to r, ids in groups of 2."""
+    program = tl.program_id(0)
+    span = 2 * columns
+    first = program // span * 2
+    height = tl.minimum(rows - first, 2)
+    row = first + program % span % height
+    column = program % span // height
+    lanes = tl.arange(0, STEP)
+    near = tl.zeros((STEP,), dtype=x_ptr.dtype.element_ty)
+    for j in range(tl.maximum(row - 1, 0), tl.minimum(row + 2, rows)):
+        x = tl.load(x_ptr + j * STEP + lanes)
+        near += x * x
+    before = tl.zeros((STEP,), dtype=x_ptr.dtype.element_ty)
+    for j in range(row + 1):
+        z = tl.load(z_ptr + j * STEP + lanes)
+        before += z * z
+    place = (row * columns + column) * 2 * STEP + lanes
+    tl.store(y_ptr + place, tanh(near))
+    tl.store(y_ptr + place + STEP, tanh(before))
+
+
+def window_and_triangle(kernel, x, z, columns):
+    rows, step = x.shape
+    y = poisoned((rows, columns, 2, step), x)
+    kernel[(rows * columns,)](x, z, y, rows, columns, STEP=step)
+    return y
+
+
+def window_and_triangle_reference(x, z, columns):
+    rows = range(x.shape[0])
+    near = [x[max(r - 1, 0) : r + 2].square().sum(0) for r in rows]
+    before = z.square().cumsum(0)
+    y = torch.stack([torch.stack(near), before], 1).tanh()
+    return y[:, None].expand(-1, columns, -1, -1)

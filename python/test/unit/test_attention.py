@@ -4,6 +4,7 @@ import flash_attention_v2 as flash
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
+from schedules import assert_exchanged
 
 HALF = [torch.float16, torch.bfloat16]
 
@@ -32,6 +33,24 @@ def test_attention(device, head_dim, causal, dtype):
 @pytest.mark.parametrize("context", [100, 33])
 def test_context_with_tail(device, context, causal):
     _check((2, 1, context, 64), device, torch.float16, causal, BLOCK_M=32, BLOCK_N=32)
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("context", [128, 100])
+def test_shared_keys(device, ran, context, causal):
+    """Three heads share keys and values: a program sums over them and over blocks of queries."""
+    q = random_tensor(2, 6, context, 64, device=device, dtype=torch.float16, scale=0.5)
+    k, v = (
+        random_tensor(2, 2, context, 64, device=device, dtype=torch.float16, scale=0.5)
+        for _ in range(2)
+    )
+
+    def stub(kernel, q, k, v):
+        return flash.attention(kernel, q, k, v, causal, 0.125, BLOCK_M=64, BLOCK_N=32)
+
+    op = differentiated(flash.attention_kernel, stub)
+    assert_gradients_close(op, lambda q, k, v: flash.reference(q, k, v, causal, 0.125), (q, k, v))
+    assert_exchanged(ran, [1, 2], 4 * 2 * 2)
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])

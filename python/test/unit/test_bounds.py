@@ -47,6 +47,7 @@ def _kernels(op):
 
 @pytest.mark.parametrize("case", ["matmul", "softmax", "embedding", "layer norm", "loop"])
 def test_gradients_are_the_same(device, case):
+    roundings = 8
     if case == "matmul":
         op, reference = differentiated(mm.matmul_kernel, mm.matmul), torch.matmul
         inputs = random_tensor(33, 50, device=device), random_tensor(50, 41, device=device)
@@ -67,7 +68,12 @@ def test_gradients_are_the_same(device, case):
     else:
         op, reference = differentiated(loops.rnn_kernel, loops.rnn), loops.rnn_reference
         inputs = [random_tensor(*s, device=device) for s in ((2, 7, 20), (20,), (2, 20))]
-    assert_gradients_close(op, reference, inputs)
+        # Of 7 steps each rounds a product, a sum and a hyperbolic tangent: a difference, a sum, a
+        # quotient and an exponential, whose argument is scaled first and whose approximation on
+        # GPUs is off by two units. On the way back there are a square, a difference and two
+        # products, and the sum over batches.
+        roundings = 7 * (2 + 3 + 1 + 4 + 4) + 1
+    assert_gradients_close(op, reference, inputs, roundings=roundings)
     for kernel in _kernels(op):
         assert kernel.accesses and all("kernels/" in a.position for a in kernel.accesses)
 

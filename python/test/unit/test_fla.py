@@ -4,6 +4,9 @@ import packages
 import pytest
 import torch
 import torch.nn.functional as F
+import triton
+import triton.language as tl
+from triton.backends.autodiff import register_vjp, user_rules
 from triton.runtime.autotuner import Autotuner
 
 pytest.importorskip("fla.ops", exc_type=ImportError)
@@ -230,8 +233,18 @@ def test_rwkv7_key_update(random, dtype):
     )
 
 
+@triton.jit
+def softplus_vjp(dy, x, y):
+    return dy * tl.sigmoid(x)
+
+
 @FLOATS
-def test_kda_gate(random, dtype):
+def test_kda_gate(random, dtype, monkeypatch):
+    from fla.ops.utils.softplus import s_softplus
+
+    # On GPUs by NVIDIA softplus is several instructions of assembly.
+    monkeypatch.setattr(user_rules, "_rules", dict(user_rules._rules))
+    register_vjp(softplus_vjp, asm=s_softplus.value)
     check(
         "ops.kda.gate.KDAGateFunction",
         lambda g, a, b: -a.exp()[:, None] * F.softplus(g + b.view(3, 64)),
@@ -404,7 +417,9 @@ def test_chunk_simple_gla(random, dtype):
 
 
 @FLOATS
-def test_chunk_gla(random, dtype):
+def test_chunk_gla(device, random, dtype):
+    if device == "cuda" and dtype == FLOAT32 and torch.cuda.get_device_capability()[0] == 9:
+        pytest.skip("fla refuses it on Hopper: Triton would miscompile its hand-written backward")
     q, k, v = heads(random, keys=32, steps=100)
     g = decay(random, 2, 100, 3, 32)
 

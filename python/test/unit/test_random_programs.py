@@ -74,6 +74,15 @@ def test_wrong_gradients_are_caught(worker, first):
     assert caught and all(caught)
 
 
+def test_schedules_are_reached(worker, first):
+    """Among programs that share what they read, many have backward kernels of their own kind."""
+    programs = [generate(seeded((first, i)), f"kernel_{i}") for i in range(60)]
+    results = [_checked(worker, program) for program in programs if program.smooth]
+    for schedule in ("exchanged", "persistent"):
+        found = sum(schedule in result["schedules"] for result in results)
+        assert found > len(results) / 12, f"{found} of {len(results)} are {schedule}"
+
+
 def test_programs_are_repeatable(first):
     """A seed determines a program."""
     first, second = (generate(seeded(first), "kernel") for _ in range(2))

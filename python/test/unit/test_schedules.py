@@ -123,18 +123,38 @@ def test_programs_that_repeat(device, ran):
     assert_atomic(ran, 0)
 
 
+@pytest.mark.parametrize("fixed", [True, False], ids=["constant", "argument"])
 @pytest.mark.parametrize("whole", [False, True], ids=["digits", "whole id"])
-@pytest.mark.parametrize("group", [1, 2])
-def test_heads(device, ran, group, whole):
-    """A batch and a head in one program id; with groups, heads share keys."""
-    q = random_tensor(3, 4, 5, 8, device=device)
-    k = random_tensor(3, 4 // group, 48, device=device)
+@pytest.mark.parametrize("group", [1, 2, 3])
+def test_heads(device, ran, group, whole, fixed):
+    """A batch and a head in one program id; heads of a group share keys."""
+    q = random_tensor(3, 6, 5, 8, device=device)
+    k = random_tensor(3, 6 // group, 48, device=device)
     op = differentiated(sch.heads_kernel, sch.heads)
-    assert_gradients_close(op, sch.heads_reference, (q, k, group, whole))
-    if group == 1:
-        assert_exchanged(ran, [0, 1], 6 * 3 * 4)
-    else:
-        assert_atomic(ran, 1)
+    assert_gradients_close(op, sch.heads_reference, (q, k, group, whole, fixed))
+    assert_exchanged(ran, [0, 1], 6 * 3 * (6 // group))
+
+
+def test_uneven_groups(device, ran):
+    """A group that has fewer heads than the others."""
+    q, k = random_tensor(1, 5, 3, 8, device=device), random_tensor(1, 3, 16, device=device)
+
+    op = differentiated(sch.heads_kernel, lambda kernel, *args: sch.heads(kernel, *args, 2, False))
+
+    def reference(q, k):
+        return sch.heads_reference(q, k.repeat_interleave(2, 1)[:, :5], 1, False)
+
+    assert_gradients_close(op, reference, (q, k))
+    assert_atomic(ran, 1)
+
+
+@pytest.mark.parametrize("programs", [2, 5])
+def test_bounds_of_a_digit(device, ran, programs):
+    """Programs are summed over that differ in a digit that bounds depend on, and in another."""
+    q, k = random_tensor(3, programs, 8, device=device), random_tensor(8 * programs, device=device)
+    op = differentiated(sch.staircase_kernel, sch.staircase)
+    assert_gradients_close(op, sch.staircase_reference, (q, k))
+    assert_exchanged(ran, [0, 1], programs)
 
 
 def _operands(m, n, k, device, dtype):
@@ -257,3 +277,10 @@ def test_checked_accesses(device, ran, monkeypatch):
         x, q = random_tensor(2, 45, device=device), random_tensor(2, 3, 8, device=device)
         op = differentiated(sch.band_kernel, sch.band)
         assert_gradients_close(op, sch.band_reference, (x, q, name))
+
+
+def test_one_loop_of_two(device):
+    """What is handed over for a kernel that cannot be built leaves no gap among the buffers."""
+    x, z = (random_tensor(4, 8, device=device) for _ in range(2))
+    op = differentiated(sch.window_and_triangle_kernel, sch.window_and_triangle)
+    assert_gradients_close(op, sch.window_and_triangle_reference, (x, z, 3))

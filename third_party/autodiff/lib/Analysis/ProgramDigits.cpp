@@ -16,6 +16,107 @@ static std::optional<ScalarExpr> ofProgram(Value value) {
   return expression;
 }
 
+static bool isLeaf(const ScalarExpr &expression) {
+  switch (expression.getKind()) {
+  case ScalarExpr::Kind::Constant:
+  case ScalarExpr::Kind::Argument:
+  case ScalarExpr::Kind::Grid:
+  case ScalarExpr::Kind::ProgramId:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Whether `part` occurs in an expression, in another place than in `except`.
+static bool occurs(const ScalarExpr &part, const ScalarExpr &expression,
+                   ArrayRef<ScalarExpr> except = {}) {
+  if (llvm::is_contained(except, expression))
+    return false;
+  return expression == part ||
+         (!isLeaf(expression) && (occurs(part, expression.getLhs(), except) ||
+                                  occurs(part, expression.getRhs(), except)));
+}
+
+/// The other one of the remainder and the quotient that `digit` is; none if it
+/// is neither, or the divisor is not the same in all programs.
+static std::optional<ScalarExpr> findSibling(const ScalarExpr &digit) {
+  using Kind = ScalarExpr::Kind;
+  Kind kind = digit.getKind();
+  if ((kind != Kind::Div && kind != Kind::Rem) ||
+      digit.getRhs().dependsOnProgramId())
+    return std::nullopt;
+  return ScalarExpr::binary(kind == Kind::Div ? Kind::Rem : Kind::Div,
+                            digit.getLhs(), digit.getRhs());
+}
+
+/// Whether some load moves with `quotient` but not with the rest of what is
+/// divided there.
+static bool isSharedByLoad(triton::FuncOp kernel, const ScalarExpr &quotient) {
+  return kernel
+      .walk([&](triton::LoadOp load) {
+        std::optional<LinearForm> form = LinearForm::of(load.getPtr());
+        if (!form)
+          return WalkResult::advance();
+        bool moves = false, rest = false;
+        for (const LinearForm::Term &term : form->terms)
+          if (const std::optional<ScalarExpr> &digit = term.dimension.digit) {
+            moves |= *digit == quotient;
+            rest |= occurs(quotient.getLhs(), *digit, quotient);
+          }
+        return moves && !rest ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Whether an expression uses `whole` other than divided.
+static bool usesWhole(const ScalarExpr &expression, const ScalarExpr &whole) {
+  if (expression == whole)
+    return true;
+  if (isLeaf(expression))
+    return false;
+  bool isPart = findSibling(expression) && expression.getLhs() == whole;
+  return (!isPart && usesWhole(expression.getLhs(), whole)) ||
+         usesWhole(expression.getRhs(), whole);
+}
+
+/// Replaces the number that `part` is the quotient or the remainder of, and all
+/// that this is a part of; false if something else is made of one of them.
+static bool split(const ScalarExpr &part, SmallVectorImpl<ScalarExpr> &digits) {
+  SmallVector<ScalarExpr> chain{part};
+  size_t replaced = 0;
+  while (findSibling(chain.back())) {
+    chain.push_back(chain.back().getLhs());
+    if (llvm::is_contained(digits, chain.back()))
+      replaced = chain.size() - 1;
+  }
+  for (size_t level = 0; level < replaced; ++level) {
+    ScalarExpr half = chain[level], whole = chain[level + 1];
+    ScalarExpr sibling = *findSibling(half);
+    llvm::erase(digits, whole);
+    if (llvm::any_of(digits, [&](const ScalarExpr &digit) {
+          return occurs(whole, digit, {half, sibling});
+        }))
+      return false;
+    if (!llvm::is_contained(digits, sibling))
+      digits.push_back(sibling);
+  }
+  return true;
+}
+
+/// Takes numbers apart where some load moves with a part only.
+static void splitDigits(triton::FuncOp kernel,
+                        SmallVectorImpl<ScalarExpr> &digits) {
+  for (const ScalarExpr &digit : llvm::to_vector(digits)) {
+    if (!findSibling(digit) || digit.getKind() != ScalarExpr::Kind::Div ||
+        !isSharedByLoad(kernel, digit))
+      continue;
+    SmallVector<ScalarExpr> parts = llvm::to_vector(digits);
+    if (split(digit, parts))
+      digits.assign(parts.begin(), parts.end());
+  }
+}
+
 SmallVector<ScalarExpr>
 mlir::autodiff::findProgramDigits(triton::FuncOp kernel) {
   // Where other operations use such scalars: the digits of their sums.
@@ -35,6 +136,8 @@ mlir::autodiff::findProgramDigits(triton::FuncOp kernel) {
         insert(*term.dimension.digit);
     }
   });
+
+  splitDigits(kernel, digits);
 
   // What is a function of a program id that is a digit itself is none; one that
   // mixes such an id with another makes that one a digit, too.
@@ -62,11 +165,48 @@ mlir::autodiff::findProgramDigits(triton::FuncOp kernel) {
   return digits;
 }
 
+/// A quotient or remainder of `whole` in an expression.
+static std::optional<ScalarExpr> findPart(const ScalarExpr &expression,
+                                          const ScalarExpr &whole) {
+  if (isLeaf(expression))
+    return std::nullopt;
+  if (findSibling(expression) && expression.getLhs() == whole)
+    return expression;
+  if (std::optional<ScalarExpr> part = findPart(expression.getLhs(), whole))
+    return part;
+  return findPart(expression.getRhs(), whole);
+}
+
+std::optional<Parts> mlir::autodiff::findParts(const ScalarExpr &whole,
+                                               ArrayRef<ScalarExpr> digits) {
+  for (const ScalarExpr &digit : digits)
+    if (std::optional<ScalarExpr> part = findPart(digit, whole)) {
+      ScalarExpr other = *findSibling(*part);
+      if (part->getKind() == ScalarExpr::Kind::Div)
+        return Parts{*part, other, part->getRhs()};
+      return Parts{other, *part, part->getRhs()};
+    }
+  return std::nullopt;
+}
+
+bool mlir::autodiff::isMadeOf(ArrayRef<ScalarExpr> digits,
+                              const ScalarExpr &number) {
+  if (llvm::is_contained(digits, number))
+    return true;
+  std::optional<Parts> parts = findParts(number, digits);
+  return parts && isMadeOf(digits, parts->quotient) &&
+         isMadeOf(digits, parts->remainder);
+}
+
 bool mlir::autodiff::dependsOnDigit(const ScalarExpr &expression,
                                     const ScalarExpr &digit) {
-  if (expression == digit)
+  if (occurs(digit, expression))
     return true;
-  return digit.isProgramId() && expression.mentionsAxis(digit.getAxis());
+  // A number moves with all parts of it.
+  for (ScalarExpr part = digit; findSibling(part); part = part.getLhs())
+    if (usesWhole(expression, part.getLhs()))
+      return true;
+  return false;
 }
 
 SmallVector<ScalarExpr>

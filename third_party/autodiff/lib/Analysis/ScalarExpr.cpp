@@ -193,6 +193,12 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value) {
   return binary(*kind, *lhs, *rhs);
 }
 
+ScalarExpr::Kind ScalarExpr::getKind() const { return node->kind; }
+
+ScalarExpr ScalarExpr::getLhs() const { return ScalarExpr(node->lhs); }
+
+ScalarExpr ScalarExpr::getRhs() const { return ScalarExpr(node->rhs); }
+
 std::optional<int64_t> ScalarExpr::getConstant() const {
   return node->kind == Kind::Constant ? std::optional(node->number)
                                       : std::nullopt;

@@ -5,6 +5,7 @@
 #include "MinimumCut.h"
 #include "ProgramBuffers.h"
 #include "Regrid.h"
+#include "autodiff/Analysis/ProgramDigits.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -70,11 +71,11 @@ private:
 
 bool OuterLevel::isDigit(Value value) const {
   std::optional<ScalarExpr> expression = ScalarExpr::of(value);
-  return expression && llvm::is_contained(digits, *expression);
+  return expression && isMadeOf(digits, *expression);
 }
 
 /// Whether nothing in the other kernels has this number: an id that is taken
-/// apart.
+/// apart in a way that cannot be undone.
 bool OuterLevel::isLost(Operation *op) const {
   auto id = dyn_cast<triton::GetProgramIdOp>(op);
   return id && llvm::any_of(digits, [&](const ScalarExpr &digit) {

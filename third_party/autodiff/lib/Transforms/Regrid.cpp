@@ -1,6 +1,7 @@
 //===- Regrid.cpp - A kernel whose programs are numbered anew -------------===//
 #include "Regrid.h"
 
+#include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Tile.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -11,6 +12,8 @@ using llvm::json::Array;
 
 Value mlir::autodiff::createSize(OpBuilder &b, Location loc,
                                  llvm::json::Value expression) {
+  if (std::optional<int64_t> known = expression.getAsInteger())
+    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(*known));
   Value size = SizeOp::create(
       b, loc, toAttribute(b.getContext(), std::move(expression)));
   return arith::TruncIOp::create(b, loc, b.getI32Type(), size);
@@ -97,7 +100,7 @@ void Regrid::bindPrograms(const ProgramNumbers &programs) {
     bindDigit(digit, value, false);
 }
 
-/// What takes the place of a scalar that is a digit, a program id that the
+/// What takes the place of a scalar that digits make up, a program id that the
 /// primal does not use, or a size of the grid; null for everything else.
 Value Regrid::ofDigit(Value source) {
   if (!source.getType().isSignlessInteger())
@@ -105,14 +108,13 @@ Value Regrid::ofDigit(Value source) {
   std::optional<ScalarExpr> expression = ScalarExpr::of(source);
   if (!expression)
     return {};
-  for (const Digit &digit : digits)
-    if (digit.expression == *expression) {
-      OpBuilder &b = digit.varies ? varying : once;
-      bind(source,
-           castInteger(b, digit.value.getLoc(), digit.value, source.getType()),
-           digit.varies);
-      return map.lookup(source);
-    }
+  bool varies = false;
+  if (Value number = ofNumber(*expression, source.getLoc(), varies)) {
+    OpBuilder &b = varies ? varying : once;
+    bind(source, castInteger(b, source.getLoc(), number, source.getType()),
+         varies);
+    return map.lookup(source);
+  }
   if (source.getDefiningOp<triton::GetNumProgramsOp>()) {
     bind(source, createSize(once, source.getLoc(), expression->toJSON()),
          false);
@@ -129,6 +131,31 @@ Value Regrid::ofDigit(Value source) {
                                  once.getIntegerAttr(source.getType(), 0)),
        false);
   return map.lookup(source);
+}
+
+/// The value of a number that is a digit or made up of such; null for others.
+Value Regrid::ofNumber(const ScalarExpr &number, Location loc, bool &varies) {
+  SmallVector<ScalarExpr> known;
+  for (const Digit &digit : digits) {
+    if (digit.expression == number) {
+      varies |= digit.varies;
+      return digit.value;
+    }
+    known.push_back(digit.expression);
+  }
+  std::optional<Parts> parts = findParts(number, known);
+  if (!parts)
+    return {};
+  bool moves = false;
+  Value quotient = ofNumber(parts->quotient, loc, moves);
+  Value remainder = ofNumber(parts->remainder, loc, moves);
+  if (!quotient || !remainder)
+    return {};
+  varies |= moves;
+  OpBuilder &b = moves ? varying : once;
+  Value scaled = arith::MulIOp::create(
+      b, loc, quotient, createSize(once, loc, parts->divisor.toJSON()));
+  return arith::AddIOp::create(b, loc, scaled, remainder);
 }
 
 /// Makes what an operation and its regions use known.

@@ -79,6 +79,7 @@ private:
   };
   bool bindOperands(Operation *op, bool &varies);
   Value ofDigit(Value source);
+  Value ofNumber(const ScalarExpr &number, Location loc, bool &varies);
 
   triton::FuncOp target;
   OpBuilder once, varying;

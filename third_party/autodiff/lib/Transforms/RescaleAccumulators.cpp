@@ -6,6 +6,10 @@
 // its first iteration to its last. With M = m after the loop, Â is A at the
 // end.
 //
+// Where such a loop starts from what another one has left, in the frame of the
+// maximum that it starts from, the other one uses M as well: A then goes from
+// one to the other as it is (attention that masks in a second stage).
+//
 // That the body allows this change of frame is proved by its scaling degrees in
 // two independent shifts, one of m and one of m': A must go in with −δ in the
 // first and come out with −δ in the second, and nothing else may move.
@@ -17,6 +21,7 @@
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <cmath>
 
@@ -220,37 +225,132 @@ static ResidualOp finalMaximum(RescaledLoop &found, unsigned &nextId) {
   return residual;
 }
 
-/// Adds the loop in M's frame after the original, whose maximum it uses.
-static void rewrite(RescaledLoop &found, ResidualOp maximum) {
-  scf::ForOp loop = found.loop;
-  OpBuilder b(maximum->getContext());
-  b.setInsertionPointAfter(maximum);
-  Value m = maximum.getResult();
-  Value m0 = loop.getInitArgs()[found.maximum];
+/// The result of a loop that a value is.
+static OpResult getLoopResult(Value value) {
+  if (auto residual = value.getDefiningOp<ResidualOp>())
+    value = residual.getValue();
+  return isa_and_nonnull<scf::ForOp>(value.getDefiningOp())
+             ? cast<OpResult>(value)
+             : OpResult();
+}
 
+namespace {
+/// A loop in the frame of its final maximum.
+struct FramedLoop {
+  RescaledLoop original;
+  Value maximum;
+};
+
+/// Rewrites the loops of a kernel, in order.
+class Reframing {
+public:
+  /// Adds the loop in M's frame after the original, whose maximum M it uses.
+  void rewrite(const RescaledLoop &found, ResidualOp maximum);
+
+private:
+  scf::ForOp createFramed(OpBuilder &b, const RescaledLoop &found, Value m);
+  Value createInit(OpBuilder &b, const RescaledLoop &found, unsigned index,
+                   ArrayRef<unsigned> axes, Value m);
+  FramedLoop *findChained(const RescaledLoop &next, unsigned index);
+
+  llvm::MapVector<Operation *, FramedLoop> framedLoops;
+  /// The loops before the current one, in its frame.
+  llvm::DenseMap<Operation *, scf::ForOp> chained;
+};
+} // namespace
+
+/// Whether `loop` may as well run after `last`: nothing on the way writes.
+static bool canRunAfter(scf::ForOp loop, Operation *last) {
+  if (loop->getBlock() != last->getBlock())
+    return false;
+  for (Operation *op = loop; op != last->getNextNode(); op = op->getNextNode())
+    if (!op || mayWrite(op))
+      return false;
+  return true;
+}
+
+/// The loop whose sum, in the frame of the maximum that `next` starts from, is
+/// the initial value of this accumulator, and goes nowhere else; else null.
+FramedLoop *Reframing::findChained(const RescaledLoop &next, unsigned index) {
+  scf::ForOp loop = next.loop;
+  OpResult result = getLoopResult(loop.getInitArgs()[index]);
+  auto it = result ? framedLoops.find(result.getOwner()) : framedLoops.end();
+  if (it == framedLoops.end())
+    return nullptr;
+  FramedLoop &before = it->second;
+  auto accumulator =
+      before.original.accumulators.find(result.getResultNumber());
+  bool fits = accumulator != before.original.accumulators.end() &&
+              accumulator->second == next.accumulators.lookup(index) &&
+              before.maximum == loop.getInitArgs()[next.maximum] &&
+              before.original.delta == next.delta &&
+              canRunAfter(before.original.loop, loop);
+  auto isOnlyFor = [&](Value value) {
+    return llvm::all_of(value.getUsers(), [&](Operation *user) {
+      return user == loop || isa<ResidualOp>(user);
+    });
+  };
+  fits = fits && isOnlyFor(result);
+  for (Operation *user : result.getUsers())
+    if (auto residual = dyn_cast<ResidualOp>(user))
+      fits = fits && isOnlyFor(residual.getResult());
+  return fits ? &before : nullptr;
+}
+
+/// The initial value of an accumulator, seen from `m`.
+Value Reframing::createInit(OpBuilder &b, const RescaledLoop &found,
+                            unsigned index, ArrayRef<unsigned> axes, Value m) {
+  scf::ForOp loop = found.loop;
+  Value init = loop.getInitArgs()[index];
+  if (mutation::isMade("rescale:initial value in its own frame"))
+    return init;
+  FramedLoop *before = findChained(found, index);
+  if (!before)
+    return changeFrame(b, loop.getLoc(), init,
+                       loop.getInitArgs()[found.maximum], m, found.delta, axes);
+  OpResult result = getLoopResult(init);
+  auto it = chained.find(result.getOwner());
+  if (it == chained.end())
+    it = chained
+             .insert({result.getOwner(), createFramed(b, before->original, m)})
+             .first;
+  return it->second.getResult(result.getResultNumber());
+}
+
+scf::ForOp Reframing::createFramed(OpBuilder &b, const RescaledLoop &found,
+                                   Value m) {
+  scf::ForOp loop = found.loop;
+  SmallVector<Value> inits(loop.getInitArgs());
+  for (auto &[index, axes] : found.accumulators)
+    inits[index] = createInit(b, found, index, axes, m);
+  inits[found.maximum] = m;
   IRMapping map;
   auto framed = cast<scf::ForOp>(b.clone(*loop, map));
-  loop.walk([](triton::StoreOp store) { store.erase(); });
-  b.setInsertionPoint(framed);
-  for (auto &[index, axes] : found.accumulators)
-    if (!mutation::isMade("rescale:initial value in its own frame"))
-      framed.getInitArgsMutable()[index].set(
-          changeFrame(b, loop.getLoc(), framed.getInitArgs()[index], m0, m,
-                      found.delta, axes));
+  framed.getInitArgsMutable().assign(inits);
   map.lookup(found.next).replaceAllUsesWith(m);
   framed.getRegionIterArg(found.maximum).replaceAllUsesWith(m);
-  framed.getInitArgsMutable()[found.maximum].set(m);
   // The rescaling factors e^(δ(M−M)) are one.
   framed.getBody()->walk([&](arith::SubFOp op) {
     if (op.getLhs() != m || op.getRhs() != m)
       return;
-    b.setInsertionPoint(op);
+    OpBuilder inside(op);
     op.replaceAllUsesWith(
-        Tile(b, op.getLoc(), m).constant(0.0).operator Value());
+        Tile(inside, op.getLoc(), m).constant(0.0).operator Value());
   });
+  return framed;
+}
+
+void Reframing::rewrite(const RescaledLoop &found, ResidualOp maximum) {
+  scf::ForOp loop = found.loop;
+  OpBuilder b(maximum->getContext());
+  b.setInsertionPointAfter(maximum);
+  chained.clear();
+  scf::ForOp framed = createFramed(b, found, maximum.getResult());
+  loop.walk([](triton::StoreOp store) { store.erase(); });
   for (unsigned index = 0; index < loop.getNumResults(); ++index)
     if (index != found.maximum)
       loop.getResult(index).replaceAllUsesWith(framed.getResult(index));
+  framedLoops[framed] = {found, maximum.getResult()};
 }
 
 static SmallVector<scf::ForOp> loopsOf(triton::FuncOp kernel) {
@@ -276,10 +376,11 @@ void RescaleAccumulators::runOnOperation() {
   kernel.setSymName((primal.getSymName() + "_framed").str());
   kernel->setAttr(kRoleAttr, builder.getStringAttr("differentiated"));
 
+  Reframing reframing;
   for (scf::ForOp loop : loopsOf(kernel))
     if (std::optional<RescaledLoop> found = match(loop)) {
       ResidualOp maximum = finalMaximum(*found, nextId);
       maximum.setPinned(false);
-      rewrite(*found, maximum);
+      reframing.rewrite(*found, maximum);
     }
 }

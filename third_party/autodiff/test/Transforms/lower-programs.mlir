@@ -2,8 +2,7 @@
 
 // The first number runs fastest.
 // CHECK-LABEL: tt.func @place(
-// CHECK: %[[A:.*]] = autodiff.size "4"
-// CHECK: %[[N:.*]] = arith.trunci %[[A]]
+// CHECK: %[[N:.*]] = arith.constant 4 : i32
 // CHECK: %[[B:.*]] = autodiff.size "[\22grid\22,0]"
 // CHECK: %[[M:.*]] = arith.trunci %[[B]]
 // CHECK: %[[ID:.*]] = tt.get_program_id x

@@ -141,3 +141,99 @@ tt.func @storing(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>, %n: i3
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// A second loop goes on where the first one ends: both sum in the frame of the
+// last maximum, and the sum goes from one to the other as it is.
+// CHECK-LABEL: tt.func @stages_framed(
+// CHECK: scf.for
+// CHECK: %[[SECOND:.*]]:2 = scf.for
+// CHECK: %[[M:.*]] = autodiff.residual %[[SECOND]]#0
+// CHECK: %[[S:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %cst) -> (f32)
+// CHECK: %[[X:.*]] = tt.load
+// CHECK-NEXT: arith.subf %[[X]], %[[M]]
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[S]]) -> (f32)
+// CHECK: %[[X:.*]] = tt.load
+// CHECK-NEXT: arith.subf %[[X]], %[[M]]
+tt.func @stages(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %k: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %minf = arith.constant 0xFF800000 : f32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %minf, %s = %zero) -> (f32, f32) : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %m1 = arith.maxnumf %m, %x : f32
+    %d = arith.subf %m, %m1 : f32
+    %a = math.exp %d : f32
+    %s1 = arith.mulf %s, %a : f32
+    %e = arith.subf %x, %m1 : f32
+    %f = math.exp %e : f32
+    %s2 = arith.addf %s1, %f : f32
+    scf.yield %m1, %s2 : f32, f32
+  }
+  %t:2 = scf.for %i = %n to %k step %c1 iter_args(%m = %r#0, %s = %r#1) -> (f32, f32) : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %m1 = arith.maxnumf %m, %x : f32
+    %d = arith.subf %m, %m1 : f32
+    %a = math.exp %d : f32
+    %s1 = arith.mulf %s, %a : f32
+    %e = arith.subf %x, %m1 : f32
+    %f = math.exp %e : f32
+    %s2 = arith.addf %s1, %f : f32
+    scf.yield %m1, %s2 : f32, f32
+  }
+  %l = math.log %t#1 : f32
+  %y = arith.addf %t#0, %l : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// The sum of the first loop is stored, too, and stays in its own frame.
+// CHECK-LABEL: tt.func @stored_framed(
+// CHECK: %[[FIRST:.*]]:2 = scf.for
+// CHECK: %[[M1:.*]] = autodiff.residual %[[FIRST]]#0
+// CHECK: scf.for
+// CHECK: arith.subf %{{.*}}, %[[M1]]
+// CHECK: %[[SECOND:.*]]:2 = scf.for
+// CHECK: %[[M:.*]] = autodiff.residual %[[SECOND]]#0
+// CHECK: arith.subf %[[M1]], %[[M]]
+// CHECK: arith.minnumf {{.*}} {autodiff.not_positive}
+tt.func @stored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %k: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %minf = arith.constant 0xFF800000 : f32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %minf, %s = %zero) -> (f32, f32) : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %m1 = arith.maxnumf %m, %x : f32
+    %d = arith.subf %m, %m1 : f32
+    %a = math.exp %d : f32
+    %s1 = arith.mulf %s, %a : f32
+    %e = arith.subf %x, %m1 : f32
+    %f = math.exp %e : f32
+    %s2 = arith.addf %s1, %f : f32
+    scf.yield %m1, %s2 : f32, f32
+  }
+  tt.store %py, %r#1 : !tt.ptr<f32>
+  %t:2 = scf.for %i = %n to %k step %c1 iter_args(%m = %r#0, %s = %r#1) -> (f32, f32) : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %m1 = arith.maxnumf %m, %x : f32
+    %d = arith.subf %m, %m1 : f32
+    %a = math.exp %d : f32
+    %s1 = arith.mulf %s, %a : f32
+    %e = arith.subf %x, %m1 : f32
+    %f = math.exp %e : f32
+    %s2 = arith.addf %s1, %f : f32
+    scf.yield %m1, %s2 : f32, f32
+  }
+  %q = tt.addptr %py, %c1 : !tt.ptr<f32>, i32
+  tt.store %q, %t#1 : !tt.ptr<f32>
+  tt.return
+}

@@ -10,8 +10,22 @@ namespace mlir::autodiff {
 /// The numbers that a kernel takes its program ids apart into, such as the row
 /// and the column of a tile: everything that it computes from program ids is a
 /// function of these. They are program ids themselves where those are used for
-/// more than that.
+/// more than that. A number that addresses use whole as well as divided (a
+/// head, and the group of heads that share keys) is taken apart into the
+/// quotient and the remainder.
 SmallVector<ScalarExpr> findProgramDigits(triton::FuncOp kernel);
+
+/// whole = quotient · divisor + remainder
+struct Parts {
+  ScalarExpr quotient, remainder, divisor;
+};
+
+/// What a number is taken apart into by `digits`; none if it is not.
+std::optional<Parts> findParts(const ScalarExpr &whole,
+                               ArrayRef<ScalarExpr> digits);
+
+/// Whether a number is one of `digits`, or made up of such.
+bool isMadeOf(ArrayRef<ScalarExpr> digits, const ScalarExpr &number);
 
 /// Whether `expression` may change with `digit`, one of `digits`.
 bool dependsOnDigit(const ScalarExpr &expression, const ScalarExpr &digit);

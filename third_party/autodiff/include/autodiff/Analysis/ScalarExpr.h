@@ -48,6 +48,11 @@ public:
   /// arguments, the grid and program ids.
   static std::optional<ScalarExpr> of(Value value);
 
+  Kind getKind() const;
+  /// The operands of what `binary` makes.
+  ScalarExpr getLhs() const;
+  ScalarExpr getRhs() const;
+
   std::optional<int64_t> getConstant() const;
   bool dependsOnProgramId() const;
   /// Whether this is never negative, whatever the arguments.

@@ -1,0 +1,339 @@
+"""What the programs of a grid share: weights, and loops over tiles that all of them read.
+
+Gradients of what is shared meet in memory, unless the compiler finds another schedule: loop and
+grid exchanged, or few programs that keep sums. A kernel of this kind is smooth, so that it can be
+checked in half precision too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .expressions import apply
+from .integers import count, spread
+from .memory import store
+from .program import LARGEST, Kernel, Value
+
+Shape = tuple[int, ...]
+SMOOTH = ("sin", "neg", "square", "exp", "cos", "sigmoid", "tanh", "silu", "erf")
+# What a loop adds up stays below TRIPS times this.
+LIMIT = 3.0
+TRIPS = 4
+
+
+@dataclass
+class Grid:
+    """Digits of the program's id, and how many values each has."""
+
+    row: Value
+    column: Value
+    rows: int
+    columns: int
+
+
+def digits(k: Kernel) -> Grid:
+    """Choose a grid of rows and columns, and how a program finds its own."""
+    rows, columns = k.choices.pick([2, 3, 4]), k.choices.pick([1, 2, 3])
+    how = k.choices.weighted({"axes": 3, "digits": 3, "swapped": 1, "swizzle": 2})
+    k.feature(f"grid {how}")
+    if how == "axes":
+        k.grid = (rows, columns)
+        row = k.define("tl.program_id(0)", "i", (), 0, rows - 1, "pid")
+        column = k.define("tl.program_id(1)", "i", (), 0, columns - 1, "pid")
+    else:
+        k.grid = (rows * columns,)
+        p = k.define("tl.program_id(0)", "i", (), 0, rows * columns - 1, "pid").text
+        width = k.argument(columns)
+        if how == "digits":
+            row = k.integer(f"{p} // {width}", (), 0, rows - 1)
+            column = k.integer(f"{p} % {width}", (), 0, columns - 1)
+        elif how == "swapped":
+            column = k.integer(f"{p} // {k.argument(rows)}", (), 0, columns - 1)
+            row = k.integer(f"{p} % {k.argument(rows)}", (), 0, rows - 1)
+        else:
+            row, column = swizzle(k, p, rows, columns)
+    k.share = k.integer(f"{row.text} * {columns} + {column.text}", (), 0, rows * columns - 1).text
+    return Grid(row, column, rows, columns)
+
+
+def swizzle(k: Kernel, p: str, rows: int, columns: int) -> tuple[Value, Value]:
+    """Return row and column of programs that run in groups of two rows, column by column."""
+    span = k.integer(f"2 * {k.argument(columns)}", (), 2 * columns, 2 * columns).text
+    first = k.integer(f"{p} // {span} * 2", (), 0, rows - 1).text
+    height = k.integer(f"tl.minimum({k.argument(rows)} - {first}, 2)", (), 1, 2).text
+    row = k.integer(f"{first} + {p} % {span} % {height}", (), 0, rows - 1)
+    column = k.integer(f"{p} % {span} // {height}", (), 0, columns - 1)
+    return row, column
+
+
+def numbered(k: Kernel, places: list[tuple[Value, int]], step: int) -> tuple[str, int]:
+    """Return the offset of a choice of counters, and how many choices there are."""
+    terms, numbers = [], 1
+    for counter, extent in reversed(places):
+        terms.insert(0, f"{counter.text} * {k.argument(numbers * step)}")
+        numbers *= extent
+    if len(places) == 2 and k.choices.chance(15):
+        k.feature("number of a program")
+        (first, _), (second, extent) = places
+        terms = [f"({first.text} * {extent} + {second.text}) * {k.argument(step)}"]
+    return " + ".join(terms) or "0", numbers
+
+
+def load(k: Kernel, shape: Shape, places: list[tuple[Value, int]]) -> Value:
+    """Load a tile of an input: one for each choice of the counters in `places`, or parts of one."""
+    present = [b for b in k.having("input") if b.name in k.tiled]
+    buffer = k.choices.pick(present) if present and k.choices.chance(12) else k.buffer("input")
+    k.tiled.add(buffer.name)
+    matrix = len(shape) == 2 and len(places) == 2 and k.choices.chance(60)
+    rows = [spread(f"tl.arange(0, {extent})", shape, axis) for axis, extent in enumerate(shape)]
+    if matrix:
+        # As operands of products are: each counter moves along its axis.
+        (first, _), (second, last) = places
+        width = shape[1] * last
+        text = (
+            f"({first.text} * {shape[0]} + {rows[0]}) * {k.argument(width)}"
+            f" + {second.text} * {shape[1]} + {rows[1]}"
+        )
+        high = (places[0][1] * shape[0]) * width - 1
+    else:
+        inside = " + ".join(
+            f"{row} * {k.argument(count(shape[axis + 1 :]))}" for axis, row in enumerate(rows)
+        )
+        # Overlapping pieces have several contributions to each element.
+        step = max(count(shape) // 2, 1) if k.choices.chance(12) else count(shape)
+        number, numbers = numbered(k, places, step)
+        text = f"{number} + {inside or '0'}"
+        high = (numbers - 1) * step + count(shape) - 1
+    where = k.integer(text, shape, 0, high)
+    k.values.remove(where)
+    pointer = f"{buffer.name} + {where.text}"
+    # As is usual, nothing is left over: gradients that fill their tensors need not be cleared.
+    reach = high + 1
+    masked = k.choices.chance(30)
+    if masked:
+        reach -= k.choices.below(count(shape))
+    buffer.size = max(buffer.size, reach)
+    if masked:
+        return k.floating(
+            f"tl.load({pointer}, mask={where.text} < {k.argument(reach)}, other=0.0).to(T)",
+            shape, -LARGEST, LARGEST,
+        )  # fmt: skip
+    return k.floating(f"tl.load({pointer}).to(T)", shape, -LARGEST, LARGEST)
+
+
+def smooth(k: Kernel, value: Value) -> Value:
+    """Return a smooth function of a value, not too large."""
+    for _ in range(k.choices.below(3)):
+        value = apply(k, k.choices.pick(SMOOTH), scaled_linearly(k, value, LIMIT))
+    return scaled_linearly(k, value, LIMIT)
+
+
+def scaled_linearly(k: Kernel, value: Value, limit: float) -> Value:
+    """Return the value, or a multiple of it if it may exceed the limit."""
+    if value.size <= limit:
+        return value
+    factor = limit / value.size
+    text = f"{value.text} * {factor!r}"
+    return k.floating(text, value.shape, value.low * factor, value.high * factor)
+
+
+def bounds(k: Kernel, grid: Grid) -> tuple[str, int]:
+    """Return the range of a loop, and a bound of its counter."""
+    rows, row = grid.rows, grid.row.text
+    how = k.choices.weighted({"all": 5, "causal": 2, "rest": 1, "window": 1, "steps": 1})
+    k.feature(f"shared loop {how}")
+    if how == "causal":
+        return f"range({row} + 1)", rows
+    if how == "rest":
+        return f"range({row}, {k.argument(rows)})", rows
+    if how == "window":
+        return f"range(tl.maximum({row} - 1, 0), tl.minimum({row} + 2, {k.argument(rows)}))", rows
+    trips = k.choices.between(1, TRIPS)
+    if how == "steps":
+        return f"range(0, {k.argument(2 * trips)}, 2)", 2 * trips
+    return f"range({k.argument(trips)})", trips
+
+
+def places(k: Kernel, grid: Grid, counter: tuple[Value, int] | None) -> list[tuple[Value, int]]:
+    """Return what the address of a load depends on: rarely all of the program's digits."""
+    row, column = (grid.row, grid.rows), (grid.column, grid.columns)
+    if counter is None:
+        return k.choices.pick([[row], [row, column], [], [column]])
+    several = [[row, counter], [counter, column], [column, counter], [row, column, counter]]
+    return [counter] if k.choices.chance(50) else k.choices.pick(several)
+
+
+def accumulated(k: Kernel, grid: Grid) -> Value:
+    """Write a loop that adds up products of tiles, most of them shared by programs."""
+    k.feature("shared loop")
+    m, n = k.rows, k.columns
+    how = k.choices.weighted({"dot": 4, "product": 3, "sum": 2, "softmax": 2, "recurrence": 1})
+    k.feature(f"shared loop with {how}")
+    own = load(k, (m, n), places(k, grid, None))
+    if how == "softmax":
+        return attention(k, grid, own)
+    shape = {"dot": (m, m), "sum": (m,)}.get(how, (m, n))
+    total = k.define(f"tl.zeros({list(shape)}, T)", "f", shape, 0.0, 0.0)
+    k.values.remove(total)
+    text, extent = bounds(k, grid)
+    i = k.fresh("i")
+    k.emit(f"for {i} in {text}:")
+    with k.block():
+        counter = Value(i, "i", (), 0, extent - 1)
+        left = own
+        if k.choices.chance(40):
+            left = load(k, (m, n), places(k, grid, (counter, extent)))
+        if how == "dot":
+            right = load(k, (n, m), places(k, grid, (counter, extent)))
+            left, right = smooth(k, left), smooth(k, right)
+            bound = left.size * right.size * n
+            # Tensor cores take operands as they are in memory.
+            a, b = left.text, right.text
+            if k.choices.chance(50):
+                a, b = f"{a}.to(M)", f"{b}.to(M)"
+            part = k.floating(f"tl.dot({a}, {b}).to(T)", shape, -bound, bound)
+        else:
+            right = load(k, (m, n), places(k, grid, (counter, extent)))
+            bound = left.size * right.size
+            part = k.floating(f"{left.text} * {right.text}", (m, n), -bound, bound)
+        if how == "sum":
+            part = smooth(k, part)
+            bound = n * part.size
+            part = k.floating(f"tl.sum({part.text}, 1)", shape, -bound, bound)
+        part = smooth(k, part)
+        if how == "recurrence":
+            k.emit(f"{total.text} = tl.sin({total.text}) * 0.5 + {part.text}")
+        else:
+            k.emit(f"{total.text} += {part.text}")
+    bound = LIMIT * max(extent, TRIPS)
+    k.values.append(Value(total.text, "f", shape, -bound, bound))
+    return k.values[-1]
+
+
+def attention(k: Kernel, grid: Grid, query: Value) -> Value:
+    """Write a loop that keeps the softmax of products with shared keys, and sums shared values."""
+    m, n = k.rows, k.columns
+    names = [k.fresh("v") for _ in range(3)]
+    top, total, result = names
+    k.emit(f"{top} = tl.full([{m}], float('-inf'), T)")
+    k.emit(f"{total} = tl.zeros([{m}], T)")
+    k.emit(f"{result} = tl.zeros([{m}, {n}], T)")
+    text, extent = bounds(k, grid)
+    i = k.fresh("i")
+    k.emit(f"for {i} in {text}:")
+    with k.block():
+        counter = Value(i, "i", (), 0, extent - 1)
+        where = places(k, grid, (counter, extent))
+        keys, values = load(k, (m, n), where), load(k, (m, n), where)
+        scores = k.floating(f"tl.dot({query.text}, tl.trans({keys.text})) * 0.3", (m, m), -9, 9)
+        if "range(" + grid.row.text + " + 1)" == text:
+            k.feature("causal mask")
+            seen = (
+                f"{grid.row.text} * {m} + tl.arange(0, {m})[:, None]"
+                f" >= {i} * {m} + tl.arange(0, {m})[None, :]"
+            )
+            text_of = f"tl.where({seen}, {scores.text}, float('-inf'))"
+            scores = k.floating(text_of, (m, m), -9, 9)
+        new, part, factor = (k.fresh("s") for _ in range(3))
+        k.emit(f"{new} = tl.maximum({top}, tl.max({scores.text}, 1))")
+        k.emit(f"{part} = tl.exp({scores.text} - {new}[:, None])")
+        k.emit(f"{factor} = tl.exp({top} - {new})")
+        k.emit(f"{total} = {total} * {factor} + tl.sum({part}, 1)")
+        k.emit(f"{result} = {result} * {factor}[:, None] + tl.dot({part}, {values.text})")
+        k.emit(f"{top} = {new}")
+    return k.floating(f"{result} / {total}[:, None]", (m, n), -LARGEST, LARGEST)
+
+
+def normalized(k: Kernel, grid: Grid) -> None:
+    """Write two loops over the program's own tiles, the second one with shared weights."""
+    k.feature("looped norm")
+    n = k.columns
+    extent = k.choices.between(1, TRIPS)
+    bound = k.argument(extent)
+    own = [(grid.row, grid.rows), (grid.column, grid.columns)]
+    square = k.floating("tl.zeros([], T)", (), 0.0, 0.0)
+    k.values.remove(square)
+    name = k.buffer("input").name
+    buffer = k.having("input")[-1]
+    size = grid.rows * grid.columns * extent * n
+    buffer.size = size
+    number, _ = numbered(k, own, extent * n)
+    i, j = k.fresh("i"), k.fresh("i")
+
+    def tile(counter):
+        at = f"{number} + {counter} * {n} + tl.arange(0, {n})"
+        return k.floating(f"tl.load({name} + {at}).to(T)", (n,), -LARGEST, LARGEST)
+
+    k.emit(f"for {i} in range({bound}):")
+    with k.block():
+        x = tile(i)
+        k.emit(f"{square.text} += tl.sum({x.text} * {x.text}, 0)")
+    scale = k.floating(f"tl.rsqrt({square.text} / {extent * n} + 0.1)", (), 0.0, 3.5)
+    k.emit(f"for {j} in range({bound}):")
+    with k.block():
+        counter = Value(j, "i", (), 0, extent - 1)
+        x = tile(j)
+        weights = load(k, (n,), [(counter, extent)])
+        text = f"{x.text} * {scale.text} * {weights.text}"
+        y = k.floating(text, (n,), -6.0 * LARGEST, 6.0 * LARGEST)
+        keep(k, grid, y, (counter, extent))
+
+
+def weighted(k: Kernel, value: Value) -> Value:
+    """Return a value times and plus vectors that all programs share."""
+    k.feature("shared weights")
+    axis = len(value.shape) - 1
+    extent = value.shape[axis]
+    value = scaled_linearly(k, value, LIMIT)
+    scale, shift = load(k, (extent,), []), load(k, (extent,), [])
+    bound = (value.size + 1) * LARGEST
+    text = " + ".join(
+        (f"{value.text} * {spread(scale.text, value.shape, axis)}",
+         spread(shift.text, value.shape, axis))
+    )  # fmt: skip
+    return k.floating(text, value.shape, -bound, bound)
+
+
+def keep(k: Kernel, grid: Grid, value: Value, *inner: tuple[Value, int]) -> None:
+    """Store a tile to an output, one for each program and each choice of the other counters."""
+    value = scaled_linearly(k, value, LIMIT)
+    if k.choices.chance(20):
+        store(k, value)
+        return
+    shape, buffer = value.shape, k.buffer("output")
+    k.tiled.add(buffer.name)
+    own = [(grid.row, grid.rows), (grid.column, grid.columns), *inner]
+    rows = [spread(f"tl.arange(0, {extent})", shape, axis) for axis, extent in enumerate(shape)]
+    if len(shape) == 2 and not inner:
+        width = grid.columns * shape[1]
+        at = (
+            f"({grid.row.text} * {shape[0]} + {rows[0]}) * {k.argument(width)}"
+            f" + {grid.column.text} * {shape[1]} + {rows[1]}"
+        )
+    else:
+        terms = [f"{row} * {count(shape[axis + 1 :])}" for axis, row in enumerate(rows)]
+        at = " + ".join([numbered(k, own, count(shape))[0], *terms])
+    buffer.size = count(shape)
+    for _, extent in inner:
+        buffer.size *= extent
+    k.emit(f"tl.store({buffer.name} + {at}, {value.text})")
+
+
+def shared(k: Kernel) -> None:
+    """Write the body of a kernel whose programs share what they read."""
+    grid = digits(k)
+    how = k.choices.weighted({"loops": 4, "norm": 1, "rows": 2})
+    if how == "norm":
+        normalized(k, grid)
+    for _ in range(k.choices.between(how == "loops", 2 - (how == "norm"))):
+        if how == "rows":
+            shape = k.choices.pick([(k.columns,), (k.rows, k.columns)])
+            value = smooth(k, load(k, shape, places(k, grid, None)))
+        else:
+            value = accumulated(k, grid)
+        if how == "rows" or k.choices.chance(40):
+            value = weighted(k, value)
+        keep(k, grid, smooth(k, value))
+    if how == "rows":
+        value = weighted(k, smooth(k, load(k, (k.columns,), places(k, grid, None))))
+        keep(k, grid, smooth(k, value))
