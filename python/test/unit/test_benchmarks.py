@@ -64,7 +64,7 @@ def quickly(monkeypatch):
     monkeypatch.setattr(measure, "waiting_time", once)
 
 
-# What a package for GPUs does on other devices is its own affair.
+# Whether others run at this size, on this device, in PyTorch's deterministic mode is their affair.
 FOREIGN = ("liger", "fla", "fla_loop", "cudnn")
 
 
@@ -77,7 +77,7 @@ def test_row(kind, quickly):
     for who, entry in row.items():
         if not isinstance(entry, dict):
             continue
-        if who in FOREIGN and ("absent" in entry or not torch.cuda.is_available()):
+        if who in FOREIGN and "us" not in entry:
             continue
         assert entry.get("us") == 1.0, (who, entry)
         if "difference" in entry:

@@ -318,3 +318,10 @@ def test_checked_accesses(device, ran, monkeypatch):
         x, q = random_tensor(2, 45, device=device), random_tensor(2, 3, 8, device=device)
         op = differentiated(sch.band_kernel, sch.band)
         assert_gradients_close(op, sch.band_reference, (x, q, name))
+
+
+def test_one_loop_of_two(device):
+    """What is handed over for a kernel that cannot be built leaves no gap among the buffers."""
+    x, z = (random_tensor(4, 8, device=device) for _ in range(2))
+    op = differentiated(sch.window_and_triangle_kernel, sch.window_and_triangle)
+    assert_gradients_close(op, sch.window_and_triangle_reference, (x, z, 3))

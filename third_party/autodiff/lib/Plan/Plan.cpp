@@ -72,6 +72,8 @@ public:
 private:
   Object describeKernel(triton::FuncOp kernel);
   Array describeArguments();
+  SmallVector<triton::FuncOp> getKernels() const;
+  void numberBuffers();
   void collect(triton::FuncOp kernel);
 
   triton::FuncOp primal, forward;
@@ -142,6 +144,41 @@ Array PlanPrinter::describeArguments() {
   return arguments;
 }
 
+/// All kernels but the counting one, which has no buffers.
+SmallVector<triton::FuncOp> PlanPrinter::getKernels() const {
+  SmallVector<triton::FuncOp> kernels;
+  if (forward)
+    kernels.push_back(forward);
+  for (triton::FuncOp backward : backwards) {
+    kernels.push_back(backward);
+    llvm::append_range(kernels, getVariants(backward));
+  }
+  return kernels;
+}
+
+/// Numbers buffers by their places in the plan: passes drop some on the way.
+void PlanPrinter::numberBuffers() {
+  std::map<unsigned, unsigned> places;
+  auto forEach = [&](auto body) {
+    for (triton::FuncOp kernel : getKernels())
+      for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+        auto operand =
+            kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
+        if (operand.getKind() == OperandKind::Buffer)
+          body(kernel, index, operand.getIndex());
+      }
+  };
+  forEach(
+      [&](triton::FuncOp, unsigned, unsigned number) { places[number] = 0; });
+  for (auto [place, entry] : llvm::enumerate(places))
+    entry.second = place;
+  forEach([&](triton::FuncOp kernel, unsigned index, unsigned number) {
+    kernel.setArgAttr(index, kOperandAttr,
+                      OperandAttr::get(kernel.getContext(), OperandKind::Buffer,
+                                       places[number]));
+  });
+}
+
 void PlanPrinter::collect(triton::FuncOp kernel) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
     auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
@@ -158,20 +195,13 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
 }
 
 llvm::json::Value PlanPrinter::print() {
+  for (triton::FuncOp kernel : getKernels())
+    dropUnusedArguments(kernel);
+  numberBuffers();
   Object report = explain(primal, forward, backwards);
   Array arguments = describeArguments();
-  if (forward) {
-    dropUnusedArguments(forward);
-    collect(forward);
-  }
-  for (triton::FuncOp backward : backwards) {
-    dropUnusedArguments(backward);
-    collect(backward);
-    for (triton::FuncOp variant : getVariants(backward)) {
-      dropUnusedArguments(variant);
-      collect(variant);
-    }
-  }
+  for (triton::FuncOp kernel : getKernels())
+    collect(kernel);
 
   // The backward reads these as they were before the forward.
   Array snapshots, inputs, outputs;

@@ -5,6 +5,7 @@
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -147,7 +148,8 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
   bindAllZero(atZero);
   Value index = indexOf(builder, atZero, loop);
   Value last = createSize(builder, loc, extentOf(summed.back()));
-  if (loop.isUniform() && loop.count() == count)
+  if ((loop.isUniform() && loop.count() == count) ||
+      mutation::isMade("exchange:iterations that no program has"))
     return runPrograms(loop, builder, index, zero, last, adding);
 
   // Only some programs have it, those with a digit within a range; or, where
@@ -198,7 +200,7 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
   SmallVector<Value> extents;
   for (const ScalarExpr &digit : summed.drop_back())
     extents.push_back(createSize(b, loc, extentOf(digit)));
-  if (partial)
+  if (partial && !mutation::isMade("exchange:overlapping partial sums"))
     from = arith::AddIOp::create(b, loc, from, partial);
   SmallVector<scf::ForOp> nest;
   SmallVector<Value> carried;
@@ -236,7 +238,10 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
       Value value = regrid.get(op.getValue());
       if (!value)
         return failure();
-      sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
+      if (mutation::isMade("exchange:the last program alone"))
+        sum = value;
+      else
+        sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
     }
   scf::YieldOp::create(inside, loc, carried);
   for (auto [place, result] :
@@ -365,7 +370,8 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
     } else if (!parallel->agreesWith(candidate.contributions[0].loop) ||
                op.getValue().getType() !=
                    candidate.contributions[0].op.getValue().getType() ||
-               !space->touchesSameAs(*first)) {
+               (!space->touchesSameAs(*first) &&
+                !mutation::isMade("exchange:other addresses"))) {
       return std::nullopt;
     } else if (count != candidate.count) {
       candidate.count =

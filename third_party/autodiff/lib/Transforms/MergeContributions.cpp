@@ -1,6 +1,7 @@
 //===- MergeContributions.cpp - Add up what goes to the same addresses ----===//
 #include "ArgumentUses.h"
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -72,9 +73,12 @@ void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
     scf::ForOp loop = getLoop(op);
     std::optional<AccessSpace> other =
         AccessSpace::of(sites.lookup(op.getSite()));
-    if (!loop || !haveSameBounds(loop, target) ||
-        op.getValue().getType() != sum.getType() || !other ||
-        !other->isExact() || !other->touchesSameAs(*space))
+    bool alike = loop && (haveSameBounds(loop, target) ||
+                          mutation::isMade("merge:other iterations"));
+    if (!alike || op.getValue().getType() != sum.getType() || !other ||
+        !other->isExact() ||
+        (!other->touchesSameAs(*space) &&
+         !mutation::isMade("merge:other addresses")))
       return;
     IRMapping map;
     map.map(loop.getInductionVar(), target.getInductionVar());

@@ -1,4 +1,5 @@
 //===- OrderLoops.cpp - Run loops in the forward's order ------------------===//
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/Matchers.h"
@@ -84,7 +85,8 @@ struct OrderLoops : autodiff::impl::OrderLoopsBase<OrderLoops> {
       return;
     getOperation().walk([](scf::ForOp loop) {
       std::optional<SmallVector<Operation *>> numbers = findNumbers(loop);
-      if (!numbers || !isOrderFree(loop))
+      if (!numbers ||
+          (!isOrderFree(loop) && !mutation::isMade("order-loops:any loop")))
         return;
       for (Operation *number : *numbers) {
         number->replaceAllUsesWith(ValueRange{loop.getInductionVar()});

@@ -3,6 +3,7 @@
 
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 
 using namespace mlir;
@@ -113,8 +114,9 @@ LogicalResult ParallelLoop::bind(Regrid &regrid, OpBuilder &b, Value number,
     if (!start || !width)
       return failure();
     start = arith::DivSIOp::create(b, loc, start, width);
-    iteration = arith::SubIOp::create(
-        b, loc, iteration, castInteger(b, loc, start, iteration.getType()));
+    if (!mutation::isMade("exchange:numbers from the start of the loop"))
+      iteration = arith::SubIOp::create(
+          b, loc, iteration, castInteger(b, loc, start, iteration.getType()));
   }
   regrid.bind(induction, iteration, startVaries);
   // The index itself does not depend on where the loop starts.
@@ -221,7 +223,9 @@ ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
       distance = arith::SubIOp::create(
           b, loc, arith::SubIOp::create(b, loc, bound.rest, index), one);
     Value last = floorDivide(b, loc, distance, std::abs(bound.coefficient));
-    Value next = arith::AddIOp::create(b, loc, last, one);
+    Value next = last;
+    if (!mutation::isMade("exchange:bounds off by one"))
+      next = arith::AddIOp::create(b, loc, last, one);
     if (isStart == (bound.coefficient > 0))
       end = arith::MinSIOp::create(b, loc, end, next);
     else

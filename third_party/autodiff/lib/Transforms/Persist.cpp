@@ -4,6 +4,7 @@
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -120,7 +121,9 @@ void Persist::build(ArrayRef<Shared> group) {
     if (shared != group.end()) {
       Value value = regrid.get(AccumulateOp(shared->op).getValue());
       Value &sum = next[shared - group.begin()];
-      if (value)
+      if (value && mutation::isMade("persist:the last program alone"))
+        sum = value;
+      else if (value)
         sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
       succeeded &= value != nullptr;
     } else if (mayWrite(&op)) {
@@ -159,7 +162,8 @@ void Persist::runOnOperation() {
     if (!use.upstreams.empty())
       return;
     std::optional<Shared> shared = examine(argument, use);
-    if (shared && (group.empty() || group[0].summed == shared->summed))
+    if (shared && (group.empty() || group[0].summed == shared->summed ||
+                   mutation::isMade("persist:sums over other digits")))
       group.push_back(*shared);
   }
   if (!group.empty() && (deterministic || isWorthIt(group)))
