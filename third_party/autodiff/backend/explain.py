@@ -175,6 +175,8 @@ class _Explanation:
                     f"{_places(loops)}, whose elements no other one reads, and "
                     f"sums over{part} {summed}{checked}"
                 )
+            if not gradient.fills_tensor and gradient.checks:
+                return f"one load reaches elements, but none twice{checked}"
             once = f"one load reaches every element of the tensor exactly once{checked}"
             return once + self._gathered(gradient, loads)
         if gradient.argument in self._atomic:
