@@ -175,7 +175,9 @@ class _Explanation:
                     f"{_places(loops)}, whose elements no other one reads, and "
                     f"sums over{part} {summed}{checked}"
                 )
-            once = f"one load reaches every element of the tensor exactly once{checked}"
+            reaching = [load for load in loads if load["terms"] is not None]
+            loading = "one load reaches" if len(reaching) == 1 else f"{len(reaching)} loads reach"
+            once = f"{loading} every element of the tensor exactly once{checked}"
             return once + self._gathered(gradient, loads)
         if gradient.argument in self._atomic:
             why = "a host check failed: its load does not reach each element exactly once"
@@ -183,7 +185,7 @@ class _Explanation:
         if facts["stored"]:
             return "the kernel also stores to it"
         if len(loads) > 1:
-            return f"it is loaded in {len(loads)} places, whose contributions add up"
+            return f"it is loaded in {len(loads)} places, which may share elements"
         if loads and loads[0]["terms"] is None:
             if loads[0]["gathered"]:
                 return f"its addresses depend on what is loaded at {_places(loads[0]['gathered'])}"
