@@ -360,6 +360,48 @@ def staircase_reference(q, k, STEP=8):
 
 
 @triton.jit
+def skipping_kernel(
+    x_ptr, flag_ptr, y_ptr, n, stride, HOW: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr
+):
+    """y[row] = Σ x[row, j]² of rows, or of elements, that are flagged."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    if HOW == "early return":
+        tl.store(y_ptr + row, 0.0)
+        if tl.load(flag_ptr + row * n) == 0:
+            return
+        x = tl.load(x_ptr + row * stride + columns, mask=columns < n, other=0.0)
+        tl.store(y_ptr + row, tl.sum(x * x, 0))
+    elif HOW == "mask":
+        flags = tl.load(flag_ptr + row * n + columns, mask=columns < n, other=0)
+        mask = (columns < n) & (flags != 0)
+        x = tl.load(x_ptr + row * stride + columns, mask=mask, other=0.0)
+        tl.store(y_ptr + row, tl.sum(x * x, 0))
+    else:
+        acc = tl.zeros((STEP,), x_ptr.dtype.element_ty)
+        for start in range(0, n, STEP):
+            place = start + tl.arange(0, STEP)
+            if tl.load(flag_ptr + row * n + start) != 0:
+                x = tl.load(x_ptr + row * stride + place, mask=place < n, other=0.0)
+                acc += x * x
+        tl.store(y_ptr + row, tl.sum(acc, 0))
+
+
+def skipping(kernel, x, flag, how, BLOCK=64, STEP=16):
+    y = poisoned((x.shape[0],), x)
+    kernel[(x.shape[0],)](x, flag, y, x.shape[1], x.stride(0), HOW=how, BLOCK=BLOCK, STEP=STEP)
+    return y
+
+
+def skipping_reference(x, flag, how, BLOCK=64, STEP=16):
+    if how == "early return":
+        flag = flag[:, :1].expand_as(flag)
+    elif how == "branch":
+        flag = flag[:, ::STEP].repeat_interleave(STEP, 1)[:, : flag.shape[1]]
+    return torch.where(flag != 0, x * x, 0.0).sum(1)
+
+
+@triton.jit
 def shared_product_kernel(
     a_ptr, b_ptr, c_ptr, m, n, k,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,

@@ -130,7 +130,7 @@ def test_load():
         (["gradients", 0, "checks", 0, "argument"], 5),
         (["gradients", 0, "checks", 0, "dims", 0, "digits", 0], [1]),
         (["gradients", 0, "checks", 0, "dims", 0, "stride"], None),
-        (["gradients", 0, "checks", 0, "kind"], "distinct"),
+        (["gradients", 0, "checks", 0, "kind"], "injective"),
         (["gradients", 0, "returned"], False),
         (["gradients", 0, "returned"], 1),
         (["checks", 0], "distinct"),

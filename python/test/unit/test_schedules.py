@@ -157,6 +157,47 @@ def test_bounds_of_a_digit(device, ran, programs):
     assert_exchanged(ran, [0, 1], programs)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("how", ["early return", "mask", "branch"])
+def test_skipped_elements(device, ran, how, dtype):
+    """Data decide what is read, but nothing is read twice: stores into cleared memory."""
+    x = random_tensor(7, 45, device=device, dtype=dtype)
+    flag = torch.randint(2, (7, 45), device=device, dtype=torch.int32)
+    op = differentiated(sch.skipping_kernel, sch.skipping)
+    assert_gradients_close(op, sch.skipping_reference, (x, flag, how))
+    assert_sums(ran, "store", 0)
+
+
+def test_skipped_elements_of_one_row(device, ran):
+    """All rows are the same memory."""
+    x = random_tensor(1, 45, device=device)
+    flag = torch.randint(2, (7, 45), device=device, dtype=torch.int32)
+    op = differentiated(
+        sch.skipping_kernel, lambda kernel, x, *rest: sch.skipping(kernel, x.expand(7, -1), *rest)
+    )
+
+    def reference(x, *rest):
+        return sch.skipping_reference(x.expand(7, -1), *rest)
+
+    assert_gradients_close(op, reference, (x, flag, "mask"))
+    assert_atomic(ran, 0)
+
+
+def test_skipped_elements_of_a_view(device, ran):
+    """Between rows lies memory that has no gradient."""
+    x = random_tensor(7, 60, device=device)
+    flag = torch.randint(2, (7, 45), device=device, dtype=torch.int32)
+    op = differentiated(
+        sch.skipping_kernel, lambda kernel, x, *rest: sch.skipping(kernel, x[:, 5:50], *rest)
+    )
+
+    def reference(x, *rest):
+        return sch.skipping_reference(x[:, 5:50], *rest)
+
+    assert_gradients_close(op, reference, (x, flag, "branch"))
+    assert_sums(ran, "store", 0)
+
+
 def _operands(m, n, k, device, dtype):
     a = random_tensor(m, k, device=device, dtype=dtype)
     return a, random_tensor(k, n, device=device, dtype=dtype)

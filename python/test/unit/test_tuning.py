@@ -7,7 +7,7 @@ import pytest
 import torch
 from kernels import gather, matmul, normalization
 from triton.backends.autodiff import AutodiffError, autodiff, executable, state, tuning
-from triton.backends.autodiff.errors import ArgumentError
+from triton.backends.autodiff.errors import ArgumentError, DoesNotFit
 from triton.backends.autodiff.executable import Executable
 from triton.backends.autodiff.plan import Kernel
 from triton.runtime.errors import OutOfResources
@@ -171,6 +171,29 @@ def test_chosen_options_stay(compiler):
     with pytest.raises(AutodiffError, match="without num_stages=3, or with smaller tiles"):
         made(num_stages=3).compile()
     assert compiler.tried == [(3, 8)]
+
+
+def test_variant_that_does_not_fit(device, monkeypatch):
+    """Tiles that are wider than the forward's need not fit: the next variant takes the place."""
+    op, _ = product(device, **anew())
+    inputs = leaves(device, (256, 128), (128, 256))
+    wide = []
+    real = Executable._compile
+
+    def compile_(self):
+        if "wide" in self.kernel.name:
+            wide.append(self.kernel.name)
+            self.fits = False
+            raise DoesNotFit("too wide")
+        return real(self)
+
+    monkeypatch.setattr(Executable, "_compile", compile_)
+    assert_right(op, *inputs)
+    count = len(wide)
+    assert count or device == "cuda"
+    assert not any("wide" in executable.kernel.name for executable in ran(op))
+    assert_right(op, *inputs)
+    assert len(wide) == count
 
 
 # What measures best.

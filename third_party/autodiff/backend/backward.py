@@ -10,6 +10,7 @@ import torch
 
 from .bounds import CheckedLaunch
 from .counting import Counting, Size
+from .errors import DoesNotFit
 from .executable import Executable
 from .facts import Facts
 from .memory import Span, allocate, extent, gradient_of, is_non_overlapping, lay_out
@@ -189,15 +190,32 @@ class Backward:
                 }
             )
         )
-        self.launches = tuple(
+        self.launches = self._choose_variants()
+
+    def _choose_variants(self) -> tuple:
+        """Return executable, grid, operands and checks of each kernel."""
+        return tuple(
             (
                 executable,
-                grid_of(executable.kernel, facts),
+                grid_of(executable.kernel, self.facts),
                 _Operands(executable.kernel.operands, self.count, len(self.buffers)).pick,
-                CheckedLaunch.of(executable.kernel, spec, plan),
+                CheckedLaunch.of(executable.kernel, self.spec, self.plan),
             )
-            for executable in (e.suited(facts) for e in handle.backward)
+            for executable in (e.suited(self.facts) for e in self.handle.backward)
         )
+
+    def compile(self) -> None:
+        """Compile the kernels; in place of a variant that does not fit comes the next one."""
+        while True:
+            try:
+                for executable, *_ in self.launches:
+                    executable.compile()
+                return
+            except DoesNotFit:
+                before = [executable for executable, *_ in self.launches]
+                self.launches = self._choose_variants()
+                if before == [executable for executable, *_ in self.launches]:
+                    raise
 
     def spanned(self) -> set[int]:
         """Return the arguments whose storage extent this depends on."""
@@ -214,6 +232,7 @@ class Backward:
 
     def run(self, arguments, saved, upstream, tensors, counts) -> dict:
         """Run the backward kernels; returns the gradients by argument. See `prepare`."""
+        self.compile()
         prepared = self.prepare(arguments, saved, upstream, tensors, counts)
         self.launch(prepared)
         return self._finish(prepared.shadows)

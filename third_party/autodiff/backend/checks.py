@@ -180,7 +180,7 @@ class BijectiveCheck(_AddressCheck):
 
 
 class DistinctCheck(_AddressCheck):
-    """No two accesses of one store hit the same element, whatever the tensor."""
+    """No two accesses of one store or load hit the same element, whatever the tensor."""
 
     kind = "distinct"
 
@@ -201,6 +201,10 @@ class DistinctCheck(_AddressCheck):
         if any(extent <= 0 for extent, _ in indices):
             return True
         return distinct(merge(indices))
+
+    def objection(self, shape, strides, args, grid) -> str | None:
+        """Return why the check fails; None if it holds."""
+        return None if self.holds(args, grid) else "it may reach an element more than once"
 
 
 def _spelled(dims) -> str:

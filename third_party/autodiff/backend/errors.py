@@ -13,6 +13,10 @@ class PlanError(AutodiffError):
     """A plan is malformed: the compiler and this runtime disagree about its format."""
 
 
+class DoesNotFit(AutodiffError):
+    """A generated kernel needs more of a processor than there is; the message says of what."""
+
+
 class BoundsError(AutodiffError):
     """A derived kernel left its memory, seen by TRITON_AUTODIFF_CHECK=1; the message says where."""
 

@@ -10,7 +10,7 @@ from triton.runtime.driver import driver
 from triton.runtime.errors import OutOfResources
 
 from .cache import write_ttir
-from .errors import AutodiffError
+from .errors import AutodiffError, DoesNotFit
 from .plan import Kernel
 
 # What the backward inherits from the forward's compilation. A register limit is not among them:
@@ -73,11 +73,13 @@ class Executable:
         self.chosen = chosen or {}
         self.options = {**options, **dict(kernel.options), **self.chosen}
         self.compiled = None
+        self.fits = True
         self.variants = tuple(Executable(v, target, options, chosen) for v in kernel.variants)
 
     def suited(self, facts) -> Executable:
-        """Return the variant to launch for these facts, or this."""
-        return next((v for v in self.variants if facts.evaluate(v.kernel.when)), self)
+        """Return the variant to launch for these facts, as far as is known, or this."""
+        suited = (v for v in self.variants if v.fits and facts.evaluate(v.kernel.when))
+        return next(suited, self)
 
     def launch(self, grid, args) -> None:
         """Launch on three grid extents; `args` are the values of the TTIR function's arguments."""
@@ -101,7 +103,8 @@ class Executable:
             except OutOfResources as error:
                 smaller = self._smaller(error)
                 if smaller is None:
-                    raise AutodiffError(self._does_not_fit(error)) from error
+                    self.fits = False
+                    raise DoesNotFit(self._does_not_fit(error)) from error
                 self.options.update(smaller)
             except (RuntimeError, ValueError) as error:
                 raise AutodiffError(

@@ -177,6 +177,8 @@ class _Explanation:
                 )
             reaching = [load for load in loads if load["terms"] is not None]
             loading = "one load reaches" if len(reaching) == 1 else f"{len(reaching)} loads reach"
+            if not gradient.fills_tensor and gradient.checks:
+                return f"{loading} elements, but none twice{checked}"
             once = f"{loading} every element of the tensor exactly once{checked}"
             return once + self._gathered(gradient, loads)
         if gradient.argument in self._atomic:

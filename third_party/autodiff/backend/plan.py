@@ -71,7 +71,7 @@ class Gradient:
     dtype: str
     init: str
     accumulate: str
-    checks: tuple[BijectiveCheck, ...]
+    checks: tuple[BijectiveCheck | DistinctCheck, ...]
     returned: bool = True
     partials: object = None
     remainder: bool = False
@@ -79,7 +79,7 @@ class Gradient:
     @property
     def fills_tensor(self) -> bool:
         """Whether the (passed) checks prove that every element of the tensor is stored to."""
-        return self.accumulate != "atomic" and bool(self.checks)
+        return self.accumulate != "atomic" and any(c.kind == "bijective" for c in self.checks)
 
     @property
     def stays_inside(self) -> bool:
@@ -224,6 +224,11 @@ def _pairs(value, arguments: int):
     return tuple(tuple(pair) for pair in value)
 
 
+def _gradient_check(data, arguments: int) -> BijectiveCheck | DistinctCheck:
+    distinct = isinstance(data, dict) and data.get("kind") == DistinctCheck.kind
+    return (DistinctCheck if distinct else BijectiveCheck).from_json(data, arguments)
+
+
 def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
     grid = data.get("grid", "primal") if isinstance(data, dict) else None
     if grid == "primal":
@@ -317,9 +322,7 @@ def load(text: str) -> Plan:
                 _choice(_get(g, "dtype", str), DTYPES, "gradient dtype"),
                 _choice(_get(g, "init", str), INITS, "init"),
                 _choice(_get(g, "accumulate", str), ACCUMULATIONS, "accumulate"),
-                tuple(
-                    BijectiveCheck.from_json(c, len(arguments)) for c in _get(g, "checks", list, [])
-                ),
+                tuple(_gradient_check(c, len(arguments)) for c in _get(g, "checks", list, [])),
                 _get(g, "returned", bool, True),
                 partials,
                 _get(g, "remainder", bool, False),

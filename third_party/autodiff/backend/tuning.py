@@ -84,6 +84,7 @@ def tuned(execution, backward, given, counts):
 
     `given` and `counts` are what the backward runs on.
     """
+    backward.compile()
     rankings, variants = backward.handle.rankings, _variants(backward)
     if variants not in rankings:
         device = execution.facts.device
@@ -147,8 +148,7 @@ def _measure_all(execution, backward, given, counts) -> list[Entry]:
 def _measure(backward, given, counts, widen) -> Entry | None:
     """Return the best options of each kernel; None if one of them does not compile at all."""
     try:
-        for executable, *_ in backward.launches:
-            executable.compile()
+        backward.compile()
     except AutodiffError:
         return None
     # Kernels read what those before them have left.

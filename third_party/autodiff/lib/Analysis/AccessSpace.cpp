@@ -46,29 +46,40 @@ static Constraints ofComparison(arith::CmpIOp op) {
   }
 }
 
-Constraints mlir::autodiff::constraintsOf(Value mask) {
+/// Collects the constraints that the conjunction `mask` consists of; false if
+/// it consists of others, too.
+static bool collectConstraints(Value mask, SmallVectorImpl<Constraint> &found) {
   if (!mask || matchPattern(mask, m_One()))
-    return SmallVector<Constraint>();
+    return true;
   Operation *op = mask.getDefiningOp();
   if (!op)
-    return std::nullopt;
-  if (auto comparison = dyn_cast<arith::CmpIOp>(op))
-    return ofComparison(comparison);
+    return false;
+  if (auto comparison = dyn_cast<arith::CmpIOp>(op)) {
+    Constraints constraints = ofComparison(comparison);
+    if (constraints)
+      found.append(*constraints);
+    return constraints.has_value();
+  }
   if (isa<arith::AndIOp>(op)) {
-    Constraints lhs = constraintsOf(op->getOperand(0)),
-                rhs = constraintsOf(op->getOperand(1));
-    if (!lhs || !rhs)
-      return std::nullopt;
-    lhs->append(*rhs);
-    return lhs;
+    bool lhs = collectConstraints(op->getOperand(0), found);
+    bool rhs = collectConstraints(op->getOperand(1), found);
+    return lhs && rhs;
   }
   if (!isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(op))
-    return std::nullopt;
-  Constraints constraints = constraintsOf(op->getOperand(0));
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op); expand && constraints)
-    for (Constraint &constraint : *constraints)
+    return false;
+  size_t known = found.size();
+  bool isAll = collectConstraints(op->getOperand(0), found);
+  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op))
+    for (Constraint &constraint : MutableArrayRef(found).drop_front(known))
       constraint.form.renumberAxes(
           [&](unsigned axis) { return axis + (axis >= expand.getAxis()); });
+  return isAll;
+}
+
+Constraints mlir::autodiff::constraintsOf(Value mask) {
+  SmallVector<Constraint> constraints;
+  if (!collectConstraints(mask, constraints))
+    return std::nullopt;
   return constraints;
 }
 
@@ -207,14 +218,12 @@ bool AccessSpace::Builder::build() {
   if (!renumber(*address) || !coversIterationSpace(*address))
     return false;
   space.offset = address->constant;
-  Constraints constraints = constraintsOf(mask());
-  if (!constraints)
+  SmallVector<Constraint> constraints;
+  if (!collectConstraints(mask(), constraints))
     space.exact = false;
-  else
-    for (Constraint &constraint : *constraints) {
-      if (!renumber(constraint.form) || !attach(constraint, *address))
-        space.exact = false;
-    }
+  for (Constraint &constraint : constraints)
+    if (!renumber(constraint.form) || !attach(constraint, *address))
+      space.exact = false;
   for (const LinearForm::Term &term : address->terms) {
     std::optional<Digit> digit =
         makeDigit(term.dimension, ScalarExpr::constant(1));

@@ -44,7 +44,7 @@ private:
   /// Contributions meet in atomics, with the cotangent if the argument has one.
   LogicalResult accumulateAtomically();
   /// One program owns each address, or each address of its partial sum.
-  LogicalResult store(StringAttr check);
+  LogicalResult store(StringAttr check, llvm::StringRef init = "none");
   /// What a kernel before has stored is added to.
   LogicalResult addRemainder();
 
@@ -197,12 +197,12 @@ Value ArgumentSchedule::advanceTo(Value partial, AccumulateOp op,
   return triton::AddPtrOp::create(b, loc, pointer.getType(), pointer, offset);
 }
 
-LogicalResult ArgumentSchedule::store(StringAttr check) {
+LogicalResult ArgumentSchedule::store(StringAttr check, llvm::StringRef init) {
   AccumulateOp op = use.accumulates.front();
   Type element =
       op.getPartial() ? getElementTypeOrSelf(op.getValue().getType()) : pointee;
   BlockArgument buffer =
-      append(element, "none", op.getPartial() ? "partial" : "store", check,
+      append(element, init, op.getPartial() ? "partial" : "store", check,
              op.getPartialsAttr());
   ShadowPointers shadow(primal, buffer);
   for (AccumulateOp each : use.accumulates) {
@@ -277,9 +277,12 @@ LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
     if (StringAttr check = use.accumulates[0].getWholeAttr())
       return store(check);
     std::optional<AccessSpace> space = AccessSpace::ofAll(loads);
-    if (!forceAtomic && space && space->isExact())
+    if (!forceAtomic && space)
       return store(toAttribute(backward.getContext(),
-                               space->toCheck("bijective", argument)));
+                               space->toCheck(space->isExact() ? "bijective"
+                                                               : "distinct",
+                                              argument)),
+                   space->isExact() ? "none" : "zero");
   }
   return deterministic ? refuseAtomics(loads) : accumulateAtomically();
 }

@@ -82,7 +82,8 @@ tt.func @invariant(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 
 // A mask that data decide leaves elements out, whose gradient is zero then.
 // CHECK-LABEL: tt.func @data_mask_bwd(
-// CHECK-SAME: {\22accumulate\22:\22atomic\22,\22argument\22:0,
+// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: \22kind\22:\22distinct\22
 // CHECK-SAME: \22init\22:\22zero\22
 tt.func @data_mask(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: tensor<4xi1>) {
   %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
@@ -99,7 +100,8 @@ tt.func @data_mask(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: tensor<4xi1>) {
 
 // So does a branch.
 // CHECK-LABEL: tt.func @branch_bwd(
-// CHECK-SAME: {\22accumulate\22:\22atomic\22,\22argument\22:0,
+// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: \22kind\22:\22distinct\22
 // CHECK-SAME: \22init\22:\22zero\22
 tt.func @branch(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1) {
   %id = tt.get_program_id x : i32

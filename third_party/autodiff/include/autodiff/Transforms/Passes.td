@@ -267,7 +267,8 @@ def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
     Lowers `autodiff.accumulate`, and `autodiff.upstream` where it is left, to
     stores and atomics on gradient buffers. A gradient whose addresses are
     distinct across programs and iterations, given checks that the launch
-    evaluates, is stored; the others are added atomically in f32.
+    evaluates, is stored (into cleared memory where data decide which addresses
+    are touched); the others are added atomically in f32.
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
