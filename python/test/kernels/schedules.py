@@ -497,3 +497,81 @@ def parts(kernel, x, n, distance, count):
 def parts_reference(x, n, distance, count):
     a, b, c = (x[:, i * distance : i * distance + n] for i in (0, 1, count - 1))
     return torch.cat([a * b, a + c * c], 1)
+
+
+@triton.jit
+def counted_kernel(x_ptr, y_ptr, n, STEP: tl.constexpr):
+    """y[p] = Σ (j - p + 1) · x²[j] over j from p on: a counter starts where the program does."""
+    p = tl.program_id(0)
+    lanes = tl.arange(0, STEP)
+    acc = tl.zeros((STEP,), dtype=x_ptr.dtype.element_ty)
+    count = 1
+    for j in range(p, n):
+        x = tl.load(x_ptr + j * STEP + lanes)
+        acc += x * x * count
+        count += 1
+    tl.store(y_ptr + p * STEP + lanes, acc)
+
+
+def counted(kernel, x):
+    y = poisoned(x.shape, x)
+    kernel[(x.shape[0],)](x, y, x.shape[0], STEP=x.shape[1])
+    return y
+
+
+def counted_reference(x):
+    squares = x.square()
+    rows = range(x.shape[0])
+    counts = torch.tensor([[max(j - p + 1, 0) for j in rows] for p in rows])
+    return counts.to(squares) @ squares
+
+
+@triton.jit
+def opposites_kernel(x_ptr, q_ptr, y_ptr, n, STEP: tl.constexpr, LOOPS: tl.constexpr):
+    """y[p] = Σ q[p] · x²[j] + q²[p] · x³[n - 1 - j], in one loop or in two."""
+    p = tl.program_id(0)
+    lanes = tl.arange(0, STEP)
+    q = tl.load(q_ptr + p * STEP + lanes)
+    acc = tl.zeros((STEP,), dtype=x_ptr.dtype.element_ty)
+    for j in range(n):
+        x = tl.load(x_ptr + (n - 1 - j) * STEP + lanes)
+        acc += q * q * x * x * x
+        if LOOPS == 1:
+            x = tl.load(x_ptr + j * STEP + lanes)
+            acc += q * x * x
+    if LOOPS == 2:
+        for j in range(n):
+            x = tl.load(x_ptr + j * STEP + lanes)
+            acc += q * x * x
+    tl.store(y_ptr + p * STEP + lanes, acc)
+
+
+def opposites(kernel, x, q, loops):
+    y = poisoned(q.shape, x)
+    kernel[(q.shape[0],)](x, q, y, x.shape[0], STEP=x.shape[1], LOOPS=loops)
+    return y
+
+
+def opposites_reference(x, q, loops):
+    return q * x.square().sum(0) + q.square() * x.pow(3).sum(0)
+
+
+@triton.jit
+def weights_kernel(x_ptr, w_ptr, v_ptr, y_ptr, STEP: tl.constexpr):
+    """y[r, c] = x²[r, c] · w + tanh(x[r, c]) · v[c]: sums over all programs, and over rows."""
+    row, column = tl.program_id(0), tl.program_id(1)
+    lanes = tl.arange(0, STEP)
+    place = (row * tl.num_programs(1) + column) * STEP + lanes
+    x = tl.load(x_ptr + place)
+    w, v = tl.load(w_ptr + lanes), tl.load(v_ptr + column * STEP + lanes)
+    tl.store(y_ptr + place, x * x * w + tanh(x) * v)
+
+
+def weights(kernel, x, w, v):
+    y = poisoned(x.shape, x)
+    kernel[x.shape[:2]](x, w, v, y, STEP=x.shape[2])
+    return y
+
+
+def weights_reference(x, w, v):
+    return x.square() * w + x.tanh() * v

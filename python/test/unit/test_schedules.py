@@ -345,3 +345,28 @@ def test_parts_of_rows(device, ran, name):
     op = differentiated(sch.parts_kernel, sch.parts)
     assert_gradients_close(op, sch.parts_reference, (x, n, distance, count))
     assert_sums(ran, "store" if once else "atomic", 0)
+
+
+def test_counter_from_where_a_program_starts(device, ran):
+    """Iterations are numbered alike in all programs; what counts them is not."""
+    x = random_tensor(6, 8, device=device, dtype=torch.float64)
+    op = differentiated(sch.counted_kernel, sch.counted)
+    assert_gradients_close(op, sch.counted_reference, (x,))
+    assert_exchanged(ran, [0], 6)
+
+
+@pytest.mark.parametrize("loops", [1, 2])
+def test_opposites(device, ran, loops):
+    """What iterations of the same number contribute goes to different addresses."""
+    x, q = (random_tensor(n, 8, device=device, dtype=torch.float64) for n in (6, 5))
+    op = differentiated(sch.opposites_kernel, sch.opposites)
+    assert_gradients_close(op, sch.opposites_reference, (x, q, loops))
+    assert_atomic(ran, 0)
+
+
+def test_weights_of_programs_and_of_columns(device):
+    """Gradients that are summed over other digits of program ids do not share a kernel's sums."""
+    x = random_tensor(5, 3, 8, device=device)
+    w, v = random_tensor(8, device=device), random_tensor(3, 8, device=device)
+    op = differentiated(sch.weights_kernel, sch.weights)
+    assert_gradients_close(op, sch.weights_reference, (x, w, v))

@@ -162,8 +162,7 @@ void Persist::runOnOperation() {
     if (!use.upstreams.empty())
       return;
     std::optional<Shared> shared = examine(argument, use);
-    if (shared && (group.empty() || group[0].summed == shared->summed ||
-                   mutation::isMade("persist:sums over other digits")))
+    if (shared && (group.empty() || group[0].summed == shared->summed))
       group.push_back(*shared);
   }
   if (!group.empty() && (deterministic || isWorthIt(group)))
