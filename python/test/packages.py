@@ -105,12 +105,12 @@ def _backward(outputs, upstreams, wanted):
 
 
 def assert_as_good_as_theirs(
-    ours: Callable, theirs: Callable, reference: Callable, inputs: Sequence
+    ours: Callable, theirs: Callable, reference: Callable, inputs: Sequence, roundings: int = 8
 ) -> None:
     """Our outputs and gradients are as near to float64 as the authors' own, times a factor.
 
     `reference` is plain PyTorch. It may return fewer outputs than the kernel's wrapper, and None
-    for one that is not compared.
+    for one that is not compared. For `roundings` see `gradients.floor`.
     """
     wanted = [x for x in _flat(inputs) if x.requires_grad]
     exact = _mapped(_double, tuple(inputs))
@@ -129,10 +129,12 @@ def assert_as_good_as_theirs(
     results.append([*truths, *_backward(truths, upstreams, wanted)])
     names = [f"output {i}" for i in places] + [f"gradient {i}" for i in range(len(wanted))]
     for name, value, baseline, truth in zip(names, *results, strict=True):
-        assert_close(name, value, baseline, truth)
+        assert_close(name, value, baseline, truth, roundings)
 
 
-def check(path: str, reference: Callable, inputs: Sequence, *options, **constants) -> None:
+def check(
+    path: str, reference: Callable, inputs: Sequence, *options, roundings: int = 8, **constants
+) -> None:
     """Compare the function at `module.Class` with float64 PyTorch and with its own backward.
 
     The function gets `inputs` and then `options`; `reference` the inputs alone. Kernel arguments
@@ -145,4 +147,5 @@ def check(path: str, reference: Callable, inputs: Sequence, *options, **constant
         lambda *args: function.apply(*args, *options),
         reference,
         inputs,
+        roundings,
     )

@@ -470,6 +470,36 @@ def window_and_triangle_reference(x, z, columns):
 
 
 @triton.jit
+def parts_kernel(x_ptr, y_ptr, n, distance, stride, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    """Two outputs a row, of two or three parts of its input that lie `distance` apart."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    mask = columns < n
+    x_ptrs = x_ptr + row * stride + columns
+    a = tl.load(x_ptrs, mask=mask, other=0.0)
+    b = tl.load(x_ptrs + distance, mask=mask, other=0.0)
+    c = b
+    if PARTS == 3:
+        c = tl.load(x_ptrs + 2 * distance, mask=mask, other=0.0)
+    y_ptrs = y_ptr + row * 2 * n + columns
+    tl.store(y_ptrs, a * b, mask=mask)
+    tl.store(y_ptrs + n, a + c * c, mask=mask)
+
+
+def parts(kernel, x, n, distance, count):
+    """Of x: (rows, at least n + (count - 1) · distance)."""
+    y = poisoned((x.shape[0], 2 * n), x)
+    BLOCK = triton.next_power_of_2(n)
+    kernel[(x.shape[0],)](x, y, n, distance, x.stride(0), PARTS=count, BLOCK=BLOCK)
+    return y
+
+
+def parts_reference(x, n, distance, count):
+    a, b, c = (x[:, i * distance : i * distance + n] for i in (0, 1, count - 1))
+    return torch.cat([a * b, a + c * c], 1)
+
+
+@triton.jit
 def counted_kernel(x_ptr, y_ptr, n, STEP: tl.constexpr):
     """y[p] = Σ (j - p + 1) · x²[j] over j from p on: a counter starts where the program does."""
     p = tl.program_id(0)

@@ -56,6 +56,8 @@ def test_cumsum(device, dtype, steps):
 @pytest.mark.parametrize("context", [128, 100])
 @pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
 def test_grouped_attention(device, dtype, context):
+    if device == "cuda" and dtype == torch.float32:
+        pytest.skip("a GPU rounds the operands of these products to tf32")
     q = random_tensor(2, 4, context, 16, device=device, dtype=dtype)
     k, v = (random_tensor(2, 2, context, 16, device=device, dtype=dtype) for _ in range(2))
     op = differentiated(

@@ -327,6 +327,26 @@ def test_one_loop_of_two(device):
     assert_gradients_close(op, sch.window_and_triangle_reference, (x, z, 3))
 
 
+# Columns of a row, of a part, from part to part, parts; whether each element is in one part.
+PARTS = {
+    "halves": (20, 10, 10, 2, True),
+    "thirds": (33, 11, 11, 3, True),
+    "overlapping": (15, 10, 5, 2, False),
+    "the same": (10, 10, 0, 2, False),
+    "with a gap": (25, 10, 15, 2, False),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_rows(device, ran, name):
+    """Several loads of a tensor, and several stores, that share no element if the sizes say so."""
+    columns, n, distance, count, once = PARTS[name]
+    x = random_tensor(5, columns, device=device)
+    op = differentiated(sch.parts_kernel, sch.parts)
+    assert_gradients_close(op, sch.parts_reference, (x, n, distance, count))
+    assert_sums(ran, "store" if once else "atomic", 0)
+
+
 def test_counter_from_where_a_program_starts(device, ran):
     """Iterations are numbered alike in all programs; what counts them is not."""
     x = random_tensor(6, 8, device=device, dtype=torch.float64)

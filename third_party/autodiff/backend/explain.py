@@ -175,9 +175,11 @@ class _Explanation:
                     f"{_places(loops)}, whose elements no other one reads, and "
                     f"sums over{part} {summed}{checked}"
                 )
+            reaching = [load for load in loads if load["terms"] is not None]
+            loading = "one load reaches" if len(reaching) == 1 else f"{len(reaching)} loads reach"
             if not gradient.fills_tensor and gradient.checks:
-                return f"one load reaches elements, but none twice{checked}"
-            once = f"one load reaches every element of the tensor exactly once{checked}"
+                return f"{loading} elements, but none twice{checked}"
+            once = f"{loading} every element of the tensor exactly once{checked}"
             return once + self._gathered(gradient, loads)
         if gradient.argument in self._atomic:
             why = "a host check failed: its load does not reach each element exactly once"
@@ -185,7 +187,7 @@ class _Explanation:
         if facts["stored"]:
             return "the kernel also stores to it"
         if len(loads) > 1:
-            return f"it is loaded in {len(loads)} places, whose contributions add up"
+            return f"it is loaded in {len(loads)} places, which may share elements"
         if loads and loads[0]["terms"] is None:
             if loads[0]["gathered"]:
                 return f"its addresses depend on what is loaded at {_places(loads[0]['gathered'])}"

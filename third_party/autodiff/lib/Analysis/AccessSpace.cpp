@@ -242,7 +242,7 @@ std::optional<AccessSpace> AccessSpace::of(Operation *access,
   return std::move(builder.space);
 }
 
-bool AccessSpace::touchesSameAs(const AccessSpace &other) const {
+bool AccessSpace::hasSameShapeAs(const AccessSpace &other) const {
   auto sameDigit = [](const Digit &a, const Digit &b) {
     return a.stride == b.stride && a.dimension.kind == b.dimension.kind &&
            a.dimension.axis == b.dimension.axis &&
@@ -253,9 +253,56 @@ bool AccessSpace::touchesSameAs(const AccessSpace &other) const {
            std::equal(a.digits.begin(), a.digits.end(), b.digits.begin(),
                       b.digits.end(), sameDigit);
   };
-  return offset == other.offset &&
-         std::equal(indices.begin(), indices.end(), other.indices.begin(),
+  return std::equal(indices.begin(), indices.end(), other.indices.begin(),
                     other.indices.end(), sameIndex);
+}
+
+bool AccessSpace::touchesSameAs(const AccessSpace &other) const {
+  return offset == other.offset && hasSameShapeAs(other);
+}
+
+std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses) {
+  SmallVector<AccessSpace> spaces;
+  for (Operation *access : accesses) {
+    std::optional<AccessSpace> space = of(access);
+    // Loops of the same shape may run differently often.
+    if (!space ||
+        (!spaces.empty() && (!space->hasSameShapeAs(spaces[0]) ||
+                             access->getBlock() != accesses[0]->getBlock())))
+      return std::nullopt;
+    spaces.push_back(std::move(*space));
+  }
+  if (spaces.size() < 2)
+    return spaces.empty() ? std::nullopt : std::optional(spaces[0]);
+  // From the first one on: known offsets grow, others follow in either order.
+  auto isKnown = [](const AccessSpace &space) {
+    return space.offset.getConstant().has_value();
+  };
+  auto rest = std::stable_partition(spaces.begin(), spaces.end(), isKnown);
+  std::stable_sort(spaces.begin(), rest,
+                   [](const AccessSpace &a, const AccessSpace &b) {
+                     return a.offset.getConstant() < b.offset.getConstant();
+                   });
+  auto stepsAlike = [&] {
+    ScalarExpr distance = spaces[1].offset - spaces[0].offset;
+    return llvm::all_of(llvm::zip(spaces, llvm::drop_begin(spaces)),
+                        [&](const auto &pair) {
+                          const auto &[a, b] = pair;
+                          return b.offset - a.offset == distance;
+                        });
+  };
+  if (!stepsAlike()) {
+    std::reverse(rest, spaces.end());
+    if (!stepsAlike())
+      return std::nullopt;
+  }
+  AccessSpace all = spaces[0];
+  all.exact =
+      llvm::all_of(spaces, [](const AccessSpace &s) { return s.exact; });
+  Digit site{ScalarExpr::constant(1), {Dimension::Kind::Site}, spaces.size()};
+  all.indices.push_back(
+      {spaces[1].offset - spaces[0].offset, {std::move(site)}, std::nullopt});
+  return all;
 }
 
 std::optional<AccessSpace::Run>

@@ -40,11 +40,13 @@ bool ReadCotangents::mayRead(unsigned argument, ArgumentUse &use,
       use.upstreams, [](UpstreamOp op) { return !op.getKeep(); });
   if (hiding.empty())
     return true;
-  Operation *store = sites.lookup(hiding[0].getSite());
-  if (use.upstreams.size() > 1 || !isa<triton::StoreOp>(store) ||
+  SmallVector<Operation *> stores;
+  for (UpstreamOp op : use.upstreams)
+    stores.push_back(sites.lookup(op.getSite()));
+  if (!llvm::all_of(stores, llvm::IsaPred<triton::StoreOp>) ||
       llvm::is_contained(exchange, argument))
     return false;
-  std::optional<AccessSpace> space = AccessSpace::of(store);
+  std::optional<AccessSpace> space = AccessSpace::ofAll(stores);
   if (space)
     check = toAttribute(&getContext(), space->toCheck("distinct", argument));
   return space.has_value();

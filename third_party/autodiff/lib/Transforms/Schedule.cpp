@@ -36,8 +36,9 @@ public:
         given(backward.getArgAttr(argument, kHasCotangentAttr) != nullptr),
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
-  /// `load` is the primal's, if only one contributes.
-  LogicalResult run(Operation *load, bool forceAtomic, bool deterministic);
+  /// `loads` are the primal's that contribute.
+  LogicalResult run(ArrayRef<Operation *> loads, bool forceAtomic,
+                    bool deterministic);
 
 private:
   /// Contributions meet in atomics, with the cotangent if the argument has one.
@@ -52,7 +53,7 @@ private:
                        StringAttr partials = {});
   Value advanceTo(Value partial, AccumulateOp op, Value pointer);
   /// Explains why the contributions would have to meet in atomics.
-  LogicalResult refuseAtomics(Operation *load);
+  LogicalResult refuseAtomics(ArrayRef<Operation *> loads);
   LogicalResult exchange(UpstreamOp op, ShadowPointers &shadow);
   LogicalResult addAtomically(AccumulateOp op, ShadowPointers &shadow);
 
@@ -204,16 +205,19 @@ LogicalResult ArgumentSchedule::store(StringAttr check, llvm::StringRef init) {
       append(element, init, op.getPartial() ? "partial" : "store", check,
              op.getPartialsAttr());
   ShadowPointers shadow(primal, buffer);
-  Value pointer = shadow.get(op.getPtr());
-  if (!pointer)
-    return failure();
-  if (op.getPartial())
-    pointer = advanceTo(op.getPartial(), op, pointer);
-  OpBuilder b(op);
-  triton::StoreOp::create(b, op.getLoc(), pointer,
-                          castFloat(b, op.getLoc(), op.getValue(), element),
-                          op.getMask());
-  op.erase();
+  for (AccumulateOp each : use.accumulates) {
+    Value pointer = shadow.get(each.getPtr());
+    if (!pointer)
+      return failure();
+    if (each.getPartial())
+      pointer = advanceTo(each.getPartial(), each, pointer);
+    OpBuilder b(each);
+    Location loc = each.getLoc();
+    triton::StoreOp::create(b, loc, pointer,
+                            castFloat(b, loc, each.getValue(), element),
+                            each.getMask());
+    each.erase();
+  }
   return success();
 }
 
@@ -238,7 +242,7 @@ static std::string nameOf(BlockArgument argument) {
   return llvm::formatv("{0}", argument.getArgNumber());
 }
 
-LogicalResult ArgumentSchedule::refuseAtomics(Operation *load) {
+LogicalResult ArgumentSchedule::refuseAtomics(ArrayRef<Operation *> loads) {
   Location site = use.accumulates.empty() ? use.upstreams.front().getLoc()
                                           : use.accumulates.front().getLoc();
   InFlightDiagnostic error = emitError(site, "the gradient of argument ");
@@ -251,8 +255,8 @@ LogicalResult ArgumentSchedule::refuseAtomics(Operation *load) {
              "argument of its own, each address once";
   else if (use.accumulates.size() > 1)
     error << "it is loaded in " << use.accumulates.size()
-          << " places; load it once";
-  else if (!AccessSpace::of(load))
+          << " places, which may share addresses; load it once";
+  else if (!AccessSpace::of(loads[0]))
     error << "the addresses are not sums of program ids, loop counters and "
              "ranges (they may depend on what is loaded), so programs may "
              "share them; where they are indices, gather before the launch, in "
@@ -264,15 +268,15 @@ LogicalResult ArgumentSchedule::refuseAtomics(Operation *load) {
   return error;
 }
 
-LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic,
-                                    bool deterministic) {
+LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
+                                    bool forceAtomic, bool deterministic) {
   if (llvm::any_of(use.accumulates,
                    [](AccumulateOp op) { return op.getRemainder(); }))
     return addRemainder();
-  if (use.upstreams.empty() && use.accumulates.size() == 1) {
+  if (use.upstreams.empty()) {
     if (StringAttr check = use.accumulates[0].getWholeAttr())
       return store(check);
-    std::optional<AccessSpace> space = AccessSpace::of(load);
+    std::optional<AccessSpace> space = AccessSpace::ofAll(loads);
     if (!forceAtomic && space)
       return store(toAttribute(backward.getContext(),
                                space->toCheck(space->isExact() ? "bijective"
@@ -280,7 +284,7 @@ LogicalResult ArgumentSchedule::run(Operation *load, bool forceAtomic,
                                               argument)),
                    space->isExact() ? "none" : "zero");
   }
-  return deterministic ? refuseAtomics(load) : accumulateAtomically();
+  return deterministic ? refuseAtomics(loads) : accumulateAtomically();
 }
 
 void Schedule::runOnOperation() {
@@ -293,12 +297,12 @@ void Schedule::runOnOperation() {
   });
   for (triton::FuncOp backward : getBackwards(getOperation()))
     for (auto &[argument, use] : collectUses(backward)) {
-      Operation *load = use.accumulates.empty()
-                            ? nullptr
-                            : sites.lookup(use.accumulates[0].getSite());
+      SmallVector<Operation *> loads;
+      for (AccumulateOp op : use.accumulates)
+        loads.push_back(sites.lookup(op.getSite()));
       if (failed(ArgumentSchedule(backward, argument, use,
                                   remainders.contains(argument))
-                     .run(load, llvm::is_contained(atomic, argument),
+                     .run(loads, llvm::is_contained(atomic, argument),
                           deterministic)))
         return signalPassFailure();
     }

@@ -24,15 +24,34 @@ tt.func @copy(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// What the first store left there has no gradient: the upstream gradient is
-// taken, not read.
+// Two stores, apart by a distance that the launch knows: distinct, if the check
+// holds.
 // CHECK-LABEL: tt.func @twice_bwd(
-// CHECK: autodiff.upstream
+// CHECK-SAME: \22digits\22:{{\[\[}}1,2{{\]\]}},\22stride\22:[\22arg\22,2]}
+// CHECK-SAME: \22kind\22:\22distinct\22
+// CHECK-NOT: autodiff.upstream
 tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
   %x = tt.load %px : !tt.ptr<f32>
   %qy = tt.addptr %py, %i : !tt.ptr<f32>, i32
   %xx = arith.mulf %x, %x : f32
   tt.store %qy, %xx : !tt.ptr<f32>
   tt.store %py, %x : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// What the first store left there has no gradient: the upstream gradient is
+// taken, not read.
+// CHECK-LABEL: tt.func @hidden_bwd(
+// CHECK: autodiff.upstream
+tt.func @hidden(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32, %n: i32) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %qy = tt.addptr %py, %i : !tt.ptr<f32>, i32
+  %xx = arith.mulf %x, %x : f32
+  tt.store %qy, %xx : !tt.ptr<f32>
+  %pid = tt.get_program_id x : i32
+  %py2 = tt.addptr %py, %pid : !tt.ptr<f32>, i32
+  tt.store %py2, %x : !tt.ptr<f32>
   tt.return
 }

@@ -33,9 +33,11 @@ tt.func @square(%px: !tt.ptr<f32>) {
 
 // Two loads add up.
 tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
-  // expected-error @+2 {{it is loaded in 2 places; load it once, or allow atomics (deterministic=False)}}
+  // expected-error @+4 {{it is loaded in 2 places, which may share addresses; load it once, or allow atomics (deterministic=False)}}
   %x = tt.load %px {isVolatile = true} : !tt.ptr<f32>
-  %z = tt.load %px {isVolatile = true} : !tt.ptr<f32>
+  %i = tt.get_program_id x : i32
+  %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+  %z = tt.load %p : !tt.ptr<f32>
   %y = arith.mulf %x, %z : f32
   tt.store %py, %y : !tt.ptr<f32>
   tt.return

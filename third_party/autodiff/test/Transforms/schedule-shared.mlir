@@ -46,22 +46,63 @@ tt.func @in_place(%px: !tt.ptr<f32>) {
 
 // -----
 
-// Two loads of the same argument: their addresses may coincide.
+// Two loads of the same argument, apart by a distance that the launch knows: a
+// plain store for each, if the check holds.
 // CHECK-LABEL: tt.func @twice_bwd(
-// CHECK-SAME: \22accumulate\22:\22atomic\22,\22argument\22:0
+// CHECK-SAME: \22accumulate\22:\22store\22,\22argument\22:0
+// CHECK-SAME: \22digits\22:{{\[\[}}1,2{{\]\]}},\22stride\22:[\22arg\22,2]}
+// CHECK-SAME: \22kind\22:\22bijective\22,\22offset\22:0
 // CHECK: %[[X:.*]] = tt.load %arg0
 // CHECK: %[[G:.*]] = tt.addptr %arg4, %arg2
 // CHECK: %[[W:.*]] = tt.load
 // CHECK: %[[T:.*]] = tt.load %arg3
 // CHECK: %[[DX:.*]] = arith.mulf %[[T]], %[[W]]
 // CHECK: %[[DW:.*]] = arith.mulf %[[T]], %[[X]]
-// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %[[G]], %[[DW]],
-// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg4, %[[DX]],
+// CHECK: tt.store %[[G]], %[[DW]]
+// CHECK: tt.store %arg4, %[[DX]]
 tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
   %x = tt.load %px : !tt.ptr<f32>
   %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
   %w = tt.load %p : !tt.ptr<f32>
   %y = arith.mulf %x, %w : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Three, apart by the same distance.
+// CHECK-LABEL: tt.func @thrice_bwd(
+// CHECK-SAME: \22accumulate\22:\22store\22,\22argument\22:0
+// CHECK-SAME: \22digits\22:{{\[\[}}1,3{{\]\]}},\22stride\22:[\22arg\22,2]}
+tt.func @thrice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
+  %c2 = arith.constant 2 : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+  %w = tt.load %p : !tt.ptr<f32>
+  %j = arith.muli %i, %c2 : i32
+  %q = tt.addptr %px, %j : !tt.ptr<f32>, i32
+  %v = tt.load %q : !tt.ptr<f32>
+  %xw = arith.mulf %x, %w : f32
+  %y = arith.mulf %xw, %v : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Three, apart by two distances: their addresses may coincide.
+// CHECK-LABEL: tt.func @uneven_bwd(
+// CHECK-SAME: \22accumulate\22:\22atomic\22,\22argument\22:0
+// CHECK-COUNT-3: tt.atomic_rmw fadd, relaxed, gpu,
+tt.func @uneven(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32, %j: i32) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+  %w = tt.load %p : !tt.ptr<f32>
+  %q = tt.addptr %px, %j : !tt.ptr<f32>, i32
+  %v = tt.load %q : !tt.ptr<f32>
+  %xw = arith.mulf %x, %w : f32
+  %y = arith.mulf %xw, %v : f32
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }

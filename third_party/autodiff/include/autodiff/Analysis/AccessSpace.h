@@ -42,6 +42,11 @@ public:
   static std::optional<AccessSpace>
   of(Operation *access, const Renumbering *renumbering = nullptr);
 
+  /// The space of all of `accesses`, of which each touches what the one before it
+  /// does but moved by the same distance (halves of a row, parts of a packed
+  /// tensor); none if they are not of this kind.
+  static std::optional<AccessSpace> ofAll(llvm::ArrayRef<Operation *> accesses);
+
   /// Whether both touch the same address at the same position and in the same
   /// iterations, if those are numbered alike.
   bool touchesSameAs(const AccessSpace &other) const;
@@ -89,6 +94,7 @@ private:
   };
   struct Builder;
 
+  bool hasSameShapeAs(const AccessSpace &other) const;
   llvm::json::Object
   describe(llvm::StringRef kind, unsigned argument,
            llvm::function_ref<llvm::json::Value(const Digit &)> extentOf) const;

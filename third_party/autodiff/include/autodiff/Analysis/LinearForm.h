@@ -15,7 +15,8 @@ struct Dimension {
     Index,  ///< an induction variable whose start depends on program ids
     Program, ///< a number that program ids determine
     Place,   ///< a number that an autodiff.programs gives
-    Scalar   ///< a scalar that is taken as it is
+    Scalar,  ///< a scalar that is taken as it is
+    Site     ///< which of several accesses it is
   };
   Kind kind;
   unsigned axis = 0;               ///< of an Axis; the number of a Place
