@@ -109,14 +109,16 @@ static bool isBetter(const ProductCosts &longer, const ProductCosts &costs) {
          (costs.between == 0 || longer.getWarps() == costs.getWarps());
 }
 
-/// Keeps the best ones as variants of `kernel`.
+/// Keeps the best ones as variants of `kernel`: those that load least for a
+/// product, and of these, those that transpose least.
 void ChooseTiles::addVariants(triton::FuncOp kernel,
                               MutableArrayRef<Wider> variants) {
   std::stable_sort(
       variants.begin(), variants.end(), [](const Wider &a, const Wider &b) {
         double left = a.costs.getIntensity();
         double right = b.costs.getIntensity();
-        return left != right ? left > right : a.costs.columns > b.costs.columns;
+        return left != right ? left > right
+                             : a.costs.transposed < b.costs.transposed;
       });
   ProductCosts costs = ProductCosts::of(kernel);
   MLIRContext *context = &getContext();

@@ -58,6 +58,9 @@ static ProductCosts costsOf(scf::ForOp loop) {
     costs.columns = std::max(costs.columns, type.getShape().back());
     if (!llvm::is_contained(yield, dot.getResult()))
       costs.between += type.getNumElements();
+    for (Value operand : {dot.getA(), dot.getB()})
+      if (operand.getDefiningOp<triton::TransOp>())
+        costs.transposed += elementsOf(operand.getType());
     collectLoads(dot.getA(), loop, costs, visited);
     collectLoads(dot.getB(), loop, costs, visited);
   }

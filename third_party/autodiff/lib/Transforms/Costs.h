@@ -17,6 +17,8 @@ struct ProductCosts {
   /// Bytes of tiles that an iteration loads for products, and of those that
   /// products take from before the loop.
   double loaded = 0, kept = 0;
+  /// Elements of operands of products that are transposed.
+  double transposed = 0;
   /// Multiply-adds of an iteration.
   double work = 0;
   /// Elements of sums that the loop carries, and of products between others.
