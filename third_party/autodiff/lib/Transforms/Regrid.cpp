@@ -78,8 +78,9 @@ llvm::json::Value mlir::autodiff::countPrograms(ArrayRef<ScalarExpr> digits,
 }
 
 llvm::json::Value mlir::autodiff::countPartials(ArrayRef<ScalarExpr> summed,
-                                                llvm::json::Value others) {
-  Array wanted{"ceildiv", Array{"mul", 2, Array{"processors"}},
+                                                llvm::json::Value others,
+                                                int perProcessor) {
+  Array wanted{"ceildiv", Array{"mul", perProcessor, Array{"processors"}},
                Array{"max", std::move(others), 1}};
   return Array{"max", Array{"min", countPrograms(summed), std::move(wanted)},
                1};

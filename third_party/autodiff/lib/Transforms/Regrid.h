@@ -40,9 +40,9 @@ ProgramNumbers numberPrograms(OpBuilder &builder, triton::FuncOp kernel,
 
 /// The number of partial sums, an expression, when the work of all `summed`
 /// digits is divided among programs of which there are `others` already: about
-/// two programs for every processor, and no more than there is work.
+/// `perProcessor` programs for every processor, and no more than there is work.
 llvm::json::Value countPartials(ArrayRef<ScalarExpr> summed,
-                                llvm::json::Value others);
+                                llvm::json::Value others, int perProcessor);
 
 /// The product of the extents of digits, times `factor`.
 llvm::json::Value countPrograms(ArrayRef<ScalarExpr> digits,
