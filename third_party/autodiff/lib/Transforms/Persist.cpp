@@ -166,6 +166,6 @@ void Persist::runOnOperation() {
     if (shared && (group.empty() || group[0].summed == shared->summed))
       group.push_back(*shared);
   }
-  if (!group.empty() && (deterministic || isWorthIt(group)))
+  if (!group.empty() && (always || isWorthIt(group)))
     build(group);
 }
