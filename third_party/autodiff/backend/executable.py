@@ -47,7 +47,7 @@ def _own_options(forward: dict, plan: dict, chosen: dict) -> dict:
     least = plan.pop("least_warps", 1)
     options = {**forward, **plan}
     if "num_warps" in options:
-        enough = 32 * least // options.get("warp_size", 32)
+        enough = 32 * least // max(options.get("warp_size", 32), 32)
         options["num_warps"] = max(options["num_warps"], enough)
     return {**options, **chosen}
 

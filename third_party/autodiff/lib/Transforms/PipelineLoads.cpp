@@ -21,10 +21,10 @@ using namespace mlir::autodiff;
 constexpr double kOnItsWay = 64 * 1024, kMostAhead = 128 * 1024;
 constexpr int kFewestStages = 3, kMostStages = 4;
 
-/// The pointers that a kernel writes through.
-static SmallVector<Value> collectWritten(triton::FuncOp kernel) {
+/// The pointers that a loop writes through.
+static SmallVector<Value> collectWritten(scf::ForOp loop) {
   SmallVector<Value> written;
-  kernel.walk([&](Operation *op) {
+  loop.getBody()->walk([&](Operation *op) {
     if (op->getNumRegions() == 0 && mayWrite(op))
       llvm::copy_if(op->getOperands(), std::back_inserter(written),
                     [](Value v) { return isPointer(v.getType()); });
@@ -32,15 +32,17 @@ static SmallVector<Value> collectWritten(triton::FuncOp kernel) {
   return written;
 }
 
-/// Whether Triton may load for later iterations: it multiplies or loops itself
-/// by rules of its own, and does not look whether memory changes meanwhile.
-static bool isPipelinable(scf::ForOp loop, ArrayRef<Value> written) {
+/// Whether to let Triton load for later iterations. It does not look whether
+/// memory changes meanwhile, has rules of its own for loops of products, and
+/// does not pipeline loops around others.
+static bool isPipelinable(scf::ForOp loop) {
+  SmallVector<Value> written = collectWritten(loop);
   WalkResult walk = loop.getBody()->walk([&](Operation *op) {
     bool isFine = !isa<LoopLikeOpInterface, triton::DotOp>(op);
     if (auto load = dyn_cast<triton::LoadOp>(op))
       isFine = llvm::none_of(
           written, [&](Value other) { return mayAlias(load.getPtr(), other); });
-    else if (op->getNumRegions() == 0 && mayWrite(op))
+    else if (op->getNumRegions() == 0 && !isMemoryEffectFree(op))
       isFine = isa<triton::StoreOp, triton::AtomicRMWOp>(op);
     return isFine ? WalkResult::advance() : WalkResult::interrupt();
   });
@@ -62,12 +64,10 @@ struct PipelineLoads : autodiff::impl::PipelineLoadsBase<PipelineLoads> {
     triton::FuncOp kernel = getOperation();
     if (!isBackward(kernel))
       return;
-    SmallVector<Value> written = collectWritten(kernel);
     int programs = programsFor(countRegisters(kernel));
     kernel.walk([&](scf::ForOp loop) {
       double bytes = bytesLoaded(loop);
-      if (bytes == 0 || loop->hasAttr(kStagesAttr) ||
-          !isPipelinable(loop, written))
+      if (bytes == 0 || loop->hasAttr(kStagesAttr) || !isPipelinable(loop))
         return;
       int stages = std::clamp(
           1 + static_cast<int>(std::ceil(kOnItsWay / (programs * bytes))),
