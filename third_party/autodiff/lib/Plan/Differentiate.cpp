@@ -81,6 +81,8 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   schedule.deterministic = request.deterministic;
   pm.addPass(createSchedule(schedule));
   pm.addPass(createChooseTiles(ChooseTilesOptions{request.widen}));
+  addCleanup(pm);
+  pm.addPass(createDivideTiles());
   pm.nest<triton::FuncOp>().addPass(createLaunchOptions());
   pm.nest<triton::FuncOp>().addPass(createPipelineLoads());
   pm.nest<triton::FuncOp>().addPass(createLowerPrograms());
