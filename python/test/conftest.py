@@ -35,6 +35,42 @@ def pytest_addoption(parser):
         "--slow", action="store_true", help="run the tests that need minutes or a lot of memory"
     )
 
+    parser.addoption(
+        "--schedules",
+        choices=["chosen", "all"],
+        default="chosen",
+        help="run the tests marked `schedules` under the schedules that the compiler chooses, or "
+        "under every one that can be forced on it (see forced.py)",
+    )
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.config.getoption("--schedules") == "all":
+        if metafunc.definition.get_closest_marker("schedules"):
+            from forced import OPTIONS
+
+            metafunc.parametrize("schedule", OPTIONS, indirect=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    name = pyfuncitem.funcargs.get("schedule")
+    if name is None:
+        return (yield)
+    import forced
+
+    with forced.schedule(name) as found:
+        result = yield
+    if not found.applies:
+        pytest.skip(f"{name}: not for this kernel")
+    return result
+
+
+@pytest.fixture(autouse=True)
+def schedule(request):
+    """The schedule that is forced on the test's kernels; None where the compiler chooses."""
+    return getattr(request, "param", None)
+
 
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("--slow"):
@@ -47,6 +83,7 @@ def pytest_configure(config):
     import gradients
 
     config.addinivalue_line("markers", "slow: needs minutes or a lot of memory; see --slow")
+    config.addinivalue_line("markers", "schedules: holds under every schedule; see --schedules")
 
     gradients.FORWARD_ONLY = config.getoption("--forward-only")
 
@@ -131,11 +168,11 @@ def random_leaves(device, request):
 
 
 @pytest.fixture
-def ran(monkeypatch):
-    """What the last backward of the test ran; None if there is none."""
+def ran(monkeypatch, schedule):
+    """What the last backward of the test ran; None if there is none, or no choice."""
     import gradients
 
-    if gradients.FORWARD_ONLY:
+    if gradients.FORWARD_ONLY or schedule is not None:
         return None
     from schedules import Ran
     from triton.backends.autodiff.backward import Backward

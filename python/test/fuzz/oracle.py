@@ -15,6 +15,16 @@ STEPS = (1e-4, 1e-6)
 # What two rules of differencing may differ by, and then what the gradient may be off by.
 SMOOTH, EXACT = 1e-4, 2e-6
 ELEMENTS = 6
+# What backwards are asked for, by turns: the compiler's choice, or that these schedules, and no
+# others, are used wherever they apply.
+REQUESTS = (
+    None,
+    {"schedules": []},
+    {"schedules": ["exchange"]},
+    None,
+    {"schedules": ["persist"]},
+    {"schedules": ["exchange", "merge", "persist"]},
+)
 # In the names of kernels.
 SCHEDULE = re.compile(r"_(exchanged|persistent)")
 
@@ -59,6 +69,7 @@ class Check:
     def __init__(self, program, kernel, stub, seed: int, factor: float):
         self.program, self.kernel, self.stub, self.factor = program, kernel, stub, factor
         self.inputs = Inputs(program.inputs, seed)
+        self.request = REQUESTS[seed // len(DTYPES) % len(REQUESTS)]
         outputs = self.forward({})
         # What is not written has no upstream gradient; a NaN that is read there would show.
         self.upstream = [self.inputs.normal(y.shape) for y in outputs]
@@ -94,7 +105,7 @@ class Check:
             name: value.clone().requires_grad_(name in self.program.wanted)
             for name, value in self.inputs.values.items()
         }
-        op = autodiff(self.kernel, self.stub)
+        op = autodiff(self.kernel, self.stub, backward=self.request)
         outputs = op(*leaves.values())
         wanted = [leaves[name] for name in self.program.wanted]
         used = [(y, g) for y, g in zip(outputs, self.upstream, strict=True) if y.requires_grad]

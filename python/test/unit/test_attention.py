@@ -6,6 +6,8 @@ import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from schedules import assert_exchanged
 
+pytestmark = pytest.mark.schedules
+
 HALF = [torch.float16, torch.bfloat16]
 
 

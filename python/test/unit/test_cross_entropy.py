@@ -5,6 +5,8 @@ import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
 from kernels import cross_entropy as ce
 
+pytestmark = pytest.mark.schedules
+
 
 def _inputs(rows, classes, device, dtype):
     logits = random_tensor(rows, classes, device=device, dtype=dtype, scale=2.0)

@@ -7,6 +7,8 @@ import triton
 from kernels import descriptors as k
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+pytestmark = pytest.mark.schedules
+
 
 @pytest.fixture(autouse=True)
 def descriptor_memory():

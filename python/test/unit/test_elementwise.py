@@ -5,6 +5,8 @@ import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
 from kernels import elementwise as ew
 
+pytestmark = pytest.mark.schedules
+
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 SIZES = [1, 255, 256, 1000]
 

@@ -5,6 +5,8 @@ import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
 from kernels import loops
 
+pytestmark = pytest.mark.schedules
+
 RNN = {
     "last state": (loops.rnn_kernel, loops.rnn, loops.rnn_reference),
     "all states": (loops.rnn_states_kernel, loops.rnn_states, loops.rnn_states_reference),

@@ -5,6 +5,8 @@ import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import masks
 
+pytestmark = pytest.mark.schedules
+
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 
 

@@ -5,6 +5,8 @@ import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
 from kernels import matmul as mm
 
+pytestmark = pytest.mark.schedules
+
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
 SHAPES = [(64, 32, 96), (50, 70, 33), (32, 32, 1)]  # m, n, k
 

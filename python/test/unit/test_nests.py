@@ -7,6 +7,8 @@ import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import loops, nests, whiles
 
+pytestmark = pytest.mark.schedules
+
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 
 CASES = {

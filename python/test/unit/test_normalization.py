@@ -6,6 +6,8 @@ import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
 from kernels import normalization as norm
 
+pytestmark = pytest.mark.schedules
+
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
 

@@ -7,6 +7,8 @@ from gradients import assert_compiles, assert_gradients_close, differentiated, r
 from kernels import picking as pk
 from kernels.combiners import HOME
 
+pytestmark = pytest.mark.schedules
+
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("shape", [(4, 8), (16, 64)], ids=str)

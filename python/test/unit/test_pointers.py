@@ -6,6 +6,8 @@ import triton
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import pointers as k
 
+pytestmark = pytest.mark.schedules
+
 NEWEST = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 9)
 FLOATS = [torch.float16, torch.float32, torch.float64]
 

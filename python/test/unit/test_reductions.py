@@ -6,6 +6,8 @@ from gradients import assert_compiles, assert_gradients_close, differentiated, r
 from kernels import combiners as cb
 from kernels import functions as fn
 
+pytestmark = pytest.mark.schedules
+
 
 def _reduction(name):
     return differentiated(cb.REDUCE[name], cb.reduce)

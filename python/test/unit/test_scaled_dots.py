@@ -6,6 +6,8 @@ from gradients import assert_compiles, assert_gradients_close, differentiated, r
 from kernels import scaled_dots as sd
 from kernels.combiners import HOME
 
+pytestmark = pytest.mark.schedules
+
 DTYPES = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,

@@ -5,6 +5,8 @@ import torch
 from gradients import assert_compiles, assert_gradients_close, differentiated
 from kernels import combiners as cb
 
+pytestmark = pytest.mark.schedules
+
 DIRECTIONS = pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
 
 

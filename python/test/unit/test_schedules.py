@@ -7,6 +7,8 @@ from kernels import matmul as mm
 from kernels import schedules as sch
 from schedules import assert_atomic, assert_exchanged, assert_sums
 
+pytestmark = pytest.mark.schedules
+
 # Programs of the kernel that stores the gradient of x, for two rows of 45 elements and 3 programs
 # a row; None where iterations cannot be numbered.
 BANDS = {

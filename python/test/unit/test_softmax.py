@@ -5,6 +5,8 @@ import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
 from kernels import softmax as sm
 
+pytestmark = pytest.mark.schedules
+
 KERNELS = {
     "softmax": (sm.softmax_kernel, sm.rowwise, sm.softmax_reference),
     "log_softmax": (sm.log_softmax_kernel, sm.rowwise, sm.log_softmax_reference),

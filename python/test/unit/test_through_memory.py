@@ -6,6 +6,8 @@ import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import through_memory
 
+pytestmark = pytest.mark.schedules
+
 FLOATS = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 
 

@@ -7,6 +7,8 @@ from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import matmul as mm
 from kernels import tiles
 
+pytestmark = pytest.mark.schedules
+
 # Rows, columns and the sum's length; how many of the two kernels have longer tiles then.
 SIZES = {
     "all even": ((256, 256, 128), 2),

@@ -1,12 +1,13 @@
 """Launch options of the backward: the user's, those that fit, and those that measure best."""
 
-import dataclasses
+import json
 import types
 
 import pytest
 import torch
+import triton
 from kernels import gather, matmul, normalization
-from triton.backends.autodiff import AutodiffError, autodiff, executable, state, tuning
+from triton.backends.autodiff import AutodiffError, autodiff, executable, tuning
 from triton.backends.autodiff.errors import ArgumentError, DoesNotFit
 from triton.backends.autodiff.executable import Executable
 from triton.backends.autodiff.plan import Kernel
@@ -68,6 +69,9 @@ def test_forward_that_saves_keeps_its_options(device):
         ({"num_warps": 6}, ArgumentError, "num_warps should be a power of two, got 6"),
         ({"widen": 3}, ArgumentError, "widen should be a power of two, got 3"),
         ({"num_stages": 0}, ArgumentError, "num_stages should be positive, got 0"),
+        ({"schedules": "merge"}, ArgumentError, "some of merge, exchange, persist, got 'merge'"),
+        ({"schedules": ["fast"]}, ArgumentError, r"schedules should be .*got \['fast'\]"),
+        ({"schedules": 3}, ArgumentError, "schedules should be .*got 3"),
     ],
 )
 def test_bad_options(given, error, message):
@@ -80,35 +84,43 @@ def test_bad_autotune():
         autodiff(matmul.matmul_kernel, matmul.matmul, autotune="yes")
 
 
-def plans_that_widen(monkeypatch):
-    """Let the compiler answer requests to widen with kernels that differ in a comment."""
-    asked, real = [], state.plan_for
-
-    def plan_for(ttir, request, name):
-        asked.append(request.get("widen"))
-        request = {k: v for k, v in request.items() if k != "widen"}
-        plan = real(ttir, request, name)
-        if asked[-1] is None:
-            return plan
-
-        def other(kernel):
-            ttir, variants = (
-                f"{kernel.ttir}\n// widened by {asked[-1]}",
-                map(other, kernel.variants),
-            )
-            return dataclasses.replace(kernel, ttir=ttir, variants=tuple(variants))
-
-        return dataclasses.replace(plan, backward=tuple(map(other, plan.backward)))
-
-    monkeypatch.setattr(state, "plan_for", plan_for)
-    return asked
+def test_widen_is_a_request(device):
+    inputs = leaves(device, (256, 128), (128, 256))
+    for widen in (1, 2):
+        op, _ = product(device, backward={"widen": widen})
+        assert_right(op, *inputs)
+        plan = execution_of(op).backward.plan
+        assert len(plan.backward) == 2
+        assert all(bool(kernel.variants) == (widen > 1) for kernel in plan.backward)
 
 
-def test_widen_is_a_request(device, monkeypatch):
-    asked = plans_that_widen(monkeypatch)
-    op, (a, b) = product(device, backward={"widen": 2})
+@pytest.mark.parametrize(
+    "schedules, sums, kernels",
+    [
+        ([], {"atomic"}, 1),
+        (["persist", "merge"], {"atomic"}, 1),
+        (["exchange"], {"store"}, 2),
+        (None, {"store"}, 2),
+    ],
+)
+def test_schedules_of_a_product(device, schedules, sums, kernels):
+    backward = None if schedules is None else {"schedules": schedules}
+    op, (a, b) = product(device, backward=backward)
     assert_right(op, a, b)
-    assert set(asked) == {2}
+    assert {g.accumulate for g in execution_of(op).backward.plan.gradients} == sums
+    assert len(ran(op)) == kernels
+
+
+@pytest.mark.parametrize("schedules, sums", [([], "atomic"), (["persist"], "partial")])
+def test_schedules_of_a_norm(device, schedules, sums):
+    op = autodiff(
+        normalization.layer_norm_kernel,
+        normalization.layer_norm,
+        backward={"schedules": schedules},
+    )
+    op(*leaves(device, (5, 60), (60,), (60,))).sum().backward()
+    plan = execution_of(op).backward.plan
+    assert [g.accumulate for g in plan.gradients] == ["store", sums, sums]
 
 
 # What fits.
@@ -209,12 +221,11 @@ class Timer:
         executable.launch(grid, operands)
         executable.launch(grid, operands)
         options = executable.options
-        ttir, name = executable.kernel.ttir, executable.kernel.name
-        widened = int(ttir.rsplit("widened by ", 1)[1]) if "widened by " in ttir else None
-        self.measured.append((name, options["num_stages"], options["num_warps"], widened))
+        name = executable.kernel.name
+        self.measured.append((name, options["num_stages"], options["num_warps"]))
         return self.time(*self.measured[-1])
 
-    def time(self, name, stages, warps, widened):
+    def time(self, name, stages, warps):
         return 1.0 / warps + stages / 10
 
 
@@ -252,7 +263,7 @@ def chosen(op):
 def test_takes_the_best_of_each_kernel(device, timer):
     op, (a, b) = product(device, autotune=True, **anew())
 
-    def time(name, stages, warps, widened):
+    def time(name, stages, warps):
         wanted = (2, 8) if "exchanged0" in name else (4, 4)
         return 1.0 if (stages, warps) == wanted else 2.0
 
@@ -283,7 +294,14 @@ def test_damaged_file(device, timer, tmp_path):
     op, (a, b) = product(device, autotune=True, **anew())
     assert_right(op, a, b)
     (path,) = tmp_path.rglob("*.tuning.json")
-    for text in ("[{", '[{"milliseconds": 1, "widen": null, "choices": [{"num_warps": 0}]}]', "7"):
+    entries = json.loads(path.read_text())
+    damaged = [
+        [],
+        [{**entries[0], "variant": "0"}, entries[1]],
+        [{**entries[0], "choice": {"num_stages": 1, "num_warps": 0}}, entries[1]],
+        7,
+    ]
+    for text in ("[{", *map(json.dumps, damaged)):
         path.write_text(text)
         timer.measured.clear()
         op, _ = product(device, autotune=True, **anew())
@@ -312,32 +330,77 @@ def test_skips_what_does_not_compile(device, timer, monkeypatch):
     monkeypatch.setattr(Executable, "_compile", compile_)
     op, (a, b) = product(device, autotune=True, **anew())
     assert_right(op, a, b)
-    assert chosen(op) == [(2, 4)] * 2 and all(warps == 4 for _, _, warps, _ in timer.measured)
+    assert chosen(op) == [(2, 4)] * 2 and all(warps == 4 for _, _, warps in timer.measured)
 
 
 def test_leaves_alone_what_the_user_chose(device, timer):
     op, (a, b) = product(device, autotune=True, backward={"num_warps": 2}, **anew())
     assert_right(op, a, b)
-    assert {warps for _, _, warps, _ in timer.measured} == {2} and chosen(op) == [(2, 2)] * 2
+    assert {warps for _, _, warps in timer.measured} == {2} and chosen(op) == [(2, 2)] * 2
 
 
-@pytest.mark.parametrize("best", [None, 1, 4])
-def test_widened_tiles(device, timer, monkeypatch, best):
-    plans_that_widen(monkeypatch)
-    timer.time = lambda name, stages, warps, widened: 1.0 if widened == best else 2.0
+@pytest.fixture
+def few_processors(monkeypatch):
+    """A machine for which few programs are enough, so that tiles may be longer."""
+    monkeypatch.setattr("triton.backends.autodiff.facts.processors", lambda device: 1)
+
+
+@pytest.mark.parametrize("best", [("", "_wide2"), ("_wide1", ""), ("_wide0", "_wide0")])
+def test_best_variant_of_each_kernel(device, timer, few_processors, best):
+    """Each kernel has the tiles that suit it, and only promising ones are tried with options."""
+    wanted = {f"exchanged{n}{variant}": 2 ** -(n + 1) for n, variant in enumerate(best)}
+
+    def time(name, stages, warps):
+        gain = wanted.get(name.removeprefix("matmul_kernel_bwd_"), 1.0)
+        return gain * (1.0 if (stages, warps) == (2, 8) else 2.0)
+
+    timer.time = time
+    inputs = leaves(device, (256, 128), (128, 256))
     for _ in range(2):
-        op, (a, b) = product(device, autotune=True, **anew())
-        assert_right(op, a, b)
-        ttir = ran(op)[0].kernel.ttir
-        assert ttir.partition("// widened by ")[2] == str(best or "")
-    assert {widened for *_, widened in timer.measured} == {None, 1, 2, 4}
+        op, _ = product(device, autotune=True, **anew())
+        assert_right(op, *inputs)
+        names = [executable.kernel.name for executable in ran(op)]
+        assert {name.removeprefix("matmul_kernel_bwd_") for name in names} == {*wanted}
+        assert chosen(op) == [(2, 8)] * 2
+    tried = {name: 0 for name, *_ in timer.measured}
+    for name, *_ in timer.measured:
+        tried[name] += 1
+    for kernel in ("exchanged0", "exchanged1"):
+        counts = sorted(count for name, count in tried.items() if kernel in name)
+        assert len(counts) > 3 and counts[-3:-2] == [1] and counts[-2] > 3
 
 
 def test_gains_in_the_noise_are_none(device, timer):
-    timer.time = lambda name, stages, warps, widened: 1.0 if (stages, warps) == (3, 4) else 0.99
+    timer.time = lambda name, stages, warps: 1.0 if (stages, warps) == (3, 4) else 0.99
     op, (a, b) = product(device, autotune=True, **anew())
     assert_right(op, a, b)
     assert chosen(op) == [(3, 4)] * 2
+
+
+def test_autotuned_forward(device, timer):
+    """Who tunes the forward has the backward tuned, with the forward's options as candidates."""
+    configs = [triton.Config({}, num_warps=warps, num_stages=4) for warps in (1, 2)]
+    kernel = triton.autotune(configs=configs, key=["m", "n", "k"])(matmul.matmul_kernel)
+    a, b = leaves(device, (40, 50), (50, 60))
+    assert_right(autodiff(kernel, matmul.matmul, autotune=False, **anew()), a, b)
+    assert not timer.measured
+    timer.time = lambda name, stages, warps: 1.0 if (stages, warps) == (4, 1) else 2.0
+    op = autodiff(kernel, matmul.matmul, **anew())
+    assert_right(op, a, b)
+    assert {(4, 1), (4, 2)} <= {(stages, warps) for _, stages, warps in timer.measured}
+    assert chosen(op) == [(4, 1)] * 2
+
+
+def test_no_room(device, timer, monkeypatch):
+    """Where there is no memory for a second backward, the first one runs as it is."""
+    op, (a, b) = product(device, autotune=True, **anew())
+
+    def measure(*_):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(tuning, "_measure", measure)
+    assert_right(op, a, b)
+    assert not timer.measured and chosen(op) == [(3, 4)] * 2
 
 
 def test_some_outputs(device, timer):
@@ -391,7 +454,7 @@ def test_nothing_is_measured_on_cpu(monkeypatch):
 def test_measures_on_gpu(cuda):
     op, (a, b) = product(cuda, autotune=True, **anew())
     assert_right(op, a, b)
-    assert execution_of(op).backward.handle.rankings
+    assert execution_of(op).backward.handle.measured
 
 
 def test_nothing_is_measured_in_a_capture(cuda):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Callable
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -48,8 +48,8 @@ class Handle:
         self.forward = executable(plan.forward)
         self.backward = tuple(executable(kernel, chosen) for kernel in plan.backward)
         self.counting = executable(plan.counting)
-        # What measurements found, by the variants of the backward kernels; see tuning.py.
-        self.rankings: dict = {}
+        # What measurements found, by the variants that a launch allows; see tuning.py.
+        self.measured: dict = {}
         self._others: dict = {}
 
     def otherwise(self, own: Executable, choice) -> Executable:
@@ -63,17 +63,11 @@ class Handle:
             self._others[own, choice] = found
         return found
 
-    def keep(self, own: Executable, choice) -> None:
-        """Forget how else than with these options a backward kernel was compiled."""
-        keys = [key for key in self._others if key[0] is own and key[1] != choice]
+    def keep(self, variants, own: Executable, choice) -> None:
+        """Forget how else than as `own` with these options a backward kernel was compiled."""
+        keys = [key for key in self._others if key[0] in variants and key != (own, choice)]
         for key in keys:
             del self._others[key]
-
-    def with_backward(self, executables) -> Handle:
-        """Return a handle with the backward kernels compiled otherwise."""
-        twin = copy.copy(self)
-        twin.backward = tuple(executables)
-        return twin
 
 
 class _Operands:
@@ -145,17 +139,29 @@ def grid_of(kernel, facts: Facts) -> tuple[int, int, int]:
 
 
 class Prepared(NamedTuple):
-    """Operands of each kernel of a backward, and the memory that some of them point to."""
+    """What the operands of a backward's kernels are picked from, and the memory behind it."""
 
-    operands: tuple
+    pool: list
     shadows: list[torch.Tensor]
     memory: tuple[torch.Tensor, ...]
 
 
-class Backward:
-    """The backward of one plan at launches that share their facts."""
+class Bound(NamedTuple):
+    """A kernel of a backward at a launch: its grid, what picks its operands, what checks it."""
 
-    def __init__(self, handle: Handle, facts: Facts, spec):
+    executable: Executable
+    grid: tuple[int, int, int]
+    pick: Callable
+    checked: CheckedLaunch | None
+
+
+class Backward:
+    """The backward of one plan at launches that share their facts.
+
+    `executables` are its kernels, those that suit the launch if they are not given.
+    """
+
+    def __init__(self, handle: Handle, facts: Facts, spec, executables=None):
         plan = handle.plan
         self.handle = handle
         self.plan = plan
@@ -190,19 +196,20 @@ class Backward:
                 }
             )
         )
-        self.launches = self._choose_variants()
+        self.launches = self._suited() if executables is None else self._bound(executables)
 
-    def _choose_variants(self) -> tuple:
-        """Return executable, grid, operands and checks of each kernel."""
-        return tuple(
-            (
-                executable,
-                grid_of(executable.kernel, self.facts),
-                _Operands(executable.kernel.operands, self.count, len(self.buffers)).pick,
-                CheckedLaunch.of(executable.kernel, self.spec, self.plan),
-            )
-            for executable in (e.suited(self.facts) for e in self.handle.backward)
-        )
+    def bind(self, executable: Executable) -> Bound:
+        """Return how a kernel, or another variant of it, is launched."""
+        kernel = executable.kernel
+        pick = _Operands(kernel.operands, self.count, len(self.buffers)).pick
+        checked = CheckedLaunch.of(kernel, self.spec, self.plan)
+        return Bound(executable, grid_of(kernel, self.facts), pick, checked)
+
+    def _bound(self, executables) -> tuple[Bound, ...]:
+        return tuple(self.bind(executable) for executable in executables)
+
+    def _suited(self) -> tuple[Bound, ...]:
+        return self._bound(executable.suited(self.facts) for executable in self.handle.backward)
 
     def compile(self) -> None:
         """Compile the kernels; in place of a variant that does not fit comes the next one."""
@@ -213,7 +220,7 @@ class Backward:
                 return
             except DoesNotFit:
                 before = [executable for executable, *_ in self.launches]
-                self.launches = self._choose_variants()
+                self.launches = self._suited()
                 if before == [executable for executable, *_ in self.launches]:
                     raise
 
@@ -228,7 +235,7 @@ class Backward:
 
     def with_executables(self, executables) -> Backward:
         """Return this backward with its kernels compiled otherwise."""
-        return Backward(self.handle.with_backward(executables), self.facts, self.spec)
+        return Backward(self.handle, self.facts, self.spec, executables)
 
     def run(self, arguments, saved, upstream, tensors, counts) -> dict:
         """Run the backward kernels; returns the gradients by argument. See `prepare`."""
@@ -268,14 +275,12 @@ class Backward:
                 pool[3 * count + n] = buffer.data_ptr()
         for n, buffer in zip(self.saved, saved, strict=True):
             pool[3 * count + n] = buffer.data_ptr()
-        operands = tuple(pick(pool) for _, _, pick, _ in self.launches)
-        return Prepared(operands, shadows, (*tensors, *cotangents.values(), *shadows, *held))
+        return Prepared(pool, shadows, (*tensors, *cotangents.values(), *shadows, *held))
 
     def launch(self, prepared: Prepared) -> None:
         """Launch the backward kernels."""
-        for (executable, grid, _, checked), operands in zip(
-            self.launches, prepared.operands, strict=True
-        ):
+        for executable, grid, pick, checked in self.launches:
+            operands = pick(prepared.pool)
             if checked is None:
                 executable.launch(grid, operands)
             else:

@@ -76,10 +76,17 @@ class Executable:
         self.fits = True
         self.variants = tuple(Executable(v, target, options, chosen) for v in kernel.variants)
 
+    def suitable(self, facts) -> tuple[Executable, ...]:
+        """Return what may be launched for these facts, as far as is known: variants, and this.
+
+        The compiler prefers the first.
+        """
+        suitable = (v for v in self.variants if v.fits and facts.evaluate(v.kernel.when))
+        return (*suitable, self)
+
     def suited(self, facts) -> Executable:
-        """Return the variant to launch for these facts, as far as is known, or this."""
-        suited = (v for v in self.variants if v.fits and facts.evaluate(v.kernel.when))
-        return next(suited, self)
+        """Return what to launch for these facts."""
+        return self.suitable(facts)[0]
 
     def launch(self, grid, args) -> None:
         """Launch on three grid extents; `args` are the values of the TTIR function's arguments."""

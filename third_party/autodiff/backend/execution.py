@@ -247,16 +247,6 @@ class Execution:
             found = self._variants[live] = self._make_variant(*live) or self.backward
         return found
 
-    def widened(self, backward, factor) -> Backward | None:
-        """Return the backward with tiles that are wider by up to `factor`, None if there is none.
-
-        `backward` is one of this execution's.
-        """
-        kind = (None, False)
-        if backward is not self.backward:
-            kind = next(k for k, variant in self._variants.items() if variant is backward)
-        return self._make_variant(*kind, widen=factor)
-
     @property
     def shown(self) -> Backward:
         """The backward that runs if all outputs have a gradient, as far as that is known."""
@@ -271,7 +261,7 @@ class Execution:
                 self._tuned_backwards[backward] = found
         return found or backward
 
-    def _make_variant(self, live, checkpoint, **more) -> Backward | None:
+    def _make_variant(self, live, checkpoint) -> Backward | None:
         """Return a backward like the first that can run on what this forward kept."""
         keep_saving = self._plan.forward is not None
         choice = self.state.choose(
@@ -282,7 +272,6 @@ class Execution:
             atomic=self.atomic,
             exchange=self.exchange,
             checkpoint=checkpoint or self.checkpoint,
-            **more,
         )
         handle = choice.handle
         plan = handle.plan

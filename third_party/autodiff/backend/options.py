@@ -12,24 +12,43 @@ from .tapes import checked_limit
 # What Triton compiles a kernel with, and by what factor the compiler may widen tiles.
 _POWERS_OF_TWO = ("num_warps", "num_ctas", "widen")
 _COUNTS = ("num_stages", "maxnreg")
+# How the compiler may rearrange programs and loops; see docs/plan.md.
+_SCHEDULES = ("merge", "exchange", "persist")
+_KNOWN = (*_POWERS_OF_TWO, *_COUNTS, "schedules")
+# What the compiler is asked for.
+REQUESTED = ("widen", "schedules")
 
 
-def _checked_backward(given) -> tuple[tuple[str, int], ...] | None:
-    """Return the launch options that a user gives backward kernels, sorted, or raise."""
+def _checked_schedules(value) -> tuple[str, ...]:
+    listed = isinstance(value, (list, tuple, set, frozenset))
+    if not listed or not all(name in _SCHEDULES for name in value):
+        raise ArgumentError(
+            f"backward: schedules should be some of {', '.join(_SCHEDULES)}, got {value!r}"
+        )
+    return tuple(sorted(set(value)))
+
+
+def _checked_option(name, value) -> int | tuple[str, ...]:
+    if name not in _KNOWN:
+        raise ArgumentError(f"backward: {name!r} is none of the options {', '.join(_KNOWN)}")
+    if name == "schedules":
+        return _checked_schedules(value)
+    if type(value) is not int:
+        raise TypeError(f"backward: {name} should be an integer, got {value!r}")
+    if value < 1 or (name in _POWERS_OF_TWO and value & (value - 1)):
+        kind = "a power of two" if name in _POWERS_OF_TWO else "positive"
+        raise ArgumentError(f"backward: {name} should be {kind}, got {value}")
+    return value
+
+
+def _checked_backward(given) -> tuple[tuple[str, object], ...] | None:
+    """Return the options that a user gives backward kernels, sorted, or raise."""
     if given is None:
         return None
     if not isinstance(given, dict):
         raise TypeError(f'backward should be a dictionary like {{"num_warps": 8}}, got {given!r}')
-    for name, value in given.items():
-        if name not in (*_POWERS_OF_TWO, *_COUNTS):
-            known = ", ".join((*_POWERS_OF_TWO, *_COUNTS))
-            raise ArgumentError(f"backward: {name!r} is none of the options {known}")
-        if type(value) is not int:
-            raise TypeError(f"backward: {name} should be an integer, got {value!r}")
-        if value < 1 or (name in _POWERS_OF_TWO and value & (value - 1)):
-            kind = "a power of two" if name in _POWERS_OF_TWO else "positive"
-            raise ArgumentError(f"backward: {name} should be {kind}, got {value}")
-    return tuple(sorted(given.items()))
+    checked = {name: _checked_option(name, value) for name, value in given.items()}
+    return tuple(sorted(checked.items()))
 
 
 def _checked_flag(name: str, value) -> bool | None:
@@ -43,31 +62,38 @@ class Options(NamedTuple):
 
     tape_limit: int | None = None
     deterministic: bool | None = None
-    backward: tuple[tuple[str, int], ...] | None = None
+    backward: tuple[tuple[str, object], ...] | None = None
     autotune: bool | None = None
+    # Of a forward that is autotuned, the stages and warps of its configurations.
+    forward_configs: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def checked(
         cls, base: Options, tape_limit=None, deterministic=None, backward=None, autotune=None
     ) -> Options:
         """Return the options that a user gave, or raise; `base` provides the others."""
-        given = cls(
-            checked_limit(tape_limit),
-            _checked_flag("deterministic", deterministic),
-            _checked_backward(backward),
-            _checked_flag("autotune", autotune),
-        )
-        return cls(*(old if new is None else new for new, old in zip(given, base, strict=True)))
+        given = {
+            "tape_limit": checked_limit(tape_limit),
+            "deterministic": _checked_flag("deterministic", deterministic),
+            "backward": _checked_backward(backward),
+            "autotune": _checked_flag("autotune", autotune),
+        }
+        return base._replace(**{k: value for k, value in given.items() if value is not None})
 
     @property
-    def widen(self) -> int | None:
-        """The factor by which the compiler may widen tiles, None where that is its own choice."""
-        return dict(self.backward or ()).get("widen")
+    def tunes(self) -> bool:
+        """Whether backwards are measured: as the user says, or as the forward is."""
+        return bool(self.forward_configs) if self.autotune is None else self.autotune
+
+    @property
+    def requested(self) -> dict[str, object]:
+        """What the user chose of that which the compiler decides; see `Ask`."""
+        return {name: value for name, value in self.backward or () if name in REQUESTED}
 
     @property
     def launch(self) -> dict[str, int]:
         """The compile options of backward kernels that the user chose."""
-        return {name: value for name, value in self.backward or () if name != "widen"}
+        return {name: value for name, value in self.backward or () if name not in REQUESTED}
 
     def atomics(self) -> int:
         """Return whether gradients may meet in atomics, as things are."""

@@ -98,6 +98,16 @@ class _Chain:
         return args, kwargs, kwargs.pop("grid")
 
 
+def _configs(kernel) -> tuple[tuple[int, int], ...]:
+    """Return the stages and warps of the configurations that a kernel's autotuner tries."""
+    found = []
+    while not (isinstance(kernel, JITFunction) or is_interpreted(kernel)):
+        configs = getattr(kernel, "configs", ())
+        found += [(c.num_stages, c.num_warps) for c in configs if len(configs) > 1]
+        kernel = kernel.fn
+    return tuple(dict.fromkeys(found))
+
+
 class Launch:
     """One call of the innermost function, bound and compiled but not run."""
 
@@ -113,8 +123,8 @@ class Resolver:
     """Turns launches of one kernel, wrapped or not, into compiled kernels and bound arguments."""
 
     def __init__(self, kernel, options=DEFAULT):
-        self.options = options
         inner = innermost(kernel)
+        self.options = options._replace(forward_configs=_configs(kernel))
         self.interpreted = is_interpreted(inner)
         self.function = compilable(inner) if self.interpreted else inner
         self._kernel = kernel

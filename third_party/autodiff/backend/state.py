@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
-from . import bounds, determinism, tuning
+from . import bounds, determinism
 from .backward import Handle, buffer_sizes
 from .cache import plan_for
 from .errors import AutodiffError, PlanError
 from .execution import Execution
 from .facts import FactKey, Facts
-from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
+from .options import DEFAULT, FORBIDDEN, REQUESTED, WARNED_OF, Options
 from .specialize import Specialization
 from .tapes import default_limit, tape_bytes
 from .user_rules import generation, rules_for
@@ -46,12 +46,14 @@ class Ask(NamedTuple):
     checkpoint: bool = False
     deterministic: bool = False
     widen: int | None = None
+    schedules: tuple[str, ...] | None = None
 
     def to_json(self) -> dict:
         """Return the request that the compiler reads."""
         request = {k: list(v) if isinstance(v, tuple) else v for k, v in self._asdict().items()}
-        if self.widen is None:
-            del request["widen"]
+        for name in REQUESTED:
+            if request[name] is None:
+                del request[name]
         return request
 
 
@@ -98,8 +100,8 @@ class KernelState:
         `allows_atomics` says that they do no harm where they are forbidden.
         """
         deterministic = self._atomics == FORBIDDEN and not allows_atomics
-        more.setdefault("widen", self.widen)
-        ask = Ask(wanted, cotangents, deterministic=deterministic, **more)
+        requested = self._options.requested
+        ask = Ask(wanted, cotangents, deterministic=deterministic, **{**requested, **more})
         handle = self._handles.get(ask)
         if handle is None:
             spec = self.spec
@@ -116,14 +118,14 @@ class KernelState:
         return handle
 
     @property
-    def widen(self) -> int | None:
-        """The factor by which tiles may be wider, None for the compiler's choice."""
-        return self._options.widen
-
-    @property
     def tunes(self) -> bool:
         """Whether backwards are measured with several options; not while accesses are checked."""
-        return bool(self._options.autotune) and not self.checks_bounds
+        return self._options.tunes and not self.checks_bounds
+
+    @property
+    def forward_configs(self) -> tuple[tuple[int, int], ...]:
+        """The stages and warps that the user tunes the forward with."""
+        return self._options.forward_configs
 
     def tape_limit(self, device) -> int:
         """Return how many bytes the tapes of one backward may take."""
@@ -222,8 +224,6 @@ class KernelState:
         needed = (choice.scalars, found.spanned())
         if not key.covers(*needed):
             self.forget(key, *needed)
-        if self.tunes:
-            tuning.prepare(found)
         facts_key, _ = key.extract(grid, leaves)
         if len(executions) >= _MAX_EXECUTIONS:
             executions.clear()

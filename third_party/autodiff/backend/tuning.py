@@ -1,8 +1,9 @@
-"""Launch options of backward kernels by measurement, on the first backward of a specialisation.
+"""Variants and options of backward kernels by measurement, on a specialisation's first backward.
 
 Every backward kernel is timed by itself, on the operands of the backward at hand, but in memory
-that is thrown away: kernels add to gradients and use up what others have left. Then come the same
-kernels with wider tiles. What was found is kept with the plan, and in Triton's cache directory.
+that is thrown away: kernels add to gradients and use up what others have left. First come its
+variants (the tiles that it may have) as they are, then the best of them with other launch options.
+What was found is kept with the plan, and in Triton's cache directory.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ from triton.runtime.cache import get_cache_manager
 from triton.runtime.driver import driver
 
 from .cache import put, reads_disk
-from .errors import AutodiffError
 from .library import native
 
-VERSION = 1
-# By what factors tiles may be wider, beside what the compiler chooses by itself.
-FACTORS = (1, 2, 4)
+VERSION = 2
 _WARPS = (4, 8)
 _MOST_STAGES = 4
+# So many variants of a kernel are measured with other options.
+_REFINED = 2
 # A gain that could as well be noise is none.
 _NOISE = 0.98
 _TUNED = ("num_stages", "num_warps")
@@ -35,12 +35,11 @@ Choice = tuple[tuple[str, int], ...]
 
 
 class Entry(NamedTuple):
-    """Options for each kernel of a backward, and the milliseconds that all of them take."""
+    """The best variant of a kernel, with which options, and the milliseconds that it takes."""
 
+    variant: str  # its digest
+    choice: Choice
     milliseconds: float
-    widen: int | None
-    variants: tuple[str, ...]
-    choices: tuple[Choice, ...]
 
 
 def measures(device) -> bool:
@@ -54,143 +53,126 @@ def benchmark(executable, grid, operands) -> float:
     return run(lambda: executable.launch(grid, operands), warmup=5, rep=20, return_mode="median")
 
 
-def candidates(executable) -> list[Choice]:
-    """Return the options to try for a compiled kernel, its own first."""
-    own = {name: executable.options.get(name, 1) for name in _TUNED}
-    stages = [own["num_stages"]]
+def _own(executable) -> Choice:
+    return tuple((name, executable.options.get(name, 1)) for name in _TUNED)
+
+
+def candidates(executable, configs=()) -> list[Choice]:
+    """Return the options to try for a compiled kernel, its own first.
+
+    `configs` are further ones, from an autotuned forward.
+    """
+    (_, own_stages), (_, own_warps) = _own(executable)
     # Only loops have stages.
-    if "scf.for" in executable.kernel.ttir:
-        stages += [n for n in (stages[0] - 1, stages[0] + 1) if 1 <= n <= _MOST_STAGES]
-    tried = {"num_stages": stages, "num_warps": [own["num_warps"], *_WARPS]}
-    for name in executable.chosen.keys() & tried.keys():
-        tried[name] = [own[name]]
-    found = [
-        (("num_stages", s), ("num_warps", w))
-        for s in tried["num_stages"]
-        for w in tried["num_warps"]
-    ]
-    return list(dict.fromkeys(found))
-
-
-def prepare(execution) -> None:
-    """Let what the wider backwards depend on be among the facts that tell launches apart."""
-    if measures(execution.facts.device):
-        for factor in FACTORS:
-            _widened(execution, execution.backward, factor)
+    loops = "scf.for" in executable.kernel.ttir
+    near = [n for n in (own_stages - 1, own_stages + 1) if loops and 1 <= n <= _MOST_STAGES]
+    pairs = [(s, w) for s in (own_stages, *near) for w in (own_warps, *_WARPS)]
+    pairs += [(stages if loops else own_stages, warps) for stages, warps in configs]
+    # What somebody chose stays.
+    fixed = executable.chosen
+    return list(
+        dict.fromkeys(
+            tuple((name, fixed.get(name, n)) for name, n in zip(_TUNED, pair, strict=True))
+            for pair in pairs
+        )
+    )
 
 
 def tuned(execution, backward, given, counts):
-    """Return a backward of an execution with the best options; None if it cannot be told now.
+    """Return a backward of an execution with the best kernels; None if it cannot be told now.
 
     `given` and `counts` are what the backward runs on.
     """
     backward.compile()
-    rankings, variants = backward.handle.rankings, _variants(backward)
-    if variants not in rankings:
-        device = execution.facts.device
-        path = _Path(backward, device)
-        ranking = path.read()
-        if ranking is None:
+    handle, device = backward.handle, execution.facts.device
+    offered = tuple(executable.suitable(execution.facts) for executable in handle.backward)
+    key = tuple(executable.kernel.digest for variants in offered for executable in variants)
+    entries = handle.measured.get(key)
+    if entries is None:
+        path = _Path(backward.plan.kernel, offered, device)
+        entries = path.read()
+        if entries is None:
             if not measures(device):
                 return None
-            ranking = _measure_all(execution, backward, given, counts)
-            if ranking:
-                path.write(ranking)
-        rankings[variants] = ranking
-    for entry in rankings[variants]:
-        found = _widened(execution, backward, entry.widen)
-        if found is not None and _variants(found) == entry.variants:
-            launches = zip(found.launches, entry.choices, strict=True)
-            return found.with_executables(
-                found.handle.otherwise(own, choice) for (own, *_), choice in launches
-            )
-    return backward
+            try:
+                entries = _measure_all(execution, backward, offered, given, counts)
+            except torch.OutOfMemoryError:
+                # There is no room for a second backward.
+                return backward
+            path.write(entries)
+        handle.measured[key] = entries
+    chosen = []
+    for variants, entry in zip(offered, entries, strict=True):
+        own = next(v for v in variants if v.kernel.digest == entry.variant)
+        chosen.append(handle.otherwise(own, entry.choice))
+    return backward.with_executables(chosen)
 
 
-def _variants(backward) -> tuple[str, ...]:
-    """Return what identifies the kernels that suit a launch, of those that the plan has."""
-    return tuple(executable.kernel.digest for executable, *_ in backward.launches)
-
-
-def _widened(execution, backward, factor):
-    """Return a backward with wider tiles, None if it cannot be had."""
-    if factor is None:
-        return backward
-    try:
-        return execution.widened(backward, factor)
-    except AutodiffError:
-        return None
-
-
-def _measure_all(execution, backward, given, counts) -> list[Entry]:
-    """Return the options to use, the best first."""
+def _measure_all(execution, backward, offered, given, counts) -> list[Entry]:
+    """Return the best of each kernel."""
     start = time.perf_counter()
-    found = [_measure(backward, given, counts, None)]
-    seen = [_variants(backward)]
-    # Whoever chose a factor has chosen.
-    for factor in FACTORS if execution.state.widen is None else ():
-        wider = _widened(execution, backward, factor)
-        if wider is not None and _variants(wider) not in seen:
-            seen.append(_variants(wider))
-            found.append(_measure(wider, given, wider.count_trips(given[0], given[3]), factor))
-    ranking = [entry for entry in found if entry is not None]
-    ranking.sort(key=lambda entry: entry.milliseconds)
-    if knobs.autotuning.print and ranking:
-        best = ranking[0]
+    # Kernels read what those before them have left.
+    prepared = backward.prepare(*given, counts)
+    backward.launch(prepared)
+    configs = execution.state.forward_configs
+    found = [_measure(backward, variants, prepared, configs) for variants in offered]
+    if knobs.autotuning.print:
+        total = sum(entry.milliseconds for entry in found)
+        names = {v.kernel.digest: v.kernel.name for variants in offered for v in variants}
+        best = {names[entry.variant]: dict(entry.choice) for entry in found}
         print(
             f"Triton-Autodiff tuned the backward of kernel {backward.plan.kernel} in "
-            f"{time.perf_counter() - start:.2f}s: {best.milliseconds:.3f} ms with "
-            f"{[dict(choice) for choice in best.choices]}, tiles widened by {best.widen}"
+            f"{time.perf_counter() - start:.2f}s: {total:.3f} ms with {best}"
         )
-    return ranking
+    return found
 
 
-def _measure(backward, given, counts, widen) -> Entry | None:
-    """Return the best options of each kernel; None if one of them does not compile at all."""
+def _measure(backward, variants, prepared, configs) -> Entry:
+    """Return the best of a kernel's variants, the compiler's choice unless it is clearly slower."""
+    times: dict = {}
+    for own in variants:
+        _time(backward, own, _own(own), prepared, times)
+    for own, _ in sorted(times, key=times.get)[:_REFINED]:
+        for choice in candidates(own, configs):
+            if (own, choice) not in times:
+                _time(backward, own, choice, prepared, times)
+    first, best = next(iter(times)), min(times, key=times.get)
+    if times[best] > _NOISE * times[first]:
+        best = first
+    own, choice = best
+    backward.handle.keep(variants, own, choice)
+    return Entry(own.kernel.digest, choice, times[best])
+
+
+def _time(backward, own, choice, prepared, times) -> None:
+    """Note the milliseconds of a kernel with some options, if it fits that way."""
+    executable = backward.handle.otherwise(own, choice)
     try:
-        backward.compile()
-    except AutodiffError:
-        return None
-    # Kernels read what those before them have left.
-    scratch = backward.prepare(*given, counts)
-    backward.launch(scratch)
-    total, choices = 0.0, []
-    for (own, grid, *_), operands in zip(backward.launches, scratch.operands, strict=True):
-        times = _times(backward.handle, own, grid, operands)
-        first = next(iter(times))
-        best = min(times, key=times.get)
-        if times[best] > _NOISE * times[first]:
-            best = first
-        backward.handle.keep(own, best)
-        total += times[best]
-        choices.append(best)
-    return Entry(total, widen, _variants(backward), tuple(choices))
-
-
-def _times(handle, own, grid, operands) -> dict[Choice, float]:
-    """Return the milliseconds of a kernel by options, its own first, as far as they fit."""
-    times = {}
-    for choice in candidates(own):
-        executable = handle.otherwise(own, choice)
-        try:
-            executable.compile()
-        except Exception:  # whatever is wrong with options that nobody asked for
-            continue
-        times[choice] = 0.0 if 0 in grid else benchmark(executable, grid, operands)
-    return times
+        executable.compile()
+    except Exception:  # whatever is wrong with options that nobody asked for
+        return
+    # Less than was asked for may fit.
+    choice = _own(executable)
+    if (own, choice) not in times:
+        bound = backward.bind(executable)
+        empty = 0 in bound.grid
+        operands = bound.pick(prepared.pool)
+        times[own, choice] = 0.0 if empty else benchmark(executable, bound.grid, operands)
 
 
 class _Path:
     """The file that keeps what was found for a backward."""
 
-    def __init__(self, backward, device):
+    def __init__(self, kernel, offered, device):
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+        self._offered = offered
         parts = [str(VERSION), native().version(), triton.__version__, name]
-        for executable, *_ in backward.launches:
-            options = (executable.chosen, executable.inherited, executable.target)
-            parts += [executable.kernel.digest, str(options)]
+        for variants in offered:
+            for executable in variants:
+                options = (executable.chosen, executable.inherited, executable.target)
+                parts += [executable.kernel.digest, str(options)]
         self._manager = get_cache_manager(hashlib.sha256("\0".join(parts).encode()).hexdigest())
-        self._name = f"{backward.plan.kernel[:150]}.tuning.json"
+        self._name = f"{kernel[:150]}.tuning.json"
 
     def read(self) -> list[Entry] | None:
         """Return what was written, None if there is nothing or it is damaged."""
@@ -199,26 +181,21 @@ class _Path:
             return None
         try:
             with open(path, encoding="utf-8") as file:
-                return [_entry(data) for data in json.load(file)]
+                pairs = zip(json.load(file), self._offered, strict=True)
+            return [_entry(data, variants) for data, variants in pairs]
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
 
-    def write(self, ranking) -> None:
+    def write(self, entries) -> None:
         """Keep what was found."""
-        data = [
-            {**entry._asdict(), "choices": [dict(choice) for choice in entry.choices]}
-            for entry in ranking
-        ]
+        data = [{**entry._asdict(), "choice": dict(entry.choice)} for entry in entries]
         put(self._manager, json.dumps(data), self._name)
 
 
-def _entry(data) -> Entry:
+def _entry(data, variants) -> Entry:
     """Return an entry of a file; raises if it is damaged."""
-    choices = tuple(tuple((name, int(c[name])) for name in _TUNED) for c in data["choices"])
-    widen = data["widen"]
-    if not (widen is None or widen in FACTORS) or any(v < 1 for c in choices for _, v in c):
-        raise ValueError(f"malformed options {data!r}")
-    variants = tuple(map(str, data["variants"]))
-    if len(variants) != len(choices):
-        raise ValueError(f"as many options as kernels are needed in {data!r}")
-    return Entry(float(data["milliseconds"]), widen, variants, choices)
+    choice = tuple((name, int(data["choice"][name])) for name in _TUNED)
+    known = {executable.kernel.digest for executable in variants}
+    if data["variant"] not in known or any(value < 1 for _, value in choice):
+        raise ValueError(f"malformed choice {data!r}")
+    return Entry(data["variant"], choice, float(data["milliseconds"]))

@@ -57,8 +57,7 @@ merged = [*passes[: passes.index("autodiff-merge-contributions") + 1], f"tt.func
 gathered = [*passes[: passes.index("autodiff-merge-gathered") + 1], f"tt.func({cleanup})"]
 persistent = passes[: passes.index("autodiff-persist") + 2]
 always_persistent = [
-    "autodiff-persist{deterministic=true}" if name == "autodiff-persist" else name
-    for name in persistent
+    "autodiff-persist{always=true}" if name == "autodiff-persist" else name for name in persistent
 ]
 config.substitutions += [
     ("%differentiate", run_passes(passes)),

@@ -16,26 +16,14 @@ static std::optional<ScalarExpr> ofProgram(Value value) {
   return expression;
 }
 
-static bool isLeaf(const ScalarExpr &expression) {
-  switch (expression.getKind()) {
-  case ScalarExpr::Kind::Constant:
-  case ScalarExpr::Kind::Argument:
-  case ScalarExpr::Kind::Grid:
-  case ScalarExpr::Kind::ProgramId:
-    return true;
-  default:
-    return false;
-  }
-}
-
 /// Whether `part` occurs in an expression, in another place than in `except`.
 static bool occurs(const ScalarExpr &part, const ScalarExpr &expression,
                    ArrayRef<ScalarExpr> except = {}) {
   if (llvm::is_contained(except, expression))
     return false;
   return expression == part ||
-         (!isLeaf(expression) && (occurs(part, expression.getLhs(), except) ||
-                                  occurs(part, expression.getRhs(), except)));
+         (!expression.isLeaf() && (occurs(part, expression.getLhs(), except) ||
+                                   occurs(part, expression.getRhs(), except)));
 }
 
 /// The other one of the remainder and the quotient that `digit` is; none if it
@@ -73,7 +61,7 @@ static bool isSharedByLoad(triton::FuncOp kernel, const ScalarExpr &quotient) {
 static bool usesWhole(const ScalarExpr &expression, const ScalarExpr &whole) {
   if (expression == whole)
     return true;
-  if (isLeaf(expression))
+  if (expression.isLeaf())
     return false;
   bool isPart = findSibling(expression) && expression.getLhs() == whole;
   return (!isPart && usesWhole(expression.getLhs(), whole)) ||
@@ -168,7 +156,7 @@ mlir::autodiff::findProgramDigits(triton::FuncOp kernel) {
 /// A quotient or remainder of `whole` in an expression.
 static std::optional<ScalarExpr> findPart(const ScalarExpr &expression,
                                           const ScalarExpr &whole) {
-  if (isLeaf(expression))
+  if (expression.isLeaf())
     return std::nullopt;
   if (findSibling(expression) && expression.getLhs() == whole)
     return expression;

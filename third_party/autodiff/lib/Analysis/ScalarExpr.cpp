@@ -195,6 +195,8 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value) {
 
 ScalarExpr::Kind ScalarExpr::getKind() const { return node->kind; }
 
+bool ScalarExpr::isLeaf() const { return !node->lhs; }
+
 ScalarExpr ScalarExpr::getLhs() const { return ScalarExpr(node->lhs); }
 
 ScalarExpr ScalarExpr::getRhs() const { return ScalarExpr(node->rhs); }
@@ -291,7 +293,7 @@ llvm::json::Value ScalarExpr::toJSON() const {
     return node->number;
   if (node->kind == Kind::Size)
     return llvm::cantFail(llvm::json::parse(node->text));
-  if (!node->lhs)
+  if (isLeaf())
     return llvm::json::Array{spell(node->kind), node->number};
   return llvm::json::Array{spell(node->kind), ScalarExpr(node->lhs).toJSON(),
                            ScalarExpr(node->rhs).toJSON()};
@@ -313,6 +315,8 @@ Value ScalarExpr::emit(OpBuilder &b, Location loc, ValueRange arguments) const {
     return widen(triton::GetNumProgramsOp::create(b, loc, node->number));
   case Kind::ProgramId:
     return widen(triton::GetProgramIdOp::create(b, loc, node->number));
+  case Kind::Size:
+    return SizeOp::create(b, loc, b.getStringAttr(node->text));
   default:
     break;
   }
@@ -343,6 +347,11 @@ Value ScalarExpr::emit(OpBuilder &b, Location loc, ValueRange arguments) const {
 StringAttr mlir::autodiff::toAttribute(MLIRContext *context,
                                        llvm::json::Value json) {
   return StringAttr::get(context, llvm::formatv("{0}", std::move(json)).str());
+}
+
+llvm::json::Value mlir::autodiff::fromAttribute(Attribute attribute) {
+  return llvm::cantFail(
+      llvm::json::parse(cast<StringAttr>(attribute).getValue()));
 }
 
 bool ScalarExpr::operator==(const ScalarExpr &other) const {

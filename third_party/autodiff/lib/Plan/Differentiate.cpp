@@ -56,23 +56,27 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.addPass(createMergeContributions());
   addCleanup(pm);
   // What it leaves over meets in atomics.
-  if (!request.deterministic) {
+  if (request.allows(Request::Schedule::Merge) && !request.deterministic) {
     MergeGatheredOptions gathered;
     gathered.atomic.assign(request.atomic.begin(), request.atomic.end());
     pm.addPass(createMergeGathered(gathered));
     addCleanup(pm);
   }
-  ExchangeOptions exchange;
-  exchange.atomic.assign(request.atomic.begin(), request.atomic.end());
-  pm.addPass(createExchange(exchange));
-  addCleanup(pm);
+  if (request.allows(Request::Schedule::Exchange)) {
+    ExchangeOptions exchange;
+    exchange.atomic.assign(request.atomic.begin(), request.atomic.end());
+    pm.addPass(createExchange(exchange));
+    addCleanup(pm);
+  }
   pm.nest<triton::FuncOp>().addPass(createOrientDots());
   addCleanup(pm);
-  PersistOptions persist;
-  persist.atomic.assign(request.atomic.begin(), request.atomic.end());
-  persist.deterministic = request.deterministic;
-  pm.addPass(createPersist(persist));
-  addCleanup(pm);
+  if (request.allows(Request::Schedule::Persist)) {
+    PersistOptions persist;
+    persist.atomic.assign(request.atomic.begin(), request.atomic.end());
+    persist.always = request.deterministic || request.schedules;
+    pm.addPass(createPersist(persist));
+    addCleanup(pm);
+  }
   ScheduleOptions schedule;
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
   schedule.deterministic = request.deterministic;

@@ -26,11 +26,6 @@ std::string mlir::autodiff::spellType(Type type) {
   return text;
 }
 
-static llvm::json::Value parseAttribute(Attribute attribute) {
-  auto text = cast<StringAttr>(attribute);
-  return llvm::cantFail(llvm::json::parse(text.getValue()));
-}
-
 /// The text of `kernel` alone in a module, without attributes of ours.
 static std::string printKernel(triton::FuncOp kernel) {
   OwningOpRef<ModuleOp> module =
@@ -97,7 +92,7 @@ Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
                      {"grid", "primal"},
                      {"operands", std::move(operands)}};
   if (Attribute grid = kernel->getAttr(kGridAttr))
-    description["grid"] = parseAttribute(grid);
+    description["grid"] = fromAttribute(grid);
   if (auto options = kernel->getAttrOfType<DictionaryAttr>(kOptionsAttr)) {
     Object list;
     for (NamedAttribute option : options)
@@ -106,7 +101,7 @@ Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
     description["options"] = std::move(list);
   }
   if (Attribute when = kernel->getAttr(kWhenAttr))
-    description["when"] = parseAttribute(when);
+    description["when"] = fromAttribute(when);
   if (auto accesses = kernel->getAttrOfType<ArrayAttr>(kAccessesAttr)) {
     Array list;
     for (auto access : accesses.getAsRange<DictionaryAttr>())
@@ -183,14 +178,14 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
     auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
     if (Attribute check = kernel.getArgAttr(index, kCheckAttr))
-      checks.try_emplace(operand.getIndex(), parseAttribute(check));
+      checks.try_emplace(operand.getIndex(), fromAttribute(check));
     Attribute description = kernel.getArgAttr(index, kBufferAttr);
     if (!description)
       continue;
     auto &target = operand.getKind() == OperandKind::Buffer ? buffers
                    : operand.getKind() == OperandKind::Size ? sizes
                                                             : gradients;
-    target.emplace(operand.getIndex(), parseAttribute(description));
+    target.emplace(operand.getIndex(), fromAttribute(description));
   }
 }
 

@@ -2,6 +2,7 @@
 #include "autodiff/Plan/Plan.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -40,6 +41,25 @@ static bool readRules(const llvm::json::Value &value,
   return true;
 }
 
+static bool readSchedules(const llvm::json::Value &value,
+                          SmallVector<Request::Schedule> &schedules) {
+  const llvm::json::Array *array = value.getAsArray();
+  if (!array)
+    return false;
+  for (const llvm::json::Value &element : *array) {
+    auto schedule = llvm::StringSwitch<std::optional<Request::Schedule>>(
+                        element.getAsString().value_or(""))
+                        .Case("merge", Request::Schedule::Merge)
+                        .Case("exchange", Request::Schedule::Exchange)
+                        .Case("persist", Request::Schedule::Persist)
+                        .Default(std::nullopt);
+    if (!schedule)
+      return false;
+    schedules.push_back(*schedule);
+  }
+  return true;
+}
+
 FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
   if (!value)
@@ -63,6 +83,8 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
       std::optional<int64_t> factor = entry.getAsInteger();
       valid = factor && *factor >= 1 && *factor <= 64;
       request.widen = factor.value_or(1);
+    } else if (key == "schedules") {
+      valid = readSchedules(entry, request.schedules.emplace());
     } else if (key == "rules") {
       valid = readRules(entry, request.rules);
     } else if (key == "save" || key == "reload" || key == "check" ||

@@ -36,13 +36,7 @@ struct GatherReversal {
     Value range = triton::MakeRangeOp::create(b, loc, 0, shape[at]);
     range = arith::AddIOp::create(
         b, loc, range, triton::SplatOp::create(b, loc, range.getType(), first));
-    for (unsigned other = 0; other < shape.size(); ++other)
-      if (other != at)
-        range = triton::ExpandDimsOp::create(b, loc, range, other);
-    auto type = RankedTensorType::get(shape, b.getI32Type());
-    if (range.getType() == type)
-      return range;
-    return triton::BroadcastOp::create(b, loc, type, range);
+    return repeatOver(b, loc, range, {at}, shape);
   }
   Value integer(int64_t value) {
     return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));

@@ -7,13 +7,24 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
+/// `number`, of the element type of `type`, in every lane.
+static Value uniform(OpBuilder &builder, Location loc, Type type,
+                     TypedAttr number) {
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    number = DenseElementsAttr::get(tensor, Attribute(number));
+  return arith::ConstantOp::create(builder, loc, number);
+}
+
 Value mlir::autodiff::constantOf(OpBuilder &builder, Location loc, Type type,
                                  double number) {
-  auto attribute = builder.getFloatAttr(getElementTypeOrSelf(type), number);
-  TypedAttr value = attribute;
-  if (auto tensor = dyn_cast<RankedTensorType>(type))
-    value = DenseElementsAttr::get(tensor, Attribute(attribute));
-  return arith::ConstantOp::create(builder, loc, value);
+  return uniform(builder, loc, type,
+                 builder.getFloatAttr(getElementTypeOrSelf(type), number));
+}
+
+Value mlir::autodiff::integerOf(OpBuilder &builder, Location loc, Type type,
+                                int64_t number) {
+  return uniform(builder, loc, type,
+                 builder.getIntegerAttr(getElementTypeOrSelf(type), number));
 }
 
 Tile Tile::constant(double number) const {
@@ -101,6 +112,41 @@ Value mlir::autodiff::repeatAlong(OpBuilder &builder, Location loc, Value tile,
   if (expanded.getType() == type)
     return expanded;
   return triton::BroadcastOp::create(builder, loc, type, expanded);
+}
+
+Value mlir::autodiff::repeatOver(OpBuilder &builder, Location loc, Value value,
+                                 ArrayRef<unsigned> axes,
+                                 ArrayRef<int64_t> shape) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (shape.empty())
+    return value;
+  auto full =
+      RankedTensorType::get(shape, getElementTypeOrSelf(value.getType()));
+  if (!type)
+    return triton::SplatOp::create(builder, loc, full, value);
+  SmallVector<int64_t> sizes(shape.size(), 1);
+  for (unsigned axis : axes)
+    sizes[axis] = shape[axis];
+  if (type.getShape().size() == axes.size()) {
+    for (unsigned axis = 0; axis < shape.size(); ++axis)
+      if (!llvm::is_contained(axes, axis))
+        value = triton::ExpandDimsOp::create(builder, loc, value, axis);
+  } else if (type.getShape() != ArrayRef<int64_t>(sizes)) {
+    value = triton::ReshapeOp::create(
+        builder, loc, RankedTensorType::get(sizes, type.getElementType()),
+        value);
+  }
+  if (value.getType() == full)
+    return value;
+  return triton::BroadcastOp::create(builder, loc, full, value);
+}
+
+Value mlir::autodiff::splatTo(OpBuilder &builder, Location loc, Value scalar,
+                              Type type) {
+  if (!isa<RankedTensorType>(type))
+    return scalar;
+  return triton::SplatOp::create(
+      builder, loc, withElementType(type, scalar.getType()), scalar);
 }
 
 std::optional<Repeated> mlir::autodiff::matchRepeated(Value tile) {

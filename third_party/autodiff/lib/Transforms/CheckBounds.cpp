@@ -1,5 +1,6 @@
 //===- CheckBounds.cpp - Keep derived kernels inside of their buffers -----===//
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -47,28 +48,6 @@ private:
 };
 } // namespace
 
-static Type withElement(Type shape, Type element) {
-  if (auto tile = dyn_cast<RankedTensorType>(shape))
-    return tile.clone(element);
-  return element;
-}
-
-static Value splatTo(OpBuilder &b, Location loc, Value scalar, Type shape) {
-  if (auto tile = dyn_cast<RankedTensorType>(shape))
-    return triton::SplatOp::create(b, loc, tile.clone(scalar.getType()),
-                                   scalar);
-  return scalar;
-}
-
-static Value makeInteger(OpBuilder &b, Location loc, Type type, int64_t value) {
-  if (auto tile = dyn_cast<RankedTensorType>(type))
-    return arith::ConstantOp::create(
-        b, loc,
-        DenseElementsAttr::get(tile,
-                               b.getIntegerAttr(tile.getElementType(), value)));
-  return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
-}
-
 std::pair<Value, Value> CheckBounds::getBounds(BlockArgument argument) {
   auto [entry, isNew] = bounds.try_emplace(argument);
   if (isNew) {
@@ -90,7 +69,7 @@ Value CheckBounds::isInside(OpBuilder &b, Location loc, Value address,
   auto [begin, end] = getBounds(argument);
   Type type = address.getType();
   Value last =
-      arith::AddIOp::create(b, loc, address, makeInteger(b, loc, type, size));
+      arith::AddIOp::create(b, loc, address, integerOf(b, loc, type, size));
   Value after = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
                                       address, splatTo(b, loc, begin, type));
   Value before = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, last,
@@ -151,7 +130,7 @@ void CheckBounds::confine(Operation *op, Value inside) {
     auto exchange = cast<triton::AtomicCASOp>(op);
     OpBuilder b(op);
     Location loc = op->getLoc();
-    Value one = makeInteger(b, loc, b.getI32Type(), 1);
+    Value one = integerOf(b, loc, b.getI32Type(), 1);
     Value spare =
         triton::AddPtrOp::create(b, loc, violations.getType(), violations, one);
     Type pointer = getElementTypeOrSelf(exchange.getPtr().getType());
@@ -174,9 +153,7 @@ void CheckBounds::record(OpBuilder &b, Operation *op, Value address,
        b.getNamedAttr("op", b.getStringAttr(op->getName().stripDialect())),
        b.getNamedAttr("position", b.getStringAttr(spellPosition(loc)))}));
 
-  auto constant = [&](int64_t value) {
-    return makeInteger(b, loc, type, value);
-  };
+  auto constant = [&](int64_t value) { return integerOf(b, loc, type, value); };
   Value distance = constant(0);
   if (base)
     distance = arith::SubIOp::create(
@@ -206,11 +183,11 @@ LogicalResult CheckBounds::check(Operation *op) {
   OpBuilder b(op);
   Location loc = op->getLoc();
   Value address = triton::PtrToIntOp::create(
-      b, loc, withElement(pointer.getType(), b.getI64Type()), pointer);
+      b, loc, withElementType(pointer.getType(), b.getI64Type()), pointer);
   BlockArgument base = getBaseArgument(pointer);
   Value inside = base ? isInside(b, loc, address, size, base)
                       : isInsideAny(b, loc, address, size);
-  Value always = makeInteger(b, loc, inside.getType(), 1);
+  Value always = integerOf(b, loc, inside.getType(), 1);
   Value violation = arith::XOrIOp::create(b, loc, inside, always);
   if (access->mask) {
     violation = arith::AndIOp::create(b, loc, violation, access->mask);

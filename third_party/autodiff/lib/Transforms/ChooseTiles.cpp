@@ -136,8 +136,7 @@ void ChooseTiles::addVariants(triton::FuncOp kernel,
     wider->moveAfter(previous);
     previous = wider;
     // Enough programs for the processors.
-    llvm::json::Value grid = llvm::cantFail(llvm::json::parse(
-        wider->getAttrOfType<StringAttr>(kGridAttr).getValue()));
+    llvm::json::Value grid = fromAttribute(wider->getAttr(kGridAttr));
     llvm::json::Value when =
         Array{"max", 0,
               Array{"sub", Array{"mul", 4, grid.getAsArray()->front()},

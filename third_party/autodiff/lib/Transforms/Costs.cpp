@@ -7,13 +7,15 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
+int64_t mlir::autodiff::elementsOf(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile ? tile.getNumElements() : 1;
+}
+
 double mlir::autodiff::bytesOf(Type type) {
-  double elements = 1;
-  if (auto tensor = dyn_cast<RankedTensorType>(type))
-    elements = tensor.getNumElements();
   Type element = getElementTypeOrSelf(type);
   double bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
-  return elements * std::max(bits, 8.0) / 8;
+  return elementsOf(type) * std::max(bits, 8.0) / 8;
 }
 
 double mlir::autodiff::bytesOfProduct(triton::DotOp dot) {
@@ -21,11 +23,6 @@ double mlir::autodiff::bytesOfProduct(triton::DotOp dot) {
   auto lhs = cast<RankedTensorType>(dot.getA().getType());
   return cast<RankedTensorType>(dot.getType()).getNumElements() *
          lhs.getShape().back() / 150.0;
-}
-
-static int64_t elementsOf(Type type) {
-  auto tile = dyn_cast<RankedTensorType>(type);
-  return tile ? tile.getNumElements() : 1;
 }
 
 /// Adds up the tiles that are loaded for `value` in the loop and before it.

@@ -6,6 +6,9 @@
 
 namespace mlir::autodiff {
 
+/// How many elements a value of this type has.
+int64_t elementsOf(Type type);
+
 /// Bytes that moving a value of this type takes.
 double bytesOf(Type type);
 

@@ -189,53 +189,6 @@ std::optional<Gathered> MergeGathered::examine(AccumulateOp op,
 // Merging
 //===----------------------------------------------------------------------===//
 
-/// `value`, whose axes longer than one are `axes` of `shape`, repeated along
-/// the other ones.
-static Value spread(OpBuilder &b, Location loc, Value value,
-                    ArrayRef<unsigned> axes, ArrayRef<int64_t> shape) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (shape.empty())
-    return value;
-  auto full =
-      RankedTensorType::get(shape, getElementTypeOrSelf(value.getType()));
-  if (!type)
-    return triton::SplatOp::create(b, loc, full, value);
-  SmallVector<int64_t> sizes(shape.size(), 1);
-  for (unsigned axis : axes)
-    sizes[axis] = shape[axis];
-  if (type.getShape().size() == axes.size()) {
-    for (unsigned axis = 0; axis < shape.size(); ++axis)
-      if (!llvm::is_contained(axes, axis))
-        value = triton::ExpandDimsOp::create(b, loc, value, axis);
-  } else if (type.getShape() != ArrayRef<int64_t>(sizes)) {
-    value = triton::ReshapeOp::create(
-        b, loc, RankedTensorType::get(sizes, type.getElementType()), value);
-  }
-  if (value.getType() == full)
-    return value;
-  return triton::BroadcastOp::create(b, loc, full, value);
-}
-
-static Value compareIntegers(OpBuilder &b, Location loc,
-                             arith::CmpIPredicate predicate, Value lhs,
-                             Value rhs) {
-  return arith::CmpIOp::create(b, loc, predicate, lhs, rhs);
-}
-
-static Value splatOf(OpBuilder &b, Location loc, Value scalar, Type like) {
-  auto tile = dyn_cast<RankedTensorType>(like);
-  return tile ? Value(triton::SplatOp::create(
-                    b, loc, tile.clone(scalar.getType()), scalar))
-              : scalar;
-}
-
-static Value integerOf(OpBuilder &b, Location loc, Type type, int64_t number) {
-  Type element = getElementTypeOrSelf(type);
-  Value scalar =
-      arith::ConstantOp::create(b, loc, b.getIntegerAttr(element, number));
-  return splatOf(b, loc, scalar, type);
-}
-
 /// The number of each lane of `dense` within its run.
 static Value positionOf(OpBuilder &b, Location loc, const Dense &dense,
                         const AccessSpace::Run &run, Type type) {
@@ -247,7 +200,7 @@ static Value positionOf(OpBuilder &b, Location loc, const Dense &dense,
     if (dimension.kind == Dimension::Kind::Axis) {
       number = triton::MakeRangeOp::create(b, loc, 0, shape[dimension.axis]);
       number = castInteger(b, loc, number, type);
-      number = spread(b, loc, number, {dimension.axis}, shape);
+      number = repeatOver(b, loc, number, {dimension.axis}, shape);
     } else {
       number = cast<scf::ForOp>(op->getParentOp()).getInductionVar();
     }
@@ -256,7 +209,7 @@ static Value positionOf(OpBuilder &b, Location loc, const Dense &dense,
       number = arith::MulIOp::create(
           b, loc, number, integerOf(b, loc, number.getType(), weight));
     if (dimension.kind != Dimension::Kind::Axis)
-      number = splatOf(b, loc, number, op.getPtr().getType());
+      number = splatTo(b, loc, number, op.getPtr().getType());
     position = position ? Value(arith::AddIOp::create(b, loc, position, number))
                         : number;
   }
@@ -281,28 +234,28 @@ void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
 
     // Indices that a lane of this program stands for, and others.
     Type like = op.getPtr().getType();
-    Value index = spread(once, loc, entry.form.index, entry.form.axes,
-                         shapeOf(op.getPtr()));
+    Value index = repeatOver(once, loc, entry.form.index, entry.form.axes,
+                             shapeOf(op.getPtr()));
     Value wide = castInteger(once, loc, index, once.getI64Type());
     Value size = SizeOp::create(
         once, loc,
         toAttribute(&getContext(),
                     llvm::json::Array{"max", entry.run.size, 0}));
-    Value covered = compareIntegers(once, loc, arith::CmpIPredicate::ult, wide,
-                                    splatOf(once, loc, size, like));
+    Value covered = arith::CmpIOp::create(once, loc, arith::CmpIPredicate::ult,
+                                          wide, splatTo(once, loc, size, like));
     Value inside = covered, mask = op.getMask();
     if (mask)
       inside = arith::AndIOp::create(once, loc, mask, covered);
     Value narrow = castInteger(once, loc, index, counter);
     Value none = integerOf(once, loc, narrow.getType(), -1);
-    Value wanted = spread(
+    Value wanted = repeatOver(
         once, loc, arith::SelectOp::create(once, loc, inside, narrow, none),
         entry.axes, shape);
-    Value value = spread(once, loc, op.getValue(), entry.axes, shape);
+    Value value = repeatOver(once, loc, op.getValue(), entry.axes, shape);
 
     Value position = positionOf(b, loc, dense, entry.run, counter);
-    Value hit =
-        compareIntegers(b, loc, arith::CmpIPredicate::eq, position, wanted);
+    Value hit = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                      position, wanted);
     Value zero = constantOf(b, loc, value.getType(), 0.0);
     Value added = arith::SelectOp::create(b, loc, hit, value, zero);
     sum = arith::AddFOp::create(b, loc, sum, added);

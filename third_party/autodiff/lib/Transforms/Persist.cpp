@@ -1,5 +1,6 @@
 //===- Persist.cpp - Few programs do the work of many ---------------------===//
 #include "ArgumentUses.h"
+#include "Costs.h"
 #include "Regrid.h"
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/ProgramDigits.h"
@@ -56,11 +57,6 @@ std::optional<Shared> Persist::examine(unsigned argument,
   if (shared.summed.empty())
     return std::nullopt;
   return shared;
-}
-
-static int64_t elementsOf(Type type) {
-  auto tile = dyn_cast<RankedTensorType>(type);
-  return tile ? tile.getNumElements() : 1;
 }
 
 /// Whether meeting in atomics would cost something beside the rest of the work:
@@ -165,6 +161,6 @@ void Persist::runOnOperation() {
     if (shared && (group.empty() || group[0].summed == shared->summed))
       group.push_back(*shared);
   }
-  if (!group.empty() && (deterministic || isWorthIt(group)))
+  if (!group.empty() && (always || isWorthIt(group)))
     build(group);
 }

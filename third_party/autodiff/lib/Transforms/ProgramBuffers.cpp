@@ -1,6 +1,7 @@
 //===- ProgramBuffers.cpp - Memory that belongs to one program ------------===//
 #include "ProgramBuffers.h"
 
+#include "Costs.h"
 #include "Regrid.h"
 #include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Tile.h"
@@ -15,11 +16,6 @@ Type mlir::autodiff::getStoredElement(Type value) {
   Type element = getElementTypeOrSelf(value);
   return element.isInteger(1) ? IntegerType::get(value.getContext(), 8)
                               : element;
-}
-
-static int64_t elementCount(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor ? tensor.getNumElements() : 1;
 }
 
 /// The row-major index of every element of a tile, as i32.
@@ -100,8 +96,8 @@ Value mlir::autodiff::slotOfDigits(OpBuilder &b, Location loc,
 
 static Value slotPointers(OpBuilder &b, Location loc, Value buffer, Value slot,
                           Type type) {
-  Value size = arith::ConstantOp::create(
-      b, loc, b.getI64IntegerAttr(elementCount(type)));
+  Value size =
+      arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(elementsOf(type)));
   Value offset = arith::MulIOp::create(b, loc, slot, size);
   Value base =
       triton::AddPtrOp::create(b, loc, buffer.getType(), buffer, offset);
@@ -169,7 +165,7 @@ Attribute mlir::autodiff::describeBuffer(Builder &builder, llvm::StringRef name,
                                          llvm::StringRef kind, Type value,
                                          llvm::json::Value entries) {
   using llvm::json::Array;
-  llvm::json::Value size = elementCount(value);
+  llvm::json::Value size = elementsOf(value);
   for (int axis : {0, 1, 2})
     size = Array{"mul", Array{"grid", axis}, std::move(size)};
   size = Array{"mul", std::move(entries), std::move(size)};

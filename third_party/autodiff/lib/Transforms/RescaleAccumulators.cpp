@@ -175,22 +175,6 @@ static std::optional<RescaledLoop> match(scf::ForOp loop) {
   return std::nullopt;
 }
 
-/// `row`, of the seeds' shape, repeated to the shape of `type`.
-static Value repeatTo(OpBuilder &b, Location loc, Value row,
-                      ArrayRef<unsigned> axes, Type type) {
-  auto tile = dyn_cast<RankedTensorType>(type);
-  if (!tile || row.getType() == type)
-    return row;
-  if (!isa<RankedTensorType>(row.getType()))
-    return triton::SplatOp::create(b, loc, tile, row);
-  for (unsigned axis = 0; axis < tile.getRank(); ++axis)
-    if (!llvm::is_contained(axes, axis))
-      row = triton::ExpandDimsOp::create(b, loc, row, axis);
-  if (row.getType() == tile)
-    return row;
-  return triton::BroadcastOp::create(b, loc, tile, row);
-}
-
 /// A_0·e^(δ(m_0−M)): the initial value seen from M. Since m_0 ≤ M, taking the
 /// minimum with zero changes nothing but −∞ − (−∞), which has to be zero, too.
 static Value changeFrame(OpBuilder &b, Location loc, Value init, Value from,
@@ -206,8 +190,9 @@ static Value changeFrame(OpBuilder &b, Location loc, Value init, Value from,
           ? distance.make<math::Exp2Op>(distance)
           : exp(std::abs(delta - 1) < 1e-9 ? distance : delta * distance);
   Value scale = castFloat(b, loc, factor, getElementTypeOrSelf(init.getType()));
-  return arith::MulFOp::create(b, loc, init,
-                               repeatTo(b, loc, scale, axes, init.getType()));
+  if (auto tile = dyn_cast<RankedTensorType>(init.getType()))
+    scale = repeatOver(b, loc, scale, axes, tile.getShape());
+  return arith::MulFOp::create(b, loc, init, scale);
 }
 
 /// The maximum after the loop as a residual of its own, right after the loop.

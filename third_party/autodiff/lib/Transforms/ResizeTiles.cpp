@@ -96,10 +96,8 @@ void ResizedKernel::emitPrograms(ProgramsOp op, OpBuilder &b) {
     return;
   unsigned number = cast<OpResult>(forms.getDigit()).getResultNumber();
   SmallVector<Attribute> extents(op.getExtents().getValue());
-  llvm::json::Value extent = llvm::cantFail(
-      llvm::json::parse(cast<StringAttr>(extents[number]).getValue()));
-  extents[number] =
-      toAttribute(b.getContext(), Array{"div", std::move(extent), factor});
+  extents[number] = toAttribute(
+      b.getContext(), Array{"div", fromAttribute(extents[number]), factor});
   copy.setExtentsAttr(b.getArrayAttr(extents));
   Value count =
       arith::ConstantOp::create(b, op.getLoc(), b.getI32IntegerAttr(factor));
@@ -258,19 +256,11 @@ mlir::autodiff::widenTiles(triton::FuncOp kernel, OpResult place,
   triton::FuncOp wider = ResizedKernel(kernel, forms).build();
   llvm::append_range(conditions, forms.getConditions());
   auto programs = cast<ProgramsOp>(place.getOwner());
-  auto extent =
-      cast<StringAttr>(programs.getExtents()[place.getResultNumber()]);
+  Attribute extent = programs.getExtents()[place.getResultNumber()];
   // The remainder is zero.
   conditions.push_back(Array{
-      "max", 0,
-      Array{"sub", 1,
-            Array{"rem", llvm::cantFail(llvm::json::parse(extent.getValue())),
-                  factor}}});
-  Array grid =
-      *llvm::cantFail(
-           llvm::json::parse(
-               kernel->getAttrOfType<StringAttr>(kGridAttr).getValue()))
-           .getAsArray();
+      "max", 0, Array{"sub", 1, Array{"rem", fromAttribute(extent), factor}}});
+  Array grid = *fromAttribute(kernel->getAttr(kGridAttr)).getAsArray();
   grid[0] = Array{"div", grid[0], factor};
   wider->setAttr(kGridAttr, toAttribute(kernel.getContext(), std::move(grid)));
   return wider;

@@ -67,26 +67,14 @@ private:
 };
 } // namespace
 
-/// The all-true mask of a pointer or tile of pointers.
-static Value allTrue(OpBuilder &b, Location loc, Type pointer) {
-  Type i1 = b.getI1Type();
-  TypedAttr value = b.getBoolAttr(true);
-  if (auto tensor = dyn_cast<RankedTensorType>(pointer))
-    value = DenseElementsAttr::get(tensor.clone(i1), true);
-  return arith::ConstantOp::create(b, loc, value);
-}
-
 static Value atomic(OpBuilder &b, Location loc, triton::RMWOp kind,
                     Value pointer, Value value, Value mask) {
   if (!mask)
-    mask = allTrue(b, loc, pointer.getType());
+    mask =
+        integerOf(b, loc, withElementType(pointer.getType(), b.getI1Type()), 1);
   return triton::AtomicRMWOp::create(b, loc, value.getType(), kind, pointer,
                                      value, mask, triton::MemSemantic::RELAXED,
                                      triton::MemSyncScope::GPU);
-}
-
-static llvm::json::Value parse(StringAttr json) {
-  return llvm::cantFail(llvm::json::parse(json.getValue()));
 }
 
 /// An argument for the gradient, with its description.
@@ -95,7 +83,7 @@ BlockArgument ArgumentSchedule::append(Type element, llvm::StringRef init,
                                        StringAttr check, StringAttr partials) {
   llvm::json::Array checks;
   if (check && !mutation::isMade("schedule:no check of the addresses"))
-    checks.push_back(parse(check));
+    checks.push_back(fromAttribute(check));
   Object description{
       {"argument", argument},
       {"dtype", spellType(element)},
@@ -104,7 +92,7 @@ BlockArgument ArgumentSchedule::append(Type element, llvm::StringRef init,
       {"returned", backward.getArgAttr(argument, kWantedAttr) != nullptr},
       {"checks", std::move(checks)}};
   if (partials)
-    description["partials"] = parse(partials);
+    description["partials"] = fromAttribute(partials);
   if (hasRemainder)
     description["remainder"] = true;
   return appendShadow(

@@ -1,4 +1,5 @@
 //===- Sizes.cpp - Hand kernels the sizes that the host knows -------------===//
+#include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -67,9 +68,8 @@ void Sizes::keepCounters(triton::FuncOp counting) {
   llvm::DenseSet<int64_t> counters;
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
     for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
-      if (auto text = kernel.getArgAttrOfType<StringAttr>(index, kBufferAttr))
-        findCounted(llvm::cantFail(llvm::json::parse(text.getValue())),
-                    counters);
+      if (Attribute text = kernel.getArgAttr(index, kBufferAttr))
+        findCounted(fromAttribute(text), counters);
   if (counters.empty())
     return counting.erase();
   counting.walk([&](triton::AtomicRMWOp op) {

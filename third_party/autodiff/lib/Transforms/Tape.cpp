@@ -56,10 +56,10 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
 
   Builder builder(push.getContext());
   std::string name = "tape" + std::to_string(index);
-  BlockArgument buffer = appendBuffer(
-      getOperation(), index, type,
-      describeBuffer(builder, name, "tape", type,
-                     llvm::cantFail(llvm::json::parse(*push.getEntries()))));
+  BlockArgument buffer =
+      appendBuffer(getOperation(), index, type,
+                   describeBuffer(builder, name, "tape", type,
+                                  fromAttribute(push.getEntriesAttr())));
   lowerRecord(push, buffer, recording.pops, buffer);
   return success();
 }

@@ -210,7 +210,8 @@ LogicalResult TileForms::needOperands(BlockArgument argument, Form form) {
 }
 
 LogicalResult TileForms::collect() {
-  collectDependent();
+  if (isWidening())
+    collectDependent();
   WalkResult walk = source.walk([&](Operation *op) {
     auto store = dyn_cast<triton::StoreOp>(op);
     bool isFine = store && op->getParentOp() == source

@@ -49,6 +49,8 @@ public:
   static std::optional<ScalarExpr> of(Value value);
 
   Kind getKind() const;
+  /// Whether this is not made of others.
+  bool isLeaf() const;
   /// The operands of what `binary` makes.
   ScalarExpr getLhs() const;
   ScalarExpr getRhs() const;
@@ -90,6 +92,8 @@ ScalarExpr tripCount(ScalarExpr lower, ScalarExpr upper, ScalarExpr step);
 
 /// An expression or another part of the plan as an attribute.
 StringAttr toAttribute(MLIRContext *context, llvm::json::Value json);
+/// What `toAttribute` has been given.
+llvm::json::Value fromAttribute(Attribute attribute);
 
 } // namespace mlir::autodiff
 

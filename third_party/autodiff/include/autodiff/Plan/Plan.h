@@ -30,6 +30,10 @@ LogicalResult importRule(const UserRule &rule, ModuleOp module);
 
 /// What the caller wants differentiated and what it rules out.
 struct Request {
+  /// Ways to sum what several programs contribute to a gradient without
+  /// atomics, in other programs and loops than the forward's.
+  enum class Schedule { Merge, Exchange, Persist };
+
   /// Arguments to differentiate with respect to; all float pointers if absent.
   std::optional<SmallVector<unsigned>> wanted;
   /// Arguments whose stored content has an upstream gradient; likewise.
@@ -49,6 +53,12 @@ struct Request {
   unsigned widen = 4;
   /// Refuse what would have to be summed with atomics.
   bool deterministic = false;
+  /// Those to use, wherever they apply; where they pay if absent.
+  std::optional<SmallVector<Schedule>> schedules;
+
+  bool allows(Schedule schedule) const {
+    return !schedules || llvm::is_contained(*schedules, schedule);
+  }
 
   /// Reads a request; emits an error at `loc` if it is malformed.
   static FailureOr<Request> parse(llvm::StringRef json, Location loc);

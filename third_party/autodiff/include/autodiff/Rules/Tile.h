@@ -62,6 +62,9 @@ Tile toFloat(Tile n, Tile like);
 /// A constant of a float type or tile of floats.
 Value constantOf(OpBuilder &builder, Location loc, Type type, double number);
 
+/// A constant of an integer type or tile of integers.
+Value integerOf(OpBuilder &builder, Location loc, Type type, int64_t number);
+
 /// a < b, a == b, …, as a condition for `where`; false if either is NaN.
 Value compare(arith::CmpFPredicate predicate, Tile a, Tile b);
 /// condition ? a : b
@@ -81,6 +84,12 @@ Value sumAll(OpBuilder &builder, Location loc, Value tile);
 /// `tile` without axis `axis` repeated along it to the shape of `type`.
 Value repeatAlong(OpBuilder &builder, Location loc, Value tile, unsigned axis,
                   RankedTensorType type);
+/// `value`, a scalar or a tile whose axes longer than one are `axes` of
+/// `shape`, repeated along the other ones.
+Value repeatOver(OpBuilder &builder, Location loc, Value value,
+                 ArrayRef<unsigned> axes, ArrayRef<int64_t> shape);
+/// `scalar` in every lane of a tile shaped like `type`; itself if that is none.
+Value splatTo(OpBuilder &builder, Location loc, Value scalar, Type type);
 /// A tile that repeats `source` along `axis`: a splat of a scalar (along its
 /// only axis), or the broadcast of a tile that had the axis inserted.
 struct Repeated {

@@ -266,8 +266,8 @@ def Persist : AutodiffPass<"autodiff-persist", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
                "arguments whose gradient must be accumulated atomically">,
-    Option<"deterministic", "deterministic", "bool", "false",
-           "do so wherever it saves atomics">
+    Option<"always", "always", "bool", "false",
+           "do so wherever it saves atomics, also where these cost little">
   ];
 }
 
