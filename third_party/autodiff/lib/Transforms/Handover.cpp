@@ -14,10 +14,13 @@ using namespace mlir::autodiff;
 
 /// What storing and loading a value costs: a little more than loading it from
 /// elsewhere.
-static double costOfSaving(Type type) {
-  if (!isa<FloatType>(getElementTypeOrSelf(type)))
+static double costOfSaving(Value value) {
+  if (!isa<FloatType>(getElementTypeOrSelf(value.getType())))
     return FlowNetwork::kInfinite;
-  return 1.05 * bytesOf(type);
+  // Triton reads rows ahead only where they are loaded as vectors.
+  bool isVector = !isa_and_nonnull<triton::ExpandDimsOp, triton::ReshapeOp>(
+      value.getDefiningOp());
+  return (isVector ? 1.05 : 1.06) * bytesOf(value.getType());
 }
 
 /// What computing `op` costs in bytes that might be moved in the same time.
@@ -92,7 +95,7 @@ OuterLevel::Nodes OuterLevel::nodesOf(Value value) {
   nodes.insert({value, pair});
   network.addEdge(pair.in, pair.out,
                   ties.contains(value) ? FlowNetwork::kInfinite
-                                       : costOfSaving(value.getType()));
+                                       : costOfSaving(value));
   Operation *op = value.getDefiningOp();
   if (!op || isDigit(value))
     return pair; // costs nothing

@@ -159,7 +159,7 @@ double Recomputation::costOfComputing(Operation *op) {
     return bytesOf(op->getOperand(0).getType());
   if (auto dot = dyn_cast<triton::DotOp>(op))
     return bytesOfProduct(dot);
-  double cost = 0;
+  double cost = bytesOfArithmetic(op);
   if (isa<scf::IfOp>(op))
     op->walk([&](Operation *inner) {
       if (inner != op)

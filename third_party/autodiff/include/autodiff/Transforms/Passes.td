@@ -104,7 +104,8 @@ def MarkResiduals : AutodiffPass<"autodiff-mark-residuals", "::mlir::triton::Fun
   let summary = "name the values that a forward may save for its backward";
   let description = [{
     Wraps, at the kernel's outer level, what only a loop, branch, reduction or
-    product can compute, and what the kernel stores, in `autodiff.residual`.
+    product can compute, what the kernel stores, and conditions that take much
+    arithmetic (what a dropout keeps), in `autodiff.residual`.
   }];
 }
 
@@ -292,8 +293,9 @@ def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
   let summary = "choose what the backward reloads instead of recomputing";
   let description = [{
     A minimum cut between what memory holds and what the adjoint needs, at the
-    outer level of the backward: cost is bytes moved; what only a loop,
-    branch, reduction or product can compute must be saved or reloaded. The
+    outer level of the backward: cost is bytes moved, or that might be moved in
+    the time that arithmetic takes; what only a loop, branch, reduction or
+    product can compute must be saved or reloaded. The
     forward that saves is added as `@<kernel>_fwd`; values that the primal
     stores anyway are reloaded from its outputs.
   }];
