@@ -4,9 +4,14 @@ import dataclasses
 import os
 
 import pytest
+import torch
+import triton
+import triton.language as tl
 from fuzz.campaign import Worker
 from fuzz.choices import Choices, seeded
 from fuzz.generate import generate
+from fuzz.oracle import DTYPES, rounded
+from fuzz.program import Program
 
 hypothesis = pytest.importorskip("hypothesis")
 
@@ -72,6 +77,45 @@ def test_wrong_gradients_are_caught(worker, first):
         if status == "passed"
     ]
     assert caught and all(caught)
+
+
+@triton.jit
+def _repeated(w, y, error, T: tl.constexpr, N: tl.constexpr):
+    """Store one number in many places: its gradient is the sum of their upstream gradients."""
+    i = tl.arange(0, N)
+    factor = tl.full([N], 1, T)
+    if T == tl.float32:
+        # Too few bits: errors of all signs, and only where this is not the reference.
+        factor += error * tl.cos(i * 3.0)
+    tl.store(y + i, tl.load(w).to(T) * factor)
+
+
+def _rounded(dtype, seed, size=64, units=0, **options):
+    def stub(kernel, w, *, T=tl.float64, M=tl.float64, DTYPE=torch.float64):
+        y = torch.empty(size, dtype=DTYPE)
+        kernel[(1,)](w, y, units * torch.finfo(DTYPE).eps, T=T, N=size)
+        return (y,)
+
+    program = Program("repeated", "", [], "", {"w": 1}, ["w"])
+    return rounded(_repeated, stub, program, dtype, seed, **options)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_cancelling_upstream_gradients_are_tolerated(dtype, first):
+    """A sum of upstream gradients is as exact as its terms are, however small it is."""
+    for seed in range(first, first + 200):
+        assert not _rounded(dtype, seed)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_errors_in_low_precision_are_caught(dtype, first):
+    """What cancels hides neither arithmetic with too few bits nor a wrong factor."""
+    seeds = range(first, first + 50)
+    caught = [bool(_rounded(dtype, seed, units=256)) for seed in seeds]
+    assert sum(caught) > 40
+    # The terms of a gradient of one term cannot cancel.
+    units = 16 * torch.finfo(dtype).eps
+    assert all(_rounded(dtype, seed, size=1, factor=1 + 2 * units) for seed in seeds)
 
 
 def test_schedules_are_reached(worker, first):

@@ -42,7 +42,7 @@ passes = [
     "autodiff-schedule",
     "autodiff-clear-touched",
     "autodiff-choose-tiles",
-    "tt.func(autodiff-launch-options,autodiff-lower-programs)",
+    "tt.func(autodiff-launch-options,autodiff-pipeline-loads,autodiff-lower-programs)",
     "autodiff-sizes",
     f"tt.func(autodiff-lower-swaps,{cleanup},loop-invariant-code-motion)",
 ]

@@ -25,6 +25,15 @@ bool mlir::autodiff::selectsContent(triton::AtomicRMWOp op) {
       op.getAtomicRmwOp());
 }
 
+Value mlir::autodiff::withoutBitcast(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<triton::BitcastOp, arith::BitcastOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
 /// Whether `later` can run after `earlier` within the same iteration of all
 /// loops around both.
 static bool isAfter(Operation *later, Operation *earlier) {

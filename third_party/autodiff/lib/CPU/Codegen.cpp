@@ -1,5 +1,6 @@
 //===- Codegen.cpp - From the LLVM dialect to an object -------------------===//
 
+#include "StoreOrder.h"
 #include "VectorFunctions.h"
 #include "autodiff/CPU/Compile.h"
 #include "autodiff/Support/Dump.h"
@@ -195,7 +196,9 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &target,
   // Tiles are small and loops over them many: unrolled copies cost compile time
   // and gain nothing.
   tuning.LoopUnrolling = level > 1;
-  llvm::PassBuilder builder(&target, tuning);
+  llvm::PassInstrumentationCallbacks callbacks;
+  cpu::skipUnsoundSROA(callbacks);
+  llvm::PassBuilder builder(&target, tuning, std::nullopt, &callbacks);
 
   llvm::TargetLibraryInfoImpl library(target.getTargetTriple());
   cpu::addVectorFunctions(library, target);

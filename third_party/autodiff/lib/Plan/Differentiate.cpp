@@ -83,6 +83,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.addPass(createClearTouched());
   pm.addPass(createChooseTiles(ChooseTilesOptions{request.widen}));
   pm.nest<triton::FuncOp>().addPass(createLaunchOptions());
+  pm.nest<triton::FuncOp>().addPass(createPipelineLoads());
   pm.nest<triton::FuncOp>().addPass(createLowerPrograms());
   pm.addPass(createSizes());
   pm.nest<triton::FuncOp>().addPass(createLowerSwaps());

@@ -1,6 +1,7 @@
 //===- Memory.cpp - Loads, stores and atomics -----------------------------===//
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/Ties.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/Mutation.h"
@@ -73,16 +74,6 @@ static LogicalResult store(triton::StoreOp op, Adjoint &adjoint) {
 // Atomics
 //===----------------------------------------------------------------------===//
 
-/// `value` before its bits, or what it points to, were given another type.
-static Value withoutBitcast(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<triton::BitcastOp, arith::BitcastOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
 /// Whether every access through `base` is an atomic operation that leaves one
 /// of the values written, or the earlier content, in memory.
 static bool onlySelects(BlockArgument base) {
@@ -143,6 +134,14 @@ static LogicalResult atomic(triton::AtomicRMWOp op, Adjoint &adjoint) {
         "no derivative rule for this atomic operation on a differentiated "
         "tensor; floating-point add, and max, min and exchange on a tensor "
         "that the kernel accesses in no other way, have one");
+  // Only values of the outer level can be saved.
+  if (!isReproducible(value) &&
+      !isa<triton::FuncOp>(value.getParentBlock()->getParentOp()))
+    return op.emitError(
+        "no derivative rule for this atomic operation: which value memory "
+        "holds in the end is told by its bits, but this one, of a loop or "
+        "branch, may be rounded otherwise when the backward computes it again; "
+        "store such values to a tensor, and combine them in another kernel");
   takeUpstream(op, pointer, value, whereFinal(op, pointer, value, adjoint),
                /*keep=*/false, adjoint);
   return success();

@@ -6,6 +6,7 @@
 #include "ProgramBuffers.h"
 #include "Regrid.h"
 #include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Analysis/Ties.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -45,7 +46,7 @@ namespace {
 class OuterLevel {
 public:
   OuterLevel(Block &body, ArrayRef<ScalarExpr> digits)
-      : body(body), digits(digits) {}
+      : body(body), digits(digits), ties(findTies(body.getParentOp())) {}
 
   void need(Value value);
   SmallVector<Value> cut();
@@ -62,6 +63,7 @@ private:
 
   Block &body;
   ArrayRef<ScalarExpr> digits;
+  llvm::DenseSet<Value> ties;
   FlowNetwork network;
   unsigned memory = network.addNode(), needs = network.addNode();
   llvm::MapVector<Value, Nodes> nodes;
@@ -88,7 +90,9 @@ OuterLevel::Nodes OuterLevel::nodesOf(Value value) {
     return it->second;
   Nodes pair{network.addNode(), network.addNode()};
   nodes.insert({value, pair});
-  network.addEdge(pair.in, pair.out, costOfSaving(value.getType()));
+  network.addEdge(pair.in, pair.out,
+                  ties.contains(value) ? FlowNetwork::kInfinite
+                                       : costOfSaving(value.getType()));
   Operation *op = value.getDefiningOp();
   if (!op || isDigit(value))
     return pair; // costs nothing

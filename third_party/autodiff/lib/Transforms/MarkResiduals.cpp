@@ -1,4 +1,5 @@
 //===- MarkResiduals.cpp - Name the values that a forward may save --------===//
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -39,6 +40,11 @@ struct MarkResiduals : autodiff::impl::MarkResidualsBase<MarkResiduals> {
       if (auto store = dyn_cast<triton::StoreOp>(op))
         values.insert(beforeRounding(store.getValue()));
     }
+    // The backward asks whether memory holds them, bit for bit.
+    kernel.walk([&](triton::AtomicRMWOp atomic) {
+      if (selectsContent(atomic))
+        values.insert(withoutBitcast(atomic.getVal()));
+    });
     int id = 0;
     OpBuilder builder(kernel.getContext());
     for (Value value : values) {

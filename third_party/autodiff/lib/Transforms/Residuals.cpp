@@ -2,7 +2,9 @@
 #include "Costs.h"
 #include "MinimumCut.h"
 #include "ProgramBuffers.h"
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/Ties.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
@@ -93,8 +95,10 @@ namespace {
 class Recomputation {
 public:
   Recomputation(triton::FuncOp backward,
-                llvm::function_ref<double(ResidualOp)> costOfSaving)
-      : body(backward.getBody().front()), costOfSaving(costOfSaving) {}
+                llvm::function_ref<double(ResidualOp)> costOfSaving,
+                llvm::function_ref<bool(ResidualOp)> mustBeTaken)
+      : body(backward.getBody().front()), costOfSaving(costOfSaving),
+        mustBeTaken(mustBeTaken) {}
 
   /// The residuals to load.
   SmallVector<ResidualOp> choose();
@@ -109,6 +113,7 @@ private:
 
   Block &body;
   llvm::function_ref<double(ResidualOp)> costOfSaving;
+  llvm::function_ref<bool(ResidualOp)> mustBeTaken;
   llvm::DenseSet<Operation *> adjoint;
   FlowNetwork network;
   unsigned memory = network.addNode(), needs = network.addNode();
@@ -168,6 +173,8 @@ Recomputation::Nodes Recomputation::nodesOf(Value value) {
                   residual ? costOfSaving(residual) : FlowNetwork::kInfinite);
   if (!op || op->getBlock() != &body)
     return pair; // arguments are at hand
+  if (residual && mustBeTaken(residual))
+    network.addEdge(memory, pair.in, FlowNetwork::kInfinite);
   if (double cost = costOfComputing(op))
     network.addEdge(memory, pair.in, cost);
   op->walk([&](Operation *inner) {
@@ -287,7 +294,11 @@ void Residuals::runOnOperation() {
   // What the outputs do not need is not computed there, and cannot be saved.
   llvm::DenseSet<unsigned> computed;
   primal.walk([&](ResidualOp residual) { computed.insert(residual.getId()); });
+  // Taken from the forward, they might equal nothing that they should.
+  llvm::DenseSet<Value> ties = findTies(backward);
   auto costOfSaving = [&](ResidualOp residual) {
+    if (ties.contains(residual.getResult()))
+      return FlowNetwork::kInfinite;
     if (auto it = outputs.find(residual.getId()); it != outputs.end())
       return bytesOf(it->second.store.getValue().getType());
     // Written once and read once.
@@ -295,7 +306,19 @@ void Residuals::runOnOperation() {
                ? 2 * bytesOf(residual.getType())
                : FlowNetwork::kInfinite;
   };
-  for (ResidualOp residual : Recomputation(backward, costOfSaving).choose()) {
+  llvm::DenseSet<unsigned> selected;
+  primal.walk([&](triton::AtomicRMWOp atomic) {
+    if (auto residual =
+            withoutBitcast(atomic.getVal()).getDefiningOp<ResidualOp>();
+        residual && selectsContent(atomic) &&
+        !isReproducible(residual.getValue()))
+      selected.insert(residual.getId());
+  });
+  auto mustBeTaken = [&](ResidualOp residual) {
+    return selected.contains(residual.getId());
+  };
+  for (ResidualOp residual :
+       Recomputation(backward, costOfSaving, mustBeTaken).choose()) {
     auto it = outputs.find(residual.getId());
     if (mutation::isMade("residuals:read back another output"))
       it = llvm::find_if(outputs, [&](auto &entry) {

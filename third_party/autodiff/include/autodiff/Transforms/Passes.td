@@ -324,11 +324,21 @@ def LowerPrograms : AutodiffPass<"autodiff-lower-programs", "::mlir::triton::Fun
 }
 
 def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::triton::FuncOp"> {
-  let summary = "choose warps and stages for loops of products";
+  let summary = "choose the warps and stages that tiles need";
   let description = [{
-    As many warps as the tiles between products need registers, and as many
-    pipeline stages as shared memory holds. Other kernels are launched like the
-    forward.
+    For loops of products as many warps as the tiles between products need
+    registers, and as many pipeline stages as shared memory holds. Other kernels
+    are launched like the forward, but with warps enough for the tiles that are
+    live at a time.
+  }];
+}
+
+def PipelineLoads : AutodiffPass<"autodiff-pipeline-loads", "::mlir::triton::FuncOp"> {
+  let summary = "let loops without products read ahead";
+  let description = [{
+    Triton pipelines the loads of a loop without products where `tt.num_stages`
+    asks for it. Loops get it that neither write what they read nor contain
+    others, with stages for as many bytes as hide the latency of memory.
   }];
 }
 

@@ -1,0 +1,138 @@
+"""Decisions that hold exactly by construction hold in the backward, too.
+
+Where a kernel asks which element equals the maximum, the backward has to find one, though it may
+round what it computes again otherwise than the forward did. Here inputs change by a bit in between,
+unnoticed, which does the same to all that is computed again, on any device.
+"""
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton.backends.autodiff import AutodiffError, autodiff
+
+COLUMNS = 64
+
+
+@triton.jit
+def scores(u, v, row, COLUMNS: tl.constexpr):
+    i = row * COLUMNS + tl.arange(0, COLUMNS)
+    return tl.load(u + i).to(tl.float32) * 2.5 + tl.load(v + tl.arange(0, COLUMNS))
+
+
+@triton.jit
+def equal(u, v, w, y, z, COLUMNS: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, COLUMNS)
+    x = scores(u, v, row, COLUMNS)
+    hit = x == tl.max(x, 0)
+    tl.store(y + row * COLUMNS + i, tl.where(hit, tl.load(w + row * COLUMNS + i), 0.0))
+    tl.store(z + row, 0.0)
+
+
+@triton.jit
+def equal_to_output(u, v, w, y, z, COLUMNS: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, COLUMNS)
+    x = scores(u, v, row, COLUMNS)
+    smallest = tl.min(x, 0)
+    tl.store(z + row, smallest)
+    hit = tl.exp(smallest - x) == 1
+    tl.store(y + row * COLUMNS + i, tl.where(hit, tl.load(w + row * COLUMNS + i), 0.0))
+
+
+@triton.jit
+def equal_in_branch(u, v, w, y, z, COLUMNS: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, COLUMNS)
+    x = scores(u, v, row, COLUMNS)
+    if row % 2 == 0:
+        extreme = tl.max(x, 0)
+    else:
+        extreme = tl.min(x, 0)
+    tl.store(z + row, extreme)
+    hit = x == extreme
+    tl.store(y + row * COLUMNS + i, tl.where(hit, tl.load(w + row * COLUMNS + i), 0.0))
+
+
+@pytest.mark.parametrize(
+    "kernel", [equal, equal_to_output, equal_in_branch], ids=lambda k: k.__name__
+)
+def test_extremum_is_found(device, kernel):
+    """One element of each row equals the extremum, and gets the gradient."""
+
+    def stub(kernel, u, v, w):
+        y, z = torch.empty_like(w), w.new_empty(len(w))
+        kernel[(len(w),)](u, v, w, y, z, COLUMNS)
+        return y
+
+    u, v = torch.randn(6, COLUMNS, device=device), torch.randn(COLUMNS, device=device)
+    w = torch.randn_like(u).requires_grad_()
+    y = autodiff(kernel, stub)(u, v, w)
+    u.data.mul_(1 + 2**-22)
+    y.sum().backward()
+    assert torch.equal(w.grad.sum(1), torch.ones_like(w[:, 0]))
+    assert torch.equal(w.grad != 0, y != 0)
+
+
+@triton.jit
+def attain(u, v, y, COLUMNS: tl.constexpr, LOOP: tl.constexpr):
+    i = tl.arange(0, COLUMNS)
+    if LOOP:
+        for row in range(tl.num_programs(0)):
+            tl.atomic_max(y + i, scores(u, v, row, COLUMNS))
+    else:
+        tl.atomic_max(y + i, scores(u, v, tl.program_id(0), COLUMNS))
+
+
+def _attained(loop):
+    def stub(kernel, u, v):
+        y = torch.full_like(v, -float("inf"))
+        kernel[(len(u),)](u, v, y, COLUMNS, loop)
+        return y
+
+    return autodiff(attain, stub)
+
+
+def test_final_value_of_atomics_is_found(device):
+    """The program whose value memory holds in the end gets the gradient."""
+    u = torch.randn(6, COLUMNS, device=device, requires_grad=True)
+    v = torch.randn(COLUMNS, device=device)
+    y = _attained(False)(u, v)
+    expected = 2.5 * torch.nn.functional.one_hot(u.argmax(0), len(u)).T
+    u.data.mul_(1 + 2**-22)
+    y.sum().backward()
+    torch.testing.assert_close(u.grad, expected.to(u.grad))
+
+
+def test_final_value_computed_in_a_loop_is_refused(device):
+    """What cannot be saved, and may be rounded otherwise, is not compared with memory."""
+    u = torch.randn(6, COLUMNS, device=device, requires_grad=True)
+    with pytest.raises(AutodiffError, match="test_ties.py.*told by its bits"):
+        _attained(True)(u, torch.randn(COLUMNS, device=device))
+
+
+@triton.jit
+def weighted(u, v, w, y, rows, COLUMNS: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, COLUMNS)
+    x = scores(u, v, row, COLUMNS)
+    hit = x == tl.max(x, 0)
+    total = tl.zeros([COLUMNS], tl.float32)
+    for j in range(rows):
+        total += tl.exp(tl.where(hit, tl.load(w + j * COLUMNS + i), 0.0))
+    tl.store(y + row * COLUMNS + i, total)
+
+
+def test_extremum_is_found_in_another_kernel(device):
+    """The kernel that gets a loop's work finds the element by itself."""
+
+    def stub(kernel, u, v, w):
+        y = torch.empty(u.shape, device=device)
+        kernel[(len(u),)](u, v, w, y, len(w), COLUMNS)
+        return y
+
+    u = torch.randn(8, COLUMNS, device=device).half()
+    v = torch.randn(COLUMNS, device=device)
+    w = torch.randn(4, COLUMNS, device=device, requires_grad=True)
+    y = autodiff(weighted, stub)(u, v, w)
+    v.data.mul_(1 + 2**-22)
+    y.sum().backward()
+    hits = torch.nn.functional.one_hot((u.float() * 2.5 + v).argmax(1), COLUMNS).sum(0)
+    torch.testing.assert_close(w.grad, hits * w.detach().exp())

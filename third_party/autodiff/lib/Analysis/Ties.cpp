@@ -1,0 +1,170 @@
+//===- Ties.cpp - Comparisons that hold exactly by construction -----------===//
+#include "autodiff/Analysis/Ties.h"
+
+#include "autodiff/Dialect/Autodiff.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static bool isFloat(Value value) {
+  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
+}
+
+/// Whether the elements of the results are elements of the operands, perhaps
+/// rounded or negated.
+static bool choosesElements(Operation *op) {
+  return isa<ResidualOp, StopGradientOp, triton::SplatOp, triton::UnsplatOp,
+             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
+             triton::TransOp, triton::JoinOp, triton::SplitOp, triton::CatOp,
+             triton::GatherOp, triton::FpToFpOp, triton::ClampFOp, SwapOp,
+             arith::ExtFOp, arith::TruncFOp, arith::SelectOp, arith::MaxNumFOp,
+             arith::MinNumFOp, arith::MaximumFOp, arith::MinimumFOp,
+             arith::NegFOp, math::AbsFOp>(op);
+}
+
+/// Whether the combine function of a reduction or scan only chooses.
+static bool onlyChooses(Region &combine) {
+  return llvm::all_of(combine.getOps(), [](Operation &op) {
+    return choosesElements(&op) || op.hasTrait<OpTrait::IsTerminator>() ||
+           isa<arith::CmpFOp>(op) || llvm::none_of(op.getResults(), isFloat);
+  });
+}
+
+/// The floats among which the elements of `value` are.
+static SmallVector<Value> findChoices(Value value) {
+  SmallVector<Value> choices;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return choices;
+  bool chooses = choosesElements(op);
+  if (isa<triton::ReduceOp, triton::ScanOp>(op))
+    chooses = onlyChooses(op->getRegion(0));
+  if (chooses)
+    llvm::copy_if(op->getOperands(), std::back_inserter(choices), isFloat);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    for (Block *side : {branch.thenBlock(), branch.elseBlock()})
+      choices.push_back(side->getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber()));
+  return choices;
+}
+
+//===----------------------------------------------------------------------===//
+// The same bits in every kernel
+//===----------------------------------------------------------------------===//
+
+/// Whether a sum that `value` goes into cannot be contracted with what computes
+/// it.
+static bool standsAlone(Value value) {
+  if (isa<BlockArgument>(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (SmallVector<Value> choices = findChoices(value); !choices.empty())
+    return llvm::all_of(choices, standsAlone);
+  return op->hasTrait<OpTrait::ConstantLike>() ||
+         isa<triton::LoadOp, arith::AddFOp, arith::SubFOp, arith::SIToFPOp,
+             arith::UIToFPOp>(op);
+}
+
+static bool isReproducible(Value value, llvm::DenseMap<Value, bool> &known) {
+  auto [it, isNew] = known.try_emplace(value, true);
+  if (!isNew)
+    return it->second;
+  Operation *op = value.getDefiningOp();
+  bool holds = true;
+  if (!op) {
+    // What a loop carries may be a sum.
+    holds = !isFloat(value) ||
+            isa<triton::FuncOp>(value.getParentBlock()->getParentOp());
+  } else if (isa<triton::ReduceOp, triton::ScanOp>(op)) {
+    holds = onlyChooses(op->getRegion(0));
+  } else if (isa<arith::AddFOp, arith::SubFOp>(op)) {
+    holds = llvm::all_of(op->getOperands(), standsAlone);
+  } else {
+    holds = op->getNumRegions() == 0 && !isa<triton::DotOp, PopOp>(op) &&
+            (isPure(op) || isa<triton::LoadOp>(op));
+  }
+  holds = holds && (!op || llvm::all_of(op->getOperands(), [&](Value operand) {
+            return isReproducible(operand, known);
+          }));
+  return known[value] = holds;
+}
+
+bool mlir::autodiff::isReproducible(Value value) {
+  llvm::DenseMap<Value, bool> known;
+  return ::isReproducible(value, known);
+}
+
+//===----------------------------------------------------------------------===//
+// Ties
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Ties {
+public:
+  /// Looks at what comes together in the arithmetic behind `decision`.
+  void visit(Operation *decision);
+
+  llvm::DenseSet<Value> found;
+
+private:
+  void meet(ValueRange values);
+
+  llvm::DenseSet<Operation *> visited;
+  llvm::DenseMap<Value, bool> reproducible;
+};
+} // namespace
+
+/// All that `values` are and were chosen from, but not what `taken` was.
+static llvm::SetVector<Value> chosenFrom(ValueRange values, Value taken = {}) {
+  llvm::SetVector<Value> seen(values.begin(), values.end());
+  for (unsigned next = 0; next < seen.size(); ++next)
+    if (seen[next] != taken)
+      seen.insert_range(findChoices(seen[next]));
+  return seen;
+}
+
+void Ties::meet(ValueRange values) {
+  llvm::SetVector<Value> all = chosenFrom(values);
+  auto isOpen = [&](Value source) {
+    return !::isReproducible(source, reproducible);
+  };
+  if (llvm::none_of(all, isOpen))
+    return;
+  for (Value taken : all) {
+    llvm::SetVector<Value> beside = chosenFrom(values, taken);
+    llvm::SetVector<Value> behind = chosenFrom(findChoices(taken));
+    if (llvm::any_of(behind, [&](Value source) {
+          return beside.contains(source) && isOpen(source);
+        }))
+      found.insert(taken);
+  }
+}
+
+void Ties::visit(Operation *op) {
+  if (!visited.insert(op).second)
+    return;
+  SmallVector<Value> floats;
+  llvm::copy_if(op->getOperands(), std::back_inserter(floats), isFloat);
+  if (floats.size() > 1 && !choosesElements(op))
+    meet(floats);
+  for (Value value : floats)
+    if (Operation *source = value.getDefiningOp();
+        source && source->getNumRegions() == 0 && isPure(source))
+      visit(source);
+}
+
+llvm::DenseSet<Value> mlir::autodiff::findTies(Operation *root) {
+  Ties ties;
+  root->walk([&](Operation *op) {
+    if (isa<arith::CmpFOp, arith::FPToSIOp, arith::FPToUIOp>(op) &&
+        !op->getParentOfType<triton::ReduceOp>() &&
+        !op->getParentOfType<triton::ScanOp>())
+      ties.visit(op);
+  });
+  return std::move(ties.found);
+}

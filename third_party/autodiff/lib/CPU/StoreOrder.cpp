@@ -1,0 +1,91 @@
+//===- StoreOrder.cpp - Code that LLVM's SROA breaks ----------------------===//
+//
+// A variable that one block writes in parts, each a vector, and one load reads
+// as a whole, becomes a tree of shuffles. LLVM 22 puts them where the part with
+// the highest address is stored, though a part that is stored later may not be
+// computed yet. (Later releases put them behind all stores.)
+//
+//===----------------------------------------------------------------------===//
+
+#include "StoreOrder.h"
+
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/PassInstrumentation.h"
+
+using namespace llvm;
+
+namespace {
+/// A load or store of a vector in a variable; in bytes.
+struct Access {
+  Instruction *instruction;
+  int64_t begin, end;
+
+  bool overlaps(const Access &other) const {
+    return begin < other.end && other.begin < end;
+  }
+};
+/// Of a variable, in program order within each block.
+struct Accesses {
+  std::vector<Access> loads, stores;
+};
+} // namespace
+
+static DenseMap<const Value *, Accesses> findAccesses(Function &function) {
+  const DataLayout &layout = function.getDataLayout();
+  DenseMap<const Value *, Accesses> result;
+  for (Instruction &instruction : instructions(function)) {
+    const Value *pointer = getLoadStorePointerOperand(&instruction);
+    if (!pointer)
+      continue;
+    Type *type = getLoadStoreType(&instruction);
+    if (!isa<FixedVectorType>(type))
+      continue;
+    APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
+    const Value *variable = pointer->stripAndAccumulateConstantOffsets(
+        layout, offset, /*AllowNonInbounds=*/true);
+    if (!isa<AllocaInst>(variable))
+      continue;
+    int64_t begin = offset.getSExtValue();
+    Access access{&instruction, begin,
+                  begin + int64_t(layout.getTypeStoreSize(type))};
+    Accesses &of = result[variable];
+    (isa<LoadInst>(instruction) ? of.loads : of.stores).push_back(access);
+  }
+  return result;
+}
+
+/// Whether the parts that a load puts together are stored in another order than
+/// that of their addresses.
+static bool isOutOfOrder(const Access &whole, const Accesses &accesses) {
+  if (count_if(accesses.loads,
+               [&](const Access &load) { return load.overlaps(whole); }) > 1)
+    return false;
+  const Access *last = nullptr;
+  for (const Access &store : accesses.stores) {
+    if (!store.overlaps(whole))
+      continue;
+    if (last && last->begin > store.begin &&
+        last->instruction->getParent() == store.instruction->getParent())
+      return true;
+    last = &store;
+  }
+  return false;
+}
+
+void mlir::autodiff::cpu::skipUnsoundSROA(
+    PassInstrumentationCallbacks &callbacks) {
+  callbacks.registerShouldRunOptionalPassCallback([](StringRef pass, Any unit) {
+    auto *function = llvm::any_cast<const Function *>(&unit);
+    if (pass != "SROAPass" || !function)
+      return true;
+    return none_of(findAccesses(const_cast<Function &>(**function)),
+                   [](const auto &variable) {
+                     return any_of(variable.second.loads,
+                                   [&](const Access &load) {
+                                     return isOutOfOrder(load, variable.second);
+                                   });
+                   });
+  });
+}
