@@ -41,6 +41,7 @@ passes = [
     "autodiff-persist",
     f"tt.func({cleanup})",
     "autodiff-schedule",
+    "autodiff-clear-touched",
     "autodiff-choose-tiles",
     "tt.func(autodiff-launch-options,autodiff-pipeline-loads,autodiff-lower-programs)",
     "autodiff-sizes",

@@ -81,6 +81,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
   schedule.deterministic = request.deterministic;
   pm.addPass(createSchedule(schedule));
+  pm.addPass(createClearTouched());
   pm.addPass(createChooseTiles(ChooseTilesOptions{request.widen}));
   pm.nest<triton::FuncOp>().addPass(createLaunchOptions());
   pm.nest<triton::FuncOp>().addPass(createPipelineLoads());

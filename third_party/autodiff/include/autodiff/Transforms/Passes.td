@@ -289,6 +289,17 @@ def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   ];
 }
 
+def ClearTouched : AutodiffPass<"autodiff-clear-touched", "::mlir::ModuleOp"> {
+  let summary = "clear and round atomic sums only where something is added";
+  let description = [{
+    Halves are added atomically in f32. Where data decide which elements of a
+    tensor are touched, and these are few for its size (rows of a table), a
+    kernel that repeats the addresses clears them before, and another one
+    afterwards rounds them into the gradient: nothing else of the f32 memory is
+    ever written or read. A condition says when that pays.
+  }];
+}
+
 def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
   let summary = "choose what the backward reloads instead of recomputing";
   let description = [{
