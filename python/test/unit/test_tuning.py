@@ -2,6 +2,7 @@
 
 import json
 import types
+from pathlib import Path
 
 import pytest
 import torch
@@ -137,6 +138,7 @@ def compiler(monkeypatch):
 
         def compile(self, path, target, options):
             self.tried.append((options["num_stages"], options["num_warps"]))
+            self.text = Path(path).read_text()
 
             def init():
                 if not self.fits(options):
@@ -168,6 +170,35 @@ def test_fewer_warps(compiler):
     compiler.fits = lambda options: options["num_warps"] <= 2
     made().compile()
     assert compiler.tried == [(3, 8), (3, 4), (3, 2)]
+
+
+def test_loops_with_stages_of_their_own(compiler):
+    """They give way together with the option, and are left alone where it is threads that lack."""
+    kernel = Kernel("k_bwd", "{tt.num_stages = 4 : i32} {tt.num_stages = 2 : i32}", None, ())
+    compiler.fits = lambda options: compiler.text.count("= 1") == 2
+    Executable(kernel, None, {"num_stages": 2, "num_warps": 8}).compile()
+    assert compiler.tried == [(2, 8), (2, 8), (2, 8), (1, 8)]
+    assert compiler.text == "{tt.num_stages = 1 : i32} {tt.num_stages = 1 : i32}"
+    compiler.tried.clear()
+    Executable(kernel, None, {"num_warps": 8}, {"num_stages": 3}).compile()
+    assert compiler.tried == [(3, 8)] * 4
+    compiler.error = ("threads", 256, 128)
+    compiler.fits = lambda options: options["num_warps"] == 4
+    Executable(kernel, None, {"num_stages": 2, "num_warps": 8}).compile()
+    assert compiler.text == kernel.ttir
+
+
+def test_tiles_need_warps():
+    """The forward's warps where they are enough, more where the plan says so; 64 threads count."""
+
+    def warps(forward, chosen=None, **options):
+        kernel = Kernel("k_bwd", "", None, (), (("least_warps", 8),))
+        forward = {"num_warps": forward, **options}
+        return Executable(kernel, None, forward, chosen).options["num_warps"]
+
+    assert (warps(4), warps(8), warps(16)) == (8, 8, 16)
+    assert warps(2, warp_size=64) == 4
+    assert warps(4, {"num_warps": 2}) == 2
 
 
 def test_nothing_fits(compiler):

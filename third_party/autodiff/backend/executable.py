@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 from triton import knobs
@@ -29,6 +30,9 @@ _INHERITED = (
 )
 
 
+# How many stages loops are pipelined over that do not follow the option `num_stages`.
+_STAGES = re.compile(r"(?<=tt\.num_stages = )\d+")
+
 _loading = threading.Lock()
 
 
@@ -36,6 +40,16 @@ def inherited_options(metadata) -> dict:
     """Return the compile options that a generated kernel takes from the forward's metadata."""
     found = {name: getattr(metadata, name, None) for name in _INHERITED}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _own_options(forward: dict, plan: dict, chosen: dict) -> dict:
+    """Return a kernel's compile options. The plan's `least_warps` are warps of 32 threads."""
+    least = plan.pop("least_warps", 1)
+    options = {**forward, **plan}
+    if "num_warps" in options:
+        enough = 32 * least // max(options.get("warp_size", 32), 32)
+        options["num_warps"] = max(options["num_warps"], enough)
+    return {**options, **chosen}
 
 
 def _active(hook):
@@ -71,7 +85,7 @@ class Executable:
         self.target = target
         self.inherited = options
         self.chosen = chosen or {}
-        self.options = {**options, **dict(kernel.options), **self.chosen}
+        self.options = _own_options(options, dict(kernel.options), self.chosen)
         self.compiled = None
         self.fits = True
         self.variants = tuple(Executable(v, target, options, chosen) for v in kernel.variants)
@@ -99,8 +113,9 @@ class Executable:
             self.compiled = self._compile()
 
     def _compile(self):
-        path = write_ttir(self.kernel.ttir, self.kernel.name)
+        ttir = self.kernel.ttir
         while True:
+            path = write_ttir(ttir, self.kernel.name)
             try:
                 compiled = triton_compile(path, target=self.target, options=dict(self.options))
                 compiled._init_handles()
@@ -108,28 +123,40 @@ class Executable:
                 compiled.src.module = None
                 return compiled
             except OutOfResources as error:
-                smaller = self._smaller(error)
+                smaller = self._smaller(error, ttir)
                 if smaller is None:
                     self.fits = False
                     raise DoesNotFit(self._does_not_fit(error)) from error
-                self.options.update(smaller)
+                ttir = smaller
             except (RuntimeError, ValueError) as error:
                 raise AutodiffError(
                     f"Triton rejects the generated kernel {self.kernel.name!r} ({path}), unless a "
                     f"file of its cache is damaged (delete {knobs.cache.dir}): {error}"
                 ) from error
 
-    def _smaller(self, error: OutOfResources) -> dict | None:
-        """Return options with which a kernel that did not fit takes less, None if there are none.
+    def _smaller(self, error: OutOfResources, ttir: str) -> str | None:
+        """Let a kernel that did not fit take less, by its options or in the text that is returned.
 
         Pipelining multiplies shared memory, and the backward holds more tiles than the forward;
-        warps share registers.
+        warps share registers. None if there is nothing left to be done.
         """
         if error.name == "threads":
-            name, value = "num_warps", self.options.get("num_warps", 1) // 2
-        else:
-            name, value = "num_stages", self.options.get("num_stages", 1) - 1
-        return {name: value} if value >= 1 and name not in self.chosen else None
+            warps = self._varied("num_warps") // 2
+            self._limit("num_warps", warps)
+            return ttir if warps else None
+        own = [int(stages) for stages in _STAGES.findall(ttir)]
+        stages = max([self._varied("num_stages"), *own]) - 1
+        self._limit("num_stages", stages)
+        shorter = _STAGES.sub(lambda found: str(min(int(found[0]), stages)), ttir)
+        return shorter if stages else None
+
+    def _varied(self, name: str) -> int:
+        """Return an option's value, 1 if it was chosen."""
+        return 1 if name in self.chosen else self.options.get(name, 1)
+
+    def _limit(self, name: str, most: int) -> None:
+        if name not in self.chosen:
+            self.options[name] = min(self.options.get(name, 1), most)
 
     def _does_not_fit(self, error: OutOfResources) -> str:
         chosen = ", ".join(f"{name}={value}" for name, value in self.chosen.items())

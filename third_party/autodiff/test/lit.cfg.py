@@ -22,6 +22,7 @@ passes = [
     "tt.func(autodiff-mark-residuals,autodiff-record-memory)",
     "autodiff-rescale-accumulators",
     "autodiff-drop-maxima",
+    "autodiff-fold-normalizers",
     f"tt.func({cleanup})",
     "autodiff-reverse",
     f"tt.func({cleanup},autodiff-tape,{cleanup})",
@@ -40,8 +41,9 @@ passes = [
     "autodiff-persist",
     f"tt.func({cleanup})",
     "autodiff-schedule",
+    "autodiff-clear-touched",
     "autodiff-choose-tiles",
-    "tt.func(autodiff-launch-options,autodiff-lower-programs)",
+    "tt.func(autodiff-launch-options,autodiff-pipeline-loads,autodiff-lower-programs)",
     "autodiff-sizes",
     f"tt.func(autodiff-lower-swaps,{cleanup},loop-invariant-code-motion)",
 ]

@@ -18,6 +18,27 @@ double mlir::autodiff::bytesOf(Type type) {
   return elementsOf(type) * std::max(bits, 8.0) / 8;
 }
 
+// Measured on an H100 (docs/performance.md): a thread with twice as many
+// registers leaves a processor too few warps to hide what they wait for. Each
+// thread needs some for addresses, and every program adds sums to the others'.
+constexpr double kRegistersPerThread = 128, kRegistersOfProcessor = 64 * 1024;
+constexpr int kMostWarps = 32, kMostPrograms = 4, kAddressesPerThread = 8;
+
+int mlir::autodiff::warpsFor(double registers) {
+  int warps = 1;
+  while (warps < kMostWarps && registers > 32 * warps * kRegistersPerThread)
+    warps *= 2;
+  return warps;
+}
+
+int mlir::autodiff::programsFor(double registers) {
+  double threads = 32 * std::max(warpsFor(registers), 4);
+  return std::clamp(
+      static_cast<int>(kRegistersOfProcessor /
+                       (registers + kAddressesPerThread * threads)),
+      1, kMostPrograms);
+}
+
 double mlir::autodiff::bytesOfProduct(triton::DotOp dot) {
   // A Hopper or Ampere GPU does about 150 multiply-adds per byte.
   auto lhs = cast<RankedTensorType>(dot.getA().getType());

@@ -12,6 +12,13 @@ int64_t elementsOf(Type type);
 /// Bytes that moving a value of this type takes.
 double bytesOf(Type type);
 
+/// The fewest warps, of a program that needs so many registers for tiles, whose
+/// threads have enough.
+int warpsFor(double registers);
+
+/// How many such programs a processor should run at a time.
+int programsFor(double registers);
+
 /// Bytes that might be moved in the time that a product takes.
 double bytesOfProduct(triton::DotOp dot);
 

@@ -295,7 +295,8 @@ bool ExchangedKernel::isSplit() const {
 /// Numbers programs by iterations, then by parts of what is summed.
 void ExchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
   llvm::json::Value parts =
-      countPartials(summed.take_back(), countPrograms(staying, count));
+      countPartials(summed.take_back(), countPrograms(staying, count),
+                    /*perProcessor=*/2);
   programs =
       numberPrograms(builder, kernel, Array{"mul", count, parts}, staying);
   Value iterations = createSize(builder, loc, count);

@@ -1,5 +1,6 @@
-//===- LaunchOptions.cpp - Warps and stages for loops of products ---------===//
+//===- LaunchOptions.cpp - Warps and stages that tiles need ---------------===//
 #include "Costs.h"
+#include "autodiff/Analysis/Registers.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -17,16 +18,20 @@ struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
     if (!isBackward(kernel))
       return;
     ProductCosts costs = ProductCosts::of(kernel);
-    if (costs.work == 0)
-      return;
+    if (costs.work > 0)
+      return set({{"num_stages", costs.getStages()},
+                  {"num_warps", costs.getWarps().value_or(8)}});
+    int warps = warpsFor(countRegisters(kernel));
+    if (warps > 1)
+      set({{"least_warps", warps}});
+  }
+
+  void set(ArrayRef<std::pair<llvm::StringRef, int>> options) {
     Builder b(&getContext());
-    auto number = [&](llvm::StringRef name, int value) {
-      return b.getNamedAttr(name, b.getI32IntegerAttr(value));
-    };
-    kernel->setAttr(kOptionsAttr,
-                    b.getDictionaryAttr(
-                        {number("num_stages", costs.getStages()),
-                         number("num_warps", costs.getWarps().value_or(8))}));
+    SmallVector<NamedAttribute> list;
+    for (auto [name, value] : options)
+      list.push_back(b.getNamedAttr(name, b.getI32IntegerAttr(value)));
+    getOperation()->setAttr(kOptionsAttr, b.getDictionaryAttr(list));
   }
 };
 } // namespace

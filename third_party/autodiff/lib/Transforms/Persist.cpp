@@ -4,6 +4,7 @@
 #include "Regrid.h"
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Analysis/Registers.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
@@ -84,7 +85,11 @@ void Persist::build(ArrayRef<Shared> group) {
       createBeside(backward, backward.getSymName() + "_persistent");
   kernel->moveBefore(backward);
   OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
-  llvm::json::Value partials = countPartials(summed, countPrograms(staying));
+  double registers = countRegisters(backward);
+  for (const Shared &shared : group)
+    registers += elementsOf(AccumulateOp(shared.op).getValue().getType());
+  llvm::json::Value partials =
+      countPartials(summed, countPrograms(staying), programsFor(registers));
   ProgramNumbers programs = numberPrograms(b, kernel, partials, staying);
   Value stride = createSize(b, loc, partials);
   Value work, zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));

@@ -78,11 +78,17 @@ llvm::json::Value mlir::autodiff::countPrograms(ArrayRef<ScalarExpr> digits,
 }
 
 llvm::json::Value mlir::autodiff::countPartials(ArrayRef<ScalarExpr> summed,
-                                                llvm::json::Value others) {
-  Array wanted{"ceildiv", Array{"mul", 2, Array{"processors"}},
+                                                llvm::json::Value others,
+                                                int perProcessor) {
+  llvm::json::Value each = perProcessor, work = countPrograms(summed);
+  if (perProcessor > 2)
+    each = Array{"max", 2,
+                 Array{"min", perProcessor,
+                       Array{"ceildiv", Array{"mul", 128, Array{"processors"}},
+                             Array{"max", work, 1}}}};
+  Array wanted{"ceildiv", Array{"mul", std::move(each), Array{"processors"}},
                Array{"max", std::move(others), 1}};
-  return Array{"max", Array{"min", countPrograms(summed), std::move(wanted)},
-               1};
+  return Array{"max", Array{"min", std::move(work), std::move(wanted)}, 1};
 }
 
 void Regrid::bind(Value source, Value value, bool varies) {

@@ -32,11 +32,33 @@ tt.func @large(%a: tensor<256x128x!tt.ptr<f16>>, %b: tensor<128x128x!tt.ptr<f16>
   tt.return %sum : tensor<256x128xf32>
 }
 
-// Without products the forward's options stay.
+// Without products, the forward's options stay where tiles are small.
 // CHECK-LABEL: tt.func @none(
 // CHECK-NOT: autodiff.options
 tt.func @none(%p: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
   %x = tt.load %p : !tt.ptr<f32>
   tt.store %p, %x : !tt.ptr<f32>
+  tt.return
+}
+
+// Three tiles of 16384 are live: 96 registers for each of 512 threads. Masks,
+// addresses and what is broadcast do not count, nor do branches that are not
+// taken together.
+// CHECK-LABEL: tt.func @long(
+// CHECK-SAME: autodiff.options = {least_warps = 16 : i32}
+tt.func @long(%p: tensor<16384x!tt.ptr<f32>>, %mask: tensor<16384xi1>, %one: tensor<1xf32>, %b: i1) attributes {autodiff.role = "backward"} {
+  %x = tt.load %p : tensor<16384x!tt.ptr<f32>>
+  %y = tt.load %p, %mask : tensor<16384x!tt.ptr<f32>>
+  %scale = tt.broadcast %one : tensor<1xf32> -> tensor<16384xf32>
+  %z = arith.mulf %x, %scale : tensor<16384xf32>
+  %r = scf.if %b -> (tensor<16384xf32>) {
+    %u = arith.mulf %z, %y : tensor<16384xf32>
+    scf.yield %u : tensor<16384xf32>
+  } else {
+    %v = arith.addf %z, %y : tensor<16384xf32>
+    scf.yield %v : tensor<16384xf32>
+  }
+  %s = arith.addf %r, %x : tensor<16384xf32>
+  tt.store %p, %s, %mask : tensor<16384x!tt.ptr<f32>>
   tt.return
 }

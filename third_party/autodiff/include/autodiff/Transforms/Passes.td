@@ -128,6 +128,16 @@ def DropMaxima : AutodiffPass<"autodiff-drop-maxima", "::mlir::ModuleOp"> {
   }];
 }
 
+def FoldNormalizers : AutodiffPass<"autodiff-fold-normalizers", "::mlir::ModuleOp"> {
+  let summary = "take exponentials relative to their sum";
+  let description = [{
+    A maximum m that was dropped may be any value. Where a sum of exponentials
+    l is relative to it, the copy that is differentiated takes L = m + log l in
+    its place, for which the sum is one: one value is saved, not two, and
+    e^(x−m)/l is e^(x−L).
+  }];
+}
+
 def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
   let summary = "derive the backward of a kernel";
   let description = [{
@@ -278,6 +288,17 @@ def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   ];
 }
 
+def ClearTouched : AutodiffPass<"autodiff-clear-touched", "::mlir::ModuleOp"> {
+  let summary = "clear and round atomic sums only where something is added";
+  let description = [{
+    Halves are added atomically in f32. Where data decide which elements of a
+    tensor are touched, and these are few for its size (rows of a table), a
+    kernel that repeats the addresses clears them before, and another one
+    afterwards rounds them into the gradient: nothing else of the f32 memory is
+    ever written or read. A condition says when that pays.
+  }];
+}
+
 def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
   let summary = "choose what the backward reloads instead of recomputing";
   let description = [{
@@ -313,11 +334,21 @@ def LowerPrograms : AutodiffPass<"autodiff-lower-programs", "::mlir::triton::Fun
 }
 
 def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::triton::FuncOp"> {
-  let summary = "choose warps and stages for loops of products";
+  let summary = "choose the warps and stages that tiles need";
   let description = [{
-    As many warps as the tiles between products need registers, and as many
-    pipeline stages as shared memory holds. Other kernels are launched like the
-    forward.
+    For loops of products as many warps as the tiles between products need
+    registers, and as many pipeline stages as shared memory holds. Other kernels
+    are launched like the forward, but with warps enough for the tiles that are
+    live at a time.
+  }];
+}
+
+def PipelineLoads : AutodiffPass<"autodiff-pipeline-loads", "::mlir::triton::FuncOp"> {
+  let summary = "let loops without products read ahead";
+  let description = [{
+    Triton pipelines the loads of a loop without products where `tt.num_stages`
+    asks for it. Loops get it that neither write what they read nor contain
+    others, with stages for as many bytes as hide the latency of memory.
   }];
 }
 
@@ -332,8 +363,8 @@ def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp"> {
 def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
   let summary = "fold what differentiation leaves behind";
   let description = [{
-    Common factors are taken out of sums, sums of one element become reshapes,
-    loop results that nobody uses go.
+    Common factors are taken out of sums, loops and branches, sums of one
+    element become reshapes, loop results that nobody uses go.
   }];
 }
 
