@@ -22,6 +22,7 @@ passes = [
     "tt.func(autodiff-mark-residuals,autodiff-record-memory)",
     "autodiff-rescale-accumulators",
     "autodiff-drop-maxima",
+    "autodiff-fold-normalizers",
     f"tt.func({cleanup})",
     "autodiff-reverse",
     f"tt.func({cleanup},autodiff-tape,{cleanup})",

@@ -26,6 +26,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.nest<triton::FuncOp>().addPass(createRecordMemory());
   pm.addPass(createRescaleAccumulators());
   pm.addPass(createDropMaxima());
+  pm.addPass(createFoldNormalizers());
   addCleanup(pm);
   ReverseOptions reverse;
   reverse.allWanted = !request.wanted;

@@ -128,6 +128,16 @@ def DropMaxima : AutodiffPass<"autodiff-drop-maxima", "::mlir::ModuleOp"> {
   }];
 }
 
+def FoldNormalizers : AutodiffPass<"autodiff-fold-normalizers", "::mlir::ModuleOp"> {
+  let summary = "take exponentials relative to their sum";
+  let description = [{
+    A maximum m that was dropped may be any value. Where a sum of exponentials
+    l is relative to it, the copy that is differentiated takes L = m + log l in
+    its place, for which the sum is one: one value is saved, not two, and
+    e^(x−m)/l is e^(x−L).
+  }];
+}
+
 def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
   let summary = "derive the backward of a kernel";
   let description = [{
@@ -353,8 +363,8 @@ def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp"> {
 def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
   let summary = "fold what differentiation leaves behind";
   let description = [{
-    Common factors are taken out of sums, sums of one element become reshapes,
-    loop results that nobody uses go.
+    Common factors are taken out of sums, loops and branches, sums of one
+    element become reshapes, loop results that nobody uses go.
   }];
 }
 
