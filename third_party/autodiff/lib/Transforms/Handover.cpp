@@ -7,6 +7,7 @@
 #include "Regrid.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/Ties.h"
+#include "autodiff/Rules/Mutation.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -93,9 +94,12 @@ OuterLevel::Nodes OuterLevel::nodesOf(Value value) {
     return it->second;
   Nodes pair{network.addNode(), network.addNode()};
   nodes.insert({value, pair});
-  network.addEdge(pair.in, pair.out,
-                  ties.contains(value) ? FlowNetwork::kInfinite
-                                       : costOfSaving(value));
+  network.addEdge(
+      pair.in, pair.out,
+      ties.contains(value) &&
+              !mutation::isMade("handover:maximum without its elements")
+          ? FlowNetwork::kInfinite
+          : costOfSaving(value));
   Operation *op = value.getDefiningOp();
   if (!op || isDigit(value))
     return pair; // costs nothing

@@ -303,7 +303,8 @@ void Residuals::runOnOperation() {
   // Taken from the forward, they might equal nothing that they should.
   llvm::DenseSet<Value> ties = findTies(backward);
   auto costOfSaving = [&](ResidualOp residual) {
-    if (ties.contains(residual.getResult()))
+    if (ties.contains(residual.getResult()) &&
+        !mutation::isMade("residuals:maximum without its elements"))
       return FlowNetwork::kInfinite;
     if (auto it = outputs.find(residual.getId()); it != outputs.end())
       return bytesOf(it->second.getValue().getType());
@@ -321,7 +322,8 @@ void Residuals::runOnOperation() {
       selected.insert(residual.getId());
   });
   auto mustBeTaken = [&](ResidualOp residual) {
-    return selected.contains(residual.getId());
+    return selected.contains(residual.getId()) &&
+           !mutation::isMade("residuals:atomic values computed again");
   };
   for (ResidualOp residual :
        Recomputation(backward, costOfSaving, mustBeTaken).choose()) {
