@@ -18,7 +18,7 @@ using namespace mlir::autodiff;
 static double costOfSaving(Value value) {
   if (!isa<FloatType>(getElementTypeOrSelf(value.getType())))
     return FlowNetwork::kInfinite;
-  // Triton reads rows ahead only where they are loaded as vectors.
+  // Rather a vector than the tile that is made of it.
   bool isVector = !isa_and_nonnull<triton::ExpandDimsOp, triton::ReshapeOp>(
       value.getDefiningOp());
   return (isVector ? 1.05 : 1.06) * bytesOf(value.getType());
