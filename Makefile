@@ -14,7 +14,7 @@ PY = $(or $(PYTHON),$(shell cat build/python 2>/dev/null),python3)
 export TAD_BUILD_DIR := $(abspath $(BUILD))
 export MAX_JOBS := $(JOBS)
 
-.PHONY: install test lit pytest fuzz fuzz-opt fuzz-opt-binary mutation wheel carry gpu-test bench docs format lint clean
+.PHONY: install test lit pytest fuzz fuzz-opt fuzz-opt-binary mutation mutation-wheel wheel carry gpu-test bench docs format lint clean
 
 install:
 	scripts/install.sh "$(PYTHON)" "$(TRITON)"
@@ -56,6 +56,13 @@ fuzz-opt-binary:
 # Every rule, deliberately broken, is noticed by a test.
 mutation:
 	$(PY) scripts/mutation.py --jobs $(JOBS)
+
+# That compiler in a wheel, in .wheels/mutation/; where it is installed:
+#   python3 scripts/mutation.py --installed --journal mutation.jsonl
+mutation-wheel:
+	mkdir -p .wheels/mutation && rm -f .wheels/mutation/*.whl
+	TAD_BUILD_DIR=build/mutation TAD_CMAKE_ARGS="-DTAD_MUTATION=ON -DTAD_BUILD_TOOLS=OFF" \
+	  $(PY) -m pip wheel --no-deps -w .wheels/mutation .
 
 # A self-contained wheel in dist/ for PYTHON.
 wheel:

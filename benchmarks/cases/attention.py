@@ -71,7 +71,7 @@ def shared_heads(batch, heads, shared, context, dim, quick=False, tuned=True, ti
 def cases(tuned=True):
     for dim in (64, 128):
         for causal in (False, True):
-            for context in (1024, 4096, 16384):
+            for context in (1024, 2048, 4096, 8192, 16384):
                 quick = (dim, causal, context) == (64, True, 4096)
                 yield attention(4, 32, context, dim, causal, torch.bfloat16, quick, tuned)
     yield attention(4, 32, 4096, 64, True, torch.float16, tuned=tuned)

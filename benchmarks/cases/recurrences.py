@@ -20,6 +20,30 @@ def _fla_recurrent():
     return lambda x, g: fused_recurrent_hgrn(x, g)[0]
 
 
+class _FlaCumsum(torch.autograd.Function):
+    """fla's kernel in both directions: the backward of a cumulative sum is one from the end."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return _fla_sums(x, reverse=False)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _fla_sums(gradient, reverse=True)
+
+
+def _fla_sums(x, reverse):
+    from fla.ops.utils.cumsum import chunk_global_cumsum
+
+    return chunk_global_cumsum(x[:, :, None], reverse=reverse)[:, :, 0]
+
+
+def _fla_cumsum():
+    import fla.ops.utils.cumsum  # noqa: F401
+
+    return _FlaCumsum.apply
+
+
 def gated(batch, steps, channels, dtype=torch.float32, quick=False):
     def inputs():
         # Gates just below one, which remember for some hundred steps.
@@ -39,7 +63,7 @@ def cumsum(batch, steps, channels):
     return Case(
         "recurrence", f"cumsum {batch}x{steps}x{channels} float32", recurrences.cumsum_kernel,
         recurrences.cumsum, lambda: (leaf(batch, steps, channels, dtype=torch.float32),),
-        recurrences.cumsum_reference, streams="gradients",
+        recurrences.cumsum_reference, {"fla": _fla_cumsum}, streams="gradients",
     )  # fmt: skip
 
 

@@ -141,7 +141,7 @@ KERNELS = {
         rest=lambda device: (0.25,),
     ),
     "recurrence": Case(
-        loops.rnn_kernel, loops.rnn, loops.rnn_reference, (3, 5, 20), (20,), (3, 20)
+        loops.rnn_kernel, loops.rnn, loops.rnn_reference, (3, 5, 20), (20,), (3, 20), scale=0.4
     ),
     "nested loops": Case(
         loops.nested_kernel, loops.nested, loops.nested_reference, (3, 4, 32), (4,), scale=0.5

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from gradients import assert_close, assert_gradients_close, differentiated, random_tensor
 from kernels import elementwise as ew
-from kernels import gather
+from kernels import gather, normalization
 from kernels import matmul as mm
 from kernels import softmax as sm
 from torch.utils.checkpoint import checkpoint
@@ -521,6 +521,15 @@ def long_gather_kernel(x_ptr, index_ptr, y_ptr, n, BLOCK: tl.constexpr):
     tl.store(y_ptr + offsets, x * x, mask=offsets < n)
 
 
+@triton.jit
+def long_rows_kernel(x_ptr, w_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * n
+    columns = tl.arange(0, BLOCK)
+    mask = columns < n
+    x = tl.load(x_ptr + row + columns, mask=mask)
+    tl.store(y_ptr + row + columns, x * tl.load(w_ptr + columns, mask=mask), mask=mask)
+
+
 def _skip_without_memory(device, gigabytes):
     if device == "cuda":
         free = torch.cuda.mem_get_info()[0]
@@ -561,6 +570,26 @@ def test_gather_beyond_2_31_elements(device):
     assert [x.grad[i].item() for i in (0, 1, 5, 2**31, n - 1)] == [2, 0, 2, 2, 4]
 
 
+@pytest.mark.slow
+def test_rows_beyond_2_31_elements(device):
+    """Programs that do the work of many find their rows, too, and the weight has the whole sum."""
+    from triton.backends.autodiff import differentiable
+
+    _skip_without_memory(device, 19)
+    rows, columns = 2**17 + 3, 2**14
+    x = torch.zeros(rows, columns, dtype=torch.bfloat16, device=device)
+    x[-1], x[2**16] = 3.0, 2.0
+    x.requires_grad_()
+    w = torch.arange(columns, device=device).bfloat16().requires_grad_()
+    y = torch.empty_like(x)
+    kernel = differentiable(long_rows_kernel, backward={"schedules": ["persist"]})
+    kernel[(rows,)](x, w, y, columns, BLOCK=columns)
+    y.backward(torch.ones((), dtype=x.dtype, device=device).expand(rows, columns))
+    assert torch.equal(w.grad, torch.full_like(w, 5.0))
+    for row in (0, 2**16, 2**17, rows - 1):
+        assert torch.equal(x.grad[row], w.detach())
+
+
 # GPUs.
 
 
@@ -588,3 +617,39 @@ def test_second_gpu(cuda, launched):
     torch.testing.assert_close(x.grad, w.detach())
     with pytest.raises((RuntimeError, ValueError), match="cuda:0"):
         launched(x, w, torch.empty(100, device="cuda:0"))
+
+
+def test_streams_of_the_second_gpu(cuda, monkeypatch):
+    """The backward follows the forward to its device and stream, whatever is current by then."""
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one GPU")
+    from triton.backends.autodiff import autodiff, executable
+
+    launches, launch = [], executable.launch
+
+    def note(*args):
+        launches.append((torch.cuda.current_device(), torch.cuda.current_stream()))
+        launch(*args)
+
+    monkeypatch.setattr(executable, "launch", note)
+    shapes = (300, 200), (200,), (200,)
+    x, w, b = (torch.randn(*shape, device="cuda:1", requires_grad=True) for shape in shapes)
+    side = torch.cuda.Stream("cuda:1")
+    side.wait_stream(torch.cuda.current_stream("cuda:1"))
+    op = autodiff(normalization.layer_norm_kernel, normalization.layer_norm)
+    with torch.cuda.stream(side), torch.cuda.device(0):
+        y = op(x, w, b)
+    forwards = len(launches)
+    torch.cuda.synchronize("cuda:1")
+    assert torch.cuda.current_device() == 0
+    upstream = torch.randn_like(y)
+    found = torch.autograd.grad(y, (x, w, b), upstream)
+    torch.cuda.synchronize("cuda:1")
+    assert torch.cuda.current_device() == 0
+    assert forwards and len(launches) > forwards and set(launches) == {(1, side)}
+    exact = [t.detach().double().requires_grad_() for t in (x, w, b)]
+    reference = normalization.layer_norm_reference(*exact)
+    expected = torch.autograd.grad(reference, exact, upstream.double())
+    for ours, truth in zip(found, expected, strict=True):
+        assert ours.device == x.device
+        torch.testing.assert_close(ours.double(), truth, atol=1e-4, rtol=1e-4)

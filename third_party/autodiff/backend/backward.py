@@ -48,6 +48,11 @@ class Handle:
         self.forward = executable(plan.forward)
         self.backward = tuple(executable(kernel, chosen) for kernel in plan.backward)
         self.counting = executable(plan.counting)
+        self.touched = {
+            g.argument: tuple(executable(kernel, chosen) for kernel in g.touched)
+            for g in plan.gradients
+            if g.touched is not None
+        }
         # What measurements found, by the variants that a launch allows; see tuning.py.
         self.measured: dict = {}
         self._others: dict = {}
@@ -70,13 +75,17 @@ class Handle:
             del self._others[key]
 
 
-class _Operands:
-    """Picks a kernel's operands from the pool: arguments, cotangents, gradients, buffers, sizes."""
+def _places(arguments: int, buffers: int) -> dict[str, int]:
+    """Return where the operands of each kind start in the pool of all that there are."""
+    kinds = ("argument", "cotangent", "gradient", "rounded", "buffer")
+    starts = {kind: n * arguments for n, kind in enumerate(kinds)}
+    return {**starts, "size": starts["buffer"] + buffers}
 
-    def __init__(self, operands, arguments: int, buffers: int):
-        starts = {"argument": 0, "cotangent": 1, "gradient": 2, "buffer": 3}
-        starts = {kind: n * arguments for kind, n in starts.items()}
-        starts["size"] = starts["buffer"] + buffers
+
+class _Operands:
+    """Picks a kernel's operands from the pool; `starts` are its `_places`."""
+
+    def __init__(self, operands, starts: dict[str, int]):
         indices = [starts[kind] + index for kind, index in operands if kind in starts]
         pick = itemgetter(*indices) if indices else None
         # itemgetter returns a bare value for one index.
@@ -87,7 +96,7 @@ class _Shadow:
     """How to make the gradient buffer of one argument, and the gradient from it."""
 
     __slots__ = ("argument", "shape", "strides", "span", "dtype", "init", "result", "zero", "plain",
-                 "returned", "partials")  # fmt: skip
+                 "returned", "partials", "touched")  # fmt: skip
 
     def __init__(self, gradient, tensor, facts):
         self.argument = gradient.argument
@@ -98,18 +107,27 @@ class _Shadow:
         self.span = own if gradient.stays_inside else tensor.span
         # Without a proof that every element is written, what is not written has gradient zero.
         self.zero = gradient.init == "zero" or not gradient.fills_tensor
-        self.plain = self.dtype == self.result and is_non_overlapping(self.shape, self.strides)
+        self.touched = self._is_touched(gradient, facts)
+        rounded = self.touched or self.dtype == self.result
+        self.plain = rounded and is_non_overlapping(self.shape, self.strides)
         self.partials = None
         if gradient.partials is not None:
             count = facts.evaluate(gradient.partials)
             layout = (self.shape, self.strides, self.dtype, self.result)
             self.partials = SumOfPartials(count, own.total, *layout)
 
+    @staticmethod
+    def _is_touched(gradient, facts) -> bool:
+        """Return whether only what is touched of the sum is cleared and rounded."""
+        touched = gradient.touched
+        return touched is not None and bool(facts.evaluate(touched.clear.when))
+
     def make(self, cotangents, device):
         """Return the initialised gradient buffer."""
         if self.partials is not None:
             return self.partials.make(device)
-        shadow = allocate(self.shape, self.strides, self.span, self.dtype, device, self.zero)
+        zero = self.zero and not self.touched
+        shadow = allocate(self.shape, self.strides, self.span, self.dtype, device, zero)
         if self.init == "cotangent":
             upstream = cotangents.get(self.argument)
             if upstream is not None:
@@ -117,6 +135,10 @@ class _Shadow:
             elif not self.zero:
                 shadow.zero_()
         return shadow
+
+    def make_rounded(self, device):
+        """Return where a kernel rounds to what is touched of the gradient buffer."""
+        return allocate(self.shape, self.strides, self.span, self.result, device, True)
 
     def finish(self, shadow):
         """Return the gradient of the tensor, unless it is left in partial sums."""
@@ -142,7 +164,7 @@ class Prepared(NamedTuple):
     """What the operands of a backward's kernels are picked from, and the memory behind it."""
 
     pool: list
-    shadows: list[torch.Tensor]
+    sums: list[torch.Tensor]  # of the gradients, or what they are rounded to
     memory: tuple[torch.Tensor, ...]
 
 
@@ -167,9 +189,9 @@ class Backward:
         self.plan = plan
         self.facts, self.spec = facts, spec
         self.device = facts.device
-        self.count = len(plan.arguments)
         self.cotangents = plan.cotangents()
         self.buffers = buffer_sizes(plan, facts)
+        self._starts = _places(len(plan.arguments), len(self.buffers))
         self.saved = tuple(n for n, b in enumerate(self.buffers) if b[0] == "saved")
         self.sizes = tuple(Size(e, facts, f"a size of {plan.kernel!r}") for e in plan.sizes)
         own = [size for kind, _, size in self.buffers if kind != "saved"]
@@ -196,12 +218,15 @@ class Backward:
                 }
             )
         )
+        touching = [handle.touched[s.argument] for s in self.shadows if s.touched]
+        self._before = self._bound(clear for clear, _ in touching)
+        self._after = self._bound(round for _, round in touching)
         self.launches = self._suited() if executables is None else self._bound(executables)
 
     def bind(self, executable: Executable) -> Bound:
         """Return how a kernel, or another variant of it, is launched."""
         kernel = executable.kernel
-        pick = _Operands(kernel.operands, self.count, len(self.buffers)).pick
+        pick = _Operands(kernel.operands, self._starts).pick
         checked = CheckedLaunch.of(kernel, self.spec, self.plan)
         return Bound(executable, grid_of(kernel, self.facts), pick, checked)
 
@@ -211,11 +236,16 @@ class Backward:
     def _suited(self) -> tuple[Bound, ...]:
         return self._bound(executable.suited(self.facts) for executable in self.handle.backward)
 
+    @property
+    def touching(self) -> tuple[Bound, ...]:
+        """The kernels that clear and round parts of sums."""
+        return (*self._before, *self._after)
+
     def compile(self) -> None:
         """Compile the kernels; in place of a variant that does not fit comes the next one."""
         while True:
             try:
-                for executable, *_ in self.launches:
+                for executable, *_ in (*self._before, *self.launches, *self._after):
                     executable.compile()
                 return
             except DoesNotFit:
@@ -242,7 +272,7 @@ class Backward:
         self.compile()
         prepared = self.prepare(arguments, saved, upstream, tensors, counts)
         self.launch(prepared)
-        return self._finish(prepared.shadows)
+        return self._finish(prepared.sums)
 
     def prepare(self, arguments, saved, upstream, tensors, counts) -> Prepared:
         """Make the memory that the backward kernels need.
@@ -260,26 +290,31 @@ class Backward:
             else:
                 cotangents[j] = lay_out(gradient, shape, strides, dtype, span)
         shadows = [shadow.make(cotangents, device) for shadow in self.shadows]
-        count = self.count
+        starts = self._starts
         sizes = [size.get(counts) for size in self.sizes]
-        pool = [*arguments, *(None,) * (2 * count), *(None,) * len(self.buffers), *sizes]
+        pool = [*arguments, *(None,) * (starts["size"] - len(arguments)), *sizes]
         for j, tensor in cotangents.items():
-            pool[count + j] = tensor.data_ptr()
+            pool[starts["cotangent"] + j] = tensor.data_ptr()
         for shadow, tensor in zip(self.shadows, shadows, strict=True):
-            pool[2 * count + shadow.argument] = tensor.data_ptr()
-        held = []
+            pool[starts["gradient"] + shadow.argument] = tensor.data_ptr()
+        held, sums = [], list(shadows)
+        for n, shadow in enumerate(self.shadows):
+            if shadow.touched:
+                held.append(shadows[n])
+                sums[n] = shadow.make_rounded(device)
+                pool[starts["rounded"] + shadow.argument] = sums[n].data_ptr()
         for n, (kind, dtype, size) in enumerate(self.buffers):
             if kind != "saved":
                 buffer = torch.empty(size.get(counts), dtype=dtype, device=device)
                 held.append(buffer)
-                pool[3 * count + n] = buffer.data_ptr()
+                pool[starts["buffer"] + n] = buffer.data_ptr()
         for n, buffer in zip(self.saved, saved, strict=True):
-            pool[3 * count + n] = buffer.data_ptr()
-        return Prepared(pool, shadows, (*tensors, *cotangents.values(), *shadows, *held))
+            pool[starts["buffer"] + n] = buffer.data_ptr()
+        return Prepared(pool, sums, (*tensors, *cotangents.values(), *sums, *held))
 
     def launch(self, prepared: Prepared) -> None:
         """Launch the backward kernels."""
-        for executable, grid, pick, checked in self.launches:
+        for executable, grid, pick, checked in (*self._before, *self.launches, *self._after):
             operands = pick(prepared.pool)
             if checked is None:
                 executable.launch(grid, operands)

@@ -151,8 +151,11 @@ class _Explanation:
             "zero": ", from zero",
             "cotangent": ", on top of the upstream gradient",
         }
+        rounded = ""
+        if gradient.touched is not None:
+            rounded = "; cleared and rounded only where it is touched, if that is a part"
         lines = [
-            f"  gradient of {name}: {how}{start[gradient.init]}",
+            f"  gradient of {name}: {how}{start[gradient.init]}{rounded}",
             f"    because {self._reason(gradient, facts)}",
         ]
         return lines + [f"    loaded at {self._access(load)}" for load in facts["loads"]]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from . import bounds
 from .checks import BijectiveCheck, DistinctCheck
@@ -22,7 +23,7 @@ INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "partial", "atomic")
 BUFFER_KINDS = ("saved", "tape", "handover")
 OPERAND_KINDS = (
-    *("argument", "cotangent", "gradient", "buffer", "size", "counters"),
+    *("argument", "cotangent", "gradient", "rounded", "buffer", "size", "counters"),
     *bounds.OPERANDS,
 )
 DTYPES = (
@@ -58,6 +59,16 @@ class Buffer:
     size: object
 
 
+class Touched(NamedTuple):
+    """Kernels that clear the elements of a sum that the backward adds to, and round them after it.
+
+    The gradient is then a tensor that is cleared otherwise. They run if `clear.when` is not zero.
+    """
+
+    clear: Kernel
+    round: Kernel
+
+
 @dataclass(frozen=True)
 class Gradient:
     """How the gradient of one pointer argument is accumulated and initialised.
@@ -75,6 +86,7 @@ class Gradient:
     returned: bool = True
     partials: object = None
     remainder: bool = False
+    touched: Touched | None = None
 
     @property
     def fills_tensor(self) -> bool:
@@ -147,7 +159,9 @@ class Plan:
     def kernels(self) -> tuple[Kernel, ...]:
         """All generated kernels, the counting one and the augmented forward first."""
         variants = (v for k in self.backward for v in k.variants)
-        return (*(k for k in (self.counting, self.forward) if k), *self.backward, *variants)
+        touching = (k for g in self.gradients for k in g.touched or ())
+        first = (k for k in (self.counting, self.forward) if k)
+        return (*first, *self.backward, *variants, *touching)
 
     def counters(self) -> frozenset[int]:
         """Return the counters on which sizes depend."""
@@ -328,6 +342,13 @@ def load(text: str) -> Plan:
                 _get(g, "remainder", bool, False),
             )
         )
+    for place, g in enumerate(data["gradients"]):
+        if g.get("touched") is not None:
+            kernels = (
+                _kernel(g["touched"].get(role), arguments, buffers, gradients, sizes)
+                for role in Touched._fields
+            )
+            gradients[place] = replace(gradients[place], touched=Touched(*kernels))
     inputs = pointers("inputs")
     missing = set(inputs) - {g.argument for g in gradients if g.returned}
     _require(not missing, f"inputs {sorted(missing)} have no gradient buffer")

@@ -26,6 +26,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.nest<triton::FuncOp>().addPass(createRecordMemory());
   pm.addPass(createRescaleAccumulators());
   pm.addPass(createDropMaxima());
+  pm.addPass(createFoldNormalizers());
   addCleanup(pm);
   ReverseOptions reverse;
   reverse.allWanted = !request.wanted;
@@ -80,6 +81,7 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
   schedule.deterministic = request.deterministic;
   pm.addPass(createSchedule(schedule));
+  pm.addPass(createClearTouched());
   pm.addPass(createChooseTiles(ChooseTilesOptions{request.widen}));
   addCleanup(pm);
   pm.addPass(createDivideTiles());

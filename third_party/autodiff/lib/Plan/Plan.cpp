@@ -60,7 +60,8 @@ class PlanPrinter {
 public:
   PlanPrinter(ModuleOp module)
       : primal(getPrimal(module)), forward(getForward(module)),
-        backwards(getBackwards(module)), counting(getCounting(module)) {}
+        backwards(getBackwards(module)), touching(getTouching(module)),
+        counting(getCounting(module)) {}
 
   llvm::json::Value print();
 
@@ -69,10 +70,11 @@ private:
   Array describeArguments();
   SmallVector<triton::FuncOp> getKernels() const;
   void numberBuffers();
+  void describeTouching(triton::FuncOp kernel);
   void collect(triton::FuncOp kernel);
 
   triton::FuncOp primal, forward;
-  SmallVector<triton::FuncOp> backwards;
+  SmallVector<triton::FuncOp> backwards, touching;
   triton::FuncOp counting;
   // By number; std::map keeps the plan's order stable.
   std::map<unsigned, llvm::json::Value> buffers, gradients, sizes, checks;
@@ -148,6 +150,7 @@ SmallVector<triton::FuncOp> PlanPrinter::getKernels() const {
     kernels.push_back(backward);
     llvm::append_range(kernels, getVariants(backward));
   }
+  llvm::append_range(kernels, touching);
   return kernels;
 }
 
@@ -189,6 +192,20 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
   }
 }
 
+/// Adds a kernel that clears or rounds parts of a gradient to that.
+void PlanPrinter::describeTouching(triton::FuncOp kernel) {
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
+    if (operand.getKind() != OperandKind::Gradient)
+      continue;
+    Object &gradient = *gradients.at(operand.getIndex()).getAsObject();
+    llvm::json::Value &touched =
+        gradient.try_emplace("touched", Object()).first->second;
+    auto role = kernel->getAttrOfType<StringAttr>(kRoleAttr);
+    (*touched.getAsObject())[role.getValue()] = describeKernel(kernel);
+  }
+}
+
 llvm::json::Value PlanPrinter::print() {
   for (triton::FuncOp kernel : getKernels())
     dropUnusedArguments(kernel);
@@ -197,6 +214,8 @@ llvm::json::Value PlanPrinter::print() {
   Array arguments = describeArguments();
   for (triton::FuncOp kernel : getKernels())
     collect(kernel);
+  for (triton::FuncOp kernel : touching)
+    describeTouching(kernel);
 
   // The backward reads these as they were before the forward.
   Array snapshots, inputs, outputs;

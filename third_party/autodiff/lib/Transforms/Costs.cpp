@@ -1,6 +1,8 @@
 //===- Costs.cpp - What moving and computing values costs -----------------===//
 #include "Costs.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -44,6 +46,24 @@ double mlir::autodiff::bytesOfProduct(triton::DotOp dot) {
   auto lhs = cast<RankedTensorType>(dot.getA().getType());
   return cast<RankedTensorType>(dot.getType()).getNumElements() *
          lhs.getShape().back() / 150.0;
+}
+
+double mlir::autodiff::bytesOfArithmetic(Operation *op) {
+  if (op->getNumResults() != 1 || op->getNumRegions() != 0 ||
+      !op->hasTrait<OpTrait::Elementwise>() || !isMemoryEffectFree(op))
+    return 0;
+  // An H100 does about 8 operations on float32 in the time that it moves a
+  // byte, 4 on integers, one exponential. Kernels that do little else than move
+  // memory hide arithmetic behind it, so that a quarter is felt.
+  constexpr double kFloats = 4 * 8, kIntegers = 4 * 4, kSpecial = 4;
+  Type type = op->getOperandTypes().front();
+  double perByte =
+      isa<FloatType>(getElementTypeOrSelf(type)) ? kFloats : kIntegers;
+  if (isa<math::MathDialect>(op->getDialect()) ||
+      isa<arith::DivFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
+          arith::RemUIOp, triton::ExternElementwiseOp>(op))
+    perByte = kSpecial;
+  return elementsOf(op->getResult(0).getType()) / perByte;
 }
 
 /// Adds up the tiles that are loaded for `value` in the loop and before it.

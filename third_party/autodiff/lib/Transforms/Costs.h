@@ -22,6 +22,10 @@ int programsFor(double registers);
 /// Bytes that might be moved in the time that a product takes.
 double bytesOfProduct(triton::DotOp dot);
 
+/// Bytes that might be moved in the time that elementwise arithmetic is felt
+/// beside them; nothing for other operations.
+double bytesOfArithmetic(Operation *op);
+
 /// What the loops of a kernel that multiply tiles need; the most of any loop.
 struct ProductCosts {
   /// Bytes of tiles that an iteration loads for products, and of those that

@@ -10,6 +10,10 @@ namespace mlir::autodiff {
 /// it, and common divisors out of sums of two.
 void populateFactoringPatterns(RewritePatternSet &patterns);
 
+/// Patterns that move factors which are uniform over whole tiles out of loops
+/// and branches.
+void populateUniformFactorPatterns(RewritePatternSet &patterns);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_LIB_TRANSFORMS_FACTORING_H

@@ -7,6 +7,7 @@
 #include "Regrid.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/Ties.h"
+#include "autodiff/Rules/Mutation.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -14,10 +15,13 @@ using namespace mlir::autodiff;
 
 /// What storing and loading a value costs: a little more than loading it from
 /// elsewhere.
-static double costOfSaving(Type type) {
-  if (!isa<FloatType>(getElementTypeOrSelf(type)))
+static double costOfSaving(Value value) {
+  if (!isa<FloatType>(getElementTypeOrSelf(value.getType())))
     return FlowNetwork::kInfinite;
-  return 1.05 * bytesOf(type);
+  // Rather a vector than the tile that is made of it.
+  bool isVector = !isa_and_nonnull<triton::ExpandDimsOp, triton::ReshapeOp>(
+      value.getDefiningOp());
+  return (isVector ? 1.05 : 1.06) * bytesOf(value.getType());
 }
 
 /// What computing `op` costs in bytes that might be moved in the same time.
@@ -90,9 +94,12 @@ OuterLevel::Nodes OuterLevel::nodesOf(Value value) {
     return it->second;
   Nodes pair{network.addNode(), network.addNode()};
   nodes.insert({value, pair});
-  network.addEdge(pair.in, pair.out,
-                  ties.contains(value) ? FlowNetwork::kInfinite
-                                       : costOfSaving(value.getType()));
+  network.addEdge(
+      pair.in, pair.out,
+      ties.contains(value) &&
+              !mutation::isMade("handover:maximum without its elements")
+          ? FlowNetwork::kInfinite
+          : costOfSaving(value));
   Operation *op = value.getDefiningOp();
   if (!op || isDigit(value))
     return pair; // costs nothing

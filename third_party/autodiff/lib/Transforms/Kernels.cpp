@@ -41,8 +41,17 @@ mlir::autodiff::getVariants(triton::FuncOp backward) {
       kernels.push_back(function);
   return kernels;
 }
+SmallVector<triton::FuncOp> mlir::autodiff::getTouching(ModuleOp module) {
+  SmallVector<triton::FuncOp> kernels;
+  for (auto function : module.getOps<triton::FuncOp>())
+    if (hasRole(function, "clear") || hasRole(function, "round"))
+      kernels.push_back(function);
+  return kernels;
+}
 bool mlir::autodiff::isBackward(triton::FuncOp kernel) {
-  return hasRole(kernel, "backward") || hasRole(kernel, "variant");
+  return llvm::any_of(
+      ArrayRef<llvm::StringRef>{"backward", "variant", "clear", "round"},
+      [&](llvm::StringRef role) { return hasRole(kernel, role); });
 }
 triton::FuncOp mlir::autodiff::getForward(ModuleOp module) {
   return findByRole(module, "forward");

@@ -1,4 +1,5 @@
 //===- MarkResiduals.cpp - Name the values that a forward may save --------===//
+#include "Costs.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Transforms/Passes.h"
@@ -15,6 +16,25 @@ using namespace mlir::autodiff;
 static bool isExpensive(Operation *op) {
   return isa<scf::ForOp, scf::WhileOp, scf::IfOp, triton::ReduceOp,
              triton::ScanOp, triton::DotOp>(op);
+}
+
+/// Whether a condition (what a dropout keeps) takes longer to compute from what
+/// is loaded and counted than to write and read again.
+static bool isLongCondition(Operation *op) {
+  if (!isa<arith::CmpIOp, arith::CmpFOp>(op))
+    return false;
+  double cost = 0;
+  llvm::SetVector<Operation *> slice;
+  slice.insert(op);
+  for (unsigned next = 0; next < slice.size(); ++next) {
+    cost += bytesOfArithmetic(slice[next]);
+    for (Value operand : slice[next]->getOperands())
+      if (Operation *source = operand.getDefiningOp();
+          source && source->getBlock() == op->getBlock() &&
+          isMemoryEffectFree(source) && !isExpensive(source))
+        slice.insert(source);
+  }
+  return cost > 2 * bytesOf(op->getResult(0).getType());
 }
 
 /// `stored` before it was rounded to the type in memory: that is what the
@@ -35,7 +55,7 @@ struct MarkResiduals : autodiff::impl::MarkResidualsBase<MarkResiduals> {
     Block &body = kernel.getBody().front();
     llvm::SetVector<Value> values;
     for (Operation &op : body) {
-      if (isExpensive(&op))
+      if (isExpensive(&op) || isLongCondition(&op))
         values.insert_range(op.getResults());
       if (auto store = dyn_cast<triton::StoreOp>(op))
         values.insert(beforeRounding(store.getValue()));

@@ -25,14 +25,6 @@ using namespace mlir::autodiff;
 // Reloading outputs
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// How the primal stores a residual anyway.
-struct Stored {
-  triton::StoreOp store;
-  Value value; // the residual's result in the primal
-};
-} // namespace
-
 /// Whether `value` can be computed again from arguments alone.
 static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
   if (isa<BlockArgument>(value))
@@ -47,27 +39,42 @@ static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
   });
 }
 
+/// The stores of a residual, rounded or as it is, or of another one of the same
+/// value; notes whether it is used for nothing else.
+static SmallVector<triton::StoreOp>
+collectStores(ResidualOp residual, bool mayRound, bool &onlyUse) {
+  SmallVector<triton::StoreOp> stores;
+  SmallVector<Value> pending;
+  for (Operation *user : residual.getValue().getUsers())
+    if (isa<ResidualOp>(user))
+      pending.push_back(user->getResult(0));
+  onlyUse = pending.size() == 1;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    onlyUse &= value.hasOneUse();
+    for (Operation *user : value.getUsers())
+      if (auto store = dyn_cast<triton::StoreOp>(user))
+        stores.push_back(store);
+      else if (mayRound && isa<arith::TruncFOp>(user))
+        pending.push_back(user->getResult(0));
+  }
+  return stores;
+}
+
 /// The primal's store of this residual, if the memory holds it afterwards: the
 /// only access through its argument, and either unmasked or the residual's only
 /// use, so that its adjoint is zero where the mask is false. The adjoint of a
-/// scan reads it in other places, too, and that of a maximum looks for an equal
-/// element: rounded, it would find none.
-static std::optional<Stored> findStore(ResidualOp residual) {
-  Value value = residual.getResult();
+/// scan reads it in other places, too. Those of maxima look for an equal
+/// element: rounded, it would find none; and what exponentials are relative to
+/// (pinned) has to be exact.
+static triton::StoreOp findStore(ResidualOp residual) {
   Operation *source = residual.getValue().getDefiningOp();
   bool isLocal = !isa_and_nonnull<triton::ScanOp>(source);
-  bool isExact = isa_and_nonnull<triton::ReduceOp, triton::ScanOp>(source);
-  for (OpOperand &use : value.getUses()) {
-    auto store = dyn_cast<triton::StoreOp>(use.getOwner());
-    bool onlyUse = value.hasOneUse();
-    if (!store && !isExact && isa<arith::TruncFOp>(use.getOwner())) {
-      Value rounded = use.getOwner()->getResult(0);
-      onlyUse &= rounded.hasOneUse();
-      for (Operation *user : rounded.getUsers())
-        if ((store = dyn_cast<triton::StoreOp>(user)))
-          break;
-    }
-    if (!store || store->getBlock() != residual->getBlock() ||
+  bool isExact = isa_and_nonnull<triton::ReduceOp, triton::ScanOp>(source) ||
+                 residual.getPinned();
+  bool onlyUse;
+  for (triton::StoreOp store : collectStores(residual, !isExact, onlyUse)) {
+    if (store->getBlock() != residual->getBlock() ||
         (store.getMask() && !(onlyUse && isLocal)))
       continue;
     BlockArgument base = getBaseArgument(store.getPtr());
@@ -80,9 +87,9 @@ static std::optional<Stored> findStore(ResidualOp residual) {
     SetVector<Operation *> slice;
     if (onlyAccess && isCheapSlice(store.getPtr(), slice) &&
         (!store.getMask() || isCheapSlice(store.getMask(), slice)))
-      return Stored{store, value};
+      return store;
   }
-  return std::nullopt;
+  return {};
 }
 
 //===----------------------------------------------------------------------===//
@@ -152,7 +159,7 @@ double Recomputation::costOfComputing(Operation *op) {
     return bytesOf(op->getOperand(0).getType());
   if (auto dot = dyn_cast<triton::DotOp>(op))
     return bytesOfProduct(dot);
-  double cost = 0;
+  double cost = bytesOfArithmetic(op);
   if (isa<scf::IfOp>(op))
     op->walk([&](Operation *inner) {
       if (inner != op)
@@ -215,7 +222,7 @@ struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
   using ResidualsBase::ResidualsBase;
 
   void runOnOperation() override;
-  void reloadOutput(ResidualOp residual, const Stored &stored);
+  void reloadOutput(ResidualOp residual, triton::StoreOp store);
   void loadSaved(ResidualOp residual);
 
   triton::FuncOp primal, backward;
@@ -223,8 +230,7 @@ struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
 } // namespace
 
 /// Loads what the primal stored, at the same address.
-void Residuals::reloadOutput(ResidualOp residual, const Stored &stored) {
-  triton::StoreOp store = stored.store;
+void Residuals::reloadOutput(ResidualOp residual, triton::StoreOp store) {
   SetVector<Operation *> slice;
   isCheapSlice(store.getPtr(), slice);
   if (store.getMask())
@@ -285,11 +291,11 @@ void Residuals::runOnOperation() {
     getOperation().emitError("no backward to improve; run autodiff-reverse");
     return signalPassFailure();
   }
-  llvm::DenseMap<unsigned, Stored> outputs;
+  llvm::DenseMap<unsigned, triton::StoreOp> outputs;
   if (reload)
     primal.walk([&](ResidualOp residual) {
-      if (std::optional<Stored> stored = findStore(residual))
-        outputs.insert({residual.getId(), *stored});
+      if (triton::StoreOp store = findStore(residual))
+        outputs.insert({residual.getId(), store});
     });
   // What the outputs do not need is not computed there, and cannot be saved.
   llvm::DenseSet<unsigned> computed;
@@ -297,10 +303,11 @@ void Residuals::runOnOperation() {
   // Taken from the forward, they might equal nothing that they should.
   llvm::DenseSet<Value> ties = findTies(backward);
   auto costOfSaving = [&](ResidualOp residual) {
-    if (ties.contains(residual.getResult()))
+    if (ties.contains(residual.getResult()) &&
+        !mutation::isMade("residuals:maximum without its elements"))
       return FlowNetwork::kInfinite;
     if (auto it = outputs.find(residual.getId()); it != outputs.end())
-      return bytesOf(it->second.store.getValue().getType());
+      return bytesOf(it->second.getValue().getType());
     // Written once and read once.
     return save && computed.contains(residual.getId())
                ? 2 * bytesOf(residual.getType())
@@ -315,7 +322,8 @@ void Residuals::runOnOperation() {
       selected.insert(residual.getId());
   });
   auto mustBeTaken = [&](ResidualOp residual) {
-    return selected.contains(residual.getId());
+    return selected.contains(residual.getId()) &&
+           !mutation::isMade("residuals:atomic values computed again");
   };
   for (ResidualOp residual :
        Recomputation(backward, costOfSaving, mustBeTaken).choose()) {

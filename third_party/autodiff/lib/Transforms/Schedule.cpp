@@ -146,7 +146,9 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
   if (mutation::isMade("schedule:plain store for an atomic add"))
     triton::StoreOp::create(b, op.getLoc(), pointer, op.getValue(), mask);
   else
-    atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(), mask);
+    atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(), mask)
+        .getDefiningOp()
+        ->setAttr(kSiteAttr, op.getSiteAttr());
   op.erase();
   return success();
 }

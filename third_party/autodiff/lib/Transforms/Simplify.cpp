@@ -76,6 +76,24 @@ struct SelectOfMaskedLoad : OpRewritePattern<arith::SelectOp> {
   }
 };
 
+/// x == 0 ? 0 : x
+struct SelectOfZero : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::SelectOp op,
+                                PatternRewriter &rewriter) const override {
+    auto compare = op.getCondition().getDefiningOp<arith::CmpFOp>();
+    Value value = op.getFalseValue();
+    if (!compare || compare.getPredicate() != arith::CmpFPredicate::OEQ ||
+        compare.getLhs() != value ||
+        !matchPattern(compare.getRhs(), m_AnyZeroFloat()) ||
+        !matchPattern(op.getTrueValue(), m_AnyZeroFloat()))
+      return failure();
+    rewriter.replaceOp(op, value);
+    return success();
+  }
+};
+
 /// The value of `value` in the lanes where `mask` is true, which may be
 /// anything elsewhere: it need not be chosen by the mask again. Notes whether
 /// it changed.
@@ -286,8 +304,10 @@ struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
     if (role && role.getValue() != "differentiated")
       patterns.add<PruneWhile>(&getContext());
     if (isDerived) {
-      patterns.add<AddIntoDot, SelectOfMaskedLoad, MaskedStore>(&getContext());
+      patterns.add<AddIntoDot, SelectOfMaskedLoad, SelectOfZero, MaskedStore>(
+          &getContext());
       populateFactoringPatterns(patterns);
+      populateUniformFactorPatterns(patterns);
     }
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();

@@ -57,3 +57,36 @@ tt.func @loop(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>, %n: i32) 
   tt.store %s#1, %s#0 : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Of conditions, those that take longer to compute than a byte to write and to
+// read: here eight divisions.
+// CHECK-LABEL: tt.func @conditions
+// CHECK: %[[SHORT:.*]] = arith.cmpi slt
+// CHECK-NOT: autodiff.residual %[[SHORT]]
+// CHECK: %[[LONG:.*]] = arith.cmpi sgt
+// CHECK-NEXT: %[[R:.*]] = autodiff.residual %[[LONG]] id = 0 : tensor<4xi1>
+// CHECK: arith.select %[[R]]
+tt.func @conditions(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: tensor<4xi32>) {
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %i = tt.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
+  %short = arith.cmpi slt, %i, %n : tensor<4xi32>
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %1 = tt.addptr %0, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %x = tt.load %1, %short, %zero : tensor<4x!tt.ptr<f32>>
+  %a = arith.divui %i, %n : tensor<4xi32>
+  %b = arith.divui %n, %a : tensor<4xi32>
+  %c = arith.remui %b, %a : tensor<4xi32>
+  %d = arith.divui %c, %b : tensor<4xi32>
+  %e = arith.remui %d, %c : tensor<4xi32>
+  %f = arith.divui %e, %d : tensor<4xi32>
+  %g = arith.remui %f, %e : tensor<4xi32>
+  %h = arith.divui %g, %f : tensor<4xi32>
+  %long = arith.cmpi sgt, %h, %i : tensor<4xi32>
+  %y = arith.select %long, %x, %zero : tensor<4xi1>, tensor<4xf32>
+  %2 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %3 = tt.addptr %2, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %3, %y, %short : tensor<4x!tt.ptr<f32>>
+  tt.return
+}

@@ -32,7 +32,7 @@
 // ATOMIC-LABEL: tt.func @copy_bwd(
 // ATOMIC-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = "{\22accumulate\22:\22atomic\22,\22argument\22:0,\22checks\22:[],\22dtype\22:\22f32\22,\22init\22:\22zero\22
 // ATOMIC: %[[M:.*]] = arith.cmpi slt
-// ATOMIC: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %{{.*}}, %[[M]] : (tensor<4x!tt.ptr<f32>>
+// ATOMIC: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %{{.*}}, %[[M]] {autodiff.site = 0 : i32} : (tensor<4x!tt.ptr<f32>>
 
 // Where stored addresses may repeat, a cotangent is taken once only.
 // EXCHANGE-LABEL: tt.func @copy_bwd(

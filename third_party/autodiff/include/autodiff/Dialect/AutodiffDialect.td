@@ -31,7 +31,8 @@ def Autodiff_OperandKind : I32EnumAttr<"OperandKind", "what a launch passes", [
   I32EnumAttrCase<"Counters", 5, "counters">,
   I32EnumAttrCase<"Begin", 6, "begin">,
   I32EnumAttrCase<"End", 7, "end">,
-  I32EnumAttrCase<"Violations", 8, "violations">
+  I32EnumAttrCase<"Violations", 8, "violations">,
+  I32EnumAttrCase<"Rounded", 9, "rounded">
 ]> {
   let cppNamespace = "::mlir::autodiff";
   let genSpecializedAttr = 0;
@@ -43,7 +44,8 @@ def Autodiff_OperandAttr : AttrDef<Autodiff_Dialect, "Operand"> {
   let description = [{
     `argument i` is the primal's argument, `cotangent i` the upstream gradient
     of the output passed as argument i, `gradient i` the buffer that collects
-    the gradient of argument i, `buffer b` a saved residual or a tape, `size s`
+    the gradient of argument i, `rounded i` that gradient in the argument's own
+    type, where it is not what is summed in, `buffer b` a saved residual or a tape, `size s`
     an integer that the host evaluates, `counters 0` the memory that a counting
     kernel leaves trip counts in. `begin k` and `end k` are addresses: those of
     the memory behind the kernel's own argument k. `violations 0` is the buffer

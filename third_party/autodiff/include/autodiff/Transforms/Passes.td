@@ -104,7 +104,8 @@ def MarkResiduals : AutodiffPass<"autodiff-mark-residuals", "::mlir::triton::Fun
   let summary = "name the values that a forward may save for its backward";
   let description = [{
     Wraps, at the kernel's outer level, what only a loop, branch, reduction or
-    product can compute, and what the kernel stores, in `autodiff.residual`.
+    product can compute, what the kernel stores, and conditions that take much
+    arithmetic (what a dropout keeps), in `autodiff.residual`.
   }];
 }
 
@@ -125,6 +126,16 @@ def DropMaxima : AutodiffPass<"autodiff-drop-maxima", "::mlir::ModuleOp"> {
     Where a scaling-degree analysis proves that what the kernel stores is
     unchanged by a shift of a maximum (softmax, log-sum-exp, attention), the
     maximum is marked constant.
+  }];
+}
+
+def FoldNormalizers : AutodiffPass<"autodiff-fold-normalizers", "::mlir::ModuleOp"> {
+  let summary = "take exponentials relative to their sum";
+  let description = [{
+    A maximum m that was dropped may be any value. Where a sum of exponentials
+    l is relative to it, the copy that is differentiated takes L = m + log l in
+    its place, for which the sum is one: one value is saved, not two, and
+    e^(x−m)/l is e^(x−L).
   }];
 }
 
@@ -278,12 +289,24 @@ def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   ];
 }
 
+def ClearTouched : AutodiffPass<"autodiff-clear-touched", "::mlir::ModuleOp"> {
+  let summary = "clear and round atomic sums only where something is added";
+  let description = [{
+    Halves are added atomically in f32. Where data decide which elements of a
+    tensor are touched, and these are few for its size (rows of a table), a
+    kernel that repeats the addresses clears them before, and another one
+    afterwards rounds them into the gradient: nothing else of the f32 memory is
+    ever written or read. A condition says when that pays.
+  }];
+}
+
 def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
   let summary = "choose what the backward reloads instead of recomputing";
   let description = [{
     A minimum cut between what memory holds and what the adjoint needs, at the
-    outer level of the backward: cost is bytes moved; what only a loop,
-    branch, reduction or product can compute must be saved or reloaded. The
+    outer level of the backward: cost is bytes moved, or that might be moved in
+    the time that arithmetic takes; what only a loop, branch, reduction or
+    product can compute must be saved or reloaded. The
     forward that saves is added as `@<kernel>_fwd`; values that the primal
     stores anyway are reloaded from its outputs.
   }];
@@ -352,8 +375,8 @@ def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp"> {
 def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
   let summary = "fold what differentiation leaves behind";
   let description = [{
-    Common factors are taken out of sums, sums of one element become reshapes,
-    loop results that nobody uses go.
+    Common factors are taken out of sums, loops and branches, sums of one
+    element become reshapes, loop results that nobody uses go.
   }];
 }
 

@@ -1,0 +1,416 @@
+//===- FoldNormalizers.cpp - One value for a maximum and a sum ------------===//
+//
+// Where a maximum m may as well be any other value (DropMaxima.cpp), and a sum
+// of exponentials l = Σ e^(δ(x−m)) is relative to it, let it be the value for
+// which the sum is one: L = m + log(l)/δ. Of m and l, only L is left to save;
+// and what was divided by the sum no longer is, for e^(δ(x−m))/l is e^(δ(x−L)).
+//
+// That the sum is one is said of its value: it still has its derivative, while
+// L, as m before, has none.
+//
+// Of a row without a sum (l = 0, no L) the forward stores NaN. All stores must
+// be such, so that no gradient gets lost: each one depends on log(l) or on a
+// quotient by l, and nothing compares what moves with m.
+//
+// L is rounded, by up to |L|·2⁻²⁴ in float32, where x−m may be exact. That only
+// matters if x has no such error itself: x has to be computed, not loaded.
+//
+//===----------------------------------------------------------------------===//
+#include "Sign.h"
+#include "autodiff/Analysis/ScalingDegrees.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+
+#include <cmath>
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_FOLDNORMALIZERS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+//===----------------------------------------------------------------------===//
+// Uses
+//===----------------------------------------------------------------------===//
+
+/// What a use of a value computes from it: the results of its user, or what a
+/// loop or branch hands on.
+static SmallVector<Value> resultsOf(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    if (use.getOperandNumber() < loop.getNumControlOperands())
+      return {};
+    unsigned index = use.getOperandNumber() - loop.getNumControlOperands();
+    return {loop.getResult(index), loop.getRegionIterArg(index)};
+  }
+  if (isa<scf::YieldOp>(op)) {
+    Operation *parent = op->getParentOp();
+    unsigned index = use.getOperandNumber();
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      return {loop.getResult(index), loop.getRegionIterArg(index)};
+    return isa<scf::IfOp>(parent) ? SmallVector<Value>{parent->getResult(index)}
+                                  : SmallVector<Value>{};
+  }
+  return op->getResults();
+}
+
+/// The operations that these values reach.
+static llvm::DenseSet<Operation *> reach(SmallVector<Value> values) {
+  llvm::DenseSet<Operation *> reached;
+  llvm::DenseSet<Value> seen(values.begin(), values.end());
+  while (!values.empty())
+    for (OpOperand &use : values.pop_back_val().getUses()) {
+      reached.insert(use.getOwner());
+      for (Value result : resultsOf(use))
+        if (seen.insert(result).second)
+          values.push_back(result);
+    }
+  return reached;
+}
+
+/// The quotients by `sum` and its logarithms.
+static SmallVector<Value> findNormalized(Value sum) {
+  SmallVector<Value> found, pending{sum};
+  while (!pending.empty())
+    for (OpOperand &use : pending.pop_back_val().getUses()) {
+      Operation *op = use.getOwner();
+      bool isDivisor = isa<arith::DivFOp, triton::PreciseDivFOp>(op) &&
+                       use.getOperandNumber() == 1;
+      if (isDivisor || isa<math::LogOp, math::Log2Op>(op))
+        found.push_back(op->getResult(0));
+      else if (isa<ResidualOp, arith::ExtFOp, triton::SplatOp,
+                   triton::BroadcastOp, triton::ExpandDimsOp,
+                   triton::ReshapeOp>(op))
+        pending.push_back(op->getResult(0));
+    }
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// The theorem
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A maximum and a sum of exponentials relative to it.
+struct Normalizer {
+  ResidualOp maximum, sum;
+  double delta = 0;
+  /// What moves with the maximum, from there to the sum.
+  SmallVector<Operation *> moving;
+  /// Residuals after the sum that move, too.
+  SmallVector<ResidualOp> after;
+};
+
+/// Looks for the sums in a kernel.
+class Search {
+public:
+  Search(ResidualOp maximum, ArrayRef<ResidualOp> maxima);
+  std::optional<Normalizer> find();
+
+private:
+  std::optional<double> getDelta(ResidualOp sum);
+  bool isInEveryStore(ResidualOp sum);
+  bool isRounded(Value exponent);
+  bool collect(Normalizer &found);
+
+  ResidualOp maximum;
+  SmallVector<unsigned> axes;
+  ScalingDegrees degrees;
+};
+} // namespace
+
+Search::Search(ResidualOp maximum, ArrayRef<ResidualOp> maxima)
+    : maximum(maximum) {
+  for (ResidualOp other : maxima)
+    degrees.seed(other.getResult(), Degree());
+  if (auto tensor = dyn_cast<RankedTensorType>(maximum.getType()))
+    axes = llvm::to_vector(llvm::seq<unsigned>(0, tensor.getRank()));
+  degrees.seed(maximum.getResult(), Degree::shifted({1, 0}, axes));
+}
+
+/// δ if this is Σ e^(δ(x−m)), with one sum for each maximum.
+std::optional<double> Search::getDelta(ResidualOp sum) {
+  std::optional<Degree> degree = degrees.of(sum.getResult());
+  if (sum.getType() != maximum.getType() || !degree || degree->isInvariant() ||
+      !degree->isScale() || degree->axes != ArrayRef<unsigned>(axes) ||
+      Signs().of(sum.getValue()) != Sign::Positive)
+    return std::nullopt;
+  return -degree->scale[0];
+}
+
+/// Whether a row without a sum leaves NaN wherever the maximum matters.
+bool Search::isInEveryStore(ResidualOp sum) {
+  llvm::DenseSet<Operation *> normalized = reach(findNormalized(sum));
+  return llvm::all_of(reach({maximum.getResult()}), [&](Operation *op) {
+    if (isa<arith::CmpFOp>(op))
+      return llvm::all_of(op->getOperands(), [&](Value value) {
+        return degrees.isInvariant(value);
+      });
+    bool stores = op->getNumRegions() == 0 && mayWrite(op);
+    return !stores || normalized.contains(op) ||
+           mutation::isMade("normalizers:of some stores");
+  });
+}
+
+/// Whether a value is computed with an error of its own, or is not finite.
+static bool isComputed(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<triton::LoadOp>(op))
+    return false;
+  if (matchPattern(op, m_Constant()))
+    return true;
+  if (isa<arith::SelectOp>(op))
+    return isComputed(op->getOperand(1)) && isComputed(op->getOperand(2));
+  if (isa<arith::ExtFOp, triton::FpToFpOp, triton::SplatOp, triton::BroadcastOp,
+          triton::ExpandDimsOp, triton::ReshapeOp, triton::TransOp>(op))
+    return isComputed(op->getOperand(0));
+  return true;
+}
+
+/// Whether what an exponential takes relative to the maximum is computed.
+bool Search::isRounded(Value exponent) {
+  if (degrees.isInvariant(exponent))
+    return isComputed(exponent);
+  Operation *op = exponent.getDefiningOp();
+  if (!op || isa<ResidualOp>(op))
+    return true;
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    return !isa<FloatType>(getElementTypeOrSelf(operand.getType())) ||
+           isRounded(operand);
+  });
+}
+
+/// Notes what has to be computed again, relative to L.
+bool Search::collect(Normalizer &found) {
+  auto moves = [&](Operation *op) {
+    return llvm::any_of(op->getResults(), [&](Value result) {
+      return !degrees.isInvariant(result);
+    });
+  };
+  for (Operation *op = maximum->getNextNode(); op != found.sum->getNextNode();
+       op = op->getNextNode()) {
+    WalkResult walk = op->walk([&](Operation *inner) {
+      // An initial value changes frame under the assumption that L ≥ m.
+      bool fits = !inner->hasAttr(kNotPositiveAttr);
+      if (isa<math::ExpOp, math::Exp2Op>(inner))
+        fits &= isRounded(inner->getOperand(0));
+      return fits ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    if (mayWrite(op) || walk.wasInterrupted())
+      return false;
+    if (moves(op))
+      found.moving.push_back(op);
+  }
+  for (Operation *op = found.sum->getNextNode(); op; op = op->getNextNode())
+    if (auto residual = dyn_cast<ResidualOp>(op); residual && moves(op))
+      found.after.push_back(residual);
+  return true;
+}
+
+std::optional<Normalizer> Search::find() {
+  if (!isa<Float32Type, Float64Type>(getElementTypeOrSelf(maximum.getType())))
+    return std::nullopt;
+  for (Operation *op = maximum->getNextNode(); op; op = op->getNextNode()) {
+    auto sum = dyn_cast<ResidualOp>(op);
+    std::optional<double> delta = sum ? getDelta(sum) : std::nullopt;
+    if (!delta || !isInEveryStore(sum))
+      continue;
+    Normalizer found{maximum, sum, *delta, {}, {}};
+    if (collect(found))
+      return found;
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// The rewrite
+//===----------------------------------------------------------------------===//
+
+static Value createScale(OpBuilder &b, Normalizer &of, Value maximum,
+                         Value sum) {
+  Tile m(b, of.sum.getLoc(), maximum), l = m.like(sum);
+  if (std::abs(of.delta - M_LN2) < 1e-9)
+    return m + l.make<math::Log2Op>(l);
+  if (std::abs(of.delta - 1) < 1e-9)
+    return m + log(l);
+  return m + 1 / of.delta * log(l);
+}
+
+namespace {
+/// a·m + b·log(l)
+struct Combination {
+  double a = 0, b = 0;
+  Combination times(double factor) const { return {a * factor, b * factor}; }
+};
+} // namespace
+
+static Value withoutResidual(Value value) {
+  auto residual = value.getDefiningOp<ResidualOp>();
+  return residual ? residual.getValue() : value;
+}
+
+/// `value` as a combination of a maximum and the logarithm of a sum.
+static std::optional<Combination> combine(Value value, Normalizer &of) {
+  value = withoutResidual(value);
+  if (value == of.maximum.getValue())
+    return Combination{1, 0};
+  Operation *op = value.getDefiningOp();
+  auto isOfSum = [&] {
+    return withoutResidual(op->getOperand(0)) == of.sum.getValue();
+  };
+  if (isa_and_nonnull<math::LogOp>(op) && isOfSum())
+    return Combination{0, 1};
+  if (isa_and_nonnull<math::Log2Op>(op) && isOfSum())
+    return Combination{0, M_LOG2E};
+  if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp, arith::MulFOp,
+                       arith::DivFOp>(op))
+    return std::nullopt;
+  std::optional<Combination> x = combine(op->getOperand(0), of);
+  APFloat number(0.0);
+  if (x && isa<arith::MulFOp, arith::DivFOp>(op)) {
+    if (!matchPattern(op->getOperand(1), m_ConstantFloat(&number)))
+      return std::nullopt;
+    double factor = number.convertToDouble();
+    return x->times(isa<arith::MulFOp>(op) ? factor : 1 / factor);
+  }
+  std::optional<Combination> y = combine(op->getOperand(1), of);
+  if (!x || !y)
+    return std::nullopt;
+  double sign = isa<arith::AddFOp>(op) ? 1 : -1;
+  return Combination{x->a + sign * y->a, x->b + sign * y->b};
+}
+
+static ResidualOp findResidual(triton::FuncOp kernel, unsigned id) {
+  ResidualOp found;
+  kernel.walk([&](ResidualOp op) {
+    if (op.getId() == id)
+      found = op;
+  });
+  return found;
+}
+
+/// Something that the primal computes and that is a multiple of L, and how many
+/// times L it is.
+static std::optional<std::pair<Value, double>> findMultiple(Normalizer of) {
+  for (Operation *op = of.sum->getNextNode(); op; op = op->getNextNode())
+    if (auto residual = dyn_cast<ResidualOp>(op);
+        residual && residual.getType() == of.sum.getType())
+      if (std::optional<Combination> found = combine(residual.getValue(), of);
+          found && found->a != 0 &&
+          std::abs(found->b / found->a * of.delta - 1) < 1e-6)
+        return std::pair(residual.getValue(), found->a);
+  return std::nullopt;
+}
+
+/// Lets the primal compute a multiple of L for the backward; how many times L
+/// that is.
+static std::optional<double> addToPrimal(triton::FuncOp primal,
+                                         const Normalizer &found, unsigned id) {
+  Normalizer there = found;
+  there.maximum = findResidual(primal, there.maximum.getId());
+  there.sum = findResidual(primal, there.sum.getId());
+  if (!there.maximum || !there.sum ||
+      there.maximum->getBlock() != there.sum->getBlock())
+    return std::nullopt;
+  OpBuilder b(primal.getContext());
+  auto mark = [&](Value value) {
+    ResidualOp::create(b, value.getLoc(), value, id).setPinned(true);
+  };
+  // It may store one anyway.
+  if (auto multiple = findMultiple(there)) {
+    b.setInsertionPointAfterValue(multiple->first);
+    mark(multiple->first);
+    return multiple->second;
+  }
+  b.setInsertionPointAfter(
+      there.maximum->isBeforeInBlock(there.sum) ? there.sum : there.maximum);
+  mark(createScale(b, there, there.maximum.getResult(), there.sum.getResult()));
+  return 1;
+}
+
+/// Says that the value of `sum` is one.
+static Value assumeOne(OpBuilder &b, Value sum) {
+  Location loc = sum.getLoc();
+  Value one = Tile(b, loc, sum).constant(1.0);
+  auto known = CustomVjpOp::create(b, loc, TypeRange{sum.getType()}, one, sum,
+                                   b.getStringAttr("a sum that is one"));
+  OpBuilder::InsertionGuard guard(b);
+  Block *pullback =
+      b.createBlock(&known.getPullback(), {}, sum.getType(), {loc});
+  Value cotangent = pullback->getArgument(0);
+  if (mutation::isMade("normalizers:sum without a derivative"))
+    cotangent = Tile(b, loc, cotangent).constant(0.0);
+  YieldOp::create(b, loc, cotangent);
+  return known.getResult(0);
+}
+
+/// Uses L, of which the residual `id` is `multiple` times as much; returns it.
+static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
+  ResidualOp sum = found.sum;
+  OpBuilder b(sum->getContext());
+  b.setInsertionPointAfter(sum);
+  Tile scale(b, sum.getLoc(),
+             createScale(b, found, found.maximum.getResult(), sum));
+  auto residual = ResidualOp::create(
+      b, sum.getLoc(), multiple == 1 ? scale : multiple * scale, id);
+  residual.setConstant(true);
+  // Without a sum all exponentials are zero, as is what comes of a zero
+  // upstream gradient.
+  Tile L = scale.like(residual.getResult());
+  if (multiple != 1 && !mutation::isMade("normalizers:multiple"))
+    L = 1 / multiple * L;
+  double inf = std::numeric_limits<double>::infinity();
+  Value frame = where(compare(arith::CmpFPredicate::OEQ, L, L.constant(-inf)),
+                      L.constant(inf), L);
+  IRMapping map;
+  map.map(found.maximum.getResult(), frame);
+  // What the primal saves is relative to m: these are residuals no longer.
+  for (Operation *op : found.moving)
+    if (auto old = dyn_cast<ResidualOp>(op))
+      map.map(old.getResult(), map.lookupOrDefault(old.getValue()));
+    else
+      b.clone(*op, map);
+  Value one = assumeOne(b, map.lookup(sum.getResult()));
+  map.map(sum.getResult(), one);
+  Operation *last = one.getDefiningOp();
+  auto isAfter = [&](OpOperand &use) {
+    Operation *user = last->getBlock()->findAncestorOpInBlock(*use.getOwner());
+    return last->isBeforeInBlock(user);
+  };
+  for (auto [from, to] : llvm::to_vector(map.getValueMap()))
+    if (from.getParentBlock() == last->getBlock())
+      from.replaceUsesWithIf(to, isAfter);
+  for (ResidualOp moved : found.after) {
+    moved.getResult().replaceAllUsesWith(moved.getValue());
+    moved.erase();
+  }
+  return residual;
+}
+
+namespace {
+struct FoldNormalizers : autodiff::impl::FoldNormalizersBase<FoldNormalizers> {
+  void runOnOperation() override {
+    triton::FuncOp primal = getPrimal(getOperation());
+    triton::FuncOp kernel = getDifferentiated(getOperation());
+    if (!primal || !kernel || primal == kernel)
+      return;
+    unsigned nextId = 0;
+    SmallVector<ResidualOp> maxima;
+    kernel.walk([&](ResidualOp op) {
+      nextId = std::max(nextId, op.getId() + 1);
+      if (op.getConstant())
+        maxima.push_back(op);
+    });
+    for (ResidualOp &maximum : maxima)
+      if (std::optional<Normalizer> found = Search(maximum, maxima).find())
+        if (auto multiple = addToPrimal(primal, *found, nextId))
+          maximum = rewrite(*found, nextId++, *multiple);
+  }
+};
+} // namespace

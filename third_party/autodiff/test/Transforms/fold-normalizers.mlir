@@ -1,0 +1,157 @@
+// RUN: triton-autodiff-opt %s -split-input-file \
+// RUN:   -pass-pipeline='builtin.module(autodiff-normalize,tt.func(autodiff-mark-residuals),autodiff-rescale-accumulators,autodiff-drop-maxima,autodiff-fold-normalizers,canonicalize,cse)' \
+// RUN:   | FileCheck %s
+
+// A softmax of scaled scores, m and l, is one of L = m + log l. What the primal
+// may save is L; its derivative is none, and that of the sum, which is one, is
+// the sum's.
+// CHECK-LABEL: tt.func @softmax(
+// CHECK: %[[M:.*]] = autodiff.residual {{.*}} id = 0
+// CHECK: %[[S:.*]] = autodiff.residual {{.*}} id = 1
+// CHECK: %[[LOG:.*]] = math.log %[[S]]
+// CHECK: %[[L:.*]] = arith.addf %[[M]], %[[LOG]]
+// CHECK: autodiff.residual %[[L]] id = 3 {pinned}
+// CHECK-LABEL: tt.func @softmax_framed(
+// CHECK-DAG: %[[NONE:.*]] = arith.constant 0xFF800000 : f32
+// CHECK-DAG: %[[INF:.*]] = arith.constant 0x7F800000 : f32
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.0{{.*}} : f32
+// CHECK: %[[L:.*]] = autodiff.residual {{.*}} id = 3 {constant}
+// CHECK: %[[NO:.*]] = arith.cmpf oeq, %[[L]], %[[NONE]]
+// CHECK: %[[FRAME:.*]] = arith.select %[[NO]], %[[INF]], %[[L]]
+// CHECK: %[[SPLAT:.*]] = tt.splat %[[FRAME]]
+// CHECK: %[[D:.*]] = arith.subf %{{.*}}, %[[SPLAT]]
+// CHECK: %[[E:.*]] = math.exp %[[D]]
+// CHECK: %[[SUM:.*]] = "tt.reduce"(%[[E]])
+// CHECK: %[[IS:.*]] = autodiff.custom_vjp "a sum that is one" %[[ONE]] : f32 of %[[SUM]]
+// CHECK: ^bb0(%[[CT:.*]]: f32):
+// CHECK: autodiff.yield %[[CT]]
+// CHECK: %[[ALL:.*]] = tt.splat %[[IS]]
+// CHECK: arith.divf %[[E]], %[[ALL]]
+tt.func @softmax(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %c4 = tt.splat %c : f32 -> tensor<4xf32>
+  %x = arith.mulf %x0, %c4 : tensor<4xf32>
+  %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.maxnumf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %1 = tt.splat %m : f32 -> tensor<4xf32>
+  %d = arith.subf %x, %1 : tensor<4xf32>
+  %e = math.exp %d : tensor<4xf32>
+  %s = "tt.reduce"(%e) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %2 = tt.splat %s : f32 -> tensor<4xf32>
+  %y = arith.divf %e, %2 : tensor<4xf32>
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %3, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// What is loaded is exact relative to its maximum; relative to L, it is not.
+// CHECK-LABEL: tt.func @exact_framed(
+// CHECK-NOT: custom_vjp
+// CHECK: tt.return
+tt.func @exact(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.maxnumf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %1 = tt.splat %m : f32 -> tensor<4xf32>
+  %d = arith.subf %x, %1 : tensor<4xf32>
+  %e = math.exp %d : tensor<4xf32>
+  %s = "tt.reduce"(%e) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %2 = tt.splat %s : f32 -> tensor<4xf32>
+  %y = arith.divf %e, %2 : tensor<4xf32>
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %3, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// A sum that may have no terms, and of which the kernel then stores zero.
+// CHECK-LABEL: tt.func @guarded_framed(
+// CHECK-NOT: custom_vjp
+// CHECK: tt.return
+tt.func @guarded(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %c4 = tt.splat %c : f32 -> tensor<4xf32>
+  %x = arith.mulf %x0, %c4 : tensor<4xf32>
+  %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.maxnumf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %1 = tt.splat %m : f32 -> tensor<4xf32>
+  %d = arith.subf %x, %1 : tensor<4xf32>
+  %e = math.exp %d : tensor<4xf32>
+  %s = "tt.reduce"(%e) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %some = arith.cmpf ogt, %s, %zero : f32
+  %w = "tt.reduce"(%x0) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %q = arith.mulf %s, %w : f32
+  %r = arith.divf %q, %s : f32
+  %y = arith.select %some, %r, %zero : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// The primal stores 2L: that is what may be read back.
+// CHECK-LABEL: tt.func @stored(
+// CHECK: %[[TWICE:.*]] = arith.mulf %{{.*}}, %cst
+// CHECK: autodiff.residual %[[TWICE]] id = 3 {pinned}
+// CHECK: %[[R:.*]] = autodiff.residual %[[TWICE]] id = 2
+// CHECK: tt.store %{{.*}}, %[[R]]
+// CHECK-LABEL: tt.func @stored_framed(
+// CHECK: %[[TWICE:.*]] = autodiff.residual {{.*}} id = 3 {constant}
+// CHECK: arith.mulf %[[TWICE]], %{{.*}} : f32
+tt.func @stored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
+  %two = arith.constant 2.0 : f32
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %c4 = tt.splat %c : f32 -> tensor<4xf32>
+  %x = arith.mulf %x0, %c4 : tensor<4xf32>
+  %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.maxnumf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %1 = tt.splat %m : f32 -> tensor<4xf32>
+  %d = arith.subf %x, %1 : tensor<4xf32>
+  %e = math.exp %d : tensor<4xf32>
+  %s = "tt.reduce"(%e) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %l = math.log %s : f32
+  %y0 = arith.addf %l, %m : f32
+  %y = arith.mulf %y0, %two : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
