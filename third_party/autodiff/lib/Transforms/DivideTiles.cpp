@@ -1,5 +1,4 @@
 //===- DivideTiles.cpp - Programs go over their tiles in pieces -----------===//
-#include "Costs.h"
 #include "ResizeTiles.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Registers.h"
@@ -19,10 +18,10 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-// Measured on an H100 (docs/performance.md): tiles that take more registers
-// than eight warps have are better gone over in pieces that take half of those.
-constexpr int kWarps = 8;
-constexpr double kRegistersOfPiece = kWarps * 32 * 64;
+// Measured on an H100 (docs/performance.md): up to twice as many registers as a
+// processor has, the compiler finds an order that takes fewer. Pieces leave
+// room for several programs.
+constexpr double kMostRegisters = 128 * 1024, kRegistersOfPiece = 16 * 1024;
 
 namespace {
 /// What goes into one loop.
@@ -266,12 +265,12 @@ triton::FuncOp DividedKernel::build(unsigned factor) {
 /// not, or if it cannot.
 static triton::FuncOp divide(triton::FuncOp kernel) {
   double registers = countRegisters(kernel);
-  if (warpsFor(registers) <= kWarps)
+  if (registers <= kMostRegisters)
     return {};
   auto factor = static_cast<unsigned>(
       llvm::PowerOf2Ceil(std::ceil(registers / kRegistersOfPiece)));
   triton::FuncOp divided = DividedKernel(kernel).build(factor);
-  if (divided && warpsFor(countRegisters(divided)) > kWarps) {
+  if (divided && countRegisters(divided) > kMostRegisters) {
     divided.erase();
     return {};
   }

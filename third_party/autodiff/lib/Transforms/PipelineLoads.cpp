@@ -16,8 +16,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 // Measured on an H100 (docs/performance.md): so much should be on its way to a
-// processor, which runs two programs at least if they fit, and no more than that
-// be kept for one program. Two stages wait for each other.
+// processor, which runs two programs at least if they fit, and no more than
+// that be kept for one program. Two stages wait for each other.
 constexpr double kOnItsWay = 48 * 1024, kMostAhead = 128 * 1024;
 constexpr int kFewestStages = 3, kMostStages = 12;
 
