@@ -3,6 +3,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Registers.h"
 #include "autodiff/Rules/Combiner.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -215,9 +216,12 @@ void DividedKernel::emit(Stage &stage, OpBuilder &b) {
   OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
   SmallVector<Value> next;
   for (auto [sum, carried] :
-       llvm::zip_equal(stage.sums, loop.getRegionIterArgs()))
-    next.push_back(
-        arith::AddFOp::create(inside, loc, carried, addUp(inside, sum)));
+       llvm::zip_equal(stage.sums, loop.getRegionIterArgs())) {
+    Value before = carried, piece = addUp(inside, sum);
+    if (mutation::isMade("divide-tiles:sum of the last piece"))
+      before = constantOf(inside, loc, piece.getType(), 0.0);
+    next.push_back(arith::AddFOp::create(inside, loc, before, piece));
+  }
   for (Operation *store : stage.stores)
     inside.clone(*store, map);
   // Without sums the loop has got its terminator already.
