@@ -1,5 +1,6 @@
 //===- DivideTiles.cpp - Programs go over their tiles in pieces -----------===//
 #include "ResizeTiles.h"
+#include "TileForms.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Registers.h"
 #include "autodiff/Rules/Combiner.h"
@@ -64,10 +65,6 @@ private:
 };
 } // namespace
 
-static bool isStore(Operation *op) {
-  return isa<triton::StoreOp, triton::AtomicRMWOp>(op);
-}
-
 /// The largest tiles that the kernel moves, and their longest axis.
 void DividedKernel::findShape() {
   int64_t most = 0;
@@ -130,7 +127,7 @@ std::optional<unsigned> DividedKernel::findDivided(Operation *op) const {
     }
     if (auto expand = dyn_cast<triton::ExpandDimsOp>(op))
       return along + (along >= expand.getAxis());
-    if (isa<triton::BroadcastOp>(op) || isStore(op) ||
+    if (isa<triton::BroadcastOp>(op) || TileForms::isStore(op) ||
         op->hasTrait<OpTrait::Elementwise>())
       return along;
   }
@@ -146,7 +143,6 @@ Stage &DividedKernel::getStage(unsigned level) {
 /// Assigns operations to stages. That must not change what memory holds: loads
 /// come behind the stores of earlier pieces.
 LogicalResult DividedKernel::collect() {
-  Builder b(kernel.getContext());
   llvm::DenseMap<Value, unsigned> levels;
   SmallVector<Value> touched;
   for (Operation &op : kernel.getBody().front().without_terminator()) {
@@ -155,23 +151,22 @@ LogicalResult DividedKernel::collect() {
       level = std::max(level, levels.lookup(operand));
     auto reduce = dyn_cast<triton::ReduceOp>(op);
     std::optional<unsigned> along = findDivided(&op);
-    if (isStore(&op) && along) {
-      op.setAttr(kDividedAttr, b.getI32IntegerAttr(*along));
+    if (TileForms::isStore(&op) && along) {
       getStage(level).stores.push_back(&op);
     } else if (reduce && isSum(reduce)) {
       getStage(level).sums.push_back(reduce);
       ++level;
     } else if ((op.getNumRegions() > 0 && !reduce) ||
-               (mayWrite(&op) && !isStore(&op))) {
+               (mayWrite(&op) && !TileForms::isStore(&op))) {
       return failure();
     } else {
       getStage(level).before.push_back(&op);
     }
-    if (isStore(&op) && llvm::any_of(touched, [&](Value other) {
+    if (TileForms::isStore(&op) && llvm::any_of(touched, [&](Value other) {
           return mayAlias(op.getOperand(0), other);
         }))
       return failure();
-    if (isStore(&op) || isa<triton::LoadOp>(op))
+    if (TileForms::isStore(&op) || isa<triton::LoadOp>(op))
       touched.push_back(op.getOperand(0));
     for (Value result : op.getResults()) {
       levels[result] = level;
@@ -223,7 +218,8 @@ void DividedKernel::emit(Stage &stage, OpBuilder &b) {
     next.push_back(arith::AddFOp::create(inside, loc, before, piece));
   }
   for (Operation *store : stage.stores)
-    inside.clone(*store, map);
+    inside.clone(*store, map)
+        ->setAttr(kDividedAttr, b.getI32IntegerAttr(*findDivided(store)));
   // Without sums the loop has got its terminator already.
   if (!next.empty())
     scf::YieldOp::create(inside, loc, next);

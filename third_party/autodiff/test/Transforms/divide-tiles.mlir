@@ -39,6 +39,7 @@ tt.func @two_stages(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %r: !tt.ptr<f32>, %n: f3
 // A maximum has to be known before anything else: the kernel stays whole.
 // CHECK-LABEL: tt.func @maximum(
 // CHECK-NOT: scf.for
+// CHECK-NOT: autodiff.divided
 tt.func @maximum(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
   %range = tt.make_range {end = 262144 : i32, start = 0 : i32} : tensor<262144xi32>
   %from = tt.splat %p : !tt.ptr<f32> -> tensor<262144x!tt.ptr<f32>>
@@ -60,6 +61,7 @@ tt.func @maximum(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>) attributes {autodiff.role =
 // A piece would be loaded after an earlier one is stored in its place.
 // CHECK-LABEL: tt.func @in_place(
 // CHECK-NOT: scf.for
+// CHECK-NOT: autodiff.divided
 tt.func @in_place(%p: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
   %range = tt.make_range {end = 262144 : i32, start = 0 : i32} : tensor<262144xi32>
   %base = tt.splat %p : !tt.ptr<f32> -> tensor<262144x!tt.ptr<f32>>
