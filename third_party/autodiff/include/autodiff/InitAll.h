@@ -4,6 +4,7 @@
 #define AUTODIFF_INITALL_H
 
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Plan/Differentiate.h"
 #include "autodiff/Transforms/Passes.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "triton/Dialect/TritonGPU/IR/Dialect.h"
@@ -35,10 +36,11 @@ inline void registerAllDialects(DialectRegistry &registry) {
   cpu::registerDialects(registry);
 }
 
-/// Passes that can be named in a textual pipeline.
+/// Passes, and pipelines of them, that can be named in a textual pipeline.
 inline void registerAllPasses() {
   mlir::registerTransformsPasses();
   registerAutodiffPasses();
+  registerDifferentiatePipeline();
   cpu::registerPasses();
 }
 

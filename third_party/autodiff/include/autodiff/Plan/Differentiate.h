@@ -9,8 +9,14 @@ class OpPassManager;
 
 namespace autodiff {
 
-/// Adds the passes that turn a kernel into its derived kernels.
-void buildDifferentiatePipeline(OpPassManager &pm, const Request &request);
+/// Adds the passes that turn a kernel into its derived kernels: all, or as far
+/// as the `last`, by its name; fails if there is none of that name.
+LogicalResult buildDifferentiatePipeline(OpPassManager &pm,
+                                         const Request &request,
+                                         llvm::StringRef last = "");
+
+/// Makes these passes a named pipeline of textual ones.
+void registerDifferentiatePipeline();
 
 /// Differentiates the kernel of `module`; the request and the resulting plan
 /// are JSON. Errors are emitted as diagnostics with the user's locations.

@@ -1,0 +1,163 @@
+//===- Pipeline.cpp - The passes from a kernel to its derived kernels -----===//
+#include "autodiff/Plan/Differentiate.h"
+
+#include "autodiff/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// Adds passes as far as one of them, the last, and what cleans up after it.
+class Passes {
+public:
+  Passes(OpPassManager &pm, llvm::StringRef last) : pm(pm), last(last) {}
+
+  void add(std::unique_ptr<Pass> pass) { add(std::move(pass), false); }
+  void addToKernels(std::unique_ptr<Pass> pass) { add(std::move(pass), true); }
+  void clean();
+  /// Whether the last pass, if one is named, has come.
+  bool isComplete() const { return last.empty(); }
+
+private:
+  void add(std::unique_ptr<Pass> pass, bool toKernels);
+
+  OpPassManager &pm;
+  llvm::StringRef last;
+  bool hasEnded = false;
+};
+
+struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
+  Option<std::string> until{
+      *this, "until",
+      llvm::cl::desc("The last of the passes; what cleans up follows it.")};
+  Option<bool> always{*this, "always",
+                      llvm::cl::desc("Use all schedules wherever they apply.")};
+};
+} // namespace
+
+void Passes::add(std::unique_ptr<Pass> pass, bool toKernels) {
+  if (hasEnded)
+    return;
+  bool isLast = pass->getArgument() == last;
+  (toKernels ? pm.nest<triton::FuncOp>() : pm).addPass(std::move(pass));
+  if (!isLast)
+    return;
+  last = "";
+  clean();
+  hasEnded = true;
+}
+
+void Passes::clean() {
+  addToKernels(createSimplify());
+  addToKernels(createCanonicalizerPass());
+  addToKernels(createCSEPass());
+}
+
+LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
+                                                         const Request &request,
+                                                         llvm::StringRef last) {
+  Passes passes(pm, last);
+  passes.add(createNormalize());
+  passes.add(createLinkRules());
+  passes.add(createCountTrips());
+  passes.addToKernels(createMarkResiduals());
+  passes.addToKernels(createRecordMemory());
+  passes.add(createRescaleAccumulators());
+  passes.add(createDropMaxima());
+  passes.add(createFoldNormalizers());
+  passes.clean();
+  ReverseOptions reverse;
+  reverse.allWanted = !request.wanted;
+  reverse.allCotangents = !request.cotangents;
+  if (request.wanted)
+    reverse.wanted.assign(request.wanted->begin(), request.wanted->end());
+  if (request.cotangents)
+    reverse.cotangents.assign(request.cotangents->begin(),
+                              request.cotangents->end());
+  passes.add(createReverse(reverse));
+  passes.clean();
+  passes.addToKernels(createTape());
+  passes.clean();
+  passes.add(createResiduals(ResidualsOptions{request.save, request.reload}));
+  passes.clean();
+  passes.add(createSaveRecords(SaveRecordsOptions{request.save}));
+  passes.clean();
+  ReadCotangentsOptions readCotangents;
+  readCotangents.exchange.assign(request.exchange.begin(),
+                                 request.exchange.end());
+  passes.add(createReadCotangents(readCotangents));
+  passes.clean();
+  // What loops need from outside is then seen to be there.
+  passes.addToKernels(createLoopInvariantCodeMotionPass());
+  passes.addToKernels(createOrderLoops());
+  passes.clean();
+  passes.add(createMergeContributions());
+  passes.clean();
+  // What it leaves over meets in atomics.
+  if (request.allows(Request::Schedule::Merge) && !request.deterministic) {
+    MergeGatheredOptions gathered;
+    gathered.atomic.assign(request.atomic.begin(), request.atomic.end());
+    passes.add(createMergeGathered(gathered));
+    passes.clean();
+  }
+  if (request.allows(Request::Schedule::Exchange)) {
+    ExchangeOptions exchange;
+    exchange.atomic.assign(request.atomic.begin(), request.atomic.end());
+    passes.add(createExchange(exchange));
+    passes.clean();
+  }
+  passes.addToKernels(createOrientDots());
+  passes.clean();
+  if (request.allows(Request::Schedule::Persist)) {
+    PersistOptions persist;
+    persist.atomic.assign(request.atomic.begin(), request.atomic.end());
+    persist.always = request.deterministic || request.schedules;
+    passes.add(createPersist(persist));
+    passes.clean();
+  }
+  ScheduleOptions schedule;
+  schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
+  schedule.deterministic = request.deterministic;
+  passes.add(createSchedule(schedule));
+  passes.add(createClearTouched());
+  passes.add(createChooseTiles(ChooseTilesOptions{request.widen}));
+  passes.clean();
+  passes.add(createDivideTiles());
+  passes.addToKernels(createLaunchOptions());
+  passes.addToKernels(createPipelineLoads());
+  passes.addToKernels(createLowerPrograms());
+  passes.add(createSizes());
+  passes.addToKernels(createLowerSwaps());
+  passes.clean();
+  passes.addToKernels(createLoopInvariantCodeMotionPass());
+  if (request.check)
+    passes.addToKernels(createCheckBounds());
+  return success(passes.isComplete());
+}
+
+void mlir::autodiff::registerDifferentiatePipeline() {
+  registerPassPipeline(
+      "autodiff-differentiate",
+      "Derive the kernels of a kernel's gradient, as the library does",
+      [](OpPassManager &pm, llvm::StringRef text,
+         llvm::function_ref<LogicalResult(const Twine &)> fail) {
+        PipelineOptions options;
+        if (failed(options.parseFromString(text)))
+          return failure();
+        Request request;
+        using Schedule = Request::Schedule;
+        if (options.always)
+          request.schedules = {Schedule::Merge, Schedule::Exchange,
+                               Schedule::Persist};
+        if (failed(buildDifferentiatePipeline(pm, request, options.until)))
+          return fail("no pass of the pipeline is " + options.until);
+        return success();
+      },
+      [](llvm::function_ref<void(const mlir::detail::PassOptions &)> show) {
+        show(PipelineOptions());
+      });
+}
