@@ -4,6 +4,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Support/Elements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -12,9 +13,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-bool mlir::autodiff::isDifferentiable(Type type) {
-  return isa<FloatType>(getElementTypeOrSelf(type));
-}
+bool mlir::autodiff::isDifferentiable(Type type) { return isFloat(type); }
 
 /// A residual that the outputs were proved not to depend on.
 static bool stopsDerivative(Operation *op) {

@@ -2,6 +2,7 @@
 #include "autodiff/Analysis/Ties.h"
 
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Support/Elements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -11,8 +12,10 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-static bool isFloat(Value value) {
-  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
+/// The floats among `values`.
+static SmallVector<Value> keepFloats(ValueRange values) {
+  return llvm::to_vector(llvm::make_filter_range(
+      values, [](Value value) { return isFloat(value.getType()); }));
 }
 
 /// Whether the elements of the results are elements of the operands, perhaps
@@ -31,7 +34,8 @@ static bool choosesElements(Operation *op) {
 static bool onlyChooses(Region &combine) {
   return llvm::all_of(combine.getOps(), [](Operation &op) {
     return choosesElements(&op) || op.hasTrait<OpTrait::IsTerminator>() ||
-           isa<arith::CmpFOp>(op) || llvm::none_of(op.getResults(), isFloat);
+           isa<arith::CmpFOp>(op) ||
+           llvm::none_of(op.getResultTypes(), isFloat);
   });
 }
 
@@ -45,7 +49,7 @@ static SmallVector<Value> findChoices(Value value) {
   if (isa<triton::ReduceOp, triton::ScanOp>(op))
     chooses = onlyChooses(op->getRegion(0));
   if (chooses)
-    llvm::copy_if(op->getOperands(), std::back_inserter(choices), isFloat);
+    choices = keepFloats(op->getOperands());
   if (auto branch = dyn_cast<scf::IfOp>(op))
     for (Block *side : {branch.thenBlock(), branch.elseBlock()})
       choices.push_back(side->getTerminator()->getOperand(
@@ -78,7 +82,7 @@ static bool isReproducible(Value value, llvm::DenseMap<Value, bool> &known) {
   bool holds = true;
   if (!op) {
     // What a loop carries may be a sum.
-    holds = !isFloat(value) ||
+    holds = !isFloat(value.getType()) ||
             isa<triton::FuncOp>(value.getParentBlock()->getParentOp());
   } else if (isa<triton::ReduceOp, triton::ScanOp>(op)) {
     holds = onlyChooses(op->getRegion(0));
@@ -148,8 +152,7 @@ void Ties::meet(ValueRange values) {
 void Ties::visit(Operation *op) {
   if (!visited.insert(op).second)
     return;
-  SmallVector<Value> floats;
-  llvm::copy_if(op->getOperands(), std::back_inserter(floats), isFloat);
+  SmallVector<Value> floats = keepFloats(op->getOperands());
   if (floats.size() > 1 && !choosesElements(op))
     meet(floats);
   for (Value value : floats)

@@ -1,9 +1,9 @@
 //===- Autodiff.cpp - The autodiff dialect --------------------------------===//
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Support/Elements.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include "autodiff/Dialect/AutodiffDialect.cpp.inc"
@@ -25,7 +25,7 @@ static LogicalResult verifyFloats(autodiff::CustomVjpOp op, TypeRange types,
     auto likeTile = dyn_cast<RankedTensorType>(like);
     bool sameShape = tile && likeTile ? tile.getShape() == likeTile.getShape()
                                       : !tile && !likeTile;
-    if (!sameShape || !isa<FloatType>(getElementTypeOrSelf(type)))
+    if (!sameShape || !autodiff::isFloat(type))
       return op.emitOpError() << "has a cotangent of type " << type << " for "
                               << what << " of type " << like;
   }

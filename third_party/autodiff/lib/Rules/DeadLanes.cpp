@@ -2,6 +2,7 @@
 #include "autodiff/Rules/DeadLanes.h"
 
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Support/Elements.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -117,7 +118,7 @@ bool mlir::autodiff::isFiniteEverywhere(Value value) {
   SmallVector<Value> pending = {value};
   while (!pending.empty()) {
     Value next = pending.pop_back_val();
-    if (!isa<FloatType>(getElementTypeOrSelf(next.getType())))
+    if (!isFloat(next.getType()))
       continue;
     Operation *op = next.getDefiningOp();
     if (!op || seen.size() == kEnough)

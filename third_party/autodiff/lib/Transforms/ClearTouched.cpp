@@ -6,6 +6,7 @@
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -105,10 +106,6 @@ ClearTouched::countTouched(const AtomicSum &sum) {
   return total;
 }
 
-static bool isFloat(Value value) {
-  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
-}
-
 /// Whether a kernel that clears computes addresses and masks from what is there
 /// before the backward, by integers alone, and with little work. Floats may be
 /// rounded otherwise than in the kernel that adds: they must not decide.
@@ -123,8 +120,8 @@ static bool repeatsAddresses(triton::FuncOp kernel) {
                 bool isLong = isa<triton::DotOp, triton::ReduceOp,
                                   triton::ScanOp, scf::WhileOp>(op);
                 bool isZero = isa<arith::ConstantOp, triton::StoreOp>(op);
-                bool hasFloats = llvm::any_of(op->getOperands(), isFloat) ||
-                                 llvm::any_of(op->getResults(), isFloat);
+                bool hasFloats = llvm::any_of(op->getOperandTypes(), isFloat) ||
+                                 llvm::any_of(op->getResultTypes(), isFloat);
                 return isLong || (hasFloats && !isZero)
                            ? WalkResult::interrupt()
                            : WalkResult::advance();

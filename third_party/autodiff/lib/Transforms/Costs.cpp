@@ -1,5 +1,6 @@
 //===- Costs.cpp - What moving and computing values costs -----------------===//
 #include "Costs.h"
+#include "autodiff/Support/Elements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -57,8 +58,7 @@ double mlir::autodiff::bytesOfArithmetic(Operation *op) {
   // memory hide arithmetic behind it, so that a quarter is felt.
   constexpr double kFloats = 4 * 8, kIntegers = 4 * 4, kSpecial = 4;
   Type type = op->getOperandTypes().front();
-  double perByte =
-      isa<FloatType>(getElementTypeOrSelf(type)) ? kFloats : kIntegers;
+  double perByte = isFloat(type) ? kFloats : kIntegers;
   if (isa<math::MathDialect>(op->getDialect()) ||
       isa<arith::DivFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
           arith::RemUIOp, triton::ExternElementwiseOp>(op))
@@ -105,7 +105,7 @@ static ProductCosts costsOf(scf::ForOp loop) {
   if (costs.work == 0)
     return costs;
   for (Type type : loop.getResultTypes())
-    if (isa<FloatType>(getElementTypeOrSelf(type)))
+    if (isFloat(type))
       costs.carried += elementsOf(type);
   return costs;
 }

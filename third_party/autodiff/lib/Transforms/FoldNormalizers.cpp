@@ -20,6 +20,7 @@
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -181,8 +182,7 @@ bool Search::isRounded(Value exponent) {
   if (!op || isa<ResidualOp>(op))
     return true;
   return llvm::all_of(op->getOperands(), [&](Value operand) {
-    return !isa<FloatType>(getElementTypeOrSelf(operand.getType())) ||
-           isRounded(operand);
+    return !isFloat(operand.getType()) || isRounded(operand);
   });
 }
 

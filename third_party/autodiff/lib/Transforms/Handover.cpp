@@ -8,6 +8,7 @@
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/Ties.h"
 #include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Elements.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -16,7 +17,7 @@ using namespace mlir::autodiff;
 /// What storing and loading a value costs: a little more than loading it from
 /// elsewhere.
 static double costOfSaving(Value value) {
-  if (!isa<FloatType>(getElementTypeOrSelf(value.getType())))
+  if (!isFloat(value.getType()))
     return FlowNetwork::kInfinite;
   // Rather a vector than the tile that is made of it.
   bool isVector = !isa_and_nonnull<triton::ExpandDimsOp, triton::ReshapeOp>(

@@ -18,6 +18,7 @@
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/Matchers.h"
@@ -107,8 +108,7 @@ static bool proveFrame(RescaledLoop &candidate, double delta) {
   // Where m runs along an accumulator's axes is learnt from what is added.
   for (unsigned index = 0; index < count; ++index) {
     Type type = loop.getRegionIterArg(index).getType();
-    rescaled[index] = index != candidate.maximum &&
-                      isa<FloatType>(getElementTypeOrSelf(type));
+    rescaled[index] = index != candidate.maximum && isFloat(type);
     axes[index] = SmallVector<unsigned, 2>(
         seedAxes(loop.getRegionIterArg(candidate.maximum).getType()));
   }
