@@ -3,9 +3,9 @@
 import flash_attention_v2 as flash
 import pytest
 import torch
-from gradients import assert_gradients_close, differentiated, random_tensor
+from gradients import FORWARD_ONLY, assert_gradients_close, differentiated, random_tensor
+from kernels import large_tiles, tiles
 from kernels import matmul as mm
-from kernels import tiles
 
 pytestmark = pytest.mark.schedules
 
@@ -80,3 +80,34 @@ def test_shorter_steps(device, causal):
         return flash.reference(q, k, v, causal, 0.2)
 
     assert_gradients_close(differentiated(flash.attention_kernel, launch), reference, (q, k, v))
+
+
+# Large tiles without products, which programs go over in pieces.
+
+
+def assert_in_pieces(op, *inputs):
+    """The kernel has no loops, its backward has."""
+    if not FORWARD_ONLY:
+        assert "scf.for" in op.backward_ir(*inputs)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(16, 2048), (11, 1500), (2048, 16), (1300, 9), (256, 128)])
+def test_standardize(device, shape, axis):
+    """Several stages of sums, over rows that are short or long, and with tails."""
+    x, w = random_tensor(*shape, device=device), random_tensor(shape[0], device=device)
+    op = differentiated(large_tiles.standardize_kernel, large_tiles.standardize)
+    assert_gradients_close(op, large_tiles.standardize_reference, (x, w, axis))
+    # Sums along the shorter axis alone leave the kernel whole.
+    if axis == 2 or shape[axis] == max(shape):
+        assert_in_pieces(op, x, w, axis)
+
+
+@pytest.mark.parametrize("rows, columns", [(256, 128), (32, 1000)])
+def test_repeated_rows(device, rows, columns):
+    """Tiles that are added atomically, and sums that are stored in every piece."""
+    x, s = random_tensor(7, columns, device=device), random_tensor(columns, device=device)
+    at = torch.randint(7, (rows,), device=device)
+    op = differentiated(large_tiles.gather_rows_kernel, large_tiles.gather_rows)
+    assert_gradients_close(op, large_tiles.gather_rows_reference, (x, at, s))
+    assert_in_pieces(op, x, at, s)

@@ -24,7 +24,8 @@ def touched(monkeypatch):
     noted, run = [], Backward.run
 
     def note(backward, *args):
-        noted[:] = [bound.executable.kernel.name for bound in backward.touching]
+        around = (bound for bound in backward.sequence if bound not in backward.launches)
+        noted[:] = [bound.executable.kernel.name for bound in around]
         return run(backward, *args)
 
     monkeypatch.setattr(Backward, "run", note)

@@ -237,15 +237,15 @@ class Backward:
         return self._bound(executable.suited(self.facts) for executable in self.handle.backward)
 
     @property
-    def touching(self) -> tuple[Bound, ...]:
-        """The kernels that clear and round parts of sums."""
-        return (*self._before, *self._after)
+    def sequence(self) -> tuple[Bound, ...]:
+        """The kernels as they run, between those that clear and round parts of sums."""
+        return (*self._before, *self.launches, *self._after)
 
     def compile(self) -> None:
         """Compile the kernels; in place of a variant that does not fit comes the next one."""
         while True:
             try:
-                for executable, *_ in (*self._before, *self.launches, *self._after):
+                for executable, *_ in self.sequence:
                     executable.compile()
                 return
             except DoesNotFit:
@@ -314,7 +314,7 @@ class Backward:
 
     def launch(self, prepared: Prepared) -> None:
         """Launch the backward kernels."""
-        for executable, grid, pick, checked in (*self._before, *self.launches, *self._after):
+        for executable, grid, pick, checked in self.sequence:
             operands = pick(prepared.pool)
             if checked is None:
                 executable.launch(grid, operands)

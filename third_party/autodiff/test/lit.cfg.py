@@ -43,6 +43,8 @@ passes = [
     "autodiff-schedule",
     "autodiff-clear-touched",
     "autodiff-choose-tiles",
+    f"tt.func({cleanup})",
+    "autodiff-divide-tiles",
     "tt.func(autodiff-launch-options,autodiff-pipeline-loads,autodiff-lower-programs)",
     "autodiff-sizes",
     f"tt.func(autodiff-lower-swaps,{cleanup},loop-invariant-code-motion)",

@@ -13,6 +13,13 @@ bool mlir::autodiff::isPointer(Type type) {
   return isa<triton::PointerType>(getElementTypeOrSelf(type));
 }
 
+Value mlir::autodiff::getAccessedPointer(Operation *op) {
+  return isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp,
+             triton::AtomicCASOp>(op)
+             ? op->getOperand(0)
+             : Value();
+}
+
 Type mlir::autodiff::getPointee(Type type) {
   return cast<triton::PointerType>(getElementTypeOrSelf(type)).getPointeeType();
 }

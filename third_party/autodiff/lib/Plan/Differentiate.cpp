@@ -83,6 +83,8 @@ void mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   pm.addPass(createSchedule(schedule));
   pm.addPass(createClearTouched());
   pm.addPass(createChooseTiles(ChooseTilesOptions{request.widen}));
+  addCleanup(pm);
+  pm.addPass(createDivideTiles());
   pm.nest<triton::FuncOp>().addPass(createLaunchOptions());
   pm.nest<triton::FuncOp>().addPass(createPipelineLoads());
   pm.nest<triton::FuncOp>().addPass(createLowerPrograms());

@@ -39,16 +39,9 @@ private:
 };
 } // namespace
 
-static Value getPointer(Operation *op) {
-  if (isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp,
-          triton::AtomicCASOp>(op))
-    return op->getOperand(0);
-  return {};
-}
-
 static void collect(triton::FuncOp kernel, AccessesByArgument &accesses) {
   kernel.walk([&](Operation *op) {
-    if (Value pointer = getPointer(op))
+    if (Value pointer = getAccessedPointer(op))
       for (BlockArgument base : getBaseArguments(pointer))
         accesses[base].push_back(op);
   });
@@ -134,7 +127,7 @@ static Object describe(const LinearForm::Term &term, RankedTensorType tile) {
 
 /// Where an access of the primal goes.
 static Object describe(Operation *access) {
-  Value pointer = getPointer(access);
+  Value pointer = getAccessedPointer(access);
   auto tile = dyn_cast<RankedTensorType>(pointer.getType());
   Object object{{"position", spellPosition(access->getLoc())},
                 {"shape", shapeOf(pointer.getType())},

@@ -10,7 +10,6 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/ADT/BitVector.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_CLEARTOUCHED
@@ -53,14 +52,6 @@ static Value getSum(Operation *op) {
              : Value();
 }
 
-/// The pointer that a memory operation accesses; null for others.
-static Value getAccessed(Operation *op) {
-  return isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp,
-             triton::AtomicCASOp>(op)
-             ? op->getOperand(0)
-             : Value();
-}
-
 std::optional<AtomicSum> ClearTouched::examine(BlockArgument buffer) {
   auto kernel = cast<triton::FuncOp>(buffer.getOwner()->getParentOp());
   unsigned place = buffer.getArgNumber();
@@ -78,7 +69,7 @@ std::optional<AtomicSum> ClearTouched::examine(BlockArgument buffer) {
   AtomicSum sum{kernel, place, operand.getIndex(), {}};
   bool addsAlone = true;
   kernel.walk([&](Operation *op) {
-    Value pointer = getAccessed(op);
+    Value pointer = getAccessedPointer(op);
     if (!pointer || !mayPointInto(pointer, buffer))
       return;
     addsAlone &= getSum(op) != nullptr && getBaseArgument(pointer) == buffer;
@@ -201,13 +192,7 @@ triton::FuncOp ClearTouched::derive(const AtomicSum &sum,
     kernel.erase();
     return {};
   }
-  llvm::BitVector unused(kernel.getNumArguments());
-  for (BlockArgument argument : kernel.getArguments())
-    if (argument.use_empty())
-      unused.set(argument.getArgNumber());
-  LogicalResult erased = kernel.eraseArguments(unused);
-  assert(succeeded(erased) && "an unused argument can go");
-  (void)erased;
+  dropUnusedArguments(kernel, [](OperandKind) { return true; });
   return kernel;
 }
 

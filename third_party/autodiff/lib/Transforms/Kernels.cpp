@@ -112,18 +112,23 @@ bool mlir::autodiff::mayWrite(Operation *op) {
       .wasInterrupted();
 }
 
-void mlir::autodiff::dropUnusedArguments(triton::FuncOp kernel) {
+void mlir::autodiff::dropUnusedArguments(
+    triton::FuncOp kernel, llvm::function_ref<bool(OperandKind)> mayGo) {
   llvm::BitVector unused(kernel.getNumArguments());
   for (BlockArgument argument : kernel.getArguments()) {
     auto operand = kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
                                                         kOperandAttr);
-    bool canGo = operand.getKind() == OperandKind::Argument ||
-                 operand.getKind() == OperandKind::Cotangent ||
-                 operand.getKind() == OperandKind::Buffer;
-    if (canGo && argument.use_empty())
+    if (mayGo(operand.getKind()) && argument.use_empty())
       unused.set(argument.getArgNumber());
   }
   LogicalResult erased = kernel.eraseArguments(unused);
   assert(succeeded(erased) && "an unused argument can go");
   (void)erased;
+}
+
+void mlir::autodiff::dropUnusedArguments(triton::FuncOp kernel) {
+  dropUnusedArguments(kernel, [](OperandKind kind) {
+    return kind == OperandKind::Argument || kind == OperandKind::Cotangent ||
+           kind == OperandKind::Buffer;
+  });
 }

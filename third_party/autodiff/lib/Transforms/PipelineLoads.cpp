@@ -16,10 +16,10 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 // Measured on an H100 (docs/performance.md): so much should be on its way to a
-// processor at a time, and no more than that be kept for one program. Two
-// stages wait for each other.
-constexpr double kOnItsWay = 64 * 1024, kMostAhead = 128 * 1024;
-constexpr int kFewestStages = 3, kMostStages = 4;
+// processor, which runs two programs at least if they fit, and no more than
+// that be kept for one program. Two stages wait for each other.
+constexpr double kOnItsWay = 48 * 1024, kMostAhead = 128 * 1024;
+constexpr int kFewestStages = 3, kMostStages = 12;
 
 /// The pointers that a loop writes through.
 static SmallVector<Value> collectWritten(scf::ForOp loop) {

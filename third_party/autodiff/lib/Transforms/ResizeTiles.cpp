@@ -26,7 +26,7 @@ private:
   void emit(Block &block, OpBuilder &b);
   void emit(Operation *op, Form form, OpBuilder &b);
   void emitPrograms(ProgramsOp op, OpBuilder &b);
-  void emitStore(triton::StoreOp op, OpBuilder &b);
+  void emitStore(Operation *op, OpBuilder &b);
   void emitLoop(scf::ForOp op, OpBuilder &b);
   void emitBranch(scf::IfOp op, OpBuilder &b);
   void emitShortened(OpBuilder &b);
@@ -105,10 +105,15 @@ void ResizedKernel::emitPrograms(ProgramsOp op, OpBuilder &b) {
       arith::MulIOp::create(b, op.getLoc(), copy.getPlaces()[number], count);
 }
 
-void ResizedKernel::emitStore(triton::StoreOp op, OpBuilder &b) {
+void ResizedKernel::emitStore(Operation *op, OpBuilder &b) {
+  Form form = forms.ofStore(op);
   Operation *copy = b.clone(*op);
+  if (form >= 0)
+    copy->removeAttr(kDividedAttr);
   for (auto [number, operand] : llvm::enumerate(op->getOperands()))
-    copy->setOperand(number, lookup(operand, forms.ofStore(op)));
+    copy->setOperand(number, lookup(operand, form));
+  for (Value result : copy->getResults())
+    result.setType(typeIn(result.getType(), form));
 }
 
 SmallVector<unsigned> ResizedKernel::keptResults(Operation *op) const {
@@ -132,7 +137,7 @@ void ResizedKernel::emitYield(Block &block, ArrayRef<unsigned> kept,
 
 void ResizedKernel::emitLoop(scf::ForOp op, OpBuilder &b) {
   SmallVector<unsigned> kept = keptResults(op);
-  if (kept.empty())
+  if (kept.empty() && !mayWrite(op))
     return;
   Location loc = op.getLoc();
   SmallVector<Value> inits;
@@ -158,6 +163,9 @@ void ResizedKernel::emitLoop(scf::ForOp op, OpBuilder &b) {
         copy.getRegionIterArg(place);
     values[{op.getResult(number), form}] = copy.getResult(place);
   }
+  // A loop without results is made with its terminator.
+  if (kept.empty())
+    copy.getBody()->getTerminator()->erase();
   OpBuilder inside = OpBuilder::atBlockEnd(copy.getBody());
   Value index = copy.getInductionVar();
   if (op == loop) {
@@ -218,8 +226,8 @@ void ResizedKernel::emit(Block &block, OpBuilder &b) {
       emitLoop(inner, b);
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
       emitBranch(branch, b);
-    } else if (auto store = dyn_cast<triton::StoreOp>(op)) {
-      emitStore(store, b);
+    } else if (TileForms::isStore(&op)) {
+      emitStore(&op, b);
     } else if (auto programs = dyn_cast<ProgramsOp>(op)) {
       emitPrograms(programs, b);
     } else if (isa<triton::ReturnOp>(op)) {

@@ -18,8 +18,9 @@ triton::FuncOp widenTiles(triton::FuncOp kernel, OpResult place,
                           SmallVectorImpl<llvm::json::Value> &conditions);
 
 /// A copy of `kernel` after it in which `loop`, whose iterations add up sums
-/// over tiles, runs `factor` times as often, each time over another part of the
-/// tiles. Null if the iterations do anything else with them.
+/// over tiles, or store tiles with an autodiff.divided axis, runs `factor`
+/// times as often, each time over another part of the tiles. Null if the
+/// iterations do anything else with them.
 triton::FuncOp narrowTiles(triton::FuncOp kernel, scf::ForOp loop,
                            unsigned factor);
 

@@ -1,6 +1,7 @@
 //===- TileForms.cpp - How values of a kernel change with tiles -----------===//
 #include "TileForms.h"
 
+#include "autodiff/Rules/Combiner.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -56,13 +57,30 @@ LogicalResult TileForms::need(Operation *user, Value value, Form form) {
   return need(value, form);
 }
 
-LogicalResult TileForms::needStore(triton::StoreOp op) {
+bool TileForms::isStore(Operation *op) {
+  return isa<triton::StoreOp>(op) ||
+         (isa<triton::AtomicRMWOp>(op) && op->use_empty());
+}
+
+LogicalResult TileForms::needStore(Operation *op) {
+  Operation *parent = op->getParentOp();
   Form form = kSame;
   if (isWidening()) {
-    std::optional<Form> axis = axisOf(op.getPtr());
-    if (!axis)
+    std::optional<Form> axis = axisOf(op->getOperand(0));
+    if (!axis || parent != source || !isa<triton::StoreOp>(op))
       return failure();
     form = *axis;
+  } else if (parent != source) {
+    auto around = dyn_cast<scf::ForOp>(parent);
+    auto axis = op->getAttrOfType<IntegerAttr>(kDividedAttr);
+    if (!around || (around == loop && !axis))
+      return failure();
+    for (Value bound :
+         {around.getLowerBound(), around.getUpperBound(), around.getStep()})
+      if (failed(need(around, bound, kSame)))
+        return failure();
+    if (around == loop)
+      form = static_cast<Form>(axis.getInt());
   }
   stores[op] = form;
   for (Value operand : op->getOperands())
@@ -103,9 +121,8 @@ static Forms formsOfPart(Operation *op) {
     return SmallVector<Form>{rank - 1, rank - 2, kPart};
   }
   if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
-    Operation *combine = &reduce.getCombineOp().front().front();
-    if (op->getNumOperands() == 1 && isa<arith::AddFOp>(combine) &&
-        isa<triton::ReduceReturnOp>(combine->getNextNode()))
+    if (op->getNumOperands() == 1 &&
+        classifyCombiner(reduce.getCombineOp()) == Combiner::Sum)
       return SmallVector<Form>{static_cast<Form>(reduce.getAxis())};
     return std::nullopt;
   }
@@ -213,10 +230,8 @@ LogicalResult TileForms::collect() {
   if (isWidening())
     collectDependent();
   WalkResult walk = source.walk([&](Operation *op) {
-    auto store = dyn_cast<triton::StoreOp>(op);
-    bool isFine = store && op->getParentOp() == source
-                      ? succeeded(needStore(store))
-                      : op->getNumRegions() > 0 || !mayWrite(op);
+    bool isFine = isStore(op) ? succeeded(needStore(op))
+                              : op->getNumRegions() > 0 || !mayWrite(op);
     return isFine ? WalkResult::advance() : WalkResult::interrupt();
   });
   if (walk.wasInterrupted())

@@ -36,7 +36,8 @@ using Forms = std::optional<SmallVector<Form>>;
 class TileForms {
 public:
   /// The digit is a place of the programs, whose neighbours are joined, or the
-  /// induction variable of a loop, whose iterations are divided.
+  /// induction variable of a loop, whose iterations are divided. What such a
+  /// loop stores is divided along `storedAxis`.
   TileForms(triton::FuncOp source, Value digit, unsigned factor)
       : source(source), digit(digit), factor(factor),
         loop(isa<BlockArgument>(digit)
@@ -64,6 +65,8 @@ public:
   /// The form of a result of a loop or branch; none if nobody needs it.
   std::optional<Form> ofCarried(Operation *op, unsigned number) const;
   Form ofStore(Operation *op) const { return stores.lookup(op); }
+  /// Whether `op` writes tiles to memory, and nothing comes of it.
+  static bool isStore(Operation *op);
 
   /// The forms of operands that make a result of this form; none if none do.
   static Forms ofOperands(Operation *op, Form form);
@@ -73,7 +76,7 @@ public:
 private:
   LogicalResult need(Value value, Form form);
   LogicalResult need(Operation *user, Value value, Form form);
-  LogicalResult needStore(triton::StoreOp op);
+  LogicalResult needStore(Operation *op);
   LogicalResult needCarried(scf::ForOp op, unsigned number, Form form);
   LogicalResult needYielded(scf::IfOp op, unsigned number, Form form);
   LogicalResult needOperands(OpResult result, Form form);

@@ -1,8 +1,8 @@
 // RUN: triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-pipeline-loads))' %s | FileCheck %s
 
-// A stage of 4 KiB: four of them.
+// Six stages of 4 KiB ahead.
 // CHECK-LABEL: tt.func @short_rows(
-// CHECK: tt.num_stages = 4 : i32
+// CHECK: tt.num_stages = 7 : i32
 tt.func @short_rows(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %n: i32) attributes {autodiff.role = "backward"} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

@@ -13,6 +13,10 @@ bool isPointer(Type type);
 /// The element type that a pointer or tile of pointers points to.
 Type getPointee(Type type);
 
+/// The pointer through which `op`, a load, a store or an atomic operation,
+/// accesses memory; null for other operations.
+Value getAccessedPointer(Operation *op);
+
 /// The kernel arguments that `pointer` may be derived from by pointer
 /// arithmetic, shape operations, loops, branches and selects, in order; none
 /// if it may also come from somewhere else.

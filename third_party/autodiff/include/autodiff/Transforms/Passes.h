@@ -61,6 +61,11 @@ BlockArgument appendOperand(triton::FuncOp kernel, Type type,
 /// Whether `op`, or an operation inside of it, may write to memory.
 bool mayWrite(Operation *op);
 
+/// Removes arguments that a derived kernel does not use, of the kinds that may
+/// go.
+void dropUnusedArguments(triton::FuncOp kernel,
+                         llvm::function_ref<bool(OperandKind)> mayGo);
+
 /// Removes the primal's arguments that a derived kernel does not use: the
 /// runtime would have to keep their memory, and unchanged, until the backward.
 void dropUnusedArguments(triton::FuncOp kernel);

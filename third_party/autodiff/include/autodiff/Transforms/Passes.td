@@ -331,6 +331,16 @@ def ChooseTiles : AutodiffPass<"autodiff-choose-tiles", "::mlir::ModuleOp"> {
   ];
 }
 
+def DivideTiles : AutodiffPass<"autodiff-divide-tiles", "::mlir::ModuleOp"> {
+  let summary = "let programs go over tiles in pieces that registers hold";
+  let description = [{
+    A backward holds more tiles than the forward. Where those of a kernel without
+    control flow need far more registers than there are, it goes over the longest
+    axis of its tiles in pieces: once for what it stores and adds up, and again
+    for what takes the sums.
+  }];
+}
+
 def LowerPrograms : AutodiffPass<"autodiff-lower-programs", "::mlir::triton::FuncOp"> {
   let summary = "take program ids apart into places";
 }

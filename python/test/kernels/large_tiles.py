@@ -1,0 +1,81 @@
+"""Kernels of one large tile, whose backward would need more registers than there are."""
+
+import torch
+import triton
+import triton.language as tl
+
+from .common import poisoned, widen
+
+
+@triton.jit
+def standardize_kernel(
+    x_ptr, w_ptr, y_ptr, rows, columns,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, AXIS: tl.constexpr,
+):  # fmt: skip
+    """Standardize a matrix along an axis (as a whole if 2), weight rows, scale the whole."""
+    i = tl.arange(0, ROWS)
+    j = tl.arange(0, COLUMNS)
+    mask = (i < rows)[:, None] & (j < columns)[None, :]
+    offsets = i[:, None] * columns + j[None, :]
+    x = widen(tl.load(x_ptr + offsets, mask=mask, other=0.0))
+    w = widen(tl.load(w_ptr + i, mask=i < rows, other=0.0))
+    if AXIS == 2:
+        count = rows * columns
+        mean = tl.sum(x) / count
+        centred = tl.where(mask, x - mean, 0.0)
+        scale = tl.rsqrt(tl.sum(centred * centred) / count + 1.0)
+        y = centred * scale * w[:, None]
+    else:
+        count = rows if AXIS == 0 else columns
+        mean = tl.sum(x, axis=AXIS, keep_dims=True) / count
+        centred = tl.where(mask, x - mean, 0.0)
+        scale = tl.rsqrt(tl.sum(centred * centred, axis=AXIS, keep_dims=True) / count + 1.0)
+        y = centred * scale * w[:, None]
+    y = tl.where(mask, y / (1.0 + tl.sum(y * y) / (rows * columns)), 0.0)
+    tl.store(y_ptr + offsets, y, mask=mask)
+
+
+def standardize(kernel, x, w, axis):
+    """Of x: (rows, columns), w: (rows,)."""
+    y = poisoned(x.shape, x)
+    rows, columns = (triton.next_power_of_2(size) for size in x.shape)
+    kernel[(1,)](x, w, y, *x.shape, ROWS=rows, COLUMNS=columns, AXIS=axis)
+    return y
+
+
+def standardize_reference(x, w, axis):
+    dims = (0, 1) if axis == 2 else (axis,)
+    centred = x - x.mean(dims, keepdim=True)
+    y = centred * (centred.square().mean(dims, keepdim=True) + 1).rsqrt() * w[:, None]
+    return y / (1 + y.square().mean())
+
+
+@triton.jit
+def gather_rows_kernel(
+    x_ptr, at_ptr, s_ptr, y_ptr, z_ptr, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """y = erf(s · x[at]) · exp(-x[at]²) for rows that may repeat; z the products along columns."""
+    i = tl.arange(0, ROWS)
+    j = tl.arange(0, COLUMNS)
+    mask = (j < columns)[None, :]
+    at = tl.load(at_ptr + i)
+    x = widen(tl.load(x_ptr + at[:, None] * columns + j[None, :], mask=mask, other=0.0))
+    s = widen(tl.load(s_ptr + j, mask=j < columns, other=0.0))
+    y = tl.erf(s[None, :] * x) * tl.exp(-x * x)
+    tl.store(y_ptr + i[:, None] * columns + j[None, :], y, mask=mask)
+    tl.store(z_ptr + i, tl.sum(tl.where(mask, x * y, 0.0), axis=1))
+
+
+def gather_rows(kernel, x, at, s):
+    """Of x: (any, columns), at: (rows,) indices of rows, a power of two of them, s: (columns,)."""
+    columns = x.shape[1]
+    y, z = poisoned((len(at), columns), x), poisoned((len(at),), x)
+    tile = {"ROWS": len(at), "COLUMNS": triton.next_power_of_2(columns)}
+    kernel[(1,)](x, at, s, y, z, columns, **tile)
+    return y, z
+
+
+def gather_rows_reference(x, at, s):
+    x = x[at]
+    y = torch.erf(s * x) * torch.exp(-x * x)
+    return y, (x * y).sum(1)
