@@ -34,7 +34,8 @@ struct SumOfOne : OpRewritePattern<triton::ReduceOp> {
   }
 };
 
-/// x + dot(a, b, 0) = dot(a, b, x)
+/// x + dot(a, b, 0) = dot(a, b, x), unless x repeats a row: that has to be
+/// there before the product, and Triton does not read it ahead then.
 struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -44,6 +45,7 @@ struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
                                 std::pair(op.getRhs(), op.getLhs())}) {
       auto dot = product.getDefiningOp<triton::DotOp>();
       if (!dot || !dot->hasOneUse() ||
+          sum.getDefiningOp<triton::BroadcastOp>() ||
           !matchPattern(dot.getC(), m_AnyZeroFloat()))
         continue;
       // The sum may only be known after the product.

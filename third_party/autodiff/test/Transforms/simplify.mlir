@@ -79,3 +79,24 @@ tt.func @exchanged(%p: !tt.ptr<f32>, %n: i32) {
   tt.store %p, %r#0 : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// A tile is added by the product itself; a row that is repeated, after it.
+// CHECK-LABEL: tt.func @add_to_dot
+// CHECK: %[[SUM:.*]] = tt.dot %arg0, %arg1, %arg2
+// CHECK: tt.store %arg4, %[[SUM]]
+// CHECK: %[[DOT:.*]] = tt.dot %arg1, %arg0, %cst
+// CHECK: %[[ADD:.*]] = arith.addf %[[DOT]], %{{.*}}
+// CHECK: tt.store %arg4, %[[ADD]]
+tt.func @add_to_dot(%a: tensor<16x16xf32>, %b: tensor<16x16xf32>, %c: tensor<16x16xf32>, %r: tensor<16x1xf32>, %p: tensor<16x16x!tt.ptr<f32>>) attributes {autodiff.role = "backward"} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %0 = tt.dot %a, %b, %zero : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+  %1 = arith.addf %0, %c : tensor<16x16xf32>
+  tt.store %p, %1 : tensor<16x16x!tt.ptr<f32>>
+  %2 = tt.dot %b, %a, %zero : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+  %3 = tt.broadcast %r : tensor<16x1xf32> -> tensor<16x16xf32>
+  %4 = arith.addf %2, %3 : tensor<16x16xf32>
+  tt.store %p, %4 : tensor<16x16x!tt.ptr<f32>>
+  tt.return
+}
