@@ -21,6 +21,7 @@ import select
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -312,6 +313,9 @@ def work(binary, corpus, seed, numbers, results):
             results.put((number, examine(program, make_try(corpus, seed, number)), ""))
         except Failure as failure:
             results.put((number, "failed", str(failure)))
+        except Exception:  # A campaign would wait for this one's answer for ever.
+            results.put((number, "failed", traceback.format_exc()))
+            program.stop()
     program.stop()
 
 

@@ -100,3 +100,21 @@ def test_text_that_the_parser_would_not_survive(text, message):
         _native.run_pipeline(text)
     harmless = 9999 * "<" + ">"
     _native.run_pipeline(f'// {harmless}\nmodule attributes {{tt.a = "\\"{harmless}"}} {{}}')
+
+
+@pytest.mark.parametrize("shape", ["0", "2097152", "1024x2048", "9223372036854775807", "?"])
+def test_tiles_that_triton_does_not_allow(shape):
+    text = KERNEL.replace("arith.constant 1 : i32", f"ub.poison : tensor<{shape}xi32>")
+    message = "kernel.py:7:0: error: 'ub.poison' op has a tile of type .* 1 to 1048576 elements"
+    for use in (
+        lambda: _native.differentiate(text, "{}", "k.ttir"),
+        lambda: _native.compile_cpu(text, "", "k.ttir"),
+    ):
+        with pytest.raises(AutodiffError, match=message):
+            use()
+
+
+def test_operations_of_the_differentiation_are_not_compiled():
+    text = KERNEL.replace("arith.constant 1 : i32", 'autodiff.programs ["4"] : i32')
+    with pytest.raises(AutodiffError, match="'autodiff.programs' which is not part of a kernel"):
+        _native.run_pipeline(text, "triton-to-llvm")

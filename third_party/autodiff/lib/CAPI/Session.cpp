@@ -3,6 +3,7 @@
 #include "Session.h"
 
 #include "autodiff/Support/CheckText.h"
+#include "autodiff/Support/CheckTiles.h"
 #include "autodiff/Support/Position.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -86,7 +87,11 @@ OwningOpRef<ModuleOp> Session::parse(const char *ir, size_t size) {
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(StringRef(ir, size), fileName),
       llvm::SMLoc());
-  return parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  if (module && failed(checkTiles(*module)))
+    return nullptr;
+  return module;
 }
 
 //===----------------------------------------------------------------------===//

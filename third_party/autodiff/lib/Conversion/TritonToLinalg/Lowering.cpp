@@ -303,6 +303,13 @@ void Lowering::lower(Operation *op) {
 
 LogicalResult Lowering::run() {
   MLIRContext *ctx = source.getContext();
+  // What uses their results cannot be lowered, either.
+  source.walk([&](Operation *op) {
+    if (op->getName().getDialectNamespace() == "autodiff")
+      fail(op, "which is not part of a kernel");
+  });
+  if (!unsupported.empty())
+    return failure();
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(source);
   SmallVector<Type> inputs, results;
