@@ -108,6 +108,52 @@ bool Activity::readsVaried(Operation *read) const {
   });
 }
 
+/// Calls `flow` from value to value for what a loop or a branch hands on, and
+/// for a function with a derivative of its own. Whether `op` is one of these.
+static bool followFlow(Operation *op,
+                       llvm::function_ref<void(Value, Value)> flow) {
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    // What the loop ends with is what its last iteration carries on, also where
+    // no iteration reads it.
+    for (auto [init, arg, yielded, result] :
+         llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
+                         loop.getYieldedValues(), loop.getResults())) {
+      flow(init, arg);
+      flow(yielded, arg);
+      flow(arg, result);
+    }
+  } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    for (auto [init, arg, yielded] :
+         llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
+                         loop.getYieldedValues())) {
+      flow(init, arg);
+      flow(yielded, arg);
+    }
+    for (auto [passed, arg, result] :
+         llvm::zip_equal(loop.getConditionOp().getArgs(),
+                         loop.getAfterArguments(), loop.getResults())) {
+      flow(passed, arg);
+      flow(passed, result);
+      flow(arg, result);
+    }
+  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    if (branch.getNumResults() > 0)
+      for (auto [a, b, result] : llvm::zip_equal(
+               branch.thenYield().getOperands(),
+               branch.elseYield().getOperands(), branch.getResults())) {
+        flow(a, result);
+        flow(b, result);
+      }
+  } else if (auto custom = dyn_cast<CustomVjpOp>(op)) {
+    for (Value input : custom.getInputs())
+      for (Value result : custom.getResults())
+        flow(input, result);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void Activity::propagateVaried() {
   bool changed = true;
   auto flow = [&](Value from, Value to) {
@@ -124,48 +170,8 @@ void Activity::propagateVaried() {
           flow(load.getOther(), load.getResult());
         return;
       }
-      if (auto loop = dyn_cast<scf::ForOp>(op)) {
-        for (auto [init, arg, yielded, result] :
-             llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
-                             loop.getYieldedValues(), loop.getResults())) {
-          flow(init, arg);
-          flow(yielded, arg);
-          flow(arg, result);
-        }
+      if (followFlow(op, flow))
         return;
-      }
-      if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-        for (auto [init, arg, yielded] :
-             llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
-                             loop.getYieldedValues())) {
-          flow(init, arg);
-          flow(yielded, arg);
-        }
-        for (auto [passed, arg, result] :
-             llvm::zip_equal(loop.getConditionOp().getArgs(),
-                             loop.getAfterArguments(), loop.getResults())) {
-          flow(passed, arg);
-          flow(passed, result);
-        }
-        return;
-      }
-      if (auto branch = dyn_cast<scf::IfOp>(op)) {
-        if (branch.getNumResults() == 0)
-          return;
-        for (auto [a, b, result] : llvm::zip_equal(
-                 branch.thenYield().getOperands(),
-                 branch.elseYield().getOperands(), branch.getResults())) {
-          flow(a, result);
-          flow(b, result);
-        }
-        return;
-      }
-      if (auto custom = dyn_cast<CustomVjpOp>(op)) {
-        for (Value input : custom.getInputs())
-          for (Value result : custom.getResults())
-            flow(input, result);
-        return;
-      }
       if (getWrittenValue(op) && op->getNumResults() && readsVaried(op))
         changed |= markVaried(op->getResult(0));
       for (Value operand : getInputs(op))
@@ -179,55 +185,15 @@ void Activity::propagateVaried() {
 
 void Activity::propagateUseful() {
   bool changed = true;
-  auto flow = [&](Value to, Value from) {
+  auto flow = [&](Value from, Value to) {
     if (isUseful(to))
       changed |= markUseful(from);
   };
   while (changed) {
     changed = false;
     kernel.walk([&](Operation *op) {
-      if (auto loop = dyn_cast<scf::ForOp>(op)) {
-        for (auto [init, arg, yielded, result] :
-             llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
-                             loop.getYieldedValues(), loop.getResults())) {
-          flow(result, yielded);
-          flow(arg, yielded);
-          flow(result, init);
-          flow(arg, init);
-          // What the loop ends with is what its last iteration carries on,
-          // also where no iteration reads it.
-          flow(result, arg);
-        }
+      if (followFlow(op, flow))
         return;
-      }
-      if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-        for (auto [passed, arg, result] :
-             llvm::zip_equal(loop.getConditionOp().getArgs(),
-                             loop.getAfterArguments(), loop.getResults())) {
-          flow(result, passed);
-          flow(arg, passed);
-          // As for counted loops.
-          flow(result, arg);
-        }
-        for (auto [init, arg, yielded] :
-             llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
-                             loop.getYieldedValues())) {
-          flow(arg, init);
-          flow(arg, yielded);
-        }
-        return;
-      }
-      if (auto branch = dyn_cast<scf::IfOp>(op)) {
-        if (branch.getNumResults() == 0)
-          return;
-        for (auto [a, b, result] : llvm::zip_equal(
-                 branch.thenYield().getOperands(),
-                 branch.elseYield().getOperands(), branch.getResults())) {
-          flow(result, a);
-          flow(result, b);
-        }
-        return;
-      }
       if (Value stored = getWrittenValue(op)) {
         bool matters =
             pointsInto(op->getOperand(0), cotangents) ||
@@ -238,17 +204,11 @@ void Activity::propagateUseful() {
           changed |= markUseful(stored);
         return;
       }
-      if (auto custom = dyn_cast<CustomVjpOp>(op)) {
-        for (Value result : custom.getResults())
-          for (Value input : custom.getInputs())
-            flow(result, input);
-        return;
-      }
       if (stopsDerivative(op))
         return;
       for (Value result : op->getResults())
         for (Value operand : getInputs(op))
-          flow(result, operand);
+          flow(operand, result);
     });
   }
 }
