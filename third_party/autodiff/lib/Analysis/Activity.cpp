@@ -303,10 +303,11 @@ void Activity::checkMemory() {
         isDifferentiable(op->getResult(0).getType()) &&
         !isDifferentiable(op->getOperand(0).getType()) &&
         isActive(op->getResult(0)))
-      return fail(op, "derivative lost: these bits were taken from a float "
-                      "that depends on a differentiated input; compute with "
-                      "floats instead, or give the function that does this a "
-                      "derivative of its own (custom_vjp, docs/python.md)");
+      return fail(op, "derivative lost in '" + op->getName().getStringRef() +
+                          "': these bits were taken from a float that depends "
+                          "on a differentiated input; compute with floats "
+                          "instead, or give the function that does this a "
+                          "derivative of its own (custom_vjp, docs/python.md)");
     if (auto custom = dyn_cast<CustomVjpOp>(op)) {
       if (llvm::any_of(custom.getValues(),
                        [&](Value value) { return isVaried(value); }) &&
@@ -321,7 +322,9 @@ void Activity::checkMemory() {
     if (isa<triton::LoadOp>(op) || getWrittenValue(op))
       checkAccess(op);
     else if (touchesUnknownMemory(op))
-      fail(op, "no derivative rule for this access to memory, which a "
-               "differentiated value goes through");
+      fail(op, "no derivative rule for '" + op->getName().getStringRef() +
+                   "', which may access memory and which a differentiated "
+                   "value goes through; use loads and stores, or detach the "
+                   "tensors that it depends on");
   });
 }
