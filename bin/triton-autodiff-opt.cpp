@@ -10,10 +10,19 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IRReader/IRReader.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Target/TargetMachine.h"
+
+static llvm::cl::opt<bool> optimizeLLVM(
+    "cpu-optimize-llvm",
+    llvm::cl::desc("Read LLVM IR, and run the CPU backend's LLVM passes"));
 
 /// Triton names values by name locations; printing those names (unless the
 /// command line says otherwise) keeps dumps readable beside Triton's own.
@@ -23,6 +32,29 @@ static void printNamesByDefault() {
   auto option = options.find("mlir-use-nameloc-as-prefix");
   if (option != options.end())
     static_cast<llvm::cl::opt<bool> *>(option->second)->setInitialValue(true);
+}
+
+static bool optimize(const llvm::MemoryBuffer &file, llvm::raw_ostream &os) {
+  namespace cpu = mlir::autodiff::cpu;
+  llvm::LLVMContext context;
+  llvm::SMDiagnostic diagnostic;
+  auto module = llvm::parseIR(file.getMemBufferRef(), diagnostic, context);
+  if (!module) {
+    diagnostic.print(nullptr, llvm::errs());
+    return false;
+  }
+  std::string error;
+  auto target = cpu::createHostTarget({}, error);
+  if (target) {
+    module->setDataLayout(target->createDataLayout());
+    module->setTargetTriple(target->getTargetTriple());
+  }
+  if (!target || failed(cpu::optimize(*module, *target, {}, error))) {
+    llvm::errs() << "error: " << error << "\n";
+    return false;
+  }
+  module->print(os, nullptr);
+  return true;
 }
 
 int main(int argc, char **argv) {
@@ -39,6 +71,12 @@ int main(int argc, char **argv) {
   if (!result) {
     llvm::errs() << message << "\n";
     return 1;
+  }
+  if (optimizeLLVM) {
+    if (!optimize(*file, result->os()))
+      return 1;
+    result->keep();
+    return 0;
   }
   mlir::MLIRContext context;
   if (failed(mlir::autodiff::checkText(file->getBuffer(), input, &context)) ||

@@ -8,6 +8,23 @@ from triton.backends.autodiff import _native, corpus
 from triton.backends.compiler import GPUTarget
 
 TARGET = GPUTarget("cuda", 90, 32)
+# Bytes that a program can have.
+SHARED_MEMORY = 232448
+
+
+def _leave_out_assembler(backend=None, stages=None, *_):
+    if stages is None:
+        return "text", "text"
+    stages["cubin"] = lambda *_: b""
+
+
+def _compile(source, **options):
+    from triton import knobs
+
+    with tempfile.TemporaryDirectory() as folder, knobs.runtime.scope(), knobs.cache.scope():
+        knobs.cache.dir = folder
+        knobs.runtime.add_stages_inspection_hook = _leave_out_assembler
+        return triton.compile(source, target=TARGET, options=options)
 
 
 def ttir(kernel, types, constants) -> str:
@@ -15,26 +32,30 @@ def ttir(kernel, types, constants) -> str:
 
     `types` are those of the parameters that are no constants, in order.
     """
-    from triton import knobs
-
-    def leave_out_assembler(backend=None, stages=None, *_):
-        if stages is None:
-            return "text", "text"
-        stages["cubin"] = lambda *_: b""
-
     names = [name for name in kernel.arg_names if name not in constants]
     signature = {**dict(zip(names, types, strict=True)), **dict.fromkeys(constants, "constexpr")}
     source = triton.compiler.ASTSource(kernel, signature, constexprs=constants)
-    with tempfile.TemporaryDirectory() as folder, knobs.runtime.scope(), knobs.cache.scope():
-        knobs.cache.dir = folder
-        knobs.runtime.add_stages_inspection_hook = leave_out_assembler
-        return triton.compile(source, target=TARGET).asm["ttir"]
+    return _compile(source).asm["ttir"]
+
+
+def shared_memory(kernel) -> int:
+    """Return how many bytes of shared memory a plan's kernel takes at least."""
+    options = {"num_warps": 4, **kernel.get("options", {}), "num_stages": 1}
+    options["num_warps"] = max(options["num_warps"], options.pop("least_warps", 1))
+    with tempfile.NamedTemporaryFile("w", suffix=".ttir") as file:
+        file.write(kernel["ttir"])
+        file.flush()
+        return _compile(file.name, **options).metadata.shared
+
+
+def plan_of(text) -> dict:
+    """Differentiate TTIR."""
+    return json.loads(_native.differentiate(text, json.dumps(corpus.REQUEST), "kernel.ttir"))
 
 
 def assert_backward_compiles(text):
     """Differentiate TTIR and compile all that is derived from it."""
-    plan = json.loads(_native.differentiate(text, json.dumps(corpus.REQUEST), "kernel.ttir"))
+    plan = plan_of(text)
     kernels = [*filter(None, [plan["forward"]]), *plan["backward"]]
     for kernel in kernels:
         corpus.compile_ttir(kernel["ttir"], TARGET)
-    return plan

@@ -172,6 +172,31 @@ tt.func @f(%a: tensor<32x64xf16>, %b: tensor<32x64xf16>, %c: tensor<32x32xf32>) 
 
 // -----
 
+tt.func @f(%a: tensor<32x64xf16>, %b: tensor<2x64x32xf16>, %c: tensor<32x32xf32>) {
+  // expected-error @+1 {{needs operands of rank 2, or all of rank 3}}
+  %0 = tt.dot %a, %b, %c : tensor<32x64xf16> * tensor<2x64x32xf16> -> tensor<32x32xf32>
+  tt.return
+}
+
+// -----
+
+// Two values of the first operand share an element along K.
+tt.func @f(%a: tensor<32x64xi8>, %s: tensor<32x4xi8>, %b: tensor<64x32xf16>, %c: tensor<32x32xf32>) {
+  // expected-error @+1 {{shapes do not fit}}
+  %0 = tt.dot_scaled %a scale %s, %b, %c lhs = e2m1 rhs = fp16 {fastMath = false} : tensor<32x64xi8>, tensor<32x4xi8> * tensor<64x32xf16> -> tensor<32x32xf32>
+  tt.return
+}
+
+// -----
+
+tt.func @f(%a: tensor<2x32x64xf16>, %s: tensor<2x32x2xi8>, %b: tensor<4x64x32xf16>, %c: tensor<2x32x32xf32>) {
+  // expected-error @+1 {{shapes do not fit}}
+  %0 = tt.dot_scaled %a scale %s, %b, %c lhs = fp16 rhs = fp16 {fastMath = false} : tensor<2x32x64xf16>, tensor<2x32x2xi8> * tensor<4x64x32xf16> -> tensor<2x32x32xf32>
+  tt.return
+}
+
+// -----
+
 tt.func @f(%a: tensor<4x4xf32>) {
   // expected-error @+1 {{axis 2 is out of range}}
   %0 = "tt.reduce"(%a) <{axis = 2 : i32}> ({

@@ -79,3 +79,47 @@ def gather_rows_reference(x, at, s):
     x = x[at]
     y = torch.erf(s * x) * torch.exp(-x * x)
     return y, (x * y).sum(1)
+
+
+@triton.jit
+def chunk_kernel(
+    q_ptr, k_ptr, v_ptr, h_ptr, w_ptr, y_ptr, keys, values,
+    ROWS: tl.constexpr, KEYS: tl.constexpr, VALUES: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """y = s / (1 + s²) · v + w · (q · h) for s = q · kᵀ, in blocks of columns."""
+    i = tl.arange(0, ROWS)
+    key = tl.arange(0, KEYS)
+    value = tl.program_id(0) * VALUES + tl.arange(0, VALUES)
+    with_key, with_value = (key < keys)[None, :], (value < values)[None, :]
+    by_key = i[:, None] * keys + key[None, :]
+    by_value = i[:, None] * values + value[None, :]
+    state = key[:, None] * values + value[None, :]
+    q = tl.load(q_ptr + by_key, mask=with_key, other=0.0)
+    k = tl.load(k_ptr + by_key, mask=with_key, other=0.0)
+    v = tl.load(v_ptr + by_value, mask=with_value, other=0.0)
+    h = tl.load(h_ptr + state, mask=(key < keys)[:, None] & with_value, other=0.0)
+    w = widen(tl.load(w_ptr + i))
+    s = tl.dot(q, tl.trans(k), input_precision=PRECISION)
+    a = (s / (1.0 + s * s)).to(v.dtype)
+    y = tl.dot(
+        a, v, tl.dot(q, h, input_precision=PRECISION) * w[:, None], input_precision=PRECISION
+    )
+    tl.store(y_ptr + by_value, y, mask=with_value)
+
+
+def chunk(kernel, q, k, v, h, w, block=None):
+    """Of q, k: (rows, keys), v: (rows, values), h: (keys, values), w: (rows,)."""
+    (rows, keys), values = q.shape, v.shape[1]
+    y = poisoned((rows, values), q)
+    block = block or triton.next_power_of_2(values)
+    kernel[(triton.cdiv(values, block),)](
+        q, k, v, h, w, y, keys, values,
+        ROWS=rows, KEYS=triton.next_power_of_2(keys), VALUES=block,
+        PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
+    )  # fmt: skip
+    return y
+
+
+def chunk_reference(q, k, v, h, w):
+    s = q @ k.T
+    return s / (1 + s.square()) @ v + w[:, None] * (q @ h)

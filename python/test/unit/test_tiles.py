@@ -3,6 +3,7 @@
 import flash_attention_v2 as flash
 import pytest
 import torch
+import triton
 from gradients import FORWARD_ONLY, assert_gradients_close, differentiated, random_tensor
 from kernels import large_tiles, tiles
 from kernels import matmul as mm
@@ -82,7 +83,7 @@ def test_shorter_steps(device, causal):
     assert_gradients_close(differentiated(flash.attention_kernel, launch), reference, (q, k, v))
 
 
-# Large tiles without products, which programs go over in pieces.
+# Large tiles, which programs go over in pieces.
 
 
 def assert_in_pieces(op, *inputs):
@@ -111,3 +112,59 @@ def test_repeated_rows(device, rows, columns):
     op = differentiated(large_tiles.gather_rows_kernel, large_tiles.gather_rows)
     assert_gradients_close(op, large_tiles.gather_rows_reference, (x, at, s))
     assert_in_pieces(op, x, at, s)
+
+
+# Keys, values, and values that a program takes, if not all: of float32. Operands of halves are in
+# shared memory once, and need larger tiles not to fit.
+CHUNKS = {
+    "one program": (128, 128, None),
+    "masked": (100, 120, None),
+    "several programs": (128, 300, 128),
+    "few values": (128, 32, None),
+}
+
+
+def chunk_sizes(name, is_half):
+    """Rows, and what `CHUNKS` lists."""
+    keys, values, block = CHUNKS[name]
+    return (128, keys, 2 * values, block and 2 * block) if is_half else (64, keys, values, block)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("name", CHUNKS)
+def test_products_of_large_tiles(device, name, dtype):
+    """Operands of products that shared memory does not hold."""
+    rows, keys, values, block = chunk_sizes(name, dtype == torch.float16)
+    q, k = (random_tensor(rows, keys, device=device, dtype=dtype, scale=0.1) for _ in range(2))
+    v = random_tensor(rows, values, device=device, dtype=dtype)
+    h = random_tensor(keys, values, device=device, dtype=dtype, scale=0.1)
+    w = random_tensor(rows, device=device, dtype=dtype)
+
+    def launch(kernel, *inputs):
+        return large_tiles.chunk(kernel, *inputs, block)
+
+    op = differentiated(large_tiles.chunk_kernel, launch)
+    assert_gradients_close(op, large_tiles.chunk_reference, (q, k, v, h, w))
+    if name != "few values" and not FORWARD_ONLY:
+        # The largest tile is nowhere whole.
+        columns = block or triton.next_power_of_2(values)
+        assert f"tensor<128x{columns}x" not in op.backward_ir(q, k, v, h, w)
+
+
+@pytest.mark.parametrize("name", ["one program", "few values"])
+@pytest.mark.parametrize("dtype", ["fp32", "fp16"])
+def test_large_tiles_fit_hopper(name, dtype):
+    """With one pipeline stage, to which a launch falls back."""
+    import hopper
+
+    rows, keys, values, block = chunk_sizes(name, dtype == "fp16")
+    constants = {
+        "ROWS": rows,
+        "KEYS": triton.next_power_of_2(keys),
+        "VALUES": block or triton.next_power_of_2(values),
+        "PRECISION": "tf32",
+    }
+    types = [f"*{dtype}"] * 6 + ["i32", "i32"]
+    text = hopper.ttir(large_tiles.chunk_kernel, types, constants)
+    for kernel in hopper.plan_of(text)["backward"]:
+        assert hopper.shared_memory(kernel) <= hopper.SHARED_MEMORY

@@ -95,22 +95,23 @@ def validate(expr, arguments: int, per_program: bool = False) -> None:
         raise PlanError(f"unknown operator {operator!r} in {expr!r}")
 
 
-def used_arguments(expr) -> set[int]:
-    """Return the indices of the kernel arguments that `expr` reads."""
+def _named(expr, operator: str) -> set[int]:
+    """Return the indices in `expr` of what `operator` reads by index."""
     if isinstance(expr, int):
         return set()
-    if expr[0] == "arg":
+    if expr[0] == operator:
         return {expr[1]}
-    return set().union(*(used_arguments(e) for e in expr[1:] if isinstance(e, list)))
+    return set().union(*(_named(e, operator) for e in expr[1:]))
+
+
+def used_arguments(expr) -> set[int]:
+    """Return the indices of the kernel arguments that `expr` reads."""
+    return _named(expr, "arg")
 
 
 def used_counters(expr) -> set[int]:
     """Return the indices of the counters that `expr` reads."""
-    if isinstance(expr, int):
-        return set()
-    if expr[0] == "counted":
-        return {expr[1]}
-    return set().union(*(used_counters(e) for e in expr[1:]))
+    return _named(expr, "counted")
 
 
 def substitute(expr, known):
@@ -121,14 +122,6 @@ def substitute(expr, known):
     if operator in known:
         return known[operator](*operands)
     return [operator, *(substitute(e, known) for e in operands)]
-
-
-def _axes(expr) -> set[int]:
-    if isinstance(expr, int):
-        return set()
-    if expr[0] == "pid":
-        return {expr[1]}
-    return set().union(*(_axes(e) for e in expr[1:] if isinstance(e, list)))
 
 
 def evaluate(expr, args, grid) -> int:
@@ -175,7 +168,7 @@ def _programs(axes, grid):
 
 
 def _max_over_programs(expr, args, grid) -> int:
-    axes = sorted(_axes(expr))
+    axes = sorted(_named(expr, "pid"))
     if any(grid[axis] <= 0 for axis in axes):
         raise CheckError(f"maximum over the programs of an empty grid {tuple(grid)}")
     return max(

@@ -201,22 +201,42 @@ LogicalResult HistogramOp::verify() {
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-LogicalResult DotOp::verify() {
-  auto a = cast<RankedTensorType>(getA().getType());
-  auto b = cast<RankedTensorType>(getB().getType());
-  auto d = cast<RankedTensorType>(getType());
+namespace {
+/// How many values share an element of each operand, along its rows and
+/// columns.
+struct Packing {
+  int m = 1, ka = 1, kb = 1, n = 1;
+};
+} // namespace
+
+/// Checks the shapes of a · b -> d.
+static LogicalResult verifyProduct(Operation *op, RankedTensorType a,
+                                   RankedTensorType b, RankedTensorType d,
+                                   Packing packing) {
   int64_t rank = a.getRank();
   if (rank < 2 || rank > 3 || b.getRank() != rank || d.getRank() != rank)
-    return emitOpError("needs operands of rank 2, or all of rank 3");
-  bool fits = a.getDimSize(rank - 1) == b.getDimSize(rank - 2) &&
-              a.getDimSize(rank - 2) == d.getDimSize(rank - 2) &&
-              b.getDimSize(rank - 1) == d.getDimSize(rank - 1);
+    return op->emitOpError("needs operands of rank 2, or all of rank 3");
+  auto rows = [&](RankedTensorType type) { return type.getDimSize(rank - 2); };
+  auto columns = [&](RankedTensorType type) {
+    return type.getDimSize(rank - 1);
+  };
+  bool fits = columns(a) * packing.ka == rows(b) * packing.kb &&
+              rows(a) * packing.m == rows(d) &&
+              columns(b) * packing.n == columns(d);
   if (rank == 3)
     fits &= a.getDimSize(0) == b.getDimSize(0) &&
             a.getDimSize(0) == d.getDimSize(0);
   if (!fits)
-    return emitOpError("shapes do not fit: ")
+    return op->emitOpError("shapes do not fit: ")
            << Type(a) << " * " << Type(b) << " -> " << Type(d);
+  return success();
+}
+
+LogicalResult DotOp::verify() {
+  auto a = cast<RankedTensorType>(getA().getType());
+  auto b = cast<RankedTensorType>(getB().getType());
+  if (failed(verifyProduct(*this, a, b, cast<RankedTensorType>(getType()), {})))
+    return failure();
   if (getElementBitWidth(a) != getElementBitWidth(b) ||
       isa<FloatType>(a.getElementType()) != isa<FloatType>(b.getElementType()))
     return emitOpError("element types do not fit: ")
@@ -225,22 +245,15 @@ LogicalResult DotOp::verify() {
 }
 
 LogicalResult DotScaledOp::verify() {
-  auto a = cast<RankedTensorType>(getA().getType());
-  auto b = cast<RankedTensorType>(getB().getType());
-  auto d = cast<RankedTensorType>(getType());
-  int64_t rank = a.getRank();
-  if (rank < 2 || rank > 3 || b.getRank() != rank || d.getRank() != rank)
-    return emitOpError("needs operands of rank 2, or all of rank 3");
   // Two e2m1 values share a byte, along K or (unless k_pack) the other side.
   auto packing = [](ScaleDotElemType type, bool packed) {
     return type == ScaleDotElemType::E2M1 && packed ? 2 : 1;
   };
-  int64_t m = a.getDimSize(rank - 2) * packing(getAElemType(), !getLhsKPack());
-  int64_t ka = a.getDimSize(rank - 1) * packing(getAElemType(), getLhsKPack());
-  int64_t kb = b.getDimSize(rank - 2) * packing(getBElemType(), getRhsKPack());
-  int64_t n = b.getDimSize(rank - 1) * packing(getBElemType(), !getRhsKPack());
-  if (ka != kb || m != d.getDimSize(rank - 2) || n != d.getDimSize(rank - 1))
-    return emitOpError("shapes do not fit: ")
-           << Type(a) << " * " << Type(b) << " -> " << Type(d);
-  return success();
+  return verifyProduct(*this, cast<RankedTensorType>(getA().getType()),
+                       cast<RankedTensorType>(getB().getType()),
+                       cast<RankedTensorType>(getType()),
+                       {packing(getAElemType(), !getLhsKPack()),
+                        packing(getAElemType(), getLhsKPack()),
+                        packing(getBElemType(), getRhsKPack()),
+                        packing(getBElemType(), !getRhsKPack())});
 }

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/Support/ScopedPrinter.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -108,6 +109,52 @@ bool Activity::readsVaried(Operation *read) const {
   });
 }
 
+/// Calls `flow` from value to value for what a loop or a branch hands on, and
+/// for a function with a derivative of its own. Whether `op` is one of these.
+static bool followFlow(Operation *op,
+                       llvm::function_ref<void(Value, Value)> flow) {
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    // What the loop ends with is what its last iteration carries on, also where
+    // no iteration reads it.
+    for (auto [init, arg, yielded, result] :
+         llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
+                         loop.getYieldedValues(), loop.getResults())) {
+      flow(init, arg);
+      flow(yielded, arg);
+      flow(arg, result);
+    }
+  } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    for (auto [init, arg, yielded] :
+         llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
+                         loop.getYieldedValues())) {
+      flow(init, arg);
+      flow(yielded, arg);
+    }
+    for (auto [passed, arg, result] :
+         llvm::zip_equal(loop.getConditionOp().getArgs(),
+                         loop.getAfterArguments(), loop.getResults())) {
+      flow(passed, arg);
+      flow(passed, result);
+      flow(arg, result);
+    }
+  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    if (branch.getNumResults() > 0)
+      for (auto [a, b, result] : llvm::zip_equal(
+               branch.thenYield().getOperands(),
+               branch.elseYield().getOperands(), branch.getResults())) {
+        flow(a, result);
+        flow(b, result);
+      }
+  } else if (auto custom = dyn_cast<CustomVjpOp>(op)) {
+    for (Value input : custom.getInputs())
+      for (Value result : custom.getResults())
+        flow(input, result);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void Activity::propagateVaried() {
   bool changed = true;
   auto flow = [&](Value from, Value to) {
@@ -124,48 +171,8 @@ void Activity::propagateVaried() {
           flow(load.getOther(), load.getResult());
         return;
       }
-      if (auto loop = dyn_cast<scf::ForOp>(op)) {
-        for (auto [init, arg, yielded, result] :
-             llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
-                             loop.getYieldedValues(), loop.getResults())) {
-          flow(init, arg);
-          flow(yielded, arg);
-          flow(arg, result);
-        }
+      if (followFlow(op, flow))
         return;
-      }
-      if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-        for (auto [init, arg, yielded] :
-             llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
-                             loop.getYieldedValues())) {
-          flow(init, arg);
-          flow(yielded, arg);
-        }
-        for (auto [passed, arg, result] :
-             llvm::zip_equal(loop.getConditionOp().getArgs(),
-                             loop.getAfterArguments(), loop.getResults())) {
-          flow(passed, arg);
-          flow(passed, result);
-        }
-        return;
-      }
-      if (auto branch = dyn_cast<scf::IfOp>(op)) {
-        if (branch.getNumResults() == 0)
-          return;
-        for (auto [a, b, result] : llvm::zip_equal(
-                 branch.thenYield().getOperands(),
-                 branch.elseYield().getOperands(), branch.getResults())) {
-          flow(a, result);
-          flow(b, result);
-        }
-        return;
-      }
-      if (auto custom = dyn_cast<CustomVjpOp>(op)) {
-        for (Value input : custom.getInputs())
-          for (Value result : custom.getResults())
-            flow(input, result);
-        return;
-      }
       if (getWrittenValue(op) && op->getNumResults() && readsVaried(op))
         changed |= markVaried(op->getResult(0));
       for (Value operand : getInputs(op))
@@ -179,55 +186,15 @@ void Activity::propagateVaried() {
 
 void Activity::propagateUseful() {
   bool changed = true;
-  auto flow = [&](Value to, Value from) {
+  auto flow = [&](Value from, Value to) {
     if (isUseful(to))
       changed |= markUseful(from);
   };
   while (changed) {
     changed = false;
     kernel.walk([&](Operation *op) {
-      if (auto loop = dyn_cast<scf::ForOp>(op)) {
-        for (auto [init, arg, yielded, result] :
-             llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
-                             loop.getYieldedValues(), loop.getResults())) {
-          flow(result, yielded);
-          flow(arg, yielded);
-          flow(result, init);
-          flow(arg, init);
-          // What the loop ends with is what its last iteration carries on,
-          // also where no iteration reads it.
-          flow(result, arg);
-        }
+      if (followFlow(op, flow))
         return;
-      }
-      if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-        for (auto [passed, arg, result] :
-             llvm::zip_equal(loop.getConditionOp().getArgs(),
-                             loop.getAfterArguments(), loop.getResults())) {
-          flow(result, passed);
-          flow(arg, passed);
-          // As for counted loops.
-          flow(result, arg);
-        }
-        for (auto [init, arg, yielded] :
-             llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
-                             loop.getYieldedValues())) {
-          flow(arg, init);
-          flow(arg, yielded);
-        }
-        return;
-      }
-      if (auto branch = dyn_cast<scf::IfOp>(op)) {
-        if (branch.getNumResults() == 0)
-          return;
-        for (auto [a, b, result] : llvm::zip_equal(
-                 branch.thenYield().getOperands(),
-                 branch.elseYield().getOperands(), branch.getResults())) {
-          flow(result, a);
-          flow(result, b);
-        }
-        return;
-      }
       if (Value stored = getWrittenValue(op)) {
         bool matters =
             pointsInto(op->getOperand(0), cotangents) ||
@@ -238,17 +205,11 @@ void Activity::propagateUseful() {
           changed |= markUseful(stored);
         return;
       }
-      if (auto custom = dyn_cast<CustomVjpOp>(op)) {
-        for (Value result : custom.getResults())
-          for (Value input : custom.getInputs())
-            flow(result, input);
-        return;
-      }
       if (stopsDerivative(op))
         return;
       for (Value result : op->getResults())
         for (Value operand : getInputs(op))
-          flow(result, operand);
+          flow(operand, result);
     });
   }
 }
@@ -325,11 +286,15 @@ void Activity::checkAccess(Operation *op) {
     if (hasShadow(argument) && isa<triton::AtomicCASOp>(op))
       return fail(op, "no derivative rule for a compare-and-swap on a "
                       "differentiated tensor");
-    if (getPointee(base.getType()) != getPointee(pointer.getType()) &&
-        differentiated && !(atomic && selectsContent(atomic)))
-      return fail(op, "memory of a differentiated tensor is accessed with "
-                      "another element type; access what it holds, or detach "
-                      "it");
+    Type held = getPointee(base.getType()),
+         accessed = getPointee(pointer.getType());
+    if (held != accessed && differentiated &&
+        !(atomic && selectsContent(atomic)))
+      return fail(op, "'" + op->getName().getStringRef() +
+                          "' accesses memory of a differentiated tensor of " +
+                          llvm::to_string(held) + " as " +
+                          llvm::to_string(accessed) +
+                          "; access what it holds, or detach it");
   }
 }
 
@@ -343,10 +308,11 @@ void Activity::checkMemory() {
         isDifferentiable(op->getResult(0).getType()) &&
         !isDifferentiable(op->getOperand(0).getType()) &&
         isActive(op->getResult(0)))
-      return fail(op, "derivative lost: these bits were taken from a float "
-                      "that depends on a differentiated input; compute with "
-                      "floats instead, or give the function that does this a "
-                      "derivative of its own (custom_vjp, docs/python.md)");
+      return fail(op, "derivative lost in '" + op->getName().getStringRef() +
+                          "': these bits were taken from a float that depends "
+                          "on a differentiated input; compute with floats "
+                          "instead, or give the function that does this a "
+                          "derivative of its own (custom_vjp, docs/python.md)");
     if (auto custom = dyn_cast<CustomVjpOp>(op)) {
       if (llvm::any_of(custom.getValues(),
                        [&](Value value) { return isVaried(value); }) &&
@@ -361,7 +327,9 @@ void Activity::checkMemory() {
     if (isa<triton::LoadOp>(op) || getWrittenValue(op))
       checkAccess(op);
     else if (touchesUnknownMemory(op))
-      fail(op, "no derivative rule for this access to memory, which a "
-               "differentiated value goes through");
+      fail(op, "no derivative rule for '" + op->getName().getStringRef() +
+                   "', which may access memory and which a differentiated "
+                   "value goes through; use loads and stores, or detach the "
+                   "tensors that it depends on");
   });
 }

@@ -1,5 +1,7 @@
-//===- Registers.cpp - How much of tiles is live at a time ----------------===//
+//===- Registers.cpp - Registers that tiles take --------------------------===//
 #include "autodiff/Analysis/Registers.h"
+#include "autodiff/Analysis/LiveTiles.h"
+#include "autodiff/Support/Elements.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -7,26 +9,6 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-namespace {
-/// Goes through a kernel backwards, from last uses to definitions.
-class LiveTiles {
-public:
-  double countMost(triton::FuncOp kernel) {
-    visit(kernel.getBody().front());
-    return most;
-  }
-
-private:
-  void use(Value value);
-  void define(Value value);
-  void visit(Operation *op);
-  void visit(Block &block);
-
-  llvm::DenseSet<Value> live;
-  double registers = 0, most = 0;
-};
-} // namespace
 
 /// What holds the elements of a value.
 static Value getHolder(Value value) {
@@ -40,47 +22,31 @@ static Value getHolder(Value value) {
 
 static double registersOf(Value value) {
   auto tile = dyn_cast<RankedTensorType>(value.getType());
-  if (!tile || !isa<FloatType>(tile.getElementType()) ||
-      matchPattern(value, m_Constant()))
+  if (!tile || !isFloat(tile) || matchPattern(value, m_Constant()))
     return 0;
   return tile.getNumElements() * tile.getElementTypeBitWidth() / 32.0;
 }
 
-void LiveTiles::use(Value value) {
-  value = getHolder(value);
-  double size = registersOf(value);
-  if (size == 0 || !live.insert(value).second)
-    return;
-  registers += size;
-  most = std::max(most, registers);
-}
-
-void LiveTiles::define(Value value) {
-  if (live.erase(value))
-    registers -= registersOf(value);
-}
-
-void LiveTiles::visit(Operation *op) {
-  for (Value result : op->getResults())
-    define(result);
-  SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op->getRegions(), captured);
-  for (Value value : captured)
-    use(value);
-  for (Region &region : op->getRegions())
-    for (Block &block : region)
-      visit(block);
-  for (Value operand : op->getOperands())
-    use(operand);
-}
-
-void LiveTiles::visit(Block &block) {
-  for (Operation &op : llvm::reverse(block))
-    visit(&op);
-  for (Value argument : block.getArguments())
-    define(argument);
-}
+namespace {
+struct Registers : LiveTiles {
+  void useValue(Value value) {
+    value = getHolder(value);
+    if (double size = registersOf(value))
+      hold(value, 0, size);
+  }
+  void use(Operation *op) override {
+    for (Value operand : op->getOperands())
+      useValue(operand);
+  }
+  void useFromInside(Operation *op) override {
+    SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    for (Value value : captured)
+      useValue(value);
+  }
+};
+} // namespace
 
 double mlir::autodiff::countRegisters(triton::FuncOp kernel) {
-  return LiveTiles().countMost(kernel);
+  return Registers().countMost(kernel);
 }

@@ -181,8 +181,8 @@ static void addEntryPoint(llvm::Module &module, StringRef name,
   addConstant(module, name + ".stack", b.getInt64(getStackSize(*program)));
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &target,
-                     const cpu::CompileOptions &options) {
+LogicalResult cpu::optimize(llvm::Module &module, llvm::TargetMachine &target,
+                            const CompileOptions &options, std::string &error) {
   unsigned level = options.optLevel;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -217,6 +217,16 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &target,
                  : builder.buildPerModuleDefaultPipeline(chosen);
   passes.run(module, modules);
   cpu::useVectorFunctions(module, target);
+  if (const char *path = std::getenv("TRITON_AUTODIFF_DUMP_LLVM")) {
+    std::error_code errorCode;
+    llvm::raw_fd_ostream os(path, errorCode);
+    module.print(os, nullptr);
+  }
+  llvm::raw_string_ostream os(error);
+  if (!llvm::verifyModule(module, &os))
+    return success();
+  error.insert(0, "LLVM made invalid code of this kernel: ");
+  return failure();
 }
 
 /// The module in the LLVM dialect. What fails when loops compute in place is
@@ -275,14 +285,8 @@ FailureOr<cpu::CompiledObject> cpu::compile(ModuleOp module,
   uint64_t stack = cast<llvm::ConstantInt>(
                        code->getNamedGlobal(name + ".stack")->getInitializer())
                        ->getZExtValue();
-  optimize(*code, *target, options);
-  if (const char *path = std::getenv("TRITON_AUTODIFF_DUMP_LLVM")) {
-    std::error_code errorCode;
-    llvm::raw_fd_ostream os(path, errorCode);
-    code->print(os, nullptr);
-  }
-  if (llvm::raw_string_ostream os(error); llvm::verifyModule(*code, &os))
-    return module.emitError("LLVM made invalid code of this kernel: ") << error;
+  if (failed(optimize(*code, *target, options, error)))
+    return module.emitError(error);
 
   CompiledObject result;
   llvm::SmallVector<char, 0> bytes;

@@ -130,10 +130,12 @@ static LogicalResult atomic(triton::AtomicRMWOp op, Adjoint &adjoint) {
   }
   if (!selectsContent(op) || !llvm::all_of(bases, onlySelects) ||
       getPointee(pointer.getType()) != getElementTypeOrSelf(value.getType()))
-    return op.emitError(
-        "no derivative rule for this atomic operation on a differentiated "
-        "tensor; floating-point add, and max, min and exchange on a tensor "
-        "that the kernel accesses in no other way, have one");
+    return op.emitError()
+           << "no derivative rule for 'tt.atomic_rmw "
+           << stringifyRMWOp(op.getAtomicRmwOp())
+           << "' on a differentiated tensor; floating-point add, and max, min "
+              "and exchange on a tensor that the kernel accesses in no other "
+              "way, have one";
   // Only values of the outer level can be saved.
   if (!isReproducible(value) &&
       !isa<triton::FuncOp>(value.getParentBlock()->getParentOp()))

@@ -138,7 +138,7 @@ ProductCosts ProductCosts::of(triton::FuncOp kernel) {
 // 190 can hold elements; half of the shared memory lets a second group of
 // warps fill in.
 constexpr double kElementsPerThread = 192, kThreadsPerWarp = 32;
-constexpr double kSharedMemory = 220 * 1024, kHalfOfSharedMemory = 108 * 1024;
+constexpr double kHalfOfSharedMemory = 108 * 1024;
 
 std::optional<int> ProductCosts::getWarps() const {
   double four = 4 * kThreadsPerWarp * kElementsPerThread;

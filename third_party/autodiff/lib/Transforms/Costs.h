@@ -6,6 +6,10 @@
 
 namespace mlir::autodiff {
 
+/// The bytes of an H100's shared memory that products may take, with some left
+/// for the conversion of layouts.
+constexpr double kSharedMemory = 220 * 1024;
+
 /// How many elements a value of this type has.
 int64_t elementsOf(Type type);
 

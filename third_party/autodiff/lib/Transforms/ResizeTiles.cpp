@@ -157,6 +157,8 @@ void ResizedKernel::emitLoop(scf::ForOp op, OpBuilder &b) {
   auto copy =
       scf::ForOp::create(b, loc, lower, upper, get(op.getStep()), inits);
   copy->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  if (op == loop)
+    copy->removeAttr(kDividedAttr);
   for (auto [place, number] : llvm::enumerate(kept)) {
     Form form = *forms.ofCarried(op, number);
     values[{op.getRegionIterArg(number), op == loop ? kPart : form}] =

@@ -71,15 +71,19 @@ LogicalResult TileForms::needStore(Operation *op) {
       return failure();
     form = *axis;
   } else if (parent != source) {
-    auto around = dyn_cast<scf::ForOp>(parent);
     auto axis = op->getAttrOfType<IntegerAttr>(kDividedAttr);
-    if (!around || (around == loop && !axis))
+    if (loop->isAncestor(parent) && !(parent == loop && axis))
       return failure();
-    for (Value bound :
-         {around.getLowerBound(), around.getUpperBound(), around.getStep()})
-      if (failed(need(around, bound, kSame)))
+    for (Operation *each = parent; each != source; each = each->getParentOp()) {
+      auto around = dyn_cast<scf::ForOp>(each);
+      if (!around)
         return failure();
-    if (around == loop)
+      for (Value bound :
+           {around.getLowerBound(), around.getUpperBound(), around.getStep()})
+        if (failed(need(around, bound, kSame)))
+          return failure();
+    }
+    if (parent == loop)
       form = static_cast<Form>(axis.getInt());
   }
   stores[op] = form;

@@ -8,7 +8,7 @@ tt.func @bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   %b = tt.bitcast %x : f32 -> i32
   %c = arith.andi %b, %mask : i32
-  // expected-error @+1 {{derivative lost: these bits were taken from a float}}
+  // expected-error @+1 {{derivative lost in 'tt.bitcast': these bits were taken from a float}}
   %y = tt.bitcast %c : i32 -> f32
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
@@ -23,7 +23,7 @@ tt.func @rounded_bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %b = tt.bitcast %x : f32 -> i32
   %high = arith.shrui %b, %c16 : i32
   %back = arith.shli %high, %c16 : i32
-  // expected-error @+1 {{derivative lost: these bits were taken from a float}}
+  // expected-error @+1 {{derivative lost in 'tt.bitcast': these bits were taken from a float}}
   %y = tt.bitcast %back : i32 -> f32
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
@@ -42,7 +42,7 @@ tt.func @bits_of_tiles(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
     %s = arith.xori %l, %r : i32
     tt.reduce.return %s : i32
   }) : (tensor<2x2xi32>) -> tensor<2xi32>
-  // expected-error @+1 {{derivative lost: these bits were taken from a float}}
+  // expected-error @+1 {{derivative lost in 'tt.bitcast': these bits were taken from a float}}
   %y = tt.bitcast %d : tensor<2xi32> -> tensor<2xf32>
   %1 = tt.splat %py : !tt.ptr<f32> -> tensor<2x!tt.ptr<f32>>
   tt.store %1, %y : tensor<2x!tt.ptr<f32>>
@@ -53,7 +53,7 @@ tt.func @bits_of_tiles(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 tt.func @assembly(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
-  // expected-error @+1 {{no derivative rule for this access to memory}}
+  // expected-error @+1 {{no derivative rule for 'tt.elementwise_inline_asm', which may access memory}}
   %y = tt.elementwise_inline_asm "mov.b32 $0, $1;" {constraints = "=r,r", packed_element = 1 : i32, pure = false} %x : f32 -> f32
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
@@ -106,7 +106,7 @@ tt.func @inactive(%table: !tt.ptr<!tt.ptr<i32>>, %px: !tt.ptr<f32>, %py: !tt.ptr
 
 tt.func @reinterpreted(%px: !tt.ptr<f32>, %py: !tt.ptr<f16>) {
   %p = tt.bitcast %px : !tt.ptr<f32> -> !tt.ptr<f16>
-  // expected-error @+1 {{memory of a differentiated tensor is accessed with another element type}}
+  // expected-error @+1 {{'tt.load' accesses memory of a differentiated tensor of f32 as f16}}
   %x = tt.load %p : !tt.ptr<f16>
   tt.store %py, %x : !tt.ptr<f16>
   tt.return
@@ -120,7 +120,7 @@ tt.func @hidden(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   tt.store %py, %x : !tt.ptr<f32>
   %q = tt.bitcast %py : !tt.ptr<f32> -> !tt.ptr<i32>
-  // expected-error @+1 {{memory of a differentiated tensor is accessed with another element type}}
+  // expected-error @+1 {{'tt.store' accesses memory of a differentiated tensor of f32 as i32}}
   tt.store %q, %zero : !tt.ptr<i32>
   tt.return
 }

@@ -65,6 +65,10 @@ void registerPasses();
 std::unique_ptr<llvm::TargetMachine>
 createHostTarget(const CompileOptions &options, std::string &error);
 
+/// Makes fast code of the code of a kernel; says what is wrong if it fails.
+LogicalResult optimize(llvm::Module &module, llvm::TargetMachine &target,
+                       const CompileOptions &options, std::string &error);
+
 /// Width in bits and number of this machine's vector registers.
 std::pair<unsigned, unsigned> getVectorRegisters();
 

@@ -52,7 +52,8 @@ constexpr llvm::StringLiteral kVariantOfAttr = "autodiff.variant_of";
 constexpr llvm::StringLiteral kWhenAttr = "autodiff.when";
 /// The compile options of a kernel that are not the forward's: a dictionary.
 constexpr llvm::StringLiteral kOptionsAttr = "autodiff.options";
-/// Along which axis a store takes part when its loop is divided.
+/// Marks a loop that is to be divided, and says along which axis a store in it
+/// takes part.
 constexpr llvm::StringLiteral kDividedAttr = "autodiff.divided";
 /// Triton's attribute of loops: how many stages loads are pipelined over.
 constexpr llvm::StringLiteral kStagesAttr = "tt.num_stages";

@@ -333,12 +333,15 @@ def ChooseTiles : AutodiffPass<"autodiff-choose-tiles", "::mlir::ModuleOp"> {
 }
 
 def DivideTiles : AutodiffPass<"autodiff-divide-tiles", "::mlir::ModuleOp"> {
-  let summary = "let programs go over tiles in pieces that registers hold";
+  let summary = "let programs go over tiles in pieces that fit";
   let description = [{
     A backward holds more tiles than the forward. Where those of a kernel without
     control flow need far more registers than there are, it goes over the longest
     axis of its tiles in pieces: once for what it stores and adds up, and again
-    for what takes the sums.
+    for what takes the sums. Where products need more shared memory than there
+    is, a kernel, or the body of one of its loops, goes over one of the axes of
+    their tiles in pieces: products that sum over it add up, others make parts
+    of their results.
   }];
 }
 

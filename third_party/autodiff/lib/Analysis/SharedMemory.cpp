@@ -1,0 +1,57 @@
+//===- SharedMemory.cpp - Shared memory that products take ----------------===//
+#include "autodiff/Analysis/SharedMemory.h"
+#include "autodiff/Analysis/LiveTiles.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct SharedMemory : LiveTiles {
+  void useOperand(Value operand, int64_t summed, Operation *around);
+  void useOperands(triton::DotOp dot, Operation *around);
+  void use(Operation *op) override;
+  void useFromInside(Operation *op) override {
+    op->walk([&](triton::DotOp dot) { useOperands(dot, op); });
+  }
+};
+} // namespace
+
+static double bytesOf(Value value) {
+  auto tile = cast<RankedTensorType>(value.getType());
+  return tile.getNumElements() * tile.getElementTypeBitWidth() / 8.0;
+}
+
+void SharedMemory::use(Operation *op) {
+  if (auto dot = dyn_cast<triton::DotOp>(op))
+    return useOperands(dot, nullptr);
+  for (Value operand : op->getOperands())
+    if (operand.getDefiningOp<triton::DotOp>() && !isa<scf::YieldOp>(op))
+      take(bytesOf(operand));
+}
+
+/// Holds an operand of which a product sums over one axis; if `around` is given
+/// only what comes from outside of it.
+void SharedMemory::useOperand(Value operand, int64_t summed,
+                              Operation *around) {
+  while (auto trans = operand.getDefiningOp<triton::TransOp>()) {
+    summed = trans.getOrder()[summed];
+    operand = trans.getSrc();
+  }
+  if (around && around->isAncestor(operand.getParentBlock()->getParentOp()))
+    return;
+  unsigned bits =
+      getElementTypeOrSelf(operand.getType()).getIntOrFloatBitWidth();
+  hold(operand, bits == 16 ? 0 : summed, bytesOf(operand));
+}
+
+void SharedMemory::useOperands(triton::DotOp dot, Operation *around) {
+  int64_t rank = cast<RankedTensorType>(dot.getType()).getRank();
+  useOperand(dot.getA(), rank - 1, around);
+  useOperand(dot.getB(), rank - 2, around);
+}
+
+double mlir::autodiff::countSharedMemory(triton::FuncOp kernel) {
+  return SharedMemory().countMost(kernel);
+}
