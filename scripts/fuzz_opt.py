@@ -383,7 +383,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=BUILD / "found")
     parser.add_argument("--replay", type=Path, help="examine one file")
     options = parser.parse_args()
-    binary = options.binary or build()
+    binary = (options.binary or build()).resolve(strict=True)
     if options.replay:
         text = options.replay.read_bytes().decode("utf-8", "surrogateescape")
         print(examine(Program(binary), text))

@@ -355,3 +355,11 @@ tt.func @inline_asm_packed(%a: tensor<4xi8>) {
   %0 = tt.elementwise_inline_asm "nop" {constraints = "=r,r", packed_element = 0 : i32, pure = true} %a : tensor<4xi8> -> tensor<4xi8>
   tt.return
 }
+
+// -----
+
+tt.func @f(%x: tensor<9223372036854775807xi32>) {
+  // expected-error @+1 {{the result must have as many elements as both sources together}}
+  %y = tt.cat %x, %x : tensor<9223372036854775807xi32> -> tensor<16xi32>
+  tt.return
+}

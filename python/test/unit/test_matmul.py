@@ -85,6 +85,17 @@ def test_three_dimensional_dot(device, dtype):
     assert_gradients_close(op, torch.matmul, (a, b))
 
 
+@pytest.mark.parametrize("shape", [(0, 64, 128), (64, 0, 128), (64, 128, 0)], ids=str)
+def test_nothing_to_multiply(device, shape):
+    """Loops over programs of the forward, of which there are none."""
+    operands = _operands(shape, device, torch.float16)
+    op = differentiated(mm.matmul_kernel, mm.matmul)
+    c = op(*operands)
+    gradients = torch.autograd.grad(c, operands, torch.ones_like(c))
+    for gradient, operand in zip(gradients, operands, strict=True):
+        assert gradient.shape == operand.shape and not gradient.any()
+
+
 @pytest.mark.parametrize("wanted", [0, 1])
 def test_one_operand(device, wanted):
     operands = [x.detach() for x in _operands((50, 40, 33), device, torch.float16)]

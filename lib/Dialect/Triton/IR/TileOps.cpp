@@ -107,7 +107,8 @@ LogicalResult TransOp::verify() {
 LogicalResult CatOp::verify() {
   auto lhs = cast<RankedTensorType>(getLhs().getType());
   auto to = cast<RankedTensorType>(getType());
-  if (to.getNumElements() != 2 * lhs.getNumElements())
+  if (to.getNumElements() % 2 != 0 ||
+      to.getNumElements() / 2 != lhs.getNumElements())
     return emitOpError("the result must have as many elements as both sources "
                        "together: ")
            << Type(lhs) << " twice to " << Type(to);

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/Support/ScopedPrinter.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -285,11 +286,15 @@ void Activity::checkAccess(Operation *op) {
     if (hasShadow(argument) && isa<triton::AtomicCASOp>(op))
       return fail(op, "no derivative rule for a compare-and-swap on a "
                       "differentiated tensor");
-    if (getPointee(base.getType()) != getPointee(pointer.getType()) &&
-        differentiated && !(atomic && selectsContent(atomic)))
-      return fail(op, "memory of a differentiated tensor is accessed with "
-                      "another element type; access what it holds, or detach "
-                      "it");
+    Type held = getPointee(base.getType()),
+         accessed = getPointee(pointer.getType());
+    if (held != accessed && differentiated &&
+        !(atomic && selectsContent(atomic)))
+      return fail(op, "'" + op->getName().getStringRef() +
+                          "' accesses memory of a differentiated tensor of " +
+                          llvm::to_string(held) + " as " +
+                          llvm::to_string(accessed) +
+                          "; access what it holds, or detach it");
   }
 }
 

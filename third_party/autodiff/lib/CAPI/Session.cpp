@@ -5,6 +5,7 @@
 #include "autodiff/Support/CheckText.h"
 #include "autodiff/Support/CheckTiles.h"
 #include "autodiff/Support/Position.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/SourceMgr.h"
@@ -87,9 +88,10 @@ OwningOpRef<ModuleOp> Session::parse(const char *ir, size_t size) {
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(StringRef(ir, size), fileName),
       llvm::SMLoc());
-  OwningOpRef<ModuleOp> module =
-      parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
-  if (module && failed(checkTiles(*module)))
+  // Verifiers, too, count elements.
+  ParserConfig config(&context, /*verifyAfterParse=*/false);
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, config);
+  if (!module || failed(checkTiles(*module)) || failed(verify(*module)))
     return nullptr;
   return module;
 }

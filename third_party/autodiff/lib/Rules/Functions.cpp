@@ -103,14 +103,28 @@ static SmallVector<unsigned> getFunctionOperands(Operation *op) {
   return llvm::to_vector(llvm::seq<unsigned>(op->getNumOperands()));
 }
 
+/// Whether `op` passes numbers for all that `function` has derivatives by, and
+/// integers for the rest (powi, jn, ldexp).
+static bool takesOperands(Operation *op, const Function &function) {
+  SmallVector<unsigned> order = getFunctionOperands(op);
+  if (function.partials.empty())
+    return true;
+  if (function.partials.size() != order.size())
+    return false;
+  return llvm::all_of(llvm::zip(order, function.partials), [&](auto pair) {
+    auto [number, partial] = pair;
+    Type element = getElementTypeOrSelf(op->getOperand(number).getType());
+    return partial ? isa<FloatType>(element) : element.isSignlessInteger();
+  });
+}
+
 const Function *mlir::autodiff::findFunction(Operation *op, std::string *name) {
   std::string found = getFunctionName(op);
   auto it = getFunctions().find(found);
   if (it == getFunctions().end())
     return nullptr;
   const Function &function = it->second;
-  if (!function.partials.empty() &&
-      function.partials.size() != getFunctionOperands(op).size())
+  if (!takesOperands(op, function))
     return nullptr;
   if (name)
     *name = std::move(found);

@@ -101,6 +101,35 @@ SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
   return found;
 }
 
+/// Makes it a condition that the loops of products run at all, where a launch
+/// can tell, and assumes it: with a way around a loop, there are two places
+/// where its sums come from, for which ptxas may serialize matrix instructions.
+static void requireIterations(triton::FuncOp kernel,
+                              SmallVectorImpl<llvm::json::Value> &conditions) {
+  kernel.walk([&](scf::ForOp loop) {
+    std::optional<ScalarExpr> lower = ScalarExpr::of(loop.getLowerBound());
+    std::optional<ScalarExpr> upper = ScalarExpr::of(loop.getUpperBound());
+    auto isKnown = [](const std::optional<ScalarExpr> &bound) {
+      return bound && llvm::none_of(llvm::seq(3), [&](unsigned axis) {
+               return bound->mentionsAxis(axis);
+             });
+    };
+    if (!getAdvance(loop) || !isKnown(lower) || !isKnown(upper) ||
+        (lower->getConstant() && upper->getConstant()))
+      return;
+    OpBuilder b(loop);
+    Location loc = loop.getLoc();
+    Value runs =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
+                              loop.getUpperBound(), loop.getLowerBound());
+    LLVM::AssumeOp::create(b, loc, runs);
+    // Bounds are numbers of 32 bits in kernels.
+    Array fits{"sub", int64_t(1) << 31, upper->toJSON()};
+    conditions.push_back(Array{
+        "max", 0, Array{"min", (*upper - *lower).toJSON(), std::move(fits)}});
+  });
+}
+
 /// Whether longer tiles pay. Where a loop computes between products, two groups
 /// of four warps, one of which multiplies while the other computes, are better
 /// than one of eight.
@@ -110,16 +139,18 @@ static bool isBetter(const ProductCosts &longer, const ProductCosts &costs) {
 }
 
 /// Keeps the best ones as variants of `kernel`: those that load least for a
-/// product, and of these, those that transpose least.
+/// product, of these, those whose matrix instructions read least, and then
+/// those that transpose least.
 void ChooseTiles::addVariants(triton::FuncOp kernel,
                               MutableArrayRef<Wider> variants) {
-  std::stable_sort(
-      variants.begin(), variants.end(), [](const Wider &a, const Wider &b) {
-        double left = a.costs.getIntensity();
-        double right = b.costs.getIntensity();
-        return left != right ? left > right
-                             : a.costs.transposed < b.costs.transposed;
-      });
+  std::stable_sort(variants.begin(), variants.end(),
+                   [](const Wider &a, const Wider &b) {
+                     auto rank = [](const ProductCosts &costs) {
+                       return std::tuple(-costs.getIntensity(), costs.read,
+                                         costs.transposed);
+                     };
+                     return rank(a.costs) < rank(b.costs);
+                   });
   ProductCosts costs = ProductCosts::of(kernel);
   MLIRContext *context = &getContext();
   Operation *previous = kernel;
@@ -135,6 +166,7 @@ void ChooseTiles::addVariants(triton::FuncOp kernel,
         (kernel.getSymName() + "_wide" + llvm::Twine(number++)).str());
     wider->moveAfter(previous);
     previous = wider;
+    requireIterations(wider, variant.conditions);
     // Enough programs for the processors.
     llvm::json::Value grid = fromAttribute(wider->getAttr(kGridAttr));
     llvm::json::Value when =

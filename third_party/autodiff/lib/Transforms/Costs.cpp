@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -83,6 +84,16 @@ static void collectLoads(Value value, scf::ForOp loop, ProductCosts &costs,
       collectLoads(operand, loop, costs, visited);
 }
 
+/// What the instructions of a product of so many rows and columns read for a
+/// step along the axis that they sum over. One of Hopper multiplies 64 rows by
+/// up to 256 columns.
+static double readFor(int64_t rows, int64_t columns) {
+  constexpr int64_t kRows = 64, kColumns = 256;
+  double down = llvm::divideCeil(rows, kRows);
+  double across = llvm::divideCeil(columns, kColumns);
+  return across * rows + down * columns;
+}
+
 static ProductCosts costsOf(scf::ForOp loop) {
   ProductCosts costs;
   llvm::DenseSet<Value> visited;
@@ -92,8 +103,11 @@ static ProductCosts costsOf(scf::ForOp loop) {
     auto lhs = cast<RankedTensorType>(dot.getA().getType());
     costs.work +=
         static_cast<double>(type.getNumElements()) * lhs.getShape().back();
-    costs.rows = std::max(costs.rows, lhs.getDimSize(lhs.getRank() - 2));
-    costs.columns = std::max(costs.columns, type.getShape().back());
+    int64_t rows = lhs.getDimSize(lhs.getRank() - 2);
+    int64_t columns = type.getShape().back();
+    costs.rows = std::max(costs.rows, rows);
+    costs.columns = std::max(costs.columns, columns);
+    costs.read += readFor(rows, columns);
     if (!llvm::is_contained(yield, dot.getResult()))
       costs.between += type.getNumElements();
     for (Value operand : {dot.getA(), dot.getB()})

@@ -37,6 +37,9 @@ struct ProductCosts {
   double loaded = 0, kept = 0;
   /// Elements of operands of products that are transposed.
   double transposed = 0;
+  /// Elements that matrix instructions read, for each step along the axis that
+  /// they sum over.
+  double read = 0;
   /// Multiply-adds of an iteration.
   double work = 0;
   /// Elements of sums that the loop carries, and of products between others.

@@ -29,3 +29,25 @@ tt.func public @packed_map(%p: !tt.ptr<f32>) {
   tt.store %0, %y : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// What uses these pointers can be lowered all the same.
+tt.func public @pointers_side_by_side(%p: !tt.ptr<f32>, %v: tensor<8xf32>) {
+  %0 = tt.splat %p : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  // expected-error @below {{the CPU backend cannot compile 'tt.cat' on pointers}}
+  %1 = tt.cat %0, %0 : tensor<4x!tt.ptr<f32>> -> tensor<8x!tt.ptr<f32>>
+  tt.store %1, %v : tensor<8x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+tt.func public @operation_of_ours(%p: !tt.ptr<f32>) {
+  %x = arith.constant 1.0 : f32
+  // expected-error @below {{the CPU backend cannot compile 'autodiff.programs' which is not part of a kernel}}
+  %n = autodiff.programs ["4"] : i32
+  %q = tt.addptr %p, %n : !tt.ptr<f32>, i32
+  tt.store %q, %x : !tt.ptr<f32>
+  tt.return
+}

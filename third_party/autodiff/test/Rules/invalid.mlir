@@ -135,3 +135,14 @@ tt.func @map_with_capture(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32
   tt.store %1, %y : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// The exponent of this one is an integer.
+tt.func @power(%px: !tt.ptr<f32>, %w: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  // expected-error @+1 {{no derivative rule for the library function '__nv_powif'}}
+  %y = tt.extern_elementwise %x, %w {libname = "", libpath = "", pure = true, symbol = "__nv_powif"} : (f32, !tt.ptr<f32>) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}

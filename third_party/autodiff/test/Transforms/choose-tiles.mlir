@@ -126,3 +126,68 @@ tt.func @apart(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes 
   tt.store %5, %sum : tensor<64x64x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// Of tiles that load alike, the one that is wide is better: its instructions,
+// of 64 rows, read less. A launch for it must be one in which the loop runs at
+// all.
+// CHECK-LABEL: tt.func @product(
+// CHECK-NOT: llvm.intr.assume
+// CHECK-LABEL: tt.func @product_wide0(
+// CHECK-SAME: autodiff.grid = "{{\[\[}}\22div\22,[\22div\22,[\22mul\22,{{.*}},2],4],1,1]"
+// CHECK-SAME: [\22max\22,0,[\22min\22,[\22arg\22,9],[\22sub\22,2147483648,[\22arg\22,9]]]]
+// CHECK: %[[SIZE:.*]] = autodiff.size "[\22arg\22,9]"
+// CHECK: %[[END:.*]] = arith.trunci %[[SIZE]]
+// CHECK: %[[RUNS:.*]] = arith.cmpi sgt, %[[END]], %c0_i32
+// CHECK: llvm.intr.assume %[[RUNS]] : i1
+// CHECK: scf.for %{{.*}} = %c0_i32 to %[[END]]
+// CHECK: tt.dot {{.*}} -> tensor<128x256xf32>
+// CHECK-LABEL: tt.func @product_wide1(
+// CHECK: tt.dot {{.*}} -> tensor<256x128xf32>
+tt.func @product(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes {autodiff.role = "backward", autodiff.grid = "[[\22mul\22,[\22grid\22,0],[\22grid\22,1]],1,1]"} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %p:2 = autodiff.programs ["[\22grid\22,0]", "[\22grid\22,1]"] : i32, i32
+  %size = autodiff.size "[\22arg\22,9]"
+  %end = arith.trunci %size : i64 to i32
+  %lane = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %top = arith.muli %p#0, %c64 : i32
+  %tops = tt.splat %top : i32 -> tensor<64xi32>
+  %row = arith.addi %tops, %lane : tensor<64xi32>
+  %rows = tt.expand_dims %row {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+  %left = arith.muli %p#1, %c64 : i32
+  %lefts = tt.splat %left : i32 -> tensor<64xi32>
+  %column = arith.addi %lefts, %lane : tensor<64xi32>
+  %columns = tt.expand_dims %column {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %stride = arith.constant dense<4096> : tensor<64x1xi32>
+  %starts = arith.muli %rows, %stride : tensor<64x1xi32>
+  %along = tt.expand_dims %lane {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %down = tt.expand_dims %lane {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+  %sum = scf.for %i = %c0 to %end step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %0 = tt.broadcast %starts : tensor<64x1xi32> -> tensor<64x64xi32>
+    %1 = tt.broadcast %along : tensor<1x64xi32> -> tensor<64x64xi32>
+    %2 = arith.addi %0, %1 : tensor<64x64xi32>
+    %3 = tt.splat %a : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
+    %4 = tt.addptr %3, %2 : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
+    %x = tt.load %4 : tensor<64x64x!tt.ptr<f16>>
+    %5 = arith.muli %down, %stride : tensor<64x1xi32>
+    %6 = tt.broadcast %5 : tensor<64x1xi32> -> tensor<64x64xi32>
+    %7 = tt.broadcast %columns : tensor<1x64xi32> -> tensor<64x64xi32>
+    %8 = arith.addi %6, %7 : tensor<64x64xi32>
+    %9 = tt.splat %b : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
+    %10 = tt.addptr %9, %8 : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
+    %y = tt.load %10 : tensor<64x64x!tt.ptr<f16>>
+    %next = tt.dot %x, %y, %acc : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  %11 = tt.broadcast %starts : tensor<64x1xi32> -> tensor<64x64xi32>
+  %12 = tt.broadcast %columns : tensor<1x64xi32> -> tensor<64x64xi32>
+  %13 = arith.addi %11, %12 : tensor<64x64xi32>
+  %14 = tt.splat %c : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
+  %15 = tt.addptr %14, %13 : tensor<64x64x!tt.ptr<f32>>, tensor<64x64xi32>
+  tt.store %15, %sum : tensor<64x64x!tt.ptr<f32>>
+  tt.return
+}

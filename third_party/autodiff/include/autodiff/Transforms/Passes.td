@@ -8,8 +8,9 @@ class AutodiffPass<string argument, string operation> : Pass<argument, operation
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::autodiff::AutodiffDialect",
     "::mlir::cf::ControlFlowDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-    "::mlir::triton::TritonDialect", "::mlir::ub::UBDialect"
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::triton::TritonDialect",
+    "::mlir::ub::UBDialect"
   ];
 }
 
@@ -324,7 +325,7 @@ def ChooseTiles : AutodiffPass<"autodiff-choose-tiles", "::mlir::ModuleOp"> {
     program does the work of several neighbours with tiles as long as theirs
     together. Where a loop sums products over tiles, it goes over them in
     shorter pieces. Longer tiles come as variants, each for launches whose
-    numbers of programs it divides.
+    numbers of programs it divides, and in which its loops of products run.
   }];
   let options = [
     Option<"widen", "widen", "unsigned", "4", "the largest factor; 1 for none">

@@ -20,6 +20,10 @@ void Lowering::fail(Operation *op, const Twine &reason) {
                              << op->getName() << "'";
   if (!reason.isTriviallyEmpty())
     error << " " << reason.str();
+  // What uses them wants a base.
+  for (Value result : op->getResults())
+    if (isPointerTile(result.getType()))
+      bases[result] = getOpaqueNull(builder, op->getLoc());
 }
 
 Value Lowering::getPoison(OpBuilder &b, Location loc, Type type) {
