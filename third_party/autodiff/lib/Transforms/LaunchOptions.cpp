@@ -1,6 +1,7 @@
 //===- LaunchOptions.cpp - Warps and stages that tiles need ---------------===//
 #include "Costs.h"
 #include "autodiff/Analysis/Registers.h"
+#include "autodiff/Analysis/SharedMemory.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -18,9 +19,13 @@ struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
     if (!isBackward(kernel))
       return;
     ProductCosts costs = ProductCosts::of(kernel);
-    if (costs.work > 0)
+    if (costs.work > 0) {
+      // No other program runs beside one that takes more than half of a
+      // processor's shared memory: all registers are its own.
+      bool isAlone = countSharedMemory(kernel) > kSharedMemory / 2;
       return set({{"num_stages", costs.getStages()},
-                  {"num_warps", costs.getWarps().value_or(8)}});
+                  {"num_warps", isAlone ? 8 : costs.getWarps().value_or(8)}});
+    }
     int warps = warpsFor(countRegisters(kernel));
     if (warps > 1)
       set({{"least_warps", warps}});

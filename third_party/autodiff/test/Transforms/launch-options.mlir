@@ -32,6 +32,23 @@ tt.func @large(%a: tensor<256x128x!tt.ptr<f16>>, %b: tensor<128x128x!tt.ptr<f16>
   tt.return %sum : tensor<256x128xf32>
 }
 
+// 64×64 sums again, but of operands that fill more than half of a processor's
+// shared memory: no other program is there for the registers.
+// CHECK-LABEL: tt.func @alone(
+// CHECK-SAME: autodiff.options = {num_stages = 1 : i32, num_warps = 8 : i32}
+tt.func @alone(%a: tensor<64x256x!tt.ptr<f32>>, %b: tensor<256x64x!tt.ptr<f32>>, %n: i32) -> tensor<64x64xf32> attributes {autodiff.role = "backward"} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %x = tt.load %a : tensor<64x256x!tt.ptr<f32>>
+    %y = tt.load %b : tensor<256x64x!tt.ptr<f32>>
+    %next = tt.dot %x, %y, %acc : tensor<64x256xf32> * tensor<256x64xf32> -> tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  tt.return %sum : tensor<64x64xf32>
+}
+
 // Without products, the forward's options stay where tiles are small.
 // CHECK-LABEL: tt.func @none(
 // CHECK-NOT: autodiff.options
