@@ -51,6 +51,7 @@ LEFT_OUT = (
     "install",
     "liger",
     "mutation",
+    "random_programs",
 )
 
 # Mistakes that change nothing, and why.

@@ -101,6 +101,18 @@ SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
   return found;
 }
 
+/// Whether a launch can evaluate this: it is the same for all programs, and no
+/// number of iterations that are counted on the device.
+static bool isKnownAtLaunch(const std::optional<ScalarExpr> &bound) {
+  if (!bound || llvm::any_of(llvm::seq(3), [&](unsigned axis) {
+        return bound->mentionsAxis(axis);
+      }))
+    return false;
+  std::string text;
+  llvm::raw_string_ostream(text) << bound->toJSON();
+  return !StringRef(text).contains("counted");
+}
+
 /// Makes it a condition that the loops of products run at all, where a launch
 /// can tell, and assumes it: with a way around a loop, there are two places
 /// where its sums come from, for which ptxas may serialize matrix instructions.
@@ -109,12 +121,8 @@ static void requireIterations(triton::FuncOp kernel,
   kernel.walk([&](scf::ForOp loop) {
     std::optional<ScalarExpr> lower = ScalarExpr::of(loop.getLowerBound());
     std::optional<ScalarExpr> upper = ScalarExpr::of(loop.getUpperBound());
-    auto isKnown = [](const std::optional<ScalarExpr> &bound) {
-      return bound && llvm::none_of(llvm::seq(3), [&](unsigned axis) {
-               return bound->mentionsAxis(axis);
-             });
-    };
-    if (!getAdvance(loop) || !isKnown(lower) || !isKnown(upper) ||
+    if (!getAdvance(loop) || !isKnownAtLaunch(lower) ||
+        !isKnownAtLaunch(upper) ||
         (lower->getConstant() && upper->getConstant()))
       return;
     OpBuilder b(loop);
