@@ -9,6 +9,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from gradients import assert_gradients_close, random_tensor
 from triton.backends.autodiff import AutodiffError, autodiff
 
 COLUMNS = 64
@@ -137,3 +138,35 @@ def test_extremum_is_found_in_another_kernel(device):
     y.sum().backward()
     hits = torch.nn.functional.one_hot((u.float() * 2.5 + v).argmax(1), COLUMNS).sum(0)
     torch.testing.assert_close(w.grad, hits * w.detach().exp())
+
+
+@triton.jit
+def chosen_often(x, y, COLUMNS: tl.constexpr, TIMES: tl.constexpr):
+    i = tl.arange(0, COLUMNS)
+    v = tl.load(x + i)
+    for n in tl.static_range(TIMES):
+        v = tl.where(i > n, v, -v)
+    s = v + 1.0
+    tl.store(y + i, tl.where(s == tl.max(s, 0), v * v, v))
+
+
+def chosen_often_reference(x, times=40):
+    i = torch.arange(len(x), device=x.device)
+    v = torch.where((times - i).clamp(min=0) % 2 == 0, x, -x)
+    s = v + 1.0
+    return torch.where(s == s.max(), v * v, v)
+
+
+def test_many_choices(device):
+    """What is chosen forty times over, between two, has few origins but many ways to them."""
+
+    def op(x):
+        def stub(kernel, x):
+            y = torch.empty_like(x)
+            kernel[(1,)](x, y, COLUMNS=COLUMNS, TIMES=40)
+            return y
+
+        return autodiff(chosen_often, stub)(x)
+
+    x = random_tensor(COLUMNS, device=device)
+    assert_gradients_close(op, chosen_often_reference, (x,))

@@ -57,6 +57,15 @@ static SmallVector<Value> findChoices(Value value) {
   return choices;
 }
 
+/// All that `values` are and were chosen from, but not what `taken` was.
+static llvm::SetVector<Value> chosenFrom(ValueRange values, Value taken = {}) {
+  llvm::SetVector<Value> seen(values.begin(), values.end());
+  for (unsigned next = 0; next < seen.size(); ++next)
+    if (seen[next] != taken)
+      seen.insert_range(findChoices(seen[next]));
+  return seen;
+}
+
 //===----------------------------------------------------------------------===//
 // The same bits in every kernel
 //===----------------------------------------------------------------------===//
@@ -64,14 +73,13 @@ static SmallVector<Value> findChoices(Value value) {
 /// Whether a sum that `value` goes into cannot be contracted with what computes
 /// it.
 static bool standsAlone(Value value) {
-  if (isa<BlockArgument>(value))
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (SmallVector<Value> choices = findChoices(value); !choices.empty())
-    return llvm::all_of(choices, standsAlone);
-  return op->hasTrait<OpTrait::ConstantLike>() ||
-         isa<triton::LoadOp, arith::AddFOp, arith::SubFOp, arith::SIToFPOp,
-             arith::UIToFPOp>(op);
+  return llvm::all_of(chosenFrom(value), [](Value source) {
+    Operation *op = source.getDefiningOp();
+    return !op || !findChoices(source).empty() ||
+           op->hasTrait<OpTrait::ConstantLike>() ||
+           isa<triton::LoadOp, arith::AddFOp, arith::SubFOp, arith::SIToFPOp,
+               arith::UIToFPOp>(op);
+  });
 }
 
 static bool isReproducible(Value value, llvm::DenseMap<Value, bool> &known) {
@@ -122,15 +130,6 @@ private:
   llvm::DenseMap<Value, bool> reproducible;
 };
 } // namespace
-
-/// All that `values` are and were chosen from, but not what `taken` was.
-static llvm::SetVector<Value> chosenFrom(ValueRange values, Value taken = {}) {
-  llvm::SetVector<Value> seen(values.begin(), values.end());
-  for (unsigned next = 0; next < seen.size(); ++next)
-    if (seen[next] != taken)
-      seen.insert_range(findChoices(seen[next]));
-  return seen;
-}
 
 void Ties::meet(ValueRange values) {
   llvm::SetVector<Value> all = chosenFrom(values);
