@@ -141,32 +141,30 @@ def test_extremum_is_found_in_another_kernel(device):
 
 
 @triton.jit
-def chosen_often(x, y, COLUMNS: tl.constexpr, TIMES: tl.constexpr):
+def chosen_often(a, b, y, COLUMNS: tl.constexpr, TIMES: tl.constexpr):
     i = tl.arange(0, COLUMNS)
-    v = tl.load(x + i)
+    left, right = tl.load(a + i), tl.load(b + i)
     for n in tl.static_range(TIMES):
-        v = tl.where(i > n, v, -v)
-    s = v + 1.0
-    tl.store(y + i, tl.where(s == tl.max(s, 0), v * v, v))
+        left, right = tl.where(i > n, left, right), tl.where(i > n, right, left)
+    s = left + 1.0
+    tl.store(y + i, tl.where(s == tl.max(s, 0), left * right, left))
 
 
-def chosen_often_reference(x, times=40):
-    i = torch.arange(len(x), device=x.device)
-    v = torch.where((times - i).clamp(min=0) % 2 == 0, x, -x)
-    s = v + 1.0
-    return torch.where(s == s.max(), v * v, v)
+def chosen_often_reference(a, b, times=40):
+    exchanges = (times - torch.arange(len(a), device=a.device)).clamp(min=0)
+    left, right = (torch.where(exchanges % 2 == 0, *pair) for pair in ((a, b), (b, a)))
+    s = left + 1.0
+    return torch.where(s == s.max(), left * right, left)
 
 
 def test_many_choices(device):
-    """What is chosen forty times over, between two, has few origins but many ways to them."""
+    """What is chosen forty times over, from two, has few origins but many ways to them."""
 
-    def op(x):
-        def stub(kernel, x):
-            y = torch.empty_like(x)
-            kernel[(1,)](x, y, COLUMNS=COLUMNS, TIMES=40)
-            return y
+    def stub(kernel, a, b):
+        y = torch.empty_like(a)
+        kernel[(1,)](a, b, y, COLUMNS=COLUMNS, TIMES=40)
+        return y
 
-        return autodiff(chosen_often, stub)(x)
-
-    x = random_tensor(COLUMNS, device=device)
-    assert_gradients_close(op, chosen_often_reference, (x,))
+    op = autodiff(chosen_often, stub)
+    inputs = [random_tensor(COLUMNS, device=device) for _ in range(2)]
+    assert_gradients_close(op, chosen_often_reference, inputs)
