@@ -40,6 +40,7 @@ def test_pipeline_runs_on_the_module(pipeline):
         (KERNEL.replace("tt.load", "tt.unheard_of"), "k.ttir:6:"),
         (KERNEL.replace("module {", "module <", 1), "k.ttir:3:"),
         (KERNEL[: len(KERNEL) // 2], "k.ttir:"),
+        (KERNEL.replace("tt.return", "@ tt.return"), "k.ttir:8:"),
     ],
 )
 def test_errors_name_file_and_line(broken, place):

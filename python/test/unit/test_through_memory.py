@@ -116,6 +116,24 @@ def _one_after_the_other(kernel, shift):
     return differentiated(kernel, stub)
 
 
+@pytest.mark.parametrize("summed", [0, 23, 50])
+def test_atomic_sum_of_a_part(device, summed):
+    x = random_tensor(50, device=device, dtype=torch.float64)
+    start = random_tensor(7, device=device, dtype=torch.float64)
+    op = differentiated(through_memory.partial_sum_kernel, through_memory.partial_sum)
+    assert_gradients_close(op, through_memory.partial_sum_reference, (x, start, summed))
+
+
+def test_atomic_sum_stays_inside(device, monkeypatch):
+    """Lanes that add nothing may be beyond the end."""
+    monkeypatch.setenv("TRITON_AUTODIFF_CHECK", "1")
+    x = random_tensor(50, device=device, dtype=torch.float64)
+    start = random_tensor(23, device=device, dtype=torch.float64)
+    op = differentiated(through_memory.partial_sum_kernel, through_memory.partial_sum)
+    reference = lambda x, start, summed, columns: start + x[:summed] ** 2  # noqa: E731
+    assert_gradients_close(op, reference, (x, start, 23, 50))
+
+
 @pytest.mark.parametrize("shift", [0, 2])
 def test_arguments_that_share_memory(device, shift):
     """A value that travels from one argument to another is refused."""

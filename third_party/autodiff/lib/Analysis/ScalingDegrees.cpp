@@ -335,8 +335,10 @@ MaybeDegree ScalingDegrees::ofLoop(Operation *op, unsigned result) {
     }
     if (stable) {
       for (auto [argument, value, degree] : llvm::zip_equal(
-               loop.getRegionIterArgs(), loop.getResults(), assumed))
-        known[argument] = known[value] = degree;
+               loop.getRegionIterArgs(), loop.getResults(), assumed)) {
+        known[argument] = degree;
+        known[value] = degree;
+      }
       return assumed[result];
     }
   }

@@ -60,6 +60,7 @@ void Session::append(Location loc, StringRef severity, StringRef message) {
 void Session::append(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
     return;
+  hasErrors |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
   append(diagnostic.getLocation(), getSeverityName(diagnostic.getSeverity()),
          diagnostic.str());
   SmallVector<Location> callers;
@@ -91,7 +92,9 @@ OwningOpRef<ModuleOp> Session::parse(const char *ir, size_t size) {
   // Verifiers, too, count elements.
   ParserConfig config(&context, /*verifyAfterParse=*/false);
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, config);
-  if (!module || failed(checkTiles(*module)) || failed(verify(*module)))
+  // The lexer's errors do not all end the parser.
+  if (!module || hasErrors || failed(checkTiles(*module)) ||
+      failed(verify(*module)))
     return nullptr;
   return module;
 }

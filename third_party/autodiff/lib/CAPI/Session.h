@@ -39,6 +39,7 @@ private:
 
   std::string fileName;
   std::string diagnostics;
+  bool hasErrors = false;
   MLIRContext context;
   ScopedDiagnosticHandler handler;
 };

@@ -121,6 +121,42 @@ tt.func @guarded(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
 
 // -----
 
+// What is stored beside it has no sum in it: of a row without one, it would not
+// become NaN.
+// CHECK-LABEL: tt.func @beside_framed(
+// CHECK-NOT: custom_vjp
+// CHECK: tt.return
+tt.func @beside(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>, %c: f32) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %c4 = tt.splat %c : f32 -> tensor<4xf32>
+  %x = arith.mulf %x0, %c4 : tensor<4xf32>
+  %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.maxnumf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %1 = tt.splat %m : f32 -> tensor<4xf32>
+  %d = arith.subf %x, %1 : tensor<4xf32>
+  %e = math.exp %d : tensor<4xf32>
+  %s = "tt.reduce"(%e) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %2 = tt.splat %s : f32 -> tensor<4xf32>
+  %y = arith.divf %e, %2 : tensor<4xf32>
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %3, %y : tensor<4x!tt.ptr<f32>>
+  %f = math.exp %1 : tensor<4xf32>
+  %z = arith.mulf %e, %f : tensor<4xf32>
+  %4 = tt.splat %pz : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %4, %z : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
 // The primal stores 2L: that is what may be read back.
 // CHECK-LABEL: tt.func @stored(
 // CHECK: %[[TWICE:.*]] = arith.mulf %{{.*}}, %cst
