@@ -30,13 +30,19 @@ from kernels import (
 class Case:
     """A kernel, its stub and the reference; float inputs of these shapes, then the `rest`."""
 
-    def __init__(self, kernel, stub, reference, *shapes, rest=lambda device: (), scale=1.0):
+    def __init__(
+        self, kernel, stub, reference, *shapes,
+        rest=lambda device: (), scale=1.0, dtype=torch.float32,
+    ):  # fmt: skip
         self.kernel, self.stub, self.reference = kernel, stub, reference
-        self.shapes, self.rest, self.scale = shapes, rest, scale
+        self.shapes, self.rest, self.scale, self.dtype = shapes, rest, scale, dtype
 
     def inputs(self, device):
         """Random inputs."""
-        floats = [random_tensor(*shape, device=device, scale=self.scale) for shape in self.shapes]
+        floats = [
+            random_tensor(*shape, device=device, scale=self.scale, dtype=self.dtype)
+            for shape in self.shapes
+        ]
         return (*floats, *self.rest(device))
 
 
@@ -62,6 +68,7 @@ def lookup_reference(table, index):
 
 NORM = (13, 100), (100,), (100,)
 PRODUCT = (150, 70), (70, 133)
+# Attention multiplies float32 as GPUs do by default, with 10 bits: its cases are in half precision.
 HEADS = ((1, 2, 256, 16),) * 3
 KERNELS = {
     "add": Case(elementwise.add_kernel, elementwise.add, torch.add, (1000,), (1000,)),
@@ -126,19 +133,21 @@ KERNELS = {
         (3, 40, 50), (50, 36),
     ),
     "attention": Case(
-        flash.attention_kernel, attention, flash.reference, *HEADS, rest=lambda _: (False, 0.25)
+        flash.attention_kernel, attention, flash.reference, *HEADS,
+        rest=lambda _: (False, 0.25), dtype=torch.float16,
     ),
     "causal attention": Case(
-        flash.attention_kernel, attention, flash.reference, *HEADS, rest=lambda _: (True, 0.25)
+        flash.attention_kernel, attention, flash.reference, *HEADS,
+        rest=lambda _: (True, 0.25), dtype=torch.float16,
     ),
     "attention in long blocks": Case(
         flash.attention_kernel, attention_in_long_blocks, flash.reference,
-        *((1, 1, 256, 64),) * 3, rest=lambda _: (True, 0.125),
+        *((1, 1, 256, 64),) * 3, rest=lambda _: (True, 0.125), dtype=torch.float16,
     ),
     "grouped attention": Case(
         grouped_attention.grouped_attention_kernel, grouped_attention.grouped_attention,
         grouped_attention.grouped_attention_reference, (1, 4, 128, 16), *((1, 2, 128, 16),) * 2,
-        rest=lambda device: (0.25,),
+        rest=lambda device: (0.25,), dtype=torch.float16,
     ),
     "recurrence": Case(
         loops.rnn_kernel, loops.rnn, loops.rnn_reference, (3, 5, 20), (20,), (3, 20), scale=0.4
