@@ -30,16 +30,18 @@ def relative_error(value: torch.Tensor, truth: torch.Tensor) -> float:
     return error / scale if scale else error
 
 
-def floor(dtype: torch.dtype, roundings: int = 8) -> float:
+def floor(dtype: torch.dtype, roundings: int = 8, updates: int = 0) -> float:
     """The error that is always allowed.
 
-    In half precision that of a correctly rounded result. In float32, where PyTorch's own result
+    In half precision that of a correctly rounded result, to which as many as `updates` numbers,
+    rounded, too, are added in memory. In float32, where PyTorch's own result
     may be exact by luck, half a unit in the last place for each of the `roundings` that follow one
     another; a few in a short computation. In float64, where PyTorch's error is zero by definition,
     what another order of operations may make of a short computation.
     """
     eps = torch.finfo(dtype).eps
-    return {torch.float32: roundings * eps / 2, torch.float64: 1e-12}.get(dtype, eps / 2)
+    half = (1 + 2 * updates) * eps / 2
+    return {torch.float32: roundings * eps / 2, torch.float64: 1e-12}.get(dtype, half)
 
 
 def _as_tuple(value) -> tuple:
@@ -76,7 +78,9 @@ def _backward(outputs, upstreams, wanted):
     )
 
 
-def assert_close(name: str, value, baseline, truth, roundings: int = 8) -> None:
+def assert_close(
+    name: str, value, baseline, truth, roundings: int = 8, updates: int = 0
+) -> None:
     """``value`` is as near to ``truth`` as ``baseline`` is, times FACTOR."""
     assert value is not None, f"{name}: no value"
     assert value.shape == truth.shape, f"{name}: shape {value.shape}, expected {truth.shape}"
@@ -84,7 +88,7 @@ def assert_close(name: str, value, baseline, truth, roundings: int = 8) -> None:
     finite = value.double().isfinite()  # which is not implemented for 8 bits
     assert finite.all(), f"{name}: {(~finite).sum()} elements are not finite"
     ours, theirs = relative_error(value, truth), relative_error(baseline, truth)
-    bound = FACTOR * theirs + floor(value.dtype, roundings)
+    bound = FACTOR * theirs + floor(value.dtype, roundings, updates)
     assert ours <= bound, (
         f"{name}: relative error {ours:.3e} exceeds {bound:.3e} (PyTorch: {theirs:.3e}); "
         f"largest difference {(value.double() - truth).abs().max().item():.3e}"
@@ -97,6 +101,7 @@ def assert_gradients_close(
     inputs: Sequence,
     upstreams: Sequence[torch.Tensor | None] | None = None,
     roundings: int = 8,
+    updates: int = 0,
 ) -> None:
     """Compare outputs and all wanted gradients of ``op`` with ``reference`` in float64.
 
@@ -104,7 +109,8 @@ def assert_gradients_close(
     twice on contiguous copies: in float64 for the truth, in the inputs' precision for the error
     that PyTorch itself makes. Float tensors that require gradients are compared. ``upstreams``
     are the gradients of the outputs (random by default, None for an output that is not used).
-    `roundings` says how many follow one another on the way to a gradient, see `floor`.
+    `roundings` says how many follow one another on the way to a gradient, and `updates` how many
+    are added to one in memory, see `floor`.
     """
     wanted = [
         (i, x) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.requires_grad
@@ -123,7 +129,7 @@ def assert_gradients_close(
         wanted, gradients, base_gradients, true_gradients, strict=True
     ):
         assert gradient is not None and gradient.dtype == x.dtype, f"input {i}: no gradient"
-        assert_close(f"gradient of input {i}", gradient, baseline, truth, roundings)
+        assert_close(f"gradient of input {i}", gradient, baseline, truth, roundings, updates)
 
 
 def assert_gradcheck(op: Callable, inputs: Sequence, **options) -> None:

@@ -82,8 +82,12 @@ def test_math(dtype, scale):
     ]  # fmt: skip
     for row, reference in zip(out, expected, strict=True):
         if dtype == torch.float32:
+            # Exponentials overflow in the kernel's type.
+            rounded = reference.to(dtype)
+            overflows = rounded.isinf()
+            assert torch.equal(row[overflows], rounded[overflows])
             error = (row.double() - reference).abs() / reference.abs().clamp(min=1e-3)
-            assert error.max() < 8 * EPSILON[dtype]
+            assert error[~overflows].max() < 8 * EPSILON[dtype]
         else:
             torch.testing.assert_close(row, reference, rtol=4e-15, atol=1e-15)
 

@@ -53,13 +53,20 @@ def test_targets(device, ran, how, dtype):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("how", ["one", "two", "ignored", "after"])
 def test_targets_elsewhere(device, ran, how, dtype):
-    """An index outside of the row is an element of another one."""
-    x = random_tensor(6, 45, device=device, dtype=dtype)
+    """An index outside of the row is an element of another one, to whose gradient is added.
+
+    Nothing is negative, so no sum is smaller than what was rounded on the way to it.
+    """
+    x = random_tensor(6, 45, device=device, grad=False).abs().to(dtype).requires_grad_()
+    upstream = torch.rand(6, device=device, dtype=dtype)
     target = torch.randint(-45, 90, (6, 2), device=device)
     target[0], target[-1] = target[0].abs() + 45, -target[-1].abs()
     target[1] = torch.tensor([-1, 45], device=device)
     op = differentiated(tg.targets_kernel, tg.targets)
-    assert_gradients_close(op, tg.targets_reference, (x, target, how))
+    places = (target + torch.arange(6, device=device)[:, None] * 45).clamp(0, x.numel() - 1)
+    meeting = places.unique(return_counts=True)[1].max().item()
+    inputs = (x, target, how)
+    assert_gradients_close(op, tg.targets_reference, inputs, [upstream], updates=meeting)
     _assert_merged(ran)
 
 
