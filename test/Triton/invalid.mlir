@@ -363,3 +363,12 @@ tt.func @f(%x: tensor<9223372036854775807xi32>) {
   %y = tt.cat %x, %x : tensor<9223372036854775807xi32> -> tensor<16xi32>
   tt.return
 }
+
+// -----
+
+// It would be printed as a load with a mask.
+tt.func @f(%p: !tt.ptr<i1>, %x: i1) {
+  // expected-error @+1 {{other is given with a mask}}
+  %0 = tt.load %p, , %x : !tt.ptr<i1>
+  tt.return
+}

@@ -72,6 +72,14 @@ def test_malformed_request():
         _native.differentiate(KERNEL, "not json", "k.ttir")
 
 
+def test_what_was_derived_is_no_kernel():
+    derived = KERNEL.replace(
+        " {\n    %unused", ' attributes {autodiff.role = "backward"} {\n    %unused'
+    )
+    with pytest.raises(AutodiffError, match="differentiate the kernel that it comes from"):
+        _native.differentiate(derived, "{}", "k.ttir")
+
+
 @pytest.mark.parametrize(
     "value, dumps", [("1", True), ("copy", True), ("other", False), ("0", False)]
 )

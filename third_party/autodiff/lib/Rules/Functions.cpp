@@ -3,6 +3,7 @@
 
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Support/Elements.h"
 #include "autodiff/Support/LibraryNames.h"
 #include "autodiff/Support/PtxInstruction.h"
 
@@ -113,8 +114,9 @@ static bool takesOperands(Operation *op, const Function &function) {
     return false;
   return llvm::all_of(llvm::zip(order, function.partials), [&](auto pair) {
     auto [number, partial] = pair;
-    Type element = getElementTypeOrSelf(op->getOperand(number).getType());
-    return partial ? isa<FloatType>(element) : element.isSignlessInteger();
+    Type type = op->getOperand(number).getType();
+    return partial ? isFloat(type)
+                   : getElementTypeOrSelf(type).isSignlessInteger();
   });
 }
 

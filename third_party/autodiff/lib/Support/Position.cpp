@@ -34,6 +34,10 @@ static FileLineColLoc findUserPosition(Location loc) {
       return findUserPosition(call.getCaller());
     return callee;
   }
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location inner : fused.getLocations())
+      if (FileLineColLoc position = findUserPosition(inner))
+        return position;
   return autodiff::findPosition(loc);
 }
 

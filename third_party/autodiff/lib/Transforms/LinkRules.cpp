@@ -148,9 +148,18 @@ static LogicalResult linkCall(triton::CallOp call) {
       dependent.insert(&op);
   }
 
-  OpBuilder builder(call);
   StringRef rule = call.getCallee();
   rule.consume_front("autodiff.custom_vjp.");
+  for (Operation *op : dependent)
+    for (Operation *user : op->getUsers()) {
+      Operation *outer = call->getBlock()->findAncestorOpInBlock(*user);
+      if (outer != call && !dependent.contains(outer))
+        return user->emitError()
+               << "only the derivative of '" << rule.rsplit('.').first
+               << "' may use its cotangent";
+    }
+
+  OpBuilder builder(call);
   CustomVjpOp custom =
       createCustomVjp(builder, call.getLoc(), rule.rsplit('.').first, values,
                       operands.slice(results, inputs));
@@ -212,10 +221,15 @@ struct LinkRules : autodiff::impl::LinkRulesBase<LinkRules> {
     SmallVector<triton::FuncOp> rules, declarations;
     for (auto function : getOperation().getOps<triton::FuncOp>()) {
       auto role = function->getAttrOfType<StringAttr>(kRoleAttr);
-      if (role && role.getValue() == "rule")
+      if (role && role.getValue() == "rule") {
+        if (!function->getAttrOfType<StringAttr>(kRuleAttr)) {
+          function.emitError("a rule without a name in `") << kRuleAttr << "`";
+          return signalPassFailure();
+        }
         rules.push_back(function);
-      else if (function.isDeclaration())
+      } else if (function.isDeclaration()) {
         declarations.push_back(function);
+      }
     }
     SmallVector<Operation *> operations;
     kernel.walk([&](Operation *op) { operations.push_back(op); });

@@ -51,3 +51,14 @@ tt.func public @operation_of_ours(%p: !tt.ptr<f32>) {
   tt.store %q, %x : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+tt.func public @pointers_of_ours(%p: !tt.ptr<f32>) {
+  %0 = tt.splat %p : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  // expected-error @below {{the CPU backend cannot compile 'autodiff.residual' which is not part of a kernel}}
+  %1 = autodiff.residual %0 id = 0 : tensor<4x!tt.ptr<f32>>
+  %x = tt.load %1 : tensor<4x!tt.ptr<f32>>
+  tt.store %0, %x : tensor<4x!tt.ptr<f32>>
+  tt.return
+}

@@ -94,3 +94,31 @@ tt.func @count(%x: f32) {
   }
   tt.return
 }
+
+// -----
+
+// expected-error @+1 {{a rule without a name in `autodiff.rule`}}
+tt.func @rule(%t: f32, %x: f32, %y: f32) -> f32
+    attributes {autodiff.role = "rule", autodiff.rule_asm = "unknown $0, $1;"} {
+  tt.return %t : f32
+}
+tt.func @ruled(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = tt.elementwise_inline_asm "unknown $0, $1;" {constraints = "=f,f", packed_element = 1 : i32, pure = true} %x : f32 -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func private @autodiff.custom_vjp.f.0(f32, f32, f32) -> f32
+tt.func @leaking(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %v = math.sin %x : f32
+  %t = tt.elementwise_inline_asm "// autodiff.cotangent 0" {constraints = "=r,r", packed_element = 1 : i32, pure = false} %v : f32 -> f32
+  %g = arith.mulf %t, %x : f32
+  %y = tt.call @autodiff.custom_vjp.f.0(%v, %x, %g) : (f32, f32, f32) -> f32
+  // expected-error @+1 {{only the derivative of 'f' may use its cotangent}}
+  tt.store %py, %t : !tt.ptr<f32>
+  tt.return
+}

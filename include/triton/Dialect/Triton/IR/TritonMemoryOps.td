@@ -17,6 +17,9 @@ class TT_PointeeMatches<string operand>
     : TypesMatchWith<operand # " has the pointer's element type", "ptr",
                      operand, "::mlir::triton::getPointeeType($_self)">;
 
+defvar TT_OtherOfMask = PredOpTrait<"other is given with a mask",
+    CPred<"!this->getOther() || this->getMask()">>;
+
 // The comparators of optional operands: absent ones match.
 defvar TT_OptionalOther =
     TypesMatchWith<"other has the pointer's element type", "ptr", "other",
@@ -33,7 +36,7 @@ defvar TT_OptionalMask =
 
 def LoadOp : TT_Op<"load", [
     AttrSizedOperandSegments, TT_PointeeMatches<"result">,
-    TT_OptionalMask, TT_OptionalOther,
+    TT_OptionalMask, TT_OptionalOther, TT_OtherOfMask,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "load through a pointer, or through every pointer of a tensor";
   let description = [{

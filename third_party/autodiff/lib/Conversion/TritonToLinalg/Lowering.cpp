@@ -307,13 +307,6 @@ void Lowering::lower(Operation *op) {
 
 LogicalResult Lowering::run() {
   MLIRContext *ctx = source.getContext();
-  // What uses their results cannot be lowered, either.
-  source.walk([&](Operation *op) {
-    if (op->getName().getDialectNamespace() == "autodiff")
-      fail(op, "which is not part of a kernel");
-  });
-  if (!unsupported.empty())
-    return failure();
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(source);
   SmallVector<Type> inputs, results;
@@ -341,10 +334,17 @@ LogicalResult Lowering::run() {
   }
   Block &entry = target.getBody().front();
   context = entry.addArgument(inputs.back(), source.getLoc());
-  for (Block &block : source.getBody()) {
-    builder.setInsertionPointToEnd(blocks[&block]);
-    lowerBlock(block);
-  }
+  builder.setInsertionPointToEnd(&entry);
+  source.walk([&](Operation *op) {
+    if (op->getName().getDialectNamespace() == "autodiff")
+      fail(op, "which is not part of a kernel");
+  });
+  // What uses the results of these cannot be lowered.
+  if (unsupported.empty())
+    for (Block &block : source.getBody()) {
+      builder.setInsertionPointToEnd(blocks[&block]);
+      lowerBlock(block);
+    }
   if (!unsupported.empty()) {
     target.erase();
     return failure();
