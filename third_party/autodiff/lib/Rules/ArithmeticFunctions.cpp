@@ -22,11 +22,11 @@ static void addRoundedArithmetic(FunctionTable &table) {
   table["sub"] = {"x̄₁ += ȳ, x̄₂ −= ȳ", {same, negated}};
   table["mul"] = {"x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁", {timesRhs, timesLhs}};
   table["div"] = {
-      "x̄₁ += ȳ/x₂, x̄₂ −= ȳ·y/x₂",
+      "x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y",
       {[](Tile t, App f) { return unlessZero(t, t / f.x[1], f.x[1]); },
-       // Through the quotient, which the forward often stores.
+       // Through the quotients that there are: the forward's, and x̄₁.
        [](Tile t, App f) {
-         return unlessZero(t, -(t * f.y / f.x[1]), f.x[1]);
+         return unlessZero(t, -(t / f.x[1] * f.y), f.x[1]);
        }}};
   table["fma"] = {"x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁, x̄₃ += ȳ",
                   {timesRhs, timesLhs, same}};

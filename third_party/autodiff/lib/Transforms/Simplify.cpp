@@ -1,5 +1,6 @@
 //===- Simplify.cpp - Fold what differentiation leaves behind -------------===//
 #include "Factoring.h"
+#include "Selections.h"
 #include "autodiff/Rules/Combiner.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
@@ -55,92 +56,6 @@ struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
       return success();
     }
     return failure();
-  }
-};
-
-/// What a load gives under its mask needs no other zero for the lanes that the
-/// mask excludes, converted or not.
-struct SelectOfMaskedLoad : OpRewritePattern<arith::SelectOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(arith::SelectOp op,
-                                PatternRewriter &rewriter) const override {
-    Value value = op.getTrueValue();
-    if (auto cast = value.getDefiningOp<arith::ExtFOp>())
-      value = cast.getIn();
-    auto load = value.getDefiningOp<triton::LoadOp>();
-    if (!load || load.getMask() != op.getCondition() || !load.getOther() ||
-        !matchPattern(load.getOther(), m_PosZeroFloat()) ||
-        !matchPattern(op.getFalseValue(), m_PosZeroFloat()))
-      return failure();
-    rewriter.replaceOp(op, op.getTrueValue());
-    return success();
-  }
-};
-
-/// x == 0 ? 0 : x
-struct SelectOfZero : OpRewritePattern<arith::SelectOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(arith::SelectOp op,
-                                PatternRewriter &rewriter) const override {
-    auto compare = op.getCondition().getDefiningOp<arith::CmpFOp>();
-    Value value = op.getFalseValue();
-    if (!compare || compare.getPredicate() != arith::CmpFPredicate::OEQ ||
-        compare.getLhs() != value ||
-        !matchPattern(compare.getRhs(), m_AnyZeroFloat()) ||
-        !matchPattern(op.getTrueValue(), m_AnyZeroFloat()))
-      return failure();
-    rewriter.replaceOp(op, value);
-    return success();
-  }
-};
-
-/// The value of `value` in the lanes where `mask` is true, which may be
-/// anything elsewhere: it need not be chosen by the mask again. Notes whether
-/// it changed.
-static Value inLanes(Value value, Value mask, PatternRewriter &rewriter,
-                     bool &changed) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !op->hasOneUse() || !op->hasTrait<OpTrait::Elementwise>() ||
-      !isMemoryEffectFree(op))
-    return value;
-  if (auto select = dyn_cast<arith::SelectOp>(op)) {
-    Value condition = select.getCondition();
-    if (condition == mask) {
-      changed = true;
-      return inLanes(select.getTrueValue(), mask, rewriter, changed);
-    }
-    auto both = condition.getDefiningOp<arith::AndIOp>();
-    if (both && (both.getLhs() == mask || both.getRhs() == mask)) {
-      changed = true;
-      Value rest = both.getLhs() == mask ? both.getRhs() : both.getLhs();
-      rewriter.modifyOpInPlace(
-          select, [&] { select.getConditionMutable().assign(rest); });
-    }
-  }
-  for (OpOperand &operand : op->getOpOperands()) {
-    Value simpler = inLanes(operand.get(), mask, rewriter, changed);
-    if (simpler != operand.get())
-      rewriter.modifyOpInPlace(op, [&] { operand.set(simpler); });
-  }
-  return value;
-}
-
-/// What is stored under a mask.
-struct MaskedStore : OpRewritePattern<triton::StoreOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(triton::StoreOp op,
-                                PatternRewriter &rewriter) const override {
-    if (!op.getMask())
-      return failure();
-    bool changed = false;
-    Value simpler = inLanes(op.getValue(), op.getMask(), rewriter, changed);
-    if (simpler != op.getValue())
-      rewriter.modifyOpInPlace(op,
-                               [&] { op.getValueMutable().assign(simpler); });
-    return success(changed);
   }
 };
 
@@ -306,8 +221,8 @@ struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
     if (role && role.getValue() != "differentiated")
       patterns.add<PruneWhile>(&getContext());
     if (isDerived) {
-      patterns.add<AddIntoDot, SelectOfMaskedLoad, SelectOfZero, MaskedStore>(
-          &getContext());
+      patterns.add<AddIntoDot>(&getContext());
+      populateSelectionPatterns(patterns);
       populateFactoringPatterns(patterns);
       populateUniformFactorPatterns(patterns);
     }

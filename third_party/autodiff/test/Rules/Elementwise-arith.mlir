@@ -69,7 +69,7 @@ tt.func @mul(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// x̄ = ȳ/w, w̄ = −ȳ·y/w; nothing where ȳ is zero, even by a zero w.
+// x̄ = ȳ/w, w̄ = −ȳ/w·y; nothing where ȳ is zero, even by a zero w.
 // CHECK-LABEL: tt.func @div_bwd(
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
@@ -79,9 +79,8 @@ tt.func @mul(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[Q:.*]] = arith.divf %[[T]], %[[W]] :
 // CHECK: %[[Z:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]]
 // CHECK: %[[DX:.*]] = arith.select %[[Z]], %[[ZERO]], %[[Q]] :
-// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[Y]] :
-// CHECK: %[[R:.*]] = arith.divf %[[P]], %[[W]] :
-// CHECK: %[[N:.*]] = arith.subf %[[ZERO]], %[[R]] :
+// CHECK: %[[P:.*]] = arith.mulf %[[Q]], %[[Y]] :
+// CHECK: %[[N:.*]] = arith.subf %[[ZERO]], %[[P]] :
 // CHECK: %[[DW:.*]] = arith.select %[[Z]], %[[ZERO]], %[[N]] :
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
 // CHECK: autodiff.accumulate %arg0, %[[DX]] {
@@ -95,7 +94,7 @@ tt.func @div(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// x̄ = ȳ/w, w̄ = −ȳ·y/w; nothing where ȳ is zero, even by a zero w.
+// x̄ = ȳ/w, w̄ = −ȳ/w·y; nothing where ȳ is zero, even by a zero w.
 // CHECK-LABEL: tt.func @precise_div_bwd(
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00
 // CHECK: %[[X:.*]] = tt.load %arg0 {
@@ -105,9 +104,8 @@ tt.func @div(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[Q:.*]] = arith.divf %[[T]], %[[W]] :
 // CHECK: %[[Z:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]]
 // CHECK: %[[DX:.*]] = arith.select %[[Z]], %[[ZERO]], %[[Q]] :
-// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[Y]] :
-// CHECK: %[[R:.*]] = arith.divf %[[P]], %[[W]] :
-// CHECK: %[[N:.*]] = arith.subf %[[ZERO]], %[[R]] :
+// CHECK: %[[P:.*]] = arith.mulf %[[Q]], %[[Y]] :
+// CHECK: %[[N:.*]] = arith.subf %[[ZERO]], %[[P]] :
 // CHECK: %[[DW:.*]] = arith.select %[[Z]], %[[ZERO]], %[[N]] :
 // CHECK: autodiff.accumulate %arg1, %[[DW]] {
 // CHECK: autodiff.accumulate %arg0, %[[DX]] {

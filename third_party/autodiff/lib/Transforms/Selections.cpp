@@ -1,0 +1,188 @@
+//===- Selections.cpp - Fewer choices between values and zeros ------------===//
+//
+// Cotangents of lanes that a mask or a branch of `where` left out are zero, and
+// every rule keeps them so. Most of these zeros never reach memory, or are
+// added to something that is zero in the same lanes.
+//
+//===----------------------------------------------------------------------===//
+#include "Selections.h"
+
+#include "autodiff/Rules/Tile.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// What a load gives under its mask needs no other zero for the lanes that the
+/// mask excludes, converted or not.
+struct SelectOfMaskedLoad : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::SelectOp op,
+                                PatternRewriter &rewriter) const override {
+    Value value = op.getTrueValue();
+    if (auto cast = value.getDefiningOp<arith::ExtFOp>())
+      value = cast.getIn();
+    auto load = value.getDefiningOp<triton::LoadOp>();
+    if (!load || load.getMask() != op.getCondition() || !load.getOther() ||
+        !matchPattern(load.getOther(), m_PosZeroFloat()) ||
+        !matchPattern(op.getFalseValue(), m_PosZeroFloat()))
+      return failure();
+    rewriter.replaceOp(op, op.getTrueValue());
+    return success();
+  }
+};
+
+/// x == 0 ? 0 : x
+struct SelectOfZero : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::SelectOp op,
+                                PatternRewriter &rewriter) const override {
+    auto compare = op.getCondition().getDefiningOp<arith::CmpFOp>();
+    Value value = op.getFalseValue();
+    if (!compare || compare.getPredicate() != arith::CmpFPredicate::OEQ ||
+        compare.getLhs() != value ||
+        !matchPattern(compare.getRhs(), m_AnyZeroFloat()) ||
+        !matchPattern(op.getTrueValue(), m_AnyZeroFloat()))
+      return failure();
+    rewriter.replaceOp(op, value);
+    return success();
+  }
+};
+
+/// What is stored under a mask may be anything elsewhere: neither it nor what
+/// it is computed from, if nobody else looks, need be chosen by the mask again.
+struct MaskedStore : OpRewritePattern<triton::StoreOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(triton::StoreOp op,
+                                PatternRewriter &rewriter) const override;
+};
+} // namespace
+
+/// The operations of a block, last first, whose results only matter in the
+/// lanes where `mask` is true.
+static SmallVector<Operation *> collectMasked(Block &block, Value mask) {
+  llvm::SetVector<Operation *> masked;
+  auto isMasked = [&](OpOperand &use) {
+    auto store = dyn_cast<triton::StoreOp>(use.getOwner());
+    return store ? store.getMask() == mask && &use == &store.getValueMutable()
+                 : masked.contains(use.getOwner());
+  };
+  for (Operation &op : llvm::reverse(block))
+    if (op.hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(&op) &&
+        llvm::all_of(op.getUses(), isMasked))
+      masked.insert(&op);
+  return masked.takeVector();
+}
+
+LogicalResult MaskedStore::matchAndRewrite(triton::StoreOp op,
+                                           PatternRewriter &rewriter) const {
+  Value mask = op.getMask();
+  if (!mask)
+    return failure();
+  bool changed = false;
+  for (Operation *masked : collectMasked(*op->getBlock(), mask)) {
+    auto select = dyn_cast<arith::SelectOp>(masked);
+    if (!select)
+      continue;
+    Value condition = select.getCondition();
+    auto both = condition.getDefiningOp<arith::AndIOp>();
+    if (condition == mask) {
+      rewriter.replaceOp(select, select.getTrueValue());
+      changed = true;
+    } else if (both && llvm::is_contained(both->getOperands(), mask)) {
+      Value rest = both.getLhs() == mask ? both.getRhs() : both.getLhs();
+      rewriter.modifyOpInPlace(
+          select, [&] { select.getConditionMutable().assign(rest); });
+      changed = true;
+    }
+  }
+  return success(changed);
+}
+
+namespace {
+/// c ? value : 0, or with `inverted` c ? 0 : value.
+struct Kept {
+  arith::SelectOp select;
+  bool inverted;
+
+  Value getCondition() { return select.getCondition(); }
+  Value getValue() { return select->getOperand(inverted ? 2 : 1); }
+};
+} // namespace
+
+/// How `value`, which nothing else uses, is kept from lanes.
+static std::optional<Kept> matchKept(Value value) {
+  auto select = value.getDefiningOp<arith::SelectOp>();
+  if (!select || !select->hasOneUse())
+    return std::nullopt;
+  if (matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
+    return Kept{select, false};
+  if (matchPattern(select.getTrueValue(), m_AnyZeroFloat()))
+    return Kept{select, true};
+  return std::nullopt;
+}
+
+/// Replaces `op` by a selection like `kept`, and as part of the same primal
+/// value, between two others.
+static void replace(Operation *op, Kept kept, Value value, Value other,
+                    PatternRewriter &rewriter) {
+  auto select = arith::SelectOp::create(
+      rewriter, kept.select.getLoc(), kept.getCondition(),
+      kept.inverted ? other : value, kept.inverted ? value : other);
+  rewriter.replaceOp(op, select);
+}
+
+namespace {
+/// 0 − (c ? x : 0) = c ? 0 − x : 0
+struct NegateKept : OpRewritePattern<arith::SubFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::SubFOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<Kept> kept = matchKept(op.getRhs());
+    if (!kept || !matchPattern(op.getLhs(), m_AnyZeroFloat()))
+      return failure();
+    Value zero = op.getLhs();
+    Value negated =
+        arith::SubFOp::create(rewriter, op.getLoc(), zero, kept->getValue());
+    replace(op, *kept, negated, zero, rewriter);
+    return success();
+  }
+};
+
+/// (c ? x : 0) + (c ? y : 0) = c ? x + y : 0
+/// (c ? x : 0) + (c ? 0 : y) = c ? x : y
+struct AddKept : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::AddFOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<Kept> a = matchKept(op.getLhs()), b = matchKept(op.getRhs());
+    if (!a || !b || a->getCondition() != b->getCondition())
+      return failure();
+    if (a->inverted != b->inverted) {
+      replace(op, *a, a->getValue(), b->getValue(), rewriter);
+      return success();
+    }
+    Value zero = constantOf(rewriter, op.getLoc(), op.getType(), 0.0);
+    Value sum = arith::AddFOp::create(rewriter, op.getLoc(), a->getValue(),
+                                      b->getValue());
+    replace(op, *a, sum, zero, rewriter);
+    return success();
+  }
+};
+} // namespace
+
+void mlir::autodiff::populateSelectionPatterns(RewritePatternSet &patterns) {
+  patterns
+      .add<SelectOfMaskedLoad, SelectOfZero, MaskedStore, NegateKept, AddKept>(
+          patterns.getContext());
+}
