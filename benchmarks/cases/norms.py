@@ -93,6 +93,7 @@ def cases():
     yield looped_layer_norm(4096, 8192)
     for shape in SHAPES:
         yield rms_norm(*shape, quick=shape == (4096, 8192))
+    yield rms_norm(65536, 128)  # of heads
     yield group_norm_case(32, 512, 1024, 32, True)
     yield group_norm_case(8, 320, 4096, 32)
     for name in ("softmax", "log_softmax"):

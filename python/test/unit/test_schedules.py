@@ -1,5 +1,8 @@
 """Loops that become the grid of a backward kernel: which do, and that gradients are right."""
 
+from functools import partial
+
+import layer_norm as looped
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
@@ -347,6 +350,21 @@ def test_parts_of_rows(device, ran, name):
     op = differentiated(sch.parts_kernel, sch.parts)
     assert_gradients_close(op, sch.parts_reference, (x, n, distance, count))
     assert_sums(ran, "store" if once else "atomic", 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("wanted", ["xwb", "xw", "xb", "x", "wb"])
+def test_stored_on_the_way(device, ran, wanted, dtype):
+    """Looped norms: the kernel that sums over rows stores the gradient of the input, too."""
+    shapes = {"x": (7, 37), "w": (37,), "b": (37,)}
+    inputs = [
+        random_tensor(*shape, device=device, dtype=dtype).requires_grad_(name in wanted)
+        for name, shape in shapes.items()
+    ]
+    op = differentiated(looped.layer_norm_kernel, partial(looped.layer_norm, BLOCK=16))
+    assert_gradients_close(op, looped.reference, inputs, roundings=16)
+    if wanted != "x":
+        assert_exchanged(ran, [2 if "w" in wanted else 3], 3)
 
 
 def test_counter_from_where_a_program_starts(device, ran):

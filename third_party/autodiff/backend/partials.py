@@ -17,8 +17,8 @@ from .executable import launch
 _MOST_ROWS = 512
 _TILE = 8192
 _ELEMENTS_A_THREAD = 32
-# Narrow tiles give few gradient elements to many programs; 32 floats are one line of the cache.
-_FEWEST_COLUMNS, _MOST_COLUMNS = 32, 1024
+# Narrow tiles give few gradient elements to many programs; 16 floats are half a line of the cache.
+_FEWEST_COLUMNS, _MOST_COLUMNS = 16, 1024
 # Types that PyTorch and Triton round to alike.
 _ROUNDED_ALIKE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 

@@ -1,6 +1,7 @@
 //===- SharedMemory.cpp - Shared memory that products take ----------------===//
 #include "autodiff/Analysis/SharedMemory.h"
 #include "autodiff/Analysis/LiveTiles.h"
+#include "autodiff/Support/Elements.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -18,17 +19,12 @@ struct SharedMemory : LiveTiles {
 };
 } // namespace
 
-static double bytesOf(Value value) {
-  auto tile = cast<RankedTensorType>(value.getType());
-  return tile.getNumElements() * tile.getElementTypeBitWidth() / 8.0;
-}
-
 void SharedMemory::use(Operation *op) {
   if (auto dot = dyn_cast<triton::DotOp>(op))
     return useOperands(dot, nullptr);
   for (Value operand : op->getOperands())
     if (operand.getDefiningOp<triton::DotOp>() && !isa<scf::YieldOp>(op))
-      take(bytesOf(operand));
+      take(bytesOf(operand.getType()));
 }
 
 /// Holds an operand of which a product sums over one axis; if `around` is given
@@ -43,7 +39,7 @@ void SharedMemory::useOperand(Value operand, int64_t summed,
     return;
   unsigned bits =
       getElementTypeOrSelf(operand.getType()).getIntOrFloatBitWidth();
-  hold(operand, bits == 16 ? 0 : summed, bytesOf(operand));
+  hold(operand, bits == 16 ? 0 : summed, bytesOf(operand.getType()));
 }
 
 void SharedMemory::useOperands(triton::DotOp dot, Operation *around) {

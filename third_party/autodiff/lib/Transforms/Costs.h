@@ -2,6 +2,7 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_COSTS_H
 #define AUTODIFF_LIB_TRANSFORMS_COSTS_H
 
+#include "autodiff/Support/Elements.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 namespace mlir::autodiff {
@@ -10,18 +11,16 @@ namespace mlir::autodiff {
 /// for the conversion of layouts.
 constexpr double kSharedMemory = 220 * 1024;
 
-/// How many elements a value of this type has.
-int64_t elementsOf(Type type);
-
-/// Bytes that moving a value of this type takes.
-double bytesOf(Type type);
-
 /// The fewest warps, of a program that needs so many registers for tiles, whose
 /// threads have enough.
 int warpsFor(double registers);
 
-/// How many such programs a processor should run at a time.
-int programsFor(double registers);
+/// How many such programs a processor should run at a time, at least for its
+/// warps to hide what they wait for, and at most for their registers.
+struct ProgramRange {
+  int least, most;
+};
+ProgramRange programsFor(double registers);
 
 /// Bytes that might be moved in the time that a product takes.
 double bytesOfProduct(triton::DotOp dot);

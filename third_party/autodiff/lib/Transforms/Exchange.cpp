@@ -7,6 +7,7 @@
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -40,7 +41,14 @@ struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
   using ExchangeBase::ExchangeBase;
 
   void runOnOperation() override;
+  std::optional<Contribution> locate(AccumulateOp op) const;
   std::optional<Candidate> examine(unsigned argument, const ArgumentUse &use);
+  SmallVector<Contribution> locateFollowers(const ArgumentUse &use,
+                                            ArrayRef<Candidate> group) const;
+  SmallVector<Contribution> findFollowers(ArrayRef<Candidate> group) const;
+  triton::FuncOp build(ArrayRef<Candidate> group,
+                       ArrayRef<Contribution> followers, unsigned number,
+                       Handover &handover) const;
 
   triton::FuncOp backward;
   llvm::DenseMap<unsigned, Operation *> sites;
@@ -51,7 +59,8 @@ struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
 class ExchangedKernel {
 public:
   ExchangedKernel(triton::FuncOp backward, ArrayRef<ScalarExpr> digits,
-                  ArrayRef<Candidate> group, unsigned number);
+                  ArrayRef<Candidate> group, ArrayRef<Contribution> followers,
+                  unsigned number);
 
   /// Uses what the handover leaves. Null if something in the loops cannot be
   /// computed that way.
@@ -62,6 +71,8 @@ private:
   LogicalResult runLoop(const ParallelLoop &loop);
   LogicalResult runPrograms(const ParallelLoop &loop, OpBuilder &b, Value index,
                             Value from, Value to, ArrayRef<unsigned> adding);
+  LogicalResult runFollowers(const ParallelLoop &loop, OpBuilder &b,
+                             Regrid &regrid, Value index);
   LogicalResult store(const Candidate &candidate, Value sum);
   void bindAllZero(Regrid &regrid) const;
   Value indexOf(OpBuilder &b, Regrid &regrid, const ParallelLoop &loop) const;
@@ -72,6 +83,7 @@ private:
   triton::FuncOp backward, kernel;
   ArrayRef<ScalarExpr> digits, summed;
   ArrayRef<Candidate> group;
+  ArrayRef<Contribution> followers;
   unsigned number;
   Location loc;
   SmallVector<ParallelLoop> loops;
@@ -86,6 +98,7 @@ private:
   StringAttr partials;
   /// The sums so far, by candidate.
   SmallVector<Value> sums;
+  llvm::DenseSet<Operation *> followed;
 };
 } // namespace
 
@@ -95,10 +108,13 @@ private:
 
 ExchangedKernel::ExchangedKernel(triton::FuncOp backward,
                                  ArrayRef<ScalarExpr> digits,
-                                 ArrayRef<Candidate> group, unsigned number)
+                                 ArrayRef<Candidate> group,
+                                 ArrayRef<Contribution> followers,
+                                 unsigned number)
     : backward(backward), digits(digits), summed(group.front().summed),
-      group(group), number(number), loc(backward.getLoc()),
-      count(group.front().count), builder(backward.getContext()) {}
+      group(group), followers(followers), number(number),
+      loc(backward.getLoc()), count(group.front().count),
+      builder(backward.getContext()) {}
 
 void ExchangedKernel::collectLoops() {
   for (const Candidate &candidate : group)
@@ -243,10 +259,31 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
       else
         sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
     }
+  if (failed(runFollowers(loop, inside, regrid, index)))
+    return failure();
   scf::YieldOp::create(inside, loc, carried);
   for (auto [place, result] :
        llvm::zip_equal(adding, nest.front().getResults()))
     sums[place] = result;
+  return success();
+}
+
+/// What one iteration of one program stores is stored in the place of both.
+LogicalResult ExchangedKernel::runFollowers(const ParallelLoop &loop,
+                                            OpBuilder &b, Regrid &regrid,
+                                            Value index) {
+  llvm::DenseSet<Operation *> bound{loop.getLoop()};
+  for (const Contribution &follower : followers) {
+    // Of several loops that run alike, one stores it.
+    if (!follower.loop.runsLike(loop) || !followed.insert(follower.op).second)
+      continue;
+    if (bound.insert(follower.loop.getLoop()).second &&
+        failed(follower.loop.bind(regrid, b, iteration, index)))
+      return failure();
+    if (!mutation::isMade("exchange:followers left behind") &&
+        failed(regrid.copy(follower.op)))
+      return failure();
+  }
   return success();
 }
 
@@ -296,7 +333,7 @@ bool ExchangedKernel::isSplit() const {
 void ExchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
   llvm::json::Value parts =
       countPartials(summed.take_back(), countPrograms(staying, count),
-                    /*perProcessor=*/2);
+                    /*perProcessor=*/{2, 2});
   programs =
       numberPrograms(builder, kernel, Array{"mul", count, parts}, staying);
   Value iterations = createSize(builder, loc, count);
@@ -341,6 +378,20 @@ triton::FuncOp ExchangedKernel::build(const Handover &left) {
 // Choosing
 //===----------------------------------------------------------------------===//
 
+/// The loops that an addition is in, which has to be at their outer level.
+std::optional<Contribution> Exchange::locate(AccumulateOp op) const {
+  auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
+  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+  auto primal = load ? dyn_cast<scf::ForOp>(load->getParentOp()) : nullptr;
+  if (!loop || !primal || loop->getParentOp() != backward ||
+      !isa<triton::FuncOp>(primal->getParentOp()))
+    return std::nullopt;
+  std::optional<ParallelLoop> parallel = ParallelLoop::of(loop, primal, digits);
+  if (!parallel)
+    return std::nullopt;
+  return Contribution{op, load, *parallel};
+}
+
 /// Whether an exchanged kernel can store the gradient of `argument`, as far as
 /// its addresses and loops tell.
 std::optional<Candidate> Exchange::examine(unsigned argument,
@@ -350,25 +401,20 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
   Candidate candidate{argument, {}, 0, {}};
   std::optional<AccessSpace> first;
   for (AccumulateOp op : use.accumulates) {
-    auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
-    auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-    auto primal = load ? dyn_cast<scf::ForOp>(load->getParentOp()) : nullptr;
-    if (!loop || !primal || loop->getParentOp() != backward ||
-        !isa<triton::FuncOp>(primal->getParentOp()))
+    std::optional<Contribution> contribution = locate(op);
+    if (!contribution)
       return std::nullopt;
-    std::optional<ParallelLoop> parallel =
-        ParallelLoop::of(loop, primal, digits);
-    if (!parallel)
-      return std::nullopt;
-    AccessSpace::Renumbering renumbering = parallel->numberAlike(0);
-    std::optional<AccessSpace> space = AccessSpace::of(load, &renumbering);
+    const ParallelLoop &parallel = contribution->loop;
+    AccessSpace::Renumbering renumbering = parallel.numberAlike(0);
+    std::optional<AccessSpace> space =
+        AccessSpace::of(contribution->load, &renumbering);
     if (!space || !space->isExact())
       return std::nullopt;
-    llvm::json::Value count = parallel->count();
+    llvm::json::Value count = parallel.count();
     if (!first) {
       first = space;
       candidate.count = std::move(count);
-    } else if (!parallel->agreesWith(candidate.contributions[0].loop) ||
+    } else if (!parallel.agreesWith(candidate.contributions[0].loop) ||
                op.getValue().getType() !=
                    candidate.contributions[0].op.getValue().getType() ||
                (!space->touchesSameAs(*first) &&
@@ -378,7 +424,7 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
       candidate.count =
           Array{"max", std::move(candidate.count), std::move(count)};
     }
-    candidate.contributions.push_back({op, load, *parallel});
+    candidate.contributions.push_back(*contribution);
   }
   candidate.summed = findUnmentioned(digits, first->getProgramDigits());
   if (candidate.summed.empty())
@@ -393,6 +439,109 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
     return decides(x) < decides(y);
   });
   return candidate;
+}
+
+/// The uses, if each of their addresses is stored to by one program in one
+/// iteration of a loop that the group runs, too; else nothing.
+SmallVector<Contribution>
+Exchange::locateFollowers(const ArgumentUse &use,
+                          ArrayRef<Candidate> group) const {
+  auto isRun = [&](const Contribution &follower) {
+    return llvm::any_of(group, [&](const Candidate &candidate) {
+      return llvm::any_of(candidate.contributions, [&](const auto &c) {
+        return follower.loop.runsLike(c.loop);
+      });
+    });
+  };
+  SmallVector<Contribution> followers;
+  SmallVector<Operation *> loads;
+  for (AccumulateOp op : use.accumulates) {
+    std::optional<Contribution> follower = locate(op);
+    if (!follower || op.getWhole() || !isRun(*follower))
+      return {};
+    followers.push_back(*follower);
+    loads.push_back(follower->load);
+  }
+  std::optional<AccessSpace> space = AccessSpace::ofAll(loads);
+  bool isOwned = use.upstreams.empty() && space &&
+                 findUnmentioned(digits, space->getProgramDigits()).empty();
+  return isOwned ? followers : SmallVector<Contribution>();
+}
+
+/// Whether a loop does nothing but what `done` holds.
+static bool doesOnly(scf::ForOp loop, const llvm::DenseSet<Operation *> &done) {
+  bool others =
+      loop.walk([&](Operation *op) {
+            bool isOther = op != loop && op->getNumRegions() == 0 &&
+                           mayWrite(op) && !done.contains(op);
+            return isOther ? WalkResult::interrupt() : WalkResult::advance();
+          })
+          .wasInterrupted();
+  return !others && loop->use_empty();
+}
+
+/// What else the kernel of a group stores on its way: all that loops are left
+/// for, which then need not read their tiles again.
+SmallVector<Contribution>
+Exchange::findFollowers(ArrayRef<Candidate> group) const {
+  llvm::DenseSet<Operation *> done;
+  for (const Candidate &candidate : group)
+    for (const Contribution &contribution : candidate.contributions)
+      done.insert(contribution.op);
+  SmallVector<Contribution> followers;
+  for (auto &[argument, use] : collectUses(backward)) {
+    bool isOwn = llvm::any_of(group, [&, argument = argument](const auto &c) {
+      return c.argument == argument;
+    });
+    if (isOwn || llvm::is_contained(atomic, argument))
+      continue;
+    for (const Contribution &follower : locateFollowers(use, group)) {
+      followers.push_back(follower);
+      done.insert(follower.op);
+    }
+  }
+  bool areAll = llvm::all_of(followers, [&](const Contribution &follower) {
+    return doesOnly(follower.loop.getLoop(), done);
+  });
+  return areAll ? followers : SmallVector<Contribution>();
+}
+
+/// What an iteration of the loops that become superfluous reads.
+static double bytesRead(ArrayRef<Contribution> followers) {
+  llvm::SmallPtrSet<Operation *, 4> seen;
+  double bytes = 0;
+  for (const Contribution &follower : followers)
+    if (scf::ForOp loop = follower.loop.getLoop(); seen.insert(loop).second)
+      for (auto load : loop.getBody()->getOps<triton::LoadOp>())
+        bytes += bytesOf(load.getType());
+  return bytes;
+}
+
+/// The group's kernel, with what is handed over to it; null if there is none,
+/// or if more would be handed over for the followers than they save.
+triton::FuncOp Exchange::build(ArrayRef<Candidate> group,
+                               ArrayRef<Contribution> followers,
+                               unsigned number, Handover &handover) const {
+  SmallVector<Value> results;
+  for (const Candidate &candidate : group)
+    for (const Contribution &contribution : candidate.contributions)
+      results.push_back(AccumulateOp(contribution.op).getValue());
+  for (const Contribution &follower : followers)
+    results.push_back(AccumulateOp(follower.op).getValue());
+  handover.leave(results);
+  if (!followers.empty() && handover.getBytes() > bytesRead(followers)) {
+    handover.undo();
+    return {};
+  }
+  ExchangedKernel exchanged(backward, digits, group, followers, number);
+  if (triton::FuncOp kernel = exchanged.build(handover))
+    return kernel;
+  // Its place among the programs may have no number in the new kernel.
+  handover.undo();
+  if (!handover.isOptional())
+    return {};
+  return ExchangedKernel(backward, digits, group, followers, number)
+      .build(handover);
 }
 
 /// Whatever takes the place of program ids can only do so at the outer level.
@@ -432,25 +581,19 @@ void Exchange::runOnOperation() {
   }
   Handover handover(backward, digits);
   for (auto [number, group] : llvm::enumerate(groups)) {
-    SmallVector<Value> results;
-    for (Candidate &candidate : group)
-      for (Contribution &contribution : candidate.contributions)
-        results.push_back(contribution.op.getValue());
-    handover.leave(results);
-    triton::FuncOp kernel =
-        ExchangedKernel(backward, digits, group, number).build(handover);
-    if (!kernel) {
-      // Its place among the programs may have no number in the new kernel.
-      handover.undo();
-      if (handover.isOptional())
-        kernel =
-            ExchangedKernel(backward, digits, group, number).build(handover);
+    SmallVector<Contribution> followers = findFollowers(group);
+    triton::FuncOp kernel = build(group, followers, number, handover);
+    if (!kernel && !followers.empty()) {
+      followers.clear();
+      kernel = build(group, followers, number, handover);
     }
     if (!kernel)
       continue;
     for (Candidate &candidate : group)
       for (Contribution &contribution : candidate.contributions)
         contribution.op.erase();
+    for (Contribution &follower : followers)
+      follower.op.erase();
   }
   // Nothing may be left to do for the kernel that stayed.
   if (getBackwards(getOperation()).size() > 1 && !mayWrite(backward))

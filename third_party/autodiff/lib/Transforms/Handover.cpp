@@ -172,6 +172,13 @@ void Handover::leave(ArrayRef<Value> results) {
   }
 }
 
+double Handover::getBytes() const {
+  double bytes = 0;
+  for (auto [value, load] : get().drop_front(before))
+    bytes += bytesOf(value.getType());
+  return bytes;
+}
+
 void Handover::undo() {
   for (Operation *op : llvm::reverse(created))
     op->erase();

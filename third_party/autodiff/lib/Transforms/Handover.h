@@ -23,6 +23,9 @@ public:
   /// Values and what loads them again, in code that is not used in `kernel`.
   ArrayRef<std::pair<Value, Value>> get() const { return reloaded; }
 
+  /// What each of the others' programs loads of what was left last.
+  double getBytes() const;
+
   /// Whether another kernel could as well compute again what was left last: no
   /// loop and no product is in it.
   bool isOptional() const { return optional; }

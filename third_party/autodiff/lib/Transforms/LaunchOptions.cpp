@@ -27,6 +27,9 @@ struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
                   {"num_warps", isAlone ? 8 : costs.getWarps().value_or(8)}});
     }
     int warps = warpsFor(countRegisters(kernel));
+    // Few programs with a loop each do not do what the forward's do.
+    if (kernel->hasAttr(kGridAttr) && !kernel.getOps<scf::ForOp>().empty())
+      return set({{"num_warps", warps}});
     if (warps > 1)
       set({{"least_warps", warps}});
   }

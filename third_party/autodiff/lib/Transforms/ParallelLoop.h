@@ -28,6 +28,12 @@ public:
   bool agreesWith(const ParallelLoop &other) const {
     return base == other.base && step == other.step;
   }
+  /// Whether all programs run the same iterations as of another loop.
+  bool runsLike(const ParallelLoop &other) const {
+    return loop == other.loop ||
+           (isUniform() && other.isUniform() && agreesWith(other) &&
+            count() == other.count());
+  }
   /// The numbers are below this, in every program: an expression.
   llvm::json::Value count() const;
   /// Whether all programs run the same iterations.

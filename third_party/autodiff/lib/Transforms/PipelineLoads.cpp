@@ -64,7 +64,7 @@ struct PipelineLoads : autodiff::impl::PipelineLoadsBase<PipelineLoads> {
     triton::FuncOp kernel = getOperation();
     if (!isBackward(kernel))
       return;
-    int programs = std::min(programsFor(countRegisters(kernel)), 2);
+    int programs = std::min(programsFor(countRegisters(kernel)).most, 2);
     kernel.walk([&](scf::ForOp loop) {
       double bytes = bytesLoaded(loop);
       if (bytes == 0 || loop->hasAttr(kStagesAttr) || !isPipelinable(loop))

@@ -79,11 +79,11 @@ llvm::json::Value mlir::autodiff::countPrograms(ArrayRef<ScalarExpr> digits,
 
 llvm::json::Value mlir::autodiff::countPartials(ArrayRef<ScalarExpr> summed,
                                                 llvm::json::Value others,
-                                                int perProcessor) {
-  llvm::json::Value each = perProcessor, work = countPrograms(summed);
-  if (perProcessor > 2)
-    each = Array{"max", 2,
-                 Array{"min", perProcessor,
+                                                ProgramRange perProcessor) {
+  llvm::json::Value each = perProcessor.most, work = countPrograms(summed);
+  if (perProcessor.most > perProcessor.least)
+    each = Array{"max", perProcessor.least,
+                 Array{"min", perProcessor.most,
                        Array{"ceildiv", Array{"mul", 128, Array{"processors"}},
                              Array{"max", work, 1}}}};
   Array wanted{"ceildiv", Array{"mul", std::move(each), Array{"processors"}},

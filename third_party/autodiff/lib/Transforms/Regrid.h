@@ -2,6 +2,7 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_REGRID_H
 #define AUTODIFF_LIB_TRANSFORMS_REGRID_H
 
+#include "Costs.h"
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
@@ -39,12 +40,14 @@ ProgramNumbers numberPrograms(OpBuilder &builder, triton::FuncOp kernel,
                               ArrayRef<ScalarExpr> digits);
 
 /// The number of partial sums, an expression, when the work of all `summed`
-/// digits is divided among programs of which there are `others` already: no more
-/// than there is work, and about `perProcessor` for every processor. More than
-/// two of these pay where each has only few iterations: measured on an H100
-/// (docs/performance.md), 16384 rows take 10 % longer with four, 4096 less.
+/// digits is divided among programs of which there are `others` already: no
+/// more than there is work, and within `perProcessor` for every processor. More
+/// than the least of these pay where each has only few iterations: measured on
+/// an H100 (docs/performance.md), 16384 rows take 10 % longer with four than
+/// with two, 4096 less.
 llvm::json::Value countPartials(ArrayRef<ScalarExpr> summed,
-                                llvm::json::Value others, int perProcessor);
+                                llvm::json::Value others,
+                                ProgramRange perProcessor);
 
 /// The product of the extents of digits, times `factor`.
 llvm::json::Value countPrograms(ArrayRef<ScalarExpr> digits,

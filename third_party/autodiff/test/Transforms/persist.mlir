@@ -4,13 +4,11 @@
 // All programs read the same weights. Few programs do the work of all: each
 // runs over a part of the old ones, stores the gradient of their elements of x,
 // keeps the sum for the weights, and stores that as one of several. There are no
-// more programs than there were; each processor has the registers for four, and
-// runs two where four would have many rows each.
+// more programs than there were, and as many for each processor as it takes to
+// hide what programs of one warp wait for.
 // CHECK-LABEL: tt.func @scale_bwd_persistent(
 // CHECK-SAME: autodiff.grid = "{{\[\[}}\22max\22,[\22min\22,[\22mul\22,1,[\22grid\22,0]],
-// CHECK-SAME: [\22ceildiv\22,[\22mul\22,
-// CHECK-SAME: [\22max\22,2,[\22min\22,4,[\22ceildiv\22,[\22mul\22,128,[\22processors\22]],[\22max\22,[\22mul\22,1,[\22grid\22,0]],1]]]],
-// CHECK-SAME: [\22processors\22]],[\22max\22,1,1]]],1],1,1]"
+// CHECK-SAME: [\22ceildiv\22,[\22mul\22,8,[\22processors\22]],[\22max\22,1,1]]],1],1,1]"
 // CHECK: %[[PART:.*]] = autodiff.programs
 // CHECK: %[[PARTS:.*]] = arith.trunci
 // CHECK: %[[W:.*]] = tt.load
@@ -38,6 +36,35 @@ tt.func @scale(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %w = tt.load %qw : tensor<16x!tt.ptr<f32>>
   %y = arith.mulf %x, %w : tensor<16xf32>
   tt.store %qy, %y : tensor<16x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// Each processor has the registers for three programs, and runs two where three
+// would have many rows each.
+// CHECK-LABEL: tt.func @scale_middle_bwd_persistent(
+// CHECK-SAME: autodiff.grid = "{{\[\[}}\22max\22,[\22min\22,[\22mul\22,1,[\22grid\22,0]],
+// CHECK-SAME: [\22ceildiv\22,[\22mul\22,
+// CHECK-SAME: [\22max\22,2,[\22min\22,3,[\22ceildiv\22,[\22mul\22,128,[\22processors\22]],[\22max\22,[\22mul\22,1,[\22grid\22,0]],1]]]],
+// CHECK-SAME: [\22processors\22]],[\22max\22,1,1]]],1],1,1]"
+tt.func @scale_middle(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %width = arith.constant 4096 : i32
+  %i = tt.make_range {end = 4096 : i32, start = 0 : i32} : tensor<4096xi32>
+  %id = tt.get_program_id x : i32
+  %row = arith.muli %id, %width : i32
+  %rowx = tt.addptr %px, %row : !tt.ptr<f32>, i32
+  %rowy = tt.addptr %py, %row : !tt.ptr<f32>, i32
+  %bx = tt.splat %rowx : !tt.ptr<f32> -> tensor<4096x!tt.ptr<f32>>
+  %bw = tt.splat %pw : !tt.ptr<f32> -> tensor<4096x!tt.ptr<f32>>
+  %by = tt.splat %rowy : !tt.ptr<f32> -> tensor<4096x!tt.ptr<f32>>
+  %qx = tt.addptr %bx, %i : tensor<4096x!tt.ptr<f32>>, tensor<4096xi32>
+  %qw = tt.addptr %bw, %i : tensor<4096x!tt.ptr<f32>>, tensor<4096xi32>
+  %qy = tt.addptr %by, %i : tensor<4096x!tt.ptr<f32>>, tensor<4096xi32>
+  %x = tt.load %qx : tensor<4096x!tt.ptr<f32>>
+  %w = tt.load %qw : tensor<4096x!tt.ptr<f32>>
+  %y = arith.mulf %x, %w : tensor<4096xf32>
+  tt.store %qy, %y : tensor<4096x!tt.ptr<f32>>
   tt.return
 }
 

@@ -12,6 +12,19 @@ inline bool isFloat(Type type) {
   return isa<FloatType>(getElementTypeOrSelf(type));
 }
 
+/// How many elements a value of this type has.
+inline int64_t elementsOf(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile ? tile.getNumElements() : 1;
+}
+
+/// Bytes that moving a value of this type takes.
+inline double bytesOf(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  double bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
+  return elementsOf(type) * std::max(bits, 8.0) / 8;
+}
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_SUPPORT_ELEMENTS_H

@@ -242,7 +242,9 @@ def Exchange : AutodiffPass<"autodiff-exchange", "::mlir::ModuleOp"> {
     values of attention) goes to a kernel of its own. There each program owns
     an address: it stands for one iteration of the loop, and runs over all
     programs that have it. What these would compute again and again is left for
-    it in scratch memory by the kernel that stays.
+    it in scratch memory by the kernel that stays. Gradients that only an iteration
+    of one program contributes to follow, if that leaves a loop of the kernel
+    that stays with nothing to do: the tiles are read once for both.
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
@@ -355,7 +357,7 @@ def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::triton::Fun
     For loops of products as many warps as the tiles between products need
     registers, and as many pipeline stages as shared memory holds. Other kernels
     are launched like the forward, but with warps enough for the tiles that are
-    live at a time.
+    live at a time; with no more if few programs do the work of many in a loop.
   }];
 }
 
