@@ -109,6 +109,21 @@ def test_cotangent_has_the_addressing_of_the_output(output, kind):
         assert not everything.any()
 
 
+def test_pitch_is_that_of_rows():
+    table = torch.empty(4, 700)
+    assert memory.pitch(table.shape, table.stride(), 1024) == 700  # one tile holds a row
+    assert memory.pitch(table.shape, table.stride(), 64) == 700  # several pieces of one
+    assert memory.pitch(table.shape, table.stride(), 2048) == 700  # with many lanes masked off
+    assert memory.pitch((700,), (1,), 64) == 64
+    assert memory.pitch((700, 8), (8, 1), 64) == 64  # rows are short
+    # An axis of length 1 may have any stride.
+    assert memory.pitch((1, 700), (10**12, 1), 64) == 64
+    assert memory.pitch((5, 3, 8), (24, 8, 1), 8) == 8
+    assert memory.pitch((5, 3, 8), (24, 8, 1), 32) == 24
+    assert memory.pitch((5, 3, 20), (60, 20, 1), 256) == 60
+    assert memory.pitch((5, 3), (0, 0), 8) == 8
+
+
 def test_cotangent_is_not_copied_without_need():
     output, upstream = torch.empty(4, 8), torch.randn(4, 8)
     span = memory.storage_span(output)

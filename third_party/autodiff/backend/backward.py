@@ -15,7 +15,7 @@ from .executable import Executable
 from .facts import Facts
 from .memory import Span, allocate, extent, gradient_of, is_non_overlapping, lay_out
 from .partials import Finish, SumOfPartials
-from .plan import Plan
+from .plan import Plan, Tallied
 
 DTYPES = {
     "i1": torch.bool,
@@ -48,10 +48,10 @@ class Handle:
         self.forward = executable(plan.forward)
         self.backward = tuple(executable(kernel, chosen) for kernel in plan.backward)
         self.counting = executable(plan.counting)
-        self.touched = {
-            g.argument: tuple(executable(kernel, chosen) for kernel in g.touched)
+        self.tallied = {
+            g.argument: Tallied(*(executable(kernel, chosen) for kernel in g.tallied))
             for g in plan.gradients
-            if g.touched is not None
+            if g.tallied is not None
         }
         # What measurements found, by the variants that a launch allows; see tuning.py.
         self.measured: dict = {}
@@ -96,7 +96,7 @@ class _Shadow:
     """How to make the gradient buffer of one argument, and the gradient from it."""
 
     __slots__ = ("argument", "shape", "strides", "span", "dtype", "init", "result", "zero", "plain",
-                 "returned", "partials", "touched")  # fmt: skip
+                 "returned", "partials", "is_tallied")  # fmt: skip
 
     def __init__(self, gradient, tensor, facts):
         self.argument = gradient.argument
@@ -107,8 +107,9 @@ class _Shadow:
         self.span = own if gradient.stays_inside else tensor.span
         # Without a proof that every element is written, what is not written has gradient zero.
         self.zero = gradient.init == "zero" or not gradient.fills_tensor
-        self.touched = self._is_touched(gradient, facts)
-        rounded = self.touched or self.dtype == self.result
+        tallied = gradient.tallied
+        self.is_tallied = tallied is not None and bool(facts.evaluate(tallied.tally.when))
+        rounded = self.is_tallied or self.dtype == self.result
         self.plain = rounded and is_non_overlapping(self.shape, self.strides)
         self.partials = None
         if gradient.partials is not None:
@@ -116,17 +117,11 @@ class _Shadow:
             layout = (self.shape, self.strides, self.dtype, self.result)
             self.partials = SumOfPartials(count, own.total, *layout)
 
-    @staticmethod
-    def _is_touched(gradient, facts) -> bool:
-        """Return whether only what is touched of the sum is cleared and rounded."""
-        touched = gradient.touched
-        return touched is not None and bool(facts.evaluate(touched.clear.when))
-
     def make(self, cotangents, device):
         """Return the initialised gradient buffer."""
         if self.partials is not None:
             return self.partials.make(device)
-        zero = self.zero and not self.touched
+        zero = self.zero and not self.is_tallied
         shadow = allocate(self.shape, self.strides, self.span, self.dtype, device, zero)
         if self.init == "cotangent":
             upstream = cotangents.get(self.argument)
@@ -137,7 +132,7 @@ class _Shadow:
         return shadow
 
     def make_rounded(self, device):
-        """Return where a kernel rounds to what is touched of the gradient buffer."""
+        """Return where kernels leave the gradient in the dtype of the tensor."""
         return allocate(self.shape, self.strides, self.span, self.result, device, True)
 
     def finish(self, shadow):
@@ -218,9 +213,9 @@ class Backward:
                 }
             )
         )
-        touching = [handle.touched[s.argument] for s in self.shadows if s.touched]
-        self._before = self._bound(clear for clear, _ in touching)
-        self._after = self._bound(round for _, round in touching)
+        tallied = [handle.tallied[s.argument] for s in self.shadows if s.is_tallied]
+        self._before = self._bound(kernel for t in tallied for kernel in (t.tally, t.clear))
+        self._after = self._bound(t.round for t in tallied)
         self.launches = self._suited() if executables is None else self._bound(executables)
 
     def bind(self, executable: Executable) -> Bound:
@@ -238,7 +233,7 @@ class Backward:
 
     @property
     def sequence(self) -> tuple[Bound, ...]:
-        """The kernels as they run, between those that clear and round parts of sums."""
+        """The kernels as they run, between those that count, clear and round."""
         return (*self._before, *self.launches, *self._after)
 
     def compile(self) -> None:
@@ -299,13 +294,15 @@ class Backward:
             pool[starts["gradient"] + shadow.argument] = tensor.data_ptr()
         held, sums = [], list(shadows)
         for n, shadow in enumerate(self.shadows):
-            if shadow.touched:
+            if shadow.is_tallied:
                 held.append(shadows[n])
                 sums[n] = shadow.make_rounded(device)
-                pool[starts["rounded"] + shadow.argument] = sums[n].data_ptr()
+            # Where nobody counts, nothing is stored there.
+            pool[starts["rounded"] + shadow.argument] = sums[n].data_ptr()
         for n, (kind, dtype, size) in enumerate(self.buffers):
             if kind != "saved":
-                buffer = torch.empty(size.get(counts), dtype=dtype, device=device)
+                make = torch.zeros if kind == "tally" else torch.empty
+                buffer = make(size.get(counts), dtype=dtype, device=device)
                 held.append(buffer)
                 pool[starts["buffer"] + n] = buffer.data_ptr()
         for n, buffer in zip(self.saved, saved, strict=True):

@@ -152,8 +152,8 @@ class _Explanation:
             "cotangent": ", on top of the upstream gradient",
         }
         rounded = ""
-        if gradient.touched is not None:
-            rounded = "; cleared and rounded only where it is touched, if that is a part"
+        if gradient.tallied is not None:
+            rounded = "; if few elements are touched, parts with one contribution are stored"
         lines = [
             f"  gradient of {name}: {how}{start[gradient.init]}{rounded}",
             f"    because {self._reason(gradient, facts)}",
@@ -277,6 +277,8 @@ class _Explanation:
                 f"  handed over: {users[0]} leaves the value{where}, {each} a program{size}, for "
                 + " and ".join(users[1:])
             )
+        if buffer.kind == "tally":
+            return f"  counted: how many contributions parts of a sum get{size}"
         if buffer.kind == "tape":
             return (
                 f"  taped: each value{where}, {each} an iteration{size}; the backward needs them "

@@ -4,9 +4,11 @@ An expression is an int or a list `[operator, operands…]`. Division follows C 
 `floordiv` and `ceildiv` round down and up. `["maxpids", e]` is the maximum of `e` over all
 program ids of the grid, evaluated with numpy over the axes that `e` mentions. Expressions with
 `["pid", axis]` outside of it have a value per program, see `values_of_programs`. `["counted", n]`
-is what a counting kernel has left in counter n; `["extent", i]`, the elements from the first to the
-last one of the tensor passed as argument i, and `["processors"]`, how many programs the device runs
-side by side, are known to a launch. `substitute` puts them in.
+is what a counting kernel has left in counter n. Known to a launch are, for the tensor passed as
+argument i, `["extent", i]`, the elements from its first to its last one, `["span", i]`, those of
+its storage, `["lead", i]`, those of them before its first one, and `["pitch", i, n]`, how far rows
+lie apart that tiles of length n may hold (see memory.py); and `["processors"]`, how many programs
+the device runs side by side. `substitute` puts them in.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ _BINARY = {
     "max": _maximum,
 }
 _DIVIDING = ("floordiv", "ceildiv", "div", "rem")
+# What a launch knows of tensors, and how many numbers say what is asked for.
+_OF_TENSORS = {"extent": 1, "span": 1, "lead": 1, "pitch": 2}
 
 
 def validate(expr, arguments: int, per_program: bool = False) -> None:
@@ -72,9 +76,9 @@ def validate(expr, arguments: int, per_program: bool = False) -> None:
         if len(operands) != 1 or per_program:
             raise PlanError(f"isqrt outside of programs takes one operand, got {expr!r}")
         validate(operands[0], arguments)
-    elif operator == "extent":
-        valid = len(operands) == 1 and isinstance(operands[0], int)
-        if not valid or not 0 <= operands[0] < arguments or per_program:
+    elif operator in _OF_TENSORS:
+        valid = len(operands) == _OF_TENSORS[operator] and all(type(n) is int for n in operands)
+        if not valid or not 0 <= operands[0] < arguments or min(operands) < 0 or per_program:
             raise PlanError(f"malformed or misplaced expression {expr!r}")
     elif operator == "processors":
         if operands or per_program:
@@ -140,7 +144,7 @@ def _evaluate(expr, args, grid, pids):
         return int(value)
     if operator == "grid":
         return grid[expr[1]]
-    if operator in ("counted", "extent", "processors"):
+    if operator in ("counted", "processors", *_OF_TENSORS):
         raise CheckError(f"nobody has told {expr!r}")
     if operator == "pid":
         return pids[expr[1]]

@@ -13,7 +13,7 @@ import torch
 
 from .errors import ArgumentError
 from .expr import evaluate, substitute
-from .memory import extent, has_memory, meet, storage_span
+from .memory import extent, has_memory, meet, pitch, storage_span
 
 Tensor = torch.Tensor
 
@@ -53,12 +53,22 @@ class Facts:
 
     def evaluate(self, expr) -> int:
         """Return the value of a plan's expression for this launch."""
-        known = {"extent": self._extent, "processors": lambda: processors(self.device)}
+        known = {
+            "extent": self._extent,
+            "span": lambda i: self.tensors[i].span.total,
+            "lead": lambda i: self.tensors[i].span.lead,
+            "pitch": self._pitch,
+            "processors": lambda: processors(self.device),
+        }
         return evaluate(substitute(expr, known), self.scalars, self.grid)
 
     def _extent(self, i: int) -> int:
         tensor = self.tensors[i]
         return extent(tensor.shape, tensor.strides)
+
+    def _pitch(self, i: int, length: int) -> int:
+        tensor = self.tensors[i]
+        return pitch(tensor.shape, tensor.strides, length)
 
     def outputs_that_meet(self):
         """Yield the pairs of outputs that have a place in memory in common."""

@@ -36,6 +36,21 @@ def extent(shape, strides) -> int:
     return reach
 
 
+# What a line of memory holds of a sum: parts that are shorter are hardly worth a number.
+SHORTEST_ROW = 32
+
+
+def pitch(shape, strides, length: int) -> int:
+    """Return how far rows lie apart that tiles of this `length` may hold, or a part of which.
+
+    The smallest stride larger than half of it; else the largest one that is not short; else
+    `length`.
+    """
+    steps = [step for size, step in zip(shape, strides, strict=True) if size > 1]
+    long = [step for step in steps if step > length // 2]
+    return min(long, default=max((s for s in steps if s >= SHORTEST_ROW), default=length))
+
+
 def same_strides(shape, a, b) -> bool:
     """Return whether strides `a` and `b` address a tensor of `shape` alike."""
     return all(size <= 1 or s == t for size, s, t in zip(shape, a, b, strict=True))

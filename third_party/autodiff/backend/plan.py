@@ -21,7 +21,7 @@ VERSION = 1
 
 INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "partial", "atomic")
-BUFFER_KINDS = ("saved", "tape", "handover")
+BUFFER_KINDS = ("saved", "tape", "handover", "tally")
 OPERAND_KINDS = (
     *("argument", "cotangent", "gradient", "rounded", "buffer", "size", "counters"),
     *bounds.OPERANDS,
@@ -50,7 +50,7 @@ class Buffer:
     """Scratch memory.
 
     "saved" lives from the forward to the backward, "tape" in the backward; "handover" is what one
-    backward kernel leaves for others.
+    backward kernel leaves for others, "tally", cleared, what one counts for others.
     """
 
     name: str
@@ -59,12 +59,14 @@ class Buffer:
     size: object
 
 
-class Touched(NamedTuple):
-    """Kernels that clear the elements of a sum that the backward adds to, and round them after it.
+class Tallied(NamedTuple):
+    """Kernels for a sum of which parts that get one contribution are stored to the gradient.
 
-    The gradient is then a tensor that is cleared otherwise. They run if `clear.when` is not zero.
+    `tally` finds these; the other parts are cleared before the backward, and rounded after it.
+    The gradient is then a tensor that is cleared otherwise. They run if `tally.when` is not zero.
     """
 
+    tally: Kernel
     clear: Kernel
     round: Kernel
 
@@ -86,7 +88,7 @@ class Gradient:
     returned: bool = True
     partials: object = None
     remainder: bool = False
-    touched: Touched | None = None
+    tallied: Tallied | None = None
 
     @property
     def fills_tensor(self) -> bool:
@@ -159,9 +161,9 @@ class Plan:
     def kernels(self) -> tuple[Kernel, ...]:
         """All generated kernels, the counting one and the augmented forward first."""
         variants = (v for k in self.backward for v in k.variants)
-        touching = (k for g in self.gradients for k in g.touched or ())
+        tallying = (k for g in self.gradients for k in g.tallied or ())
         first = (k for k in (self.counting, self.forward) if k)
-        return (*first, *self.backward, *variants, *touching)
+        return (*first, *self.backward, *variants, *tallying)
 
     def counters(self) -> frozenset[int]:
         """Return the counters on which sizes depend."""
@@ -343,12 +345,12 @@ def load(text: str) -> Plan:
             )
         )
     for place, g in enumerate(data["gradients"]):
-        if g.get("touched") is not None:
+        if g.get("tallied") is not None:
             kernels = (
-                _kernel(g["touched"].get(role), arguments, buffers, gradients, sizes)
-                for role in Touched._fields
+                _kernel(g["tallied"].get(role), arguments, buffers, gradients, sizes)
+                for role in Tallied._fields
             )
-            gradients[place] = replace(gradients[place], touched=Touched(*kernels))
+            gradients[place] = replace(gradients[place], tallied=Tallied(*kernels))
     inputs = pointers("inputs")
     missing = set(inputs) - {g.argument for g in gradients if g.returned}
     _require(not missing, f"inputs {sorted(missing)} have no gradient buffer")

@@ -10,6 +10,28 @@ using namespace mlir;
 using namespace mlir::autodiff;
 using llvm::json::Array;
 
+void mlir::autodiff::collectCounters(const llvm::json::Value &value,
+                                     llvm::DenseSet<int64_t> &counters) {
+  if (const llvm::json::Object *object = value.getAsObject()) {
+    for (const auto &[key, entry] : *object)
+      collectCounters(entry, counters);
+    return;
+  }
+  const llvm::json::Array *array = value.getAsArray();
+  if (!array || array->empty())
+    return;
+  if (array->front().getAsString() == "counted")
+    counters.insert(*(*array)[1].getAsInteger());
+  for (const llvm::json::Value &operand : *array)
+    collectCounters(operand, counters);
+}
+
+bool mlir::autodiff::dependsOnCounters(const llvm::json::Value &expression) {
+  llvm::DenseSet<int64_t> counters;
+  collectCounters(expression, counters);
+  return !counters.empty();
+}
+
 /// The most iterations for given program ids: where bounds move with loops
 /// around, at their first or last iteration.
 static std::optional<ScalarExpr> mostIterationsPerProgram(scf::ForOp loop) {

@@ -9,10 +9,21 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
+/// What was derived before lacks what passes leave for one another.
+static LogicalResult checkRoles(ModuleOp module) {
+  for (auto function : module.getOps<triton::FuncOp>())
+    if (function->hasAttr(kRoleAttr))
+      return function.emitError("has a role (`")
+             << kRoleAttr
+             << "`), which differentiation gives to what it derives; "
+                "differentiate the kernel that it comes from";
+  return success();
+}
+
 FailureOr<std::string>
 mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
   FailureOr<Request> request = Request::parse(requestJson, module.getLoc());
-  if (failed(request))
+  if (failed(request) || failed(checkRoles(module)))
     return failure();
   for (const UserRule &rule : request->rules)
     if (failed(importRule(rule, module)))

@@ -61,6 +61,10 @@ static StringRef findVariable(Location loc) {
     StringRef caller = findVariable(call.getCaller());
     return caller.empty() ? findVariable(call.getCallee()) : caller;
   }
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location inner : fused.getLocations())
+      if (StringRef name = findVariable(inner); !name.empty())
+        return name;
   return {};
 }
 

@@ -123,12 +123,13 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
   schedule.deterministic = request.deterministic;
   passes.add(createSchedule(schedule));
-  passes.add(createClearTouched());
   passes.add(createChooseTiles(ChooseTilesOptions{request.widen}));
   passes.clean();
   passes.add(createDivideTiles());
   passes.addToKernels(createLaunchOptions());
   passes.addToKernels(createPipelineLoads());
+  passes.add(createTallySums());
+  passes.clean();
   passes.addToKernels(createLowerPrograms());
   passes.add(createSizes());
   passes.addToKernels(createLowerSwaps());

@@ -60,7 +60,7 @@ class PlanPrinter {
 public:
   PlanPrinter(ModuleOp module)
       : primal(getPrimal(module)), forward(getForward(module)),
-        backwards(getBackwards(module)), touching(getTouching(module)),
+        backwards(getBackwards(module)), tallying(getTallying(module)),
         counting(getCounting(module)) {}
 
   llvm::json::Value print();
@@ -70,11 +70,11 @@ private:
   Array describeArguments();
   SmallVector<triton::FuncOp> getKernels() const;
   void numberBuffers();
-  void describeTouching(triton::FuncOp kernel);
+  void describeTallying(triton::FuncOp kernel);
   void collect(triton::FuncOp kernel);
 
   triton::FuncOp primal, forward;
-  SmallVector<triton::FuncOp> backwards, touching;
+  SmallVector<triton::FuncOp> backwards, tallying;
   triton::FuncOp counting;
   // By number; std::map keeps the plan's order stable.
   std::map<unsigned, llvm::json::Value> buffers, gradients, sizes, checks;
@@ -150,7 +150,7 @@ SmallVector<triton::FuncOp> PlanPrinter::getKernels() const {
     kernels.push_back(backward);
     llvm::append_range(kernels, getVariants(backward));
   }
-  llvm::append_range(kernels, touching);
+  llvm::append_range(kernels, tallying);
   return kernels;
 }
 
@@ -192,17 +192,18 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
   }
 }
 
-/// Adds a kernel that clears or rounds parts of a gradient to that.
-void PlanPrinter::describeTouching(triton::FuncOp kernel) {
+/// Adds a kernel that counts for a gradient, or clears or rounds parts of it,
+/// to that.
+void PlanPrinter::describeTallying(triton::FuncOp kernel) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
     auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
     if (operand.getKind() != OperandKind::Gradient)
       continue;
     Object &gradient = *gradients.at(operand.getIndex()).getAsObject();
-    llvm::json::Value &touched =
-        gradient.try_emplace("touched", Object()).first->second;
+    llvm::json::Value &tallied =
+        gradient.try_emplace("tallied", Object()).first->second;
     auto role = kernel->getAttrOfType<StringAttr>(kRoleAttr);
-    (*touched.getAsObject())[role.getValue()] = describeKernel(kernel);
+    (*tallied.getAsObject())[role.getValue()] = describeKernel(kernel);
   }
 }
 
@@ -214,8 +215,8 @@ llvm::json::Value PlanPrinter::print() {
   Array arguments = describeArguments();
   for (triton::FuncOp kernel : getKernels())
     collect(kernel);
-  for (triton::FuncOp kernel : touching)
-    describeTouching(kernel);
+  for (triton::FuncOp kernel : tallying)
+    describeTallying(kernel);
 
   // The backward reads these as they were before the forward.
   Array snapshots, inputs, outputs;

@@ -1,5 +1,6 @@
 //===- Tile.cpp - Arithmetic on tiles, written as formulas ----------------===//
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Rules/Reduction.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -87,21 +88,11 @@ Tile mlir::autodiff::unlessZero(Tile t, Tile product, Value x) {
 
 Value mlir::autodiff::sumOver(OpBuilder &builder, Location loc, Value tile,
                               unsigned axis) {
-  auto reduce = triton::ReduceOp::create(builder, loc, ValueRange{tile}, axis);
-  Type element = getElementTypeOrSelf(tile.getType());
-  OpBuilder::InsertionGuard guard(builder);
-  Block *body = builder.createBlock(&reduce.getCombineOp(), {},
-                                    {element, element}, {loc, loc});
-  Value sum = arith::AddFOp::create(builder, loc, body->getArgument(0),
-                                    body->getArgument(1));
-  triton::ReduceReturnOp::create(builder, loc, ValueRange{sum});
-  return reduce.getResult()[0];
+  return reduceOver<arith::AddFOp>(builder, loc, tile, axis);
 }
 
 Value mlir::autodiff::sumAll(OpBuilder &builder, Location loc, Value tile) {
-  while (auto type = dyn_cast<RankedTensorType>(tile.getType()))
-    tile = sumOver(builder, loc, tile, type.getRank() - 1);
-  return tile;
+  return reduceAll<arith::AddFOp>(builder, loc, tile);
 }
 
 Value mlir::autodiff::repeatAlong(OpBuilder &builder, Location loc, Value tile,

@@ -2,6 +2,7 @@
 #include "Costs.h"
 #include "ResizeTiles.h"
 #include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -108,9 +109,7 @@ static bool isKnownAtLaunch(const std::optional<ScalarExpr> &bound) {
         return bound->mentionsAxis(axis);
       }))
     return false;
-  std::string text;
-  llvm::raw_string_ostream(text) << bound->toJSON();
-  return !StringRef(text).contains("counted");
+  return !dependsOnCounters(bound->toJSON());
 }
 
 /// Makes it a condition that the loops of products run at all, where a launch

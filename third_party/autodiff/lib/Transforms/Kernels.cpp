@@ -41,17 +41,20 @@ mlir::autodiff::getVariants(triton::FuncOp backward) {
       kernels.push_back(function);
   return kernels;
 }
-SmallVector<triton::FuncOp> mlir::autodiff::getTouching(ModuleOp module) {
+static bool isTallying(triton::FuncOp kernel) {
+  return hasRole(kernel, "tally") || hasRole(kernel, "clear") ||
+         hasRole(kernel, "round");
+}
+SmallVector<triton::FuncOp> mlir::autodiff::getTallying(ModuleOp module) {
   SmallVector<triton::FuncOp> kernels;
   for (auto function : module.getOps<triton::FuncOp>())
-    if (hasRole(function, "clear") || hasRole(function, "round"))
+    if (isTallying(function))
       kernels.push_back(function);
   return kernels;
 }
 bool mlir::autodiff::isBackward(triton::FuncOp kernel) {
-  return llvm::any_of(
-      ArrayRef<llvm::StringRef>{"backward", "variant", "clear", "round"},
-      [&](llvm::StringRef role) { return hasRole(kernel, role); });
+  return hasRole(kernel, "backward") || hasRole(kernel, "variant") ||
+         isTallying(kernel);
 }
 triton::FuncOp mlir::autodiff::getForward(ModuleOp module) {
   return findByRole(module, "forward");

@@ -46,30 +46,13 @@ void Sizes::bind(triton::FuncOp kernel) {
   });
 }
 
-/// Collects n of every ["counted", n] in an expression or a description.
-static void findCounted(const llvm::json::Value &value,
-                        llvm::DenseSet<int64_t> &counters) {
-  if (const llvm::json::Object *object = value.getAsObject()) {
-    for (const auto &[key, entry] : *object)
-      findCounted(entry, counters);
-    return;
-  }
-  const llvm::json::Array *array = value.getAsArray();
-  if (!array || array->empty())
-    return;
-  if (array->front().getAsString() == "counted")
-    counters.insert(*(*array)[1].getAsInteger());
-  for (const llvm::json::Value &operand : *array)
-    findCounted(operand, counters);
-}
-
 /// Removes the counters that no size depends on, and the kernel without any.
 void Sizes::keepCounters(triton::FuncOp counting) {
   llvm::DenseSet<int64_t> counters;
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
     for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
       if (Attribute text = kernel.getArgAttr(index, kBufferAttr))
-        findCounted(fromAttribute(text), counters);
+        collectCounters(fromAttribute(text), counters);
   if (counters.empty())
     return counting.erase();
   counting.walk([&](triton::AtomicRMWOp op) {

@@ -1,4 +1,5 @@
 //===- Swaps.cpp - Exchanges of elements that are made with bits ----------===//
+#include "autodiff/Rules/Reduction.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -99,20 +100,6 @@ struct RaiseSwaps : autodiff::impl::RaiseSwapsBase<RaiseSwaps> {
 };
 } // namespace
 
-/// x₀ ^ x₁ along an axis of integers.
-static Value exclusiveOr(OpBuilder &b, Location loc, Value bits,
-                         unsigned axis) {
-  auto reduce = triton::ReduceOp::create(b, loc, ValueRange{bits}, axis);
-  Type element = getElementTypeOrSelf(bits.getType());
-  OpBuilder::InsertionGuard guard(b);
-  Block *body =
-      b.createBlock(&reduce.getCombineOp(), {}, {element, element}, {loc, loc});
-  Value combined =
-      arith::XOrIOp::create(b, loc, body->getArgument(0), body->getArgument(1));
-  triton::ReduceReturnOp::create(b, loc, ValueRange{combined});
-  return reduce.getResult()[0];
-}
-
 static void lower(SwapOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -122,8 +109,9 @@ static void lower(SwapOp op) {
   Value bits = op.getSrc();
   if (bitsType != type)
     bits = triton::BitcastOp::create(b, loc, bitsType, bits);
-  Value both = repeatAlong(b, loc, exclusiveOr(b, loc, bits, op.getAxis()),
-                           op.getAxis(), bitsType);
+  Value both =
+      repeatAlong(b, loc, reduceOver<arith::XOrIOp>(b, loc, bits, op.getAxis()),
+                  op.getAxis(), bitsType);
   Value swapped = arith::XOrIOp::create(b, loc, bits, both);
   if (bitsType != type)
     swapped = triton::BitcastOp::create(b, loc, type, swapped);

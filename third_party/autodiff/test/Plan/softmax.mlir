@@ -37,13 +37,13 @@
 // CHECK: %[[BT:.*]] = tt.splat %[[AT]]
 // CHECK: %[[PT:.*]] = tt.addptr %[[BT]],
 // CHECK: %[[T:.*]] = tt.load %[[PT]]
-// CHECK: %[[TY:.*]] = arith.mulf %[[T]], %[[Y]]
+// CHECK: %[[Q:.*]] = arith.divf %[[T]], %[[SS]]
+// CHECK: %[[TY:.*]] = arith.mulf %[[Q]], %[[Y]]
 // CHECK: %[[R:.*]] = "tt.reduce"(%[[TY]]) <{axis = 0 : i32}>
 // CHECK: addf
 // CHECK: %[[RS:.*]] = tt.splat %[[R]]
-// CHECK: %[[C:.*]] = arith.subf %[[T]], %[[RS]]
-// CHECK: %[[Q:.*]] = arith.divf %[[C]], %[[SS]]
-// CHECK: %[[DX:.*]] = arith.mulf %[[Q]], %[[E]]
+// CHECK: %[[C:.*]] = arith.subf %[[Q]], %[[RS]]
+// CHECK: %[[DX:.*]] = arith.mulf %[[C]], %[[E]]
 // CHECK: tt.store %[[PG]], %[[DX]]
 // CHECK-NOT: tt.reduce
 // CHECK-NOT: atomic

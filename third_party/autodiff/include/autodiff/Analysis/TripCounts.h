@@ -10,6 +10,7 @@
 #define AUTODIFF_ANALYSIS_TRIPCOUNTS_H
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/JSON.h"
 #include <optional>
 
@@ -26,6 +27,14 @@ std::optional<llvm::json::Value> mostIterations(Operation *loop);
 /// How often, at most, one program runs what `op` stands beside: the product of
 /// the most iterations of all loops around it.
 std::optional<llvm::json::Value> mostExecutions(Operation *op);
+
+/// Adds n of every ["counted", n] in an expression or a description to
+/// `counters`.
+void collectCounters(const llvm::json::Value &value,
+                     llvm::DenseSet<int64_t> &counters);
+
+/// Whether an expression depends on what a counting kernel finds.
+bool dependsOnCounters(const llvm::json::Value &expression);
 
 /// The number of the current iteration of `loop`, at the insertion point
 /// inside of it.

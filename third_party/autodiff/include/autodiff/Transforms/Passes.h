@@ -30,8 +30,8 @@ triton::FuncOp getBackward(ModuleOp module);
 SmallVector<triton::FuncOp> getBackwards(ModuleOp module);
 /// The variants of a backward kernel, the first that applies to a launch first.
 SmallVector<triton::FuncOp> getVariants(triton::FuncOp backward);
-/// The kernels that clear and round parts of sums; see autodiff-clear-touched.
-SmallVector<triton::FuncOp> getTouching(ModuleOp module);
+/// The kernels around those that add to sums; see autodiff-tally-sums.
+SmallVector<triton::FuncOp> getTallying(ModuleOp module);
 /// Whether this is a backward kernel, a variant of one, or one of the last.
 bool isBackward(triton::FuncOp kernel);
 /// The function that a pass of ours derived, or null.
@@ -43,7 +43,7 @@ triton::FuncOp getOrCreateForward(ModuleOp module);
 triton::FuncOp getDifferentiated(ModuleOp module);
 
 /// Attribute of derived functions: "differentiated", "backward", "variant",
-/// "clear", "round", "forward" or "count".
+/// "tally", "clear", "round", "forward" or "count".
 constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
 /// Attribute of a primal whose elements have an order that Triton leaves open:
 /// the forward has to be derived from it, too.

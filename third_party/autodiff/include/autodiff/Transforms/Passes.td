@@ -292,17 +292,6 @@ def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   ];
 }
 
-def ClearTouched : AutodiffPass<"autodiff-clear-touched", "::mlir::ModuleOp"> {
-  let summary = "clear and round atomic sums only where something is added";
-  let description = [{
-    Halves are added atomically in f32. Where data decide which elements of a
-    tensor are touched, and these are few for its size (rows of a table), a
-    kernel that repeats the addresses clears them before, and another one
-    afterwards rounds them into the gradient: nothing else of the f32 memory is
-    ever written or read. A condition says when that pays.
-  }];
-}
-
 def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
   let summary = "choose what the backward reloads instead of recomputing";
   let description = [{
@@ -357,6 +346,28 @@ def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::triton::Fun
     For loops of products as many warps as the tiles between products need
     registers, and as many pipeline stages as shared memory holds. Other kernels
     are launched like the forward, but with warps enough for the tiles that are
+def TallySums : AutodiffPass<"autodiff-tally-sums", "::mlir::ModuleOp"> {
+  let summary = "store what is added to a part of an atomic sum alone";
+  let description = [{
+    Halves are added atomically in f32, and the sum is rounded. Where data decide
+    which elements of a tensor are touched, and these are few for its size (rows
+    of a table), most of them often get one contribution, which need neither be
+    added nor rounded later. A run (`Runs.h`) is what an addition touches at a
+    time, each element once. The storage is cut into blocks (`SumBlocks.h`). A
+    kernel that repeats the addresses counts for each block the runs that touch
+    it; a run that touches several blocks counts twice in each of them.
+
+    So a block whose count is 1 is touched by one run, which touches no other
+    block: whatever it adds is the whole sum of its elements, and it is stored
+    into the cleared gradient, rounded. All other runs only touch blocks whose
+    count is 2 or more, to which nothing is stored: they are added atomically in
+    f32, in blocks that one kernel has cleared before and another one rounds
+    afterwards. Nothing else of the f32 memory is ever written or read. That
+    holds for any blocks that cover the storage; their shape only decides how
+    many runs are alone. A condition says when this pays.
+  }];
+}
+
     live at a time; with no more if few programs do the work of many in a loop.
   }];
 }

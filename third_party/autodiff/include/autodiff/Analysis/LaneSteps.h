@@ -1,0 +1,17 @@
+//===- LaneSteps.h - How far lanes lie from their neighbours ----*- C++ -*-===//
+#ifndef AUTODIFF_ANALYSIS_LANESTEPS_H
+#define AUTODIFF_ANALYSIS_LANESTEPS_H
+
+#include "mlir/IR/Value.h"
+#include <optional>
+
+namespace mlir::autodiff {
+
+/// By how much an integer or a pointer (counted in elements) grows from one
+/// lane of a tile to the next along `axis`: a constant that is the same for all
+/// lanes, wherever they start; none if it is not known to be one.
+std::optional<int64_t> findLaneStep(Value value, unsigned axis);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_ANALYSIS_LANESTEPS_H
