@@ -1,9 +1,12 @@
 """Compiling for sm_90 on a machine that has none."""
 
+import contextlib
+import io
 import json
 import tempfile
 
 import triton
+from triton import knobs
 from triton.backends.autodiff import _native, corpus
 from triton.backends.compiler import GPUTarget
 
@@ -18,34 +21,51 @@ def _leave_out_assembler(backend=None, stages=None, *_):
     stages["cubin"] = lambda *_: b""
 
 
-def _compile(source, **options):
-    from triton import knobs
-
+def _compile(source, assemble=False, **options):
     with tempfile.TemporaryDirectory() as folder, knobs.runtime.scope(), knobs.cache.scope():
         knobs.cache.dir = folder
-        knobs.runtime.add_stages_inspection_hook = _leave_out_assembler
+        if not assemble:
+            knobs.runtime.add_stages_inspection_hook = _leave_out_assembler
         return triton.compile(source, target=TARGET, options=options)
 
 
-def ttir(kernel, types, constants) -> str:
+def ttir(kernel, types, constants, multiples_of_16=False) -> str:
     """Return what Triton makes of a kernel for Hopper, up to TTIR.
 
-    `types` are those of the parameters that are no constants, in order.
+    `types` are those of the parameters that are no constants, in order. Addresses and integers are
+    multiples of 16 if so stated, as Triton finds them in launches with whole tiles.
     """
     names = [name for name in kernel.arg_names if name not in constants]
     signature = {**dict(zip(names, types, strict=True)), **dict.fromkeys(constants, "constexpr")}
-    source = triton.compiler.ASTSource(kernel, signature, constexprs=constants)
+    attributes = {
+        (kernel.arg_names.index(name),): [["tt.divisibility", 16]]
+        for name in names
+        if multiples_of_16 and not signature[name].startswith("fp")
+    }
+    source = triton.compiler.ASTSource(kernel, signature, constants, attributes)
     return _compile(source).asm["ttir"]
 
 
-def shared_memory(kernel) -> int:
-    """Return how many bytes of shared memory a plan's kernel takes at least."""
-    options = {"num_warps": 4, **kernel.get("options", {}), "num_stages": 1}
+def _compiled(kernel, **options):
+    options = {"num_warps": 4, **kernel.get("options", {}), **options}
     options["num_warps"] = max(options["num_warps"], options.pop("least_warps", 1))
     with tempfile.NamedTemporaryFile("w", suffix=".ttir") as file:
         file.write(kernel["ttir"])
         file.flush()
-        return _compile(file.name, **options).metadata.shared
+        return _compile(file.name, **options)
+
+
+def shared_memory(kernel) -> int:
+    """Return how many bytes of shared memory a plan's kernel takes at least."""
+    return _compiled(kernel, num_stages=1).metadata.shared
+
+
+def assembler_remarks(kernel) -> str:
+    """Return what ptxas has to say of a plan's kernel."""
+    with knobs.nvidia.scope(), contextlib.redirect_stdout(io.StringIO()) as remarks:
+        knobs.nvidia.dump_ptxas_log = True
+        _compiled(kernel, assemble=True)
+    return remarks.getvalue()
 
 
 def plan_of(text) -> dict:

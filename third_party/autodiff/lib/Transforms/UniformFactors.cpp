@@ -1,12 +1,14 @@
 //===- UniformFactors.cpp - Take factors out of loops and branches --------===//
 //
-// A loop that sums products may leave out a factor that is the same for whole
-// tiles and in all iterations: Σ dot(x·c, y) = c · Σ dot(x, y). So may a branch
-// that gives such a sum or nothing, and a loop that goes on with it. Of no
-// iterations the sum is zero, so c has to be finite.
+// A loop that sums products, itself or in loops of its own, may leave out a
+// factor that is the same for whole tiles and in all iterations:
+// Σ dot(x·c, y) = c · Σ dot(x, y). So may a branch that gives such a sum or
+// nothing, and a loop that goes on with it. Of no iterations the sum is zero,
+// so c has to be finite.
 //
 //===----------------------------------------------------------------------===//
 #include "Factoring.h"
+#include "ProductSums.h"
 #include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
@@ -132,11 +134,10 @@ struct FactorOfLoop : OpRewritePattern<scf::ForOp> {
   LogicalResult matchAndRewrite(scf::ForOp loop,
                                 PatternRewriter &rewriter) const override {
     for (unsigned index = 0; index < loop.getNumResults(); ++index) {
-      Value sum = loop.getRegionIterArg(index);
-      auto dot = loop.getYieldedValues()[index].getDefiningOp<triton::DotOp>();
-      if (!dot || dot.getC() != sum || !sum.hasOneUse() || !dot->hasOneUse())
+      triton::DotOp dot = findSummand(loop, index);
+      if (!dot)
         continue;
-      Type element = getElementTypeOrSelf(sum.getType());
+      Type element = getElementTypeOrSelf(dot.getType());
       OpOperand &init = loop.getInitArgsMutable()[index];
       for (OpOperand *operand : {&dot.getAMutable(), &dot.getBMutable()}) {
         std::optional<Factor> factor =

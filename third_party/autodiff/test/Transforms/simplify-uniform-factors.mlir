@@ -93,3 +93,37 @@ tt.func @chained(%x: tensor<16x16xf32>, %y: tensor<16x16xf32>, %c: f32, %n: i32,
   tt.store %p, %s2 : tensor<16x16x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// A loop whose own loops add to its sum: what is the same in all iterations of
+// both is taken out of both, what the outer one knows stays.
+// CHECK-LABEL: tt.func @nested
+// CHECK: %[[S:.*]] = scf.for %[[I:.*]] = {{.*}} iter_args(%[[A:.*]] = %{{.*}})
+// CHECK: %[[F:.*]] = tt.splat
+// CHECK: %[[N:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[A]])
+// CHECK: %[[M:.*]] = arith.mulf %arg0, %[[F]]
+// CHECK: tt.dot %[[M]]
+// CHECK-NOT: arith.mulf
+// CHECK: scf.yield %[[N]]
+// CHECK: %[[P:.*]] = arith.mulf %[[S]], %{{.*}}
+// CHECK: tt.store %{{.*}}, %[[P]]
+tt.func @nested(%x: tensor<16x16xf32>, %y: tensor<16x16xf32>, %c: f32, %n: i32, %m: i32, %p: tensor<16x16x!tt.ptr<f32>>) attributes {autodiff.role = "backward"} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %f = tt.splat %c : f32 -> tensor<16x16xf32>
+  %s = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero) -> (tensor<16x16xf32>) : i32 {
+    %number = arith.sitofp %i : i32 to f32
+    %g = tt.splat %number : f32 -> tensor<16x16xf32>
+    %inner = scf.for %j = %i to %m step %c1 iter_args(%b = %a) -> (tensor<16x16xf32>) : i32 {
+      %0 = arith.mulf %x, %g : tensor<16x16xf32>
+      %1 = arith.mulf %0, %f : tensor<16x16xf32>
+      %3 = tt.dot %1, %y, %b : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+      scf.yield %3 : tensor<16x16xf32>
+    }
+    scf.yield %inner : tensor<16x16xf32>
+  }
+  tt.store %p, %s : tensor<16x16x!tt.ptr<f32>>
+  tt.return
+}

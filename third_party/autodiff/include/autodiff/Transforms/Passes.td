@@ -391,6 +391,15 @@ def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp"> {
 
 def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
   let summary = "fold what differentiation leaves behind";
+def RenewSums : AutodiffPass<"autodiff-renew-sums", "::mlir::triton::FuncOp"> {
+  let summary = "let matrix instructions overlap in loops that may not run";
+  let description = [{
+    A loop that sums products gets a branch that is taken if it runs. One that
+    goes on with what such a branch has left starts from it plus a zero that
+    the compiler does not know.
+  }];
+}
+
   let description = [{
     Common factors are taken out of sums, loops and branches, sums of one
     element become reshapes, loop results that nobody uses go.
