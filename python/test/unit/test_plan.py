@@ -79,6 +79,7 @@ PLAN = {
             ],
         }
     ],
+    "assumed": [["sub", ["pid", 0], ["arg", 2]]],
     "forward": None,
     "backward": [KERNEL],
     "report": {"gradients": []},
@@ -108,6 +109,16 @@ def test_load():
 
 
 @pytest.mark.parametrize(
+    "least, grid, holds",
+    [(0, (9, 1, 1), True), (1, (9, 1, 1), False), (-3, (1, 1, 1), True), (0, (0, 1, 1), False)],
+)
+def test_assumed(least, grid, holds):
+    """What is assumed not to be negative is so in all programs."""
+    plan = load(json.dumps(PLAN))
+    assert plan.holds_as_assumed([None, None, least, 1], grid) == holds
+
+
+@pytest.mark.parametrize(
     "path, value",
     [
         (["version"], 2),
@@ -124,6 +135,8 @@ def test_load():
         (["buffers", 0, "size"], ["arg", 9]),
         (["buffers", 0, "size"], ["pid", 0]),
         (["buffers", 0, "size"], 1.5),
+        (["assumed"], ["pid", 0]),
+        (["assumed"], [["pid", 3]]),
         (["gradients", 0, "init"], "one"),
         (["gradients", 0, "accumulate"], "add"),
         (["gradients", 0, "checks", 0, "kind"], "disjoint"),
@@ -217,7 +230,11 @@ def test_a_float_is_no_integer():
         evaluate(["arg", 0], [1.5], (1, 1, 1))
 
 
-@pytest.mark.parametrize("expr", [True, "1", [], ["pow", 1, 2], ["add", 1], ["grid", 3], ["arg"]])
+@pytest.mark.parametrize("expr", [
+    *(True, "1", [], ["pow", 1, 2], ["add", 1], ["grid", 3], ["arg"], ["span", 1], ["lead", True]),
+    *(["extent"], ["pitch", 0], ["pitch", 0, -1], ["pitch", 0, ["arg", 0]]),
+    *([["maxpids", [name, 0, *more]] for name, *more in (["span"], ["pitch", 8])]),
+])  # fmt: skip
 def test_invalid_expressions(expr):
     with pytest.raises(PlanError):
         validate(expr, 1)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from . import bounds
 from .checks import BijectiveCheck, DistinctCheck
-from .errors import PlanError
-from .expr import used_arguments, used_counters, validate
+from .errors import CheckError, PlanError
+from .expr import evaluate, used_arguments, used_counters, validate
 
 VERSION = 1
 
@@ -156,6 +156,14 @@ class Plan:
     sizes: tuple = ()
     counting: Kernel | None = None
     hazards: tuple[Hazard, ...] = ()
+    assumed: tuple = ()
+
+    def holds_as_assumed(self, args, grid) -> bool:
+        """Return whether what the kernels take for not negative is not, in any program."""
+        try:
+            return all(evaluate(["maxpids", ["sub", 0, e]], args, grid) <= 0 for e in self.assumed)
+        except CheckError:
+            return False
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -177,7 +185,7 @@ class Plan:
 
     def used_arguments(self) -> frozenset[int]:
         """Return the scalar arguments on which sizes, grids and checks depend."""
-        exprs = [*(b.size for b in self.buffers), *self.sizes]
+        exprs = [*(b.size for b in self.buffers), *self.sizes, *self.assumed]
         exprs += [e for k in self.kernels for e in (*(k.grid or ()), k.when)]
         exprs += [g.partials for g in self.gradients if g.partials is not None]
         used = set().union(*(used_arguments(e) for e in exprs))
@@ -390,6 +398,9 @@ def load(text: str) -> Plan:
             )
             for h in _get(data, "hazards", list, [])
         ),
+        assumed=tuple(_get(data, "assumed", list, [])),
     )
+    for expr in plan.assumed:
+        validate(expr, len(arguments), per_program=True)
     _require(counting is not None or not plan.counters(), "sizes refer to what nobody counts")
     return plan

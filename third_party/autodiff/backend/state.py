@@ -45,6 +45,7 @@ class Ask(NamedTuple):
     reload: bool = True
     checkpoint: bool = False
     deterministic: bool = False
+    wrapped: bool = False
     widen: int | None = None
     schedules: tuple[str, ...] | None = None
 
@@ -164,6 +165,9 @@ class KernelState:
             )
             plan = handle.plan
             scalars |= plan.used_arguments()
+            if not plan.holds_as_assumed(facts.scalars, facts.grid):
+                more["wrapped"] = True
+                continue
             repeated = {
                 check.argument
                 for check in plan.checks

@@ -10,18 +10,22 @@ using namespace mlir::autodiff;
 using llvm::json::Array;
 using llvm::json::Object;
 
-/// lhs < rhs + slack.
+Constraint mlir::autodiff::lessThan(const LinearForm &lhs,
+                                    const LinearForm &rhs, int64_t slack) {
+  Constraint constraint{lhs - rhs};
+  constraint.bound = ScalarExpr::constant(slack) - constraint.form.constant;
+  constraint.form.constant = ScalarExpr::constant(0);
+  return constraint;
+}
+
+/// lhs < rhs + slack; nothing, if that is always true.
 static Constraints lessThan(Value lhs, Value rhs, int64_t slack) {
   std::optional<LinearForm> a = LinearForm::of(lhs), b = LinearForm::of(rhs);
   if (!a || !b)
     return std::nullopt;
-  LinearForm difference = *a - *b;
-  Constraint constraint;
-  constraint.bound = ScalarExpr::constant(slack) - difference.constant;
-  difference.constant = ScalarExpr::constant(0);
-  constraint.form = difference;
+  Constraint constraint = lessThan(*a, *b, slack);
   // −Σ (indices, if they are not negative) < a positive bound: always true.
-  bool negative = llvm::all_of(difference.terms, [](const auto &term) {
+  bool negative = llvm::all_of(constraint.form.terms, [](const auto &term) {
     return term.coefficient.getConstant().value_or(1) <= 0 &&
            (!term.dimension.digit || term.dimension.digit->isNotNegative());
   });
@@ -80,6 +84,12 @@ Constraints mlir::autodiff::constraintsOf(Value mask) {
   SmallVector<Constraint> constraints;
   if (!collectConstraints(mask, constraints))
     return std::nullopt;
+  return constraints;
+}
+
+SmallVector<Constraint> mlir::autodiff::knownConstraintsOf(Value mask) {
+  SmallVector<Constraint> constraints;
+  collectConstraints(mask, constraints);
   return constraints;
 }
 

@@ -63,6 +63,8 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   Passes passes(pm, last);
   passes.add(createNormalize());
   passes.add(createLinkRules());
+  if (!request.wrapped)
+    passes.add(createUnwrapTiles());
   passes.add(createCountTrips());
   passes.addToKernels(createMarkResiduals());
   passes.addToKernels(createRecordMemory());
@@ -126,10 +128,11 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createChooseTiles(ChooseTilesOptions{request.widen}));
   passes.clean();
   passes.add(createDivideTiles());
-  passes.addToKernels(createLaunchOptions());
-  passes.addToKernels(createPipelineLoads());
   passes.add(createTallySums());
   passes.clean();
+  passes.addToKernels(createLaunchOptions());
+  passes.addToKernels(createPipelineLoads());
+  passes.addToKernels(createRenewSums());
   passes.addToKernels(createLowerPrograms());
   passes.add(createSizes());
   passes.addToKernels(createLowerSwaps());

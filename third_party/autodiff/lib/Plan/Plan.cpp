@@ -271,6 +271,11 @@ llvm::json::Value PlanPrinter::print() {
       description["variants"] = std::move(variants);
     backwardList.push_back(std::move(description));
   }
+  Array assumed;
+  if (auto numbers =
+          primal->getParentOp()->getAttrOfType<ArrayAttr>(kAssumedAttr))
+    for (Attribute number : numbers)
+      assumed.push_back(fromAttribute(number));
   Object plan{{"version", 1},
               {"kernel", primal.getSymName()},
               {"arguments", std::move(arguments)},
@@ -282,6 +287,7 @@ llvm::json::Value PlanPrinter::print() {
               {"sizes", std::move(sizeList)},
               {"gradients", std::move(gradientList)},
               {"checks", std::move(checkList)},
+              {"assumed", std::move(assumed)},
               {"backward", std::move(backwardList)},
               {"report", std::move(report)}};
   if (forward)

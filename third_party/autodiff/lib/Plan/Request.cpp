@@ -60,6 +60,18 @@ static bool readSchedules(const llvm::json::Value &value,
   return true;
 }
 
+/// The field that a key sets to true or false; null for other keys.
+static bool Request::*findFlag(StringRef key) {
+  return llvm::StringSwitch<bool Request::*>(key)
+      .Case("save", &Request::save)
+      .Case("reload", &Request::reload)
+      .Case("check", &Request::check)
+      .Case("wrapped", &Request::wrapped)
+      .Case("checkpoint", &Request::checkpoint)
+      .Case("deterministic", &Request::deterministic)
+      .Default(nullptr);
+}
+
 FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
   if (!value)
@@ -87,16 +99,10 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
       valid = readSchedules(entry, request.schedules.emplace());
     } else if (key == "rules") {
       valid = readRules(entry, request.rules);
-    } else if (key == "save" || key == "reload" || key == "check" ||
-               key == "checkpoint" || key == "deterministic") {
-      std::optional<bool> flag = entry.getAsBoolean();
-      valid = flag.has_value();
-      bool &field = key == "save"         ? request.save
-                    : key == "reload"     ? request.reload
-                    : key == "check"      ? request.check
-                    : key == "checkpoint" ? request.checkpoint
-                                          : request.deterministic;
-      field = flag.value_or(field);
+    } else if (bool Request::*flag = findFlag(key)) {
+      std::optional<bool> value = entry.getAsBoolean();
+      valid = value.has_value();
+      request.*flag = value.value_or(false);
     } else {
       valid = false;
     }

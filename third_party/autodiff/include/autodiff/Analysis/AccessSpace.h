@@ -21,9 +21,16 @@ struct Constraint {
 };
 using Constraints = std::optional<llvm::SmallVector<Constraint>>;
 
+/// lhs < rhs + slack.
+Constraint lessThan(const LinearForm &lhs, const LinearForm &rhs,
+                    int64_t slack = 0);
+
 /// The conjunction of constraints that `mask` (null: true) is; none if it is
 /// something else.
 Constraints constraintsOf(Value mask);
+
+/// Those of the conditions in the conjunction `mask` that are constraints.
+llvm::SmallVector<Constraint> knownConstraintsOf(Value mask);
 
 class AccessSpace {
 public:
@@ -42,8 +49,8 @@ public:
   static std::optional<AccessSpace>
   of(Operation *access, const Renumbering *renumbering = nullptr);
 
-  /// The space of all of `accesses`, of which each touches what the one before it
-  /// does but moved by the same distance (halves of a row, parts of a packed
+  /// The space of all of `accesses`, of which each touches what the one before
+  /// it does but moved by the same distance (halves of a row, parts of a packed
   /// tensor); none if they are not of this kind.
   static std::optional<AccessSpace> ofAll(llvm::ArrayRef<Operation *> accesses);
 

@@ -49,6 +49,10 @@ constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
 /// the forward has to be derived from it, too.
 constexpr llvm::StringLiteral kOrderedAttr = "autodiff.ordered";
 
+/// Attribute of a module: numbers that must not be negative in any program of a
+/// launch for which the kernels are.
+constexpr llvm::StringLiteral kAssumedAttr = "autodiff.assumed";
+
 /// A copy of `primal` after it for another role, whose arguments are the
 /// primal's; its name has `suffix`, the same as the role by default.
 triton::FuncOp derive(triton::FuncOp primal, llvm::StringRef role,

@@ -29,6 +29,16 @@ def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
   }];
 }
 
+def UnwrapTiles : AutodiffPass<"autodiff-unwrap-tiles", "::mlir::ModuleOp"> {
+  let summary = "read tiles up to the end of a tensor, not around it";
+  let description = [{
+    Positions modulo a length, x % M, or back from beyond it, where(x < M, x, 0),
+    become x where nothing that is stored depends on the lanes x >= M, and loads
+    at these leave them out. Numbers that must not be negative for this are left
+    in `autodiff.assumed`.
+  }];
+}
+
 def CountTrips : AutodiffPass<"autodiff-count-trips", "::mlir::ModuleOp"> {
   let summary = "derive a kernel that counts iterations";
   let description = [{
@@ -336,16 +346,6 @@ def DivideTiles : AutodiffPass<"autodiff-divide-tiles", "::mlir::ModuleOp"> {
   }];
 }
 
-def LowerPrograms : AutodiffPass<"autodiff-lower-programs", "::mlir::triton::FuncOp"> {
-  let summary = "take program ids apart into places";
-}
-
-def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::triton::FuncOp"> {
-  let summary = "choose the warps and stages that tiles need";
-  let description = [{
-    For loops of products as many warps as the tiles between products need
-    registers, and as many pipeline stages as shared memory holds. Other kernels
-    are launched like the forward, but with warps enough for the tiles that are
 def TallySums : AutodiffPass<"autodiff-tally-sums", "::mlir::ModuleOp"> {
   let summary = "store what is added to a part of an atomic sum alone";
   let description = [{
@@ -368,6 +368,16 @@ def TallySums : AutodiffPass<"autodiff-tally-sums", "::mlir::ModuleOp"> {
   }];
 }
 
+def LowerPrograms : AutodiffPass<"autodiff-lower-programs", "::mlir::triton::FuncOp"> {
+  let summary = "take program ids apart into places";
+}
+
+def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::triton::FuncOp"> {
+  let summary = "choose the warps and stages that tiles need";
+  let description = [{
+    For loops of products as many warps as the tiles between products need
+    registers, and as many pipeline stages as shared memory holds. Other kernels
+    are launched like the forward, but with warps enough for the tiles that are
     live at a time; with no more if few programs do the work of many in a loop.
   }];
 }
@@ -381,6 +391,15 @@ def PipelineLoads : AutodiffPass<"autodiff-pipeline-loads", "::mlir::triton::Fun
   }];
 }
 
+def RenewSums : AutodiffPass<"autodiff-renew-sums", "::mlir::triton::FuncOp"> {
+  let summary = "let matrix instructions overlap in loops that may not run";
+  let description = [{
+    A loop that sums products gets a branch that is taken if it runs. One that
+    goes on with what such a branch has left starts from it plus a zero that
+    the compiler does not know.
+  }];
+}
+
 def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp"> {
   let summary = "hand kernels the sizes that the host knows";
   let description = [{
@@ -391,15 +410,6 @@ def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp"> {
 
 def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
   let summary = "fold what differentiation leaves behind";
-def RenewSums : AutodiffPass<"autodiff-renew-sums", "::mlir::triton::FuncOp"> {
-  let summary = "let matrix instructions overlap in loops that may not run";
-  let description = [{
-    A loop that sums products gets a branch that is taken if it runs. One that
-    goes on with what such a branch has left starts from it plus a zero that
-    the compiler does not know.
-  }];
-}
-
   let description = [{
     Common factors are taken out of sums, loops and branches, sums of one
     element become reshapes, loop results that nobody uses go.
