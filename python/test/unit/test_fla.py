@@ -400,8 +400,19 @@ def test_fused_recurrent_rwkv6(random, dtype):
 # --------------------------------------------------------------------------------------------
 
 
+def is_on_hopper(device, dtype):
+    """Whether fla may refuse its own backward, skipping the test in float32.
+
+    Products are rounded to tf32 there, and nothing else would say how near they should be.
+    """
+    hopper = device == "cuda" and torch.cuda.get_device_capability()[0] == 9
+    if hopper and dtype == FLOAT32:
+        pytest.skip("fla refuses it on Hopper: Triton would miscompile its hand-written backward")
+    return hopper
+
+
 @FLOATS
-def test_chunk_simple_gla(random, dtype):
+def test_chunk_simple_gla(device, random, dtype):
     q, k, v = heads(random, keys=32, steps=100)
     g = decay(random, 2, 100, 3)
 
@@ -412,14 +423,13 @@ def test_chunk_simple_gla(random, dtype):
         "ops.simple_gla.chunk.ChunkSimpleGLAFunction",
         reference,
         (q, k, v, g, None, 0.25, random(2, 3, 32, 32, dtype=FLOAT32)),
-        True, False, None, None,
+        True, False, None, None, refused=is_on_hopper(device, dtype),
     )  # fmt: skip
 
 
 @FLOATS
 def test_chunk_gla(device, random, dtype):
-    if device == "cuda" and dtype == FLOAT32 and torch.cuda.get_device_capability()[0] == 9:
-        pytest.skip("fla refuses it on Hopper: Triton would miscompile its hand-written backward")
+    is_on_hopper(device, dtype)
     q, k, v = heads(random, keys=32, steps=100)
     g = decay(random, 2, 100, 3, 32)
 
