@@ -6,7 +6,7 @@ import layer_norm as looped
 from handwritten.layer_norm import layer_norm as layer_norm_by_hand
 from kernels import group_norm, normalization, softmax
 
-from .common import Case, leaf, leaves
+from .common import Case, leaf, leaves, with_options
 
 EPS = normalization.EPS
 
@@ -84,6 +84,14 @@ def row_softmax(name, rows, columns, quick=False):
     )  # fmt: skip
 
 
+def persistent_softmax(rows, columns, programs=264):
+    return Case(
+        "softmax", f"softmax persistent {rows}x{columns}", softmax.persistent_softmax_kernel,
+        with_options(softmax.persistent, programs=programs), leaves(1, rows, columns),
+        softmax.softmax_reference, {"liger": _liger_softmax}, streams="inputs",
+    )  # fmt: skip
+
+
 SHAPES = ((4096, 1024), (4096, 4096), (4096, 8192), (16384, 2048))
 
 
@@ -99,3 +107,4 @@ def cases():
     for name in ("softmax", "log_softmax"):
         yield row_softmax(name, 16384, 4096, name == "softmax")
         yield row_softmax(name, 4096, 8192)
+    yield persistent_softmax(16384, 4096)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import triton
-from kernels import matmul, wraparound
+from kernels import grid_stride, matmul, wraparound
 
 from .common import Case, leaf, with_options
 
@@ -38,10 +38,12 @@ def product(m, n, k, transposed=(False, False), tiles=TILES, quick=False):
     )  # fmt: skip
 
 
-def grouped(m, n, k, how="grouped", kernel=matmul.grouped_matmul_kernel, tiles=TILES):
+def grouped(
+    m, n, k, how="grouped", kernel=matmul.grouped_matmul_kernel, stub=matmul.grouped_matmul,
+    tiles=TILES,
+):  # fmt: skip
     return Case(
-        "matmul", f"matmul {how} {m}x{n}x{k}", kernel,
-        with_options(matmul.grouped_matmul, GROUP=8, **tiles),
+        "matmul", f"matmul {how} {m}x{n}x{k}", kernel, with_options(stub, GROUP=8, **tiles),
         lambda: (leaf(m, k), leaf(k, n)), torch.matmul, compiles=False,
     )  # fmt: skip
 
@@ -69,6 +71,8 @@ def cases():
             yield product(*shape, form, quick=shape[0] == 4096 and not any(form))
     yield grouped(4096, 4096, 4096)
     yield grouped(4096, 4096, 4096, "modulo lengths", wraparound.matmul_kernel)
+    persistent = with_options(grid_stride.matmul, programs=132)
+    yield grouped(4096, 4096, 4096, "persistent", grid_stride.matmul_kernel, persistent)
     yield Case(
         "matmul", "matmul autotuned 2048x2048x2048", _autotuned_matmul_kernel,
         matmul.autotuned_matmul, lambda: (leaf(2048, 2048), leaf(2048, 2048)), torch.matmul,

@@ -115,7 +115,40 @@ def test_load():
 def test_assumed(least, grid, holds):
     """What is assumed not to be negative is so in all programs."""
     plan = load(json.dumps(PLAN))
-    assert plan.holds_as_assumed([None, None, least, 1], grid) == holds
+    assert plan.grid_of([None, None, least, 1], grid) == (grid if holds else None)
+
+
+LAUNCH = {
+    "grid": [["max", ["arg", 2], 0], ["grid", 1], ["grid", 2]],
+    "assumed": [["sub", ["grid", 0], 1], ["sub", 65535, ["arg", 2]]],
+    "checks": [
+        {
+            "kind": "distinct",
+            "argument": 1,
+            "offset": 0,
+            "dims": [{"stride": ["arg", 3], "digits": [[1, ["grid", 0]]], "bound": None}],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "n, stride, programs, expected",
+    [
+        (9, 4, 2, (9, 1, 1)),
+        (0, 4, 2, (0, 1, 1)),
+        (-1, 4, 2, (0, 1, 1)),
+        (9, 4, 0, None),  # no program runs an iteration
+        (65536, 4, 2, None),
+        (9, 0, 2, None),  # all store to one place
+        (1, 0, 2, (1, 1, 1)),
+    ],
+)
+def test_launch(n, stride, programs, expected):
+    """The grid in place of the user's, unless they would not do the same."""
+    plan = load(json.dumps({**PLAN, "assumed": [], "launch": LAUNCH}))
+    assert plan.grid_of([None, None, n, stride], (programs, 1, 1)) == expected
+    assert plan.used_arguments() == {2, 3}
 
 
 @pytest.mark.parametrize(
@@ -137,6 +170,11 @@ def test_assumed(least, grid, holds):
         (["buffers", 0, "size"], 1.5),
         (["assumed"], ["pid", 0]),
         (["assumed"], [["pid", 3]]),
+        (["launch"], []),
+        (["launch"], {**LAUNCH, "grid": [1, 1]}),
+        (["launch"], {**LAUNCH, "grid": [["pid", 0], 1, 1]}),
+        (["launch"], {**LAUNCH, "assumed": [["pid", 0]]}),
+        (["launch"], {**LAUNCH, "checks": [{"kind": "bijective"}]}),
         (["gradients", 0, "init"], "one"),
         (["gradients", 0, "accumulate"], "add"),
         (["gradients", 0, "checks", 0, "kind"], "disjoint"),

@@ -30,22 +30,22 @@ class Execution:
         self.state = state
         self.wanted = wanted
         self.atomic, self.exchange = choice.atomic, choice.exchange
-        self.checkpoint = choice.checkpoint
+        self.assume, self.checkpoint = choice.assume, choice.checkpoint
         self.facts = facts
         handle = choice.handle
-        self.backward = Backward(handle, facts, state.spec)
+        self.backward = Backward(handle, choice.facts, state.spec)
         plan = handle.plan
         self._plan = plan
         self._variants: dict = {}
         self._tuned_backwards: dict = {}
         self._check_history(plan)
-        self._check_hazards(plan, facts)
+        self._check_hazards(plan, choice.facts)
         self._classify_outputs(plan, facts)
         self._choose_saved(plan, facts)
         forward = plan.forward
         self._forward = handle.forward
         if forward is not None:
-            self._forward_grid = grid_of(forward, facts)
+            self._forward_grid = grid_of(forward, choice.facts)
             self._forward_operands = [
                 operand for operand in forward.operands if operand[0] not in OPERANDS
             ]
@@ -271,13 +271,14 @@ class Execution:
             save=keep_saving,
             atomic=self.atomic,
             exchange=self.exchange,
+            assume=self.assume,
             checkpoint=checkpoint or self.checkpoint,
         )
         handle = choice.handle
         plan = handle.plan
         if not plan.has_same_forward(self._plan):
             return None
-        backward = Backward(handle, self.facts, self.state.spec)
+        backward = Backward(handle, choice.facts, self.state.spec)
         key = self.facts.key
         if not key.covers(choice.scalars, backward.spanned()):
             self.state.forget(key, choice.scalars, backward.spanned())

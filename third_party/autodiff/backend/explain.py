@@ -58,7 +58,7 @@ class _Explanation:
         self._plan = plan
         self._atomic = () if execution is None else execution.atomic
         self._exchange = () if execution is None else execution.exchange
-        self._grid = None if execution is None else execution.facts.grid
+        self._grid = None if execution is None else execution.backward.facts.grid
         # Sizes are known once there was a launch.
         self._sizes = None if execution is None else execution.shown.buffers
         launches = () if execution is None else execution.shown.launches
@@ -80,6 +80,12 @@ class _Explanation:
             purpose = "saves what the backward needs" if saves else "keeps elements in order"
             forward = f"{plan.forward.name}, which {purpose}"
         lines.append(f"  forward: {forward}")
+        if plan.launch is not None:
+            grid = ", ".join(map(self._expr, plan.launch.grid))
+            place = _place(plan.launch.position)
+            lines.append(
+                f"  programs: each iteration of the loop at {place} is one, in a grid of ({grid})"
+            )
         lines += [self._kernel(n, kernel) for n, kernel in enumerate(plan.backward)]
         for gradient in plan.gradients:
             lines += self._gradient(gradient)

@@ -7,6 +7,7 @@ make every launch a new one; when a plan turns out to need more, the key grows.
 
 from __future__ import annotations
 
+import copy
 import os
 
 import torch
@@ -50,6 +51,12 @@ class Facts:
         self.tensors = {i: TensorFacts(leaves[i]) for i in key.pointers}
         self.aliasing = aliasing
         self.device = next(leaves[i].device for i in key.pointers if self.tensors[i].is_tensor)
+
+    def with_grid(self, grid) -> Facts:
+        """Return the facts of a launch that does the same with another grid."""
+        facts = copy.copy(self)
+        facts.grid = grid
+        return facts
 
     def evaluate(self, expr) -> int:
         """Return the value of a plan's expression for this launch."""

@@ -139,6 +139,43 @@ class Hazard:
 
 
 @dataclass(frozen=True)
+class Launch:
+    """The launch that a plan is for, where iterations of a loop have become programs.
+
+    `grid` are three expressions over the user's launch. Both do the same if the numbers `assumed`
+    are not negative there, and the `checks` of outputs hold for the programs of this one. The loop
+    is at `position`.
+    """
+
+    grid: tuple
+    assumed: tuple
+    checks: tuple[DistinctCheck, ...]
+    position: str = ""
+
+    @classmethod
+    def from_json(cls, data, arguments: int) -> Launch:
+        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        grid, assumed = (tuple(_get(data, key, list)) for key in ("grid", "assumed"))
+        _require(len(grid) == 3, f"a grid has three extents, got {grid!r}")
+        for expr in (*grid, *assumed):
+            validate(expr, arguments)
+        checks = (DistinctCheck.from_json(c, arguments) for c in _get(data, "checks", list))
+        return cls(grid, assumed, tuple(checks), _get(data, "position", str, ""))
+
+    def used_arguments(self) -> set[int]:
+        """Return the scalar arguments that decide the grid, and whether it holds."""
+        used = (used_arguments(e) for e in (*self.grid, *self.assumed))
+        return set().union(*used, *(check.used_arguments() for check in self.checks))
+
+    def replaced(self, args, grid) -> tuple[int, int, int] | None:
+        """Return the grid in place of that of a launch; None if it would not do the same."""
+        if any(evaluate(e, args, grid) < 0 for e in self.assumed):
+            return None
+        programs = tuple(evaluate(e, args, grid) for e in self.grid)
+        return programs if all(c.holds(args, programs) for c in self.checks) else None
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything needed to run one kernel's backward, as long as its `checks` hold."""
 
@@ -157,13 +194,22 @@ class Plan:
     counting: Kernel | None = None
     hazards: tuple[Hazard, ...] = ()
     assumed: tuple = ()
+    launch: Launch | None = None
 
-    def holds_as_assumed(self, args, grid) -> bool:
-        """Return whether what the kernels take for not negative is not, in any program."""
+    def grid_of(self, args, grid) -> tuple[int, int, int] | None:
+        """Return the grid that the kernels are for; None if what they assume of a launch fails.
+
+        Numbers that they take for not negative must not be, in any program.
+        """
         try:
-            return all(evaluate(["maxpids", ["sub", 0, e]], args, grid) <= 0 for e in self.assumed)
+            if self.launch is not None:
+                grid = self.launch.replaced(args, grid)
+            holds = grid is not None and all(
+                evaluate(["maxpids", ["sub", 0, e]], args, grid) <= 0 for e in self.assumed
+            )
         except CheckError:
-            return False
+            return None
+        return grid if holds else None
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -189,6 +235,7 @@ class Plan:
         exprs += [e for k in self.kernels for e in (*(k.grid or ()), k.when)]
         exprs += [g.partials for g in self.gradients if g.partials is not None]
         used = set().union(*(used_arguments(e) for e in exprs))
+        used |= set() if self.launch is None else self.launch.used_arguments()
         for check in (*self.checks, *(c for g in self.gradients for c in g.checks)):
             used |= check.used_arguments()
         for hazard in self.hazards:
@@ -372,6 +419,7 @@ def load(text: str) -> Plan:
         counting = _kernel(counting, arguments, (), (), ())
         kinds = {kind for kind, _ in counting.operands} - {*bounds.OPERANDS}
         _require(kinds <= {"argument", "counters"}, "the counting kernel reads what is not there")
+    launch = data.get("launch")
     plan = Plan(
         kernel=_get(data, "kernel", str),
         arguments=arguments,
@@ -399,6 +447,7 @@ def load(text: str) -> Plan:
             for h in _get(data, "hazards", list, [])
         ),
         assumed=tuple(_get(data, "assumed", list, [])),
+        launch=None if launch is None else Launch.from_json(launch, len(arguments)),
     )
     for expr in plan.assumed:
         validate(expr, len(arguments), per_program=True)

@@ -25,11 +25,16 @@ _MAX_EXECUTIONS = 1024
 
 
 class Choice(NamedTuple):
-    """A plan whose host checks hold, the arguments whose checks failed on the way, and why."""
+    """A plan whose host checks hold, the arguments whose checks failed on the way, and why.
+
+    The facts are those of the launch that the plan is for.
+    """
 
     handle: Handle
+    facts: Facts
     atomic: tuple[int, ...]
     exchange: tuple[int, ...]
+    assume: bool
     scalars: frozenset[int]  # the arguments that decided
     checkpoint: bool
 
@@ -45,7 +50,7 @@ class Ask(NamedTuple):
     reload: bool = True
     checkpoint: bool = False
     deterministic: bool = False
-    wrapped: bool = False
+    assume: bool = True
     widen: int | None = None
     schedules: tuple[str, ...] | None = None
 
@@ -140,34 +145,41 @@ class KernelState:
         cotangents=None,
         atomic=(),
         exchange=(),
+        assume=True,
         checkpoint=False,
         **more,
     ) -> Choice:
         """Return a plan whose host checks hold for a launch.
 
         Gradients of `atomic` are summed atomically and upstream gradients of `exchange` are used
-        up atomically from the start; checks that fail add to these. Tapes hold checkpoints if
-        asked to, or if they would exceed the limit otherwise. For `more`, see `Ask`.
+        up atomically from the start; checks that fail add to these. What plans `assume` of a launch
+        is given up where it does not hold. Tapes hold checkpoints if asked to, or if they would
+        exceed the limit otherwise. For `more`, see `Ask`.
         """
-        # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
-        nothing_runs = 0 in facts.grid
+        launched = facts
         more["reload"] = not any(facts.outputs_that_meet())
-        more["allows_atomics"] = nothing_runs
         scalars: set[int] = set()
         while True:
+            # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
+            nothing_runs = 0 in facts.grid
+            more["allows_atomics"] = nothing_runs
             handle = self.handle(
                 wanted,
                 cotangents,
                 atomic=atomic,
                 exchange=exchange,
+                assume=assume,
                 checkpoint=checkpoint,
                 **more,
             )
             plan = handle.plan
             scalars |= plan.used_arguments()
-            if not plan.holds_as_assumed(facts.scalars, facts.grid):
-                more["wrapped"] = True
+            grid = plan.grid_of(launched.scalars, launched.grid)
+            # Through shared memory, iterations may depend on one another.
+            if grid is None or (plan.launch is not None and launched.aliasing):
+                assume = False
                 continue
+            facts = launched.with_grid(grid)
             repeated = {
                 check.argument
                 for check in plan.checks
@@ -182,7 +194,8 @@ class KernelState:
             if not failed and not repeated:
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
                 if tapes <= self.tape_limit(facts.device):
-                    return Choice(handle, atomic, exchange, frozenset(scalars), checkpoint)
+                    used = frozenset(scalars)
+                    return Choice(handle, facts, atomic, exchange, assume, used, checkpoint)
                 checkpoint = True
                 continue
             if self._atomics == FORBIDDEN and not nothing_runs:

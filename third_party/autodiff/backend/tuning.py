@@ -85,7 +85,7 @@ def tuned(execution, backward, given, counts):
     """
     backward.compile()
     handle, device = backward.handle, execution.facts.device
-    offered = tuple(executable.suitable(execution.facts) for executable in handle.backward)
+    offered = tuple(executable.suitable(backward.facts) for executable in handle.backward)
     key = tuple(executable.kernel.digest for variants in offered for executable in variants)
     entries = handle.measured.get(key)
     if entries is None:

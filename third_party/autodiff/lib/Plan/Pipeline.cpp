@@ -63,8 +63,10 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   Passes passes(pm, last);
   passes.add(createNormalize());
   passes.add(createLinkRules());
-  if (!request.wrapped)
+  if (request.assume) {
+    passes.add(createSpreadLoops());
     passes.add(createUnwrapTiles());
+  }
   passes.add(createCountTrips());
   passes.addToKernels(createMarkResiduals());
   passes.addToKernels(createRecordMemory());

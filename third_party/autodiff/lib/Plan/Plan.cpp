@@ -272,8 +272,8 @@ llvm::json::Value PlanPrinter::print() {
     backwardList.push_back(std::move(description));
   }
   Array assumed;
-  if (auto numbers =
-          primal->getParentOp()->getAttrOfType<ArrayAttr>(kAssumedAttr))
+  Operation *module = primal->getParentOp();
+  if (auto numbers = module->getAttrOfType<ArrayAttr>(kAssumedAttr))
     for (Attribute number : numbers)
       assumed.push_back(fromAttribute(number));
   Object plan{{"version", 1},
@@ -290,6 +290,8 @@ llvm::json::Value PlanPrinter::print() {
               {"assumed", std::move(assumed)},
               {"backward", std::move(backwardList)},
               {"report", std::move(report)}};
+  if (Attribute launch = module->getAttr(kLaunchAttr))
+    plan["launch"] = fromAttribute(launch);
   if (forward)
     plan["forward"] = describeKernel(forward);
   else

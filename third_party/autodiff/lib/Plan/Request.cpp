@@ -66,7 +66,7 @@ static bool Request::*findFlag(StringRef key) {
       .Case("save", &Request::save)
       .Case("reload", &Request::reload)
       .Case("check", &Request::check)
-      .Case("wrapped", &Request::wrapped)
+      .Case("assume", &Request::assume)
       .Case("checkpoint", &Request::checkpoint)
       .Case("deterministic", &Request::deterministic)
       .Default(nullptr);

@@ -47,8 +47,8 @@ struct Request {
   bool reload = true;
   /// Check every access of the derived kernels.
   bool check = false;
-  /// Numbers that were assumed not to be negative are: keep remainders of them.
-  bool wrapped = false;
+  /// Rely on what only a launch can tell, and say so in the plan.
+  bool assume = true;
   /// Record only some iterations of a loop, and run the others once more.
   bool checkpoint = false;
   /// The largest factor by which tiles may become longer.

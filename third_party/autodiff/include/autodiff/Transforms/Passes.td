@@ -29,6 +29,18 @@ def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
   }];
 }
 
+def SpreadLoops : AutodiffPass<"autodiff-spread-loops", "::mlir::ModuleOp"> {
+  let summary = "make iterations of a loop over the grid programs";
+  let description = [{
+    A kernel whose programs go through n iterations together, each starting at its
+    own number with steps as long as the grid, does the same as n programs that
+    each run one iteration, if no iteration needs what another one does. The
+    primal becomes the kernel of these. `autodiff.launch` says how many there are,
+    which numbers must not be negative for that, and what must hold of its stores:
+    no two iterations may store to the same element.
+  }];
+}
+
 def UnwrapTiles : AutodiffPass<"autodiff-unwrap-tiles", "::mlir::ModuleOp"> {
   let summary = "read tiles up to the end of a tensor, not around it";
   let description = [{

@@ -1,0 +1,107 @@
+"""Loops over the grid, whose iterations become programs where that is the same, and only there."""
+
+import pytest
+import torch
+from gradients import assert_gradients_close, differentiated, random_tensor
+from kernels import grid_stride as gs
+from schedules import assert_sums
+from triton.backends.autodiff.errors import ArgumentError
+
+pytestmark = pytest.mark.schedules
+
+
+def _inputs(device, *shape, dtype=torch.float32):
+    return (
+        random_tensor(*shape, device=device, dtype=dtype),
+        random_tensor(shape[-1], device=device, dtype=dtype),
+    )
+
+
+def _check(device, ran, *inputs, spread):
+    op = differentiated(gs.rows_kernel, gs.rows)
+    assert_gradients_close(op, gs.rows_reference, inputs, roundings=16)
+    # Rows that start at a program's number are no grid of addresses.
+    assert_sums(ran, "store" if spread else "atomic", 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 12])
+def test_rows(device, ran, rows, dtype):
+    _check(device, ran, *_inputs(device, rows, 21, dtype=dtype), 3, spread=True)
+
+
+@pytest.mark.parametrize("how", ["wide", "carried number"])
+@pytest.mark.parametrize("step", [0, 4])
+def test_counters(device, ran, how, step):
+    """Numbers of 64 bits, and one that is counted beside the loop's."""
+    spread = how == "wide" or step != 0
+    _check(device, ran, *_inputs(device, 9, 21), 4, how, step, spread=spread)
+
+
+@pytest.mark.parametrize("rows, programs, step, spread", [
+    (9, 4, 4, True),
+    (3, 4, 4, True),
+    (3, 3, 4, True),  # the grid is as short as there is work
+    (3, 4, 3, True),
+    (9, 3, 4, False),  # rows that no program reaches
+    (9, 4, 3, False),  # rows that two of them reach
+])  # fmt: skip
+def test_steps(device, ran, rows, programs, step, spread):
+    """A step that the kernel is compiled with need not be the number of programs."""
+    _check(device, ran, *_inputs(device, rows, 21), programs, "", step, spread=spread)
+
+
+def test_second_axis(device, ran):
+    """Programs along the first one stay what they are."""
+    _check(device, ran, *_inputs(device, 2, 7, 21), 3, "", 0, 1, spread=True)
+
+
+def test_no_rows(device):
+    x, w = _inputs(device, 0, 21)
+    op = differentiated(gs.rows_kernel, gs.rows)
+    gradients = torch.autograd.grad(op(x, w, 3).sum(), (x, w))
+    assert gradients[0].shape == (0, 21) and not gradients[1].any()
+
+
+@pytest.mark.parametrize("how, programs", [
+    ("carried sum", 3),
+    ("numbered", 3),
+    ("counted", 3),
+    ("recurrence", 1),
+    ("in place", 3),
+    ("meeting", 1),
+])  # fmt: skip
+def test_what_needs_the_loop(device, ran, how, programs):
+    """An iteration knows of others, or what the last one stores decides."""
+    _check(device, ran, *_inputs(device, 7, 21), programs, how, spread=False)
+
+
+def test_shared_memory(device):
+    """Rows are overwritten through another argument, and an iteration may read those of another."""
+    op = differentiated(gs.rows_kernel, gs.rows)
+    with pytest.raises(ArgumentError, match="'y_ptr' and 'x_ptr' .* share memory"):
+        op(*_inputs(device, 7, 21), 3, "shared")
+
+
+def test_sums(device, ran):
+    """What is added may meet."""
+    _check(device, ran, *_inputs(device, 7, 21), 3, "added", spread=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("shape", [(64, 96, 32), (50, 170, 33), (20, 7, 1)], ids=str)
+def test_matmul(device, ran, shape, dtype):
+    """More tiles than programs, and fewer."""
+    m, n, k = shape
+    a = random_tensor(m, k, device=device, dtype=dtype)
+    b = random_tensor(k, n, device=device, dtype=dtype)
+    op = differentiated(gs.matmul_kernel, gs.matmul)
+    assert_gradients_close(op, torch.matmul, (a, b))
+    assert ran is None or "atomic" not in ran.sums.values()
+
+
+def test_explanation(device):
+    op = differentiated(gs.rows_kernel, gs.rows)
+    text = op.explain(*_inputs(device, 7, 21), 3)
+    assert "each iteration of the loop at grid_stride.py:" in text
+    assert "in a grid of (max(n, 0), num_programs(1), num_programs(2))" in text

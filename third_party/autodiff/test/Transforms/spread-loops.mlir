@@ -1,0 +1,166 @@
+// RUN: triton-autodiff-opt -autodiff-spread-loops -split-input-file %s | FileCheck %s
+
+// Rows are independent, and stored apart: each becomes a program.
+// CHECK: module attributes {autodiff.launch =
+// CHECK-SAME: \22assumed\22:{{\[\[}}\22sub\22,[\22grid\22,0],1],[\22sub\22,2147483647,[\22arg\22,2{{\]\]}}]
+// CHECK-SAME: \22checks\22:[{\22argument\22:1,\22dims\22:
+// CHECK-SAME: \22kind\22:\22distinct\22
+// CHECK-SAME: \22grid\22:{{\[\[}}\22max\22,[\22arg\22,2],0],[\22grid\22,1],[\22grid\22,2{{\]\]}}
+// CHECK-LABEL: tt.func public @rows(
+// CHECK: %[[PID:.*]] = tt.get_program_id x
+// CHECK-NOT: scf.for
+// CHECK: arith.muli %[[PID]], %{{.*}} : i32
+// CHECK-NOT: scf.for
+// CHECK: tt.store
+tt.func public @rows(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
+  %p = tt.get_program_id x : i32
+  %s = tt.get_num_programs x : i32
+  %c16 = arith.constant 16 : i32
+  %lanes = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  scf.for %i = %p to %n step %s : i32 {
+    %first = arith.muli %i, %c16 : i32
+    %f = tt.splat %first : i32 -> tensor<16xi32>
+    %o = arith.addi %f, %lanes : tensor<16xi32>
+    %xs = tt.splat %x : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+    %xp = tt.addptr %xs, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %v = tt.load %xp : tensor<16x!tt.ptr<f32>>
+    %e = math.exp %v : tensor<16xf32>
+    %ys = tt.splat %y : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+    %yp = tt.addptr %ys, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    tt.store %yp, %e : tensor<16x!tt.ptr<f32>>
+  }
+  tt.return
+}
+
+// -----
+
+// Steps that the kernel is compiled with, along another axis: as many as there
+// are programs, or no fewer than there is work. A number is counted beside.
+// CHECK: module attributes {autodiff.launch =
+// CHECK-SAME: [\22sub\22,65535,[\22arg\22,2{{\]\]}}
+// CHECK-SAME: [\22max\22,[\22min\22,
+// CHECK-SAME: [\22sub\22,[\22min\22,
+// CHECK-LABEL: tt.func public @counted(
+// CHECK: %[[PID:.*]] = tt.get_program_id y
+// CHECK-NOT: scf.for
+// CHECK: %[[NUMBER:.*]] = arith.addi %[[PID]], %{{.*}} : i32
+// CHECK: %[[NEXT:.*]] = arith.addi %[[NUMBER]], %{{.*}} : i32
+// CHECK: tt.addptr %{{.*}}, %[[NEXT]]
+// CHECK: tt.store
+tt.func public @counted(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
+  %p = tt.get_program_id y : i32
+  %s = arith.constant 8 : i32
+  %before = arith.subi %p, %s : i32
+  %last = scf.for %i = %p to %n step %s iter_args(%number = %before) -> (i32) : i32 {
+    %xp = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %xp : !tt.ptr<f32>
+    %next = arith.addi %number, %s : i32
+    %yp = tt.addptr %y, %next : !tt.ptr<f32>, i32
+    tt.store %yp, %v : !tt.ptr<f32>
+    scf.yield %next : i32
+  }
+  tt.return
+}
+
+// -----
+
+// One reads what another one has stored.
+// CHECK-NOT: autodiff.launch
+// CHECK-LABEL: tt.func public @in_place(
+// CHECK: scf.for
+tt.func public @in_place(%x: !tt.ptr<f32>, %n: i32) {
+  %p = tt.get_program_id x : i32
+  %s = tt.get_num_programs x : i32
+  scf.for %i = %p to %n step %s : i32 {
+    %xp = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %xp : !tt.ptr<f32>
+    %e = math.exp %v : f32
+    tt.store %xp, %e : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
+// What is stored depends on the program, in a branch before the loop.
+// CHECK-NOT: autodiff.launch
+// CHECK-LABEL: tt.func public @numbered(
+// CHECK: scf.for
+tt.func public @numbered(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i1) {
+  %p = tt.get_program_id x : i32
+  %s = tt.get_num_programs x : i32
+  %zero = arith.constant 0 : i32
+  %k = scf.if %c -> i32 {
+    scf.yield %p : i32
+  } else {
+    scf.yield %zero : i32
+  }
+  scf.for %i = %p to %n step %s : i32 {
+    %xp = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %xp : !tt.ptr<f32>
+    %f = arith.sitofp %k : i32 to f32
+    %e = arith.mulf %v, %f : f32
+    %yp = tt.addptr %y, %i : !tt.ptr<f32>, i32
+    tt.store %yp, %e : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
+// Nobody can tell whether the last store decides.
+// CHECK-NOT: autodiff.launch
+// CHECK-LABEL: tt.func public @scattered(
+// CHECK: scf.for
+tt.func public @scattered(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %t: !tt.ptr<i32>, %n: i32) {
+  %p = tt.get_program_id x : i32
+  %s = tt.get_num_programs x : i32
+  scf.for %i = %p to %n step %s : i32 {
+    %tp = tt.addptr %t, %i : !tt.ptr<i32>, i32
+    %place = tt.load %tp : !tt.ptr<i32>
+    %xp = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %xp : !tt.ptr<f32>
+    %yp = tt.addptr %y, %place : !tt.ptr<f32>, i32
+    tt.store %yp, %v : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
+// Sums don't ask who comes first; what they were before does.
+// CHECK: module attributes {autodiff.launch =
+// CHECK-SAME: \22checks\22:[]
+// CHECK-LABEL: tt.func public @added(
+// CHECK-NOT: scf.for
+// CHECK: tt.atomic_rmw
+tt.func public @added(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
+  %p = tt.get_program_id x : i32
+  %s = tt.get_num_programs x : i32
+  %true = arith.constant true
+  scf.for %i = %p to %n step %s : i32 {
+    %xp = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %xp : !tt.ptr<f32>
+    %old = tt.atomic_rmw fadd, acq_rel, gpu, %y, %v, %true : (!tt.ptr<f32>, f32, i1) -> f32
+  }
+  tt.return
+}
+
+// -----
+
+// CHECK-NOT: autodiff.launch
+// CHECK-LABEL: tt.func public @tickets(
+// CHECK: scf.for
+tt.func public @tickets(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %z: !tt.ptr<f32>, %n: i32) {
+  %p = tt.get_program_id x : i32
+  %s = tt.get_num_programs x : i32
+  %true = arith.constant true
+  scf.for %i = %p to %n step %s : i32 {
+    %xp = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %xp : !tt.ptr<f32>
+    %old = tt.atomic_rmw fadd, acq_rel, gpu, %y, %v, %true : (!tt.ptr<f32>, f32, i1) -> f32
+    %zp = tt.addptr %z, %i : !tt.ptr<f32>, i32
+    tt.store %zp, %old : !tt.ptr<f32>
+  }
+  tt.return
+}
