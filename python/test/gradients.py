@@ -78,9 +78,7 @@ def _backward(outputs, upstreams, wanted):
     )
 
 
-def assert_close(
-    name: str, value, baseline, truth, roundings: int = 8, updates: int = 0
-) -> None:
+def assert_close(name: str, value, baseline, truth, roundings: int = 8, updates: int = 0) -> None:
     """``value`` is as near to ``truth`` as ``baseline`` is, times FACTOR."""
     assert value is not None, f"{name}: no value"
     assert value.shape == truth.shape, f"{name}: shape {value.shape}, expected {truth.shape}"
