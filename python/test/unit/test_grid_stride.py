@@ -88,18 +88,6 @@ def test_sums(device, ran):
     _check(device, ran, *_inputs(device, 7, 21), 3, "added", spread=True)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
-@pytest.mark.parametrize("shape", [(64, 96, 32), (50, 170, 33), (20, 7, 1)], ids=str)
-def test_matmul(device, ran, shape, dtype):
-    """More tiles than programs, and fewer."""
-    m, n, k = shape
-    a = random_tensor(m, k, device=device, dtype=dtype)
-    b = random_tensor(k, n, device=device, dtype=dtype)
-    op = differentiated(gs.matmul_kernel, gs.matmul)
-    assert_gradients_close(op, torch.matmul, (a, b))
-    assert ran is None or "atomic" not in ran.sums.values()
-
-
 def test_explanation(device):
     op = differentiated(gs.rows_kernel, gs.rows)
     text = op.explain(*_inputs(device, 7, 21), 3)

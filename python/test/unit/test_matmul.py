@@ -3,6 +3,7 @@
 import pytest
 import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
+from kernels import grid_stride, wraparound
 from kernels import matmul as mm
 
 pytestmark = pytest.mark.schedules
@@ -44,6 +45,19 @@ def test_grouped_matmul(device, shape, dtype):
     """The tile a program computes comes from divisions and remainders of its id."""
     op = differentiated(mm.grouped_matmul_kernel, mm.grouped_matmul)
     assert_gradients_close(op, torch.matmul, _operands(shape, device, dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("shape", [(64, 96, 32), (50, 170, 33), (20, 7, 1)], ids=str)
+@pytest.mark.parametrize("kernel, stub", [
+    (wraparound.matmul_kernel, mm.grouped_matmul),
+    (grid_stride.matmul_kernel, grid_stride.matmul),
+], ids=["modulo lengths", "persistent"])  # fmt: skip
+def test_tutorials(device, ran, kernel, stub, shape, dtype):
+    """Tiles that go around the end of the operands; few programs for more tiles, or fewer."""
+    op = differentiated(kernel, stub)
+    assert_gradients_close(op, torch.matmul, _operands(shape, device, dtype))
+    assert ran is None or "atomic" not in ran.sums.values()
 
 
 def test_autotuned_matmul(device):

@@ -1,24 +1,11 @@
 """Tiles that go around the end of a tensor: what they add there is dropped, or counts."""
 
 import pytest
-import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
-from kernels import matmul as mm
 from kernels import wraparound as wa
 from schedules import assert_sums
 
 pytestmark = pytest.mark.schedules
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
-@pytest.mark.parametrize("shape", [(64, 96, 32), (50, 70, 33), (20, 7, 1)], ids=str)
-def test_matmul(device, ran, shape, dtype):
-    m, n, k = shape
-    a = random_tensor(m, k, device=device, dtype=dtype)
-    b = random_tensor(k, n, device=device, dtype=dtype)
-    op = differentiated(wa.matmul_kernel, mm.grouped_matmul)
-    assert_gradients_close(op, torch.matmul, (a, b))
-    assert ran is None or "atomic" not in ran.sums.values()
 
 
 @pytest.mark.parametrize("rows", [3, 16, 21])

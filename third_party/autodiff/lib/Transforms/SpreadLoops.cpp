@@ -152,8 +152,8 @@ bool GridStride::findCounters() {
                        loop.getYieldedValues())) {
     auto form = LinearForm::of(init);
     auto sum = next.getDefiningOp<arith::AddIOp>();
-    if (!form || form->terms.size() != 1 || !sum ||
-        !(form->coefficientOf(number) == ScalarExpr::constant(1)))
+    if (!isa<IntegerType>(init.getType()) || !form || form->terms.size() != 1 ||
+        !sum || !(form->coefficientOf(number) == ScalarExpr::constant(1)))
       return false;
     Value added = sum.getLhs() == carried ? sum.getRhs() : sum.getLhs();
     if ((sum.getLhs() != carried && sum.getRhs() != carried) ||
