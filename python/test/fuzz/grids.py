@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .expressions import apply
-from .integers import count, spread
+from .integers import count, first_id, spread
 from .memory import store
 from .program import LARGEST, Kernel, Value
 
@@ -38,11 +38,11 @@ def digits(k: Kernel) -> Grid:
     k.feature(f"grid {how}")
     if how == "axes":
         k.grid = (rows, columns)
-        row = k.define("tl.program_id(0)", "i", (), 0, rows - 1, "pid")
+        row = first_id(k)
         column = k.define("tl.program_id(1)", "i", (), 0, columns - 1, "pid")
     else:
         k.grid = (rows * columns,)
-        p = k.define("tl.program_id(0)", "i", (), 0, rows * columns - 1, "pid").text
+        p = first_id(k).text
         width = k.argument(columns)
         if how == "digits":
             row = k.integer(f"{p} // {width}", (), 0, rows - 1)

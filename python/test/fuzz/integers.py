@@ -107,18 +107,38 @@ def arithmetic(k: Kernel, value: Value) -> Value:
     return k.integer(f"{text} * {other.text}", value.shape, min(ends), max(ends))
 
 
+def first_id(k: Kernel) -> Value:
+    """Define the program's number along the first axis; or few programs go through all of them, in
+    a loop around the rest of the kernel."""
+    extent = k.grid[0]
+    if not k.choices.chance(15):
+        return k.define("tl.program_id(0)", "i", (), 0, extent - 1, "pid")
+    k.feature("loop over the grid")
+    k.launched = k.choices.between(1, extent)
+    step = k.choices.pick(["tl.num_programs(0)", k.argument(k.launched)])
+    value = Value(k.fresh("pid"), "i", (), 0, extent - 1)
+    k.emit(f"for {value.text} in range(tl.program_id(0), {k.argument(extent)}, {step}):")
+    k.depth += 1
+    k.values.append(value)
+    return value
+
+
 def program_ids(k: Kernel) -> None:
     """Choose a grid, and define each program's number in a random order of the programs."""
     rank = k.choices.weighted({1: 5, 2: 3, 3: 1})
     k.grid = tuple(k.choices.between(1, (5, 3, 2)[rank - 1]) for _ in range(rank))
-    ids = [
+    ids = [first_id(k)]
+    ids += [
         k.define(f"tl.program_id({axis})", "i", (), 0, extent - 1, "pid")
-        for axis, extent in enumerate(k.grid)
+        for axis, extent in enumerate(k.grid[1:], 1)
     ]
     number, extent = ids[0].text, k.grid[0]
     for axis in range(1, rank):
         k.feature("grid of several axes")
-        count = k.choices.pick([f"tl.num_programs({axis - 1})", str(k.grid[axis - 1])])
+        counts = [str(k.grid[axis - 1])]
+        if axis > 1 or k.launched is None:
+            counts.append(f"tl.num_programs({axis - 1})")
+        count = k.choices.pick(counts)
         if axis == 1:
             number = f"{ids[1].text} * {count} + {number}"
         else:

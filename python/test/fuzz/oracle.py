@@ -41,7 +41,7 @@ class Verdict:
     reason: str = ""
     # Whether the first wanted gradient is zero.
     vanishes: bool = False
-    # What became of the loops and the grid in the backward: "exchanged", "persistent".
+    # What became of the loops and the grid in the backward: "exchanged", "persistent", "spread".
     schedules: tuple[str, ...] = ()
 
 
@@ -115,6 +115,8 @@ class Check:
             [y for y, _ in used], wanted, [g for _, g in used], allow_unused=True
         )
         for _, _, execution in op.kernel._plans((), {}):
+            if execution.backward.plan.launch is not None:
+                self.schedules.add("spread")
             for kernel in execution.backward.plan.backward:
                 self.schedules.update(SCHEDULE.findall(kernel.name))
         found = {

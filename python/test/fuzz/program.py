@@ -87,6 +87,8 @@ class Kernel:
         self.tiled: set[str] = set()
         self.smooth = False
         self.grid: tuple[int, ...] = (1,)
+        # How many programs go through the numbers along the first axis, if not one for each.
+        self.launched: int | None = None
         self.share = "0"
 
     def emit(self, line: str) -> None:
@@ -188,7 +190,8 @@ class Kernel:
                 text.append(f"    {b.name} = {made}")
         given = [*(b.name for b in self.buffers), *self.scalars.values()]
         given += [f"{name}={value}" for name, value in self.constants.items()]
-        text.append(f"    kernel[{self.grid}]({', '.join(given)})")
+        launched = (self.launched or self.grid[0], *self.grid[1:])
+        text.append(f"    kernel[{launched}]({', '.join(given)})")
         results = [b.name for b in self.having("output", "update", "sum")]
         text.append(f"    return {', '.join(results)},\n")
         optional = [name for name in inputs if self.choices.chance(15)]
