@@ -26,6 +26,8 @@ def rows_kernel(
         start, n, step = start.to(tl.int64), n.to(tl.int64), tl.cast(step, tl.int64)
     if HOW == "carried number":
         number = start - step
+    elif HOW == "carried pointers":
+        x_row = x_ptr + start * columns + lanes
     total = tl.zeros((BLOCK,), w.dtype)
     for row in range(start, n, step):
         place = row
@@ -34,7 +36,11 @@ def rows_kernel(
             place = number
         elif HOW == "meeting":
             place = row % 2
-        x = widen(tl.load(x_ptr + row * columns + lanes, mask=mask, other=0.0))
+        if HOW == "carried pointers":
+            x = widen(tl.load(x_row, mask=mask, other=0.0))
+            x_row += step * columns
+        else:
+            x = widen(tl.load(x_ptr + row * columns + lanes, mask=mask, other=0.0))
         y = tl.exp(x * w)
         if HOW == "carried sum":
             total += y

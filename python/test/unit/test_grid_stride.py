@@ -30,11 +30,11 @@ def test_rows(device, ran, rows, dtype):
     _check(device, ran, *_inputs(device, rows, 21, dtype=dtype), 3, spread=True)
 
 
-@pytest.mark.parametrize("how", ["wide", "carried number"])
+@pytest.mark.parametrize("how", ["wide", "carried number", "carried pointers"])
 @pytest.mark.parametrize("step", [0, 4])
 def test_counters(device, ran, how, step):
-    """Numbers of 64 bits, and one that is counted beside the loop's."""
-    spread = how == "wide" or step != 0
+    """Numbers of 64 bits, and what is counted beside the loop's."""
+    spread = how != "carried number" or step != 0
     _check(device, ran, *_inputs(device, 9, 21), 4, how, step, spread=spread)
 
 

@@ -13,11 +13,11 @@
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -37,8 +37,9 @@ class GridStride {
 public:
   static std::optional<GridStride> match(triton::FuncOp kernel);
 
-  /// Takes the loop away: i is the program's number.
-  void spread();
+  /// Takes the loop away, so that i is the program's number; false if what is
+  /// left asks for the number, or for how many there are, in another way.
+  bool spread();
   /// The grid of the n programs, and what must not be negative for them to run
   /// each iteration once: expressions over a launch of the kernel.
   Array getGrid() const;
@@ -49,21 +50,24 @@ private:
   GridStride(scf::ForOp loop, unsigned axis, ScalarExpr end, ScalarExpr step)
       : loop(loop), axis(axis), end(end), step(step) {}
 
-  bool dependsOnPrograms(Value value) const;
-  bool isUniform();
-  bool findCounters();
+  bool isCounter(size_t index);
+  Value repeat(OpBuilder &b, Value value, Value number) const;
 
   scf::ForOp loop;
   unsigned axis;
   ScalarExpr end, step;
-  /// What carried integers are more than i.
-  SmallVector<ScalarExpr> counters;
 };
 
 struct SpreadLoops : autodiff::impl::SpreadLoopsBase<SpreadLoops> {
   void runOnOperation() override;
 };
 } // namespace
+
+/// Whether an operation is the number, or the count, of programs along an axis.
+template <typename OpT> static bool asksFor(Operation *op, unsigned axis) {
+  auto asking = dyn_cast<OpT>(op);
+  return asking && asking.getAxisAsInt() == static_cast<int>(axis);
+}
 
 /// Whether an atomic addition hands on nothing of what others have added.
 static bool isBlindSum(triton::AtomicRMWOp atomic) {
@@ -105,63 +109,29 @@ static bool areIndependent(scf::ForOp loop) {
           mutation::isMade("spread:stores are loaded"));
 }
 
-/// Whether a value is made of the number of a program along the axis, or of
-/// how many there are.
-bool GridStride::dependsOnPrograms(Value value) const {
-  auto is = [&](Operation *op) {
-    auto number = dyn_cast<triton::GetProgramIdOp>(op);
-    auto count = dyn_cast<triton::GetNumProgramsOp>(op);
-    return (number && number.getAxisAsInt() == static_cast<int>(axis)) ||
-           (count && count.getAxisAsInt() == static_cast<int>(axis));
-  };
-  SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  options.omitBlockArguments = true;
-  options.omitUsesFromAbove = false;
-  if (Operation *op = value.getDefiningOp())
-    if (failed(getBackwardSlice(op, &slice, options)))
-      return true;
-  return llvm::any_of(slice, [&](Operation *op) {
-    return op
-        ->walk([&](Operation *inner) { return WalkResult(failure(is(inner))); })
-        .wasInterrupted();
-  });
-}
-
-/// Whether iteration i does the same in whichever program it runs.
-bool GridStride::isUniform() {
-  SetVector<Value> outside;
-  getUsedValuesDefinedAbove(loop.getRegion(), outside);
-  WalkResult inside = loop.getBody()->walk([&](Operation *op) {
-    bool asks = isa<triton::GetProgramIdOp, triton::GetNumProgramsOp>(op);
-    return WalkResult(failure(asks && dependsOnPrograms(op->getResult(0))));
-  });
-  return !inside.wasInterrupted() && llvm::none_of(outside, [&](Value value) {
-    return dependsOnPrograms(value);
-  });
-}
-
-/// Carried integers that start with the program's number plus a constant and
-/// advance as i does; false if anything else is carried.
-bool GridStride::findCounters() {
-  Dimension number{Dimension::Kind::Program};
-  number.digit = ScalarExpr::programId(axis);
-  for (auto [init, carried, next] :
-       llvm::zip_equal(loop.getInits(), loop.getRegionIterArgs(),
-                       loop.getYieldedValues())) {
-    auto form = LinearForm::of(init);
-    auto sum = next.getDefiningOp<arith::AddIOp>();
-    if (!isa<IntegerType>(init.getType()) || !form || form->terms.size() != 1 ||
-        !sum || !(form->coefficientOf(number) == ScalarExpr::constant(1)))
+/// Whether a carried integer or pointer, or tile of these, advances as its
+/// start does with the program's number, so that it is that of a program i.
+bool GridStride::isCounter(size_t index) {
+  Value init = loop.getInits()[index];
+  Value carried = loop.getRegionIterArgs()[index];
+  Operation *sum = loop.getYieldedValues()[index].getDefiningOp();
+  std::optional<LinearForm> form = LinearForm::of(init);
+  if (!form || !isa_and_nonnull<arith::AddIOp, triton::AddPtrOp>(sum) ||
+      !llvm::is_contained(sum->getOperands(), carried))
+    return false;
+  ScalarExpr number = ScalarExpr::programId(axis);
+  ScalarExpr slope = ScalarExpr::constant(0);
+  for (const LinearForm::Term &term : form->terms) {
+    const std::optional<ScalarExpr> &digit = term.dimension.digit;
+    if (digit && *digit == number)
+      slope = term.coefficient;
+    else if (digit && digit->mentionsAxis(axis))
       return false;
-    Value added = sum.getLhs() == carried ? sum.getRhs() : sum.getLhs();
-    if ((sum.getLhs() != carried && sum.getRhs() != carried) ||
-        !(ScalarExpr::of(added) == step))
-      return false;
-    counters.push_back(form->constant);
   }
-  return true;
+  std::optional<LinearForm> added =
+      LinearForm::of(sum->getOperand(sum->getOperand(0) == carried));
+  return added && added->isConstant() &&
+         (added->constant == slope * step || added->constant == step * slope);
 }
 
 std::optional<GridStride> GridStride::match(triton::FuncOp kernel) {
@@ -176,29 +146,53 @@ std::optional<GridStride> GridStride::match(triton::FuncOp kernel) {
         !loop->use_empty())
       continue;
     GridStride found(loop, start->getAxis(), *end, *step);
-    if (areIndependent(loop) && found.isUniform() && found.findCounters())
+    auto isCounter = [&](size_t index) { return found.isCounter(index); };
+    if (llvm::all_of(llvm::seq(loop.getInits().size()), isCounter) &&
+        areIndependent(loop))
       return found;
   }
   return std::nullopt;
 }
 
-void GridStride::spread() {
-  OpBuilder b(loop);
-  Location loc = loop.getLoc();
-  Value number = loop.getLowerBound();
-  ValueRange arguments = loop->getParentOfType<triton::FuncOp>().getArguments();
-  for (auto [carried, more] :
-       llvm::zip_equal(loop.getRegionIterArgs(), counters)) {
-    Type type = carried.getType();
-    Value start = castInteger(b, loc, number, type);
-    Value shift = castInteger(b, loc, more.emit(b, loc, arguments), type);
-    carried.replaceAllUsesWith(arith::AddIOp::create(b, loc, start, shift));
+/// Computes a value once more for another number of the program.
+Value GridStride::repeat(OpBuilder &b, Value value, Value number) const {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.omitBlockArguments = true;
+  (void)getBackwardSlice(value, &slice, options);
+  IRMapping map;
+  for (Operation *op : slice) {
+    if (asksFor<triton::GetProgramIdOp>(op, axis))
+      map.map(op->getResult(0), number);
+    else
+      b.clone(*op, map);
   }
-  loop.getInductionVar().replaceAllUsesWith(number);
+  return map.lookupOrDefault(value);
+}
+
+bool GridStride::spread() {
+  auto kernel = loop->getParentOfType<triton::FuncOp>();
+  OpBuilder b(loop);
+  auto number = triton::GetProgramIdOp::create(b, loop.getLoc(), axis);
+  for (auto [carried, init] :
+       llvm::zip_equal(loop.getRegionIterArgs(), loop.getInits()))
+    carried.replaceAllUsesWith(repeat(b, init, number));
+  loop.getInductionVar().replaceAllUsesWith(
+      repeat(b, loop.getLowerBound(), number));
   for (Operation &op :
        llvm::make_early_inc_range(loop.getBody()->without_terminator()))
     op.moveBefore(loop);
   loop.erase();
+
+  IRRewriter rewriter(kernel.getContext());
+  (void)runRegionDCE(rewriter, kernel->getRegions());
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    return WalkResult(
+        failure((op != number && asksFor<triton::GetProgramIdOp>(op, axis)) ||
+                asksFor<triton::GetNumProgramsOp>(op, axis)));
+  });
+  return !walk.wasInterrupted();
 }
 
 Array GridStride::getGrid() const {
@@ -259,8 +253,9 @@ void SpreadLoops::runOnOperation() {
   Object launch{{"grid", loop->getGrid()},
                 {"assumed", loop->getAssumed()},
                 {"position", loop->getPosition()}};
-  loop->spread();
-  std::optional<Array> checks = findChecks(kernel);
+  std::optional<Array> checks;
+  if (loop->spread())
+    checks = findChecks(kernel);
   if (!checks)
     return kernel.erase();
   primal.erase();

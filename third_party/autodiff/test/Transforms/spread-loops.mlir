@@ -43,8 +43,8 @@ tt.func public @rows(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 // CHECK-LABEL: tt.func public @counted(
 // CHECK: %[[PID:.*]] = tt.get_program_id y
 // CHECK-NOT: scf.for
-// CHECK: %[[NUMBER:.*]] = arith.addi %[[PID]], %{{.*}} : i32
-// CHECK: %[[NEXT:.*]] = arith.addi %[[NUMBER]], %{{.*}} : i32
+// CHECK: %[[BEFORE:.*]] = arith.subi %[[PID]], %{{.*}} : i32
+// CHECK: %[[NEXT:.*]] = arith.addi %[[BEFORE]], %{{.*}} : i32
 // CHECK: tt.addptr %{{.*}}, %[[NEXT]]
 // CHECK: tt.store
 tt.func public @counted(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
@@ -57,6 +57,52 @@ tt.func public @counted(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
     %next = arith.addi %number, %s : i32
     %yp = tt.addptr %y, %next : !tt.ptr<f32>, i32
     tt.store %yp, %v : !tt.ptr<f32>
+    scf.yield %next : i32
+  }
+  tt.return
+}
+
+// -----
+
+// Places that advance as far as the rows that are left out.
+// CHECK: module attributes {autodiff.launch =
+// CHECK-LABEL: tt.func public @advanced(
+// CHECK: %[[PID:.*]] = tt.get_program_id x
+// CHECK-NOT: scf.for
+// CHECK: %[[PLACE:.*]] = arith.muli %[[PID]], %{{.*}} : i32
+// CHECK: tt.addptr %{{.*}}, %[[PLACE]]
+// CHECK: tt.store
+tt.func public @advanced(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %stride: i32) {
+  %p = tt.get_program_id x : i32
+  %s = tt.get_num_programs x : i32
+  %first = arith.muli %p, %stride : i32
+  %skipped = arith.muli %s, %stride : i32
+  %last = scf.for %i = %p to %n step %s iter_args(%place = %first) -> (i32) : i32 {
+    %xp = tt.addptr %x, %place : !tt.ptr<f32>, i32
+    %v = tt.load %xp : !tt.ptr<f32>
+    %yp = tt.addptr %y, %i : !tt.ptr<f32>, i32
+    tt.store %yp, %v : !tt.ptr<f32>
+    %next = arith.addi %place, %skipped : i32
+    scf.yield %next : i32
+  }
+  tt.return
+}
+
+// -----
+
+// CHECK-NOT: autodiff.launch
+// CHECK-LABEL: tt.func public @elsewhere(
+// CHECK: scf.for
+tt.func public @elsewhere(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %stride: i32) {
+  %p = tt.get_program_id x : i32
+  %s = tt.get_num_programs x : i32
+  %first = arith.muli %p, %stride : i32
+  %last = scf.for %i = %p to %n step %s iter_args(%place = %first) -> (i32) : i32 {
+    %xp = tt.addptr %x, %place : !tt.ptr<f32>, i32
+    %v = tt.load %xp : !tt.ptr<f32>
+    %yp = tt.addptr %y, %i : !tt.ptr<f32>, i32
+    tt.store %yp, %v : !tt.ptr<f32>
+    %next = arith.addi %place, %s : i32
     scf.yield %next : i32
   }
   tt.return
