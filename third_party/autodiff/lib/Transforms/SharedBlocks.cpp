@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 using llvm::json::Array;
 
-// The elements of a group, and the groups of a program: 32 of them take twice as
-// long where some blocks are shared, 2 where none is.
+// The elements of a group, and the groups of a program: 32 of them take twice
+// as long where some blocks are shared, 2 where none is.
 constexpr int64_t kElementsOfGroup = 2048, kGroups = 8;
 
 Value mlir::autodiff::pointInto(OpBuilder &b, Location loc, Value base,

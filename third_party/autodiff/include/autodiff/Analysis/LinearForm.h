@@ -10,9 +10,9 @@ namespace mlir::autodiff {
 /// One dimension of the iteration space that an access runs over.
 struct Dimension {
   enum class Kind {
-    Axis,   ///< a position along an axis of the tile
-    Loop,   ///< the number of an iteration
-    Index,  ///< an induction variable whose start depends on program ids
+    Axis,    ///< a position along an axis of the tile
+    Loop,    ///< the number of an iteration
+    Index,   ///< an induction variable whose start depends on program ids
     Program, ///< a number that program ids determine
     Place,   ///< a number that an autodiff.programs gives
     Scalar,  ///< a scalar that is taken as it is

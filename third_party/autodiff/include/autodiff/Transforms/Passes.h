@@ -52,8 +52,8 @@ constexpr llvm::StringLiteral kOrderedAttr = "autodiff.ordered";
 /// Attribute of a module: numbers that must not be negative in any program of a
 /// launch for which the kernels are.
 constexpr llvm::StringLiteral kAssumedAttr = "autodiff.assumed";
-/// Attribute of a module: the launch that the kernels are for if that is not the
-/// user's, as the plan describes it.
+/// Attribute of a module: the launch that the kernels are for if that is not
+/// the user's, as the plan describes it.
 constexpr llvm::StringLiteral kLaunchAttr = "autodiff.launch";
 
 /// A copy of `primal` after it for another role, whose arguments are the
