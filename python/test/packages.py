@@ -127,7 +127,10 @@ def assert_as_good_as_theirs(
         outputs = _tuple(function(*_mapped(_own, inputs)))
         outputs = [outputs[i] for i in places]
         if upstreams is None:
-            upstreams = [torch.randn_like(y) for y in outputs]
+            # Half precision has few bits for what a small gradient of a loss is multiplied by.
+            upstreams = [
+                torch.randn_like(y) if y.dim() else 1 + torch.rand_like(y) for y in outputs
+            ]
         # Plain PyTorch promotes by other rules than a kernel's wrapper.
         outputs = [y.to(g.dtype) for y, g in zip(outputs, upstreams, strict=True)]
         values = [y.detach().clone() for y in outputs]

@@ -15,6 +15,8 @@ from fuzz.program import Program
 
 hypothesis = pytest.importorskip("hypothesis")
 
+on_cpu = pytest.mark.parametrize("device", ["cpu"], indirect=True)
+
 PROGRAMS = int(os.environ.get("FUZZ_PROGRAMS", "500"))
 TESTS = 10
 
@@ -100,15 +102,17 @@ def _rounded(dtype, seed, size=64, units=0, **options):
     return rounded(_repeated, stub, program, dtype, seed, **options)
 
 
+@on_cpu
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_cancelling_upstream_gradients_are_tolerated(dtype, first):
+def test_cancelling_upstream_gradients_are_tolerated(device, dtype, first):
     """A sum of upstream gradients is as exact as its terms are, however small it is."""
     for seed in range(first, first + 200):
         assert not _rounded(dtype, seed)
 
 
+@on_cpu
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_errors_in_low_precision_are_caught(dtype, first):
+def test_errors_in_low_precision_are_caught(device, dtype, first):
     """What cancels hides neither arithmetic with too few bits nor a wrong factor."""
     seeds = range(first, first + 50)
     caught = [bool(_rounded(dtype, seed, units=256)) for seed in seeds]
