@@ -30,12 +30,20 @@ from report import markdown  # noqa: E402
 ROW_SECONDS = 300
 
 
+def _start_autograd() -> None:
+    """What PyTorch imports for the first gradient of a process takes it seconds."""
+    x = torch.ones(1, device="cuda", requires_grad=True)
+    torch.autograd.grad([2 * x], [x], [torch.ones_like(x)])
+    torch.cuda.synchronize()
+
+
 def _worker(options) -> None:
     """Measures rows and prints each as a line of JSON."""
     from cases import all_cases
     from measure import measure
     from timing import copy_bandwidth
 
+    _start_autograd()
     print("COPY " + json.dumps(copy_bandwidth()), flush=True)
     cases = {case.name: case for case in all_cases(options.quick)}
     for name in options.worker:

@@ -40,12 +40,18 @@ def product(m, n, k, transposed=(False, False), tiles=TILES, quick=False):
 
 def grouped(
     m, n, k, how="grouped", kernel=matmul.grouped_matmul_kernel, stub=matmul.grouped_matmul,
-    tiles=TILES,
+    tiles=TILES, **options,
 ):  # fmt: skip
     return Case(
-        "matmul", f"matmul {how} {m}x{n}x{k}", kernel, with_options(stub, GROUP=8, **tiles),
+        "matmul", f"matmul {how} {m}x{n}x{k}", kernel,
+        with_options(stub, GROUP=8, **tiles, **options),
         lambda: (leaf(m, k), leaf(k, n)), torch.matmul, compiles=False,
     )  # fmt: skip
+
+
+def persistent(m, n, k, tiles=TILES, programs=132):
+    stub = grid_stride.matmul
+    return grouped(m, n, k, "persistent", grid_stride.matmul_kernel, stub, tiles, programs=programs)
 
 
 def bias_gelu(m, n, k, tiles=TILES, quick=False):
@@ -71,8 +77,7 @@ def cases():
             yield product(*shape, form, quick=shape[0] == 4096 and not any(form))
     yield grouped(4096, 4096, 4096)
     yield grouped(4096, 4096, 4096, "modulo lengths", wraparound.matmul_kernel)
-    persistent = with_options(grid_stride.matmul, programs=132)
-    yield grouped(4096, 4096, 4096, "persistent", grid_stride.matmul_kernel, persistent)
+    yield persistent(4096, 4096, 4096, programs=132)
     yield Case(
         "matmul", "matmul autotuned 2048x2048x2048", _autotuned_matmul_kernel,
         matmul.autotuned_matmul, lambda: (leaf(2048, 2048), leaf(2048, 2048)), torch.matmul,

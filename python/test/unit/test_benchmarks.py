@@ -34,11 +34,14 @@ def small():
         "rms norm": lambda: norms.rms_norm(12, 100),
         "group norm": lambda: norms.group_norm_case(3, 8, 32, 2),
         "softmax": lambda: norms.row_softmax("softmax", 12, 100),
+        "persistent softmax": lambda: norms.persistent_softmax(12, 100, programs=5),
         "cross-entropy": lambda: losses.loss(6, 300, block=128),
         "embedding": lambda: losses.embedding(20, 30, 100, 5),
         "recurrence": lambda: recurrences.gated(2, 20, 40),
         "cumsum": lambda: recurrences.cumsum(2, 20, 40),
         "product": lambda: products.product(64, 32, 96, (True, False), TILES),
+        "grouped product": lambda: products.grouped(64, 32, 96, tiles=TILES),
+        "persistent product": lambda: products.persistent(64, 96, 32, TILES, programs=4),
         "bias": lambda: products.bias_gelu(64, 32, 96, TILES),
         "attention": lambda: attention.attention(1, 2, 128, 16, True, half, **heads),
         "gqa": lambda: attention.shared_heads(1, 4, 2, 128, 16, **heads),
@@ -47,8 +50,8 @@ def small():
 
 KINDS = [
     *("swiglu", "geglu", "dropout", "rotary", "layer norm", "looped layer norm", "rms norm"),
-    *("group norm", "softmax", "cross-entropy", "embedding", "recurrence", "cumsum", "product"),
-    *("bias", "attention", "gqa"),
+    *("group norm", "softmax", "persistent softmax", "cross-entropy", "embedding", "recurrence"),
+    *("cumsum", "product", "grouped product", "persistent product", "bias", "attention", "gqa"),
 ]
 
 

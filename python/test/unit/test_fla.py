@@ -426,7 +426,8 @@ def test_chunk_simple_gla(random, dtype):
         "ops.simple_gla.chunk.ChunkSimpleGLAFunction",
         reference,
         (q, k, v, g, None, 0.25, random(2, 3, 32, 32, dtype=FLOAT32)),
-        True, False, None, None, refused=HOPPER,
+        # PyTorch goes step by step; in a chunk, 64 decays are added up.
+        True, False, None, None, refused=HOPPER, roundings=64 if HOPPER else 8,
     )  # fmt: skip
 
 
