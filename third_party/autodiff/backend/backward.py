@@ -11,7 +11,7 @@ import torch
 from .bounds import CheckedLaunch
 from .counting import Counting, Size
 from .errors import DoesNotFit
-from .executable import Executable
+from .executable import Executable, compile_all
 from .facts import Facts
 from .memory import Span, allocate, extent, gradient_of, is_non_overlapping, lay_out
 from .partials import Finish, SumOfPartials
@@ -240,8 +240,7 @@ class Backward:
         """Compile the kernels; in place of a variant that does not fit comes the next one."""
         while True:
             try:
-                for executable, *_ in self.sequence:
-                    executable.compile()
+                compile_all(executable for executable, *_ in self.sequence)
                 return
             except DoesNotFit:
                 before = [executable for executable, *_ in self.launches]

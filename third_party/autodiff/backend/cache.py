@@ -23,11 +23,15 @@ _UNREADABLE = (
 )
 
 
+def dumps_passes() -> bool:
+    """Return whether compilers print the IR between their passes."""
+    return os.environ.get("MLIR_ENABLE_DUMP", "0") not in ("", "0")
+
+
 def reads_disk() -> bool:
     """Return whether files of the cache are to be used."""
     # A cached plan would hide the passes that a dump is meant to show.
-    dumping = os.environ.get("MLIR_ENABLE_DUMP", "0") not in ("", "0")
-    return not (knobs.compilation.always_compile or dumping)
+    return not (knobs.compilation.always_compile or dumps_passes())
 
 
 def _read(path: str | None) -> Plan | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from triton import knobs
 from triton.compiler import compile as triton_compile
 from triton.runtime.driver import driver
 from triton.runtime.errors import OutOfResources
 
-from .cache import write_ttir
+from .cache import dumps_passes, write_ttir
 from .errors import AutodiffError, DoesNotFit
 from .plan import Kernel
 
@@ -165,3 +166,28 @@ class Executable:
             f"the generated kernel {self.kernel.name!r} keeps more on chip than there is room "
             f"for: {error} Launch the kernel{way_out} with smaller tiles"
         )
+
+
+def compile_all(executables) -> None:
+    """Compile `executables` side by side; raises the error of the first that has one.
+
+    Most of a compilation is spent in processes (ptxas, a C compiler), or without the lock of the
+    interpreter.
+    """
+    missing = [e for e in dict.fromkeys(executables) if e.compiled is None]
+    # What passes print is to be read in one piece.
+    if len(missing) < 2 or dumps_passes():
+        for executable in missing:
+            executable.compile()
+        return
+    device = driver.active.get_current_device()
+
+    def compile_here(executable):
+        # Threads start on the first device.
+        driver.active.set_current_device(device)
+        executable.compile()
+
+    with ThreadPoolExecutor() as pool:
+        compilations = [pool.submit(compile_here, executable) for executable in missing]
+    for compilation in compilations:
+        compilation.result()

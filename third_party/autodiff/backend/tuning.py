@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from contextlib import suppress
 from typing import NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ from triton.runtime.cache import get_cache_manager
 from triton.runtime.driver import driver
 
 from .cache import put, reads_disk
+from .executable import compile_all
 from .library import native
 
 VERSION = 2
@@ -130,18 +132,25 @@ def _measure_all(execution, backward, offered, given, counts) -> list[Entry]:
 def _measure(backward, variants, prepared, configs) -> Entry:
     """Return the best of a kernel's variants, the compiler's choice unless it is clearly slower."""
     times: dict = {}
-    for own in variants:
-        _time(backward, own, _own(own), prepared, times)
-    for own, _ in sorted(times, key=times.get)[:_REFINED]:
-        for choice in candidates(own, configs):
-            if (own, choice) not in times:
-                _time(backward, own, choice, prepared, times)
+    _time_all(backward, [(own, _own(own)) for own in variants], prepared, times)
+    best = [own for own, _ in sorted(times, key=times.get)[:_REFINED]]
+    refined = [(own, choice) for own in best for choice in candidates(own, configs)]
+    _time_all(backward, refined, prepared, times)
     first, best = next(iter(times)), min(times, key=times.get)
     if times[best] > _NOISE * times[first]:
         best = first
     own, choice = best
     backward.handle.keep(variants, own, choice)
     return Entry(own.kernel.digest, choice, times[best])
+
+
+def _time_all(backward, pairs, prepared, times) -> None:
+    """Note the milliseconds of variants with options, of those pairs that were not timed before."""
+    pairs = [pair for pair in pairs if pair not in times]
+    with suppress(Exception):  # which the one that has it meets again
+        compile_all(backward.handle.otherwise(*pair) for pair in pairs)
+    for own, choice in pairs:
+        _time(backward, own, choice, prepared, times)
 
 
 def _time(backward, own, choice, prepared, times) -> None:
