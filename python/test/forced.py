@@ -12,6 +12,7 @@ VARIANTS = 8
 # By name: the options of differentiable kernels.
 OPTIONS = {
     "atomics": {"backward": {"schedules": ()}},
+    "batch": {"backward": {"schedules": ("batch",)}},
     "merge": {"backward": {"schedules": ("merge",)}},
     "exchange": {"backward": {"schedules": ("exchange",)}},
     "persist": {"backward": {"schedules": ("persist",)}},

@@ -13,13 +13,13 @@ FORWARD_ONLY = False
 FACTOR = 2.0
 
 
-def differentiated(kernel, stub) -> Callable:
-    """The operation ``stub`` makes of ``kernel``: ``autodiff(kernel, stub)``."""
+def differentiated(kernel, stub, **options) -> Callable:
+    """The operation ``stub`` makes of ``kernel``: ``autodiff(kernel, stub, **options)``."""
     if FORWARD_ONLY:
         return lambda *args, **kwargs: stub(kernel, *args, **kwargs)
     from triton.backends.autodiff import autodiff
 
-    return autodiff(kernel, stub)
+    return autodiff(kernel, stub, **options)
 
 
 def relative_error(value: torch.Tensor, truth: torch.Tensor) -> float:

@@ -6,6 +6,7 @@ class Ran:
 
     def __init__(self):
         self.names, self.grids, self.sums = [], {}, {}
+        self.batch = 0  # the length of the axis that iterations have become
 
     def note(self, backward):
         kernels = [launch[0].kernel for launch in backward.launches]
@@ -16,6 +17,8 @@ class Ran:
             if kernel.grid is not None
         }
         self.sums = {g.argument: g.accumulate for g in backward.plan.gradients}
+        launch = backward.plan.launch
+        self.batch = launch.length if launch is not None and launch.batched else 0
 
 
 def assert_exchanged(ran, arguments, *programs):

@@ -361,7 +361,11 @@ def test_stored_on_the_way(device, ran, wanted, dtype):
         random_tensor(*shape, device=device, dtype=dtype).requires_grad_(name in wanted)
         for name, shape in shapes.items()
     ]
-    op = differentiated(looped.layer_norm_kernel, partial(looped.layer_norm, BLOCK=16))
+    op = differentiated(
+        looped.layer_norm_kernel,
+        partial(looped.layer_norm, BLOCK=16),
+        backward={"schedules": ["exchange"]},
+    )
     assert_gradients_close(op, looped.reference, inputs, roundings=16)
     if wanted != "x":
         assert_exchanged(ran, [2 if "w" in wanted else 3], 3)

@@ -67,7 +67,11 @@ def test_forward_that_saves_keeps_its_options(device):
         ({"num_warps": 6}, ArgumentError, "num_warps should be a power of two, got 6"),
         ({"widen": 3}, ArgumentError, "widen should be a power of two, got 3"),
         ({"num_stages": 0}, ArgumentError, "num_stages should be positive, got 0"),
-        ({"schedules": "merge"}, ArgumentError, "some of merge, exchange, persist, got 'merge'"),
+        (
+            {"schedules": "merge"},
+            ArgumentError,
+            "some of batch, merge, exchange, persist, got 'merge'",
+        ),
         ({"schedules": ["fast"]}, ArgumentError, r"schedules should be .*got \['fast'\]"),
         ({"schedules": 3}, ArgumentError, "schedules should be .*got 3"),
     ],

@@ -30,7 +30,8 @@ class Execution:
         self.state = state
         self.wanted = wanted
         self.atomic, self.exchange = choice.atomic, choice.exchange
-        self.assume, self.checkpoint = choice.assume, choice.checkpoint
+        self.assume, self.batch = choice.assume, choice.batch
+        self.checkpoint = choice.checkpoint
         self.facts = facts
         handle = choice.handle
         self.backward = Backward(handle, choice.facts, state.spec)
@@ -272,6 +273,7 @@ class Execution:
             atomic=self.atomic,
             exchange=self.exchange,
             assume=self.assume,
+            batch=self.batch,
             checkpoint=checkpoint or self.checkpoint,
         )
         handle = choice.handle

@@ -80,12 +80,7 @@ class _Explanation:
             purpose = "saves what the backward needs" if saves else "keeps elements in order"
             forward = f"{plan.forward.name}, which {purpose}"
         lines.append(f"  forward: {forward}")
-        if plan.launch is not None:
-            grid = ", ".join(map(self._expr, plan.launch.grid))
-            place = _place(plan.launch.position)
-            lines.append(
-                f"  programs: each iteration of the loop at {place} is one, in a grid of ({grid})"
-            )
+        lines += [] if plan.launch is None else self._launch(plan.launch)
         lines += [self._kernel(n, kernel) for n, kernel in enumerate(plan.backward)]
         for gradient in plan.gradients:
             lines += self._gradient(gradient)
@@ -95,6 +90,22 @@ class _Explanation:
             lines.append(f"  {names[i]} is copied before the launch, which overwrites it")
         lines += [self._read(read) for read in self._reads]
         lines += [self._inactive_line(entry) for entry in self._inactive]
+        return lines
+
+    def _launch(self, launch) -> list[str]:
+        lines = []
+        if launch.position:
+            grid = ", ".join(map(self._expr, launch.grid))
+            place = _place(launch.position)
+            lines.append(
+                f"  programs: each iteration of the loop at {place} is one, in a grid of ({grid})"
+            )
+        if launch.batched:
+            places = _places(launch.batched)
+            lines.append(
+                f"  loops: all iterations of those at {places} are in one tile, on an axis of "
+                f"{launch.length}"
+            )
         return lines
 
     def _kernel(self, n: int, kernel) -> str:

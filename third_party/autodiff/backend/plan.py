@@ -140,17 +140,19 @@ class Hazard:
 
 @dataclass(frozen=True)
 class Launch:
-    """The launch that a plan is for, where iterations of a loop have become programs.
+    """The launch that a plan is for, where iterations have become programs, or lanes of tiles.
 
     `grid` are three expressions over the user's launch. Both do the same if the numbers `assumed`
     are not negative there, and the `checks` of outputs hold for the programs of this one. The loop
-    is at `position`.
+    that became programs is at `position`; those that became an axis of `length` at `batched`.
     """
 
     grid: tuple
     assumed: tuple
     checks: tuple[DistinctCheck, ...]
     position: str = ""
+    batched: tuple[str, ...] = ()
+    length: int = 1
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Launch:
@@ -160,7 +162,15 @@ class Launch:
         for expr in (*grid, *assumed):
             validate(expr, arguments)
         checks = (DistinctCheck.from_json(c, arguments) for c in _get(data, "checks", list))
-        return cls(grid, assumed, tuple(checks), _get(data, "position", str, ""))
+        batch = _get(data, "batch", dict, {})
+        return cls(
+            grid,
+            assumed,
+            tuple(checks),
+            _get(data, "position", str, ""),
+            tuple(_get(batch, "positions", list, [])),
+            _get(batch, "length", int, 1),
+        )
 
     def used_arguments(self) -> set[int]:
         """Return the scalar arguments that decide the grid, and whether it holds."""
@@ -173,6 +183,34 @@ class Launch:
             return None
         programs = tuple(evaluate(e, args, grid) for e in self.grid)
         return programs if all(c.holds(args, programs) for c in self.checks) else None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """How many iterations all loops have, and how long an axis of them may be.
+
+    It has to have as many, the number itself, if it is `exact`.
+    """
+
+    trips: object
+    most: int
+    exact: bool
+
+    @classmethod
+    def from_json(cls, data, arguments: int) -> Batch:
+        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        trips = data.get("trips") if isinstance(data, dict) else None
+        validate(trips, arguments)
+        return cls(trips, _get(data, "most", int), _get(data, "exact", bool))
+
+    def length(self, args, grid) -> int:
+        """Return how long the axis is for a launch, a power of two; 0 if there is none."""
+        try:
+            trips = evaluate(self.trips, args, grid)
+        except CheckError:
+            return 0
+        length = 1 << (trips - 1).bit_length() if trips > 0 else 0
+        return 0 if length > self.most or (self.exact and length != trips) else length
 
 
 @dataclass(frozen=True)
@@ -195,6 +233,7 @@ class Plan:
     hazards: tuple[Hazard, ...] = ()
     assumed: tuple = ()
     launch: Launch | None = None
+    batch: Batch | None = None
 
     def grid_of(self, args, grid) -> tuple[int, int, int] | None:
         """Return the grid that the kernels are for; None if what they assume of a launch fails.
@@ -232,6 +271,7 @@ class Plan:
     def used_arguments(self) -> frozenset[int]:
         """Return the scalar arguments on which sizes, grids and checks depend."""
         exprs = [*(b.size for b in self.buffers), *self.sizes, *self.assumed]
+        exprs += [] if self.batch is None else [self.batch.trips]
         exprs += [e for k in self.kernels for e in (*(k.grid or ()), k.when)]
         exprs += [g.partials for g in self.gradients if g.partials is not None]
         used = set().union(*(used_arguments(e) for e in exprs))
@@ -419,7 +459,7 @@ def load(text: str) -> Plan:
         counting = _kernel(counting, arguments, (), (), ())
         kinds = {kind for kind, _ in counting.operands} - {*bounds.OPERANDS}
         _require(kinds <= {"argument", "counters"}, "the counting kernel reads what is not there")
-    launch = data.get("launch")
+    launch, batch = data.get("launch"), data.get("batch")
     plan = Plan(
         kernel=_get(data, "kernel", str),
         arguments=arguments,
@@ -448,6 +488,7 @@ def load(text: str) -> Plan:
         ),
         assumed=tuple(_get(data, "assumed", list, [])),
         launch=None if launch is None else Launch.from_json(launch, len(arguments)),
+        batch=None if batch is None else Batch.from_json(batch, len(arguments)),
     )
     for expr in plan.assumed:
         validate(expr, len(arguments), per_program=True)

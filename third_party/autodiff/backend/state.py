@@ -35,6 +35,7 @@ class Choice(NamedTuple):
     atomic: tuple[int, ...]
     exchange: tuple[int, ...]
     assume: bool
+    batch: int
     scalars: frozenset[int]  # the arguments that decided
     checkpoint: bool
 
@@ -51,6 +52,7 @@ class Ask(NamedTuple):
     checkpoint: bool = False
     deterministic: bool = False
     assume: bool = True
+    batch: int = 0
     widen: int | None = None
     schedules: tuple[str, ...] | None = None
 
@@ -146,14 +148,17 @@ class KernelState:
         atomic=(),
         exchange=(),
         assume=True,
+        batch=None,
         checkpoint=False,
+        save=True,
         **more,
     ) -> Choice:
         """Return a plan whose host checks hold for a launch.
 
         Gradients of `atomic` are summed atomically and upstream gradients of `exchange` are used
         up atomically from the start; checks that fail add to these. What plans `assume` of a launch
-        is given up where it does not hold. Tapes hold checkpoints if asked to, or if they would
+        is given up where it does not hold. Iterations become an axis of length `batch` (0: they stay
+        loops; None: as the plan offers). Tapes hold checkpoints if asked to, or if they would
         exceed the limit otherwise. For `more`, see `Ask`.
         """
         launched = facts
@@ -169,15 +174,23 @@ class KernelState:
                 atomic=atomic,
                 exchange=exchange,
                 assume=assume,
+                batch=batch or 0,
                 checkpoint=checkpoint,
+                # A program that holds all of a row can as well compute everything again.
+                save=save and not batch,
                 **more,
             )
             plan = handle.plan
             scalars |= plan.used_arguments()
+            if batch is None:
+                batch = self._batch_length(plan, launched)
+                if batch:
+                    continue
             grid = plan.grid_of(launched.scalars, launched.grid)
             # Through shared memory, iterations may depend on one another.
             if grid is None or (plan.launch is not None and launched.aliasing):
-                assume = False
+                # The axis is given up first.
+                assume, batch = bool(batch), 0
                 continue
             facts = launched.with_grid(grid)
             repeated = {
@@ -195,7 +208,9 @@ class KernelState:
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
                 if tapes <= self.tape_limit(facts.device):
                     used = frozenset(scalars)
-                    return Choice(handle, facts, atomic, exchange, assume, used, checkpoint)
+                    return Choice(
+                        handle, facts, atomic, exchange, assume, batch, used, checkpoint
+                    )
                 checkpoint = True
                 continue
             if self._atomics == FORBIDDEN and not nothing_runs:
@@ -204,6 +219,13 @@ class KernelState:
                 raise PlanError(f"kernel {self.spec.name!r}: plan repeats checks that failed")
             atomic = tuple(sorted({*atomic, *failed}))
             exchange = tuple(sorted({*exchange, *repeated}))
+
+    @staticmethod
+    def _batch_length(plan, facts: Facts) -> int:
+        """Return how long an axis iterations are to become for a launch, 0 if they stay loops."""
+        if plan.batch is None or facts.aliasing:
+            return 0
+        return plan.batch.length(facts.scalars, facts.grid)
 
     @staticmethod
     def _objection(check, facts: Facts) -> str | None:

@@ -25,6 +25,12 @@ bool mlir::autodiff::selectsContent(triton::AtomicRMWOp op) {
       op.getAtomicRmwOp());
 }
 
+bool mlir::autodiff::isBlindSum(triton::AtomicRMWOp op) {
+  return (op.getAtomicRmwOp() == triton::RMWOp::ADD ||
+          op.getAtomicRmwOp() == triton::RMWOp::FADD) &&
+         op->use_empty();
+}
+
 Value mlir::autodiff::withoutBitcast(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<triton::BitcastOp, arith::BitcastOp>(op))

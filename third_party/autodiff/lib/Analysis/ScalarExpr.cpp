@@ -104,12 +104,17 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
   }
   switch (kind) {
   case Kind::Sub:
-    // a − (b · −1) = a + b
-    if (rhs.node->kind == Kind::Mul &&
-        ScalarExpr(rhs.node->rhs).getConstant() == -1)
-      return binary(Kind::Add, lhs, ScalarExpr(rhs.node->lhs));
+    // 0 − (a − b) = b − a
+    if (a == 0 && rhs.node->kind == Kind::Sub)
+      return binary(Kind::Sub, ScalarExpr(rhs.node->rhs),
+                    ScalarExpr(rhs.node->lhs));
     [[fallthrough]];
   case Kind::Add:
+    // a ± (b · −1) = a ∓ b
+    if (rhs.node->kind == Kind::Mul &&
+        ScalarExpr(rhs.node->rhs).getConstant() == -1)
+      return binary(kind == Kind::Add ? Kind::Sub : Kind::Add, lhs,
+                    ScalarExpr(rhs.node->lhs));
     if (zeroRhs)
       return lhs;
     break;
@@ -362,5 +367,13 @@ ScalarExpr mlir::autodiff::tripCount(ScalarExpr lower, ScalarExpr upper,
                                      ScalarExpr step) {
   using Kind = ScalarExpr::Kind;
   ScalarExpr count = ScalarExpr::binary(Kind::CeilDiv, upper - lower, step);
+  // (n + c − 1) / c is ⌈n / c⌉, or neither is positive.
+  if (count.getKind() == Kind::Div) {
+    ScalarExpr sum = count.getLhs(), divisor = count.getRhs();
+    std::optional<int64_t> c = divisor.getConstant();
+    if (c && *c > 0 && sum.getKind() == Kind::Add &&
+        sum.getRhs() == ScalarExpr::constant(*c - 1))
+      count = ScalarExpr::binary(Kind::CeilDiv, sum.getLhs(), divisor);
+  }
   return ScalarExpr::binary(Kind::Max, count, ScalarExpr::constant(0));
 }

@@ -66,6 +66,9 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   if (request.assume) {
     passes.add(createSpreadLoops());
     passes.add(createUnwrapTiles());
+    if (request.allows(Request::Schedule::Batch))
+      passes.add(createBatchLoops(
+          BatchLoopsOptions{request.batch, request.schedules.has_value()}));
   }
   passes.add(createCountTrips());
   passes.addToKernels(createMarkResiduals());

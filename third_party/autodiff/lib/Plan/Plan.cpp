@@ -292,6 +292,8 @@ llvm::json::Value PlanPrinter::print() {
               {"report", std::move(report)}};
   if (Attribute launch = module->getAttr(kLaunchAttr))
     plan["launch"] = fromAttribute(launch);
+  if (Attribute batch = module->getAttr(kBatchAttr))
+    plan["batch"] = fromAttribute(batch);
   if (forward)
     plan["forward"] = describeKernel(forward);
   else

@@ -49,6 +49,7 @@ static bool readSchedules(const llvm::json::Value &value,
   for (const llvm::json::Value &element : *array) {
     auto schedule = llvm::StringSwitch<std::optional<Request::Schedule>>(
                         element.getAsString().value_or(""))
+                        .Case("batch", Request::Schedule::Batch)
                         .Case("merge", Request::Schedule::Merge)
                         .Case("exchange", Request::Schedule::Exchange)
                         .Case("persist", Request::Schedule::Persist)
@@ -95,6 +96,10 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
       std::optional<int64_t> factor = entry.getAsInteger();
       valid = factor && *factor >= 1 && *factor <= 64;
       request.widen = factor.value_or(1);
+    } else if (key == "batch") {
+      std::optional<int64_t> length = entry.getAsInteger();
+      valid = length && (*length == 0 || llvm::isPowerOf2_64(*length));
+      request.batch = length.value_or(0);
     } else if (key == "schedules") {
       valid = readSchedules(entry, request.schedules.emplace());
     } else if (key == "rules") {

@@ -24,7 +24,8 @@ struct MergeContributions
 };
 } // namespace
 
-/// The parallel loop at the outer level that a contribution stands in.
+/// The parallel loop at the outer level that a contribution stands in; null if
+/// there is none.
 static scf::ForOp getLoop(AccumulateOp op) {
   auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
   return loop && loop->hasAttr(kParallelAttr) &&
@@ -34,6 +35,8 @@ static scf::ForOp getLoop(AccumulateOp op) {
 }
 
 static bool haveSameBounds(scf::ForOp a, scf::ForOp b) {
+  if (!a || !b)
+    return a == b;
   return a.getLowerBound() == b.getLowerBound() &&
          a.getUpperBound() == b.getUpperBound() && a.getStep() == b.getStep();
 }
@@ -44,7 +47,7 @@ static Value recompute(Value value, scf::ForOp from, OpBuilder &builder,
                        IRMapping &map) {
   if (Value known = map.lookupOrNull(value))
     return known;
-  if (from.isDefinedOutsideOfLoop(value))
+  if (!from || from.isDefinedOutsideOfLoop(value))
     return value;
   Operation *op = value.getDefiningOp();
   if (!op || (op->getNumRegions() > 0 && !isa<triton::ReduceOp>(op)))
@@ -59,13 +62,13 @@ static Value recompute(Value value, scf::ForOp from, OpBuilder &builder,
 }
 
 /// Moves contributions to the last one, if all are made in loops that run the
-/// same iterations and go to the same addresses in each.
+/// same iterations, or in none, and go to the same addresses in each.
 void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
   AccumulateOp last = accumulates.back();
   scf::ForOp target = getLoop(last);
   std::optional<AccessSpace> space =
       AccessSpace::of(sites.lookup(last.getSite()));
-  if (!target || !space || !space->isExact())
+  if (!space || !space->isExact())
     return;
   OpBuilder builder(last);
   Value sum = last.getValue();
@@ -73,15 +76,16 @@ void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
     scf::ForOp loop = getLoop(op);
     std::optional<AccessSpace> other =
         AccessSpace::of(sites.lookup(op.getSite()));
-    bool alike = loop && (haveSameBounds(loop, target) ||
-                          mutation::isMade("merge:other iterations"));
+    bool alike = haveSameBounds(loop, target) ||
+                 mutation::isMade("merge:other iterations");
     if (!alike || op.getValue().getType() != sum.getType() || !other ||
         !other->isExact() ||
         (!other->touchesSameAs(*space) &&
          !mutation::isMade("merge:other addresses")))
       return;
     IRMapping map;
-    map.map(loop.getInductionVar(), target.getInductionVar());
+    if (loop)
+      map.map(loop.getInductionVar(), target.getInductionVar());
     Value value = recompute(op.getValue(), loop, builder, map);
     if (!value)
       return;
@@ -98,9 +102,14 @@ void MergeContributions::runOnOperation() {
   for (auto &[argument, use] : collectUses(backward)) {
     if (!use.upstreams.empty())
       continue;
-    SmallVector<AccumulateOp> inLoops = llvm::filter_to_vector(
-        use.accumulates, [](AccumulateOp op) { return bool(getLoop(op)); });
-    if (inLoops.size() > 1)
-      merge(inLoops);
+    SmallVector<AccumulateOp> inLoops, outside;
+    for (AccumulateOp op : use.accumulates)
+      if (getLoop(op))
+        inLoops.push_back(op);
+      else if (op->getParentOp() == backward)
+        outside.push_back(op);
+    for (ArrayRef<AccumulateOp> alike : {inLoops, outside})
+      if (alike.size() > 1)
+        merge(alike);
   }
 }

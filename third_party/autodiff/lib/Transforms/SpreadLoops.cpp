@@ -10,16 +10,14 @@
 // their addresses are sums over the grid, as those of other kernels are.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Analysis/AccessSpace.h"
-#include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
+#include "Independence.h"
+#include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/MapVector.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_SPREADLOOPS
@@ -69,46 +67,6 @@ template <typename OpT> static bool asksFor(Operation *op, unsigned axis) {
   return asking && asking.getAxisAsInt() == static_cast<int>(axis);
 }
 
-/// Whether an atomic addition hands on nothing of what others have added.
-static bool isBlindSum(triton::AtomicRMWOp atomic) {
-  return (atomic.getAtomicRmwOp() == triton::RMWOp::ADD ||
-          atomic.getAtomicRmwOp() == triton::RMWOp::FADD) &&
-         atomic->use_empty();
-}
-
-/// Whether iterations may run in any order, those of one program, too, if no
-/// two of them store to the same element: they only load from arguments that
-/// nothing is written to, and to each other one they either store or add.
-static bool areIndependent(scf::ForOp loop) {
-  SmallVector<Value> loaded, stored, added;
-  WalkResult walk = loop->getParentOp()->walk([&](Operation *op) {
-    auto load = dyn_cast<triton::LoadOp>(op);
-    auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
-    bool isInside = loop->isProperAncestor(op);
-    if (load && !load.getIsVolatile())
-      loaded.push_back(load.getPtr());
-    else if (isa<triton::StoreOp>(op) && isInside)
-      stored.push_back(op->getOperand(0));
-    else if (atomic && isInside && isBlindSum(atomic))
-      added.push_back(atomic.getPtr());
-    else if (!op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() &&
-             !op->hasTrait<OpTrait::IsTerminator>() &&
-             !isa<triton::FuncOp>(op) && !isMemoryEffectFree(op))
-      return WalkResult::interrupt();
-    return WalkResult::advance();
-  });
-  auto meet = [](ArrayRef<Value> some, ArrayRef<Value> others) {
-    return llvm::any_of(some, [&](Value pointer) {
-      return llvm::any_of(
-          others, [&](Value other) { return mayAlias(pointer, other); });
-    });
-  };
-  return !walk.wasInterrupted() && llvm::all_of(stored, getBaseArgument) &&
-         !meet(stored, added) && !meet(added, loaded) &&
-         (!meet(stored, loaded) ||
-          mutation::isMade("spread:stores are loaded"));
-}
-
 /// Whether a carried integer or pointer, or tile of these, advances as its
 /// start does with the program's number, so that it is that of a program i.
 bool GridStride::isCounter(size_t index) {
@@ -148,7 +106,7 @@ std::optional<GridStride> GridStride::match(triton::FuncOp kernel) {
     GridStride found(loop, start->getAxis(), *end, *step);
     auto isCounter = [&](size_t index) { return found.isCounter(index); };
     if (llvm::all_of(llvm::seq(loop.getInits().size()), isCounter) &&
-        areIndependent(loop))
+        hasIndependentIterations(loop, kernel))
       return found;
   }
   return std::nullopt;
@@ -222,24 +180,6 @@ Array GridStride::getAssumed() const {
   return assumed;
 }
 
-/// The checks that no two programs store to the same element: in a loop, the
-/// last one would decide. None if that cannot be checked.
-static std::optional<Array> findChecks(triton::FuncOp kernel) {
-  llvm::MapVector<unsigned, SmallVector<Operation *>> stores;
-  kernel.walk([&](triton::StoreOp store) {
-    stores[getBaseArgument(store.getPtr()).getArgNumber()].push_back(store);
-  });
-  Array checks;
-  for (auto &[argument, accesses] : stores) {
-    std::optional<AccessSpace> space = AccessSpace::ofAll(accesses);
-    if (!space)
-      return std::nullopt;
-    if (!mutation::isMade("spread:no check of stores"))
-      checks.push_back(space->toCheck("distinct", argument));
-  }
-  return checks;
-}
-
 void SpreadLoops::runOnOperation() {
   ModuleOp module = getOperation();
   triton::FuncOp primal = getPrimal(module);
@@ -255,7 +195,7 @@ void SpreadLoops::runOnOperation() {
                 {"position", loop->getPosition()}};
   std::optional<Array> checks;
   if (loop->spread())
-    checks = findChecks(kernel);
+    checks = checkStores(collectStores(kernel));
   if (!checks)
     return kernel.erase();
   primal.erase();

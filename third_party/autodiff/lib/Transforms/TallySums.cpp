@@ -3,6 +3,7 @@
 #include "Costs.h"
 #include "Runs.h"
 #include "Tally.h"
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
@@ -57,10 +58,7 @@ static bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
 /// What `op` adds to, if it does nothing else.
 static Value getSum(Operation *op) {
   auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
-  return atomic && atomic.getAtomicRmwOp() == triton::RMWOp::FADD &&
-                 atomic->use_empty()
-             ? atomic.getPtr()
-             : Value();
+  return atomic && isBlindSum(atomic) ? atomic.getPtr() : Value();
 }
 
 std::optional<AtomicSum> TallySums::examine(BlockArgument buffer) {

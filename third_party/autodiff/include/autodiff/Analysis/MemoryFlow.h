@@ -56,6 +56,9 @@ Value getWrittenValue(Operation *op);
 /// memory, bit for bit (max, min, exchange): its bits may as well be integers.
 bool selectsContent(triton::AtomicRMWOp op);
 
+/// Whether an atomic addition hands on nothing of what others have added.
+bool isBlindSum(triton::AtomicRMWOp op);
+
 /// `value` before its bits, or what it points to, were given another type.
 Value withoutBitcast(Value value);
 

@@ -30,9 +30,10 @@ LogicalResult importRule(const UserRule &rule, ModuleOp module);
 
 /// What the caller wants differentiated and what it rules out.
 struct Request {
-  /// Ways to sum what several programs contribute to a gradient without
-  /// atomics, in other programs and loops than the forward's.
-  enum class Schedule { Merge, Exchange, Persist };
+  /// Ways to rearrange programs, loops and tiles, so that a gradient needs fewer
+  /// passes, or what several programs contribute to it is summed without
+  /// atomics.
+  enum class Schedule { Batch, Merge, Exchange, Persist };
 
   /// Arguments to differentiate with respect to; all float pointers if absent.
   std::optional<SmallVector<unsigned>> wanted;
@@ -49,6 +50,9 @@ struct Request {
   bool check = false;
   /// Rely on what only a launch can tell, and say so in the plan.
   bool assume = true;
+  /// How long the axis is that iterations of all loops become, where that is
+  /// possible; 0 if they stay.
+  int64_t batch = 0;
   /// Record only some iterations of a loop, and run the others once more.
   bool checkpoint = false;
   /// The largest factor by which tiles may become longer.

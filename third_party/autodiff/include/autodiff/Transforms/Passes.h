@@ -55,6 +55,9 @@ constexpr llvm::StringLiteral kAssumedAttr = "autodiff.assumed";
 /// Attribute of a module: the launch that the kernels are for if that is not
 /// the user's, as the plan describes it.
 constexpr llvm::StringLiteral kLaunchAttr = "autodiff.launch";
+/// Attribute of a module: how iterations may become an axis of tiles, as the
+/// plan describes it.
+constexpr llvm::StringLiteral kBatchAttr = "autodiff.batch";
 
 /// A copy of `primal` after it for another role, whose arguments are the
 /// primal's; its name has `suffix`, the same as the role by default.

@@ -41,6 +41,25 @@ def SpreadLoops : AutodiffPass<"autodiff-spread-loops", "::mlir::ModuleOp"> {
   }];
 }
 
+def BatchLoops : AutodiffPass<"autodiff-batch-loops", "::mlir::ModuleOp"> {
+  let summary = "make iterations of loops over a row an axis of tiles";
+  let description = [{
+    A kernel whose loops all go over one row, which some of them read again, may
+    hold the row in one tile, if it is not too long: iterations that need nothing
+    of one another are a further axis, over which carried sums are reductions,
+    and what is loaded twice is loaded once. `autodiff.batch` says how many
+    iterations there are and how long the axis may be; whether there are few
+    enough, only a launch can tell. With a `length`, they are put on an axis as
+    long as that, and `autodiff.launch` says which numbers must not be negative
+    for it, and what must hold of stores.
+  }];
+  let options = [
+    Option<"length", "length", "int64_t", "0", "The length of the axis, or 0.">,
+    Option<"always", "always", "bool", "false",
+           "Whether what is read once may be in one tile, too.">
+  ];
+}
+
 def UnwrapTiles : AutodiffPass<"autodiff-unwrap-tiles", "::mlir::ModuleOp"> {
   let summary = "read tiles up to the end of a tensor, not around it";
   let description = [{
@@ -236,7 +255,7 @@ def MergeContributions : AutodiffPass<"autodiff-merge-contributions", "::mlir::M
   let description = [{
     Where a kernel loads the same elements in several loops (looped norms), the
     last loop that contributes to their gradient computes all contributions, and
-    adds them up.
+    adds them up; so does the last contribution outside of loops.
   }];
 }
 

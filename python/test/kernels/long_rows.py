@@ -1,0 +1,142 @@
+"""Rows that are longer than a tile, which loops read one after the other."""
+
+import torch
+import triton
+import triton.language as tl
+
+from .common import poisoned, widen
+
+
+@triton.jit
+def twice_kernel(
+    x_ptr, w_ptr, s_ptr, y_ptr, n, stride_x, stride_y, first,
+    HOW: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """y = x t + w, where t is the sum of x w over the row from `first` on, or as `HOW` says."""
+    row = tl.program_id(0)
+    x_ptr += row * stride_x
+    y_ptr += row * stride_y
+    lanes = tl.arange(0, BLOCK)
+    if HOW == "wide":
+        n = n.to(tl.int64)
+    total = widen(tl.load(x_ptr + lanes, mask=lanes < 0, other=0.0))
+    scalar = tl.sum(total)
+    number = first
+    x_tile = x_ptr + first + lanes
+    for start in range(first, n, BLOCK):
+        columns = start + lanes
+        if HOW == "number":
+            columns = number + lanes
+            number += BLOCK
+        mask = columns < n
+        if HOW == "unmasked":
+            x = widen(tl.load(x_ptr + columns))
+            w = widen(tl.load(w_ptr + columns))
+        elif HOW == "pointers":
+            x = widen(tl.load(x_tile, mask=mask, other=0.0))
+            x_tile += BLOCK
+            w = widen(tl.load(w_ptr + columns, mask=mask, other=0.0))
+        else:
+            x = widen(tl.load(x_ptr + columns, mask=mask, other=0.0))
+            w = widen(tl.load(w_ptr + columns, mask=mask, other=0.0))
+        if HOW == "each scaled":
+            x *= widen(tl.load(s_ptr + start // BLOCK))
+        elif HOW == "each divided":
+            x *= 1 + n // (start + 1)
+        elif HOW == "each halved":
+            x *= tl.where(start > first, 0.5, 1.0)
+        # What is left out of a row counts.
+        v = x * w + tl.where(mask, 0.0, 1.0) if HOW == "filled" else x * w
+        if HOW == "scalar":
+            scalar += tl.sum(v)
+        elif HOW == "ones":
+            total += v
+            scalar += 1.0
+        elif HOW == "decay":
+            total = 0.5 * total + v
+        elif HOW == "largest":
+            total = tl.maximum(total, v)
+        elif HOW == "pairs":
+            pairs = tl.reshape(v, (BLOCK // 2, 2))
+            scalar += tl.sum(tl.sum(tl.trans(pairs), axis=1) * tl.sum(pairs, axis=0))
+        else:
+            total += v
+    t = tl.sum(total) * scalar if HOW == "ones" else tl.sum(total) + scalar
+    if HOW == "number":
+        t *= number
+    until = n - BLOCK if HOW == "shorter" else n
+    for start in range(first, until, BLOCK):
+        columns = start + lanes
+        mask = columns < n
+        place = lanes if HOW == "meeting" else columns
+        if HOW == "unmasked":
+            tl.store(y_ptr + place, widen(tl.load(x_ptr + columns)) * t)
+        else:
+            x = widen(tl.load(x_ptr + columns, mask=mask, other=0.0))
+            w = widen(tl.load(w_ptr + columns, mask=mask, other=0.0))
+            y = x * t + w
+            if HOW == "in place":
+                tl.store(x_ptr + place, y, mask=mask)
+            elif HOW == "added":
+                tl.atomic_add(y_ptr + place, y, mask=mask)
+            else:
+                tl.store(y_ptr + place, y, mask=mask)
+
+
+def _stored(n, how, first, BLOCK):
+    """How many columns the second loop stores, from `first` on."""
+    until = n - BLOCK if how == "shorter" else n
+    return min(n - first, -(-max(until - first, 0) // BLOCK) * BLOCK)
+
+
+def twice(kernel, x, w, s, how="", first=0, BLOCK=16):
+    """Returns the part of y that is stored."""
+    rows, n = x.shape
+    y = poisoned(x.shape, x)
+    if how == "added":
+        y = torch.zeros_like(y)
+    if how == "in place":
+        x = y = x.clone()
+    if how == "shared":
+        y = x = x.clone()
+    kernel[(rows,)](x, w, s, y, n, x.stride(0), y.stride(0), first, HOW=how, BLOCK=BLOCK)
+    if how == "meeting":
+        return y[:, : min(BLOCK, n)]
+    return y[:, first : first + _stored(n, how, first, BLOCK)]
+
+
+def twice_reference(x, w, s, how="", first=0, BLOCK=16):
+    n = x.shape[1]
+    x, w = x[:, first:], w[first:]
+    length = n - first
+    trips = -(-length // BLOCK)
+    starts = first + torch.arange(length, device=x.device) // BLOCK * BLOCK
+    v = x * w
+    if how == "each scaled":
+        v = v * s[starts // BLOCK]
+    elif how == "each divided":
+        v = v * (1 + n // (starts + 1))
+    elif how == "each halved":
+        v = v * torch.where(starts > first, 0.5, 1.0).to(x.dtype)
+    tiles = torch.nn.functional.pad(v, (0, trips * BLOCK - length)).reshape(-1, trips, BLOCK)
+    t = v.sum(-1)
+    if how == "filled":
+        t = t + trips * BLOCK - length
+    elif how == "ones":
+        t = t * trips
+    elif how == "decay":
+        powers = 0.5 ** torch.arange(trips - 1, -1, -1, dtype=x.dtype, device=x.device)
+        t = (tiles.sum(-1) * powers).sum(-1)
+    elif how == "largest":
+        t = tiles.amax(1).clamp(min=0).sum(-1)
+    elif how == "pairs":
+        t = tiles.reshape(-1, trips, BLOCK // 2, 2).sum(2).square().sum((1, 2))
+    elif how == "number":
+        t = t * (first + trips * BLOCK)
+    y = x * t[:, None]
+    if how != "unmasked":
+        y = y + w
+    if how == "meeting":
+        last = [max(range(lane, n, BLOCK)) for lane in range(min(BLOCK, n))]
+        return y[:, last]
+    return y[:, : _stored(n, how, first, BLOCK)]

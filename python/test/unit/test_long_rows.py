@@ -1,0 +1,101 @@
+"""Loops over a row, whose iterations become an axis of tiles where that is the same."""
+
+import pytest
+import torch
+from gradients import assert_gradients_close, differentiated, random_tensor
+from kernels import long_rows
+
+pytestmark = pytest.mark.schedules
+BLOCK = 16
+
+
+def _inputs(device, columns, dtype=torch.float32, how=""):
+    return (
+        random_tensor(5, columns, device=device, dtype=dtype),
+        random_tensor(columns, device=device, dtype=dtype),
+        random_tensor(columns // BLOCK + 1, device=device, dtype=dtype).requires_grad_(
+            how == "each scaled"
+        ),
+    )
+
+
+def _check(device, ran, columns, *how, batch, dtype=torch.float32):
+    """The gradients are right, and the axis is as long as `batch` (0: the loops stay)."""
+    op = differentiated(long_rows.twice_kernel, long_rows.twice)
+    inputs = (*_inputs(device, columns, dtype, *how[:1]), *how)
+    assert_gradients_close(op, long_rows.twice_reference, inputs, roundings=32)
+    if ran is not None:
+        assert ran.batch == batch
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("columns, batch", [(1, 1), (15, 1), (16, 1), (17, 2), (40, 4), (64, 4)])
+def test_rows(device, ran, columns, batch, dtype):
+    """Any number of iterations, on an axis that is at least as long."""
+    _check(device, ran, columns, batch=batch, dtype=dtype)
+
+
+@pytest.mark.parametrize("how", [
+    "scalar", "ones", "filled", "pairs", "wide", "pointers", "number", "each halved", "added",
+])  # fmt: skip
+@pytest.mark.parametrize("first", [0, 3])
+def test_iterations_behind_the_last(device, ran, how, first):
+    """There are three iterations, and nothing comes of a fourth."""
+    _check(device, ran, 40 + first, how, first, batch=4)
+
+
+@pytest.mark.parametrize("how", ["unmasked", "each scaled", "each divided"])
+@pytest.mark.parametrize("trips", [1, 3, 4])
+def test_as_many_iterations(device, ran, how, trips):
+    """What no mask leaves out must not be there, be it only a division by zero."""
+    _check(device, ran, BLOCK * trips, how, batch=0 if trips == 3 else trips)
+
+
+@pytest.mark.parametrize("how", ["decay", "largest", "in place", "shared", "meeting", "shorter"])
+def test_what_needs_the_loops(device, ran, how):
+    """An iteration needs another one, the last one decides, or loops differ in length."""
+    _check(device, ran, 50, how, batch=0)
+
+
+def test_rows_too_long_for_a_tile(device, ran):
+    columns = 2 * 16384
+    x = random_tensor(2, columns, device=device)
+    w = random_tensor(columns, device=device)
+    op = differentiated(long_rows.twice_kernel, long_rows.twice)
+    inputs = (x, w, None, "", 0, 2048)
+    assert_gradients_close(op, long_rows.twice_reference, inputs, roundings=64)
+    if ran is not None:
+        assert ran.batch == 0
+
+
+def test_no_columns(device):
+    op = differentiated(long_rows.twice_kernel, long_rows.twice)
+    x, w, s = _inputs(device, 0)
+    gradients = torch.autograd.grad(op(x, w, s).sum(), (x, w), allow_unused=True)
+    assert gradients[0].shape == (5, 0)
+
+
+def test_one_operation_for_rows_of_all_lengths(device, ran):
+    """Each length has its own plan, or the one of another with as long an axis."""
+    op = differentiated(long_rows.twice_kernel, long_rows.twice)
+    for columns, batch in ((20, 2), (40, 4), (24, 2), (50, 4), (16, 1)):
+        inputs = _inputs(device, columns)
+        assert_gradients_close(op, long_rows.twice_reference, inputs, roundings=32)
+        if ran is not None:
+            assert ran.batch == batch
+
+
+@pytest.mark.parametrize("rows", ["expanded", "overlapping"])
+def test_rows_that_share_elements(device, ran, rows):
+    """Gradients of rows that meet are added up, with loops or without."""
+    op = differentiated(long_rows.twice_kernel, long_rows.twice)
+    base = random_tensor(1, 40 + 4 * 8, device=device)
+    _, w, s = _inputs(device, 40)
+    stride = 0 if rows == "expanded" else 8
+
+    def on_view(function):
+        return lambda base, w, s: function(base.as_strided((5, 40), (stride, 1)), w, s)
+
+    assert_gradients_close(
+        on_view(op), on_view(long_rows.twice_reference), (base, w, s), roundings=64, updates=5
+    )

@@ -1,0 +1,294 @@
+//===- BatchedLoop.cpp - All iterations of a loop at once -----------------===//
+#include "BatchedLoop.h"
+
+#include "Independence.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+//===----------------------------------------------------------------------===//
+// What may be batched
+//===----------------------------------------------------------------------===//
+
+ScalarExpr BatchedLoop::getIndexAt(int64_t position) const {
+  return lower + step * ScalarExpr::constant(position);
+}
+
+/// Carried values are sums, which nothing else looks at, or advance.
+bool BatchedLoop::classifyCarried() {
+  for (auto [number, carried] : llvm::enumerate(loop.getRegionIterArgs())) {
+    Operation *sum = loop.getYieldedValues()[number].getDefiningOp();
+    if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp, triton::AddPtrOp>(sum) ||
+        sum->getParentOp() != loop ||
+        !llvm::is_contained(sum->getOperands(), carried))
+      return false;
+    added.push_back(sum->getOperand(sum->getOperand(0) == carried));
+    if (carried.hasOneUse() && sum->hasOneUse() && !isa<triton::AddPtrOp>(sum))
+      sums.insert(sum);
+    else if (!isa<arith::AddFOp>(sum))
+      advancing.insert(number);
+    else
+      return false;
+  }
+  return true;
+}
+
+/// Whether `op` computes the elements of its results one by one.
+static bool isElementwise(Operation *op) {
+  auto isIndex = [](Type type) { return getElementTypeOrSelf(type).isIndex(); };
+  return op->hasTrait<OpTrait::Elementwise>() && op->getNumRegions() == 0 &&
+         !isa<triton::ElementwiseInlineAsmOp>(op) &&
+         llvm::none_of(op->getOperandTypes(), isIndex) &&
+         llvm::none_of(op->getResultTypes(), isIndex);
+}
+
+/// Whether `op` on tiles with one more axis does along it what it does.
+bool BatchedLoop::hasRule(Operation *op) const {
+  if (isa<triton::ReduceOp, triton::ScanOp>(op)) {
+    llvm::SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    return llvm::none_of(captured, [&](Value value) { return varies(value); });
+  }
+  return isElementwise(op) ||
+         isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp,
+             triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
+             triton::TransOp, triton::ReshapeOp>(op);
+}
+
+/// Whether the mask of an access leaves out all iterations behind the last: it
+/// holds only where s · number + what is not negative < n, and there are n / s
+/// iterations, rounded up.
+bool BatchedLoop::isLeftOut(Operation *access) const {
+  Value mask = TypeSwitch<Operation *, Value>(access)
+                   .Case<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp>(
+                       [](auto op) { return op.getMask(); });
+  for (const Constraint &constraint :
+       mask ? knownConstraintsOf(mask) : SmallVector<Constraint>()) {
+    std::optional<ScalarExpr> slope;
+    bool isBelow = true;
+    for (const LinearForm::Term &term : constraint.form.terms)
+      if (term.dimension.loop == loop &&
+          term.dimension.kind == Dimension::Kind::Loop)
+        slope = term.coefficient;
+      else
+        isBelow &= term.dimension.kind == Dimension::Kind::Axis &&
+                   term.coefficient.isNotNegative();
+    if (isBelow && slope && slope->getConstant().value_or(0) > 0 &&
+        tripCount(ScalarExpr::constant(0), constraint.bound, *slope) == trips)
+      return true;
+  }
+  return mutation::isMade("batch:unmasked");
+}
+
+/// Finds what differs from one iteration to another; false if it cannot be
+/// batched.
+bool BatchedLoop::findVarying() {
+  varying.insert(loop.getInductionVar());
+  for (unsigned number : advancing)
+    varying.insert(loop.getRegionIterArg(number));
+  auto isVarying = [&](Value value) { return varies(value); };
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (sums.contains(&op))
+      continue;
+    bool isAccess = getAccessedPointer(&op) != nullptr;
+    bool isAtomic = isa<triton::AtomicRMWOp>(op);
+    if (!isAtomic && llvm::none_of(op.getOperands(), isVarying)) {
+      if (op.getNumRegions() && !isa<triton::ReduceOp, triton::ScanOp>(op))
+        return false;
+      continue;
+    }
+    if (!hasRule(&op))
+      return false;
+    exact |= isAccess ? !isLeftOut(&op) : !isSpeculatable(&op);
+    onAxisOps.insert(&op);
+    varying.insert(op.result_begin(), op.result_end());
+    for (Value value : op.getOperands())
+      largest = std::max(largest, elementsOf(value.getType()));
+    for (Value value : op.getResults())
+      largest = std::max(largest, elementsOf(value.getType()));
+  }
+  return llvm::none_of(advancing,
+                       [&](unsigned number) { return varies(added[number]); });
+}
+
+std::optional<BatchedLoop> BatchedLoop::match(scf::ForOp loop) {
+  auto lower = ScalarExpr::of(loop.getLowerBound());
+  auto upper = ScalarExpr::of(loop.getUpperBound());
+  auto step = ScalarExpr::of(loop.getStep());
+  if (!lower || !upper || !step || loop.getUnsignedCmp() ||
+      !loop.getInductionVar().getType().isInteger())
+    return std::nullopt;
+  BatchedLoop found(loop, *lower, *step, tripCount(*lower, *upper, *step));
+  if (lower->dependsOnProgramId() || step->dependsOnProgramId() ||
+      found.trips.dependsOnProgramId() || !found.classifyCarried() ||
+      !found.findVarying() || !hasIndependentIterations(loop, loop))
+    return std::nullopt;
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// How it is batched
+//===----------------------------------------------------------------------===//
+
+Type BatchedLoop::batchedType(Type type) const {
+  SmallVector<int64_t> shape{length};
+  if (auto tile = dyn_cast<RankedTensorType>(type))
+    llvm::append_range(shape, tile.getShape());
+  return RankedTensorType::get(shape, getElementTypeOrSelf(type));
+}
+
+/// `value` on the axis.
+Value BatchedLoop::batched(OpBuilder &b, Value value) {
+  if (Value known = onAxis.lookup(value))
+    return known;
+  auto type = cast<RankedTensorType>(batchedType(value.getType()));
+  auto axes = llvm::to_vector(llvm::seq<unsigned>(1, type.getRank()));
+  return repeatOver(b, value.getLoc(), invariant.lookupOrDefault(value), axes,
+                    type.getShape());
+}
+
+/// An operand of `op` on the axis: where scalars may stand beside tiles, they
+/// are as large as these.
+Value BatchedLoop::batchedFor(OpBuilder &b, Operation *op, Value operand) {
+  Value value = batched(b, operand);
+  if (isa<RankedTensorType>(operand.getType()) || !isElementwise(op) ||
+      !isa<RankedTensorType>(op->getResult(0).getType()))
+    return value;
+  auto type = cast<RankedTensorType>(batchedType(op->getResult(0).getType()));
+  return repeatOver(b, op->getLoc(), value, {0}, type.getShape());
+}
+
+void BatchedLoop::note(Operation *copy) {
+  if (auto store = dyn_cast<triton::StoreOp>(copy))
+    stores.push_back(store);
+}
+
+void BatchedLoop::emit(OpBuilder &b, Operation *op) {
+  Location loc = op->getLoc();
+  if (auto splat = dyn_cast<triton::SplatOp>(op)) {
+    auto type = cast<RankedTensorType>(batchedType(splat.getType()));
+    onAxis[splat] =
+        repeatOver(b, loc, batched(b, splat.getSrc()), {0}, type.getShape());
+    return;
+  }
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(batchedFor(b, op, operand));
+  Operation *copy = b.clone(*op, invariant);
+  note(copy);
+  copy->setOperands(operands);
+  for (auto [result, batched] :
+       llvm::zip_equal(op->getResults(), copy->getResults())) {
+    batched.setType(batchedType(result.getType()));
+    onAxis[result] = batched;
+  }
+  if (auto reduce = dyn_cast<triton::ReduceOp>(copy))
+    reduce.setAxis(reduce.getAxis() + 1);
+  else if (auto scan = dyn_cast<triton::ScanOp>(copy))
+    scan.setAxis(scan.getAxis() + 1);
+  else if (auto expand = dyn_cast<triton::ExpandDimsOp>(copy))
+    expand.setAxis(expand.getAxis() + 1);
+  else if (auto trans = dyn_cast<triton::TransOp>(copy)) {
+    SmallVector<int32_t> order{0};
+    for (int32_t axis : trans.getOrder())
+      order.push_back(axis + 1);
+    trans.setOrder(order);
+  }
+}
+
+/// What a sum is after the loop.
+Value BatchedLoop::emitSum(OpBuilder &b, unsigned number) {
+  Operation *sum = loop.getYieldedValues()[number].getDefiningOp();
+  Location loc = sum->getLoc();
+  Value all = batched(b, added[number]);
+  if (isReal && !mutation::isMade("batch:others are added")) {
+    auto type = cast<RankedTensorType>(all.getType());
+    Value mask = repeatOver(b, loc, isReal, {0}, type.getShape());
+    Value none =
+        arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(type)));
+    all = arith::SelectOp::create(b, loc, mask, all, none);
+  }
+  auto reduce = triton::ReduceOp::create(b, loc, ValueRange{all}, /*axis=*/0);
+  Type element = getElementTypeOrSelf(all.getType());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *body = b.createBlock(&reduce.getCombineOp(), {}, {element, element},
+                                {loc, loc});
+    Operation *combine = b.clone(*sum);
+    combine->setOperands(body->getArguments());
+    combine->getResult(0).setType(element);
+    triton::ReduceReturnOp::create(b, loc, combine->getResults());
+  }
+  Operation *total = b.clone(*sum);
+  total->setOperands({loop.getInits()[number], reduce->getResult(0)});
+  return total->getResult(0);
+}
+
+/// start + number · step
+static Value advance(OpBuilder &b, Location loc, Value start, Value step,
+                     Value number) {
+  number = castInteger(b, loc, number, getElementTypeOrSelf(step.getType()));
+  Value distance = arith::MulIOp::create(b, loc, number, step);
+  if (isPointer(start.getType()))
+    return triton::AddPtrOp::create(b, loc, start.getType(), start, distance);
+  return arith::AddIOp::create(b, loc, start, distance);
+}
+
+/// What goes from `start` in steps of `step`, on the axis.
+Value BatchedLoop::advanceOnAxis(OpBuilder &b, Value start, Value step) {
+  Location loc = loop.getLoc();
+  auto axis = RankedTensorType::get({length}, b.getI32Type());
+  Value numbers = triton::MakeRangeOp::create(b, loc, axis, 0, length);
+  Value steps = batched(b, step);
+  auto type = cast<RankedTensorType>(steps.getType());
+  numbers = repeatOver(b, loc, numbers, {0}, type.getShape());
+  return advance(b, loc, batched(b, start), steps, numbers);
+}
+
+/// What has gone as far as the loop goes.
+Value BatchedLoop::advanceToEnd(OpBuilder &b, unsigned number) {
+  Location loc = loop.getLoc();
+  Value count =
+      countIterations(b, loc, loop.getLowerBound(), loop.getUpperBound(),
+                      loop.getStep(), /*isUnsigned=*/false);
+  Value step = invariant.lookupOrDefault(added[number]);
+  count = castInteger(b, loc, count, getElementTypeOrSelf(step.getType()));
+  return advance(b, loc, loop.getInits()[number], step,
+                 splatTo(b, loc, count, step.getType()));
+}
+
+SmallVector<triton::StoreOp> BatchedLoop::batch(int64_t n) {
+  length = n;
+  OpBuilder b(loop);
+  for (Operation &op : loop.getBody()->without_terminator())
+    if (!onAxisOps.contains(&op) && !sums.contains(&op))
+      note(b.clone(op, invariant));
+  Value index = loop.getInductionVar();
+  onAxis[index] = advanceOnAxis(b, loop.getLowerBound(), loop.getStep());
+  for (unsigned number : advancing)
+    onAxis[loop.getRegionIterArg(number)] =
+        advanceOnAxis(b, loop.getInits()[number], added[number]);
+  if (!exact)
+    isReal = arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt,
+                                   batched(b, index),
+                                   batched(b, loop.getUpperBound()));
+  for (Operation *op : onAxisOps)
+    emit(b, op);
+  for (auto [number, result] : llvm::enumerate(loop.getResults()))
+    if (!result.use_empty())
+      result.replaceAllUsesWith(advancing.contains(number)
+                                    ? advanceToEnd(b, number)
+                                    : emitSum(b, number));
+  loop.erase();
+  return stores;
+}

@@ -1,0 +1,66 @@
+//===- Independence.cpp - Iterations in any order -------------------------===//
+#include "Independence.h"
+
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/MemoryFlow.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Mutation.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+
+bool mlir::autodiff::hasIndependentIterations(scf::ForOp loop,
+                                              Operation *repeated) {
+  SmallVector<Value> loaded, stored, added;
+  WalkResult walk = repeated->walk([&](Operation *op) {
+    auto load = dyn_cast<triton::LoadOp>(op);
+    auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
+    bool isInside = loop->isProperAncestor(op);
+    if (load && !load.getIsVolatile())
+      loaded.push_back(load.getPtr());
+    else if (isa<triton::StoreOp>(op) && isInside)
+      stored.push_back(op->getOperand(0));
+    else if (atomic && isInside && isBlindSum(atomic))
+      added.push_back(atomic.getPtr());
+    else if (!op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() &&
+             !op->hasTrait<OpTrait::IsTerminator>() &&
+             !isa<triton::FuncOp>(op) && !isMemoryEffectFree(op))
+      return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  auto meet = [](ArrayRef<Value> some, ArrayRef<Value> others) {
+    return llvm::any_of(some, [&](Value pointer) {
+      return llvm::any_of(
+          others, [&](Value other) { return mayAlias(pointer, other); });
+    });
+  };
+  return !walk.wasInterrupted() && llvm::all_of(stored, getBaseArgument) &&
+         !meet(stored, added) && !meet(added, loaded) &&
+         (!meet(stored, loaded) ||
+          mutation::isMade("spread:stores are loaded"));
+}
+
+SmallVector<triton::StoreOp> mlir::autodiff::collectStores(Operation *op) {
+  SmallVector<triton::StoreOp> stores;
+  op->walk([&](triton::StoreOp store) { stores.push_back(store); });
+  return stores;
+}
+
+std::optional<Array>
+mlir::autodiff::checkStores(ArrayRef<triton::StoreOp> stores) {
+  llvm::MapVector<unsigned, SmallVector<Operation *>> byArgument;
+  for (triton::StoreOp store : stores)
+    byArgument[getBaseArgument(store.getPtr()).getArgNumber()].push_back(store);
+  Array checks;
+  for (auto &[argument, accesses] : byArgument) {
+    std::optional<AccessSpace> space = AccessSpace::ofAll(accesses);
+    if (!space)
+      return std::nullopt;
+    if (!mutation::isMade("spread:no check of stores"))
+      checks.push_back(space->toCheck("distinct", argument));
+  }
+  return checks;
+}

@@ -1,0 +1,27 @@
+//===- Independence.h - Iterations in any order -----------------*- C++ -*-===//
+#ifndef AUTODIFF_LIB_TRANSFORMS_INDEPENDENCE_H
+#define AUTODIFF_LIB_TRANSFORMS_INDEPENDENCE_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir::autodiff {
+
+/// Whether iterations may run in any order, or at once, if no two of them store
+/// to the same element (`checkStores`) and `repeated`, the loop or what
+/// contains it, runs for each: that only loads from arguments that nothing is
+/// written to in the loop, and to each other one the loop either stores or
+/// adds. What is carried is not looked at.
+bool hasIndependentIterations(scf::ForOp loop, Operation *repeated);
+
+/// The stores in an operation.
+SmallVector<triton::StoreOp> collectStores(Operation *op);
+
+/// The checks that no two programs store to the same element: in a loop, the
+/// last one would decide. None if that cannot be checked.
+std::optional<llvm::json::Array> checkStores(ArrayRef<triton::StoreOp> stores);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_LIB_TRANSFORMS_INDEPENDENCE_H
