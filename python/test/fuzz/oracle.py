@@ -23,6 +23,7 @@ REQUESTS = (
     {"schedules": ["exchange"]},
     None,
     {"schedules": ["persist"]},
+    {"schedules": ["batch"]},
     {"schedules": ["exchange", "merge", "persist"]},
 )
 # In the names of kernels.
@@ -115,8 +116,9 @@ class Check:
             [y for y, _ in used], wanted, [g for _, g in used], allow_unused=True
         )
         for _, _, execution in op.kernel._plans((), {}):
-            if execution.backward.plan.launch is not None:
-                self.schedules.add("spread")
+            launch = execution.backward.plan.launch
+            if launch is not None:
+                self.schedules.add("batched" if launch.batched else "spread")
             for kernel in execution.backward.plan.backward:
                 self.schedules.update(SCHEDULE.findall(kernel.name))
         found = {

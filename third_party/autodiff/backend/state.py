@@ -157,9 +157,9 @@ class KernelState:
 
         Gradients of `atomic` are summed atomically and upstream gradients of `exchange` are used
         up atomically from the start; checks that fail add to these. What plans `assume` of a launch
-        is given up where it does not hold. Iterations become an axis of length `batch` (0: they stay
-        loops; None: as the plan offers). Tapes hold checkpoints if asked to, or if they would
-        exceed the limit otherwise. For `more`, see `Ask`.
+        is given up where it does not hold. Iterations become an axis of length `batch` (0: they
+        stay; None: as the plan offers). Tapes hold checkpoints if asked to, or if they would exceed
+        the limit otherwise. For `more`, see `Ask`.
         """
         launched = facts
         more["reload"] = not any(facts.outputs_that_meet())
@@ -208,9 +208,7 @@ class KernelState:
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
                 if tapes <= self.tape_limit(facts.device):
                     used = frozenset(scalars)
-                    return Choice(
-                        handle, facts, atomic, exchange, assume, batch, used, checkpoint
-                    )
+                    return Choice(handle, facts, atomic, exchange, assume, batch, used, checkpoint)
                 checkpoint = True
                 continue
             if self._atomics == FORBIDDEN and not nothing_runs:

@@ -26,9 +26,9 @@ using namespace mlir::autodiff;
 using llvm::json::Array;
 using llvm::json::Object;
 
-// Elements of a tile that 32 warps can hold in registers beside its gradient
-// and, of norms, two sums.
-constexpr int64_t kMostElements = 16384;
+// Measured on an H100 (docs/performance.md): of norms, registers hold a tile of
+// so many elements beside its gradient and two sums; twice as many spill.
+constexpr int64_t kMostElements = 8192;
 
 namespace {
 /// The loops of a kernel, which all have as many iterations.

@@ -10,6 +10,7 @@
 #include "autodiff/Support/Elements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -52,17 +53,23 @@ static bool isElementwise(Operation *op) {
          llvm::none_of(op->getResultTypes(), isIndex);
 }
 
+/// Whether `op` has no regions, or those of a reduction or scan, in which
+/// nothing differs from one iteration to another.
+bool BatchedLoop::hasPlainRegions(Operation *op) const {
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  return op->getNumRegions() == 0 ||
+         (isa<triton::ReduceOp, triton::ScanOp>(op) &&
+          llvm::none_of(captured, [&](Value value) { return varies(value); }));
+}
+
 /// Whether `op` on tiles with one more axis does along it what it does.
-bool BatchedLoop::hasRule(Operation *op) const {
-  if (isa<triton::ReduceOp, triton::ScanOp>(op)) {
-    llvm::SetVector<Value> captured;
-    getUsedValuesDefinedAbove(op->getRegions(), captured);
-    return llvm::none_of(captured, [&](Value value) { return varies(value); });
-  }
+static bool hasRule(Operation *op) {
   return isElementwise(op) ||
          isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp,
              triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-             triton::TransOp, triton::ReshapeOp>(op);
+             triton::TransOp, triton::ReshapeOp, triton::ReduceOp,
+             triton::ScanOp>(op);
 }
 
 /// Whether the mask of an access leaves out all iterations behind the last: it
@@ -100,16 +107,14 @@ bool BatchedLoop::findVarying() {
   for (Operation &op : loop.getBody()->without_terminator()) {
     if (sums.contains(&op))
       continue;
-    bool isAccess = getAccessedPointer(&op) != nullptr;
+    if (!hasPlainRegions(&op))
+      return false;
     bool isAtomic = isa<triton::AtomicRMWOp>(op);
-    if (!isAtomic && llvm::none_of(op.getOperands(), isVarying)) {
-      if (op.getNumRegions() && !isa<triton::ReduceOp, triton::ScanOp>(op))
-        return false;
+    if (!isAtomic && llvm::none_of(op.getOperands(), isVarying))
       continue;
-    }
     if (!hasRule(&op))
       return false;
-    exact |= isAccess ? !isLeftOut(&op) : !isSpeculatable(&op);
+    exact |= getAccessedPointer(&op) ? !isLeftOut(&op) : !isSpeculatable(&op);
     onAxisOps.insert(&op);
     varying.insert(op.result_begin(), op.result_end());
     for (Value value : op.getOperands())
@@ -229,8 +234,11 @@ Value BatchedLoop::emitSum(OpBuilder &b, unsigned number) {
     combine->getResult(0).setType(element);
     triton::ReduceReturnOp::create(b, loc, combine->getResults());
   }
+  Value start = loop.getInits()[number];
+  if (matchPattern(start, m_AnyZeroFloat()))
+    return reduce->getResult(0);
   Operation *total = b.clone(*sum);
-  total->setOperands({loop.getInits()[number], reduce->getResult(0)});
+  total->setOperands({start, reduce->getResult(0)});
   return total->getResult(0);
 }
 

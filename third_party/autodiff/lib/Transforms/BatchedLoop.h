@@ -50,7 +50,7 @@ private:
 
   bool classifyCarried();
   bool findVarying();
-  bool hasRule(Operation *op) const;
+  bool hasPlainRegions(Operation *op) const;
   bool isLeftOut(Operation *access) const;
   bool varies(Value value) const { return varying.contains(value); }
 

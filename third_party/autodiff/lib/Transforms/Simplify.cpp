@@ -35,6 +35,58 @@ struct SumOfOne : OpRewritePattern<triton::ReduceOp> {
   }
 };
 
+/// A sum over two axes begins with the inner one, whose elements few threads
+/// hold: what is left is small.
+struct SumInnerFirst : OpRewritePattern<triton::ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(triton::ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    auto isSum = [](triton::ReduceOp sum) {
+      return sum && sum.getSrcs().size() == 1 &&
+             classifyCombiner(sum.getCombineOp()) == Combiner::Sum;
+    };
+    if (!isSum(op))
+      return failure();
+    auto first = op.getSrcs()[0].getDefiningOp<triton::ReduceOp>();
+    if (!isSum(first) || !first->hasOneUse() || first.getAxis() > op.getAxis())
+      return failure();
+    // Without the outer axis, those behind it have moved up.
+    Value inner =
+        sumOver(rewriter, op.getLoc(), first.getSrcs()[0], op.getAxis() + 1);
+    rewriter.replaceOp(op,
+                       sumOver(rewriter, op.getLoc(), inner, first.getAxis()));
+    return success();
+  }
+};
+
+/// x / s = x · r where r = 1 / s is there: of a norm, r is what the forward
+/// stores, and then nothing needs s.
+struct MultiplyByReciprocal : OpRewritePattern<arith::DivFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::DivFOp op,
+                                PatternRewriter &rewriter) const override {
+    if (matchPattern(op.getLhs(), m_OneFloat()))
+      return failure();
+    for (Operation *user : op.getRhs().getUsers()) {
+      auto reciprocal = dyn_cast<arith::DivFOp>(user);
+      if (!reciprocal || reciprocal.getRhs() != op.getRhs() ||
+          !matchPattern(reciprocal.getLhs(), m_OneFloat()) ||
+          reciprocal->getBlock() != op->getBlock() ||
+          !reciprocal->isBeforeInBlock(op))
+        continue;
+      Value factor = reciprocal;
+      for (Operation *named : reciprocal->getUsers())
+        if (isa<ResidualOp>(named) && named->isBeforeInBlock(op))
+          factor = named->getResult(0);
+      rewriter.replaceOpWithNewOp<arith::MulFOp>(op, op.getLhs(), factor);
+      return success();
+    }
+    return failure();
+  }
+};
+
 /// x + dot(a, b, 0) = dot(a, b, x), unless x repeats a row: that has to be
 /// there before the product, and Triton does not read it ahead then.
 struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
@@ -221,7 +273,8 @@ struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
     if (role && role.getValue() != "differentiated")
       patterns.add<PruneWhile>(&getContext());
     if (isDerived) {
-      patterns.add<AddIntoDot>(&getContext());
+      patterns.add<AddIntoDot, SumInnerFirst, MultiplyByReciprocal>(
+          &getContext());
       populateSelectionPatterns(patterns);
       populateFactoringPatterns(patterns);
       populateUniformFactorPatterns(patterns);

@@ -58,3 +58,43 @@ tt.func @lengths(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %m: i32) {
   tt.store %py, %all : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Two loads outside of loops, which a store keeps apart.
+// CHECK-LABEL: tt.func @twice_bwd(
+// CHECK: %[[SUM:.*]] = arith.addf
+// CHECK: autodiff.accumulate %{{.*}}, %[[SUM]]
+// CHECK-NOT: autodiff.accumulate
+// CHECK: tt.return
+tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>) {
+  %id = tt.get_program_id x : i32
+  %qx = tt.addptr %px, %id : !tt.ptr<f32>, i32
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  %qz = tt.addptr %pz, %id : !tt.ptr<f32>, i32
+  %x = tt.load %qx : !tt.ptr<f32>
+  tt.store %qy, %x : !tt.ptr<f32>
+  %again = tt.load %qx : !tt.ptr<f32>
+  %z = math.exp %again : f32
+  tt.store %qz, %z : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Elsewhere is elsewhere.
+// CHECK-LABEL: tt.func @neighbours_bwd(
+// CHECK-COUNT-2: autodiff.accumulate
+tt.func @neighbours(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %one = arith.constant 1 : i32
+  %id = tt.get_program_id x : i32
+  %next = arith.addi %id, %one : i32
+  %qx = tt.addptr %px, %id : !tt.ptr<f32>, i32
+  %rx = tt.addptr %px, %next : !tt.ptr<f32>, i32
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  %x = tt.load %qx : !tt.ptr<f32>
+  %r = tt.load %rx : !tt.ptr<f32>
+  %y = arith.mulf %x, %r : f32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}

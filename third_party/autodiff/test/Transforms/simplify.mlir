@@ -100,3 +100,86 @@ tt.func @add_to_dot(%a: tensor<16x16xf32>, %b: tensor<16x16xf32>, %c: tensor<16x
   tt.store %p, %4 : tensor<16x16x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// Few threads hold the elements along the last axis: they are summed first.
+// CHECK-LABEL: tt.func @sum_of_sums
+// CHECK: %[[ROWS:.*]] = "tt.reduce"(%arg0) <{axis = 1 : i32}>
+// CHECK: (tensor<8x16xf32>) -> tensor<8xf32>
+// CHECK: %[[ALL:.*]] = "tt.reduce"(%[[ROWS]]) <{axis = 0 : i32}>
+// CHECK: (tensor<8xf32>) -> f32
+// CHECK: tt.store %arg1, %[[ALL]]
+tt.func @sum_of_sums(%x: tensor<8x16xf32>, %p: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
+  %columns = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<8x16xf32>) -> tensor<16xf32>
+  %y = "tt.reduce"(%columns) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<16xf32>) -> f32
+  tt.store %p, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// The user's own sums stay as they are, and so do maxima.
+// CHECK-LABEL: tt.func @primal
+// CHECK: "tt.reduce"(%arg0) <{axis = 0 : i32}>
+tt.func @primal(%x: tensor<8x16xf32>, %p: !tt.ptr<f32>) {
+  %columns = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<8x16xf32>) -> tensor<16xf32>
+  %y = "tt.reduce"(%columns) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<16xf32>) -> f32
+  tt.store %p, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// CHECK-LABEL: tt.func @sum_of_maxima
+// CHECK: "tt.reduce"(%arg0) <{axis = 0 : i32}>
+tt.func @sum_of_maxima(%x: tensor<8x16xf32>, %p: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
+  %columns = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.maxnumf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<8x16xf32>) -> tensor<16xf32>
+  %y = "tt.reduce"(%columns) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<16xf32>) -> f32
+  tt.store %p, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// 1 / s is stored by the forward, s is not. Before there is 1 / s, there is
+// nothing to multiply by.
+// CHECK-LABEL: tt.func @reciprocal
+// CHECK: %[[BEFORE:.*]] = arith.divf %arg1, %arg0
+// CHECK: %[[ONE:.*]] = arith.divf %{{.*}}, %arg0
+// CHECK: %[[R:.*]] = autodiff.residual %[[ONE]] id = 0
+// CHECK: %[[AFTER:.*]] = arith.mulf %[[BEFORE]], %[[R]]
+// CHECK: tt.store %arg2, %[[AFTER]]
+tt.func @reciprocal(%s: f32, %x: f32, %p: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
+  %one = arith.constant 1.0 : f32
+  %before = arith.divf %x, %s : f32
+  %r = arith.divf %one, %s : f32
+  %named = autodiff.residual %r id = 0 : f32
+  %after = arith.divf %before, %s : f32
+  tt.store %p, %after : !tt.ptr<f32>
+  tt.return
+}

@@ -30,8 +30,8 @@ LogicalResult importRule(const UserRule &rule, ModuleOp module);
 
 /// What the caller wants differentiated and what it rules out.
 struct Request {
-  /// Ways to rearrange programs, loops and tiles, so that a gradient needs fewer
-  /// passes, or what several programs contribute to it is summed without
+  /// Ways to rearrange programs, loops and tiles, so that a gradient needs
+  /// fewer passes, or what several programs contribute to it is summed without
   /// atomics.
   enum class Schedule { Batch, Merge, Exchange, Persist };
 

@@ -1,0 +1,277 @@
+//===- ExchangedKernel.cpp - Iterations as programs -----------------------===//
+#include "ExchangedKernel.h"
+
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+
+ExchangedKernel::ExchangedKernel(triton::FuncOp backward,
+                                 ArrayRef<ScalarExpr> digits,
+                                 ArrayRef<Candidate> group,
+                                 ArrayRef<Contribution> followers,
+                                 unsigned number)
+    : backward(backward), digits(digits), summed(group.front().summed),
+      group(group), followers(followers), number(number),
+      loc(backward.getLoc()), count(group.front().count),
+      builder(backward.getContext()) {}
+
+void ExchangedKernel::collectLoops() {
+  for (const Candidate &candidate : group)
+    for (const Contribution &contribution : candidate.contributions)
+      if (llvm::none_of(loops, [&](const ParallelLoop &loop) {
+            return loop.getLoop() == contribution.loop.getLoop();
+          }))
+        loops.push_back(contribution.loop);
+}
+
+/// For values that do not depend on the summed digits.
+void ExchangedKernel::bindAllZero(Regrid &regrid) const {
+  regrid.bindPrograms(programs);
+  for (const ScalarExpr &digit : summed)
+    regrid.bindDigit(digit, zero, false);
+}
+
+/// The primal's induction variable.
+Value ExchangedKernel::indexOf(OpBuilder &b, Regrid &regrid,
+                               const ParallelLoop &loop) const {
+  scf::ForOp primal = loop.getPrimal();
+  Value step = regrid.get(primal.getStep());
+  Value number = castInteger(b, loc, iteration, step.getType());
+  Value index = arith::MulIOp::create(b, loc, number, step);
+  if (loop.isStartVarying())
+    return index;
+  return arith::AddIOp::create(b, loc, regrid.get(primal.getLowerBound()),
+                               index);
+}
+
+/// The candidates that a loop contributes to, by place in the group.
+SmallVector<unsigned>
+ExchangedKernel::candidatesOf(const ParallelLoop &loop) const {
+  SmallVector<unsigned> places;
+  for (auto [place, candidate] : llvm::enumerate(group))
+    if (llvm::any_of(candidate.contributions, [&](const Contribution &c) {
+          return c.loop.getLoop() == loop.getLoop();
+        }))
+      places.push_back(place);
+  return places;
+}
+
+/// Adds what all programs that have the iteration contribute in this loop.
+LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
+  SmallVector<unsigned> adding = candidatesOf(loop);
+  Regrid atZero(kernel, builder, builder);
+  bindAllZero(atZero);
+  Value index = indexOf(builder, atZero, loop);
+  Value last = createSize(builder, loc, extentOf(summed.back()));
+  if ((loop.isUniform() && loop.count() == count) ||
+      mutation::isMade("exchange:iterations that no program has"))
+    return runPrograms(loop, builder, index, zero, last, adding);
+
+  // Only some programs have it, those with a digit within a range; or, where
+  // another loop is longer, none.
+  SmallVector<ScalarExpr> deciding = llvm::filter_to_vector(
+      summed, [&](const ScalarExpr &digit) { return loop.dependsOn(digit); });
+  if (deciding.size() > 1 ||
+      (deciding.size() == 1 && !(deciding[0] == summed.back())))
+    return failure();
+  FailureOr<std::pair<Value, Value>> range =
+      loop.invert(builder, summed.back(), last, index, atZero);
+  if (failed(range))
+    return failure();
+  Type i32 = builder.getI32Type();
+  Value from = castInteger(builder, loc, range->first, i32);
+  Value to = castInteger(builder, loc, range->second, i32);
+
+  // Without any, there may be no memory to read at this index.
+  Value any =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, from, to);
+  SmallVector<Type> types;
+  SmallVector<Value> before;
+  for (unsigned place : adding) {
+    types.push_back(sums[place].getType());
+    before.push_back(sums[place]);
+  }
+  auto branch = scf::IfOp::create(builder, loc, types, any, true);
+  OpBuilder otherwise = branch.getElseBodyBuilder();
+  scf::YieldOp::create(otherwise, loc, before);
+  OpBuilder then = branch.getThenBodyBuilder();
+  if (failed(runPrograms(loop, then, index, from, to, adding)))
+    return failure();
+  SmallVector<Value> after;
+  for (auto [place, result] : llvm::zip_equal(adding, branch.getResults())) {
+    after.push_back(sums[place]);
+    sums[place] = result;
+  }
+  scf::YieldOp::create(then, loc, after);
+  return success();
+}
+
+/// Runs over the summed digits, the last one between `from` and `to`.
+LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
+                                           OpBuilder &b, Value index,
+                                           Value from, Value to,
+                                           ArrayRef<unsigned> adding) {
+  Value one = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(1));
+  SmallVector<Value> extents;
+  for (const ScalarExpr &digit : summed.drop_back())
+    extents.push_back(createSize(b, loc, extentOf(digit)));
+  if (partial && !mutation::isMade("exchange:overlapping partial sums"))
+    from = arith::AddIOp::create(b, loc, from, partial);
+  SmallVector<scf::ForOp> nest;
+  SmallVector<Value> carried;
+  for (unsigned place : adding)
+    carried.push_back(sums[place]);
+  OpBuilder inside = b;
+  for (unsigned depth = 0; depth < summed.size(); ++depth) {
+    bool innermost = depth + 1 == summed.size();
+    auto run = scf::ForOp::create(inside, loc, innermost ? from : zero,
+                                  innermost ? to : extents[depth],
+                                  innermost && stride ? stride : one, carried);
+    if (!nest.empty())
+      scf::YieldOp::create(inside, loc, run.getResults());
+    nest.push_back(run);
+    carried.assign(run.getRegionIterArgs().begin(),
+                   run.getRegionIterArgs().end());
+    inside = OpBuilder::atBlockEnd(run.getBody());
+  }
+
+  OpBuilder once = b;
+  once.setInsertionPoint(nest.front());
+  Regrid regrid(kernel, once, inside);
+  regrid.bindPrograms(programs);
+  for (auto [digit, loop] : llvm::zip_equal(summed, nest))
+    regrid.bindDigit(digit, loop.getInductionVar(), true);
+  for (auto [value, reloaded] : handover)
+    regrid.redirect(value, reloaded);
+  if (failed(loop.bind(regrid, inside, iteration, index)))
+    return failure();
+  for (auto [sum, place] : llvm::zip_equal(carried, adding))
+    for (const Contribution &contribution : group[place].contributions) {
+      if (contribution.loop.getLoop() != loop.getLoop())
+        continue;
+      AccumulateOp op = contribution.op;
+      Value value = regrid.get(op.getValue());
+      if (!value)
+        return failure();
+      if (mutation::isMade("exchange:the last program alone"))
+        sum = value;
+      else
+        sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
+    }
+  if (failed(runFollowers(loop, inside, regrid, index)))
+    return failure();
+  scf::YieldOp::create(inside, loc, carried);
+  for (auto [place, result] :
+       llvm::zip_equal(adding, nest.front().getResults()))
+    sums[place] = result;
+  return success();
+}
+
+/// What one iteration of one program stores is stored in the place of both.
+LogicalResult ExchangedKernel::runFollowers(const ParallelLoop &loop,
+                                            OpBuilder &b, Regrid &regrid,
+                                            Value index) {
+  llvm::DenseSet<Operation *> bound{loop.getLoop()};
+  for (const Contribution &follower : followers) {
+    // Of several loops that run alike, one stores it.
+    if (!follower.loop.runsLike(loop) || !followed.insert(follower.op).second)
+      continue;
+    if (bound.insert(follower.loop.getLoop()).second &&
+        failed(follower.loop.bind(regrid, b, iteration, index)))
+      return failure();
+    if (!mutation::isMade("exchange:followers left behind") &&
+        failed(regrid.copy(follower.op)))
+      return failure();
+  }
+  return success();
+}
+
+/// The whole gradient at the addresses of this iteration. They, and the mask,
+/// are the same for all programs: those with digits of zero compute them.
+LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
+  const Contribution &contribution = candidate.contributions.front();
+  const ParallelLoop &loop = contribution.loop;
+  Regrid atZero(kernel, builder, builder);
+  bindAllZero(atZero);
+  Value index = indexOf(builder, atZero, loop);
+  if (failed(loop.bind(atZero, builder, iteration, index)))
+    return failure();
+  AccessSpace::Renumbering renumbering = loop.numberAlike(count);
+  std::optional<AccessSpace> space =
+      AccessSpace::of(contribution.load, &renumbering);
+  return accumulateWhole(builder, contribution.op, atZero, sum,
+                         space->toSummedCheck(candidate.argument, summed),
+                         partial, partials);
+}
+
+/// Whether a value is computed with a product in the block that it is in.
+static bool needsProduct(Value value, Block *block,
+                         llvm::DenseSet<Value> &visited) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != block || !visited.insert(value).second)
+    return false;
+  return isa<triton::DotOp>(op) ||
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return needsProduct(operand, block, visited);
+         });
+}
+
+/// Where there is little to do for a program, there are few programs for the
+/// iterations (rows of a norm in pieces): the sums over others are divided.
+bool ExchangedKernel::isSplit() const {
+  return llvm::none_of(group, [](const Candidate &candidate) {
+    return llvm::any_of(candidate.contributions, [](const Contribution &c) {
+      AccumulateOp op = c.op;
+      llvm::DenseSet<Value> visited;
+      return needsProduct(op.getValue(), op->getBlock(), visited);
+    });
+  });
+}
+
+/// Numbers programs by iterations, then by parts of what is summed.
+void ExchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
+  llvm::json::Value parts =
+      countPartials(summed.take_back(), countPrograms(staying, count),
+                    /*perProcessor=*/{2, 2});
+  programs =
+      numberPrograms(builder, kernel, Array{"mul", count, parts}, staying);
+  Value iterations = createSize(builder, loc, count);
+  iteration = arith::RemSIOp::create(builder, loc, programs.number, iterations);
+  partial = arith::DivSIOp::create(builder, loc, programs.number, iterations);
+  stride = createSize(builder, loc, parts);
+  partials = toAttribute(builder.getContext(), std::move(parts));
+}
+
+triton::FuncOp ExchangedKernel::build(const Handover &left) {
+  handover = left.get();
+  collectLoops();
+  kernel = createBeside(backward, backward.getSymName() + "_exchanged" +
+                                      llvm::Twine(number));
+  builder.setInsertionPointToEnd(&kernel.getBody().front());
+  SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);
+  if (isSplit())
+    splitPrograms(staying);
+  else
+    programs = numberPrograms(builder, kernel, count, staying);
+  if (!iteration)
+    iteration = programs.number;
+  zero = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
+  for (const Candidate &candidate : group) {
+    AccumulateOp op = candidate.contributions.front().op;
+    sums.push_back(constantOf(builder, loc, op.getValue().getType(), 0.0));
+  }
+  bool succeeded = llvm::all_of(loops, [&](const ParallelLoop &loop) {
+    return mlir::succeeded(runLoop(loop));
+  });
+  for (auto [candidate, sum] : llvm::zip_equal(group, sums))
+    succeeded = succeeded && mlir::succeeded(store(candidate, sum));
+  if (succeeded) {
+    triton::ReturnOp::create(builder, loc, ValueRange());
+    return kernel;
+  }
+  kernel.erase();
+  return {};
+}
