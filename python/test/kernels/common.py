@@ -25,6 +25,18 @@ def tanh(x):
     return tl.where(x < 0, -y, y)
 
 
+def with_output(x: torch.Tensor, how: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the input of a kernel, and an output like it.
+
+    That is a poisoned one, a cleared one that is "added" to, or ("in place", or "shared" by two
+    arguments) a copy of `x` that is the input, too.
+    """
+    if how in ("in place", "shared"):
+        x = x.clone()
+        return x, x
+    return x, torch.zeros_like(x) if how == "added" else poisoned(x.shape, x)
+
+
 def poisoned(shape, like: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
     """A fresh output full of NaN: an element that the kernel doesn't write is seen."""
     return torch.full(shape, float("nan"), dtype=dtype or like.dtype, device=like.device)

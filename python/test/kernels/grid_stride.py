@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .common import poisoned, widen
+from .common import poisoned, widen, with_output
 from .matmul import _grouped, _precision, _store_tile, _tile_product
 
 
@@ -69,13 +69,7 @@ def rows(kernel, x, w, programs, how="", step=0, axis=0):
     """`x` is a matrix; along axis 1 of the grid, a batch of them. Rows that none reaches are left
     out of what is returned."""
     *batch, n, columns = x.shape
-    y = poisoned(x.shape, x)
-    if how == "added":
-        y = torch.zeros_like(y)
-    if how == "in place":
-        x = y = x.clone()
-    if how == "shared":
-        y = x = x.clone()
+    x, y = with_output(x, how)
     kernel[(*batch, programs)](
         x, w, y, n, columns, HOW=how, STEP=step, AXIS=axis, BLOCK=triton.next_power_of_2(columns)
     )
