@@ -46,10 +46,11 @@ def layer_norm(rows, columns, quick=False):
     )  # fmt: skip
 
 
-def looped_layer_norm(rows, columns):
+def looped_layer_norm(rows, columns, name="looped", **options):
     return Case(
-        "layer norm", f"layer norm, looped {rows}x{columns}", looped.layer_norm_kernel,
-        looped.layer_norm, lambda: (leaf(rows, columns), leaf(columns), leaf(columns)),
+        "layer norm", f"layer norm, {name} {rows}x{columns}", looped.layer_norm_kernel,
+        with_options(looped.layer_norm, **options),
+        lambda: (leaf(rows, columns), leaf(columns), leaf(columns)),
         looped.reference, {"liger": _liger_layer_norm, "handwritten": lambda: layer_norm_by_hand},
         streams="inputs",
     )  # fmt: skip
@@ -99,6 +100,10 @@ def cases():
     for shape in SHAPES:
         yield layer_norm(*shape, quick=shape == (4096, 4096))
     yield looped_layer_norm(4096, 8192)
+    yield looped_layer_norm(4096, 16384)
+    for rows, columns in SHAPES:
+        # Triton's tutorial takes blocks as long as a row.
+        yield looped_layer_norm(rows, columns, "one iteration", BLOCK=columns, num_warps=8)
     for shape in SHAPES:
         yield rms_norm(*shape, quick=shape == (4096, 8192))
     yield rms_norm(65536, 128)  # of heads

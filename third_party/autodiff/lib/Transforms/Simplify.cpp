@@ -5,6 +5,7 @@
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -61,20 +62,33 @@ struct SumInnerFirst : OpRewritePattern<triton::ReduceOp> {
 };
 
 /// x / s = x · r where r = 1 / s is there: of a norm, r is what the forward
-/// stores, and then nothing needs s.
+/// stores, and then nothing needs s. Only of cotangents: what the primal
+/// computes is rounded, and compared, as there.
 struct MultiplyByReciprocal : OpRewritePattern<arith::DivFOp> {
   using OpRewritePattern::OpRewritePattern;
 
+  static bool isCotangent(Value value) {
+    if (!value.getDefiningOp())
+      return false;
+    SetVector<Operation *> slice;
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    options.omitBlockArguments = true;
+    (void)getBackwardSlice(value, &slice, options);
+    return llvm::any_of(slice, [](Operation *op) {
+      return op->walk([](UpstreamOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+    });
+  }
+
   LogicalResult matchAndRewrite(arith::DivFOp op,
                                 PatternRewriter &rewriter) const override {
-    if (matchPattern(op.getLhs(), m_OneFloat()))
-      return failure();
     for (Operation *user : op.getRhs().getUsers()) {
       auto reciprocal = dyn_cast<arith::DivFOp>(user);
       if (!reciprocal || reciprocal.getRhs() != op.getRhs() ||
           !matchPattern(reciprocal.getLhs(), m_OneFloat()) ||
           reciprocal->getBlock() != op->getBlock() ||
-          !reciprocal->isBeforeInBlock(op))
+          !reciprocal->isBeforeInBlock(op) || !isCotangent(op.getLhs()))
         continue;
       Value factor = reciprocal;
       for (Operation *named : reciprocal->getUsers())

@@ -167,19 +167,24 @@ tt.func @sum_of_maxima(%x: tensor<8x16xf32>, %p: !tt.ptr<f32>) attributes {autod
 // -----
 
 // 1 / s is stored by the forward, s is not. Before there is 1 / s, there is
-// nothing to multiply by.
+// nothing to multiply by; and the primal's own divisions stay.
 // CHECK-LABEL: tt.func @reciprocal
-// CHECK: %[[BEFORE:.*]] = arith.divf %arg1, %arg0
+// CHECK: %[[U:.*]] = autodiff.upstream
+// CHECK: %[[BEFORE:.*]] = arith.divf %[[U]], %arg0
 // CHECK: %[[ONE:.*]] = arith.divf %{{.*}}, %arg0
 // CHECK: %[[R:.*]] = autodiff.residual %[[ONE]] id = 0
 // CHECK: %[[AFTER:.*]] = arith.mulf %[[BEFORE]], %[[R]]
-// CHECK: tt.store %arg2, %[[AFTER]]
+// CHECK: arith.divf %arg1, %arg0
+// CHECK: tt.store %{{.*}}, %[[AFTER]]
 tt.func @reciprocal(%s: f32, %x: f32, %p: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
   %one = arith.constant 1.0 : f32
-  %before = arith.divf %x, %s : f32
+  %u = autodiff.upstream %p {argument = 2 : i32, site = 0 : i32} : !tt.ptr<f32> -> f32
+  %before = arith.divf %u, %s : f32
   %r = arith.divf %one, %s : f32
   %named = autodiff.residual %r id = 0 : f32
   %after = arith.divf %before, %s : f32
+  %primal = arith.divf %x, %s : f32
   tt.store %p, %after : !tt.ptr<f32>
+  tt.store %p, %primal : !tt.ptr<f32>
   tt.return
 }
