@@ -85,7 +85,9 @@ class Scenario:
 @pytest.fixture(autouse=True)
 def fake_driver(monkeypatch):
     active = types.SimpleNamespace(
-        get_current_device=lambda: 0, get_current_stream=lambda device: 0
+        get_current_device=lambda: 0,
+        set_current_device=lambda device: None,
+        get_current_stream=lambda device: 0,
     )
     monkeypatch.setattr(driver, "_active", active)
 
