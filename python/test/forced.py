@@ -13,6 +13,7 @@ VARIANTS = 8
 OPTIONS = {
     "atomics": {"backward": {"schedules": ()}},
     "batch": {"backward": {"schedules": ("batch",)}},
+    "unravel": {"backward": {"schedules": ("unravel",)}},
     "merge": {"backward": {"schedules": ("merge",)}},
     "exchange": {"backward": {"schedules": ("exchange",)}},
     "persist": {"backward": {"schedules": ("persist",)}},

@@ -7,6 +7,7 @@ class Ran:
     def __init__(self):
         self.names, self.grids, self.sums = [], {}, {}
         self.batch = 0  # the length of the axis that iterations have become
+        self.unraveled = ()  # those that digits of positions have become, the lowest first
 
     def note(self, backward):
         kernels = [launch[0].kernel for launch in backward.launches]
@@ -18,7 +19,8 @@ class Ran:
         }
         self.sums = {g.argument: g.accumulate for g in backward.plan.gradients}
         launch = backward.plan.launch
-        self.batch = launch.length if launch is not None and launch.batched else 0
+        self.batch = launch.axes[0] if launch is not None and launch.batched else 0
+        self.unraveled = launch.axes if launch is not None and launch.unraveled else ()
 
 
 def assert_exchanged(ran, arguments, *programs):

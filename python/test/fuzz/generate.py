@@ -9,6 +9,7 @@ from .control import early_return, statement
 from .expressions import scaled
 from .grids import shared
 from .integers import program_ids
+from .lines import along_a_line
 from .memory import load, store
 from .program import Kernel, Program, Value
 from .tiles import converted, operand, shapes
@@ -51,7 +52,7 @@ def generate(choices: Choices, name: str) -> Program:
     k.rows, k.columns = choices.pick([2, 4, 8]), choices.pick([4, 8, 2, 16])
     if choices.chance(40):
         k.smooth = True
-        shared(k)
+        along_a_line(k) if choices.chance(15) else shared(k)
         return k.finish()
     program_ids(k)
     load(k, choices.pick(shapes(k)))

@@ -23,7 +23,7 @@ REQUESTS = (
     {"schedules": ["exchange"]},
     None,
     {"schedules": ["persist"]},
-    {"schedules": ["batch"]},
+    {"schedules": ["batch", "unravel"]},
     {"schedules": ["exchange", "merge", "persist"]},
 )
 # In the names of kernels.
@@ -118,7 +118,8 @@ class Check:
         for _, _, execution in op.kernel._plans((), {}):
             launch = execution.backward.plan.launch
             if launch is not None:
-                self.schedules.add("batched" if launch.batched else "spread")
+                kinds = {"batched": launch.batched, "unraveled": launch.unraveled}
+                self.schedules.update([k for k, has in kinds.items() if has] or ["spread"])
             for kernel in execution.backward.plan.backward:
                 self.schedules.update(SCHEDULE.findall(kernel.name))
         found = {

@@ -70,7 +70,7 @@ def test_forward_that_saves_keeps_its_options(device):
         (
             {"schedules": "merge"},
             ArgumentError,
-            "some of batch, merge, exchange, persist, got 'merge'",
+            "some of batch, unravel, merge, exchange, persist, got 'merge'",
         ),
         ({"schedules": ["fast"]}, ArgumentError, r"schedules should be .*got \['fast'\]"),
         ({"schedules": 3}, ArgumentError, "schedules should be .*got 3"),

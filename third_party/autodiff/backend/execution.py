@@ -30,7 +30,7 @@ class Execution:
         self.state = state
         self.wanted = wanted
         self.atomic, self.exchange = choice.atomic, choice.exchange
-        self.assume, self.batch = choice.assume, choice.batch
+        self.assume, self.axes = choice.assume, choice.axes
         self.checkpoint = choice.checkpoint
         self.facts = facts
         handle = choice.handle
@@ -273,7 +273,7 @@ class Execution:
             atomic=self.atomic,
             exchange=self.exchange,
             assume=self.assume,
-            batch=self.batch,
+            axes=self.axes,
             checkpoint=checkpoint or self.checkpoint,
         )
         handle = choice.handle

@@ -104,8 +104,12 @@ class _Explanation:
             places = _places(launch.batched)
             lines.append(
                 f"  loops: all iterations of those at {places} are in one tile, on an axis of "
-                f"{launch.length}"
+                f"{launch.axes[0]}"
             )
+        if launch.unraveled:
+            lengths = "×".join(map(str, reversed(launch.axes)))
+            place = _place(launch.unraveled)
+            lines.append(f"  positions: taken apart, as at {place}, in tiles of {lengths}")
         return lines
 
     def _kernel(self, n: int, kernel) -> str:

@@ -144,7 +144,8 @@ class Launch:
 
     `grid` are three expressions over the user's launch. Both do the same if the numbers `assumed`
     are not negative there, and the `checks` of outputs hold for the programs of this one. The loop
-    that became programs is at `position`; those that became an axis of `length` at `batched`.
+    that became programs is at `position`; those that became an axis at `batched`. The digits of a
+    position that became axes are those of the division at `unraveled`, the lowest first.
     """
 
     grid: tuple
@@ -152,7 +153,8 @@ class Launch:
     checks: tuple[DistinctCheck, ...]
     position: str = ""
     batched: tuple[str, ...] = ()
-    length: int = 1
+    unraveled: str = ""
+    axes: tuple[int, ...] = ()
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Launch:
@@ -162,14 +164,15 @@ class Launch:
         for expr in (*grid, *assumed):
             validate(expr, arguments)
         checks = (DistinctCheck.from_json(c, arguments) for c in _get(data, "checks", list))
-        batch = _get(data, "batch", dict, {})
+        batch, unraveled = (_get(data, key, dict, {}) for key in ("batch", "unraveled"))
         return cls(
             grid,
             assumed,
             tuple(checks),
             _get(data, "position", str, ""),
             tuple(_get(batch, "positions", list, [])),
-            _get(batch, "length", int, 1),
+            _get(unraveled, "position", str, ""),
+            tuple(_get(unraveled, "lengths", list, [batch["length"]] if batch else [])),
         )
 
     def used_arguments(self) -> set[int]:
@@ -203,14 +206,82 @@ class Batch:
         validate(trips, arguments)
         return cls(trips, _get(data, "most", int), _get(data, "exact", bool))
 
-    def length(self, args, grid) -> int:
-        """Return how long the axis is for a launch, a power of two; 0 if there is none."""
+    @property
+    def expressions(self) -> list:
+        """The expressions over a launch that decide."""
+        return [self.trips]
+
+    def axes(self, args, grid) -> tuple[int, ...]:
+        """Return how long the axis is for a launch, a power of two; nothing if there is none."""
         try:
             trips = evaluate(self.trips, args, grid)
         except CheckError:
-            return 0
-        length = 1 << (trips - 1).bit_length() if trips > 0 else 0
-        return 0 if length > self.most or (self.exact and length != trips) else length
+            return ()
+        if trips <= 0:
+            return ()
+        length = _power_of_two(trips)
+        return () if length > self.most or (self.exact and length != trips) else (length,)
+
+
+@dataclass(frozen=True)
+class Unravel:
+    """The limits of the digits of positions, the lowest first, and how many lanes a tile has."""
+
+    limits: tuple
+    lanes: int
+
+    @classmethod
+    def from_json(cls, data, arguments: int) -> Unravel:
+        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        limits = tuple(_get(data, "limits", list))
+        for limit in limits:
+            validate(limit, arguments)
+        return cls(limits, _get(data, "lanes", int))
+
+    @property
+    def expressions(self) -> list:
+        """The expressions over a launch that decide."""
+        return list(self.limits)
+
+    def axes(self, args, grid) -> tuple[int, ...]:
+        """Return how long an axis of tiles is for each digit, powers of two; nothing if none is.
+
+        Lower digits, whose elements are neighbours in memory, get the lanes first.
+        """
+        try:
+            limits = [evaluate(limit, args, grid) for limit in self.limits]
+        except CheckError:
+            return ()
+        lanes, axes = self.lanes, []
+        for limit in limits:
+            if limit <= 0:
+                return ()
+            axes.append(_fitting(limit, lanes))
+            lanes //= axes[-1]
+        return tuple(axes)
+
+
+_OFFERS = (("batch", Batch), ("unravel", Unravel))
+
+
+def _power_of_two(number: int) -> int:
+    """Return the least power of two that is not below a number above zero."""
+    return 1 << (number - 1).bit_length()
+
+
+def _fitting(limit: int, most: int) -> int:
+    """Return a power of two, at most `most`, multiples of which cover `limit` closely.
+
+    It is the largest that leaves out an eighth of the lanes or less, if there is one from 64 on.
+    """
+
+    def covered(length):
+        return -(-limit // length) * length
+
+    longest = min(_power_of_two(limit), most)
+    lengths = [longest >> n for n in range(longest.bit_length()) if longest >> n >= 64]
+    close = (length for length in lengths if 8 * covered(length) <= 9 * limit)
+    return next(close, min(lengths, key=covered, default=longest))
 
 
 @dataclass(frozen=True)
@@ -233,7 +304,7 @@ class Plan:
     hazards: tuple[Hazard, ...] = ()
     assumed: tuple = ()
     launch: Launch | None = None
-    batch: Batch | None = None
+    offer: Batch | Unravel | None = None
 
     def grid_of(self, args, grid) -> tuple[int, int, int] | None:
         """Return the grid that the kernels are for; None if what they assume of a launch fails.
@@ -271,7 +342,7 @@ class Plan:
     def used_arguments(self) -> frozenset[int]:
         """Return the scalar arguments on which sizes, grids and checks depend."""
         exprs = [*(b.size for b in self.buffers), *self.sizes, *self.assumed]
-        exprs += [] if self.batch is None else [self.batch.trips]
+        exprs += [] if self.offer is None else self.offer.expressions
         exprs += [e for k in self.kernels for e in (*(k.grid or ()), k.when)]
         exprs += [g.partials for g in self.gradients if g.partials is not None]
         used = set().union(*(used_arguments(e) for e in exprs))
@@ -459,7 +530,8 @@ def load(text: str) -> Plan:
         counting = _kernel(counting, arguments, (), (), ())
         kinds = {kind for kind, _ in counting.operands} - {*bounds.OPERANDS}
         _require(kinds <= {"argument", "counters"}, "the counting kernel reads what is not there")
-    launch, batch = data.get("launch"), data.get("batch")
+    launch = data.get("launch")
+    offers = [kind.from_json(data[key], len(arguments)) for key, kind in _OFFERS if key in data]
     plan = Plan(
         kernel=_get(data, "kernel", str),
         arguments=arguments,
@@ -488,7 +560,7 @@ def load(text: str) -> Plan:
         ),
         assumed=tuple(_get(data, "assumed", list, [])),
         launch=None if launch is None else Launch.from_json(launch, len(arguments)),
-        batch=None if batch is None else Batch.from_json(batch, len(arguments)),
+        offer=offers[0] if offers else None,
     )
     for expr in plan.assumed:
         validate(expr, len(arguments), per_program=True)

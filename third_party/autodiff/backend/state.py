@@ -35,7 +35,7 @@ class Choice(NamedTuple):
     atomic: tuple[int, ...]
     exchange: tuple[int, ...]
     assume: bool
-    batch: int
+    axes: tuple[int, ...]
     scalars: frozenset[int]  # the arguments that decided
     checkpoint: bool
 
@@ -52,7 +52,7 @@ class Ask(NamedTuple):
     checkpoint: bool = False
     deterministic: bool = False
     assume: bool = True
-    batch: int = 0
+    axes: tuple[int, ...] = ()
     widen: int | None = None
     schedules: tuple[str, ...] | None = None
 
@@ -148,7 +148,7 @@ class KernelState:
         atomic=(),
         exchange=(),
         assume=True,
-        batch=None,
+        axes=None,
         checkpoint=False,
         save=True,
         **more,
@@ -157,9 +157,9 @@ class KernelState:
 
         Gradients of `atomic` are summed atomically and upstream gradients of `exchange` are used
         up atomically from the start; checks that fail add to these. What plans `assume` of a launch
-        is given up where it does not hold. Iterations become an axis of length `batch` (0: they
-        stay; None: as the plan offers). Tapes hold checkpoints if asked to, or if they would exceed
-        the limit otherwise. For `more`, see `Ask`.
+        is given up where it does not hold. Iterations, or digits of positions, become axes of tiles
+        (none of them if `axes` is empty; None: as the plan offers). Tapes hold checkpoints if asked
+        to, or if they would exceed the limit otherwise. For `more`, see `Ask`.
         """
         launched = facts
         more["reload"] = not any(facts.outputs_that_meet())
@@ -167,30 +167,31 @@ class KernelState:
         while True:
             # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
             nothing_runs = 0 in facts.grid
-            more["allows_atomics"] = nothing_runs
+            # A plan that is asked what it offers is not run where it may not.
+            more["allows_atomics"] = nothing_runs or axes is None
             handle = self.handle(
                 wanted,
                 cotangents,
                 atomic=atomic,
                 exchange=exchange,
                 assume=assume,
-                batch=batch or 0,
+                axes=axes or (),
                 checkpoint=checkpoint,
-                # A program that holds all of a row can as well compute everything again.
-                save=save and not batch,
+                # A program that holds all of a row, or no sums, can compute everything again.
+                save=save and not axes,
                 **more,
             )
             plan = handle.plan
             scalars |= plan.used_arguments()
-            if batch is None:
-                batch = self._batch_length(plan, launched)
-                if batch:
+            if axes is None:
+                axes = self._axes(plan, launched)
+                if axes or self._atomics == FORBIDDEN:
                     continue
             grid = plan.grid_of(launched.scalars, launched.grid)
             # Through shared memory, iterations may depend on one another.
             if grid is None or (plan.launch is not None and launched.aliasing):
-                # The axis is given up first.
-                assume, batch = bool(batch), 0
+                # The axes are given up first.
+                assume, axes = bool(axes), ()
                 continue
             facts = launched.with_grid(grid)
             repeated = {
@@ -208,7 +209,7 @@ class KernelState:
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
                 if tapes <= self.tape_limit(facts.device):
                     used = frozenset(scalars)
-                    return Choice(handle, facts, atomic, exchange, assume, batch, used, checkpoint)
+                    return Choice(handle, facts, atomic, exchange, assume, axes, used, checkpoint)
                 checkpoint = True
                 continue
             if self._atomics == FORBIDDEN and not nothing_runs:
@@ -219,11 +220,11 @@ class KernelState:
             exchange = tuple(sorted({*exchange, *repeated}))
 
     @staticmethod
-    def _batch_length(plan, facts: Facts) -> int:
-        """Return how long an axis iterations are to become for a launch, 0 if they stay loops."""
-        if plan.batch is None or facts.aliasing:
-            return 0
-        return plan.batch.length(facts.scalars, facts.grid)
+    def _axes(plan, facts: Facts) -> tuple[int, ...]:
+        """Return the axes that iterations or digits are to become for a launch, none if none."""
+        if plan.offer is None or facts.aliasing:
+            return ()
+        return plan.offer.axes(facts.scalars, facts.grid)
 
     @staticmethod
     def _objection(check, facts: Facts) -> str | None:
@@ -268,7 +269,7 @@ class KernelState:
         return found
 
     def _family(self, wanted):
-        plan = self.handle(wanted).plan
+        plan = self.handle(wanted, allows_atomics=True).plan
         spec = self.spec
         return FactKey(spec.name, spec.names, spec.pointers, plan.outputs), {}
 

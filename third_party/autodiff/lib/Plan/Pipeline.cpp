@@ -68,7 +68,16 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     passes.add(createUnwrapTiles());
     if (request.allows(Request::Schedule::Batch))
       passes.add(createBatchLoops(
-          BatchLoopsOptions{request.batch, request.schedules.has_value()}));
+          BatchLoopsOptions{request.axes.size() == 1 ? request.axes[0] : 0,
+                            request.schedules.has_value()}));
+    if (request.allows(Request::Schedule::Unravel)) {
+      UnravelPositionsOptions unravel;
+      unravel.lengths.assign(request.axes.begin(), request.axes.end());
+      unravel.allWanted = !request.wanted;
+      if (request.wanted)
+        unravel.wanted.assign(request.wanted->begin(), request.wanted->end());
+      passes.add(createUnravelPositions(unravel));
+    }
   }
   passes.add(createCountTrips());
   passes.addToKernels(createMarkResiduals());

@@ -294,6 +294,8 @@ llvm::json::Value PlanPrinter::print() {
     plan["launch"] = fromAttribute(launch);
   if (Attribute batch = module->getAttr(kBatchAttr))
     plan["batch"] = fromAttribute(batch);
+  if (Attribute unravel = module->getAttr(kUnravelAttr))
+    plan["unravel"] = fromAttribute(unravel);
   if (forward)
     plan["forward"] = describeKernel(forward);
   else

@@ -50,6 +50,7 @@ static bool readSchedules(const llvm::json::Value &value,
     auto schedule = llvm::StringSwitch<std::optional<Request::Schedule>>(
                         element.getAsString().value_or(""))
                         .Case("batch", Request::Schedule::Batch)
+                        .Case("unravel", Request::Schedule::Unravel)
                         .Case("merge", Request::Schedule::Merge)
                         .Case("exchange", Request::Schedule::Exchange)
                         .Case("persist", Request::Schedule::Persist)
@@ -57,6 +58,26 @@ static bool readSchedules(const llvm::json::Value &value,
     if (!schedule)
       return false;
     schedules.push_back(*schedule);
+  }
+  return true;
+}
+
+/// The most lanes that Triton allows a tile.
+constexpr int64_t kMostLanes = 1 << 20;
+
+static bool readAxes(const llvm::json::Value &value,
+                     SmallVector<int64_t> &axes) {
+  const llvm::json::Array *array = value.getAsArray();
+  if (!array)
+    return false;
+  int64_t lanes = 1;
+  for (const llvm::json::Value &element : *array) {
+    std::optional<int64_t> length = element.getAsInteger();
+    if (!length || !llvm::isPowerOf2_64(*length) ||
+        *length > kMostLanes / lanes)
+      return false;
+    lanes *= *length;
+    axes.push_back(*length);
   }
   return true;
 }
@@ -96,10 +117,8 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
       std::optional<int64_t> factor = entry.getAsInteger();
       valid = factor && *factor >= 1 && *factor <= 64;
       request.widen = factor.value_or(1);
-    } else if (key == "batch") {
-      std::optional<int64_t> length = entry.getAsInteger();
-      valid = length && (*length == 0 || llvm::isPowerOf2_64(*length));
-      request.batch = length.value_or(0);
+    } else if (key == "axes") {
+      valid = readAxes(entry, request.axes);
     } else if (key == "schedules") {
       valid = readSchedules(entry, request.schedules.emplace());
     } else if (key == "rules") {

@@ -164,16 +164,6 @@ SmallVector<triton::StoreOp> Row::batch(int64_t length) {
   return stores;
 }
 
-/// The launch that the kernels are for, as far as it is known: the user's, if
-/// it is not another one already.
-static Object getLaunch(ModuleOp module) {
-  if (Attribute known = module->getAttr(kLaunchAttr))
-    return *fromAttribute(known).getAsObject();
-  Array grid{Array{"grid", 0}, Array{"grid", 1}, Array{"grid", 2}};
-  return Object{
-      {"grid", std::move(grid)}, {"assumed", Array()}, {"checks", Array()}};
-}
-
 void BatchLoops::runOnOperation() {
   ModuleOp module = getOperation();
   triton::FuncOp primal = getPrimal(module);

@@ -44,15 +44,6 @@ bool BatchedLoop::classifyCarried() {
   return true;
 }
 
-/// Whether `op` computes the elements of its results one by one.
-static bool isElementwise(Operation *op) {
-  auto isIndex = [](Type type) { return getElementTypeOrSelf(type).isIndex(); };
-  return op->hasTrait<OpTrait::Elementwise>() && op->getNumRegions() == 0 &&
-         !isa<triton::ElementwiseInlineAsmOp>(op) &&
-         llvm::none_of(op->getOperandTypes(), isIndex) &&
-         llvm::none_of(op->getResultTypes(), isIndex);
-}
-
 /// Whether `op` has no regions, or those of a reduction or scan, in which
 /// nothing differs from one iteration to another.
 bool BatchedLoop::hasPlainRegions(Operation *op) const {
@@ -136,7 +127,7 @@ std::optional<BatchedLoop> BatchedLoop::match(scf::ForOp loop) {
   BatchedLoop found(loop, *lower, *step, tripCount(*lower, *upper, *step));
   if (lower->dependsOnProgramId() || step->dependsOnProgramId() ||
       found.trips.dependsOnProgramId() || !found.classifyCarried() ||
-      !found.findVarying() || !hasIndependentIterations(loop, loop))
+      !found.findVarying() || !mayRunInAnyOrder(loop, loop))
     return std::nullopt;
   return found;
 }

@@ -12,13 +12,21 @@ using namespace mlir;
 using namespace mlir::autodiff;
 using llvm::json::Array;
 
-bool mlir::autodiff::hasIndependentIterations(scf::ForOp loop,
-                                              Operation *repeated) {
+bool mlir::autodiff::isElementwise(Operation *op) {
+  auto isIndex = [](Type type) { return getElementTypeOrSelf(type).isIndex(); };
+  return op->hasTrait<OpTrait::Elementwise>() && op->getNumRegions() == 0 &&
+         !isa<triton::ElementwiseInlineAsmOp>(op) &&
+         llvm::none_of(op->getOperandTypes(), isIndex) &&
+         llvm::none_of(op->getResultTypes(), isIndex);
+}
+
+bool mlir::autodiff::mayRunInAnyOrder(Operation *repeating,
+                                      Operation *repeated) {
   SmallVector<Value> loaded, stored, added;
   WalkResult walk = repeated->walk([&](Operation *op) {
     auto load = dyn_cast<triton::LoadOp>(op);
     auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
-    bool isInside = loop->isProperAncestor(op);
+    bool isInside = repeating->isProperAncestor(op);
     if (load && !load.getIsVolatile())
       loaded.push_back(load.getPtr());
     else if (isa<triton::StoreOp>(op) && isInside)

@@ -8,12 +8,15 @@
 
 namespace mlir::autodiff {
 
-/// Whether iterations may run in any order, or at once, if no two of them store
-/// to the same element (`checkStores`) and `repeated`, the loop or what
-/// contains it, runs for each: that only loads from arguments that nothing is
-/// written to in the loop, and to each other one the loop either stores or
-/// adds. What is carried is not looked at.
-bool hasIndependentIterations(scf::ForOp loop, Operation *repeated);
+/// Whether what `op` does many times, in iterations or lanes, may be done in
+/// any order, or at once, if no two of these store to the same element
+/// (`checkStores`) and `repeated`, the same or what contains it, runs for each:
+/// that only loads from arguments that nothing is written to in `op`, and to
+/// each other one `op` either stores or adds. What is carried is not looked at.
+bool mayRunInAnyOrder(Operation *op, Operation *repeated);
+
+/// Whether `op` computes the elements of its results one by one.
+bool isElementwise(Operation *op);
 
 /// The stores in an operation.
 SmallVector<triton::StoreOp> collectStores(Operation *op);

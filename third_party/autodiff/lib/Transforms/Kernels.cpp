@@ -1,4 +1,5 @@
 //===- Kernels.cpp - The kernels of a module and their operands -----------===//
+#include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "llvm/ADT/BitVector.h"
@@ -17,6 +18,15 @@ static triton::FuncOp findByRole(ModuleOp module, llvm::StringRef role) {
     if (hasRole(function, role))
       return function;
   return {};
+}
+
+llvm::json::Object mlir::autodiff::getLaunch(ModuleOp module) {
+  using llvm::json::Array;
+  if (Attribute known = module->getAttr(kLaunchAttr))
+    return *fromAttribute(known).getAsObject();
+  Array grid{Array{"grid", 0}, Array{"grid", 1}, Array{"grid", 2}};
+  return llvm::json::Object{
+      {"grid", std::move(grid)}, {"assumed", Array()}, {"checks", Array()}};
 }
 
 triton::FuncOp mlir::autodiff::getPrimal(ModuleOp module) {

@@ -106,7 +106,7 @@ std::optional<GridStride> GridStride::match(triton::FuncOp kernel) {
     GridStride found(loop, start->getAxis(), *end, *step);
     auto isCounter = [&](size_t index) { return found.isCounter(index); };
     if (llvm::all_of(llvm::seq(loop.getInits().size()), isCounter) &&
-        hasIndependentIterations(loop, kernel))
+        mayRunInAnyOrder(loop, kernel))
       return found;
   }
   return std::nullopt;

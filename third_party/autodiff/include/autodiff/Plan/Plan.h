@@ -33,7 +33,7 @@ struct Request {
   /// Ways to rearrange programs, loops and tiles, so that a gradient needs
   /// fewer passes, or what several programs contribute to it is summed without
   /// atomics.
-  enum class Schedule { Batch, Merge, Exchange, Persist };
+  enum class Schedule { Batch, Unravel, Merge, Exchange, Persist };
 
   /// Arguments to differentiate with respect to; all float pointers if absent.
   std::optional<SmallVector<unsigned>> wanted;
@@ -50,9 +50,10 @@ struct Request {
   bool check = false;
   /// Rely on what only a launch can tell, and say so in the plan.
   bool assume = true;
-  /// How long the axis is that iterations of all loops become, where that is
-  /// possible; 0 if they stay.
-  int64_t batch = 0;
+  /// How long the axes of tiles are that iterations of all loops, or digits of
+  /// positions, become, as a plan has offered; empty if these stay what they
+  /// are.
+  SmallVector<int64_t> axes;
   /// Record only some iterations of a loop, and run the others once more.
   bool checkpoint = false;
   /// The largest factor by which tiles may become longer.

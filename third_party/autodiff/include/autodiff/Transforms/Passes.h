@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {
 
@@ -58,6 +59,13 @@ constexpr llvm::StringLiteral kLaunchAttr = "autodiff.launch";
 /// Attribute of a module: how iterations may become an axis of tiles, as the
 /// plan describes it.
 constexpr llvm::StringLiteral kBatchAttr = "autodiff.batch";
+/// Attribute of a module: how positions may be taken apart into axes of tiles,
+/// as the plan describes it.
+constexpr llvm::StringLiteral kUnravelAttr = "autodiff.unravel";
+
+/// The launch that the kernels are for, as far as it is known: the user's, if
+/// it is not another one already.
+llvm::json::Object getLaunch(ModuleOp module);
 
 /// A copy of `primal` after it for another role, whose arguments are the
 /// primal's; its name has `suffix`, the same as the role by default.

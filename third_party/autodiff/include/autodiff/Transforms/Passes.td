@@ -60,6 +60,28 @@ def BatchLoops : AutodiffPass<"autodiff-batch-loops", "::mlir::ModuleOp"> {
   ];
 }
 
+def UnravelPositions : AutodiffPass<"autodiff-unravel-positions", "::mlir::ModuleOp"> {
+  let summary = "make digits of a position axes of tiles";
+  let description = [{
+    A kernel that does the same at each position of a line, in tiles of T of
+    them, and takes positions apart by numbers that divide one another (the
+    column p % C, the channel p / HW % C), may as well go along it in tiles that
+    have an axis for each digit. Addresses are then sums over programs and
+    lanes, and what several positions contribute to one is summed over axes.
+    `autodiff.unravel` says which limits the digits have, and how many lanes a
+    tile; how these are best cut is seen in a launch. With `lengths`, the first
+    for the lowest digit, they are cut like that, and `autodiff.launch` says
+    which numbers must not be negative for it, and what must hold of stores.
+  }];
+  let options = [
+    ListOption<"lengths", "lengths", "int64_t", "The lengths of the axes.">,
+    ListOption<"wanted", "wanted", "unsigned",
+               "arguments whose gradient is asked for">,
+    Option<"allWanted", "all-wanted", "bool", "true",
+           "ask for every float argument that is loaded instead">
+  ];
+}
+
 def UnwrapTiles : AutodiffPass<"autodiff-unwrap-tiles", "::mlir::ModuleOp"> {
   let summary = "read tiles up to the end of a tensor, not around it";
   let description = [{

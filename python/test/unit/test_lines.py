@@ -1,0 +1,133 @@
+"""Positions that are taken apart: tiles get an axis for each digit where that is the same."""
+
+import pytest
+import torch
+from gradients import assert_gradients_close, differentiated, random_tensor
+from kernels import lines
+from schedules import assert_atomic, assert_sums
+
+pytestmark = pytest.mark.schedules
+
+CHANNELS = ("channels", "nested", "constants")
+
+
+def _inputs(device, shape, how="", dtype=torch.float32):
+    """x, b and c for a shape: (rows, columns) or (batch, channels, inner)."""
+    x = random_tensor(*shape, device=device, dtype=dtype)
+    if how in CHANNELS:
+        sizes = shape[1], shape[0]
+    elif how == "rows":
+        sizes = shape[0] * shape[1], shape[2]
+    elif how == "batches":
+        sizes = shape[2], shape[1]
+    else:
+        sizes = shape[1], shape[0]
+    return x, *(random_tensor(size, device=device, dtype=dtype) for size in sizes)
+
+
+def _check(device, ran, shape, how="", unraveled=(), dtype=torch.float32, **options):
+    op = differentiated(lines.line_kernel, lines.line, **options)
+    inputs = (*_inputs(device, shape, how, dtype), how)
+    assert_gradients_close(op, lines.line_reference, inputs, roundings=32)
+    if ran is not None:
+        assert ran.unraveled == unraveled
+        if unraveled:
+            assert_sums(ran, "store", 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("shape, unraveled", [
+    ((200, 1), ()), ((70, 3), (4, 16)), ((33, 16), (16, 4)), ((20, 50), (64, 1)),
+    ((9, 64), (64, 1)), ((5, 100), (64, 1)), ((3, 768), (64, 1)), ((1, 40), (64, 1)),
+])  # fmt: skip
+def test_columns(device, ran, shape, unraveled, dtype):
+    """Rows of any length, in tiles of 64 lanes. Triton sees to it that p % 1 is no division."""
+    _check(device, ran, shape, "", unraveled, dtype)
+
+
+@pytest.mark.parametrize("how", ["channels", "nested"])
+@pytest.mark.parametrize("shape, unraveled", [
+    ((3, 5, 7), (8, 8, 1)), ((9, 2, 10), (16, 2, 2)), ((2, 3, 100), (64, 1, 1)),
+    ((4, 3, 1), (4, 4)), ((1, 70, 3), (4, 16, 1)),
+])  # fmt: skip
+def test_channels(device, ran, how, shape, unraveled):
+    _check(device, ran, shape, how, unraveled)
+
+
+@pytest.mark.parametrize("how, shape, unraveled", [
+    ("constants", (9, 3, 10), (16, 4, 1)),
+    ("rows", (4, 5, 9), (16, 4)),
+    ("subtracted", (9, 20), (32, 2)),
+    ("wide", (9, 20), (32, 2)),
+    ("left out", (9, 20), (32, 2)),
+    ("added", (9, 20), (32, 2)),
+    ("at its place", (9, 20), (32, 2)),
+    ("batches", (3, 9, 20), (32, 2)),
+    ("unmasked", (16, 20), (32, 2)),
+    ("unmasked", (32, 64), (64, 1)),
+])  # fmt: skip
+def test_kinds(device, ran, how, shape, unraveled):
+    _check(device, ran, shape, how, unraveled)
+
+
+@pytest.mark.parametrize("how", ["in place", "shared", "summed", "lanes", "programs"])
+def test_what_needs_the_line(device, ran, how):
+    """What is read is written to, lanes meet, or it matters which tile they are in."""
+    _check(device, ran, (9, 20), how)
+
+
+def test_no_whole_rows(device, ran):
+    """Of the last row, only a part is on the line."""
+    op = differentiated(lines.line_kernel, lines.line)
+    inputs = (*_inputs(device, (9, 20)), "", 64, 150)
+    assert_gradients_close(op, lines.line_reference, inputs, roundings=32)
+    if ran is not None:
+        assert ran.unraveled == ()
+        assert_atomic(ran, 1)
+
+
+def test_transposed(device, ran):
+    """Elements of x are not on the line in the order of memory."""
+    op = differentiated(lines.line_kernel, lines.line)
+    base, b, c = _inputs(device, (20, 9))
+    inputs = base.detach().t().requires_grad_(), c, b, "strided"
+    assert_gradients_close(op, lines.line_reference, inputs, roundings=32)
+    if ran is not None:
+        assert ran.unraveled == (32, 2)
+        assert_sums(ran, "store", 0)
+
+
+def test_no_elements(device):
+    op = differentiated(lines.line_kernel, lines.line)
+    x, b, c = _inputs(device, (0, 20))
+    gradients = torch.autograd.grad(op(x, b, c).sum(), (x, b), allow_unused=True)
+    assert gradients[0].shape == (0, 20)
+
+
+def test_few_programs(device, ran):
+    """Iterations become programs, and then positions axes."""
+    op = differentiated(lines.line_loop_kernel, lines.line_loop)
+    x, b, _ = _inputs(device, (40, 30))
+    assert_gradients_close(op, lambda x, b: x * b, (x, b), roundings=32)
+    if ran is not None:
+        assert ran.unraveled == (32, 2)
+
+
+def test_one_operation_for_all_shapes(device, ran):
+    op = differentiated(lines.line_kernel, lines.line)
+    for shape, unraveled in (((9, 20), (32, 2)), ((30, 3), (4, 16)), ((7, 30), (32, 2))):
+        inputs = _inputs(device, shape)
+        assert_gradients_close(op, lines.line_reference, inputs, roundings=32)
+        if ran is not None:
+            assert ran.unraveled == unraveled
+
+
+@pytest.mark.parametrize("how, shape", [("", (9, 20)), ("channels", (5, 6, 30))])
+def test_without_atomics(device, ran, how, shape):
+    """The bits are the same in every run: sums are over axes of tiles, and of few programs."""
+    op = differentiated(lines.line_kernel, lines.line, deterministic=True)
+    x, b, _ = _inputs(device, shape, how)
+    c = torch.zeros(shape[0], device=device)
+    assert_gradients_close(op, lines.line_reference, (x, b, c, how), roundings=32)
+    if ran is not None:
+        assert_sums(ran, "partial", 1)

@@ -1,0 +1,263 @@
+//===- Line.cpp - Kernels that go along a line of positions ---------------===//
+#include "Line.h"
+
+#include "Independence.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/MemoryFlow.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+Value mlir::autodiff::getMask(Operation *op) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp>(
+          [](auto access) { return access.getMask(); })
+      .Default(Value());
+}
+
+bool mlir::autodiff::isUniform(Value tile) {
+  SplatElementsAttr constant;
+  return tile.getDefiningOp<triton::SplatOp>() ||
+         matchPattern(tile, m_Constant(&constant));
+}
+
+//===----------------------------------------------------------------------===//
+// Positions and their parts
+//===----------------------------------------------------------------------===//
+
+/// Whether `value` is program · length + lane. The first one says along which
+/// axis of the grid, and how long tiles are.
+bool Line::isPosition(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || type.getRank() != 1 || !type.getElementType().isInteger())
+    return false;
+  std::optional<LinearForm> form = LinearForm::of(value);
+  if (!form || form->terms.size() != 2 || form->constant.getConstant() != 0)
+    return false;
+  bool hasLane = false, hasProgram = false;
+  for (const LinearForm::Term &term : form->terms) {
+    std::optional<int64_t> step = term.coefficient.getConstant();
+    const std::optional<ScalarExpr> &number = term.dimension.digit;
+    if (term.dimension.kind == Dimension::Kind::Axis) {
+      hasLane = step == 1;
+    } else if (number && number->isProgramId() && step == type.getDimSize(0)) {
+      hasProgram = tile == 0 || axis == number->getAxis();
+      axis = hasProgram ? number->getAxis() : axis;
+    }
+  }
+  if (!hasLane || !hasProgram || (tile != 0 && tile != type.getDimSize(0)))
+    return false;
+  tile = type.getDimSize(0);
+  return true;
+}
+
+/// The number that an integer is in all lanes and programs.
+static std::optional<ScalarExpr> findNumber(Value value) {
+  std::optional<LinearForm> form = LinearForm::of(value);
+  if (!form || !form->isConstant() || form->constant.dependsOnProgramId())
+    return std::nullopt;
+  return form->constant;
+}
+
+std::optional<Part> Line::getPart(Value value) const {
+  auto found = parts.find(value);
+  return found == parts.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// The part that `op` takes out of another one. (x − x / n · n is x % n.)
+std::optional<Part> Line::takeApart(Operation *op) {
+  if (op->getNumOperands() == 0 || op->getNumResults() != 1)
+    return std::nullopt;
+  std::optional<Part> part = getPart(op->getOperand(0));
+  if (!part)
+    return std::nullopt;
+  if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op))
+    return part;
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op)) {
+    std::optional<ScalarExpr> n = findNumber(op->getOperand(1));
+    bool isQuotient = isa<arith::DivSIOp, arith::DivUIOp>(op);
+    if (!n)
+      return std::nullopt;
+    division = op;
+    return isQuotient ? chain.divide(*part, *n) : chain.remainder(*part, *n);
+  }
+  auto product = isa<arith::SubIOp>(op)
+                     ? op->getOperand(1).getDefiningOp<arith::MulIOp>()
+                     : arith::MulIOp();
+  for (unsigned side : {0, 1}) {
+    Operation *quotient =
+        product ? product->getOperand(side).getDefiningOp() : nullptr;
+    if (!isa_and_nonnull<arith::DivSIOp, arith::DivUIOp>(quotient) ||
+        quotient->getOperand(0) != op->getOperand(0))
+      continue;
+    std::optional<ScalarExpr> n = findNumber(quotient->getOperand(1));
+    if (n && findNumber(product->getOperand(1 - side)) == n)
+      return chain.remainder(*part, *n);
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// What is done at each position
+//===----------------------------------------------------------------------===//
+
+/// Whether `op` does something with lanes of tiles that are on the line, each
+/// by itself.
+bool Line::isMapped(Operation *op) const {
+  auto load = dyn_cast<triton::LoadOp>(op);
+  auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
+  if (!isElementwise(op) && !isa<triton::StoreOp>(op) &&
+      !(load && !load.getIsVolatile()) && !(atomic && isBlindSum(atomic)))
+    return false;
+  bool hasTile = false;
+  for (Value operand : op->getOperands()) {
+    if (!isa<RankedTensorType>(operand.getType()))
+      continue;
+    hasTile = true;
+    if (!parts.count(operand) && !mapped.contains(operand.getDefiningOp()) &&
+        !isUniform(operand))
+      return false;
+  }
+  return hasTile;
+}
+
+bool Line::collect() {
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (op.getNumResults() == 1 && isPosition(op.getResult(0)))
+      parts[op.getResult(0)] = Part();
+    else if (std::optional<Part> part = takeApart(&op))
+      parts[op.getResult(0)] = *part;
+    else if (isMapped(&op))
+      mapped.insert(&op);
+    else if (mayWrite(&op) || op.getNumRegions() != 0 ||
+             llvm::any_of(op.getOperands(), [&](Value operand) {
+               return mapped.contains(operand.getDefiningOp());
+             }))
+      return false;
+  }
+  return division && !asksForProgram() && chain.order();
+}
+
+/// Whether what is done depends on the program in another way than by the
+/// position.
+bool Line::asksForProgram() {
+  llvm::DenseSet<Value> asking;
+  for (Operation &op : kernel.getBody().front()) {
+    auto id = dyn_cast<triton::GetProgramIdOp>(op);
+    auto count = dyn_cast<triton::GetNumProgramsOp>(op);
+    bool isAsking =
+        (id && static_cast<unsigned>(id.getAxisAsInt()) == axis) ||
+        (count && static_cast<unsigned>(count.getAxisAsInt()) == axis) ||
+        llvm::any_of(op.getOperands(),
+                     [&](Value operand) { return asking.contains(operand); });
+    if (isAsking && mapped.contains(&op))
+      return true;
+    for (Value result : op.getResults())
+      if (isAsking && !parts.count(result))
+        asking.insert(result);
+  }
+  return false;
+}
+
+/// n of the condition p < n, for all of the position.
+std::optional<ScalarExpr> Line::getLimit(Value condition) const {
+  Constraints limits = constraintsOf(condition);
+  if (!limits || limits->size() != 1)
+    return std::nullopt;
+  const LinearForm &form = limits->front().form;
+  for (const auto &[value, part] : parts)
+    if (!part.to && chain.getDigits(part).first == 0 &&
+        LinearForm::of(value) == form)
+      return limits->front().bound;
+  return std::nullopt;
+}
+
+static void collectConditions(Value mask, SmallVectorImpl<Value> &conditions) {
+  if (auto both = mask.getDefiningOp<arith::AndIOp>()) {
+    collectConditions(both.getLhs(), conditions);
+    collectConditions(both.getRhs(), conditions);
+  } else {
+    conditions.push_back(mask);
+  }
+}
+
+SmallVector<Value> Line::getConditions(Operation *access) const {
+  SmallVector<Value> conditions;
+  if (Value mask = getMask(access))
+    collectConditions(mask, conditions);
+  llvm::erase_if(conditions, [&](Value condition) {
+    std::optional<ScalarExpr> limit = getLimit(condition);
+    return limit && end && *limit == *end;
+  });
+  return conditions;
+}
+
+/// Finds the end; false if stores do not agree on it.
+bool Line::findEnd() {
+  std::optional<std::optional<ScalarExpr>> common;
+  for (Operation *op : mapped) {
+    if (!mayWrite(op))
+      continue;
+    std::optional<ScalarExpr> limit;
+    SmallVector<Value> conditions;
+    if (Value mask = getMask(op))
+      collectConditions(mask, conditions);
+    for (Value condition : conditions)
+      if (std::optional<ScalarExpr> found = getLimit(condition))
+        limit = found;
+    if (common && !(*common == limit))
+      return false;
+    common = limit;
+  }
+  end = common.value_or(std::nullopt);
+  return common && !(end && end->dependsOnProgramId());
+}
+
+//===----------------------------------------------------------------------===//
+// Which digits matter where
+//===----------------------------------------------------------------------===//
+
+Line::Digits Line::getDigits(Value value) const {
+  if (std::optional<Part> part = getPart(value)) {
+    auto [first, last] = chain.getDigits(*part);
+    return ((1u << last) - 1) & ~((1u << first) - 1);
+  }
+  return digits.lookup(value.getDefiningOp());
+}
+
+void Line::findDigits() {
+  for (Operation *op : mapped) {
+    Digits all = 0;
+    Value mask = getMask(op);
+    for (Value operand : op->getOperands())
+      all |= operand == mask ? 0 : getDigits(operand);
+    for (Value condition : getConditions(op))
+      all |= getDigits(condition);
+    digits[op] = mayWrite(op) ? getAllDigits() : all;
+  }
+}
+
+void Line::findTakenApart() {
+  for (Operation *op : mapped)
+    if (auto load = dyn_cast<triton::LoadOp>(op))
+      if (BlockArgument argument = getBaseArgument(load.getPtr());
+          argument && isFloat(load.getType()) && !LinearForm::of(load.getPtr()))
+        takenApart.push_back(argument);
+}
+
+std::optional<Line> Line::match(triton::FuncOp kernel) {
+  Line line(kernel);
+  if (!kernel.getBody().hasOneBlock() || !line.collect() || !line.findEnd() ||
+      !mayRunInAnyOrder(kernel, kernel))
+    return std::nullopt;
+  line.findDigits();
+  line.findTakenApart();
+  return line;
+}

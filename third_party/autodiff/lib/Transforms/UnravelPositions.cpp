@@ -1,0 +1,377 @@
+//===- UnravelPositions.cpp - Tiles with an axis for each digit -----------===//
+//
+// A kernel that goes along a line of elements finds its place in something
+// smaller (a bias, a scale for each channel) by dividing: p / n, p % n. Many
+// positions share an address there, in no order that a sum over programs and
+// lanes would show. In tiles with an axis for each digit of the position, an
+// address depends on some axes, and its gradient is summed over the others.
+//
+//===----------------------------------------------------------------------===//
+#include "Independence.h"
+#include "Line.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Position.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_UNRAVELPOSITIONS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using Kind = ScalarExpr::Kind;
+using llvm::json::Array;
+using llvm::json::Object;
+
+namespace {
+/// A line whose tiles have an axis of one of `lengths` for each digit, the
+/// first digit along the last axis.
+class Unraveled {
+public:
+  Unraveled(triton::FuncOp kernel, const Line &line, ScalarExpr programs,
+            ArrayRef<int64_t> lengths);
+
+  /// How many programs there are along the axis of the line.
+  ScalarExpr countPrograms() const;
+  /// Numbers that must not be negative if they are to go along all of the line.
+  SmallVector<ScalarExpr> getAssumed() const;
+  void rewrite();
+  ArrayRef<triton::StoreOp> getStores() const { return stores; }
+
+private:
+  /// A place of programs for each digit, those that come first the lowest.
+  SmallVector<unsigned> orderDigits() const;
+  ScalarExpr getLimit(unsigned digit) const {
+    return chain.getLimit(digit, end);
+  }
+  ScalarExpr countPlaces(unsigned digit) const;
+
+  RankedTensorType typeFor(Type type, Line::Digits digits) const;
+  Value spread(OpBuilder &b, Value value, Line::Digits digits) const;
+  Value repeat(OpBuilder &b, Value uniform, Line::Digits digits) const;
+  Value number(OpBuilder &b, Location loc, const ScalarExpr &expr, Type like);
+  void emitDigits(OpBuilder &b);
+  Value emitPart(OpBuilder &b, Value value);
+  Value emitMask(OpBuilder &b, Operation *access);
+  Value get(OpBuilder &b, Value value);
+  void emit(OpBuilder &b, Operation *op);
+
+  triton::FuncOp kernel;
+  const Line &line;
+  const DivisorChain &chain;
+  ScalarExpr programs, end;
+  ArrayRef<int64_t> lengths;
+  SmallVector<Value> digits, inside;
+  llvm::DenseMap<Value, Value> known;
+  SmallVector<triton::StoreOp> stores;
+};
+
+struct UnravelPositions
+    : autodiff::impl::UnravelPositionsBase<UnravelPositions> {
+  using UnravelPositionsBase::UnravelPositionsBase;
+
+  void runOnOperation() override;
+  bool isWanted(const Line &line) const;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The programs
+//===----------------------------------------------------------------------===//
+
+/// Where the line ends: where all stores say so, or where the programs do.
+static ScalarExpr findEnd(const Line &line, const ScalarExpr &programs) {
+  return line.getEnd().value_or(programs *
+                                ScalarExpr::constant(line.getTile()));
+}
+
+Unraveled::Unraveled(triton::FuncOp kernel, const Line &line,
+                     ScalarExpr programs, ArrayRef<int64_t> lengths)
+    : kernel(kernel), line(line), chain(line.getChain()), programs(programs),
+      end(findEnd(line, programs)), lengths(lengths) {}
+
+ScalarExpr Unraveled::countPlaces(unsigned digit) const {
+  ScalarExpr length = ScalarExpr::constant(lengths[digit]);
+  ScalarExpr rounded =
+      getLimit(digit) + ScalarExpr::constant(lengths[digit] - 1);
+  return ScalarExpr::binary(Kind::Div, rounded, length);
+}
+
+ScalarExpr Unraveled::countPrograms() const {
+  ScalarExpr count = ScalarExpr::constant(1);
+  for (unsigned digit = 0; digit < chain.getLength(); ++digit)
+    count = count * countPlaces(digit);
+  return count;
+}
+
+SmallVector<ScalarExpr> Unraveled::getAssumed() const {
+  ScalarExpr none = ScalarExpr::constant(0);
+  SmallVector<ScalarExpr> assumed = chain.getAssumed(end);
+  unsigned last = chain.getLength() - 1;
+  if (line.getEnd())
+    assumed.push_back(programs * ScalarExpr::constant(line.getTile()) - end);
+  else
+    // No mask says where the line ends.
+    assumed.push_back(none -
+                      ScalarExpr::binary(Kind::Rem, getLimit(last),
+                                         ScalarExpr::constant(lengths[last])));
+  int64_t limit =
+      line.getAxis() == 0 ? std::numeric_limits<int32_t>::max() : 65535;
+  assumed.push_back(ScalarExpr::constant(std::numeric_limits<int32_t>::max()) -
+                    end);
+  assumed.push_back(ScalarExpr::constant(limit) - countPrograms());
+  llvm::erase_if(assumed,
+                 [](const ScalarExpr &n) { return n.isNotNegative(); });
+  return assumed;
+}
+
+/// What a gradient is summed over comes last: neighbours in that order are far
+/// apart in the numbers of programs, of which each may do several.
+SmallVector<unsigned> Unraveled::orderDigits() const {
+  Line::Digits kept = 0;
+  for (Operation *op : line.getOps())
+    if (isa<triton::LoadOp>(op) && line.getDigits(op) != line.getAllDigits())
+      kept |= line.getDigits(op);
+  SmallVector<unsigned> order =
+      llvm::to_vector(llvm::seq<unsigned>(0, chain.getLength()));
+  llvm::stable_sort(order, [&](unsigned a, unsigned b) {
+    return (kept >> a & 1) > (kept >> b & 1);
+  });
+  if (!line.getEnd()) // the count of places is not known in the kernel
+    std::rotate(llvm::find(order, chain.getLength() - 1),
+                llvm::find(order, chain.getLength() - 1) + 1, order.end());
+  return order;
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// The type of tiles that vary along the axes of some digits.
+RankedTensorType Unraveled::typeFor(Type type, Line::Digits varying) const {
+  SmallVector<int64_t> shape;
+  for (unsigned digit = chain.getLength(); digit-- > 0;)
+    shape.push_back(varying >> digit & 1 ? lengths[digit] : 1);
+  return RankedTensorType::get(shape, getElementTypeOrSelf(type));
+}
+
+Value Unraveled::spread(OpBuilder &b, Value value, Line::Digits varying) const {
+  RankedTensorType type = typeFor(value.getType(), varying);
+  if (value.getType() == type)
+    return value;
+  return triton::BroadcastOp::create(b, value.getLoc(), type, value);
+}
+
+Value Unraveled::repeat(OpBuilder &b, Value uniform,
+                        Line::Digits varying) const {
+  RankedTensorType type = typeFor(uniform.getType(), varying);
+  if (auto splat = uniform.getDefiningOp<triton::SplatOp>())
+    return triton::SplatOp::create(b, uniform.getLoc(), type, splat.getSrc());
+  auto constant = uniform.getDefiningOp<arith::ConstantOp>();
+  auto element = cast<SplatElementsAttr>(constant.getValue());
+  return arith::ConstantOp::create(
+      b, uniform.getLoc(),
+      DenseElementsAttr::get(type, element.getSplatValue<Attribute>()));
+}
+
+Value Unraveled::number(OpBuilder &b, Location loc, const ScalarExpr &expr,
+                        Type like) {
+  Value value = expr.emit(b, loc, kernel.getArguments());
+  return castInteger(b, loc, value, getElementTypeOrSelf(like));
+}
+
+void Unraveled::emitDigits(OpBuilder &b) {
+  Location loc = line.getDivision()->getLoc();
+  SmallVector<Value> places(chain.getLength());
+  SmallVector<unsigned> order = orderDigits();
+  Value rest = triton::GetProgramIdOp::create(b, loc, line.getAxis());
+  for (unsigned digit : ArrayRef(order).drop_back()) {
+    Value count = number(b, loc, countPlaces(digit), rest.getType());
+    places[digit] = arith::RemSIOp::create(b, loc, rest, count);
+    rest = arith::DivSIOp::create(b, loc, rest, count);
+  }
+  places[order.back()] = rest;
+  for (auto [digit, place] : llvm::enumerate(places)) {
+    RankedTensorType type = typeFor(b.getI32Type(), 1u << digit);
+    auto flat = RankedTensorType::get(lengths[digit], b.getI32Type());
+    Value lanes = triton::MakeRangeOp::create(b, loc, flat, 0, lengths[digit]);
+    unsigned axis = chain.getLength() - 1 - digit;
+    lanes = repeatOver(b, loc, lanes, {axis}, type.getShape());
+    Value size = integerOf(b, loc, b.getI32Type(), lengths[digit]);
+    Value first = arith::MulIOp::create(b, loc, place, size);
+    digits.push_back(
+        arith::AddIOp::create(b, loc, splatTo(b, loc, first, type), lanes));
+    bool isLast = digit + 1 == chain.getLength();
+    if (lengths[digit] == 1 || (isLast && !line.getEnd()) ||
+        mutation::isMade("unravel:no limits")) {
+      inside.push_back(Value());
+      continue;
+    }
+    Value limit = number(b, loc, getLimit(digit), type);
+    inside.push_back(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                           digits.back(),
+                                           splatTo(b, loc, limit, type)));
+  }
+}
+
+/// The part of a position that `value` is: a sum of digits.
+Value Unraveled::emitPart(OpBuilder &b, Value value) {
+  Location loc = value.getLoc();
+  auto [first, last] = chain.getDigits(*line.getPart(value));
+  Value sum;
+  Line::Digits varying = 0;
+  for (unsigned digit = first; digit < last; ++digit) {
+    Value term = castInteger(b, loc, digits[digit],
+                             getElementTypeOrSelf(value.getType()));
+    Value weight =
+        number(b, loc, chain.getWeight(digit, first), value.getType());
+    term = arith::MulIOp::create(b, loc, term,
+                                 splatTo(b, loc, weight, term.getType()));
+    varying |= 1u << digit;
+    sum = sum ? Value(arith::AddIOp::create(b, loc, spread(b, sum, varying),
+                                            spread(b, term, varying)))
+              : term;
+  }
+  return sum ? sum : integerOf(b, loc, typeFor(value.getType(), 0), 0);
+}
+
+/// `value` along the axes of the digits that it depends on.
+Value Unraveled::get(OpBuilder &b, Value value) {
+  if (!isa<RankedTensorType>(value.getType()))
+    return value;
+  Value &found = known[value];
+  if (!found)
+    found = line.getPart(value) ? emitPart(b, value) : repeat(b, value, 0);
+  return found;
+}
+
+/// What is left of a mask, and that the digits which matter are digits.
+Value Unraveled::emitMask(OpBuilder &b, Operation *access) {
+  Location loc = access->getLoc();
+  Line::Digits varying = line.getDigits(access);
+  SmallVector<Value> conditions;
+  for (Value condition : line.getConditions(access))
+    conditions.push_back(get(b, condition));
+  for (unsigned digit = 0; digit < chain.getLength(); ++digit)
+    if (varying >> digit & 1 && inside[digit])
+      conditions.push_back(inside[digit]);
+  Value mask;
+  for (Value condition : conditions) {
+    condition = spread(b, condition, varying);
+    mask = mask ? Value(arith::AndIOp::create(b, loc, mask, condition))
+                : condition;
+  }
+  return mask;
+}
+
+void Unraveled::emit(OpBuilder &b, Operation *op) {
+  Line::Digits varying = line.getDigits(op);
+  Value oldMask = getMask(op);
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
+    bool isTile = isa<RankedTensorType>(operand.getType());
+    operands.push_back(operand == oldMask || !isTile
+                           ? operand
+                           : spread(b, get(b, operand), varying));
+  }
+  Value mask = isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp>(op)
+                   ? emitMask(b, op)
+                   : Value();
+  Operation *copy = b.clone(*op);
+  copy->setOperands(operands);
+  for (auto [result, copied] :
+       llvm::zip_equal(op->getResults(), copy->getResults())) {
+    copied.setType(typeFor(result.getType(), varying));
+    known[result] = copied;
+  }
+  auto setMask = [&](auto access) {
+    access.getMaskMutable().assign(mask ? ValueRange(mask) : ValueRange());
+  };
+  llvm::TypeSwitch<Operation *>(copy)
+      .Case<triton::AtomicRMWOp>(setMask)
+      .Case([&](triton::LoadOp load) {
+        setMask(load);
+        if (!mask)
+          load.getOtherMutable().clear();
+      })
+      .Case([&](triton::StoreOp store) {
+        setMask(store);
+        stores.push_back(store);
+      });
+}
+
+void Unraveled::rewrite() {
+  OpBuilder b(kernel.getContext());
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  emitDigits(b);
+  for (Operation *op : line.getOps()) {
+    b.setInsertionPoint(op);
+    emit(b, op);
+  }
+  for (Operation *op : line.getOps())
+    if (mayWrite(op))
+      op->erase();
+  IRRewriter rewriter(kernel.getContext());
+  (void)runRegionDCE(rewriter, kernel->getRegions());
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// Whether a gradient is asked for that others contribute to, in other lanes.
+bool UnravelPositions::isWanted(const Line &line) const {
+  return llvm::any_of(line.getTakenApart(), [&](BlockArgument argument) {
+    return allWanted || llvm::is_contained(wanted, argument.getArgNumber());
+  });
+}
+
+void UnravelPositions::runOnOperation() {
+  ModuleOp module = getOperation();
+  triton::FuncOp primal = getPrimal(module);
+  if (!primal || primal->hasAttr(kOrderedAttr))
+    return;
+  OpBuilder b(primal);
+  auto kernel = cast<triton::FuncOp>(b.clone(*primal));
+  std::optional<Line> line = Line::match(kernel);
+  if (!line || !isWanted(*line))
+    return kernel.erase();
+  Object launch = getLaunch(module);
+  Array &grid = *launch.getArray("grid");
+  ScalarExpr programs =
+      ScalarExpr::size(llvm::formatv("{0}", grid[line->getAxis()]).str());
+  const DivisorChain &chain = line->getChain();
+  if (lengths.size() != chain.getLength()) {
+    Array limits;
+    for (unsigned digit = 0; digit < chain.getLength(); ++digit)
+      limits.push_back(
+          chain.getLimit(digit, findEnd(*line, programs)).toJSON());
+    module->setAttr(
+        kUnravelAttr,
+        toAttribute(&getContext(), Object{{"limits", std::move(limits)},
+                                          {"lanes", line->getTile()}}));
+    return kernel.erase();
+  }
+  SmallVector<int64_t> shape(lengths.begin(), lengths.end());
+  Unraveled unraveled(kernel, *line, programs, shape);
+  for (const ScalarExpr &number : unraveled.getAssumed())
+    launch.getArray("assumed")->push_back(number.toJSON());
+  grid[line->getAxis()] = unraveled.countPrograms().toJSON();
+  launch["unraveled"] =
+      Object{{"lengths", Array(shape)},
+             {"position", spellPosition(line->getDivision()->getLoc())}};
+  unraveled.rewrite();
+  std::optional<Array> checks = checkStores(unraveled.getStores());
+  if (!checks)
+    return kernel.erase();
+  llvm::append_range(*launch.getArray("checks"), *checks);
+  primal.erase();
+  module->setAttr(kLaunchAttr, toAttribute(&getContext(), std::move(launch)));
+}
