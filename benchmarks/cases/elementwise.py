@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
-from kernels import elementwise, image, rotary
+from kernels import elementwise, image, lines, rotary
 
 from .common import Case, leaf, leaves, with_options
 
@@ -68,6 +68,15 @@ def dropout(n):
     )  # fmt: skip
 
 
+def affine(*shape, quick=False):
+    return Case(
+        "broadcast", f"scale and shift of channels {'x'.join(map(str, shape))}",
+        lines.affine_kernel, with_options(lines.affine, BLOCK=1024),
+        lambda: (leaf(*shape), leaf(shape[1]), leaf(shape[1])), lines.affine_reference,
+        quick=quick, streams="inputs",
+    )  # fmt: skip
+
+
 def cases():
     n = 2**26
     yield Case(
@@ -82,6 +91,11 @@ def cases():
     yield gated("geglu", 16384, 4096, _liger_geglu)
     yield dropout(n)
     yield rotary_case(4, 4096, 32, 128, True)
+    yield affine(32, 256, 56, 56, quick=True)
+    yield affine(128, 2048, 7, 7)
+    yield affine(8192, 4096)
+    yield affine(32768, 768)
+    yield affine(524288, 64)
     yield Case(
         "elementwise", "greyscale 3x4320x7680", image.greyscale_kernel,
         with_options(image.greyscale, BLOCK=32), leaves(1, 3, 4320, 7680),

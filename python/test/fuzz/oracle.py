@@ -22,7 +22,7 @@ REQUESTS = (
     {"schedules": []},
     {"schedules": ["exchange"]},
     None,
-    {"schedules": ["persist"]},
+    {"schedules": ["unravel", "persist"]},
     {"schedules": ["batch", "unravel"]},
     {"schedules": ["exchange", "merge", "persist"]},
 )

@@ -76,6 +76,20 @@ def line_loop_kernel(x_ptr, b_ptr, y_ptr, n, channels, BLOCK: tl.constexpr):
         tl.store(y_ptr + p, tl.load(x_ptr + p, mask=p < n) * b, mask=p < n)
 
 
+@triton.jit
+def affine_kernel(
+    x_ptr, scale_ptr, shift_ptr, y_ptr, n, channels, inner, BLOCK: tl.constexpr
+):  # fmt: skip
+    """y = x · scale[channel] + shift[channel]"""
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = p < n
+    channel = p // inner % channels
+    x = widen(tl.load(x_ptr + p, mask=mask))
+    scale = widen(tl.load(scale_ptr + channel, mask=mask))
+    shift = widen(tl.load(shift_ptr + channel, mask=mask))
+    tl.store(y_ptr + p, x * scale + shift, mask=mask)
+
+
 def line(kernel, x, b, c, how="", BLOCK=64, most=None):
     """x: (…, channels), or (batch, channels, inner) for rows, channels and nested.
 
@@ -102,6 +116,20 @@ def line_loop(kernel, x, b, BLOCK=64):
     y = torch.full_like(x, float("nan"))
     kernel[(3,)](x, b, y, x.numel(), x.shape[-1], BLOCK=BLOCK)
     return y
+
+
+def affine(kernel, x, scale, shift, BLOCK=64):
+    """x: (batch, channels, …)"""
+    y = torch.full_like(x, float("nan"))
+    inner = x.stride(1)
+    grid = (triton.cdiv(x.numel(), BLOCK),)
+    kernel[grid](x, scale, shift, y, x.numel(), x.shape[1], inner, BLOCK=BLOCK)
+    return y
+
+
+def affine_reference(x, scale, shift):
+    shape = (-1, *[1] * (x.dim() - 2))
+    return x * scale.view(shape) + shift.view(shape)
 
 
 def line_reference(x, b, c, how="", BLOCK=64, most=None):

@@ -29,6 +29,7 @@ def small():
         "geglu": lambda: elementwise.gated("geglu", 5, 100, elementwise._liger_geglu),
         "dropout": lambda: elementwise.dropout(3000),
         "rotary": lambda: elementwise.rotary_case(2, 8, 4, 16),
+        "affine": lambda: elementwise.affine(3, 8, 20),
         "layer norm": lambda: norms.layer_norm(12, 100),
         "looped layer norm": lambda: norms.looped_layer_norm(12, 100),
         "rms norm": lambda: norms.rms_norm(12, 100),
@@ -49,8 +50,17 @@ def small():
 
 
 KINDS = [
-    *("swiglu", "geglu", "dropout", "rotary", "layer norm", "looped layer norm", "rms norm"),
-    *("group norm", "softmax", "persistent softmax", "cross-entropy", "embedding", "recurrence"),
+    *("swiglu", "geglu", "dropout", "rotary", "affine", "layer norm"),
+    *(
+        "looped layer norm",
+        "rms norm",
+        "group norm",
+        "softmax",
+        "persistent softmax",
+        "cross-entropy",
+        "embedding",
+        "recurrence",
+    ),
     *("cumsum", "product", "grouped product", "persistent product", "bias", "attention", "gqa"),
 ]
 

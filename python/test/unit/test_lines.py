@@ -97,6 +97,20 @@ def test_transposed(device, ran):
         assert_sums(ran, "store", 0)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("shape, unraveled", [
+    ((40, 12), (16, 4)), ((5, 12, 11), (16, 4, 1)), ((3, 2, 30, 10), (64, 1, 1)),
+])  # fmt: skip
+def test_affine(device, ran, shape, unraveled, dtype):
+    """Two gradients that are sums over the same axes."""
+    op = differentiated(lines.affine_kernel, lines.affine)
+    x = random_tensor(*shape, device=device, dtype=dtype)
+    scale, shift = (random_tensor(shape[1], device=device, dtype=dtype) for _ in range(2))
+    assert_gradients_close(op, lines.affine_reference, (x, scale, shift), roundings=32)
+    if ran is not None:
+        assert ran.unraveled == unraveled
+
+
 def test_no_elements(device):
     op = differentiated(lines.line_kernel, lines.line)
     x, b, c = _inputs(device, (0, 20))

@@ -105,6 +105,11 @@ Value mlir::autodiff::repeatAlong(OpBuilder &builder, Location loc, Value tile,
   return triton::BroadcastOp::create(builder, loc, type, expanded);
 }
 
+void mlir::autodiff::dropHints(Operation *op) {
+  for (StringRef hint : {"tt.divisibility", "tt.contiguity", "tt.constancy"})
+    op->removeDiscardableAttr(hint);
+}
+
 Value mlir::autodiff::repeatOver(OpBuilder &builder, Location loc, Value value,
                                  ArrayRef<unsigned> axes,
                                  ArrayRef<int64_t> shape) {

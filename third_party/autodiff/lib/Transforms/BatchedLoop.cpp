@@ -183,6 +183,7 @@ void BatchedLoop::emit(OpBuilder &b, Operation *op) {
   Operation *copy = b.clone(*op, invariant);
   note(copy);
   copy->setOperands(operands);
+  dropHints(copy);
   for (auto [result, batched] :
        llvm::zip_equal(op->getResults(), copy->getResults())) {
     batched.setType(batchedType(result.getType()));

@@ -1,6 +1,8 @@
 //===- FirstLane.cpp - What a tile has at the start of an axis ------------===//
 #include "FirstLane.h"
 
+#include "autodiff/Rules/Tile.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -29,9 +31,7 @@ static Value applyToFirst(OpBuilder &b, Operation *op, unsigned axis) {
   Type type = dropAxis(op->getResult(0).getType(), axis);
   Operation *first = b.create(OperationState(op->getLoc(), op->getName(),
                                              operands, type, op->getAttrs()));
-  // What is known of alignment is told for each axis.
-  for (NamedAttribute hint : llvm::to_vector(first->getDiscardableAttrs()))
-    first->removeDiscardableAttr(hint.getName());
+  mlir::autodiff::dropHints(first);
   return first->getResult(0);
 }
 

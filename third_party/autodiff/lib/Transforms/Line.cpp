@@ -5,7 +5,6 @@
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -78,15 +77,20 @@ std::optional<Part> Line::takeApart(Operation *op) {
   std::optional<Part> part = getPart(op->getOperand(0));
   if (!part)
     return std::nullopt;
+  // Positions are below 2³¹.
   if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op))
-    return part;
+    return getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() < 32
+               ? std::nullopt
+               : part;
   if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op)) {
     std::optional<ScalarExpr> n = findNumber(op->getOperand(1));
     bool isQuotient = isa<arith::DivSIOp, arith::DivUIOp>(op);
-    if (!n)
+    if (n)
+      part = isQuotient ? chain.divide(*part, *n) : chain.remainder(*part, *n);
+    if (!n || !part)
       return std::nullopt;
     division = op;
-    return isQuotient ? chain.divide(*part, *n) : chain.remainder(*part, *n);
+    return part;
   }
   auto product = isa<arith::SubIOp>(op)
                      ? op->getOperand(1).getDefiningOp<arith::MulIOp>()

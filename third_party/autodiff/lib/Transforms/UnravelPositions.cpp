@@ -42,6 +42,7 @@ public:
   ScalarExpr countPrograms() const;
   /// Numbers that must not be negative if they are to go along all of the line.
   SmallVector<ScalarExpr> getAssumed() const;
+  /// Rewrites the kernel. What is not at the positions is left as it is.
   void rewrite();
   ArrayRef<triton::StoreOp> getStores() const { return stores; }
 
@@ -286,6 +287,7 @@ void Unraveled::emit(OpBuilder &b, Operation *op) {
                    : Value();
   Operation *copy = b.clone(*op);
   copy->setOperands(operands);
+  dropHints(copy);
   for (auto [result, copied] :
        llvm::zip_equal(op->getResults(), copy->getResults())) {
     copied.setType(typeFor(result.getType(), varying));

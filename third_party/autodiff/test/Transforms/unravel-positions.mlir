@@ -7,7 +7,8 @@
 // OTHER-NOT: autodiff.unravel
 
 // Each column has an element of b: it is loaded, and later added to, once for
-// four rows. The end of the line is that of the last row.
+// four rows. The end of the line is that of the last row. What was said of the
+// alignment of a tile with one axis, goes.
 // OFFER: module attributes {autodiff.unravel =
 // OFFER-SAME: \22lanes\22:64,\22limits\22:{{\[\[}}\22arg\22,4],[\22div\22,[\22arg\22,3],[\22arg\22,4{{\]\]\]}}
 // OFFER-LABEL: tt.func public @column(
@@ -30,7 +31,8 @@
 // CHECK: arith.cmpi slt, %[[ROW]], %{{.*}} : tensor<4x1xi32>
 // CHECK: %[[FIRST:.*]] = arith.muli %[[ROW]], %{{.*}} : tensor<4x1xi32>
 // CHECK: %[[P:.*]] = arith.addi %{{.*}}, %{{.*}} : tensor<4x16xi32>
-// CHECK: %[[BP:.*]] = tt.addptr %{{.*}}, %[[COLUMN]] : tensor<1x16x!tt.ptr<f32>>
+// CHECK: %[[TWICE:.*]] = arith.muli %[[COLUMN]], %{{[^ ]*}} : tensor<1x16xi32>
+// CHECK: %[[BP:.*]] = tt.addptr %{{.*}}, %[[TWICE]] : tensor<1x16x!tt.ptr<f32>>
 // CHECK: %[[X:.*]] = tt.load %{{.*}}, %[[MASK:.*]] : tensor<4x16x!tt.ptr<f32>>
 // CHECK: %[[B:.*]] = tt.load %[[BP]], %[[INROW]] : tensor<1x16x!tt.ptr<f32>>
 // CHECK: %[[ALL:.*]] = tt.broadcast %[[B]] : tensor<1x16xf32> -> tensor<4x16xf32>
@@ -49,7 +51,9 @@ tt.func public @column(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n:
   %ns = tt.splat %n : i32 -> tensor<64xi32>
   %m = arith.cmpi slt, %p, %ns : tensor<64xi32>
   %cs = tt.splat %c : i32 -> tensor<64xi32>
-  %q = arith.remsi %p, %cs : tensor<64xi32>
+  %r = arith.remsi %p, %cs : tensor<64xi32>
+  %two = arith.constant dense<2> : tensor<64xi32>
+  %q = arith.muli %r, %two {tt.contiguity = dense<1> : tensor<1xi32>, tt.divisibility = dense<2> : tensor<1xi32>} : tensor<64xi32>
   %xp = tt.addptr %xs, %p : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
   %bp = tt.addptr %bs, %q : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
   %yp = tt.addptr %ys, %p : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
@@ -230,6 +234,38 @@ tt.func public @program(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n
   %l = tt.splat %i : f32 -> tensor<64xf32>
   %v = arith.mulf %xv, %bv : tensor<64xf32>
   tt.store %yp, %l, %m : tensor<64x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// A number of 16 bits is not a part of the position.
+// OFFER-NOT: autodiff.unravel
+// OFFER-LABEL: tt.func public @short(
+// CHECK-NOT: autodiff.launch
+// CHECK-LABEL: tt.func public @short(
+tt.func public @short(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i32) {
+  %size = arith.constant 64 : i32
+  %lanes = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+  %program = tt.get_program_id x : i32
+  %first = arith.muli %program, %size : i32
+  %f = tt.splat %first : i32 -> tensor<64xi32>
+  %p = arith.addi %f, %lanes : tensor<64xi32>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %bs = tt.splat %b : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %ys = tt.splat %y : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %ns = tt.splat %n : i32 -> tensor<64xi32>
+  %m = arith.cmpi slt, %p, %ns : tensor<64xi32>
+  %cs = arith.constant dense<10> : tensor<64xi16>
+  %s = arith.trunci %p : tensor<64xi32> to tensor<64xi16>
+  %q = arith.remsi %s, %cs : tensor<64xi16>
+  %xp = tt.addptr %xs, %p : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  %bp = tt.addptr %bs, %q : tensor<64x!tt.ptr<f32>>, tensor<64xi16>
+  %yp = tt.addptr %ys, %p : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  %xv = tt.load %xp, %m : tensor<64x!tt.ptr<f32>>
+  %bv = tt.load %bp, %m : tensor<64x!tt.ptr<f32>>
+  %v = arith.mulf %xv, %bv : tensor<64xf32>
+  tt.store %yp, %v, %m : tensor<64x!tt.ptr<f32>>
   tt.return
 }
 

@@ -88,6 +88,9 @@ Value repeatAlong(OpBuilder &builder, Location loc, Value tile, unsigned axis,
 /// `shape`, repeated along the other ones.
 Value repeatOver(OpBuilder &builder, Location loc, Value value,
                  ArrayRef<unsigned> axes, ArrayRef<int64_t> shape);
+/// Takes away what Triton is told of alignment, for each axis, where a copy of
+/// an operation is on tiles with other axes.
+void dropHints(Operation *op);
 /// `scalar` in every lane of a tile shaped like `type`; itself if that is none.
 Value splatTo(OpBuilder &builder, Location loc, Value scalar, Type type);
 /// A tile that repeats `source` along `axis`: a splat of a scalar (along its
