@@ -36,6 +36,9 @@ def line_kernel(
     elif HOW == "constants":
         part = p // 10 % 3
         other = p // 30
+    elif HOW == "count":
+        part = p % tl.num_programs(0)
+        other = p // tl.num_programs(0)
     elif HOW == "subtracted":
         part = p - other * channels
     elif HOW == "strided":

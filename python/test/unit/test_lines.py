@@ -76,6 +76,11 @@ def test_what_needs_the_line(device, ran, how):
     _check(device, ran, (9, 20), how)
 
 
+def test_as_many_columns_as_programs(device, ran):
+    """There would be others in a grid of rows and columns."""
+    _check(device, ran, (64, 20), "count")
+
+
 def test_no_whole_rows(device, ran):
     """Of the last row, only a part is on the line."""
     op = differentiated(lines.line_kernel, lines.line)

@@ -161,11 +161,15 @@ bool Line::asksForProgram() {
         (count && static_cast<unsigned>(count.getAxisAsInt()) == axis) ||
         llvm::any_of(op.getOperands(),
                      [&](Value operand) { return asking.contains(operand); });
+    for (Value result : op.getResults()) {
+      if (!isAsking || isPosition(result))
+        continue;
+      if (parts.count(result))
+        return true;
+      asking.insert(result);
+    }
     if (isAsking && mapped.contains(&op))
       return true;
-    for (Value result : op.getResults())
-      if (isAsking && !parts.count(result))
-        asking.insert(result);
   }
   return false;
 }

@@ -271,6 +271,38 @@ tt.func public @short(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: 
 
 // -----
 
+// A grid of rows and columns would have another number of programs.
+// OFFER-NOT: autodiff.unravel
+// OFFER-LABEL: tt.func public @count(
+// CHECK-NOT: autodiff.launch
+// CHECK-LABEL: tt.func public @count(
+tt.func public @count(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i32) {
+  %size = arith.constant 64 : i32
+  %lanes = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+  %program = tt.get_program_id x : i32
+  %first = arith.muli %program, %size : i32
+  %f = tt.splat %first : i32 -> tensor<64xi32>
+  %p = arith.addi %f, %lanes : tensor<64xi32>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %bs = tt.splat %b : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %ys = tt.splat %y : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %ns = tt.splat %n : i32 -> tensor<64xi32>
+  %m = arith.cmpi slt, %p, %ns : tensor<64xi32>
+  %count = tt.get_num_programs x : i32
+  %cs = tt.splat %count : i32 -> tensor<64xi32>
+  %q = arith.remsi %p, %cs : tensor<64xi32>
+  %xp = tt.addptr %xs, %p : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  %bp = tt.addptr %bs, %q : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  %yp = tt.addptr %ys, %p : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  %xv = tt.load %xp, %m : tensor<64x!tt.ptr<f32>>
+  %bv = tt.load %bp, %m : tensor<64x!tt.ptr<f32>>
+  %v = arith.mulf %xv, %bv : tensor<64xf32>
+  tt.store %yp, %v, %m : tensor<64x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
 // Numbers do not divide one another, as far as is known.
 // OFFER-NOT: autodiff.unravel
 // OFFER-LABEL: tt.func public @others(
