@@ -3,63 +3,18 @@
 Triton imports this module with itself: it must not import torch or the native library.
 """
 
-import hashlib
+from __future__ import annotations
+
 import json
-from dataclasses import dataclass
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from triton.backends.compiler import BaseBackend, GPUTarget
 
+if TYPE_CHECKING:
+    from .cpu_options import CPUOptions
+
 TARGET = "cpu"
-
-
-@dataclass(frozen=True)
-class CPUOptions:
-    """Options of a CPU kernel. Those that mean nothing here are accepted as on GPUs."""
-
-    backend_name: str = TARGET
-    arch: str | None = None
-    num_warps: int = 4
-    num_ctas: int = 1
-    num_stages: int = 3
-    warp_size: int = 1
-    maxnreg: int | None = None
-    cluster_dims: tuple = (1, 1, 1)
-    ir_override: str | None = None
-    # Without effect: each operation rounds for itself.
-    enable_fp_fusion: bool = False
-    launch_cooperative_grid: bool = False
-    launch_pdl: bool = False
-    supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
-    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
-    default_dot_input_precision: str = "ieee"
-    allowed_dot_input_precisions: tuple[str, ...] = (
-        "ieee",
-        "tf32",
-        "tf32x3",
-        "bf16x3",
-        "bf16x6",
-    )
-    max_num_imprecise_acc_default: int = 0
-    extern_libs: tuple = ()
-    debug: bool = False
-    sanitize_overflow: bool = True
-    instrumentation_mode: str = ""
-    fpsan_homomorphic_casts: bool = False
-    opt_level: int = 2
-
-    def __post_init__(self):
-        libraries = self.extern_libs or ()
-        if isinstance(libraries, dict):
-            libraries = tuple(libraries.items())
-        object.__setattr__(self, "extern_libs", tuple(libraries))
-        if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):
-            raise ValueError("num_warps must be a power of 2")
-
-    def hash(self) -> str:
-        """Return a digest of all options."""
-        key = "_".join(f"{name}-{value}" for name, value in sorted(self.__dict__.items()))
-        return hashlib.sha256(key.encode()).hexdigest()
 
 
 def _reject_custom_conversion(*args, **kwargs):
@@ -101,6 +56,9 @@ class CPUBackend(BaseBackend):
         return f"{TARGET}:{self.target.arch}"
 
     def parse_options(self, opts: dict) -> CPUOptions:
+        # Making the class takes half as long as all that Triton imports of ours.
+        from .cpu_options import CPUOptions
+
         known = CPUOptions.__dataclass_fields__
         args = {name: opts[name] for name in known if opts.get(name) is not None}
         args["arch"] = self.target.arch
