@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .common import widen, with_output
+from .common import poisoned, widen, with_output
 
 
 @triton.jit
@@ -116,14 +116,14 @@ def line(kernel, x, b, c, how="", BLOCK=64, most=None):
 
 
 def line_loop(kernel, x, b, BLOCK=64):
-    y = torch.full_like(x, float("nan"))
+    y = poisoned(x.shape, x)
     kernel[(3,)](x, b, y, x.numel(), x.shape[-1], BLOCK=BLOCK)
     return y
 
 
 def affine(kernel, x, scale, shift, BLOCK=64):
     """x: (batch, channels, …)"""
-    y = torch.full_like(x, float("nan"))
+    y = poisoned(x.shape, x)
     inner = x.stride(1)
     grid = (triton.cdiv(x.numel(), BLOCK),)
     kernel[grid](x, scale, shift, y, x.numel(), x.shape[1], inner, BLOCK=BLOCK)

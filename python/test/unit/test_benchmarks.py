@@ -50,18 +50,10 @@ def small():
 
 
 KINDS = [
-    *("swiglu", "geglu", "dropout", "rotary", "affine", "layer norm"),
-    *(
-        "looped layer norm",
-        "rms norm",
-        "group norm",
-        "softmax",
-        "persistent softmax",
-        "cross-entropy",
-        "embedding",
-        "recurrence",
-    ),
-    *("cumsum", "product", "grouped product", "persistent product", "bias", "attention", "gqa"),
+    *("swiglu", "geglu", "dropout", "rotary", "affine", "layer norm", "looped layer norm"),
+    *("rms norm", "group norm", "softmax", "persistent softmax", "cross-entropy", "embedding"),
+    *("recurrence", "cumsum", "product", "grouped product", "persistent product", "bias"),
+    *("attention", "gqa"),
 ]
 
 

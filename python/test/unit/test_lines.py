@@ -8,15 +8,11 @@ from schedules import assert_atomic, assert_sums
 
 pytestmark = pytest.mark.schedules
 
-CHANNELS = ("channels", "nested", "constants")
-
 
 def _inputs(device, shape, how="", dtype=torch.float32):
     """x, b and c for a shape: (rows, columns) or (batch, channels, inner)."""
     x = random_tensor(*shape, device=device, dtype=dtype)
-    if how in CHANNELS:
-        sizes = shape[1], shape[0]
-    elif how == "rows":
+    if how == "rows":
         sizes = shape[0] * shape[1], shape[2]
     elif how == "batches":
         sizes = shape[2], shape[1]
@@ -25,8 +21,8 @@ def _inputs(device, shape, how="", dtype=torch.float32):
     return x, *(random_tensor(size, device=device, dtype=dtype) for size in sizes)
 
 
-def _check(device, ran, shape, how="", unraveled=(), dtype=torch.float32, **options):
-    op = differentiated(lines.line_kernel, lines.line, **options)
+def _check(device, ran, shape, how="", unraveled=(), dtype=torch.float32):
+    op = differentiated(lines.line_kernel, lines.line)
     inputs = (*_inputs(device, shape, how, dtype), how)
     assert_gradients_close(op, lines.line_reference, inputs, roundings=32)
     if ran is not None:

@@ -172,7 +172,7 @@ class Launch:
             _get(data, "position", str, ""),
             tuple(_get(batch, "positions", list, [])),
             _get(unraveled, "position", str, ""),
-            tuple(_get(unraveled, "lengths", list, [batch["length"]] if batch else [])),
+            tuple(_get(unraveled, "lengths", list, [_get(batch, "length", int)] if batch else [])),
         )
 
     def used_arguments(self) -> set[int]:

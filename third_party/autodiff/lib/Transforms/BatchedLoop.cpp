@@ -12,7 +12,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -67,9 +66,7 @@ static bool hasRule(Operation *op) {
 /// holds only where s · number + what is not negative < n, and there are n / s
 /// iterations, rounded up.
 bool BatchedLoop::isLeftOut(Operation *access) const {
-  Value mask = TypeSwitch<Operation *, Value>(access)
-                   .Case<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp>(
-                       [](auto op) { return op.getMask(); });
+  Value mask = getMask(access);
   for (const Constraint &constraint :
        mask ? knownConstraintsOf(mask) : SmallVector<Constraint>()) {
     std::optional<ScalarExpr> slope;

@@ -7,10 +7,18 @@
 #include "autodiff/Rules/Mutation.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 using llvm::json::Array;
+
+Value mlir::autodiff::getMask(Operation *op) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp>(
+          [](auto access) { return access.getMask(); })
+      .Default(Value());
+}
 
 bool mlir::autodiff::isElementwise(Operation *op) {
   auto isIndex = [](Type type) { return getElementTypeOrSelf(type).isIndex(); };

@@ -15,6 +15,9 @@ namespace mlir::autodiff {
 /// each other one `op` either stores or adds. What is carried is not looked at.
 bool mayRunInAnyOrder(Operation *op, Operation *repeated);
 
+/// The mask of a load, store or atomic operation; null for other operations.
+Value getMask(Operation *op);
+
 /// Whether `op` computes the elements of its results one by one.
 bool isElementwise(Operation *op);
 

@@ -9,17 +9,9 @@
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-Value mlir::autodiff::getMask(Operation *op) {
-  return TypeSwitch<Operation *, Value>(op)
-      .Case<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp>(
-          [](auto access) { return access.getMask(); })
-      .Default(Value());
-}
 
 bool mlir::autodiff::isUniform(Value tile) {
   SplatElementsAttr constant;
@@ -54,6 +46,7 @@ bool Line::isPosition(Value value) {
   if (!hasLane || !hasProgram || (tile != 0 && tile != type.getDimSize(0)))
     return false;
   tile = type.getDimSize(0);
+  position = value;
   return true;
 }
 
@@ -179,15 +172,15 @@ std::optional<ScalarExpr> Line::getLimit(Value condition) const {
   Constraints limits = constraintsOf(condition);
   if (!limits || limits->size() != 1)
     return std::nullopt;
-  const LinearForm &form = limits->front().form;
-  for (const auto &[value, part] : parts)
-    if (!part.to && chain.getDigits(part).first == 0 &&
-        LinearForm::of(value) == form)
-      return limits->front().bound;
-  return std::nullopt;
+  if (!(LinearForm::of(position) == limits->front().form))
+    return std::nullopt;
+  return limits->front().bound;
 }
 
+/// The conditions of which `mask` (null: true) is the conjunction.
 static void collectConditions(Value mask, SmallVectorImpl<Value> &conditions) {
+  if (!mask)
+    return;
   if (auto both = mask.getDefiningOp<arith::AndIOp>()) {
     collectConditions(both.getLhs(), conditions);
     collectConditions(both.getRhs(), conditions);
@@ -198,8 +191,7 @@ static void collectConditions(Value mask, SmallVectorImpl<Value> &conditions) {
 
 SmallVector<Value> Line::getConditions(Operation *access) const {
   SmallVector<Value> conditions;
-  if (Value mask = getMask(access))
-    collectConditions(mask, conditions);
+  collectConditions(getMask(access), conditions);
   llvm::erase_if(conditions, [&](Value condition) {
     std::optional<ScalarExpr> limit = getLimit(condition);
     return limit && end && *limit == *end;
@@ -215,8 +207,7 @@ bool Line::findEnd() {
       continue;
     std::optional<ScalarExpr> limit;
     SmallVector<Value> conditions;
-    if (Value mask = getMask(op))
-      collectConditions(mask, conditions);
+    collectConditions(getMask(op), conditions);
     for (Value condition : conditions)
       if (std::optional<ScalarExpr> found = getLimit(condition))
         limit = found;

@@ -71,14 +71,14 @@ private:
   Operation *division = nullptr;
   DivisorChain chain;
   std::optional<ScalarExpr> end;
+  /// Positions of lanes, all alike.
+  Value position;
   llvm::DenseMap<Value, Part> parts;
   llvm::SetVector<Operation *> mapped;
   llvm::DenseMap<Operation *, Digits> digits;
   SmallVector<BlockArgument> takenApart;
 };
 
-/// The mask of a load, store or atomic operation; null for other operations.
-Value getMask(Operation *op);
 /// Whether a tile is the same number everywhere.
 bool isUniform(Value tile);
 

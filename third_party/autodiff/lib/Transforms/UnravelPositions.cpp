@@ -9,7 +9,6 @@
 //===----------------------------------------------------------------------===//
 #include "Independence.h"
 #include "Line.h"
-#include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Position.h"
@@ -56,7 +55,7 @@ private:
 
   RankedTensorType typeFor(Type type, Line::Digits digits) const;
   Value spread(OpBuilder &b, Value value, Line::Digits digits) const;
-  Value repeat(OpBuilder &b, Value uniform, Line::Digits digits) const;
+  Value shrink(OpBuilder &b, Value uniform) const;
   Value number(OpBuilder &b, Location loc, const ScalarExpr &expr, Type like);
   void emitDigits(OpBuilder &b);
   Value emitPart(OpBuilder &b, Value value);
@@ -170,9 +169,9 @@ Value Unraveled::spread(OpBuilder &b, Value value, Line::Digits varying) const {
   return triton::BroadcastOp::create(b, value.getLoc(), type, value);
 }
 
-Value Unraveled::repeat(OpBuilder &b, Value uniform,
-                        Line::Digits varying) const {
-  RankedTensorType type = typeFor(uniform.getType(), varying);
+/// A tile that is the same number everywhere, along no axis.
+Value Unraveled::shrink(OpBuilder &b, Value uniform) const {
+  RankedTensorType type = typeFor(uniform.getType(), 0);
   if (auto splat = uniform.getDefiningOp<triton::SplatOp>())
     return triton::SplatOp::create(b, uniform.getLoc(), type, splat.getSrc());
   auto constant = uniform.getDefiningOp<arith::ConstantOp>();
@@ -249,7 +248,7 @@ Value Unraveled::get(OpBuilder &b, Value value) {
     return value;
   Value &found = known[value];
   if (!found)
-    found = line.getPart(value) ? emitPart(b, value) : repeat(b, value, 0);
+    found = line.getPart(value) ? emitPart(b, value) : shrink(b, value);
   return found;
 }
 
@@ -282,9 +281,8 @@ void Unraveled::emit(OpBuilder &b, Operation *op) {
                            ? operand
                            : spread(b, get(b, operand), varying));
   }
-  Value mask = isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp>(op)
-                   ? emitMask(b, op)
-                   : Value();
+  bool isAccess = isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp>(op);
+  Value mask = isAccess ? emitMask(b, op) : Value();
   Operation *copy = b.clone(*op);
   copy->setOperands(operands);
   dropHints(copy);
