@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .common import widen, with_output
+from .common import poisoned, widen, with_output
 
 
 @triton.jit
@@ -83,6 +83,48 @@ def twice_kernel(
                 tl.store(y_ptr + place, y, mask=mask)
 
 
+@triton.jit
+def stored_kernel(
+    x_ptr, r_ptr, w_ptr, s_ptr, y_ptr, z_ptr, n, HOW: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """s = x + r, y = s w times the sum of s² over the row, z: of what is read of s, the square."""
+    row = tl.program_id(0)
+    x_ptr += row * n
+    r_ptr += row * n
+    s_ptr += row * n
+    y_ptr += row * n
+    squares = tl.zeros((BLOCK,), x_ptr.dtype.element_ty)
+    read = tl.zeros((BLOCK,), x_ptr.dtype.element_ty)
+    squares, read = widen(squares), widen(read)
+    for start in range(0, n, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        mask = columns < n
+        # Lanes that are left out have numbers, too.
+        x = widen(tl.load(x_ptr + columns, mask=mask, other=3.0))
+        s = x + widen(tl.load(r_ptr + columns, mask=mask, other=0.0))
+        tl.store(s_ptr + columns, s, mask=mask)
+        if HOW == "twice":
+            tl.store(s_ptr + columns, 2 * s, mask=mask)
+        squares += tl.where(mask, s * s, 0.0)
+    total = tl.sum(squares)
+    for start in range(0, n, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        mask = columns < n
+        if HOW == "filled":
+            s = widen(tl.load(s_ptr + columns, mask=mask, other=1.0))
+        elif HOW == "fewer":
+            s = widen(tl.load(s_ptr + columns, mask=mask & (columns != 1), other=0.0))
+        elif HOW == "reversed":
+            s = widen(tl.load(s_ptr + n - 1 - columns, mask=mask, other=0.0))
+        else:
+            s = widen(tl.load(s_ptr + columns, mask=mask, other=0.0))
+        read += s
+        w = widen(tl.load(w_ptr + columns, mask=mask, other=0.0))
+        tl.store(y_ptr + columns, s * w * total, mask=mask)
+    read = tl.sum(read)
+    tl.store(z_ptr + row, read * read)
+
+
 def _stored(n, how, first, BLOCK):
     """How many columns the second loop stores, from `first` on."""
     until = n - BLOCK if how == "shorter" else n
@@ -134,3 +176,26 @@ def twice_reference(x, w, s, how="", first=0, BLOCK=16):
         last = [max(range(lane, n, BLOCK)) for lane in range(min(BLOCK, n))]
         return y[:, last]
     return y[:, : _stored(n, how, first, BLOCK)]
+
+
+def stored(kernel, x, r, w, how="", BLOCK=16):
+    """x and r: (rows, n), w: (n,)"""
+    r, s = with_output(r, how)
+    x, y = with_output(x, "in place" if how == "in its place" else "")
+    z = poisoned(x.shape[:1], x)
+    kernel[x.shape[:1]](x, r, w, s, y, z, x.shape[1], HOW=how, BLOCK=BLOCK)
+    return s, y, z
+
+
+def stored_reference(x, r, w, how="", BLOCK=16):
+    s = x + r
+    total = s.square().sum(1, keepdim=True)
+    if how == "twice":
+        s = 2 * s
+    read = s
+    if how == "fewer":
+        read = s * (torch.arange(s.shape[1], device=s.device) != 1)
+    elif how == "reversed":
+        read = s.flip(1)
+    filled = -s.shape[1] % BLOCK if how == "filled" else 0
+    return s, read * w * total, (read.sum(1) + filled).square()

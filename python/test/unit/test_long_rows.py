@@ -99,3 +99,28 @@ def test_rows_that_share_elements(device, ran, rows):
     assert_gradients_close(
         on_view(op), on_view(long_rows.twice_reference), (base, w, s), roundings=64, updates=5
     )
+
+
+def _check_stored(device, ran, columns, how="", batch=0, dtype=torch.float32):
+    op = differentiated(long_rows.stored_kernel, long_rows.stored)
+    x, r = (random_tensor(5, columns, device=device, dtype=dtype) for _ in range(2))
+    w = random_tensor(columns, device=device, dtype=dtype)
+    inputs = x, r, w, how
+    assert_gradients_close(op, long_rows.stored_reference, inputs, roundings=64)
+    if ran is not None:
+        assert ran.batch == batch
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("columns, batch", [(15, 1), (17, 2), (40, 4), (64, 4)])
+def test_what_a_loop_stored(device, ran, columns, batch, dtype):
+    """The next one reads it: no element of it comes from another program."""
+    _check_stored(device, ran, columns, "", batch, dtype)
+
+
+@pytest.mark.parametrize("how, batch", [
+    ("filled", 4), ("fewer", 0), ("reversed", 0), ("twice", 0), ("in place", 0), ("in its place", 0)
+])  # fmt: skip
+def test_what_is_read_of_what_was_stored(device, ran, how, batch):
+    """Other values where nothing was stored, other lanes, the last of two; over what was read."""
+    _check_stored(device, ran, 40, how, batch)

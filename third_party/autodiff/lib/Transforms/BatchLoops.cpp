@@ -8,13 +8,12 @@
 //===----------------------------------------------------------------------===//
 #include "BatchedLoop.h"
 #include "Independence.h"
+#include "RepeatedLoads.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "mlir/IR/Dominance.h"
-#include "mlir/Transforms/CSE.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_BATCHLOOPS
@@ -36,7 +35,7 @@ class Row {
 public:
   static std::optional<Row> match(triton::FuncOp kernel);
 
-  /// Whether loops read what others have read.
+  /// Whether loops read what earlier ones have read or stored.
   bool isReadAgain();
   Array getPositions();
   int64_t getMostIterations() const;
@@ -44,8 +43,9 @@ public:
   Object getOffer();
   /// Numbers that must not be negative if the axis is to be as long as that.
   SmallVector<ScalarExpr> getAssumed(int64_t length) const;
-  /// Puts the iterations on an axis. Returns the stores among them.
-  SmallVector<triton::StoreOp> batch(int64_t length);
+  /// Puts the iterations on an axis. Returns what a launch has to check; none
+  /// if that cannot be checked, or something would have to be saved.
+  std::optional<Array> batch(int64_t length);
 
 private:
   explicit Row(triton::FuncOp kernel) : kernel(kernel) {}
@@ -83,17 +83,20 @@ std::optional<Row> Row::match(triton::FuncOp kernel) {
 }
 
 bool Row::isReadAgain() {
-  llvm::MapVector<Value, unsigned> readers;
+  DenseSet<Value> touched;
+  bool isAgain = false;
   for (BatchedLoop &loop : loops) {
-    llvm::SmallSetVector<Value, 4> read;
-    loop.getLoop().walk([&](triton::LoadOp load) {
-      read.insert(getBaseArgument(load.getPtr()));
+    SmallVector<Value> accessed;
+    loop.getLoop().walk([&](Operation *op) {
+      if (!isa<triton::LoadOp, triton::StoreOp>(op))
+        return;
+      accessed.push_back(getBaseArgument(getAccessedPointer(op)));
+      isAgain |= isa<triton::LoadOp>(op) && touched.contains(accessed.back());
     });
-    for (Value argument : read)
-      ++readers[argument];
+    touched.insert(accessed.begin(), accessed.end());
+    touched.erase(Value());
   }
-  readers.erase(Value());
-  return llvm::any_of(readers, [](auto &entry) { return entry.second > 1; });
+  return isAgain;
 }
 
 int64_t Row::getMostIterations() const {
@@ -128,40 +131,26 @@ SmallVector<ScalarExpr> Row::getAssumed(int64_t length) const {
   return assumed;
 }
 
-/// Takes one load for those of the same addresses that nothing is written to.
-static void shareLoads(triton::FuncOp kernel) {
-  IRRewriter rewriter(kernel.getContext());
-  DominanceInfo dominance(kernel);
-  eliminateCommonSubExpressions(rewriter, dominance, kernel);
-  SmallVector<Value> written;
+/// Whether a kernel loads what it may have written: that would have to be
+/// saved.
+static bool readsWhatItWrites(triton::FuncOp kernel) {
+  SmallVector<Value> loaded, written;
   kernel.walk([&](Operation *op) {
-    if (Value pointer = getAccessedPointer(op); pointer && mayWrite(op))
-      written.push_back(pointer);
+    if (Value pointer = getAccessedPointer(op))
+      (mayWrite(op) ? written : loaded).push_back(pointer);
   });
-  auto isConstant = [&](triton::LoadOp load) {
-    return !load.getIsVolatile() && llvm::none_of(written, [&](Value pointer) {
-      return mayAlias(pointer, load.getPtr());
-    });
-  };
-  SmallVector<triton::LoadOp> kept;
-  for (auto load :
-       llvm::make_early_inc_range(kernel.getOps<triton::LoadOp>())) {
-    auto same = llvm::find_if(kept, [&](triton::LoadOp other) {
-      return llvm::equal(load->getOperands(), other->getOperands());
-    });
-    if (same != kept.end())
-      rewriter.replaceOp(load, *same);
-    else if (isConstant(load))
-      kept.push_back(load);
-  }
+  return llvm::any_of(loaded, [&](Value pointer) {
+    return llvm::any_of(written,
+                        [&](Value other) { return mayAlias(pointer, other); });
+  });
 }
 
-SmallVector<triton::StoreOp> Row::batch(int64_t length) {
+std::optional<Array> Row::batch(int64_t length) {
   SmallVector<triton::StoreOp> stores;
   for (BatchedLoop &loop : loops)
     llvm::append_range(stores, loop.batch(length));
-  shareLoads(kernel);
-  return stores;
+  dropRepeatedLoads(kernel, stores);
+  return readsWhatItWrites(kernel) ? std::nullopt : checkStores(stores);
 }
 
 void BatchLoops::runOnOperation() {
@@ -175,18 +164,22 @@ void BatchLoops::runOnOperation() {
   std::optional<Row> row = Row::match(kernel);
   if (!row || !(always || row->isReadAgain()) || row->getMostIterations() < 1)
     return kernel.erase();
-  if (length == 0) {
-    module->setAttr(kBatchAttr, toAttribute(&getContext(), row->getOffer()));
-    return kernel.erase();
-  }
-  Object launch = getLaunch(module);
+  bool isAsked = length != 0;
+  Object offer = row->getOffer(), launch = getLaunch(module);
   for (const ScalarExpr &number : row->getAssumed(length))
     launch.getArray("assumed")->push_back(number.toJSON());
   launch["batch"] =
       Object{{"length", length.getValue()}, {"positions", row->getPositions()}};
-  std::optional<Array> checks = checkStores(row->batch(length));
+  // Only what can be done is offered.
+  std::optional<Array> checks = row->batch(isAsked ? length.getValue() : 1);
+  if (!checks || !isAsked)
+    kernel.erase();
   if (!checks)
-    return kernel.erase();
+    return;
+  if (!isAsked) {
+    module->setAttr(kBatchAttr, toAttribute(&getContext(), std::move(offer)));
+    return;
+  }
   llvm::append_range(*launch.getArray("checks"), *checks);
   primal.erase();
   module->setAttr(kLaunchAttr, toAttribute(&getContext(), std::move(launch)));

@@ -182,3 +182,77 @@ tt.func public @recurrence(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
   }
   tt.return
 }
+
+// -----
+
+// What a loop stores, the next one reads: it is handed on, where the mask has
+// it stored, and is what the load gives other lanes.
+// OFFER: module attributes {autodiff.batch =
+// OFFER-LABEL: tt.func public @stored(
+// OFFER-COUNT-2: scf.for
+// CHECK-LABEL: tt.func public @stored(
+// CHECK-DAG: %[[ONES:.*]] = arith.constant dense<1.000000e+00> : tensor<4x16xf32>
+// CHECK: %[[V:.*]] = tt.load
+// CHECK: %[[W:.*]] = arith.addf %[[V]], %[[V]]
+// CHECK: tt.store %{{.*}}, %[[W]], %[[MASK:.*]] :
+// CHECK-NOT: tt.load
+// CHECK: %[[R:.*]] = arith.select %[[MASK]], %[[W]], %[[ONES]]
+// CHECK: tt.store %{{.*}}, %[[R]], %[[MASK]]
+tt.func public @stored(%x: !tt.ptr<f32>, %s: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 16 : i32
+  %one = arith.constant dense<1.0> : tensor<16xf32>
+  %lanes = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %ns = tt.splat %n : i32 -> tensor<16xi32>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %ss = tt.splat %s : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %ys = tt.splat %y : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  scf.for %i = %lower to %n step %step : i32 {
+    %f = tt.splat %i : i32 -> tensor<16xi32>
+    %o = arith.addi %f, %lanes : tensor<16xi32>
+    %m = arith.cmpi slt, %o, %ns : tensor<16xi32>
+    %p = tt.addptr %xs, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %v = tt.load %p, %m : tensor<16x!tt.ptr<f32>>
+    %w = arith.addf %v, %v : tensor<16xf32>
+    %q = tt.addptr %ss, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    tt.store %q, %w, %m : tensor<16x!tt.ptr<f32>>
+  }
+  scf.for %i = %lower to %n step %step : i32 {
+    %f = tt.splat %i : i32 -> tensor<16xi32>
+    %o = arith.addi %f, %lanes : tensor<16xi32>
+    %m = arith.cmpi slt, %o, %ns : tensor<16xi32>
+    %q = tt.addptr %ss, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %v = tt.load %q, %m, %one : tensor<16x!tt.ptr<f32>>
+    %p = tt.addptr %ys, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    tt.store %p, %v, %m : tensor<16x!tt.ptr<f32>>
+  }
+  tt.return
+}
+
+// -----
+
+// Other lanes of it than were stored: what they read would have to be saved.
+// OFFER-NOT: autodiff.batch
+// OFFER-LABEL: tt.func public @other_lanes(
+// CHECK-NOT: autodiff.launch
+// CHECK-LABEL: tt.func public @other_lanes(
+// CHECK-COUNT-2: scf.for
+tt.func public @other_lanes(%x: !tt.ptr<f32>, %s: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
+  %lower = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  scf.for %i = %lower to %n step %one : i32 {
+    %p = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %p : !tt.ptr<f32>
+    %w = arith.addf %v, %v : f32
+    %q = tt.addptr %s, %i : !tt.ptr<f32>, i32
+    tt.store %q, %w : !tt.ptr<f32>
+  }
+  scf.for %i = %lower to %n step %one : i32 {
+    %j = arith.subi %n, %i : i32
+    %q = tt.addptr %s, %j : !tt.ptr<f32>, i32
+    %v = tt.load %q : !tt.ptr<f32>
+    %p = tt.addptr %y, %i : !tt.ptr<f32>, i32
+    tt.store %p, %v : !tt.ptr<f32>
+  }
+  tt.return
+}
