@@ -144,6 +144,8 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createDivideTiles());
   passes.add(createTallySums());
   passes.clean();
+  passes.addToKernels(createSumRuns());
+  passes.clean();
   passes.addToKernels(createLaunchOptions());
   passes.addToKernels(createPipelineLoads());
   passes.addToKernels(createRenewSums());

@@ -20,10 +20,11 @@ static Type dropAxis(Type type, unsigned axis) {
 }
 
 /// `op`, whose operands and result are tiles of one shape, on first lanes.
-static Value applyToFirst(OpBuilder &b, Operation *op, unsigned axis) {
+static Value applyToFirst(OpBuilder &b, Operation *op, unsigned axis,
+                          const IRMapping &known) {
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
-    Value first = mlir::autodiff::getFirstLane(b, operand, axis);
+    Value first = mlir::autodiff::getFirstLane(b, operand, axis, known);
     if (!first)
       return {};
     operands.push_back(first);
@@ -58,7 +59,10 @@ Value mlir::autodiff::spreadFirstLane(OpBuilder &b, Operation *op, Value first,
   return triton::BroadcastOp::create(b, op->getLoc(), type, first);
 }
 
-Value mlir::autodiff::getFirstLane(OpBuilder &b, Value tile, unsigned axis) {
+Value mlir::autodiff::getFirstLane(OpBuilder &b, Value tile, unsigned axis,
+                                   const IRMapping &known) {
+  if (Value first = known.lookupOrNull(tile))
+    return first;
   Operation *op = tile.getDefiningOp();
   if (!op)
     return {};
@@ -82,10 +86,11 @@ Value mlir::autodiff::getFirstLane(OpBuilder &b, Value tile, unsigned axis) {
   if (expand && expand.getAxis() == axis)
     return expand.getSrc();
   if (isa<triton::BroadcastOp, triton::ExpandDimsOp>(op)) {
-    Value first = getFirstLane(b, op->getOperand(0), getSourceAxis(op, axis));
+    Value first =
+        getFirstLane(b, op->getOperand(0), getSourceAxis(op, axis), known);
     return first ? spreadFirstLane(b, op, first, axis) : Value();
   }
   bool isArithmetic = op->hasTrait<OpTrait::Elementwise>() &&
                       isMemoryEffectFree(op) && op->getNumResults() == 1;
-  return isArithmetic ? applyToFirst(b, op, axis) : Value();
+  return isArithmetic ? applyToFirst(b, op, axis, known) : Value();
 }

@@ -3,13 +3,16 @@
 #define AUTODIFF_LIB_TRANSFORMS_FIRSTLANE_H
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace mlir::autodiff {
 
 /// The elements of a tile of integers or pointers in the first lane along
 /// `axis`, computed anew: a tile without that axis, or a scalar. Null where
-/// that takes more than arithmetic.
-Value getFirstLane(OpBuilder &builder, Value tile, unsigned axis);
+/// that takes more than arithmetic. If some tiles are `known`, they are taken
+/// to be that there.
+Value getFirstLane(OpBuilder &builder, Value tile, unsigned axis,
+                   const IRMapping &known = {});
 
 /// Of `op`, a broadcast or an expand_dims with another axis than this one: what
 /// it makes of `first`, values of its operand without the operand's `axis`, for

@@ -444,6 +444,15 @@ def PipelineLoads : AutodiffPass<"autodiff-pipeline-loads", "::mlir::triton::Fun
   }];
 }
 
+def SumRuns : AutodiffPass<"autodiff-sum-runs", "::mlir::triton::FuncOp"> {
+  let summary = "add at once what neighbours in a tile add to an address";
+  let description = [{
+    Where an address only depends on the quotient of a position (the channel of a
+    pixel), neighbours share it. If a tile has few quotients, which the program
+    looks at, the lanes of each are summed, and added once.
+  }];
+}
+
 def RenewSums : AutodiffPass<"autodiff-renew-sums", "::mlir::triton::FuncOp"> {
   let summary = "let matrix instructions overlap in loops that may not run";
   let description = [{
