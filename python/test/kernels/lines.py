@@ -93,6 +93,15 @@ def affine_kernel(
     tl.store(y_ptr + p, x * scale + shift, mask=mask)
 
 
+@triton.jit
+def dropped_kernel(x_ptr, b_ptr, y_ptr, n, channels, seed, BLOCK: tl.constexpr):
+    """y = 2 (x + b[column]) where a random number keeps it."""
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = p < n
+    x = widen(tl.load(x_ptr + p, mask=mask)) + widen(tl.load(b_ptr + p % channels, mask=mask))
+    tl.store(y_ptr + p, tl.where(tl.rand(seed, p) < 0.5, 2 * x, 0.0), mask=mask)
+
+
 def line(kernel, x, b, c, how="", BLOCK=64, most=None):
     """x: (…, channels), or (batch, channels, inner) for rows, channels and nested.
 
@@ -118,6 +127,13 @@ def line(kernel, x, b, c, how="", BLOCK=64, most=None):
 def line_loop(kernel, x, b, BLOCK=64):
     y = poisoned(x.shape, x)
     kernel[(3,)](x, b, y, x.numel(), x.shape[-1], BLOCK=BLOCK)
+    return y
+
+
+def dropped(kernel, x, b, seed, BLOCK=64):
+    y = poisoned(x.shape, x)
+    grid = (triton.cdiv(x.numel(), BLOCK),)
+    kernel[grid](x, b, y, x.numel(), x.shape[-1], seed, BLOCK=BLOCK)
     return y
 
 

@@ -146,3 +146,16 @@ def test_without_atomics(device, ran, how, shape):
     assert_gradients_close(op, lines.line_reference, (x, b, c, how), roundings=32)
     if ran is not None:
         assert_sums(ran, "partial", 1)
+
+
+@pytest.mark.parametrize("shape, unraveled", [((33, 16), (16, 4)), ((5, 100), (64, 1))])
+def test_random_numbers(device, ran, shape, unraveled):
+    """What they have dropped is saved, by programs of rows and columns."""
+    x, b, _ = _inputs(device, shape)
+    op = differentiated(lines.dropped_kernel, lines.dropped)
+    kept = op(x, b, 7).detach() != 0
+    assert 0 < kept.sum() < kept.numel()
+    assert_gradients_close(op, lambda x, b, seed: 2 * (x + b) * kept, (x, b, 7), roundings=32)
+    if ran is not None:
+        assert ran.unraveled == unraveled
+        assert "saved: " in op.explain()

@@ -177,8 +177,8 @@ class KernelState:
                 assume=assume,
                 axes=axes or (),
                 checkpoint=checkpoint,
-                # A program that holds all of a row, or no sums, can compute everything again.
-                save=save and not axes,
+                # One axis are iterations: a program that holds all of a row computes all of it again.
+                save=save and len(axes or ()) != 1,
                 **more,
             )
             plan = handle.plan
