@@ -157,9 +157,11 @@ static bool canRunTwice(scf::ForOp loop) {
   return !walk.wasInterrupted();
 }
 
-static std::optional<RescaledLoop> match(scf::ForOp loop) {
+/// A loop, for each of its running maxima that something is kept relative to.
+static SmallVector<RescaledLoop> match(scf::ForOp loop) {
+  SmallVector<RescaledLoop> found;
   if (!canRunTwice(loop))
-    return std::nullopt;
+    return found;
   for (unsigned index = 0; index < loop.getNumResults(); ++index) {
     Value next = matchRunningMaximum(loop, index);
     if (!next)
@@ -169,10 +171,12 @@ static std::optional<RescaledLoop> match(scf::ForOp loop) {
     candidate.maximum = index;
     candidate.next = next;
     for (double delta : findExponents(candidate))
-      if (proveFrame(candidate, delta))
-        return candidate;
+      if (proveFrame(candidate, delta)) {
+        found.push_back(candidate);
+        break;
+      }
   }
-  return std::nullopt;
+  return found;
 }
 
 /// A_0·e^(δ(m_0−M)): the initial value seen from M. Since m_0 ≤ M, taking the
@@ -196,16 +200,17 @@ static Value changeFrame(OpBuilder &b, Location loc, Value init, Value from,
 }
 
 /// The maximum after the loop as a residual of its own, right after the loop.
-static ResidualOp finalMaximum(RescaledLoop &found, unsigned &nextId) {
-  Value result = found.loop.getResult(found.maximum);
+static ResidualOp finalMaximum(const RescaledLoop &found, unsigned &nextId) {
+  scf::ForOp loop = found.loop;
+  Value result = loop.getResult(found.maximum);
   for (Operation *user : result.getUsers())
     if (auto residual = dyn_cast<ResidualOp>(user)) {
-      residual->moveAfter(found.loop);
+      residual->moveAfter(loop);
       return residual;
     }
-  OpBuilder b(found.loop->getContext());
-  b.setInsertionPointAfter(found.loop);
-  auto residual = ResidualOp::create(b, found.loop.getLoc(), result, nextId++);
+  OpBuilder b(loop->getContext());
+  b.setInsertionPointAfter(loop);
+  auto residual = ResidualOp::create(b, loop.getLoc(), result, nextId++);
   result.replaceAllUsesExcept(residual.getResult(), residual);
   return residual;
 }
@@ -229,8 +234,9 @@ struct FramedLoop {
 /// Rewrites the loops of a kernel, in order.
 class Reframing {
 public:
-  /// Adds the loop in M's frame after the original, whose maximum M it uses.
-  void rewrite(const RescaledLoop &found, ResidualOp maximum);
+  /// Adds the loop in M's frame after the original, whose maximum M it uses,
+  /// and returns it.
+  scf::ForOp rewrite(const RescaledLoop &found, ResidualOp maximum);
 
 private:
   scf::ForOp createFramed(OpBuilder &b, const RescaledLoop &found, Value m);
@@ -325,7 +331,7 @@ scf::ForOp Reframing::createFramed(OpBuilder &b, const RescaledLoop &found,
   return framed;
 }
 
-void Reframing::rewrite(const RescaledLoop &found, ResidualOp maximum) {
+scf::ForOp Reframing::rewrite(const RescaledLoop &found, ResidualOp maximum) {
   scf::ForOp loop = found.loop;
   OpBuilder b(maximum->getContext());
   b.setInsertionPointAfter(maximum);
@@ -336,6 +342,7 @@ void Reframing::rewrite(const RescaledLoop &found, ResidualOp maximum) {
     if (index != found.maximum)
       loop.getResult(index).replaceAllUsesWith(framed.getResult(index));
   framedLoops[framed] = {found, maximum.getResult()};
+  return framed;
 }
 
 static SmallVector<scf::ForOp> loopsOf(triton::FuncOp kernel) {
@@ -353,8 +360,8 @@ void RescaleAccumulators::runOnOperation() {
       [&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
   // The backward may use a maximum that nothing in the forward does.
   for (scf::ForOp loop : loopsOf(primal))
-    if (std::optional<RescaledLoop> found = match(loop))
-      finalMaximum(*found, nextId).setPinned(true);
+    for (const RescaledLoop &found : match(loop))
+      finalMaximum(found, nextId).setPinned(true);
   OpBuilder builder(primal);
   builder.setInsertionPointAfter(primal);
   auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
@@ -363,9 +370,10 @@ void RescaleAccumulators::runOnOperation() {
 
   Reframing reframing;
   for (scf::ForOp loop : loopsOf(kernel))
-    if (std::optional<RescaledLoop> found = match(loop)) {
-      ResidualOp maximum = finalMaximum(*found, nextId);
+    // In the frame of one maximum, a loop is still to be put in that of others.
+    for (auto found = match(loop); !found.empty(); found = match(loop)) {
+      ResidualOp maximum = finalMaximum(found.front(), nextId);
       maximum.setPinned(false);
-      reframing.rewrite(*found, maximum);
+      loop = reframing.rewrite(found.front(), maximum);
     }
 }
