@@ -19,12 +19,19 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// A contribution that every program makes at the same addresses.
+/// What every program contributes at the same addresses of an argument.
 struct Shared {
-  AccumulateOp op;
+  SmallVector<AccumulateOp> ops;
+  /// All addresses.
   AccessSpace space;
-  /// The digits of program ids that the address does not depend on.
+  /// The digits of program ids that these do not depend on.
   SmallVector<ScalarExpr> summed;
+};
+
+/// One of these contributions, and the check of its argument's gradient.
+struct Contribution {
+  AccumulateOp op;
+  llvm::json::Value check;
 };
 
 struct Persist : autodiff::impl::PersistBase<Persist> {
@@ -43,21 +50,29 @@ struct Persist : autodiff::impl::PersistBase<Persist> {
 
 std::optional<Shared> Persist::examine(unsigned argument,
                                        const ArgumentUse &use) {
-  if (llvm::is_contained(atomic, argument) || !use.upstreams.empty() ||
-      use.accumulates.size() != 1)
+  if (llvm::is_contained(atomic, argument) || !use.upstreams.empty())
     return std::nullopt;
-  AccumulateOp op = use.accumulates.front();
-  auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
-  if (!load || op->getParentOp() != backward)
-    return std::nullopt;
-  std::optional<AccessSpace> space = AccessSpace::of(load);
+  SmallVector<Operation *> loads;
+  for (AccumulateOp op : use.accumulates) {
+    loads.push_back(sites.lookup(op.getSite()));
+    if (!isa<triton::LoadOp>(loads.back()) || op->getParentOp() != backward)
+      return std::nullopt;
+  }
+  std::optional<AccessSpace> space = AccessSpace::ofAll(loads);
   if (!space || !space->isExact())
     return std::nullopt;
-  Shared shared{op, *space, {}};
+  Shared shared{llvm::to_vector(use.accumulates), *space, {}};
   shared.summed = findUnmentioned(digits, space->getProgramDigits());
   if (shared.summed.empty())
     return std::nullopt;
   return shared;
+}
+
+static int64_t countAdded(const Shared &shared) {
+  int64_t added = 0;
+  for (AccumulateOp op : shared.ops)
+    added += elementsOf(op.getValue().getType());
+  return added;
 }
 
 /// Whether meeting in atomics would cost something beside the rest of the work:
@@ -65,7 +80,7 @@ std::optional<Shared> Persist::examine(unsigned argument,
 bool Persist::isWorthIt(ArrayRef<Shared> group) {
   int64_t added = 0, moved = 0;
   for (const Shared &shared : group)
-    added += elementsOf(AccumulateOp(shared.op).getValue().getType());
+    added += countAdded(shared);
   bool loops = false;
   backward.walk([&](Operation *op) {
     loops |= isa<LoopLikeOpInterface>(op);
@@ -86,8 +101,13 @@ void Persist::build(ArrayRef<Shared> group) {
   kernel->moveBefore(backward);
   OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
   double registers = countRegisters(backward);
-  for (const Shared &shared : group)
-    registers += elementsOf(AccumulateOp(shared.op).getValue().getType());
+  SmallVector<Contribution> contributions;
+  for (const Shared &shared : group) {
+    registers += countAdded(shared);
+    for (AccumulateOp op : shared.ops)
+      contributions.push_back(
+          {op, shared.space.toSummedCheck(op.getArgument(), summed)});
+  }
   llvm::json::Value partials =
       countPartials(summed, countPrograms(staying), programsFor(registers));
   ProgramNumbers programs = numberPrograms(b, kernel, partials, staying);
@@ -99,9 +119,8 @@ void Persist::build(ArrayRef<Shared> group) {
     work = work ? Value(arith::MulIOp::create(b, loc, work, extents.back()))
                 : extents.back();
   }
-  for (const Shared &shared : group)
-    sums.push_back(
-        constantOf(b, loc, AccumulateOp(shared.op).getValue().getType(), 0.0));
+  for (Contribution &each : contributions)
+    sums.push_back(constantOf(b, loc, each.op.getValue().getType(), 0.0));
   auto loop = scf::ForOp::create(b, loc, programs.number, work, stride, sums);
 
   // The work of one program of the old grid.
@@ -117,11 +136,11 @@ void Persist::build(ArrayRef<Shared> group) {
   SmallVector<Value> next(loop.getRegionIterArgs());
   bool succeeded = true;
   for (Operation &op : backward.getBody().front().without_terminator()) {
-    auto shared = llvm::find_if(
-        group, [&](const Shared &entry) { return entry.op == &op; });
-    if (shared != group.end()) {
-      Value value = regrid.get(AccumulateOp(shared->op).getValue());
-      Value &sum = next[shared - group.begin()];
+    auto found = llvm::find_if(
+        contributions, [&](Contribution &each) { return each.op == &op; });
+    if (found != contributions.end()) {
+      Value value = regrid.get(found->op.getValue());
+      Value &sum = next[found - contributions.begin()];
       if (value && mutation::isMade("persist:the last program alone"))
         sum = value;
       else if (value)
@@ -138,13 +157,11 @@ void Persist::build(ArrayRef<Shared> group) {
   atZero.bindPrograms(programs);
   for (const ScalarExpr &digit : summed)
     atZero.bindDigit(digit, zero, false);
-  for (auto [shared, sum] : llvm::zip_equal(group, loop.getResults()))
-    succeeded = succeeded &&
-                mlir::succeeded(accumulateWhole(
-                    b, shared.op, atZero, sum,
-                    shared.space.toSummedCheck(
-                        AccumulateOp(shared.op).getArgument(), summed),
-                    programs.number, toAttribute(b.getContext(), partials)));
+  for (auto [each, sum] : llvm::zip_equal(contributions, loop.getResults()))
+    succeeded =
+        succeeded && mlir::succeeded(accumulateWhole(
+                         b, each.op, atZero, sum, each.check, programs.number,
+                         toAttribute(b.getContext(), partials)));
   triton::ReturnOp::create(b, loc, ValueRange());
   (succeeded ? backward : kernel).erase();
 }
