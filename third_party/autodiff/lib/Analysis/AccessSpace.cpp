@@ -271,6 +271,30 @@ bool AccessSpace::touchesSameAs(const AccessSpace &other) const {
   return offset == other.offset && hasSameShapeAs(other);
 }
 
+using Steps = SmallVector<std::pair<ScalarExpr, size_t>>;
+
+/// Adds the loops that visit `offsets` in this order, the innermost first: the
+/// step of each, and how many it takes. False if there are none.
+static bool findSteps(ArrayRef<ScalarExpr> offsets, Steps &steps) {
+  if (offsets.size() == 1)
+    return true;
+  ScalarExpr step = offsets[1] - offsets[0];
+  for (size_t count = offsets.size(); count > 1; --count) {
+    SmallVector<ScalarExpr> outer;
+    bool isLoop = offsets.size() % count == 0;
+    for (size_t number = 0; isLoop && number < offsets.size(); ++number)
+      if (number % count == 0)
+        outer.push_back(offsets[number]);
+      else
+        isLoop = offsets[number] - offsets[number - 1] == step;
+    if (!isLoop)
+      continue;
+    steps.push_back({step, count});
+    return findSteps(outer, steps);
+  }
+  return false;
+}
+
 std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses) {
   SmallVector<AccessSpace> spaces;
   for (Operation *access : accesses) {
@@ -293,25 +317,26 @@ std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses) {
                    [](const AccessSpace &a, const AccessSpace &b) {
                      return a.offset.getConstant() < b.offset.getConstant();
                    });
-  auto stepsAlike = [&] {
-    ScalarExpr distance = spaces[1].offset - spaces[0].offset;
-    return llvm::all_of(llvm::zip(spaces, llvm::drop_begin(spaces)),
-                        [&](const auto &pair) {
-                          const auto &[a, b] = pair;
-                          return b.offset - a.offset == distance;
-                        });
+  auto takeApart = [&](Steps &steps) {
+    SmallVector<ScalarExpr> offsets;
+    for (const AccessSpace &space : spaces)
+      offsets.push_back(space.offset);
+    steps.clear();
+    return findSteps(offsets, steps);
   };
-  if (!stepsAlike()) {
+  Steps steps;
+  if (!takeApart(steps)) {
     std::reverse(rest, spaces.end());
-    if (!stepsAlike())
+    if (!takeApart(steps))
       return std::nullopt;
   }
   AccessSpace all = spaces[0];
   all.exact =
       llvm::all_of(spaces, [](const AccessSpace &s) { return s.exact; });
-  Digit site{ScalarExpr::constant(1), {Dimension::Kind::Site}, spaces.size()};
-  all.indices.push_back(
-      {spaces[1].offset - spaces[0].offset, {std::move(site)}, std::nullopt});
+  for (auto &[step, count] : steps) {
+    Digit site{ScalarExpr::constant(1), {Dimension::Kind::Site}, count};
+    all.indices.push_back({step, {std::move(site)}, std::nullopt});
+  }
   return all;
 }
 

@@ -77,6 +77,86 @@ ScalarExpr ScalarExpr::size(llvm::StringRef json) {
       std::make_shared<Node>(Node{Kind::Size, 0, {}, {}, json.str()}));
 }
 
+namespace {
+/// A sum of multiples of other expressions; a constant is a multiple of one.
+class Sum {
+public:
+  /// Adds `factor` · `e`; false if a multiple is too large.
+  bool add(const ScalarExpr &e, int64_t factor);
+  /// Whether summands were multiples of the same.
+  bool hasMerged() const { return merged; }
+  ScalarExpr get() const;
+
+private:
+  bool addMultiple(const ScalarExpr &e, int64_t factor);
+
+  SmallVector<std::pair<ScalarExpr, int64_t>> terms;
+  bool merged = false;
+};
+} // namespace
+
+bool Sum::addMultiple(const ScalarExpr &e, int64_t factor) {
+  for (auto &[term, multiple] : terms)
+    if (term == e) {
+      merged = true;
+      return !llvm::AddOverflow(multiple, factor, multiple);
+    }
+  terms.push_back({e, factor});
+  return true;
+}
+
+bool Sum::add(const ScalarExpr &e, int64_t factor) {
+  using Kind = ScalarExpr::Kind;
+  int64_t product;
+  std::optional<int64_t> number = e.getConstant();
+  if (e.getKind() == Kind::Mul)
+    number = e.getRhs().getConstant();
+  if (number && llvm::MulOverflow(*number, factor, product))
+    return false;
+  if (e.getConstant())
+    return *number == 0 || addMultiple(ScalarExpr::constant(1), product);
+  if (number)
+    return add(e.getLhs(), product);
+  if (e.getKind() == Kind::Add)
+    return add(e.getLhs(), factor) && add(e.getRhs(), factor);
+  if (e.getKind() == Kind::Sub)
+    return factor != std::numeric_limits<int64_t>::min() &&
+           add(e.getLhs(), factor) && add(e.getRhs(), -factor);
+  return addMultiple(e, factor);
+}
+
+/// The summands that are left, those that are taken away and a constant last.
+ScalarExpr Sum::get() const {
+  using Kind = ScalarExpr::Kind;
+  auto left = llvm::to_vector(llvm::make_filter_range(
+      terms, [](const auto &term) { return term.second != 0; }));
+  llvm::stable_sort(left, [](const auto &a, const auto &b) {
+    auto rank = [](const std::pair<ScalarExpr, int64_t> &term) {
+      return term.first.getConstant() ? 2 : term.second < 0;
+    };
+    return rank(a) < rank(b);
+  });
+  ScalarExpr sum = ScalarExpr::constant(0);
+  for (auto &[term, multiple] : left) {
+    ScalarExpr summand =
+        ScalarExpr::binary(Kind::Mul, term, ScalarExpr::constant(multiple));
+    sum = &term == &left.front().first
+              ? summand
+              : ScalarExpr::binary(Kind::Add, sum, summand);
+  }
+  return sum;
+}
+
+/// The sum or difference of sums that have summands in common; else none.
+static std::optional<ScalarExpr>
+addTerms(ScalarExpr::Kind kind, const ScalarExpr &lhs, const ScalarExpr &rhs) {
+  Sum sum;
+  if (!sum.add(lhs, 1) ||
+      !sum.add(rhs, kind == ScalarExpr::Kind::Add ? 1 : -1) || !sum.hasMerged())
+    return std::nullopt;
+  return sum.get();
+}
+
 ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
   std::optional<int64_t> a = lhs.getConstant(), b = rhs.getConstant();
   bool commutes = kind == Kind::Add || kind == Kind::Mul || kind == Kind::Min ||
@@ -88,20 +168,9 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
     if (std::optional<int64_t> folded = fold(kind, *a, *b))
       return constant(*folded);
   bool zeroRhs = b == 0, oneRhs = b == 1;
-  // x · m as x and m; x = x · 1.
-  auto multiple = [](const ScalarExpr &e) -> std::pair<ScalarExpr, int64_t> {
-    if (e.node->kind == Kind::Mul)
-      if (std::optional<int64_t> m = ScalarExpr(e.node->rhs).getConstant())
-        return {ScalarExpr(e.node->lhs), *m};
-    return {e, 1};
-  };
-  if ((kind == Kind::Add || kind == Kind::Sub) && !a && !b) {
-    auto [x, m] = multiple(lhs);
-    auto [y, n] = multiple(rhs);
-    if (x == y)
-      if (std::optional<int64_t> sum = fold(kind, m, n))
-        return binary(Kind::Mul, x, constant(*sum));
-  }
+  if (kind == Kind::Add || kind == Kind::Sub)
+    if (std::optional<ScalarExpr> sum = addTerms(kind, lhs, rhs))
+      return *sum;
   switch (kind) {
   case Kind::Sub:
     // 0 − (a − b) = b − a
@@ -123,9 +192,10 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
       return lhs;
     if (zeroRhs)
       return rhs;
-    if (auto [x, m] = multiple(lhs); b && m != 1)
-      if (std::optional<int64_t> product = fold(kind, m, *b))
-        return binary(kind, x, constant(*product));
+    if (lhs.getKind() == Kind::Mul)
+      if (auto m = lhs.getRhs().getConstant(); m && b)
+        if (std::optional<int64_t> product = fold(kind, *m, *b))
+          return binary(kind, lhs.getLhs(), constant(*product));
     break;
   case Kind::Div:
   case Kind::CeilDiv:

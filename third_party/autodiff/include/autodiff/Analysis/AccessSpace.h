@@ -51,7 +51,8 @@ public:
 
   /// The space of all of `accesses`, of which each touches what the one before
   /// it does but moved by the same distance (halves of a row, parts of a packed
-  /// tensor); none if they are not of this kind.
+  /// tensor), or rows of such ones (the pixels of a window); none if they are
+  /// not of this kind.
   static std::optional<AccessSpace> ofAll(llvm::ArrayRef<Operation *> accesses);
 
   /// Whether both touch the same address at the same position and in the same
