@@ -94,6 +94,24 @@ def affine_kernel(
 
 
 @triton.jit
+def windows_kernel(
+    x_ptr, y_ptr, height, width, rows, columns, n,
+    STEP: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """y[c, i, j] = sum of (1 + a + 2 b) x[c, STEP i + a, STEP j + b]² for a and b below SIZE."""
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = p < n
+    column, row, image = p % columns, p // columns % rows, p // (rows * columns)
+    corner = x_ptr + image * height * width + STEP * row * width + STEP * column
+    y = widen(tl.zeros((BLOCK,), x_ptr.dtype.element_ty))
+    for a in tl.static_range(SIZE):
+        for b in tl.static_range(SIZE):
+            x = widen(tl.load(corner + a * width + b, mask=mask, other=0.0))
+            y += (1 + a + 2 * b) * x * x
+    tl.store(y_ptr + p, y, mask=mask)
+
+
+@triton.jit
 def dropped_kernel(x_ptr, b_ptr, y_ptr, n, channels, seed, BLOCK: tl.constexpr):
     """y = 2 (x + b[column]) where a random number keeps it."""
     p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -128,6 +146,32 @@ def line_loop(kernel, x, b, BLOCK=64):
     y = poisoned(x.shape, x)
     kernel[(3,)](x, b, y, x.numel(), x.shape[-1], BLOCK=BLOCK)
     return y
+
+
+def _places(length, step, size):
+    """How many windows of a size there are in steps."""
+    return (length - size) // step + 1
+
+
+def windows(kernel, x, step, size, BLOCK=64):
+    """x: (images, height, width)"""
+    images, height, width = x.shape
+    rows, columns = _places(height, step, size), _places(width, step, size)
+    y = poisoned((images, rows, columns), x)
+    n = y.numel()
+    kernel[(triton.cdiv(n, BLOCK),)](
+        x, y, height, width, rows, columns, n, STEP=step, SIZE=size, BLOCK=BLOCK
+    )
+    return y
+
+
+def windows_reference(x, step, size, BLOCK=64):
+    rows, columns = (_places(length, step, size) for length in x.shape[1:])
+    return sum(
+        (1 + a + 2 * b) * x[:, a::step, b::step][:, :rows, :columns].square()
+        for a in range(size)
+        for b in range(size)
+    )
 
 
 def dropped(kernel, x, b, seed, BLOCK=64):

@@ -159,3 +159,17 @@ def test_random_numbers(device, ran, shape, unraveled):
     if ran is not None:
         assert ran.unraveled == unraveled
         assert "saved: " in op.explain()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("step, size, how", [
+    (1, 1, "store"), (2, 2, "store"), (2, 1, "store"), (3, 2, "store"), (3, 3, "store"),
+    (1, 2, "atomic"), (2, 3, "atomic"),
+])  # fmt: skip
+@pytest.mark.parametrize("shape", [(3, 12, 18), (2, 13, 7)])
+def test_windows(device, ran, shape, step, size, how, dtype):
+    """Pixels of windows that do not overlap are stored to once, others not at all."""
+    op = differentiated(lines.windows_kernel, lines.windows)
+    x = random_tensor(*shape, device=device, dtype=dtype)
+    assert_gradients_close(op, lines.windows_reference, (x, step, size), roundings=32, updates=9)
+    assert_sums(ran, how, 0)

@@ -338,7 +338,7 @@ PARTS = {
     "thirds": (33, 11, 11, 3, True),
     "overlapping": (15, 10, 5, 2, False),
     "the same": (10, 10, 0, 2, False),
-    "with a gap": (25, 10, 15, 2, False),
+    "with a gap": (25, 10, 15, 2, True),
 }
 
 

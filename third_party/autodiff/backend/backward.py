@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from operator import itemgetter
 from typing import NamedTuple
@@ -67,6 +68,12 @@ class Handle:
             found = Executable(own.kernel, own.target, own.inherited, chosen)
             self._others[own, choice] = found
         return found
+
+    def leaving_out(self, arguments) -> Handle:
+        """Return it for launches in which gradients of `arguments` may leave out elements."""
+        handle = copy.copy(self)
+        handle.plan = self.plan.leaving_out(arguments)
+        return handle
 
     def keep(self, variants, own: Executable, choice) -> None:
         """Forget how else than as `own` with these options a backward kernel was compiled."""

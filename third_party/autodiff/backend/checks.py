@@ -178,6 +178,10 @@ class BijectiveCheck(_AddressCheck):
         """Return whether there is no objection."""
         return self.objection(shape, strides, args, grid) is None
 
+    def weakened(self) -> DistinctCheck:
+        """Return the check that no element is hit twice."""
+        return DistinctCheck(self.argument, self.offset, self.dims, self.programs)
+
 
 class DistinctCheck(_AddressCheck):
     """No two accesses of one store or load hit the same element, whatever the tensor."""

@@ -100,6 +100,13 @@ class Gradient:
         """Whether the (passed) checks prove that only the tensor's elements are written."""
         return self.fills_tensor and not self.remainder
 
+    def leaving_out(self) -> Gradient | None:
+        """Return it for launches that may leave out elements of the tensor; None if it cannot."""
+        if self.accumulate != "store" or not self.fills_tensor:
+            return None
+        checks = (c.weakened() if c.kind == "bijective" else c for c in self.checks)
+        return replace(self, init="zero", checks=tuple(checks))
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -352,6 +359,11 @@ class Plan:
         for hazard in self.hazards:
             used = used.union(*(used_arguments(e) for pair in hazard.unless or () for e in pair))
         return frozenset(used)
+
+    def leaving_out(self, arguments) -> Plan:
+        """Return it for launches in which gradients of `arguments` may leave out elements."""
+        gradients = (g.leaving_out() if g.argument in arguments else g for g in self.gradients)
+        return replace(self, gradients=tuple(gradients))
 
     def has_same_forward(self, other: Plan) -> bool:
         """Return whether a forward run for `other` leaves the saved buffers that this plan reads.

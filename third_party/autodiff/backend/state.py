@@ -177,7 +177,7 @@ class KernelState:
                 assume=assume,
                 axes=axes or (),
                 checkpoint=checkpoint,
-                # One axis are iterations: a program that holds all of a row computes all of it again.
+                # One axis are iterations: a program that holds all of a row computes it again.
                 save=save and len(axes or ()) != 1,
                 **more,
             )
@@ -199,12 +199,13 @@ class KernelState:
                 for check in plan.checks
                 if not check.holds(facts.scalars, facts.grid)
             }
-            failed = {
-                gradient.argument: objection
-                for gradient in plan.gradients
-                for check in gradient.checks
-                if (objection := self._objection(check, facts)) is not None
-            }
+            failed = self._objections(plan.gradients, facts)
+            # Elements that are left out have gradient zero, but none need meet for that.
+            others = [g.leaving_out() for g in plan.gradients if g.argument in failed]
+            sparse = {g.argument for g in others if g and not self._objections([g], facts)}
+            if sparse:
+                handle = handle.leaving_out(sparse)
+                failed = {i: why for i, why in failed.items() if i not in sparse}
             if not failed and not repeated:
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
                 if tapes <= self.tape_limit(facts.device):
@@ -225,6 +226,15 @@ class KernelState:
         if plan.offer is None or facts.aliasing:
             return ()
         return plan.offer.axes(facts.scalars, facts.grid)
+
+    def _objections(self, gradients, facts: Facts) -> dict[int, str]:
+        """Return why checks of gradients fail, by argument."""
+        return {
+            gradient.argument: objection
+            for gradient in gradients
+            for check in gradient.checks
+            if (objection := self._objection(check, facts)) is not None
+        }
 
     @staticmethod
     def _objection(check, facts: Facts) -> str | None:
