@@ -29,6 +29,57 @@ def cross_entropy_kernel(
     tl.store(loss_ptr + row, lse - picked)
 
 
+@triton.jit
+def _two_sums(x_ptr, y_ptr, begin, end, m, a, n, b, BLOCK: tl.constexpr):
+    """Online log-sum-exps of two rows in one loop, where others stopped."""
+    for start in range(begin, end, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        x = widen(tl.load(x_ptr + columns, mask=columns < end, other=-float("inf")))
+        y = widen(tl.load(y_ptr + columns, mask=columns < end, other=-float("inf")))
+        new_m, new_n = tl.maximum(m, tl.max(x, axis=0)), tl.maximum(n, tl.max(y, axis=0))
+        a = a * tl.exp(m - new_m) + tl.sum(tl.exp(x - new_m), axis=0)
+        b = b * tl.exp(n - new_n) + tl.sum(tl.exp(y - new_n), axis=0)
+        m, n = new_m, new_n
+    return m, a, n, b
+
+
+@triton.jit
+def divergence_kernel(
+    x_ptr, y_ptr, d_ptr, split, n_classes, TWICE: tl.constexpr, BLOCK: tl.constexpr
+):
+    """The sum of softmax(x) · (log softmax(x) − log softmax(y)) over a row."""
+    row = tl.program_id(0)
+    x_ptr += row * n_classes
+    y_ptr += row * n_classes
+    zero = tl.sum(widen(tl.zeros((1,), x_ptr.dtype.element_ty)), axis=0)
+    m, a, n, b = zero - float("inf"), zero, zero - float("inf"), zero
+    if TWICE:
+        m, a, n, b = _two_sums(x_ptr, y_ptr, 0, split, m, a, n, b, BLOCK)
+        m, a, n, b = _two_sums(x_ptr, y_ptr, split, n_classes, m, a, n, b, BLOCK)
+    else:
+        m, a, n, b = _two_sums(x_ptr, y_ptr, 0, n_classes, m, a, n, b, BLOCK)
+    of_x, of_y, total = m + tl.log(a), n + tl.log(b), zero
+    for start in range(0, n_classes, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        mask = columns < n_classes
+        x = widen(tl.load(x_ptr + columns, mask=mask, other=0.0)) - of_x
+        y = widen(tl.load(y_ptr + columns, mask=mask, other=0.0)) - of_y
+        total += tl.sum(tl.where(mask, tl.exp(x) * (x - y), 0.0), axis=0)
+    tl.store(d_ptr + row, total)
+
+
+def divergence(kernel, x, y, split=None, BLOCK=16):
+    """Of every row; `split` is where a second loop takes over."""
+    d = poisoned(x.shape[:1], x)
+    kernel[x.shape[:1]](x, y, d, split or 0, x.shape[1], TWICE=split is not None, BLOCK=BLOCK)
+    return d
+
+
+def divergence_reference(x, y, split=None, BLOCK=16):
+    of_x, of_y = x.log_softmax(-1), y.log_softmax(-1)
+    return (of_x.exp() * (of_x - of_y)).sum(-1)
+
+
 def cross_entropy(kernel, logits, target, BLOCK=128, **options):
     """The loss of every row."""
     rows, classes = logits.shape

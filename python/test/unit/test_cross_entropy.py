@@ -4,6 +4,7 @@ import pytest
 import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
 from kernels import cross_entropy as ce
+from schedules import assert_sums
 
 pytestmark = pytest.mark.schedules
 
@@ -41,6 +42,17 @@ def test_gradcheck(device):
         lambda kernel, logits: ce.cross_entropy(kernel, logits, target, BLOCK=4),
     )
     assert_gradcheck(op, (logits,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("classes, split", [(5, None), (50, None), (50, 20), (50, 0), (50, 50)])
+def test_divergence(device, ran, classes, split, dtype):
+    """Each iteration has two running maxima; a second loop goes on with both."""
+    op = differentiated(ce.divergence_kernel, ce.divergence)
+    x, y = (random_tensor(7, classes, device=device, dtype=dtype) for _ in range(2))
+    assert_gradients_close(op, ce.divergence_reference, (x, y, split), roundings=64)
+    if split is None:
+        assert_sums(ran, "store", 0, 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)

@@ -352,6 +352,21 @@ def test_parts_of_rows(device, ran, name):
     assert_sums(ran, "store" if once else "atomic", 0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("n, distance, how", [
+    (16, 16, "partial"), (50, 50, "partial"), (50, 20, "atomic"), (50, 0, "atomic"),
+    (50, 60, "atomic"),
+])  # fmt: skip
+def test_packed_weights(device, ran, n, distance, how, dtype):
+    """Two sums over all rows, of elements of one tensor; of all of its elements, or not."""
+    x = random_tensor(70, 2 * n, device=device, dtype=dtype)
+    w = random_tensor(distance + n, device=device, dtype=dtype)
+    op = differentiated(sch.packed_kernel, sch.packed)
+    inputs = x, w, distance
+    assert_gradients_close(op, sch.packed_reference, inputs, roundings=64, updates=140)
+    assert_sums(ran, how, 1)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
 @pytest.mark.parametrize("wanted", ["xwb", "xw", "xb", "x", "wb"])
 def test_stored_on_the_way(device, ran, wanted, dtype):

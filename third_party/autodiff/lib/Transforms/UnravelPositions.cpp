@@ -31,7 +31,8 @@ using llvm::json::Object;
 
 namespace {
 /// A line whose tiles have an axis of one of `lengths` for each digit, the
-/// first digit along the last axis.
+/// lowest first: along the first axis Triton lays threads where it does not see
+/// that neighbours in memory are along another one.
 class Unraveled {
 public:
   Unraveled(triton::FuncOp kernel, const Line &line, ScalarExpr programs,
@@ -141,9 +142,14 @@ SmallVector<unsigned> Unraveled::orderDigits() const {
       kept |= line.getDigits(op);
   SmallVector<unsigned> order =
       llvm::to_vector(llvm::seq<unsigned>(0, chain.getLength()));
-  llvm::stable_sort(order, [&](unsigned a, unsigned b) {
-    return (kept >> a & 1) > (kept >> b & 1);
-  });
+  // Of digits with a single place, the number of a program says nothing.
+  auto rank = [&](unsigned digit) {
+    if (countPlaces(digit) == ScalarExpr::constant(1))
+      return 0;
+    return kept >> digit & 1 ? 1 : 2;
+  };
+  llvm::stable_sort(order,
+                    [&](unsigned a, unsigned b) { return rank(a) < rank(b); });
   if (!line.getEnd()) // the count of places is not known in the kernel
     std::rotate(llvm::find(order, chain.getLength() - 1),
                 llvm::find(order, chain.getLength() - 1) + 1, order.end());
@@ -157,7 +163,7 @@ SmallVector<unsigned> Unraveled::orderDigits() const {
 /// The type of tiles that vary along the axes of some digits.
 RankedTensorType Unraveled::typeFor(Type type, Line::Digits varying) const {
   SmallVector<int64_t> shape;
-  for (unsigned digit = chain.getLength(); digit-- > 0;)
+  for (unsigned digit = 0; digit < chain.getLength(); ++digit)
     shape.push_back(varying >> digit & 1 ? lengths[digit] : 1);
   return RankedTensorType::get(shape, getElementTypeOrSelf(type));
 }
@@ -202,8 +208,8 @@ void Unraveled::emitDigits(OpBuilder &b) {
     RankedTensorType type = typeFor(b.getI32Type(), 1u << digit);
     auto flat = RankedTensorType::get(lengths[digit], b.getI32Type());
     Value lanes = triton::MakeRangeOp::create(b, loc, flat, 0, lengths[digit]);
-    unsigned axis = chain.getLength() - 1 - digit;
-    lanes = repeatOver(b, loc, lanes, {axis}, type.getShape());
+    lanes = repeatOver(b, loc, lanes, {static_cast<unsigned>(digit)},
+                       type.getShape());
     Value size = integerOf(b, loc, b.getI32Type(), lengths[digit]);
     Value first = arith::MulIOp::create(b, loc, place, size);
     digits.push_back(

@@ -119,3 +119,38 @@ tt.func @shift(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %qy, %y : tensor<16x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// Two parts of the weights: a sum for each, and one check that they are all.
+// CHECK-LABEL: tt.func @parts_bwd_persistent(
+// CHECK: %[[PART:.*]] = autodiff.programs
+// CHECK: %[[SUMS:.*]]:2 = scf.for {{.*}} iter_args(%[[A:[^ ,:)]+]] = %[[ZERO:[^ ,]+]], %[[B:[^ ,:)]+]] = %[[ZERO]])
+// CHECK-DAG: arith.addf %[[A]],
+// CHECK-DAG: arith.addf %[[B]],
+// CHECK-DAG: autodiff.accumulate %{{.*}}, %[[SUMS]]#0 partial %[[PART]] of "{{.*}}" whole "[[CHECK:[^"]*bijective[^"]*]]"
+// CHECK-DAG: autodiff.accumulate %{{.*}}, %[[SUMS]]#1 partial %[[PART]] of "{{.*}}" whole "[[CHECK]]"
+tt.func @parts(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %width = arith.constant 16 : i32
+  %i = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %far = arith.constant dense<16> : tensor<16xi32>
+  %j = arith.addi %i, %far : tensor<16xi32>
+  %id = tt.get_program_id x : i32
+  %row = arith.muli %id, %width : i32
+  %rowx = tt.addptr %px, %row : !tt.ptr<f32>, i32
+  %rowy = tt.addptr %py, %row : !tt.ptr<f32>, i32
+  %bx = tt.splat %rowx : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %bw = tt.splat %pw : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %by = tt.splat %rowy : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %qx = tt.addptr %bx, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+  %qw = tt.addptr %bw, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+  %qv = tt.addptr %bw, %j : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+  %qy = tt.addptr %by, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+  %x = tt.load %qx : tensor<16x!tt.ptr<f32>>
+  %w = tt.load %qw : tensor<16x!tt.ptr<f32>>
+  %v = tt.load %qv : tensor<16x!tt.ptr<f32>>
+  %z = arith.mulf %x, %w : tensor<16xf32>
+  %y = arith.mulf %z, %v : tensor<16xf32>
+  tt.store %qy, %y : tensor<16x!tt.ptr<f32>>
+  tt.return
+}

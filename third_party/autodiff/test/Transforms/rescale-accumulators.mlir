@@ -237,3 +237,54 @@ tt.func @stored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %k: i32) {
   tt.store %q, %t#1 : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Two maxima: a loop in the frame of one of them is put in that of the other.
+// CHECK-LABEL: tt.func @two_framed(
+// CHECK: %[[ONLINE:.*]]:4 = scf.for
+// CHECK: %[[M:.*]] = autodiff.residual %[[ONLINE]]#0 id = 0
+// CHECK: %[[OTHER:.*]]:3 = scf.for
+// CHECK: %[[N:.*]] = autodiff.residual %[[OTHER]]#1 id = 2
+// CHECK: scf.for {{.*}} iter_args(%[[A:[^ ,:)]+]] = %{{[^ ,]+}}, %[[B:[^ ,:)]+]] = %{{[^ ,]+}}) -> (f32, f32)
+// CHECK-DAG: %[[X:.*]] = arith.subf %{{.*}}, %[[M]]
+// CHECK-DAG: %[[Y:.*]] = arith.subf %{{.*}}, %[[N]]
+// CHECK-DAG: %[[F:.*]] = math.exp %[[X]]
+// CHECK-DAG: %[[G:.*]] = math.exp %[[Y]]
+// CHECK-DAG: arith.addf %[[A]], %[[F]]
+// CHECK-DAG: arith.addf %[[B]], %[[G]]
+// CHECK: scf.yield
+tt.func @two(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %minf = arith.constant 0xFF800000 : f32
+  %r:4 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %minf, %s = %zero, %o = %minf, %t = %zero) -> (f32, f32, f32, f32) : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %q = tt.addptr %py, %i : !tt.ptr<f32>, i32
+    %y = tt.load %q : !tt.ptr<f32>
+    %m1 = arith.maxnumf %m, %x : f32
+    %d = arith.subf %m, %m1 : f32
+    %a = math.exp %d : f32
+    %s1 = arith.mulf %s, %a : f32
+    %e = arith.subf %x, %m1 : f32
+    %f = math.exp %e : f32
+    %s2 = arith.addf %s1, %f : f32
+    %o1 = arith.maxnumf %o, %y : f32
+    %g = arith.subf %o, %o1 : f32
+    %h = math.exp %g : f32
+    %t1 = arith.mulf %t, %h : f32
+    %j = arith.subf %y, %o1 : f32
+    %k = math.exp %j : f32
+    %t2 = arith.addf %t1, %k : f32
+    scf.yield %m1, %s2, %o1, %t2 : f32, f32, f32, f32
+  }
+  %l = math.log %r#1 : f32
+  %u = arith.addf %r#0, %l : f32
+  %v = math.log %r#3 : f32
+  %w = arith.addf %r#2, %v : f32
+  %z = arith.subf %u, %w : f32
+  tt.store %pz, %z : !tt.ptr<f32>
+  tt.return
+}

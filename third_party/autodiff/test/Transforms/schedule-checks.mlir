@@ -113,3 +113,43 @@ tt.func @branch(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1) {
   }
   tt.return
 }
+
+// -----
+
+// The pixels of a window: two loads in each of two rows, which are as far from
+// one another as an argument says.
+// CHECK-LABEL: tt.func @window_bwd(
+// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: \22digits\22:{{\[\[}}1,4{{\]\]}},\22stride\22:2}
+// CHECK-SAME: \22digits\22:{{\[\[}}1,2{{\]\]}},\22stride\22:1}
+// CHECK-SAME: \22digits\22:{{\[\[}}1,2{{\]\]}},\22stride\22:[\22arg\22,2]}
+// CHECK-SAME: \22kind\22:\22bijective\22
+tt.func @window(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %width: i32) {
+  %one = arith.constant 1 : i32
+  %two = arith.constant dense<2> : tensor<4xi32>
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %k = arith.muli %i, %two : tensor<4xi32>
+  %next = arith.addi %width, %one : i32
+  %right = tt.addptr %px, %one : !tt.ptr<f32>, i32
+  %below = tt.addptr %px, %width : !tt.ptr<f32>, i32
+  %last = tt.addptr %px, %next : !tt.ptr<f32>, i32
+  %b0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %b1 = tt.splat %right : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %b2 = tt.splat %below : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %b3 = tt.splat %last : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %q0 = tt.addptr %b0, %k : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %q1 = tt.addptr %b1, %k : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %q2 = tt.addptr %b2, %k : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %q3 = tt.addptr %b3, %k : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %x0 = tt.load %q0 : tensor<4x!tt.ptr<f32>>
+  %x1 = tt.load %q1 : tensor<4x!tt.ptr<f32>>
+  %x2 = tt.load %q2 : tensor<4x!tt.ptr<f32>>
+  %x3 = tt.load %q3 : tensor<4x!tt.ptr<f32>>
+  %s0 = arith.mulf %x0, %x1 : tensor<4xf32>
+  %s1 = arith.mulf %x2, %x3 : tensor<4xf32>
+  %s = arith.mulf %s0, %s1 : tensor<4xf32>
+  %by = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %qy = tt.addptr %by, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %qy, %s : tensor<4x!tt.ptr<f32>>
+  tt.return
+}

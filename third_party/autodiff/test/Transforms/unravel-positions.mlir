@@ -24,20 +24,20 @@
 // CHECK: %[[PLACE:.*]] = arith.remsi %[[PROGRAM]], %[[COUNT:.*]] : i32
 // CHECK: %[[REST:.*]] = arith.divsi %[[PROGRAM]], %[[COUNT]] : i32
 // CHECK: arith.muli %[[PLACE]], %[[C16]]
-// CHECK: %[[COLUMN:.*]] = arith.addi %{{.*}} : tensor<1x16xi32>
-// CHECK: %[[INROW:.*]] = arith.cmpi slt, %[[COLUMN]], %{{.*}} : tensor<1x16xi32>
+// CHECK: %[[COLUMN:.*]] = arith.addi %{{.*}} : tensor<16x1xi32>
+// CHECK: %[[INROW:.*]] = arith.cmpi slt, %[[COLUMN]], %{{.*}} : tensor<16x1xi32>
 // CHECK: arith.muli %[[REST]], %[[C4]]
-// CHECK: %[[ROW:.*]] = arith.addi %{{.*}} : tensor<4x1xi32>
-// CHECK: arith.cmpi slt, %[[ROW]], %{{.*}} : tensor<4x1xi32>
-// CHECK: %[[FIRST:.*]] = arith.muli %[[ROW]], %{{.*}} : tensor<4x1xi32>
-// CHECK: %[[P:.*]] = arith.addi %{{.*}}, %{{.*}} : tensor<4x16xi32>
-// CHECK: %[[TWICE:.*]] = arith.muli %[[COLUMN]], %{{[^ ]*}} : tensor<1x16xi32>
-// CHECK: %[[BP:.*]] = tt.addptr %{{.*}}, %[[TWICE]] : tensor<1x16x!tt.ptr<f32>>
-// CHECK: %[[X:.*]] = tt.load %{{.*}}, %[[MASK:.*]] : tensor<4x16x!tt.ptr<f32>>
-// CHECK: %[[B:.*]] = tt.load %[[BP]], %[[INROW]] : tensor<1x16x!tt.ptr<f32>>
-// CHECK: %[[ALL:.*]] = tt.broadcast %[[B]] : tensor<1x16xf32> -> tensor<4x16xf32>
+// CHECK: %[[ROW:.*]] = arith.addi %{{.*}} : tensor<1x4xi32>
+// CHECK: arith.cmpi slt, %[[ROW]], %{{.*}} : tensor<1x4xi32>
+// CHECK: %[[FIRST:.*]] = arith.muli %[[ROW]], %{{.*}} : tensor<1x4xi32>
+// CHECK: %[[P:.*]] = arith.addi %{{.*}}, %{{.*}} : tensor<16x4xi32>
+// CHECK: %[[TWICE:.*]] = arith.muli %[[COLUMN]], %{{[^ ]*}} : tensor<16x1xi32>
+// CHECK: %[[BP:.*]] = tt.addptr %{{.*}}, %[[TWICE]] : tensor<16x1x!tt.ptr<f32>>
+// CHECK: %[[X:.*]] = tt.load %{{.*}}, %[[MASK:.*]] : tensor<16x4x!tt.ptr<f32>>
+// CHECK: %[[B:.*]] = tt.load %[[BP]], %[[INROW]] : tensor<16x1x!tt.ptr<f32>>
+// CHECK: %[[ALL:.*]] = tt.broadcast %[[B]] : tensor<16x1xf32> -> tensor<16x4xf32>
 // CHECK: %[[V:.*]] = arith.mulf %[[X]], %[[ALL]]
-// CHECK: tt.store %{{.*}}, %[[V]], %[[MASK]] : tensor<4x16x!tt.ptr<f32>>
+// CHECK: tt.store %{{.*}}, %[[V]], %[[MASK]] : tensor<16x4x!tt.ptr<f32>>
 tt.func public @column(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i32) {
   %size = arith.constant 64 : i32
   %lanes = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
@@ -109,9 +109,9 @@ tt.func public @channel(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n
 // OFFER: \22limits\22:[10,[\22div\22,[\22mul\22,[\22grid\22,0],64],10{{\]\]}}
 // CHECK: [\22sub\22,0,[\22rem\22,[\22div\22,[\22mul\22,[\22grid\22,0],64],10],4{{\]\]}}
 // CHECK-LABEL: tt.func public @unmasked(
-// CHECK: %[[COLUMN:.*]] = tt.expand_dims %{{.*}} -> tensor<1x16xi32>
-// CHECK: %[[INROW:.*]] = arith.cmpi slt, %[[COLUMN]], %{{.*}} : tensor<1x16xi32>
-// CHECK: tt.load %{{.*}}, %[[INROW]] : tensor<1x16x!tt.ptr<f32>>
+// CHECK: %[[COLUMN:.*]] = tt.expand_dims %{{.*}} -> tensor<16x1xi32>
+// CHECK: %[[INROW:.*]] = arith.cmpi slt, %[[COLUMN]], %{{.*}} : tensor<16x1xi32>
+// CHECK: tt.load %{{.*}}, %[[INROW]] : tensor<16x1x!tt.ptr<f32>>
 tt.func public @unmasked(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i32) {
   %size = arith.constant 64 : i32
   %lanes = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
