@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
-from kernels import elementwise, image, lines, rotary
+from kernels import elementwise, image, lines, rotary, runs, schedules
 
 from .common import Case, leaf, leaves, with_options
 
@@ -77,6 +77,33 @@ def affine(*shape, quick=False):
     )  # fmt: skip
 
 
+def channels(samples, count, inner):
+    return Case(
+        "broadcast", f"scale of channels in a loop {samples}x{count}x{inner}",
+        runs.channels_kernel, with_options(runs.channels, BLOCK=1024),
+        lambda: (leaf(samples, count, inner), leaf(count)), runs.channels_reference,
+        streams="inputs",
+    )  # fmt: skip
+
+
+def packed(rows, columns):
+    return Case(
+        "broadcast", f"packed gate and weights {rows}x{2 * columns}", schedules.packed_kernel,
+        lambda kernel, x, w: schedules.packed(kernel, x, w, columns, BLOCK=1024),
+        lambda: (leaf(rows, 2 * columns), leaf(2 * columns)),
+        lambda x, w: schedules.packed_reference(x, w, columns), streams="inputs",
+    )  # fmt: skip
+
+
+def windows(images, height, width):
+    return Case(
+        "broadcast", f"windows of 2x2 in {images}x{height}x{width}", lines.windows_kernel,
+        lambda kernel, x: lines.windows(kernel, x, 2, 2, BLOCK=1024),
+        leaves(1, images, height, width), lambda x: lines.windows_reference(x, 2, 2),
+        streams="inputs",
+    )  # fmt: skip
+
+
 def cases():
     n = 2**26
     yield Case(
@@ -96,6 +123,9 @@ def cases():
     yield affine(8192, 4096)
     yield affine(32768, 768)
     yield affine(524288, 64)
+    yield channels(256, 40, 4096)
+    yield packed(8192, 4096)
+    yield windows(8192, 56, 56)
     yield Case(
         "elementwise", "greyscale 3x4320x7680", image.greyscale_kernel,
         with_options(image.greyscale, BLOCK=32), leaves(1, 3, 4320, 7680),

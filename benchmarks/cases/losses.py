@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from kernels import cross_entropy, gather
 
-from .common import DEVICE, Case, leaf, with_options
+from .common import DEVICE, Case, leaf, leaves, with_options
 
 
 def _liger_cross_entropy():
@@ -42,6 +42,14 @@ def loss(tokens, classes, block=4096, quick=False):
     )  # fmt: skip
 
 
+def divergence(rows, classes, block=4096):
+    return Case(
+        "cross-entropy", f"divergence of two softmaxes {rows}x{classes}",
+        cross_entropy.divergence_kernel, with_options(cross_entropy.divergence, BLOCK=block),
+        leaves(2, rows, classes), cross_entropy.divergence_reference, streams="inputs",
+    )  # fmt: skip
+
+
 def embedding(tokens, rows, columns, distinct, quick=False):
     """`distinct` is how many rows the indices are drawn from: fewer, more repetitions."""
     return Case(
@@ -56,5 +64,6 @@ def cases():
     for classes in (32000, 128256):
         for tokens in (4096, 8192):
             yield loss(tokens, classes, quick=(tokens, classes) == (4096, 32000))
+    yield divergence(2048, 32000)
     yield embedding(8192, 32000, 2048, 32000, True)
     yield embedding(8192, 32000, 2048, 100)

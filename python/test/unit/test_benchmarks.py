@@ -30,6 +30,9 @@ def small():
         "dropout": lambda: elementwise.dropout(3000),
         "rotary": lambda: elementwise.rotary_case(2, 8, 4, 16),
         "affine": lambda: elementwise.affine(3, 8, 20),
+        "channels": lambda: elementwise.channels(3, 8, 20),
+        "packed": lambda: elementwise.packed(5, 100),
+        "windows": lambda: elementwise.windows(3, 8, 12),
         "layer norm": lambda: norms.layer_norm(12, 100),
         "looped layer norm": lambda: norms.looped_layer_norm(12, 100),
         "rms norm": lambda: norms.rms_norm(12, 100),
@@ -37,6 +40,7 @@ def small():
         "softmax": lambda: norms.row_softmax("softmax", 12, 100),
         "persistent softmax": lambda: norms.persistent_softmax(12, 100, programs=5),
         "cross-entropy": lambda: losses.loss(6, 300, block=128),
+        "divergence": lambda: losses.divergence(6, 300, block=128),
         "embedding": lambda: losses.embedding(20, 30, 100, 5),
         "recurrence": lambda: recurrences.gated(2, 20, 40),
         "cumsum": lambda: recurrences.cumsum(2, 20, 40),
@@ -50,8 +54,9 @@ def small():
 
 
 KINDS = [
-    *("swiglu", "geglu", "dropout", "rotary", "affine", "layer norm", "looped layer norm"),
-    *("rms norm", "group norm", "softmax", "persistent softmax", "cross-entropy", "embedding"),
+    *("swiglu", "geglu", "dropout", "rotary", "affine", "channels", "packed", "windows"),
+    *("layer norm", "looped layer norm", "rms norm", "group norm", "softmax", "persistent softmax"),
+    *("cross-entropy", "divergence", "embedding"),
     *("recurrence", "cumsum", "product", "grouped product", "persistent product", "bias"),
     *("attention", "gqa"),
 ]
