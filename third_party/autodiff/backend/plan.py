@@ -102,7 +102,7 @@ class Gradient:
 
     def leaving_out(self) -> Gradient | None:
         """Return it for launches that may leave out elements of the tensor; None if it cannot."""
-        if self.accumulate != "store" or not self.fills_tensor:
+        if self.accumulate != "store" or not self.stays_inside:
             return None
         checks = (c.weakened() if c.kind == "bijective" else c for c in self.checks)
         return replace(self, init="zero", checks=tuple(checks))
