@@ -23,10 +23,10 @@ def test_channels(device, inner, dtype):
     _check(device, (3, 5, inner), dtype=dtype)
 
 
-@pytest.mark.parametrize("how", ["turned", "wrapped", "two"])
+@pytest.mark.parametrize("how", ["turned", "wrapped", "two", "left out"])
 @pytest.mark.parametrize("inner", [7, 200])
 def test_addresses(device, how, inner):
-    """What is made of the quotient."""
+    """What is made of the quotient; lanes that read nothing there."""
     _check(device, (3, 4, inner), how)
 
 
