@@ -51,6 +51,32 @@ static bool findQuotient(Value value, Operation *&quotient) {
   });
 }
 
+/// The sum of `values` in lanes of the run, and whether there are any.
+static std::pair<Value, Value> sumOfRun(OpBuilder &b, Location loc,
+                                        Value values, Value isRun) {
+  Type type = values.getType(), element = getElementTypeOrSelf(type);
+  values = arith::SelectOp::create(b, loc, isRun, values,
+                                   constantOf(b, loc, type, 0.0));
+  Type flag = b.getI32Type();
+  Value flags =
+      arith::ExtUIOp::create(b, loc, withElementType(type, flag), isRun);
+  auto reduce =
+      triton::ReduceOp::create(b, loc, ValueRange{values, flags}, /*axis=*/0);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *body = b.createBlock(&reduce.getCombineOp(), {},
+                                {element, flag, element, flag},
+                                SmallVector<Location>(4, loc));
+    ValueRange args = body->getArguments();
+    Value sum = arith::AddFOp::create(b, loc, args[0], args[2]);
+    Value any = arith::OrIOp::create(b, loc, args[1], args[3]);
+    triton::ReduceReturnOp::create(b, loc, ValueRange{sum, any});
+  }
+  Value isAny =
+      arith::TruncIOp::create(b, loc, b.getI1Type(), reduce->getResult(1));
+  return {reduce->getResult(0), isAny};
+}
+
 /// Adds what lanes with quotient `number` add, at once.
 static void addRun(OpBuilder &b, triton::AtomicRMWOp op, Value quotient,
                    Value number) {
@@ -60,18 +86,10 @@ static void addRun(OpBuilder &b, triton::AtomicRMWOp op, Value quotient,
                             splatTo(b, loc, number, quotient.getType()));
   if (op.getMask() && !mutation::isMade("runs:masked lanes"))
     isRun = arith::AndIOp::create(b, loc, isRun, op.getMask());
-  Type type = op.getVal().getType();
-  Value values = arith::SelectOp::create(b, loc, isRun, op.getVal(),
-                                         constantOf(b, loc, type, 0.0));
-  Value lanes = arith::UIToFPOp::create(
-      b, loc, withElementType(type, b.getF32Type()), isRun);
-  Value count = sumOver(b, loc, lanes, 0);
-  Value isAny = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, count,
-                                      constantOf(b, loc, b.getF32Type(), 0.0));
+  auto [sum, isAny] = sumOfRun(b, loc, op.getVal(), isRun);
   IRMapping known;
   known.map(quotient, number);
   Value pointer = getFirstLane(b, op.getPtr(), 0, known);
-  Value sum = sumOver(b, loc, values, 0);
   triton::AtomicRMWOp::create(b, loc, sum.getType(), op.getAtomicRmwOp(),
                               pointer, sum, isAny, op.getSem(), op.getScope());
 }

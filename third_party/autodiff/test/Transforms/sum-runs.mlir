@@ -17,13 +17,15 @@
 // CHECK: %[[HERE:.*]] = tt.splat %[[Q]]
 // CHECK: %[[SAME:.*]] = arith.cmpi eq, %[[CHANNEL]], %[[HERE]]
 // CHECK: %[[KEPT:.*]] = arith.andi %[[SAME]], %[[MASK:.*]] :
-// CHECK: arith.select %[[KEPT]], %[[VALUES]]
-// CHECK: "tt.reduce"
-// CHECK: %[[ANY:.*]] = arith.cmpf ogt
+// CHECK: %[[PART:.*]] = arith.select %[[KEPT]], %[[VALUES]]
+// CHECK: %[[FLAGS:.*]] = arith.extui %[[KEPT]]
+// CHECK: %[[TOTAL:.*]]:2 = "tt.reduce"(%[[PART]], %[[FLAGS]])
+// CHECK-DAG: arith.addf
+// CHECK-DAG: arith.ori
+// CHECK: %[[ANY:.*]] = arith.trunci %[[TOTAL]]#1
 // CHECK: %[[TWICE:.*]] = arith.muli %[[Q]], %c2_i32
 // CHECK: %[[P:.*]] = tt.addptr %[[SUM]], %[[TWICE]]
-// CHECK: %[[TOTAL:.*]] = "tt.reduce"
-// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %[[P]], %[[TOTAL]], %[[ANY]] : (!tt.ptr<f32>, f32, i1)
+// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %[[P]], %[[TOTAL]]#0, %[[ANY]] : (!tt.ptr<f32>, f32, i1)
 // CHECK: } else {
 // CHECK-NEXT: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %[[VALUES]], %[[MASK]] : (tensor<256x!tt.ptr<f32>>
 tt.func public @channels(%x: !tt.ptr<f32>, %sum: !tt.ptr<f32>, %start: i32, %inner: i32, %n: i32) {
