@@ -157,12 +157,12 @@ static bool canRunTwice(scf::ForOp loop) {
   return !walk.wasInterrupted();
 }
 
-/// A loop, for each of its running maxima that something is kept relative to.
-static SmallVector<RescaledLoop> match(scf::ForOp loop) {
-  SmallVector<RescaledLoop> found;
+/// The first running maximum, from this carried value on, that something is
+/// kept relative to.
+static std::optional<RescaledLoop> match(scf::ForOp loop, unsigned from = 0) {
   if (!canRunTwice(loop))
-    return found;
-  for (unsigned index = 0; index < loop.getNumResults(); ++index) {
+    return std::nullopt;
+  for (unsigned index = from; index < loop.getNumResults(); ++index) {
     Value next = matchRunningMaximum(loop, index);
     if (!next)
       continue;
@@ -171,12 +171,10 @@ static SmallVector<RescaledLoop> match(scf::ForOp loop) {
     candidate.maximum = index;
     candidate.next = next;
     for (double delta : findExponents(candidate))
-      if (proveFrame(candidate, delta)) {
-        found.push_back(candidate);
-        break;
-      }
+      if (proveFrame(candidate, delta))
+        return candidate;
   }
-  return found;
+  return std::nullopt;
 }
 
 /// A_0·e^(δ(m_0−M)): the initial value seen from M. Since m_0 ≤ M, taking the
@@ -360,8 +358,9 @@ void RescaleAccumulators::runOnOperation() {
       [&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
   // The backward may use a maximum that nothing in the forward does.
   for (scf::ForOp loop : loopsOf(primal))
-    for (const RescaledLoop &found : match(loop))
-      finalMaximum(found, nextId).setPinned(true);
+    for (auto found = match(loop); found;
+         found = match(loop, found->maximum + 1))
+      finalMaximum(*found, nextId).setPinned(true);
   OpBuilder builder(primal);
   builder.setInsertionPointAfter(primal);
   auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
@@ -371,9 +370,9 @@ void RescaleAccumulators::runOnOperation() {
   Reframing reframing;
   for (scf::ForOp loop : loopsOf(kernel))
     // In the frame of one maximum, a loop is still to be put in that of others.
-    for (auto found = match(loop); !found.empty(); found = match(loop)) {
-      ResidualOp maximum = finalMaximum(found.front(), nextId);
+    while (std::optional<RescaledLoop> found = match(loop)) {
+      ResidualOp maximum = finalMaximum(*found, nextId);
       maximum.setPinned(false);
-      loop = reframing.rewrite(found.front(), maximum);
+      loop = reframing.rewrite(*found, maximum);
     }
 }
