@@ -69,10 +69,10 @@ class Handle:
             self._others[own, choice] = found
         return found
 
-    def leaving_out(self, arguments) -> Handle:
-        """Return it for launches in which gradients of `arguments` may leave out elements."""
+    def with_gradients(self, gradients) -> Handle:
+        """Return it with `gradients` in place of those of the same arguments."""
         handle = copy.copy(self)
-        handle.plan = self.plan.leaving_out(arguments)
+        handle.plan = self.plan.with_gradients(gradients)
         return handle
 
     def keep(self, variants, own: Executable, choice) -> None:

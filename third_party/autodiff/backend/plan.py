@@ -360,10 +360,10 @@ class Plan:
             used = used.union(*(used_arguments(e) for pair in hazard.unless or () for e in pair))
         return frozenset(used)
 
-    def leaving_out(self, arguments) -> Plan:
-        """Return it for launches in which gradients of `arguments` may leave out elements."""
-        gradients = (g.leaving_out() if g.argument in arguments else g for g in self.gradients)
-        return replace(self, gradients=tuple(gradients))
+    def with_gradients(self, gradients) -> Plan:
+        """Return it with `gradients` in place of those of the same arguments."""
+        others = {g.argument: g for g in gradients}
+        return replace(self, gradients=tuple(others.get(g.argument, g) for g in self.gradients))
 
     def has_same_forward(self, other: Plan) -> bool:
         """Return whether a forward run for `other` leaves the saved buffers that this plan reads.

@@ -201,11 +201,11 @@ class KernelState:
             }
             failed = self._objections(plan.gradients, facts)
             # Elements that are left out have gradient zero, but none need meet for that.
-            others = [g.leaving_out() for g in plan.gradients if g.argument in failed]
-            sparse = {g.argument for g in others if g and not self._objections([g], facts)}
+            others = (g.leaving_out() for g in plan.gradients if g.argument in failed)
+            sparse = [g for g in others if g and not self._objections([g], facts)]
             if sparse:
-                handle = handle.leaving_out(sparse)
-                failed = {i: why for i, why in failed.items() if i not in sparse}
+                handle = handle.with_gradients(sparse)
+                failed = self._objections(handle.plan.gradients, facts)
             if not failed and not repeated:
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
                 if tapes <= self.tape_limit(facts.device):
