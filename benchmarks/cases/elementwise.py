@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
-from kernels import elementwise, image, lines, rotary, runs, schedules
+from kernels import elementwise, image, lines, packed, rotary, runs
 
 from .common import Case, leaf, leaves, with_options
 
@@ -86,12 +86,12 @@ def channels(samples, count, inner):
     )  # fmt: skip
 
 
-def packed(rows, columns):
+def gate_and_weights(rows, columns):
     return Case(
-        "broadcast", f"packed gate and weights {rows}x{2 * columns}", schedules.packed_kernel,
-        lambda kernel, x, w: schedules.packed(kernel, x, w, columns, BLOCK=1024),
+        "broadcast", f"packed gate and weights {rows}x{2 * columns}", packed.packed_kernel,
+        lambda kernel, x, w: packed.packed(kernel, x, w, columns, BLOCK=1024),
         lambda: (leaf(rows, 2 * columns), leaf(2 * columns)),
-        lambda x, w: schedules.packed_reference(x, w, columns), streams="inputs",
+        lambda x, w: packed.packed_reference(x, w, columns), streams="inputs",
     )  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def cases():
     yield affine(32768, 768)
     yield affine(524288, 64)
     yield channels(256, 40, 4096)
-    yield packed(8192, 4096)
+    yield gate_and_weights(8192, 4096)
     yield windows(8192, 56, 56)
     yield Case(
         "elementwise", "greyscale 3x4320x7680", image.greyscale_kernel,

@@ -31,7 +31,7 @@ def small():
         "rotary": lambda: elementwise.rotary_case(2, 8, 4, 16),
         "affine": lambda: elementwise.affine(3, 8, 20),
         "channels": lambda: elementwise.channels(3, 8, 20),
-        "packed": lambda: elementwise.packed(5, 100),
+        "packed": lambda: elementwise.gate_and_weights(5, 100),
         "windows": lambda: elementwise.windows(3, 8, 12),
         "layer norm": lambda: norms.layer_norm(12, 100),
         "looped layer norm": lambda: norms.looped_layer_norm(12, 100),

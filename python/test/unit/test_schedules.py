@@ -7,6 +7,7 @@ import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import matmul as mm
+from kernels import packed as pk
 from kernels import schedules as sch
 from schedules import assert_atomic, assert_exchanged, assert_sums
 
@@ -361,9 +362,9 @@ def test_packed_weights(device, ran, n, distance, how, dtype):
     """Two sums over all rows, of elements of one tensor; of all of its elements, or not."""
     x = random_tensor(70, 2 * n, device=device, dtype=dtype)
     w = random_tensor(distance + n, device=device, dtype=dtype)
-    op = differentiated(sch.packed_kernel, sch.packed)
+    op = differentiated(pk.packed_kernel, pk.packed)
     inputs = x, w, distance
-    assert_gradients_close(op, sch.packed_reference, inputs, roundings=64, updates=140)
+    assert_gradients_close(op, pk.packed_reference, inputs, roundings=64, updates=140)
     assert_sums(ran, how, 1)
 
 
