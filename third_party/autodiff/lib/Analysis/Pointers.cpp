@@ -114,11 +114,16 @@ bool mlir::autodiff::mayPointInto(Value pointer, BlockArgument argument) {
   return finder.unknown || llvm::is_contained(finder.bases, argument);
 }
 
-bool mlir::autodiff::mayAlias(Value a, Value b) {
-  BaseFinder finder(a);
-  return finder.unknown || llvm::any_of(finder.bases, [&](BlockArgument base) {
-           return mayPointInto(b, base);
-         });
+bool mlir::autodiff::mayAlias(ArrayRef<Value> some, ArrayRef<Value> others) {
+  return llvm::any_of(some, [&](Value pointer) {
+    BaseFinder finder(pointer);
+    return llvm::any_of(others, [&](Value other) {
+      return finder.unknown ||
+             llvm::any_of(finder.bases, [&](BlockArgument base) {
+               return mayPointInto(other, base);
+             });
+    });
+  });
 }
 
 Value mlir::autodiff::getUnknownOrigin(Value pointer) {

@@ -37,15 +37,13 @@ public:
 
   /// Whether loops read what earlier ones have read or stored.
   bool isReadAgain();
-  Array getPositions();
   int64_t getMostIterations() const;
-  /// What the plan offers.
-  Object getOffer();
-  /// Numbers that must not be negative if the axis is to be as long as that.
-  SmallVector<ScalarExpr> getAssumed(int64_t length) const;
-  /// Puts the iterations on an axis. Returns what a launch has to check; none
-  /// if that cannot be checked, or something would have to be saved.
-  std::optional<Array> batch(int64_t length);
+  /// Puts the iterations on an axis, and returns what the plan offers; none if
+  /// that cannot be done.
+  std::optional<Object> offer();
+  /// Puts them on an axis as long as that, and adds to what a launch has to
+  /// check; none if that cannot be done.
+  std::optional<Object> batch(int64_t length, Object launch);
 
 private:
   explicit Row(triton::FuncOp kernel) : kernel(kernel) {}
@@ -53,6 +51,12 @@ private:
     return llvm::any_of(loops, std::mem_fn(&BatchedLoop::isExact));
   }
   const ScalarExpr &getTrips() const { return loops.front().getTrips(); }
+  Array getPositions();
+  /// Numbers that must not be negative if the axis is to be as long as that.
+  SmallVector<ScalarExpr> getAssumed(int64_t length) const;
+  /// Returns what has to be checked of stores; none if that cannot be checked,
+  /// or something would have to be saved.
+  std::optional<Array> putOnAxis(int64_t length);
 
   triton::FuncOp kernel;
   SmallVector<BatchedLoop, 0> loops;
@@ -113,12 +117,6 @@ Array Row::getPositions() {
   return positions;
 }
 
-Object Row::getOffer() {
-  return Object{{"trips", getTrips().toJSON()},
-                {"most", getMostIterations()},
-                {"exact", isExact()}};
-}
-
 SmallVector<ScalarExpr> Row::getAssumed(int64_t length) const {
   ScalarExpr one = ScalarExpr::constant(1), all = ScalarExpr::constant(length);
   ScalarExpr most = ScalarExpr::constant(std::numeric_limits<int32_t>::max());
@@ -139,18 +137,35 @@ static bool readsWhatItWrites(triton::FuncOp kernel) {
     if (Value pointer = getAccessedPointer(op))
       (mayWrite(op) ? written : loaded).push_back(pointer);
   });
-  return llvm::any_of(loaded, [&](Value pointer) {
-    return llvm::any_of(written,
-                        [&](Value other) { return mayAlias(pointer, other); });
-  });
+  return mayAlias(loaded, written);
 }
 
-std::optional<Array> Row::batch(int64_t length) {
+std::optional<Array> Row::putOnAxis(int64_t length) {
   SmallVector<triton::StoreOp> stores;
   for (BatchedLoop &loop : loops)
     llvm::append_range(stores, loop.batch(length));
   dropRepeatedLoads(kernel, stores);
   return readsWhatItWrites(kernel) ? std::nullopt : checkStores(stores);
+}
+
+std::optional<Object> Row::offer() {
+  Object offer{{"trips", getTrips().toJSON()},
+               {"most", getMostIterations()},
+               {"exact", isExact()}};
+  if (!putOnAxis(/*length=*/1))
+    return std::nullopt;
+  return offer;
+}
+
+std::optional<Object> Row::batch(int64_t length, Object launch) {
+  for (const ScalarExpr &number : getAssumed(length))
+    launch.getArray("assumed")->push_back(number.toJSON());
+  launch["batch"] = Object{{"length", length}, {"positions", getPositions()}};
+  std::optional<Array> checks = putOnAxis(length);
+  if (!checks)
+    return std::nullopt;
+  llvm::append_range(*launch.getArray("checks"), *checks);
+  return launch;
 }
 
 void BatchLoops::runOnOperation() {
@@ -162,25 +177,11 @@ void BatchLoops::runOnOperation() {
   OpBuilder b(primal);
   auto kernel = cast<triton::FuncOp>(b.clone(*primal));
   std::optional<Row> row = Row::match(kernel);
-  if (!row || !(always || row->isReadAgain()) || row->getMostIterations() < 1)
-    return kernel.erase();
-  bool isAsked = length != 0;
-  Object offer = row->getOffer(), launch = getLaunch(module);
-  for (const ScalarExpr &number : row->getAssumed(length))
-    launch.getArray("assumed")->push_back(number.toJSON());
-  launch["batch"] =
-      Object{{"length", length.getValue()}, {"positions", row->getPositions()}};
-  // Only what can be done is offered.
-  std::optional<Array> checks = row->batch(isAsked ? length.getValue() : 1);
-  if (!checks || !isAsked)
-    kernel.erase();
-  if (!checks)
-    return;
-  if (!isAsked) {
-    module->setAttr(kBatchAttr, toAttribute(&getContext(), std::move(offer)));
-    return;
-  }
-  llvm::append_range(*launch.getArray("checks"), *checks);
-  primal.erase();
-  module->setAttr(kLaunchAttr, toAttribute(&getContext(), std::move(launch)));
+  std::optional<Object> found;
+  if (row && (always || row->isReadAgain()) && row->getMostIterations() >= 1)
+    found = length ? row->batch(length, getLaunch(module)) : row->offer();
+  (found && length ? primal : kernel).erase();
+  if (found)
+    module->setAttr(length ? kLaunchAttr : kBatchAttr,
+                    toAttribute(&getContext(), std::move(*found)));
 }

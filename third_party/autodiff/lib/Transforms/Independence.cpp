@@ -47,15 +47,9 @@ bool mlir::autodiff::mayRunInAnyOrder(Operation *repeating,
       return WalkResult::interrupt();
     return WalkResult::advance();
   });
-  auto meet = [](ArrayRef<Value> some, ArrayRef<Value> others) {
-    return llvm::any_of(some, [&](Value pointer) {
-      return llvm::any_of(
-          others, [&](Value other) { return mayAlias(pointer, other); });
-    });
-  };
   return !walk.wasInterrupted() && llvm::all_of(stored, getBaseArgument) &&
-         !meet(stored, added) && !meet(added, loaded) &&
-         (!meet(stored, loaded) ||
+         !mayAlias(stored, added) && !mayAlias(added, loaded) &&
+         (!mayAlias(stored, loaded) ||
           mutation::isMade("spread:stores are loaded"));
 }
 

@@ -96,15 +96,11 @@ bool MergeGathered::collectSlice(Value value, SetVector<Operation *> &slice) {
     return true;
   if (mayWrite(op))
     return false;
-  bool reads =
-      op->walk([&](triton::LoadOp load) {
-          return llvm::any_of(written,
-                              [&](Value pointer) {
-                                return mayAlias(pointer, load.getPtr());
-                              })
-                     ? WalkResult::interrupt()
-                     : WalkResult::advance();
-        }).wasInterrupted();
+  bool reads = op->walk([&](triton::LoadOp load) {
+                   return mayAlias(load.getPtr(), written)
+                              ? WalkResult::interrupt()
+                              : WalkResult::advance();
+                 }).wasInterrupted();
   if (reads || llvm::any_of(getUsedValues(op), [&](Value operand) {
         return !collectSlice(operand, slice);
       }))

@@ -40,8 +40,7 @@ static bool isPipelinable(scf::ForOp loop) {
   WalkResult walk = loop.getBody()->walk([&](Operation *op) {
     bool isFine = !isa<LoopLikeOpInterface, triton::DotOp>(op);
     if (auto load = dyn_cast<triton::LoadOp>(op))
-      isFine = llvm::none_of(
-          written, [&](Value other) { return mayAlias(load.getPtr(), other); });
+      isFine = !mayAlias(load.getPtr(), written);
     else if (op->getNumRegions() == 0 && !isMemoryEffectFree(op))
       isFine = isa<triton::StoreOp, triton::AtomicRMWOp>(op);
     return isFine ? WalkResult::advance() : WalkResult::interrupt();

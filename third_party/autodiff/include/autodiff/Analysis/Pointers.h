@@ -29,9 +29,9 @@ BlockArgument getBaseArgument(Value pointer);
 /// Whether `pointer` may point into the memory of a kernel argument.
 bool mayPointInto(Value pointer, BlockArgument argument);
 
-/// Whether two pointers may point into the memory of one kernel argument.
-/// Where one may come from somewhere else, it may point anywhere.
-bool mayAlias(Value a, Value b);
+/// Whether one of some pointers and one of others may point into the memory of
+/// one kernel argument. What may come from somewhere else may point anywhere.
+bool mayAlias(ArrayRef<Value> some, ArrayRef<Value> others);
 
 /// A value that `pointer` may come from and that is no kernel argument; null
 /// if there is none.
