@@ -306,6 +306,8 @@ class _Explanation:
                 "in reverse order"
             )
         source = _SOURCES.get(facts.get("source"), "a value that is dear to compute")
+        if buffer.name.startswith("factor"):
+            source = "a factor for the cotangent"
         return (
             f"  saved: {source}{where}, {each} a program{size}; the backward would have to "
             "repeat it"

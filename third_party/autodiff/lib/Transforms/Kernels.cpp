@@ -114,6 +114,23 @@ BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
   return kernel.getArgument(index);
 }
 
+llvm::DenseSet<Operation *> mlir::autodiff::findAdjoint(Block &body) {
+  llvm::DenseSet<Operation *> adjoint;
+  for (Operation &op : body) {
+    bool belongs = op.hasTrait<OpTrait::IsTerminator>();
+    op.walk([&](Operation *inner) {
+      belongs |= isa<UpstreamOp>(inner) ||
+                 hasEffect<MemoryEffects::Write>(inner) ||
+                 llvm::any_of(inner->getOperands(), [&](Value operand) {
+                   return adjoint.contains(operand.getDefiningOp());
+                 });
+    });
+    if (belongs)
+      adjoint.insert(&op);
+  }
+  return adjoint;
+}
+
 bool mlir::autodiff::mayWrite(Operation *op) {
   return op
       ->walk([](Operation *inner) {

@@ -176,6 +176,23 @@ Attribute mlir::autodiff::describeBuffer(Builder &builder, llvm::StringRef name,
   return toAttribute(builder.getContext(), std::move(object));
 }
 
+Value mlir::autodiff::saveForBackward(OpBuilder &atSave, Value value,
+                                      OpBuilder &atLoad, StringRef name) {
+  auto kernelOf = [](OpBuilder &b) {
+    return cast<triton::FuncOp>(b.getBlock()->getParentOp());
+  };
+  triton::FuncOp forward = kernelOf(atSave), backward = kernelOf(atLoad);
+  Location loc = value.getLoc();
+  Type type = value.getType();
+  unsigned index = countBuffers(backward);
+  Attribute description = describeBuffer(atSave, name, "saved", type, 1);
+  storeToSlot(atSave, loc, appendBuffer(forward, index, type, description),
+              slotOfProgram(atSave, loc), value);
+  return loadFromSlot(atLoad, loc,
+                      appendBuffer(backward, index, type, description),
+                      slotOfProgram(atLoad, loc), type);
+}
+
 void mlir::autodiff::lowerRecord(PushOp push, Value written,
                                  ArrayRef<PopOp> pops, Value read) {
   OpBuilder builder(push);

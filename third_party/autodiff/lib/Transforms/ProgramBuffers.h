@@ -54,6 +54,11 @@ Attribute describeBuffer(Builder &builder, llvm::StringRef name,
                          llvm::StringRef kind, Type value,
                          llvm::json::Value entries);
 
+/// Stores `value` of a forward where `atSave` is, into a new buffer `name`, and
+/// loads it where `atLoad` is in the backward.
+Value saveForBackward(OpBuilder &atSave, Value value, OpBuilder &atLoad,
+                      llvm::StringRef name);
+
 /// Stores what `push` records into the buffer `written`, and loads it from
 /// `read`, the same buffer, at each of `pops`.
 void lowerRecord(PushOp push, Value written, ArrayRef<PopOp> pops, Value read);

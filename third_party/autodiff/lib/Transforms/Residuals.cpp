@@ -1,5 +1,6 @@
 //===- Residuals.cpp - What the backward reloads --------------------------===//
 #include "Costs.h"
+#include "CotangentFactors.h"
 #include "MinimumCut.h"
 #include "ProgramBuffers.h"
 #include "autodiff/Analysis/MemoryFlow.h"
@@ -105,7 +106,7 @@ public:
                 llvm::function_ref<double(ResidualOp)> costOfSaving,
                 llvm::function_ref<bool(ResidualOp)> mustBeTaken)
       : body(backward.getBody().front()), costOfSaving(costOfSaving),
-        mustBeTaken(mustBeTaken) {}
+        mustBeTaken(mustBeTaken), adjoint(findAdjoint(body)) {}
 
   /// The residuals to load.
   SmallVector<ResidualOp> choose();
@@ -114,7 +115,6 @@ private:
   struct Nodes {
     unsigned in, out;
   };
-  void findAdjoint();
   Nodes nodesOf(Value value);
   double costOfComputing(Operation *op);
 
@@ -127,23 +127,6 @@ private:
   llvm::DenseMap<Value, Nodes> nodes;
 };
 } // namespace
-
-/// Operations of the body that belong to the adjoint: effects, and what depends
-/// on a cotangent.
-void Recomputation::findAdjoint() {
-  for (Operation &op : body) {
-    bool belongs = false;
-    op.walk([&](Operation *inner) {
-      belongs |=
-          isa<UpstreamOp>(inner) || hasEffect<MemoryEffects::Write>(inner);
-      for (Value operand : inner->getOperands())
-        if (Operation *source = operand.getDefiningOp())
-          belongs |= adjoint.contains(source);
-    });
-    if (belongs || op.hasTrait<OpTrait::IsTerminator>())
-      adjoint.insert(&op);
-  }
-}
 
 /// Bytes that computing `op` moves, or compares to.
 double Recomputation::costOfComputing(Operation *op) {
@@ -194,7 +177,6 @@ Recomputation::Nodes Recomputation::nodesOf(Value value) {
 }
 
 SmallVector<ResidualOp> Recomputation::choose() {
-  findAdjoint();
   for (Operation *op : adjoint)
     op->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands()) {
@@ -268,20 +250,12 @@ void Residuals::loadSaved(ResidualOp residual) {
          mutation::isMade("residuals:saved from another value")))
       source = op;
   });
-  OpBuilder b(residual);
-  Type type = residual.getType();
-  unsigned index = countBuffers(backward);
-  Attribute description = describeBuffer(
-      b, "saved" + std::to_string(residual.getId()), "saved", type, 1);
-  Location loc = residual.getLoc();
+  OpBuilder atSave(source), atLoad(residual);
+  atSave.setInsertionPointAfter(source);
   residual.getResult().replaceAllUsesWith(
-      loadFromSlot(b, loc, appendBuffer(backward, index, type, description),
-                   slotOfProgram(b, loc), type));
+      saveForBackward(atSave, source.getValue(), atLoad,
+                      "saved" + std::to_string(residual.getId())));
   residual.erase();
-  b.setInsertionPointAfter(source);
-  storeToSlot(b, source.getLoc(),
-              appendBuffer(forward, index, type, description),
-              slotOfProgram(b, source.getLoc()), source.getValue());
 }
 
 void Residuals::runOnOperation() {
@@ -325,8 +299,15 @@ void Residuals::runOnOperation() {
     return selected.contains(residual.getId()) &&
            !mutation::isMade("residuals:atomic values computed again");
   };
+  SmallVector<ResidualOp> saved, reloaded;
   for (ResidualOp residual :
-       Recomputation(backward, costOfSaving, mustBeTaken).choose()) {
+       Recomputation(backward, costOfSaving, mustBeTaken).choose())
+    (outputs.contains(residual.getId()) ? reloaded : saved).push_back(residual);
+  if (!saved.empty())
+    saveFactors(backward, getOrCreateForward(getOperation()), saved);
+  for (ResidualOp residual : saved)
+    loadSaved(residual);
+  for (ResidualOp residual : reloaded) {
     auto it = outputs.find(residual.getId());
     if (mutation::isMade("residuals:read back another output"))
       it = llvm::find_if(outputs, [&](auto &entry) {
@@ -334,8 +315,6 @@ void Residuals::runOnOperation() {
       });
     if (it != outputs.end())
       reloadOutput(residual, it->second);
-    else
-      loadSaved(residual);
   }
   if (primal->hasAttr(kOrderedAttr))
     (void)getOrCreateForward(getOperation());

@@ -77,6 +77,10 @@ triton::FuncOp derive(triton::FuncOp primal, llvm::StringRef role,
 BlockArgument appendOperand(triton::FuncOp kernel, Type type,
                             OperandAttr operand, Attribute buffer = {});
 
+/// The operations of a backward's outer level that belong to the adjoint:
+/// effects, and what depends on a cotangent.
+llvm::DenseSet<Operation *> findAdjoint(Block &body);
+
 /// Whether `op`, or an operation inside of it, may write to memory.
 bool mayWrite(Operation *op);
 

@@ -1,0 +1,65 @@
+"""Factors that a forward saves in place of what it computes them from."""
+
+import pytest
+import torch
+from gradients import assert_gradients_close, differentiated, random_tensor
+from kernels import epilogues
+
+pytestmark = pytest.mark.schedules
+
+
+def _inputs(device, dtype, kind, bias=None):
+    m, n, k = 35, 40, 36
+    a = random_tensor(m, k, device=device, dtype=dtype)
+    w, v = (random_tensor(k, n, device=device, dtype=dtype, scale=0.25) for _ in range(2))
+    bias = random_tensor(n, device=device, dtype=bias or dtype, shift=0.5)
+    if kind == "log":
+        # Of zero, which lanes without elements have, its derivative has a pole.
+        a, w, bias = (x.detach().abs().requires_grad_() for x in (a, w, bias))
+    keep = torch.rand(m, n, device=device) > 0.3
+    return a, w, v.requires_grad_(kind == "gate"), bias, keep.to(torch.uint8), kind
+
+
+def _saved(op):
+    """The element types of what a launch saves."""
+    lines = [line for line in op.explain().splitlines() if line.startswith("  saved:")]
+    return [line.split(" a program")[0].split()[-1] for line in lines]
+
+
+# In bfloat16.
+SAVED = {
+    "tanh": ["bf16"],
+    "steps": ["bf16"],
+    "log": ["bf16"],
+    "dropout": ["bf16"],
+    "gate": ["bf16", "bf16"],
+    "two outputs": ["f32"],
+    "stored, too": ["bf16"],
+    "rows": ["f32", "f32"],
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("kind", epilogues.KINDS)
+def test_epilogue(device, kind, dtype):
+    """Half precision has not the range of what it is computed with: nothing is rounded to it."""
+    op = differentiated(epilogues.epilogue_kernel, epilogues.epilogue)
+    assert_gradients_close(op, epilogues.epilogue_reference, _inputs(device, dtype, kind))
+    is_rounded = dtype == torch.bfloat16
+    assert _saved(op) == [name if is_rounded else "f32" for name in SAVED[kind]]
+
+
+def test_bias_in_float32(device):
+    """Cotangents come rounded, whatever else is not: the sum over them is as exact as they are."""
+    inputs = _inputs(device, torch.bfloat16, "tanh", bias=torch.float32)
+    op = differentiated(epilogues.epilogue_kernel, epilogues.epilogue)
+    half = torch.finfo(torch.bfloat16).eps / 2
+    roundings = 2 * half / torch.finfo(torch.float32).eps
+    assert_gradients_close(op, epilogues.epilogue_reference, inputs, roundings=roundings)
+
+
+def test_explanation_of_factor(device):
+    op = differentiated(epilogues.epilogue_kernel, epilogues.epilogue)
+    inputs = _inputs(device, torch.bfloat16, "tanh")
+    op(*inputs).sum().backward()
+    assert "  saved: a factor for the cotangent of 'y' at common.py" in op.explain()

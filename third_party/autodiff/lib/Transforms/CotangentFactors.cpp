@@ -1,0 +1,352 @@
+//===- CotangentFactors.cpp - What cotangents are multiplied by -----------===//
+//
+// The activation of a product takes the product in float32, and so does its
+// derivative. But of dz = dy · f'(z), where dy comes rounded, f'(z) needs not
+// be more exact than dy is: half as many bytes, and no exponential in the
+// backward.
+//
+//===----------------------------------------------------------------------===//
+#include "CotangentFactors.h"
+#include "ProgramBuffers.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// What a value is linear in.
+struct Linearity {
+  Value cotangent;
+  /// Whether it is zero where the cotangent is, even if the factor is not
+  /// finite there: a derivative in a lane without elements.
+  bool isGuarded = false;
+
+  explicit operator bool() const { return bool(cotangent); }
+};
+
+/// Values at the outer level of a backward that are linear in one cotangent.
+class LinearValues {
+public:
+  explicit LinearValues(Block &body);
+
+  /// Those that something else uses.
+  SmallVector<Value> collectEnds() const;
+  /// Whether the primal's `value` is used for nothing but factors.
+  bool isOnlyFactor(Value value) const;
+  Linearity of(Value value) const { return linear.lookup(value); }
+
+private:
+  Linearity match(Operation *op) const;
+  Linearity matchSum(Value a, Value b) const;
+  Linearity matchSelect(arith::SelectOp op) const;
+  Value matchCondition(Operation *op) const;
+  bool isPrimal(Value value) const {
+    return !adjoint.contains(value.getDefiningOp());
+  }
+  bool isInside(Operation *op) const;
+
+  llvm::DenseSet<Operation *> adjoint;
+  llvm::MapVector<Value, Linearity> linear;
+  /// Conditions that ask whether what is linear in a cotangent is zero: they
+  /// are what they are where it is one, unless it is zero.
+  llvm::DenseMap<Value, Value> conditions;
+};
+
+/// Computes in the forward what the backward would.
+class Transplant {
+public:
+  Transplant(triton::FuncOp backward, triton::FuncOp forward);
+
+  /// Adds `value`, where `cotangent` is one; false if the forward cannot.
+  bool add(Value value, Value cotangent);
+  /// Computes it, and returns where a builder may go on.
+  Operation *emit(IRMapping &map);
+
+private:
+  bool collect(Value value);
+  /// What the forward has for an operation of the backward; null if nothing.
+  Operation *findSource(Operation *op) const;
+
+  triton::FuncOp backward, forward;
+  /// Residuals and loads of the forward's outer level, by their numbers.
+  llvm::DenseMap<int64_t, Operation *> residuals, loads;
+  llvm::MapVector<Operation *, Operation *> sources;
+  SetVector<Operation *> slice;
+  llvm::SetVector<Value> ones;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What is linear in a cotangent
+//===----------------------------------------------------------------------===//
+
+/// Whether this comes from memory in bfloat16, which has the range of the
+/// float32 that it is computed with (half precision has not), and nothing is
+/// added to it there.
+static bool isRounded(UpstreamOp op) {
+  WalkResult walk = op->getBlock()->walk([&](AccumulateOp other) {
+    return other.getArgument() == op.getArgument() ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
+  });
+  return op.getResult() && !walk.wasInterrupted() &&
+         getPointee(op.getPtr().getType()).isBF16() &&
+         getElementTypeOrSelf(op.getResult().getType()).isF32();
+}
+
+static bool isZero(Value value) {
+  return matchPattern(value, m_AnyZeroFloat());
+}
+
+LinearValues::LinearValues(Block &body) : adjoint(findAdjoint(body)) {
+  for (Operation &op : body)
+    if (auto upstream = dyn_cast<UpstreamOp>(op)) {
+      if (isRounded(upstream))
+        linear[upstream.getResult()] = {upstream.getResult()};
+    } else if (adjoint.contains(&op)) {
+      if (Linearity found = match(&op))
+        linear[op.getResult(0)] = found;
+      else if (Value cotangent = matchCondition(&op))
+        conditions[op.getResult(0)] = cotangent;
+    }
+}
+
+/// A sum, or one of two values.
+Linearity LinearValues::matchSum(Value a, Value b) const {
+  Linearity ofA = of(a), ofB = of(b);
+  bool isA = ofA && isZero(b), isB = ofB && isZero(a);
+  if (isA || isB)
+    return isA ? ofA : ofB;
+  if (ofA.cotangent != ofB.cotangent &&
+      !(ofA && ofB && mutation::isMade("factors:two cotangents")))
+    return {};
+  return {ofA.cotangent, ofA.isGuarded || ofB.isGuarded};
+}
+
+Linearity LinearValues::matchSelect(arith::SelectOp op) const {
+  Linearity found = matchSum(op.getTrueValue(), op.getFalseValue());
+  Value asked = conditions.lookup(op.getCondition());
+  if (!isPrimal(op.getCondition()) && asked != found.cotangent)
+    return {};
+  found.isGuarded |= bool(asked);
+  return found;
+}
+
+Linearity LinearValues::match(Operation *op) const {
+  return TypeSwitch<Operation *, Linearity>(op)
+      .Case([&](arith::MulFOp product) {
+        Value a = product.getLhs(), b = product.getRhs();
+        return isPrimal(b) ? of(a) : isPrimal(a) ? of(b) : Linearity();
+      })
+      .Case([&](arith::DivFOp quotient) {
+        return isPrimal(quotient.getRhs()) ? of(quotient.getLhs())
+                                           : Linearity();
+      })
+      .Case([&](arith::NegFOp op) { return of(op.getOperand()); })
+      .Case<arith::AddFOp, arith::SubFOp>(
+          [&](auto sum) { return matchSum(sum.getLhs(), sum.getRhs()); })
+      .Case([&](arith::SelectOp select) { return matchSelect(select); })
+      .Default(Linearity());
+}
+
+/// The cotangent of a condition like that; null for others.
+Value LinearValues::matchCondition(Operation *op) const {
+  if (auto test = dyn_cast<arith::CmpFOp>(op))
+    return test.getPredicate() == arith::CmpFPredicate::OEQ &&
+                   isZero(test.getRhs())
+               ? of(test.getLhs()).cotangent
+               : Value();
+  if (!isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(op))
+    return {};
+  Value cotangent;
+  for (Value operand : op->getOperands()) {
+    Value asked = conditions.lookup(operand);
+    if (isPrimal(operand))
+      continue;
+    if (!asked || (cotangent && asked != cotangent))
+      return {};
+    cotangent = asked;
+  }
+  return cotangent;
+}
+
+/// Whether `op` is not needed any more where factors are.
+bool LinearValues::isInside(Operation *op) const {
+  if (op->getNumResults() != 1)
+    return false;
+  Value result = op->getResult(0);
+  return linear.contains(result) ||
+         (conditions.contains(result) &&
+          llvm::all_of(op->getUsers(),
+                       [&](Operation *user) { return isInside(user); }));
+}
+
+SmallVector<Value> LinearValues::collectEnds() const {
+  SmallVector<Value> ends;
+  for (auto [value, linearity] : linear)
+    if (value != linearity.cotangent &&
+        !llvm::all_of(value.getUsers(),
+                      [&](Operation *user) { return isInside(user); }))
+      ends.push_back(value);
+  return ends;
+}
+
+bool LinearValues::isOnlyFactor(Value value) const {
+  llvm::SetVector<Value> derived;
+  derived.insert(value);
+  for (unsigned next = 0; next < derived.size(); ++next)
+    for (Operation *user : derived[next].getUsers()) {
+      if (user->getBlock() != value.getParentBlock())
+        return false;
+      if (!adjoint.contains(user))
+        derived.insert_range(user->getResults());
+      else if (!isInside(user))
+        return false;
+    }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Where it is computed
+//===----------------------------------------------------------------------===//
+
+static std::optional<int64_t> getSite(Operation *op) {
+  auto site = op->getAttrOfType<IntegerAttr>(kSiteAttr);
+  return isa<triton::LoadOp>(op) && site ? std::optional(site.getInt())
+                                         : std::nullopt;
+}
+
+Transplant::Transplant(triton::FuncOp backward, triton::FuncOp forward)
+    : backward(backward), forward(forward) {
+  for (Operation &op : forward.getBody().front())
+    if (auto residual = dyn_cast<ResidualOp>(op))
+      residuals[residual.getId()] = residual;
+    else if (std::optional<int64_t> site = getSite(&op))
+      loads[*site] = &op;
+}
+
+Operation *Transplant::findSource(Operation *op) const {
+  if (auto residual = dyn_cast<ResidualOp>(op))
+    return residuals.lookup(residual.getId());
+  std::optional<int64_t> site = getSite(op);
+  return site ? loads.lookup(*site) : nullptr;
+}
+
+bool Transplant::add(Value value, Value cotangent) {
+  ones.insert(cotangent);
+  return collect(value);
+}
+
+bool Transplant::collect(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || slice.contains(op) || sources.contains(op) || ones.contains(value))
+    return true;
+  if (Operation *source = findSource(op)) {
+    sources[op] = source;
+    return source->getResultTypes() == op->getResultTypes();
+  }
+  bool isPossible = op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+                    llvm::all_of(op->getOperands(), [&](Value operand) {
+                      return collect(operand);
+                    });
+  slice.insert(op);
+  return isPossible;
+}
+
+Operation *Transplant::emit(IRMapping &map) {
+  map.map(backward.getArguments().take_front(forward.getNumArguments()),
+          forward.getArguments());
+  Operation *last = sources.front().second;
+  for (auto [op, source] : sources) {
+    map.map(op->getResult(0), source->getResult(0));
+    if (last->isBeforeInBlock(source))
+      last = source;
+  }
+  OpBuilder b(forward.getContext());
+  b.setInsertionPointAfter(last);
+  for (Value cotangent : ones)
+    map.map(cotangent,
+            constantOf(b, cotangent.getLoc(), cotangent.getType(), 1.0));
+  for (Operation *op : slice)
+    b.clone(*op, map);
+  return &*b.getInsertionPoint();
+}
+
+//===----------------------------------------------------------------------===//
+// What is saved
+//===----------------------------------------------------------------------===//
+
+/// How memory holds a factor.
+static Type getStored(Value factor) {
+  Type element = BFloat16Type::get(factor.getContext());
+  return withElementType(factor.getType(), element);
+}
+
+/// The values of `ends` that depend on some of these residuals.
+static SmallVector<Value> findDependent(ArrayRef<Value> ends,
+                                        ArrayRef<ResidualOp> residuals) {
+  SetVector<Operation *> dependent;
+  for (ResidualOp residual : residuals)
+    getForwardSlice(residual.getResult(), &dependent);
+  auto isDependent = [&](Value end) {
+    return dependent.contains(end.getDefiningOp());
+  };
+  return llvm::filter_to_vector(ends, isDependent);
+}
+
+/// t · factor, in place of `product`.
+static Value multiply(OpBuilder &b, Value product, Linearity linearity,
+                      Value factor) {
+  Location loc = product.getLoc();
+  Tile t(b, loc, linearity.cotangent);
+  Type element = getElementTypeOrSelf(product.getType());
+  Tile scaled = t * t.like(castFloat(b, loc, factor, element));
+  if (!linearity.isGuarded || mutation::isMade("factors:not guarded"))
+    return scaled;
+  Tile zero = t.constant(0.0);
+  return where(compare(arith::CmpFPredicate::OEQ, t, zero), zero, scaled);
+}
+
+void mlir::autodiff::saveFactors(triton::FuncOp backward,
+                                 triton::FuncOp forward,
+                                 SmallVectorImpl<ResidualOp> &saved) {
+  LinearValues linear(backward.getBody().front());
+  auto isDropped = [&](ResidualOp residual) {
+    return linear.isOnlyFactor(residual.getResult());
+  };
+  SmallVector<ResidualOp> dropped = llvm::filter_to_vector(saved, isDropped);
+  SmallVector<Value> products = findDependent(linear.collectEnds(), dropped);
+  double bytes = 0;
+  for (ResidualOp residual : dropped)
+    bytes += bytesOf(residual.getType());
+  Transplant transplant(backward, forward);
+  for (Value product : products) {
+    bytes -= bytesOf(getStored(product));
+    if (!transplant.add(product, linear.of(product).cotangent))
+      return;
+  }
+  if (products.empty() || bytes <= 0)
+    return;
+  IRMapping map;
+  OpBuilder atSave(transplant.emit(map)), atLoad(backward.getContext());
+  for (auto [index, product] : llvm::enumerate(products)) {
+    Location loc = product.getLoc();
+    Type stored = getElementTypeOrSelf(getStored(product));
+    atLoad.setInsertionPointAfterValue(product);
+    Value factor = saveForBackward(
+        atSave, castFloat(atSave, loc, map.lookup(product), stored), atLoad,
+        "factor" + std::to_string(index));
+    product.replaceAllUsesWith(
+        multiply(atLoad, product, linear.of(product), factor));
+  }
+  llvm::erase_if(saved, isDropped);
+}
