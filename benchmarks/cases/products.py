@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import triton
-from kernels import grid_stride, matmul, wraparound
+from kernels import grid_stride, low_rank, matmul, wraparound
 
 from .common import Case, leaf, with_options
 
@@ -63,6 +63,15 @@ def bias_gelu(m, n, k, tiles=TILES, quick=False):
     )  # fmt: skip
 
 
+def low_rank_product(m, n, k, rank, tiles=TILES):
+    return Case(
+        "matmul", f"matmul of rank {rank} added {m}x{n}x{k}", low_rank.low_rank_kernel,
+        with_options(low_rank.low_rank, **tiles),
+        lambda: (leaf(m, k), leaf(k, n), leaf(k, rank), leaf(rank, n)),
+        low_rank.low_rank_reference,
+    )  # fmt: skip
+
+
 def batched(batch, m, n, k, tiles=TILES):
     return Case(
         "matmul", f"matmul batched {batch}x{m}x{n}x{k}", matmul.batched_matmul_kernel,
@@ -84,4 +93,5 @@ def cases():
         compiles=False,
     )  # fmt: skip
     yield bias_gelu(4096, 4096, 1024, quick=True)
+    yield low_rank_product(4096, 4096, 4096, 16)
     yield batched(16, 1024, 1024, 512)

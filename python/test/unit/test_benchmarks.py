@@ -48,6 +48,7 @@ def small():
         "grouped product": lambda: products.grouped(64, 32, 96, tiles=TILES),
         "persistent product": lambda: products.persistent(64, 96, 32, TILES, programs=4),
         "bias": lambda: products.bias_gelu(64, 32, 96, TILES),
+        "low rank": lambda: products.low_rank_product(64, 32, 96, 16, TILES),
         "attention": lambda: attention.attention(1, 2, 128, 16, True, half, **heads),
         "gqa": lambda: attention.shared_heads(1, 4, 2, 128, 16, **heads),
     }
@@ -58,6 +59,7 @@ KINDS = [
     *("layer norm", "looped layer norm", "rms norm", "group norm", "softmax", "persistent softmax"),
     *("cross-entropy", "divergence", "embedding"),
     *("recurrence", "cumsum", "product", "grouped product", "persistent product", "bias"),
+    "low rank",
     *("attention", "gqa"),
 ]
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
-from kernels import grid_stride, wraparound
+from kernels import grid_stride, low_rank, wraparound
 from kernels import matmul as mm
 
 pytestmark = pytest.mark.schedules
@@ -66,13 +66,23 @@ def test_autotuned_matmul(device):
         assert_gradients_close(op, torch.matmul, _operands((70, 90, 40), device, torch.float16))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("activation", ["leaky_relu", "gelu"])
 def test_bias_and_activation(device, activation, dtype):
     a, b = _operands((50, 70, 33), device, dtype)
     bias = random_tensor(70, device=device, dtype=dtype)
     op = differentiated(mm.bias_activation_kernel, mm.bias_activation)
     assert_gradients_close(op, mm.bias_activation_reference, (a, b, bias, activation))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, (70, 100, 40)], ids=str)
+def test_low_rank(device, shape, dtype):
+    """What programs along a row share is multiplied once, by a sum over them."""
+    (x, w), rank = _operands(shape, device, dtype), 16
+    a, b = _operands((shape[2], shape[1], rank), device, dtype)
+    op = differentiated(low_rank.low_rank_kernel, low_rank.low_rank)
+    assert_gradients_close(op, low_rank.low_rank_reference, (x, w, a, b))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)

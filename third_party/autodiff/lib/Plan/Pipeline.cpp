@@ -126,6 +126,8 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     passes.add(createExchange(exchange));
     passes.clean();
   }
+  passes.addToKernels(createFactorProducts());
+  passes.clean();
   passes.addToKernels(createOrientDots());
   passes.clean();
   if (request.allows(Request::Schedule::Persist)) {

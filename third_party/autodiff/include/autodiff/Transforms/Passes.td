@@ -315,6 +315,16 @@ def Exchange : AutodiffPass<"autodiff-exchange", "::mlir::ModuleOp"> {
   ];
 }
 
+def FactorProducts : AutodiffPass<"autodiff-factor-products", "::mlir::triton::FuncOp"> {
+  let summary = "take a common operand out of a sum of products";
+  let description = [{
+    Where a loop sums products of which one operand is the same in all
+    iterations, it sums the other one, a small tile, and one product after the
+    loop does. What is rounded to be multiplied is summed before. Not in half
+    precision, where the sum might be beyond the range.
+  }];
+}
+
 def OrientDots : AutodiffPass<"autodiff-orient-dots", "::mlir::triton::FuncOp"> {
   let summary = "compute tiles the way that products want them";
   let description = [{

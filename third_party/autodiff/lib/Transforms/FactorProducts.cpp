@@ -1,0 +1,242 @@
+//===- FactorProducts.cpp - Take a common operand out of a sum of products ===//
+//
+//   Σ A · Bᵢ = A · Σ Bᵢ
+//
+// Where a chain of products has a short axis (x · A · B of a low rank), the
+// gradient of one operand is summed over programs that share the other one. One
+// product after the loop does, of the sum of small tiles.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_FACTORPRODUCTS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// A product that a loop adds to what it carries, with a common operand.
+struct Summand {
+  triton::DotOp dot;
+  unsigned carried;
+  unsigned common, other; // operands
+  /// The other one before it was rounded and transposed.
+  Value term;
+};
+
+struct FactorProducts : autodiff::impl::FactorProductsBase<FactorProducts> {
+  void runOnOperation() override;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What has a common operand
+//===----------------------------------------------------------------------===//
+
+/// Collects the operations that compute `value`, in order, if it is the same in
+/// all iterations.
+static bool collectCommon(scf::ForOp loop, Value value,
+                          SetVector<Operation *> &slice) {
+  if (loop.isDefinedOutsideOfLoop(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != loop.getBody() || op->getNumRegions() != 0)
+    return false;
+  auto load = dyn_cast<triton::LoadOp>(op);
+  bool isSame =
+      load ? !load.getIsVolatile() && !mayWrite(loop) : isMemoryEffectFree(op);
+  if (!isSame || !llvm::all_of(op->getOperands(), [&](Value operand) {
+        return collectCommon(loop, operand, slice);
+      }))
+    return false;
+  slice.insert(op);
+  return true;
+}
+
+/// What an operand of a product is in float32, before it was rounded and
+/// transposed; null if it is nothing like that. In half precision, a sum might
+/// be beyond the range.
+static Value findTerm(scf::ForOp loop, Value operand) {
+  Operation *op = operand.getDefiningOp();
+  if (!op || op->getBlock() != loop.getBody())
+    return {};
+  auto round = dyn_cast<arith::TruncFOp>(op);
+  bool isRounded = round && getElementTypeOrSelf(round.getType()).isBF16();
+  if (isRounded || isa<triton::TransOp>(op))
+    return findTerm(loop, op->getOperand(0));
+  return getElementTypeOrSelf(operand.getType()).isF32() ? operand : Value();
+}
+
+static std::optional<Summand> matchProduct(scf::ForOp loop, unsigned carried,
+                                           triton::DotOp dot) {
+  for (unsigned common : {0, 1}) {
+    unsigned other = 1 - common;
+    SetVector<Operation *> slice;
+    Value term = findTerm(loop, dot->getOperand(other));
+    int64_t most = std::max(elementsOf(dot.getType()),
+                            elementsOf(dot->getOperand(common).getType()));
+    // The sum takes registers.
+    if (term && elementsOf(term.getType()) <= most &&
+        collectCommon(loop, dot->getOperand(common), slice))
+      return Summand{dot, carried, common, other, term};
+  }
+  return std::nullopt;
+}
+
+/// How often `sum` is a term of `value`; collects products that are, too.
+static int countTerms(Value value, Value sum,
+                      SmallVectorImpl<triton::DotOp> &dots) {
+  if (value == sum)
+    return 1;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != sum.getParentBlock() || !value.hasOneUse())
+    return 0;
+  if (auto dot = dyn_cast<triton::DotOp>(op)) {
+    dots.push_back(dot);
+    return countTerms(dot.getC(), sum, dots);
+  }
+  if (auto add = dyn_cast<arith::AddFOp>(op))
+    return countTerms(add.getLhs(), sum, dots) +
+           countTerms(add.getRhs(), sum, dots);
+  return 0;
+}
+
+static std::optional<Summand> findSummand(scf::ForOp loop) {
+  for (auto [index, sum] : llvm::enumerate(loop.getRegionIterArgs())) {
+    SmallVector<triton::DotOp> dots;
+    if (!sum.hasOneUse() || !getElementTypeOrSelf(sum.getType()).isF32() ||
+        countTerms(loop.getYieldedValues()[index], sum, dots) != 1)
+      continue;
+    for (triton::DotOp dot : dots)
+      if (std::optional<Summand> found = matchProduct(loop, index, dot))
+        return found;
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// One product
+//===----------------------------------------------------------------------===//
+
+static Value zeroOf(OpBuilder &b, Location loc, Type type) {
+  return arith::ConstantOp::create(b, loc,
+                                   cast<TypedAttr>(b.getZeroAttr(type)));
+}
+
+/// Lets the loop carry the sum of the terms as well, and drop the product.
+static scf::ForOp sumTerms(scf::ForOp loop, const Summand &found) {
+  IRRewriter rewriter(loop->getContext());
+  rewriter.setInsertionPoint(loop);
+  triton::DotOp dot = found.dot;
+  Location loc = dot->getLoc();
+  Value none = constantOf(rewriter, loc, found.term.getType(), 0.0);
+  auto addTerm = [&](OpBuilder &b, Location, ArrayRef<BlockArgument> sums) {
+    return SmallVector<Value>{
+        arith::AddFOp::create(b, loc, sums.front(), found.term)};
+  };
+  FailureOr<LoopLikeOpInterface> summing = loop.replaceWithAdditionalYields(
+      rewriter, none, /*replaceInitOperandUsesInLoop=*/false, addTerm);
+  assert(succeeded(summing) && "scf.for takes further yields");
+  // Of a sum that starts from zero, nothing is left.
+  auto add = dyn_cast<arith::AddFOp>(*dot->user_begin());
+  if (add && matchPattern(dot.getC(), m_AnyZeroFloat()))
+    rewriter.replaceOp(add, add.getLhs() == dot.getResult() ? add.getRhs()
+                                                            : add.getLhs());
+  else
+    rewriter.replaceAllUsesWith(dot.getResult(), dot.getC());
+  return cast<scf::ForOp>(summing->getOperation());
+}
+
+/// Makes a load read nothing, and be zero, unless `runs`; false if it is
+/// something else where it is masked.
+static bool guard(triton::LoadOp load, Value runs) {
+  OpBuilder b(load);
+  Location loc = load.getLoc();
+  Value mask = splatTo(b, loc, runs, load.getType());
+  bool isMasked = bool(load.getMask());
+  if (isMasked)
+    mask = arith::AndIOp::create(b, loc, mask, load.getMask());
+  else
+    load.getOtherMutable().assign(zeroOf(b, loc, load.getType()));
+  load.getMaskMutable().assign(mask);
+  return load.getOther() && matchPattern(load.getOther(), m_AnyZeroFloat());
+}
+
+/// `common` after the loop, if there has been an iteration; else zero.
+static Value emitCommon(OpBuilder &b, scf::ForOp loop, Value common,
+                        Value runs) {
+  SetVector<Operation *> slice;
+  collectCommon(loop, common, slice);
+  IRMapping map;
+  llvm::DenseSet<Value> guarded;
+  for (Operation *op : slice) {
+    Operation *copy = b.clone(*op, map);
+    auto load = dyn_cast<triton::LoadOp>(copy);
+    if (load ? guard(load, runs)
+             : isa<triton::TransOp>(copy) &&
+                   guarded.contains(copy->getOperand(0)))
+      guarded.insert(copy->getResult(0));
+  }
+  Value value = map.lookupOrDefault(common);
+  if (guarded.contains(value))
+    return value;
+  Location loc = value.getLoc();
+  return arith::SelectOp::create(b, loc, splatTo(b, loc, runs, value.getType()),
+                                 value, zeroOf(b, loc, value.getType()));
+}
+
+static void factor(scf::ForOp loop, const Summand &found) {
+  triton::DotOp dot = found.dot;
+  scf::ForOp summing = sumTerms(loop, found);
+  OpBuilder b(summing->getContext());
+  b.setInsertionPointAfter(summing);
+  Value runs =
+      arith::CmpIOp::create(b, dot.getLoc(), arith::CmpIPredicate::slt,
+                            summing.getLowerBound(), summing.getUpperBound());
+  // The roundings and transpositions of the term, last one first.
+  SmallVector<Operation *> path;
+  for (Value value = dot->getOperand(found.other); value != found.term;
+       value = path.back()->getOperand(0))
+    path.push_back(value.getDefiningOp());
+  IRMapping map;
+  map.map(found.term, summing.getResults().back());
+  for (Operation *op : llvm::reverse(path))
+    b.clone(*op, map);
+  Value common = dot->getOperand(found.common);
+  Value sum = summing.getResult(found.carried);
+  map.map(common, emitCommon(b, summing, common, runs));
+  map.map(dot.getC(), sum);
+  Operation *product = b.clone(*dot, map);
+  sum.replaceAllUsesExcept(product->getResult(0), product);
+  dot.erase();
+}
+
+void FactorProducts::runOnOperation() {
+  triton::FuncOp kernel = getOperation();
+  if (!isBackward(kernel))
+    return;
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    kernel.walk([&](scf::ForOp loop) {
+      std::optional<Summand> found = findSummand(loop);
+      if (!found)
+        return WalkResult::advance();
+      factor(loop, *found);
+      changed = true;
+      return WalkResult::interrupt();
+    });
+  }
+}
