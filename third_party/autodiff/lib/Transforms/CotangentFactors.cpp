@@ -2,11 +2,12 @@
 //
 // The activation of a product takes the product in float32, and so does its
 // derivative. But of dz = dy · f'(z), where dy comes rounded, f'(z) needs not
-// be more exact than dy is: half as many bytes, and no exponential in the
-// backward.
+// be more exact than dy is: half as many bytes. And there is no exponential in
+// the backward.
 //
 //===----------------------------------------------------------------------===//
 #include "CotangentFactors.h"
+#include "Costs.h"
 #include "ProgramBuffers.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Mutation.h"
@@ -22,6 +23,10 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+/// For so many bytes of an element, about an exponential, a factor is not worth
+/// it.
+constexpr double kLeast = 0.25;
 
 namespace {
 /// What a value is linear in.
@@ -69,6 +74,8 @@ public:
 
   /// Adds `value`, where `cotangent` is one; false if the forward cannot.
   bool add(Value value, Value cotangent);
+  /// What computing all of that compares to.
+  double bytesOfArithmetic() const;
   /// Computes it, and returns where a builder may go on.
   Operation *emit(IRMapping &map);
 
@@ -90,19 +97,6 @@ private:
 // What is linear in a cotangent
 //===----------------------------------------------------------------------===//
 
-/// Whether this comes from memory in bfloat16, which has the range of the
-/// float32 that it is computed with (half precision has not), and nothing is
-/// added to it there.
-static bool isRounded(UpstreamOp op) {
-  WalkResult walk = op->getBlock()->walk([&](AccumulateOp other) {
-    return other.getArgument() == op.getArgument() ? WalkResult::interrupt()
-                                                   : WalkResult::advance();
-  });
-  return op.getResult() && !walk.wasInterrupted() &&
-         getPointee(op.getPtr().getType()).isBF16() &&
-         getElementTypeOrSelf(op.getResult().getType()).isF32();
-}
-
 static bool isZero(Value value) {
   return matchPattern(value, m_AnyZeroFloat());
 }
@@ -110,8 +104,8 @@ static bool isZero(Value value) {
 LinearValues::LinearValues(Block &body) : adjoint(findAdjoint(body)) {
   for (Operation &op : body)
     if (auto upstream = dyn_cast<UpstreamOp>(op)) {
-      if (isRounded(upstream))
-        linear[upstream.getResult()] = {upstream.getResult()};
+      if (Value cotangent = upstream.getResult())
+        linear[cotangent] = {cotangent};
     } else if (adjoint.contains(&op)) {
       if (Linearity found = match(&op))
         linear[op.getResult(0)] = found;
@@ -262,6 +256,13 @@ bool Transplant::collect(Value value) {
   return isPossible;
 }
 
+double Transplant::bytesOfArithmetic() const {
+  double bytes = 0;
+  for (Operation *op : slice)
+    bytes += mlir::autodiff::bytesOfArithmetic(op);
+  return bytes;
+}
+
 Operation *Transplant::emit(IRMapping &map) {
   map.map(backward.getArguments().take_front(forward.getNumArguments()),
           forward.getArguments());
@@ -285,10 +286,24 @@ Operation *Transplant::emit(IRMapping &map) {
 // What is saved
 //===----------------------------------------------------------------------===//
 
-/// How memory holds a factor.
-static Type getStored(Value factor) {
-  Type element = BFloat16Type::get(factor.getContext());
-  return withElementType(factor.getType(), element);
+/// Whether this comes from memory in bfloat16, which has the range of the
+/// float32 that it is computed with (half precision has not), and nothing is
+/// added to it there.
+static bool isRounded(UpstreamOp op) {
+  WalkResult walk = op->getBlock()->walk([&](AccumulateOp other) {
+    return other.getArgument() == op.getArgument() ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
+  });
+  return !walk.wasInterrupted() && getPointee(op.getPtr().getType()).isBF16() &&
+         getElementTypeOrSelf(op.getResult().getType()).isF32();
+}
+
+/// How memory holds the factor of `product`.
+static Type getStored(Value product, Value cotangent) {
+  Type type = product.getType();
+  if (!isRounded(cotangent.getDefiningOp<UpstreamOp>()))
+    return type;
+  return withElementType(type, BFloat16Type::get(type.getContext()));
 }
 
 /// The values of `ends` that depend on some of these residuals.
@@ -330,17 +345,20 @@ void mlir::autodiff::saveFactors(triton::FuncOp backward,
     bytes += bytesOf(residual.getType());
   Transplant transplant(backward, forward);
   for (Value product : products) {
-    bytes -= bytesOf(getStored(product));
-    if (!transplant.add(product, linear.of(product).cotangent))
+    Value cotangent = linear.of(product).cotangent;
+    bytes -= bytesOf(getStored(product, cotangent)) +
+             kLeast * elementsOf(product.getType());
+    if (!transplant.add(product, cotangent))
       return;
   }
-  if (products.empty() || bytes <= 0)
+  if (products.empty() || bytes + transplant.bytesOfArithmetic() <= 0)
     return;
   IRMapping map;
   OpBuilder atSave(transplant.emit(map)), atLoad(backward.getContext());
   for (auto [index, product] : llvm::enumerate(products)) {
     Location loc = product.getLoc();
-    Type stored = getElementTypeOrSelf(getStored(product));
+    Type stored =
+        getElementTypeOrSelf(getStored(product, linear.of(product).cotangent));
     atLoad.setInsertionPointAfterValue(product);
     Value factor = saveForBackward(
         atSave, castFloat(atSave, loc, map.lookup(product), stored), atLoad,
