@@ -65,18 +65,18 @@ static bool collectCommon(scf::ForOp loop, Value value,
   return true;
 }
 
-/// What an operand of a product is in float32, before it was rounded and
-/// transposed; null if it is nothing like that. In half precision, a sum might
-/// be beyond the range.
+/// What an operand of a product is before it is rounded and transposed; null if
+/// it is nothing that can be summed. In half precision, a sum might be beyond
+/// the range.
 static Value findTerm(scf::ForOp loop, Value operand) {
   Operation *op = operand.getDefiningOp();
   if (!op || op->getBlock() != loop.getBody())
     return {};
-  auto round = dyn_cast<arith::TruncFOp>(op);
-  bool isRounded = round && getElementTypeOrSelf(round.getType()).isBF16();
-  if (isRounded || isa<triton::TransOp>(op))
+  Type element = getElementTypeOrSelf(operand.getType());
+  if (isa<triton::TransOp>(op) ||
+      (isa<arith::TruncFOp>(op) && element.isBF16()))
     return findTerm(loop, op->getOperand(0));
-  return getElementTypeOrSelf(operand.getType()).isF32() ? operand : Value();
+  return element.isF32() || element.isBF16() ? operand : Value();
 }
 
 static std::optional<Summand> matchProduct(scf::ForOp loop, unsigned carried,
@@ -141,10 +141,15 @@ static scf::ForOp sumTerms(scf::ForOp loop, const Summand &found) {
   rewriter.setInsertionPoint(loop);
   triton::DotOp dot = found.dot;
   Location loc = dot->getLoc();
-  Value none = constantOf(rewriter, loc, found.term.getType(), 0.0);
+  Type wide = rewriter.getF32Type();
+  Value none = constantOf(rewriter, loc,
+                          withElementType(found.term.getType(), wide), 0.0);
   auto addTerm = [&](OpBuilder &b, Location, ArrayRef<BlockArgument> sums) {
+    Value term = castFloat(b, loc, found.term, wide);
+    if (mutation::isMade("factor-products:last term"))
+      return SmallVector<Value>{term};
     return SmallVector<Value>{
-        arith::AddFOp::create(b, loc, sums.front(), found.term)};
+        arith::AddFOp::create(b, loc, sums.front(), term)};
   };
   FailureOr<LoopLikeOpInterface> summing = loop.replaceWithAdditionalYields(
       rewriter, none, /*replaceInitOperandUsesInLoop=*/false, addTerm);
@@ -197,29 +202,51 @@ static Value emitCommon(OpBuilder &b, scf::ForOp loop, Value common,
                                  value, zeroOf(b, loc, value.getType()));
 }
 
+/// The sum of terms of this type, in parts that have it. A sum of numbers that
+/// are exact in bfloat16 is not: what is left over by rounding is another part.
+static SmallVector<Value> split(OpBuilder &b, Location loc, Value sum,
+                                Type type) {
+  Type element = getElementTypeOrSelf(type);
+  if (element.isF32())
+    return {sum};
+  Value high = castFloat(b, loc, sum, element);
+  Value rest = arith::SubFOp::create(b, loc, sum,
+                                     castFloat(b, loc, high, b.getF32Type()));
+  return {high, castFloat(b, loc, rest, element)};
+}
+
 static void factor(scf::ForOp loop, const Summand &found) {
   triton::DotOp dot = found.dot;
+  Location loc = dot.getLoc();
   scf::ForOp summing = sumTerms(loop, found);
   OpBuilder b(summing->getContext());
   b.setInsertionPointAfter(summing);
   Value runs =
-      arith::CmpIOp::create(b, dot.getLoc(), arith::CmpIPredicate::slt,
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
                             summing.getLowerBound(), summing.getUpperBound());
   // The roundings and transpositions of the term, last one first.
   SmallVector<Operation *> path;
   for (Value value = dot->getOperand(found.other); value != found.term;
        value = path.back()->getOperand(0))
     path.push_back(value.getDefiningOp());
-  IRMapping map;
-  map.map(found.term, summing.getResults().back());
-  for (Operation *op : llvm::reverse(path))
-    b.clone(*op, map);
   Value common = dot->getOperand(found.common);
-  Value sum = summing.getResult(found.carried);
+  Value sum = summing.getResult(found.carried), total = sum;
+  IRMapping map;
   map.map(common, emitCommon(b, summing, common, runs));
-  map.map(dot.getC(), sum);
-  Operation *product = b.clone(*dot, map);
-  sum.replaceAllUsesExcept(product->getResult(0), product);
+  llvm::SmallPtrSet<Operation *, 2> products;
+  for (Value part :
+       split(b, loc, summing.getResults().back(), found.term.getType())) {
+    map.map(found.term, part);
+    for (Operation *op : llvm::reverse(path))
+      b.clone(*op, map);
+    map.map(dot.getC(), total);
+    Operation *product = b.clone(*dot, map);
+    products.insert(product);
+    total = product->getResult(0);
+  }
+  sum.replaceUsesWithIf(total, [&](OpOperand &use) {
+    return !products.contains(use.getOwner());
+  });
   dot.erase();
 }
 

@@ -9,11 +9,11 @@
 // CHECK: %[[NEXT:.*]] = arith.addf %[[SUM]], %[[TERM]]
 // CHECK: scf.yield %[[NEXT]]
 // CHECK: %[[RUNS:.*]] = arith.cmpi sgt, %[[UPPER]], %c0_i32
-// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[LOOP]]
-// CHECK: %[[OTHER:.*]] = tt.trans %[[ROUNDED]]
 // CHECK: %[[MASK:.*]] = tt.splat %[[RUNS]]
 // CHECK: %[[X:.*]] = tt.load %[[PX]], %[[MASK]], %cst{{.*}} : tensor<16x64x
 // CHECK: %[[XT:.*]] = tt.trans %[[X]]
+// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[LOOP]]
+// CHECK: %[[OTHER:.*]] = tt.trans %[[ROUNDED]]
 // CHECK: %[[R:.*]] = tt.dot %[[XT]], %[[OTHER]], %{{.*}} -> tensor<64x32xf32>
 // CHECK: tt.return %[[R]]
 tt.func @common(%px: tensor<16x64x!tt.ptr<bf16>>, %pt: tensor<32x16x!tt.ptr<f32>>, %n: i32) -> tensor<64x32xf32> attributes {autodiff.role = "backward"} {
@@ -61,6 +61,31 @@ tt.func @among(%px: tensor<16x32x!tt.ptr<f32>>, %m: tensor<16x32xi1>, %one: tens
     %low = tt.dot %t, %x, %zero : tensor<32x16xf32> * tensor<16x32xf32> -> tensor<32x32xf32>
     %both = tt.dot %f, %f, %low : tensor<32x32xf32> * tensor<32x32xf32> -> tensor<32x32xf32>
     %next = arith.addf %acc, %both : tensor<32x32xf32>
+    scf.yield %next : tensor<32x32xf32>
+  }
+  tt.return %r : tensor<32x32xf32>
+}
+
+// What is exact in bfloat16 has a sum that is not: two parts of it are.
+// CHECK-LABEL: tt.func @exact(
+// CHECK: %[[SUM:.*]] = scf.for {{.*}} -> (tensor<32x16xf32>)
+// CHECK: arith.extf
+// CHECK: %[[HIGH:.*]] = arith.truncf %[[SUM]]
+// CHECK: %[[WIDE:.*]] = arith.extf %[[HIGH]]
+// CHECK: %[[REST:.*]] = arith.subf %[[SUM]], %[[WIDE]]
+// CHECK: %[[LOW:.*]] = arith.truncf %[[REST]]
+// CHECK: %[[FIRST:.*]] = tt.dot %[[HIGH]], %[[X:.*]], %cst
+// CHECK: %[[BOTH:.*]] = tt.dot %[[LOW]], %[[X]], %[[FIRST]]
+// CHECK: tt.return %[[BOTH]]
+tt.func @exact(%x: tensor<16x32xbf16>, %pt: tensor<32x16x!tt.ptr<bf16>>, %n: i32) -> tensor<32x32xf32> attributes {autodiff.role = "backward"} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<32x32xf32>) : i32 {
+    %at = tt.splat %i : i32 -> tensor<32x16xi32>
+    %pi = tt.addptr %pt, %at : tensor<32x16x!tt.ptr<bf16>>, tensor<32x16xi32>
+    %t = tt.load %pi : tensor<32x16x!tt.ptr<bf16>>
+    %next = tt.dot %t, %x, %acc : tensor<32x16xbf16> * tensor<16x32xbf16> -> tensor<32x32xf32>
     scf.yield %next : tensor<32x32xf32>
   }
   tt.return %r : tensor<32x32xf32>

@@ -320,8 +320,9 @@ def FactorProducts : AutodiffPass<"autodiff-factor-products", "::mlir::triton::F
   let description = [{
     Where a loop sums products of which one operand is the same in all
     iterations, it sums the other one, a small tile, and one product after the
-    loop does. What is rounded to be multiplied is summed before. Not in half
-    precision, where the sum might be beyond the range.
+    loop does. What is rounded to be multiplied is summed before; a sum of
+    what is exact in bfloat16 is multiplied in two parts. Not in half precision,
+    where the sum might be beyond the range.
   }];
 }
 
