@@ -54,20 +54,22 @@ def persistent(m, n, k, tiles=TILES, programs=132):
     return grouped(m, n, k, "persistent", grid_stride.matmul_kernel, stub, tiles, programs=programs)
 
 
-def bias_gelu(m, n, k, tiles=TILES, quick=False):
+def bias_gelu(m, n, k, dtype, tiles=TILES, quick=False):
+    name = str(dtype).removeprefix("torch.")
     return Case(
-        "matmul", f"matmul + bias + gelu {m}x{n}x{k}", matmul.bias_activation_kernel,
+        "matmul", f"matmul + bias + gelu {m}x{n}x{k} {name}", matmul.bias_activation_kernel,
         lambda kernel, a, b, bias: matmul.bias_activation(kernel, a, b, bias, "gelu", **tiles),
-        lambda: (leaf(m, k), leaf(k, n), leaf(n)),
+        lambda: (leaf(m, k, dtype=dtype), leaf(k, n, dtype=dtype), leaf(n, dtype=dtype)),
         lambda a, b, bias: matmul.bias_activation_reference(a, b, bias, "gelu"), quick=quick,
     )  # fmt: skip
 
 
 def low_rank_product(m, n, k, rank, tiles=TILES):
+    shapes = ((m, k), (k, n), (k, rank), (rank, n))
     return Case(
-        "matmul", f"matmul of rank {rank} added {m}x{n}x{k}", low_rank.low_rank_kernel,
+        "matmul", f"matmul with rank {rank} added {m}x{n}x{k} bfloat16", low_rank.low_rank_kernel,
         with_options(low_rank.low_rank, **tiles),
-        lambda: (leaf(m, k), leaf(k, n), leaf(k, rank), leaf(rank, n)),
+        lambda: tuple(leaf(*shape, dtype=torch.bfloat16, scale=0.1) for shape in shapes),
         low_rank.low_rank_reference,
     )  # fmt: skip
 
@@ -92,6 +94,7 @@ def cases():
         matmul.autotuned_matmul, lambda: (leaf(2048, 2048), leaf(2048, 2048)), torch.matmul,
         compiles=False,
     )  # fmt: skip
-    yield bias_gelu(4096, 4096, 1024, quick=True)
+    for dtype in (torch.float16, torch.bfloat16):
+        yield bias_gelu(4096, 4096, 1024, dtype, quick=dtype == torch.bfloat16)
     yield low_rank_product(4096, 4096, 4096, 16)
     yield batched(16, 1024, 1024, 512)

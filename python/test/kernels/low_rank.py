@@ -36,14 +36,14 @@ def low_rank_kernel(
     tl.store(y_ptr + place, full, mask=(rows < m)[:, None] & inside)
 
 
-def low_rank(kernel, x, w, a, b, scale=2.0, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32):
+def low_rank(kernel, x, w, a, b, scale=2.0, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, **options):
     (m, k), n = x.shape, w.shape[1]
     y = poisoned((m, n), x)
     grid = (triton.cdiv(m, BLOCK_M), triton.cdiv(n, BLOCK_N))
     kernel[grid](
         x, w, a, b, y, m, n, k, scale, R=a.shape[1],
         BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K,
-        PRECISION="ieee" if x.dtype == torch.float32 else "tf32",
+        PRECISION="ieee" if x.dtype == torch.float32 else "tf32", **options,
     )  # fmt: skip
     return y
 

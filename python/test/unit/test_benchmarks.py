@@ -47,7 +47,7 @@ def small():
         "product": lambda: products.product(64, 32, 96, (True, False), TILES),
         "grouped product": lambda: products.grouped(64, 32, 96, tiles=TILES),
         "persistent product": lambda: products.persistent(64, 96, 32, TILES, programs=4),
-        "bias": lambda: products.bias_gelu(64, 32, 96, TILES),
+        "bias": lambda: products.bias_gelu(64, 32, 96, half, TILES),
         "low rank": lambda: products.low_rank_product(64, 32, 96, 16, TILES),
         "attention": lambda: attention.attention(1, 2, 128, 16, True, half, **heads),
         "gqa": lambda: attention.shared_heads(1, 4, 2, 128, 16, **heads),
