@@ -11,7 +11,7 @@ from .common import poisoned, tanh, widen
 @triton.jit
 def epilogue_kernel(
     a_ptr, w_ptr, v_ptr, bias_ptr, keep_ptr, y_ptr, z_ptr, m, n, k,
-    BLOCK: tl.constexpr, KIND: tl.constexpr,
+    BLOCK: tl.constexpr, KIND: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """y = f(a w + bias) or f(a w + bias, a v), rounded, and maybe a second output."""
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -26,9 +26,11 @@ def epilogue_kernel(
         a = tl.load(a_ptr + rows[:, None] * k + summed[None, :], mask=here, other=0.0)
         there = (summed < k)[:, None] & (columns < n)[None, :]
         places = summed[:, None] * n + columns[None, :]
-        acc = tl.dot(a, tl.load(w_ptr + places, mask=there, other=0.0), acc)
+        w = tl.load(w_ptr + places, mask=there, other=0.0)
+        acc = tl.dot(a, w, acc, input_precision=PRECISION)
         if KIND == "gate":
-            other = tl.dot(a, tl.load(v_ptr + places, mask=there, other=0.0), other)
+            v = tl.load(v_ptr + places, mask=there, other=0.0)
+            other = tl.dot(a, v, other, input_precision=PRECISION)
     place = rows[:, None] * n + columns[None, :]
     y = acc
     if KIND == "tanh":
@@ -60,7 +62,8 @@ def epilogue(kernel, a, w, v, bias, keep, kind, BLOCK=16):
     (m, k), n = a.shape, w.shape[1]
     y, z = poisoned((m, n), a), poisoned((m, n), a)
     grid = (triton.cdiv(m, BLOCK), triton.cdiv(n, BLOCK))
-    kernel[grid](a, w, v, bias, keep, y, z, m, n, k, BLOCK=BLOCK, KIND=kind)
+    precision = "ieee" if a.dtype == torch.float32 else "tf32"
+    kernel[grid](a, w, v, bias, keep, y, z, m, n, k, BLOCK=BLOCK, KIND=kind, PRECISION=precision)
     return (y, z) if kind in ("two outputs", "stored, too") else y
 
 
