@@ -95,7 +95,9 @@ def _attained(loop):
 def test_final_value_of_atomics_is_found(device):
     """The program whose value memory holds in the end gets the gradient."""
     # Computing it again would cost less than saving it.
-    u = torch.randn(6, COLUMNS, device=device, dtype=torch.float16, requires_grad=True)
+    # No two programs have the same value.
+    order = torch.rand(6, COLUMNS, device=device).argsort(0)
+    u = (order + torch.rand_like(order, dtype=torch.float32) / 2).half().requires_grad_()
     v = torch.randn(COLUMNS, device=device)
     y = _attained(False)(u, v)
     expected = 2.5 * torch.nn.functional.one_hot(u.argmax(0), len(u)).T
