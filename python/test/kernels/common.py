@@ -40,3 +40,8 @@ def with_output(x: torch.Tensor, how: str) -> tuple[torch.Tensor, torch.Tensor]:
 def poisoned(shape, like: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
     """A fresh output full of NaN: an element that the kernel doesn't write is seen."""
     return torch.full(shape, float("nan"), dtype=dtype or like.dtype, device=like.device)
+
+
+def precision_of(x: torch.Tensor) -> str:
+    """float32 tiles multiply in float32 here; half precision has no choice to make."""
+    return "ieee" if x.dtype == torch.float32 else "tf32"

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 
-from .common import poisoned, tanh, widen
+from .common import poisoned, precision_of, tanh, widen
 
 
 @triton.jit
@@ -62,8 +62,9 @@ def epilogue(kernel, a, w, v, bias, keep, kind, BLOCK=16):
     (m, k), n = a.shape, w.shape[1]
     y, z = poisoned((m, n), a), poisoned((m, n), a)
     grid = (triton.cdiv(m, BLOCK), triton.cdiv(n, BLOCK))
-    precision = "ieee" if a.dtype == torch.float32 else "tf32"
-    kernel[grid](a, w, v, bias, keep, y, z, m, n, k, BLOCK=BLOCK, KIND=kind, PRECISION=precision)
+    kernel[grid](
+        a, w, v, bias, keep, y, z, m, n, k, BLOCK=BLOCK, KIND=kind, PRECISION=precision_of(a)
+    )
     return (y, z) if kind in ("two outputs", "stored, too") else y
 
 

@@ -4,8 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
-from .common import poisoned, widen, with_output
-from .matmul import _grouped, _precision, _store_tile, _tile_product
+from .common import poisoned, precision_of, widen, with_output
+from .matmul import _grouped, _store_tile, _tile_product
 
 
 @triton.jit
@@ -137,6 +137,6 @@ def matmul(kernel, a, b, programs=4, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP=3
     kernel[(min(programs, tiles),)](
         a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
         BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP=GROUP, PROGRAMS=programs,
-        PRECISION=_precision(a), **options,
+        PRECISION=precision_of(a), **options,
     )  # fmt: skip
     return c

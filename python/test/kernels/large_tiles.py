@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .common import poisoned, widen
+from .common import poisoned, precision_of, widen
 
 
 @triton.jit
@@ -115,7 +115,7 @@ def chunk(kernel, q, k, v, h, w, block=None):
     kernel[(triton.cdiv(values, block),)](
         q, k, v, h, w, y, keys, values,
         ROWS=rows, KEYS=triton.next_power_of_2(keys), VALUES=block,
-        PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
+        PRECISION=precision_of(q),
     )  # fmt: skip
     return y
 

@@ -1,10 +1,9 @@
 """A product with a correction of low rank."""
 
-import torch
 import triton
 import triton.language as tl
 
-from .common import poisoned
+from .common import poisoned, precision_of
 
 
 @triton.jit
@@ -43,7 +42,7 @@ def low_rank(kernel, x, w, a, b, scale=2.0, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, 
     kernel[grid](
         x, w, a, b, y, m, n, k, scale, R=a.shape[1],
         BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K,
-        PRECISION="ieee" if x.dtype == torch.float32 else "tf32", **options,
+        PRECISION=precision_of(x), **options,
     )  # fmt: skip
     return y
 

@@ -5,12 +5,7 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 
-from .common import poisoned
-
-
-def _precision(x: torch.Tensor) -> str:
-    """float32 tiles multiply in float32 here; half precision has no choice to make."""
-    return "ieee" if x.dtype == torch.float32 else "tf32"
+from .common import poisoned, precision_of
 
 
 @triton.jit
@@ -131,7 +126,7 @@ def matmul(kernel, a, b, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, **options):
     grid = (triton.cdiv(m, BLOCK_M), triton.cdiv(n, BLOCK_N))
     kernel[grid](
         a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
-        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, PRECISION=_precision(a), **options,
+        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, PRECISION=precision_of(a), **options,
     )  # fmt: skip
     return c
 
@@ -142,7 +137,7 @@ def grouped_matmul(kernel, a, b, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP=3, **
     grid = (triton.cdiv(m, BLOCK_M) * triton.cdiv(n, BLOCK_N),)
     kernel[grid](
         a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
-        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP=GROUP, PRECISION=_precision(a),
+        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP=GROUP, PRECISION=precision_of(a),
         **options,
     )  # fmt: skip
     return c
@@ -152,7 +147,7 @@ def autotuned_matmul(kernel, a, b):
     (m, k), n = a.shape, b.shape[1]
     c = poisoned((m, n), a)
     kernel[lambda meta: (triton.cdiv(m, meta["BLOCK_M"]) * triton.cdiv(n, meta["BLOCK_N"]),)](
-        a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(), PRECISION=_precision(a)
+        a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(), PRECISION=precision_of(a)
     )
     return c
 
@@ -165,7 +160,7 @@ def bias_activation(
     grid = (triton.cdiv(m, BLOCK_M), triton.cdiv(n, BLOCK_N))
     kernel[grid if group is None else (grid[0] * grid[1],)](
         a, b, bias, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
-        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, PRECISION=_precision(a),
+        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, PRECISION=precision_of(a),
         ACTIVATION=activation, GROUP=group, **options,
     )  # fmt: skip
     return c
@@ -203,7 +198,7 @@ def batched_matmul(kernel, a, b, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, **options):
     grid = (triton.cdiv(m, BLOCK_M), triton.cdiv(n, BLOCK_N), batch)
     kernel[grid](
         a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
-        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, PRECISION=_precision(a), **options,
+        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, PRECISION=precision_of(a), **options,
     )  # fmt: skip
     return c
 
@@ -226,7 +221,7 @@ def block_dot_kernel(
 def block_dot(kernel, a, b):
     (batch, m, k), n = a.shape, b.shape[2]
     c = poisoned((batch, m, n), a)
-    kernel[(1,)](a, b, c, BATCH=batch, M=m, N=n, K=k, PRECISION=_precision(a))
+    kernel[(1,)](a, b, c, BATCH=batch, M=m, N=n, K=k, PRECISION=precision_of(a))
     return c
 
 

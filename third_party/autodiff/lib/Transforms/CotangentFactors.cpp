@@ -327,8 +327,7 @@ static Value multiply(OpBuilder &b, Value product, Linearity linearity,
   Tile scaled = t * t.like(castFloat(b, loc, factor, element));
   if (!linearity.isGuarded || mutation::isMade("factors:not guarded"))
     return scaled;
-  Tile zero = t.constant(0.0);
-  return where(compare(arith::CmpFPredicate::OEQ, t, zero), zero, scaled);
+  return unlessZero(t, scaled, factor);
 }
 
 void mlir::autodiff::saveFactors(triton::FuncOp backward,
@@ -344,10 +343,11 @@ void mlir::autodiff::saveFactors(triton::FuncOp backward,
   for (ResidualOp residual : dropped)
     bytes += bytesOf(residual.getType());
   Transplant transplant(backward, forward);
+  SmallVector<Type> stored;
   for (Value product : products) {
     Value cotangent = linear.of(product).cotangent;
-    bytes -= bytesOf(getStored(product, cotangent)) +
-             kLeast * elementsOf(product.getType());
+    stored.push_back(getStored(product, cotangent));
+    bytes -= bytesOf(stored.back()) + kLeast * elementsOf(stored.back());
     if (!transplant.add(product, cotangent))
       return;
   }
@@ -356,15 +356,15 @@ void mlir::autodiff::saveFactors(triton::FuncOp backward,
   IRMapping map;
   OpBuilder atSave(transplant.emit(map)), atLoad(backward.getContext());
   for (auto [index, product] : llvm::enumerate(products)) {
-    Location loc = product.getLoc();
-    Type stored =
-        getElementTypeOrSelf(getStored(product, linear.of(product).cotangent));
+    Value computed = castFloat(atSave, product.getLoc(), map.lookup(product),
+                               getElementTypeOrSelf(stored[index]));
     atLoad.setInsertionPointAfterValue(product);
-    Value factor = saveForBackward(
-        atSave, castFloat(atSave, loc, map.lookup(product), stored), atLoad,
-        "factor" + std::to_string(index));
+    Value factor = saveForBackward(atSave, computed, atLoad,
+                                   "factor" + std::to_string(index));
     product.replaceAllUsesWith(
         multiply(atLoad, product, linear.of(product), factor));
   }
-  llvm::erase_if(saved, isDropped);
+  llvm::erase_if(saved, [&](ResidualOp residual) {
+    return llvm::is_contained(dropped, residual);
+  });
 }

@@ -7,7 +7,6 @@
 // product after the loop does, of the sum of small tiles.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
