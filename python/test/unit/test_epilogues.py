@@ -60,3 +60,17 @@ def test_explanation_of_factor(device):
     inputs = _inputs(device, torch.bfloat16, "tanh")
     op(*inputs).sum().backward()
     assert "  saved: a factor for the cotangent of 'y' at common.py" in op.explain()
+
+
+def test_cotangent_that_is_zero_at_a_pole(device):
+    """What is not used of an output has no gradient, whatever its derivative is."""
+    a, w, v, bias, keep, kind = _inputs(device, torch.bfloat16, "log")
+    a, bias = a.detach().clone(), torch.zeros_like(bias)
+    a[3] = 0
+    a.requires_grad_()
+    y = differentiated(epilogues.epilogue_kernel, epilogues.epilogue)(a, w, v, bias, keep, kind)
+    upstream = torch.randn_like(y)
+    upstream[3] = 0
+    gradients = torch.autograd.grad(y, (a, w), upstream)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert not gradients[0][3].any()
