@@ -128,3 +128,30 @@ def powers_reference(a, steps):
         power = power + power.T * 0.1
         trace = trace * 0.5 + (power * a).sum(0)
     return power * trace[None, :]
+
+
+@triton.jit
+def centered_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr, SWAPPED: tl.constexpr):
+    """y = (x - mean) tanh(x) of a square of blocks, read in one nest and then in another."""
+    lanes = tl.program_id(0) * n * n * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), x_ptr.dtype.element_ty)
+    for i in range(n):
+        for j in range(n):
+            total += tl.load(x_ptr + lanes + (i * n + j) * BLOCK)
+    mean = tl.sum(total, 0) / (n * n * BLOCK)
+    for i in range(n):
+        for j in range(n):
+            place = j * n + i if SWAPPED else i * n + j
+            x = tl.load(x_ptr + lanes + place * BLOCK)
+            tl.store(y_ptr + lanes + place * BLOCK, (x - mean) * tanh(x))
+
+
+def centered(kernel, x, swapped):
+    """x: (programs, n, n, BLOCK)"""
+    y = poisoned(x.shape, x)
+    kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=x.shape[3], SWAPPED=swapped)
+    return y
+
+
+def centered_reference(x, swapped):
+    return (x - x.mean((1, 2, 3), keepdim=True)) * x.tanh()

@@ -6,6 +6,7 @@ import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import loops, nests, whiles
+from schedules import assert_sums
 
 pytestmark = pytest.mark.schedules
 
@@ -52,6 +53,16 @@ def test_exits(device, mode, dtype):
     x = random_tensor(16, device=device, dtype=dtype)
     op = differentiated(nests.exits_kernel, nests.exits)
     assert_gradients_close(op, nests.exits_reference, (x, 4, mode))
+
+
+@DTYPES
+@pytest.mark.parametrize("swapped", [False, True], ids=["alike", "swapped"])
+def test_two_nests_over_a_tensor(device, ran, swapped, dtype):
+    """What they contribute meets in one of them, if they go over the tensor in one order."""
+    x = random_tensor(3, 4, 4, 8, device=device, dtype=dtype)
+    op = differentiated(nests.centered_kernel, nests.centered)
+    assert_gradients_close(op, nests.centered_reference, (x, swapped))
+    assert_sums(ran, "atomic" if swapped else "store", 0)
 
 
 @DTYPES

@@ -1,10 +1,13 @@
 //===- MergeContributions.cpp - Add up what goes to the same addresses ----===//
 #include "ArgumentUses.h"
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/LinearForm.h"
+#include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_MERGECONTRIBUTIONS
@@ -24,30 +27,51 @@ struct MergeContributions
 };
 } // namespace
 
-/// The parallel loop at the outer level that a contribution stands in; null if
-/// there is none.
-static scf::ForOp getLoop(AccumulateOp op) {
-  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-  return loop && loop->hasAttr(kParallelAttr) &&
-                 isa<triton::FuncOp>(loop->getParentOp())
-             ? loop
-             : scf::ForOp();
+using Nest = SmallVector<scf::ForOp, 2>;
+
+/// The parallel loops that a contribution stands in, the outermost first, of
+/// which that stands at the outer level; none if they are not all like that.
+static std::optional<Nest> getNest(AccumulateOp op) {
+  Nest nest;
+  Operation *parent = op->getParentOp();
+  for (; !isa<triton::FuncOp>(parent); parent = parent->getParentOp()) {
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    if (!loop || !loop->hasAttr(kParallelAttr))
+      return std::nullopt;
+    nest.push_back(loop);
+  }
+  std::reverse(nest.begin(), nest.end());
+  return nest;
 }
 
-static bool haveSameBounds(scf::ForOp a, scf::ForOp b) {
-  if (!a || !b)
-    return a == b;
-  return a.getLowerBound() == b.getLowerBound() &&
-         a.getUpperBound() == b.getUpperBound() && a.getStep() == b.getStep();
+static bool haveSameBounds(const Nest &some, const Nest &others) {
+  return llvm::equal(some, others, [](scf::ForOp a, scf::ForOp b) {
+    return a.getLowerBound() == b.getLowerBound() &&
+           a.getUpperBound() == b.getUpperBound() && a.getStep() == b.getStep();
+  });
 }
 
-/// Computes a value of one loop's body in another's, at `builder`; null if it
-/// depends on what the first one carries.
-static Value recompute(Value value, scf::ForOp from, OpBuilder &builder,
+/// How far an access is from that of the next iteration, for each of the loops
+/// around it, the innermost first; none if that is not known.
+static std::optional<SmallVector<ScalarExpr>> findSteps(Operation *access) {
+  std::optional<LinearForm> form = LinearForm::of(getAccessedPointer(access));
+  if (!form)
+    return std::nullopt;
+  SmallVector<ScalarExpr> steps;
+  for (auto loop = access->getParentOfType<scf::ForOp>(); loop;
+       loop = loop->getParentOfType<scf::ForOp>())
+    steps.push_back(form->coefficientOf({Dimension::Kind::Loop, 0, loop})
+                        .value_or(ScalarExpr::constant(0)));
+  return steps;
+}
+
+/// Computes a value of one nest in another, at `builder`; null if it depends on
+/// what a loop of the first one carries.
+static Value recompute(Value value, Nest &from, OpBuilder &builder,
                        IRMapping &map) {
   if (Value known = map.lookupOrNull(value))
     return known;
-  if (!from || from.isDefinedOutsideOfLoop(value))
+  if (from.empty() || from.front().isDefinedOutsideOfLoop(value))
     return value;
   Operation *op = value.getDefiningOp();
   if (!op || (op->getNumRegions() > 0 && !isa<triton::ReduceOp>(op)))
@@ -61,32 +85,35 @@ static Value recompute(Value value, scf::ForOp from, OpBuilder &builder,
   return map.lookup(value);
 }
 
-/// Moves contributions to the last one, if all are made in loops that run the
-/// same iterations, or in none, and go to the same addresses in each.
+/// Moves contributions to the last one, if all are made in nests of loops that
+/// run the same iterations, and go to the same addresses in each.
 void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
   AccumulateOp last = accumulates.back();
-  scf::ForOp target = getLoop(last);
-  std::optional<AccessSpace> space =
-      AccessSpace::of(sites.lookup(last.getSite()));
+  Nest target = *getNest(last);
+  Operation *load = sites.lookup(last.getSite());
+  std::optional<AccessSpace> space = AccessSpace::of(load);
   if (!space || !space->isExact())
     return;
   OpBuilder builder(last);
   Value sum = last.getValue();
   for (AccumulateOp op : accumulates.drop_back()) {
-    scf::ForOp loop = getLoop(op);
-    std::optional<AccessSpace> other =
-        AccessSpace::of(sites.lookup(op.getSite()));
-    bool alike = haveSameBounds(loop, target) ||
+    Nest nest = *getNest(op);
+    Operation *other = sites.lookup(op.getSite());
+    std::optional<AccessSpace> otherSpace = AccessSpace::of(other);
+    bool alike = haveSameBounds(nest, target) ||
                  mutation::isMade("merge:other iterations");
-    if (!alike || op.getValue().getType() != sum.getType() || !other ||
-        !other->isExact() ||
-        (!other->touchesSameAs(*space) &&
-         !mutation::isMade("merge:other addresses")))
+    if (!alike || op.getValue().getType() != sum.getType() || !otherSpace ||
+        !otherSpace->isExact())
+      return;
+    bool meet = otherSpace->touchesSameAs(*space) &&
+                (findSteps(other) == findSteps(load) ||
+                 mutation::isMade("merge:other order of loops"));
+    if (!meet && !mutation::isMade("merge:other addresses"))
       return;
     IRMapping map;
-    if (loop)
-      map.map(loop.getInductionVar(), target.getInductionVar());
-    Value value = recompute(op.getValue(), loop, builder, map);
+    for (auto [from, to] : llvm::zip_equal(nest, target))
+      map.map(from.getInductionVar(), to.getInductionVar());
+    Value value = recompute(op.getValue(), nest, builder, map);
     if (!value)
       return;
     sum = arith::AddFOp::create(builder, op.getLoc(), sum, value);
@@ -102,13 +129,11 @@ void MergeContributions::runOnOperation() {
   for (auto &[argument, use] : collectUses(backward)) {
     if (!use.upstreams.empty())
       continue;
-    SmallVector<AccumulateOp> inLoops, outside;
+    llvm::MapVector<size_t, SmallVector<AccumulateOp>> byDepth;
     for (AccumulateOp op : use.accumulates)
-      if (getLoop(op))
-        inLoops.push_back(op);
-      else if (op->getParentOp() == backward)
-        outside.push_back(op);
-    for (ArrayRef<AccumulateOp> alike : {inLoops, outside})
+      if (std::optional<Nest> nest = getNest(op))
+        byDepth[nest->size()].push_back(op);
+    for (auto &[depth, alike] : byDepth)
       if (alike.size() > 1)
         merge(alike);
   }

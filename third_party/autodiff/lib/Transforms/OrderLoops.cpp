@@ -12,8 +12,8 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Whether a carried value is only ever added to, and nothing reads it before
-/// the loop has ended.
+/// Whether a carried value is only ever added to, by the loop or by loops in it
+/// that hand it on, and nothing reads it before the loop has ended.
 static bool isSum(BlockArgument carried, Value next) {
   Value sum = carried;
   if (sum != next && !next.hasOneUse())
@@ -21,9 +21,18 @@ static bool isSum(BlockArgument carried, Value next) {
   while (sum != next) {
     if (!sum.hasOneUse())
       return false;
-    Operation *user = *sum.user_begin();
+    OpOperand &use = *sum.use_begin();
+    Operation *user = use.getOwner();
     if (user->getBlock() != carried.getOwner())
       return false;
+    if (auto inner = dyn_cast<scf::ForOp>(user)) {
+      BlockArgument handedOn = inner.getTiedLoopRegionIterArg(&use);
+      if (!handedOn ||
+          !isSum(handedOn, inner.getTiedLoopYieldedValue(handedOn)->get()))
+        return false;
+      sum = inner.getTiedLoopResult(handedOn);
+      continue;
+    }
     auto dot = dyn_cast<triton::DotOp>(user);
     if (!isa<arith::AddFOp>(user) && !(dot && dot.getC() == sum))
       return false;

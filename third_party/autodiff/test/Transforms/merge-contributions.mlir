@@ -98,3 +98,74 @@ tt.func @neighbours(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %qy, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Nests of loops, like loops. The outer one is a sum, too, which the inner one
+// goes on with.
+// CHECK-LABEL: tt.func @nests_bwd(
+// CHECK: autodiff.accumulate
+// CHECK-NOT: autodiff.accumulate
+// CHECK: tt.return
+tt.func @nests(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%all = %zero) -> (f32) : i32 {
+    %part = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %all) -> (f32) : i32 {
+      %r = arith.muli %i, %n : i32
+      %o = arith.addi %r, %j : i32
+      %qx = tt.addptr %px, %o : !tt.ptr<f32>, i32
+      %x = tt.load %qx : !tt.ptr<f32>
+      %next = arith.addf %acc, %x : f32
+      scf.yield %next : f32
+    }
+    scf.yield %part : f32
+  }
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    scf.for %j = %c0 to %n step %c1 : i32 {
+      %r = arith.muli %i, %n : i32
+      %o = arith.addi %r, %j : i32
+      %qx = tt.addptr %px, %o : !tt.ptr<f32>, i32
+      %x = tt.load %qx : !tt.ptr<f32>
+      %y = arith.mulf %x, %sum : f32
+      %qy = tt.addptr %py, %o : !tt.ptr<f32>, i32
+      tt.store %qy, %y : !tt.ptr<f32>
+    }
+  }
+  tt.return
+}
+
+// -----
+
+// Nests that go over the same elements in another order are not alike.
+// CHECK-LABEL: tt.func @swapped_bwd(
+// CHECK-COUNT-2: autodiff.accumulate
+tt.func @swapped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%all = %zero) -> (f32) : i32 {
+    %part = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %all) -> (f32) : i32 {
+      %r = arith.muli %i, %n : i32
+      %o = arith.addi %r, %j : i32
+      %qx = tt.addptr %px, %o : !tt.ptr<f32>, i32
+      %x = tt.load %qx : !tt.ptr<f32>
+      %next = arith.addf %acc, %x : f32
+      scf.yield %next : f32
+    }
+    scf.yield %part : f32
+  }
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    scf.for %j = %c0 to %n step %c1 : i32 {
+      %r = arith.muli %j, %n : i32
+      %o = arith.addi %r, %i : i32
+      %qx = tt.addptr %px, %o : !tt.ptr<f32>, i32
+      %x = tt.load %qx : !tt.ptr<f32>
+      %y = arith.mulf %x, %sum : f32
+      %qy = tt.addptr %py, %o : !tt.ptr<f32>, i32
+      tt.store %qy, %y : !tt.ptr<f32>
+    }
+  }
+  tt.return
+}

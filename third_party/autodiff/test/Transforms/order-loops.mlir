@@ -23,6 +23,60 @@ tt.func @sum(%px: !tt.ptr<f32>, %n: i32) -> f32 attributes {autodiff.role = "bac
 
 // -----
 
+// A loop that hands a sum on to one in it sums, too.
+// CHECK-LABEL: tt.func @nest(
+// CHECK-NOT: arith.subi %{{.*}}, %{{.*}} : i32
+// CHECK: } {autodiff.parallel}
+// CHECK: } {autodiff.parallel}
+tt.func @nest(%px: !tt.ptr<f32>, %n: i32) -> f32 attributes {autodiff.role = "backward"} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %last = arith.constant 6 : i32
+  %count = arith.constant 7 : i32
+  %y = scf.for %t = %c0 to %count step %c1 iter_args(%all = %zero) -> (f32) : i32 {
+    %i = arith.subi %last, %t : i32
+    %part = scf.for %u = %c0 to %count step %c1 iter_args(%acc = %all) -> (f32) : i32 {
+      %j = arith.subi %last, %u : i32
+      %o = arith.muli %i, %j : i32
+      %qx = tt.addptr %px, %o : !tt.ptr<f32>, i32
+      %x = tt.load %qx : !tt.ptr<f32>
+      %next = arith.addf %acc, %x : f32
+      scf.yield %next : f32
+    }
+    scf.yield %part : f32
+  }
+  tt.return %y : f32
+}
+
+// -----
+
+// A sum that the inner loop multiplies keeps the order of both.
+// CHECK-LABEL: tt.func @product(
+// CHECK-NOT: autodiff.parallel
+tt.func @product(%px: !tt.ptr<f32>, %n: i32) -> f32 attributes {autodiff.role = "backward"} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %last = arith.constant 6 : i32
+  %count = arith.constant 7 : i32
+  %y = scf.for %t = %c0 to %count step %c1 iter_args(%all = %zero) -> (f32) : i32 {
+    %i = arith.subi %last, %t : i32
+    %part = scf.for %u = %c0 to %count step %c1 iter_args(%acc = %all) -> (f32) : i32 {
+      %j = arith.subi %last, %u : i32
+      %o = arith.muli %i, %j : i32
+      %qx = tt.addptr %px, %o : !tt.ptr<f32>, i32
+      %x = tt.load %qx : !tt.ptr<f32>
+      %next = arith.mulf %acc, %x : f32
+      scf.yield %next : f32
+    }
+    scf.yield %part : f32
+  }
+  tt.return %y : f32
+}
+
+// -----
+
 // What a recurrence carries, and what is stored, keeps its order.
 // CHECK-LABEL: tt.func @recurrence(
 // CHECK: scf.for
