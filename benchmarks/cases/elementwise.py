@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
-from kernels import elementwise, image, lines, packed, rotary, runs
+from kernels import elementwise, image, lines, packed, rotary, runs, windows
 
 from .common import Case, leaf, leaves, with_options
 
@@ -95,12 +95,38 @@ def gate_and_weights(rows, columns):
     )  # fmt: skip
 
 
-def windows(images, height, width):
+def pixels(images, height, width):
     return Case(
         "broadcast", f"windows of 2x2 in {images}x{height}x{width}", lines.windows_kernel,
         lambda kernel, x: lines.windows(kernel, x, 2, 2, BLOCK=1024),
         leaves(1, images, height, width), lambda x: lines.windows_reference(x, 2, 2),
         streams="inputs",
+    )  # fmt: skip
+
+
+def _causal_convolution(x, w):
+    """x: (batch, times, channels), w: (channels, taps)"""
+    padded = F.pad(x.transpose(1, 2), (w.shape[1] - 1, 0))
+    return F.conv1d(padded, w[:, None], groups=w.shape[0]).transpose(1, 2)
+
+
+def convolution(batch, times, channels, taps):
+    return Case(
+        "broadcast", f"causal convolution {batch}x{times}x{channels}, {taps} taps",
+        windows.taps_kernel,
+        lambda kernel, x, w: windows.taps(
+            kernel, x, w, 1 - taps, "linear", TIMES=32, CHANNELS=64
+        ),
+        lambda: (leaf(batch, times, channels), leaf(channels, taps)), _causal_convolution,
+        streams="inputs",
+    )  # fmt: skip
+
+
+def stencil(rows, columns):
+    return Case(
+        "broadcast", f"stencil {rows}x{columns}", windows.stencil_kernel,
+        with_options(windows.stencil, BLOCK=1024), leaves(1, rows, columns),
+        windows.stencil_reference, streams="inputs",
     )  # fmt: skip
 
 
@@ -125,7 +151,9 @@ def cases():
     yield affine(524288, 64)
     yield channels(256, 40, 4096)
     yield gate_and_weights(8192, 4096)
-    yield windows(8192, 56, 56)
+    yield pixels(8192, 56, 56)
+    yield convolution(8, 2048, 2048, 4)
+    yield stencil(8192, 4096)
     yield Case(
         "elementwise", "greyscale 3x4320x7680", image.greyscale_kernel,
         with_options(image.greyscale, BLOCK=32), leaves(1, 3, 4320, 7680),

@@ -162,13 +162,15 @@ def test_random_numbers(device, ran, shape, unraveled):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
-@pytest.mark.parametrize("step, size, how", [
-    (1, 1, "store"), (2, 2, "store"), (2, 1, "store"), (3, 2, "store"), (3, 3, "store"),
-    (1, 2, "atomic"), (2, 3, "atomic"),
+@pytest.mark.parametrize("shape, step, size, how", [
+    *((shape, step, size, "store")
+      for shape in ((3, 12, 18), (2, 13, 7))
+      for step, size in ((1, 1), (2, 2), (2, 1), (3, 2), (3, 3), (1, 2))),
+    ((3, 12, 18), 1, 3, "atomic"), ((2, 13, 7), 1, 3, "store"),
+    ((2, 13, 7), 2, 3, "atomic"), ((2, 12, 16), 2, 3, "store"),
 ])  # fmt: skip
-@pytest.mark.parametrize("shape", [(3, 12, 18), (2, 13, 7)])
 def test_windows(device, ran, shape, step, size, how, dtype):
-    """Pixels of windows that do not overlap are stored to once, others not at all."""
+    """Pixels of windows are stored to once; those of overlapping ones, too, if places reach all."""
     op = differentiated(lines.windows_kernel, lines.windows)
     x = random_tensor(*shape, device=device, dtype=dtype)
     assert_gradients_close(op, lines.windows_reference, (x, step, size), roundings=32, updates=9)

@@ -50,12 +50,15 @@ class _AddressCheck:
 
     With `programs`, what programs have in common is summed: no digit is a program id, and the
     programs fill the box of the values of these expressions, each at a place of its own.
+
+    Of each pair `within`, the first number has to be no more than the second one.
     """
 
     argument: int
     offset: object
     dims: tuple
     programs: tuple | None = None
+    within: tuple = ()
 
     kind: ClassVar[str]
 
@@ -93,7 +96,11 @@ class _AddressCheck:
             for expr in programs:
                 validate(expr, arguments, per_program=True)
             programs = tuple(programs)
-        return cls(argument, data["offset"], tuple(dims), programs)
+        within = tuple((number, limit) for number, limit in data.get("within", ()))
+        for pair in within:
+            for expr in pair:
+                validate(expr, arguments)
+        return cls(argument, data["offset"], tuple(dims), programs, within)
 
     def used_arguments(self) -> set[int]:
         """Return the scalar arguments that decide the outcome."""
@@ -102,6 +109,7 @@ class _AddressCheck:
             exprs += [stride, *(e for digit in digits for e in digit)]
             exprs += [] if bound is None else [bound]
         exprs += self.programs or ()
+        exprs += [expr for pair in self.within for expr in pair]
         return set().union(*(used_arguments(e) for e in exprs))
 
     def _dims(self, args, grid, filled: bool) -> list:
@@ -157,6 +165,9 @@ class BijectiveCheck(_AddressCheck):
             if offset != 0:
                 return f"the first element that it reaches is number {offset}"
             dims = self._dims(args, grid, filled=True)
+            for number, limit in self.within:
+                if evaluate(number, args, grid) > evaluate(limit, args, grid):
+                    return "the launch has fewer positions than elements"
         except CheckError as error:
             return str(error)
         indices = []

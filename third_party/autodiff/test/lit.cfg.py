@@ -24,6 +24,7 @@ config.substitutions += [
     ("%exchange", differentiate("until=autodiff-exchange")),
     ("%merge", differentiate("until=autodiff-merge-contributions")),
     ("%gather", differentiate("until=autodiff-merge-gathered")),
+    ("%windows", differentiate("until=autodiff-gather-windows")),
     ("%persist-always", differentiate("until=autodiff-persist", "always")),
     ("%persist", differentiate("until=autodiff-persist")),
 ]

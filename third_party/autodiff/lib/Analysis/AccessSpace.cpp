@@ -1,6 +1,7 @@
 //===- AccessSpace.cpp - The addresses that an access touches -------------===//
 #include "autodiff/Analysis/AccessSpace.h"
 
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -106,6 +107,8 @@ struct AccessSpace::Builder {
   Value mask() const {
     if (auto load = dyn_cast<triton::LoadOp>(access))
       return load.getMask();
+    if (auto sum = dyn_cast<AccumulateOp>(access))
+      return sum.getMask();
     return cast<triton::StoreOp>(access).getMask();
   }
 

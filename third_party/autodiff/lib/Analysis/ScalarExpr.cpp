@@ -86,6 +86,7 @@ public:
   /// Whether summands were multiples of the same.
   bool hasMerged() const { return merged; }
   ScalarExpr get() const;
+  ArrayRef<std::pair<ScalarExpr, int64_t>> getTerms() const { return terms; }
 
 private:
   bool addMultiple(const ScalarExpr &e, int64_t factor);
@@ -266,6 +267,22 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value) {
   if (!lhs || !rhs)
     return std::nullopt;
   return binary(*kind, *lhs, *rhs);
+}
+
+std::pair<ScalarExpr, int64_t> ScalarExpr::asMultiple() const {
+  Sum sum;
+  if (sum.add(*this, 1) && sum.getTerms().size() == 1)
+    return sum.getTerms().front();
+  return {*this, 1};
+}
+
+int64_t ScalarExpr::countOf(const ScalarExpr &unit) const {
+  Sum sum;
+  if (sum.add(*this, 1))
+    for (const auto &[term, multiple] : sum.getTerms())
+      if (term == unit)
+        return multiple;
+  return 0;
 }
 
 ScalarExpr::Kind ScalarExpr::getKind() const { return node->kind; }

@@ -113,6 +113,13 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.clean();
   passes.add(createMergeContributions());
   passes.clean();
+  if (request.allows(Request::Schedule::Merge)) {
+    GatherWindowsOptions windows;
+    windows.always = request.deterministic || request.schedules;
+    windows.atomic.assign(request.atomic.begin(), request.atomic.end());
+    passes.add(createGatherWindows(windows));
+    passes.clean();
+  }
   // What it leaves over meets in atomics.
   if (request.allows(Request::Schedule::Merge) && !request.deterministic) {
     MergeGatheredOptions gathered;

@@ -44,8 +44,8 @@ public:
     llvm::json::Value count;
   };
 
-  /// The space of a tt.load or tt.store; none if its addresses are not of this
-  /// form or it repeats within a program.
+  /// The space of a load, a store or an autodiff.accumulate; none if its
+  /// addresses are not of this form or it repeats within a program.
   static std::optional<AccessSpace>
   of(Operation *access, const Renumbering *renumbering = nullptr);
 

@@ -56,6 +56,10 @@ public:
   ScalarExpr getRhs() const;
 
   std::optional<int64_t> getConstant() const;
+  /// The expression that this is a multiple of, and the multiple.
+  std::pair<ScalarExpr, int64_t> asMultiple() const;
+  /// How many times the sum that this is contains `unit`, which is none.
+  int64_t countOf(const ScalarExpr &unit) const;
   bool dependsOnProgramId() const;
   /// Whether this is never negative, whatever the arguments.
   bool isNotNegative() const;

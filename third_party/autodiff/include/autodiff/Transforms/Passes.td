@@ -297,6 +297,24 @@ def MergeGathered : AutodiffPass<"autodiff-merge-gathered", "::mlir::ModuleOp"> 
   ];
 }
 
+def GatherWindows : AutodiffPass<"autodiff-gather-windows", "::mlir::ModuleOp"> {
+  let summary = "have each element take what the windows it is in contribute";
+  let description = [{
+    Loads at several distances from a position (stencils, convolutions, pooling)
+    overlap, and so do their contributions. If these are computed from positions
+    alone, lane by lane, the program that an element belongs to computes those
+    of its neighbours once more, and adds them up: one store for each element.
+    That the elements are all of the tensor is checked on the host. What takes
+    more loads than an atomic addition is worth is left, unless `always`.
+  }];
+  let options = [
+    Option<"always", "always", "bool", "false",
+           "whatever has to be computed once more">,
+    ListOption<"atomic", "atomic", "unsigned",
+               "arguments whose gradient must be accumulated atomically">
+  ];
+}
+
 def Exchange : AutodiffPass<"autodiff-exchange", "::mlir::ModuleOp"> {
   let summary = "make iterations programs, and programs iterations";
   let description = [{
