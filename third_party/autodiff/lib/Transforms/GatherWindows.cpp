@@ -375,9 +375,13 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
     return;
   }
   llvm::json::Object check = space->toCheck("bijective", last.getArgument());
-  for (const Position &position : positions->get())
-    within.push_back(
-        Array{position.count(), std::numeric_limits<int32_t>::max()});
+  // Positions are computed in 32 bits.
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  for (auto [number, bound] : llvm::enumerate(elements->front().bounds)) {
+    within.push_back(Array{(*positions)[number].count(), kMost});
+    if (bound)
+      within.push_back(Array{bound->toJSON(), kMost});
+  }
   check["within"] = std::move(within);
   StringAttr whole = toAttribute(&getContext(), std::move(check));
   for (AccumulateOp op : gathered)
