@@ -32,7 +32,9 @@ def small():
         "affine": lambda: elementwise.affine(3, 8, 20),
         "channels": lambda: elementwise.channels(3, 8, 20),
         "packed": lambda: elementwise.gate_and_weights(5, 100),
-        "windows": lambda: elementwise.windows(3, 8, 12),
+        "pixels": lambda: elementwise.pixels(3, 8, 12),
+        "convolution": lambda: elementwise.convolution(2, 37, 20, 4),
+        "stencil": lambda: elementwise.stencil(9, 37),
         "layer norm": lambda: norms.layer_norm(12, 100),
         "looped layer norm": lambda: norms.looped_layer_norm(12, 100),
         "rms norm": lambda: norms.rms_norm(12, 100),
@@ -55,7 +57,8 @@ def small():
 
 
 KINDS = [
-    *("swiglu", "geglu", "dropout", "rotary", "affine", "channels", "packed", "windows"),
+    *("swiglu", "geglu", "dropout", "rotary", "affine", "channels", "packed", "pixels"),
+    *("convolution", "stencil"),
     *("layer norm", "looped layer norm", "rms norm", "group norm", "softmax", "persistent softmax"),
     *("cross-entropy", "divergence", "embedding"),
     *("recurrence", "cumsum", "product", "grouped product", "persistent product", "bias"),
