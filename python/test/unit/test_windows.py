@@ -82,6 +82,15 @@ def test_maxima(device, ran, shape, step, dtype):
     assert_sums(ran, "store", 0)
 
 
+@pytest.mark.parametrize("half", [12, 16, 1])
+def test_halves(device, ran, half):
+    """Parts of a row that end before they meet are stored as they are."""
+    x = random_tensor(5, 2 * half, device=device)
+    op = differentiated(windows.halves_kernel, windows.halves)
+    assert_gradients_close(op, windows.halves_reference, (x,))
+    assert_sums(ran, "store", 0)
+
+
 def test_part_of_a_tensor(device, ran):
     """A window beyond the elements in question: nothing may be stored there."""
     whole = random_tensor(2, 40, 8, device=device)

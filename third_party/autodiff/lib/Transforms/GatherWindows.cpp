@@ -165,6 +165,33 @@ static Limits findLimits(Value mask, const Positions &positions) {
   return limits;
 }
 
+/// Whether two members of a window may contribute to the same element: halves
+/// of a row are far apart, too, but end before they meet.
+static bool mayMeet(const Member &a, const Member &b,
+                    const Positions &positions) {
+  Limits ofA = findLimits(AccumulateOp(a.op).getMask(), positions);
+  Limits ofB = findLimits(AccumulateOp(b.op).getMask(), positions);
+  for (auto [number, position] : llvm::enumerate(positions.get())) {
+    int64_t far = b.distance[number] - a.distance[number];
+    const Limits &lower = far > 0 ? ofA : ofB;
+    for (const ScalarExpr &bound : lower.below[number])
+      if (std::optional<int64_t> end = bound.getConstant();
+          end && *end <= std::abs(far))
+        return false;
+    if (!position.digit && position.length <= std::abs(far))
+      return false;
+  }
+  return true;
+}
+
+static bool mayOverlap(const Window &window, const Positions &positions) {
+  for (auto [number, member] : llvm::enumerate(window.members))
+    for (const Member &other : ArrayRef(window.members).take_front(number))
+      if (mayMeet(member, other, positions))
+        return true;
+  return false;
+}
+
 /// Positions that are no less than what one of each of `alternatives` says.
 static std::optional<ScalarExpr>
 findCommon(ArrayRef<SmallVector<ScalarExpr, 1>> alternatives) {
@@ -339,8 +366,9 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
   if (!positions)
     return;
   auto windows = findWindows(accumulates, *form, *positions);
-  // Contributions that do not overlap need nothing.
-  if (!windows || windows->size() == accumulates.size())
+  if (!windows || llvm::none_of(*windows, [&](const Window &window) {
+        return mayOverlap(window, *positions);
+      }))
     return;
   auto elements = findElements(*windows, *positions);
   if (!elements)
