@@ -118,26 +118,27 @@ def stencil_reference(x, reach=1, step=1, BLOCK=16):
 
 
 @triton.jit
-def halves_kernel(x_ptr, y_ptr, HALF: tl.constexpr, BLOCK: tl.constexpr):
-    """y[i, j] = x[i, j] x[i, HALF + j]: as far apart as windows may be, but nothing is in both."""
+def thirds_kernel(x_ptr, y_ptr, THIRD: tl.constexpr, BLOCK: tl.constexpr):
+    """y[i, j] = x[i, j] x[i, THIRD + j]: no element is in both, and a third in none."""
     i = tl.program_id(0)
     j = tl.arange(0, BLOCK)
-    low = tl.load(x_ptr + 2 * i * HALF + j, mask=j < HALF, other=0.0)
-    high = tl.load(x_ptr + 2 * i * HALF + HALF + j, mask=j < HALF, other=0.0)
-    tl.store(y_ptr + i * HALF + j, low * high, mask=j < HALF)
+    y = tl.full((BLOCK,), 1.0, x_ptr.dtype.element_ty)
+    for part in tl.static_range(2):
+        y *= tl.load(x_ptr + (3 * i + part) * THIRD + j, mask=j < THIRD, other=0.0)
+    tl.store(y_ptr + i * THIRD + j, y, mask=j < THIRD)
 
 
-def halves(kernel, x):
-    """x: (rows, 2 halves)"""
-    half = x.shape[1] // 2
-    y = poisoned((x.shape[0], half), x)
-    kernel[(x.shape[0],)](x, y, HALF=half, BLOCK=triton.next_power_of_2(half))
+def thirds(kernel, x):
+    """x: (rows, 3 thirds)"""
+    third = x.shape[1] // 3
+    y = poisoned((x.shape[0], third), x)
+    kernel[(x.shape[0],)](x, y, THIRD=third, BLOCK=triton.next_power_of_2(third))
     return y
 
 
-def halves_reference(x):
-    low, high = x.chunk(2, 1)
-    return low * high
+def thirds_reference(x):
+    a, b, _ = x.chunk(3, 1)
+    return a * b
 
 
 @triton.jit

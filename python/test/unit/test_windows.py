@@ -82,12 +82,12 @@ def test_maxima(device, ran, shape, step, dtype):
     assert_sums(ran, "store", 0)
 
 
-@pytest.mark.parametrize("half", [12, 16, 1])
-def test_halves(device, ran, half):
+@pytest.mark.parametrize("third", [12, 16, 1])
+def test_thirds(device, ran, third):
     """Parts of a row that end before they meet are stored as they are."""
-    x = random_tensor(5, 2 * half, device=device)
-    op = differentiated(windows.halves_kernel, windows.halves)
-    assert_gradients_close(op, windows.halves_reference, (x,))
+    x = random_tensor(5, 3 * third, device=device)
+    op = differentiated(windows.thirds_kernel, windows.thirds)
+    assert_gradients_close(op, windows.thirds_reference, (x,))
     assert_sums(ran, "store", 0)
 
 
