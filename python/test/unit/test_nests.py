@@ -65,6 +65,17 @@ def test_two_nests_over_a_tensor(device, ran, swapped, dtype):
     assert_sums(ran, "atomic" if swapped else "store", 0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(3, 4, 13, 37), (2, 1, 8, 16), (2, 3, 5, 0), (2, 0, 5, 7)])
+def test_sums_over_lanes_in_loops(device, shape, dtype):
+    """The sums of a scale and of shifts, over loops that may not run."""
+    x = random_tensor(*shape, device=device, dtype=dtype)
+    s = random_tensor(shape[0], device=device, dtype=dtype)
+    t = random_tensor(shape[0], shape[2], device=device, dtype=dtype)
+    op = differentiated(nests.affine_planes_kernel, nests.affine_planes)
+    assert_gradients_close(op, nests.affine_planes_reference, (x, s, t), roundings=64)
+
+
 @DTYPES
 @pytest.mark.parametrize("steps", [0, 1, 9])
 def test_integer_and_boolean_state(device, steps, dtype):

@@ -154,6 +154,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createTallySums());
   passes.clean();
   passes.addToKernels(createSumRuns());
+  passes.addToKernels(createDeferReductions());
   passes.clean();
   passes.addToKernels(createLaunchOptions());
   passes.addToKernels(createPipelineLoads());

@@ -14,7 +14,8 @@ using namespace mlir::autodiff;
 // registers leaves a processor too few warps to hide what they wait for. Each
 // thread needs some for addresses, and every program adds sums to the others'.
 constexpr double kRegistersPerThread = 128, kRegistersOfProcessor = 64 * 1024;
-constexpr int kMostWarps = 32, kMostPrograms = 4, kAddressesPerThread = 8;
+constexpr int kMostWarps = 32, kUsualWarps = 4, kMostPrograms = 4,
+              kAddressesPerThread = 8;
 // A row of 128 elements, 65536 of them: 25 µs with 8 programs of one warp, 33
 // with 4 and 57 with 2.
 constexpr int kFewestPrograms = 2, kFewestWarps = 8;
@@ -26,9 +27,13 @@ int mlir::autodiff::warpsFor(double registers) {
   return warps;
 }
 
+double mlir::autodiff::registersOfWarpsFor(double registers) {
+  return 32 * std::max(warpsFor(registers), kUsualWarps) * kRegistersPerThread;
+}
+
 ProgramRange mlir::autodiff::programsFor(double registers) {
   int warps = warpsFor(registers);
-  double threads = 32 * std::max(warps, 4);
+  double threads = 32 * std::max(warps, kUsualWarps);
   int least = std::max(kFewestPrograms, kFewestWarps / warps);
   int most =
       std::clamp(static_cast<int>(kRegistersOfProcessor /

@@ -15,6 +15,9 @@ constexpr double kSharedMemory = 220 * 1024;
 /// threads have enough.
 int warpsFor(double registers);
 
+/// How many registers those warps have, which are Triton's usual four at least.
+double registersOfWarpsFor(double registers);
+
 /// How many such programs a processor should run at a time, at least for its
 /// warps to hide what they wait for, and at most for their registers.
 struct ProgramRange {

@@ -7,15 +7,13 @@
 // product after the loop does, of the sum of small tiles.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Rules/Mutation.h"
+#include "LoopSums.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/IR/PatternMatch.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_FACTORPRODUCTS
@@ -94,33 +92,14 @@ static std::optional<Summand> matchProduct(scf::ForOp loop, unsigned carried,
   return std::nullopt;
 }
 
-/// How often `sum` is a term of `value`; collects products that are, too.
-static int countTerms(Value value, Value sum,
-                      SmallVectorImpl<triton::DotOp> &dots) {
-  if (value == sum)
-    return 1;
-  Operation *op = value.getDefiningOp();
-  if (!op || op->getBlock() != sum.getParentBlock() || !value.hasOneUse())
-    return 0;
-  if (auto dot = dyn_cast<triton::DotOp>(op)) {
-    dots.push_back(dot);
-    return countTerms(dot.getC(), sum, dots);
-  }
-  if (auto add = dyn_cast<arith::AddFOp>(op))
-    return countTerms(add.getLhs(), sum, dots) +
-           countTerms(add.getRhs(), sum, dots);
-  return 0;
-}
-
 static std::optional<Summand> findSummand(scf::ForOp loop) {
-  for (auto [index, sum] : llvm::enumerate(loop.getRegionIterArgs())) {
-    SmallVector<triton::DotOp> dots;
-    if (!sum.hasOneUse() || !getElementTypeOrSelf(sum.getType()).isF32() ||
-        countTerms(loop.getYieldedValues()[index], sum, dots) != 1)
+  for (LoopSum &sum : findLoopSums(loop)) {
+    if (!getElementTypeOrSelf(loop.getResult(sum.carried)).isF32())
       continue;
-    for (triton::DotOp dot : dots)
-      if (std::optional<Summand> found = matchProduct(loop, index, dot))
-        return found;
+    for (Value term : sum.terms)
+      if (auto dot = term.getDefiningOp<triton::DotOp>())
+        if (std::optional<Summand> found = matchProduct(loop, sum.carried, dot))
+          return found;
   }
   return std::nullopt;
 }
@@ -137,30 +116,15 @@ static Value zeroOf(OpBuilder &b, Location loc, Type type) {
 /// Lets the loop carry the sum of the terms as well, and drop the product.
 static scf::ForOp sumTerms(scf::ForOp loop, const Summand &found) {
   IRRewriter rewriter(loop->getContext());
-  rewriter.setInsertionPoint(loop);
+  scf::ForOp summing =
+      addLoopSum(rewriter, loop, found.term, rewriter.getF32Type());
   triton::DotOp dot = found.dot;
-  Location loc = dot->getLoc();
-  Type wide = rewriter.getF32Type();
-  Value none = constantOf(rewriter, loc,
-                          withElementType(found.term.getType(), wide), 0.0);
-  auto addTerm = [&](OpBuilder &b, Location, ArrayRef<BlockArgument> sums) {
-    Value term = castFloat(b, loc, found.term, wide);
-    if (mutation::isMade("factor-products:last term"))
-      return SmallVector<Value>{term};
-    return SmallVector<Value>{
-        arith::AddFOp::create(b, loc, sums.front(), term)};
-  };
-  FailureOr<LoopLikeOpInterface> summing = loop.replaceWithAdditionalYields(
-      rewriter, none, /*replaceInitOperandUsesInLoop=*/false, addTerm);
-  assert(succeeded(summing) && "scf.for takes further yields");
   // Of a sum that starts from zero, nothing is left.
-  auto add = dyn_cast<arith::AddFOp>(*dot->user_begin());
-  if (add && matchPattern(dot.getC(), m_AnyZeroFloat()))
-    rewriter.replaceOp(add, add.getLhs() == dot.getResult() ? add.getRhs()
-                                                            : add.getLhs());
+  if (matchPattern(dot.getC(), m_AnyZeroFloat()))
+    dropTerm(rewriter, dot);
   else
     rewriter.replaceAllUsesWith(dot.getResult(), dot.getC());
-  return cast<scf::ForOp>(summing->getOperation());
+  return summing;
 }
 
 /// Makes a load read nothing, and be zero, unless `runs`; false if it is

@@ -482,6 +482,14 @@ def SumRuns : AutodiffPass<"autodiff-sum-runs", "::mlir::triton::FuncOp"> {
   }];
 }
 
+def DeferReductions : AutodiffPass<"autodiff-defer-reductions", "::mlir::triton::FuncOp"> {
+  let summary = "sum over lanes after a loop, not in each of its iterations";
+  let description = [{
+    Σᵢ sum(tᵢ) = sum(Σᵢ tᵢ): a loop that adds up sums over lanes of tiles carries
+    the sum of the tiles, if there are registers for it.
+  }];
+}
+
 def RenewSums : AutodiffPass<"autodiff-renew-sums", "::mlir::triton::FuncOp"> {
   let summary = "let matrix instructions overlap in loops that may not run";
   let description = [{
