@@ -104,20 +104,29 @@ def pixels(images, height, width):
     )  # fmt: skip
 
 
-def _causal_convolution(x, w):
+def _causal_convolution(x, w, how):
     """x: (batch, times, channels), w: (channels, taps)"""
     padded = F.pad(x.transpose(1, 2), (w.shape[1] - 1, 0))
-    return F.conv1d(padded, w[:, None], groups=w.shape[0]).transpose(1, 2)
+    z = F.conv1d(padded, w[:, None], groups=w.shape[0]).transpose(1, 2)
+    return z if how == "linear" else z.tanh()
 
 
-def convolution(batch, times, channels, taps):
+def convolution(batch, times, channels, taps, how="linear"):
+    name = "causal convolution" if how == "linear" else f"{how} of a causal convolution"
     return Case(
-        "broadcast", f"causal convolution {batch}x{times}x{channels}, {taps} taps",
-        windows.taps_kernel,
-        lambda kernel, x, w: windows.taps(
-            kernel, x, w, 1 - taps, "linear", TIMES=32, CHANNELS=64
-        ),
-        lambda: (leaf(batch, times, channels), leaf(channels, taps)), _causal_convolution,
+        "broadcast", f"{name} {batch}x{times}x{channels}, {taps} taps", windows.taps_kernel,
+        lambda kernel, x, w: windows.taps(kernel, x, w, 1 - taps, how, TIMES=32, CHANNELS=64),
+        lambda: (leaf(batch, times, channels), leaf(channels, taps)),
+        lambda x, w: _causal_convolution(x, w, how), streams="inputs",
+    )  # fmt: skip
+
+
+def maxima(images, height, width):
+    return Case(
+        "broadcast", f"maxima of 3x3 in steps of 2 in {images}x{height}x{width}",
+        windows.maxima_kernel,
+        lambda kernel, x: windows.maxima(kernel, x, 2, BLOCK=1024),
+        leaves(1, images, height, width), lambda x: windows.maxima_reference(x, 2),
         streams="inputs",
     )  # fmt: skip
 
@@ -153,6 +162,8 @@ def cases():
     yield gate_and_weights(8192, 4096)
     yield pixels(8192, 56, 56)
     yield convolution(8, 2048, 2048, 4)
+    yield convolution(8, 2048, 2048, 4, "tanh")
+    yield maxima(8192, 56, 56)
     yield stencil(8192, 4096)
     yield Case(
         "elementwise", "greyscale 3x4320x7680", image.greyscale_kernel,

@@ -34,6 +34,8 @@ def small():
         "packed": lambda: elementwise.gate_and_weights(5, 100),
         "pixels": lambda: elementwise.pixels(3, 8, 12),
         "convolution": lambda: elementwise.convolution(2, 37, 20, 4),
+        "activated convolution": lambda: elementwise.convolution(2, 37, 20, 4, "tanh"),
+        "maxima": lambda: elementwise.maxima(3, 9, 13),
         "stencil": lambda: elementwise.stencil(9, 37),
         "layer norm": lambda: norms.layer_norm(12, 100),
         "looped layer norm": lambda: norms.looped_layer_norm(12, 100),
@@ -58,7 +60,7 @@ def small():
 
 KINDS = [
     *("swiglu", "geglu", "dropout", "rotary", "affine", "channels", "packed", "pixels"),
-    *("convolution", "stencil"),
+    *("convolution", "activated convolution", "maxima", "stencil"),
     *("layer norm", "looped layer norm", "rms norm", "group norm", "softmax", "persistent softmax"),
     *("cross-entropy", "divergence", "embedding"),
     *("recurrence", "cumsum", "product", "grouped product", "persistent product", "bias"),
