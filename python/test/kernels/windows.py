@@ -118,6 +118,27 @@ def stencil_reference(x, reach=1, step=1, BLOCK=16):
 
 
 @triton.jit
+def scalar_kernel(x_ptr, y_ptr):
+    """One element for each program: y[i] = tanh(sum over k of x[i - k] / (k + 1)), of five."""
+    i = tl.program_id(0)
+    z = widen(tl.load(x_ptr + i))
+    for k in tl.static_range(1, 5):
+        z += widen(tl.load(x_ptr + i - k, mask=i >= k, other=0.0)) / (k + 1)
+    tl.store(y_ptr + i, tanh(z))
+
+
+def scalar(kernel, x):
+    y = poisoned(x.shape, x)
+    kernel[x.shape](x, y)
+    return y
+
+
+def scalar_reference(x):
+    padded = torch.nn.functional.pad(x, (4, 0))
+    return torch.tanh(sum(padded[4 - k : 4 - k + len(x)] / (k + 1) for k in range(5)))
+
+
+@triton.jit
 def thirds_kernel(x_ptr, y_ptr, THIRD: tl.constexpr, BLOCK: tl.constexpr):
     """y[i, j] = x[i, j] x[i, THIRD + j]: no element is in both, and a third in none."""
     i = tl.program_id(0)

@@ -40,12 +40,20 @@ def test_elements_elsewhere(device, ran, taps, first):
     _taps(device, ran, (2, 37, 20), taps, first, False)
 
 
+@FLOATS
 @pytest.mark.parametrize("taps", [4, 19])
-def test_many_loads(device, ran, taps):
-    """What takes more loads than an atomic addition is worth stays one, if there may be any."""
-    shape = 1, 40, 8
-    _taps(device, ran, shape, taps, 1 - taps, False)
-    _taps(device, ran, shape, taps, 1 - taps, True, deterministic=True)
+def test_many_loads(device, ran, taps, dtype):
+    """What takes too many loads to be computed again is stored for the neighbours."""
+    _taps(device, ran, (2, 43, 12), taps, 1 - taps, True, dtype=dtype)
+
+
+@pytest.mark.parametrize("n", [1, 5, 37])
+def test_scalars(device, ran, n):
+    """A program for each element."""
+    x = random_tensor(n, device=device)
+    op = differentiated(windows.scalar_kernel, windows.scalar)
+    assert_gradients_close(op, windows.scalar_reference, (x,), roundings=32)
+    assert_sums(ran, "store", 0)
 
 
 @pytest.mark.parametrize("how", ["lane", "program", "sum"])
@@ -77,7 +85,7 @@ def test_maxima(device, ran, shape, step, dtype):
     """Windows in steps leave one store for each place within a step."""
     x = torch.randperm(shape[0] * shape[1] * shape[2], device=device).reshape(shape)
     x = (x.to(dtype) / 256 - 1).requires_grad_()
-    op = differentiated(windows.maxima_kernel, windows.maxima, deterministic=True)
+    op = differentiated(windows.maxima_kernel, windows.maxima)
     assert_gradients_close(op, windows.maxima_reference, (x, step), roundings=32, updates=9)
     assert_sums(ran, "store", 0)
 

@@ -4,10 +4,12 @@
 // overlap: y[u] of x[u − 1], x[u] and x[u + 1]. Their contributions to an
 // element of x's gradient are made at several positions, in other lanes and
 // programs. In place of giving them there, each element takes them: what its
-// neighbours contribute is computed once more where it is added up.
+// neighbours contribute is computed once more where it is added up, or from
+// what the kernel before has stored of it.
 //
 //===----------------------------------------------------------------------===//
 #include "ArgumentUses.h"
+#include "CommonValues.h"
 #include "Independence.h"
 #include "Positions.h"
 #include "Regrid.h"
@@ -15,8 +17,10 @@
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SmallSet.h"
 
 #include <map>
@@ -57,6 +61,8 @@ struct GatherWindows : autodiff::impl::GatherWindowsBase<GatherWindows> {
 
   void runOnOperation() override;
   void gather(ArrayRef<AccumulateOp> accumulates);
+  bool canGatherBehind();
+  void gatherBehind(ArrayRef<AccumulateOp> gathered);
 
   triton::FuncOp backward;
   SmallVector<ScalarExpr> digits;
@@ -300,11 +306,44 @@ findElements(ArrayRef<Window> windows, const Positions &positions) {
 // Gathering
 //===----------------------------------------------------------------------===//
 
-/// All that goes to the elements of `origin`; null if contributions cannot be
-/// computed elsewhere, or take more than `most` loads for each.
-static Value sumOf(OpBuilder &b, const Window &window, const Member &origin,
-                   const Positions &positions, ArrayRef<Value> written,
-                   unsigned most) {
+namespace {
+/// All contributions, where they are added up.
+class Gathering {
+public:
+  /// Common values that are `given` are loaded. `written` is what the kernel
+  /// stores to.
+  Gathering(ArrayRef<Window> windows, ArrayRef<Elements> elements,
+            const Positions &positions, ArrayRef<Value> written,
+            const CommonValues *given = nullptr)
+      : windows(windows), elements(elements), positions(positions),
+        written(written), given(given) {}
+
+  /// Gathers them where `b` stands; fails if some cannot be computed elsewhere.
+  /// Tells `common`, if that is not null, what they are computed from.
+  LogicalResult emit(OpBuilder &b, CommonValues *common = nullptr);
+
+  ArrayRef<AccumulateOp> get() const { return gathered; }
+  /// The most loads that a contribution takes.
+  unsigned countLoads() const { return loads; }
+  void undo();
+
+private:
+  Value sumOf(OpBuilder &b, const Window &window, const Member &origin,
+              CommonValues *common);
+
+  ArrayRef<Window> windows;
+  ArrayRef<Elements> elements;
+  const Positions &positions;
+  ArrayRef<Value> written;
+  const CommonValues *given;
+  SmallVector<AccumulateOp> gathered;
+  unsigned loads = 0;
+};
+} // namespace
+
+/// All that goes to the elements of `origin`; null if it cannot be computed.
+Value Gathering::sumOf(OpBuilder &b, const Window &window, const Member &origin,
+                       CommonValues *common) {
   std::map<Distance, Neighbors> byDistance;
   Value sum;
   for (const Member &member : window.members) {
@@ -313,13 +352,19 @@ static Value sumOf(OpBuilder &b, const Window &window, const Member &origin,
     Distance distance;
     for (auto [far, from] : llvm::zip_equal(member.distance, origin.distance))
       distance.push_back(from - far);
-    Neighbors &neighbors =
-        byDistance.try_emplace(distance, b, positions, distance, written)
-            .first->second;
+    auto [found, isNew] =
+        byDistance.try_emplace(distance, b, positions, distance, written);
+    Neighbors &neighbors = found->second;
+    if (isNew && given)
+      given->provide(b, neighbors);
     Value value = neighbors.get(op.getValue());
     Value mask = op.getMask() ? neighbors.get(op.getMask()) : Value();
-    if (!value || (op.getMask() && !mask) || neighbors.countLoads() > most)
+    if (!value || (op.getMask() && !mask))
       return {};
+    loads = std::max(loads, neighbors.countLoads());
+    for (Value used : {op.getValue(), op.getMask()})
+      if (common && used)
+        common->need(used, neighbors);
     Value exists = neighbors.exists(op.getValue());
     if (exists && mask)
       mask = arith::AndIOp::create(b, loc, exists, mask);
@@ -355,6 +400,87 @@ static Value emitBounds(OpBuilder &b, AccumulateOp like, const Bounds &bounds,
   return mask;
 }
 
+LogicalResult Gathering::emit(OpBuilder &b, CommonValues *common) {
+  for (auto [window, all] : llvm::zip_equal(windows, elements)) {
+    Value sum = sumOf(b, window, *all.origin, common);
+    if (!sum) {
+      undo();
+      return failure();
+    }
+    AccumulateOp op = all.origin->op;
+    gathered.push_back(
+        AccumulateOp::create(b, op.getLoc(), op.getPtr(), sum,
+                             emitBounds(b, op, all.bounds, positions),
+                             op.getArgument(), op.getSite()));
+  }
+  return success();
+}
+
+void Gathering::undo() {
+  for (AccumulateOp op : gathered)
+    op.erase();
+  gathered.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// A kernel behind
+//===----------------------------------------------------------------------===//
+
+/// Whether all that the backward does can be left to one of two kernels.
+bool GatherWindows::canGatherBehind() {
+  return !backward
+              .walk([](Operation *op) {
+                bool isOther = op->getNumRegions() == 0 && mayWrite(op) &&
+                               !isa<AccumulateOp, triton::StoreOp>(op);
+                return isOther ? WalkResult::interrupt()
+                               : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
+/// Moves what is gathered to a kernel behind the backward.
+void GatherWindows::gatherBehind(ArrayRef<AccumulateOp> gathered) {
+  OpBuilder b(backward);
+  b.setInsertionPointAfter(backward);
+  IRMapping map;
+  auto kernel = cast<triton::FuncOp>(b.clone(*backward, map));
+  kernel.setSymName((backward.getSymName() + "_windows" +
+                     llvm::Twine(AccumulateOp(gathered.front()).getArgument()))
+                        .str());
+  llvm::DenseSet<Operation *> stay;
+  for (AccumulateOp op : gathered) {
+    stay.insert(map.lookup(op.getOperation()));
+    op.erase();
+  }
+  SmallVector<Operation *> others;
+  kernel.walk([&](Operation *op) {
+    if (isa<AccumulateOp, triton::StoreOp>(op) && !stay.contains(op))
+      others.push_back(op);
+  });
+  for (Operation *op : others)
+    op->erase();
+}
+
+/// What positions have to be below for indices of 32 bits, and gathered
+/// elements for there to be as many positions.
+static Array boundsOf(ArrayRef<Elements> elements, const Positions &positions,
+                      const CommonValues *given) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  Array within;
+  for (const Elements &all : elements)
+    for (size_t number : all.beyond)
+      within.push_back(
+          Array{all.bounds[number]->toJSON(), positions[number].count()});
+  for (auto [number, bound] : llvm::enumerate(elements.front().bounds)) {
+    within.push_back(Array{positions[number].count(), kMost});
+    if (bound)
+      within.push_back(Array{bound->toJSON(), kMost});
+  }
+  if (given)
+    within.push_back(Array{given->countPlaces(), kMost});
+  return within;
+}
+
 /// Makes contributions to overlapping windows one, or leaves them.
 void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
   AccumulateOp last = accumulates.back();
@@ -374,48 +500,41 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
   if (!elements)
     return;
   OpBuilder b(last);
-  SmallVector<AccumulateOp> gathered;
-  SmallVector<Operation *> spaces;
-  Array within;
-  for (auto [window, all] : llvm::zip_equal(*windows, *elements)) {
-    Value sum =
-        sumOf(b, window, *all.origin, *positions, written,
-              always ? std::numeric_limits<unsigned>::max() : kLoadsOfAtomic);
-    if (!sum)
-      break;
-    AccumulateOp op = all.origin->op;
-    gathered.push_back(
-        AccumulateOp::create(b, op.getLoc(), op.getPtr(), sum,
-                             emitBounds(b, op, all.bounds, *positions),
-                             op.getArgument(), op.getSite()));
-    spaces.push_back(gathered.back());
-    for (size_t number : all.beyond)
-      within.push_back(
-          Array{all.bounds[number]->toJSON(), (*positions)[number].count()});
-  }
-  std::optional<AccessSpace> space;
-  if (gathered.size() == windows->size())
-    space = AccessSpace::ofAll(spaces);
-  if (!space || !space->isExact() ||
-      !findUnmentioned(digits, space->getProgramDigits()).empty()) {
-    for (AccumulateOp op : gathered)
-      op.erase();
+  Gathering computed(*windows, *elements, *positions, written);
+  CommonValues common(backward, *positions,
+                      tile ? tile.getShape() : ArrayRef<int64_t>());
+  if (failed(computed.emit(b, &common)))
     return;
-  }
+  std::optional<AccessSpace> space =
+      AccessSpace::ofAll(SmallVector<Operation *>(computed.get()));
+  if (!space || !space->isExact() ||
+      !findUnmentioned(digits, space->getProgramDigits()).empty())
+    return computed.undo();
   llvm::json::Object check = space->toCheck("bijective", last.getArgument());
-  // Positions are computed in 32 bits.
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  for (auto [number, bound] : llvm::enumerate(elements->front().bounds)) {
-    within.push_back(Array{(*positions)[number].count(), kMost});
-    if (bound)
-      within.push_back(Array{bound->toJSON(), kMost});
+  Gathering loaded(*windows, *elements, *positions, written, &common);
+  bool isCheap = computed.countLoads() <= kLoadsOfAtomic;
+  double most =
+      kLoadsOfAtomic * bytesOf(last.getValue().getType()) * accumulates.size();
+  if (!isCheap && canGatherBehind() &&
+      common.choose().value_or(most + 1) <= most) {
+    computed.undo();
+    common.store();
+    LogicalResult isEmitted = loaded.emit(b);
+    assert(succeeded(isEmitted) && "with more that is known than before");
+    (void)isEmitted;
+  } else if (!isCheap && !always) {
+    return computed.undo();
   }
-  check["within"] = std::move(within);
+  bool isBehind = !loaded.get().empty();
+  check["within"] =
+      boundsOf(*elements, *positions, isBehind ? &common : nullptr);
   StringAttr whole = toAttribute(&getContext(), std::move(check));
-  for (AccumulateOp op : gathered)
+  for (AccumulateOp op : isBehind ? loaded.get() : computed.get())
     op.setWholeAttr(whole);
   for (AccumulateOp op : accumulates)
     op.erase();
+  if (isBehind)
+    gatherBehind(loaded.get());
 }
 
 void GatherWindows::runOnOperation() {

@@ -140,6 +140,17 @@ Neighbors::Axes Neighbors::getOwnAxes() const {
 
 Value Neighbors::get(Value value) { return get(value, getOwnAxes()); }
 
+bool Neighbors::isMoved(Value value) const {
+  auto found = known.find(value);
+  return found != known.end() && llvm::any_of(found->second, [&](auto &entry) {
+           return entry.second && entry.second != value;
+         });
+}
+
+void Neighbors::bind(Value value, Value moved) {
+  known[value] = {{getOwnAxes(), moved}};
+}
+
 Value Neighbors::exists(Value value) {
   return limit(value.getLoc(), value.getType(), getOwnAxes());
 }
@@ -169,7 +180,8 @@ Value Neighbors::limit(Location loc, Type type, const Axes &axes) {
               integerOf(b, loc, b.getI32Type(), -far));
     else
       require(arith::CmpIPredicate::slt, at,
-              createSize(b, loc, Array{"sub", position.count(), far}));
+              createSize(b, loc,
+                         Array{"max", 0, Array{"sub", position.count(), far}}));
   }
   return limits;
 }

@@ -75,6 +75,11 @@ public:
   /// is not computed from positions, lane by lane. It is not defined in lanes
   /// that have no such neighbour.
   Value get(Value value);
+  /// Whether it is another one than here, as far as it has been asked for.
+  bool isMoved(Value value) const;
+  /// Makes `moved` what `value` is at the distance.
+  void bind(Value value, Value moved);
+  const Distance &getDistance() const { return distance; }
   /// Whether lanes of `value`'s shape have such a neighbour; null if all have.
   Value exists(Value value);
   /// How many loads have been copied.

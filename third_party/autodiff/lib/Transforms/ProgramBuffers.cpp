@@ -161,6 +161,16 @@ BlockArgument mlir::autodiff::appendBuffer(triton::FuncOp kernel,
   return buffer;
 }
 
+Attribute mlir::autodiff::describeMemory(Builder &builder, llvm::StringRef name,
+                                         llvm::StringRef kind, Type value,
+                                         llvm::json::Value elements) {
+  llvm::json::Object object{{"name", name},
+                            {"kind", kind},
+                            {"dtype", spellType(getStoredElement(value))},
+                            {"size", std::move(elements)}};
+  return toAttribute(builder.getContext(), std::move(object));
+}
+
 Attribute mlir::autodiff::describeBuffer(Builder &builder, llvm::StringRef name,
                                          llvm::StringRef kind, Type value,
                                          llvm::json::Value entries) {
@@ -168,12 +178,8 @@ Attribute mlir::autodiff::describeBuffer(Builder &builder, llvm::StringRef name,
   llvm::json::Value size = elementsOf(value);
   for (int axis : {0, 1, 2})
     size = Array{"mul", Array{"grid", axis}, std::move(size)};
-  size = Array{"mul", std::move(entries), std::move(size)};
-  llvm::json::Object object{{"name", name},
-                            {"kind", kind},
-                            {"dtype", spellType(getStoredElement(value))},
-                            {"size", std::move(size)}};
-  return toAttribute(builder.getContext(), std::move(object));
+  return describeMemory(builder, name, kind, value,
+                        Array{"mul", std::move(entries), std::move(size)});
 }
 
 Value mlir::autodiff::saveForBackward(OpBuilder &atSave, Value value,

@@ -48,8 +48,14 @@ unsigned nextBuffer(ModuleOp module);
 BlockArgument appendBuffer(triton::FuncOp kernel, unsigned index, Type value,
                            Attribute description);
 
-/// The description of such a buffer for the plan: `entries` slots, an
-/// expression over the launch, of a value of this type for every program.
+/// The description for the plan of a buffer of so many elements, an expression
+/// over the launch, of values of this type.
+Attribute describeMemory(Builder &builder, llvm::StringRef name,
+                         llvm::StringRef kind, Type value,
+                         llvm::json::Value elements);
+
+/// The same of a buffer with `entries` slots, an expression, of a value of this
+/// type for every program.
 Attribute describeBuffer(Builder &builder, llvm::StringRef name,
                          llvm::StringRef kind, Type value,
                          llvm::json::Value entries);

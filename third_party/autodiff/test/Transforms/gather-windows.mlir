@@ -7,7 +7,7 @@
 // CHECK: %[[OWN:.*]] = arith.mulf %{{.*}}, %[[X]]
 // CHECK: %[[NEXT:.*]] = arith.addi %[[U:.*]], %{{.*}} : tensor<16xi32>
 // CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %[[NEXT]]
-// CHECK: %[[LAST:.*]] = autodiff.size "[\22sub\22,[\22mul\22,[\22grid\22,0],16],1]"
+// CHECK: %[[LAST:.*]] = autodiff.size "[\22max\22,0,[\22sub\22,[\22mul\22,[\22grid\22,0],16],1]]"
 // CHECK: %[[HAS:.*]] = arith.cmpi slt, %[[U]]
 // CHECK: %[[BOTH:.*]] = arith.andi %[[HAS]], %[[INSIDE]]
 // CHECK: tt.load %{{.*}}, %[[BOTH]]

@@ -1,0 +1,171 @@
+//===- CommonValues.cpp - What neighbours would all compute again ---------===//
+#include "CommonValues.h"
+
+#include "ProgramBuffers.h"
+#include "Regrid.h"
+#include "autodiff/Analysis/Ties.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+
+CommonValues::CommonValues(triton::FuncOp kernel, const Positions &positions,
+                           ArrayRef<int64_t> shape)
+    : kernel(kernel), positions(positions), shape(shape),
+      order(llvm::to_vector(llvm::seq<size_t>(0, positions.size()))) {
+  llvm::stable_sort(order, [&](size_t x, size_t y) {
+    constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
+    return positions[x].stride.getConstant().value_or(kFar) <
+           positions[y].stride.getConstant().value_or(kFar);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// What is worth storing
+//===----------------------------------------------------------------------===//
+
+void CommonValues::need(Value value, const Neighbors &neighbors) {
+  results.insert(value);
+  follow(value, neighbors);
+}
+
+void CommonValues::follow(Value value, const Neighbors &neighbors) {
+  Operation *op = value.getDefiningOp();
+  if (op && neighbors.isMoved(value) &&
+      needed[value].insert(neighbors.getDistance()).second)
+    for (Value operand : getUsedValues(op))
+      follow(operand, neighbors);
+}
+
+double CommonValues::costOfStoring(Value value) const {
+  auto tile = dyn_cast<RankedTensorType>(value.getType());
+  Type element = getElementTypeOrSelf(value.getType());
+  bool isOfPositions = tile ? tile.getShape() == shape : shape.empty();
+  if (!isOfPositions || !(isa<FloatType>(element) || element.isInteger(1)))
+    return FlowNetwork::kInfinite;
+  return (1 + needed.lookup(value).size()) * bytesOf(value.getType());
+}
+
+/// In bytes that might be moved in the same time.
+double CommonValues::costOfComputing(Value value) const {
+  Operation *op = value.getDefiningOp();
+  double bytes = 0;
+  if (isa<triton::LoadOp>(op))
+    bytes = bytesOf(value.getType());
+  else if (isa<triton::ReduceOp>(op))
+    bytes = bytesOf(op->getOperand(0).getType());
+  else if (isFloat(value.getType()))
+    bytes = 0.02 * bytesOf(value.getType());
+  return needed.lookup(value).size() * bytes;
+}
+
+std::optional<double> CommonValues::choose() {
+  llvm::DenseSet<Value> ties = findTies(kernel);
+  FlowNetwork network;
+  unsigned memory = network.addNode(), needs = network.addNode();
+  llvm::DenseMap<Value, unsigned> nodes; // and the next one behind it
+  for (auto &[value, distances] : needed) {
+    unsigned in = nodes[value] = network.addNode(), out = network.addNode();
+    network.addEdge(in, out,
+                    ties.contains(value) ? FlowNetwork::kInfinite
+                                         : costOfStoring(value));
+    network.addEdge(memory, in, costOfComputing(value));
+  }
+  for (auto &[value, distances] : needed) {
+    for (Value operand : getUsedValues(value.getDefiningOp()))
+      if (auto from = nodes.find(operand); from != nodes.end())
+        network.addEdge(from->second + 1, nodes[value], FlowNetwork::kInfinite);
+    if (results.contains(value))
+      network.addEdge(nodes[value] + 1, needs, FlowNetwork::kInfinite);
+  }
+  llvm::BitVector side = network.cut(memory, needs);
+  double bytes = 0;
+  for (auto &[value, distances] : needed) {
+    unsigned in = nodes[value], out = in + 1;
+    if (side.test(in))
+      bytes += costOfComputing(value);
+    if (side.test(in) || !side.test(out))
+      continue;
+    bytes += costOfStoring(value);
+    stored.push_back({value, {}});
+  }
+  return stored.empty() ? std::nullopt : std::optional(bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+llvm::json::Value CommonValues::countPlaces() const {
+  llvm::json::Value count = 1;
+  for (const Position &position : positions.get())
+    count = Array{"mul", std::move(count), position.count()};
+  return count;
+}
+
+/// Where the values of positions so far away are.
+Value CommonValues::pointersOf(OpBuilder &b, Location loc, Value buffer,
+                               const Distance *distance) const {
+  Type i32 = b.getI32Type(), type = i32;
+  if (!shape.empty())
+    type = RankedTensorType::get(shape, i32);
+  Value index;
+  llvm::json::Value stride = nullptr;
+  for (size_t number : order) {
+    const Position &position = positions[number];
+    Value at = positions.emit(b, loc, number, position.axis, shape);
+    if (!position.axis)
+      at = splatTo(b, loc, at, type);
+    if (int64_t far = distance ? (*distance)[number] : 0)
+      at = arith::AddIOp::create(b, loc, at, integerOf(b, loc, type, far));
+    if (number != order.front())
+      at = arith::MulIOp::create(
+          b, loc, at, splatTo(b, loc, createSize(b, loc, stride), type));
+    index = index ? Value(arith::AddIOp::create(b, loc, index, at)) : at;
+    stride = number == order.front()
+                 ? position.count()
+                 : Array{"mul", std::move(stride), position.count()};
+  }
+  Type pointers = withElementType(type, buffer.getType());
+  return triton::AddPtrOp::create(b, loc, pointers,
+                                  splatTo(b, loc, buffer, pointers), index);
+}
+
+void CommonValues::store() {
+  for (auto &[value, buffer] : stored) {
+    unsigned index = nextBuffer(kernel->getParentOfType<ModuleOp>());
+    Location loc = value.getLoc();
+    OpBuilder b(kernel.getContext());
+    b.setInsertionPointAfterValue(value);
+    buffer = appendBuffer(kernel, index, value.getType(),
+                          describeMemory(b, "common" + std::to_string(index),
+                                         "handover", value.getType(),
+                                         countPlaces()));
+    Value pointers = pointersOf(b, loc, buffer, nullptr);
+    Value memory = value;
+    if (getElementTypeOrSelf(value.getType()).isInteger(1))
+      memory = arith::ExtUIOp::create(
+          b, loc, withElementType(value.getType(), b.getI8Type()), value);
+    triton::StoreOp::create(b, loc, pointers, memory, Value());
+  }
+}
+
+void CommonValues::provide(OpBuilder &b, Neighbors &neighbors) const {
+  for (auto [value, buffer] : stored) {
+    Location loc = value.getLoc();
+    Value pointers =
+        pointersOf(b, loc, buffer,
+                   mutation::isMade("windows:common values from here")
+                       ? nullptr
+                       : &neighbors.getDistance());
+    Value loaded = triton::LoadOp::create(b, loc, pointers,
+                                          neighbors.exists(value), Value());
+    if (getElementTypeOrSelf(value.getType()).isInteger(1))
+      loaded = arith::TruncIOp::create(b, loc, value.getType(), loaded);
+    neighbors.bind(value, loaded);
+  }
+}
