@@ -35,7 +35,7 @@ void CommonValues::need(Value value, const Neighbors &neighbors) {
 
 void CommonValues::follow(Value value, const Neighbors &neighbors) {
   Operation *op = value.getDefiningOp();
-  if (op && neighbors.isMoved(value) &&
+  if (op && neighbors.needs(value) &&
       needed[value].insert(neighbors.getDistance()).second)
     for (Value operand : getUsedValues(op))
       follow(operand, neighbors);
@@ -107,14 +107,23 @@ llvm::json::Value CommonValues::countPlaces() const {
   return count;
 }
 
+/// How many of a position there are, as a multiple of its lanes: addresses are
+/// then known to be aligned.
+static Value emitCount(OpBuilder &b, Location loc, const Position &position) {
+  Value lanes = integerOf(b, loc, b.getI32Type(), position.length);
+  if (!position.digit)
+    return lanes;
+  Value programs = createSize(b, loc, extentOf(*position.digit));
+  return arith::MulIOp::create(b, loc, programs, lanes);
+}
+
 /// Where the values of positions so far away are.
 Value CommonValues::pointersOf(OpBuilder &b, Location loc, Value buffer,
                                const Distance *distance) const {
-  Type i32 = b.getI32Type(), type = i32;
+  Type type = b.getI32Type();
   if (!shape.empty())
-    type = RankedTensorType::get(shape, i32);
-  Value index;
-  llvm::json::Value stride = nullptr;
+    type = RankedTensorType::get(shape, type);
+  Value index, stride;
   for (size_t number : order) {
     const Position &position = positions[number];
     Value at = positions.emit(b, loc, number, position.axis, shape);
@@ -122,13 +131,13 @@ Value CommonValues::pointersOf(OpBuilder &b, Location loc, Value buffer,
       at = splatTo(b, loc, at, type);
     if (int64_t far = distance ? (*distance)[number] : 0)
       at = arith::AddIOp::create(b, loc, at, integerOf(b, loc, type, far));
-    if (number != order.front())
-      at = arith::MulIOp::create(
-          b, loc, at, splatTo(b, loc, createSize(b, loc, stride), type));
+    Value count = emitCount(b, loc, position);
+    if (stride) {
+      at = arith::MulIOp::create(b, loc, at, splatTo(b, loc, stride, type));
+      count = arith::MulIOp::create(b, loc, stride, count);
+    }
     index = index ? Value(arith::AddIOp::create(b, loc, index, at)) : at;
-    stride = number == order.front()
-                 ? position.count()
-                 : Array{"mul", std::move(stride), position.count()};
+    stride = count;
   }
   Type pointers = withElementType(type, buffer.getType());
   return triton::AddPtrOp::create(b, loc, pointers,
@@ -155,13 +164,12 @@ void CommonValues::store() {
 }
 
 void CommonValues::provide(OpBuilder &b, Neighbors &neighbors) const {
+  const Distance *distance = mutation::isMade("windows:common values from here")
+                                 ? nullptr
+                                 : &neighbors.getDistance();
   for (auto [value, buffer] : stored) {
     Location loc = value.getLoc();
-    Value pointers =
-        pointersOf(b, loc, buffer,
-                   mutation::isMade("windows:common values from here")
-                       ? nullptr
-                       : &neighbors.getDistance());
+    Value pointers = pointersOf(b, loc, buffer, distance);
     Value loaded = triton::LoadOp::create(b, loc, pointers,
                                           neighbors.exists(value), Value());
     if (getElementTypeOrSelf(value.getType()).isInteger(1))

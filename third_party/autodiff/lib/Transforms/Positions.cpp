@@ -140,10 +140,11 @@ Neighbors::Axes Neighbors::getOwnAxes() const {
 
 Value Neighbors::get(Value value) { return get(value, getOwnAxes()); }
 
-bool Neighbors::isMoved(Value value) const {
+bool Neighbors::needs(Value value) const {
+  bool isHere = llvm::all_of(distance, [](int64_t far) { return far == 0; });
   auto found = known.find(value);
   return found != known.end() && llvm::any_of(found->second, [&](auto &entry) {
-           return entry.second && entry.second != value;
+           return entry.second && (isHere || entry.second != value);
          });
 }
 

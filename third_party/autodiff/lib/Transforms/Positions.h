@@ -75,8 +75,9 @@ public:
   /// is not computed from positions, lane by lane. It is not defined in lanes
   /// that have no such neighbour.
   Value get(Value value);
-  /// Whether it is another one than here, as far as it has been asked for.
-  bool isMoved(Value value) const;
+  /// Whether `value` had to be computed for what has been asked for: it is
+  /// another one at that distance, or there is none.
+  bool needs(Value value) const;
   /// Makes `moved` what `value` is at the distance.
   void bind(Value value, Value moved);
   const Distance &getDistance() const { return distance; }

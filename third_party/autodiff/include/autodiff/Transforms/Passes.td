@@ -483,10 +483,10 @@ def SumRuns : AutodiffPass<"autodiff-sum-runs", "::mlir::triton::FuncOp"> {
 }
 
 def DeferReductions : AutodiffPass<"autodiff-defer-reductions", "::mlir::triton::FuncOp"> {
-  let summary = "sum over lanes after a loop, not in each of its iterations";
+  let summary = "sum along axes after a loop, not in each of its iterations";
   let description = [{
-    Σᵢ sum(tᵢ) = sum(Σᵢ tᵢ): a loop that adds up sums over lanes of tiles carries
-    the sum of the tiles, if there are registers for it.
+    Σᵢ sum(tᵢ) = sum(Σᵢ tᵢ): a loop that adds up sums along an axis of tiles
+    carries the sum of the tiles, if there are registers for it.
   }];
 }
 
