@@ -410,3 +410,15 @@ def test_weights_of_programs_and_of_columns(device):
     w, v = random_tensor(8, device=device), random_tensor(3, 8, device=device)
     op = differentiated(sch.weights_kernel, sch.weights)
     assert_gradients_close(op, sch.weights_reference, (x, w, v))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("shape", [(1, 16), (3, 5), (64, 16), (333, 20)], ids=str)
+def test_rows_of_blocks(device, ran, shape, dtype):
+    """What a program adds up for each column, it adds up over rows at the end."""
+    x = random_tensor(*shape, device=device, dtype=dtype)
+    w = random_tensor(shape[1], device=device, dtype=dtype)
+    b = random_tensor(shape[1], device=device, dtype=dtype)
+    op = differentiated(sch.scaled_blocks_kernel, sch.scaled_blocks)
+    assert_gradients_close(op, sch.scaled_blocks_reference, (x, w, b), roundings=32)
+    assert_sums(ran, "partial", 1, 2)
