@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .common import poisoned, tanh
+from .common import poisoned, tanh, widen
 
 
 @triton.jit
@@ -163,17 +163,17 @@ def affine_planes_kernel(
 ):
     """y[k, i, j] = s x[k, i, j] + t[i] of the planes of each program."""
     pid = tl.program_id(0)
-    s = tl.load(s_ptr + pid).to(tl.float32)
+    s = widen(tl.load(s_ptr + pid))
     lane = tl.arange(0, COLS)
     for start in range(0, rows, ROWS):
         row = start + tl.arange(0, ROWS)
-        t = tl.load(t_ptr + pid * rows + row, mask=row < rows, other=0.0).to(tl.float32)
+        t = widen(tl.load(t_ptr + pid * rows + row, mask=row < rows, other=0.0))
         for k in range(planes):
             for begin in range(0, cols, COLS):
                 col = begin + lane
                 at = ((pid * planes + k) * rows + row[:, None]) * cols + col[None, :]
                 mask = (row < rows)[:, None] & (col < cols)[None, :]
-                x = tl.load(x_ptr + at, mask=mask, other=0.0).to(tl.float32)
+                x = widen(tl.load(x_ptr + at, mask=mask, other=0.0))
                 tl.store(y_ptr + at, s * x + t[:, None], mask=mask)
 
 

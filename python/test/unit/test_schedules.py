@@ -6,6 +6,7 @@ import layer_norm as looped
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
+from kernels import blocks
 from kernels import matmul as mm
 from kernels import packed as pk
 from kernels import schedules as sch
@@ -419,6 +420,6 @@ def test_rows_of_blocks(device, ran, shape, dtype):
     x = random_tensor(*shape, device=device, dtype=dtype)
     w = random_tensor(shape[1], device=device, dtype=dtype)
     b = random_tensor(shape[1], device=device, dtype=dtype)
-    op = differentiated(sch.scaled_blocks_kernel, sch.scaled_blocks)
-    assert_gradients_close(op, sch.scaled_blocks_reference, (x, w, b), roundings=32)
+    op = differentiated(blocks.scaled_blocks_kernel, blocks.scaled_blocks)
+    assert_gradients_close(op, blocks.scaled_blocks_reference, (x, w, b), roundings=32)
     assert_sums(ran, "partial", 1, 2)

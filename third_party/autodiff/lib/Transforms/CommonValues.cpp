@@ -41,17 +41,19 @@ void CommonValues::follow(Value value, const Neighbors &neighbors) {
       follow(operand, neighbors);
 }
 
-double CommonValues::costOfStoring(Value value) const {
+/// What storing a value once, and loading it at so many distances, costs.
+double CommonValues::costOfStoring(Value value, size_t distances) const {
   auto tile = dyn_cast<RankedTensorType>(value.getType());
   Type element = getElementTypeOrSelf(value.getType());
   bool isOfPositions = tile ? tile.getShape() == shape : shape.empty();
   if (!isOfPositions || !(isa<FloatType>(element) || element.isInteger(1)))
     return FlowNetwork::kInfinite;
-  return (1 + needed.lookup(value).size()) * bytesOf(value.getType());
+  return (1 + distances) * bytesOf(value.getType());
 }
 
-/// In bytes that might be moved in the same time.
-double CommonValues::costOfComputing(Value value) const {
+/// What computing a value so often costs, in bytes that might be moved in the
+/// same time.
+static double costOfComputing(Value value, size_t distances) {
   Operation *op = value.getDefiningOp();
   double bytes = 0;
   if (isa<triton::LoadOp>(op))
@@ -60,7 +62,7 @@ double CommonValues::costOfComputing(Value value) const {
     bytes = bytesOf(op->getOperand(0).getType());
   else if (isFloat(value.getType()))
     bytes = 0.02 * bytesOf(value.getType());
-  return needed.lookup(value).size() * bytes;
+  return distances * bytes;
 }
 
 std::optional<double> CommonValues::choose() {
@@ -71,9 +73,10 @@ std::optional<double> CommonValues::choose() {
   for (auto &[value, distances] : needed) {
     unsigned in = nodes[value] = network.addNode(), out = network.addNode();
     network.addEdge(in, out,
-                    ties.contains(value) ? FlowNetwork::kInfinite
-                                         : costOfStoring(value));
-    network.addEdge(memory, in, costOfComputing(value));
+                    ties.contains(value)
+                        ? FlowNetwork::kInfinite
+                        : costOfStoring(value, distances.size()));
+    network.addEdge(memory, in, costOfComputing(value, distances.size()));
   }
   for (auto &[value, distances] : needed) {
     for (Value operand : getUsedValues(value.getDefiningOp()))
@@ -87,10 +90,10 @@ std::optional<double> CommonValues::choose() {
   for (auto &[value, distances] : needed) {
     unsigned in = nodes[value], out = in + 1;
     if (side.test(in))
-      bytes += costOfComputing(value);
+      bytes += costOfComputing(value, distances.size());
     if (side.test(in) || !side.test(out))
       continue;
-    bytes += costOfStoring(value);
+    bytes += costOfStoring(value, distances.size());
     stored.push_back({value, {}});
   }
   return stored.empty() ? std::nullopt : std::optional(bytes);
@@ -154,12 +157,7 @@ void CommonValues::store() {
                           describeMemory(b, "common" + std::to_string(index),
                                          "handover", value.getType(),
                                          countPlaces()));
-    Value pointers = pointersOf(b, loc, buffer, nullptr);
-    Value memory = value;
-    if (getElementTypeOrSelf(value.getType()).isInteger(1))
-      memory = arith::ExtUIOp::create(
-          b, loc, withElementType(value.getType(), b.getI8Type()), value);
-    triton::StoreOp::create(b, loc, pointers, memory, Value());
+    storeTo(b, loc, pointersOf(b, loc, buffer, nullptr), value);
   }
 }
 
@@ -170,10 +168,7 @@ void CommonValues::provide(OpBuilder &b, Neighbors &neighbors) const {
   for (auto [value, buffer] : stored) {
     Location loc = value.getLoc();
     Value pointers = pointersOf(b, loc, buffer, distance);
-    Value loaded = triton::LoadOp::create(b, loc, pointers,
-                                          neighbors.exists(value), Value());
-    if (getElementTypeOrSelf(value.getType()).isInteger(1))
-      loaded = arith::TruncIOp::create(b, loc, value.getType(), loaded);
-    neighbors.bind(value, loaded);
+    neighbors.bind(value, loadFrom(b, loc, pointers, neighbors.exists(value),
+                                   value.getType()));
   }
 }

@@ -35,7 +35,7 @@ public:
   /// each position.
   void store();
 
-  /// Lets neighbours load it, where `b` stands.
+  /// Lets neighbours load what is stored, where `b` stands.
   void provide(OpBuilder &b, Neighbors &neighbors) const;
 
   /// How many places a buffer has: an expression. Indices are of 32 bits.
@@ -43,8 +43,7 @@ public:
 
 private:
   void follow(Value value, const Neighbors &neighbors);
-  double costOfStoring(Value value) const;
-  double costOfComputing(Value value) const;
+  double costOfStoring(Value value, size_t distances) const;
   Value pointersOf(OpBuilder &b, Location loc, Value buffer,
                    const Distance *distance) const;
 

@@ -1,4 +1,4 @@
-//===- DeferReductions.cpp - Sums over lanes are taken after loops --------===//
+//===- DeferReductions.cpp - Sums along axes are taken after loops --------===//
 //
 //   Σᵢ sum(tᵢ) = sum(Σᵢ tᵢ)
 //
@@ -27,12 +27,12 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// What a loop adds to sum number `carried`: a sum over lanes, in other shape.
+/// What a loop adds to sum number `carried`: a sum along an axis, reshaped.
 struct Reduced {
   unsigned carried;
   Value term;
   triton::ReduceOp reduce;
-  /// From the sum over lanes to the term.
+  /// From that sum to the term.
   SmallVector<Operation *> reshapes;
 
   Value getTile() { return reduce->getOperand(0); }
@@ -48,8 +48,7 @@ static std::optional<Reduced> match(scf::ForOp loop, unsigned carried,
   Reduced found{carried, term, {}, {}};
   Operation *op = term.getDefiningOp();
   while (isa_and_nonnull<triton::BroadcastOp, triton::ExpandDimsOp,
-                         triton::ReshapeOp, triton::SplatOp, triton::TransOp>(
-             op) &&
+                         triton::ReshapeOp, triton::TransOp>(op) &&
          op->hasOneUse()) {
     found.reshapes.insert(found.reshapes.begin(), op);
     op = op->getOperand(0).getDefiningOp();
@@ -58,15 +57,15 @@ static std::optional<Reduced> match(scf::ForOp loop, unsigned carried,
   bool isSum = found.reduce && op->getBlock() == loop.getBody() &&
                op->hasOneUse() && op->getNumOperands() == 1 &&
                classifyCombiner(found.reduce.getCombineOp()) == Combiner::Sum;
+  auto sum = isSum ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
+                   : RankedTensorType();
   // A half would be rounded at other places.
-  bool isOfAxis = isSum && isa<RankedTensorType>(op->getResult(0).getType());
-  return isOfAxis && isa<Float32Type, Float64Type>(
-                         getElementTypeOrSelf(found.getTile().getType()))
-             ? std::optional(found)
-             : std::nullopt;
+  if (!sum || !isa<Float32Type, Float64Type>(sum.getElementType()))
+    return std::nullopt;
+  return found;
 }
 
-/// Takes the sum over lanes after the loop.
+/// Takes the sum along the axis after the loop.
 static void defer(scf::ForOp loop, Reduced &found) {
   IRRewriter rewriter(loop->getContext());
   Value tile = found.getTile();

@@ -40,6 +40,9 @@ using llvm::json::Array;
 /// contribution take a third of the time of atomics, five 1.4 times as long.
 constexpr unsigned kLoadsOfAtomic = 4;
 
+/// Indices are of 32 bits.
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+
 namespace {
 /// A contribution to the element so far from the position it is made at.
 struct Member {
@@ -310,17 +313,15 @@ namespace {
 /// All contributions, where they are added up.
 class Gathering {
 public:
-  /// Common values that are `given` are loaded. `written` is what the kernel
-  /// stores to.
+  /// `written` is what the kernel stores to.
   Gathering(ArrayRef<Window> windows, ArrayRef<Elements> elements,
-            const Positions &positions, ArrayRef<Value> written,
-            const CommonValues *given = nullptr)
+            const Positions &positions, ArrayRef<Value> written)
       : windows(windows), elements(elements), positions(positions),
-        written(written), given(given) {}
+        written(written) {}
 
   /// Gathers them where `b` stands; fails if some cannot be computed elsewhere.
-  /// Tells `common`, if that is not null, what they are computed from.
-  LogicalResult emit(OpBuilder &b, CommonValues *common = nullptr);
+  /// Loads what `common` has stored, and tells it what they are computed from.
+  LogicalResult emit(OpBuilder &b, CommonValues &common);
 
   ArrayRef<AccumulateOp> get() const { return gathered; }
   /// The most loads that a contribution takes.
@@ -329,13 +330,12 @@ public:
 
 private:
   Value sumOf(OpBuilder &b, const Window &window, const Member &origin,
-              CommonValues *common);
+              CommonValues &common);
 
   ArrayRef<Window> windows;
   ArrayRef<Elements> elements;
   const Positions &positions;
   ArrayRef<Value> written;
-  const CommonValues *given;
   SmallVector<AccumulateOp> gathered;
   unsigned loads = 0;
 };
@@ -343,7 +343,7 @@ private:
 
 /// All that goes to the elements of `origin`; null if it cannot be computed.
 Value Gathering::sumOf(OpBuilder &b, const Window &window, const Member &origin,
-                       CommonValues *common) {
+                       CommonValues &common) {
   std::map<Distance, Neighbors> byDistance;
   Value sum;
   for (const Member &member : window.members) {
@@ -355,16 +355,16 @@ Value Gathering::sumOf(OpBuilder &b, const Window &window, const Member &origin,
     auto [found, isNew] =
         byDistance.try_emplace(distance, b, positions, distance, written);
     Neighbors &neighbors = found->second;
-    if (isNew && given)
-      given->provide(b, neighbors);
+    if (isNew)
+      common.provide(b, neighbors);
     Value value = neighbors.get(op.getValue());
     Value mask = op.getMask() ? neighbors.get(op.getMask()) : Value();
     if (!value || (op.getMask() && !mask))
       return {};
     loads = std::max(loads, neighbors.countLoads());
     for (Value used : {op.getValue(), op.getMask()})
-      if (common && used)
-        common->need(used, neighbors);
+      if (used)
+        common.need(used, neighbors);
     Value exists = neighbors.exists(op.getValue());
     if (exists && mask)
       mask = arith::AndIOp::create(b, loc, exists, mask);
@@ -400,7 +400,7 @@ static Value emitBounds(OpBuilder &b, AccumulateOp like, const Bounds &bounds,
   return mask;
 }
 
-LogicalResult Gathering::emit(OpBuilder &b, CommonValues *common) {
+LogicalResult Gathering::emit(OpBuilder &b, CommonValues &common) {
   for (auto [window, all] : llvm::zip_equal(windows, elements)) {
     Value sum = sumOf(b, window, *all.origin, common);
     if (!sum) {
@@ -463,9 +463,7 @@ void GatherWindows::gatherBehind(ArrayRef<AccumulateOp> gathered) {
 
 /// What positions have to be below for indices of 32 bits, and gathered
 /// elements for there to be as many positions.
-static Array boundsOf(ArrayRef<Elements> elements, const Positions &positions,
-                      const CommonValues *given) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+static Array boundsOf(ArrayRef<Elements> elements, const Positions &positions) {
   Array within;
   for (const Elements &all : elements)
     for (size_t number : all.beyond)
@@ -476,8 +474,6 @@ static Array boundsOf(ArrayRef<Elements> elements, const Positions &positions,
     if (bound)
       within.push_back(Array{bound->toJSON(), kMost});
   }
-  if (given)
-    within.push_back(Array{given->countPlaces(), kMost});
   return within;
 }
 
@@ -500,41 +496,41 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
   if (!elements)
     return;
   OpBuilder b(last);
-  Gathering computed(*windows, *elements, *positions, written);
+  Gathering gathering(*windows, *elements, *positions, written);
   CommonValues common(backward, *positions,
                       tile ? tile.getShape() : ArrayRef<int64_t>());
-  if (failed(computed.emit(b, &common)))
+  if (failed(gathering.emit(b, common)))
     return;
   std::optional<AccessSpace> space =
-      AccessSpace::ofAll(SmallVector<Operation *>(computed.get()));
+      AccessSpace::ofAll(SmallVector<Operation *>(gathering.get()));
   if (!space || !space->isExact() ||
       !findUnmentioned(digits, space->getProgramDigits()).empty())
-    return computed.undo();
+    return gathering.undo();
   llvm::json::Object check = space->toCheck("bijective", last.getArgument());
-  Gathering loaded(*windows, *elements, *positions, written, &common);
-  bool isCheap = computed.countLoads() <= kLoadsOfAtomic;
+  Array within = boundsOf(*elements, *positions);
+  bool isCheap = gathering.countLoads() <= kLoadsOfAtomic;
   double most =
       kLoadsOfAtomic * bytesOf(last.getValue().getType()) * accumulates.size();
-  if (!isCheap && canGatherBehind() &&
-      common.choose().value_or(most + 1) <= most) {
-    computed.undo();
+  bool isBehind = !isCheap && canGatherBehind() &&
+                  common.choose().value_or(most + 1) <= most;
+  if (!isCheap && !isBehind && !always)
+    return gathering.undo();
+  if (isBehind) {
+    gathering.undo();
     common.store();
-    LogicalResult isEmitted = loaded.emit(b);
+    LogicalResult isEmitted = gathering.emit(b, common);
     assert(succeeded(isEmitted) && "with more that is known than before");
     (void)isEmitted;
-  } else if (!isCheap && !always) {
-    return computed.undo();
+    within.push_back(Array{common.countPlaces(), kMost});
   }
-  bool isBehind = !loaded.get().empty();
-  check["within"] =
-      boundsOf(*elements, *positions, isBehind ? &common : nullptr);
+  check["within"] = std::move(within);
   StringAttr whole = toAttribute(&getContext(), std::move(check));
-  for (AccumulateOp op : isBehind ? loaded.get() : computed.get())
+  for (AccumulateOp op : gathering.get())
     op.setWholeAttr(whole);
   for (AccumulateOp op : accumulates)
     op.erase();
   if (isBehind)
-    gatherBehind(loaded.get());
+    gatherBehind(gathering.get());
 }
 
 void GatherWindows::runOnOperation() {

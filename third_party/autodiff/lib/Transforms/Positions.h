@@ -75,8 +75,8 @@ public:
   /// is not computed from positions, lane by lane. It is not defined in lanes
   /// that have no such neighbour.
   Value get(Value value);
-  /// Whether `value` had to be computed for what has been asked for: it is
-  /// another one at that distance, or there is none.
+  /// Whether what has been asked for depends on `value` at that distance: it is
+  /// another one than here, or the distance is none.
   bool needs(Value value) const;
   /// Makes `moved` what `value` is at the distance.
   void bind(Value value, Value moved);

@@ -110,25 +110,31 @@ static Value slotPointers(OpBuilder &b, Location loc, Value buffer, Value slot,
                                   linearIndices(b, loc, tensor));
 }
 
+void mlir::autodiff::storeTo(OpBuilder &b, Location loc, Value pointers,
+                             Value value) {
+  if (getElementTypeOrSelf(value.getType()).isInteger(1))
+    value = arith::ExtUIOp::create(
+        b, loc, withElementType(value.getType(), b.getI8Type()), value);
+  triton::StoreOp::create(b, loc, pointers, value, Value());
+}
+
+Value mlir::autodiff::loadFrom(OpBuilder &b, Location loc, Value pointers,
+                               Value mask, Type type) {
+  Value value = triton::LoadOp::create(b, loc, pointers, mask, Value());
+  if (!getElementTypeOrSelf(type).isInteger(1))
+    return value;
+  return arith::TruncIOp::create(b, loc, type, value);
+}
+
 void mlir::autodiff::storeToSlot(OpBuilder &b, Location loc, Value buffer,
                                  Value slot, Value value) {
-  Value pointers = slotPointers(b, loc, buffer, slot, value.getType());
-  if (getElementTypeOrSelf(value.getType()).isInteger(1)) {
-    Type bytes = b.getI8Type();
-    if (auto tensor = dyn_cast<RankedTensorType>(value.getType()))
-      bytes = tensor.clone(bytes);
-    value = arith::ExtUIOp::create(b, loc, bytes, value);
-  }
-  triton::StoreOp::create(b, loc, pointers, value, Value());
+  storeTo(b, loc, slotPointers(b, loc, buffer, slot, value.getType()), value);
 }
 
 Value mlir::autodiff::loadFromSlot(OpBuilder &b, Location loc, Value buffer,
                                    Value slot, Type type) {
-  Value pointers = slotPointers(b, loc, buffer, slot, type);
-  Value value = triton::LoadOp::create(b, loc, pointers, Value(), Value());
-  if (!getElementTypeOrSelf(type).isInteger(1))
-    return value;
-  return arith::TruncIOp::create(b, loc, type, value);
+  return loadFrom(b, loc, slotPointers(b, loc, buffer, slot, type), Value(),
+                  type);
 }
 
 unsigned mlir::autodiff::countBuffers(triton::FuncOp kernel) {

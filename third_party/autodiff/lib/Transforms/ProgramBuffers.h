@@ -29,6 +29,13 @@ Value slotOfProgram(OpBuilder &builder, Location loc, Value entry = {});
 Value slotOfDigits(OpBuilder &builder, Location loc, triton::FuncOp kernel,
                    llvm::ArrayRef<ScalarExpr> digits);
 
+/// Stores `value` as memory holds it.
+void storeTo(OpBuilder &builder, Location loc, Value pointers, Value value);
+
+/// Loads a value of this type, where `mask` (null: everywhere) lets it.
+Value loadFrom(OpBuilder &builder, Location loc, Value pointers, Value mask,
+               Type type);
+
 /// Stores `value` into a slot.
 void storeToSlot(OpBuilder &builder, Location loc, Value buffer, Value slot,
                  Value value);

@@ -304,8 +304,10 @@ def GatherWindows : AutodiffPass<"autodiff-gather-windows", "::mlir::ModuleOp"> 
     overlap, and so do their contributions. If these are computed from positions
     alone, lane by lane, the program that an element belongs to computes those
     of its neighbours once more, and adds them up: one store for each element.
-    That the elements are all of the tensor is checked on the host. What takes
-    more loads than an atomic addition is worth is left, unless `always`.
+    That the elements are all of the tensor is checked on the host. What would
+    take more loads than an atomic addition is worth is computed from values that
+    the backward stores for a kernel behind it; if that is impossible, it is
+    left, unless `always`.
   }];
   let options = [
     Option<"always", "always", "bool", "false",
