@@ -22,6 +22,7 @@ def twice_kernel(
     total = widen(tl.load(x_ptr + lanes, mask=lanes < 0, other=0.0))
     scalar = tl.sum(total)
     number = first
+    last = first - 1
     x_tile = x_ptr + first + lanes
     for start in range(first, n, BLOCK):
         columns = start + lanes
@@ -56,6 +57,11 @@ def twice_kernel(
             total = 0.5 * total + v
         elif HOW == "largest":
             total = tl.maximum(total, v)
+        elif HOW == "smallest":
+            scalar = tl.minimum(scalar, tl.min(v))
+        elif HOW == "last positive":
+            last = tl.maximum(last, tl.max(tl.where((x > 0) & mask, columns, -1)))
+            total += v
         elif HOW == "pairs":
             pairs = tl.reshape(v, (BLOCK // 2, 2))
             scalar += tl.sum(tl.sum(tl.trans(pairs), axis=1) * tl.sum(pairs, axis=0))
@@ -64,6 +70,8 @@ def twice_kernel(
     t = tl.sum(total) * scalar if HOW == "ones" else tl.sum(total) + scalar
     if HOW == "number":
         t *= number
+    elif HOW == "last positive":
+        t *= last
     until = n - BLOCK if HOW == "shorter" else n
     for start in range(first, until, BLOCK):
         columns = start + lanes
@@ -81,6 +89,53 @@ def twice_kernel(
                 tl.atomic_add(y_ptr + place, y, mask=mask)
             else:
                 tl.store(y_ptr + place, y, mask=mask)
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, l_ptr, n, HOW: tl.constexpr, BLOCK: tl.constexpr):
+    """y = softmax of each row of x, l: the logarithm of the sum of exponentials."""
+    row = tl.program_id(0)
+    x_ptr += row * n
+    y_ptr += row * n
+    lanes = tl.arange(0, BLOCK)
+    none = float("-inf")
+    m, s = none, 0.0
+    if HOW == "online":
+        for start in range(0, n, BLOCK):
+            columns = start + lanes
+            x = tl.load(x_ptr + columns, mask=columns < n, other=none).to(tl.float32)
+            above = tl.maximum(m, tl.max(x, 0))
+            s = s * tl.exp(m - above) + tl.sum(tl.exp(x - above), 0)
+            m = above
+    elif HOW == "online by lanes":
+        largest = tl.full((BLOCK,), none, tl.float32)
+        sums = tl.zeros((BLOCK,), tl.float32)
+        for start in range(0, n, BLOCK):
+            columns = start + lanes
+            x = tl.load(x_ptr + columns, mask=columns < n, other=-1e4).to(tl.float32)
+            above = tl.maximum(largest, x)
+            sums = sums * tl.exp(largest - above) + tl.exp(x - above)
+            largest = above
+        m = tl.max(largest, 0)
+        s = tl.sum(sums * tl.exp(largest - m), 0)
+    else:
+        largest = tl.full((BLOCK,), none, tl.float32)
+        sums = tl.zeros((BLOCK,), tl.float32)
+        for start in range(0, n, BLOCK):
+            columns = start + lanes
+            x = tl.load(x_ptr + columns, mask=columns < n, other=none).to(tl.float32)
+            largest = tl.maximum(largest, x)
+        m = tl.max(largest, 0)
+        for start in range(0, n, BLOCK):
+            columns = start + lanes
+            x = tl.load(x_ptr + columns, mask=columns < n, other=none).to(tl.float32)
+            sums += tl.exp(x - m)
+        s = tl.sum(sums, 0)
+    for start in range(0, n, BLOCK):
+        columns = start + lanes
+        x = tl.load(x_ptr + columns, mask=columns < n, other=none).to(tl.float32)
+        tl.store(y_ptr + columns, tl.exp(x - m) / s, mask=columns < n)
+    tl.store(l_ptr + row, m + tl.log(s))
 
 
 @triton.jit
@@ -165,6 +220,11 @@ def twice_reference(x, w, s, how="", first=0, BLOCK=16):
         t = (tiles.sum(-1) * powers).sum(-1)
     elif how == "largest":
         t = tiles.amax(1).clamp(min=0).sum(-1)
+    elif how == "smallest":
+        t = tiles.amin((1, 2)).clamp(max=0)
+    elif how == "last positive":
+        columns = torch.arange(first, n, device=x.device)
+        t = t * torch.where(x > 0, columns, first - 1).amax(1)
     elif how == "pairs":
         t = tiles.reshape(-1, trips, BLOCK // 2, 2).sum(2).square().sum((1, 2))
     elif how == "number":
@@ -176,6 +236,17 @@ def twice_reference(x, w, s, how="", first=0, BLOCK=16):
         last = [max(range(lane, n, BLOCK)) for lane in range(min(BLOCK, n))]
         return y[:, last]
     return y[:, : _stored(n, how, first, BLOCK)]
+
+
+def softmax(kernel, x, how, BLOCK=16):
+    """x: (rows, n)"""
+    y, sums = poisoned(x.shape, x), poisoned(x.shape[:1], x)
+    kernel[x.shape[:1]](x, y, sums, x.shape[1], HOW=how, BLOCK=BLOCK)
+    return y, sums
+
+
+def softmax_reference(x, how, BLOCK=16):
+    return torch.softmax(x, 1), torch.logsumexp(x, 1)
 
 
 def stored(kernel, x, r, w, how="", BLOCK=16):

@@ -37,6 +37,7 @@ def test_rows(device, ran, columns, batch, dtype):
 
 @pytest.mark.parametrize("how", [
     "scalar", "ones", "filled", "pairs", "wide", "pointers", "number", "each halved", "added",
+    "last positive",
 ])  # fmt: skip
 @pytest.mark.parametrize("first", [0, 3])
 def test_iterations_behind_the_last(device, ran, how, first):
@@ -51,10 +52,30 @@ def test_as_many_iterations(device, ran, how, trips):
     _check(device, ran, BLOCK * trips, how, batch=0 if trips == 3 else trips)
 
 
-@pytest.mark.parametrize("how", ["decay", "largest", "in place", "shared", "meeting", "shorter"])
+@pytest.mark.parametrize("how", ["decay", "largest", "smallest", "in place", "shared", "meeting", "shorter"])
 def test_what_needs_the_loops(device, ran, how):
-    """An iteration needs another one, the last one decides, or loops differ in length."""
+    """An iteration needs another one, or decides with it; the last one does; lengths differ."""
     _check(device, ran, 50, how, batch=0)
+
+
+@pytest.mark.parametrize("how", ["online", "online by lanes", "passes"])
+@pytest.mark.parametrize("columns, batch", [(15, 1), (16, 1), (40, 4), (64, 4)])
+def test_softmax(device, ran, how, columns, batch):
+    """Maxima of iterations, and sums relative to the maximum so far."""
+    op = differentiated(long_rows.softmax_kernel, long_rows.softmax)
+    x = random_tensor(5, columns, device=device, scale=4.0)
+    assert_gradients_close(op, long_rows.softmax_reference, (x, how), roundings=32)
+    if ran is not None:
+        assert ran.batch == batch
+
+
+@pytest.mark.parametrize("how", ["online", "online by lanes", "passes"])
+def test_softmax_of_rows_too_long_for_a_tile(device, ran, how):
+    op = differentiated(long_rows.softmax_kernel, long_rows.softmax)
+    x = random_tensor(2, 40000, device=device, scale=4.0)
+    assert_gradients_close(op, long_rows.softmax_reference, (x, how, 1024), roundings=64)
+    if ran is not None:
+        assert ran.batch == 0
 
 
 def test_rows_too_long_for_a_tile(device, ran):

@@ -156,6 +156,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.addToKernels(createSumRuns());
   passes.addToKernels(createDeferReductions());
   passes.clean();
+  passes.addToKernels(createLoadEarly());
   passes.addToKernels(createLaunchOptions());
   passes.addToKernels(createPipelineLoads());
   passes.addToKernels(createRenewSums());

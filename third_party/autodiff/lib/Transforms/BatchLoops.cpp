@@ -7,12 +7,19 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BatchedLoop.h"
+#include "FreeMaxima.h"
 #include "Independence.h"
+#include "Reframing.h"
 #include "RepeatedLoads.h"
+#include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace mlir::autodiff {
@@ -25,9 +32,10 @@ using namespace mlir::autodiff;
 using llvm::json::Array;
 using llvm::json::Object;
 
-// Measured on an H100 (docs/performance.md): of norms, registers hold a tile of
-// so many elements beside its gradient and two sums; twice as many spill.
-constexpr int64_t kMostElements = 8192;
+// Measured on an H100 (docs/performance.md): registers hold a tile of so many
+// elements beside its gradient. With sums over all rows, for weights of a norm,
+// twice as many spill; without, they do not pay.
+constexpr int64_t kMostBesideSums = 8192, kMostElements = 16384;
 
 namespace {
 /// The loops of a kernel, which all have as many iterations.
@@ -37,7 +45,7 @@ public:
 
   /// Whether loops read what earlier ones have read or stored.
   bool isReadAgain();
-  int64_t getMostIterations() const;
+  int64_t getMostIterations();
   /// Puts the iterations on an axis, and returns what the plan offers; none if
   /// that cannot be done.
   std::optional<Object> offer();
@@ -47,10 +55,15 @@ public:
 
 private:
   explicit Row(triton::FuncOp kernel) : kernel(kernel) {}
+  /// Whether it may matter how the ties of a maximum are divided.
+  bool hasTies() const;
   bool isExact() const {
     return llvm::any_of(loops, std::mem_fn(&BatchedLoop::isExact));
   }
   const ScalarExpr &getTrips() const { return loops.front().getTrips(); }
+  /// Whether several programs may load the same numbers, whose gradients then
+  /// are sums over these programs.
+  bool hasSharedLoads();
   Array getPositions();
   /// Numbers that must not be negative if the axis is to be as long as that.
   SmallVector<ScalarExpr> getAssumed(int64_t length) const;
@@ -64,6 +77,7 @@ private:
 
 struct BatchLoops : autodiff::impl::BatchLoopsBase<BatchLoops> {
   using BatchLoopsBase::BatchLoopsBase;
+  LogicalResult reframe(triton::FuncOp kernel);
   void runOnOperation() override;
 };
 } // namespace
@@ -81,9 +95,23 @@ std::optional<Row> Row::match(triton::FuncOp kernel) {
     row.loops.push_back(std::move(*found));
     return WalkResult::advance();
   });
-  if (walk.wasInterrupted() || row.loops.empty())
+  if (walk.wasInterrupted() || row.loops.empty() || row.hasTies())
     return std::nullopt;
   return row;
+}
+
+bool Row::hasTies() const {
+  SmallVector<Value> maxima;
+  triton::FuncOp(kernel).walk([&](Operation *op) {
+    llvm::copy_if(op->getResults(), std::back_inserter(maxima),
+                  [](Value v) { return isFloat(v.getType()) && isMaximum(v); });
+  });
+  maxima = findFreeMaxima(kernel, std::move(maxima));
+  return llvm::any_of(loops, [&](const BatchedLoop &loop) {
+    return llvm::any_of(loop.getSelected(), [&](Value selected) {
+      return !llvm::is_contained(maxima, selected);
+    });
+  });
 }
 
 bool Row::isReadAgain() {
@@ -103,11 +131,24 @@ bool Row::isReadAgain() {
   return isAgain;
 }
 
-int64_t Row::getMostIterations() const {
+bool Row::hasSharedLoads() {
+  SmallVector<ScalarExpr> digits = findProgramDigits(kernel);
+  WalkResult walk = kernel.walk([&](triton::LoadOp load) {
+    if (!isFloat(load.getType()))
+      return WalkResult::advance();
+    std::optional<AccessSpace> space = AccessSpace::of(load);
+    bool isOwn =
+        space && findUnmentioned(digits, space->getProgramDigits()).empty();
+    return isOwn ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return walk.wasInterrupted();
+}
+
+int64_t Row::getMostIterations() {
   int64_t largest = 1;
   for (const BatchedLoop &loop : loops)
     largest = std::max(largest, loop.getLargestTile());
-  return kMostElements / largest;
+  return (hasSharedLoads() ? kMostBesideSums : kMostElements) / largest;
 }
 
 Array Row::getPositions() {
@@ -168,6 +209,25 @@ std::optional<Object> Row::batch(int64_t length, Object launch) {
   return launch;
 }
 
+/// Puts loops with running maxima in the frame of the final ones: of each, one
+/// loop for the maximum is left, and one for the sums.
+LogicalResult BatchLoops::reframe(triton::FuncOp kernel) {
+  Reframing reframing;
+  bool isReframed = false;
+  for (scf::ForOp loop : llvm::to_vector(kernel.getOps<scf::ForOp>()))
+    while (std::optional<RescaledLoop> found = RescaledLoop::match(loop)) {
+      loop = reframing.rewrite(*found, loop.getResult(found->maximum));
+      isReframed = true;
+    }
+  if (!isReframed)
+    return success();
+  OpPassManager clean(triton::FuncOp::getOperationName());
+  clean.addPass(createSimplify());
+  clean.addPass(createCanonicalizerPass());
+  clean.addPass(createCSEPass());
+  return runPipeline(clean, kernel);
+}
+
 void BatchLoops::runOnOperation() {
   ModuleOp module = getOperation();
   triton::FuncOp primal = getPrimal(module);
@@ -176,6 +236,8 @@ void BatchLoops::runOnOperation() {
     return;
   OpBuilder b(primal);
   auto kernel = cast<triton::FuncOp>(b.clone(*primal));
+  if (failed(reframe(kernel)))
+    return signalPassFailure();
   std::optional<Row> row = Row::match(kernel);
   std::optional<Object> found;
   if (row && (always || row->isReadAgain()) && row->getMostIterations() >= 1)

@@ -24,23 +24,41 @@ ScalarExpr BatchedLoop::getIndexAt(int64_t position) const {
   return lower + step * ScalarExpr::constant(position);
 }
 
-/// Carried values are sums, which nothing else looks at, or advance.
+/// Whether a value that is combined with itself stays as it is.
+static bool isIdempotent(Operation *op) {
+  return isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+             arith::MinNumFOp, arith::MaxSIOp, arith::MaxUIOp, arith::MinSIOp,
+             arith::MinUIOp>(op);
+}
+
+/// Carried values are reductions, which nothing else looks at, or advance.
 bool BatchedLoop::classifyCarried() {
   for (auto [number, carried] : llvm::enumerate(loop.getRegionIterArgs())) {
-    Operation *sum = loop.getYieldedValues()[number].getDefiningOp();
-    if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp, triton::AddPtrOp>(sum) ||
-        sum->getParentOp() != loop ||
-        !llvm::is_contained(sum->getOperands(), carried))
+    Operation *step = loop.getYieldedValues()[number].getDefiningOp();
+    if (!step || step->getParentOp() != loop ||
+        !llvm::is_contained(step->getOperands(), carried))
       return false;
-    added.push_back(sum->getOperand(sum->getOperand(0) == carried));
-    if (carried.hasOneUse() && sum->hasOneUse() && !isa<triton::AddPtrOp>(sum))
-      sums.insert(sum);
-    else if (!isa<arith::AddFOp>(sum))
+    bool isAdvance = isa<arith::AddIOp, triton::AddPtrOp>(step);
+    bool isReduction =
+        isa<arith::AddFOp, arith::AddIOp>(step) || isIdempotent(step);
+    if (isReduction && carried.hasOneUse() && step->hasOneUse())
+      reductions.insert(step);
+    else if (isAdvance)
       advancing.insert(number);
     else
       return false;
+    combined.push_back(step->getOperand(step->getOperand(0) == carried));
   }
   return true;
+}
+
+SmallVector<Value> BatchedLoop::getSelected() const {
+  SmallVector<Value> selected;
+  for (auto [result, next] : llvm::zip_equal(
+           scf::ForOp(loop).getResults(), scf::ForOp(loop).getYieldedValues()))
+    if (isFloat(result.getType()) && isIdempotent(next.getDefiningOp()))
+      selected.push_back(result);
+  return selected;
 }
 
 /// Whether `op` has no regions, or those of a reduction or scan, in which
@@ -93,7 +111,7 @@ bool BatchedLoop::findVarying() {
     varying.insert(loop.getRegionIterArg(number));
   auto isVarying = [&](Value value) { return varies(value); };
   for (Operation &op : loop.getBody()->without_terminator()) {
-    if (sums.contains(&op))
+    if (reductions.contains(&op))
       continue;
     if (!hasPlainRegions(&op))
       return false;
@@ -110,8 +128,8 @@ bool BatchedLoop::findVarying() {
     for (Value value : op.getResults())
       largest = std::max(largest, elementsOf(value.getType()));
   }
-  return llvm::none_of(advancing,
-                       [&](unsigned number) { return varies(added[number]); });
+  return llvm::none_of(
+      advancing, [&](unsigned number) { return varies(combined[number]); });
 }
 
 std::optional<BatchedLoop> BatchedLoop::match(scf::ForOp loop) {
@@ -200,16 +218,26 @@ void BatchedLoop::emit(OpBuilder &b, Operation *op) {
   }
 }
 
-/// What a sum is after the loop.
-Value BatchedLoop::emitSum(OpBuilder &b, unsigned number) {
-  Operation *sum = loop.getYieldedValues()[number].getDefiningOp();
-  Location loc = sum->getLoc();
-  Value all = batched(b, added[number]);
+/// Whether a reduction by `step` that starts with `start` starts with nothing.
+static bool isNeutral(Operation *step, Value start) {
+  if (isa<arith::MaximumFOp, arith::MaxNumFOp>(step))
+    return matchPattern(start, m_NegInfFloat());
+  return isa<arith::AddFOp>(step) && matchPattern(start, m_AnyZeroFloat());
+}
+
+/// What a reduction is after the loop. Behind the last iteration, there is what
+/// changes nothing: where it starts, or zero.
+Value BatchedLoop::emitReduction(OpBuilder &b, unsigned number) {
+  Operation *step = loop.getYieldedValues()[number].getDefiningOp();
+  Location loc = step->getLoc();
+  Value all = batched(b, combined[number]), start = loop.getInits()[number];
   if (isReal && !mutation::isMade("batch:others are added")) {
     auto type = cast<RankedTensorType>(all.getType());
     Value mask = repeatOver(b, loc, isReal, {0}, type.getShape());
-    Value none =
-        arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(type)));
+    Value none = isIdempotent(step)
+                     ? batched(b, start)
+                     : Value(arith::ConstantOp::create(
+                           b, loc, cast<TypedAttr>(b.getZeroAttr(type))));
     all = arith::SelectOp::create(b, loc, mask, all, none);
   }
   auto reduce = triton::ReduceOp::create(b, loc, ValueRange{all}, /*axis=*/0);
@@ -218,15 +246,14 @@ Value BatchedLoop::emitSum(OpBuilder &b, unsigned number) {
     OpBuilder::InsertionGuard guard(b);
     Block *body = b.createBlock(&reduce.getCombineOp(), {}, {element, element},
                                 {loc, loc});
-    Operation *combine = b.clone(*sum);
+    Operation *combine = b.clone(*step);
     combine->setOperands(body->getArguments());
     combine->getResult(0).setType(element);
     triton::ReduceReturnOp::create(b, loc, combine->getResults());
   }
-  Value start = loop.getInits()[number];
-  if (matchPattern(start, m_AnyZeroFloat()))
+  if (isNeutral(step, start))
     return reduce->getResult(0);
-  Operation *total = b.clone(*sum);
+  Operation *total = b.clone(*step);
   total->setOperands({start, reduce->getResult(0)});
   return total->getResult(0);
 }
@@ -258,7 +285,7 @@ Value BatchedLoop::advanceToEnd(OpBuilder &b, unsigned number) {
   Value count =
       countIterations(b, loc, loop.getLowerBound(), loop.getUpperBound(),
                       loop.getStep(), /*isUnsigned=*/false);
-  Value step = invariant.lookupOrDefault(added[number]);
+  Value step = invariant.lookupOrDefault(combined[number]);
   count = castInteger(b, loc, count, getElementTypeOrSelf(step.getType()));
   return advance(b, loc, loop.getInits()[number], step,
                  splatTo(b, loc, count, step.getType()));
@@ -268,13 +295,13 @@ SmallVector<triton::StoreOp> BatchedLoop::batch(int64_t n) {
   length = n;
   OpBuilder b(loop);
   for (Operation &op : loop.getBody()->without_terminator())
-    if (!onAxisOps.contains(&op) && !sums.contains(&op))
+    if (!onAxisOps.contains(&op) && !reductions.contains(&op))
       note(b.clone(op, invariant));
   Value index = loop.getInductionVar();
   onAxis[index] = advanceOnAxis(b, loop.getLowerBound(), loop.getStep());
   for (unsigned number : advancing)
     onAxis[loop.getRegionIterArg(number)] =
-        advanceOnAxis(b, loop.getInits()[number], added[number]);
+        advanceOnAxis(b, loop.getInits()[number], combined[number]);
   if (!exact)
     isReal = arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt,
                                    batched(b, index),
@@ -285,7 +312,7 @@ SmallVector<triton::StoreOp> BatchedLoop::batch(int64_t n) {
     if (!result.use_empty())
       result.replaceAllUsesWith(advancing.contains(number)
                                     ? advanceToEnd(b, number)
-                                    : emitSum(b, number));
+                                    : emitReduction(b, number));
   loop.erase();
   return stores;
 }

@@ -39,6 +39,10 @@ public:
   /// The elements of the largest tile that gets the axis.
   int64_t getLargestTile() const { return largest; }
 
+  /// The results that are maxima or minima of numbers with a derivative: what
+  /// attains them by a tie gets another share of it than in the loop.
+  SmallVector<Value> getSelected() const;
+
   /// Puts the iterations, of which there are some, on an axis of `length`, and
   /// removes the loop. Returns the stores that were in it.
   SmallVector<triton::StoreOp> batch(int64_t length);
@@ -59,7 +63,7 @@ private:
   Type batchedType(Type type) const;
   void note(Operation *copy);
   void emit(OpBuilder &b, Operation *op);
-  Value emitSum(OpBuilder &b, unsigned number);
+  Value emitReduction(OpBuilder &b, unsigned number);
   Value advanceOnAxis(OpBuilder &b, Value start, Value step);
   Value advanceToEnd(OpBuilder &b, unsigned number);
 
@@ -67,12 +71,13 @@ private:
   ScalarExpr lower, step, trips;
   bool exact = false;
   int64_t largest = 1;
-  /// By the number of a carried value, what each iteration adds to it; if it
-  /// is used for more than that, it advances by as much every time.
-  SmallVector<Value> added;
+  /// By the number of a carried value, what each iteration adds to it, or takes
+  /// the maximum or minimum of it and; if it is used for more than that, it
+  /// advances by as much every time.
+  SmallVector<Value> combined;
   llvm::DenseSet<unsigned> advancing;
-  /// The additions of the others.
-  llvm::DenseSet<Operation *> sums;
+  /// What combines the others.
+  llvm::DenseSet<Operation *> reductions;
   /// What differs from one iteration to another, and what computes it.
   llvm::DenseSet<Value> varying;
   llvm::SetVector<Operation *> onAxisOps;

@@ -8,11 +8,11 @@
 #include "autodiff/Analysis/SharedMemory.h"
 #include "autodiff/Rules/Combiner.h"
 #include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Reduction.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
 namespace mlir::autodiff {
@@ -153,21 +153,15 @@ LogicalResult DividedBlock::collect() {
 
 /// The sum of an iteration. Everything is added up along the divided axis last.
 Value DividedBlock::addUp(OpBuilder &b, triton::ReduceOp sum) {
-  auto reduce = [&](Value tile, unsigned along) -> Value {
-    auto copy = triton::ReduceOp::create(b, sum.getLoc(), tile, along);
-    IRMapping regions;
-    sum.getCombineOp().cloneInto(&copy.getCombineOp(), regions);
-    return copy->getResult(0);
-  };
   Value source = sum->getOperand(0), tile = getFlattened(source);
   if (!tile)
-    return reduce(source, sum.getAxis());
+    return reduceAs(sum, b, source, sum.getAxis());
   unsigned axis = *getAxis(tile);
   for (unsigned other = cast<RankedTensorType>(tile.getType()).getRank();
        other-- > 0;)
     if (other != axis)
-      tile = reduce(tile, other);
-  return reduce(tile, 0);
+      tile = reduceAs(sum, b, tile, other);
+  return reduceAs(sum, b, tile, 0);
 }
 
 /// A stage as a loop with one iteration, which narrowTiles() divides.

@@ -2,6 +2,7 @@
 #include "Factoring.h"
 #include "Selections.h"
 #include "autodiff/Rules/Combiner.h"
+#include "autodiff/Rules/Reduction.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -36,27 +37,24 @@ struct SumOfOne : OpRewritePattern<triton::ReduceOp> {
   }
 };
 
-/// A sum over two axes begins with the inner one, whose elements few threads
-/// hold: what is left is small.
-struct SumInnerFirst : OpRewritePattern<triton::ReduceOp> {
+/// A sum or a maximum over two axes begins with the inner one, whose elements
+/// few threads hold: what is left is small.
+struct ReduceInnerFirst : OpRewritePattern<triton::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(triton::ReduceOp op,
                                 PatternRewriter &rewriter) const override {
-    auto isSum = [](triton::ReduceOp sum) {
-      return sum && sum.getSrcs().size() == 1 &&
-             classifyCombiner(sum.getCombineOp()) == Combiner::Sum;
-    };
-    if (!isSum(op))
-      return failure();
     auto first = op.getSrcs()[0].getDefiningOp<triton::ReduceOp>();
-    if (!isSum(first) || !first->hasOneUse() || first.getAxis() > op.getAxis())
+    if (!first || !first->hasOneUse() || first.getAxis() > op.getAxis() ||
+        op.getSrcs().size() != 1 || first.getSrcs().size() != 1)
+      return failure();
+    Combiner combiner = classifyCombiner(op.getCombineOp());
+    if (combiner == Combiner::Other ||
+        combiner != classifyCombiner(first.getCombineOp()))
       return failure();
     // Without the outer axis, those behind it have moved up.
-    Value inner =
-        sumOver(rewriter, op.getLoc(), first.getSrcs()[0], op.getAxis() + 1);
-    rewriter.replaceOp(op,
-                       sumOver(rewriter, op.getLoc(), inner, first.getAxis()));
+    Value inner = reduceAs(op, rewriter, first.getSrcs()[0], op.getAxis() + 1);
+    rewriter.replaceOp(op, reduceAs(op, rewriter, inner, first.getAxis()));
     return success();
   }
 };
@@ -287,7 +285,7 @@ struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
     if (role && role.getValue() != "differentiated")
       patterns.add<PruneWhile>(&getContext());
     if (isDerived) {
-      patterns.add<AddIntoDot, SumInnerFirst, MultiplyByReciprocal>(
+      patterns.add<AddIntoDot, ReduceInnerFirst, MultiplyByReciprocal>(
           &getContext());
       populateSelectionPatterns(patterns);
       populateFactoringPatterns(patterns);

@@ -4,7 +4,7 @@
 // A row is read twice: its tiles are one, loaded once. A fourth iteration of
 // three adds nothing; what it would load and store, masks leave out.
 // OFFER: module attributes {autodiff.batch =
-// OFFER-SAME: \22exact\22:false,\22most\22:512
+// OFFER-SAME: \22exact\22:false,\22most\22:1024
 // OFFER-SAME: \22trips\22:[\22max\22,[\22ceildiv\22,[\22arg\22,2],16],0]
 // OFFER-LABEL: tt.func public @masked(
 // OFFER-COUNT-2: scf.for
@@ -109,7 +109,8 @@ tt.func public @scalars(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 
 // -----
 
-// A maximum, whose ties the loop divides in its own way.
+// A maximum that the result depends on, whose ties the loop divides in its own
+// way.
 // OFFER-NOT: autodiff.batch
 // OFFER-LABEL: tt.func public @maximum(
 // CHECK-NOT: autodiff.launch
@@ -131,6 +132,129 @@ tt.func public @maximum(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
     %w = arith.subf %v, %max : f32
     %q = tt.addptr %y, %i : !tt.ptr<f32>, i32
     tt.store %q, %w : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
+// An online softmax is put in the frame of its final maximum, which is one over
+// the axis. The result does not depend on it: it may as well be that of a tile.
+// OFFER: autodiff.batch =
+// OFFER-LABEL: tt.func public @softmax(
+// OFFER: scf.for {{.*}} -> (f32, f32)
+// CHECK: autodiff.launch =
+// CHECK-LABEL: tt.func public @softmax(
+// CHECK-NOT: scf.for
+// CHECK: %[[X:.*]] = tt.load %{{.*}} : tensor<4x16x!tt.ptr<f32>>
+// CHECK: %[[MS:.*]] = "tt.reduce"(%[[X]]) <{axis = 1 : i32}>
+// CHECK: arith.maxnumf
+// CHECK: %[[REAL:.*]] = arith.select %[[IS_REAL:.*]], %[[MS]], %{{.*}} : tensor<4xi1>, tensor<4xf32>
+// CHECK: %[[M:.*]] = "tt.reduce"(%[[REAL]]) <{axis = 0 : i32}>
+// CHECK: %[[SPLAT:.*]] = tt.splat %[[M]] : f32 -> tensor<4x16xf32>
+// CHECK: %[[DISTANCE:.*]] = arith.subf %[[X]], %[[SPLAT]]
+// CHECK: %[[E:.*]] = math.exp %[[DISTANCE]]
+// CHECK: %[[ROWS:.*]] = "tt.reduce"(%[[E]]) <{axis = 1 : i32}>
+// CHECK: %[[ADDED:.*]] = arith.select %[[IS_REAL]], %[[ROWS]], %{{.*}} : tensor<4xi1>, tensor<4xf32>
+// CHECK: %[[SUM:.*]] = "tt.reduce"(%[[ADDED]]) <{axis = 0 : i32}>
+// CHECK: %[[SUMS:.*]] = tt.splat %[[SUM]]
+// CHECK: %[[Y:.*]] = arith.divf %[[E]], %[[SUMS]]
+// CHECK: tt.store %{{.*}}, %[[Y]]
+tt.func public @softmax(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 16 : i32
+  %zero = arith.constant 0.0 : f32
+  %none = arith.constant 0xFF800000 : f32
+  %nones = arith.constant dense<0xFF800000> : tensor<16xf32>
+  %lanes = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %ns = tt.splat %n : i32 -> tensor<16xi32>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %ys = tt.splat %y : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %r:2 = scf.for %i = %lower to %n step %step iter_args(%m = %none, %s = %zero) -> (f32, f32) : i32 {
+    %f = tt.splat %i : i32 -> tensor<16xi32>
+    %o = arith.addi %f, %lanes : tensor<16xi32>
+    %in = arith.cmpi slt, %o, %ns : tensor<16xi32>
+    %p = tt.addptr %xs, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %v = tt.load %p, %in, %nones : tensor<16x!tt.ptr<f32>>
+    %max = "tt.reduce"(%v) <{axis = 0 : i32}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.maxnumf %a, %b : f32
+      tt.reduce.return %c : f32
+    }) : (tensor<16xf32>) -> f32
+    %m1 = arith.maxnumf %m, %max : f32
+    %d = arith.subf %m, %m1 : f32
+    %scale = math.exp %d : f32
+    %s1 = arith.mulf %s, %scale : f32
+    %m1s = tt.splat %m1 : f32 -> tensor<16xf32>
+    %d1 = arith.subf %v, %m1s : tensor<16xf32>
+    %e = math.exp %d1 : tensor<16xf32>
+    %sum = "tt.reduce"(%e) <{axis = 0 : i32}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tt.reduce.return %c : f32
+    }) : (tensor<16xf32>) -> f32
+    %s2 = arith.addf %s1, %sum : f32
+    scf.yield %m1, %s2 : f32, f32
+  }
+  scf.for %i = %lower to %n step %step : i32 {
+    %f = tt.splat %i : i32 -> tensor<16xi32>
+    %o = arith.addi %f, %lanes : tensor<16xi32>
+    %in = arith.cmpi slt, %o, %ns : tensor<16xi32>
+    %p = tt.addptr %xs, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %v = tt.load %p, %in, %nones : tensor<16x!tt.ptr<f32>>
+    %ms = tt.splat %r#0 : f32 -> tensor<16xf32>
+    %d = arith.subf %v, %ms : tensor<16xf32>
+    %e = math.exp %d : tensor<16xf32>
+    %ss = tt.splat %r#1 : f32 -> tensor<16xf32>
+    %w = arith.divf %e, %ss : tensor<16xf32>
+    %q = tt.addptr %ys, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    tt.store %q, %w, %in : tensor<16x!tt.ptr<f32>>
+  }
+  tt.return
+}
+
+// -----
+
+// Weights that all programs share get sums over the rows, in registers, too.
+// OFFER: autodiff.batch =
+// OFFER-SAME: \22most\22:512
+// OFFER-LABEL: tt.func public @weights(
+// CHECK-LABEL: tt.func public @weights(
+// CHECK-NOT: scf.for
+tt.func public @weights(%x: !tt.ptr<f32>, %w: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 16 : i32
+  %zero = arith.constant dense<0.0> : tensor<16xf32>
+  %row = tt.get_program_id x : i32
+  %start = arith.muli %row, %n : i32
+  %x_row = tt.addptr %x, %start : !tt.ptr<f32>, i32
+  %y_row = tt.addptr %y, %start : !tt.ptr<f32>, i32
+  %lanes = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %ns = tt.splat %n : i32 -> tensor<16xi32>
+  %xs = tt.splat %x_row : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %ws = tt.splat %w : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %ys = tt.splat %y_row : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %sum = scf.for %i = %lower to %n step %step iter_args(%s = %zero) -> (tensor<16xf32>) : i32 {
+    %f = tt.splat %i : i32 -> tensor<16xi32>
+    %o = arith.addi %f, %lanes : tensor<16xi32>
+    %m = arith.cmpi slt, %o, %ns : tensor<16xi32>
+    %p = tt.addptr %xs, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %v = tt.load %p, %m, %zero : tensor<16x!tt.ptr<f32>>
+    %t = arith.addf %s, %v : tensor<16xf32>
+    scf.yield %t : tensor<16xf32>
+  }
+  scf.for %i = %lower to %n step %step : i32 {
+    %f = tt.splat %i : i32 -> tensor<16xi32>
+    %o = arith.addi %f, %lanes : tensor<16xi32>
+    %m = arith.cmpi slt, %o, %ns : tensor<16xi32>
+    %p = tt.addptr %xs, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %v = tt.load %p, %m, %zero : tensor<16x!tt.ptr<f32>>
+    %q = tt.addptr %ws, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %u = tt.load %q, %m, %zero : tensor<16x!tt.ptr<f32>>
+    %a = arith.mulf %v, %sum : tensor<16xf32>
+    %b = arith.mulf %a, %u : tensor<16xf32>
+    %r = tt.addptr %ys, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    tt.store %r, %b, %m : tensor<16x!tt.ptr<f32>>
   }
   tt.return
 }

@@ -3,6 +3,7 @@
 #define AUTODIFF_RULES_REDUCTION_H
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
@@ -21,6 +22,16 @@ Value reduceOver(OpBuilder &builder, Location loc, Value tile, unsigned axis) {
       OpT::create(builder, loc, body->getArgument(0), body->getArgument(1));
   triton::ReduceReturnOp::create(builder, loc, ValueRange{combined});
   return reduce.getResult()[0];
+}
+
+/// The elements of `tile` along `axis` combined as `reduction` does its own.
+inline Value reduceAs(triton::ReduceOp reduction, OpBuilder &builder,
+                      Value tile, unsigned axis) {
+  auto copy = triton::ReduceOp::create(builder, reduction.getLoc(),
+                                       ValueRange{tile}, axis);
+  IRMapping map;
+  reduction.getCombineOp().cloneInto(&copy.getCombineOp(), map);
+  return copy.getResult()[0];
 }
 
 /// All elements of a tile combined: a scalar.

@@ -475,6 +475,16 @@ def PipelineLoads : AutodiffPass<"autodiff-pipeline-loads", "::mlir::triton::Fun
   }];
 }
 
+def LoadEarly : AutodiffPass<"autodiff-load-early", "::mlir::triton::FuncOp"> {
+  let summary = "load before the reductions that a load need not wait for";
+  let description = [{
+    Loads at the outer level of a backward kernel that depend on no result of a
+    reduction or scan go to before it, with what computes their addresses and
+    masks. They stay behind what may write to memory, and behind loops and
+    branches, during which registers would hold what was loaded.
+  }];
+}
+
 def SumRuns : AutodiffPass<"autodiff-sum-runs", "::mlir::triton::FuncOp"> {
   let summary = "add at once what neighbours in a tile add to an address";
   let description = [{

@@ -1,0 +1,79 @@
+//===- LoadEarly.cpp - Loads that do not wait for reductions --------------===//
+//
+// In a reduction the warps of a program wait for one another, and compilers
+// leave a load that is behind that where it is: memory idles twice. What the
+// adjoint loads is behind all reductions of the primal. A load that depends on
+// none of them starts before.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_LOADEARLY
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct LoadEarly : autodiff::impl::LoadEarlyBase<LoadEarly> {
+  void runOnOperation() override;
+};
+} // namespace
+
+static bool isReduction(Operation *op) {
+  return isa<triton::ReduceOp, triton::ScanOp>(op);
+}
+
+/// Whether a load may not go to before `op`: it would be kept during a loop, or
+/// see other memory.
+static bool isFence(Operation *op) {
+  return (op->getNumRegions() != 0 && !isReduction(op)) || mayWrite(op);
+}
+
+/// What `load` depends on in its block.
+static SetVector<Operation *> collectNeeded(triton::LoadOp load) {
+  SetVector<Operation *> needed;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.filter = [&](Operation *op) {
+    return op->getBlock() == load->getBlock();
+  };
+  (void)getBackwardSlice(load.getOperation(), &needed, options);
+  return needed;
+}
+
+/// The first of the reductions before `load` that it need not wait for; null
+/// if there is none.
+static Operation *findReduction(triton::LoadOp load) {
+  SetVector<Operation *> needed = collectNeeded(load);
+  Operation *first = nullptr;
+  for (Operation *op = load->getPrevNode(); op; op = op->getPrevNode()) {
+    if (isFence(op) || (isReduction(op) && needed.contains(op)))
+      break;
+    if (isReduction(op))
+      first = op;
+  }
+  return first;
+}
+
+void LoadEarly::runOnOperation() {
+  triton::FuncOp kernel = getOperation();
+  if (!isBackward(kernel))
+    return;
+  IRRewriter rewriter(kernel.getContext());
+  for (auto load : llvm::to_vector(kernel.getOps<triton::LoadOp>())) {
+    Operation *reduction = findReduction(load);
+    DominanceInfo dominance;
+    if (reduction && succeeded(moveOperationDependencies(rewriter, load,
+                                                         reduction, dominance)))
+      rewriter.moveOpBefore(load, reduction);
+  }
+}

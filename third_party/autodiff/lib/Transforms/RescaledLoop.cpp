@@ -1,0 +1,146 @@
+//===- RescaledLoop.cpp - Sums relative to a running maximum --------------===//
+//
+// That the body allows another frame is proved by its scaling degrees in two
+// independent shifts, one of m and one of m': A must go in with −δ in the first
+// and come out with −δ in the second, and nothing else may move.
+//
+//===----------------------------------------------------------------------===//
+#include "RescaledLoop.h"
+
+#include "autodiff/Analysis/ScalingDegrees.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Elements.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static SmallVector<unsigned> seedAxes(Type type) {
+  SmallVector<unsigned> axes;
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    for (unsigned axis = 0; axis < tensor.getRank(); ++axis)
+      axes.push_back(axis);
+  return axes;
+}
+
+/// The value m' = max(m, r) that the loop carries on for a carried m.
+static Value matchRunningMaximum(scf::ForOp loop, unsigned index) {
+  Value next = loop.getYieldedValues()[index];
+  Value current = loop.getRegionIterArg(index);
+  Operation *op = next.getDefiningOp();
+  if (!op || !isa<arith::MaximumFOp, arith::MaxNumFOp>(op) ||
+      op->getBlock() != loop.getBody())
+    return {};
+  bool compares = op->getOperand(0) == current || op->getOperand(1) == current;
+  return compares ? next : Value();
+}
+
+static ScalingDegrees seedShifts(RescaledLoop &candidate) {
+  ScalingDegrees degrees;
+  Value current = candidate.loop.getRegionIterArg(candidate.maximum);
+  SmallVector<unsigned> axes = seedAxes(current.getType());
+  degrees.seed(current, Degree::shifted({1, 0}, axes));
+  degrees.seed(candidate.next, Degree::shifted({0, 1}, axes));
+  for (unsigned index = 0; index < candidate.loop.getNumResults(); ++index)
+    if (index != candidate.maximum)
+      degrees.seed(candidate.loop.getRegionIterArg(index), Degree());
+  return degrees;
+}
+
+/// The exponents δ of factors e^(δ(m−m')) in the body.
+static SmallVector<double> findExponents(RescaledLoop &candidate) {
+  ScalingDegrees degrees = seedShifts(candidate);
+  SmallVector<double> found;
+  candidate.loop.getBody()->walk([&](Operation *op) {
+    if (!isa<math::ExpOp, math::Exp2Op>(op))
+      return;
+    std::optional<Degree> degree = degrees.of(op->getResult(0));
+    if (degree && degree->isScale() && degree->scale[0] != 0 &&
+        std::abs(degree->scale[0] + degree->scale[1]) < 1e-9 &&
+        !llvm::is_contained(found, degree->scale[0]))
+      found.push_back(degree->scale[0]);
+  });
+  return found;
+}
+
+/// Whether the loop changes frame with this δ; fills in its accumulators.
+static bool proveFrame(RescaledLoop &candidate, double delta) {
+  scf::ForOp loop = candidate.loop;
+  unsigned count = loop.getNumResults();
+  SmallVector<bool> rescaled(count);
+  SmallVector<SmallVector<unsigned, 2>> axes(count);
+  // Where m runs along an accumulator's axes is learnt from what is added.
+  for (unsigned index = 0; index < count; ++index) {
+    Type type = loop.getRegionIterArg(index).getType();
+    rescaled[index] = index != candidate.maximum && isFloat(type);
+    axes[index] = SmallVector<unsigned, 2>(
+        seedAxes(loop.getRegionIterArg(candidate.maximum).getType()));
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    ScalingDegrees degrees = seedShifts(candidate);
+    for (unsigned index = 0; index < count; ++index)
+      if (rescaled[index])
+        degrees.seed(loop.getRegionIterArg(index),
+                     Degree::scaled({-delta, 0}, axes[index]));
+    for (unsigned index = 0; index < count; ++index) {
+      if (index == candidate.maximum)
+        continue;
+      std::optional<Degree> next = degrees.of(loop.getYieldedValues()[index]);
+      if (rescaled[index]) {
+        bool holds = next && next->isScale() &&
+                     std::abs(next->scale[0]) < 1e-9 &&
+                     std::abs(next->scale[1] + delta) < 1e-9 &&
+                     next->axes == axes[index];
+        if (!holds && !mutation::isMade("rescale:any accumulator")) {
+          rescaled[index] = false;
+          changed = true;
+        }
+      } else if (!next || !next->isInvariant()) {
+        return false;
+      }
+    }
+    if (!changed && !degrees.hasInvariantEffects(loop))
+      return false;
+  }
+  for (unsigned index = 0; index < count; ++index)
+    if (rescaled[index])
+      candidate.accumulators[index] = axes[index];
+  candidate.delta = delta;
+  return !candidate.accumulators.empty();
+}
+
+/// Whether the loop can run twice, once for the maximum and once in its frame:
+/// it has no effects but stores, which only the second run keeps.
+static bool canRunTwice(scf::ForOp loop) {
+  WalkResult walk = loop.getBody()->walk([](Operation *op) {
+    bool repeatable = op->getNumRegions() != 0 || isMemoryEffectFree(op) ||
+                      isa<triton::LoadOp, triton::StoreOp>(op);
+    return repeatable ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !walk.wasInterrupted();
+}
+
+std::optional<RescaledLoop> RescaledLoop::match(scf::ForOp loop,
+                                                unsigned from) {
+  if (!canRunTwice(loop))
+    return std::nullopt;
+  for (unsigned index = from; index < loop.getNumResults(); ++index) {
+    Value next = matchRunningMaximum(loop, index);
+    if (!next)
+      continue;
+    RescaledLoop candidate;
+    candidate.loop = loop;
+    candidate.maximum = index;
+    candidate.next = next;
+    for (double delta : findExponents(candidate))
+      if (proveFrame(candidate, delta))
+        return candidate;
+  }
+  return std::nullopt;
+}
