@@ -8,6 +8,8 @@ PYTHON ?=
 TRITON ?=
 BUILD ?= build/core
 JOBS ?= $(shell nproc)
+# Tests at a time: on a GPU, each takes memory of its own.
+TEST_JOBS ?= $(shell echo $$(($(JOBS) < 16 ? $(JOBS) : 16)))
 # The interpreter that `make install` chose.
 PY = $(or $(PYTHON),$(shell cat build/python 2>/dev/null),python3)
 
@@ -27,7 +29,7 @@ lit:
 	$(PY) -c 'from lit.main import main; main()' -q -Dbuild=$(TAD_BUILD_DIR) test third_party/autodiff/test
 
 pytest:
-	$(PY) -m pytest -q -rs python/test
+	$(PY) -m pytest -q -rs -n $(TEST_JOBS) --dist worksteal python/test
 
 # Gradients of N random programs against finite differences; SEED repeats a run,
 # JOBS programs at a time. Failing programs are made small, in build/fuzz.

@@ -10,8 +10,12 @@ python=${PYTHON:-python3}
 "$python" -m pip install --quiet --no-index --no-deps --force-reinstall \
   --find-links .wheels triton-autodiff
 "$python" python/examples/quickstart.py
+workers=()
+if "$python" -c 'import xdist' 2> /dev/null; then
+  workers=(-n "$(($(nproc) < 16 ? $(nproc) : 16))" --dist worksteal)
+fi
 status=0
-"$python" -m pytest -q -rs "${@:-python/test}" || status=$?
+"$python" -m pytest -q -rs "${workers[@]}" "${@:-python/test}" || status=$?
 if [ "${GPU_BENCH:-1}" != 0 ]; then
   "$python" benchmarks/run.py || status=$?
   "$python" benchmarks/overhead.py || status=$?

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import layer_norm as looped
 from handwritten.layer_norm import layer_norm as layer_norm_by_hand
-from kernels import group_norm, normalization, softmax
+from kernels import group_norm, long_rows, normalization, softmax
 
 from .common import Case, leaf, leaves, with_options
 
@@ -93,6 +93,18 @@ def persistent_softmax(rows, columns, programs=264):
     )  # fmt: skip
 
 
+def _online(kernel, x, BLOCK):
+    return long_rows.softmax(kernel, x, "online", BLOCK)[0]
+
+
+def looped_softmax(rows, columns, BLOCK=1024):
+    return Case(
+        "softmax", f"softmax, looped {rows}x{columns}", long_rows.softmax_kernel,
+        with_options(_online, BLOCK=BLOCK), leaves(1, rows, columns), softmax.softmax_reference,
+        {"liger": _liger_softmax}, streams="inputs",
+    )  # fmt: skip
+
+
 SHAPES = ((4096, 1024), (4096, 4096), (4096, 8192), (16384, 2048))
 
 
@@ -113,3 +125,5 @@ def cases():
         yield row_softmax(name, 16384, 4096, name == "softmax")
         yield row_softmax(name, 4096, 8192)
     yield persistent_softmax(16384, 4096)
+    yield looped_softmax(4096, 8192)
+    yield looped_softmax(4096, 16384)

@@ -52,7 +52,9 @@ def test_as_many_iterations(device, ran, how, trips):
     _check(device, ran, BLOCK * trips, how, batch=0 if trips == 3 else trips)
 
 
-@pytest.mark.parametrize("how", ["decay", "largest", "smallest", "in place", "shared", "meeting", "shorter"])
+@pytest.mark.parametrize("how", [
+    "decay", "largest", "smallest", "in place", "shared", "meeting", "shorter",
+])  # fmt: skip
 def test_what_needs_the_loops(device, ran, how):
     """An iteration needs another one, or decides with it; the last one does; lengths differ."""
     _check(device, ran, 50, how, batch=0)

@@ -123,8 +123,7 @@ static Value haveOtherSigns(Tile a, Tile b) {
     return triton::BitcastOp::create(a.b(), a.loc(), type, x);
   };
   Value difference = arith::XOrIOp::create(a.b(), a.loc(), bits(a), bits(b));
-  Value zero = arith::ConstantOp::create(
-      a.b(), a.loc(), cast<TypedAttr>(a.b().getZeroAttr(type)));
+  Value zero = zeroOf(a.b(), a.loc(), type);
   return arith::CmpIOp::create(a.b(), a.loc(), arith::CmpIPredicate::slt,
                                difference, zero);
 }

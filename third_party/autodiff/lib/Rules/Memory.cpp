@@ -97,8 +97,7 @@ static Value whereFinal(triton::AtomicRMWOp op, Value pointer, Value value,
   Value mask = primalOrNull(op.getMask(), adjoint);
   Value other;
   if (mask)
-    other = arith::ConstantOp::create(
-        b, loc, cast<TypedAttr>(b.getZeroAttr(value.getType())));
+    other = zeroOf(b, loc, value.getType());
   Value final =
       triton::LoadOp::create(b, loc, adjoint.primal(pointer), mask, other);
   Type bits = withElementType(

@@ -86,6 +86,11 @@ Tile mlir::autodiff::unlessZero(Tile t, Tile product, Value x) {
   return where(compare(arith::CmpFPredicate::OEQ, t, zero), zero, product);
 }
 
+Value mlir::autodiff::zeroOf(OpBuilder &b, Location loc, Type type) {
+  return arith::ConstantOp::create(b, loc,
+                                   cast<TypedAttr>(b.getZeroAttr(type)));
+}
+
 Value mlir::autodiff::sumOver(OpBuilder &builder, Location loc, Value tile,
                               unsigned axis) {
   return reduceOver<arith::AddFOp>(builder, loc, tile, axis);

@@ -234,10 +234,7 @@ Value BatchedLoop::emitReduction(OpBuilder &b, unsigned number) {
   if (isReal && !mutation::isMade("batch:others are added")) {
     auto type = cast<RankedTensorType>(all.getType());
     Value mask = repeatOver(b, loc, isReal, {0}, type.getShape());
-    Value none = isIdempotent(step)
-                     ? batched(b, start)
-                     : Value(arith::ConstantOp::create(
-                           b, loc, cast<TypedAttr>(b.getZeroAttr(type))));
+    Value none = isIdempotent(step) ? batched(b, start) : zeroOf(b, loc, type);
     all = arith::SelectOp::create(b, loc, mask, all, none);
   }
   auto reduce = triton::ReduceOp::create(b, loc, ValueRange{all}, /*axis=*/0);

@@ -116,9 +116,7 @@ void CheckBounds::confine(Operation *op, Value inside) {
     load.getMaskMutable().assign(inside);
     if (!load.getOther()) {
       OpBuilder b(op);
-      Value zero = arith::ConstantOp::create(
-          b, op->getLoc(), cast<TypedAttr>(b.getZeroAttr(load.getType())));
-      load.getOtherMutable().assign(zero);
+      load.getOtherMutable().assign(zeroOf(b, op->getLoc(), load.getType()));
     }
   } else if (auto store = dyn_cast<triton::StoreOp>(op)) {
     store.getMaskMutable().assign(inside);

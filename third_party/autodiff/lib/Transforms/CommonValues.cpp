@@ -3,6 +3,7 @@
 
 #include "ProgramBuffers.h"
 #include "Regrid.h"
+#include "ValueNetwork.h"
 #include "autodiff/Analysis/Ties.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
@@ -41,19 +42,43 @@ void CommonValues::follow(Value value, const Neighbors &neighbors) {
       follow(operand, neighbors);
 }
 
-/// What storing a value once, and loading it at so many distances, costs.
-double CommonValues::costOfStoring(Value value, size_t distances) const {
+namespace {
+/// What is needed at several distances.
+class CommonNetwork : public ValueNetwork {
+public:
+  using Needed = llvm::MapVector<Value, std::set<Distance>>;
+
+  CommonNetwork(triton::FuncOp kernel, const Needed &needed,
+                ArrayRef<int64_t> shape)
+      : needed(needed), shape(shape), ties(findTies(kernel)) {}
+
+private:
+  bool isAtHand(Value value) override { return !needed.contains(value); }
+  double costOfTaking(Value value) override;
+  double costOfComputing(Value value) override;
+  size_t countDistances(Value value) const {
+    return needed.find(value)->second.size();
+  }
+
+  const Needed &needed;
+  ArrayRef<int64_t> shape;
+  llvm::DenseSet<Value> ties;
+};
+} // namespace
+
+/// What storing a value once, and loading it at its distances, costs.
+double CommonNetwork::costOfTaking(Value value) {
   auto tile = dyn_cast<RankedTensorType>(value.getType());
   Type element = getElementTypeOrSelf(value.getType());
   bool isOfPositions = tile ? tile.getShape() == shape : shape.empty();
-  if (!isOfPositions || !(isa<FloatType>(element) || element.isInteger(1)))
-    return FlowNetwork::kInfinite;
-  return (1 + distances) * bytesOf(value.getType());
+  if (isAtHand(value) || ties.contains(value) || !isOfPositions ||
+      !(isa<FloatType>(element) || element.isInteger(1)))
+    return kImpossible;
+  return (1 + countDistances(value)) * bytesOf(value.getType());
 }
 
-/// What computing a value so often costs, in bytes that might be moved in the
-/// same time.
-static double costOfComputing(Value value, size_t distances) {
+/// What computing a value for each of its distances costs.
+double CommonNetwork::costOfComputing(Value value) {
   Operation *op = value.getDefiningOp();
   double bytes = 0;
   if (isa<triton::LoadOp>(op))
@@ -62,41 +87,18 @@ static double costOfComputing(Value value, size_t distances) {
     bytes = bytesOf(op->getOperand(0).getType());
   else if (isFloat(value.getType()))
     bytes = 0.02 * bytesOf(value.getType());
-  return distances * bytes;
+  return countDistances(value) * bytes;
 }
 
 std::optional<double> CommonValues::choose() {
-  llvm::DenseSet<Value> ties = findTies(kernel);
-  FlowNetwork network;
-  unsigned memory = network.addNode(), needs = network.addNode();
-  llvm::DenseMap<Value, unsigned> nodes; // and the next one behind it
-  for (auto &[value, distances] : needed) {
-    unsigned in = nodes[value] = network.addNode(), out = network.addNode();
-    network.addEdge(in, out,
-                    ties.contains(value)
-                        ? FlowNetwork::kInfinite
-                        : costOfStoring(value, distances.size()));
-    network.addEdge(memory, in, costOfComputing(value, distances.size()));
-  }
-  for (auto &[value, distances] : needed) {
-    for (Value operand : getUsedValues(value.getDefiningOp()))
-      if (auto from = nodes.find(operand); from != nodes.end())
-        network.addEdge(from->second + 1, nodes[value], FlowNetwork::kInfinite);
+  CommonNetwork network(kernel, needed, shape);
+  for (auto &[value, distances] : needed)
     if (results.contains(value))
-      network.addEdge(nodes[value] + 1, needs, FlowNetwork::kInfinite);
-  }
-  llvm::BitVector side = network.cut(memory, needs);
-  double bytes = 0;
-  for (auto &[value, distances] : needed) {
-    unsigned in = nodes[value], out = in + 1;
-    if (side.test(in))
-      bytes += costOfComputing(value, distances.size());
-    if (side.test(in) || !side.test(out))
-      continue;
-    bytes += costOfStoring(value, distances.size());
+      network.need(value);
+  ValueNetwork::Choice choice = network.choose();
+  for (Value value : choice.taken)
     stored.push_back({value, {}});
-  }
-  return stored.empty() ? std::nullopt : std::optional(bytes);
+  return stored.empty() ? std::nullopt : std::optional(choice.cost);
 }
 
 //===----------------------------------------------------------------------===//

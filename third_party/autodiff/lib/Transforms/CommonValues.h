@@ -9,7 +9,6 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_COMMONVALUES_H
 #define AUTODIFF_LIB_TRANSFORMS_COMMONVALUES_H
 
-#include "MinimumCut.h"
 #include "Positions.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/JSON.h"
@@ -43,7 +42,6 @@ public:
 
 private:
   void follow(Value value, const Neighbors &neighbors);
-  double costOfStoring(Value value, size_t distances) const;
   Value pointersOf(OpBuilder &b, Location loc, Value buffer,
                    const Distance *distance) const;
 

@@ -108,11 +108,6 @@ static std::optional<Summand> findSummand(scf::ForOp loop) {
 // One product
 //===----------------------------------------------------------------------===//
 
-static Value zeroOf(OpBuilder &b, Location loc, Type type) {
-  return arith::ConstantOp::create(b, loc,
-                                   cast<TypedAttr>(b.getZeroAttr(type)));
-}
-
 /// Lets the loop carry the sum of the terms as well, and drop the product.
 static scf::ForOp sumTerms(scf::ForOp loop, const Summand &found) {
   IRRewriter rewriter(loop->getContext());

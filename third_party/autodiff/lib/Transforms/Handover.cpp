@@ -2,14 +2,13 @@
 #include "Handover.h"
 
 #include "Costs.h"
-#include "MinimumCut.h"
 #include "ProgramBuffers.h"
 #include "Regrid.h"
+#include "ValueNetwork.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/Ties.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Elements.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -18,7 +17,7 @@ using namespace mlir::autodiff;
 /// elsewhere.
 static double costOfSaving(Value value) {
   if (!isFloat(value.getType()))
-    return FlowNetwork::kInfinite;
+    return ValueNetwork::kImpossible;
   // Rather a vector than the tile that is made of it.
   bool isVector = !isa_and_nonnull<triton::ExpandDimsOp, triton::ReshapeOp>(
       value.getDefiningOp());
@@ -28,7 +27,7 @@ static double costOfSaving(Value value) {
 /// What computing `op` costs in bytes that might be moved in the same time.
 static double costOfComputing(Operation *op) {
   if (isa<LoopLikeOpInterface>(op) || mayWrite(op))
-    return FlowNetwork::kInfinite / 4;
+    return ValueNetwork::kImpossible / 4;
   if (isa<triton::LoadOp>(op))
     return bytesOf(op->getResult(0).getType());
   if (isa<triton::ReduceOp, triton::ScanOp>(op))
@@ -47,38 +46,35 @@ static double costOfComputing(Operation *op) {
 }
 
 namespace {
-/// The code at the outer level as a flow network from memory to what is needed.
-class OuterLevel {
+/// The code at the outer level, and what is needed of it.
+class OuterLevel : public ValueNetwork {
 public:
   OuterLevel(Block &body, ArrayRef<ScalarExpr> digits)
       : body(body), digits(digits), ties(findTies(body.getParentOp())) {}
 
-  void need(Value value);
-  SmallVector<Value> cut();
+  /// Follows `value` through the loop that computes it to the outer level.
+  void needOutside(Value value);
   /// Whether no loop and no product is behind what is needed.
-  bool isCheap() const;
+  bool isCheap() const { return cheap; }
 
 private:
-  struct Nodes {
-    unsigned in, out;
-  };
-  Nodes nodesOf(Value value);
-  bool isDigit(Value value) const;
+  bool isAtHand(Value value) override;
+  double costOfTaking(Value value) override;
+  double costOfComputing(Value value) override;
   bool isLost(Operation *op) const;
 
   Block &body;
   ArrayRef<ScalarExpr> digits;
-  llvm::DenseSet<Value> ties;
-  FlowNetwork network;
-  unsigned memory = network.addNode(), needs = network.addNode();
-  llvm::MapVector<Value, Nodes> nodes;
-  llvm::DenseSet<Value> visited;
+  llvm::DenseSet<Value> ties, visited;
+  bool cheap = true;
 };
 } // namespace
 
-bool OuterLevel::isDigit(Value value) const {
+/// Whether this is a number that the others' programs are numbered by.
+bool OuterLevel::isAtHand(Value value) {
   std::optional<ScalarExpr> expression = ScalarExpr::of(value);
-  return expression && isMadeOf(digits, *expression);
+  return !value.getDefiningOp() ||
+         (expression && isMadeOf(digits, *expression));
 }
 
 /// Whether nothing in the other kernels has this number: an id that is taken
@@ -90,57 +86,27 @@ bool OuterLevel::isLost(Operation *op) const {
          });
 }
 
-OuterLevel::Nodes OuterLevel::nodesOf(Value value) {
-  if (auto it = nodes.find(value); it != nodes.end())
-    return it->second;
-  Nodes pair{network.addNode(), network.addNode()};
-  nodes.insert({value, pair});
-  network.addEdge(
-      pair.in, pair.out,
-      ties.contains(value) &&
-              !mutation::isMade("handover:maximum without its elements")
-          ? FlowNetwork::kInfinite
-          : costOfSaving(value));
-  Operation *op = value.getDefiningOp();
-  if (!op || isDigit(value))
-    return pair; // costs nothing
-  network.addEdge(memory, pair.in,
-                  isLost(op) ? FlowNetwork::kInfinite : costOfComputing(op));
-  for (Value operand : getUsedValues(op))
-    network.addEdge(nodesOf(operand).out, pair.in, FlowNetwork::kInfinite);
-  return pair;
+double OuterLevel::costOfTaking(Value value) {
+  return ties.contains(value) &&
+                 !mutation::isMade("handover:maximum without its elements")
+             ? kImpossible
+             : costOfSaving(value);
 }
 
-/// Follows `value` through the loop that computes it to the outer level.
-void OuterLevel::need(Value value) {
+double OuterLevel::costOfComputing(Value value) {
+  Operation *op = value.getDefiningOp();
+  cheap &= !isa<LoopLikeOpInterface, triton::DotOp>(op) && !mayWrite(op);
+  return isLost(op) ? kImpossible : ::costOfComputing(op);
+}
+
+void OuterLevel::needOutside(Value value) {
   if (!visited.insert(value).second)
     return;
-  if (value.getParentBlock() == &body) {
-    network.addEdge(nodesOf(value).out, needs, FlowNetwork::kInfinite);
-    return;
-  }
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return; // what the loop counts with
-  for (Value operand : getUsedValues(op))
-    need(operand);
-}
-
-SmallVector<Value> OuterLevel::cut() {
-  llvm::BitVector side = network.cut(memory, needs);
-  SmallVector<Value> chosen;
-  for (auto &[value, pair] : nodes)
-    if (!side.test(pair.in) && side.test(pair.out) && value.getDefiningOp())
-      chosen.push_back(value);
-  return chosen;
-}
-
-bool OuterLevel::isCheap() const {
-  return llvm::all_of(nodes, [](const auto &entry) {
-    Operation *op = entry.first.getDefiningOp();
-    return !op ||
-           !(isa<LoopLikeOpInterface, triton::DotOp>(op) || mayWrite(op));
-  });
+  if (value.getParentBlock() == &body)
+    return need(value);
+  if (Operation *op = value.getDefiningOp()) // else what the loop counts with
+    for (Value operand : getUsedValues(op))
+      needOutside(operand);
 }
 
 void Handover::leave(ArrayRef<Value> results) {
@@ -148,10 +114,10 @@ void Handover::leave(ArrayRef<Value> results) {
   created.clear();
   OuterLevel level(kernel.getBody().front(), digits);
   for (Value result : results)
-    level.need(result);
+    level.needOutside(result);
   optional = level.isCheap();
   OpBuilder builder(kernel.getContext());
-  for (Value value : level.cut()) {
+  for (Value value : level.choose().taken) {
     if (llvm::is_contained(llvm::make_first_range(reloaded), value))
       continue;
     unsigned index = nextBuffer(kernel->getParentOfType<ModuleOp>());

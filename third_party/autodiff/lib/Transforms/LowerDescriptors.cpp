@@ -5,6 +5,7 @@
 // tiles of pointers. Lanes outside of the tensor are masked off.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
@@ -64,8 +65,7 @@ public:
   Value padding(const Descriptor &desc, RankedTensorType type) {
     Type element = type.getElementType();
     auto floating = dyn_cast<FloatType>(element);
-    Value zero = arith::ConstantOp::create(
-        b, loc, cast<TypedAttr>(b.getZeroAttr(element)));
+    Value zero = zeroOf(b, loc, element);
     if (floating) {
       Value nan = arith::ConstantOp::create(
           b, loc,

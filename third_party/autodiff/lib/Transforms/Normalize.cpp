@@ -1,5 +1,6 @@
 //===- Normalize.cpp - The form that differentiation works on -------------===//
 #include "NormalizeLoops.h"
+#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Structure.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -100,10 +101,8 @@ void Normalize::define(triton::FuncOp kernel) {
         isa<triton::PointerType>(getElementTypeOrSelf(load.getType())))
       return;
     OpBuilder builder(load);
-    Value zero = arith::ConstantOp::create(
-        builder, load.getLoc(),
-        cast<TypedAttr>(builder.getZeroAttr(load.getType())));
-    load.getOtherMutable().assign(zero);
+    load.getOtherMutable().assign(
+        zeroOf(builder, load.getLoc(), load.getType()));
   });
 }
 

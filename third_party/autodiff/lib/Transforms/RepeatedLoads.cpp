@@ -3,6 +3,7 @@
 
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -66,8 +67,7 @@ static Value withOther(OpBuilder &b, Value value, triton::LoadOp load) {
   if (!mask || mutation::isMade("batch:lanes that are not stored"))
     return value;
   if (!other)
-    other = arith::ConstantOp::create(
-        b, load.getLoc(), cast<TypedAttr>(b.getZeroAttr(value.getType())));
+    other = zeroOf(b, load.getLoc(), value.getType());
   return arith::SelectOp::create(b, load.getLoc(), mask, value, other);
 }
 

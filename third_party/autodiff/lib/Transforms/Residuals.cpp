@@ -1,8 +1,9 @@
 //===- Residuals.cpp - What the backward reloads --------------------------===//
 #include "Costs.h"
 #include "CotangentFactors.h"
-#include "MinimumCut.h"
 #include "ProgramBuffers.h"
+#include "Regrid.h"
+#include "ValueNetwork.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Ties.h"
@@ -98,40 +99,34 @@ static triton::StoreOp findStore(ResidualOp residual) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The part of a backward that recomputes the primal, as a flow network from
-/// memory to what the adjoint needs.
-class Recomputation {
+/// The part of a backward that recomputes the primal, and what the adjoint
+/// needs of it.
+class Recomputation : public ValueNetwork {
 public:
   Recomputation(triton::FuncOp backward,
                 llvm::function_ref<double(ResidualOp)> costOfSaving,
                 llvm::function_ref<bool(ResidualOp)> mustBeTaken)
       : body(backward.getBody().front()), costOfSaving(costOfSaving),
-        mustBeTaken(mustBeTaken), adjoint(findAdjoint(body)) {}
+        mustBeTaken(mustBeTaken) {}
 
   /// The residuals to load.
-  SmallVector<ResidualOp> choose();
+  SmallVector<ResidualOp> chooseResiduals();
 
 private:
-  struct Nodes {
-    unsigned in, out;
-  };
-  Nodes nodesOf(Value value);
-  double costOfComputing(Operation *op);
+  bool isAtHand(Value value) override;
+  double costOfTaking(Value value) override;
+  double costOfComputing(Value value) override;
 
   Block &body;
   llvm::function_ref<double(ResidualOp)> costOfSaving;
   llvm::function_ref<bool(ResidualOp)> mustBeTaken;
-  llvm::DenseSet<Operation *> adjoint;
-  FlowNetwork network;
-  unsigned memory = network.addNode(), needs = network.addNode();
-  llvm::DenseMap<Value, Nodes> nodes;
 };
 } // namespace
 
 /// Bytes that computing `op` moves, or compares to.
-double Recomputation::costOfComputing(Operation *op) {
+static double costOfOperation(Operation *op) {
   if (isa<LoopLikeOpInterface>(op))
-    return FlowNetwork::kInfinite / 4;
+    return ValueNetwork::kImpossible / 4;
   if (auto load = dyn_cast<triton::LoadOp>(op))
     return bytesOf(load.getType());
   // Written once and read once, as a residual.
@@ -146,53 +141,39 @@ double Recomputation::costOfComputing(Operation *op) {
   if (isa<scf::IfOp>(op))
     op->walk([&](Operation *inner) {
       if (inner != op)
-        cost += costOfComputing(inner);
+        cost += costOfOperation(inner);
     });
   return cost;
 }
 
-Recomputation::Nodes Recomputation::nodesOf(Value value) {
-  auto [it, isNew] = nodes.try_emplace(value);
-  if (!isNew)
-    return it->second;
-  Nodes pair{network.addNode(), network.addNode()};
-  nodes[value] = pair;
-  Operation *op = value.getDefiningOp();
-  auto residual = dyn_cast_or_null<ResidualOp>(op);
-  network.addEdge(pair.in, pair.out,
-                  residual ? costOfSaving(residual) : FlowNetwork::kInfinite);
-  if (!op || op->getBlock() != &body)
-    return pair; // arguments are at hand
-  if (residual && mustBeTaken(residual))
-    network.addEdge(memory, pair.in, FlowNetwork::kInfinite);
-  if (double cost = costOfComputing(op))
-    network.addEdge(memory, pair.in, cost);
-  op->walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      if (Operation *source = operand.getDefiningOp();
-          source && source->getBlock() == &body)
-        network.addEdge(nodesOf(operand).out, pair.in, FlowNetwork::kInfinite);
-  });
-  return pair;
+bool Recomputation::isAtHand(Value value) {
+  return value.getParentBlock() != &body || !value.getDefiningOp();
 }
 
-SmallVector<ResidualOp> Recomputation::choose() {
+double Recomputation::costOfTaking(Value value) {
+  auto residual = value.getDefiningOp<ResidualOp>();
+  return residual ? costOfSaving(residual) : kImpossible;
+}
+
+double Recomputation::costOfComputing(Value value) {
+  auto residual = value.getDefiningOp<ResidualOp>();
+  return residual && mustBeTaken(residual)
+             ? kImpossible
+             : costOfOperation(value.getDefiningOp());
+}
+
+SmallVector<ResidualOp> Recomputation::chooseResiduals() {
+  llvm::DenseSet<Operation *> adjoint = findAdjoint(body);
   for (Operation *op : adjoint)
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands()) {
-        Operation *source = operand.getDefiningOp();
-        if (source && source->getBlock() == &body && !adjoint.contains(source))
-          network.addEdge(nodesOf(operand).out, needs, FlowNetwork::kInfinite);
-      }
-    });
-  llvm::BitVector needed = network.cut(memory, needs);
-  SmallVector<ResidualOp> chosen;
-  for (Operation &op : body)
-    if (auto residual = dyn_cast<ResidualOp>(op))
-      if (auto it = nodes.find(residual.getResult()); it != nodes.end())
-        if (!needed.test(it->second.in) && needed.test(it->second.out))
-          chosen.push_back(residual);
-  return chosen;
+    for (Value value : getUsedValues(op))
+      if (!isAtHand(value) && !adjoint.contains(value.getDefiningOp()))
+        need(value);
+  auto taken = llvm::map_to_vector(choose().taken, [](Value value) {
+    return value.getDefiningOp<ResidualOp>();
+  });
+  llvm::sort(taken,
+             [](ResidualOp a, ResidualOp b) { return a->isBeforeInBlock(b); });
+  return taken;
 }
 
 //===----------------------------------------------------------------------===//
@@ -279,13 +260,13 @@ void Residuals::runOnOperation() {
   auto costOfSaving = [&](ResidualOp residual) {
     if (ties.contains(residual.getResult()) &&
         !mutation::isMade("residuals:maximum without its elements"))
-      return FlowNetwork::kInfinite;
+      return ValueNetwork::kImpossible;
     if (auto it = outputs.find(residual.getId()); it != outputs.end())
       return bytesOf(it->second.getValue().getType());
     // Written once and read once.
     return save && computed.contains(residual.getId())
                ? 2 * bytesOf(residual.getType())
-               : FlowNetwork::kInfinite;
+               : ValueNetwork::kImpossible;
   };
   llvm::DenseSet<unsigned> selected;
   primal.walk([&](triton::AtomicRMWOp atomic) {
@@ -301,7 +282,7 @@ void Residuals::runOnOperation() {
   };
   SmallVector<ResidualOp> saved, reloaded;
   for (ResidualOp residual :
-       Recomputation(backward, costOfSaving, mustBeTaken).choose())
+       Recomputation(backward, costOfSaving, mustBeTaken).chooseResiduals())
     (outputs.contains(residual.getId()) ? reloaded : saved).push_back(residual);
   if (!saved.empty())
     saveFactors(backward, getOrCreateForward(getOperation()), saved);

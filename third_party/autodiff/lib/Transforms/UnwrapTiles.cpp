@@ -207,8 +207,7 @@ void Wraparound::unwrap() {
       mask = arith::AndIOp::create(b, loc, load.getMask(), mask);
     load.getMaskMutable().assign(mask);
     if (!load.getOther())
-      load.getOtherMutable().assign(arith::ConstantOp::create(
-          b, loc, cast<TypedAttr>(b.getZeroAttr(type))));
+      load.getOtherMutable().assign(zeroOf(b, loc, type));
   }
   op->getResult(0).replaceAllUsesWith(x);
   op->erase();

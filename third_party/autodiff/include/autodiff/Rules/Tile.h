@@ -76,6 +76,9 @@ Tile where(Value condition, Tile a, Tile b);
 /// no lanes of its own and is left alone.
 Tile unlessZero(Tile t, Tile product, Value x);
 
+/// A scalar or tile of zeros.
+Value zeroOf(OpBuilder &builder, Location loc, Type type);
+
 /// The sum of a tile over one axis, which vanishes; a rank-1 tile gives a
 /// scalar.
 Value sumOver(OpBuilder &builder, Location loc, Value tile, unsigned axis);
