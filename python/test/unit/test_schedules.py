@@ -251,8 +251,9 @@ def test_part_of_a_tensor(device):
 
 @pytest.mark.parametrize("wanted", [0, 1])
 def test_expanded_operand(device, wanted):
-    """Every row or column is the same memory."""
-    a, b = random_tensor(1, 40, device=device), random_tensor(40, 1, device=device)
+    """Every row or column is the same memory; the output is one sum, which must not cancel."""
+    a = random_tensor(1, 40, device=device, shift=4.0)
+    b = random_tensor(40, 1, device=device, shift=4.0)
     op = differentiated(
         mm.matmul_kernel, lambda kernel, a, b: mm.matmul(kernel, a.expand(50, -1), b.expand(-1, 36))
     )

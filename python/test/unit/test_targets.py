@@ -70,6 +70,14 @@ def test_targets_elsewhere(device, ran, how, dtype):
     _assert_merged(ran)
 
 
+def test_rows_of_one_element(device):
+    """There is one position, which no lane has to compute."""
+    x = random_tensor(7, 1, device=device)
+    target = torch.zeros(7, 2, device=device, dtype=torch.int64)
+    op = differentiated(tg.targets_kernel, tg.targets)
+    assert_gradients_close(op, tg.targets_reference, (x, target, "one block", None, 1))
+
+
 def test_many_targets_of_one_element(device, ran):
     """All rows but one read the same element of that."""
     x = random_tensor(9, 45, device=device)

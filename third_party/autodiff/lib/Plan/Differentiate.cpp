@@ -4,6 +4,7 @@
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -29,12 +30,14 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
     if (failed(importRule(rule, module)))
       return failure();
   PassManager pm(module.getContext());
+  // After each pass it takes as long as all passes; the tests do so.
+  pm.enableVerifier(false);
   triton::FuncOp primal = getPrimal(module);
   enableDump(pm, primal ? primal.getSymName() : "");
   if (request->checkpoint)
     module->setAttr(kCheckpointAttr, UnitAttr::get(module.getContext()));
   if (failed(buildDifferentiatePipeline(pm, *request)) ||
-      failed(pm.run(module)))
+      failed(pm.run(module)) || failed(verify(module)))
     return failure();
   return printPlan(module);
 }

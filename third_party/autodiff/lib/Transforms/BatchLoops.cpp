@@ -209,6 +209,20 @@ std::optional<Object> Row::batch(int64_t length, Object launch) {
   return launch;
 }
 
+/// Whether there are loops, and each might be over a row: none is in another
+/// one, or multiplies matrices.
+static bool mayHaveRow(triton::FuncOp kernel) {
+  bool hasLoops = false;
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    if (!isa<LoopLikeOpInterface, triton::DotOp>(op))
+      return WalkResult::advance();
+    hasLoops |= !isa<triton::DotOp>(op);
+    bool isOutside = op->getParentOp() == kernel;
+    return isOutside ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return hasLoops && !walk.wasInterrupted();
+}
+
 /// Puts loops with running maxima in the frame of the final ones: of each, one
 /// loop for the maximum is left, and one for the sums.
 LogicalResult BatchLoops::reframe(triton::FuncOp kernel) {
@@ -232,7 +246,7 @@ void BatchLoops::runOnOperation() {
   ModuleOp module = getOperation();
   triton::FuncOp primal = getPrimal(module);
   if (!primal || primal->hasAttr(kOrderedAttr) ||
-      !primal.getBody().hasOneBlock())
+      !primal.getBody().hasOneBlock() || !mayHaveRow(primal))
     return;
   OpBuilder b(primal);
   auto kernel = cast<triton::FuncOp>(b.clone(*primal));

@@ -209,7 +209,10 @@ static Value positionOf(OpBuilder &b, Location loc, const Dense &dense,
     position = position ? Value(arith::AddIOp::create(b, loc, position, number))
                         : number;
   }
-  return position;
+  if (position)
+    return position;
+  // A run of one has no digits.
+  return splatTo(b, loc, integerOf(b, loc, type, 0), op.getPtr().getType());
 }
 
 void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {

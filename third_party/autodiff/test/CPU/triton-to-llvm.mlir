@@ -31,3 +31,14 @@ tt.func public @kernel(%p: !tt.ptr<f32>, %n: i32) {
   tt.store %q, %r : tensor<16x!tt.ptr<f32>>
   tt.return
 }
+
+// Blocks that nothing leads to do not matter.
+// CHECK-LABEL: llvm.func @unreachable
+// CHECK-NEXT: llvm.return
+tt.func public @unreachable(%c: i1) {
+  tt.return
+^exit:
+  tt.return
+^body:
+  cf.cond_br %c, ^exit, ^body
+}

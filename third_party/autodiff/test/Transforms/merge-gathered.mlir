@@ -116,3 +116,31 @@ tt.func @shared(%px: !tt.ptr<f32>, %pt: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
   tt.store %qy, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// A row of one element has one position, the first.
+// CHECK-LABEL: tt.func @one_lane_bwd(
+// CHECK: arith.cmpi eq, %{{.*}} : tensor<1xi32>
+// CHECK: tt.return
+tt.func @one_lane(%px: !tt.ptr<f32>, %pt: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
+  %row = tt.get_program_id x : i32
+  %base = tt.addptr %px, %row : !tt.ptr<f32>, i32
+  %qt = tt.addptr %pt, %row : !tt.ptr<i32>, i32
+  %t = tt.load %qt : !tt.ptr<i32>
+  %qp = tt.addptr %base, %t : !tt.ptr<f32>, i32
+  %picked = tt.load %qp : !tt.ptr<f32>
+  %lane = tt.make_range {start = 0 : i32, end = 1 : i32} : tensor<1xi32>
+  %tile = tt.splat %base : !tt.ptr<f32> -> tensor<1x!tt.ptr<f32>>
+  %qx = tt.addptr %tile, %lane : tensor<1x!tt.ptr<f32>>, tensor<1xi32>
+  %x = tt.load %qx : tensor<1x!tt.ptr<f32>>
+  %sum = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %ab = arith.addf %a, %b : f32
+    tt.reduce.return %ab : f32
+  }) : (tensor<1xf32>) -> f32
+  %y = arith.subf %sum, %picked : f32
+  %qy = tt.addptr %py, %row : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 namespace mlir::autodiff::cpu {
 #define GEN_PASS_DEF_TRITONTOLINALG
@@ -30,6 +31,9 @@ struct TritonToLinalgPass
     choices.vectorBits = vectorBits;
     choices.vectorRegisters = vectorRegisters;
     choices.copyCarried = copyCarried;
+    // MLIR's lifting of control flow, later, trips over these.
+    IRRewriter rewriter(&getContext());
+    (void)eraseUnreachableBlocks(rewriter, getOperation()->getRegions());
     SmallVector<tt::FuncOp> functions(getOperation().getOps<tt::FuncOp>());
     for (tt::FuncOp function : functions) {
       if (function.isExternal()) {
