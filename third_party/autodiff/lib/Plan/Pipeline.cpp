@@ -1,6 +1,7 @@
 //===- Pipeline.cpp - The passes from a kernel to its derived kernels -----===//
 #include "autodiff/Plan/Differentiate.h"
 
+#include "autodiff/Transforms/Cleanup.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
@@ -52,9 +53,8 @@ void Passes::add(std::unique_ptr<Pass> pass, bool toKernels) {
 }
 
 void Passes::clean() {
-  addToKernels(createSimplify());
-  addToKernels(createCanonicalizerPass());
-  addToKernels(createCSEPass());
+  if (!hasEnded)
+    addCleanup(pm.nest<triton::FuncOp>());
 }
 
 LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,

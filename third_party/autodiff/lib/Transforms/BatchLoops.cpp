@@ -9,6 +9,7 @@
 #include "BatchedLoop.h"
 #include "FreeMaxima.h"
 #include "Independence.h"
+#include "Maxima.h"
 #include "Reframing.h"
 #include "RepeatedLoads.h"
 #include "autodiff/Analysis/AccessSpace.h"
@@ -16,10 +17,10 @@
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Position.h"
+#include "autodiff/Transforms/Cleanup.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace mlir::autodiff {
@@ -229,16 +230,13 @@ LogicalResult BatchLoops::reframe(triton::FuncOp kernel) {
   Reframing reframing;
   bool isReframed = false;
   for (scf::ForOp loop : llvm::to_vector(kernel.getOps<scf::ForOp>()))
-    while (std::optional<RescaledLoop> found = RescaledLoop::match(loop)) {
-      loop = reframing.rewrite(*found, loop.getResult(found->maximum));
-      isReframed = true;
-    }
+    isReframed |= reframing.rewrite(loop, [](const RescaledLoop &found) {
+      return found.loop->getResult(found.maximum);
+    });
   if (!isReframed)
     return success();
   OpPassManager clean(triton::FuncOp::getOperationName());
-  clean.addPass(createSimplify());
-  clean.addPass(createCanonicalizerPass());
-  clean.addPass(createCSEPass());
+  addCleanup(clean);
   return runPipeline(clean, kernel);
 }
 

@@ -155,13 +155,13 @@ LogicalResult DividedBlock::collect() {
 Value DividedBlock::addUp(OpBuilder &b, triton::ReduceOp sum) {
   Value source = sum->getOperand(0), tile = getFlattened(source);
   if (!tile)
-    return reduceAs(sum, b, source, sum.getAxis());
+    return reduceAs(b, sum, source, sum.getAxis());
   unsigned axis = *getAxis(tile);
   for (unsigned other = cast<RankedTensorType>(tile.getType()).getRank();
        other-- > 0;)
     if (other != axis)
-      tile = reduceAs(sum, b, tile, other);
-  return reduceAs(sum, b, tile, 0);
+      tile = reduceAs(b, sum, tile, other);
+  return reduceAs(b, sum, tile, 0);
 }
 
 /// A stage as a loop with one iteration, which narrowTiles() divides.

@@ -1,5 +1,6 @@
 //===- DropMaxima.cpp - Maxima that are constants to the derivative -------===//
 #include "FreeMaxima.h"
+#include "Maxima.h"
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Transforms/Passes.h"
 

@@ -12,9 +12,6 @@
 
 namespace mlir::autodiff {
 
-/// Whether `value` is a maximum, of a tile or of what a loop has seen.
-bool isMaximum(Value value);
-
 /// Those of `maxima` that may all be other values at once without a change of
 /// what `kernel` stores.
 SmallVector<Value> findFreeMaxima(triton::FuncOp kernel,

@@ -55,7 +55,7 @@ public:
   /// Follows `value` through the loop that computes it to the outer level.
   void needOutside(Value value);
   /// Whether no loop and no product is behind what is needed.
-  bool isCheap() const { return cheap; }
+  bool isCheap();
 
 private:
   bool isAtHand(Value value) override;
@@ -66,7 +66,6 @@ private:
   Block &body;
   ArrayRef<ScalarExpr> digits;
   llvm::DenseSet<Value> ties, visited;
-  bool cheap = true;
 };
 } // namespace
 
@@ -95,8 +94,15 @@ double OuterLevel::costOfTaking(Value value) {
 
 double OuterLevel::costOfComputing(Value value) {
   Operation *op = value.getDefiningOp();
-  cheap &= !isa<LoopLikeOpInterface, triton::DotOp>(op) && !mayWrite(op);
   return isLost(op) ? kImpossible : ::costOfComputing(op);
+}
+
+bool OuterLevel::isCheap() {
+  return llvm::all_of(getValues(), [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    return isAtHand(value) ||
+           !(isa<LoopLikeOpInterface, triton::DotOp>(op) || mayWrite(op));
+  });
 }
 
 void OuterLevel::needOutside(Value value) {

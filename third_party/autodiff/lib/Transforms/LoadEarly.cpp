@@ -6,7 +6,6 @@
 // none of them starts before.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -69,9 +68,9 @@ void LoadEarly::runOnOperation() {
   if (!isBackward(kernel))
     return;
   IRRewriter rewriter(kernel.getContext());
+  DominanceInfo dominance(kernel);
   for (auto load : llvm::to_vector(kernel.getOps<triton::LoadOp>())) {
     Operation *reduction = findReduction(load);
-    DominanceInfo dominance;
     if (reduction && succeeded(moveOperationDependencies(rewriter, load,
                                                          reduction, dominance)))
       rewriter.moveOpBefore(load, reduction);

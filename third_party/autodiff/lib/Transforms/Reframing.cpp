@@ -124,7 +124,9 @@ scf::ForOp Reframing::createFramed(OpBuilder &b, const RescaledLoop &found,
   return framed;
 }
 
-scf::ForOp Reframing::rewrite(const RescaledLoop &found, Value maximum) {
+/// Adds the loop in the frame of its final maximum after the original, of which
+/// only that `maximum` is still used, and returns it.
+scf::ForOp Reframing::addFramed(const RescaledLoop &found, Value maximum) {
   scf::ForOp loop = found.loop;
   OpBuilder b(loop->getContext());
   b.setInsertionPointAfterValue(maximum);
@@ -136,4 +138,16 @@ scf::ForOp Reframing::rewrite(const RescaledLoop &found, Value maximum) {
       loop.getResult(index).replaceAllUsesWith(framed.getResult(index));
   framedLoops[framed] = {found, maximum};
   return framed;
+}
+
+bool Reframing::rewrite(
+    scf::ForOp loop,
+    llvm::function_ref<Value(const RescaledLoop &)> getMaximum) {
+  bool isRewritten = false;
+  // In the frame of one maximum, a loop is still to be put in that of others.
+  while (std::optional<RescaledLoop> found = RescaledLoop::match(loop)) {
+    loop = addFramed(*found, getMaximum(*found));
+    isRewritten = true;
+  }
+  return isRewritten;
 }

@@ -17,10 +17,11 @@ namespace mlir::autodiff {
 /// Rewrites the loops of a kernel, in order.
 class Reframing {
 public:
-  /// Adds the loop in the frame of its final maximum after the original, of
-  /// which only that `maximum` is still used (the loop's result or a residual
-  /// of it), and returns it.
-  scf::ForOp rewrite(const RescaledLoop &found, Value maximum);
+  /// Puts `loop` in the frames of all its final maxima, and returns whether
+  /// there are any. `getMaximum` says which value is to be that of what was
+  /// found: the loop's result, or a residual of it.
+  bool rewrite(scf::ForOp loop,
+               llvm::function_ref<Value(const RescaledLoop &)> getMaximum);
 
 private:
   /// A loop in the frame of its final maximum.
@@ -29,6 +30,7 @@ private:
     Value maximum;
   };
 
+  scf::ForOp addFramed(const RescaledLoop &found, Value maximum);
   scf::ForOp createFramed(OpBuilder &b, const RescaledLoop &found, Value m);
   Value createInit(OpBuilder &b, const RescaledLoop &found, unsigned index,
                    ArrayRef<unsigned> axes, Value m);

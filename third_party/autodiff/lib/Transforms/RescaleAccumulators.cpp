@@ -65,10 +65,9 @@ void RescaleAccumulators::runOnOperation() {
 
   Reframing reframing;
   for (scf::ForOp loop : loopsOf(kernel))
-    // In the frame of one maximum, a loop is still to be put in that of others.
-    while (std::optional<RescaledLoop> found = RescaledLoop::match(loop)) {
-      ResidualOp maximum = finalMaximum(*found, nextId);
+    reframing.rewrite(loop, [&](const RescaledLoop &found) {
+      ResidualOp maximum = finalMaximum(found, nextId);
       maximum.setPinned(false);
-      loop = reframing.rewrite(*found, maximum.getResult());
-    }
+      return maximum.getResult();
+    });
 }

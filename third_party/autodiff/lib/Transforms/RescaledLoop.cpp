@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 #include "RescaledLoop.h"
 
+#include "Maxima.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Elements.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include <cmath>
@@ -20,30 +20,18 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-static SmallVector<unsigned> seedAxes(Type type) {
-  SmallVector<unsigned> axes;
-  if (auto tensor = dyn_cast<RankedTensorType>(type))
-    for (unsigned axis = 0; axis < tensor.getRank(); ++axis)
-      axes.push_back(axis);
-  return axes;
-}
-
 /// The value m' = max(m, r) that the loop carries on for a carried m.
 static Value matchRunningMaximum(scf::ForOp loop, unsigned index) {
-  Value next = loop.getYieldedValues()[index];
+  Operation *next = getCarriedMaximum(loop, index);
   Value current = loop.getRegionIterArg(index);
-  Operation *op = next.getDefiningOp();
-  if (!op || !isa<arith::MaximumFOp, arith::MaxNumFOp>(op) ||
-      op->getBlock() != loop.getBody())
-    return {};
-  bool compares = op->getOperand(0) == current || op->getOperand(1) == current;
-  return compares ? next : Value();
+  bool isRunning = next && llvm::is_contained(next->getOperands(), current);
+  return isRunning ? next->getResult(0) : Value();
 }
 
 static ScalingDegrees seedShifts(RescaledLoop &candidate) {
   ScalingDegrees degrees;
   Value current = candidate.loop.getRegionIterArg(candidate.maximum);
-  SmallVector<unsigned> axes = seedAxes(current.getType());
+  SmallVector<unsigned, 2> axes = seedAxes(current);
   degrees.seed(current, Degree::shifted({1, 0}, axes));
   degrees.seed(candidate.next, Degree::shifted({0, 1}, axes));
   for (unsigned index = 0; index < candidate.loop.getNumResults(); ++index)
@@ -78,8 +66,7 @@ static bool proveFrame(RescaledLoop &candidate, double delta) {
   for (unsigned index = 0; index < count; ++index) {
     Type type = loop.getRegionIterArg(index).getType();
     rescaled[index] = index != candidate.maximum && isFloat(type);
-    axes[index] = SmallVector<unsigned, 2>(
-        seedAxes(loop.getRegionIterArg(candidate.maximum).getType()));
+    axes[index] = seedAxes(loop.getRegionIterArg(candidate.maximum));
   }
   for (bool changed = true; changed;) {
     changed = false;

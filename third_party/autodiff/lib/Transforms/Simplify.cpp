@@ -53,8 +53,8 @@ struct ReduceInnerFirst : OpRewritePattern<triton::ReduceOp> {
         combiner != classifyCombiner(first.getCombineOp()))
       return failure();
     // Without the outer axis, those behind it have moved up.
-    Value inner = reduceAs(op, rewriter, first.getSrcs()[0], op.getAxis() + 1);
-    rewriter.replaceOp(op, reduceAs(op, rewriter, inner, first.getAxis()));
+    Value inner = reduceAs(rewriter, op, first.getSrcs()[0], op.getAxis() + 1);
+    rewriter.replaceOp(op, reduceAs(rewriter, op, inner, first.getAxis()));
     return success();
   }
 };

@@ -10,10 +10,10 @@
 #include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Transforms/Cleanup.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_TALLYSUMS
@@ -191,9 +191,7 @@ triton::FuncOp TallySums::deriveAdditions(const AtomicSum &sum) {
   builder.setInsertionPointAfter(sum.kernel);
   auto kernel = cast<triton::FuncOp>(builder.clone(*sum.kernel));
   OpPassManager cleanup(triton::FuncOp::getOperationName());
-  cleanup.addPass(createSimplify());
-  cleanup.addPass(createCanonicalizerPass());
-  cleanup.addPass(createCSEPass());
+  addCleanup(cleanup);
   if (succeeded(keepAdditions(kernel, kernel.getArgument(sum.place))) &&
       succeeded(runPipeline(cleanup, kernel))) {
     dropUnusedArguments(kernel, [](OperandKind) { return true; });

@@ -33,6 +33,9 @@ public:
   Choice choose();
 
 protected:
+  /// What must be there, and all that it is made of.
+  auto getValues() const { return llvm::make_first_range(nodes); }
+
   /// Whether `value` is there anyway, as are the arguments of a block.
   virtual bool isAtHand(Value value) = 0;
   virtual double costOfTaking(Value value) = 0;

@@ -25,7 +25,7 @@ Value reduceOver(OpBuilder &builder, Location loc, Value tile, unsigned axis) {
 }
 
 /// The elements of `tile` along `axis` combined as `reduction` does its own.
-inline Value reduceAs(triton::ReduceOp reduction, OpBuilder &builder,
+inline Value reduceAs(OpBuilder &builder, triton::ReduceOp reduction,
                       Value tile, unsigned axis) {
   auto copy = triton::ReduceOp::create(builder, reduction.getLoc(),
                                        ValueRange{tile}, axis);
