@@ -16,6 +16,7 @@
 // matters if x has no such error itself: x has to be computed, not loaded.
 //
 //===----------------------------------------------------------------------===//
+#include "Maxima.h"
 #include "Sign.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
@@ -121,17 +122,15 @@ private:
   bool collect(Normalizer &found);
 
   ResidualOp maximum;
-  SmallVector<unsigned> axes;
+  SmallVector<unsigned, 2> axes;
   ScalingDegrees degrees;
 };
 } // namespace
 
 Search::Search(ResidualOp maximum, ArrayRef<ResidualOp> maxima)
-    : maximum(maximum) {
+    : maximum(maximum), axes(seedAxes(maximum.getResult())) {
   for (ResidualOp other : maxima)
     degrees.seed(other.getResult(), Degree());
-  if (auto tensor = dyn_cast<RankedTensorType>(maximum.getType()))
-    axes = llvm::to_vector(llvm::seq<unsigned>(0, tensor.getRank()));
   degrees.seed(maximum.getResult(), Degree::shifted({1, 0}, axes));
 }
 
@@ -139,7 +138,7 @@ Search::Search(ResidualOp maximum, ArrayRef<ResidualOp> maxima)
 std::optional<double> Search::getDelta(ResidualOp sum) {
   std::optional<Degree> degree = degrees.of(sum.getResult());
   if (sum.getType() != maximum.getType() || !degree || degree->isInvariant() ||
-      !degree->isScale() || degree->axes != ArrayRef<unsigned>(axes) ||
+      !degree->isScale() || degree->axes != axes ||
       Signs().of(sum.getValue()) != Sign::Positive)
     return std::nullopt;
   return -degree->scale[0];
