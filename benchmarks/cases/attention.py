@@ -6,11 +6,13 @@ import flash_attention_v2 as flash
 import torch
 from handwritten import attention as by_hand
 from kernels import grouped_attention as grouped
+from kernels import packed_sequences as packed
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from .common import Case, leaf, leaves
+from .common import DEVICE, Case, leaf, leaves
 
 TILES = {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4}
+PACKED_TILES = {"BLOCK_M": 64, "BLOCK_N": 64}
 
 
 def _with_backend(function, backend):
@@ -68,6 +70,37 @@ def shared_heads(batch, heads, shared, context, dim, quick=False, tuned=True, ti
     )
 
 
+def packed_sequences(lengths, heads, dim, causal, name, quick=False, tiles=PACKED_TILES):
+    """Sequences of these lengths, one after the other."""
+    places = torch.tensor((0, *lengths), device=DEVICE, dtype=torch.int32).cumsum(0).int()
+    starts, ends = places[:-1].clone(), places[1:].clone()
+
+    def stub(kernel, q, k, v):
+        return packed.attention(kernel, q, k, v, places, starts, ends, causal, **tiles)
+
+    def theirs(q, k, v):
+        rows = (x.transpose(0, 1) for x in (q, k, v))
+        longest = max(lengths)
+        forward = torch.ops.aten._flash_attention_forward
+        out = forward(*rows, places, places, longest, longest, 0.0, causal, False)[0]
+        return out.transpose(0, 1)
+
+    def one_by_one(q, k, v):
+        return packed.attention_reference(q, k, v, places, starts, ends, causal)
+
+    return Case(
+        "packed attention",
+        f"attention of packed sequences, {name} {sum(lengths)}x{heads}x{dim} "
+        f"{'causal' if causal else 'full'}",
+        packed.attention_kernel,
+        stub,
+        leaves(3, heads, sum(lengths), dim, dtype=torch.bfloat16, scale=0.5),
+        theirs if torch.cuda.is_available() else one_by_one,
+        quick=quick,
+        compiles=False,
+    )
+
+
 def cases(tuned=True):
     for dim in (64, 128):
         for causal in (False, True):
@@ -78,3 +111,7 @@ def cases(tuned=True):
     yield attention(4, 32, 4096, 128, True, torch.float16, tuned=tuned)
     for dim in (64, 128):
         yield shared_heads(4, 32, 8, 4096, dim, quick=dim == 64, tuned=tuned)
+    mixed = (256, 512, 1024, 1536, 2048, 3072, 3840, 4096)
+    for causal in (False, True):
+        yield packed_sequences((2048,) * 8, 16, 64, causal, "equal")
+        yield packed_sequences(mixed, 16, 64, causal, "mixed", quick=causal)

@@ -56,6 +56,9 @@ def small():
         "low rank": lambda: products.low_rank_product(64, 32, 96, 16, TILES),
         "attention": lambda: attention.attention(1, 2, 128, 16, True, half, **heads),
         "gqa": lambda: attention.shared_heads(1, 4, 2, 128, 16, **heads),
+        "packed attention": lambda: attention.packed_sequences(
+            (70, 20), 2, 16, True, "mixed", tiles=heads["tiles"]
+        ),
     }
 
 
@@ -66,7 +69,7 @@ KINDS = [
     *("looped softmax", "cross-entropy", "divergence", "embedding"),
     *("recurrence", "cumsum", "product", "grouped product", "persistent product", "bias"),
     "low rank",
-    *("attention", "gqa"),
+    *("attention", "gqa", "packed attention"),
 ]
 
 

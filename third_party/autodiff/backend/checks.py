@@ -10,9 +10,11 @@ import numpy
 
 from .errors import CheckError, PlanError
 from .expr import evaluate, used_arguments, validate, values_of_programs
+from .ranges import Ranges
 
 # Comparing the addresses of more programs than this would cost more than it gains.
 _MOST_PROGRAMS = 1 << 24
+_MOST_RANGES = 1 << 20
 
 
 def merge(dims) -> tuple[tuple[int, int], ...]:
@@ -51,6 +53,11 @@ class _AddressCheck:
     With `programs`, what programs have in common is summed: no digit is a program id, and the
     programs fill the box of the values of these expressions, each at a place of its own.
 
+    A check that `moves` is about the box that each program touches: a digit's extent may be
+    `["each", e]`, and a bound an expression, whose values are those in each program. Then, of
+    `programs`, the first `summed` are what is summed; boxes are those of programs where these are
+    zero, and do not depend on them.
+
     Of each pair `within`, the first number has to be no more than the second one.
     """
 
@@ -59,6 +66,8 @@ class _AddressCheck:
     dims: tuple
     programs: tuple | None = None
     within: tuple = ()
+    moves: bool = False
+    summed: int = 0
 
     kind: ClassVar[str]
 
@@ -71,25 +80,30 @@ class _AddressCheck:
         if not isinstance(argument, int) or not 0 <= argument < arguments:
             raise PlanError(f"check of unknown argument {argument!r}")
         validate(data.get("offset"), arguments)
+        moves, summed = data.get("moves", False), data.get("summed", 0)
+        if not isinstance(moves, bool) or not isinstance(summed, int):
+            raise PlanError(f"malformed check {data!r}")
         dims = []
         for dim in data.get("dims", ()):
             bound = dim.get("bound")
             validate(dim.get("stride"), arguments)
             if bound is not None:
-                validate(bound, arguments)
+                validate(bound, arguments, per_program=moves)
             digits = []
             for digit in dim.get("digits", ()):
                 if not isinstance(digit, list) or len(digit) != 2:
                     raise PlanError(f"a digit is a [stride, extent] pair, got {digit!r}")
                 stride, extent = digit
                 validate(stride, arguments)
-                if _varies(extent):
+                if _varies(extent) or (moves and _differs(extent)):
                     if len(extent) != 2:
                         raise PlanError(f"malformed extent {extent!r}")
                     validate(extent[1], arguments, per_program=True)
                 else:
                     validate(extent, arguments)
                 digits.append((stride, extent))
+            if moves and bound is not None and any(_varies(extent) for _, extent in digits):
+                raise PlanError(f"a bound of what moves, {dim!r}")
             dims.append((dim["stride"], tuple(digits), bound))
         programs = data.get("programs")
         if programs is not None:
@@ -100,7 +114,7 @@ class _AddressCheck:
         for pair in within:
             for expr in pair:
                 validate(expr, arguments)
-        return cls(argument, data["offset"], tuple(dims), programs, within)
+        return cls(argument, data["offset"], tuple(dims), programs, within, moves, summed)
 
     def used_arguments(self) -> set[int]:
         """Return the scalar arguments that decide the outcome."""
@@ -137,6 +151,38 @@ class _AddressCheck:
             dims.append((evaluate(stride, args, grid), digits, bound))
         return dims
 
+    def _ranges(self, args, grid) -> Ranges:
+        """Return what each program touches; raises `CheckError` for what has no value."""
+        programs = math.prod(grid)
+        if programs > _MOST_RANGES:
+            raise CheckError(f"{programs} programs are too many to compare their ranges")
+        if programs <= 0:
+            return Ranges((), (), numpy.zeros(0, dtype=bool))
+
+        def of_programs(expr):
+            return values_of_programs([expr], args, grid)[0]
+
+        runs = numpy.ones(programs, dtype=bool)
+        if self.programs is not None:
+            _require_box(self.programs, args, grid)
+            for expr in self.programs[: self.summed]:
+                runs &= of_programs(expr) == 0
+        dims, offsets = [], []
+        for stride, digits, bound in self.dims:
+            stride = evaluate(stride, args, grid)
+            own = []
+            for step, extent in digits:
+                step = evaluate(step, args, grid)
+                if _varies(extent):
+                    offsets.append((stride * step, of_programs(extent[1])))
+                else:
+                    own.append((step, of_programs(extent[1] if _differs(extent) else extent)))
+            lengths = _lengths(own, programs)
+            if bound is not None:
+                lengths = numpy.minimum(lengths, of_programs(bound))
+            dims.append((stride, lengths))
+        return Ranges(dims, offsets, runs)
+
     def _require_every_axis(self, grid) -> None:
         """Raise `CheckError` if programs differ in an id that is no digit: they repeat accesses."""
         named = [extent for _, digits, _ in self.dims for _, extent in digits]
@@ -164,6 +210,8 @@ class BijectiveCheck(_AddressCheck):
             offset = evaluate(self.offset, args, grid)
             if offset != 0:
                 return f"the first element that it reaches is number {offset}"
+            if self.moves:
+                return _objection_to(self._ranges(args, grid), shape, strides)
             dims = self._dims(args, grid, filled=True)
             for number, limit in self.within:
                 if evaluate(number, args, grid) > evaluate(limit, args, grid):
@@ -191,7 +239,9 @@ class BijectiveCheck(_AddressCheck):
 
     def weakened(self) -> DistinctCheck:
         """Return the check that no element is hit twice."""
-        return DistinctCheck(self.argument, self.offset, self.dims, self.programs)
+        return DistinctCheck(
+            self.argument, self.offset, self.dims, self.programs, (), self.moves, self.summed
+        )
 
 
 class DistinctCheck(_AddressCheck):
@@ -202,6 +252,8 @@ class DistinctCheck(_AddressCheck):
     def holds(self, args, grid) -> bool:
         """Return whether the check holds for the launch's arguments and its three grid extents."""
         try:
+            if self.moves:
+                return self._ranges(args, grid).are_distinct()
             dims = self._dims(args, grid, filled=False)
         except CheckError:
             return False
@@ -230,6 +282,42 @@ def _spelled(dims) -> str:
 def _varies(extent) -> bool:
     """Return whether a digit's extent says that programs choose the digit's value."""
     return isinstance(extent, list) and extent[:1] == ["pids"]
+
+
+def _differs(extent) -> bool:
+    """Return whether a digit's extent says that each program has its own."""
+    return isinstance(extent, list) and extent[:1] == ["each"]
+
+
+def _lengths(digits, programs: int) -> numpy.ndarray:
+    """Return the length of the range that `(stride, extents)` digits add up to in each program.
+
+    Raises `CheckError` if it has gaps or repeats.
+    """
+    lengths = numpy.ones(programs, dtype=numpy.int64)
+    for stride, extents in sorted(digits, key=lambda digit: digit[0]):
+        # Where there are no others, how far one moves does not matter.
+        if ((lengths != stride) & (extents > 1) & (lengths > 0)).any():
+            raise CheckError("programs or iterations leave gaps or repeat addresses")
+        lengths = lengths * numpy.maximum(extents, 0)
+    return lengths
+
+
+def _objection_to(ranges: Ranges, shape, strides) -> str | None:
+    """Return why boxes do not fill a tensor, each element once; None if they do."""
+    if not ranges.programs:
+        return "it reaches no element"
+    if not ranges.are_distinct():
+        return "programs may reach an element more than once"
+    hull = ranges.hull()
+    reached = merge((length, stride) for _, length, stride in hull)
+    held = merge(zip(shape, strides, strict=True))
+    if reached != held or any(start != 0 for start, *_ in hull):
+        return f"it reaches parts of {_spelled(reached)}, and the tensor is {_spelled(held)}"
+    count = math.prod(shape)
+    if ranges.count() != count:
+        return f"it reaches {ranges.count()} elements of {count}"
+    return None
 
 
 def _contiguous(digits) -> int | None:

@@ -151,7 +151,14 @@ class _Explanation:
     def _summed(self, gradient) -> str:
         """Return what programs contribute to the same elements: those that differ in this."""
         used = [term["number"] for term in self._terms(gradient, "program")]
-        numbers = [e for check in gradient.checks for e in check.programs or () if e not in used]
+        numbers = []
+        for check in gradient.checks:
+            programs = check.programs or ()
+            numbers += (
+                programs[: check.summed]
+                if check.moves
+                else (number for number in programs if number not in used)
+            )
         return " and ".join(self._expr(number) for number in numbers)
 
     def _gradient(self, gradient) -> list[str]:
@@ -199,7 +206,8 @@ class _Explanation:
                     f"{_places(loops)}, whose elements no other one reads, and "
                     f"sums over{part} {summed}{checked}"
                 )
-            reaching = [load for load in loads if load["terms"] is not None]
+            # Of several, others are added to those whose places are known without memory.
+            reaching = [load for load in loads if not load["gathered"]] or loads
             loading = "one load reaches" if len(reaching) == 1 else f"{len(reaching)} loads reach"
             if not gradient.fills_tensor and gradient.checks:
                 return f"{loading} elements, but none twice{checked}"
@@ -212,9 +220,9 @@ class _Explanation:
             return "the kernel also stores to it"
         if len(loads) > 1:
             return f"it is loaded in {len(loads)} places, which may share elements"
+        if loads and loads[0]["gathered"]:
+            return f"its addresses depend on what is loaded at {_places(loads[0]['gathered'])}"
         if loads and loads[0]["terms"] is None:
-            if loads[0]["gathered"]:
-                return f"its addresses depend on what is loaded at {_places(loads[0]['gathered'])}"
             return "its addresses are not sums of program ids, loop counters and ranges"
         return "its load may reach an element more than once, or skip some"
 
@@ -223,7 +231,7 @@ class _Explanation:
         if not gradient.remainder:
             return ""
         kernel = next(k.name for k in self._plan.backward if k.name.endswith("_remainder"))
-        places = _places([load["position"] for load in loads if load["terms"] is None])
+        places = _places([load["position"] for load in loads if load["gathered"]])
         return (
             f"; what is gathered at {places} is added there, or, where its index is outside of "
             f"what the program reads, by {kernel}, atomically"
@@ -272,6 +280,8 @@ class _Explanation:
             return f"program_id({rest[0]})"
         if kind == "grid":
             return f"num_programs({rest[0]})"
+        if kind == "element":
+            return f"{self._names[rest[0]]}[{self._expr(rest[1])}]"
         parts = [self._expr(part) for part in rest]
         if kind in _INFIX:
             return f"({f' {_INFIX[kind]} '.join(parts)})"

@@ -8,7 +8,8 @@ is what a counting kernel has left in counter n. Known to a launch are, for the 
 argument i, `["extent", i]`, the elements from its first to its last one, `["span", i]`, those of
 its storage, `["lead", i]`, those of them before its first one, and `["pitch", i, n]`, how far rows
 lie apart that tiles of length n may hold (see memory.py); and `["processors"]`, how many programs
-the device runs side by side. `substitute` puts them in.
+the device runs side by side. `substitute` puts them in. `["element", i, e]` is the integer at place
+e of what argument i points to (see contents.py).
 """
 
 from __future__ import annotations
@@ -72,6 +73,10 @@ def validate(expr, arguments: int, per_program: bool = False) -> None:
         valid = len(operands) == 1 and isinstance(operands[0], int) and 0 <= operands[0] < limit
         if not valid or (operator == "pid" and not per_program):
             raise PlanError(f"malformed or misplaced expression {expr!r}")
+    elif operator == "element":
+        if len(operands) != 2 or type(operands[0]) is not int or not 0 <= operands[0] < arguments:
+            raise PlanError(f"malformed expression {expr!r}")
+        validate(operands[1], arguments, per_program)
     elif operator == "isqrt":
         if len(operands) != 1 or per_program:
             raise PlanError(f"isqrt outside of programs takes one operand, got {expr!r}")
@@ -103,14 +108,13 @@ def _named(expr, operator: str) -> set[int]:
     """Return the indices in `expr` of what `operator` reads by index."""
     if isinstance(expr, int):
         return set()
-    if expr[0] == operator:
-        return {expr[1]}
-    return set().union(*(_named(e, operator) for e in expr[1:]))
+    own = {expr[1]} if expr[0] == operator else set()
+    return own.union(*(_named(e, operator) for e in expr[1:]))
 
 
 def used_arguments(expr) -> set[int]:
-    """Return the indices of the kernel arguments that `expr` reads."""
-    return _named(expr, "arg")
+    """Return the indices of the kernel arguments that `expr` reads, or reads elements of."""
+    return _named(expr, "arg") | _named(expr, "element")
 
 
 def used_counters(expr) -> set[int]:
@@ -129,7 +133,10 @@ def substitute(expr, known):
 
 
 def evaluate(expr, args, grid) -> int:
-    """Return the value of `expr` for scalar arguments `args[i]` and a grid of three extents."""
+    """Return the value of `expr` for arguments `args[i]` and a grid of three extents.
+
+    Arguments are scalars, and `Contents` where elements are read.
+    """
     return int(_evaluate(expr, args, grid, None))
 
 
@@ -150,6 +157,11 @@ def _evaluate(expr, args, grid, pids):
         return pids[expr[1]]
     if operator == "maxpids":
         return _max_over_programs(expr[1], args, grid)
+    if operator == "element":
+        contents = args[expr[1]]
+        if contents is None:
+            raise CheckError(f"nobody has told what argument {expr[1]} points to")
+        return contents.at(_evaluate(expr[2], args, grid, pids))
     a = _evaluate(expr[1], args, grid, pids)
     if operator == "isqrt":
         return math.isqrt(a)

@@ -12,6 +12,7 @@ import os
 
 import torch
 
+from . import contents
 from .errors import ArgumentError
 from .expr import evaluate, substitute
 from .memory import extent, has_memory, meet, pitch, storage_span
@@ -42,12 +43,20 @@ class TensorFacts:
 
 
 class Facts:
-    """The facts of one launch, complete; `key` says on which of them a result may rely."""
+    """The facts of one launch, complete; `key` says on which of them a result may rely.
+
+    `scalars` are the values of arguments, and the contents of those that are tensors.
+    """
 
     def __init__(self, key: FactKey, grid, leaves, aliasing):
         self.key = key
         self.grid = grid
         self.scalars = [v if isinstance(v, (int, float)) else None for v in leaves]
+        # What the kernel may change where it overlaps is not what a program will find.
+        overlapping = {i for a, b, *_ in aliasing for i in (a, b)}
+        for i in key.pointers:
+            if isinstance(leaves[i], Tensor) and i not in overlapping:
+                self.scalars[i] = contents.Contents(leaves[i])
         self.tensors = {i: TensorFacts(leaves[i]) for i in key.pointers}
         self.aliasing = aliasing
         self.device = next(leaves[i].device for i in key.pointers if self.tensors[i].is_tensor)
@@ -160,7 +169,10 @@ class FactKey:
                 spans.append((t.storage_offset(), t.untyped_storage().nbytes()))
         views = [leaves[i]._is_view() for i in self.outputs if isinstance(leaves[i], Tensor)]
         aliasing = self._aliasing(leaves, layouts)
-        scalars = [leaves[i] for i in self.scalars]
+        scalars = [
+            contents.fingerprint(v) if isinstance(v := leaves[i], Tensor) else v
+            for i in self.scalars
+        ]
         return (grid, *scalars, *layouts, *spans, *views, aliasing), aliasing
 
     def _aliasing(self, leaves, layouts):

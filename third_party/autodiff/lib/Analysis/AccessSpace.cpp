@@ -1,108 +1,30 @@
 //===- AccessSpace.cpp - The addresses that an access touches -------------===//
 #include "autodiff/Analysis/AccessSpace.h"
 
+#include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 using llvm::json::Array;
 using llvm::json::Object;
-
-Constraint mlir::autodiff::lessThan(const LinearForm &lhs,
-                                    const LinearForm &rhs, int64_t slack) {
-  Constraint constraint{lhs - rhs};
-  constraint.bound = ScalarExpr::constant(slack) - constraint.form.constant;
-  constraint.form.constant = ScalarExpr::constant(0);
-  return constraint;
-}
-
-/// lhs < rhs + slack; nothing, if that is always true.
-static Constraints lessThan(Value lhs, Value rhs, int64_t slack) {
-  std::optional<LinearForm> a = LinearForm::of(lhs), b = LinearForm::of(rhs);
-  if (!a || !b)
-    return std::nullopt;
-  Constraint constraint = lessThan(*a, *b, slack);
-  // −Σ (indices, if they are not negative) < a positive bound: always true.
-  bool negative = llvm::all_of(constraint.form.terms, [](const auto &term) {
-    return term.coefficient.getConstant().value_or(1) <= 0 &&
-           (!term.dimension.digit || term.dimension.digit->isNotNegative());
-  });
-  if (negative && constraint.bound.getConstant().value_or(0) > 0)
-    return SmallVector<Constraint>();
-  return SmallVector<Constraint>{constraint};
-}
-
-static Constraints ofComparison(arith::CmpIOp op) {
-  using arith::CmpIPredicate;
-  switch (op.getPredicate()) {
-  case CmpIPredicate::slt:
-    return lessThan(op.getLhs(), op.getRhs(), 0);
-  case CmpIPredicate::sle:
-    return lessThan(op.getLhs(), op.getRhs(), 1);
-  case CmpIPredicate::sgt:
-    return lessThan(op.getRhs(), op.getLhs(), 0);
-  case CmpIPredicate::sge:
-    return lessThan(op.getRhs(), op.getLhs(), 1);
-  default:
-    return std::nullopt;
-  }
-}
-
-/// Collects the constraints that the conjunction `mask` consists of; false if
-/// it consists of others, too.
-static bool collectConstraints(Value mask, SmallVectorImpl<Constraint> &found) {
-  if (!mask || matchPattern(mask, m_One()))
-    return true;
-  Operation *op = mask.getDefiningOp();
-  if (!op)
-    return false;
-  if (auto comparison = dyn_cast<arith::CmpIOp>(op)) {
-    Constraints constraints = ofComparison(comparison);
-    if (constraints)
-      found.append(*constraints);
-    return constraints.has_value();
-  }
-  if (isa<arith::AndIOp>(op)) {
-    bool lhs = collectConstraints(op->getOperand(0), found);
-    bool rhs = collectConstraints(op->getOperand(1), found);
-    return lhs && rhs;
-  }
-  if (!isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(op))
-    return false;
-  size_t known = found.size();
-  bool isAll = collectConstraints(op->getOperand(0), found);
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op))
-    for (Constraint &constraint : MutableArrayRef(found).drop_front(known))
-      constraint.form.renumberAxes(
-          [&](unsigned axis) { return axis + (axis >= expand.getAxis()); });
-  return isAll;
-}
-
-Constraints mlir::autodiff::constraintsOf(Value mask) {
-  SmallVector<Constraint> constraints;
-  if (!collectConstraints(mask, constraints))
-    return std::nullopt;
-  return constraints;
-}
-
-SmallVector<Constraint> mlir::autodiff::knownConstraintsOf(Value mask) {
-  SmallVector<Constraint> constraints;
-  collectConstraints(mask, constraints);
-  return constraints;
-}
+using From = ScalarExpr::From;
 
 struct AccessSpace::Builder {
   Operation *access;
   const Renumbering *renumbering;
+  From from;
   RankedTensorType tile; // null for a scalar access
   AccessSpace space;
+  SmallVector<Value> conditions; // under which a lane is accessed
 
-  Builder(Operation *access, const Renumbering *renumbering)
-      : access(access), renumbering(renumbering),
-        tile(dyn_cast<RankedTensorType>(access->getOperand(0).getType())) {}
+  Builder(Operation *access, const Renumbering *renumbering, From from)
+      : access(access), renumbering(renumbering), from(from),
+        tile(dyn_cast<RankedTensorType>(access->getOperand(0).getType())) {
+    space.moves = from == From::Memory;
+    conditions.push_back(mask());
+  }
 
   Value mask() const {
     if (auto load = dyn_cast<triton::LoadOp>(access))
@@ -113,10 +35,12 @@ struct AccessSpace::Builder {
   }
 
   bool renumber(LinearForm &form) const;
-  std::optional<Digit> makeDigit(const Dimension &dimension,
-                                 ScalarExpr stride) const;
+  bool unfold(LinearForm &form) const;
+  bool number(LinearForm &form) const { return renumber(form) && unfold(form); }
+  std::optional<Digit> makeDigit(const Dimension &dimension, ScalarExpr stride);
   bool coversIterationSpace(const LinearForm &address);
-  bool attach(const Constraint &constraint, LinearForm &address);
+  bool attach(Constraint constraint, LinearForm &address);
+  void restrict(Value condition, LinearForm &address);
   bool build();
 };
 
@@ -138,9 +62,49 @@ bool AccessSpace::Builder::renumber(LinearForm &form) const {
   return true;
 }
 
+/// Induction variables whose start programs determine, in a space that moves:
+/// the start and the number of the iteration. False if it has no form.
+bool AccessSpace::Builder::unfold(LinearForm &form) const {
+  if (!space.moves)
+    return true;
+  LinearForm unfolded{form.constant, {}};
+  for (const LinearForm::Term &term : form.terms) {
+    LinearForm part{ScalarExpr::constant(0), {term}};
+    if (term.dimension.kind == Dimension::Kind::Index) {
+      auto loop = cast<scf::ForOp>(term.dimension.loop);
+      auto start = LinearForm::of(loop.getLowerBound(), {}, From::Memory);
+      auto step = ScalarExpr::of(loop.getStep());
+      if (!start || !step)
+        return false;
+      Dimension iteration{Dimension::Kind::Loop};
+      iteration.loop = loop;
+      LinearForm number{ScalarExpr::constant(0), {{iteration, *step}}};
+      part = (*start + number).scaled(term.coefficient);
+    }
+    unfolded = unfolded + part;
+  }
+  form = std::move(unfolded);
+  return true;
+}
+
+/// Whether what programs load says where ranges begin: another term steps on as
+/// far as it does. (Of indices that are used one by one, there may be as many
+/// as the launch has work, and they repeat.)
+static bool startsRanges(const LinearForm &address) {
+  auto isRead = [](const LinearForm::Term &term) {
+    return term.dimension.digit && term.dimension.digit->readsMemory();
+  };
+  return llvm::all_of(address.terms, [&](const LinearForm::Term &start) {
+    return !isRead(start) ||
+           llvm::any_of(address.terms, [&](const LinearForm::Term &term) {
+             return !term.dimension.digit &&
+                    term.coefficient == start.coefficient;
+           });
+  });
+}
+
 std::optional<AccessSpace::Digit>
-AccessSpace::Builder::makeDigit(const Dimension &dimension,
-                                ScalarExpr stride) const {
+AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
   Digit digit{stride, dimension, std::nullopt};
   if (dimension.kind == Dimension::Kind::Axis)
     digit.extent = tile.getDimSize(dimension.axis);
@@ -150,22 +114,27 @@ AccessSpace::Builder::makeDigit(const Dimension &dimension,
     return std::nullopt;
   } else if (dimension.kind == Dimension::Kind::Loop) {
     auto loop = cast<scf::ForOp>(dimension.loop);
-    auto lower = ScalarExpr::of(loop.getLowerBound());
-    auto upper = ScalarExpr::of(loop.getUpperBound());
+    auto lower = ScalarExpr::of(loop.getLowerBound(), from);
+    auto upper = ScalarExpr::of(getEnd(loop).end, from);
     auto step = ScalarExpr::of(loop.getStep());
     if (!lower || !upper || !step)
       return std::nullopt;
     ScalarExpr trips = tripCount(*lower, *upper, *step);
-    if (trips.dependsOnProgramId())
+    if (!trips.dependsOnProgramId())
+      digit.extent = trips.toJSON();
+    else if (space.moves)
+      digit.extent = Array{"each", trips.toJSON()};
+    else
       return std::nullopt;
-    digit.extent = trips.toJSON();
+    if (trips.dependsOnProgramId())
+      space.trips.push_back(trips);
   }
   return digit;
 }
 
 /// Whether the address moves with every axis and every enclosing loop, so that
-/// no address is touched twice for a trivial reason; notes whether the access
-/// is unconditional. (Program ids are left to the check.)
+/// no address is touched twice for a trivial reason; notes under which
+/// conditions the access is. (Program ids are left to the check.)
 bool AccessSpace::Builder::coversIterationSpace(const LinearForm &address) {
   auto uses = [&](auto predicate) {
     return llvm::any_of(address.terms, [&](const LinearForm::Term &term) {
@@ -179,21 +148,54 @@ bool AccessSpace::Builder::coversIterationSpace(const LinearForm &address) {
       return false;
   for (Operation *parent = access->getParentOp(); !isa<triton::FuncOp>(parent);
        parent = parent->getParentOp()) {
-    if (isa<scf::IfOp>(parent)) {
-      space.exact = false;
+    if (auto branch = dyn_cast<scf::IfOp>(parent)) {
+      bool isThen =
+          branch.getThenRegion().isAncestor(access->getParentRegion());
+      space.exact &= isThen;
+      if (isThen)
+        conditions.push_back(branch.getCondition());
       continue;
     }
-    if (!isa<scf::ForOp>(parent) ||
-        !uses([&](const Dimension &d) { return d.loop == parent; }))
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    if (!loop || !uses([&](const Dimension &d) { return d.loop == loop; }))
       return false;
+    if (Value condition = getEnd(loop).condition;
+        condition && !(renumbering && renumbering->loop == loop))
+      conditions.push_back(condition);
   }
   return true;
 }
 
+/// Bounds the address by the constraints of a condition.
+void AccessSpace::Builder::restrict(Value condition, LinearForm &address) {
+  Constraints constraints = constraintsOf(condition, from);
+  space.exact &= constraints.has_value();
+  for (Constraint &constraint :
+       constraints ? *constraints : knownConstraintsOf(condition, from))
+    space.exact &= number(constraint.form) && attach(constraint, address);
+}
+
+/// In a space that moves, the bound of what moves within a program.
+static Constraint withinProgram(const Constraint &constraint) {
+  Constraint within{{}, constraint.bound};
+  for (const LinearForm::Term &term : constraint.form.terms)
+    if (term.dimension.kind == Dimension::Kind::Program)
+      within.bound = within.bound - *term.dimension.digit * term.coefficient;
+    else
+      within.form.terms.push_back(term);
+  return within;
+}
+
 /// Makes the terms of the address that a constraint speaks about one index with
 /// a bound; false if the constraint cuts the address space another way.
-bool AccessSpace::Builder::attach(const Constraint &constraint,
-                                  LinearForm &address) {
+bool AccessSpace::Builder::attach(Constraint constraint, LinearForm &address) {
+  if (space.moves)
+    constraint = withinProgram(constraint);
+  if (space.moves && constraint.form.isConstant()) {
+    // A condition on the program: it touches all of its addresses, or none.
+    space.indices.push_back({ScalarExpr::constant(1), {}, constraint.bound});
+    return true;
+  }
   auto unit = llvm::find_if(constraint.form.terms, [](const auto &term) {
     return term.coefficient.getConstant() == 1;
   });
@@ -225,18 +227,14 @@ bool AccessSpace::Builder::attach(const Constraint &constraint,
 }
 
 bool AccessSpace::Builder::build() {
-  std::optional<LinearForm> address = LinearForm::of(access->getOperand(0));
-  if (!address)
-    return false;
-  if (!renumber(*address) || !coversIterationSpace(*address))
+  Value pointer = access->getOperand(0);
+  std::optional<LinearForm> address = LinearForm::of(pointer, {}, from);
+  if (!address || !number(*address) || !coversIterationSpace(*address) ||
+      !startsRanges(*address))
     return false;
   space.offset = address->constant;
-  SmallVector<Constraint> constraints;
-  if (!collectConstraints(mask(), constraints))
-    space.exact = false;
-  for (Constraint &constraint : constraints)
-    if (!renumber(constraint.form) || !attach(constraint, *address))
-      space.exact = false;
+  for (Value condition : conditions)
+    restrict(condition, *address);
   for (const LinearForm::Term &term : address->terms) {
     std::optional<Digit> digit =
         makeDigit(term.dimension, ScalarExpr::constant(1));
@@ -247,9 +245,9 @@ bool AccessSpace::Builder::build() {
   return true;
 }
 
-std::optional<AccessSpace> AccessSpace::of(Operation *access,
-                                           const Renumbering *renumbering) {
-  Builder builder(access, renumbering);
+std::optional<AccessSpace>
+AccessSpace::of(Operation *access, const Renumbering *renumbering, From from) {
+  Builder builder(access, renumbering, from);
   if (!builder.build())
     return std::nullopt;
   return std::move(builder.space);
@@ -266,7 +264,8 @@ bool AccessSpace::hasSameShapeAs(const AccessSpace &other) const {
            std::equal(a.digits.begin(), a.digits.end(), b.digits.begin(),
                       b.digits.end(), sameDigit);
   };
-  return std::equal(indices.begin(), indices.end(), other.indices.begin(),
+  return moves == other.moves &&
+         std::equal(indices.begin(), indices.end(), other.indices.begin(),
                     other.indices.end(), sameIndex);
 }
 
@@ -298,10 +297,11 @@ static bool findSteps(ArrayRef<ScalarExpr> offsets, Steps &steps) {
   return false;
 }
 
-std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses) {
+std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
+                                              From from) {
   SmallVector<AccessSpace> spaces;
   for (Operation *access : accesses) {
-    std::optional<AccessSpace> space = of(access);
+    std::optional<AccessSpace> space = of(access, nullptr, from);
     // Loops of the same shape may run differently often.
     if (!space ||
         (!spaces.empty() && (!space->hasSameShapeAs(spaces[0]) ||
@@ -341,6 +341,12 @@ std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses) {
     all.indices.push_back({step, {std::move(site)}, std::nullopt});
   }
   return all;
+}
+
+std::optional<AccessSpace>
+AccessSpace::findFor(ArrayRef<Operation *> accesses) {
+  std::optional<AccessSpace> space = ofAll(accesses);
+  return space ? space : ofAll(accesses, From::Memory);
 }
 
 std::optional<AccessSpace::Run>
@@ -410,10 +416,14 @@ AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
 
 SmallVector<ScalarExpr> AccessSpace::getProgramDigits() const {
   SmallVector<ScalarExpr> found;
-  for (const Index &index : indices)
+  for (const Index &index : indices) {
     for (const Digit &digit : index.digits)
       if (!digit.extent)
         found.push_back(*digit.dimension.digit);
+    if (moves && index.bound)
+      found.push_back(*index.bound);
+  }
+  found.append(trips);
   return found;
 }
 
@@ -445,11 +455,13 @@ Object AccessSpace::describe(
 
 /// Digits that are program ids themselves have the grid's extent, and an axis
 /// of the grid that no digit mentions repeats every address. Other digits are
-/// left for the launch to enumerate, all of them together.
+/// left for the launch to enumerate, all of them together; so are the ranges of
+/// a space that moves.
 Object AccessSpace::toCheck(llvm::StringRef kind, unsigned argument) const {
   SmallVector<ScalarExpr> programs = getProgramDigits();
-  bool plain = llvm::all_of(
-      programs, [](const ScalarExpr &digit) { return digit.isProgramId(); });
+  bool plain = !moves && llvm::all_of(programs, [](const ScalarExpr &digit) {
+    return digit.isProgramId();
+  });
   Object check = describe(kind, argument, [&](const Digit &digit) {
     if (plain)
       return Array{"grid", digit.dimension.digit->getAxis()};
@@ -461,19 +473,33 @@ Object AccessSpace::toCheck(llvm::StringRef kind, unsigned argument) const {
         }))
       check.getArray("dims")->push_back(
           makeDimension(0, Array{Array{1, Array{"grid", axis}}}, nullptr));
+  if (moves)
+    check["moves"] = true;
   return check;
 }
 
+static Array toJSON(ArrayRef<ScalarExpr> numbers) {
+  Array array;
+  for (const ScalarExpr &number : numbers)
+    array.push_back(number.toJSON());
+  return array;
+}
+
 Object AccessSpace::toSummedCheck(unsigned argument,
-                                  ArrayRef<ScalarExpr> summed) const {
+                                  ArrayRef<ScalarExpr> summed,
+                                  ArrayRef<ScalarExpr> staying) const {
+  SmallVector<ScalarExpr> programs = llvm::to_vector(summed);
+  if (moves) {
+    Object check = toCheck("bijective", argument);
+    programs.append(staying.begin(), staying.end());
+    check["programs"] = ::toJSON(programs);
+    check["summed"] = summed.size();
+    return check;
+  }
+  programs.append(getProgramDigits());
   Object check = describe("bijective", argument, [](const Digit &digit) {
     return Array{"add", Array{"maxpids", digit.dimension.digit->toJSON()}, 1};
   });
-  Array programs;
-  for (const ScalarExpr &digit : summed)
-    programs.push_back(digit.toJSON());
-  for (const ScalarExpr &digit : getProgramDigits())
-    programs.push_back(digit.toJSON());
-  check["programs"] = std::move(programs);
+  check["programs"] = ::toJSON(programs);
   return check;
 }

@@ -46,6 +46,12 @@ LinearForm::coefficientOf(const Dimension &dimension) const {
   return std::nullopt;
 }
 
+bool LinearForm::readsMemory() const {
+  return llvm::any_of(terms, [](const Term &term) {
+    return term.dimension.digit && term.dimension.digit->readsMemory();
+  });
+}
+
 bool LinearForm::operator==(const LinearForm &other) const {
   return constant == other.constant && terms.size() == other.terms.size() &&
          llvm::all_of(terms, [&](const Term &term) {
@@ -68,6 +74,7 @@ static LinearForm single(Dimension dimension, ScalarExpr coefficient) {
 namespace {
 struct FormBuilder {
   llvm::function_ref<bool(Value)> isOpaque;
+  ScalarExpr::From from;
 
   Form of(Value value);
   Form sum(Value a, Value b, bool negate = false);
@@ -75,6 +82,7 @@ struct FormBuilder {
   Form carried(scf::ForOp loop, unsigned index);
   Form ofArgument(BlockArgument argument);
   Form ofShape(Operation *op);
+  Form ofProgram(Value value) const;
 };
 } // namespace
 
@@ -162,8 +170,8 @@ Form FormBuilder::ofShape(Operation *op) {
 /// Scalars that depend on program ids in any other way: one digit. So are sums
 /// with constant coefficients, since their parts (a group, a place in it) need
 /// not be independent.
-static Form ofProgram(Value value) {
-  std::optional<ScalarExpr> digit = ScalarExpr::of(value);
+Form FormBuilder::ofProgram(Value value) const {
+  std::optional<ScalarExpr> digit = ScalarExpr::of(value, from);
   if (!digit || !digit->dependsOnProgramId())
     return std::nullopt;
   Dimension program{Dimension::Kind::Program};
@@ -185,7 +193,7 @@ static bool mixesDigits(const LinearForm &form) {
 }
 
 Form FormBuilder::of(Value value) {
-  if (std::optional<ScalarExpr> scalar = ScalarExpr::of(value))
+  if (std::optional<ScalarExpr> scalar = ScalarExpr::of(value, from))
     if (!scalar->dependsOnProgramId())
       return uniform(*scalar);
   DenseElementsAttr constant;
@@ -221,11 +229,13 @@ Form FormBuilder::of(Value value) {
   else if (auto range = dyn_cast<triton::MakeRangeOp>(op))
     form = uniform(ScalarExpr::constant(range.getStart())) +
            single({Dimension::Kind::Axis}, ScalarExpr::constant(1));
-  if (form && !mixesDigits(*form))
+  // What memory decides, the launch looks at program by program.
+  if (form && (from == ScalarExpr::From::Memory || !mixesDigits(*form)))
     return form;
   return ofProgram(value);
 }
 
-Form LinearForm::of(Value value, llvm::function_ref<bool(Value)> isOpaque) {
-  return FormBuilder{isOpaque}.of(value);
+Form LinearForm::of(Value value, llvm::function_ref<bool(Value)> isOpaque,
+                    ScalarExpr::From from) {
+  return FormBuilder{isOpaque, from}.of(value);
 }

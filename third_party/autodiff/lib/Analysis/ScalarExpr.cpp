@@ -1,6 +1,7 @@
 //===- ScalarExpr.cpp - Integers that a launch can evaluate ---------------===//
 #include "autodiff/Analysis/ScalarExpr.h"
 
+#include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -75,6 +76,10 @@ ScalarExpr ScalarExpr::programId(unsigned axis) {
 ScalarExpr ScalarExpr::size(llvm::StringRef json) {
   return ScalarExpr(
       std::make_shared<Node>(Node{Kind::Size, 0, {}, {}, json.str()}));
+}
+ScalarExpr ScalarExpr::element(unsigned index, ScalarExpr place) {
+  return ScalarExpr(std::make_shared<Node>(
+      Node{Kind::Element, 0, argument(index).node, place.node}));
 }
 
 namespace {
@@ -213,7 +218,47 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
   return ScalarExpr(std::make_shared<Node>(Node{kind, 0, lhs.node, rhs.node}));
 }
 
-std::optional<ScalarExpr> ScalarExpr::of(Value value) {
+/// Whether no operation of the kernel can change what `argument` points to.
+static bool isOnlyRead(BlockArgument argument) {
+  return !argument.getOwner()
+              ->getParentOp()
+              ->walk([&](Operation *op) {
+                bool mayChange =
+                    !isa<triton::LoadOp>(op) && !isMemoryEffectFree(op) &&
+                    !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() &&
+                    llvm::any_of(op->getOperands(), [&](Value operand) {
+                      return isPointer(operand.getType()) &&
+                             mayPointInto(operand, argument);
+                    });
+                return mayChange ? WalkResult::interrupt()
+                                 : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
+/// The element that a load of one integer reads.
+static std::optional<ScalarExpr> ofLoad(triton::LoadOp load) {
+  if (load.getMask() || load.getIsVolatile() ||
+      !(load.getType().isInteger(32) || load.getType().isInteger(64)))
+    return std::nullopt;
+  ScalarExpr place = ScalarExpr::constant(0);
+  Value pointer = load.getPtr();
+  while (auto sum = pointer.getDefiningOp<triton::AddPtrOp>()) {
+    std::optional<ScalarExpr> offset =
+        ScalarExpr::of(sum.getOffset(), ScalarExpr::From::Memory);
+    if (!offset)
+      return std::nullopt;
+    place = place + *offset;
+    pointer = sum.getPtr();
+  }
+  auto argument = dyn_cast<BlockArgument>(pointer);
+  if (!argument || !isa<triton::FuncOp>(argument.getOwner()->getParentOp()) ||
+      !isOnlyRead(argument))
+    return std::nullopt;
+  return ScalarExpr::element(argument.getArgNumber(), place);
+}
+
+std::optional<ScalarExpr> ScalarExpr::of(Value value, From from) {
   APInt number;
   if (matchPattern(value, m_ConstantInt(&number)))
     return constant(number.getSExtValue());
@@ -233,12 +278,14 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value) {
     return grid(count.getAxisAsInt());
   if (auto size = dyn_cast<SizeOp>(op))
     return ScalarExpr::size(size.getExpression());
+  if (auto load = dyn_cast<triton::LoadOp>(op))
+    return from == From::Memory ? ofLoad(load) : std::nullopt;
   if (isa<arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp>(op)) {
     // A truncated i1 or i8 is not the number it came from.
     unsigned width = value.getType().isIndex()
                          ? 64
                          : value.getType().getIntOrFloatBitWidth();
-    return width < 32 ? std::nullopt : of(op->getOperand(0));
+    return width < 32 ? std::nullopt : of(op->getOperand(0), from);
   }
   if (op->getNumOperands() != 2)
     return std::nullopt;
@@ -262,8 +309,8 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value) {
     kind = Kind::Max;
   if (!kind)
     return std::nullopt;
-  std::optional<ScalarExpr> lhs = of(op->getOperand(0));
-  std::optional<ScalarExpr> rhs = of(op->getOperand(1));
+  std::optional<ScalarExpr> lhs = of(op->getOperand(0), from);
+  std::optional<ScalarExpr> rhs = of(op->getOperand(1), from);
   if (!lhs || !rhs)
     return std::nullopt;
   return binary(*kind, *lhs, *rhs);
@@ -306,10 +353,16 @@ unsigned ScalarExpr::getAxis() const {
 }
 
 bool ScalarExpr::dependsOnProgramId() const {
-  if (node->kind == Kind::ProgramId)
+  if (node->kind == Kind::ProgramId || node->kind == Kind::Element)
     return true;
   return (node->lhs && ScalarExpr(node->lhs).dependsOnProgramId()) ||
          (node->rhs && ScalarExpr(node->rhs).dependsOnProgramId());
+}
+
+bool ScalarExpr::readsMemory() const {
+  return node->kind == Kind::Element ||
+         (node->lhs && ScalarExpr(node->lhs).readsMemory()) ||
+         (node->rhs && ScalarExpr(node->rhs).readsMemory());
 }
 
 bool ScalarExpr::isNotNegative() const {
@@ -334,6 +387,7 @@ bool ScalarExpr::isNotNegative() const {
     return holds(node->lhs) || holds(node->rhs);
   case Kind::Argument:
   case Kind::Size:
+  case Kind::Element:
   case Kind::Sub:
     return false;
   }
@@ -360,6 +414,8 @@ static llvm::StringRef spell(ScalarExpr::Kind kind) {
     return "pid";
   case Kind::Size:
     break;
+  case Kind::Element:
+    return "element";
   case Kind::Add:
     return "add";
   case Kind::Sub:
@@ -387,6 +443,9 @@ llvm::json::Value ScalarExpr::toJSON() const {
     return llvm::cantFail(llvm::json::parse(node->text));
   if (isLeaf())
     return llvm::json::Array{spell(node->kind), node->number};
+  if (node->kind == Kind::Element)
+    return llvm::json::Array{spell(node->kind), node->lhs->number,
+                             ScalarExpr(node->rhs).toJSON()};
   return llvm::json::Array{spell(node->kind), ScalarExpr(node->lhs).toJSON(),
                            ScalarExpr(node->rhs).toJSON()};
 }
@@ -409,6 +468,13 @@ Value ScalarExpr::emit(OpBuilder &b, Location loc, ValueRange arguments) const {
     return widen(triton::GetProgramIdOp::create(b, loc, node->number));
   case Kind::Size:
     return SizeOp::create(b, loc, b.getStringAttr(node->text));
+  case Kind::Element: {
+    Value base = arguments[node->lhs->number];
+    Value place = ScalarExpr(node->rhs).emit(b, loc, arguments);
+    Value pointer =
+        triton::AddPtrOp::create(b, loc, base.getType(), base, place);
+    return widen(triton::LoadOp::create(b, loc, pointer, Value(), Value()));
+  }
   default:
     break;
   }

@@ -32,11 +32,18 @@ bool mlir::autodiff::dependsOnCounters(const llvm::json::Value &expression) {
   return !counters.empty();
 }
 
+LoopEnd mlir::autodiff::getEnd(scf::ForOp loop) {
+  auto select = loop.getUpperBound().getDefiningOp<arith::SelectOp>();
+  if (select && select.getFalseValue() == loop.getLowerBound())
+    return {select.getTrueValue(), select.getCondition()};
+  return {loop.getUpperBound(), Value()};
+}
+
 /// The most iterations for given program ids: where bounds move with loops
 /// around, at their first or last iteration.
 static std::optional<ScalarExpr> mostIterationsPerProgram(scf::ForOp loop) {
   std::optional<LinearForm> lower = LinearForm::of(loop.getLowerBound());
-  std::optional<LinearForm> upper = LinearForm::of(loop.getUpperBound());
+  std::optional<LinearForm> upper = LinearForm::of(getEnd(loop).end);
   std::optional<ScalarExpr> step = ScalarExpr::of(loop.getStep());
   if (loop.getUnsignedCmp() || !lower || !upper || !step)
     return std::nullopt;

@@ -137,18 +137,21 @@ static Object describe(Operation *access) {
                 {"shape", shapeOf(pointer.getType())},
                 {"terms", nullptr},
                 {"gathered", Array()}};
-  if (std::optional<LinearForm> form = LinearForm::of(pointer)) {
-    Array terms;
-    for (const LinearForm::Term &term : form->terms)
-      terms.push_back(describe(term, tile));
-    object["terms"] = std::move(terms);
-    object["constant"] = form->constant.toJSON();
-    return object;
+  std::optional<LinearForm> form = LinearForm::of(pointer);
+  if (!form) {
+    form = LinearForm::of(pointer, {}, ScalarExpr::From::Memory);
+    llvm::DenseSet<Value> visited;
+    SmallVector<Operation *> loads;
+    findLoads(pointer, visited, loads);
+    object["gathered"] = positionsOf(loads);
   }
-  llvm::DenseSet<Value> visited;
-  SmallVector<Operation *> loads;
-  findLoads(pointer, visited, loads);
-  object["gathered"] = positionsOf(loads);
+  if (!form)
+    return object;
+  Array terms;
+  for (const LinearForm::Term &term : form->terms)
+    terms.push_back(describe(term, tile));
+  object["terms"] = std::move(terms);
+  object["constant"] = form->constant.toJSON();
   return object;
 }
 

@@ -78,6 +78,8 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
         unravel.wanted.assign(request.wanted->begin(), request.wanted->end());
       passes.add(createUnravelPositions(unravel));
     }
+    if (request.allows(Request::Schedule::Exchange))
+      passes.add(createFlattenReturns());
   }
   passes.add(createCountTrips());
   passes.addToKernels(createMarkResiduals());

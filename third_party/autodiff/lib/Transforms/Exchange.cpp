@@ -63,10 +63,9 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
     if (!contribution)
       return std::nullopt;
     const ParallelLoop &parallel = contribution->loop;
-    AccessSpace::Renumbering renumbering = parallel.numberAlike(0);
     std::optional<AccessSpace> space =
-        AccessSpace::of(contribution->load, &renumbering);
-    if (!space || !space->isExact())
+        parallel.findSpace(contribution->load, 0);
+    if (!space)
       return std::nullopt;
     llvm::json::Value count = parallel.count();
     if (!first) {
@@ -120,7 +119,7 @@ Exchange::locateFollowers(const ArgumentUse &use,
     followers.push_back(*follower);
     loads.push_back(follower->load);
   }
-  std::optional<AccessSpace> space = AccessSpace::ofAll(loads);
+  std::optional<AccessSpace> space = AccessSpace::findFor(loads);
   bool isOwned = use.upstreams.empty() && space &&
                  findUnmentioned(digits, space->getProgramDigits()).empty();
   return isOwned ? followers : SmallVector<Contribution>();

@@ -199,11 +199,10 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
   Value index = indexOf(builder, atZero, loop);
   if (failed(loop.bind(atZero, builder, iteration, index)))
     return failure();
-  AccessSpace::Renumbering renumbering = loop.numberAlike(count);
-  std::optional<AccessSpace> space =
-      AccessSpace::of(contribution.load, &renumbering);
+  std::optional<AccessSpace> space = loop.findSpace(contribution.load, count);
   return accumulateWhole(builder, contribution.op, atZero, sum,
-                         space->toSummedCheck(candidate.argument, summed),
+                         space->toSummedCheck(candidate.argument, summed,
+                                              findUnmentioned(digits, summed)),
                          partial, partials);
 }
 

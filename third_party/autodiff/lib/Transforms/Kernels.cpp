@@ -20,6 +20,17 @@ static triton::FuncOp findByRole(ModuleOp module, llvm::StringRef role) {
   return {};
 }
 
+void mlir::autodiff::assumeNotNegative(ModuleOp module,
+                                       ArrayRef<ScalarExpr> numbers) {
+  SmallVector<Attribute> assumed;
+  if (auto known = module->getAttrOfType<ArrayAttr>(kAssumedAttr))
+    assumed.append(known.begin(), known.end());
+  for (const ScalarExpr &number : numbers)
+    assumed.push_back(toAttribute(module.getContext(), number.toJSON()));
+  if (!assumed.empty())
+    module->setAttr(kAssumedAttr, ArrayAttr::get(module.getContext(), assumed));
+}
+
 llvm::json::Object mlir::autodiff::getLaunch(ModuleOp module) {
   using llvm::json::Array;
   if (Attribute known = module->getAttr(kLaunchAttr))

@@ -3,12 +3,14 @@
 
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 using llvm::json::Array;
+using From = ScalarExpr::From;
 
 /// The operands of a tree of `OpT`.
 template <typename OpT>
@@ -52,7 +54,7 @@ static bool startsOnGrid(Value lower, int64_t step,
   collectLeaves<arith::MaxSIOp>(lower, leaves);
   bool positive = false;
   for (Value leaf : leaves) {
-    std::optional<LinearForm> form = LinearForm::of(leaf);
+    std::optional<LinearForm> form = LinearForm::of(leaf, {}, From::Memory);
     if (!form || !isMultiple(*form, step))
       return false;
     positive |= isNotNegative(*form, digits);
@@ -60,14 +62,34 @@ static bool startsOnGrid(Value lower, int64_t step,
   return positive;
 }
 
+/// The comparisons that all have to hold for a program to run the loop at all;
+/// none if it takes something else.
+static std::optional<SmallVector<arith::CmpIOp>> findGuards(scf::ForOp loop) {
+  SmallVector<arith::CmpIOp> guards;
+  SmallVector<Value> leaves;
+  if (Value condition = getEnd(loop).condition)
+    collectLeaves<arith::AndIOp>(condition, leaves);
+  for (Value leaf : leaves) {
+    auto guard = leaf.getDefiningOp<arith::CmpIOp>();
+    if (!guard || !ScalarExpr::of(guard.getLhs(), From::Memory) ||
+        !ScalarExpr::of(guard.getRhs(), From::Memory))
+      return std::nullopt;
+    guards.push_back(guard);
+  }
+  return guards;
+}
+
 std::optional<ParallelLoop> ParallelLoop::of(scf::ForOp loop, scf::ForOp primal,
                                              ArrayRef<ScalarExpr> digits) {
   if (!loop->hasAttr(kParallelAttr) || primal.getUnsignedCmp())
     return std::nullopt;
-  std::optional<ScalarExpr> lower = ScalarExpr::of(primal.getLowerBound());
-  std::optional<ScalarExpr> upper = ScalarExpr::of(primal.getUpperBound());
+  std::optional<ScalarExpr> lower =
+      ScalarExpr::of(primal.getLowerBound(), From::Memory);
+  std::optional<ScalarExpr> upper =
+      ScalarExpr::of(getEnd(primal).end, From::Memory);
   std::optional<ScalarExpr> step = ScalarExpr::of(primal.getStep());
-  if (!lower || !upper || !step || step->dependsOnProgramId())
+  if (!lower || !upper || !step || step->dependsOnProgramId() ||
+      !findGuards(primal))
     return std::nullopt;
   bool startVaries = lower->dependsOnProgramId();
   if (startVaries) {
@@ -78,6 +100,15 @@ std::optional<ParallelLoop> ParallelLoop::of(scf::ForOp loop, scf::ForOp primal,
     lower = ScalarExpr::constant(0);
   }
   return ParallelLoop(loop, primal, *lower, *step, *upper, startVaries);
+}
+
+std::optional<AccessSpace>
+ParallelLoop::findSpace(Operation *access, llvm::json::Value count) const {
+  AccessSpace::Renumbering numbers = numberAlike(std::move(count));
+  std::optional<AccessSpace> space = AccessSpace::of(access, &numbers);
+  if (!space || !space->isExact())
+    space = AccessSpace::of(access, &numbers, From::Memory);
+  return space && space->isExact() ? space : std::nullopt;
 }
 
 llvm::json::Value ParallelLoop::count() const {
@@ -91,14 +122,19 @@ llvm::json::Value ParallelLoop::count() const {
 }
 
 bool ParallelLoop::isUniform() const {
-  return !startVaries && !upper.dependsOnProgramId();
+  return !startVaries && !upper.dependsOnProgramId() &&
+         findGuards(primal)->empty();
 }
 
 bool ParallelLoop::dependsOn(const ScalarExpr &digit) const {
+  auto moves = [&](Value value) {
+    return dependsOnDigit(*ScalarExpr::of(value, From::Memory), digit);
+  };
   return dependsOnDigit(upper, digit) ||
-         (startVaries &&
-          dependsOnDigit(*ScalarExpr::of(scf::ForOp(primal).getLowerBound()),
-                         digit));
+         (startVaries && moves(scf::ForOp(primal).getLowerBound())) ||
+         llvm::any_of(*findGuards(primal), [&](arith::CmpIOp guard) {
+           return moves(guard.getLhs()) || moves(guard.getRhs());
+         });
 }
 
 LogicalResult ParallelLoop::bind(Regrid &regrid, OpBuilder &b, Value number,
@@ -122,7 +158,8 @@ LogicalResult ParallelLoop::bind(Regrid &regrid, OpBuilder &b, Value number,
   // The index itself does not depend on where the loop starts.
   Dimension dimension{Dimension::Kind::Loop};
   dimension.loop = loop;
-  std::optional<LinearForm> expected = LinearForm::of(original.getLowerBound());
+  std::optional<LinearForm> expected =
+      LinearForm::of(original.getLowerBound(), {}, From::Memory);
   if (!expected)
     return success();
   *expected =
@@ -130,7 +167,8 @@ LogicalResult ParallelLoop::bind(Regrid &regrid, OpBuilder &b, Value number,
   for (Operation &op : derived.getBody()->without_terminator()) {
     if (op.getNumResults() != 1 || op.getResult(0).getType() != index.getType())
       continue;
-    std::optional<LinearForm> form = LinearForm::of(op.getResult(0));
+    std::optional<LinearForm> form =
+        LinearForm::of(op.getResult(0), {}, From::Memory);
     if (form && *form == *expected)
       regrid.bind(op.getResult(0), index, false);
   }
@@ -162,7 +200,7 @@ static FailureOr<SmallVector<AffineBound>>
 toAffine(ArrayRef<Value> leaves, const ScalarExpr &digit, Regrid &atZero) {
   SmallVector<AffineBound> bounds;
   for (Value leaf : leaves) {
-    std::optional<LinearForm> form = LinearForm::of(leaf);
+    std::optional<LinearForm> form = LinearForm::of(leaf, {}, From::Memory);
     if (!form)
       return failure();
     int64_t coefficient = 0;
@@ -186,6 +224,29 @@ toAffine(ArrayRef<Value> leaves, const ScalarExpr &digit, Regrid &atZero) {
   return bounds;
 }
 
+/// What is no more than zero where a comparison holds: x − y + 1 if x < y.
+static FailureOr<AffineBound> toStart(OpBuilder &b, arith::CmpIOp guard,
+                                      const ScalarExpr &digit, Type type,
+                                      Regrid &atZero) {
+  using arith::CmpIPredicate;
+  Value less = guard.getLhs(), more = guard.getRhs();
+  CmpIPredicate predicate = guard.getPredicate();
+  if (predicate == CmpIPredicate::sgt || predicate == CmpIPredicate::sge)
+    std::swap(less, more);
+  else if (predicate != CmpIPredicate::slt && predicate != CmpIPredicate::sle)
+    return failure();
+  auto bounds = toAffine({less, more}, digit, atZero);
+  if (failed(bounds))
+    return failure();
+  Location loc = guard.getLoc();
+  AffineBound x = (*bounds)[0], y = (*bounds)[1];
+  Value rest = arith::SubIOp::create(b, loc, castInteger(b, loc, x.rest, type),
+                                     castInteger(b, loc, y.rest, type));
+  if (predicate == CmpIPredicate::slt || predicate == CmpIPredicate::sgt)
+    rest = arith::AddIOp::create(b, loc, rest, integerOf(b, loc, type, 1));
+  return AffineBound{x.coefficient - y.coefficient, rest};
+}
+
 FailureOr<std::pair<Value, Value>>
 ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
                      Value index, Regrid &atZero) const {
@@ -195,7 +256,7 @@ ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
   SmallVector<Value> lowers, uppers;
   if (startVaries)
     collectLeaves<arith::MaxSIOp>(original.getLowerBound(), lowers);
-  collectLeaves<arith::MinSIOp>(original.getUpperBound(), uppers);
+  collectLeaves<arith::MinSIOp>(getEnd(original).end, uppers);
   auto starts = toAffine(lowers, digit, atZero);
   auto ends = toAffine(uppers, digit, atZero);
   if (failed(starts) || failed(ends))
@@ -208,7 +269,7 @@ ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
   Value end = castInteger(b, loc, extent, type);
   // A start c·d + r ≤ i holds for d ≤ ⌊(i − r)/c⌋, or with c < 0 for
   // d > ⌊(r − i − 1)/−c⌋; an end i < c·d + r where a start does not.
-  auto apply = [&](const AffineBound &bound, bool isStart) {
+  auto apply = [&](const AffineBound &bound, Value index, bool isStart) {
     Value less = arith::SubIOp::create(b, loc, index, bound.rest);
     if (bound.coefficient == 0) {
       Value fails = arith::CmpIOp::create(b, loc,
@@ -232,8 +293,16 @@ ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
       first = arith::MaxSIOp::create(b, loc, first, next);
   };
   for (const AffineBound &bound : *starts)
-    apply(bound, /*isStart=*/true);
+    apply(bound, index, /*isStart=*/true);
   for (const AffineBound &bound : *ends)
-    apply(bound, /*isStart=*/false);
+    apply(bound, index, /*isStart=*/false);
+  for (arith::CmpIOp guard : *findGuards(primal)) {
+    if (mutation::isMade("exchange:programs that return"))
+      break;
+    FailureOr<AffineBound> start = toStart(b, guard, digit, type, atZero);
+    if (failed(start))
+      return failure();
+    apply(*start, zero, /*isStart=*/true);
+  }
   return std::pair(first, end);
 }

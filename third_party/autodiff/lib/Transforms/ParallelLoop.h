@@ -22,6 +22,10 @@ public:
   AccessSpace::Renumbering numberAlike(llvm::json::Value count) const {
     return {primal, startVaries, step, std::move(count)};
   }
+  /// The exact space of an access in the loop, one that moves if need be; none
+  /// if there is none. The numbers of iterations are below `count`.
+  std::optional<AccessSpace> findSpace(Operation *access,
+                                       llvm::json::Value count) const;
   /// Whether programs start at different numbers; then `base` is zero.
   bool isStartVarying() const { return startVaries; }
   /// Whether numbers mean the same as in another loop.

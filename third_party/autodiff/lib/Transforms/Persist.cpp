@@ -106,7 +106,7 @@ void Persist::build(ArrayRef<Shared> group) {
     registers += countAdded(shared);
     for (AccumulateOp op : shared.ops)
       contributions.push_back(
-          {op, shared.space.toSummedCheck(op.getArgument(), summed)});
+          {op, shared.space.toSummedCheck(op.getArgument(), summed, staying)});
   }
   llvm::json::Value partials =
       countPartials(summed, countPrograms(staying), programsFor(registers));

@@ -46,7 +46,7 @@ bool ReadCotangents::mayRead(unsigned argument, ArgumentUse &use,
   if (!llvm::all_of(stores, llvm::IsaPred<triton::StoreOp>) ||
       llvm::is_contained(exchange, argument))
     return false;
-  std::optional<AccessSpace> space = AccessSpace::ofAll(stores);
+  std::optional<AccessSpace> space = AccessSpace::findFor(stores);
   if (space)
     check = toAttribute(&getContext(), space->toCheck("distinct", argument));
   return space.has_value();

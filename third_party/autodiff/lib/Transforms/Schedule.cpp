@@ -246,7 +246,7 @@ LogicalResult ArgumentSchedule::refuseAtomics(ArrayRef<Operation *> loads) {
   else if (use.accumulates.size() > 1)
     error << "it is loaded in " << use.accumulates.size()
           << " places, which may share addresses; load it once";
-  else if (!AccessSpace::of(loads[0]))
+  else if (!AccessSpace::findFor(loads[0]))
     error << "the addresses are not sums of program ids, loop counters and "
              "ranges (they may depend on what is loaded), so programs may "
              "share them; where they are indices, gather before the launch, in "
@@ -266,7 +266,7 @@ LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
   if (use.upstreams.empty()) {
     if (StringAttr check = use.accumulates[0].getWholeAttr())
       return store(check);
-    std::optional<AccessSpace> space = AccessSpace::ofAll(loads);
+    std::optional<AccessSpace> space = AccessSpace::findFor(loads);
     if (!forceAtomic && space)
       return store(toAttribute(backward.getContext(),
                                space->toCheck(space->isExact() ? "bijective"

@@ -223,13 +223,11 @@ void UnwrapTiles::runOnOperation() {
     if (isa<arith::RemSIOp, arith::SelectOp>(op))
       ops.push_back(op);
   });
-  SmallVector<Attribute> assumed;
+  SmallVector<ScalarExpr> assumed;
   for (Operation *op : ops)
     if (std::optional<Wraparound> found = Wraparound::match(op)) {
-      for (const ScalarExpr &number : found->getAssumed())
-        assumed.push_back(toAttribute(&getContext(), number.toJSON()));
+      llvm::append_range(assumed, found->getAssumed());
       found->unwrap();
     }
-  if (!assumed.empty())
-    module->setAttr(kAssumedAttr, ArrayAttr::get(&getContext(), assumed));
+  assumeNotNegative(module, assumed);
 }

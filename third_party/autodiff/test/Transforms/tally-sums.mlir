@@ -172,7 +172,9 @@ tt.func @masked(%px: !tt.ptr<f16>, %pi: !tt.ptr<i32>, %pm: !tt.ptr<i32>, %py: !t
   %1 = tt.addptr %0, %i : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
   %m = tt.load %1 : tensor<8x!tt.ptr<i32>>
   %mask = arith.cmpi ne, %m, %zeros : tensor<8xi32>
-  %j = tt.load %pi : !tt.ptr<i32>
+  %c3 = arith.constant 3 : i32
+  %row = tt.load %pi : !tt.ptr<i32>
+  %j = arith.shli %row, %c3 : i32
   %2 = tt.addptr %px, %j : !tt.ptr<f16>, i32
   %3 = tt.splat %2 : !tt.ptr<f16> -> tensor<8x!tt.ptr<f16>>
   %4 = tt.addptr %3, %i : tensor<8x!tt.ptr<f16>>, tensor<8xi32>

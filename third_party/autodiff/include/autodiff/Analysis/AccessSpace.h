@@ -6,31 +6,17 @@
 // Whether these are distinct, and whether they are all elements of the tensor,
 // depends on strides and bounds: the plan carries the question as a check.
 //
+// Where programs load from memory where in a tensor their part begins (packed
+// sequences, segments of rows, groups of experts), the space moves: the check
+// is then about the ranges that each program touches.
+//
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_ACCESSSPACE_H
 #define AUTODIFF_ANALYSIS_ACCESSSPACE_H
 
-#include "autodiff/Analysis/LinearForm.h"
+#include "autodiff/Analysis/Constraints.h"
 
 namespace mlir::autodiff {
-
-/// Σ terms < bound, for the lanes that a mask lets through.
-struct Constraint {
-  LinearForm form; // without a constant
-  ScalarExpr bound = ScalarExpr::constant(0);
-};
-using Constraints = std::optional<llvm::SmallVector<Constraint>>;
-
-/// lhs < rhs + slack.
-Constraint lessThan(const LinearForm &lhs, const LinearForm &rhs,
-                    int64_t slack = 0);
-
-/// The conjunction of constraints that `mask` (null: true) is; none if it is
-/// something else.
-Constraints constraintsOf(Value mask);
-
-/// Those of the conditions in the conjunction `mask` that are constraints.
-llvm::SmallVector<Constraint> knownConstraintsOf(Value mask);
 
 class AccessSpace {
 public:
@@ -45,21 +31,30 @@ public:
   };
 
   /// The space of a load, a store or an autodiff.accumulate; none if its
-  /// addresses are not of this form or it repeats within a program.
+  /// addresses are not of this form or it repeats within a program. `from`
+  /// memory it is one that moves.
   static std::optional<AccessSpace>
-  of(Operation *access, const Renumbering *renumbering = nullptr);
+  of(Operation *access, const Renumbering *renumbering = nullptr,
+     ScalarExpr::From from = ScalarExpr::From::Launch);
 
   /// The space of all of `accesses`, of which each touches what the one before
   /// it does but moved by the same distance (halves of a row, parts of a packed
   /// tensor), or rows of such ones (the pixels of a window); none if they are
   /// not of this kind.
-  static std::optional<AccessSpace> ofAll(llvm::ArrayRef<Operation *> accesses);
+  static std::optional<AccessSpace>
+  ofAll(llvm::ArrayRef<Operation *> accesses,
+        ScalarExpr::From from = ScalarExpr::From::Launch);
+
+  /// The same, if need be from memory.
+  static std::optional<AccessSpace>
+  findFor(llvm::ArrayRef<Operation *> accesses);
 
   /// Whether both touch the same address at the same position and in the same
   /// iterations, if those are numbered alike.
   bool touchesSameAs(const AccessSpace &other) const;
 
-  /// The numbers that program ids determine in the addresses.
+  /// The numbers that program ids determine in the addresses, and in a space
+  /// that moves, in what bounds them.
   llvm::SmallVector<ScalarExpr> getProgramDigits() const;
 
   /// Whether every program performs the access in every iteration, and its mask
@@ -85,9 +80,10 @@ public:
 
   /// The check that the addresses are exactly the elements of the tensor, each
   /// touched once for every choice of the digits `summed`, which they do not
-  /// depend on.
+  /// depend on; `staying` are the other ones.
   llvm::json::Object toSummedCheck(unsigned argument,
-                                   llvm::ArrayRef<ScalarExpr> summed) const;
+                                   llvm::ArrayRef<ScalarExpr> summed,
+                                   llvm::ArrayRef<ScalarExpr> staying) const;
 
 private:
   struct Digit {
@@ -110,6 +106,8 @@ private:
   ScalarExpr offset = ScalarExpr::constant(0);
   llvm::SmallVector<Index> indices;
   bool exact = true;
+  llvm::SmallVector<ScalarExpr, 0> trips; ///< of loops, where programs differ
+  bool moves = false;                     ///< from program to program
 };
 
 } // namespace mlir::autodiff

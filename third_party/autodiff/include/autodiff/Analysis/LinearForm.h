@@ -43,11 +43,15 @@ struct LinearForm {
 
   /// The form of an integer, a pointer (counted in elements from its base) or
   /// a tile of these; none if it is not such a sum. Scalars for which
-  /// `isOpaque` holds are dimensions of their own.
+  /// `isOpaque` holds are dimensions of their own; `from` memory, integers that
+  /// it holds are numbers that program ids determine.
   static std::optional<LinearForm>
-  of(Value value, llvm::function_ref<bool(Value)> isOpaque = {});
+  of(Value value, llvm::function_ref<bool(Value)> isOpaque = {},
+     ScalarExpr::From from = ScalarExpr::From::Launch);
 
   bool isConstant() const { return terms.empty(); }
+  /// Whether a term is an element of memory, or made of such.
+  bool readsMemory() const;
   /// The coefficient of a dimension; none if the form does not depend on it.
   std::optional<ScalarExpr> coefficientOf(const Dimension &dimension) const;
   /// Whether the forms are equal term by term.

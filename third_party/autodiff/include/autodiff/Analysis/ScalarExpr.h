@@ -2,7 +2,8 @@
 //
 // Symbolic scalar integers over what is known when a kernel is launched: its
 // scalar arguments, its grid, and (for facts about all programs) the program
-// ids. They are how the plan speaks about sizes, strides and bounds.
+// ids. They are how the plan speaks about sizes, strides and bounds. Where a
+// launch may look into memory, they are over integers in there, too.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_SCALAREXPR_H
@@ -24,7 +25,8 @@ public:
     Argument,
     Grid,
     ProgramId,
-    Size, ///< what only the launch can evaluate, as JSON
+    Size,    ///< what only the launch can evaluate, as JSON
+    Element, ///< the integer that memory holds at a place, from an argument on
     Add,
     Sub,
     Mul,
@@ -35,18 +37,25 @@ public:
     Max
   };
 
+  /// Where integers may come from: what a launch is given, or memory that it
+  /// can read as well (which it has to wait for).
+  enum class From { Launch, Memory };
+
   static ScalarExpr constant(int64_t value);
   static ScalarExpr argument(unsigned index);
   static ScalarExpr grid(unsigned axis);
   static ScalarExpr programId(unsigned axis);
   /// An expression of the plan of any kind.
   static ScalarExpr size(llvm::StringRef json);
+  /// What memory holds `place` integers after where an argument points to.
+  static ScalarExpr element(unsigned argument, ScalarExpr place);
   /// `lhs kind rhs`, folded where that is exact. Div and Rem truncate as in C.
   static ScalarExpr binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs);
 
   /// The expression that computes `value`, if it depends on nothing but
-  /// arguments, the grid and program ids.
-  static std::optional<ScalarExpr> of(Value value);
+  /// arguments, the grid and program ids, and, `from` memory, on integers that
+  /// the kernel loads at such places and does not write to.
+  static std::optional<ScalarExpr> of(Value value, From from = From::Launch);
 
   Kind getKind() const;
   /// Whether this is not made of others.
@@ -60,7 +69,11 @@ public:
   std::pair<ScalarExpr, int64_t> asMultiple() const;
   /// How many times the sum that this is contains `unit`, which is none.
   int64_t countOf(const ScalarExpr &unit) const;
+  /// Whether arguments and the grid alone do not tell: a program id or memory
+  /// does.
   bool dependsOnProgramId() const;
+  /// Whether an element of memory occurs.
+  bool readsMemory() const;
   /// Whether this is never negative, whatever the arguments.
   bool isNotNegative() const;
   /// Whether the id along `axis` of the grid occurs.

@@ -19,6 +19,13 @@ namespace mlir::autodiff {
 /// Attribute of a module whose tapes hold checkpoints, to be small.
 constexpr llvm::StringLiteral kCheckpointAttr = "autodiff.checkpoint";
 
+/// Where a loop ends, and the condition (null: always) under which it runs at
+/// all: its upper bound is `select(condition, end, lower)`.
+struct LoopEnd {
+  Value end, condition;
+};
+LoopEnd getEnd(scf::ForOp loop);
+
 /// The most iterations that `loop`, a loop of the primal, has in any program
 /// and in any iteration of the loops around it, as an expression of the plan;
 /// none if it is neither known at the launch nor counted.

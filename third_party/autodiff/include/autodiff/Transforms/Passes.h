@@ -2,6 +2,7 @@
 #ifndef AUTODIFF_TRANSFORMS_PASSES_H
 #define AUTODIFF_TRANSFORMS_PASSES_H
 
+#include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -53,6 +54,8 @@ constexpr llvm::StringLiteral kOrderedAttr = "autodiff.ordered";
 /// Attribute of a module: numbers that must not be negative in any program of a
 /// launch for which the kernels are.
 constexpr llvm::StringLiteral kAssumedAttr = "autodiff.assumed";
+/// Adds to these numbers.
+void assumeNotNegative(ModuleOp module, ArrayRef<ScalarExpr> numbers);
 /// Attribute of a module: the launch that the kernels are for if that is not
 /// the user's, as the plan describes it.
 constexpr llvm::StringLiteral kLaunchAttr = "autodiff.launch";

@@ -41,6 +41,18 @@ def SpreadLoops : AutodiffPass<"autodiff-spread-loops", "::mlir::ModuleOp"> {
   }];
 }
 
+def FlattenReturns : AutodiffPass<"autodiff-flatten-returns", "::mlir::ModuleOp"> {
+  let summary = "let programs that return early run empty loops";
+  let description = [{
+    Where programs return before they have done anything, and loops behind load
+    what programs share, the return goes: those loops end where they begin
+    (`select(runs, end, begin)`), and what such a program would load or store is
+    masked. Integers that say where a program's part of a tensor is are loaded
+    by all programs. `autodiff.assumed` has them: if the launch cannot read them
+    either, the kernel stays as it is.
+  }];
+}
+
 def BatchLoops : AutodiffPass<"autodiff-batch-loops", "::mlir::ModuleOp"> {
   let summary = "make iterations of loops over a row an axis of tiles";
   let description = [{

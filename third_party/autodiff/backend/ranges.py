@@ -1,0 +1,79 @@
+"""What each program of a launch touches, where programs have places of their own.
+
+A program's part of a tensor is a box: a range in each of some dimensions, which programs choose.
+"""
+
+from __future__ import annotations
+
+import numpy
+
+from .memory import is_non_overlapping
+
+
+class Ranges:
+    """Boxes of elements, one for each program: `starts` and `lengths` by dimension and program."""
+
+    def __init__(self, dims, offsets, runs):
+        """Collect the boxes of those programs that `runs`, a boolean array, selects.
+
+        `dims` are `(stride, lengths)`, from zero on, and `offsets` are `(stride, values)`, which
+        move a program's box. They move it along the longest stride that goes into theirs.
+        """
+        dims = [(stride, lengths) for stride, lengths in dims if (lengths != 1).any()]
+        strides = sorted({stride for stride, _ in dims if stride > 0}, reverse=True)
+        starts: dict = {}
+        for stride, values in offsets:
+            along = next((s for s in strides if stride % s == 0), 0) or abs(stride)
+            if along:
+                starts[along] = starts.get(along, 0) + values * (stride // along)
+        alone = [(s, numpy.ones(len(runs), numpy.int64)) for s in starts if s not in strides]
+        dims += alone
+        for _, lengths in dims:
+            runs = runs & (lengths > 0)
+        self.programs = int(runs.sum())
+        self.strides = [stride for stride, _ in dims]
+        self.lengths = [lengths[runs] for _, lengths in dims]
+        zero = numpy.zeros(self.programs, numpy.int64)
+        # Of several dimensions of one stride, which meet anyway, any may move.
+        self.starts = [
+            starts[stride][runs] if stride in starts else zero for stride in self.strides
+        ]
+
+    def count(self) -> int:
+        """Return how many elements all boxes have together."""
+        volumes = numpy.ones(self.programs, numpy.int64)
+        for lengths in self.lengths:
+            volumes = volumes * lengths
+        return int(volumes.sum())
+
+    def hull(self) -> list[tuple[int, int, int]]:
+        """Return `(start, length, stride)` of each dimension of the box around all of them."""
+        hull = []
+        for starts, lengths, stride in zip(self.starts, self.lengths, self.strides, strict=True):
+            start = int(starts.min())
+            hull.append((start, int((starts + lengths).max()) - start, stride))
+        return hull
+
+    def are_distinct(self) -> bool:
+        """Return whether it is proved that no element is in a box twice, or in two of them."""
+        if not self.programs:
+            return True
+        hull = self.hull()
+        return self._are_apart() and is_non_overlapping(
+            [length for _, length, _ in hull], [stride for _, _, stride in hull]
+        )
+
+    def _are_apart(self) -> bool:
+        """Return whether any two boxes differ in a dimension by more than their lengths.
+
+        There, ranges that overlap, or are linked by others that do, are one group.
+        """
+        place = numpy.zeros(self.programs, numpy.int64)
+        for starts, lengths in zip(self.starts, self.lengths, strict=True):
+            order = numpy.argsort(starts, kind="stable")
+            reach = numpy.maximum.accumulate((starts + lengths)[order])
+            groups = numpy.zeros(self.programs, numpy.int64)
+            groups[order[1:]] = numpy.cumsum(starts[order][1:] >= reach[:-1])
+            # Renumbered, so that numbers stay small.
+            place = numpy.unique(place * (groups.max() + 1) + groups, return_inverse=True)[1]
+        return len(numpy.unique(place)) == self.programs

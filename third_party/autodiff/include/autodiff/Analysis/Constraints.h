@@ -1,0 +1,32 @@
+//===- Constraints.h - Masks as bounds of sums ------------------*- C++ -*-===//
+#ifndef AUTODIFF_ANALYSIS_CONSTRAINTS_H
+#define AUTODIFF_ANALYSIS_CONSTRAINTS_H
+
+#include "autodiff/Analysis/LinearForm.h"
+
+namespace mlir::autodiff {
+
+/// Σ terms < bound, for the lanes that a mask lets through.
+struct Constraint {
+  LinearForm form; // without a constant
+  ScalarExpr bound = ScalarExpr::constant(0);
+};
+using Constraints = std::optional<llvm::SmallVector<Constraint>>;
+
+/// lhs < rhs + slack.
+Constraint lessThan(const LinearForm &lhs, const LinearForm &rhs,
+                    int64_t slack = 0);
+
+/// The conjunction of constraints that `mask` (null: true) is, with forms
+/// `from` memory if it may be read; none if it is something else.
+Constraints constraintsOf(Value mask,
+                          ScalarExpr::From from = ScalarExpr::From::Launch);
+
+/// Those of the conditions in the conjunction `mask` that are constraints.
+llvm::SmallVector<Constraint>
+knownConstraintsOf(Value mask,
+                   ScalarExpr::From from = ScalarExpr::From::Launch);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_ANALYSIS_CONSTRAINTS_H

@@ -1,0 +1,203 @@
+//===- FlattenReturns.cpp - Programs that return early run empty loops ----===//
+//
+// Where tiles are as many as the longest of several sequences needs, programs
+// of the others return before they have done anything:
+//
+//   if (p · B < n) { …; for (i = 0; i < m; …) …; store }
+//
+// They may as well run their loops no times, and neither load nor store: then
+// everything stands in one block, whose loops can be exchanged with the grid.
+// What they load to know their places is loaded by all programs; that this is
+// possible, the launch has to see.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Constraints.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_FLATTENRETURNS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using From = ScalarExpr::From;
+
+namespace {
+/// A branch that does all that a kernel does.
+class GuardedKernel {
+public:
+  static std::optional<GuardedKernel> match(triton::FuncOp kernel);
+
+  /// Whether loops in it load what programs share.
+  bool isWorthIt(triton::FuncOp kernel) const;
+  /// Whether everything can stand beside the branch.
+  bool canFlatten() const;
+  /// Moves everything out of the branch. What all programs then load are the
+  /// elements that are added to `assumed`.
+  void flatten(SmallVectorImpl<ScalarExpr> &assumed);
+
+private:
+  GuardedKernel(scf::IfOp branch, Block *body) : branch(branch), body(body) {}
+
+  void makeCondition();
+  void guard(Operation *op);
+  void guard(MutableOperandRange mask, Value pointer);
+  bool isImpliedBy(Value mask) const;
+
+  scf::IfOp branch;
+  Block *body;
+  Value condition; // under which the body runs
+};
+
+struct FlattenReturns : autodiff::impl::FlattenReturnsBase<FlattenReturns> {
+  void runOnOperation() override;
+};
+} // namespace
+
+std::optional<GuardedKernel> GuardedKernel::match(triton::FuncOp kernel) {
+  Operation *last = kernel.getBody().front().getTerminator()->getPrevNode();
+  auto branch = dyn_cast_or_null<scf::IfOp>(last);
+  if (!branch || branch.getNumResults())
+    return std::nullopt;
+  auto isEmpty = [](Block *block) {
+    return !block || &block->front() == block->getTerminator();
+  };
+  if (isEmpty(branch.elseBlock()))
+    return GuardedKernel(branch, branch.thenBlock());
+  if (isEmpty(branch.thenBlock()))
+    return GuardedKernel(branch, branch.elseBlock());
+  return std::nullopt;
+}
+
+bool GuardedKernel::isWorthIt(triton::FuncOp kernel) const {
+  SmallVector<ScalarExpr> digits = findProgramDigits(kernel);
+  auto isShared = [&](triton::LoadOp load) {
+    auto form = LinearForm::of(load.getPtr(), {}, From::Memory);
+    if (!form || !isFloat(load.getType()))
+      return false;
+    SmallVector<ScalarExpr> mentioned;
+    for (const LinearForm::Term &term : form->terms)
+      if (term.dimension.digit)
+        mentioned.push_back(*term.dimension.digit);
+    return !findUnmentioned(digits, mentioned).empty();
+  };
+  return llvm::any_of(body->getOps<scf::ForOp>(), [&](scf::ForOp loop) {
+    return llvm::any_of(loop.getBody()->getOps<triton::LoadOp>(), isShared);
+  });
+}
+
+bool GuardedKernel::canFlatten() const {
+  return llvm::all_of(body->without_terminator(), [](Operation &op) {
+    if (auto load = dyn_cast<triton::LoadOp>(op))
+      return !load.getIsVolatile() && !isPointer(load.getType());
+    if (auto branch = dyn_cast<scf::IfOp>(op); branch && !branch.elseBlock())
+      return true;
+    return isa<scf::ForOp, triton::StoreOp>(op) ||
+           (isMemoryEffectFree(&op) && isSpeculatable(&op));
+  });
+}
+
+/// Computes the condition in front of the branch.
+void GuardedKernel::makeCondition() {
+  condition = branch.getCondition();
+  if (body == branch.thenBlock())
+    return;
+  OpBuilder b(branch);
+  Location loc = branch.getLoc();
+  if (auto comparison = condition.getDefiningOp<arith::CmpIOp>())
+    condition = arith::CmpIOp::create(
+        b, loc, arith::invertPredicate(comparison.getPredicate()),
+        comparison.getLhs(), comparison.getRhs());
+  else
+    condition = arith::XOrIOp::create(b, loc, condition,
+                                      integerOf(b, loc, b.getI1Type(), 1));
+}
+
+/// Whether a mask lets no lane through where the condition fails: a lane's
+/// number is not below that of the tile.
+bool GuardedKernel::isImpliedBy(Value mask) const {
+  Constraints needed = constraintsOf(condition, From::Memory);
+  if (!needed)
+    return false;
+  SmallVector<Constraint> known = knownConstraintsOf(mask, From::Memory);
+  return llvm::all_of(*needed, [&](const Constraint &limit) {
+    return llvm::any_of(known, [&](const Constraint &constraint) {
+      LinearForm more = constraint.form - limit.form;
+      return constraint.bound == limit.bound &&
+             llvm::all_of(more.terms, [](const LinearForm::Term &term) {
+               return term.dimension.kind == Dimension::Kind::Axis &&
+                      term.coefficient.isNotNegative();
+             });
+    });
+  });
+}
+
+void GuardedKernel::guard(MutableOperandRange mask, Value pointer) {
+  Value known = mask.empty() ? Value() : mask[0].get();
+  if (known && isImpliedBy(known))
+    return;
+  OpBuilder b(mask.getOwner());
+  Location loc = mask.getOwner()->getLoc();
+  Value guarded = splatTo(b, loc, condition,
+                          withElementType(pointer.getType(), b.getI1Type()));
+  if (known)
+    guarded = arith::AndIOp::create(b, loc, guarded, known);
+  mask.assign(guarded);
+}
+
+void GuardedKernel::guard(Operation *op) {
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  if (auto store = dyn_cast<triton::StoreOp>(op)) {
+    if (!mutation::isMade("flatten:stores of programs that return"))
+      guard(store.getMaskMutable(), store.getPtr());
+  } else if (auto load = dyn_cast<triton::LoadOp>(op)) {
+    guard(load.getMaskMutable(), load.getPtr());
+    if (!load.getOther())
+      load.getOtherMutable().assign(zeroOf(b, loc, load.getType()));
+  } else if (auto inner = dyn_cast<scf::IfOp>(op)) {
+    inner.getConditionMutable().assign(
+        arith::AndIOp::create(b, loc, condition, inner.getCondition()));
+  } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    loop.getUpperBoundMutable().assign(arith::SelectOp::create(
+        b, loc, condition, loop.getUpperBound(), loop.getLowerBound()));
+  }
+}
+
+void GuardedKernel::flatten(SmallVectorImpl<ScalarExpr> &assumed) {
+  makeCondition();
+  for (Operation &op : body->without_terminator()) {
+    std::optional<ScalarExpr> element;
+    if (isa<triton::LoadOp>(op))
+      element = ScalarExpr::of(op.getResult(0), From::Memory);
+    if (element)
+      assumed.push_back(ScalarExpr::binary(ScalarExpr::Kind::Max, *element,
+                                           ScalarExpr::constant(0)));
+    else
+      guard(&op);
+  }
+  Block *outer = branch->getBlock();
+  outer->getOperations().splice(Block::iterator(branch), body->getOperations(),
+                                body->begin(), std::prev(body->end()));
+  branch.erase();
+}
+
+void FlattenReturns::runOnOperation() {
+  ModuleOp module = getOperation();
+  triton::FuncOp primal = getPrimal(module);
+  if (!primal)
+    return;
+  SmallVector<ScalarExpr> assumed;
+  while (std::optional<GuardedKernel> guarded = GuardedKernel::match(primal)) {
+    if (!guarded->canFlatten() || !guarded->isWorthIt(primal))
+      break;
+    guarded->flatten(assumed);
+  }
+  assumeNotNegative(module, assumed);
+}
