@@ -27,7 +27,14 @@ using namespace mlir::autodiff;
 // Reloading outputs
 //===----------------------------------------------------------------------===//
 
-/// Whether `value` can be computed again from arguments alone.
+/// Whether an operation loads an integer that is there at any time.
+static bool loadsElement(Operation *op) {
+  return isa<triton::LoadOp>(op) &&
+         ScalarExpr::of(op->getResult(0), ScalarExpr::From::Memory);
+}
+
+/// Whether `value` can be computed again from arguments alone, and integers
+/// that they point to.
 static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
   if (isa<BlockArgument>(value))
     return true;
@@ -36,8 +43,9 @@ static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
   if (failed(getBackwardSlice(value, &slice, options)))
     return false;
   return llvm::all_of(slice, [](Operation *op) {
-    return isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
-           !isa<ResidualOp>(op) && isa<triton::FuncOp>(op->getParentOp());
+    return (isMemoryEffectFree(op) || loadsElement(op)) &&
+           op->getNumRegions() == 0 && !isa<ResidualOp>(op) &&
+           isa<triton::FuncOp>(op->getParentOp());
   });
 }
 
