@@ -7,6 +7,7 @@ class Ran:
     def __init__(self):
         self.names, self.grids, self.sums = [], {}, {}
         self.batch = 0  # the length of the axis that iterations have become
+        self.spread = False  # whether iterations of a loop over the grid have become programs
         self.unraveled = ()  # those that digits of positions have become, the lowest first
 
     def note(self, backward):
@@ -19,6 +20,7 @@ class Ran:
         }
         self.sums = {g.argument: g.accumulate for g in backward.plan.gradients}
         launch = backward.plan.launch
+        self.spread = launch is not None and bool(launch.position)
         self.batch = launch.axes[0] if launch is not None and launch.batched else 0
         self.unraveled = launch.axes if launch is not None and launch.unraveled else ()
 

@@ -1,6 +1,7 @@
 //===- AccessSpace.cpp - The addresses that an access touches -------------===//
 #include "autodiff/Analysis/AccessSpace.h"
 
+#include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -416,15 +417,21 @@ AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
 
 SmallVector<ScalarExpr> AccessSpace::getProgramDigits() const {
   SmallVector<ScalarExpr> found;
-  for (const Index &index : indices) {
+  for (const Index &index : indices)
     for (const Digit &digit : index.digits)
       if (!digit.extent)
         found.push_back(*digit.dimension.digit);
-    if (moves && index.bound)
-      found.push_back(*index.bound);
-  }
-  found.append(trips);
   return found;
+}
+
+SmallVector<ScalarExpr>
+AccessSpace::findShared(ArrayRef<ScalarExpr> digits) const {
+  SmallVector<ScalarExpr> decisive = getProgramDigits();
+  decisive.append(trips.begin(), trips.end());
+  for (const Index &index : indices)
+    if (index.bound)
+      decisive.push_back(*index.bound);
+  return findUnmentioned(digits, decisive);
 }
 
 static Object makeDimension(llvm::json::Value stride, Array digits,

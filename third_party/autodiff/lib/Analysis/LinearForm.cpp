@@ -169,7 +169,8 @@ Form FormBuilder::ofShape(Operation *op) {
 
 /// Scalars that depend on program ids in any other way: one digit. So are sums
 /// with constant coefficients, since their parts (a group, a place in it) need
-/// not be independent.
+/// not be independent. (Nothing is known of elements of memory: such a sum would
+/// be no digit of the kernel.)
 Form FormBuilder::ofProgram(Value value) const {
   std::optional<ScalarExpr> digit = ScalarExpr::of(value, from);
   if (!digit || !digit->dependsOnProgramId())
@@ -180,6 +181,8 @@ Form FormBuilder::ofProgram(Value value) const {
 }
 
 static bool mixesDigits(const LinearForm &form) {
+  if (form.readsMemory())
+    return false;
   unsigned digits = 0;
   bool constants = true, plain = true;
   for (const LinearForm::Term &term : form.terms) {
@@ -229,8 +232,7 @@ Form FormBuilder::of(Value value) {
   else if (auto range = dyn_cast<triton::MakeRangeOp>(op))
     form = uniform(ScalarExpr::constant(range.getStart())) +
            single({Dimension::Kind::Axis}, ScalarExpr::constant(1));
-  // What memory decides, the launch looks at program by program.
-  if (form && (from == ScalarExpr::From::Memory || !mixesDigits(*form)))
+  if (form && !mixesDigits(*form))
     return form;
   return ofProgram(value);
 }

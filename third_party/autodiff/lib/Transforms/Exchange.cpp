@@ -83,7 +83,7 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
     }
     candidate.contributions.push_back(*contribution);
   }
-  candidate.summed = findUnmentioned(digits, first->getProgramDigits());
+  candidate.summed = first->findShared(digits);
   if (candidate.summed.empty())
     return std::nullopt;
   // The digit that bounds depend on runs fastest.

@@ -62,7 +62,7 @@ std::optional<Shared> Persist::examine(unsigned argument,
   if (!space || !space->isExact())
     return std::nullopt;
   Shared shared{llvm::to_vector(use.accumulates), *space, {}};
-  shared.summed = findUnmentioned(digits, space->getProgramDigits());
+  shared.summed = space->findShared(digits);
   if (shared.summed.empty())
     return std::nullopt;
   return shared;

@@ -53,9 +53,11 @@ public:
   /// iterations, if those are numbered alike.
   bool touchesSameAs(const AccessSpace &other) const;
 
-  /// The numbers that program ids determine in the addresses, and in a space
-  /// that moves, in what bounds them.
+  /// The numbers that program ids determine in the addresses.
   llvm::SmallVector<ScalarExpr> getProgramDigits() const;
+  /// Those of `digits` on which it does not depend what a program touches.
+  llvm::SmallVector<ScalarExpr>
+  findShared(llvm::ArrayRef<ScalarExpr> digits) const;
 
   /// Whether every program performs the access in every iteration, and its mask
   /// is understood: then the space is exact, else an upper bound.
