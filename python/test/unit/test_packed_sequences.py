@@ -5,6 +5,8 @@ import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import packed_sequences
 
+pytestmark = pytest.mark.schedules
+
 HEADS, DIM = 2, 16
 
 

@@ -107,3 +107,38 @@ tt.func @below(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   tt.store %qy, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// A number that is put together of two is one digit of the programs, also where
+// it says how far they go: those from j on have iteration j.
+// CHECK-LABEL: tt.func @sums_of_digits_bwd_exchanged0(
+// CHECK: %[[N:.*]] = autodiff.programs
+// CHECK: %[[J:.*]] = arith.remsi %[[N]]
+// CHECK: %[[FIRST:.*]] = arith.maxsi %{{.*}}, %c0_i32
+// CHECK: %[[ANY:.*]] = arith.cmpi slt, %[[FIRST]], %{{.*}}
+// CHECK: scf.if %[[ANY]] -> (f32)
+tt.func @sums_of_digits(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %group = arith.divsi %id, %c2 : i32
+  %first = arith.muli %group, %c2 : i32
+  %place = arith.remsi %id, %c2 : i32
+  %number = arith.addi %first, %place : i32
+  %end = arith.addi %number, %c1 : i32
+  %qw = tt.addptr %pw, %number : !tt.ptr<f32>, i32
+  %w = tt.load %qw : !tt.ptr<f32>
+  %y = scf.for %j = %c0 to %end step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %xw = arith.mulf %x, %w : f32
+    %next = arith.addf %acc, %xw : f32
+    scf.yield %next : f32
+  }
+  %qy = tt.addptr %py, %number : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}
