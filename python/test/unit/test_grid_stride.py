@@ -91,7 +91,9 @@ def test_sums(device, ran):
     _check(device, ran, *_inputs(device, 7, 21), 3, "added", spread=True)
 
 
-def test_explanation(device):
+def test_explanation(device, schedule):
+    if schedule == "checks fail":
+        pytest.skip("no iteration becomes a program then")
     op = differentiated(gs.rows_kernel, gs.rows)
     text = op.explain(*_inputs(device, 7, 21), 3)
     assert "each iteration of the loop at grid_stride.py:" in text

@@ -248,10 +248,11 @@ bool Transplant::collect(Value value) {
     sources[op] = source;
     return source->getResultTypes() == op->getResultTypes();
   }
-  bool isPossible = op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
-                    llvm::all_of(op->getOperands(), [&](Value operand) {
-                      return collect(operand);
-                    });
+  // (What was recorded of memory is for the backward to read.)
+  bool isPossible =
+      op->getNumRegions() == 0 && isMemoryEffectFree(op) && !isa<PopOp>(op) &&
+      llvm::all_of(op->getOperands(),
+                   [&](Value operand) { return collect(operand); });
   slice.insert(op);
   return isPossible;
 }

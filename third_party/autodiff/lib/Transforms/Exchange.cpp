@@ -119,7 +119,7 @@ Exchange::locateFollowers(const ArgumentUse &use,
     followers.push_back(*follower);
     loads.push_back(follower->load);
   }
-  std::optional<AccessSpace> space = AccessSpace::findFor(loads);
+  std::optional<AccessSpace> space = AccessSpace::ofAll(loads);
   bool isOwned = use.upstreams.empty() && space &&
                  findUnmentioned(digits, space->getProgramDigits()).empty();
   return isOwned ? followers : SmallVector<Contribution>();
