@@ -12,6 +12,7 @@ from .integers import program_ids
 from .lines import along_a_line
 from .memory import load, store
 from .program import Kernel, Program, Value
+from .segments import segmented
 from .tiles import converted, operand, shapes
 
 HEADER = '''"""Random programs."""
@@ -52,7 +53,7 @@ def generate(choices: Choices, name: str) -> Program:
     k.rows, k.columns = choices.pick([2, 4, 8]), choices.pick([4, 8, 2, 16])
     if choices.chance(40):
         k.smooth = True
-        along_a_line(k) if choices.chance(15) else shared(k)
+        choices.weighted({shared: 14, along_a_line: 3, segmented: 3})(k)
         return k.finish()
     program_ids(k)
     load(k, choices.pick(shapes(k)))
