@@ -145,3 +145,35 @@ def lengths_reference(x, w, lengths, BLOCK_M=16, BLOCK_N=16):
     seen = torch.arange(x.shape[1], device=x.device) < lengths[:, None]
     w = w * seen[:, :, None]
     return (x @ w.transpose(1, 2)) ** 2 @ w
+
+
+@triton.jit
+def blocks_kernel(
+    x_ptr, w_ptr, y_ptr, blocks_ptr, inner, most, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    """y = x w for the first `blocks[group]` of `most` blocks of each group; others stay."""
+    group = tl.program_id(1)
+    if tl.program_id(0) >= tl.load(blocks_ptr + group):
+        return
+    rows = (group * most + tl.program_id(0)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    total = tl.zeros((BLOCK_M,), tl.float32)
+    for k in range(0, inner, BLOCK_K):
+        ks = k + tl.arange(0, BLOCK_K)
+        x = tl.load(x_ptr + rows[:, None] * inner + ks[None, :])
+        w = tl.load(w_ptr + group * inner + ks)
+        total += tl.sum(x * w[None, :], 1)
+    tl.store(y_ptr + rows, total)
+
+
+def blocks(kernel, x, w, y, counts, BLOCK_M=8, BLOCK_K=16):
+    """x: (groups, rows, inner), w: (groups, inner), y: (groups, rows), counts: (groups,)"""
+    y = y.clone()
+    groups, rows, inner = x.shape
+    most = rows // BLOCK_M
+    kernel[(most, groups)](x, w, y, counts, inner, most, BLOCK_M=BLOCK_M, BLOCK_K=BLOCK_K)
+    return y
+
+
+def blocks_reference(x, w, y, counts, BLOCK_M=8, BLOCK_K=16):
+    runs = torch.arange(x.shape[1], device=x.device) // BLOCK_M < counts[:, None]
+    return torch.where(runs, (x * w[:, None, :]).sum(2), y)

@@ -86,6 +86,17 @@ def test_experts(device, rows):
         _assert_schedule(op, name, "plain stores")
 
 
+@pytest.mark.parametrize("counts", [(3, 0, 2), (3, 3, 3)])
+def test_blocks(device, counts):
+    """What a program that returns would have stored stays as it was."""
+    x, w = random_tensor(3, 24, 48, device=device), random_tensor(3, 48, device=device)
+    y = random_tensor(3, 24, device=device)
+    counts = torch.tensor(counts, device=device, dtype=torch.int32)
+    op = differentiated(segments.blocks_kernel, segments.blocks)
+    inputs = (x, w, y, counts)
+    assert_gradients_close(op, segments.blocks_reference, inputs, roundings=32)
+
+
 @pytest.mark.parametrize("rows", [(33, 17, 40), (40, 40, 40), (0, 1, 40)])
 def test_lengths(device, rows):
     """Rows of a padded batch: what is beyond their ends has gradient zero."""

@@ -297,8 +297,6 @@ ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
   for (const AffineBound &bound : *ends)
     apply(bound, index, /*isStart=*/false);
   for (arith::CmpIOp guard : *findGuards(primal)) {
-    if (mutation::isMade("exchange:programs that return"))
-      break;
     FailureOr<AffineBound> start = toStart(b, guard, digit, type, atZero);
     if (failed(start))
       return failure();
