@@ -169,8 +169,8 @@ Form FormBuilder::ofShape(Operation *op) {
 
 /// Scalars that depend on program ids in any other way: one digit. So are sums
 /// with constant coefficients, since their parts (a group, a place in it) need
-/// not be independent. (Nothing is known of elements of memory: such a sum would
-/// be no digit of the kernel.)
+/// not be independent. (Nothing is known of elements of memory: such a sum
+/// would be no digit of the kernel.)
 Form FormBuilder::ofProgram(Value value) const {
   std::optional<ScalarExpr> digit = ScalarExpr::of(value, from);
   if (!digit || !digit->dependsOnProgramId())
