@@ -203,8 +203,8 @@ bool LinearValues::isOnlyFactor(Value value) const {
         return false;
       if (!adjoint.contains(user))
         derived.insert_range(user->getResults());
-      else if (!isInside(user))
-        return false;
+      else if (isa<UpstreamOp>(user) || !isInside(user))
+        return false; // or it says where a cotangent is
     }
   return true;
 }

@@ -178,3 +178,46 @@ tt.func @lanes(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>) {
   tt.store %yp, %h : tensor<64x!tt.ptr<bf16>>
   tt.return
 }
+
+// -----
+
+// What says where a cotangent is, is no factor of it.
+// CHECK-LABEL: tt.func @masked_fwd(
+// CHECK-NOT: factor
+// CHECK-LABEL: tt.func @masked_bwd(
+// CHECK: autodiff.upstream {{.*}} mask
+tt.func @masked(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+  %n = arith.constant dense<64> : tensor<64x1xi32>
+  %r = tt.expand_dims %i {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+  %c = tt.expand_dims %i {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %o = arith.muli %r, %n : tensor<64x1xi32>
+  %os = tt.broadcast %o : tensor<64x1xi32> -> tensor<64x64xi32>
+  %cs = tt.broadcast %c : tensor<1x64xi32> -> tensor<64x64xi32>
+  %at = arith.addi %os, %cs : tensor<64x64xi32>
+  %xs = tt.splat %px : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
+  %xp = tt.addptr %xs, %at : tensor<64x64x!tt.ptr<f32>>, tensor<64x64xi32>
+  %x = tt.load %xp : tensor<64x64x!tt.ptr<f32>>
+  %z = "tt.reduce"(%x) <{axis = 1 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<64x64xf32>) -> tensor<64xf32>
+  %xx = arith.mulf %x, %x : tensor<64x64xf32>
+  %w = "tt.reduce"(%xx) <{axis = 1 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<64x64xf32>) -> tensor<64xf32>
+  %u = math.exp %z : tensor<64xf32>
+  %v = math.exp %w : tensor<64xf32>
+  %positive = arith.cmpf ogt, %u, %v : tensor<64xf32>
+  %xi = tt.splat %px : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %xip = tt.addptr %xi, %i : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  %first = tt.load %xip : tensor<64x!tt.ptr<f32>>
+  %y = arith.addf %first, %first : tensor<64xf32>
+  %ys = tt.splat %py : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %yp = tt.addptr %ys, %i : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  tt.store %yp, %y, %positive : tensor<64x!tt.ptr<f32>>
+  tt.return
+}
