@@ -119,6 +119,23 @@ def cuda(request):
     return "cuda"
 
 
+@pytest.fixture
+def recorded(cuda):
+    """Records what a function launches, run once before; returns the graph and the results."""
+
+    def record(step):
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            step()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            results = step()
+        return graph, results
+
+    return record
+
+
 @pytest.fixture(autouse=True)
 def seed(request):
     """Fresh random inputs in every run; pytest shows the seed of a test that fails."""

@@ -434,7 +434,7 @@ def test_side_stream(cuda):
     torch.testing.assert_close(x.grad, 6 * x.detach())
 
 
-def test_cuda_graph(cuda):
+def test_cuda_graph(cuda, recorded):
     x = torch.randn(1000, device=cuda, requires_grad=True)
     kernel = differentiable(scale)
 
@@ -442,13 +442,7 @@ def test_cuda_graph(cuda):
         (gradient,) = torch.autograd.grad(scaled(kernel, x).sum(), x)
         return gradient
 
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        step()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        gradient = step()
+    graph, gradient = recorded(step)
     with torch.no_grad():
         x.copy_(torch.randn(1000, device=cuda))
     graph.replay()

@@ -154,11 +154,10 @@ class _Explanation:
         numbers = []
         for check in gradient.checks:
             programs = check.programs or ()
-            numbers += (
-                programs[: check.summed]
-                if check.moves
-                else (number for number in programs if number not in used)
-            )
+            if check.moves:
+                numbers += programs[: check.summed]
+            else:
+                numbers += [number for number in programs if number not in used]
         return " and ".join(self._expr(number) for number in numbers)
 
     def _gradient(self, gradient) -> list[str]:

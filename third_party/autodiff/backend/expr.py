@@ -180,27 +180,28 @@ def _programs(axes, grid):
         for axis in axes:
             pids[axis] = linear % grid[axis]
             linear = linear // grid[axis]
-        yield len(linear), pids
+        yield pids
 
 
 def _max_over_programs(expr, args, grid) -> int:
     axes = sorted(_named(expr, "pid"))
     if any(grid[axis] <= 0 for axis in axes):
         raise CheckError(f"maximum over the programs of an empty grid {tuple(grid)}")
-    return max(
-        int(numpy.max(_evaluate(expr, args, grid, pids))) for _, pids in _programs(axes, grid)
-    )
+    return max(int(numpy.max(_evaluate(expr, args, grid, pids))) for pids in _programs(axes, grid))
 
 
 def values_of_programs(exprs, args, grid) -> numpy.ndarray:
-    """Return the values of expressions in every program: a row per expression, as int64."""
-    slices = []
+    """Return the values of expressions in every program: a row per expression, as int64.
+
+    Ids along the first axis run fastest.
+    """
+    shape = tuple(reversed(grid))
+    # Arrays that broadcast, so that an expression is computed along the axes that it names only.
+    pids = tuple(reversed(numpy.ogrid[tuple(slice(extent) for extent in shape)]))
     try:
-        for count, pids in _programs(range(3), grid):
-            values = [numpy.asarray(_evaluate(e, args, grid, pids), numpy.int64) for e in exprs]
-            slices.append([numpy.broadcast_to(value, count) for value in values])
+        values = [numpy.asarray(_evaluate(e, args, grid, pids), numpy.int64) for e in exprs]
     except OverflowError as error:
         raise CheckError(
             f"an expression over program ids needs more than 64 bits: {error}"
         ) from None
-    return numpy.concatenate(slices, axis=1)
+    return numpy.stack([numpy.broadcast_to(value, shape).reshape(-1) for value in values])

@@ -47,9 +47,8 @@ LinearForm::coefficientOf(const Dimension &dimension) const {
 }
 
 bool LinearForm::readsMemory() const {
-  return llvm::any_of(terms, [](const Term &term) {
-    return term.dimension.digit && term.dimension.digit->readsMemory();
-  });
+  return llvm::any_of(
+      terms, [](const Term &term) { return term.dimension.readsMemory(); });
 }
 
 bool LinearForm::operator==(const LinearForm &other) const {

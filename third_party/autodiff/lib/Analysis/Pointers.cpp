@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -112,6 +113,23 @@ BlockArgument mlir::autodiff::getBaseArgument(Value pointer) {
 bool mlir::autodiff::mayPointInto(Value pointer, BlockArgument argument) {
   BaseFinder finder(pointer);
   return finder.unknown || llvm::is_contained(finder.bases, argument);
+}
+
+bool mlir::autodiff::mayBeAccessed(
+    BlockArgument argument, llvm::function_ref<bool(Operation *)> isMeant) {
+  auto accesses = [&](Operation *op) {
+    return !isMemoryEffectFree(op) &&
+           !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() &&
+           llvm::any_of(op->getOperands(), [&](Value operand) {
+             return isPointer(operand.getType()) &&
+                    mayPointInto(operand, argument);
+           });
+  };
+  auto walk = argument.getOwner()->getParentOp()->walk([&](Operation *op) {
+    return isMeant(op) && accesses(op) ? WalkResult::interrupt()
+                                       : WalkResult::advance();
+  });
+  return walk.wasInterrupted();
 }
 
 bool mlir::autodiff::mayAlias(ArrayRef<Value> some, ArrayRef<Value> others) {

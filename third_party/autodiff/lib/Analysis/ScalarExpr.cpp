@@ -220,20 +220,8 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
 
 /// Whether no operation of the kernel can change what `argument` points to.
 static bool isOnlyRead(BlockArgument argument) {
-  return !argument.getOwner()
-              ->getParentOp()
-              ->walk([&](Operation *op) {
-                bool mayChange =
-                    !isa<triton::LoadOp>(op) && !isMemoryEffectFree(op) &&
-                    !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() &&
-                    llvm::any_of(op->getOperands(), [&](Value operand) {
-                      return isPointer(operand.getType()) &&
-                             mayPointInto(operand, argument);
-                    });
-                return mayChange ? WalkResult::interrupt()
-                                 : WalkResult::advance();
-              })
-              .wasInterrupted();
+  return !mayBeAccessed(argument,
+                        [](Operation *op) { return !isa<triton::LoadOp>(op); });
 }
 
 /// The element that a load of one integer reads.
@@ -468,13 +456,8 @@ Value ScalarExpr::emit(OpBuilder &b, Location loc, ValueRange arguments) const {
     return widen(triton::GetProgramIdOp::create(b, loc, node->number));
   case Kind::Size:
     return SizeOp::create(b, loc, b.getStringAttr(node->text));
-  case Kind::Element: {
-    Value base = arguments[node->lhs->number];
-    Value place = ScalarExpr(node->rhs).emit(b, loc, arguments);
-    Value pointer =
-        triton::AddPtrOp::create(b, loc, base.getType(), base, place);
-    return widen(triton::LoadOp::create(b, loc, pointer, Value(), Value()));
-  }
+  case Kind::Element:
+    llvm_unreachable("derived kernels do not read places");
   default:
     break;
   }

@@ -125,6 +125,10 @@ static Object describe(const LinearForm::Term &term, RankedTensorType tile) {
     object["kind"] = "program";
     object["number"] = dimension.digit->toJSON();
     break;
+  case Dimension::Kind::Place:
+  case Dimension::Kind::Scalar:
+  case Dimension::Kind::Site:
+    break; // of derived kernels, and of forms that were asked for them
   }
   return object;
 }

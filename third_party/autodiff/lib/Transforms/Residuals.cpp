@@ -88,14 +88,10 @@ static triton::StoreOp findStore(ResidualOp residual) {
         (store.getMask() && !(onlyUse && isLocal)))
       continue;
     BlockArgument base = getBaseArgument(store.getPtr());
-    bool onlyAccess = base != nullptr;
-    residual->getParentOfType<triton::FuncOp>().walk([&](Operation *op) {
-      if (op != store && !isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
-          op->getNumOperands() && isPointer(op->getOperand(0).getType()))
-        onlyAccess &= base && !mayPointInto(op->getOperand(0), base);
-    });
+    auto isAnother = [&](Operation *op) { return op != store; };
     SetVector<Operation *> slice;
-    if (onlyAccess && isCheapSlice(store.getPtr(), slice) &&
+    if (base && !mayBeAccessed(base, isAnother) &&
+        isCheapSlice(store.getPtr(), slice) &&
         (!store.getMask() || isCheapSlice(store.getMask(), slice)))
       return store;
   }

@@ -24,6 +24,8 @@ struct Dimension {
   std::optional<ScalarExpr> digit; ///< of a Program: the number
   Value scalar;                    ///< of a Scalar
 
+  /// Whether it is an element of memory, or made of such.
+  bool readsMemory() const { return digit && digit->readsMemory(); }
   bool operator==(const Dimension &other) const {
     return kind == other.kind && axis == other.axis && loop == other.loop &&
            digit == other.digit && scalar == other.scalar;
@@ -50,7 +52,7 @@ struct LinearForm {
      ScalarExpr::From from = ScalarExpr::From::Launch);
 
   bool isConstant() const { return terms.empty(); }
-  /// Whether a term is an element of memory, or made of such.
+  /// Whether a dimension is an element of memory, or made of such.
   bool readsMemory() const;
   /// The coefficient of a dimension; none if the form does not depend on it.
   std::optional<ScalarExpr> coefficientOf(const Dimension &dimension) const;

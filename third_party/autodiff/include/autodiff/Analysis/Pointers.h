@@ -29,6 +29,11 @@ BlockArgument getBaseArgument(Value pointer);
 /// Whether `pointer` may point into the memory of a kernel argument.
 bool mayPointInto(Value pointer, BlockArgument argument);
 
+/// Whether an operation of the kernel, one of those that `isMeant`, may access
+/// what an argument points to.
+bool mayBeAccessed(BlockArgument argument,
+                   llvm::function_ref<bool(Operation *)> isMeant);
+
 /// Whether one of some pointers and one of others may point into the memory of
 /// one kernel argument. What may come from somewhere else may point anywhere.
 bool mayAlias(ArrayRef<Value> some, ArrayRef<Value> others);
