@@ -92,8 +92,12 @@ def segmented(k: Kernel) -> None:
     own = smooth(k, rows_of(k, start, f"{block} * {k.rows}", length, size))
     if k.choices.chance(50):
         start, length, _, size = segment(k, number, segments)
-    end = length
+    first, end = "0", length
     if k.choices.chance(30):
+        k.feature("loop from a place")
+        first, start = start, "0"
+        end = length = k.integer(f"{first} + {length}", (), 0, size).text
+    elif k.choices.chance(30):
         k.feature("causal segments")
         end = f"tl.minimum({length}, ({block} + 1) * {k.rows})"
 
@@ -102,4 +106,5 @@ def segmented(k: Kernel) -> None:
         bound = own.size * other.size
         return k.floating(f"{own.text} * {other.text}", own.shape, -bound, bound)
 
-    keep(k, f"({number} * {blocks} + {block})", added(k, f"range(0, {end}, {k.rows})", part))
+    text = f"range({first}, {end}, {k.rows})"
+    keep(k, f"({number} * {blocks} + {block})", added(k, text, part))

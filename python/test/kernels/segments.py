@@ -148,6 +148,46 @@ def lengths_reference(x, w, lengths, BLOCK_M=16, BLOCK_N=16):
 
 
 @triton.jit
+def pairs_kernel(
+    x_ptr, w_ptr, y_ptr, starts_ptr, longest, DIM: tl.constexpr, BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr, WHOLE: tl.constexpr,
+):  # fmt: skip
+    """y[s] = (x[s] wᵀ)² w with the rows w of segment s, in `WHOLE` tiles or not."""
+    segment = tl.program_id(0)
+    rows = tl.program_id(1) * BLOCK_M + tl.arange(0, BLOCK_M)
+    dims = tl.arange(0, DIM)
+    places = segment * longest * DIM + rows[:, None] * DIM + dims[None, :]
+    x = tl.load(x_ptr + places, mask=rows[:, None] < longest, other=0.0)
+    end = tl.load(starts_ptr + segment + 1)
+    total = tl.zeros((BLOCK_M, DIM), tl.float32)
+    for start in range(tl.load(starts_ptr + segment), end, BLOCK_N):
+        others = start + tl.arange(0, BLOCK_N)
+        w_ptrs = w_ptr + others[:, None] * DIM + dims[None, :]
+        if WHOLE:
+            w = tl.load(w_ptrs)
+        else:
+            w = tl.load(w_ptrs, mask=others[:, None] < end, other=0.0)
+        products = tl.dot(x, tl.trans(w), input_precision="ieee")
+        total += tl.dot(products * products, w, input_precision="ieee")
+    tl.store(y_ptr + places, total, mask=rows[:, None] < longest)
+
+
+def pairs(kernel, x, w, starts, whole=False, BLOCK_M=16, BLOCK_N=16):
+    """x: (segments, longest, dim); w: (rows, dim); starts: (segments + 1,)"""
+    y = poisoned(x.shape, x)
+    segments, longest, dim = x.shape
+    kernel[(segments, triton.cdiv(longest, BLOCK_M))](
+        x, w, y, starts, longest, DIM=dim, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, WHOLE=whole
+    )
+    return y
+
+
+def pairs_reference(x, w, starts, whole=False, BLOCK_M=16, BLOCK_N=16):
+    parts = [w[first:last] for first, last in torch.stack((starts[:-1], starts[1:]), 1).tolist()]
+    return torch.stack([(own @ part.T) ** 2 @ part for own, part in zip(x, parts, strict=True)])
+
+
+@triton.jit
 def blocks_kernel(
     x_ptr, w_ptr, y_ptr, blocks_ptr, inner, most, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr
 ):

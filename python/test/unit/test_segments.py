@@ -16,7 +16,7 @@ def _bounds(starts, ends, device, dtype=torch.int32):
 def _how(op, name):
     """What the latest launch does with one gradient."""
     lines = op.explain().splitlines()
-    return next(line for line in lines if line.startswith(f"  gradient of {name}: "))
+    return next(f"{line}\n" for line in lines if line.startswith(f"  gradient of {name}: "))
 
 
 def _assert_schedule(op, name, expected):
@@ -107,7 +107,36 @@ def test_lengths(device, rows):
     _assert_schedule(op, "w_ptr", "plain stores")
 
 
-def test_places_in_a_graph(cuda):
+@pytest.mark.parametrize("starts", [(0, 17, 17, 64), (0, 40, 41, 70), (3, 20, 30, 50)])
+def test_pairs(device, starts):
+    """A loop over all rows of a segment, from where memory says, that several programs run."""
+    x, w = random_tensor(3, 40, 16, device=device), random_tensor(70, 16, device=device)
+    starts = torch.tensor(starts, device=device, dtype=torch.int32)
+    op = differentiated(segments.pairs_kernel, segments.pairs)
+    assert_gradients_close(op, segments.pairs_reference, (x, w, starts), roundings=32)
+    _assert_schedule(op, "w_ptr", "plain stores")
+
+
+@pytest.mark.parametrize(
+    ("starts", "expected"),
+    [
+        ((0, 32, 64, 96), "plain stores, each element once\n"),
+        ((0, 48, 64, 96), "atomic"),
+        ((0, 0, 48, 96), "atomic"),
+        ((0, 32, 64, 80), "atomic"),  # as long as others, the last one would go beyond the end
+    ],
+)
+def test_whole_tiles(device, starts, expected):
+    """Without masks, only how often a loop runs says where a segment ends."""
+    x, w = random_tensor(3, 40, 16, device=device), random_tensor(starts[-1], 16, device=device)
+    starts = torch.tensor(starts, device=device, dtype=torch.int32)
+    op = differentiated(segments.pairs_kernel, segments.pairs)
+    inputs = (x, w, starts, True)
+    assert_gradients_close(op, segments.pairs_reference, inputs, roundings=32)
+    _assert_schedule(op, "w_ptr", expected)
+
+
+def test_places_in_a_graph(cuda, recorded):
     """A recorded launch has to hold for other places than those that it was recorded with."""
     op = differentiated(segments.squares_kernel, segments.squares)
     starts, ends = _bounds((0, 20), (20, 39), cuda)
@@ -117,13 +146,7 @@ def test_places_in_a_graph(cuda):
     def step():
         return torch.autograd.grad(op(x, starts, ends), x, upstream)[0]
 
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        step()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        gradient = step()
+    graph, gradient = recorded(step)
     for change in ((0, 20), (0, 10)):
         starts.copy_(torch.tensor(change))
         graph.replay()

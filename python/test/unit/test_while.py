@@ -50,7 +50,8 @@ def test_bounds_that_change_before_the_backward(device):
 @DTYPES
 @pytest.mark.parametrize("begins", [(0, 3, 3, 10, 12), (2, 2), (5, 4, 3)], ids=str)
 def test_nested_bounds_from_memory(device, begins, dtype):
-    x = random_tensor(12, 16, device=device, dtype=dtype)
+    # A cosine that nearly vanishes would magnify roundings.
+    x = random_tensor(12, 16, device=device, dtype=dtype, scale=0.5)
     begins = torch.tensor(begins, dtype=torch.int64, device=device)
     op = differentiated(whiles.ragged_nest_kernel, whiles.ragged_nest)
     if begins.diff().max() <= 0:

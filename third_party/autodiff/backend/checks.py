@@ -15,6 +15,7 @@ from .ranges import Ranges
 # Comparing the addresses of more programs than this would cost more than it gains.
 _MOST_PROGRAMS = 1 << 24
 _MOST_RANGES = 1 << 20
+_GAPS = "programs or iterations leave gaps or repeat addresses"
 
 
 def merge(dims) -> tuple[tuple[int, int], ...]:
@@ -56,7 +57,8 @@ class _AddressCheck:
     A check that `moves` is about the box that each program touches: a digit's extent may be
     `["each", e]`, and a bound an expression, whose values are those in each program. Then, of
     `programs`, the first `summed` are what is summed; boxes are those of programs where these are
-    zero, and do not depend on them.
+    zero, and do not depend on them. Where a check is about the `whole`, they may be longer than
+    what is read, and it does not help if they are only distinct.
 
     Of each pair `within`, the first number has to be no more than the second one.
     """
@@ -68,6 +70,7 @@ class _AddressCheck:
     within: tuple = ()
     moves: bool = False
     summed: int = 0
+    whole: bool = False
 
     kind: ClassVar[str]
 
@@ -81,7 +84,10 @@ class _AddressCheck:
             raise PlanError(f"check of unknown argument {argument!r}")
         validate(data.get("offset"), arguments)
         moves, summed = data.get("moves", False), data.get("summed", 0)
-        if not isinstance(moves, bool) or not isinstance(summed, int):
+        whole = data.get("whole", False)
+        if not all(isinstance(flag, bool) for flag in (moves, whole)) or not isinstance(
+            summed, int
+        ):
             raise PlanError(f"malformed check {data!r}")
         dims = []
         for dim in data.get("dims", ()):
@@ -114,7 +120,7 @@ class _AddressCheck:
         for pair in within:
             for expr in pair:
                 validate(expr, arguments)
-        return cls(argument, data["offset"], tuple(dims), programs, within, moves, summed)
+        return cls(argument, data["offset"], tuple(dims), programs, within, moves, summed, whole)
 
     def used_arguments(self) -> set[int]:
         """Return the scalar arguments that decide the outcome."""
@@ -177,7 +183,9 @@ class _AddressCheck:
                     offsets.append((stride * step, of_programs(extent[1])))
                 else:
                     own.append((step, of_programs(extent[1] if _differs(extent) else extent)))
-            lengths = _lengths(own, programs)
+            lengths = _length(own, numpy.ones(programs, dtype=numpy.int64))
+            if lengths is None:
+                raise CheckError(_GAPS)
             if bound is not None:
                 lengths = numpy.minimum(lengths, of_programs(bound))
             dims.append((stride, lengths))
@@ -220,9 +228,9 @@ class BijectiveCheck(_AddressCheck):
             return str(error)
         indices = []
         for stride, digits, bound in dims:
-            total = _contiguous(digits)
+            total = _length(digits)
             if total is None:
-                return "programs or iterations leave gaps or repeat addresses"
+                return _GAPS
             indices.append((total if bound is None else min(total, bound), stride))
         if any(extent <= 0 for extent, _ in indices):
             return "it reaches no element"
@@ -259,7 +267,7 @@ class DistinctCheck(_AddressCheck):
             return False
         indices = []
         for stride, digits, bound in dims:
-            total = _contiguous(digits)
+            total = _length(digits)
             if total is None:
                 # The bound only ever takes accesses away.
                 indices += [(extent, stride * s) for s, extent in digits]
@@ -289,20 +297,6 @@ def _differs(extent) -> bool:
     return isinstance(extent, list) and extent[:1] == ["each"]
 
 
-def _lengths(digits, programs: int) -> numpy.ndarray:
-    """Return the length of the range that `(stride, extents)` digits add up to in each program.
-
-    Raises `CheckError` if it has gaps or repeats.
-    """
-    lengths = numpy.ones(programs, dtype=numpy.int64)
-    for stride, extents in sorted(digits, key=lambda digit: digit[0]):
-        # Where there are no others, how far one moves does not matter.
-        if ((lengths != stride) & (extents > 1) & (lengths > 0)).any():
-            raise CheckError("programs or iterations leave gaps or repeat addresses")
-        lengths = lengths * numpy.maximum(extents, 0)
-    return lengths
-
-
 def _objection_to(ranges: Ranges, shape, strides) -> str | None:
     """Return why boxes do not fill a tensor, each element once; None if they do."""
     if not ranges.programs:
@@ -320,19 +314,18 @@ def _objection_to(ranges: Ranges, shape, strides) -> str | None:
     return None
 
 
-def _contiguous(digits) -> int | None:
-    """Return the extent of the index that sorted `(stride, extent)` digits add up to.
+def _length(digits, length=1):
+    """Return the length of the range that `(stride, extent)` digits add up to; zero if it is empty.
 
-    None if the index has gaps or repeats; zero if a digit has no values.
+    None if it has gaps or repeats. Extents are numbers; or arrays by program, and then `length` is
+    an array of ones.
     """
-    if any(extent <= 0 for _, extent in digits):
-        return 0
-    total = 1
-    for stride, extent in digits:
-        if stride != total:
+    for stride, extent in sorted(digits, key=lambda digit: digit[0]):
+        # Where there are no others, how far one moves does not matter.
+        if numpy.any((length != stride) & (extent > 1) & (length > 0)):
             return None
-        total *= extent
-    return total
+        length = length * extent * (extent > 0)
+    return length
 
 
 def _require_box(exprs, args, grid) -> None:

@@ -102,11 +102,11 @@ class Gradient:
 
     def leaving_out(self) -> Gradient | None:
         """Return it for launches that may leave out elements of the tensor; None if it cannot."""
-        # What is stored to because windows reach it may not be what they load.
+        # What is stored to because windows or ranges reach it may not be what they load.
         if (
             self.accumulate != "store"
             or not self.stays_inside
-            or any(c.within for c in self.checks)
+            or any(c.within or c.whole for c in self.checks)
         ):
             return None
         checks = (c.weakened() if c.kind == "bijective" else c for c in self.checks)

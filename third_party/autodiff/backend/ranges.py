@@ -19,7 +19,7 @@ class Ranges:
         `dims` are `(stride, lengths)`, from zero on, and `offsets` are `(stride, values)`, which
         move a program's box. They move it along the longest stride that goes into theirs.
         """
-        dims = [(stride, lengths) for stride, lengths in dims if (lengths != 1).any()]
+        dims = _joined((stride, lengths) for stride, lengths in dims if (lengths != 1).any())
         strides = sorted({stride for stride, _ in dims if stride > 0}, reverse=True)
         starts: dict = {}
         for stride, values in offsets:
@@ -69,11 +69,26 @@ class Ranges:
         There, ranges that overlap, or are linked by others that do, are one group.
         """
         place = numpy.zeros(self.programs, numpy.int64)
+        places = place[:1]
         for starts, lengths in zip(self.starts, self.lengths, strict=True):
             order = numpy.argsort(starts, kind="stable")
             reach = numpy.maximum.accumulate((starts + lengths)[order])
             groups = numpy.zeros(self.programs, numpy.int64)
             groups[order[1:]] = numpy.cumsum(starts[order][1:] >= reach[:-1])
             # Renumbered, so that numbers stay small.
-            place = numpy.unique(place * (groups.max() + 1) + groups, return_inverse=True)[1]
-        return len(numpy.unique(place)) == self.programs
+            place = place * (groups.max() + 1) + groups
+            places, place = numpy.unique(place, return_inverse=True)
+        return len(places) == self.programs
+
+
+def _joined(dims) -> list:
+    """Return dimensions sorted by stride, each with the next one if that goes on where it ends."""
+    joined: list = []
+    for stride, lengths in sorted(dims, key=lambda dim: dim[0]):
+        if joined:
+            before, own = joined[-1]
+            if len(own) and (own == own[0]).all() and stride == before * own[0]:
+                joined[-1] = (before, own * lengths)
+                continue
+        joined.append((stride, lengths))
+    return joined

@@ -15,18 +15,18 @@ using From = ScalarExpr::From;
 struct AccessSpace::Builder {
   Operation *access;
   const Renumbering *renumbering;
-  From from;
   RankedTensorType tile; // null for a scalar access
   AccessSpace space;
   SmallVector<Value> conditions; // under which a lane is accessed
 
   Builder(Operation *access, const Renumbering *renumbering, From from)
-      : access(access), renumbering(renumbering), from(from),
+      : access(access), renumbering(renumbering),
         tile(dyn_cast<RankedTensorType>(access->getOperand(0).getType())) {
     space.moves = from == From::Memory;
     conditions.push_back(mask());
   }
 
+  From from() const { return space.moves ? From::Memory : From::Launch; }
   Value mask() const {
     if (auto load = dyn_cast<triton::LoadOp>(access))
       return load.getMask();
@@ -45,7 +45,8 @@ struct AccessSpace::Builder {
   bool build();
 };
 
-/// False if the form counts iterations from where each program starts.
+/// False if the form counts iterations from where each program starts. (What
+/// is left of induction variables then, is for `unfold`.)
 bool AccessSpace::Builder::renumber(LinearForm &form) const {
   if (!renumbering)
     return true;
@@ -54,6 +55,11 @@ bool AccessSpace::Builder::renumber(LinearForm &form) const {
       continue;
     if (term.dimension.kind == Dimension::Kind::Loop) {
       if (renumbering->startVaries)
+        return false;
+      continue;
+    }
+    if (!renumbering->startVaries) {
+      if (!space.moves)
         return false;
       continue;
     }
@@ -92,11 +98,8 @@ bool AccessSpace::Builder::unfold(LinearForm &form) const {
 /// far as it does. (Of indices that are used one by one, there may be as many
 /// as the launch has work, and they repeat.)
 static bool startsRanges(const LinearForm &address) {
-  auto isRead = [](const LinearForm::Term &term) {
-    return term.dimension.digit && term.dimension.digit->readsMemory();
-  };
   return llvm::all_of(address.terms, [&](const LinearForm::Term &start) {
-    return !isRead(start) ||
+    return !start.dimension.readsMemory() ||
            llvm::any_of(address.terms, [&](const LinearForm::Term &term) {
              return !term.dimension.digit &&
                     term.coefficient == start.coefficient;
@@ -115,20 +118,19 @@ AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
     return std::nullopt;
   } else if (dimension.kind == Dimension::Kind::Loop) {
     auto loop = cast<scf::ForOp>(dimension.loop);
-    auto lower = ScalarExpr::of(loop.getLowerBound(), from);
-    auto upper = ScalarExpr::of(getEnd(loop).end, from);
+    auto lower = ScalarExpr::of(loop.getLowerBound(), from());
+    auto upper = ScalarExpr::of(getEnd(loop).end, from());
     auto step = ScalarExpr::of(loop.getStep());
     if (!lower || !upper || !step)
       return std::nullopt;
     ScalarExpr trips = tripCount(*lower, *upper, *step);
-    if (!trips.dependsOnProgramId())
-      digit.extent = trips.toJSON();
-    else if (space.moves)
+    digit.extent = trips.toJSON();
+    if (trips.dependsOnProgramId()) {
+      if (!space.moves)
+        return std::nullopt;
       digit.extent = Array{"each", trips.toJSON()};
-    else
-      return std::nullopt;
-    if (trips.dependsOnProgramId())
       space.trips.push_back(trips);
+    }
   }
   return digit;
 }
@@ -169,10 +171,10 @@ bool AccessSpace::Builder::coversIterationSpace(const LinearForm &address) {
 
 /// Bounds the address by the constraints of a condition.
 void AccessSpace::Builder::restrict(Value condition, LinearForm &address) {
-  Constraints constraints = constraintsOf(condition, from);
+  Constraints constraints = constraintsOf(condition, from());
   space.exact &= constraints.has_value();
   for (Constraint &constraint :
-       constraints ? *constraints : knownConstraintsOf(condition, from))
+       constraints ? *constraints : knownConstraintsOf(condition, from()))
     space.exact &= number(constraint.form) && attach(constraint, address);
 }
 
@@ -229,7 +231,7 @@ bool AccessSpace::Builder::attach(Constraint constraint, LinearForm &address) {
 
 bool AccessSpace::Builder::build() {
   Value pointer = access->getOperand(0);
-  std::optional<LinearForm> address = LinearForm::of(pointer, {}, from);
+  std::optional<LinearForm> address = LinearForm::of(pointer, {}, from());
   if (!address || !number(*address) || !coversIterationSpace(*address) ||
       !startsRanges(*address))
     return false;
@@ -432,6 +434,14 @@ AccessSpace::findShared(ArrayRef<ScalarExpr> digits) const {
     if (index.bound)
       decisive.push_back(*index.bound);
   return findUnmentioned(digits, decisive);
+}
+
+bool AccessSpace::boundsIterations() const {
+  return llvm::all_of(indices, [](const Index &index) {
+    return index.bound || llvm::none_of(index.digits, [](const Digit &digit) {
+             return digit.dimension.kind == Dimension::Kind::Loop;
+           });
+  });
 }
 
 static Object makeDimension(llvm::json::Value stride, Array digits,

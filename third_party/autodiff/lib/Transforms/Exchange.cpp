@@ -84,7 +84,8 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
     candidate.contributions.push_back(*contribution);
   }
   candidate.summed = first->findShared(digits);
-  if (candidate.summed.empty())
+  if (candidate.summed.empty() ||
+      !candidate.contributions[0].loop.hasSameBase(candidate.summed))
     return std::nullopt;
   // The digit that bounds depend on runs fastest.
   llvm::stable_sort(candidate.summed, [&](const auto &x, const auto &y) {

@@ -34,17 +34,20 @@ void ExchangedKernel::bindAllZero(Regrid &regrid) const {
     regrid.bindDigit(digit, zero, false);
 }
 
-/// The primal's induction variable.
+/// The primal's induction variable; null if it cannot be computed.
 Value ExchangedKernel::indexOf(OpBuilder &b, Regrid &regrid,
                                const ParallelLoop &loop) const {
   scf::ForOp primal = loop.getPrimal();
   Value step = regrid.get(primal.getStep());
+  Value start =
+      loop.isStartVarying() ? step : regrid.get(primal.getLowerBound());
+  if (!step || !start)
+    return {};
   Value number = castInteger(b, loc, iteration, step.getType());
   Value index = arith::MulIOp::create(b, loc, number, step);
   if (loop.isStartVarying())
     return index;
-  return arith::AddIOp::create(b, loc, regrid.get(primal.getLowerBound()),
-                               index);
+  return arith::AddIOp::create(b, loc, start, index);
 }
 
 /// The candidates that a loop contributes to, by place in the group.
@@ -65,6 +68,8 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
   Regrid atZero(kernel, builder, builder);
   bindAllZero(atZero);
   Value index = indexOf(builder, atZero, loop);
+  if (!index)
+    return failure();
   Value last = createSize(builder, loc, extentOf(summed.back()));
   if ((loop.isUniform() && loop.count() == count) ||
       mutation::isMade("exchange:iterations that no program has"))
@@ -197,13 +202,28 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
   Regrid atZero(kernel, builder, builder);
   bindAllZero(atZero);
   Value index = indexOf(builder, atZero, loop);
-  if (failed(loop.bind(atZero, builder, iteration, index)))
+  if (!index || failed(loop.bind(atZero, builder, iteration, index)))
     return failure();
   std::optional<AccessSpace> space = loop.findSpace(contribution.load, count);
+  SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);
+  llvm::json::Object check =
+      space->toSummedCheck(candidate.argument, summed, staying);
+  if (!space->boundsIterations() && differs(staying) &&
+      !mutation::isMade("exchange:beyond what is read"))
+    check["whole"] = true;
   return accumulateWhole(builder, contribution.op, atZero, sum,
-                         space->toSummedCheck(candidate.argument, summed,
-                                              findUnmentioned(digits, summed)),
-                         partial, partials);
+                         std::move(check), partial, partials);
+}
+
+/// Whether programs that differ in `staying` may have fewer iterations: zeros
+/// are stored where the others would be, which nobody may have read.
+bool ExchangedKernel::differs(ArrayRef<ScalarExpr> staying) const {
+  return llvm::any_of(loops, [&](const ParallelLoop &loop) {
+    return !loop.hasSameBase(staying) ||
+           llvm::any_of(staying, [&](const ScalarExpr &digit) {
+             return loop.dependsOn(digit);
+           });
+  });
 }
 
 /// Whether a value is computed with a product in the block that it is in.

@@ -45,6 +45,7 @@ private:
   LogicalResult runFollowers(const ParallelLoop &loop, OpBuilder &b,
                              Regrid &regrid, Value index);
   LogicalResult store(const Candidate &candidate, Value sum);
+  bool differs(ArrayRef<ScalarExpr> staying) const;
   void bindAllZero(Regrid &regrid) const;
   Value indexOf(OpBuilder &b, Regrid &regrid, const ParallelLoop &loop) const;
   bool isSplit() const;

@@ -91,14 +91,11 @@ std::optional<ParallelLoop> ParallelLoop::of(scf::ForOp loop, scf::ForOp primal,
   if (!lower || !upper || !step || step->dependsOnProgramId() ||
       !findGuards(primal))
     return std::nullopt;
-  bool startVaries = lower->dependsOnProgramId();
-  if (startVaries) {
-    std::optional<int64_t> constant = step->getConstant();
-    if (!constant || *constant <= 0 ||
-        !startsOnGrid(primal.getLowerBound(), *constant, digits))
-      return std::nullopt;
+  std::optional<int64_t> constant = step->getConstant();
+  bool startVaries = lower->dependsOnProgramId() && constant && *constant > 0 &&
+                     startsOnGrid(primal.getLowerBound(), *constant, digits);
+  if (startVaries)
     lower = ScalarExpr::constant(0);
-  }
   return ParallelLoop(loop, primal, *lower, *step, *upper, startVaries);
 }
 
@@ -112,18 +109,27 @@ ParallelLoop::findSpace(Operation *access, llvm::json::Value count) const {
 }
 
 llvm::json::Value ParallelLoop::count() const {
-  llvm::json::Value last = upper.toJSON();
-  if (upper.dependsOnProgramId())
-    last = Array{"maxpids", std::move(last)};
-  return Array{"max",
-               Array{"ceildiv", Array{"sub", std::move(last), base.toJSON()},
-                     step.toJSON()},
-               0};
+  auto most = [](const ScalarExpr &number) -> llvm::json::Value {
+    if (number.dependsOnProgramId())
+      return Array{"maxpids", number.toJSON()};
+    return number.toJSON();
+  };
+  llvm::json::Value span =
+      base.dependsOnProgramId()
+          ? most(upper - base)
+          : llvm::json::Value(Array{"sub", most(upper), base.toJSON()});
+  return Array{"max", Array{"ceildiv", std::move(span), step.toJSON()}, 0};
 }
 
 bool ParallelLoop::isUniform() const {
-  return !startVaries && !upper.dependsOnProgramId() &&
-         findGuards(primal)->empty();
+  return !startVaries && !base.dependsOnProgramId() &&
+         !upper.dependsOnProgramId() && findGuards(primal)->empty();
+}
+
+bool ParallelLoop::hasSameBase(ArrayRef<ScalarExpr> digits) const {
+  return llvm::none_of(digits, [&](const ScalarExpr &digit) {
+    return dependsOnDigit(base, digit);
+  });
 }
 
 bool ParallelLoop::dependsOn(const ScalarExpr &digit) const {

@@ -28,6 +28,8 @@ public:
                                        llvm::json::Value count) const;
   /// Whether programs start at different numbers; then `base` is zero.
   bool isStartVarying() const { return startVaries; }
+  /// Whether `base` is the same in programs that differ in `digits` alone.
+  bool hasSameBase(ArrayRef<ScalarExpr> digits) const;
   /// Whether numbers mean the same as in another loop.
   bool agreesWith(const ParallelLoop &other) const {
     return base == other.base && step == other.step;

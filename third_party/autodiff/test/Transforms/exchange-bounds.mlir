@@ -142,3 +142,37 @@ tt.func @sums_of_digits(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>,
   tt.store %qy, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// A loop from one place in memory to another one, that all programs of a row
+// run: iterations count from there. There is no mask, so that zeros are stored
+// behind shorter segments, and ranges have to be all of the tensor.
+// CHECK-LABEL: tt.func @from_memory_bwd_exchanged0(
+// CHECK-SAME: autodiff.grid = "{{.*}}\22maxpids\22,[\22sub\22,[\22element\22,3,[\22add\22,[\22pid\22,0],1]],[\22element\22,3,[\22pid\22,0]
+// CHECK: autodiff.accumulate {{.*}}\22moves\22:true{{.*}}\22whole\22:true
+tt.func @from_memory(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>) {
+  %c1 = arith.constant 1 : i32
+  %c8 = arith.constant 8 : i32
+  %zero = arith.constant 0.0 : f32
+  %row = tt.get_program_id x : i32
+  %column = tt.get_program_id y : i32
+  %qs = tt.addptr %starts, %row : !tt.ptr<i32>, i32
+  %start = tt.load %qs : !tt.ptr<i32>
+  %qe = tt.addptr %qs, %c1 : !tt.ptr<i32>, i32
+  %end = tt.load %qe : !tt.ptr<i32>
+  %at = arith.muli %row, %c8 : i32
+  %own = arith.addi %at, %column : i32
+  %qw = tt.addptr %pw, %own : !tt.ptr<f32>, i32
+  %w = tt.load %qw : !tt.ptr<f32>
+  %y = scf.for %j = %start to %end step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %xw = arith.mulf %x, %w : f32
+    %next = arith.addf %acc, %xw : f32
+    scf.yield %next : f32
+  }
+  %qy = tt.addptr %py, %own : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}

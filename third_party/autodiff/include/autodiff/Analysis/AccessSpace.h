@@ -63,6 +63,9 @@ public:
   /// is understood: then the space is exact, else an upper bound.
   bool isExact() const { return exact; }
 
+  /// Whether a mask says in which iterations an address is accessed.
+  bool boundsIterations() const;
+
   /// A number 0 … size − 1 that part of an address is, each once in a program:
   /// the sum of dimensions times how many they count for.
   struct Run {
