@@ -10,10 +10,13 @@ from .common import poisoned
 @triton.jit
 def attention_kernel(
     q_ptr, k_ptr, v_ptr, out_ptr, q_starts_ptr, k_starts_ptr, k_ends_ptr, scale,
-    stride_q_head, stride_q_row, stride_k_head, stride_k_row, CAUSAL: tl.constexpr,
+    stride_q_head, stride_q_row, stride_k_head, stride_k_row, shared, CAUSAL: tl.constexpr,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """One block of queries of one sequence and head; memory says where sequences begin and end."""
+    """One block of queries of one sequence and head; memory says where sequences begin and end.
+
+    So many heads of queries, one after the other, have `shared` keys and values.
+    """
     block = tl.program_id(0)
     head = tl.program_id(1)
     sequence = tl.program_id(2)
@@ -27,7 +30,7 @@ def attention_kernel(
     dims = tl.arange(0, HEAD_DIM)
     queries = head * stride_q_head + q_start * stride_q_row
     queries += rows[:, None] * stride_q_row + dims[None, :]
-    keys = head * stride_k_head + k_start * stride_k_row
+    keys = head // shared * stride_k_head + k_start * stride_k_row
     inside = rows[:, None] < n_queries
     q = tl.load(q_ptr + queries, mask=inside, other=0.0)
     row_max = tl.full((BLOCK_M,), -float("inf"), tl.float32)
@@ -54,20 +57,21 @@ def attention_kernel(
 
 
 def attention(kernel, q, k, v, q_starts, k_starts, k_ends, causal, BLOCK_M=32, BLOCK_N=16):
-    """q: (heads, queries, dim), k, v: (heads, keys, dim)"""
+    """q: (heads, queries, dim), k, v: (heads that some share, keys, dim)"""
     out = poisoned(q.shape, q)
     longest = int(q_starts.diff().max())
     grid = (triton.cdiv(longest, BLOCK_M), q.shape[0], len(k_starts))
     kernel[grid](
         q, k, v, out, q_starts, k_starts, k_ends, q.shape[2] ** -0.5, q.stride(0), q.stride(1),
-        k.stride(0), k.stride(1), CAUSAL=causal, HEAD_DIM=q.shape[2], BLOCK_M=BLOCK_M,
-        BLOCK_N=BLOCK_N,
+        k.stride(0), k.stride(1), q.shape[0] // k.shape[0], CAUSAL=causal, HEAD_DIM=q.shape[2],
+        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N,
     )  # fmt: skip
     return out
 
 
 def attention_reference(q, k, v, q_starts, k_starts, k_ends, causal):
     outputs = []
+    k, v = (t.repeat_interleave(len(q) // len(k), 0) for t in (k, v))
     for first, last, k_first, k_last in zip(
         q_starts[:-1].tolist(), q_starts[1:].tolist(), k_starts.tolist(), k_ends.tolist(),
         strict=True,

@@ -1,5 +1,6 @@
 """Sequences of any lengths, whose places come from memory."""
 
+import gradients
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
@@ -21,6 +22,21 @@ def test_sequences(device, lengths, causal):
     assert_gradients_close(
         op, packed_sequences.attention_reference, (*inputs, *places), roundings=32
     )
+
+
+@pytest.mark.parametrize("shared", [2, 4])
+def test_heads_that_share_keys(device, shared, schedule):
+    """What head of keys a program reads, it finds by dividing by an argument."""
+    starts = torch.tensor((0, 37, 37, 90), device=device, dtype=torch.int32)
+    q = random_tensor(4, 90, DIM, device=device)
+    k, v = (random_tensor(4 // shared, 90, DIM, device=device) for _ in range(2))
+    op = differentiated(packed_sequences.attention_kernel, packed_sequences.attention)
+    places = starts, starts[:-1].clone(), starts[1:].clone(), True
+    assert_gradients_close(
+        op, packed_sequences.attention_reference, (q, k, v, *places), roundings=64
+    )
+    if schedule is None and not gradients.FORWARD_ONLY:
+        assert "atomic" not in op.explain()
 
 
 def test_sequences_that_share_keys(device):

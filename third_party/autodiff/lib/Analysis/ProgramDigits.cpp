@@ -43,7 +43,7 @@ static std::optional<ScalarExpr> findSibling(const ScalarExpr &digit) {
 static bool isSharedByLoad(triton::FuncOp kernel, const ScalarExpr &quotient) {
   return kernel
       .walk([&](triton::LoadOp load) {
-        std::optional<LinearForm> form = LinearForm::of(load.getPtr());
+        auto form = LinearForm::of(load.getPtr(), {}, ScalarExpr::From::Memory);
         if (!form)
           return WalkResult::advance();
         bool moves = false, rest = false;

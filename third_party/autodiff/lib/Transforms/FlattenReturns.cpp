@@ -7,8 +7,8 @@
 //
 // They may as well run their loops no times, and neither load nor store: then
 // everything stands in one block, whose loops can be exchanged with the grid.
-// What they load to know their places is loaded by all programs; that this is
-// possible, the launch has to see.
+// What they load to know their places is loaded by all programs, and what they
+// divide by divides for all; that this is possible, the launch has to see.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Constraints.h"
@@ -38,8 +38,8 @@ public:
   bool isWorthIt(triton::FuncOp kernel) const;
   /// Whether everything can stand beside the branch.
   bool canFlatten() const;
-  /// Moves everything out of the branch. What all programs then load are the
-  /// elements that are added to `assumed`.
+  /// Moves everything out of the branch. What all programs then load, and
+  /// divide by, is added to `assumed` as numbers that are not negative.
   void flatten(SmallVectorImpl<ScalarExpr> &assumed);
 
 private:
@@ -92,6 +92,16 @@ bool GuardedKernel::isWorthIt(triton::FuncOp kernel) const {
   });
 }
 
+/// What an operation divides integers by, if the launch knows that.
+static std::optional<ScalarExpr> findDivisor(Operation &op) {
+  if (!isa<arith::DivSIOp, arith::RemSIOp>(op))
+    return std::nullopt;
+  Value divisor = op.getOperand(1);
+  if (auto splat = divisor.getDefiningOp<triton::SplatOp>())
+    divisor = splat.getSrc();
+  return ScalarExpr::of(divisor);
+}
+
 bool GuardedKernel::canFlatten() const {
   return llvm::all_of(body->without_terminator(), [](Operation &op) {
     if (auto load = dyn_cast<triton::LoadOp>(op))
@@ -99,7 +109,8 @@ bool GuardedKernel::canFlatten() const {
     if (auto branch = dyn_cast<scf::IfOp>(op); branch && !branch.elseBlock())
       return true;
     return isa<scf::ForOp, triton::StoreOp>(op) ||
-           (isMemoryEffectFree(&op) && isSpeculatable(&op));
+           (isMemoryEffectFree(&op) &&
+            (isSpeculatable(&op) || findDivisor(op)));
   });
 }
 
@@ -173,6 +184,8 @@ void GuardedKernel::guard(Operation *op) {
 void GuardedKernel::flatten(SmallVectorImpl<ScalarExpr> &assumed) {
   makeCondition();
   for (Operation &op : body->without_terminator()) {
+    if (std::optional<ScalarExpr> divisor = findDivisor(op))
+      assumed.push_back(*divisor - ScalarExpr::constant(1));
     std::optional<ScalarExpr> element;
     if (isa<triton::LoadOp>(op))
       element = ScalarExpr::of(op.getResult(0), From::Memory);

@@ -57,6 +57,36 @@ tt.func public @returns(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>,
 
 // -----
 
+// What a division divides by is positive then, which the launch has to see.
+// CHECK: module attributes {autodiff.assumed = ["[\22sub\22,[\22arg\22,3],1]"]}
+// CHECK-LABEL: tt.func public @divides(
+// CHECK-NOT: scf.if
+// CHECK: arith.divsi %{{.*}}, %arg3 : i32
+tt.func public @divides(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %shared: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c4 = arith.constant 4 : i32
+  %zero = arith.constant 0.0 : f32
+  %head = tt.get_program_id x : i32
+  %runs = arith.cmpi slt, %head, %n : i32
+  scf.if %runs {
+    %group = arith.divsi %head, %shared : i32
+    %row = arith.muli %group, %c4 : i32
+    %q = tt.addptr %px, %row : !tt.ptr<f32>, i32
+    %sum = scf.for %j = %c0 to %c4 step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+      %qx = tt.addptr %q, %j : !tt.ptr<f32>, i32
+      %x = tt.load %qx : !tt.ptr<f32>
+      %next = arith.addf %acc, %x : f32
+      scf.yield %next : f32
+    }
+    %qy = tt.addptr %py, %head : !tt.ptr<f32>, i32
+    tt.store %qy, %sum : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
 // Nothing is gained where every program loads elements of its own.
 // CHECK-LABEL: tt.func public @alone(
 // CHECK: scf.if
