@@ -122,3 +122,49 @@ def variant_reference(q, k, v, bias, form, lse="none", mask=None, first_key=0):
         p = p * mask / KEPT
     sums = scores.logsumexp(-1) * {"2": 1.44269504}.get(lse, 1.0)
     return p @ v if lse == "none" else (p @ v, sums)
+
+
+@triton.jit
+def sink_kernel(
+    q_ptr, k_ptr, v_ptr, sinks_ptr, out_ptr, rows, columns, scale, DIM: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Attention of heads with a learnt score for nothing, from which the maxima start."""
+    head = tl.program_id(1)
+    row = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    dims = tl.arange(0, DIM)
+    places = (head * rows + row[:, None]) * DIM + dims[None, :]
+    q = tl.load(q_ptr + places, mask=row[:, None] < rows, other=0.0)
+    row_max = tl.zeros((BLOCK_M,), tl.float32) + tl.load(sinks_ptr + head)
+    row_sum = tl.full((BLOCK_M,), 1.0, tl.float32)
+    acc = tl.zeros((BLOCK_M, DIM), tl.float32)
+    for start in range(0, columns, BLOCK_N):
+        column = start + tl.arange(0, BLOCK_N)
+        kv = (head * columns + column[:, None]) * DIM + dims[None, :]
+        k = tl.load(k_ptr + kv, mask=column[:, None] < columns, other=0.0)
+        v = tl.load(v_ptr + kv, mask=column[:, None] < columns, other=0.0)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+        scores = tl.where(column[None, :] < columns, scores, -float("inf"))
+        above = tl.maximum(row_max, tl.max(scores, 1))
+        weights = tl.exp(scores - above[:, None])
+        rescale = tl.exp(row_max - above)
+        row_sum = row_sum * rescale + tl.sum(weights, 1)
+        acc = acc * rescale[:, None] + tl.dot(weights, v, input_precision="ieee")
+        row_max = above
+    tl.store(out_ptr + places, acc / row_sum[:, None], mask=row[:, None] < rows)
+
+
+def sink(kernel, q, k, v, sinks, BLOCK_M=16, BLOCK_N=16):
+    """q: (heads, rows, dim); k, v: (heads, columns, dim); sinks: (heads,)"""
+    out = poisoned(q.shape, q)
+    heads, rows, dim = q.shape
+    kernel[(triton.cdiv(rows, BLOCK_M), heads)](
+        q, k, v, sinks, out, rows, k.shape[1], dim**-0.5, DIM=dim, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N
+    )
+    return out
+
+
+def sink_reference(q, k, v, sinks, BLOCK_M=16, BLOCK_N=16):
+    scores = q @ k.transpose(1, 2) * q.shape[2] ** -0.5
+    nothing = sinks[:, None, None].expand(*q.shape[:2], 1)
+    return torch.cat([scores, nothing], 2).softmax(2)[:, :, :-1] @ v

@@ -45,3 +45,12 @@ def test_large_scores(device):
 def test_rows_without_keys(device):
     """Of rows that are masked altogether nothing is used; their gradients are zero, not NaN."""
     _check(device, "finite start", first_key=5)
+
+
+@pytest.mark.parametrize("shift", [-6.0, 0.0, 6.0])
+def test_sinks(device, shift):
+    """Scores from which maxima start, and which they may still be at the end."""
+    q, k, v = (random_tensor(HEADS, n, DIM, device=device) for n in (20, 37, 37))
+    sinks = random_tensor(HEADS, device=device, shift=shift)
+    op = differentiated(variants.sink_kernel, variants.sink)
+    assert_gradients_close(op, variants.sink_reference, (q, k, v, sinks), roundings=64)

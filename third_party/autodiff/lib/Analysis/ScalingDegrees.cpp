@@ -281,10 +281,10 @@ MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
     return logarithm(x[0], 1);
   if (isa<math::Log2Op>(op))
     return logarithm(x[0], M_LOG2E);
-  // A minimum with zero of what is not positive is the identity, too.
-  if (isa<arith::ExtFOp, arith::TruncFOp, ResidualOp>(op) ||
-      op->hasAttr(kNotPositiveAttr))
+  if (isa<arith::ExtFOp, arith::TruncFOp, ResidualOp>(op))
     return x[0];
+  if (op->hasAttr(kChangesFrameAttr))
+    return x[1];
   if (isa<arith::SelectOp>(op))
     return x[0].isInvariant() ? agree(x[1], x[2]) : std::nullopt;
   if (isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,

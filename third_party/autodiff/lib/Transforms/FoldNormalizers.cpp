@@ -196,7 +196,7 @@ bool Search::collect(Normalizer &found) {
        op = op->getNextNode()) {
     WalkResult walk = op->walk([&](Operation *inner) {
       // An initial value changes frame under the assumption that L ≥ m.
-      bool fits = !inner->hasAttr(kNotPositiveAttr);
+      bool fits = !inner->hasAttr(kChangesFrameAttr);
       if (isa<math::ExpOp, math::Exp2Op>(inner))
         fits &= isRounded(inner->getOperand(0));
       return fits ? WalkResult::advance() : WalkResult::interrupt();

@@ -13,16 +13,19 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// A_0·e^(δ(m_0−M)): the initial value seen from M. Since m_0 ≤ M, taking the
-/// minimum with zero changes nothing but −∞ − (−∞), which has to be zero, too.
+/// A_0·e^(δ(m_0−M)): the initial value seen from M, where −∞ − (−∞) has to be
+/// zero, too. (A minimum of the difference and zero would be that, but halve
+/// the derivative where m_0 is the maximum.)
 static Value changeFrame(OpBuilder &b, Location loc, Value init, Value from,
                          Value to, double delta, ArrayRef<unsigned> axes) {
   if (matchPattern(init, m_AnyZeroFloat()))
     return init;
   Tile m0(b, loc, from), m = m0.like(to);
   Tile difference = m0 - m;
-  Tile distance = m0.make<arith::MinNumFOp>(difference, m0.constant(0.0));
-  Value(distance).getDefiningOp()->setAttr(kNotPositiveAttr, b.getUnitAttr());
+  Tile distance =
+      where(compare(arith::CmpFPredicate::ORD, difference, difference),
+            difference, m0.constant(0.0));
+  Value(distance).getDefiningOp()->setAttr(kChangesFrameAttr, b.getUnitAttr());
   Tile factor =
       std::abs(delta - M_LN2) < 1e-9
           ? distance.make<math::Exp2Op>(distance)

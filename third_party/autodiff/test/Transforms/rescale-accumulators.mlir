@@ -45,12 +45,13 @@ tt.func @online(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 // -----
 
 // An initial value that is not zero is seen from the final maximum, too:
-// s₀·exp(min(m₀ − M, 0)).
+// s₀·exp(m₀ − M), where −∞ − (−∞) is zero.
 // CHECK-LABEL: tt.func @initial_framed(
 // CHECK: %[[ONLINE:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %arg3, %{{.*}} = %arg4)
 // CHECK: %[[M:.*]] = autodiff.residual %[[ONLINE]]#0 id = 0
 // CHECK: %[[D:.*]] = arith.subf %arg3, %[[M]]
-// CHECK: %[[N:.*]] = arith.minnumf %[[D]], %{{.*}} {autodiff.not_positive}
+// CHECK: %[[IS:.*]] = arith.cmpf ord, %[[D]], %[[D]]
+// CHECK: %[[N:.*]] = arith.select %[[IS]], %[[D]], %{{.*}} {autodiff.changes_frame}
 // CHECK: %[[E:.*]] = math.exp %[[N]]
 // CHECK: %[[S:.*]] = arith.mulf %arg4, %[[E]]
 // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[S]]) -> (f32)
@@ -202,7 +203,7 @@ tt.func @stages(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %k: i32) {
 // CHECK: %[[SECOND:.*]]:2 = scf.for
 // CHECK: %[[M:.*]] = autodiff.residual %[[SECOND]]#0
 // CHECK: arith.subf %[[M1]], %[[M]]
-// CHECK: arith.minnumf {{.*}} {autodiff.not_positive}
+// CHECK: arith.select {{.*}} {autodiff.changes_frame}
 tt.func @stored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %k: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

@@ -32,8 +32,9 @@ constexpr llvm::StringLiteral kWantedAttr = "autodiff.wanted";
 constexpr llvm::StringLiteral kHasCotangentAttr = "autodiff.has_cotangent";
 /// Number of the counter of a loop whose iterations must be counted.
 constexpr llvm::StringLiteral kCounterAttr = "autodiff.counter";
-/// Marks a minimum with zero whose other operand is not positive anyway.
-constexpr llvm::StringLiteral kNotPositiveAttr = "autodiff.not_positive";
+/// Marks a select of the distance between two maxima, zero where it is not a
+/// number.
+constexpr llvm::StringLiteral kChangesFrameAttr = "autodiff.changes_frame";
 /// Number of a memory operation within its primal.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 /// Attributes of functions with the role "rule": what the user calls the rule,
