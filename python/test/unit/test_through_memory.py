@@ -5,6 +5,7 @@ import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import through_memory
+from triton.backends.autodiff import AutodiffError
 
 pytestmark = pytest.mark.schedules
 
@@ -160,3 +161,14 @@ def test_shifted_update_in_place(device):
         return
     with pytest.raises(ValueError, match="share memory"):
         differentiated(through_memory.row_update_kernel, stub)(x)
+
+
+def test_what_other_programs_have_stored(device):
+    """Derivatives do not go from program to program, so the last one may not add up all parts."""
+    x = random_tensor(50, device=device)
+    op = differentiated(through_memory.last_kernel, through_memory.last)
+    if gradients.FORWARD_ONLY:
+        torch.testing.assert_close(op(x), x.norm()[None])
+        return
+    with pytest.raises(AutodiffError, match="through_memory.py.*other programs of the launch"):
+        op(x)

@@ -2,6 +2,7 @@
 #include "autodiff/Analysis/Activity.h"
 
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/Synchronization.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Support/Elements.h"
@@ -300,9 +301,30 @@ void Activity::checkAccess(Operation *op) {
 
 /// Rejects what would make derivatives wrong.
 void Activity::checkMemory() {
+  Synchronization synchronization(kernel);
+  auto isHandedOn = [&](Operation *read) {
+    auto mayWrite = [&](Operation *op) {
+      Value written = getWrittenValue(op);
+      return written && isDifferentiable(written.getType()) &&
+             isVaried(written);
+    };
+    return isUseful(read->getResult(0)) &&
+           isDifferentiable(read->getResult(0).getType()) &&
+           llvm::any_of(getBaseArguments(read->getOperand(0)),
+                        [&](BlockArgument base) {
+                          return mayBeAccessed(base, mayWrite);
+                        }) &&
+           synchronization.orders(read);
+  };
   kernel.walk([&](Operation *op) {
     if (hasFailed)
       return;
+    if (isa<triton::LoadOp>(op) && isHandedOn(op))
+      return fail(op, "this load waits for what other programs of the launch "
+                      "have written, and derivatives do not go from program to "
+                      "program; launch another kernel that loads it, or give "
+                      "the whole a derivative of its own "
+                      "(torch.autograd.Function)");
     if (isa<triton::BitcastOp, arith::BitcastOp, arith::SIToFPOp,
             arith::UIToFPOp>(op) &&
         isDifferentiable(op->getResult(0).getType()) &&

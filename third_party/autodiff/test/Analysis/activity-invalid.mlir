@@ -135,3 +135,50 @@ tt.func @compare_and_swap(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %old = tt.atomic_cas acq_rel, gpu, %py, %zero, %zero : (!tt.ptr<f32>, f32, f32) -> f32
   tt.return
 }
+
+// -----
+
+// The last program, by a counter, loads what all have added up.
+tt.func @last(%px: !tt.ptr<f32>, %psum: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pcount: !tt.ptr<i32>, %n: i32) {
+  %true = arith.constant true
+  %c1 = arith.constant 1 : i32
+  %id = tt.get_program_id x : i32
+  %qx = tt.addptr %px, %id : !tt.ptr<f32>, i32
+  %x = tt.load %qx : !tt.ptr<f32>
+  %before = tt.atomic_rmw fadd, acq_rel, gpu, %psum, %x, %true : (!tt.ptr<f32>, f32, i1) -> f32
+  %count = tt.atomic_rmw add, acq_rel, gpu, %pcount, %c1, %true : (!tt.ptr<i32>, i32, i1) -> i32
+  %is = arith.cmpi eq, %count, %n : i32
+  scf.if %is {
+    // expected-error @+1 {{this load waits for what other programs of the launch have written}}
+    %sum = tt.load %psum : !tt.ptr<f32>
+    tt.store %py, %sum : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
+// Each program waits until the one before it has stored; what is loaded is
+// stored only later in the kernel.
+tt.func @turns(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pturn: !tt.ptr<i32>) {
+  %true = arith.constant true
+  %c1 = arith.constant 1 : i32
+  %id = tt.get_program_id x : i32
+  scf.while : () -> () {
+    %turn = tt.load %pturn {isVolatile = true} : !tt.ptr<i32>
+    %wait = arith.cmpi slt, %turn, %id : i32
+    scf.condition(%wait)
+  } do {
+    scf.yield
+  }
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  // expected-error @+1 {{this load waits for what other programs of the launch have written}}
+  %before = tt.load %qy : !tt.ptr<f32>
+  %qx = tt.addptr %px, %id : !tt.ptr<f32>, i32
+  %x = tt.load %qx : !tt.ptr<f32>
+  %sum = arith.addf %before, %x : f32
+  %next = tt.addptr %qy, %c1 : !tt.ptr<f32>, i32
+  tt.store %next, %sum : !tt.ptr<f32>
+  %0 = tt.atomic_rmw add, acq_rel, gpu, %pturn, %c1, %true : (!tt.ptr<i32>, i32, i1) -> i32
+  tt.return
+}

@@ -3,7 +3,7 @@
 // A program may load what it, in an earlier operation or iteration, has stored
 // itself: a recurrence through memory, a buffer that is updated in place, a
 // scratch row. (What other programs store meanwhile is a race in the primal, or
-// ordered by locks; either way no program of ours could tell.)
+// something that orders them, see Synchronization.h.)
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_MEMORYFLOW_H
