@@ -6,6 +6,7 @@
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -46,16 +47,52 @@ static bool isNotNegative(const LinearForm &form, ArrayRef<ScalarExpr> digits) {
          });
 }
 
+namespace {
+/// One of the numbers whose maximum a loop starts from, as it is or rounded
+/// down (if it is not negative) to a multiple of the step.
+struct Start {
+  Value number;
+  bool isRounded;
+};
+} // namespace
+
+/// x, if `value` is x / step · step; else null.
+static Value getUnrounded(Value value, int64_t step) {
+  auto isStep = [&](Value factor) {
+    APInt number;
+    return matchPattern(factor, m_ConstantInt(&number)) &&
+           number.getSExtValue() == step;
+  };
+  auto product = value.getDefiningOp<arith::MulIOp>();
+  if (!product || !isStep(product.getRhs()))
+    return {};
+  auto quotient = product.getLhs().getDefiningOp<arith::DivSIOp>();
+  return quotient && isStep(quotient.getRhs()) ? quotient.getLhs() : Value();
+}
+
+/// (Rounding keeps the order of numbers, so that a maximum may be rounded.)
+static void collectStarts(Value lower, int64_t step,
+                          SmallVectorImpl<Start> &starts,
+                          bool isRounded = false) {
+  SmallVector<Value> leaves;
+  collectLeaves<arith::MaxSIOp>(lower, leaves);
+  for (Value leaf : leaves)
+    if (Value number = getUnrounded(leaf, step))
+      collectStarts(number, step, starts, /*isRounded=*/true);
+    else
+      starts.push_back({leaf, isRounded});
+}
+
 /// Whether a loop that starts at `lower` runs through multiples of `step`, from
 /// zero on.
 static bool startsOnGrid(Value lower, int64_t step,
                          ArrayRef<ScalarExpr> digits) {
-  SmallVector<Value> leaves;
-  collectLeaves<arith::MaxSIOp>(lower, leaves);
+  SmallVector<Start> starts;
+  collectStarts(lower, step, starts);
   bool positive = false;
-  for (Value leaf : leaves) {
-    std::optional<LinearForm> form = LinearForm::of(leaf, {}, From::Memory);
-    if (!form || !isMultiple(*form, step))
+  for (const Start &start : starts) {
+    auto form = LinearForm::of(start.number, {}, From::Memory);
+    if (!form || (!start.isRounded && !isMultiple(*form, step)))
       return false;
     positive |= isNotNegative(*form, digits);
   }
@@ -259,9 +296,12 @@ ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
   scf::ForOp original = primal;
   Location loc = original.getLoc();
   Type type = index.getType();
-  SmallVector<Value> lowers, uppers;
+  SmallVector<Start> from;
   if (startVaries)
-    collectLeaves<arith::MaxSIOp>(original.getLowerBound(), lowers);
+    collectStarts(original.getLowerBound(), *step.getConstant(), from);
+  SmallVector<Value> uppers,
+      lowers =
+          llvm::map_to_vector(from, [](const Start &s) { return s.number; });
   collectLeaves<arith::MinSIOp>(getEnd(original).end, uppers);
   auto starts = toAffine(lowers, digit, atZero);
   auto ends = toAffine(uppers, digit, atZero);
@@ -298,11 +338,16 @@ ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
     else
       first = arith::MaxSIOp::create(b, loc, first, next);
   };
-  for (const AffineBound &bound : *starts)
-    apply(bound, index, /*isStart=*/true);
+  // What is rounded down to a multiple of the step is no more than another
+  // multiple if it is less than the next one.
+  Value before = arith::AddIOp::create(
+      b, loc, index, constant(step.getConstant().value_or(1) - 1));
+  for (auto [bound, start] : llvm::zip_equal(*starts, from))
+    apply(bound, start.isRounded ? before : index, /*isStart=*/true);
   for (const AffineBound &bound : *ends)
     apply(bound, index, /*isStart=*/false);
-  for (arith::CmpIOp guard : *findGuards(primal)) {
+  std::optional<SmallVector<arith::CmpIOp>> guards = findGuards(primal);
+  for (arith::CmpIOp guard : *guards) {
     FailureOr<AffineBound> start = toStart(b, guard, digit, type, atZero);
     if (failed(start))
       return failure();

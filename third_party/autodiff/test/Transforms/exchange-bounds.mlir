@@ -176,3 +176,49 @@ tt.func @from_memory(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %s
   tt.store %qy, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// A start that is rounded down to a multiple of the step, as of a window: the
+// programs that have iteration 4j are those with 3p − n ≤ 4j + 3.
+// CHECK-LABEL: tt.func @rounded_bwd_exchanged0(
+// CHECK: %[[J:.*]] = arith.remsi
+// CHECK: %[[INDEX:.*]] = arith.muli %{{.*}}, %c4_i32
+// CHECK: %[[LAST:.*]] = arith.addi %[[INDEX]], %c3_i32
+// CHECK: %[[LESS:.*]] = arith.subi %[[LAST]], %{{.*}}
+// CHECK: %[[M:.*]] = arith.maxsi %[[LESS]], %c-3_i32
+// CHECK: %[[S:.*]] = arith.addi %[[M]], %c3_i32
+// CHECK: arith.divsi %[[S]], %c3_i32
+tt.func @rounded(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %end: i32) {
+  %c0 = arith.constant 0 : i32
+  %c3 = arith.constant 3 : i32
+  %c4 = arith.constant 4 : i32
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %id = tt.get_program_id x : i32
+  %far = arith.muli %id, %c3 : i32
+  %from = arith.subi %far, %n : i32
+  %positive = arith.maxsi %from, %c0 : i32
+  %quotient = arith.divsi %positive, %c4 : i32
+  %start = arith.muli %quotient, %c4 : i32
+  %range = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %qw = tt.addptr %pw, %id : !tt.ptr<f32>, i32
+  %w = tt.load %qw : !tt.ptr<f32>
+  %ws = tt.splat %w : f32 -> tensor<4xf32>
+  %base = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %y = scf.for %j = %start to %end step %c4 iter_args(%acc = %zero) -> (tensor<4xf32>) : i32 {
+    %at = tt.splat %j : i32 -> tensor<4xi32>
+    %lanes = arith.addi %at, %range : tensor<4xi32>
+    %qx = tt.addptr %base, %lanes : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+    %x = tt.load %qx : tensor<4x!tt.ptr<f32>>
+    %xw = arith.mulf %x, %ws : tensor<4xf32>
+    %next = arith.addf %acc, %xw : tensor<4xf32>
+    scf.yield %next : tensor<4xf32>
+  }
+  %row = arith.muli %id, %c4 : i32
+  %rows = tt.splat %row : i32 -> tensor<4xi32>
+  %places = arith.addi %rows, %range : tensor<4xi32>
+  %outs = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %qy = tt.addptr %outs, %places : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %qy, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
