@@ -2,6 +2,8 @@
 #include "autodiff/Rules/DeadLanes.h"
 
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/FirstLane.h"
 #include "autodiff/Support/Elements.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
@@ -23,10 +25,78 @@ static Value both(Tile at, Value a, Value b) {
   return arith::AndIOp::create(at.b(), at.loc(), a, b);
 }
 
-static Value find(Tile value, unsigned depth);
+/// Whether all lanes of `tile` along `axis` are the same.
+static bool isUniform(Value tile, unsigned axis) {
+  if (cast<RankedTensorType>(tile.getType()).getDimSize(axis) == 1)
+    return true;
+  Operation *op = tile.getDefiningOp();
+  if (!op || isa<triton::SplatOp>(op))
+    return op;
+  DenseElementsAttr constant;
+  if (matchPattern(op, m_Constant(&constant)))
+    return constant.isSplat();
+  if (isa<triton::BroadcastOp, triton::ExpandDimsOp>(op))
+    return isUniform(op->getOperand(0), getSourceAxis(op, axis));
+  return op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isa<RankedTensorType>(operand.getType()) &&
+                  isUniform(operand, axis);
+         });
+}
 
-static Value findInSelection(arith::SelectOp select, Tile value,
-                             unsigned depth) {
+/// Whether a tile differs along no other axis than this one.
+static bool isUniformBut(Value tile, unsigned axis) {
+  unsigned rank = cast<RankedTensorType>(tile.getType()).getRank();
+  return llvm::all_of(llvm::seq(rank), [&](unsigned other) {
+    return other == axis || isUniform(tile, other);
+  });
+}
+
+Value mlir::autodiff::findLiveAcross(OpBuilder &b, Location loc, Value live,
+                                     unsigned axis) {
+  Value found;
+  SmallVector<Value> pending{live};
+  while (!pending.empty()) {
+    Value condition = pending.pop_back_val();
+    if (auto parts = condition.getDefiningOp<arith::AndIOp>()) {
+      llvm::append_range(pending, llvm::reverse(parts->getOperands()));
+      continue;
+    }
+    if (isUniform(condition, axis)) {
+      if (Value first = getFirstLane(b, condition, axis)) {
+        found = found ? arith::AndIOp::create(b, loc, found, first) : first;
+        continue;
+      }
+    } else if (isUniformBut(condition, axis)) {
+      continue;
+    }
+    // Neither of one axis nor of the others: count.
+    Tile one(b, loc,
+             constantOf(b, loc, withElementType(live.getType(), b.getF32Type()),
+                        1.0));
+    Tile count(b, loc,
+               sumOver(b, loc, where(live, one, one.constant(0.0)), axis));
+    return compare(arith::CmpFPredicate::OGT, count, count.constant(0.0));
+  }
+  return found;
+}
+
+namespace {
+/// Looks for the condition in what computes a cotangent.
+class Search {
+public:
+  explicit Search(const Adjoint *adjoint) : adjoint(adjoint) {}
+  Value find(Tile value, unsigned depth);
+
+private:
+  Value findInSelection(arith::SelectOp select, Tile value, unsigned depth);
+
+  const Adjoint *adjoint;
+};
+} // namespace
+
+Value Search::findInSelection(arith::SelectOp select, Tile value,
+                              unsigned depth) {
   bool inverted = isZero(select.getTrueValue());
   if (!inverted && !isZero(select.getFalseValue()))
     return {};
@@ -47,7 +117,9 @@ static Value findInSelection(arith::SelectOp select, Tile value,
   return both(value, condition, find(value.like(taken), depth));
 }
 
-static Value find(Tile value, unsigned depth) {
+Value Search::find(Tile value, unsigned depth) {
+  if (Value live = adjoint ? adjoint->getLive(value) : Value())
+    return live;
   Operation *op = Value(value).getDefiningOp();
   if (!op || depth-- == 0)
     return {};
@@ -84,9 +156,9 @@ static Value find(Tile value, unsigned depth) {
   return {};
 }
 
-Value mlir::autodiff::findLiveLanes(Tile cotangent) {
+Value mlir::autodiff::findLiveLanes(Tile cotangent, const Adjoint *adjoint) {
   constexpr unsigned kFarEnough = 12;
-  return find(cotangent, kFarEnough);
+  return Search(adjoint).find(cotangent, kFarEnough);
 }
 
 Tile mlir::autodiff::withoutSelection(Tile cotangent) {

@@ -1,5 +1,6 @@
 //===- Dot.cpp - Matrix products ------------------------------------------===//
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
@@ -35,6 +36,25 @@ struct DotReversal {
     return castFloat(b, adjoint.loc(), value, operandElement());
   }
 
+  /// The primal of `value`, which lacks an axis of the cotangent, as a factor.
+  /// It is zero where the cotangent is along all of that axis: nothing says
+  /// that the primal is a number there, and the product is summed over it.
+  Value factor(Value value, Value cotangent, unsigned axis) {
+    Value tile = operand(adjoint.primal(value));
+    if (isFiniteEverywhere(tile) ||
+        mutation::isMade("dot:rows without a cotangent"))
+      return tile;
+    Tile factor(b, adjoint.loc(), tile);
+    Value live = findLiveLanes(factor.like(cotangent), &adjoint);
+    if (live)
+      live = findLiveAcross(b, adjoint.loc(), live, axis);
+    if (!live)
+      return tile;
+    auto type = cast<RankedTensorType>(tile.getType());
+    live = repeatAlong(b, adjoint.loc(), live, axis, type.clone(b.getI1Type()));
+    return where(live, factor, factor.constant(0.0));
+  }
+
   void accumulateProduct(Value into, Value lhs, Value rhs) {
     if (!adjoint.isActive(into))
       return;
@@ -51,11 +71,12 @@ struct DotReversal {
     adjoint.add(op.getC(), cotangent);
     if (!adjoint.isActive(op.getA()) && !adjoint.isActive(op.getB()))
       return;
+    unsigned rank = cast<RankedTensorType>(op.getType()).getRank();
     Value d = operand(cotangent);
     accumulateProduct(op.getA(), d,
-                      transposed(operand(adjoint.primal(op.getB()))));
-    accumulateProduct(op.getB(), transposed(operand(adjoint.primal(op.getA()))),
-                      d);
+                      transposed(factor(op.getB(), cotangent, rank - 2)));
+    accumulateProduct(op.getB(),
+                      transposed(factor(op.getA(), cotangent, rank - 1)), d);
   }
 };
 } // namespace

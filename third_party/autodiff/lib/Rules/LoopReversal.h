@@ -16,6 +16,7 @@
 #define AUTODIFF_LIB_RULES_LOOPREVERSAL_H
 
 #include "autodiff/Rules/Adjoint.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 namespace mlir::autodiff {
@@ -52,6 +53,7 @@ private:
   Value affineValue(unsigned index, Value iteration);
   Value scaled(Value increment, Value iteration, bool wide);
   void classify();
+  void bindLive(scf::ForOp loop, ValueRange adjoints);
   void recordPrimal(Value interval, ArrayRef<unsigned> tapes,
                     StringAttr entries);
   void bindIteration(Value iteration, ValueRange general);
@@ -71,6 +73,8 @@ private:
   // The carried values that are not affine; the carried values and captures
   // that are active.
   SmallVector<unsigned> general, active;
+  // Of the active carried values, which keep to their lanes.
+  SmallVector<bool> isPointwise;
   SmallVector<Value> captures;
 };
 

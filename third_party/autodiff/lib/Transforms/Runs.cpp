@@ -1,9 +1,9 @@
 //===- Runs.cpp - What an access touches at a time ------------------------===//
 #include "Runs.h"
 
-#include "FirstLane.h"
 #include "autodiff/Analysis/LaneSteps.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/FirstLane.h"
 #include "autodiff/Rules/Reduction.h"
 #include "autodiff/Rules/Tile.h"
 

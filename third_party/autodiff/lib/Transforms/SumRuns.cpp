@@ -8,8 +8,8 @@
 //   q)
 //
 //===----------------------------------------------------------------------===//
-#include "FirstLane.h"
 #include "autodiff/Analysis/LaneSteps.h"
+#include "autodiff/Rules/FirstLane.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"

@@ -45,6 +45,11 @@ public:
   /// Replaces the adjoint of `value`.
   void set(Value value, Value adjoint) { adjoints[value] = adjoint; }
 
+  /// The condition outside of which `adjoint`, which a reversed loop carries,
+  /// is zero; null if none is known.
+  Value getLive(Value adjoint) const { return live.lookup(adjoint); }
+  void setLive(Value adjoint, Value condition) { live[adjoint] = condition; }
+
   /// The adjoint's type for a primal of this type.
   static Type typeFor(Type primal);
 
@@ -82,7 +87,7 @@ private:
   /// Reads back what `push` records, in place of its recomputation.
   void popInstead(PushOp push);
 
-  llvm::DenseMap<Value, Value> adjoints;
+  llvm::DenseMap<Value, Value> adjoints, live;
   Location location;
   unsigned tapes;
 };

@@ -6,13 +6,21 @@
 
 namespace mlir::autodiff {
 
+class Adjoint;
+
 // A masked store and a selection leave lanes out: their cotangent is zero, and
 // the primal may hold anything there, infinities and NaN included. 0·∞ must not
 // reach the lanes that count: a sum over lanes may follow.
 
 /// The condition outside of which a cotangent is zero, built in the backward
-/// kernel; null if none is known.
-Value findLiveLanes(Tile cotangent);
+/// kernel; null if none is known. With `adjoint`, that of a cotangent that a
+/// reversed loop carries counts, too.
+Value findLiveLanes(Tile cotangent, const Adjoint *adjoint = nullptr);
+
+/// Where `live`, a condition on the lanes of a tile, may hold for some lane
+/// along `axis`: a condition without that axis; null if it says nothing.
+Value findLiveAcross(OpBuilder &builder, Location loc, Value live,
+                     unsigned axis);
 
 /// The cotangent in live lanes, anything elsewhere: without its own selection.
 Tile withoutSelection(Tile cotangent);

@@ -1,6 +1,6 @@
 //===- FirstLane.h - What a tile has at the start of an axis ----*- C++ -*-===//
-#ifndef AUTODIFF_LIB_TRANSFORMS_FIRSTLANE_H
-#define AUTODIFF_LIB_TRANSFORMS_FIRSTLANE_H
+#ifndef AUTODIFF_RULES_FIRSTLANE_H
+#define AUTODIFF_RULES_FIRSTLANE_H
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -24,4 +24,4 @@ unsigned getSourceAxis(Operation *op, unsigned axis);
 
 } // namespace mlir::autodiff
 
-#endif // AUTODIFF_LIB_TRANSFORMS_FIRSTLANE_H
+#endif // AUTODIFF_RULES_FIRSTLANE_H

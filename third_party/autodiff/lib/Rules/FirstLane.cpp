@@ -1,5 +1,5 @@
 //===- FirstLane.cpp - What a tile has at the start of an axis ------------===//
-#include "FirstLane.h"
+#include "autodiff/Rules/FirstLane.h"
 
 #include "autodiff/Rules/Tile.h"
 

@@ -1,0 +1,38 @@
+"""Rows that are never stored may hold anything: 0 · NaN must not reach sums over rows."""
+
+import pytest
+import torch
+from gradients import assert_gradients_close, differentiated, random_tensor
+from kernels.dead_rows import (
+    cosine,
+    cosine_kernel,
+    cosine_reference,
+    unguarded,
+    unguarded_kernel,
+    unguarded_reference,
+)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("m, n", [(20, 24), (16, 9), (5, 32)])
+def test_cosine_product(device, m, n, mixed):
+    x, w = (random_tensor(rows, 16, device=device) for rows in (m, n))
+    op = differentiated(cosine_kernel, cosine)
+    assert_gradients_close(op, cosine_reference, (x, w, mixed), roundings=16)
+
+
+@pytest.mark.parametrize("m, n", [(20, 24), (33, 16), (3, 40)])
+def test_softmax_of_nothing(device, m, n):
+    q, k, v = (random_tensor(rows, 16, device=device) for rows in (m, n, n))
+    op = differentiated(unguarded_kernel, unguarded)
+    assert_gradients_close(op, unguarded_reference, (q, k, v), roundings=64)
+
+
+def test_a_stored_nan_is_handed_on(device):
+    """The rows that count keep their NaN: only those that nobody stores are left out."""
+    q, k, v = (random_tensor(20, 16, device=device) for _ in range(3))
+    with torch.no_grad():
+        q[3] = float("nan")
+    out = differentiated(unguarded_kernel, unguarded)(q, k, v)
+    for gradient in torch.autograd.grad(out, (k, v), torch.ones_like(out)):
+        assert gradient.isnan().all()
