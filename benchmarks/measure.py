@@ -44,10 +44,12 @@ def _differentiated(function, inputs, upstream, whole: bool) -> Callable:
 
 def _difference(ours, theirs) -> float:
     """The largest relative L2 difference between two sets of gradients."""
-    return max(
-        ((a.float() - b.float()).norm() / b.float().norm().clamp_min(1e-30)).item()
+    distances = [
+        (a.float() - b.float()).norm() / b.float().norm().clamp_min(1e-30)
         for a, b in zip(ours, theirs, strict=True)
-    )
+    ]
+    # Not Python's max, which may pass over NaN.
+    return torch.stack(distances).max().item()
 
 
 def _saved_bytes(function, inputs) -> int | None:

@@ -118,6 +118,14 @@ def test_names_are_distinct():
     assert {case.family for case in quick} == families and {c.name for c in quick} <= set(names)
 
 
+def test_a_gradient_that_is_no_number_shows():
+    from measure import _difference
+
+    good, bad = torch.ones(2), torch.tensor([1.0, float("nan")])
+    assert _difference([good, bad], [good, good]) != 0.0
+    assert _difference([good, good], [good, good]) == 0.0
+
+
 def test_absent_packages_and_failures(quickly):
     """They are told in the table, and the row goes on."""
     import dataclasses
