@@ -1,4 +1,4 @@
-"""Attention: causal or not, with heads of 64 and 128, with shared key and value heads."""
+"""Attention: causal or not, of heads of 64 and 128, with shared keys, packed, in windows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import torch
 from handwritten import attention as by_hand
 from kernels import grouped_attention as grouped
 from kernels import packed_sequences as packed
+from kernels import window_attention as windowed
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .common import DEVICE, Case, leaf, leaves
@@ -101,6 +102,37 @@ def packed_sequences(lengths, heads, dim, causal, name, quick=False, tiles=PACKE
     )
 
 
+def window_attention(heads, context, dim, window, quick=False, tuned=True, tiles=TILES):
+    """Each query sees itself and the window - 1 keys before it."""
+
+    def theirs(q, k, v):
+        # Each head a batch: they lie as flash attention reads them, and nothing is copied.
+        rows = (x.unsqueeze(2) for x in (q, k, v))
+        forward = torch.ops.aten._flash_attention_forward
+        sides = {"window_size_left": window - 1, "window_size_right": 0}
+        out = forward(*rows, None, None, context, context, 0.0, False, False, **sides)[0]
+        return out.squeeze(2)
+
+    def one_batch(q, k, v):
+        batch = (x.unsqueeze(0) for x in (q, k, v))
+        return by_hand.attention(*batch, True, dim**-0.5, tuned, window).squeeze(0)
+
+    def masked(q, k, v):
+        return windowed.window_attention_reference(q, k, v, window)
+
+    return Case(
+        "window attention",
+        f"attention to the last {window} keys {heads}x{context}x{dim} bfloat16",
+        windowed.window_attention_kernel,
+        lambda kernel, q, k, v: windowed.window_attention(kernel, q, k, v, window, **tiles),
+        leaves(3, heads, context, dim, dtype=torch.bfloat16, scale=0.5),
+        theirs if torch.cuda.is_available() else masked,
+        {"handwritten": lambda: one_batch},
+        quick=quick,
+        compiles=False,
+    )
+
+
 def cases(tuned=True):
     for dim in (64, 128):
         for causal in (False, True):
@@ -115,3 +147,6 @@ def cases(tuned=True):
     for causal in (False, True):
         yield packed_sequences((2048,) * 8, 16, 64, causal, "equal")
         yield packed_sequences(mixed, 16, 64, causal, "mixed", quick=causal)
+    yield window_attention(64, 4096, 64, 512, tuned=tuned)
+    yield window_attention(64, 8192, 64, 1024, quick=True, tuned=tuned)
+    yield window_attention(32, 16384, 128, 4096, tuned=tuned)

@@ -1,6 +1,7 @@
 """FlashAttention-2's backward: delta first, then dK and dV by key block, then dQ by query block.
 
-Query heads may share key and value heads in groups.
+Query heads may share key and value heads in groups. Causal ones may see a window of keys alone:
+loops then end at blocks that its far edge masks.
 """
 
 import flash_attention_v2 as flash
@@ -8,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 from kernels import grouped_attention as grouped
+from kernels import window_attention as windowed
 
 
 @triton.jit
@@ -22,7 +24,7 @@ def _delta_kernel(out_ptr, dout_ptr, delta_ptr, HEAD_DIM: tl.constexpr, BLOCK: t
 @triton.jit
 def _dkdv_blocks(
     dk, dv, k, v, q_ptr, dout_ptr, m_ptr, delta_ptr, keys, dims, scale_log2, low, high,
-    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, MASKED: tl.constexpr,
+    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, MASKED: tl.constexpr, window=None,
 ):  # fmt: skip
     for start in range(low, high, BLOCK_M):
         rows = start + tl.arange(0, BLOCK_M)
@@ -31,6 +33,8 @@ def _dkdv_blocks(
         p_t = tl.math.exp2(tl.dot(k, q_t) * scale_log2 - m[None, :])
         if MASKED:
             p_t = tl.where(rows[None, :] >= keys[:, None], p_t, 0.0)
+        if window is not None:
+            p_t = tl.where(rows[None, :] - keys[:, None] < window, p_t, 0.0)
         dout = tl.load(dout_ptr + rows[:, None] * HEAD_DIM + dims[None, :])
         dv = tl.dot(p_t.to(dout.dtype), dout, dv)
         delta = tl.load(delta_ptr + rows)
@@ -42,7 +46,7 @@ def _dkdv_blocks(
 
 @triton.jit
 def _dkdv_kernel(
-    q_ptr, k_ptr, v_ptr, dout_ptr, m_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale, n_context,
+    q_ptr, k_ptr, v_ptr, dout_ptr, m_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale, n_context, window,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr,
     GROUP: tl.constexpr,
 ):  # fmt: skip
@@ -62,16 +66,23 @@ def _dkdv_kernel(
         dout_head = dout_ptr + head * n_context * HEAD_DIM
         m_head = m_ptr + head * n_context
         delta_head = delta_ptr + head * n_context
-        low = 0
+        low, high = 0, n_context
         if CAUSAL:
             dk, dv = _dkdv_blocks(
                 dk, dv, k, v, q_head, dout_head, m_head, delta_head, keys, dims, scale_log2,
                 first, first + BLOCK_N, HEAD_DIM, BLOCK_M, True,
             )  # fmt: skip
             low = first + BLOCK_N
+        if window is not None:
+            # All of these queries see all of the keys; those behind them, some.
+            high = min(low + (window - BLOCK_N) // BLOCK_M * BLOCK_M, n_context)
+            dk, dv = _dkdv_blocks(
+                dk, dv, k, v, q_head, dout_head, m_head, delta_head, keys, dims, scale_log2,
+                high, min(low + window - 1, n_context), HEAD_DIM, BLOCK_M, False, window,
+            )  # fmt: skip
         dk, dv = _dkdv_blocks(
             dk, dv, k, v, q_head, dout_head, m_head, delta_head, keys, dims, scale_log2,
-            low, n_context, HEAD_DIM, BLOCK_M, False,
+            low, high, HEAD_DIM, BLOCK_M, False,
         )  # fmt: skip
     tl.store(dk_ptr + offsets, (dk * sm_scale).to(k.dtype))
     tl.store(dv_ptr + offsets, dv.to(v.dtype))
@@ -80,7 +91,7 @@ def _dkdv_kernel(
 @triton.jit
 def _dq_blocks(
     dq, q, dout, m, delta, k_ptr, v_ptr, rows, dims, scale_log2, low, high,
-    HEAD_DIM: tl.constexpr, BLOCK_N: tl.constexpr, MASKED: tl.constexpr,
+    HEAD_DIM: tl.constexpr, BLOCK_N: tl.constexpr, MASKED: tl.constexpr, window=None,
 ):  # fmt: skip
     for start in range(low, high, BLOCK_N):
         keys = start + tl.arange(0, BLOCK_N)
@@ -90,6 +101,8 @@ def _dq_blocks(
         p = tl.math.exp2(tl.dot(q, k_t) * scale_log2 - m[:, None])
         if MASKED:
             p = tl.where(rows[:, None] >= keys[None, :], p, 0.0)
+        if window is not None:
+            p = tl.where(rows[:, None] - keys[None, :] < window, p, 0.0)
         ds = p * (tl.dot(dout, v_t) - delta[:, None])
         dq = tl.dot(ds.to(k_t.dtype), tl.trans(k_t), dq)
     return dq
@@ -97,7 +110,7 @@ def _dq_blocks(
 
 @triton.jit
 def _dq_kernel(
-    q_ptr, k_ptr, v_ptr, dout_ptr, m_ptr, delta_ptr, dq_ptr, sm_scale, n_context,
+    q_ptr, k_ptr, v_ptr, dout_ptr, m_ptr, delta_ptr, dq_ptr, sm_scale, n_context, window,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr,
     GROUP: tl.constexpr,
 ):  # fmt: skip
@@ -114,15 +127,22 @@ def _dq_kernel(
     delta = tl.load(delta_ptr + head * n_context + rows)
     dq = tl.zeros((BLOCK_M, HEAD_DIM), tl.float32)
     scale_log2 = sm_scale * 1.44269504
-    high = n_context
+    low, high = 0, n_context
     if CAUSAL:
         dq = _dq_blocks(
             dq, q, dout, m, delta, k_ptr, v_ptr, rows, dims, scale_log2,
             first, first + BLOCK_M, HEAD_DIM, BLOCK_N, True,
         )  # fmt: skip
         high = first
+    if window is not None:
+        low = tl.cdiv(tl.maximum(first + BLOCK_M - window, 0), BLOCK_N) * BLOCK_N
+        dq = _dq_blocks(
+            dq, q, dout, m, delta, k_ptr, v_ptr, rows, dims, scale_log2,
+            tl.maximum(first - window + 1, 0) // BLOCK_N * BLOCK_N, low,
+            HEAD_DIM, BLOCK_N, False, window,
+        )  # fmt: skip
     dq = _dq_blocks(
-        dq, q, dout, m, delta, k_ptr, v_ptr, rows, dims, scale_log2, 0, high,
+        dq, q, dout, m, delta, k_ptr, v_ptr, rows, dims, scale_log2, low, high,
         HEAD_DIM, BLOCK_N, False,
     )  # fmt: skip
     tl.store(dq_ptr + offsets, (dq * sm_scale).to(q.dtype))
@@ -135,18 +155,21 @@ def _tuned(kernel, tiles):
         triton.Config(dict(zip(("BLOCK_M", "BLOCK_N"), tile, strict=True)), w, s)
         for tile, w, s in [*usual, ((64, 64), 4, 2), ((128, 128), 8, 2)]
     ]
-    return triton.autotune(configs, key=["n_context", "HEAD_DIM", "CAUSAL", "GROUP"])(kernel)
+    key = ["n_context", "window", "HEAD_DIM", "CAUSAL", "GROUP"]
+    return triton.autotune(configs, key=key)(kernel)
 
 
 _tuned_dkdv_kernel = _tuned(_dkdv_kernel, [(32, 128), (64, 128)])
 _tuned_dq_kernel = _tuned(_dq_kernel, [(128, 32), (128, 64)])
 
 
-def attention_backward(q, k, v, out, m, upstream, causal, sm_scale, tuned=True):
+def attention_backward(q, k, v, out, m, upstream, causal, sm_scale, tuned=True, window=None):
     """Gradients of q, k and v: contiguous (batch, heads, context, head dim), context % 128 == 0.
 
-    ``m`` is the log-sum-exp in base two that the forward stored.
+    ``m`` is the log-sum-exp in base two that the forward stored. If there is a ``window``, it is as
+    long as a block at least.
     """
+    assert window is None or (causal and window >= 128)
     batch, heads, context, head_dim = q.shape
     shared = k.shape[1]
     delta = torch.empty((batch, heads, context), dtype=torch.float32, device=q.device)
@@ -161,23 +184,27 @@ def attention_backward(q, k, v, out, m, upstream, causal, sm_scale, tuned=True):
         by_keys, by_queries = {"BLOCK_M": 32, "BLOCK_N": 128}, {"BLOCK_M": 128, "BLOCK_N": 32}
     kernel = _tuned_dkdv_kernel if tuned else _dkdv_kernel
     kernel[lambda meta: (context // meta["BLOCK_N"], batch * shared)](
-        q, k, v, upstream, m, delta, dk, dv, sm_scale, context, **by_keys, **common
+        q, k, v, upstream, m, delta, dk, dv, sm_scale, context, window, **by_keys, **common
     )
     kernel = _tuned_dq_kernel if tuned else _dq_kernel
     kernel[lambda meta: (context // meta["BLOCK_M"], batch * heads)](
-        q, k, v, upstream, m, delta, dq, sm_scale, context, **by_queries, **common
+        q, k, v, upstream, m, delta, dq, sm_scale, context, window, **by_queries, **common
     )
     return dq, dk, dv
 
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q, k, v, causal, sm_scale, tuned):
+    def forward(ctx, q, k, v, causal, sm_scale, tuned, window):
         batch, heads, context, dim = q.shape
         out, m = torch.empty_like(q), torch.empty(q.shape[:3], device=q.device)
         tiles = {"BLOCK_M": 64, "BLOCK_N": 64, "EVEN": True, "num_warps": 4}
         grid = (context // 64, batch * heads)
-        if k.shape[1] == heads:
+        if window is not None:
+            windowed.window_attention_kernel[grid](
+                q, k, v, m, out, sm_scale, context, window, HEAD_DIM=dim, **tiles
+            )
+        elif k.shape[1] == heads:
             flash.attention_kernel[grid](
                 q, k, v, sm_scale, m, out, *q.stride(), *k.stride(), *v.stride(), *out.stride(),
                 heads, context, HEAD_DIM=dim, CAUSAL=causal, **tiles,
@@ -187,14 +214,15 @@ class _Attention(torch.autograd.Function):
                 q, k, v, sm_scale, m, out, heads, k.shape[1], context, HEAD_DIM=dim, **tiles
             )
         ctx.save_for_backward(q, k, v, out, m)
-        ctx.options = (causal, sm_scale, tuned)
+        ctx.options = (causal, sm_scale, tuned, window)
         return out
 
     @staticmethod
     def backward(ctx, upstream):
-        return *attention_backward(*ctx.saved_tensors, upstream, *ctx.options), None, None, None
+        gradients = attention_backward(*ctx.saved_tensors, upstream, *ctx.options)
+        return *gradients, *(None for _ in ctx.options)
 
 
-def attention(q, k, v, causal, sm_scale, tuned=True):
+def attention(q, k, v, causal, sm_scale, tuned=True, window=None):
     """Attention with the backward above; see ``attention_backward`` for what it takes."""
-    return _Attention.apply(q, k, v, causal, sm_scale, tuned)
+    return _Attention.apply(q, k, v, causal, sm_scale, tuned, window)

@@ -59,6 +59,7 @@ def small():
         "packed attention": lambda: attention.packed_sequences(
             (70, 20), 2, 16, True, "mixed", tiles=heads["tiles"]
         ),
+        "window attention": lambda: attention.window_attention(2, 384, 16, 150, **heads),
     }
 
 
@@ -69,7 +70,7 @@ KINDS = [
     *("looped softmax", "cross-entropy", "divergence", "embedding"),
     *("recurrence", "cumsum", "product", "grouped product", "persistent product", "bias"),
     "low rank",
-    *("attention", "gqa", "packed attention"),
+    *("attention", "gqa", "packed attention", "window attention"),
 ]
 
 
