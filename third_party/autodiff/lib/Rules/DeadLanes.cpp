@@ -95,12 +95,34 @@ private:
 };
 } // namespace
 
+/// Whether what is taken is a product with what `condition` finds to be zero
+/// (`unlessZero`): that is said of a number, not of a lane.
+static bool isUnlessZero(Value condition, Value taken, unsigned depth) {
+  auto comparison = condition.getDefiningOp<arith::CmpFOp>();
+  if (!comparison || !isZero(comparison.getRhs()) ||
+      comparison.getPredicate() != arith::CmpFPredicate::OEQ)
+    return false;
+  SmallVector<Value> factors{taken};
+  for (unsigned step = 0; !factors.empty() && step < depth; ++step) {
+    Value factor = factors.pop_back_val();
+    if (factor == comparison.getLhs())
+      return true;
+    if (isa_and_nonnull<arith::MulFOp, arith::DivFOp, arith::NegFOp,
+                        arith::SubFOp>(factor.getDefiningOp()))
+      llvm::append_range(factors, factor.getDefiningOp()->getOperands());
+  }
+  return false;
+}
+
 Value Search::findInSelection(arith::SelectOp select, Tile value,
                               unsigned depth) {
   bool inverted = isZero(select.getTrueValue());
   if (!inverted && !isZero(select.getFalseValue()))
     return {};
+  Value taken = inverted ? select.getFalseValue() : select.getTrueValue();
   Value condition = select.getCondition();
+  if (inverted && isUnlessZero(condition, taken, depth))
+    return find(value.like(taken), depth);
   auto type = dyn_cast<RankedTensorType>(value.type());
   if (type && !isa<RankedTensorType>(condition.getType()))
     condition = triton::SplatOp::create(
@@ -113,7 +135,6 @@ Value Search::findInSelection(arith::SelectOp select, Tile value,
             type ? cast<TypedAttr>(DenseElementsAttr::get(
                        cast<ShapedType>(condition.getType()), true))
                  : value.b().getBoolAttr(true)));
-  Value taken = inverted ? select.getFalseValue() : select.getTrueValue();
   return both(value, condition, find(value.like(taken), depth));
 }
 

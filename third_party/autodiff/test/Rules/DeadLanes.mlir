@@ -39,6 +39,7 @@ tt.func @stored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1) {
 // Finite factors cost nothing.
 // CHECK-LABEL: tt.func @finite_bwd(
 // CHECK-NOT: arith.select
+// CHECK: tt.return
 tt.func @finite(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>,
                 %c: i1) {
   %other = arith.constant 0.0 : f32
@@ -46,5 +47,25 @@ tt.func @finite(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>,
   %w = tt.load %pw, %c : !tt.ptr<f32>
   %y = arith.mulf %x, %w : f32
   tt.store %py, %y, %c : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Also of a mask that compares a number with zero.
+// CHECK-LABEL: tt.func @compared_bwd(
+// CHECK: %[[C:.*]] = arith.cmpf olt
+// CHECK: %[[Y:.*]] = math.exp
+// CHECK: %[[T:.*]] = autodiff.upstream
+// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[Y]]
+// CHECK: %[[D:.*]] = arith.select %[[C]], %[[P]], %{{.*}}
+// CHECK: autodiff.accumulate %arg0, %[[D]]
+tt.func @compared(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %zero = arith.constant 0.0 : f32
+  %x = tt.load %px : !tt.ptr<f32>
+  %c = arith.cmpf olt, %x, %zero : f32
+  %e = math.exp %x : f32
+  %y = arith.select %c, %e, %zero : f32
+  tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }

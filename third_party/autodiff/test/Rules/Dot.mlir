@@ -99,3 +99,57 @@ tt.func @fp8(%pa: !tt.ptr<f8E4M3FN>, %pb: !tt.ptr<f8E4M3FN>, %pd: !tt.ptr<f32>) 
   tt.store %3, %d : tensor<16x16x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// Rows of A that nobody stores may hold anything: Aᵀ·D̄ sums over them, and
+// selects zeros for them. D̄·Bᵀ does not, and columns are all stored.
+// CHECK-LABEL: tt.func @dead_rows_bwd(
+// CHECK: %[[E:.*]] = math.exp
+// CHECK: %[[B:.*]] = tt.load
+// CHECK: %[[BT:.*]] = tt.trans %[[B]]
+// CHECK: tt.dot %{{.*}}, %[[BT]]
+// CHECK: %[[ROWS:.*]] = arith.cmpi slt, {{.*}} : tensor<16xi32>
+// CHECK: %[[COLUMN:.*]] = tt.expand_dims %[[ROWS]] {axis = 1 : i32}
+// CHECK: %[[LIVE:.*]] = tt.broadcast %[[COLUMN]]
+// CHECK: %[[KEPT:.*]] = arith.select %[[LIVE]], %[[E]], %{{.*}} : tensor<16x16xi1>
+// CHECK: %[[AT:.*]] = tt.trans %[[KEPT]]
+// CHECK: tt.dot %[[AT]]
+tt.func @dead_rows(%pa: !tt.ptr<f32>, %pb: !tt.ptr<f32>, %pd: !tt.ptr<f32>, %n: i32) {
+  %c = arith.constant dense<0.0> : tensor<16x32xf32>
+  %range = tt.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
+  %row = tt.expand_dims %range {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
+  %end = tt.splat %n : i32 -> tensor<16x1xi32>
+  %live = arith.cmpi slt, %row, %end : tensor<16x1xi32>
+  %mask = tt.broadcast %live : tensor<16x1xi1> -> tensor<16x32xi1>
+  %0 = tt.splat %pa : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<16x16x!tt.ptr<f32>>
+  %a = math.exp %x : tensor<16x16xf32>
+  %1 = tt.splat %pb : !tt.ptr<f32> -> tensor<16x32x!tt.ptr<f32>>
+  %b = tt.load %1 : tensor<16x32x!tt.ptr<f32>>
+  %d = tt.dot %a, %b, %c : tensor<16x16xf32> * tensor<16x32xf32> -> tensor<16x32xf32>
+  %3 = tt.splat %pd : !tt.ptr<f32> -> tensor<16x32x!tt.ptr<f32>>
+  tt.store %3, %d, %mask : tensor<16x32x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// A zero upstream gradient is no mask: rows are not looked at for one.
+// CHECK-LABEL: tt.func @zero_upstream_bwd(
+// CHECK: arith.cmpf oeq
+// CHECK-NOT: tt.reduce
+// CHECK: tt.return
+tt.func @zero_upstream(%pa: !tt.ptr<f32>, %pb: !tt.ptr<f32>, %pd: !tt.ptr<f32>) {
+  %c = arith.constant dense<0.0> : tensor<16x16xf32>
+  %0 = tt.splat %pa : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<16x16x!tt.ptr<f32>>
+  %a = math.exp %x : tensor<16x16xf32>
+  %1 = tt.splat %pb : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  %b = tt.load %1 : tensor<16x16x!tt.ptr<f32>>
+  %d = tt.dot %a, %b, %c : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+  %l = math.log %d : tensor<16x16xf32>
+  %3 = tt.splat %pd : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  tt.store %3, %l : tensor<16x16x!tt.ptr<f32>>
+  tt.return
+}
