@@ -2,7 +2,6 @@
 #include "autodiff/Analysis/ScalingDegrees.h"
 
 #include "autodiff/Dialect/Autodiff.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -46,65 +45,76 @@ Degree Degree::scaled(Vector scale, ArrayRef<unsigned> axes) {
   degree.axes.assign(axes.begin(), axes.end());
   return degree;
 }
-bool Degree::isInvariant() const { return isZero(shift) && isZero(scale); }
-bool Degree::isShift() const { return isZero(scale); }
-bool Degree::isScale() const { return isZero(shift); }
-
-static Degree special(Degree::Special kind) {
-  Degree degree;
+Degree Degree::with(Special kind) const {
+  Degree degree = *this;
   degree.special = kind;
   return degree;
 }
-static bool isZeroValue(const Degree &d) {
-  return d.special == Degree::Special::Zero;
+Degree Degree::at(ArrayRef<unsigned> axes) const {
+  Degree degree = *this;
+  degree.isLocal = true;
+  degree.axes.assign(axes.begin(), axes.end());
+  return degree;
 }
+bool Degree::isShift() const { return isZero(scale); }
+bool Degree::isScale() const { return isZero(shift); }
+
+using Special = Degree::Special;
+static bool isZeroValue(const Degree &d) { return d.is(Special::Zero); }
 static bool isNegativeInfinity(const Degree &d) {
-  return d.special == Degree::Special::NegativeInfinity;
+  return d.is(Special::NegativeInfinity);
+}
+static bool isFinite(const Degree &d) {
+  return d.is(Special::Finite) || d.is(Special::Zero) ||
+         d.is(Special::AtLeastOne);
 }
 
-/// The axes of a value that is made from both; none if they run apart.
-static std::optional<SmallVector<unsigned, 2>> joinAxes(const Degree &a,
-                                                        const Degree &b) {
-  if (a.isInvariant())
-    return b.axes;
-  if (b.isInvariant() || a.axes == b.axes)
-    return a.axes;
-  return std::nullopt;
+/// `result`, as made from both: known where both are; none if they run apart.
+static MaybeDegree join(const Degree &a, const Degree &b, Degree result) {
+  if (!a.isInvariant() && !b.isInvariant() && a.axes != b.axes)
+    return std::nullopt;
+  result.axes = a.isInvariant() ? b.axes : a.axes;
+  result.isLocal = a.isLocal || b.isLocal;
+  return result;
 }
 
 /// Of values that must move alike: the terms of a sum, the sides of a select.
 static MaybeDegree agree(const Degree &a, const Degree &b) {
+  if (a.special == b.special && a.special != Special::None &&
+      (isZeroValue(a) || isNegativeInfinity(a)))
+    return join(a, b, a);
   if (isZeroValue(a) && b.isScale() && !isNegativeInfinity(b))
-    return b;
+    return join(a, b, b.with(Special::None));
   if (isZeroValue(b) && a.isScale() && !isNegativeInfinity(a))
-    return a;
+    return join(a, b, a.with(Special::None));
   if (isNegativeInfinity(a) && b.isShift())
-    return b;
+    return join(a, b, b.with(Special::None));
   if (isNegativeInfinity(b) && a.isShift())
-    return a;
-  if (!equal(a.shift, b.shift) || !equal(a.scale, b.scale) || !joinAxes(a, b))
+    return join(a, b, a.with(Special::None));
+  if (!equal(a.shift, b.shift) || !equal(a.scale, b.scale))
     return std::nullopt;
-  Degree both = a;
-  if (a.special != b.special)
-    both.special = Degree::Special::None;
-  return both;
+  return join(a, b, a.special == b.special ? a : a.with(Special::None));
 }
 
 static MaybeDegree sum(const Degree &a, const Degree &b, double sign) {
-  if (isNegativeInfinity(a))
-    return b.isShift() ? MaybeDegree(a) : std::nullopt;
-  if (a.isShift() && b.isShift() && !isNegativeInfinity(b)) {
-    auto axes = joinAxes(a, b);
-    if (!axes)
-      return std::nullopt;
-    Degree result = Degree::shifted(plus(a.shift, b.shift, sign), *axes);
-    if (isZeroValue(a) && isZeroValue(b))
-      result.special = Degree::Special::Zero;
-    return result;
+  if (isNegativeInfinity(a) || isNegativeInfinity(b)) {
+    // −∞ − (−∞) is not a number, and x − (−∞) is ∞.
+    bool isInfinite = sign > 0 || !isNegativeInfinity(b);
+    return isInfinite && a.isShift() && b.isShift()
+               ? join(a, b, Degree().with(Special::NegativeInfinity))
+               : std::nullopt;
   }
-  if (isNegativeInfinity(b))
-    return std::nullopt;
-  return agree(a, b);
+  if (!a.isShift() || !b.isShift()) {
+    MaybeDegree both = agree(a, b);
+    bool isLess = both && sign < 0 && both->is(Special::AtLeastOne);
+    return isLess ? both->with(Special::None) : both;
+  }
+  Degree result = Degree::shifted(plus(a.shift, b.shift, sign), {});
+  if (isZeroValue(a) && isZeroValue(b))
+    result.special = Special::Zero;
+  else if (isFinite(a) && isFinite(b))
+    result.special = Special::Finite;
+  return join(a, b, result);
 }
 
 static MaybeDegree product(const Degree &a, const Degree &b, double sign) {
@@ -112,27 +122,36 @@ static MaybeDegree product(const Degree &a, const Degree &b, double sign) {
       !b.isScale())
     return std::nullopt;
   if (isZeroValue(a) || (isZeroValue(b) && sign > 0))
-    return special(Degree::Special::Zero);
-  auto axes = joinAxes(a, b);
-  if (!axes)
+    return join(a, b, Degree().with(Special::Zero));
+  return join(a, b, Degree::scaled(plus(a.scale, b.scale, sign), {}));
+}
+
+/// A shift, times a constant.
+static MaybeDegree multiple(const Degree &x, double factor) {
+  if (isNegativeInfinity(x) && !(factor > 0))
     return std::nullopt;
-  return Degree::scaled(plus(a.scale, b.scale, sign), *axes);
+  Degree result = x;
+  result.shift = times(x.shift, factor);
+  return x.is(Special::AtLeastOne) ? result.with(Special::Finite) : result;
 }
 
 static MaybeDegree exponential(const Degree &x, double factor) {
-  if (isNegativeInfinity(x))
-    return special(Degree::Special::Zero);
   if (!x.isShift())
     return std::nullopt;
-  return Degree::scaled(times(x.shift, factor), x.axes);
+  Degree result = x;
+  result.shift = {0, 0};
+  result.scale = times(x.shift, factor);
+  return result.with(isNegativeInfinity(x) ? Special::Zero : Special::None);
 }
 
 static MaybeDegree logarithm(const Degree &x, double factor) {
-  if (isZeroValue(x))
-    return special(Degree::Special::NegativeInfinity);
   if (!x.isScale())
     return std::nullopt;
-  return Degree::shifted(times(x.scale, factor), x.axes);
+  Degree result = x;
+  result.scale = {0, 0};
+  result.shift = times(x.scale, factor);
+  return result.with(isZeroValue(x) ? Special::NegativeInfinity
+                                    : Special::None);
 }
 
 //===----------------------------------------------------------------------===//
@@ -153,6 +172,11 @@ static std::optional<double> getUniformConstant(Value value) {
   if (auto splat = value.getDefiningOp<triton::SplatOp>())
     return getUniformConstant(splat.getSrc());
   return std::nullopt;
+}
+
+static bool isLessThanOne(Value value) {
+  std::optional<double> number = getUniformConstant(value);
+  return number && *number < 1;
 }
 
 /// Renumbers the axes; none if one of them gets lost (`map` returns −1).
@@ -222,13 +246,65 @@ static MaybeDegree ofDot(triton::DotOp op, const Degree &a, const Degree &b,
   return ab->isScale() && c.isScale() ? agree(*ab, c) : std::nullopt;
 }
 
-static MaybeDegree ofComparison(const Degree &a, const Degree &b) {
-  // Moves of both sides alike do not change which is larger.
-  bool homogeneous = agree(a, b).has_value();
-  return homogeneous ? MaybeDegree(Degree()) : std::nullopt;
+/// Numbers that compare as these values do, if that is known.
+static std::optional<std::pair<double, double>>
+getOrder(const Degree &a, Value x, const Degree &b, Value y) {
+  if ((isNegativeInfinity(a) && isNegativeInfinity(b)) ||
+      (isZeroValue(a) && isZeroValue(b)))
+    return std::pair(0.0, 0.0);
+  if ((isFinite(a) && isNegativeInfinity(b)) ||
+      (a.is(Special::AtLeastOne) && isLessThanOne(y)))
+    return std::pair(1.0, 0.0);
+  if ((isNegativeInfinity(a) && isFinite(b)) ||
+      (isLessThanOne(x) && b.is(Special::AtLeastOne)))
+    return std::pair(0.0, 1.0);
+  return std::nullopt;
+}
+
+static MaybeDegree ofComparison(arith::CmpFOp op, const Degree &a,
+                                const Degree &b) {
+  // Moves of both sides alike do not change which is larger. What moves may be
+  // −∞ unless it is known to be finite, and then it does not.
+  bool isInfinite = isNegativeInfinity(a) != isNegativeInfinity(b) &&
+                    !(a.isInvariant() && b.isInvariant());
+  if (!getOrder(a, op.getLhs(), b, op.getRhs()) && (isInfinite || !agree(a, b)))
+    return std::nullopt;
+  return join(a, b, Degree());
+}
+
+/// A selection is what it chooses, whatever the other side may be.
+MaybeDegree ScalingDegrees::ofSelect(arith::SelectOp op) {
+  MaybeDegree condition = of(op.getCondition());
+  if (!condition || !condition->isShift() || !condition->isScale())
+    return std::nullopt;
+  MaybeDegree chosen;
+  if (std::optional<bool> choice = decide(op.getCondition())) {
+    chosen = of(*choice ? op.getTrueValue() : op.getFalseValue());
+  } else {
+    MaybeDegree a = of(op.getTrueValue()), b = of(op.getFalseValue());
+    chosen = a && b ? agree(*a, *b) : std::nullopt;
+  }
+  return chosen ? join(*condition, *chosen, *chosen) : std::nullopt;
+}
+
+/// What is made, element by element, from values that do not move.
+static MaybeDegree ofFixed(Operation *op, ArrayRef<Degree> x) {
+  if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumRegions() != 0)
+    return std::nullopt;
+  MaybeDegree result = Degree();
+  for (const Degree &operand : x) {
+    if (!result || !operand.isShift() || !operand.isScale())
+      return std::nullopt;
+    result = join(*result, operand, Degree());
+  }
+  return result;
 }
 
 MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
+  if (op->hasAttr(kChangesFrameAttr))
+    return of(op->getOperand(1));
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return ofSelect(select);
   SmallVector<Degree> x;
   for (Value operand : op->getOperands()) {
     MaybeDegree degree = of(operand);
@@ -241,8 +317,8 @@ MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
   bool invariant =
       llvm::all_of(x, [](const Degree &d) { return d.isInvariant(); }) &&
       llvm::all_of(captures, [&](Value v) { return isInvariant(v); });
-  bool anySpecial = llvm::any_of(
-      x, [](const Degree &d) { return d.special != Degree::Special::None; });
+  bool anySpecial =
+      llvm::any_of(x, [](const Degree &d) { return !d.is(Special::None); });
   if (invariant && !anySpecial)
     return Degree();
 
@@ -258,19 +334,19 @@ MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
   if (isa<arith::SubFOp>(op))
     return sum(x[0], x[1], -1);
   if (isa<arith::NegFOp>(op))
-    return sum(special(Degree::Special::Zero), x[0], -1);
+    return sum(Degree().with(Special::Zero), x[0], -1);
   if (isa<arith::MulFOp>(op)) {
     for (unsigned i : {0, 1})
       if (std::optional<double> factor =
               getUniformConstant(op->getOperand(1 - i));
           factor && x[i].isShift() && !x[i].isInvariant())
-        return Degree::shifted(times(x[i].shift, *factor), x[i].axes);
+        return multiple(x[i], *factor);
     return product(x[0], x[1], 1);
   }
   if (isa<arith::DivFOp, triton::PreciseDivFOp>(op)) {
     if (std::optional<double> divisor = getUniformConstant(op->getOperand(1));
         divisor && *divisor != 0 && x[0].isShift() && !x[0].isInvariant())
-      return Degree::shifted(times(x[0].shift, 1 / *divisor), x[0].axes);
+      return multiple(x[0], 1 / *divisor);
     return product(x[0], x[1], -1);
   }
   if (isa<math::ExpOp>(op))
@@ -283,15 +359,15 @@ MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
     return logarithm(x[0], M_LOG2E);
   if (isa<arith::ExtFOp, arith::TruncFOp, ResidualOp>(op))
     return x[0];
-  if (op->hasAttr(kChangesFrameAttr))
-    return x[1];
-  if (isa<arith::SelectOp>(op))
-    return x[0].isInvariant() ? agree(x[1], x[2]) : std::nullopt;
+  if (isa<arith::MaximumFOp, arith::MaxNumFOp>(op))
+    for (unsigned i : {0, 1})
+      if (x[i].is(Special::AtLeastOne) && isLessThanOne(op->getOperand(1 - i)))
+        return x[i];
   if (isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
           arith::MinNumFOp>(op))
     return agree(x[0], x[1]);
   if (isa<arith::CmpFOp>(op))
-    return ofComparison(x[0], x[1]);
+    return ofComparison(cast<arith::CmpFOp>(op), x[0], x[1]);
   if (auto reduce = dyn_cast<triton::ReduceOp>(op))
     return ofReduce(reduce, x[0]);
   if (auto dot = dyn_cast<triton::DotOp>(op))
@@ -301,7 +377,7 @@ MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
     return ofShape(op, x[0]);
   if (invariant)
     return Degree();
-  return std::nullopt;
+  return ofFixed(op, x);
 }
 
 /// Carried values: assume that each moves as its initial value, or as the next
@@ -329,7 +405,8 @@ MaybeDegree ScalingDegrees::ofLoop(Operation *op, unsigned result) {
       MaybeDegree both = next ? agree(*degree, *next) : std::nullopt;
       bool same = both && equal(both->shift, degree->shift) &&
                   equal(both->scale, degree->scale) &&
-                  both->special == degree->special;
+                  both->special == degree->special &&
+                  both->isLocal == degree->isLocal;
       stable &= same;
       degree = both;
     }
@@ -348,9 +425,9 @@ MaybeDegree ScalingDegrees::ofLoop(Operation *op, unsigned result) {
 MaybeDegree ScalingDegrees::compute(Value value) {
   if (std::optional<double> number = getUniformConstant(value)) {
     if (*number == 0)
-      return special(Degree::Special::Zero);
+      return Degree().with(Special::Zero);
     if (std::isinf(*number) && *number < 0)
-      return special(Degree::Special::NegativeInfinity);
+      return Degree().with(Special::NegativeInfinity);
     return Degree();
   }
   if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -379,7 +456,50 @@ MaybeDegree ScalingDegrees::of(Value value) {
   return degree;
 }
 
-bool ScalingDegrees::hasInvariantEffects(Operation *root) {
+//===----------------------------------------------------------------------===//
+// Comparisons
+//===----------------------------------------------------------------------===//
+
+/// Of two conditions of which one alone decides if it is `unless`.
+static std::optional<bool> both(std::optional<bool> a, std::optional<bool> b,
+                                bool unless) {
+  if (a == unless || b == unless)
+    return unless;
+  return a && b ? a : std::nullopt;
+}
+
+std::optional<bool> ScalingDegrees::decide(Value condition) {
+  Operation *op = condition.getDefiningOp();
+  if (!op)
+    return std::nullopt;
+  if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
+          triton::TransOp, triton::ReshapeOp>(op))
+    return decide(op->getOperand(0));
+  if (isa<arith::AndIOp, arith::OrIOp>(op))
+    return both(decide(op->getOperand(0)), decide(op->getOperand(1)),
+                /*unless=*/isa<arith::OrIOp>(op));
+  if (isa<arith::XOrIOp>(op) && matchPattern(op->getOperand(1), m_One())) {
+    std::optional<bool> holds = decide(op->getOperand(0));
+    return holds ? std::optional(!*holds) : std::nullopt;
+  }
+  auto compare = dyn_cast<arith::CmpFOp>(op);
+  MaybeDegree a = compare ? of(compare.getLhs()) : std::nullopt;
+  MaybeDegree b = compare ? of(compare.getRhs()) : std::nullopt;
+  if (!a || !b)
+    return std::nullopt;
+  auto order = getOrder(*a, compare.getLhs(), *b, compare.getRhs());
+  if (!order)
+    return std::nullopt;
+  return arith::applyCmpPredicate(compare.getPredicate(), APFloat(order->first),
+                                  APFloat(order->second));
+}
+
+bool ScalingDegrees::hasInvariantEffects(Operation *root, bool orLocal) {
+  auto isFixed = [&](Value value) {
+    MaybeDegree degree = of(value);
+    return degree && degree->isShift() && degree->isScale() &&
+           (orLocal || !degree->isLocal);
+  };
   WalkResult walk = root->walk([&](Operation *op) {
     bool decides = isa<scf::IfOp, scf::WhileOp>(op);
     bool writes = op->getNumRegions() == 0 && !isMemoryEffectFree(op) &&
@@ -387,7 +507,7 @@ bool ScalingDegrees::hasInvariantEffects(Operation *root) {
     if (!decides && !writes)
       return WalkResult::advance();
     for (Value operand : op->getOperands())
-      if (!isInvariant(operand))
+      if (!isFixed(operand))
         return WalkResult::interrupt();
     return WalkResult::advance();
   });

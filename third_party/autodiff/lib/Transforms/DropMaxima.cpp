@@ -26,6 +26,8 @@ struct DropMaxima : autodiff::impl::DropMaximaBase<DropMaxima> {
     });
     for (Value maximum : findFreeMaxima(kernel, std::move(maxima)))
       maximum.getDefiningOp<ResidualOp>().setConstant(true);
+    // Clean-ups may renumber results.
+    kernel.walk([](scf::ForOp loop) { loop->removeAttr(kAttainedAttr); });
   }
 };
 } // namespace

@@ -1,22 +1,58 @@
 //===- FreeMaxima.cpp - Maxima that the outputs do not depend on ----------===//
 #include "FreeMaxima.h"
 
+#include "AttainedSums.h"
 #include "Maxima.h"
-#include "autodiff/Analysis/ScalingDegrees.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Mutation.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 
+/// Says which sums are at least one where `maximum` is finite.
+static void seedAttained(ScalingDegrees &degrees, Value maximum,
+                         triton::FuncOp kernel) {
+  SmallVector<Value> attained;
+  // What is found decides more, later.
+  ScalingDegrees before = degrees;
+  kernel.walk([&](Operation *op) {
+    if (auto reduce = dyn_cast<triton::ReduceOp>(op))
+      if (isAttained(reduce.getResult()[0], maximum, maximum, before))
+        attained.push_back(reduce.getResult()[0]);
+    auto pairs = op->getAttrOfType<DenseI32ArrayAttr>(kAttainedAttr);
+    for (unsigned i = 0; pairs && i < pairs.size(); i += 2) {
+      Value frame = cast<scf::ForOp>(op).getInitArgs()[pairs[i]];
+      std::optional<Degree> degree = before.of(frame);
+      if (degree && degree->is(Degree::Special::Finite))
+        attained.push_back(op->getResult(pairs[i + 1]));
+    }
+  });
+  for (Value sum : attained)
+    if (std::optional<Degree> degree = degrees.of(sum))
+      degrees.seed(sum, degree->with(Degree::Special::AtLeastOne));
+}
+
 /// Whether nothing that `kernel` stores changes when `maximum` alone does, the
-/// others staying as they are.
+/// others staying as they are. Row by row, it may be taken to be finite: where
+/// it is −∞ it has no derivative, nor where it is what it started from, a
+/// constant.
 static bool isFree(Value maximum, ArrayRef<Value> others,
                    triton::FuncOp kernel) {
-  ScalingDegrees degrees;
-  for (Value other : others)
-    degrees.seed(other, Degree());
-  degrees.seed(maximum, Degree::shifted({1, 0}, seedAxes(maximum)));
-  return degrees.hasInvariantEffects(kernel);
+  SmallVector<unsigned, 2> axes = seedAxes(maximum);
+  Degree shifted = Degree::shifted({1, 0}, axes);
+  for (bool isFinite : {false, true}) {
+    ScalingDegrees degrees;
+    for (Value other : others)
+      degrees.seed(other, Degree());
+    degrees.seed(maximum, isFinite
+                              ? shifted.with(Degree::Special::Finite).at(axes)
+                              : shifted);
+    if (isFinite)
+      seedAttained(degrees, maximum, kernel);
+    if (degrees.hasInvariantEffects(kernel, /*orLocal=*/isFinite))
+      return true;
+  }
+  return false;
 }
 
 SmallVector<Value> mlir::autodiff::findFreeMaxima(triton::FuncOp kernel,

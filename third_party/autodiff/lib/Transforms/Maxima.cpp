@@ -1,16 +1,38 @@
 //===- Maxima.cpp - What is a maximum, and how it may move ----------------===//
 #include "Maxima.h"
 
+#include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Combiner.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 
+/// Whether a selection is `value` where that is finite, and else a constant
+/// that is.
+static bool isGuardOf(arith::SelectOp select, Value value) {
+  ScalingDegrees degrees;
+  degrees.seed(value, Degree().with(Degree::Special::Finite));
+  std::optional<bool> choice = degrees.decide(select.getCondition());
+  if (!choice)
+    return false;
+  Value chosen = select.getTrueValue(), other = select.getFalseValue();
+  if (!*choice)
+    std::swap(chosen, other);
+  APFloat number(0.0);
+  return chosen == value && matchPattern(other, m_ConstantFloat(&number)) &&
+         number.isFinite();
+}
+
 Operation *mlir::autodiff::getCarriedMaximum(scf::ForOp loop, unsigned index) {
   Operation *next = loop.getYieldedValues()[index].getDefiningOp();
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(next))
+    for (Value side : {select.getTrueValue(), select.getFalseValue()})
+      if (isGuardOf(select, side))
+        next = side.getDefiningOp();
   return isa_and_nonnull<arith::MaximumFOp, arith::MaxNumFOp>(next) ? next
                                                                     : nullptr;
 }

@@ -9,8 +9,8 @@ namespace mlir::autodiff {
 /// Whether `value` is a maximum, of a tile or of what a loop has seen.
 bool isMaximum(Value value);
 
-/// The maximum of two values that `loop` carries on at `index`; null if what it
-/// carries on is something else.
+/// The maximum of two values that `loop` carries on at `index`, or carries on
+/// where it is finite, with a constant for −∞; null if there is none.
 Operation *getCarriedMaximum(scf::ForOp loop, unsigned index);
 
 /// The axes along which the shift of a maximum may run: all that it has.

@@ -1,8 +1,9 @@
 //===- Reframing.cpp - Loops in the frame of a final maximum --------------===//
 #include "Reframing.h"
 
+#include "AttainedSums.h"
+#include "UnseenRows.h"
 #include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/Matchers.h"
@@ -13,27 +14,33 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// A_0·e^(δ(m_0−M)): the initial value seen from M, where −∞ − (−∞) has to be
-/// zero, too. (A minimum of the difference and zero would be that, but halve
-/// the derivative where m_0 is the maximum.)
-static Value changeFrame(OpBuilder &b, Location loc, Value init, Value from,
-                         Value to, double delta, ArrayRef<unsigned> axes) {
-  if (matchPattern(init, m_AnyZeroFloat()))
-    return init;
-  Tile m0(b, loc, from), m = m0.like(to);
-  Tile difference = m0 - m;
-  Tile distance =
-      where(compare(arith::CmpFPredicate::ORD, difference, difference),
-            difference, m0.constant(0.0));
-  Value(distance).getDefiningOp()->setAttr(kChangesFrameAttr, b.getUnitAttr());
-  Tile factor =
+/// m_0 − M. Where both are −∞, it has to be zero, too; in a frame that is zero
+/// there, if no loop has run. (A minimum of the difference and zero would be
+/// that, but halve the derivative where m_0 is the maximum.)
+Tile Reframing::Frame::getDistance(Tile start) const {
+  Tile difference = start - start.like(maximum);
+  Value holds =
+      hasRun ? splatTo(start.b(), start.loc(), hasRun, start.type())
+             : compare(arith::CmpFPredicate::ORD, difference, difference);
+  Tile distance = where(holds, difference, start.constant(0.0));
+  Value(distance).getDefiningOp()->setAttr(kChangesFrameAttr,
+                                           start.b().getUnitAttr());
+  return distance;
+}
+
+/// e^(δ(m_0−M)) for an initial value of this type.
+static Value getFactor(Tile distance, double delta, Type type,
+                       ArrayRef<unsigned> axes) {
+  OpBuilder &b = distance.b();
+  Tile scale =
       std::abs(delta - M_LN2) < 1e-9
           ? distance.make<math::Exp2Op>(distance)
           : exp(std::abs(delta - 1) < 1e-9 ? distance : delta * distance);
-  Value scale = castFloat(b, loc, factor, getElementTypeOrSelf(init.getType()));
-  if (auto tile = dyn_cast<RankedTensorType>(init.getType()))
-    scale = repeatOver(b, loc, scale, axes, tile.getShape());
-  return arith::MulFOp::create(b, loc, init, scale);
+  Value factor =
+      castFloat(b, distance.loc(), scale, getElementTypeOrSelf(type));
+  if (auto tile = dyn_cast<RankedTensorType>(type))
+    factor = repeatOver(b, distance.loc(), factor, axes, tile.getShape());
+  return factor;
 }
 
 /// The result of a loop that a value is.
@@ -55,6 +62,11 @@ static bool canRunAfter(scf::ForOp loop, Operation *last) {
   return true;
 }
 
+static Value runs(OpBuilder &b, scf::ForOp loop) {
+  return arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt,
+                               loop.getLowerBound(), loop.getUpperBound());
+}
+
 /// The loop whose sum, in the frame of the maximum that `next` starts from, is
 /// the initial value of this accumulator, and goes nowhere else; else null.
 Reframing::FramedLoop *Reframing::findChained(const RescaledLoop &next,
@@ -71,6 +83,8 @@ Reframing::FramedLoop *Reframing::findChained(const RescaledLoop &next,
               accumulator->second == next.accumulators.lookup(index) &&
               before.maximum == loop.getInitArgs()[next.maximum] &&
               before.original.delta == next.delta &&
+              before.original.isGuarded == next.isGuarded &&
+              mayStayUnseen(before.original) == mayStayUnseen(next) &&
               canRunAfter(before.original.loop, loop);
   auto isOnlyFor = [&](Value value) {
     return llvm::all_of(value.getUsers(), [&](Operation *user) {
@@ -84,36 +98,45 @@ Reframing::FramedLoop *Reframing::findChained(const RescaledLoop &next,
   return fits ? &before : nullptr;
 }
 
-/// The initial value of an accumulator, seen from `m`.
+/// The initial value of an accumulator, A_0·e^(δ(m_0−M)) as seen from M.
 Value Reframing::createInit(OpBuilder &b, const RescaledLoop &found,
-                            unsigned index, ArrayRef<unsigned> axes, Value m) {
+                            unsigned index, ArrayRef<unsigned> axes,
+                            const Frame &frame) {
   scf::ForOp loop = found.loop;
   Value init = loop.getInitArgs()[index];
-  if (mutation::isMade("rescale:initial value in its own frame"))
+  if (matchPattern(init, m_AnyZeroFloat()) ||
+      mutation::isMade("rescale:initial value in its own frame"))
     return init;
-  FramedLoop *before = findChained(found, index);
-  if (!before)
-    return changeFrame(b, loop.getLoc(), init,
-                       loop.getInitArgs()[found.maximum], m, found.delta, axes);
-  OpResult result = getLoopResult(init);
-  auto it = chained.find(result.getOwner());
-  if (it == chained.end())
-    it = chained
-             .insert({result.getOwner(), createFramed(b, before->original, m)})
-             .first;
-  return it->second.getResult(result.getResultNumber());
+  if (FramedLoop *before = findChained(found, index)) {
+    OpResult result = getLoopResult(init);
+    if (!chained.contains(result.getOwner()))
+      chained.insert(
+          {result.getOwner(), createFramed(b, before->original, frame)});
+    return chained.lookup(result.getOwner())
+        .getResult(result.getResultNumber());
+  }
+  Tile distance = frame.getDistance(Tile(b, loop.getLoc(), found.getStart()));
+  return arith::MulFOp::create(
+      b, loop.getLoc(), init,
+      getFactor(distance, found.delta, init.getType(), axes));
 }
 
 scf::ForOp Reframing::createFramed(OpBuilder &b, const RescaledLoop &found,
-                                   Value m) {
+                                   Frame frame) {
   scf::ForOp loop = found.loop;
+  Value m = frame.maximum;
+  if (frame.hasRun)
+    frame.hasRun =
+        arith::OrIOp::create(b, loop.getLoc(), frame.hasRun, runs(b, loop));
   SmallVector<Value> inits(loop.getInitArgs());
   for (auto &[index, axes] : found.accumulators)
-    inits[index] = createInit(b, found, index, axes, m);
+    inits[index] = createInit(b, found, index, axes, frame);
   inits[found.maximum] = m;
   IRMapping map;
   auto framed = cast<scf::ForOp>(b.clone(*loop, map));
   framed.getInitArgsMutable().assign(inits);
+  for (auto [selection, chosen] : found.decided)
+    map.lookup(selection).replaceAllUsesWith(map.lookupOrDefault(chosen));
   map.lookup(found.next).replaceAllUsesWith(m);
   framed.getRegionIterArg(found.maximum).replaceAllUsesWith(m);
   // The rescaling factors e^(δ(M−M)) are one.
@@ -127,6 +150,18 @@ scf::ForOp Reframing::createFramed(OpBuilder &b, const RescaledLoop &found,
   return framed;
 }
 
+/// The frame of a final maximum: zero for −∞ if the loop tells that apart.
+Reframing::Frame Reframing::createFrame(OpBuilder &b, const RescaledLoop &found,
+                                        Value maximum) {
+  if (!found.isGuarded || !mayStayUnseen(found))
+    return {maximum, Value()};
+  Tile m(b, maximum.getLoc(), maximum);
+  Tile unseen = m.constant(-std::numeric_limits<double>::infinity());
+  Value isUnseen = compare(arith::CmpFPredicate::OEQ, m, unseen);
+  Value never = arith::ConstantIntOp::create(b, m.loc(), 0, 1);
+  return {where(isUnseen, m.constant(0.0), m), never};
+}
+
 /// Adds the loop in the frame of its final maximum after the original, of which
 /// only that `maximum` is still used, and returns it.
 scf::ForOp Reframing::addFramed(const RescaledLoop &found, Value maximum) {
@@ -134,13 +169,46 @@ scf::ForOp Reframing::addFramed(const RescaledLoop &found, Value maximum) {
   OpBuilder b(loop->getContext());
   b.setInsertionPointAfterValue(maximum);
   chained.clear();
-  scf::ForOp framed = createFramed(b, found, maximum);
+  scf::ForOp framed = createFramed(b, found, createFrame(b, found, maximum));
   loop.walk([](triton::StoreOp store) { store.erase(); });
   for (unsigned index = 0; index < loop.getNumResults(); ++index)
     if (index != found.maximum)
       loop.getResult(index).replaceAllUsesWith(framed.getResult(index));
-  framedLoops[framed] = {found, maximum};
+  FramedLoop added{found, maximum, {}};
+  for (auto &[index, axes] : found.accumulators)
+    if (isAttained(found, index))
+      added.attained.push_back(index);
+  framedLoops[framed] = std::move(added);
   return framed;
+}
+
+/// Whether a sum of the loop is at least one wherever the maximum depends on
+/// what is summed. That holds before the loop if the maximum is a constant
+/// there.
+bool Reframing::isAttained(const RescaledLoop &found, unsigned index) {
+  scf::ForOp loop = found.loop;
+  APFloat start(0.0);
+  Value init = loop.getInitArgs()[index];
+  bool holds = matchPattern(found.getStart(), m_Constant()) ||
+               (matchPattern(init, m_ConstantFloat(&start)) &&
+                start.convertToDouble() >= 1);
+  if (FramedLoop *before = findChained(found, index))
+    holds = llvm::is_contained(before->attained,
+                               getLoopResult(init).getResultNumber());
+  return holds && (staysAttained(found, index) ||
+                   mutation::isMade("maxima:sums that may be zero"));
+}
+
+void Reframing::markAttained() {
+  for (auto &[framed, loop] : framedLoops) {
+    SmallVector<int32_t> pairs;
+    for (unsigned index : loop.attained)
+      pairs.append({static_cast<int32_t>(loop.original.maximum),
+                    static_cast<int32_t>(index)});
+    if (!pairs.empty())
+      framed->setAttr(kAttainedAttr,
+                      DenseI32ArrayAttr::get(framed->getContext(), pairs));
+  }
 }
 
 bool Reframing::rewrite(

@@ -10,6 +10,7 @@
 #define AUTODIFF_LIB_TRANSFORMS_REFRAMING_H
 
 #include "RescaledLoop.h"
+#include "autodiff/Rules/Tile.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::autodiff {
@@ -23,17 +24,34 @@ public:
   bool rewrite(scf::ForOp loop,
                llvm::function_ref<Value(const RescaledLoop &)> getMaximum);
 
+  /// Marks the rewritten loops with their sums that are at least one where the
+  /// maximum is finite and depends on what is summed.
+  void markAttained();
+
 private:
   /// A loop in the frame of its final maximum.
   struct FramedLoop {
     RescaledLoop original;
     Value maximum;
+    /// The sums that are at least one.
+    SmallVector<unsigned, 2> attained;
+  };
+
+  /// The frame that loops change to.
+  struct Frame {
+    Tile getDistance(Tile start) const;
+
+    Value maximum;
+    /// Whether one of them has run so far; null unless they tell −∞ apart.
+    Value hasRun;
   };
 
   scf::ForOp addFramed(const RescaledLoop &found, Value maximum);
-  scf::ForOp createFramed(OpBuilder &b, const RescaledLoop &found, Value m);
+  Frame createFrame(OpBuilder &b, const RescaledLoop &found, Value maximum);
+  scf::ForOp createFramed(OpBuilder &b, const RescaledLoop &found, Frame frame);
   Value createInit(OpBuilder &b, const RescaledLoop &found, unsigned index,
-                   ArrayRef<unsigned> axes, Value m);
+                   ArrayRef<unsigned> axes, const Frame &frame);
+  bool isAttained(const RescaledLoop &found, unsigned index);
   FramedLoop *findChained(const RescaledLoop &next, unsigned index);
 
   llvm::MapVector<Operation *, FramedLoop> framedLoops;

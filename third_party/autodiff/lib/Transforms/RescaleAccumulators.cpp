@@ -70,4 +70,5 @@ void RescaleAccumulators::runOnOperation() {
       maximum.setPinned(false);
       return maximum.getResult();
     });
+  reframing.markAttained();
 }

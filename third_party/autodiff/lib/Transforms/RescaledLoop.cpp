@@ -4,10 +4,14 @@
 // independent shifts, one of m and one of m': A must go in with −δ in the first
 // and come out with −δ in the second, and nothing else may move.
 //
+// A second proof takes m and m' to be finite. It holds row by row, and leaves
+// those that have seen nothing to UnseenRows.cpp.
+//
 //===----------------------------------------------------------------------===//
 #include "RescaledLoop.h"
 
 #include "Maxima.h"
+#include "UnseenRows.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Elements.h"
@@ -20,31 +24,45 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// The value m' = max(m, r) that the loop carries on for a carried m.
-static Value matchRunningMaximum(scf::ForOp loop, unsigned index) {
+/// The operation m' = max(m, r) for a carried m; null if there is none.
+static Operation *matchRunningMaximum(scf::ForOp loop, unsigned index) {
   Operation *next = getCarriedMaximum(loop, index);
   Value current = loop.getRegionIterArg(index);
   bool isRunning = next && llvm::is_contained(next->getOperands(), current);
-  return isRunning ? next->getResult(0) : Value();
+  return isRunning ? next : nullptr;
 }
 
-static ScalingDegrees seedShifts(RescaledLoop &candidate) {
+/// What is known of m and m' in the second proof, for the elements of a row.
+static Degree guard(const RescaledLoop &candidate, Degree degree,
+                    ArrayRef<unsigned> axes) {
+  return candidate.isGuarded ? degree.at(axes) : degree;
+}
+
+static ScalingDegrees seedShifts(const RescaledLoop &candidate) {
   ScalingDegrees degrees;
-  Value current = candidate.loop.getRegionIterArg(candidate.maximum);
+  scf::ForOp loop = candidate.loop;
+  Value current = candidate.getCurrent();
   SmallVector<unsigned, 2> axes = seedAxes(current);
-  degrees.seed(current, Degree::shifted({1, 0}, axes));
-  degrees.seed(candidate.next, Degree::shifted({0, 1}, axes));
-  for (unsigned index = 0; index < candidate.loop.getNumResults(); ++index)
+  auto seed = [&](Value value, Degree::Vector shift) {
+    Degree degree = guard(candidate, Degree::shifted(shift, axes), axes);
+    degrees.seed(value, candidate.isGuarded
+                            ? degree.with(Degree::Special::Finite)
+                            : degree);
+  };
+  seed(current, {1, 0});
+  seed(candidate.next, {0, 1});
+  for (unsigned index = 0; index < loop.getNumResults(); ++index)
     if (index != candidate.maximum)
-      degrees.seed(candidate.loop.getRegionIterArg(index), Degree());
+      degrees.seed(loop.getRegionIterArg(index), Degree());
   return degrees;
 }
 
 /// The exponents δ of factors e^(δ(m−m')) in the body.
-static SmallVector<double> findExponents(RescaledLoop &candidate) {
+static SmallVector<double> findExponents(const RescaledLoop &candidate) {
   ScalingDegrees degrees = seedShifts(candidate);
   SmallVector<double> found;
-  candidate.loop.getBody()->walk([&](Operation *op) {
+  scf::ForOp loop = candidate.loop;
+  loop.getBody()->walk([&](Operation *op) {
     if (!isa<math::ExpOp, math::Exp2Op>(op))
       return;
     std::optional<Degree> degree = degrees.of(op->getResult(0));
@@ -56,9 +74,22 @@ static SmallVector<double> findExponents(RescaledLoop &candidate) {
   return found;
 }
 
+/// The selections of the body that are decided, and what they choose.
+static SmallVector<std::pair<Value, Value>>
+findDecided(scf::ForOp loop, ScalingDegrees &degrees) {
+  SmallVector<std::pair<Value, Value>> found;
+  loop.getBody()->walk([&](arith::SelectOp select) {
+    if (std::optional<bool> choice = degrees.decide(select.getCondition()))
+      found.push_back(
+          {select, *choice ? select.getTrueValue() : select.getFalseValue()});
+  });
+  return found;
+}
+
 /// Whether the loop changes frame with this δ; fills in its accumulators.
 static bool proveFrame(RescaledLoop &candidate, double delta) {
   scf::ForOp loop = candidate.loop;
+  candidate.accumulators.clear();
   unsigned count = loop.getNumResults();
   SmallVector<bool> rescaled(count);
   SmallVector<SmallVector<unsigned, 2>> axes(count);
@@ -66,7 +97,7 @@ static bool proveFrame(RescaledLoop &candidate, double delta) {
   for (unsigned index = 0; index < count; ++index) {
     Type type = loop.getRegionIterArg(index).getType();
     rescaled[index] = index != candidate.maximum && isFloat(type);
-    axes[index] = seedAxes(loop.getRegionIterArg(candidate.maximum));
+    axes[index] = seedAxes(candidate.getCurrent());
   }
   for (bool changed = true; changed;) {
     changed = false;
@@ -74,7 +105,8 @@ static bool proveFrame(RescaledLoop &candidate, double delta) {
     for (unsigned index = 0; index < count; ++index)
       if (rescaled[index])
         degrees.seed(loop.getRegionIterArg(index),
-                     Degree::scaled({-delta, 0}, axes[index]));
+                     guard(candidate, Degree::scaled({-delta, 0}, axes[index]),
+                           axes[index]));
     for (unsigned index = 0; index < count; ++index) {
       if (index == candidate.maximum)
         continue;
@@ -92,8 +124,11 @@ static bool proveFrame(RescaledLoop &candidate, double delta) {
         return false;
       }
     }
-    if (!changed && !degrees.hasInvariantEffects(loop))
+    if (changed)
+      continue;
+    if (!degrees.hasInvariantEffects(loop))
       return false;
+    candidate.decided = findDecided(loop, degrees);
   }
   for (unsigned index = 0; index < count; ++index)
     if (rescaled[index])
@@ -118,16 +153,19 @@ std::optional<RescaledLoop> RescaledLoop::match(scf::ForOp loop,
   if (!canRunTwice(loop))
     return std::nullopt;
   for (unsigned index = from; index < loop.getNumResults(); ++index) {
-    Value next = matchRunningMaximum(loop, index);
-    if (!next)
-      continue;
     RescaledLoop candidate;
     candidate.loop = loop;
     candidate.maximum = index;
-    candidate.next = next;
-    for (double delta : findExponents(candidate))
-      if (proveFrame(candidate, delta))
-        return candidate;
+    candidate.next = loop.getYieldedValues()[index];
+    candidate.update = matchRunningMaximum(loop, index);
+    if (!candidate.update)
+      continue;
+    for (bool isGuarded : {false, true}) {
+      candidate.isGuarded = isGuarded;
+      for (double delta : findExponents(candidate))
+        if (proveFrame(candidate, delta) && proveUnseenRows(candidate))
+          return candidate;
+    }
   }
   return std::nullopt;
 }

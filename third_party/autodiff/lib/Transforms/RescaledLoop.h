@@ -6,6 +6,10 @@
 // its first iteration to its last. With M = m after the loop, Â is A at the
 // end.
 //
+// While nothing is seen, m' is −∞, and nothing can be relative to it. A loop
+// may tell that apart: it uses, say, zero in its place. Then M, too, has to be
+// finite (UnseenRows.h).
+//
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_RESCALEDLOOP_H
 #define AUTODIFF_LIB_TRANSFORMS_RESCALEDLOOP_H
@@ -21,12 +25,23 @@ struct RescaledLoop {
   /// twice.
   static std::optional<RescaledLoop> match(scf::ForOp loop, unsigned from = 0);
 
+  Value getCurrent() const {
+    return scf::ForOp(loop).getRegionIterArg(maximum);
+  }
+  /// The maximum that the loop starts from.
+  Value getStart() const { return scf::ForOp(loop).getInitArgs()[maximum]; }
+
   scf::ForOp loop;
-  unsigned maximum = 0; // carried value
-  Value next;           // m' in the body
+  unsigned maximum = 0;        // carried value
+  Operation *update = nullptr; // max(m, r)
+  Value next;                  // m': what it gives, or something finite for −∞
   double delta = 0;
   /// For each carried value that is rescaled: the axes along which m runs.
   llvm::DenseMap<unsigned, SmallVector<unsigned, 2>> accumulators;
+  /// Whether the body tells −∞ apart.
+  bool isGuarded = false;
+  /// What selections choose in the frame of a finite maximum.
+  SmallVector<std::pair<Value, Value>> decided;
 };
 
 } // namespace mlir::autodiff

@@ -35,6 +35,9 @@ constexpr llvm::StringLiteral kCounterAttr = "autodiff.counter";
 /// Marks a select of the distance between two maxima, zero where it is not a
 /// number.
 constexpr llvm::StringLiteral kChangesFrameAttr = "autodiff.changes_frame";
+/// Sums of a loop that are at least one where a maximum that the loop carries
+/// is finite: pairs of its results, maximum and sum.
+constexpr llvm::StringLiteral kAttainedAttr = "autodiff.attained";
 /// Number of a memory operation within its primal.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 /// Attributes of functions with the role "rule": what the user calls the rule,
