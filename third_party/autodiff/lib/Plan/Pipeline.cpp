@@ -161,6 +161,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.addToKernels(createLoadEarly());
   passes.addToKernels(createLaunchOptions());
   passes.addToKernels(createPipelineLoads());
+  passes.addToKernels(createSplitMasks());
   passes.addToKernels(createRenewSums());
   passes.addToKernels(createLowerPrograms());
   passes.add(createSizes());

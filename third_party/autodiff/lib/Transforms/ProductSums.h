@@ -11,6 +11,10 @@ namespace mlir::autodiff {
 /// loop or by loops in it that hand the sum on; null if there is none.
 triton::DotOp findSummand(scf::ForOp loop, unsigned index);
 
+/// The loop or branch with products in it that a sum of floats comes from; null
+/// if there is none.
+Operation *findProducts(Value sum);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_LIB_TRANSFORMS_PRODUCTSUMS_H

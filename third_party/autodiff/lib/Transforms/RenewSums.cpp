@@ -11,7 +11,6 @@
 //===----------------------------------------------------------------------===//
 #include "ProductSums.h"
 #include "Regrid.h"
-#include "autodiff/Support/Elements.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_RENEWSUMS
@@ -20,19 +19,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-/// Whether a sum of floats comes from a loop or a branch with products in it.
-static bool isFromProducts(Value sum) {
-  while (auto trans = sum.getDefiningOp<triton::TransOp>())
-    sum = trans.getSrc();
-  Operation *source = sum.getDefiningOp();
-  if (!isa_and_nonnull<scf::ForOp, scf::IfOp>(source) ||
-      !isFloat(sum.getType()))
-    return false;
-  WalkResult walk =
-      source->walk([](triton::DotOp) { return WalkResult::interrupt(); });
-  return walk.wasInterrupted();
-}
 
 /// Puts a loop in a branch that is taken if it runs.
 static void guard(scf::ForOp loop) {
@@ -77,7 +63,7 @@ struct RenewSums : autodiff::impl::RenewSumsBase<RenewSums> {
           continue;
         loops.insert(loop);
         OpBuilder b(loop);
-        if (isFromProducts(init.get()))
+        if (findProducts(init.get()))
           init.set(renew(b, loop.getLoc(), init.get()));
       }
     });

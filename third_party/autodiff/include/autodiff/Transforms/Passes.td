@@ -514,6 +514,16 @@ def DeferReductions : AutodiffPass<"autodiff-defer-reductions", "::mlir::triton:
   }];
 }
 
+def SplitMasks : AutodiffPass<"autodiff-split-masks", "::mlir::triton::FuncOp"> {
+  let summary = "divide loops of products where masks begin or cease to hold";
+  let description = [{
+    A selection by a comparison of the induction variable with the lanes of a
+    tile (causal masks, windows, tails) takes everything in all iterations from
+    one on, or below one. The loop becomes two or three, of which one does
+    without the comparison.
+  }];
+}
+
 def RenewSums : AutodiffPass<"autodiff-renew-sums", "::mlir::triton::FuncOp"> {
   let summary = "let matrix instructions overlap in loops that may not run";
   let description = [{
