@@ -65,3 +65,26 @@ def softmax_reference(x):
 
 def log_softmax_reference(x):
     return torch.log_softmax(x, dim=-1)
+
+
+@triton.jit
+def two_maxima_kernel(x_ptr, a_ptr, y_ptr, BLOCK: tl.constexpr):
+    """x / (1 + |log softmax(b)|) for rows b full of the maximum of a, which is theirs, too."""
+    columns = tl.arange(0, BLOCK)
+    places = tl.program_id(0) * BLOCK + columns
+    b = tl.max(tl.load(a_ptr + places) * 1.5, 0) + tl.zeros((BLOCK,), tl.float32)
+    maximum = tl.max(b, 0)
+    logs = b - tl.log(tl.sum(tl.exp(b - maximum), 0)) - maximum
+    tl.store(y_ptr + places, tl.load(x_ptr + places) / (1.0 + tl.abs(logs)))
+
+
+def two_maxima(kernel, x, a):
+    """x, a: (rows, columns), a power of two"""
+    y = poisoned(x.shape, x)
+    kernel[(x.shape[0],)](x, a, y, BLOCK=x.shape[1])
+    return y
+
+
+def two_maxima_reference(x, a):
+    b = 1.5 * a.amax(1, keepdim=True).expand_as(a)
+    return x / (1.0 + b.log_softmax(1).abs())

@@ -54,3 +54,10 @@ def test_softmax_real_sizes(cuda, name, shape):
     kernel, stub, reference = KERNELS[name]
     x = random_tensor(*shape, device=cuda, dtype=torch.float16)
     assert_gradients_close(differentiated(kernel, stub), reference, (x,))
+
+
+def test_maximum_of_a_maximum(device):
+    """Of two maxima that may be any value, one at a time makes the sum one."""
+    x, a = random_tensor(3, 8, device=device), random_tensor(3, 8, device=device, grad=False)
+    op = differentiated(sm.two_maxima_kernel, sm.two_maxima)
+    assert_gradients_close(op, sm.two_maxima_reference, (x, a))

@@ -116,6 +116,7 @@ public:
   std::optional<Normalizer> find();
 
 private:
+  bool movesNormalized();
   std::optional<double> getDelta(ResidualOp sum);
   bool isInEveryStore(ResidualOp sum);
   bool isRounded(Value exponent);
@@ -132,6 +133,23 @@ Search::Search(ResidualOp maximum, ArrayRef<ResidualOp> maxima)
   for (ResidualOp other : maxima)
     degrees.seed(other.getResult(), Degree());
   degrees.seed(maximum.getResult(), Degree::shifted({1, 0}, axes));
+}
+
+/// What a sum is called that was said to be one.
+constexpr llvm::StringLiteral kSumOfOne = "a sum that is one";
+
+/// Whether a sum that is one for what another maximum was replaced by would no
+/// longer be.
+bool Search::movesNormalized() {
+  auto kernel = maximum->getParentOfType<triton::FuncOp>();
+  WalkResult walk = kernel.walk([&](CustomVjpOp op) {
+    bool moves = op.getRule() == kSumOfOne &&
+                 !llvm::all_of(op.getInputs(), [&](Value sum) {
+                   return degrees.isInvariant(sum);
+                 });
+    return moves ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return walk.wasInterrupted();
 }
 
 /// δ if this is Σ e^(δ(x−m)), with one sum for each maximum.
@@ -213,7 +231,8 @@ bool Search::collect(Normalizer &found) {
 }
 
 std::optional<Normalizer> Search::find() {
-  if (!isa<Float32Type, Float64Type>(getElementTypeOrSelf(maximum.getType())))
+  if (!isa<Float32Type, Float64Type>(getElementTypeOrSelf(maximum.getType())) ||
+      movesNormalized())
     return std::nullopt;
   for (Operation *op = maximum->getNextNode(); op; op = op->getNextNode()) {
     auto sum = dyn_cast<ResidualOp>(op);
@@ -338,7 +357,7 @@ static Value assumeOne(OpBuilder &b, Value sum) {
   Location loc = sum.getLoc();
   Value one = Tile(b, loc, sum).constant(1.0);
   auto known = CustomVjpOp::create(b, loc, TypeRange{sum.getType()}, one, sum,
-                                   b.getStringAttr("a sum that is one"));
+                                   b.getStringAttr(kSumOfOne));
   OpBuilder::InsertionGuard guard(b);
   Block *pullback =
       b.createBlock(&known.getPullback(), {}, sum.getType(), {loc});
