@@ -2,6 +2,8 @@
 
 #include "Runtime.h"
 
+#include "llvm/ADT/bit.h"
+
 #include <cinttypes>
 #include <cstdio>
 
@@ -47,12 +49,23 @@ static void printInt(ProgramContext *context, const char *prefix,
   std::fflush(stdout);
 }
 
+/// Rounds to nearest even. For processors without bf16, LLVM keeps such numbers
+/// in f32 between operations, and libgcc has this function from version 13 on.
+static __bf16 truncToBFloat16(float value) {
+  uint32_t bits = llvm::bit_cast<uint32_t>(value);
+  uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+  uint32_t quiet = bits | 0x400000;
+  uint16_t upper = (value != value ? quiet : rounded) >> 16;
+  return llvm::bit_cast<__bf16>(upper);
+}
+
 llvm::ArrayRef<RuntimeFunction> mlir::autodiff::cpu::getRuntimeFunctions() {
   static const RuntimeFunction functions[] = {
       {"tad_cpu_assert", reinterpret_cast<void *>(failAssertion)},
       {"tad_cpu_print_text", reinterpret_cast<void *>(printText)},
       {"tad_cpu_print_float", reinterpret_cast<void *>(printFloat)},
       {"tad_cpu_print_int", reinterpret_cast<void *>(printInt)},
+      {"__truncsfbf2", reinterpret_cast<void *>(truncToBFloat16)},
   };
   return functions;
 }
