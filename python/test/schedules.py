@@ -52,5 +52,10 @@ def assert_sums(ran, how, *arguments):
         assert all(ran.sums[argument] == how for argument in arguments), ran.sums
 
 
+def assert_no_atomics(ran):
+    """No gradient is added atomically."""
+    assert ran is None or "atomic" not in ran.sums.values(), ran.sums
+
+
 def assert_atomic(ran, *arguments):
     assert_sums(ran, "atomic", *arguments)

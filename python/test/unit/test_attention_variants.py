@@ -1,10 +1,10 @@
 """Attention with biases, caps, windows and dropout: what is saved, and the gradients."""
 
-import gradients
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import attention_variants as variants
+from schedules import assert_no_atomics
 
 HEADS, CONTEXT, DIM = 2, 64, 16
 
@@ -30,7 +30,6 @@ def _check(device, form, lse="none", scale=1.0, first_key=0):
 
     op = differentiated(variants.variant_kernel, stub)
     assert_gradients_close(op, reference, inputs[:wanted], roundings=32)
-    return op
 
 
 @pytest.mark.parametrize("lse", ["none", "e", "2"])
@@ -39,11 +38,10 @@ def test_variant(device, form, lse):
     _check(device, form, lse)
 
 
-def test_window_is_exchanged(device):
+def test_window_is_exchanged(device, ran):
     """Keys are read by the programs whose windows they are in, which takes no atomics to add up."""
-    op = _check(device, "window")
-    if not gradients.FORWARD_ONLY:
-        assert "atomic" not in op.explain()
+    _check(device, "window")
+    assert_no_atomics(ran)
 
 
 def test_large_scores(device):

@@ -1,11 +1,11 @@
 """Rows of which nothing is seen: what is stored of them, and no atomics for the other ones."""
 
-import gradients
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import first_terms
 from kernels import guarded_softmax as guarded
+from schedules import assert_no_atomics
 
 DIM = 16
 # Guards that the sums' frames are proved to allow, from zeros and from memory.
@@ -33,29 +33,23 @@ def _check(device, guard, end, rows=21, columns=45, split=0, last=None, from_mem
     inputs = _inputs(device, rows, columns, from_memory, end)
     inputs = (*inputs, split, last, guard, end, from_memory)
     assert_gradients_close(op, guarded.guarded_reference, inputs, roundings=64)
-    return op
-
-
-def _assert_stored(op):
-    if not gradients.FORWARD_ONLY:
-        assert "atomic" not in op.explain()
 
 
 @pytest.mark.parametrize("end", guarded.ENDS)
 @pytest.mark.parametrize("guard", guarded.GUARDS)
-def test_guards(device, guard, end):
-    op = _check(device, guard, end)
+def test_guards(device, ran, guard, end):
+    _check(device, guard, end)
     if guard in MOVES:
-        _assert_stored(op)
+        assert_no_atomics(ran)
 
 
 @pytest.mark.parametrize("end", ["sum", "fallback"])
 @pytest.mark.parametrize("guard", guarded.GUARDS)
-def test_sums_that_start_from_memory(device, guard, end):
+def test_sums_that_start_from_memory(device, ran, guard, end):
     """The first key makes forget what was there, or the first block, or nothing does."""
-    op = _check(device, guard, end, from_memory=True)
+    _check(device, guard, end, from_memory=True)
     if guard in MOVES_FROM_MEMORY:
-        _assert_stored(op)
+        assert_no_atomics(ran)
 
 
 @pytest.mark.parametrize("from_memory", [False, True])

@@ -5,6 +5,7 @@ import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
 from kernels import grid_stride, low_rank, wraparound
 from kernels import matmul as mm
+from schedules import assert_no_atomics
 
 pytestmark = pytest.mark.schedules
 
@@ -57,7 +58,7 @@ def test_tutorials(device, ran, kernel, stub, shape, dtype):
     """Tiles that go around the end of the operands; few programs for more tiles, or fewer."""
     op = differentiated(kernel, stub)
     assert_gradients_close(op, torch.matmul, _operands(shape, device, dtype))
-    assert ran is None or "atomic" not in ran.sums.values()
+    assert_no_atomics(ran)
 
 
 def test_autotuned_matmul(device):

@@ -1,10 +1,10 @@
 """Sequences of any lengths, whose places come from memory."""
 
-import gradients
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import packed_sequences
+from schedules import assert_no_atomics
 
 pytestmark = pytest.mark.schedules
 
@@ -25,7 +25,7 @@ def test_sequences(device, lengths, causal):
 
 
 @pytest.mark.parametrize("shared", [2, 4])
-def test_heads_that_share_keys(device, shared, schedule):
+def test_heads_that_share_keys(device, shared, ran):
     """What head of keys a program reads, it finds by dividing by an argument."""
     starts = torch.tensor((0, 37, 37, 90), device=device, dtype=torch.int32)
     q = random_tensor(4, 90, DIM, device=device)
@@ -35,8 +35,7 @@ def test_heads_that_share_keys(device, shared, schedule):
     assert_gradients_close(
         op, packed_sequences.attention_reference, (q, k, v, *places), roundings=64
     )
-    if schedule is None and not gradients.FORWARD_ONLY:
-        assert "atomic" not in op.explain()
+    assert_no_atomics(ran)
 
 
 def test_sequences_that_share_keys(device):

@@ -308,13 +308,12 @@ void Activity::checkMemory() {
       return written && isDifferentiable(written.getType()) &&
              isVaried(written);
     };
-    return isUseful(read->getResult(0)) &&
+    return synchronization.orders(read) && isUseful(read->getResult(0)) &&
            isDifferentiable(read->getResult(0).getType()) &&
            llvm::any_of(getBaseArguments(read->getOperand(0)),
                         [&](BlockArgument base) {
                           return mayBeAccessed(base, mayWrite);
-                        }) &&
-           synchronization.orders(read);
+                        });
   };
   kernel.walk([&](Operation *op) {
     if (hasFailed)

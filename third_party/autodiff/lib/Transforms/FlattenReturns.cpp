@@ -184,7 +184,8 @@ void GuardedKernel::guard(Operation *op) {
 void GuardedKernel::flatten(SmallVectorImpl<ScalarExpr> &assumed) {
   makeCondition();
   for (Operation &op : body->without_terminator()) {
-    if (std::optional<ScalarExpr> divisor = findDivisor(op))
+    if (std::optional<ScalarExpr> divisor = findDivisor(op);
+        divisor && !isSpeculatable(&op))
       assumed.push_back(*divisor - ScalarExpr::constant(1));
     std::optional<ScalarExpr> element;
     if (isa<triton::LoadOp>(op))
