@@ -350,6 +350,36 @@ def test_bijective_check_accepts_dense_tensors(data):
     assert BijectiveCheck.from_json(check, 1).holds([total], [1], [None], (1, 1, 1))
 
 
+@settings(max_examples=300, deadline=None)
+@given(cases(), st.data())
+def test_digits_may_count_down(case, data):
+    """Programs in descending order, loops from the end: the same elements, from the last one on."""
+    check, shape, strides = case
+    down = {**check, "dims": []}
+    for dim in check["dims"]:
+        digits, back = [], 0
+        for stride, extent in dim["digits"]:
+            turned = data.draw(st.booleans())
+            digits.append([-stride if turned else stride, extent])
+            back += stride * (extent - 1) if turned else 0
+        bound = None if dim["bound"] is None else dim["bound"] - back
+        down["dims"].append({**dim, "digits": digits, "bound": bound})
+        down["offset"] += dim["stride"] * back
+    grid = (1, 1, 1)
+    assert sorted(accesses(down, grid)) == sorted(accesses(check, grid))
+    holds = [
+        BijectiveCheck.from_json(c, 1).holds(shape, strides, [None], grid) for c in (check, down)
+    ]
+    assert holds[0] == holds[1]
+
+
+def test_what_must_not_be_negative():
+    check = {"kind": "bijective", "argument": 0, "offset": 0, "dims": [dimension(1, [[1, 4]])]}
+    check = BijectiveCheck.from_json({**check, "notNegative": [["arg", 0]]}, 1)
+    assert check.holds([4], [1], [0], (1, 1, 1))
+    assert not check.holds([4], [1], [-1], (1, 1, 1))
+
+
 def test_check_without_a_value_fails():
     dims = [{"stride": 1, "digits": [[1, ["div", 4, ["arg", 0]]]], "bound": None}]
     check = {"kind": "bijective", "argument": 0, "offset": 0, "dims": dims}
@@ -485,7 +515,7 @@ GAPS = [[4, ["grid", 0]], [1, 2]]
         ([dimension(1, GAPS), dimension(9, [[1, 3]])], False),
         ([dimension(1, GAPS, 5), dimension(9, [[1, 3]])], False),
         ([dimension(1, [[2, 4], [1, 3]])], False),
-        ([dimension(-1, [[1, 4]])], False),
+        ([dimension(-1, [[1, 4]])], True),
         ([dimension(-1, [[1, 1]])], True),
         ([dimension(0, [[1, 4]], 1)], True),
         ([dimension(0, [[1, 4]]), dimension(1, [[1, 4]], 0)], True),

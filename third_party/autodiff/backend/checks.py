@@ -60,7 +60,8 @@ class _AddressCheck:
     zero, and do not depend on them. Where a check is about the `whole`, they may be longer than
     what is read, and it does not help if they are only distinct.
 
-    Of each pair `within`, the first number has to be no more than the second one.
+    Of each pair `within`, the first number has to be no more than the second one. Masks let
+    through what the dimensions say if no number of `not_negative` is below zero.
     """
 
     argument: int
@@ -71,6 +72,7 @@ class _AddressCheck:
     moves: bool = False
     summed: int = 0
     whole: bool = False
+    not_negative: tuple = ()
 
     kind: ClassVar[str]
 
@@ -120,7 +122,13 @@ class _AddressCheck:
         for pair in within:
             for expr in pair:
                 validate(expr, arguments)
-        return cls(argument, data["offset"], tuple(dims), programs, within, moves, summed, whole)
+        not_negative = tuple(data.get("notNegative", ()))
+        for expr in not_negative:
+            validate(expr, arguments)
+        return cls(
+            argument, data["offset"], tuple(dims), programs, within, moves, summed, whole,
+            not_negative,
+        )  # fmt: skip
 
     def used_arguments(self) -> set[int]:
         """Return the scalar arguments that decide the outcome."""
@@ -130,12 +138,15 @@ class _AddressCheck:
             exprs += [] if bound is None else [bound]
         exprs += self.programs or ()
         exprs += [expr for pair in self.within for expr in pair]
+        exprs += self.not_negative
         return set().union(*(used_arguments(e) for e in exprs))
 
-    def _dims(self, args, grid, filled: bool) -> list:
-        """Return `(stride, digits, bound)` of each dimension as numbers, unit digits dropped.
+    def _dims(self, args, grid, filled: bool) -> tuple[list, int]:
+        """Return `(stride, digits, bound)` of each dimension as numbers, and where they start.
 
-        Raises `CheckError` for what has no value; see `_program_extents` for `filled`.
+        Unit digits are dropped. Those that count down are counted up, from so far in front of the
+        check's offset. Raises `CheckError` for what has no value; see `_program_extents` for
+        `filled`.
         """
         varying = [e[1] for _, digits, _ in self.dims for _, e in digits if _varies(e)]
         if self.programs is not None:
@@ -146,16 +157,21 @@ class _AddressCheck:
         else:
             extents = iter(())
             self._require_every_axis(grid)
-        dims = []
+        dims, start = [], 0
         for stride, digits, bound in self.dims:
             values = [
                 (evaluate(s, args, grid), next(extents) if _varies(e) else evaluate(e, args, grid))
                 for s, e in digits
             ]
+            stride = evaluate(stride, args, grid)
             bound = None if bound is None else evaluate(bound, args, grid)
-            digits = sorted(value for value in values if value[1] != 1)
-            dims.append((evaluate(stride, args, grid), digits, bound))
-        return dims
+            if stride < 0 and bound is None:
+                stride, values = -stride, [(-s, e) for s, e in values]
+            lowest = sum(s * (e - 1) for s, e in values if s < 0 < e)
+            digits = sorted((abs(s), e) for s, e in values if e != 1)
+            dims.append((stride, digits, None if bound is None else bound - lowest))
+            start += stride * lowest
+        return dims, start
 
     def _ranges(self, args, grid) -> Ranges:
         """Return what each program touches; raises `CheckError` for what has no value."""
@@ -216,14 +232,18 @@ class BijectiveCheck(_AddressCheck):
         """
         try:
             offset = evaluate(self.offset, args, grid)
+            if not self.moves:
+                dims, start = self._dims(args, grid, filled=True)
+                offset += start
             if offset != 0:
                 return f"the first element that it reaches is number {offset}"
             if self.moves:
                 return _objection_to(self._ranges(args, grid), shape, strides)
-            dims = self._dims(args, grid, filled=True)
             for number, limit in self.within:
                 if evaluate(number, args, grid) > evaluate(limit, args, grid):
                     return "the launch has fewer positions than elements"
+            if any(evaluate(number, args, grid) < 0 for number in self.not_negative):
+                return "its mask is not what it is for sizes that are not negative"
         except CheckError as error:
             return str(error)
         indices = []
@@ -262,7 +282,7 @@ class DistinctCheck(_AddressCheck):
         try:
             if self.moves:
                 return self._ranges(args, grid).are_distinct()
-            dims = self._dims(args, grid, filled=False)
+            dims, _ = self._dims(args, grid, filled=False)
         except CheckError:
             return False
         indices = []
