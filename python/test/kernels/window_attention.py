@@ -11,10 +11,12 @@ from .common import poisoned
 def window_attention_kernel(
     q_ptr, k_ptr, v_ptr, m_ptr, out_ptr, sm_scale, n_context, window,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EVEN: tl.constexpr,
+    NUMBERED: tl.constexpr = False,
 ):  # fmt: skip
     """One block of queries of one head; stores the output and the log-sum-exp in base two.
 
-    Query i sees the keys j of i - window < j <= i. Tensors are contiguous.
+    Query i sees the keys j of i - window < j <= i. Tensors are contiguous. The loop goes over keys
+    in steps of a block, or over the numbers of blocks.
     """
     first = tl.program_id(0) * BLOCK_M
     head = tl.program_id(1).to(tl.int64) * n_context
@@ -30,9 +32,15 @@ def window_attention_kernel(
     row_sum = tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, HEAD_DIM), tl.float32)
     qk_scale = sm_scale * 1.44269504  # 1 / ln 2
-    low = tl.maximum(0, first - window + 1) // BLOCK_N * BLOCK_N
-    for start in range(low, min(first + BLOCK_M, n_context), BLOCK_N):
-        keys = start + tl.arange(0, BLOCK_N)
+    low, high = tl.maximum(0, first - window + 1) // BLOCK_N, min(first + BLOCK_M, n_context)
+    if NUMBERED:
+        high = tl.cdiv(high, BLOCK_N)
+        step: tl.constexpr = 1
+    else:
+        low *= BLOCK_N
+        step: tl.constexpr = BLOCK_N
+    for place in range(low, high, step):
+        keys = place * (BLOCK_N // step) + tl.arange(0, BLOCK_N)
         k_ptrs = k_ptr + keys[None, :] * HEAD_DIM + dims[:, None]
         v_ptrs = v_ptr + keys[:, None] * HEAD_DIM + dims[None, :]
         existing = keys < n_context

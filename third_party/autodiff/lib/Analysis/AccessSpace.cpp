@@ -41,6 +41,7 @@ struct AccessSpace::Builder {
   std::optional<Digit> makeDigit(const Dimension &dimension, ScalarExpr stride);
   bool coversIterationSpace(const LinearForm &address);
   bool attach(Constraint constraint, LinearForm &address);
+  bool holds(const Constraint &constraint, const LinearForm &address);
   void restrict(Value condition, LinearForm &address);
   bool build();
 };
@@ -48,38 +49,28 @@ struct AccessSpace::Builder {
 /// False if the form counts iterations from where each program starts. (What
 /// is left of induction variables then, is for `unfold`.)
 bool AccessSpace::Builder::renumber(LinearForm &form) const {
-  if (!renumbering)
+  if (!renumbering || !renumbering->startVaries)
     return true;
   for (LinearForm::Term &term : form.terms) {
     if (term.dimension.loop != renumbering->loop)
       continue;
-    if (term.dimension.kind == Dimension::Kind::Loop) {
-      if (renumbering->startVaries)
-        return false;
-      continue;
-    }
-    if (!renumbering->startVaries) {
-      if (!space.moves)
-        return false;
-      continue;
-    }
+    if (term.dimension.kind == Dimension::Kind::Loop)
+      return false;
     term.dimension.kind = Dimension::Kind::Loop;
     term.coefficient = term.coefficient * renumbering->step;
   }
   return true;
 }
 
-/// Induction variables whose start programs determine, in a space that moves:
-/// the start and the number of the iteration. False if it has no form.
+/// Induction variables whose start programs determine: the start and the number
+/// of the iteration. False if it has no form.
 bool AccessSpace::Builder::unfold(LinearForm &form) const {
-  if (!space.moves)
-    return true;
   LinearForm unfolded{form.constant, {}};
   for (const LinearForm::Term &term : form.terms) {
     LinearForm part{ScalarExpr::constant(0), {term}};
     if (term.dimension.kind == Dimension::Kind::Index) {
       auto loop = cast<scf::ForOp>(term.dimension.loop);
-      auto start = LinearForm::of(loop.getLowerBound(), {}, From::Memory);
+      auto start = LinearForm::of(loop.getLowerBound(), {}, from());
       auto step = ScalarExpr::of(loop.getStep());
       if (!start || !step)
         return false;
@@ -169,13 +160,39 @@ bool AccessSpace::Builder::coversIterationSpace(const LinearForm &address) {
   return true;
 }
 
+/// Whether −Σ factor · number < a positive bound, which holds if no factor is
+/// negative: that is for the launch to say. (Of the digits of the address, it
+/// looks at the values anyway.)
+bool AccessSpace::Builder::holds(const Constraint &constraint,
+                                 const LinearForm &address) {
+  if (space.moves || constraint.bound.getConstant().value_or(0) <= 0)
+    return false;
+  SmallVector<ScalarExpr> factors, known = space.getProgramDigits();
+  for (const LinearForm::Term &term : address.terms)
+    if (term.dimension.digit)
+      known.push_back(*term.dimension.digit);
+  for (const LinearForm::Term &term : constraint.form.terms) {
+    const std::optional<ScalarExpr> &digit = term.dimension.digit;
+    if (digit && !digit->isNotNegative() && !llvm::is_contained(known, *digit))
+      return false;
+    ScalarExpr factor = ScalarExpr::constant(0) - term.coefficient;
+    if (factor.getConstant().value_or(0) < 0)
+      return false;
+    if (!factor.isNotNegative())
+      factors.push_back(factor);
+  }
+  llvm::append_range(space.notNegative, factors);
+  return true;
+}
+
 /// Bounds the address by the constraints of a condition.
 void AccessSpace::Builder::restrict(Value condition, LinearForm &address) {
   Constraints constraints = constraintsOf(condition, from());
   space.exact &= constraints.has_value();
   for (Constraint &constraint :
        constraints ? *constraints : knownConstraintsOf(condition, from()))
-    space.exact &= number(constraint.form) && attach(constraint, address);
+    space.exact &= number(constraint.form) &&
+                   (attach(constraint, address) || holds(constraint, address));
 }
 
 /// In a space that moves, the bound of what moves within a program.
@@ -267,13 +284,59 @@ bool AccessSpace::hasSameShapeAs(const AccessSpace &other) const {
            std::equal(a.digits.begin(), a.digits.end(), b.digits.begin(),
                       b.digits.end(), sameDigit);
   };
-  return moves == other.moves &&
+  return moves == other.moves && notNegative == other.notNegative &&
          std::equal(indices.begin(), indices.end(), other.indices.begin(),
                     other.indices.end(), sameIndex);
 }
 
 bool AccessSpace::touchesSameAs(const AccessSpace &other) const {
   return offset == other.offset && hasSameShapeAs(other);
+}
+
+const AccessSpace::Digit *AccessSpace::findSame(const Index &index,
+                                                const Digit &digit,
+                                                const AccessSpace &other) {
+  ScalarExpr step = index.stride * digit.stride;
+  for (const Index &candidate : other.indices)
+    for (const Digit &same : candidate.digits)
+      if (same.dimension.kind == digit.dimension.kind &&
+          same.dimension.axis == digit.dimension.axis &&
+          same.dimension.digit == digit.dimension.digit &&
+          candidate.stride * same.stride == step)
+        return &same;
+  return nullptr;
+}
+
+std::optional<Array>
+AccessSpace::findLimits(const AccessSpace &unbounded) const {
+  auto count = [](const AccessSpace &space) {
+    size_t digits = 0;
+    for (const Index &index : space.indices)
+      digits += index.digits.size();
+    return digits;
+  };
+  if (moves || unbounded.moves || !unbounded.notNegative.empty() ||
+      !(offset == unbounded.offset) || count(*this) != count(unbounded) ||
+      llvm::any_of(unbounded.indices,
+                   [](const Index &index) { return index.bound; }))
+    return std::nullopt;
+  Array limits;
+  for (const Index &index : indices) {
+    llvm::json::Value most = 1;
+    for (const Digit &digit : index.digits) {
+      const Digit *same = findSame(index, digit, unbounded);
+      if (!same ||
+          (index.bound && !(same->extent && digit.stride.isNotNegative())))
+        return std::nullopt;
+      if (index.bound)
+        most = Array{"add", std::move(most),
+                     Array{"mul", digit.stride.toJSON(),
+                           Array{"sub", *same->extent, 1}}};
+    }
+    if (index.bound)
+      limits.push_back(Array{std::move(most), index.bound->toJSON()});
+  }
+  return limits;
 }
 
 using Steps = SmallVector<std::pair<ScalarExpr, size_t>>;
@@ -444,6 +507,13 @@ bool AccessSpace::boundsIterations() const {
   });
 }
 
+static Array toJSON(ArrayRef<ScalarExpr> numbers) {
+  Array array;
+  for (const ScalarExpr &number : numbers)
+    array.push_back(number.toJSON());
+  return array;
+}
+
 static Object makeDimension(llvm::json::Value stride, Array digits,
                             llvm::json::Value bound) {
   return Object{{"stride", std::move(stride)},
@@ -464,10 +534,13 @@ Object AccessSpace::describe(
                                  index.bound ? index.bound->toJSON()
                                              : llvm::json::Value(nullptr)));
   }
-  return Object{{"kind", kind},
-                {"argument", argument},
-                {"offset", offset.toJSON()},
-                {"dims", std::move(dims)}};
+  Object check{{"kind", kind},
+               {"argument", argument},
+               {"offset", offset.toJSON()},
+               {"dims", std::move(dims)}};
+  if (!notNegative.empty())
+    check["notNegative"] = ::toJSON(notNegative);
+  return check;
 }
 
 /// Digits that are program ids themselves have the grid's extent, and an axis
@@ -493,13 +566,6 @@ Object AccessSpace::toCheck(llvm::StringRef kind, unsigned argument) const {
   if (moves)
     check["moves"] = true;
   return check;
-}
-
-static Array toJSON(ArrayRef<ScalarExpr> numbers) {
-  Array array;
-  for (const ScalarExpr &number : numbers)
-    array.push_back(number.toJSON());
-  return array;
 }
 
 Object AccessSpace::toSummedCheck(unsigned argument,

@@ -46,6 +46,19 @@ LinearForm::coefficientOf(const Dimension &dimension) const {
   return std::nullopt;
 }
 
+ScalarExpr LinearForm::getStep(Operation *loop) const {
+  ScalarExpr step = ScalarExpr::constant(0);
+  for (const Term &term : terms) {
+    if (term.dimension.loop != loop)
+      continue;
+    ScalarExpr distance = term.coefficient;
+    if (term.dimension.kind == Dimension::Kind::Index)
+      distance = distance * *ScalarExpr::of(cast<scf::ForOp>(loop).getStep());
+    step = step + distance;
+  }
+  return step;
+}
+
 bool LinearForm::readsMemory() const {
   return llvm::any_of(
       terms, [](const Term &term) { return term.dimension.readsMemory(); });
@@ -78,6 +91,7 @@ struct FormBuilder {
   Form of(Value value);
   Form sum(Value a, Value b, bool negate = false);
   Form product(Value a, Value b);
+  Form induction(scf::ForOp loop);
   Form carried(scf::ForOp loop, unsigned index);
   Form ofArgument(BlockArgument argument);
   Form ofShape(Operation *op);
@@ -103,7 +117,25 @@ Form FormBuilder::product(Value a, Value b) {
   return std::nullopt;
 }
 
-/// What a loop carries if every iteration adds the same to it.
+/// The induction variable of a loop: a dimension of its own if programs start
+/// it at different numbers, else the number of the iteration by the step.
+Form FormBuilder::induction(scf::ForOp loop) {
+  Form lower = of(loop.getLowerBound());
+  std::optional<ScalarExpr> step = ScalarExpr::of(loop.getStep());
+  if (!lower || !step || step->dependsOnProgramId())
+    return std::nullopt;
+  bool varies = llvm::any_of(lower->terms, [](const LinearForm::Term &term) {
+    return term.dimension.kind == Dimension::Kind::Program;
+  });
+  Dimension iteration{varies ? Dimension::Kind::Index : Dimension::Kind::Loop};
+  iteration.loop = loop;
+  if (varies)
+    return single(iteration, ScalarExpr::constant(1));
+  return *lower + single(iteration, *step);
+}
+
+/// What a loop carries if every iteration adds the same to it: where programs
+/// start at different numbers, by how far the induction variable has come.
 Form FormBuilder::carried(scf::ForOp loop, unsigned index) {
   Value next = loop.getYieldedValues()[index];
   Value argument = loop.getRegionIterArg(index);
@@ -120,6 +152,11 @@ Form FormBuilder::carried(scf::ForOp loop, unsigned index) {
     return std::nullopt;
   Dimension iteration{Dimension::Kind::Loop};
   iteration.loop = loop;
+  Form counter = induction(loop);
+  if (counter && !counter->coefficientOf(iteration))
+    if (auto perStep =
+            increment->constant.dividedBy(*ScalarExpr::of(loop.getStep())))
+      return *init + (*counter - *of(loop.getLowerBound())).scaled(*perStep);
   return *init + single(iteration, increment->constant);
 }
 
@@ -132,18 +169,7 @@ Form FormBuilder::ofArgument(BlockArgument argument) {
     return std::nullopt;
   if (argument.getArgNumber() > 0)
     return carried(loop, argument.getArgNumber() - 1);
-  Form lower = of(loop.getLowerBound());
-  std::optional<ScalarExpr> step = ScalarExpr::of(loop.getStep());
-  if (!lower || !step || step->dependsOnProgramId())
-    return std::nullopt;
-  bool varies = llvm::any_of(lower->terms, [](const LinearForm::Term &term) {
-    return term.dimension.kind == Dimension::Kind::Program;
-  });
-  Dimension iteration{varies ? Dimension::Kind::Index : Dimension::Kind::Loop};
-  iteration.loop = loop;
-  if (varies)
-    return single(iteration, ScalarExpr::constant(1));
-  return *lower + single(iteration, *step);
+  return induction(loop);
 }
 
 Form FormBuilder::ofShape(Operation *op) {
@@ -171,12 +197,20 @@ Form FormBuilder::ofShape(Operation *op) {
 /// not be independent. (Nothing is known of elements of memory: such a sum
 /// would be no digit of the kernel.)
 Form FormBuilder::ofProgram(Value value) const {
-  std::optional<ScalarExpr> digit = ScalarExpr::of(value, from);
-  if (!digit || !digit->dependsOnProgramId())
+  std::optional<ScalarExpr> number = ScalarExpr::of(value, from);
+  if (!number || !number->dependsOnProgramId())
     return std::nullopt;
+  ScalarExpr rest =
+      ScalarExpr::constant(number->countOf(ScalarExpr::constant(1)));
+  auto [digit, count] = (*number - rest).asMultiple();
+  using Kind = ScalarExpr::Kind;
+  if (digit.getKind() == Kind::Add || digit.getKind() == Kind::Sub) {
+    digit = *number;
+    rest = ScalarExpr::constant(0);
+  }
   Dimension program{Dimension::Kind::Program};
   program.digit = digit;
-  return single(program, ScalarExpr::constant(1));
+  return uniform(rest) + single(program, ScalarExpr::constant(count));
 }
 
 static bool mixesDigits(const LinearForm &form) {
@@ -219,7 +253,7 @@ Form FormBuilder::of(Value value) {
     form = sum(op->getOperand(0), op->getOperand(1), /*negate=*/true);
   else if (isa<arith::MulIOp>(op))
     form = product(op->getOperand(0), op->getOperand(1));
-  else if (isa<arith::ExtSIOp, arith::IndexCastOp>(op))
+  else if (isa<arith::ExtSIOp, arith::IndexCastOp, HeldOp>(op))
     form = of(op->getOperand(0));
   else if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
                triton::TransOp>(op))

@@ -86,22 +86,20 @@ static std::optional<MemoryFlow::Equalities> whereSame(const LinearForm &a,
 /// extent.
 static bool movesPastItself(const LinearForm &address, Type pointer,
                             Operation *loop) {
-  int64_t advance = 0, extent = 1;
+  std::optional<int64_t> advance = address.getStep(loop).getConstant();
+  int64_t extent = 1;
   for (const LinearForm::Term &term : address.terms) {
     std::optional<int64_t> coefficient = term.coefficient.getConstant();
     if (term.dimension.kind == Dimension::Kind::Program)
       continue;
     if (!coefficient)
       return false;
-    if (term.dimension.kind == Dimension::Kind::Loop &&
-        term.dimension.loop == loop)
-      advance = std::abs(*coefficient);
     if (term.dimension.kind == Dimension::Kind::Axis)
       extent +=
           std::abs(*coefficient) *
           (cast<RankedTensorType>(pointer).getDimSize(term.dimension.axis) - 1);
   }
-  return advance >= extent;
+  return advance && std::abs(*advance) >= extent;
 }
 
 /// If `read` comes before `write` in every iteration of the one loop around

@@ -26,6 +26,19 @@ struct ScalarExpr::Node {
     return equal(a->lhs.get(), b->lhs.get()) &&
            equal(a->rhs.get(), b->rhs.get());
   }
+
+  /// An order of all expressions: less than zero if `a` comes first.
+  static int compare(const Node *a, const Node *b) {
+    if (a == b || !a || !b)
+      return (a != nullptr) - (b != nullptr);
+    auto key = [](const Node *n) {
+      return std::tie(n->kind, n->number, n->text);
+    };
+    if (key(a) != key(b))
+      return key(a) < key(b) ? -1 : 1;
+    int first = compare(a->lhs.get(), b->lhs.get());
+    return first ? first : compare(a->rhs.get(), b->rhs.get());
+  }
 };
 
 static std::optional<int64_t> fold(ScalarExpr::Kind kind, int64_t a,
@@ -163,6 +176,68 @@ addTerms(ScalarExpr::Kind kind, const ScalarExpr &lhs, const ScalarExpr &rhs) {
   return sum.get();
 }
 
+/// Adds the factors of a product, and multiplies `number` by those that are
+/// numbers; false if that is too large.
+static bool collectFactors(const ScalarExpr &e,
+                           SmallVectorImpl<ScalarExpr> &factors,
+                           int64_t &number) {
+  if (std::optional<int64_t> constant = e.getConstant())
+    return !llvm::MulOverflow(number, *constant, number);
+  if (e.getKind() == ScalarExpr::Kind::Mul)
+    return collectFactors(e.getLhs(), factors, number) &&
+           collectFactors(e.getRhs(), factors, number);
+  factors.push_back(e);
+  return true;
+}
+
+/// The quotient or remainder of a sum, by a positive divisor that goes into all
+/// of its summands but a number; none of these may be negative.
+static std::optional<ScalarExpr>
+divideTerms(ScalarExpr::Kind kind, const ScalarExpr &lhs, int64_t divisor) {
+  Sum sum;
+  if (divisor <= 0 || !sum.add(lhs, 1))
+    return std::nullopt;
+  ScalarExpr quotient = ScalarExpr::constant(0);
+  int64_t rest = 0;
+  for (const auto &[term, multiple] : sum.getTerms()) {
+    if (multiple < 0 || !term.isNotNegative())
+      return std::nullopt;
+    if (term.getConstant())
+      rest = multiple;
+    else if (multiple % divisor != 0)
+      return std::nullopt;
+    else
+      quotient = quotient + term * ScalarExpr::constant(multiple / divisor);
+  }
+  if (kind == ScalarExpr::Kind::Rem)
+    return ScalarExpr::constant(rest % divisor);
+  int64_t last = kind == ScalarExpr::Kind::CeilDiv ? divisor - 1 : 0;
+  return quotient + ScalarExpr::constant((rest + last) / divisor);
+}
+
+ScalarExpr ScalarExpr::multiply(const ScalarExpr &lhs, const ScalarExpr &rhs) {
+  auto product = [](const ScalarExpr &a, const ScalarExpr &b) {
+    return ScalarExpr(
+        std::make_shared<Node>(Node{Kind::Mul, 0, a.node, b.node}));
+  };
+  SmallVector<ScalarExpr> factors;
+  int64_t number = 1;
+  if (!collectFactors(lhs, factors, number) ||
+      !collectFactors(rhs, factors, number))
+    return product(lhs, rhs);
+  llvm::stable_sort(factors, [](const ScalarExpr &a, const ScalarExpr &b) {
+    return Node::compare(a.node.get(), b.node.get()) < 0;
+  });
+  if (number == 0)
+    return constant(0);
+  if (number != 1)
+    factors.push_back(constant(number));
+  ScalarExpr all = factors.front();
+  for (const ScalarExpr &factor : llvm::drop_begin(factors))
+    all = product(all, factor);
+  return all;
+}
+
 ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
   std::optional<int64_t> a = lhs.getConstant(), b = rhs.getConstant();
   bool commutes = kind == Kind::Add || kind == Kind::Mul || kind == Kind::Min ||
@@ -198,19 +273,19 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
       return lhs;
     if (zeroRhs)
       return rhs;
-    if (lhs.getKind() == Kind::Mul)
-      if (auto m = lhs.getRhs().getConstant(); m && b)
-        if (std::optional<int64_t> product = fold(kind, *m, *b))
-          return binary(kind, lhs.getLhs(), constant(*product));
-    break;
+    return multiply(lhs, rhs);
   case Kind::Div:
   case Kind::CeilDiv:
-    if (oneRhs)
-      return lhs;
-    break;
   case Kind::Rem:
     if (oneRhs)
-      return constant(0);
+      return kind == Kind::Rem ? constant(0) : lhs;
+    if (std::optional<ScalarExpr> divided =
+            divideTerms(kind, lhs, b.value_or(0)))
+      return *divided;
+    break;
+  case Kind::Max:
+    if (zeroRhs && lhs.isNotNegative())
+      return lhs;
     break;
   default:
     break;
@@ -268,7 +343,7 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value, From from) {
     return ScalarExpr::size(size.getExpression());
   if (auto load = dyn_cast<triton::LoadOp>(op))
     return from == From::Memory ? ofLoad(load) : std::nullopt;
-  if (isa<arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp>(op)) {
+  if (isa<arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp, HeldOp>(op)) {
     // A truncated i1 or i8 is not the number it came from.
     unsigned width = value.getType().isIndex()
                          ? 64
@@ -289,6 +364,8 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value, From from) {
     kind = Kind::Div;
   else if (isa<arith::RemSIOp>(op))
     kind = Kind::Rem;
+  else if (isa<arith::DivUIOp>(op))
+    kind = Kind::Div;
   else if (isa<arith::CeilDivSIOp>(op))
     kind = Kind::CeilDiv;
   else if (isa<arith::MinSIOp>(op))
@@ -301,6 +378,9 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value, From from) {
   std::optional<ScalarExpr> rhs = of(op->getOperand(1), from);
   if (!lhs || !rhs)
     return std::nullopt;
+  if (isa<arith::DivUIOp>(op) &&
+      !(lhs->isNotNegative() && rhs->isNotNegative()))
+    return std::nullopt;
   return binary(*kind, *lhs, *rhs);
 }
 
@@ -309,6 +389,17 @@ std::pair<ScalarExpr, int64_t> ScalarExpr::asMultiple() const {
   if (sum.add(*this, 1) && sum.getTerms().size() == 1)
     return sum.getTerms().front();
   return {*this, 1};
+}
+
+std::optional<ScalarExpr>
+ScalarExpr::dividedBy(const ScalarExpr &divisor) const {
+  if (*this == divisor)
+    return constant(1);
+  auto [unit, count] = asMultiple();
+  int64_t number = divisor.getConstant().value_or(0);
+  if (number <= 0 || count % number != 0)
+    return std::nullopt;
+  return unit * constant(count / number);
 }
 
 int64_t ScalarExpr::countOf(const ScalarExpr &unit) const {

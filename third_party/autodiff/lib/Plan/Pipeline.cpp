@@ -61,6 +61,8 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                                          const Request &request,
                                                          llvm::StringRef last) {
   Passes passes(pm, last);
+  if (request.allows(Request::Schedule::Exchange))
+    passes.addToKernels(createHoldLoops());
   passes.add(createNormalize());
   passes.add(createLinkRules());
   if (request.assume) {
@@ -133,6 +135,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     ExchangeOptions exchange;
     exchange.atomic.assign(request.atomic.begin(), request.atomic.end());
     passes.add(createExchange(exchange));
+    passes.addToKernels(createReleaseLoops());
     passes.clean();
   }
   passes.addToKernels(createFactorProducts());

@@ -50,40 +50,63 @@ std::optional<Contribution> Exchange::locate(AccumulateOp op) const {
   return Contribution{op, load, *parallel};
 }
 
+/// Whether contributions go to the same addresses in iterations of the same
+/// number; notes how many there are, and what must hold for that.
+static bool agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
+  const Contribution &first = candidate.contributions.front();
+  candidate.count = first.loop.count();
+  for (auto [contribution, space] :
+       llvm::drop_begin(llvm::zip_equal(candidate.contributions, spaces))) {
+    AccumulateOp op = contribution.op, firstOp = first.op;
+    if (!contribution.loop.agreesWith(first.loop) ||
+        op.getValue().getType() != firstOp.getValue().getType())
+      return false;
+    if (!space.touchesSameAs(spaces.front()) &&
+        !mutation::isMade("exchange:other addresses")) {
+      std::optional<Array> limits = spaces.front().findLimits(space);
+      if (!limits)
+        return false;
+      llvm::append_range(candidate.limits, std::move(*limits));
+    }
+    llvm::json::Value count = contribution.loop.count();
+    if (count != candidate.count)
+      candidate.count =
+          Array{"max", std::move(candidate.count), std::move(count)};
+  }
+  return true;
+}
+
 /// Whether an exchanged kernel can store the gradient of `argument`, as far as
 /// its addresses and loops tell.
 std::optional<Candidate> Exchange::examine(unsigned argument,
                                            const ArgumentUse &use) {
   if (llvm::is_contained(atomic, argument) || !use.upstreams.empty())
     return std::nullopt;
-  Candidate candidate{argument, {}, 0, {}};
-  std::optional<AccessSpace> first;
+  Candidate candidate{argument, {}, {}, 0, {}};
+  SmallVector<AccessSpace> spaces;
   for (AccumulateOp op : use.accumulates) {
     std::optional<Contribution> contribution = locate(op);
     if (!contribution)
       return std::nullopt;
     const ParallelLoop &parallel = contribution->loop;
     std::optional<AccessSpace> space =
-        parallel.findSpace(contribution->load, 0);
+        parallel.findSpace(contribution->load, parallel.count());
     if (!space)
       return std::nullopt;
-    llvm::json::Value count = parallel.count();
-    if (!first) {
-      first = space;
-      candidate.count = std::move(count);
-    } else if (!parallel.agreesWith(candidate.contributions[0].loop) ||
-               op.getValue().getType() !=
-                   candidate.contributions[0].op.getValue().getType() ||
-               (!space->touchesSameAs(*first) &&
-                !mutation::isMade("exchange:other addresses"))) {
-      return std::nullopt;
-    } else if (count != candidate.count) {
-      candidate.count =
-          Array{"max", std::move(candidate.count), std::move(count)};
-    }
+    spaces.push_back(*space);
     candidate.contributions.push_back(*contribution);
   }
-  candidate.summed = first->findShared(digits);
+  auto bounded = llvm::find_if(spaces, [](const AccessSpace &space) {
+    return space.boundsIterations();
+  });
+  if (bounded != spaces.end()) {
+    size_t place = bounded - spaces.begin();
+    std::swap(spaces.front(), *bounded);
+    std::swap(candidate.contributions.front(), candidate.contributions[place]);
+  }
+  if (!agree(candidate, spaces))
+    return std::nullopt;
+  candidate.summed = spaces.front().findShared(digits);
   if (candidate.summed.empty() ||
       !candidate.contributions[0].loop.hasSameBase(candidate.summed))
     return std::nullopt;

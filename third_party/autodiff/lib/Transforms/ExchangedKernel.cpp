@@ -114,6 +114,23 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
   return success();
 }
 
+/// Has programs with digits of zero compute the places that others share, which
+/// carry them from where their loops start.
+LogicalResult ExchangedKernel::bindShared(const ParallelLoop &loop,
+                                          OpBuilder &once, Value index,
+                                          Regrid &regrid) const {
+  if (!loop.isStartVarying())
+    return success();
+  Regrid atZero(kernel, once, once);
+  bindAllZero(atZero);
+  if (failed(loop.bind(atZero, once, iteration, index)))
+    return failure();
+  for (Value place : loop.findSharedPlaces(summed))
+    if (Value shared = atZero.get(place))
+      regrid.bind(place, shared, false);
+  return success();
+}
+
 /// Runs over the summed digits, the last one between `from` and `to`.
 LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
                                            OpBuilder &b, Value index,
@@ -151,7 +168,8 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
     regrid.bindDigit(digit, loop.getInductionVar(), true);
   for (auto [value, reloaded] : handover)
     regrid.redirect(value, reloaded);
-  if (failed(loop.bind(regrid, inside, iteration, index)))
+  if (failed(loop.bind(regrid, inside, iteration, index)) ||
+      failed(bindShared(loop, once, index, regrid)))
     return failure();
   for (auto [sum, place] : llvm::zip_equal(carried, adding))
     for (const Contribution &contribution : group[place].contributions) {
@@ -211,6 +229,9 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
   if (!space->boundsIterations() && differs(staying) &&
       !mutation::isMade("exchange:beyond what is read"))
     check["whole"] = true;
+  if (!candidate.limits.empty() &&
+      !mutation::isMade("exchange:beyond the mask"))
+    check["within"] = llvm::json::Array(candidate.limits);
   return accumulateWhole(builder, contribution.op, atZero, sum,
                          std::move(check), partial, partials);
 }

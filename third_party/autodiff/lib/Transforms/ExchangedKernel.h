@@ -19,7 +19,9 @@ struct Contribution {
 /// An argument's gradient that an exchanged kernel can store.
 struct Candidate {
   unsigned argument;
+  /// The first one's mask lets through what the others touch, given `limits`.
   SmallVector<Contribution> contributions;
+  llvm::json::Array limits;
   /// The numbers of iterations are below this: an expression.
   llvm::json::Value count;
   /// The digits of program ids that the address does not depend on.
@@ -40,6 +42,8 @@ public:
 private:
   void collectLoops();
   LogicalResult runLoop(const ParallelLoop &loop);
+  LogicalResult bindShared(const ParallelLoop &loop, OpBuilder &once,
+                           Value index, Regrid &regrid) const;
   LogicalResult runPrograms(const ParallelLoop &loop, OpBuilder &b, Value index,
                             Value from, Value to, ArrayRef<unsigned> adding);
   LogicalResult runFollowers(const ParallelLoop &loop, OpBuilder &b,

@@ -60,8 +60,7 @@ static std::optional<SmallVector<ScalarExpr>> findSteps(Operation *access) {
   SmallVector<ScalarExpr> steps;
   for (auto loop = access->getParentOfType<scf::ForOp>(); loop;
        loop = loop->getParentOfType<scf::ForOp>())
-    steps.push_back(form->coefficientOf({Dimension::Kind::Loop, 0, loop})
-                        .value_or(ScalarExpr::constant(0)));
+    steps.push_back(form->getStep(loop));
   return steps;
 }
 

@@ -20,6 +20,7 @@ struct Normalize : autodiff::impl::NormalizeBase<Normalize> {
   void runOnOperation() override;
   LogicalResult structure(triton::FuncOp kernel);
   void define(triton::FuncOp kernel);
+  void findRemainders(triton::FuncOp kernel);
   void number(triton::FuncOp kernel);
 };
 } // namespace
@@ -106,6 +107,28 @@ void Normalize::define(triton::FuncOp kernel) {
   });
 }
 
+/// a − a / b · b is the remainder.
+void Normalize::findRemainders(triton::FuncOp kernel) {
+  kernel.walk([](arith::SubIOp op) {
+    auto product = op.getRhs().getDefiningOp<arith::MulIOp>();
+    if (!product)
+      return;
+    for (auto [value, divisor] :
+         {std::pair(product.getLhs(), product.getRhs()),
+          std::pair(product.getRhs(), product.getLhs())}) {
+      auto quotient = value.getDefiningOp<arith::DivSIOp>();
+      if (!quotient || quotient.getLhs() != op.getLhs() ||
+          quotient.getRhs() != divisor)
+        continue;
+      OpBuilder builder(op);
+      op.replaceAllUsesWith(
+          arith::RemSIOp::create(builder, op.getLoc(), op.getLhs(), divisor)
+              .getResult());
+      return;
+    }
+  });
+}
+
 void Normalize::number(triton::FuncOp kernel) {
   Builder builder(&getContext());
   int site = 0;
@@ -153,5 +176,6 @@ void Normalize::runOnOperation() {
   perKernel.addPass(createCSEPass());
   if (failed(runPipeline(cleanup, getOperation())))
     return signalPassFailure();
+  findRemainders(kernel);
   number(kernel);
 }

@@ -1,12 +1,12 @@
 //===- ParallelLoop.cpp - Loops whose iterations stand alone --------------===//
 #include "ParallelLoop.h"
 
+#include "BoundInversion.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -47,52 +47,16 @@ static bool isNotNegative(const LinearForm &form, ArrayRef<ScalarExpr> digits) {
          });
 }
 
-namespace {
-/// One of the numbers whose maximum a loop starts from, as it is or rounded
-/// down (if it is not negative) to a multiple of the step.
-struct Start {
-  Value number;
-  bool isRounded;
-};
-} // namespace
-
-/// x, if `value` is x / step · step; else null.
-static Value getUnrounded(Value value, int64_t step) {
-  auto isStep = [&](Value factor) {
-    APInt number;
-    return matchPattern(factor, m_ConstantInt(&number)) &&
-           number.getSExtValue() == step;
-  };
-  auto product = value.getDefiningOp<arith::MulIOp>();
-  if (!product || !isStep(product.getRhs()))
-    return {};
-  auto quotient = product.getLhs().getDefiningOp<arith::DivSIOp>();
-  return quotient && isStep(quotient.getRhs()) ? quotient.getLhs() : Value();
-}
-
-/// (Rounding keeps the order of numbers, so that a maximum may be rounded.)
-static void collectStarts(Value lower, int64_t step,
-                          SmallVectorImpl<Start> &starts,
-                          bool isRounded = false) {
-  SmallVector<Value> leaves;
-  collectLeaves<arith::MaxSIOp>(lower, leaves);
-  for (Value leaf : leaves)
-    if (Value number = getUnrounded(leaf, step))
-      collectStarts(number, step, starts, /*isRounded=*/true);
-    else
-      starts.push_back({leaf, isRounded});
-}
-
 /// Whether a loop that starts at `lower` runs through multiples of `step`, from
 /// zero on.
 static bool startsOnGrid(Value lower, int64_t step,
                          ArrayRef<ScalarExpr> digits) {
-  SmallVector<Start> starts;
-  collectStarts(lower, step, starts);
+  SmallVector<Value> starts;
+  collectLeaves<arith::MaxSIOp>(lower, starts);
   bool positive = false;
-  for (const Start &start : starts) {
-    auto form = LinearForm::of(start.number, {}, From::Memory);
-    if (!form || (!start.isRounded && !isMultiple(*form, step)))
+  for (Value start : starts) {
+    auto form = LinearForm::of(start, {}, From::Memory);
+    if (!form || !isMultiple(*form, step))
       return false;
     positive |= isNotNegative(*form, digits);
   }
@@ -218,76 +182,31 @@ LogicalResult ParallelLoop::bind(Regrid &regrid, OpBuilder &b, Value number,
   return success();
 }
 
-/// ⌊x / divisor⌋, or −1 if that is less.
-static Value floorDivide(OpBuilder &b, Location loc, Value x, int64_t divisor) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(b, loc,
-                                     b.getIntegerAttr(x.getType(), value));
+SmallVector<Value>
+ParallelLoop::findSharedPlaces(ArrayRef<ScalarExpr> digits) const {
+  scf::ForOp derived = loop;
+  auto start =
+      LinearForm::of(scf::ForOp(primal).getLowerBound(), {}, From::Memory);
+  if (!start)
+    return {};
+  auto isShared = [&](Value value) {
+    auto form = LinearForm::of(value, {}, From::Memory);
+    auto perStep = form ? form->getStep(derived).dividedBy(step) : std::nullopt;
+    if (!perStep)
+      return false;
+    // start + number · step is the index.
+    LinearForm rest = *form - start->scaled(*perStep);
+    return llvm::none_of(rest.terms, [&](const LinearForm::Term &term) {
+      return term.dimension.digit &&
+             findUnmentioned(digits, *term.dimension.digit).size() !=
+                 digits.size();
+    });
   };
-  Value shifted = arith::AddIOp::create(
-      b, loc, arith::MaxSIOp::create(b, loc, x, constant(-divisor)),
-      constant(divisor));
-  Value quotient = arith::DivSIOp::create(b, loc, shifted, constant(divisor));
-  return arith::SubIOp::create(b, loc, quotient, constant(1));
-}
-
-namespace {
-/// A bound c·digit + rest (an SSA value) of the index.
-struct AffineBound {
-  int64_t coefficient;
-  Value rest;
-};
-} // namespace
-
-static FailureOr<SmallVector<AffineBound>>
-toAffine(ArrayRef<Value> leaves, const ScalarExpr &digit, Regrid &atZero) {
-  SmallVector<AffineBound> bounds;
-  for (Value leaf : leaves) {
-    std::optional<LinearForm> form = LinearForm::of(leaf, {}, From::Memory);
-    if (!form)
-      return failure();
-    int64_t coefficient = 0;
-    for (const LinearForm::Term &term : form->terms) {
-      if (term.dimension.kind != Dimension::Kind::Program)
-        return failure();
-      if (*term.dimension.digit == digit) {
-        std::optional<int64_t> constant = term.coefficient.getConstant();
-        if (!constant)
-          return failure();
-        coefficient = *constant;
-      } else if (dependsOnDigit(*term.dimension.digit, digit)) {
-        return failure();
-      }
-    }
-    Value rest = atZero.get(leaf);
-    if (!rest)
-      return failure();
-    bounds.push_back({coefficient, rest});
-  }
-  return bounds;
-}
-
-/// What is no more than zero where a comparison holds: x − y + 1 if x < y.
-static FailureOr<AffineBound> toStart(OpBuilder &b, arith::CmpIOp guard,
-                                      const ScalarExpr &digit, Type type,
-                                      Regrid &atZero) {
-  using arith::CmpIPredicate;
-  Value less = guard.getLhs(), more = guard.getRhs();
-  CmpIPredicate predicate = guard.getPredicate();
-  if (predicate == CmpIPredicate::sgt || predicate == CmpIPredicate::sge)
-    std::swap(less, more);
-  else if (predicate != CmpIPredicate::slt && predicate != CmpIPredicate::sle)
-    return failure();
-  auto bounds = toAffine({less, more}, digit, atZero);
-  if (failed(bounds))
-    return failure();
-  Location loc = guard.getLoc();
-  AffineBound x = (*bounds)[0], y = (*bounds)[1];
-  Value rest = arith::SubIOp::create(b, loc, castInteger(b, loc, x.rest, type),
-                                     castInteger(b, loc, y.rest, type));
-  if (predicate == CmpIPredicate::slt || predicate == CmpIPredicate::sgt)
-    rest = arith::AddIOp::create(b, loc, rest, integerOf(b, loc, type, 1));
-  return AffineBound{x.coefficient - y.coefficient, rest};
+  SmallVector<Value> places;
+  for (Operation &op : derived.getBody()->without_terminator())
+    if (op.getNumResults() == 1 && isShared(op.getResult(0)))
+      places.push_back(op.getResult(0));
+  return places;
 }
 
 FailureOr<std::pair<Value, Value>>
@@ -295,63 +214,17 @@ ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
                      Value index, Regrid &atZero) const {
   scf::ForOp original = primal;
   Location loc = original.getLoc();
-  Type type = index.getType();
-  SmallVector<Start> from;
-  if (startVaries)
-    collectStarts(original.getLowerBound(), *step.getConstant(), from);
-  SmallVector<Value> uppers,
-      lowers =
-          llvm::map_to_vector(from, [](const Start &s) { return s.number; });
-  collectLeaves<arith::MinSIOp>(getEnd(original).end, uppers);
-  auto starts = toAffine(lowers, digit, atZero);
-  auto ends = toAffine(uppers, digit, atZero);
-  if (failed(starts) || failed(ends))
+  BoundInversion inversion(
+      b, loc, digit, castInteger(b, loc, extent, index.getType()), atZero);
+  BoundInversion::Index known{index, base.isNotNegative()};
+  if (startVaries &&
+      failed(inversion.keepStarted(original.getLowerBound(), known)))
     return failure();
-
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
-  };
-  Value zero = constant(0), one = constant(1), first = zero;
-  Value end = castInteger(b, loc, extent, type);
-  // A start c·d + r ≤ i holds for d ≤ ⌊(i − r)/c⌋, or with c < 0 for
-  // d > ⌊(r − i − 1)/−c⌋; an end i < c·d + r where a start does not.
-  auto apply = [&](const AffineBound &bound, Value index, bool isStart) {
-    Value less = arith::SubIOp::create(b, loc, index, bound.rest);
-    if (bound.coefficient == 0) {
-      Value fails = arith::CmpIOp::create(b, loc,
-                                          isStart ? arith::CmpIPredicate::slt
-                                                  : arith::CmpIPredicate::sge,
-                                          less, zero);
-      end = arith::SelectOp::create(b, loc, fails, zero, end);
-      return;
-    }
-    Value distance = less;
-    if (bound.coefficient < 0)
-      distance = arith::SubIOp::create(
-          b, loc, arith::SubIOp::create(b, loc, bound.rest, index), one);
-    Value last = floorDivide(b, loc, distance, std::abs(bound.coefficient));
-    Value next = last;
-    if (!mutation::isMade("exchange:bounds off by one"))
-      next = arith::AddIOp::create(b, loc, last, one);
-    if (isStart == (bound.coefficient > 0))
-      end = arith::MinSIOp::create(b, loc, end, next);
-    else
-      first = arith::MaxSIOp::create(b, loc, first, next);
-  };
-  // What is rounded down to a multiple of the step is no more than another
-  // multiple if it is less than the next one.
-  Value before = arith::AddIOp::create(
-      b, loc, index, constant(step.getConstant().value_or(1) - 1));
-  for (auto [bound, start] : llvm::zip_equal(*starts, from))
-    apply(bound, start.isRounded ? before : index, /*isStart=*/true);
-  for (const AffineBound &bound : *ends)
-    apply(bound, index, /*isStart=*/false);
+  if (failed(inversion.keepUnended(getEnd(original).end, known)))
+    return failure();
   std::optional<SmallVector<arith::CmpIOp>> guards = findGuards(primal);
-  for (arith::CmpIOp guard : *guards) {
-    FailureOr<AffineBound> start = toStart(b, guard, digit, type, atZero);
-    if (failed(start))
+  for (arith::CmpIOp guard : *guards)
+    if (failed(inversion.keepWhere(guard)))
       return failure();
-    apply(*start, zero, /*isStart=*/true);
-  }
-  return std::pair(first, end);
+  return inversion.getRange();
 }

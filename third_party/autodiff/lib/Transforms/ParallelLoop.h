@@ -51,6 +51,10 @@ public:
   LogicalResult bind(Regrid &regrid, OpBuilder &builder, Value number,
                      Value index) const;
 
+  /// Places (integers and pointers) that are the same for one index in all
+  /// programs that differ in `digits` alone, wherever they start.
+  SmallVector<Value> findSharedPlaces(ArrayRef<ScalarExpr> digits) const;
+
   /// The values of `digit`, from the first to before the second, with which a
   /// program runs the iteration of this index. `extent` is the number of all
   /// values; `atZero` computes values of the primal with `digit` zero. Fails if

@@ -153,10 +153,14 @@ bool Wraparound::followCarried(scf::ForOp loop, unsigned number,
 bool Wraparound::follow(OpOperand &use, unsigned axis) {
   Operation *user = use.getOwner();
   unsigned number = use.getOperandNumber();
+  Value mask;
   if (auto store = dyn_cast<triton::StoreOp>(user))
-    return use.get() != store.getMask() &&
-           (leavesOut(store.getMask(), axis) ||
-            mutation::isMade("unwrap:stored lanes"));
+    mask = store.getMask();
+  if (auto sum = dyn_cast<triton::AtomicRMWOp>(user); sum && sum->use_empty())
+    mask = sum.getMask();
+  if (mask || isa<triton::StoreOp>(user))
+    return use.get() != mask &&
+           (leavesOut(mask, axis) || mutation::isMade("unwrap:stored lanes"));
   if (auto loop = dyn_cast<scf::ForOp>(user))
     return followCarried(loop, number - loop.getNumControlOperands(), axis);
   if (isa<scf::YieldOp>(user)) {

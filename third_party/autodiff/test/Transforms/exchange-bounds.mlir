@@ -183,8 +183,10 @@ tt.func @from_memory(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %s
 // programs that have iteration 4j are those with 3p − n ≤ 4j + 3.
 // CHECK-LABEL: tt.func @rounded_bwd_exchanged0(
 // CHECK: %[[J:.*]] = arith.remsi
-// CHECK: %[[INDEX:.*]] = arith.muli %{{.*}}, %c4_i32
-// CHECK: %[[LAST:.*]] = arith.addi %[[INDEX]], %c3_i32
+// CHECK: %[[INDEX:.*]] = arith.muli %[[J]], %c4_i32
+// CHECK: %[[QUOTIENT:.*]] = arith.divsi %[[INDEX]], %c4_i32
+// CHECK: %[[ROUNDED:.*]] = arith.muli %[[QUOTIENT]], %c4_i32
+// CHECK: %[[LAST:.*]] = arith.addi %[[ROUNDED]], %c3_i32
 // CHECK: %[[LESS:.*]] = arith.subi %[[LAST]], %{{.*}}
 // CHECK: %[[M:.*]] = arith.maxsi %[[LESS]], %c-3_i32
 // CHECK: %[[S:.*]] = arith.addi %[[M]], %c3_i32
@@ -220,5 +222,70 @@ tt.func @rounded(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i3
   %outs = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
   %qy = tt.addptr %outs, %places : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
   tt.store %qy, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// A loop that counts blocks: the programs that have block j are those with
+// ⌈(3p + n) / 4⌉ > j, for 4j + 3 < 3p + n + 3.
+// CHECK-LABEL: tt.func @blocks_bwd_exchanged0(
+// CHECK: %[[J:.*]] = arith.remsi
+// CHECK: %[[SCALED:.*]] = arith.muli %[[J]], %c4_i32
+// CHECK: %[[LAST:.*]] = arith.addi %[[SCALED]], %c3_i32
+// CHECK: %[[LESS:.*]] = arith.subi %[[LAST]], %{{.*}}
+// CHECK: arith.maxsi %[[LESS]], %c-3_i32
+// CHECK: scf.if
+tt.func @blocks(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  %c4 = arith.constant 4 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %far = arith.muli %id, %c3 : i32
+  %to = arith.addi %far, %n : i32
+  %more = arith.addi %to, %c3 : i32
+  %end = arith.divsi %more, %c4 : i32
+  %qw = tt.addptr %pw, %id : !tt.ptr<f32>, i32
+  %w = tt.load %qw : !tt.ptr<f32>
+  %y = scf.for %j = %c0 to %end step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %xw = arith.mulf %x, %w : f32
+    %next = arith.addf %acc, %xw : f32
+    scf.yield %next : f32
+  }
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// The larger one of two ends, of which one is the same for all programs: below
+// it, all of them have the iteration.
+// CHECK-LABEL: tt.func @either_bwd_exchanged0(
+// CHECK-SAME: %[[N:[a-z0-9]+]]: i32
+// CHECK: %[[ALL:.*]] = arith.cmpi slt, %{{.*}}, %[[N]] : i32
+// CHECK: arith.select %[[ALL]], %c0_i32, %{{.*}}
+tt.func @either(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %id = tt.get_program_id x : i32
+  %own = arith.addi %id, %c1 : i32
+  %end = arith.maxsi %own, %n : i32
+  %qw = tt.addptr %pw, %id : !tt.ptr<f32>, i32
+  %w = tt.load %qw : !tt.ptr<f32>
+  %y = scf.for %j = %c0 to %end step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+    %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %qx : !tt.ptr<f32>
+    %xw = arith.mulf %x, %w : f32
+    %next = arith.addf %acc, %xw : f32
+    scf.yield %next : f32
+  }
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  tt.store %qy, %y : !tt.ptr<f32>
   tt.return
 }

@@ -68,7 +68,7 @@ tt.func public @column(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n:
 
 // A channel is a digit between two others. The program's places for it are the
 // lowest: what is summed over the others may be summed by one program.
-// OFFER: \22limits\22:{{\[\[}}\22arg\22,5],[\22arg\22,4],[\22div\22,[\22arg\22,3],[\22mul\22,[\22arg\22,5],[\22arg\22,4{{\]\]\]\]}}
+// OFFER: \22limits\22:{{\[\[}}\22arg\22,5],[\22arg\22,4],[\22div\22,[\22arg\22,3],[\22mul\22,[\22arg\22,4],[\22arg\22,5{{\]\]\]\]}}
 // THREE-LABEL: tt.func public @channel(
 // THREE: %[[PROGRAM:.*]] = tt.get_program_id x
 // THREE: %[[PLACE:.*]] = arith.remsi %[[PROGRAM]], %{{.*}} : i32

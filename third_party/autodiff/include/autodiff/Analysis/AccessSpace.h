@@ -53,6 +53,13 @@ public:
   /// iterations, if those are numbered alike.
   bool touchesSameAs(const AccessSpace &other) const;
 
+  /// What must hold so that this, which has bounds, touches what `unbounded`,
+  /// which has none, touches at the same position in the same iteration: pairs
+  /// of expressions, of which the first must be no more than the second. None
+  /// if they differ in more than bounds.
+  std::optional<llvm::json::Array>
+  findLimits(const AccessSpace &unbounded) const;
+
   /// The numbers that program ids determine in the addresses.
   llvm::SmallVector<ScalarExpr> getProgramDigits() const;
   /// Those of `digits` on which it does not depend what a program touches.
@@ -103,6 +110,9 @@ private:
   };
   struct Builder;
 
+  /// The digit of another space for the same dimension, in steps as long.
+  static const Digit *findSame(const Index &index, const Digit &digit,
+                               const AccessSpace &other);
   bool hasSameShapeAs(const AccessSpace &other) const;
   llvm::json::Object
   describe(llvm::StringRef kind, unsigned argument,
@@ -110,6 +120,7 @@ private:
 
   ScalarExpr offset = ScalarExpr::constant(0);
   llvm::SmallVector<Index> indices;
+  llvm::SmallVector<ScalarExpr, 0> notNegative; ///< for masks to hold
   bool exact = true;
   llvm::SmallVector<ScalarExpr, 0> trips; ///< of loops, where programs differ
   bool moves = false;                     ///< from program to program

@@ -56,6 +56,8 @@ struct LinearForm {
   bool readsMemory() const;
   /// The coefficient of a dimension; none if the form does not depend on it.
   std::optional<ScalarExpr> coefficientOf(const Dimension &dimension) const;
+  /// How far it is from one iteration of `loop` to the next.
+  ScalarExpr getStep(Operation *loop) const;
   /// Whether the forms are equal term by term.
   bool operator==(const LinearForm &other) const;
   LinearForm operator+(const LinearForm &other) const;

@@ -67,6 +67,8 @@ public:
   std::optional<int64_t> getConstant() const;
   /// The expression that this is a multiple of, and the multiple.
   std::pair<ScalarExpr, int64_t> asMultiple() const;
+  /// The number that `divisor` times is this, if that is seen.
+  std::optional<ScalarExpr> dividedBy(const ScalarExpr &divisor) const;
   /// How many times the sum that this is contains `unit`, which is none.
   int64_t countOf(const ScalarExpr &unit) const;
   /// Whether arguments and the grid alone do not tell: a program id or memory
@@ -98,6 +100,9 @@ public:
   }
 
 private:
+  /// The product, with its factors in an order of their own and a number last.
+  static ScalarExpr multiply(const ScalarExpr &lhs, const ScalarExpr &rhs);
+
   struct Node;
   explicit ScalarExpr(std::shared_ptr<const Node> node)
       : node(std::move(node)) {}

@@ -76,6 +76,17 @@ def Autodiff_ResidualOp : Autodiff_Op<"residual",
   let assemblyFormat = "$value `id` `=` $id attr-dict `:` type($value)";
 }
 
+def Autodiff_HeldOp : Autodiff_Op<"held", [Pure, SameOperandsAndResultType]> {
+  let summary = "the end of a loop that stays one";
+  let description = [{
+    The identity, of which nothing is known while folding: a loop that runs once
+    is not taken apart. autodiff-release-loops removes it.
+  }];
+  let arguments = (ins AnySignlessIntegerOrIndex:$value);
+  let results = (outs AnySignlessIntegerOrIndex:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
 def Autodiff_PushOp : Autodiff_Op<"push", [MemoryEffects<[MemWrite]>]> {
   let summary = "record a primal value for the backward";
   let description = [{

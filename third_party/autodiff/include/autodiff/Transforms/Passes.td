@@ -14,6 +14,21 @@ class AutodiffPass<string argument, string operation> : Pass<argument, operation
   ];
 }
 
+def HoldLoops : AutodiffPass<"autodiff-hold-loops", "::mlir::triton::FuncOp"> {
+  let summary = "keep loops that run once beside others like them";
+  let description = [{
+    Where a program's loop goes through one block, from a place of the program's
+    own on (the diagonal of causal attention), and another loop has such steps,
+    too, its end is `autodiff.held`. Both then load the same places in the same
+    iterations, whoever runs these, and autodiff-exchange adds up what they
+    contribute there.
+  }];
+}
+
+def ReleaseLoops : AutodiffPass<"autodiff-release-loops", "::mlir::triton::FuncOp"> {
+  let summary = "let loops that run once be taken apart";
+}
+
 def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
   let summary = "bring a kernel into the form that differentiation works on";
   let description = [{
