@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import flash_attention_v2 as flash
 import torch
+import triton
 from handwritten import attention as by_hand
+from kernels import carried_attention as carried
 from kernels import grouped_attention as grouped
 from kernels import packed_sequences as packed
 from kernels import window_attention as windowed
@@ -47,6 +49,23 @@ def attention(batch, heads, context, dim, causal, dtype, quick=False, tuned=True
         leaves(3, batch, heads, context, dim, dtype=dtype, scale=0.5),
         lambda q, k, v: flash.reference(q, k, v, causal, scale),
         lambda q, k, v: by_hand.attention(q, k, v, causal, scale, tuned),
+        quick,
+    )
+
+
+def carried_places(batch, heads, context, dim, form, quick=False, tuned=True, tiles=TILES):
+    """Triton's tutorial in its newer forms: loops carry where their keys are."""
+    if torch.cuda.is_available():
+        triton.set_allocator(
+            lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
+        )
+    return _case(
+        f"attention causal, {form} {batch}x{heads}x{context}x{dim} bfloat16",
+        carried.carried_attention_kernel,
+        lambda kernel, q, k, v: carried.carried_attention(kernel, q, k, v, True, form, **tiles),
+        leaves(3, batch, heads, context, dim, dtype=torch.bfloat16, scale=0.5),
+        lambda q, k, v: flash.reference(q, k, v, True, dim**-0.5),
+        lambda q, k, v: by_hand.attention(q, k, v, True, dim**-0.5, tuned),
         quick,
     )
 
@@ -141,6 +160,9 @@ def cases(tuned=True):
                 yield attention(4, 32, context, dim, causal, torch.bfloat16, quick, tuned)
     yield attention(4, 32, 4096, 64, True, torch.float16, tuned=tuned)
     yield attention(4, 32, 4096, 128, True, torch.float16, tuned=tuned)
+    for form in carried.FORMS:
+        for dim in (64, 128):
+            yield carried_places(4, 32, 4096, dim, form, tuned=tuned)
     for dim in (64, 128):
         yield shared_heads(4, 32, 8, 4096, dim, quick=dim == 64, tuned=tuned)
     mixed = (256, 512, 1024, 1536, 2048, 3072, 3840, 4096)

@@ -396,6 +396,11 @@ LogicalResult LowerDescriptors::takeApart(triton::FuncOp kernel,
       failed(kernel.insertArgument(index + 1, builder.getI1Type(), {},
                                    argument.getLoc())))
     return failure();
+  // Strides are aligned like the base, in elements.
+  int64_t elements = 128 / block.getElementTypeBitWidth();
+  for (unsigned axis = 0; axis + 1 < rank; ++axis)
+    kernel.setArgAttr(index + 3 + rank + axis, "tt.divisibility",
+                      builder.getI32IntegerAttr(elements));
   auto b = OpBuilder::atBlockBegin(&kernel.getBody().front());
   SmallVector<Value> parts = {kernel.getArgument(index)};
   for (unsigned part = 0; part + 1 < 2 * rank; ++part)

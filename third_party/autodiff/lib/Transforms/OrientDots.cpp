@@ -9,6 +9,7 @@
 // other.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -101,6 +102,30 @@ struct ComputedFirst : OpRewritePattern<triton::DotOp> {
     return loop && argument.getArgNumber() > 0 && argument.hasOneUse() &&
            loop.getYieldedValues()[argument.getArgNumber() - 1] ==
                dot.getResult();
+  }
+};
+
+/// (A·B)ᵀ = Bᵀ·Aᵀ where nothing else needs the product, and B is computed or
+/// neither is.
+struct TransposedProduct : OpRewritePattern<triton::TransOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(triton::TransOp op,
+                                PatternRewriter &rewriter) const override {
+    Value product = untransposed(op.getResult());
+    auto dot = product ? product.getDefiningOp<triton::DotOp>() : nullptr;
+    if (!dot || !dot->hasOneUse() ||
+        !matchPattern(dot.getC(), m_AnyZeroFloat()) ||
+        (isComputed(dot.getA()) && !isComputed(dot.getB())))
+      return failure();
+    Location loc = dot.getLoc();
+    Value a = transpose(rewriter, loc, dot.getB());
+    Value b = transpose(rewriter, loc, dot.getA());
+    Value zero = zeroOf(rewriter, loc, op.getType());
+    rewriter.replaceOpWithNewOp<triton::DotOp>(op, op.getType(), a, b, zero,
+                                               dot.getInputPrecision(),
+                                               dot.getMaxNumImpreciseAcc());
+    return success();
   }
 };
 
@@ -280,7 +305,7 @@ struct OrientDots : autodiff::impl::OrientDotsBase<OrientDots> {
     if (!role || role.getValue() != "backward")
       return;
     RewritePatternSet set(&getContext());
-    set.add<ComputedFirst, CarryTransposed>(&getContext());
+    set.add<ComputedFirst, TransposedProduct, CarryTransposed>(&getContext());
     triton::TransOp::getCanonicalizationPatterns(set, &getContext());
     FrozenRewritePatternSet patterns(std::move(set));
     if (failed(applyPatternsGreedily(getOperation(), patterns)))

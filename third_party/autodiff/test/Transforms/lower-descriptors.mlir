@@ -65,7 +65,7 @@ tt.func @reduce(%x: !tt.ptr<f32>, %y: !tt.ptr<i32>, %v: tensor<4xf32>, %u: tenso
 
 // An argument: sizes and strides are those that follow it, rows are contiguous.
 // CHECK-LABEL: @argument
-// CHECK-SAME: (%[[BASE:.*]]: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %[[NAN:.*]]: i1, %[[M:.*]]: i32, %[[N:.*]]: i32, %[[S:.*]]: i64, %{{.*}}: i64)
+// CHECK-SAME: (%[[BASE:.*]]: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %[[NAN:.*]]: i1, %[[M:.*]]: i32, %[[N:.*]]: i32, %[[S:.*]]: i64 {tt.divisibility = 4 : i32}, %{{.*}}: i64)
 // CHECK: tt.splat %[[BASE]]
 // CHECK: tt.splat %[[S]] : i64 -> tensor<2xi64>
 // CHECK: %[[PAD:.*]] = arith.select %[[NAN]], %{{.*}}, %{{.*}} : f32
