@@ -9,6 +9,10 @@ from schedules import assert_no_atomics
 
 pytestmark = pytest.mark.schedules
 
+# Triton 3.9 has no block pointers.
+NEWEST = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 9)
+FORMS = [form for form in carried.FORMS if not (NEWEST and form == "block pointers")]
+
 
 @pytest.fixture(autouse=True)
 def descriptor_memory():
@@ -35,18 +39,18 @@ def _check(random, ran, form, causal, shape, tiles, roundings=32):
 
 @pytest.mark.parametrize("tiles", [(16, 16), (32, 16)])
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
-@pytest.mark.parametrize("form", carried.FORMS)
+@pytest.mark.parametrize("form", FORMS)
 def test_carried(random, ran, form, causal, tiles):
     _check(random, ran, form, causal, (2, 3, 64, 16), tiles)
 
 
-@pytest.mark.parametrize("form", carried.FORMS)
+@pytest.mark.parametrize("form", FORMS)
 def test_one_block(random, ran, form):
     """The first stage runs no iteration."""
     _check(random, ran, form, True, (1, 2, 32, 16), (32, 32))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("form", carried.FORMS)
+@pytest.mark.parametrize("form", FORMS)
 def test_half_precision(random, ran, form, dtype):
     _check(random, ran, form, True, (1, 2, 128, 64), (64, 32))
