@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import layer_norm as looped
 from handwritten.layer_norm import layer_norm as layer_norm_by_hand
-from kernels import group_norm, long_rows, normalization, softmax
+from kernels import group_norm, in_place, long_rows, normalization, softmax
 
 from .common import Case, leaf, leaves, with_options
 
@@ -22,6 +22,12 @@ def _liger_rms_norm():
 
     # Not in place: the upstream gradient is used again.
     return lambda x, w: LigerRMSNormFunction.apply(x, w, EPS, 0.0, "llama", False)
+
+
+def _liger_add_rms_norm():
+    from liger_kernel.ops.fused_add_rms_norm import LigerFusedAddRMSNormFunction
+
+    return lambda x, r, w: LigerFusedAddRMSNormFunction.apply(x, r, w, EPS, 0.0, "llama", False)
 
 
 def _liger_group_norm():
@@ -61,6 +67,17 @@ def rms_norm(rows, columns, quick=False):
         "rms norm", f"rms norm {rows}x{columns}", normalization.rms_norm_kernel,
         normalization.rms_norm, lambda: (leaf(rows, columns), leaf(columns)),
         normalization.rms_norm_reference, {"liger": _liger_rms_norm}, quick=quick, streams="inputs",
+    )  # fmt: skip
+
+
+def add_rms_norm(rows, columns, quick=False):
+    """Row and residual stream are overwritten; those of the rivals are not."""
+    return Case(
+        "rms norm", f"rms norm of a residual stream, in place {rows}x{columns}",
+        in_place.add_rms_norm_kernel, in_place.add_rms_norm,
+        lambda: (leaf(rows, columns), leaf(rows, columns), leaf(columns)),
+        in_place.add_rms_norm_reference, {"liger": _liger_add_rms_norm}, quick=quick,
+        streams="inputs",
     )  # fmt: skip
 
 
@@ -119,6 +136,8 @@ def cases():
     for shape in SHAPES:
         yield rms_norm(*shape, quick=shape == (4096, 8192))
     yield rms_norm(65536, 128)  # of heads
+    yield add_rms_norm(4096, 8192)
+    yield add_rms_norm(16384, 2048)
     yield group_norm_case(32, 512, 1024, 32, True)
     yield group_norm_case(8, 320, 4096, 32)
     for name in ("softmax", "log_softmax"):

@@ -110,6 +110,16 @@ def test_host_descriptors(device, dtype, padding):
     check(device, k.host_kernel, lambda *args: k.host(*args, padding=padding), reference, [x, w])
 
 
+def test_launches_with_other_host_descriptors(device):
+    """Rows as long as a block, or several, or not in steps of 16: each launch has its plan."""
+    padding = "zero"
+    op = gradients.differentiated(k.host_kernel, lambda *args: k.host(*args, padding=padding))
+    for columns, padding in [(32, "zero"), (48, "zero"), (61, "zero"), (32, "nan"), (64, "zero")]:
+        x = random_tensor(21, columns, device=device)
+        w = random_tensor(1, columns, device=device, grad=padding == "zero")
+        gradients.assert_gradients_close(op, lambda x, w: x.exp() * w, [x, w])
+
+
 def test_host_descriptor_of_a_view(device):
     """The base is a slice: only its elements get a gradient."""
     x = random_tensor(20, 64, device=device)

@@ -185,7 +185,7 @@ def test_launch(n, stride, programs, expected):
         (["gradients", 0, "returned"], False),
         (["gradients", 0, "returned"], 1),
         (["checks", 0], "distinct"),
-        (["checks", 0, "kind"], "bijective"),
+        (["checks", 0, "kind"], "disjoint"),
         (["checks", 0, "dims", 0, "stride"], ["pids", 1]),
         (["checks", 0, "dims", 0, "digits", 0, 1], ["pids"]),
         (["checks", 0, "dims", 0, "digits", 0, 1], ["pids", ["maxpids", 1]]),

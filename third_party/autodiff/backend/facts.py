@@ -59,6 +59,7 @@ class Facts:
                 self.scalars[i] = contents.Contents(leaves[i])
         self.tensors = {i: TensorFacts(leaves[i]) for i in key.pointers}
         self.aliasing = aliasing
+        self.descriptors = key.described(leaves)
         self.device = next(leaves[i].device for i in key.pointers if self.tensors[i].is_tensor)
 
     def with_grid(self, grid) -> Facts:
@@ -121,11 +122,12 @@ class Facts:
 class FactKey:
     """Extracts the facts of launches of one kernel."""
 
-    def __init__(self, name: str, names, pointers, outputs):
+    def __init__(self, name: str, names, pointers, outputs, descriptors=((), ())):
         self.name = name
         self.names = names
         self.pointers = pointers
         self.outputs = tuple(outputs)
+        self.descriptors = descriptors
         self.scalars: tuple[int, ...] = ()
         self.spanned: tuple[int, ...] = ()
         written = set(outputs)
@@ -146,6 +148,19 @@ class FactKey:
         """Make the key hold these scalars and spans, too."""
         self.scalars = tuple(sorted({*self.scalars, *scalars}))
         self.spanned = tuple(sorted({*self.spanned, *spanned}))
+
+    def described(self, leaves) -> tuple[tuple, tuple]:
+        """Return which lengths of described rows are multiples of 16, and parts that are known.
+
+        Triton specialises kernels for arguments, but not for those in descriptors: whether rows are
+        as long as a block, in groups of lanes inside of the tensor or outside, and what is read
+        there.
+        """
+        lengths, paddings = self.descriptors
+        known = [(i, block) for i, block in lengths if leaves[i] == block]
+        known += [(i, int(leaves[i])) for i in paddings]
+        aligned = [i for i, block in lengths if leaves[i] % 16 == 0 and leaves[i] != block]
+        return tuple(aligned), tuple(known)
 
     def extract(self, grid, leaves):
         """Return the key of a launch and its aliasing.
@@ -173,7 +188,8 @@ class FactKey:
             contents.fingerprint(v) if isinstance(v := leaves[i], Tensor) else v
             for i in self.scalars
         ]
-        return (grid, *scalars, *layouts, *spans, *views, aliasing), aliasing
+        described = self.described(leaves)
+        return (grid, described, *scalars, *layouts, *spans, *views, aliasing), aliasing
 
     def _aliasing(self, leaves, layouts):
         if not self._pairs:

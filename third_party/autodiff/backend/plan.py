@@ -310,7 +310,7 @@ class Plan:
     forward: Kernel | None
     backward: tuple[Kernel, ...]
     report: dict
-    checks: tuple[DistinctCheck, ...] = ()
+    checks: tuple[BijectiveCheck | DistinctCheck, ...] = ()
     sizes: tuple = ()
     counting: Kernel | None = None
     hazards: tuple[Hazard, ...] = ()
@@ -563,7 +563,7 @@ def load(text: str) -> Plan:
         ),
         report=_get(data, "report", dict, {}),
         checks=tuple(
-            DistinctCheck.from_json(c, len(arguments)) for c in _get(data, "checks", list, [])
+            _gradient_check(c, len(arguments)) for c in _get(data, "checks", list, [])
         ),
         sizes=sizes,
         counting=counting,

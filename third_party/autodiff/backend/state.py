@@ -47,6 +47,8 @@ class Ask(NamedTuple):
     cotangents: tuple[int, ...] | None = None
     atomic: tuple[int, ...] = ()
     exchange: tuple[int, ...] = ()
+    aligned: tuple[int, ...] = ()
+    known: tuple[tuple[int, int], ...] = ()
     save: bool = True
     reload: bool = True
     checkpoint: bool = False
@@ -163,6 +165,7 @@ class KernelState:
         """
         launched = facts
         more["reload"] = not any(facts.outputs_that_meet())
+        more["aligned"], more["known"] = facts.descriptors
         scalars: set[int] = set()
         while True:
             # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
@@ -194,11 +197,7 @@ class KernelState:
                 assume, axes = bool(axes), ()
                 continue
             facts = launched.with_grid(grid)
-            repeated = {
-                check.argument
-                for check in plan.checks
-                if not check.holds(facts.scalars, facts.grid)
-            }
+            repeated = {c.argument for c in plan.checks if self._objection(c, facts)}
             failed = self._objections(plan.gradients, facts)
             # Elements that are left out have gradient zero, but none need meet for that.
             others = (g.leaving_out() for g in plan.gradients if g.argument in failed)
@@ -281,7 +280,7 @@ class KernelState:
     def _family(self, wanted):
         plan = self.handle(wanted, allows_atomics=True).plan
         spec = self.spec
-        return FactKey(spec.name, spec.names, spec.pointers, plan.outputs), {}
+        return FactKey(spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors), {}
 
     def forget(self, key: FactKey, scalars, spanned) -> None:
         """Make a key hold more facts; executions found under the old key go."""

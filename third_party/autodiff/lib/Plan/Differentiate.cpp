@@ -21,6 +21,38 @@ static LogicalResult checkRoles(ModuleOp module) {
   return success();
 }
 
+/// Notes what is known of parts of descriptors in a launch: Triton specializes
+/// kernels for integers, but not for these.
+static LogicalResult markDescriptors(triton::FuncOp kernel,
+                                     const Request &request) {
+  // As the plan numbers arguments: a descriptor is a pointer and a padding.
+  llvm::DenseMap<unsigned, unsigned> integers;
+  unsigned number = 0;
+  for (BlockArgument argument : kernel.getArguments()) {
+    bool isDescriptor = isa<triton::TensorDescType>(argument.getType());
+    if (isDescriptor || isa<IntegerType>(argument.getType()))
+      integers[number + isDescriptor] = argument.getArgNumber();
+    number += isDescriptor ? 2 : 1;
+  }
+  Builder builder(kernel.getContext());
+  auto mark = [&](unsigned part, StringRef name,
+                  Attribute value) -> LogicalResult {
+    auto found = integers.find(part);
+    if (found == integers.end())
+      return kernel.emitError("malformed request: argument ")
+             << part << " is no integer";
+    kernel.setArgAttr(found->second, name, value);
+    return success();
+  };
+  for (unsigned part : request.aligned)
+    if (failed(mark(part, "tt.divisibility", builder.getI32IntegerAttr(16))))
+      return failure();
+  for (auto [part, value] : request.known)
+    if (failed(mark(part, kKnownAttr, builder.getI64IntegerAttr(value))))
+      return failure();
+  return success();
+}
+
 FailureOr<std::string>
 mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
   FailureOr<Request> request = Request::parse(requestJson, module.getLoc());
@@ -34,6 +66,8 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
   pm.enableVerifier(false);
   triton::FuncOp primal = getPrimal(module);
   enableDump(pm, primal ? primal.getSymName() : "");
+  if (primal && failed(markDescriptors(primal, *request)))
+    return failure();
   if (request->checkpoint)
     module->setAttr(kCheckpointAttr, UnitAttr::get(module.getContext()));
   if (failed(buildDifferentiatePipeline(pm, *request)) ||

@@ -21,6 +21,24 @@ static bool readIndices(const llvm::json::Value &value,
   return true;
 }
 
+static bool readKnown(const llvm::json::Value &value,
+                      SmallVector<std::pair<unsigned, int64_t>> &known) {
+  const llvm::json::Array *array = value.getAsArray();
+  if (!array)
+    return false;
+  for (const llvm::json::Value &element : *array) {
+    const llvm::json::Array *pair = element.getAsArray();
+    if (!pair || pair->size() != 2)
+      return false;
+    std::optional<int64_t> index = (*pair)[0].getAsInteger(),
+                           number = (*pair)[1].getAsInteger();
+    if (!index || *index < 0 || !number)
+      return false;
+    known.push_back({*index, *number});
+  }
+  return true;
+}
+
 static bool readRules(const llvm::json::Value &value,
                       SmallVector<UserRule> &rules) {
   const llvm::json::Array *array = value.getAsArray();
@@ -94,6 +112,15 @@ static bool Request::*findFlag(StringRef key) {
       .Default(nullptr);
 }
 
+/// The field that a key sets to a list of arguments; null for other keys.
+static SmallVector<unsigned> Request::*findIndices(StringRef key) {
+  return llvm::StringSwitch<SmallVector<unsigned> Request::*>(key)
+      .Case("atomic", &Request::atomic)
+      .Case("exchange", &Request::exchange)
+      .Case("aligned", &Request::aligned)
+      .Default(nullptr);
+}
+
 FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
   if (!value)
@@ -110,9 +137,10 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
       auto &field = key == "wanted" ? request.wanted : request.cotangents;
       if (!entry.getAsNull())
         valid = readIndices(entry, field.emplace());
-    } else if (key == "atomic" || key == "exchange") {
-      valid = readIndices(entry,
-                          key == "atomic" ? request.atomic : request.exchange);
+    } else if (SmallVector<unsigned> Request::*indices = findIndices(key)) {
+      valid = readIndices(entry, request.*indices);
+    } else if (key == "known") {
+      valid = readKnown(entry, request.known);
     } else if (key == "widen") {
       std::optional<int64_t> factor = entry.getAsInteger();
       valid = factor && *factor >= 1 && *factor <= 64;

@@ -10,7 +10,9 @@
 //
 // Of a row without a sum (l = 0, no L) the forward stores NaN. All stores must
 // be such, so that no gradient gets lost: each one depends on log(l) or on a
-// quotient by l, and nothing compares what moves with m.
+// quotient by l, and nothing compares what moves with m. A sum that starts from
+// one, with a maximum of −∞, stays one in such rows, and nothing has a
+// gradient.
 //
 // L is rounded, by up to |L|·2⁻²⁴ in float32, where x−m may be exact. That only
 // matters if x has no such error itself: x has to be computed, not loaded.
@@ -74,6 +76,23 @@ static llvm::DenseSet<Operation *> reach(SmallVector<Value> values) {
           values.push_back(result);
     }
   return reached;
+}
+
+/// Whether loops that start from `init` hand it on until it is a sum.
+static bool becomes(Value init, ResidualOp sum) {
+  for (OpOperand &use : init.getUses()) {
+    auto loop = dyn_cast<scf::ForOp>(use.getOwner());
+    if (loop && use.getOperandNumber() < loop.getNumControlOperands())
+      continue;
+    Value next;
+    if (loop)
+      next = loop.getTiedLoopResult(&use);
+    else if (auto residual = dyn_cast<ResidualOp>(use.getOwner()))
+      next = residual.getResult();
+    if (next && (next == sum.getResult() || becomes(next, sum)))
+      return true;
+  }
+  return false;
 }
 
 /// The quotients by `sum` and its logarithms.
@@ -162,14 +181,22 @@ std::optional<double> Search::getDelta(ResidualOp sum) {
   return -degree->scale[0];
 }
 
+/// Whether a comparison is only there to change the frame of an initial value.
+static bool changesFrame(Operation *op) {
+  return llvm::all_of(op->getUsers(), [](Operation *user) {
+    return user->hasAttr(kChangesFrameAttr);
+  });
+}
+
 /// Whether a row without a sum leaves NaN wherever the maximum matters.
 bool Search::isInEveryStore(ResidualOp sum) {
   llvm::DenseSet<Operation *> normalized = reach(findNormalized(sum));
   return llvm::all_of(reach({maximum.getResult()}), [&](Operation *op) {
     if (isa<arith::CmpFOp>(op))
-      return llvm::all_of(op->getOperands(), [&](Value value) {
-        return degrees.isInvariant(value);
-      });
+      return changesFrame(op) ||
+             llvm::all_of(op->getOperands(), [&](Value value) {
+               return degrees.isInvariant(value);
+             });
     bool stores = op->getNumRegions() == 0 && mayWrite(op);
     return !stores || normalized.contains(op) ||
            mutation::isMade("normalizers:of some stores");
@@ -203,6 +230,37 @@ bool Search::isRounded(Value exponent) {
   });
 }
 
+/// Whether a change of frame is that of what the sum starts from, which is one,
+/// and from −∞. Rows that have seen nothing still have a sum of one, and others
+/// have nothing left of it.
+static bool startsFromOne(Operation *change, ResidualOp sum) {
+  auto distance = change->getOperand(1).getDefiningOp<arith::SubFOp>();
+  APFloat start(0.0);
+  if (!distance || !change->getOperand(0).getDefiningOp<arith::CmpFOp>() ||
+      !matchPattern(distance.getLhs(), m_ConstantFloat(&start)) ||
+      !(start.isInfinity() && start.isNegative()))
+    return false;
+  bool isFactor = false;
+  for (Value value = change->getResult(0); value.hasOneUse();) {
+    OpOperand &use = *value.getUses().begin();
+    Operation *user = use.getOwner();
+    if (isa<scf::ForOp>(user))
+      return isFactor && becomes(value, sum);
+    bool isScaled = false;
+    if (isa<arith::MulFOp>(user)) {
+      Value other = user->getOperand(1 - use.getOperandNumber());
+      isScaled = isFactor ? matchPattern(other, m_OneFloat())
+                          : matchPattern(other, m_Constant());
+    }
+    isFactor |= isa<math::ExpOp, math::Exp2Op>(user);
+    if (!isScaled && !isa<math::ExpOp, math::Exp2Op, triton::SplatOp,
+                          triton::BroadcastOp, triton::ExpandDimsOp>(user))
+      return false;
+    value = user->getResult(0);
+  }
+  return false;
+}
+
 /// Notes what has to be computed again, relative to L.
 bool Search::collect(Normalizer &found) {
   auto moves = [&](Operation *op) {
@@ -213,8 +271,9 @@ bool Search::collect(Normalizer &found) {
   for (Operation *op = maximum->getNextNode(); op != found.sum->getNextNode();
        op = op->getNextNode()) {
     WalkResult walk = op->walk([&](Operation *inner) {
-      // An initial value changes frame under the assumption that L ≥ m.
-      bool fits = !inner->hasAttr(kChangesFrameAttr);
+      // Other initial values change frame under the assumption that L ≥ m.
+      bool fits =
+          !inner->hasAttr(kChangesFrameAttr) || startsFromOne(inner, found.sum);
       if (isa<math::ExpOp, math::Exp2Op>(inner))
         fits &= isRounded(inner->getOperand(0));
       return fits ? WalkResult::advance() : WalkResult::interrupt();

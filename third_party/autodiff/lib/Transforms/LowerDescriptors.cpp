@@ -5,6 +5,7 @@
 // tiles of pointers. Lanes outside of the tensor are masked off.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -369,6 +370,16 @@ LogicalResult LowerDescriptors::inlineCalls() {
   return runPipeline(pipeline, getOperation());
 }
 
+/// An integer argument, or what it is known to be.
+static Value partOf(triton::FuncOp kernel, unsigned index, OpBuilder &b) {
+  BlockArgument argument = kernel.getArgument(index);
+  auto known =
+      cast_or_null<IntegerAttr>(kernel.removeArgAttr(index, kKnownAttr));
+  return known ? integerOf(b, argument.getLoc(), argument.getType(),
+                           known.getInt())
+               : Value(argument);
+}
+
 /// Replaces a descriptor that is a kernel argument by its base and its padding.
 /// The host guarantees contiguous rows and 16-byte alignment.
 LogicalResult LowerDescriptors::takeApart(triton::FuncOp kernel,
@@ -386,6 +397,7 @@ LogicalResult LowerDescriptors::takeApart(triton::FuncOp kernel,
     return emitError(argument.getLoc(),
                      "expected a tensor descriptor's sizes (i32) and strides "
                      "(i64) to follow it among the kernel's arguments");
+  Attribute padding = kernel.getArgAttr(index, kKnownAttr);
   Builder builder(&getContext());
   NamedAttribute aligned(builder.getStringAttr("tt.divisibility"),
                          builder.getI32IntegerAttr(16));
@@ -401,13 +413,15 @@ LogicalResult LowerDescriptors::takeApart(triton::FuncOp kernel,
   for (unsigned axis = 0; axis + 1 < rank; ++axis)
     kernel.setArgAttr(index + 3 + rank + axis, "tt.divisibility",
                       builder.getI32IntegerAttr(elements));
+  if (padding)
+    kernel.setArgAttr(index + 1, kKnownAttr, padding);
   auto b = OpBuilder::atBlockBegin(&kernel.getBody().front());
   SmallVector<Value> parts = {kernel.getArgument(index)};
   for (unsigned part = 0; part + 1 < 2 * rank; ++part)
-    parts.push_back(kernel.getArgument(index + 3 + part));
+    parts.push_back(partOf(kernel, index + 3 + part, b));
   parts.push_back(
       arith::ConstantOp::create(b, argument.getLoc(), b.getI64IntegerAttr(1)));
-  parts.push_back(kernel.getArgument(index + 1));
+  parts.push_back(partOf(kernel, index + 1, b));
   auto whole = UnrealizedConversionCastOp::create(b, argument.getLoc(), type,
                                                   ValueRange(parts));
   argument.replaceAllUsesWith(whole.getResult(0));

@@ -2,6 +2,7 @@
 #include "ArgumentUses.h"
 #include "ShadowPointers.h"
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
@@ -21,6 +22,7 @@ struct ReadCotangents : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
 
   void runOnOperation() override;
   bool mayRead(unsigned argument, ArgumentUse &use, Attribute &check);
+  bool overwritesWhatItLoads(const ArgumentUse &use);
   LogicalResult read(unsigned argument, ArgumentUse &use, Attribute check);
 
   triton::FuncOp backward;
@@ -28,17 +30,32 @@ struct ReadCotangents : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
 };
 } // namespace
 
+/// Whether the kernel loads an argument before it stores to it.
+bool ReadCotangents::overwritesWhatItLoads(const ArgumentUse &use) {
+  MemoryFlow flow(getPrimal(getOperation()));
+  return !use.accumulates.empty() &&
+         llvm::all_of(use.accumulates, [&](AccumulateOp op) {
+           Operation *load = sites.lookup(op.getSite());
+           return isa<triton::LoadOp>(load) &&
+                  flow.getWritesSeenBy(load).empty();
+         });
+}
+
 /// Whether nothing is added to a cotangent and nothing hides it: the kernel
-/// stores to each address once, given `check` (null: in any case).
+/// stores to each address once, given `check` (null: in any case). If it loads
+/// the argument, too, and then overwrites all of it, what was there is another
+/// tensor.
 bool ReadCotangents::mayRead(unsigned argument, ArgumentUse &use,
                              Attribute &check) {
-  if (use.upstreams.empty() || !use.accumulates.empty() ||
-      backward.getArgAttr(argument, kWantedAttr) ||
-      !backward.getArgAttr(argument, kHasCotangentAttr))
+  bool isLoaded =
+      !use.accumulates.empty() || backward.getArgAttr(argument, kWantedAttr);
+  if (use.upstreams.empty() ||
+      !backward.getArgAttr(argument, kHasCotangentAttr) ||
+      (isLoaded && !overwritesWhatItLoads(use)))
     return false;
   SmallVector<UpstreamOp> hiding = llvm::filter_to_vector(
       use.upstreams, [](UpstreamOp op) { return !op.getKeep(); });
-  if (hiding.empty())
+  if (hiding.empty() && !isLoaded)
     return true;
   SmallVector<Operation *> stores;
   for (UpstreamOp op : use.upstreams)
@@ -47,9 +64,12 @@ bool ReadCotangents::mayRead(unsigned argument, ArgumentUse &use,
       llvm::is_contained(exchange, argument))
     return false;
   std::optional<AccessSpace> space = AccessSpace::findFor(stores);
-  if (space)
-    check = toAttribute(&getContext(), space->toCheck("distinct", argument));
-  return space.has_value();
+  if (!space || (isLoaded && !space->isExact()))
+    return false;
+  check = toAttribute(
+      &getContext(),
+      space->toCheck(isLoaded ? "bijective" : "distinct", argument));
+  return true;
 }
 
 LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
@@ -60,6 +80,8 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
       appendShadow(backward, primal, OperandKind::Cotangent, element, {});
   if (check && !mutation::isMade("schedule:no check of the outputs"))
     backward.setArgAttr(cotangent.getArgNumber(), kCheckAttr, check);
+  // The gradient of what was there before starts from nothing.
+  backward.removeArgAttr(argument, kHasCotangentAttr);
   ShadowPointers shadow(primal, cotangent);
   for (UpstreamOp op : use.upstreams) {
     if (Value result = op.getResult()) {

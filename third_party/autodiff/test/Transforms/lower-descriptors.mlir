@@ -80,6 +80,21 @@ tt.func public @argument(%d: !tt.tensordesc<2x4xf32>, %m: i32, %n: i32, %s: i64,
 
 // -----
 
+// What is known of it in a launch: rows as long as the block, zeros around.
+// CHECK-LABEL: @known
+// CHECK-DAG: %[[ZEROS:.*]] = arith.constant dense<0.0{{.*}}> : tensor<2x4xf32>
+// CHECK-DAG: %[[END:.*]] = arith.constant dense<4> : tensor<4xi64>
+// CHECK: arith.cmpi slt, %{{.*}}, %[[END]]
+// CHECK: tt.load %{{.*}}, %{{.*}}, %[[ZEROS]]
+tt.func public @known(%d: !tt.tensordesc<2x4xf32> {autodiff.known = 0 : i64}, %m: i32, %n: i32 {autodiff.known = 4 : i64}, %s: i64, %t: i64) {
+  %zero = arith.constant 0 : i32
+  %v = tt.descriptor_load %d[%zero, %zero] : !tt.tensordesc<2x4xf32> -> tensor<2x4xf32>
+  tt.descriptor_store %d[%m, %zero], %v : !tt.tensordesc<2x4xf32>, tensor<2x4xf32>
+  tt.return
+}
+
+// -----
+
 // Branches choose descriptors, loops carry them, functions take them.
 // CHECK-LABEL: @control
 // CHECK: %[[SIZE:.*]] = arith.select %{{.*}}, %arg2, %arg3 : i32

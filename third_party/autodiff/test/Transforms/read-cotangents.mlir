@@ -55,3 +55,36 @@ tt.func @hidden(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32, %n: i32) {
   tt.store %py2, %x : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// What is loaded before all of it is overwritten has a gradient of its own.
+// CHECK-LABEL: tt.func @overwritten_bwd(
+// CHECK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = "{{.*}}\22kind\22:\22bijective\22
+// CHECK-NOT: autodiff.upstream
+// CHECK: %[[DY:.*]] = tt.load
+// CHECK: %[[DX:.*]] = arith.mulf %[[DY]], %arg1
+// CHECK: autodiff.accumulate %{{.*}}, %[[DX]]
+// EXCHANGE-LABEL: tt.func @overwritten_bwd(
+tt.func @overwritten(%px: !tt.ptr<f32>, %a: f32) {
+  %id = tt.get_program_id x : i32
+  %qx = tt.addptr %px, %id : !tt.ptr<f32>, i32
+  %x = tt.load %qx : !tt.ptr<f32>
+  %y = arith.mulf %x, %a : f32
+  tt.store %qx, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Elements that a mask leaves out keep what they have, and its gradient.
+// CHECK-LABEL: tt.func @some_bwd(
+// CHECK: autodiff.upstream
+tt.func @some(%px: !tt.ptr<f32>, %a: f32, %c: i1) {
+  %id = tt.get_program_id x : i32
+  %qx = tt.addptr %px, %id : !tt.ptr<f32>, i32
+  %x = tt.load %qx : !tt.ptr<f32>
+  %y = arith.mulf %x, %a : f32
+  tt.store %qx, %y, %c : !tt.ptr<f32>
+  tt.return
+}

@@ -20,12 +20,12 @@ tt.func @gather(%px: !tt.ptr<f32> loc("x"("k.py":1:1)), %pi: !tt.ptr<i32>, %py: 
 
 // -----
 
-// In place, at one address in all programs.
-tt.func @square(%px: !tt.ptr<f32>) {
+// In place, but maybe not everywhere.
+tt.func @square(%px: !tt.ptr<f32>, %c: i1) {
   // expected-error @+1 {{the kernel stores to the argument, at addresses that are not known to be distinct or that it also reads}}
   %x = tt.load %px : !tt.ptr<f32>
   %y = arith.mulf %x, %x : f32
-  tt.store %px, %y : !tt.ptr<f32>
+  tt.store %px, %y, %c : !tt.ptr<f32>
   tt.return
 }
 

@@ -27,20 +27,22 @@ tt.func @gather(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// In place: one buffer is the cotangent first and the gradient afterwards. What
-// the store overwrote is cleared before the load's contribution is added.
+// In place, maybe: one buffer is the cotangent first and the gradient afterwards.
+// What the store overwrote is cleared before the load's contribution is added.
 // CHECK-LABEL: tt.func @in_place_bwd(
-// CHECK-SAME: %arg1: !tt.ptr<f32>
+// CHECK-SAME: %arg2: !tt.ptr<f32>
 // CHECK-SAME: \22init\22:\22cotangent\22,\22returned\22:true
 // CHECK: %[[Y:.*]] = math.exp
-// CHECK: %[[T:.*]] = tt.atomic_rmw exch, relaxed, gpu, %arg1, %cst,
+// CHECK: %[[T:.*]] = tt.atomic_rmw exch, relaxed, gpu, %arg2, %{{.*}}, %arg1
+// CHECK: %[[S:.*]] = arith.select %arg1, %[[T]]
 // CHECK: gpu.barrier
-// CHECK: %[[D:.*]] = arith.mulf %[[T]], %[[Y]]
-// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg1, %[[D]],
-tt.func @in_place(%px: !tt.ptr<f32>) {
+// CHECK: %[[E:.*]] = arith.mulf %[[S]], %[[Y]]
+// CHECK: %[[D:.*]] = arith.select %arg1, %[[E]]
+// CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg2, %[[D]],
+tt.func @in_place(%px: !tt.ptr<f32>, %c: i1) {
   %x = tt.load %px : !tt.ptr<f32>
   %y = math.exp %x : f32
-  tt.store %px, %y : !tt.ptr<f32>
+  tt.store %px, %y, %c : !tt.ptr<f32>
   tt.return
 }
 

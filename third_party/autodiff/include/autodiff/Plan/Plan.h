@@ -28,6 +28,10 @@ struct UserRule {
 /// expects.
 LogicalResult importRule(const UserRule &rule, ModuleOp module);
 
+/// What a part of a descriptor is in a launch, an integer; of the descriptor
+/// itself, whether it pads with NaN.
+constexpr llvm::StringLiteral kKnownAttr = "autodiff.known";
+
 /// What the caller wants differentiated and what it rules out.
 struct Request {
   /// Ways to rearrange programs, loops and tiles, so that a gradient needs
@@ -43,6 +47,10 @@ struct Request {
   SmallVector<unsigned> atomic;
   /// Arguments for which a check failed: stored addresses may repeat.
   SmallVector<unsigned> exchange;
+  /// Integers that are multiples of 16 in a launch.
+  SmallVector<unsigned> aligned;
+  /// Parts of descriptors, and what they are there.
+  SmallVector<std::pair<unsigned, int64_t>> known;
   SmallVector<UserRule> rules;
   bool save = true;
   bool reload = true;

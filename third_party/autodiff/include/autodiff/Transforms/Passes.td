@@ -283,7 +283,9 @@ def ReadCotangents : AutodiffPass<"autodiff-read-cotangents", "::mlir::ModuleOp"
   let description = [{
     Where a kernel stores to each address of an output at most once, given a
     check that the launch evaluates, and adds nothing to its gradient,
-    `autodiff.upstream` becomes a load from the caller's tensor.
+    `autodiff.upstream` becomes a load from the caller's tensor. So it does
+    where a kernel loads an argument and then overwrites every element of it:
+    what it loaded is as another tensor then, and has a gradient of its own.
   }];
   let options = [
     ListOption<"exchange", "exchange", "unsigned",

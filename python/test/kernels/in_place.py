@@ -1,0 +1,180 @@
+"""Kernels that overwrite what they have loaded."""
+
+import torch
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+
+from .common import widen
+from .normalization import EPS
+
+
+@triton.jit
+def add_rms_norm_kernel(x_ptr, residual_ptr, w_ptr, stride, columns, eps, BLOCK: tl.constexpr):
+    """Adds a row to the residual stream; leaves the normalized sum in place of the row."""
+    row = tl.program_id(0) * stride
+    lanes = tl.arange(0, BLOCK)
+    mask = lanes < columns
+    x = widen(tl.load(x_ptr + row + lanes, mask=mask, other=0.0))
+    x += widen(tl.load(residual_ptr + row + lanes, mask=mask, other=0.0))
+    tl.store(residual_ptr + row + lanes, x, mask=mask)
+    rstd = tl.rsqrt(tl.sum(x * x, axis=0) / columns + eps)
+    w = tl.load(w_ptr + lanes, mask=mask)
+    tl.store(x_ptr + row + lanes, x * rstd * w, mask=mask)
+
+
+def add_rms_norm(kernel, x, residual, w, rows=None):
+    """Of the first `rows`; the others stay as they are."""
+    x, residual = x.clone(), residual.clone()
+    block = triton.next_power_of_2(x.shape[1])
+    grid = (x.shape[0] if rows is None else rows,)
+    kernel[grid](x, residual, w, x.stride(0), x.shape[1], EPS, BLOCK=block)
+    return x, residual
+
+
+def add_rms_norm_reference(x, residual, w, rows=None):
+    total = x[:rows] + residual[:rows]
+    y = F.rms_norm(total, (x.shape[-1],), w, EPS)
+    if rows is None:
+        return y, total
+    return torch.cat([y, x[rows:]]), torch.cat([total, residual[rows:]])
+
+
+@triton.jit
+def long_rms_norm_kernel(x_ptr, w_ptr, stride, columns, eps, BLOCK: tl.constexpr):
+    """The same without a residual, for rows of several tiles."""
+    x_ptr += tl.program_id(0) * stride
+    lanes = tl.arange(0, BLOCK)
+    squares = tl.zeros((BLOCK,), w_ptr.dtype.element_ty)
+    for start in range(0, columns, BLOCK):
+        x = tl.load(x_ptr + start + lanes, mask=start + lanes < columns, other=0.0)
+        squares += x * x
+    rstd = tl.rsqrt(tl.sum(squares, axis=0) / columns + eps)
+    for start in range(0, columns, BLOCK):
+        mask = start + lanes < columns
+        x = tl.load(x_ptr + start + lanes, mask=mask, other=0.0)
+        w = tl.load(w_ptr + start + lanes, mask=mask)
+        tl.store(x_ptr + start + lanes, x * rstd * w, mask=mask)
+
+
+def long_rms_norm(kernel, x, w, block=16):
+    x = x.clone()
+    kernel[(x.shape[0],)](x, w, x.stride(0), x.shape[1], EPS, BLOCK=block)
+    return x
+
+
+def long_rms_norm_reference(x, w, block=None):
+    return F.rms_norm(x, (x.shape[-1],), w, EPS)
+
+
+@triton.jit
+def turn_kernel(
+    x_ptr, cos_ptr, sin_ptr, stride_token, stride_head, n_heads,
+    HEADS: tl.constexpr, HALF: tl.constexpr,
+):  # fmt: skip
+    """Rotary embedding of one token's heads."""
+    token = tl.program_id(0)
+    heads = tl.arange(0, HEADS)[:, None]
+    dims = tl.arange(0, HALF)
+    places = x_ptr + token * stride_token + heads * stride_head + dims[None, :]
+    low = tl.load(places, mask=heads < n_heads, other=0.0)
+    high = tl.load(places + HALF, mask=heads < n_heads, other=0.0)
+    cos = tl.load(cos_ptr + token * HALF + dims)[None, :]
+    sin = tl.load(sin_ptr + token * HALF + dims)[None, :]
+    tl.store(places, low * cos - high * sin, mask=heads < n_heads)
+    tl.store(places + HALF, high * cos + low * sin, mask=heads < n_heads)
+
+
+def turn(kernel, x, cos, sin, turned=None):
+    """Of x: (context, heads, head dim), a view or not; the first `turned` of each head."""
+    whole = x.clone()
+    part = whole if turned is None else whole[..., :turned]
+    context, heads, dim = part.shape
+    tile = {"HEADS": triton.next_power_of_2(heads), "HALF": dim // 2}
+    kernel[(context,)](part, cos, sin, *part.stride()[:2], heads, **tile)
+    return whole
+
+
+def turn_reference(x, cos, sin, turned=None):
+    part = x if turned is None else x[..., :turned]
+    low, high = part.chunk(2, -1)
+    cos, sin = cos[:, None], sin[:, None]
+    turned_part = torch.cat([low * cos - high * sin, high * cos + low * sin], -1)
+    return torch.cat([turned_part, x[..., part.shape[-1] :]], -1)
+
+
+@triton.jit
+def addmm_kernel(
+    c_ptr, a_ptr, b_ptr, m, n, k, alpha, beta,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """c = alpha·a·b + beta·c for contiguous matrices, in groups of rows of tiles."""
+    pid = tl.program_id(0)
+    across = GROUP * tl.cdiv(n, BN)
+    first = pid // across * GROUP
+    group = min(tl.cdiv(m, BM) - first, GROUP)
+    rows = (first + pid % across % group) * BM + tl.arange(0, BM)
+    columns = pid % across // group * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, k, BK):
+        inner = start + tl.arange(0, BK)
+        a_mask = (rows < m)[:, None] & (inner < k)[None, :]
+        b_mask = (inner < k)[:, None] & (columns < n)[None, :]
+        a = tl.load(a_ptr + rows[:, None] * k + inner[None, :], mask=a_mask, other=0.0)
+        b = tl.load(b_ptr + inner[:, None] * n + columns[None, :], mask=b_mask, other=0.0)
+        total = tl.dot(a, b, total, input_precision="ieee")
+    places = c_ptr + rows[:, None] * n + columns[None, :]
+    mask = (rows < m)[:, None] & (columns < n)[None, :]
+    c = tl.load(places, mask=mask, other=0.0)
+    tl.store(places, alpha * total + beta * c, mask=mask)
+
+
+def addmm(kernel, c, a, b, alpha, beta):
+    c = c.clone()
+    (m, k), n = a.shape, b.shape[1]
+    grid = (triton.cdiv(m, 16) * triton.cdiv(n, 16),)
+    kernel[grid](c, a, b, m, n, k, alpha, beta, BM=16, BN=16, BK=16, GROUP=2)
+    return c
+
+
+def addmm_reference(c, a, b, alpha, beta):
+    return torch.addmm(c, a, b, alpha=alpha, beta=beta)
+
+
+@triton.jit
+def twice_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """Loads once more what it has stored: x becomes x², y its cube."""
+    lanes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + lanes, mask=lanes < n, other=0.0)
+    tl.store(x_ptr + lanes, x * x, mask=lanes < n)
+    square = tl.load(x_ptr + lanes, mask=lanes < n, other=0.0)
+    tl.store(y_ptr + lanes, square * square * square, mask=lanes < n)
+
+
+def twice(kernel, x):
+    x, y = x.clone(), torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), BLOCK=16)
+    return x, y
+
+
+def twice_reference(x):
+    return x**2, x**6
+
+
+@triton.jit
+def some_kernel(x_ptr, n, stored, BLOCK: tl.constexpr):
+    """Doubles some of what it loads, and adds what it does not store to what it does."""
+    lanes = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + lanes, mask=lanes < n, other=0.0)
+    rest = tl.sum(tl.where(lanes < stored, 0.0, x), axis=0)
+    tl.store(x_ptr + lanes, 2 * x + rest, mask=lanes < stored)
+
+
+def some(kernel, x, stored):
+    x = x.clone()
+    kernel[(1,)](x, x.numel(), stored, BLOCK=triton.next_power_of_2(x.numel()))
+    return x
+
+
+def some_reference(x, stored):
+    return torch.cat([2 * x[:stored] + x[stored:].sum(), x[stored:]])

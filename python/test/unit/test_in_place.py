@@ -1,0 +1,103 @@
+"""Kernels that overwrite what they load: its gradient is that of another tensor."""
+
+import pytest
+import torch
+from gradients import assert_gradients_close, differentiated
+from kernels import in_place
+from kernels.rotary import angles
+from schedules import assert_atomic, assert_no_atomics, assert_sums
+
+pytestmark = pytest.mark.schedules
+
+
+@pytest.mark.parametrize("columns", [32, 45])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_residual_stream(random, ran, dtype, columns):
+    op = differentiated(in_place.add_rms_norm_kernel, in_place.add_rms_norm)
+    inputs = (random(11, columns, dtype=dtype), random(11, columns, dtype=dtype))
+    weights = random(columns, shift=1.0, dtype=dtype)
+    assert_gradients_close(op, in_place.add_rms_norm_reference, (*inputs, weights), roundings=16)
+    assert_no_atomics(ran)
+
+
+@pytest.mark.parametrize("unused", [0, 1])
+def test_unused_result(random, unused):
+    op = differentiated(in_place.add_rms_norm_kernel, in_place.add_rms_norm)
+    inputs = (random(11, 24), random(11, 24), random(24, shift=1.0))
+    upstreams = [torch.randn_like(inputs[0]), torch.randn_like(inputs[0])]
+    upstreams[unused] = None
+    reference = in_place.add_rms_norm_reference
+    if unused == 0:
+        # The weights are then not used at all.
+        weights = inputs[2].detach()
+        inputs = (*inputs[:2], weights)
+    assert_gradients_close(op, reference, inputs, upstreams, roundings=16)
+
+
+def test_rows_left_as_they_are(random, ran):
+    """Their gradients pass through."""
+    op = differentiated(in_place.add_rms_norm_kernel, in_place.add_rms_norm)
+    inputs = (random(11, 24), random(11, 24), random(24, shift=1.0), 7)
+    assert_gradients_close(op, in_place.add_rms_norm_reference, inputs, roundings=16)
+    assert_atomic(ran, 0, 1)
+
+
+@pytest.mark.parametrize("columns", [16, 40])
+def test_rows_of_several_tiles(random, ran, columns):
+    op = differentiated(in_place.long_rms_norm_kernel, in_place.long_rms_norm)
+    inputs = (random(5, columns), random(columns, shift=1.0))
+    assert_gradients_close(op, in_place.long_rms_norm_reference, inputs, roundings=16)
+    assert_sums(ran, "store", 0)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_rotary(random, ran, packed):
+    """Heads of a tensor of their own, or between others."""
+    op = differentiated(in_place.turn_kernel, in_place.turn)
+    x = random(7, 3, 16)
+    cos, sin = angles(7, 16, x)
+
+    def middle(kernel, x, cos, sin):
+        heads = torch.cat([x, x, 2 * x], 1)
+        tile = {"HEADS": 4, "HALF": 8}
+        view = heads[:, 3:6]
+        kernel[(7,)](view, cos, sin, *view.stride()[:2], 3, **tile)
+        return heads
+
+    def middle_reference(x, cos, sin):
+        return torch.cat([x, in_place.turn_reference(x, cos, sin), 2 * x], 1)
+
+    if packed:
+        op = differentiated(in_place.turn_kernel, middle)
+    reference = middle_reference if packed else in_place.turn_reference
+    assert_gradients_close(op, reference, (x, cos, sin))
+    assert_no_atomics(ran)
+
+
+def test_part_of_each_head(random, ran):
+    op = differentiated(in_place.turn_kernel, in_place.turn)
+    x = random(7, 3, 20)
+    assert_gradients_close(op, in_place.turn_reference, (x, *angles(7, 16, x), 16))
+    assert_no_atomics(ran)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(48, 32, 32), (37, 50, 21), (16, 16, 0)])
+def test_added_product(random, ran, m, n, k):
+    op = differentiated(in_place.addmm_kernel, in_place.addmm)
+    inputs = (random(m, n), random(m, k), random(k, n), 0.5, -1.5)
+    assert_gradients_close(op, in_place.addmm_reference, inputs, roundings=16)
+    if k:
+        assert_no_atomics(ran)
+
+
+def test_loaded_once_more(random, ran):
+    """What is loaded after the store is not what was there before."""
+    op = differentiated(in_place.twice_kernel, in_place.twice)
+    assert_gradients_close(op, in_place.twice_reference, (random(40),), roundings=16)
+    assert_atomic(ran, 0)
+
+
+@pytest.mark.parametrize("stored", [0, 9, 20])
+def test_some_are_stored(random, stored):
+    op = differentiated(in_place.some_kernel, in_place.some)
+    assert_gradients_close(op, in_place.some_reference, (random(20), stored))
