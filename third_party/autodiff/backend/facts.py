@@ -13,6 +13,7 @@ import os
 import torch
 
 from . import contents
+from .descriptors import Descriptors
 from .errors import ArgumentError
 from .expr import evaluate, substitute
 from .memory import extent, has_memory, meet, pitch, storage_span
@@ -59,7 +60,7 @@ class Facts:
                 self.scalars[i] = contents.Contents(leaves[i])
         self.tensors = {i: TensorFacts(leaves[i]) for i in key.pointers}
         self.aliasing = aliasing
-        self.descriptors = key.described(leaves)
+        self.descriptors = key.descriptors.known(leaves)
         self.device = next(leaves[i].device for i in key.pointers if self.tensors[i].is_tensor)
 
     def with_grid(self, grid) -> Facts:
@@ -122,12 +123,12 @@ class Facts:
 class FactKey:
     """Extracts the facts of launches of one kernel."""
 
-    def __init__(self, name: str, names, pointers, outputs, descriptors=((), ())):
+    def __init__(self, name: str, names, pointers, outputs, descriptors=None):
         self.name = name
         self.names = names
         self.pointers = pointers
         self.outputs = tuple(outputs)
-        self.descriptors = descriptors
+        self.descriptors = descriptors or Descriptors()
         self.scalars: tuple[int, ...] = ()
         self.spanned: tuple[int, ...] = ()
         written = set(outputs)
@@ -148,19 +149,6 @@ class FactKey:
         """Make the key hold these scalars and spans, too."""
         self.scalars = tuple(sorted({*self.scalars, *scalars}))
         self.spanned = tuple(sorted({*self.spanned, *spanned}))
-
-    def described(self, leaves) -> tuple[tuple, tuple]:
-        """Return which lengths of described rows are multiples of 16, and parts that are known.
-
-        Triton specialises kernels for arguments, but not for those in descriptors: whether rows are
-        as long as a block, in groups of lanes inside of the tensor or outside, and what is read
-        there.
-        """
-        lengths, paddings = self.descriptors
-        known = [(i, block) for i, block in lengths if leaves[i] == block]
-        known += [(i, int(leaves[i])) for i in paddings]
-        aligned = [i for i, block in lengths if leaves[i] % 16 == 0 and leaves[i] != block]
-        return tuple(aligned), tuple(known)
 
     def extract(self, grid, leaves):
         """Return the key of a launch and its aliasing.
@@ -188,7 +176,7 @@ class FactKey:
             contents.fingerprint(v) if isinstance(v := leaves[i], Tensor) else v
             for i in self.scalars
         ]
-        described = self.described(leaves)
+        described = self.descriptors.known(leaves)
         return (grid, described, *scalars, *layouts, *spans, *views, aliasing), aliasing
 
     def _aliasing(self, leaves, layouts):

@@ -562,9 +562,7 @@ def load(text: str) -> Plan:
             _kernel(k, arguments, buffers, gradients, sizes) for k in _get(data, "backward", list)
         ),
         report=_get(data, "report", dict, {}),
-        checks=tuple(
-            _gradient_check(c, len(arguments)) for c in _get(data, "checks", list, [])
-        ),
+        checks=tuple(_gradient_check(c, len(arguments)) for c in _get(data, "checks", list, [])),
         sizes=sizes,
         counting=counting,
         hazards=tuple(

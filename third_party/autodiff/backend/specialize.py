@@ -11,11 +11,11 @@ import contextlib
 import copy
 import functools
 import inspect
-import re
 import threading
 
 from triton.runtime.jit import JITFunction
 
+from . import descriptors
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
 from .grid import checked_grid
@@ -175,56 +175,20 @@ class Resolver:
 CUSTOM_MARKER = "autodiff.custom_vjp"
 
 
-# The element type of a descriptor, and the shape of its blocks.
-_DESCRIPTOR = r"tensordesc<([^[]*)\[([^]]*)\]"
-
-
-def _descriptor_leaves(type_, path):
-    """Yield what autodiff-lower-descriptors makes of an argument that is a tensor descriptor."""
-    element, block = re.match(_DESCRIPTOR, type_).groups()
-    rank = block.count(",") + 1
-    yield (*path, "base"), f"*{element}"
-    yield (*path, "is_nan"), "i1"
-    yield from (((*path, "shape", axis), "i32") for axis in range(rank))
-    yield from (((*path, "strides", axis), "i64") for axis in range(rank))
-
-
-def _descriptor_parts(types, paths) -> tuple[tuple, tuple]:
-    """Return the leaves that are lengths of rows, with those of blocks, and those that pad."""
-    lengths, paddings = [], []
-    for place, path in enumerate(paths):
-        if path[-1] != "is_nan":
-            continue
-        type_ = functools.reduce(lambda types, index: tuple(types)[index], path[:-1], types)
-        block = [int(size) for size in re.match(_DESCRIPTOR, type_).group(2).split(",")]
-        paddings.append(place)
-        lengths.append((place + len(block), block[-1]))
-    return tuple(lengths), tuple(paddings)
-
-
 def _leaves(types, path=()):
     """Yield the path and type of each run-time argument of a (nested) signature."""
     for index, type_ in enumerate(types):
         if isinstance(type_, (tuple, list)):
             yield from _leaves(type_, (*path, index))
         elif type_.startswith("tensordesc<"):
-            yield from _descriptor_leaves(type_, (*path, index))
+            yield from descriptors.leaves(type_, (*path, index))
         elif type_ != "constexpr":
             yield (*path, index), type_
 
 
 def _step(value, index):
     """Follow one step of a path into a parameter's value: into a tuple or a descriptor."""
-    if isinstance(index, int):
-        return value[index]
-    if index == "is_nan":
-        if getattr(value, "round_f32_to_tf32", False):
-            raise ArgumentError(
-                f"a tensor descriptor that rounds to tf32 cannot be differentiated ({value}): "
-                "round in the kernel"
-            )
-        return value.padding == "nan"
-    return getattr(value, index)
+    return value[index] if isinstance(index, int) else descriptors.part_of(value, index)
 
 
 class Specialization:
@@ -258,7 +222,7 @@ class Specialization:
                     "be differentiated: pass a triton.tools.tensor_descriptor.TensorDescriptor"
                 )
         self.pointers = tuple(i for i, type_ in enumerate(self.types) if type_.startswith("*"))
-        self.descriptors = _descriptor_parts(signature.values(), self.paths)
+        self.descriptors = descriptors.Descriptors(signature.values(), self.paths)
 
     def flatten(self, values) -> list:
         """Return the values of the plan's arguments from those of the parameters."""

@@ -49,6 +49,7 @@ class Ask(NamedTuple):
     exchange: tuple[int, ...] = ()
     aligned: tuple[int, ...] = ()
     known: tuple[tuple[int, int], ...] = ()
+    same: tuple[tuple[int, int], ...] = ()
     save: bool = True
     reload: bool = True
     checkpoint: bool = False
@@ -165,7 +166,7 @@ class KernelState:
         """
         launched = facts
         more["reload"] = not any(facts.outputs_that_meet())
-        more["aligned"], more["known"] = facts.descriptors
+        more |= facts.descriptors._asdict()
         scalars: set[int] = set()
         while True:
             # Where no program runs, the checks of addresses fail, and nothing meets in atomics.

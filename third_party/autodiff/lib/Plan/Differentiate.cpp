@@ -50,6 +50,10 @@ static LogicalResult markDescriptors(triton::FuncOp kernel,
   for (auto [part, value] : request.known)
     if (failed(mark(part, kKnownAttr, builder.getI64IntegerAttr(value))))
       return failure();
+  for (auto [part, first] : request.same)
+    for (unsigned each : {part, unsigned(first)})
+      if (failed(mark(each, kSameAttr, builder.getI64IntegerAttr(first))))
+        return failure();
   return success();
 }
 

@@ -21,8 +21,8 @@ static bool readIndices(const llvm::json::Value &value,
   return true;
 }
 
-static bool readKnown(const llvm::json::Value &value,
-                      SmallVector<std::pair<unsigned, int64_t>> &known) {
+static bool readPairs(const llvm::json::Value &value,
+                      SmallVector<std::pair<unsigned, int64_t>> &pairs) {
   const llvm::json::Array *array = value.getAsArray();
   if (!array)
     return false;
@@ -34,7 +34,7 @@ static bool readKnown(const llvm::json::Value &value,
                            number = (*pair)[1].getAsInteger();
     if (!index || *index < 0 || !number)
       return false;
-    known.push_back({*index, *number});
+    pairs.push_back({*index, *number});
   }
   return true;
 }
@@ -139,8 +139,8 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
         valid = readIndices(entry, field.emplace());
     } else if (SmallVector<unsigned> Request::*indices = findIndices(key)) {
       valid = readIndices(entry, request.*indices);
-    } else if (key == "known") {
-      valid = readKnown(entry, request.known);
+    } else if (key == "known" || key == "same") {
+      valid = readPairs(entry, key == "known" ? request.known : request.same);
     } else if (key == "widen") {
       std::optional<int64_t> factor = entry.getAsInteger();
       valid = factor && *factor >= 1 && *factor <= 64;

@@ -346,6 +346,10 @@ struct LowerDescriptors
   void runOnOperation() override;
   LogicalResult inlineCalls();
   LogicalResult takeApart(triton::FuncOp kernel, unsigned index);
+  Value partOf(triton::FuncOp kernel, unsigned index, OpBuilder &b);
+
+  /// Parts of descriptors that others are the same as.
+  llvm::DenseMap<int64_t, Value> same;
 };
 } // namespace
 
@@ -370,13 +374,17 @@ LogicalResult LowerDescriptors::inlineCalls() {
   return runPipeline(pipeline, getOperation());
 }
 
-/// An integer argument, or what it is known to be.
-static Value partOf(triton::FuncOp kernel, unsigned index, OpBuilder &b) {
+/// An integer argument, or what is known to be the same.
+Value LowerDescriptors::partOf(triton::FuncOp kernel, unsigned index,
+                               OpBuilder &b) {
   BlockArgument argument = kernel.getArgument(index);
-  auto known =
-      cast_or_null<IntegerAttr>(kernel.removeArgAttr(index, kKnownAttr));
-  return known ? integerOf(b, argument.getLoc(), argument.getType(),
-                           known.getInt())
+  auto take = [&](StringRef name) {
+    return cast_or_null<IntegerAttr>(kernel.removeArgAttr(index, name));
+  };
+  IntegerAttr known = take(kKnownAttr), first = take(kSameAttr);
+  if (known)
+    return integerOf(b, argument.getLoc(), argument.getType(), known.getInt());
+  return first ? same.try_emplace(first.getInt(), argument).first->second
                : Value(argument);
 }
 
@@ -441,12 +449,14 @@ void LowerDescriptors::runOnOperation() {
   triton::makePointersGlobal(getOperation());
   if (failed(inlineCalls()))
     return signalPassFailure();
-  for (auto kernel : getOperation().getOps<triton::FuncOp>())
+  for (auto kernel : getOperation().getOps<triton::FuncOp>()) {
+    same.clear();
     for (unsigned index = 0;
          !kernel.isDeclaration() && index < kernel.getNumArguments(); ++index)
       if (isDescriptor(kernel.getArgument(index).getType()) &&
           failed(takeApart(kernel, index)))
         return signalPassFailure();
+  }
 
   TypeConverter converter;
   converter.addConversion([](Type type) { return type; });

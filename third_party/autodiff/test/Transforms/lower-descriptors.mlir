@@ -95,6 +95,21 @@ tt.func public @known(%d: !tt.tensordesc<2x4xf32> {autodiff.known = 0 : i64}, %m
 
 // -----
 
+// Both have as many rows, so lanes are inside of both or of none.
+// CHECK-LABEL: @same
+// CHECK-SAME: %{{.*}}: !tt.ptr<f32> {{.*}}, %{{.*}}: i1, %[[N:.*]]: i32, %{{.*}}: i64, %{{.*}}: !tt.ptr<f32> {{.*}}, %{{.*}}: i1, %{{[a-z0-9]*}}: i32, %{{.*}}: i64
+// CHECK: %[[END:.*]] = arith.extsi %[[N]] : i32 to i64
+// CHECK: tt.load %{{.*}}, %[[INSIDE:[a-z0-9]*]],
+// CHECK: tt.store %{{.*}}, %{{.*}}, %[[INSIDE]]
+tt.func public @same(%d: !tt.tensordesc<4xf32>, %n: i32 {autodiff.same = 2 : i64}, %s: i64, %e: !tt.tensordesc<4xf32>, %m: i32 {autodiff.same = 2 : i64}, %t: i64) {
+  %zero = arith.constant 0 : i32
+  %v = tt.descriptor_load %d[%zero] : !tt.tensordesc<4xf32> -> tensor<4xf32>
+  tt.descriptor_store %e[%zero], %v : !tt.tensordesc<4xf32>, tensor<4xf32>
+  tt.return
+}
+
+// -----
+
 // Branches choose descriptors, loops carry them, functions take them.
 // CHECK-LABEL: @control
 // CHECK: %[[SIZE:.*]] = arith.select %{{.*}}, %arg2, %arg3 : i32

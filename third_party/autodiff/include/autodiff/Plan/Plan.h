@@ -31,6 +31,8 @@ LogicalResult importRule(const UserRule &rule, ModuleOp module);
 /// What a part of a descriptor is in a launch, an integer; of the descriptor
 /// itself, whether it pads with NaN.
 constexpr llvm::StringLiteral kKnownAttr = "autodiff.known";
+/// Of parts of descriptors that are the same in a launch: the number of one.
+constexpr llvm::StringLiteral kSameAttr = "autodiff.same";
 
 /// What the caller wants differentiated and what it rules out.
 struct Request {
@@ -51,6 +53,8 @@ struct Request {
   SmallVector<unsigned> aligned;
   /// Parts of descriptors, and what they are there.
   SmallVector<std::pair<unsigned, int64_t>> known;
+  /// Parts of descriptors, and an earlier one that is the same there.
+  SmallVector<std::pair<unsigned, int64_t>> same;
   SmallVector<UserRule> rules;
   bool save = true;
   bool reload = true;

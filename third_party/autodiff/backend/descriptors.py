@@ -1,0 +1,94 @@
+"""Tensor descriptors made on the host: the arguments that they become, and what a launch tells.
+
+Triton specialises kernels for the values of arguments, but not for those of descriptors' parts.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import NamedTuple
+
+from .errors import ArgumentError
+
+# The element type of a descriptor, and the shape of its blocks.
+_TYPE = r"tensordesc<([^[]*)\[([^]]*)\]"
+
+
+def _parse(type_: str) -> tuple[str, list[int]]:
+    element, block = re.match(_TYPE, type_).groups()
+    return element, [int(size) for size in block.split(",")]
+
+
+def leaves(type_, path):
+    """Yield path and type of what autodiff-lower-descriptors makes of an argument of this type."""
+    element, block = _parse(type_)
+    yield (*path, "base"), f"*{element}"
+    yield (*path, "is_nan"), "i1"
+    yield from (((*path, "shape", axis), "i32") for axis in range(len(block)))
+    yield from (((*path, "strides", axis), "i64") for axis in range(len(block)))
+
+
+def part_of(descriptor, name):
+    """Return a part of a `TensorDescriptor` by the name that it has in a path."""
+    if name != "is_nan":
+        return getattr(descriptor, name)
+    if getattr(descriptor, "round_f32_to_tf32", False):
+        raise ArgumentError(
+            f"a tensor descriptor that rounds to tf32 cannot be differentiated ({descriptor}): "
+            "round in the kernel"
+        )
+    return descriptor.padding == "nan"
+
+
+class Known(NamedTuple):
+    """What is known of descriptors in a launch, by the numbers of a plan's arguments."""
+
+    aligned: tuple[int, ...] = ()  # lengths of rows that are multiples of 16
+    known: tuple[tuple[int, int], ...] = ()  # parts, and what they are
+    same: tuple[tuple[int, int], ...] = ()  # parts, and an earlier one that is the same
+
+
+class Descriptors:
+    """The descriptors among the arguments of a kernel, from its types and the paths of leaves."""
+
+    def __init__(self, types=(), paths=()):
+        # For each one its padding, its sizes and strides, and how long a block's rows are.
+        self._parts = []
+        for place, path in enumerate(paths):
+            if path[-1] == "is_nan":
+                type_ = functools.reduce(lambda t, index: tuple(t)[index], path[:-1], types)
+                _, block = _parse(type_)
+                first, rank = place + 1, len(block)
+                sizes, strides = range(first, first + rank), range(first + rank, first + 2 * rank)
+                self._parts.append((place, sizes, strides, block[-1]))
+
+    def known(self, values) -> Known:
+        """Return what a launch tells of its descriptors; `values` are those of the leaves.
+
+        What is read beside a tensor. Whether rows are as long as a block, and follow one another;
+        else, whether they end between groups of lanes. Which tensors have sizes, or steps, in
+        common: then lanes are inside of all of them, or of none.
+        """
+        if not self._parts:
+            return _NOTHING
+        aligned, known, same = [], [], []
+        sizes_seen, strides_seen = {}, {}
+        for padding, sizes, strides, row in self._parts:
+            known.append((padding, int(values[padding])))
+            length = sizes[-1]
+            whole = ()
+            if values[length] == row:
+                # The step from one row to the next, too, if there is one and nothing is between.
+                whole = (length, *(part for part in strides[-2:-1] if values[part] == row))
+                known += [(part, row) for part in whole]
+            elif values[length] % 16 == 0:
+                aligned.append(length)
+            for parts, seen in ((sizes, sizes_seen), (strides[:-1], strides_seen)):
+                for part in parts:
+                    if part not in whole and (first := seen.setdefault(values[part], part)) != part:
+                        same.append((part, first))
+        return Known(tuple(aligned), tuple(known), tuple(same))
+
+
+_NOTHING = Known()
