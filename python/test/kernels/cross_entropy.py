@@ -1,5 +1,6 @@
 """Cross-entropy over a vocabulary of run-time size: an online log-sum-exp, then the target."""
 
+import torch
 import torch.nn.functional as F
 import triton
 import triton.language as tl
@@ -90,3 +91,49 @@ def cross_entropy(kernel, logits, target, BLOCK=128, **options):
 
 def cross_entropy_reference(logits, target):
     return F.cross_entropy(logits, target, reduction="none")
+
+
+@triton.jit
+def counted_kernel(
+    logits_ptr, target_ptr, loss_ptr, stride_batch, stride_row, n_classes, ignored,
+    COUNTS_FIRST: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The first rows of each batch, of which some do not count: their target is not looked at."""
+    row = tl.program_id(0)
+    batch = tl.program_id(1)
+    place = batch * tl.num_programs(0) + row
+    logits_ptr += batch * stride_batch + row * stride_row
+    target = tl.load(target_ptr + place)
+    columns = tl.arange(0, BLOCK)
+    x = widen(tl.load(logits_ptr + columns, mask=columns < n_classes, other=-float("inf")))
+    largest = tl.max(x, axis=0)
+    loss = largest + tl.log(tl.sum(tl.exp(x - largest), axis=0))
+    if COUNTS_FIRST:
+        if target != ignored:
+            loss -= widen(tl.load(logits_ptr + target))
+        else:
+            loss = 0.0
+    else:
+        if target == ignored:
+            loss = 0.0
+        else:
+            if ignored < 0:
+                loss -= widen(tl.load(logits_ptr + target))
+    tl.store(loss_ptr + place, loss)
+
+
+def counted(kernel, logits, target, ignored, counts_first=True):
+    (batches, _, classes), rows = logits.shape, target.shape[1]
+    loss = poisoned((batches, rows), logits)
+    strides = logits.stride()
+    options = {"COUNTS_FIRST": counts_first, "BLOCK": triton.next_power_of_2(classes)}
+    kernel[(rows, batches)](logits, target, loss, *strides[:2], classes, ignored, **options)
+    return loss
+
+
+def counted_reference(logits, target, ignored, counts_first=True):
+    """A target beyond the classes is one of the next row's."""
+    rows = logits[:, : target.shape[1]]
+    starts = torch.arange(rows.shape[1], device=rows.device) * logits.shape[2]
+    picked = logits.flatten(1).gather(1, starts + target.clamp(min=0))
+    return torch.where(target == ignored, 0, rows.logsumexp(-1) - picked)

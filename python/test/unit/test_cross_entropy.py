@@ -44,6 +44,22 @@ def test_gradcheck(device):
     assert_gradcheck(op, (logits,))
 
 
+@pytest.mark.parametrize("rows", [6, 5])
+@pytest.mark.parametrize("counts_first", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_rows_that_do_not_count(device, ran, dtype, counts_first, rows):
+    """The target's logit is loaded in a branch; the last rows may have no target at all."""
+    classes = 40
+    logits = random_tensor(2, 6, classes, device=device, dtype=dtype, scale=2.0)
+    target = torch.randint(classes, (2, rows), device=device)
+    target[0, 1] = target[1, 3] = -100
+    # One is in the next row.
+    target[0, 2] = classes + 3
+    op = differentiated(ce.counted_kernel, ce.counted)
+    assert_gradients_close(op, ce.counted_reference, (logits, target, -100, counts_first))
+    assert_sums(ran, "store", 0)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("classes, split", [(5, None), (50, None), (50, 20), (50, 0), (50, 50)])
 def test_divergence(device, ran, classes, split, dtype):

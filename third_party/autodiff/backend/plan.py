@@ -105,7 +105,7 @@ class Gradient:
         # What is stored to because windows or ranges reach it may not be what they load.
         if (
             self.accumulate != "store"
-            or not self.stays_inside
+            or not self.fills_tensor
             or any(c.within or c.whole for c in self.checks)
         ):
             return None

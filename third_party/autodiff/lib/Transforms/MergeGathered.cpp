@@ -1,5 +1,6 @@
 //===- MergeGathered.cpp - Add what is gathered where all is stored -------===//
 #include "ArgumentUses.h"
+#include "MaskedContributions.h"
 #include "Regrid.h"
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/GatheredForm.h"
@@ -308,10 +309,14 @@ void MergeGathered::runOnOperation() {
       continue;
     std::optional<Dense> dense = findDense(use);
     std::vector<Gathered> gathered;
-    for (AccumulateOp op : use.accumulates)
-      if (dense && op != dense->op)
-        if (std::optional<Gathered> entry = examine(op, *dense))
-          gathered.push_back(*entry);
+    for (AccumulateOp op : use.accumulates) {
+      if (!dense || op == dense->op)
+        continue;
+      if (written.empty())
+        takeOutOfBranches(op);
+      if (std::optional<Gathered> entry = examine(op, *dense))
+        gathered.push_back(*entry);
+    }
     if (gathered.empty() || gathered.size() + 1 != use.accumulates.size())
       continue;
     merge(*dense, gathered);

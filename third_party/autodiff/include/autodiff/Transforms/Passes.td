@@ -314,11 +314,11 @@ def MergeGathered : AutodiffPass<"autodiff-merge-gathered", "::mlir::ModuleOp"> 
   let summary = "add what is gathered where all elements are stored";
   let description = [{
     Where one load reads every element and others read some of the same row by
-    an index from memory (the target of a cross-entropy), each lane of the first
-    one whose position is an index adds what is contributed there. What has an
-    index that no lane of the program stands for (given the mask and the range
-    that a check on the host vouches for) is left to a kernel that runs
-    afterwards, `@<kernel>_bwd_remainder`.
+    an index from memory (the target of a cross-entropy, maybe only in rows that
+    count), each lane of the first one whose position is an index adds what is
+    contributed there. What has an index that no lane of the program stands for
+    (given the mask and the range that a check on the host vouches for) is left
+    to a kernel that runs afterwards, `@<kernel>_bwd_remainder`.
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
