@@ -49,9 +49,9 @@ def grouped(
     )  # fmt: skip
 
 
-def persistent(m, n, k, tiles=TILES, programs=132):
-    stub = grid_stride.matmul
-    return grouped(m, n, k, "persistent", grid_stride.matmul_kernel, stub, tiles, programs=programs)
+def persistent(m, n, k, how="persistent", programs=132, **options):
+    kernel, stub = grid_stride.matmul_kernel, grid_stride.matmul
+    return grouped(m, n, k, how, kernel, stub, programs=programs, **options)
 
 
 def bias_gelu(m, n, k, dtype, tiles=TILES, quick=False):
@@ -88,7 +88,8 @@ def cases():
             yield product(*shape, form, quick=shape[0] == 4096 and not any(form))
     yield grouped(4096, 4096, 4096)
     yield grouped(4096, 4096, 4096, "modulo lengths", wraparound.matmul_kernel)
-    yield persistent(4096, 4096, 4096, programs=132)
+    yield persistent(4096, 4096, 4096)
+    yield persistent(4096, 4096, 4096, "persistent, in halves", HALVES=True)
     yield Case(
         "matmul", "matmul autotuned 2048x2048x2048", _autotuned_matmul_kernel,
         matmul.autotuned_matmul, lambda: (leaf(2048, 2048), leaf(2048, 2048)), torch.matmul,

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 from .common import poisoned, precision_of, widen, with_output
-from .matmul import _grouped, _store_tile, _tile_product
+from .matmul import _grouped, _store_halves, _store_tile, _tile_product
 
 
 @triton.jit
@@ -110,7 +110,7 @@ def matmul_kernel(
     a_ptr, b_ptr, c_ptr, m, n, k,
     stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
-    PROGRAMS: tl.constexpr, PRECISION: tl.constexpr,
+    PROGRAMS: tl.constexpr, PRECISION: tl.constexpr, HALVES: tl.constexpr = False,
 ):  # fmt: skip
     """The persistent product of Triton's tutorial: as many programs as the device runs at a time.
 
@@ -127,7 +127,10 @@ def matmul_kernel(
         )  # fmt: skip
         stored += PROGRAMS
         pid_m, pid_n = _grouped(stored, m, n, BLOCK_M, BLOCK_N, GROUP)
-        _store_tile(c_ptr, acc, pid_m, pid_n, m, n, stride_cm, stride_cn, BLOCK_M, BLOCK_N)
+        if HALVES:
+            _store_halves(c_ptr, acc, pid_m, pid_n, m, n, stride_cm, stride_cn, BLOCK_M, BLOCK_N)
+        else:
+            _store_tile(c_ptr, acc, pid_m, pid_n, m, n, stride_cm, stride_cn, BLOCK_M, BLOCK_N)
 
 
 def matmul(kernel, a, b, programs=4, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP=3, **options):

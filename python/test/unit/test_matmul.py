@@ -1,5 +1,7 @@
 """Matrix products: tails, all transpositions, swizzled grids, epilogues, batches."""
 
+from functools import partial
+
 import pytest
 import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
@@ -53,9 +55,13 @@ def test_grouped_matmul(device, shape, dtype):
 @pytest.mark.parametrize("kernel, stub", [
     (wraparound.matmul_kernel, mm.grouped_matmul),
     (grid_stride.matmul_kernel, grid_stride.matmul),
-], ids=["modulo lengths", "persistent"])  # fmt: skip
+    (grid_stride.matmul_kernel, partial(grid_stride.matmul, HALVES=True)),
+], ids=["modulo lengths", "persistent", "in halves"])  # fmt: skip
 def test_tutorials(device, ran, kernel, stub, shape, dtype):
-    """Tiles that go around the end of the operands; few programs for more tiles, or fewer."""
+    """Tiles that go around the end of the operands; few programs for more tiles, or fewer.
+
+    The tutorial stores halves of a tile one after the other.
+    """
     op = differentiated(kernel, stub)
     assert_gradients_close(op, torch.matmul, _operands(shape, device, dtype))
     assert_no_atomics(ran)

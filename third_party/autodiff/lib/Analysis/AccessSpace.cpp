@@ -273,14 +273,16 @@ AccessSpace::of(Operation *access, const Renumbering *renumbering, From from) {
   return std::move(builder.space);
 }
 
-bool AccessSpace::hasSameShapeAs(const AccessSpace &other) const {
+bool AccessSpace::hasSameShapeAs(const AccessSpace &other,
+                                 bool sameBounds) const {
   auto sameDigit = [](const Digit &a, const Digit &b) {
     return a.stride == b.stride && a.dimension.kind == b.dimension.kind &&
            a.dimension.axis == b.dimension.axis &&
            a.dimension.digit == b.dimension.digit;
   };
   auto sameIndex = [&](const Index &a, const Index &b) {
-    return a.stride == b.stride && a.bound == b.bound &&
+    return a.stride == b.stride && a.bound.has_value() == b.bound.has_value() &&
+           (!sameBounds || a.bound == b.bound) &&
            std::equal(a.digits.begin(), a.digits.end(), b.digits.begin(),
                       b.digits.end(), sameDigit);
   };
@@ -363,6 +365,33 @@ static bool findSteps(ArrayRef<ScalarExpr> offsets, Steps &steps) {
   return false;
 }
 
+bool AccessSpace::joinBounded(ArrayRef<AccessSpace> spaces) {
+  auto areEqual = [](const ScalarExpr &a, const ScalarExpr &b) {
+    return (a - b).getConstant() == 0;
+  };
+  for (auto [place, index] : llvm::enumerate(indices)) {
+    auto boundOf = [place = place](const AccessSpace &space) {
+      return space.indices[place].bound;
+    };
+    if (!index.bound || areEqual(*index.bound, *boundOf(spaces[1])))
+      continue;
+    ScalarExpr step = *index.bound - *boundOf(spaces[1]);
+    for (auto [number, space] : llvm::enumerate(spaces)) {
+      ScalarExpr distance = step * ScalarExpr::constant(number);
+      AccessSpace free = space;
+      free.indices[place].bound = index.bound;
+      if (!free.hasSameShapeAs(*this) ||
+          !areEqual(space.offset, offset + index.stride * distance) ||
+          !areEqual(*boundOf(space), *index.bound - distance))
+        return false;
+    }
+    index.digits.push_back(
+        {step, {Dimension::Kind::Site}, int64_t(spaces.size())});
+    return true;
+  }
+  return false;
+}
+
 std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
                                               From from) {
   SmallVector<AccessSpace> spaces;
@@ -370,7 +399,7 @@ std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
     std::optional<AccessSpace> space = of(access, nullptr, from);
     // Loops of the same shape may run differently often.
     if (!space ||
-        (!spaces.empty() && (!space->hasSameShapeAs(spaces[0]) ||
+        (!spaces.empty() && (!space->hasSameShapeAs(spaces[0], false) ||
                              access->getBlock() != accesses[0]->getBlock())))
       return std::nullopt;
     spaces.push_back(std::move(*space));
@@ -402,6 +431,9 @@ std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
   AccessSpace all = spaces[0];
   all.exact =
       llvm::all_of(spaces, [](const AccessSpace &s) { return s.exact; });
+  if (!llvm::all_of(
+          spaces, [&](const AccessSpace &s) { return s.hasSameShapeAs(all); }))
+    return all.joinBounded(spaces) ? std::optional(all) : std::nullopt;
   for (auto &[step, count] : steps) {
     Digit site{ScalarExpr::constant(1), {Dimension::Kind::Site}, count};
     all.indices.push_back({step, {std::move(site)}, std::nullopt});

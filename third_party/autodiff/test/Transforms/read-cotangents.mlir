@@ -88,3 +88,32 @@ tt.func @some(%px: !tt.ptr<f32>, %a: f32, %c: i1) {
   tt.store %qx, %y, %c : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Halves of a tile, which one mask bounds: the index counts them.
+// CHECK-LABEL: tt.func @halves_bwd(
+// CHECK-SAME: \22bound\22:[\22arg\22,2],\22digits\22:{{\[\[}}8,[\22grid\22,0]],[1,4],[4,2]],\22stride\22:1}
+// CHECK-SAME: \22kind\22:\22distinct\22
+// CHECK-NOT: autodiff.upstream
+tt.func @halves(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %id = tt.get_program_id x : i32
+  %c8 = arith.constant 8 : i32
+  %c4 = arith.constant dense<4> : tensor<4xi32>
+  %range = tt.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
+  %start = arith.muli %id, %c8 : i32
+  %starts = tt.splat %start : i32 -> tensor<4xi32>
+  %left = arith.addi %starts, %range : tensor<4xi32>
+  %right = arith.addi %left, %c4 : tensor<4xi32>
+  %limit = tt.splat %n : i32 -> tensor<4xi32>
+  %inleft = arith.cmpi slt, %left, %limit : tensor<4xi32>
+  %inright = arith.cmpi slt, %right, %limit : tensor<4xi32>
+  %py4 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %qleft = tt.addptr %py4, %left : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %qright = tt.addptr %py4, %right : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %y = tt.splat %x : f32 -> tensor<4xf32>
+  tt.store %qleft, %y, %inleft : tensor<4x!tt.ptr<f32>>
+  tt.store %qright, %y, %inright : tensor<4x!tt.ptr<f32>>
+  tt.return
+}

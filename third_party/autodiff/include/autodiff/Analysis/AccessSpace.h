@@ -40,7 +40,8 @@ public:
   /// The space of all of `accesses`, of which each touches what the one before
   /// it does but moved by the same distance (halves of a row, parts of a packed
   /// tensor), or rows of such ones (the pixels of a window); none if they are
-  /// not of this kind.
+  /// not of this kind. What bounds an index may move with it (halves of a
+  /// tile).
   static std::optional<AccessSpace>
   ofAll(llvm::ArrayRef<Operation *> accesses,
         ScalarExpr::From from = ScalarExpr::From::Launch);
@@ -113,7 +114,12 @@ private:
   /// The digit of another space for the same dimension, in steps as long.
   static const Digit *findSame(const Index &index, const Digit &digit,
                                const AccessSpace &other);
-  bool hasSameShapeAs(const AccessSpace &other) const;
+  /// Whether this is `other` but for the offset, and maybe for bounds.
+  bool hasSameShapeAs(const AccessSpace &other, bool sameBounds = true) const;
+  /// Lets the index that all of `spaces` bound, each closer by the same than
+  /// the one before it, count the sites of this, the first one. False if they
+  /// do not.
+  bool joinBounded(llvm::ArrayRef<AccessSpace> spaces);
   llvm::json::Object
   describe(llvm::StringRef kind, unsigned argument,
            llvm::function_ref<llvm::json::Value(const Digit &)> extentOf) const;
