@@ -44,6 +44,10 @@ def targets_kernel(
         if first != -1:
             picked = widen(tl.load(x_ptr + first * stride_column))
             picked = picked * picked * picked
+    elif HOW == "from another start":
+        # As in a part of a vocabulary.
+        picked = widen(tl.load(x_ptr + (first - n) * stride_column))
+        picked = picked * picked * picked
     elif HOW == "computed":
         place = (first + second) * stride_column
         picked = widen(tl.load(x_ptr + place))
@@ -83,6 +87,8 @@ def targets_reference(x, target, how, n=None, BLOCK=16):
         first = first + second
     if how == "every other":
         first = first * 2
+    if how == "from another start":
+        first = first - columns
     offsets = torch.arange(rows, device=x.device) * columns
     flat = x.reshape(-1)
 

@@ -44,7 +44,7 @@ def part_of(descriptor, name):
 class Known(NamedTuple):
     """What is known of descriptors in a launch, by the numbers of a plan's arguments."""
 
-    aligned: tuple[int, ...] = ()  # lengths of rows that are multiples of 16
+    aligned: tuple[int, ...] = ()  # sizes that are multiples of 16
     known: tuple[tuple[int, int], ...] = ()  # parts, and what they are
     same: tuple[tuple[int, int], ...] = ()  # parts, and an earlier one that is the same
 
@@ -66,9 +66,9 @@ class Descriptors:
     def known(self, values) -> Known:
         """Return what a launch tells of its descriptors; `values` are those of the leaves.
 
-        What is read beside a tensor. Whether rows are as long as a block, and follow one another;
-        else, whether they end between groups of lanes. Which tensors have sizes, or steps, in
-        common: then lanes are inside of all of them, or of none.
+        What is read beside a tensor. Whether rows are as long as a block, and follow one another.
+        Whether sizes end between groups of lanes. Which tensors have sizes, or steps, in common:
+        then lanes are inside of all of them, or of none.
         """
         if not self._parts:
             return _NOTHING
@@ -82,8 +82,7 @@ class Descriptors:
                 # The step from one row to the next, too, if there is one and nothing is between.
                 whole = (length, *(part for part in strides[-2:-1] if values[part] == row))
                 known += [(part, row) for part in whole]
-            elif values[length] % 16 == 0:
-                aligned.append(length)
+            aligned += [part for part in sizes if part not in whole and values[part] % 16 == 0]
             for parts, seen in ((sizes, sizes_seen), (strides[:-1], strides_seen)):
                 for part in parts:
                     if part not in whole and (first := seen.setdefault(values[part], part)) != part:

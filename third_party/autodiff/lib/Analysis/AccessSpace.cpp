@@ -40,6 +40,8 @@ struct AccessSpace::Builder {
   bool number(LinearForm &form) const { return renumber(form) && unfold(form); }
   std::optional<Digit> makeDigit(const Dimension &dimension, ScalarExpr stride);
   bool coversIterationSpace(const LinearForm &address);
+  bool restrictsPrograms(const Constraint &constraint,
+                         const LinearForm &address);
   bool attach(Constraint constraint, LinearForm &address);
   bool holds(const Constraint &constraint, const LinearForm &address);
   void restrict(Value condition, LinearForm &address);
@@ -206,6 +208,24 @@ static Constraint withinProgram(const Constraint &constraint) {
   return within;
 }
 
+/// Whether a constraint lets only some programs through, by a number that the
+/// address does not depend on; then the space counts these, in steps of zero.
+bool AccessSpace::Builder::restrictsPrograms(const Constraint &constraint,
+                                             const LinearForm &address) {
+  if (space.moves || constraint.form.terms.size() != 1)
+    return false;
+  const LinearForm::Term &term = constraint.form.terms.front();
+  if (term.dimension.kind != Dimension::Kind::Program ||
+      term.coefficient.getConstant() != 1 ||
+      !term.dimension.digit->isNotNegative() ||
+      address.coefficientOf(term.dimension))
+    return false;
+  Digit number{ScalarExpr::constant(1), term.dimension, std::nullopt};
+  space.indices.push_back(
+      {ScalarExpr::constant(0), {number}, constraint.bound});
+  return true;
+}
+
 /// Makes the terms of the address that a constraint speaks about one index with
 /// a bound; false if the constraint cuts the address space another way.
 bool AccessSpace::Builder::attach(Constraint constraint, LinearForm &address) {
@@ -216,6 +236,8 @@ bool AccessSpace::Builder::attach(Constraint constraint, LinearForm &address) {
     space.indices.push_back({ScalarExpr::constant(1), {}, constraint.bound});
     return true;
   }
+  if (restrictsPrograms(constraint, address))
+    return true;
   auto unit = llvm::find_if(constraint.form.terms, [](const auto &term) {
     return term.coefficient.getConstant() == 1;
   });

@@ -34,6 +34,20 @@ static Constraints lessThan(Value lhs, Value rhs, int64_t slack, From from) {
   return SmallVector<Constraint>{constraint};
 }
 
+/// x = 0, of an x that is not negative: x < 1.
+static Constraints isZero(Value x, Value zero, From from) {
+  std::optional<LinearForm> form = LinearForm::of(x, {}, from);
+  bool isDigit = form && form->constant.isNotNegative() &&
+                 llvm::all_of(form->terms, [](const LinearForm::Term &term) {
+                   return term.coefficient.isNotNegative() &&
+                          term.dimension.digit &&
+                          term.dimension.digit->isNotNegative();
+                 });
+  if (!isDigit || !matchPattern(zero, m_Zero()))
+    return std::nullopt;
+  return lessThan(x, zero, 1, from);
+}
+
 static Constraints ofComparison(arith::CmpIOp op, From from) {
   using arith::CmpIPredicate;
   switch (op.getPredicate()) {
@@ -45,6 +59,8 @@ static Constraints ofComparison(arith::CmpIOp op, From from) {
     return lessThan(op.getRhs(), op.getLhs(), 0, from);
   case CmpIPredicate::sge:
     return lessThan(op.getRhs(), op.getLhs(), 1, from);
+  case CmpIPredicate::eq:
+    return isZero(op.getLhs(), op.getRhs(), from);
   default:
     return std::nullopt;
   }

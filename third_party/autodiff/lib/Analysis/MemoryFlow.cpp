@@ -82,12 +82,12 @@ static std::optional<MemoryFlow::Equalities> whereSame(const LinearForm &a,
   return equalities;
 }
 
-/// Whether what an iteration of `loop` advances by is more than the tile's
-/// extent.
+/// Whether an iteration of `loop` advances by more than the tile's extent, and
+/// `distance` more.
 static bool movesPastItself(const LinearForm &address, Type pointer,
-                            Operation *loop) {
+                            Operation *loop, int64_t distance = 0) {
   std::optional<int64_t> advance = address.getStep(loop).getConstant();
-  int64_t extent = 1;
+  int64_t extent = 1 + std::abs(distance);
   for (const LinearForm::Term &term : address.terms) {
     std::optional<int64_t> coefficient = term.coefficient.getConstant();
     if (term.dimension.kind == Dimension::Kind::Program)
@@ -117,6 +117,11 @@ static std::optional<MemoryFlow::Equalities> whereApart(Operation *read,
   if (!form || !otherForm ||
       !movesPastItself(*form, pointer.getType(), loops.front()))
     return std::nullopt;
+  // Another part of what an iteration moves past.
+  if (auto distance = (form->constant - otherForm->constant).getConstant();
+      distance &&
+      movesPastItself(*form, pointer.getType(), loops.front(), *distance))
+    otherForm->constant = form->constant;
   return whereSame(*form, *otherForm);
 }
 

@@ -33,6 +33,7 @@ struct Gathered {
   AccumulateOp op;
   GatheredForm form;
   AccessSpace::Run run; // the index's counterpart in the dense one
+  ScalarExpr shift;     // from the index to that
   /// For each axis of the contribution longer than one, that of the dense one.
   SmallVector<unsigned> axes;
   /// What computes the contribution.
@@ -138,7 +139,7 @@ std::optional<Gathered> MergeGathered::examine(AccumulateOp op,
                                                const Dense &dense) {
   AccumulateOp to = dense.op;
   std::optional<GatheredForm> form = GatheredForm::of(op.getPtr());
-  Gathered gathered{op, {}, {{}, 0}, {}, {}};
+  Gathered gathered{op, {}, {{}, 0}, ScalarExpr::constant(0), {}, {}};
   ArrayRef<int64_t> shape = shapeOf(op.getPtr());
   if (!form || !form->index || op->getParentOp() != backward ||
       getElementTypeOrSelf(op.getValue().getType()) !=
@@ -171,14 +172,21 @@ std::optional<Gathered> MergeGathered::examine(AccumulateOp op,
       constraintsOf(op.getMask()).value_or(SmallVector<Constraint>());
   for (Constraint &limit : limits)
     dropUnits(limit.form);
+  ScalarExpr distance = form->known.constant - dense.space.getOffset();
+  std::optional<ScalarExpr> shift = distance;
+  if (distance.getConstant() != 0)
+    shift = distance.dividedBy(form->coefficient);
+  form->known.constant = dense.space.getOffset();
   std::optional<AccessSpace::Run> run =
       dense.space.findRun(form->known, form->coefficient, limits);
-  if (!run || !collectSlice(op.getPtr(), gathered.slice) ||
+  if (!run || !shift || shift->dependsOnProgramId() ||
+      !collectSlice(op.getPtr(), gathered.slice) ||
       !collectSlice(op.getValue(), gathered.slice) ||
       (op.getMask() && !collectSlice(op.getMask(), gathered.slice)))
     return std::nullopt;
   gathered.form = *form;
   gathered.run = *run;
+  gathered.shift = *shift;
   return gathered;
 }
 
@@ -216,6 +224,21 @@ static Value positionOf(OpBuilder &b, Location loc, const Dense &dense,
   return splatTo(b, loc, integerOf(b, loc, type, 0), op.getPtr().getType());
 }
 
+/// number + shift, an expression of the launch; sizes are not negative.
+static Value advance(OpBuilder &b, Location loc, Value number,
+                     const ScalarExpr &shift) {
+  auto positive = [&](const ScalarExpr &part) {
+    Value size =
+        SizeOp::create(b, loc,
+                       toAttribute(b.getContext(),
+                                   llvm::json::Array{"max", part.toJSON(), 0}));
+    return splatTo(b, loc, size, number.getType());
+  };
+  number = arith::AddIOp::create(b, loc, number, positive(shift));
+  return arith::SubIOp::create(b, loc, number,
+                               positive(ScalarExpr::constant(0) - shift));
+}
+
 void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
   AccumulateOp to = dense.op;
   auto loop = dyn_cast<scf::ForOp>(to->getParentOp());
@@ -237,6 +260,8 @@ void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
     Value index = repeatOver(once, loc, entry.form.index, entry.form.axes,
                              shapeOf(op.getPtr()));
     Value wide = castInteger(once, loc, index, once.getI64Type());
+    if (entry.shift.getConstant() != 0)
+      wide = advance(once, loc, wide, entry.shift);
     Value size = SizeOp::create(
         once, loc,
         toAttribute(&getContext(),
@@ -246,7 +271,7 @@ void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
     Value inside = covered, mask = op.getMask();
     if (mask)
       inside = arith::AndIOp::create(once, loc, mask, covered);
-    Value narrow = castInteger(once, loc, index, counter);
+    Value narrow = castInteger(once, loc, wide, counter);
     Value none = integerOf(once, loc, narrow.getType(), -1);
     Value wanted = repeatOver(
         once, loc, arith::SelectOp::create(once, loc, inside, narrow, none),

@@ -50,6 +50,8 @@ public:
   static std::optional<AccessSpace>
   findFor(llvm::ArrayRef<Operation *> accesses);
 
+  const ScalarExpr &getOffset() const { return offset; }
+
   /// Whether both touch the same address at the same position and in the same
   /// iterations, if those are numbered alike.
   bool touchesSameAs(const AccessSpace &other) const;
