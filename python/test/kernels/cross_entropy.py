@@ -137,3 +137,44 @@ def counted_reference(logits, target, ignored, counts_first=True):
     starts = torch.arange(rows.shape[1], device=rows.device) * logits.shape[2]
     picked = logits.flatten(1).gather(1, starts + target.clamp(min=0))
     return torch.where(target == ignored, 0, rows.logsumexp(-1) - picked)
+
+
+@triton.jit
+def chunked_kernel(
+    logits_ptr, target_ptr, picked_ptr, lse_ptr, stride, n_classes, ignored,
+    PICKED_BY: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Chunks of a row are as many programs, of which one looks at the target."""
+    row, chunk = tl.program_id(0), tl.program_id(1)
+    logits_ptr += row * stride
+    columns = chunk * BLOCK + tl.arange(0, BLOCK)
+    x = widen(tl.load(logits_ptr + columns, mask=columns < n_classes, other=-float("inf")))
+    largest = tl.max(x, axis=0)
+    lse = largest + tl.log(tl.sum(tl.exp(x - largest), axis=0))
+    tl.store(lse_ptr + row * tl.num_programs(1) + chunk, lse)
+    if chunk == PICKED_BY:
+        target = tl.load(target_ptr + row)
+        picked = lse * 0.0
+        if target != ignored:
+            picked = widen(tl.load(logits_ptr + target))
+        tl.store(picked_ptr + row, picked)
+
+
+def chunked(kernel, logits, target, ignored, picked_by=0, BLOCK=16):
+    """The target's logits, and the log-sum-exp of each chunk."""
+    rows, classes = logits.shape
+    chunks = triton.cdiv(classes, BLOCK)
+    picked, lse = poisoned((rows,), logits), poisoned((rows, chunks), logits)
+    kernel[(rows, chunks)](
+        logits, target, picked, lse, logits.stride(0), classes, ignored, PICKED_BY=picked_by,
+        BLOCK=BLOCK,
+    )  # fmt: skip
+    return picked, lse
+
+
+def chunked_reference(logits, target, ignored, picked_by=0, BLOCK=16):
+    """A target beyond the classes is one of the next row's."""
+    starts = torch.arange(logits.shape[0], device=logits.device) * logits.shape[1]
+    picked = torch.where(target == ignored, 0, logits.flatten()[starts + target.clamp(min=0)])
+    chunks = logits.split(BLOCK, 1)
+    return picked, torch.stack([chunk.logsumexp(1) for chunk in chunks], 1)

@@ -60,6 +60,20 @@ def test_rows_that_do_not_count(device, ran, dtype, counts_first, rows):
     assert_sums(ran, "store", 0)
 
 
+@pytest.mark.parametrize("picked_by", [0, 1])
+@pytest.mark.parametrize("classes", [64, 45])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_chunks_of_rows(device, ran, dtype, classes, picked_by):
+    """Each program could look at the target as well as the first one; there may be no second."""
+    logits = random_tensor(7, classes, device=device, dtype=dtype, scale=2.0)
+    target = torch.randint(classes, (7,), device=device)
+    target[2] = target[5] = -100
+    target[3] = classes + 3
+    op = differentiated(ce.chunked_kernel, ce.chunked)
+    assert_gradients_close(op, ce.chunked_reference, (logits, target, -100, picked_by))
+    assert_sums(ran, "atomic" if picked_by else "store", 0)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("classes, split", [(5, None), (50, None), (50, 20), (50, 0), (50, 50)])
 def test_divergence(device, ran, classes, split, dtype):

@@ -471,9 +471,16 @@ AccessSpace::findFor(ArrayRef<Operation *> accesses) {
 
 std::optional<AccessSpace::Run>
 AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
-                     ArrayRef<Constraint> limits) const {
+                     ArrayRef<Constraint> limits,
+                     std::optional<unsigned> axis) const {
   if (!(offset == known.constant))
     return std::nullopt;
+  auto extentOf = [&](const Digit &digit) -> std::optional<llvm::json::Value> {
+    if (!digit.extent && axis &&
+        *digit.dimension.digit == ScalarExpr::programId(*axis))
+      return Array{"grid", *axis};
+    return digit.extent;
+  };
   SmallVector<std::pair<const Digit *, ScalarExpr>> moving;
   std::optional<ScalarExpr> bound;
   size_t fixed = 0, indicesMoving = 0;
@@ -487,7 +494,7 @@ AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
         ++units;
       else if (known.coefficientOf(digit.dimension) == coefficient)
         ++fixed;
-      else if (digit.extent && !known.coefficientOf(digit.dimension))
+      else if (extentOf(digit) && !known.coefficientOf(digit.dimension))
         moving.push_back({&digit, coefficient});
       else
         return std::nullopt;
@@ -524,8 +531,8 @@ AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
       return std::nullopt;
     const Digit &digit = *next->first;
     run.digits.push_back({digit.dimension, *total});
-    run.size = Array{"mul", std::move(run.size), *digit.extent};
-    std::optional<int64_t> extent = digit.extent->getAsInteger();
+    run.size = Array{"mul", std::move(run.size), *extentOf(digit)};
+    std::optional<int64_t> extent = extentOf(digit)->getAsInteger();
     total = extent ? std::optional(*total * *extent) : std::nullopt;
     moving.erase(next);
   }

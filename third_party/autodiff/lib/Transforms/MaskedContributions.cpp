@@ -77,6 +77,10 @@ static bool takeOut(AccumulateOp op, scf::IfOp branch) {
   if (!collect(op.getPtr(), block, needed) ||
       (op.getMask() && !collect(op.getMask(), block, needed)))
     return false;
+  SetVector<Operation *> all = needed;
+  bool canMoveValue = collect(op.getValue(), block, all);
+  if (canMoveValue)
+    needed = std::move(all);
   bool isThen = op->getParentRegion() == &branch.getThenRegion();
   OpBuilder b(branch);
   Location loc = op.getLoc();
@@ -102,8 +106,8 @@ static bool takeOut(AccumulateOp op, scf::IfOp branch) {
   Value mask = op.getMask();
   mask = restrict(b, loc, mask ? map.lookupOrDefault(mask) : mask, condition,
                   pointer.getType());
-  if (op.getValue().getParentBlock() == block)
-    op.getValueMutable().assign(addResult(branch, op.getValue()));
+  op.getValueMutable().assign(canMoveValue ? map.lookupOrDefault(op.getValue())
+                                           : addResult(branch, op.getValue()));
   op->moveAfter(branch);
   op.getPtrMutable().assign(pointer);
   op.getMaskMutable().assign(mask);

@@ -10,6 +10,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
+#include "mlir/IR/Matchers.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_MERGEGATHERED
@@ -38,6 +39,9 @@ struct Gathered {
   SmallVector<unsigned> axes;
   /// What computes the contribution.
   SetVector<Operation *> slice;
+  /// If only one of the programs that share the run makes it, the condition
+  /// under which; the others could make it as well.
+  Value guard;
 };
 
 struct MergeGathered : autodiff::impl::MergeGatheredBase<MergeGathered> {
@@ -135,11 +139,39 @@ matchAxes(const LinearForm &form, ArrayRef<int64_t> shape, const Dense &dense) {
   return axes;
 }
 
+/// The program id whose comparison with zero, a part of `mask`, is all of it
+/// that `slice` uses; null if there is none. Sets `guard` to that comparison.
+static triton::GetProgramIdOp
+findGuarding(Value mask, const SetVector<Operation *> &slice, Value &guard) {
+  Operation *op = mask ? mask.getDefiningOp() : nullptr;
+  if (isa_and_nonnull<arith::AndIOp>(op)) {
+    triton::GetProgramIdOp found =
+        findGuarding(op->getOperand(0), slice, guard);
+    return found ? found : findGuarding(op->getOperand(1), slice, guard);
+  }
+  auto comparison = dyn_cast_or_null<arith::CmpIOp>(op);
+  if (!comparison || comparison.getPredicate() != arith::CmpIPredicate::eq ||
+      !matchPattern(comparison.getRhs(), m_Zero()))
+    return {};
+  auto program = comparison.getLhs().getDefiningOp<triton::GetProgramIdOp>();
+  auto usesOtherwise = [&](Operation *user) {
+    auto other = dyn_cast<triton::GetProgramIdOp>(user);
+    return (other && other != program &&
+            other.getAxis() == program.getAxis()) ||
+           (user != comparison &&
+            llvm::is_contained(user->getOperands(), program.getResult()));
+  };
+  if (!program || llvm::any_of(slice, usesOtherwise))
+    return {};
+  guard = comparison;
+  return program;
+}
+
 std::optional<Gathered> MergeGathered::examine(AccumulateOp op,
                                                const Dense &dense) {
   AccumulateOp to = dense.op;
   std::optional<GatheredForm> form = GatheredForm::of(op.getPtr());
-  Gathered gathered{op, {}, {{}, 0}, ScalarExpr::constant(0), {}, {}};
+  Gathered gathered{op, {}, {{}, 0}, ScalarExpr::constant(0), {}, {}, {}};
   ArrayRef<int64_t> shape = shapeOf(op.getPtr());
   if (!form || !form->index || op->getParentOp() != backward ||
       getElementTypeOrSelf(op.getValue().getType()) !=
@@ -177,12 +209,19 @@ std::optional<Gathered> MergeGathered::examine(AccumulateOp op,
   if (distance.getConstant() != 0)
     shift = distance.dividedBy(form->coefficient);
   form->known.constant = dense.space.getOffset();
-  std::optional<AccessSpace::Run> run =
-      dense.space.findRun(form->known, form->coefficient, limits);
-  if (!run || !shift || shift->dependsOnProgramId() ||
+  if (!shift || shift->dependsOnProgramId() ||
       !collectSlice(op.getPtr(), gathered.slice) ||
       !collectSlice(op.getValue(), gathered.slice) ||
       (op.getMask() && !collectSlice(op.getMask(), gathered.slice)))
+    return std::nullopt;
+  std::optional<AccessSpace::Run> run =
+      dense.space.findRun(form->known, form->coefficient, limits);
+  if (!run)
+    if (triton::GetProgramIdOp program =
+            findGuarding(op.getMask(), gathered.slice, gathered.guard))
+      run = dense.space.findRun(form->known, form->coefficient, limits,
+                                program.getAxisAsInt());
+  if (!run)
     return std::nullopt;
   gathered.form = *form;
   gathered.run = *run;
@@ -206,6 +245,10 @@ static Value positionOf(OpBuilder &b, Location loc, const Dense &dense,
       number = triton::MakeRangeOp::create(b, loc, 0, shape[dimension.axis]);
       number = castInteger(b, loc, number, type);
       number = repeatOver(b, loc, number, {dimension.axis}, shape);
+    } else if (dimension.kind == Dimension::Kind::Program) {
+      number =
+          triton::GetProgramIdOp::create(b, loc, dimension.digit->getAxis());
+      number = castInteger(b, loc, number, type);
     } else {
       number = cast<scf::ForOp>(op->getParentOp()).getInductionVar();
     }
@@ -255,10 +298,18 @@ void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
       if (!needed->isBeforeInBlock(anchor))
         needed->moveBefore(anchor);
 
+    IRMapping map;
+    if (entry.guard) {
+      map.map(entry.guard, integerOf(once, loc, once.getI1Type(), 1));
+      for (Operation *needed : entry.slice)
+        if (needed != entry.guard.getDefiningOp())
+          once.clone(*needed, map);
+    }
+
     // Indices that a lane of this program stands for, and others.
     Type like = op.getPtr().getType();
-    Value index = repeatOver(once, loc, entry.form.index, entry.form.axes,
-                             shapeOf(op.getPtr()));
+    Value index = repeatOver(once, loc, map.lookupOrDefault(entry.form.index),
+                             entry.form.axes, shapeOf(op.getPtr()));
     Value wide = castInteger(once, loc, index, once.getI64Type());
     if (entry.shift.getConstant() != 0)
       wide = advance(once, loc, wide, entry.shift);
@@ -270,13 +321,15 @@ void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
                                           wide, splatTo(once, loc, size, like));
     Value inside = covered, mask = op.getMask();
     if (mask)
-      inside = arith::AndIOp::create(once, loc, mask, covered);
+      inside =
+          arith::AndIOp::create(once, loc, map.lookupOrDefault(mask), covered);
     Value narrow = castInteger(once, loc, wide, counter);
     Value none = integerOf(once, loc, narrow.getType(), -1);
     Value wanted = repeatOver(
         once, loc, arith::SelectOp::create(once, loc, inside, narrow, none),
         entry.axes, shape);
-    Value value = repeatOver(once, loc, op.getValue(), entry.axes, shape);
+    Value value = repeatOver(once, loc, map.lookupOrDefault(op.getValue()),
+                             entry.axes, shape);
 
     Value position = positionOf(b, loc, dense, entry.run, counter);
     Value hit = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,

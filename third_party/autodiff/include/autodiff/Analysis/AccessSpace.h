@@ -76,7 +76,8 @@ public:
   /// Whether a mask says in which iterations an address is accessed.
   bool boundsIterations() const;
 
-  /// A number 0 … size − 1 that part of an address is, each once in a program:
+  /// A number 0 … size − 1 that part of an address is, each once in a program,
+  /// or in one of several:
   /// the sum of dimensions times how many they count for.
   struct Run {
     llvm::SmallVector<std::pair<Dimension, int64_t>> digits;
@@ -86,8 +87,10 @@ public:
   /// The number x with which the address is `known` + stride · x, where a mask
   /// with `limits` lets `known` through: then the access touches every x that
   /// its check allows for. Axes of `known` and of `limits` are this access's.
+  /// Programs along `axis` may share the numbers among them.
   std::optional<Run> findRun(const LinearForm &known, const ScalarExpr &stride,
-                             llvm::ArrayRef<Constraint> limits) const;
+                             llvm::ArrayRef<Constraint> limits,
+                             std::optional<unsigned> axis = {}) const;
 
   /// The check that the addresses are distinct ("distinct") or, in addition,
   /// exactly the elements of the tensor ("bijective").
