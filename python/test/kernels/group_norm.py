@@ -1,5 +1,6 @@
 """Group norm: statistics of some channels of a sample, a weight and a bias for each channel."""
 
+import torch
 import torch.nn.functional as F
 import triton
 import triton.language as tl
@@ -45,3 +46,51 @@ def group_norm(kernel, x, w, b, groups, eps=EPS, **options):
 
 def group_norm_reference(x, w, b, groups, eps=EPS):
     return F.group_norm(x, groups, w, b, eps)
+
+
+@triton.jit
+def channels_kernel(
+    x_ptr, w_ptr, y_ptr, counted, pixels, pitch, eps, CHANNELS: tl.constexpr, BLOCK: tl.constexpr
+):
+    """A group a program: statistics over its elements in a row, then channel by channel.
+
+    `pitch` is how far channels are apart, `counted` how many elements the statistics are of.
+    """
+    group = tl.program_id(0)
+    first = group * CHANNELS * pitch
+    total = tl.zeros((BLOCK,), tl.float32)
+    squares = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, counted, BLOCK):
+        lanes = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + first + lanes, mask=lanes < counted, other=0.0).to(tl.float32)
+        total += x
+        squares += x * x
+    mean = tl.sum(total, 0) / counted
+    rstd = tl.rsqrt(tl.sum(squares, 0) / counted - mean * mean + eps)
+    for channel in range(CHANNELS):
+        w = tl.load(w_ptr + group * CHANNELS + channel)
+        for start in range(0, pixels, BLOCK):
+            lanes = start + tl.arange(0, BLOCK)
+            places = first + channel * pitch + lanes
+            x = tl.load(x_ptr + places, mask=lanes < pixels, other=0.0).to(tl.float32)
+            tl.store(y_ptr + places, (x - mean) * rstd * w, mask=lanes < pixels)
+
+
+def channels(kernel, x, w, groups, counted=None, pixels=None, BLOCK=16):
+    """Of x: (channels, pitch), contiguous; of each channel the first `pixels`, others are zero."""
+    size, pitch = x.shape
+    y = torch.zeros_like(x)
+    each = size // groups
+    counted = each * pitch if counted is None else counted
+    pixels = pitch if pixels is None else pixels
+    kernel[(groups,)](x, w, y, counted, pixels, pitch, EPS, CHANNELS=each, BLOCK=BLOCK)
+    return y
+
+
+def channels_reference(x, w, groups, counted=None, pixels=None, BLOCK=16):
+    rows = x.reshape(groups, -1)
+    part = rows if counted is None else rows[:, :counted]
+    mean = part.mean(1, keepdim=True)
+    rstd = ((part**2).mean(1, keepdim=True) - mean**2 + EPS).rsqrt()
+    y = ((rows - mean) * rstd).view_as(x) * w[:, None]
+    return y if pixels is None else F.pad(y[:, :pixels], (0, x.shape[1] - pixels))

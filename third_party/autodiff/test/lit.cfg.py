@@ -23,6 +23,7 @@ config.substitutions += [
     ("%differentiate", differentiate()),
     ("%exchange", differentiate("until=autodiff-exchange")),
     ("%merge", differentiate("until=autodiff-merge-contributions")),
+    ("%nests", differentiate("until=autodiff-merge-nests")),
     ("%gather", differentiate("until=autodiff-merge-gathered")),
     ("%windows", differentiate("until=autodiff-gather-windows")),
     ("%persist-always", differentiate("until=autodiff-persist", "always")),

@@ -363,6 +363,75 @@ AccessSpace::findLimits(const AccessSpace &unbounded) const {
   return limits;
 }
 
+struct AccessSpace::Local {
+  llvm::json::Value count = 1, last = 0;
+  /// The number of indices, and whether one of them is bounded.
+  size_t indices = 0, bounded = 0;
+  bool startsWithOne = false; ///< an axis in steps of one
+};
+
+std::optional<AccessSpace::Local> AccessSpace::findLocal(Array &limits) const {
+  Local local;
+  for (const Index &index : indices) {
+    llvm::json::Value total = 1, last = 0;
+    size_t programs = 0;
+    for (const Digit &digit : index.digits) {
+      programs += !digit.extent;
+      if (!digit.extent)
+        continue;
+      total = Array{"mul", std::move(total), *digit.extent};
+      last = Array{
+          "add", std::move(last),
+          Array{"mul", digit.stride.toJSON(), Array{"sub", *digit.extent, 1}}};
+      local.startsWithOne |= digit.dimension.kind == Dimension::Kind::Axis &&
+                             (index.stride * digit.stride).getConstant() == 1;
+    }
+    if (programs && (programs < index.digits.size() || index.bound))
+      return std::nullopt;
+    if (programs)
+      continue;
+    ++local.indices;
+    if (index.bound) {
+      // Without gaps, and as far as the bound.
+      ++local.bounded;
+      limits.push_back(Array{Array{"add", last, 1}, total});
+      limits.push_back(Array{index.bound->toJSON(), total});
+      total = index.bound->toJSON();
+      last = Array{"sub", total, 1};
+    }
+    local.count = Array{"mul", std::move(local.count), std::move(total)};
+    local.last = Array{"add", std::move(local.last),
+                       Array{"mul", index.stride.toJSON(), std::move(last)}};
+  }
+  return local;
+}
+
+std::optional<Array> AccessSpace::findSameRun(const AccessSpace &run) const {
+  auto countPrograms = [](const AccessSpace &space) {
+    return space.getProgramDigits().size();
+  };
+  if (moves || run.moves || notNegative != run.notNegative ||
+      !(offset == run.offset) || countPrograms(*this) != countPrograms(run))
+    return std::nullopt;
+  for (const Index &index : indices)
+    for (const Digit &digit : index.digits)
+      if (!digit.extent && !findSame(index, digit, run))
+        return std::nullopt;
+  Array limits;
+  std::optional<Local> own = findLocal(limits), other = run.findLocal(limits);
+  if (!own || !other || other->indices != 1 || !other->bounded ||
+      !other->startsWithOne)
+    return std::nullopt;
+  // As many as the last one is far: all from the first one on.
+  auto require = [&](const llvm::json::Value &a, const llvm::json::Value &b) {
+    limits.push_back(Array{a, b});
+    limits.push_back(Array{b, a});
+  };
+  require(Array{"add", own->last, 1}, own->count);
+  require(own->count, other->count);
+  return limits;
+}
+
 using Steps = SmallVector<std::pair<ScalarExpr, size_t>>;
 
 /// Adds the loops that visit `offsets` in this order, the innermost first: the

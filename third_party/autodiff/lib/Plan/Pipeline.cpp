@@ -116,6 +116,9 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.addToKernels(createOrderLoops());
   passes.clean();
   passes.add(createMergeContributions());
+  MergeNestsOptions nests;
+  nests.atomic.assign(request.atomic.begin(), request.atomic.end());
+  passes.add(createMergeNests(nests));
   passes.clean();
   if (request.allows(Request::Schedule::Merge)) {
     GatherWindowsOptions windows;

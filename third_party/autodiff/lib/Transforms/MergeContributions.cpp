@@ -1,12 +1,12 @@
 //===- MergeContributions.cpp - Add up what goes to the same addresses ----===//
 #include "ArgumentUses.h"
+#include "LoopNest.h"
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::autodiff {
@@ -27,24 +27,7 @@ struct MergeContributions
 };
 } // namespace
 
-using Nest = SmallVector<scf::ForOp, 2>;
-
-/// The parallel loops that a contribution stands in, the outermost first, of
-/// which that stands at the outer level; none if they are not all like that.
-static std::optional<Nest> getNest(AccumulateOp op) {
-  Nest nest;
-  Operation *parent = op->getParentOp();
-  for (; !isa<triton::FuncOp>(parent); parent = parent->getParentOp()) {
-    auto loop = dyn_cast<scf::ForOp>(parent);
-    if (!loop || !loop->hasAttr(kParallelAttr))
-      return std::nullopt;
-    nest.push_back(loop);
-  }
-  std::reverse(nest.begin(), nest.end());
-  return nest;
-}
-
-static bool haveSameBounds(const Nest &some, const Nest &others) {
+static bool haveSameBounds(const LoopNest &some, const LoopNest &others) {
   return llvm::equal(some, others, [](scf::ForOp a, scf::ForOp b) {
     return a.getLowerBound() == b.getLowerBound() &&
            a.getUpperBound() == b.getUpperBound() && a.getStep() == b.getStep();
@@ -64,31 +47,11 @@ static std::optional<SmallVector<ScalarExpr>> findSteps(Operation *access) {
   return steps;
 }
 
-/// Computes a value of one nest in another, at `builder`; null if it depends on
-/// what a loop of the first one carries.
-static Value recompute(Value value, Nest &from, OpBuilder &builder,
-                       IRMapping &map) {
-  if (Value known = map.lookupOrNull(value))
-    return known;
-  if (from.empty() || from.front().isDefinedOutsideOfLoop(value))
-    return value;
-  Operation *op = value.getDefiningOp();
-  if (!op || (op->getNumRegions() > 0 && !isa<triton::ReduceOp>(op)))
-    return {};
-  for (Value operand : op->getOperands())
-    if (Value copy = recompute(operand, from, builder, map))
-      map.map(operand, copy);
-    else
-      return {};
-  builder.clone(*op, map);
-  return map.lookup(value);
-}
-
 /// Moves contributions to the last one, if all are made in nests of loops that
 /// run the same iterations, and go to the same addresses in each.
 void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
   AccumulateOp last = accumulates.back();
-  Nest target = *getNest(last);
+  LoopNest target = *getLoopNest(last);
   Operation *load = sites.lookup(last.getSite());
   std::optional<AccessSpace> space = AccessSpace::of(load);
   if (!space || !space->isExact())
@@ -96,7 +59,7 @@ void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
   OpBuilder builder(last);
   Value sum = last.getValue();
   for (AccumulateOp op : accumulates.drop_back()) {
-    Nest nest = *getNest(op);
+    LoopNest nest = *getLoopNest(op);
     Operation *other = sites.lookup(op.getSite());
     std::optional<AccessSpace> otherSpace = AccessSpace::of(other);
     bool alike = haveSameBounds(nest, target) ||
@@ -130,7 +93,7 @@ void MergeContributions::runOnOperation() {
       continue;
     llvm::MapVector<size_t, SmallVector<AccumulateOp>> byDepth;
     for (AccumulateOp op : use.accumulates)
-      if (std::optional<Nest> nest = getNest(op))
+      if (std::optional<LoopNest> nest = getLoopNest(op))
         byDepth[nest->size()].push_back(op);
     for (auto &[depth, alike] : byDepth)
       if (alike.size() > 1)

@@ -63,6 +63,13 @@ public:
   std::optional<llvm::json::Array>
   findLimits(const AccessSpace &unbounded) const;
 
+  /// What must hold so that each program touches the same addresses as through
+  /// `run`, an access that goes along a row in one loop, if none of them
+  /// touches one twice: pairs of expressions, of which the first must be no
+  /// more than the second. None if what programs touch does not begin alike, or
+  /// the one is no such run.
+  std::optional<llvm::json::Array> findSameRun(const AccessSpace &run) const;
+
   /// The numbers that program ids determine in the addresses.
   llvm::SmallVector<ScalarExpr> getProgramDigits() const;
   /// Those of `digits` on which it does not depend what a program touches.
@@ -115,7 +122,12 @@ private:
     std::optional<ScalarExpr> bound;
   };
   struct Builder;
+  /// How many addresses a program touches, and how far the last one is.
+  struct Local;
 
+  /// What digits of iterations and positions make up; adds what must hold for
+  /// bounds to be reached. None if programs are counted by the same indices.
+  std::optional<Local> findLocal(llvm::json::Array &limits) const;
   /// The digit of another space for the same dimension, in steps as long.
   static const Digit *findSame(const Index &index, const Digit &digit,
                                const AccessSpace &other);

@@ -310,6 +310,21 @@ def MergeContributions : AutodiffPass<"autodiff-merge-contributions", "::mlir::M
   }];
 }
 
+def MergeNests : AutodiffPass<"autodiff-merge-nests", "::mlir::ModuleOp"> {
+  let summary = "add up what two ways through a row contribute";
+  let description = [{
+    Where a kernel goes along a row in one loop, and once more part by part
+    (group norms with a weight for each channel), a nest of loops behind both
+    goes by parts, computes what both contribute to an element, and adds it up.
+    That each program goes through the same elements both times is checked on the
+    host.
+  }];
+  let options = [
+    ListOption<"atomic", "atomic", "unsigned",
+               "arguments whose gradient must be accumulated atomically">
+  ];
+}
+
 def MergeGathered : AutodiffPass<"autodiff-merge-gathered", "::mlir::ModuleOp"> {
   let summary = "add what is gathered where all elements are stored";
   let description = [{
