@@ -365,8 +365,8 @@ AccessSpace::findLimits(const AccessSpace &unbounded) const {
 
 struct AccessSpace::Local {
   llvm::json::Value count = 1, last = 0;
-  /// The number of indices, and whether one of them is bounded.
-  size_t indices = 0, bounded = 0;
+  size_t indices = 0, digits = 0;
+  bool isBounded = false;     ///< one of the indices
   bool startsWithOne = false; ///< an axis in steps of one
 };
 
@@ -391,9 +391,10 @@ std::optional<AccessSpace::Local> AccessSpace::findLocal(Array &limits) const {
     if (programs)
       continue;
     ++local.indices;
+    local.digits += index.digits.size();
     if (index.bound) {
       // Without gaps, and as far as the bound.
-      ++local.bounded;
+      local.isBounded = true;
       limits.push_back(Array{Array{"add", last, 1}, total});
       limits.push_back(Array{index.bound->toJSON(), total});
       total = index.bound->toJSON();
@@ -419,8 +420,9 @@ std::optional<Array> AccessSpace::findSameRun(const AccessSpace &run) const {
         return std::nullopt;
   Array limits;
   std::optional<Local> own = findLocal(limits), other = run.findLocal(limits);
-  if (!own || !other || other->indices != 1 || !other->bounded ||
-      !other->startsWithOne)
+  // Two digits without gaps, of which one counts ones, make up no number twice.
+  if (!own || !other || other->indices != 1 || other->digits > 2 ||
+      !other->isBounded || !other->startsWithOne)
     return std::nullopt;
   // As many as the last one is far: all from the first one on.
   auto require = [&](const llvm::json::Value &a, const llvm::json::Value &b) {
@@ -428,6 +430,7 @@ std::optional<Array> AccessSpace::findSameRun(const AccessSpace &run) const {
     limits.push_back(Array{b, a});
   };
   require(Array{"add", own->last, 1}, own->count);
+  require(Array{"add", other->last, 1}, other->count);
   require(own->count, other->count);
   return limits;
 }

@@ -75,62 +75,68 @@ StringAttr MergeNests::findCheck(AccumulateOp byParts, AccumulateOp along) {
   return toAttribute(&getContext(), std::move(check));
 }
 
-/// Computes both contributions, to the same elements by `check`, in a nest like
-/// that of the first one.
+/// Loops like those of a nest at `builder`, which then stands in the innermost
+/// one; null if their bounds depend on what the nest carries.
+static scf::ForOp copyLoops(LoopNest &nest, OpBuilder &builder,
+                            IRMapping &map) {
+  scf::ForOp outermost;
+  for (scf::ForOp loop : nest) {
+    SmallVector<Value> range;
+    for (Value each :
+         {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+      range.push_back(recompute(each, nest, builder, map));
+    if (llvm::is_contained(range, Value())) {
+      if (outermost)
+        outermost.erase();
+      return {};
+    }
+    auto copy = scf::ForOp::create(builder, loop.getLoc(), range[0], range[1],
+                                   range[2]);
+    copy->setAttr(kParallelAttr, builder.getUnitAttr());
+    map.map(loop.getInductionVar(), copy.getInductionVar());
+    if (!outermost)
+      outermost = copy;
+    builder.setInsertionPointToStart(copy.getBody());
+  }
+  return outermost;
+}
+
+/// Computes both contributions, to the same elements by the check, in a nest
+/// like that of the first one.
 void MergeNests::merge(AccumulateOp byParts, AccumulateOp along) {
   std::optional<LoopNest> nest = getLoopNest(byParts),
                           last = getLoopNest(along);
   if (!nest || !last || nest->empty() || last->size() != 1 ||
       byParts.getPtr().getType() != along.getPtr().getType() ||
       byParts.getValue().getType() != along.getValue().getType() ||
-      !along.getMask() || !isPointwise(along.getValue(), *last, along))
+      !byParts.getMask() || !along.getMask() ||
+      !isPointwise(along.getValue(), *last, along))
     return;
   StringAttr check = findCheck(byParts, along);
   if (!check)
     return;
   OpBuilder b(last->front()->getBlock(), ++Block::iterator(last->front()));
   IRMapping map;
-  scf::ForOp outermost;
-  for (scf::ForOp loop : *nest) {
-    auto bound = [&](Value value) { return recompute(value, *nest, b, map); };
-    Value from = bound(loop.getLowerBound()), to = bound(loop.getUpperBound()),
-          step = bound(loop.getStep());
-    if (!from || !to || !step)
-      break;
-    auto copy = scf::ForOp::create(b, loop.getLoc(), from, to, step);
-    copy->setAttr(kParallelAttr, b.getUnitAttr());
-    map.map(loop.getInductionVar(), copy.getInductionVar());
-    if (!outermost)
-      outermost = copy;
-    b.setInsertionPointToStart(copy.getBody());
-  }
-  auto both = [&]() -> Value {
-    for (Value each : {byParts.getPtr(), byParts.getMask(), byParts.getValue()})
-      if (each && !recompute(each, *nest, b, map))
-        return {};
-    // What is loaded along the row is loaded here instead.
-    IRMapping here;
-    here.map(along.getPtr(), map.lookupOrDefault(byParts.getPtr()));
-    Value mask = byParts.getMask();
-    if (!mask)
-      return {};
-    here.map(along.getMask(), map.lookupOrDefault(mask));
-    Value other = recompute(along.getValue(), *last, b, here);
-    return other ? Value(arith::AddFOp::create(
-                       b, along.getLoc(),
-                       map.lookupOrDefault(byParts.getValue()), other))
-                 : Value();
-  };
-  bool isComplete = map.contains(nest->back().getInductionVar());
-  if (Value sum = isComplete ? both() : Value()) {
-    auto merged = cast<AccumulateOp>(b.clone(*byParts, map));
-    merged.getValueMutable().assign(sum);
-    merged.setWholeAttr(check);
-    byParts.erase();
-    along.erase();
-  } else if (outermost) {
-    outermost.erase();
-  }
+  scf::ForOp copy = copyLoops(*nest, b, map);
+  if (!copy)
+    return;
+  Value pointer = recompute(byParts.getPtr(), *nest, b, map);
+  Value mask = recompute(byParts.getMask(), *nest, b, map);
+  Value value = recompute(byParts.getValue(), *nest, b, map);
+  // What is loaded along the row is loaded here instead.
+  IRMapping here;
+  here.map(along.getPtr(), pointer);
+  here.map(along.getMask(), mask);
+  Value other = pointer && mask && value
+                    ? recompute(along.getValue(), *last, b, here)
+                    : Value();
+  if (!other)
+    return copy.erase();
+  Value sum = arith::AddFOp::create(b, along.getLoc(), value, other);
+  map.map(byParts.getValue(), sum);
+  cast<AccumulateOp>(b.clone(*byParts, map)).setWholeAttr(check);
+  byParts.erase();
+  along.erase();
 }
 
 void MergeNests::runOnOperation() {
