@@ -3,7 +3,7 @@
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
-from kernels import first_terms
+from kernels import first_terms, started_sums
 from kernels import guarded_softmax as guarded
 from schedules import assert_no_atomics
 
@@ -92,3 +92,15 @@ def test_first_terms(device, form, guard):
             x[1::3, :20] = -1.5
     op = differentiated(first_terms.first_term_kernel, first_terms.first_term)
     assert_gradients_close(op, first_terms.first_term_reference, (x, w, form, guard), roundings=64)
+
+
+@pytest.mark.parametrize("first", [0.0, 0.5])
+@pytest.mark.parametrize("start", [1.0, 2.0])
+def test_started_sums(device, start, first):
+    """Rows without keys keep what the sums start from; others have nothing left of it."""
+    q = random_tensor(3, 16, 16, device=device)
+    k, v = (random_tensor(3, 40, 16, device=device) for _ in range(2))
+    lengths = torch.tensor([40, 0, 17], device=device, dtype=torch.int32)
+    op = differentiated(started_sums.started_kernel, started_sums.started)
+    inputs = (q, k, v, lengths, start, first)
+    assert_gradients_close(op, started_sums.started_reference, inputs, roundings=64)

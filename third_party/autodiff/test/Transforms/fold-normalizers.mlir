@@ -191,3 +191,70 @@ tt.func @stored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// An online softmax that sums from one: nothing is left of that in rows that
+// have seen something, and the sum of others is one.
+// CHECK-LABEL: tt.func @from_one_framed(
+// CHECK: autodiff.custom_vjp "a sum that is one"
+// CHECK: arith.divf
+tt.func @from_one(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %none = arith.constant 0xFF800000 : f32
+  %one = arith.constant 1.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %none, %s = %one, %v = %zero) -> (f32, f32, f32) : i32 {
+    %q = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x0 = tt.load %q : !tt.ptr<f32>
+    %x = arith.mulf %x0, %c : f32
+    %m1 = arith.maxnumf %m, %x : f32
+    %d = arith.subf %m, %m1 : f32
+    %a = math.exp %d : f32
+    %e0 = arith.subf %x, %m1 : f32
+    %e = math.exp %e0 : f32
+    %sa = arith.mulf %s, %a : f32
+    %s1 = arith.addf %sa, %e : f32
+    %va = arith.mulf %v, %a : f32
+    %ex = arith.mulf %e, %x0 : f32
+    %v1 = arith.addf %va, %ex : f32
+    scf.yield %m1, %s1, %v1 : f32, f32, f32
+  }
+  %y = arith.divf %r#2, %r#1 : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// From two: a row that has seen nothing keeps that.
+// CHECK-LABEL: tt.func @from_two_framed(
+// CHECK-NOT: custom_vjp
+// CHECK: tt.return
+tt.func @from_two(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %none = arith.constant 0xFF800000 : f32
+  %two = arith.constant 2.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %none, %s = %two, %v = %zero) -> (f32, f32, f32) : i32 {
+    %q = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x0 = tt.load %q : !tt.ptr<f32>
+    %x = arith.mulf %x0, %c : f32
+    %m1 = arith.maxnumf %m, %x : f32
+    %d = arith.subf %m, %m1 : f32
+    %a = math.exp %d : f32
+    %e0 = arith.subf %x, %m1 : f32
+    %e = math.exp %e0 : f32
+    %sa = arith.mulf %s, %a : f32
+    %s1 = arith.addf %sa, %e : f32
+    %va = arith.mulf %v, %a : f32
+    %ex = arith.mulf %e, %x0 : f32
+    %v1 = arith.addf %va, %ex : f32
+    scf.yield %m1, %s1, %v1 : f32, f32, f32
+  }
+  %y = arith.divf %r#2, %r#1 : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
