@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import flash_attention_v2 as flash
 import torch
-import triton
 from handwritten import attention as by_hand
 from kernels import carried_attention as carried
+from kernels import descriptors
 from kernels import grouped_attention as grouped
 from kernels import packed_sequences as packed
 from kernels import window_attention as windowed
@@ -55,10 +55,7 @@ def attention(batch, heads, context, dim, causal, dtype, quick=False, tuned=True
 
 def carried_places(batch, heads, context, dim, form, quick=False, tuned=True, tiles=TILES):
     """Triton's tutorial in its newer forms: loops carry where their keys are."""
-    if torch.cuda.is_available():
-        triton.set_allocator(
-            lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
-        )
+    descriptors.give_memory()
     return _case(
         f"attention causal, {form} {batch}x{heads}x{context}x{dim} bfloat16",
         carried.carried_attention_kernel,

@@ -136,6 +136,14 @@ def recorded(cuda):
     return record
 
 
+@pytest.fixture
+def descriptor_memory():
+    """Memory for the descriptors that kernels make on a GPU."""
+    from kernels.descriptors import give_memory
+
+    give_memory()
+
+
 @pytest.fixture(autouse=True)
 def seed(request):
     """Fresh random inputs in every run; pytest shows the seed of a test that fails."""

@@ -13,6 +13,14 @@ def padded(tensor, multiple=8):
     return torch.nn.functional.pad(tensor, (0, wide - columns))[..., :columns]
 
 
+def give_memory():
+    """Let descriptors that kernels make live in memory of PyTorch: on a GPU, Triton asks for it."""
+    if torch.cuda.is_available():
+        triton.set_allocator(
+            lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
+        )
+
+
 # --- made in the kernel -----------------------------------------------------------------------
 
 

@@ -2,25 +2,15 @@
 
 import pytest
 import torch
-import triton
 from gradients import assert_gradients_close, differentiated
 from kernels import carried_attention as carried
+from releases import NEWEST
 from schedules import assert_no_atomics
 
-pytestmark = pytest.mark.schedules
+pytestmark = [pytest.mark.schedules, pytest.mark.usefixtures("descriptor_memory")]
 
 # Triton 3.9 has no block pointers.
-NEWEST = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 9)
 FORMS = [form for form in carried.FORMS if not (NEWEST and form == "block pointers")]
-
-
-@pytest.fixture(autouse=True)
-def descriptor_memory():
-    """Descriptors that a kernel makes on a GPU live in memory that Triton asks for."""
-    if torch.cuda.is_available():
-        triton.set_allocator(
-            lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
-        )
 
 
 def _check(random, ran, form, causal, shape, tiles, roundings=32):

@@ -4,12 +4,11 @@ import os
 import pathlib
 
 import pytest
-import triton
+from releases import NEWEST
 from triton.backends.autodiff import __main__ as command
 from triton.backends.autodiff import corpus
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-NEWEST = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 9)
 SAMPLES = ROOT / "test" / "Triton" / "corpus" / ("3.9" if NEWEST else "3.6")
 
 COPY = """

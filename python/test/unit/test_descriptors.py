@@ -3,24 +3,13 @@
 import gradients
 import pytest
 import torch
-import triton
 from kernels import descriptors as k
+from releases import NEWEST
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-pytestmark = pytest.mark.schedules
-
-
-@pytest.fixture(autouse=True)
-def descriptor_memory():
-    """Descriptors that a kernel makes on a GPU live in memory that Triton asks for."""
-    if torch.cuda.is_available():
-        triton.set_allocator(
-            lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
-        )
-
+pytestmark = [pytest.mark.schedules, pytest.mark.usefixtures("descriptor_memory")]
 
 DTYPES = [torch.float16, torch.float32, torch.float64]
-NEWEST = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 9)
 random_tensor = gradients.random_tensor
 
 

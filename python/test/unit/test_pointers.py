@@ -2,13 +2,12 @@
 
 import pytest
 import torch
-import triton
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import pointers as k
+from releases import NEWEST
 
 pytestmark = pytest.mark.schedules
 
-NEWEST = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 9)
 FLOATS = [torch.float16, torch.float32, torch.float64]
 
 
