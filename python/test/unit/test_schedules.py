@@ -7,6 +7,7 @@ import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import blocks
+from kernels import few_programs as few
 from kernels import matmul as mm
 from kernels import packed as pk
 from kernels import schedules as sch
@@ -424,3 +425,14 @@ def test_rows_of_blocks(device, ran, shape, dtype):
     op = differentiated(blocks.scaled_blocks_kernel, blocks.scaled_blocks)
     assert_gradients_close(op, blocks.scaled_blocks_reference, (x, w, b), roundings=32)
     assert_sums(ran, "partial", 1, 2)
+
+
+@pytest.mark.parametrize("last", [1, 3])
+@pytest.mark.parametrize("how", ["equal", "less", "branch"])
+def test_few_programs(random, ran, how, last):
+    """What one program contributes is stored, what several do is not."""
+    last = last if how == "less" else 1
+    op = differentiated(few.few_programs_kernel, few.few_programs)
+    inputs = (random(5, 20), random(20), how, last)
+    assert_gradients_close(op, few.few_programs_reference, inputs)
+    assert_sums(ran, "store" if last == 1 else "atomic", 1)

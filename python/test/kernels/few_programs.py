@@ -1,0 +1,36 @@
+"""Rows of which only the first ones have weights."""
+
+import torch
+import triton
+import triton.language as tl
+
+from .common import poisoned
+
+
+@triton.jit
+def few_programs_kernel(x_ptr, w_ptr, y_ptr, n, last, HOW: tl.constexpr, BLOCK: tl.constexpr):
+    """Rows are multiplied by weights that only the first programs load."""
+    row = tl.program_id(0)
+    lanes = tl.arange(0, BLOCK)
+    mask = lanes < n
+    x = tl.load(x_ptr + row * n + lanes, mask=mask, other=0.0)
+    if HOW == "equal":
+        w = tl.load(w_ptr + lanes, mask=mask & (row == 0), other=1.0)
+    elif HOW == "less":
+        w = tl.load(w_ptr + lanes, mask=mask & (row < last), other=1.0)
+    else:
+        w = tl.full((BLOCK,), 1.0, tl.float32)
+        if row == 0:
+            w = tl.load(w_ptr + lanes, mask=mask, other=0.0)
+    tl.store(y_ptr + row * n + lanes, x * w, mask=mask)
+
+
+def few_programs(kernel, x, w, how, last=1):
+    rows, n = x.shape
+    y = poisoned(x.shape, x)
+    kernel[(rows,)](x, w, y, n, last, HOW=how, BLOCK=triton.next_power_of_2(n))
+    return y
+
+
+def few_programs_reference(x, w, how, last=1):
+    return torch.cat([x[:last] * w, x[last:]])
