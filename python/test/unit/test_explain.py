@@ -143,6 +143,7 @@ def test_update_in_place(device):
     op(random_tensor(100, device=device))
     text = op.explain()
     assert "gradient of x_ptr: plain stores, each element once" in text
+    assert "and the kernel then overwrites all of it" in text
     assert "x_ptr is copied before the launch, which overwrites it" in text
 
 

@@ -211,6 +211,8 @@ class _Explanation:
             if not gradient.fills_tensor and gradient.checks:
                 return f"{loading} elements, but none twice{checked}"
             once = f"{loading} every element of the tensor exactly once{checked}"
+            if facts["stored"]:
+                once += ", and the kernel then overwrites all of it"
             return once + self._gathered(gradient, loads)
         if gradient.argument in self._atomic:
             why = "a host check failed: its load does not reach each element exactly once"
