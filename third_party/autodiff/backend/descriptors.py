@@ -52,7 +52,7 @@ class Known(NamedTuple):
 class Descriptors:
     """The descriptors among the arguments of a kernel, from its types and the paths of leaves."""
 
-    def __init__(self, types=(), paths=()):
+    def __init__(self, types, paths):
         # For each one its padding, its sizes and strides, and how long a block's rows are.
         self._parts = []
         for place, path in enumerate(paths):

@@ -13,7 +13,6 @@ import os
 import torch
 
 from . import contents
-from .descriptors import Descriptors
 from .errors import ArgumentError
 from .expr import evaluate, substitute
 from .memory import extent, has_memory, meet, pitch, storage_span
@@ -123,12 +122,12 @@ class Facts:
 class FactKey:
     """Extracts the facts of launches of one kernel."""
 
-    def __init__(self, name: str, names, pointers, outputs, descriptors=None):
+    def __init__(self, name: str, names, pointers, outputs, descriptors):
         self.name = name
         self.names = names
         self.pointers = pointers
         self.outputs = tuple(outputs)
-        self.descriptors = descriptors or Descriptors()
+        self.descriptors = descriptors
         self.scalars: tuple[int, ...] = ()
         self.spanned: tuple[int, ...] = ()
         written = set(outputs)

@@ -36,6 +36,8 @@ static Constraints lessThan(Value lhs, Value rhs, int64_t slack, From from) {
 
 /// x = 0, of an x that is not negative: x < 1.
 static Constraints isZero(Value x, Value zero, From from) {
+  if (!matchPattern(zero, m_Zero()))
+    return std::nullopt;
   std::optional<LinearForm> form = LinearForm::of(x, {}, from);
   bool isDigit = form && form->constant.isNotNegative() &&
                  llvm::all_of(form->terms, [](const LinearForm::Term &term) {
@@ -43,7 +45,7 @@ static Constraints isZero(Value x, Value zero, From from) {
                           term.dimension.digit &&
                           term.dimension.digit->isNotNegative();
                  });
-  if (!isDigit || !matchPattern(zero, m_Zero()))
+  if (!isDigit)
     return std::nullopt;
   return lessThan(x, zero, 1, from);
 }

@@ -11,6 +11,7 @@
 // divide by divides for all; that this is possible, the launch has to see.
 //
 //===----------------------------------------------------------------------===//
+#include "Guards.h"
 #include "autodiff/Analysis/Constraints.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ProgramDigits.h"
@@ -154,12 +155,8 @@ void GuardedKernel::guard(MutableOperandRange mask, Value pointer) {
   if (known && isImpliedBy(known))
     return;
   OpBuilder b(mask.getOwner());
-  Location loc = mask.getOwner()->getLoc();
-  Value guarded = splatTo(b, loc, condition,
-                          withElementType(pointer.getType(), b.getI1Type()));
-  if (known)
-    guarded = arith::AndIOp::create(b, loc, guarded, known);
-  mask.assign(guarded);
+  mask.assign(
+      guardMask(b, mask.getOwner()->getLoc(), condition, known, pointer));
 }
 
 void GuardedKernel::guard(Operation *op) {
@@ -170,8 +167,7 @@ void GuardedKernel::guard(Operation *op) {
       guard(store.getMaskMutable(), store.getPtr());
   } else if (auto load = dyn_cast<triton::LoadOp>(op)) {
     guard(load.getMaskMutable(), load.getPtr());
-    if (!load.getOther())
-      load.getOtherMutable().assign(zeroOf(b, loc, load.getType()));
+    completeOther(load);
   } else if (auto inner = dyn_cast<scf::IfOp>(op)) {
     inner.getConditionMutable().assign(
         arith::AndIOp::create(b, loc, condition, inner.getCondition()));

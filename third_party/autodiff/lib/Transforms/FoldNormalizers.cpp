@@ -80,19 +80,13 @@ static llvm::DenseSet<Operation *> reach(SmallVector<Value> values) {
 
 /// Whether loops that start from `init` hand it on until it is a sum.
 static bool becomes(Value init, ResidualOp sum) {
-  for (OpOperand &use : init.getUses()) {
-    auto loop = dyn_cast<scf::ForOp>(use.getOwner());
-    if (loop && use.getOperandNumber() < loop.getNumControlOperands())
-      continue;
-    Value next;
-    if (loop)
-      next = loop.getTiedLoopResult(&use);
-    else if (auto residual = dyn_cast<ResidualOp>(use.getOwner()))
-      next = residual.getResult();
-    if (next && (next == sum.getResult() || becomes(next, sum)))
-      return true;
-  }
-  return false;
+  return llvm::any_of(init.getUses(), [&](OpOperand &use) {
+    if (!isa<scf::ForOp, ResidualOp>(use.getOwner()))
+      return false;
+    SmallVector<Value> results = resultsOf(use);
+    return !results.empty() &&
+           (results[0] == sum.getResult() || becomes(results[0], sum));
+  });
 }
 
 /// The quotients by `sum` and its logarithms.

@@ -1,6 +1,7 @@
 //===- MaskedContributions.cpp - Contributions beside branches ------------===//
 #include "MaskedContributions.h"
 
+#include "Guards.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -26,13 +27,6 @@ static bool collect(Value value, Block *block, SetVector<Operation *> &needed) {
     return false;
   needed.insert(op);
   return true;
-}
-
-/// `mask` where a scalar condition holds, for lanes like those of `like`.
-static Value restrict(OpBuilder &b, Location loc, Value mask, Value condition,
-                      Type like) {
-  Value lanes = splatTo(b, loc, condition, like);
-  return mask ? Value(arith::AndIOp::create(b, loc, mask, lanes)) : lanes;
 }
 
 /// Adds a result to a branch: `value` on the side where that is computed, and
@@ -95,17 +89,15 @@ static bool takeOut(AccumulateOp op, scf::IfOp branch) {
     if (!load)
       continue;
     b.setInsertionPoint(load);
-    Type type = load.getPtr().getType();
     load.getMaskMutable().assign(
-        restrict(b, loc, load.getMask(), condition, type));
-    if (!load.getOther())
-      load.getOtherMutable().assign(zeroOf(b, loc, load.getType()));
+        guardMask(b, loc, condition, load.getMask(), load.getPtr()));
+    completeOther(load);
     b.setInsertionPointAfter(load);
   }
   Value pointer = map.lookupOrDefault(op.getPtr());
   Value mask = op.getMask();
-  mask = restrict(b, loc, mask ? map.lookupOrDefault(mask) : mask, condition,
-                  pointer.getType());
+  mask = guardMask(b, loc, condition, mask ? map.lookupOrDefault(mask) : mask,
+                   pointer);
   op.getValueMutable().assign(canMoveValue ? map.lookupOrDefault(op.getValue())
                                            : addResult(branch, op.getValue()));
   op->moveAfter(branch);

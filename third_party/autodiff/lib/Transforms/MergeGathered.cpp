@@ -267,21 +267,6 @@ static Value positionOf(OpBuilder &b, Location loc, const Dense &dense,
   return splatTo(b, loc, integerOf(b, loc, type, 0), op.getPtr().getType());
 }
 
-/// number + shift, an expression of the launch; sizes are not negative.
-static Value advance(OpBuilder &b, Location loc, Value number,
-                     const ScalarExpr &shift) {
-  auto positive = [&](const ScalarExpr &part) {
-    Value size =
-        SizeOp::create(b, loc,
-                       toAttribute(b.getContext(),
-                                   llvm::json::Array{"max", part.toJSON(), 0}));
-    return splatTo(b, loc, size, number.getType());
-  };
-  number = arith::AddIOp::create(b, loc, number, positive(shift));
-  return arith::SubIOp::create(b, loc, number,
-                               positive(ScalarExpr::constant(0) - shift));
-}
-
 void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
   AccumulateOp to = dense.op;
   auto loop = dyn_cast<scf::ForOp>(to->getParentOp());
@@ -311,8 +296,11 @@ void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
     Value index = repeatOver(once, loc, map.lookupOrDefault(entry.form.index),
                              entry.form.axes, shapeOf(op.getPtr()));
     Value wide = castInteger(once, loc, index, once.getI64Type());
-    if (entry.shift.getConstant() != 0)
-      wide = advance(once, loc, wide, entry.shift);
+    if (entry.shift.getConstant() != 0) {
+      Value shift = entry.shift.emit(once, loc, backward.getArguments());
+      wide = arith::AddIOp::create(once, loc, wide,
+                                   splatTo(once, loc, shift, like));
+    }
     Value size = SizeOp::create(
         once, loc,
         toAttribute(&getContext(),
