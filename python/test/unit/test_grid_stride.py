@@ -11,9 +11,10 @@ pytestmark = pytest.mark.schedules
 
 
 def _inputs(device, *shape, dtype=torch.float32):
+    """Weights are small: sums of large exponentials that cancel lose more than is allowed."""
     return (
         random_tensor(*shape, device=device, dtype=dtype),
-        random_tensor(shape[-1], device=device, dtype=dtype),
+        random_tensor(shape[-1], device=device, dtype=dtype, scale=0.25),
     )
 
 
