@@ -1,6 +1,7 @@
 //===- ScalarExpr.cpp - Integers that a launch can evaluate ---------------===//
 #include "autodiff/Analysis/ScalarExpr.h"
 
+#include "ScalarSum.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -95,87 +96,6 @@ ScalarExpr ScalarExpr::element(unsigned index, ScalarExpr place) {
       Node{Kind::Element, 0, argument(index).node, place.node}));
 }
 
-namespace {
-/// A sum of multiples of other expressions; a constant is a multiple of one.
-class Sum {
-public:
-  /// Adds `factor` · `e`; false if a multiple is too large.
-  bool add(const ScalarExpr &e, int64_t factor);
-  /// Whether summands were multiples of the same.
-  bool hasMerged() const { return merged; }
-  ScalarExpr get() const;
-  ArrayRef<std::pair<ScalarExpr, int64_t>> getTerms() const { return terms; }
-
-private:
-  bool addMultiple(const ScalarExpr &e, int64_t factor);
-
-  SmallVector<std::pair<ScalarExpr, int64_t>> terms;
-  bool merged = false;
-};
-} // namespace
-
-bool Sum::addMultiple(const ScalarExpr &e, int64_t factor) {
-  for (auto &[term, multiple] : terms)
-    if (term == e) {
-      merged = true;
-      return !llvm::AddOverflow(multiple, factor, multiple);
-    }
-  terms.push_back({e, factor});
-  return true;
-}
-
-bool Sum::add(const ScalarExpr &e, int64_t factor) {
-  using Kind = ScalarExpr::Kind;
-  int64_t product;
-  std::optional<int64_t> number = e.getConstant();
-  if (e.getKind() == Kind::Mul)
-    number = e.getRhs().getConstant();
-  if (number && llvm::MulOverflow(*number, factor, product))
-    return false;
-  if (e.getConstant())
-    return *number == 0 || addMultiple(ScalarExpr::constant(1), product);
-  if (number)
-    return add(e.getLhs(), product);
-  if (e.getKind() == Kind::Add)
-    return add(e.getLhs(), factor) && add(e.getRhs(), factor);
-  if (e.getKind() == Kind::Sub)
-    return factor != std::numeric_limits<int64_t>::min() &&
-           add(e.getLhs(), factor) && add(e.getRhs(), -factor);
-  return addMultiple(e, factor);
-}
-
-/// The summands that are left, those that are taken away and a constant last.
-ScalarExpr Sum::get() const {
-  using Kind = ScalarExpr::Kind;
-  auto left = llvm::to_vector(llvm::make_filter_range(
-      terms, [](const auto &term) { return term.second != 0; }));
-  llvm::stable_sort(left, [](const auto &a, const auto &b) {
-    auto rank = [](const std::pair<ScalarExpr, int64_t> &term) {
-      return term.first.getConstant() ? 2 : term.second < 0;
-    };
-    return rank(a) < rank(b);
-  });
-  ScalarExpr sum = ScalarExpr::constant(0);
-  for (auto &[term, multiple] : left) {
-    ScalarExpr summand =
-        ScalarExpr::binary(Kind::Mul, term, ScalarExpr::constant(multiple));
-    sum = &term == &left.front().first
-              ? summand
-              : ScalarExpr::binary(Kind::Add, sum, summand);
-  }
-  return sum;
-}
-
-/// The sum or difference of sums that have summands in common; else none.
-static std::optional<ScalarExpr>
-addTerms(ScalarExpr::Kind kind, const ScalarExpr &lhs, const ScalarExpr &rhs) {
-  Sum sum;
-  if (!sum.add(lhs, 1) ||
-      !sum.add(rhs, kind == ScalarExpr::Kind::Add ? 1 : -1) || !sum.hasMerged())
-    return std::nullopt;
-  return sum.get();
-}
-
 /// Adds the factors of a product, and multiplies `number` by those that are
 /// numbers; false if that is too large.
 static bool collectFactors(const ScalarExpr &e,
@@ -188,31 +108,6 @@ static bool collectFactors(const ScalarExpr &e,
            collectFactors(e.getRhs(), factors, number);
   factors.push_back(e);
   return true;
-}
-
-/// The quotient or remainder of a sum, by a positive divisor that goes into all
-/// of its summands but a number; none of these may be negative.
-static std::optional<ScalarExpr>
-divideTerms(ScalarExpr::Kind kind, const ScalarExpr &lhs, int64_t divisor) {
-  Sum sum;
-  if (divisor <= 0 || !sum.add(lhs, 1))
-    return std::nullopt;
-  ScalarExpr quotient = ScalarExpr::constant(0);
-  int64_t rest = 0;
-  for (const auto &[term, multiple] : sum.getTerms()) {
-    if (multiple < 0 || !term.isNotNegative())
-      return std::nullopt;
-    if (term.getConstant())
-      rest = multiple;
-    else if (multiple % divisor != 0)
-      return std::nullopt;
-    else
-      quotient = quotient + term * ScalarExpr::constant(multiple / divisor);
-  }
-  if (kind == ScalarExpr::Kind::Rem)
-    return ScalarExpr::constant(rest % divisor);
-  int64_t last = kind == ScalarExpr::Kind::CeilDiv ? divisor - 1 : 0;
-  return quotient + ScalarExpr::constant((rest + last) / divisor);
 }
 
 ScalarExpr ScalarExpr::multiply(const ScalarExpr &lhs, const ScalarExpr &rhs) {
@@ -250,7 +145,7 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
       return constant(*folded);
   bool zeroRhs = b == 0, oneRhs = b == 1;
   if (kind == Kind::Add || kind == Kind::Sub)
-    if (std::optional<ScalarExpr> sum = addTerms(kind, lhs, rhs))
+    if (std::optional<ScalarExpr> sum = ScalarSum::combine(kind, lhs, rhs))
       return *sum;
   switch (kind) {
   case Kind::Sub:
@@ -280,7 +175,7 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
     if (oneRhs)
       return kind == Kind::Rem ? constant(0) : lhs;
     if (std::optional<ScalarExpr> divided =
-            divideTerms(kind, lhs, b.value_or(0)))
+            ScalarSum::divide(kind, lhs, b.value_or(0)))
       return *divided;
     break;
   case Kind::Max:
@@ -385,7 +280,7 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value, From from) {
 }
 
 std::pair<ScalarExpr, int64_t> ScalarExpr::asMultiple() const {
-  Sum sum;
+  ScalarSum sum;
   if (sum.add(*this, 1) && sum.getTerms().size() == 1)
     return sum.getTerms().front();
   return {*this, 1};
@@ -403,7 +298,7 @@ ScalarExpr::dividedBy(const ScalarExpr &divisor) const {
 }
 
 int64_t ScalarExpr::countOf(const ScalarExpr &unit) const {
-  Sum sum;
+  ScalarSum sum;
   if (sum.add(*this, 1))
     for (const auto &[term, multiple] : sum.getTerms())
       if (term == unit)

@@ -115,6 +115,8 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.addToKernels(createLoopInvariantCodeMotionPass());
   passes.addToKernels(createOrderLoops());
   passes.clean();
+  passes.add(createCountUp());
+  passes.clean();
   passes.add(createMergeContributions());
   MergeNestsOptions nests;
   nests.atomic.assign(request.atomic.begin(), request.atomic.end());

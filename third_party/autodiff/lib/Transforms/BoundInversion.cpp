@@ -6,6 +6,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -104,27 +105,37 @@ std::optional<BoundInversion::Index> BoundInversion::undo(Value &bound,
   if (isa<arith::DivSIOp>(op)) {
     // a / k ≤ i where a ≤ k·i + k − 1, if one of them is not negative: the
     // quotient is rounded down then, and up otherwise.
-    if (known <= 0 || !(index.isNotNegative || isNotNegative(lhs)))
+    if (known <= 0 || !(index.isNotNegative() || isNotNegative(lhs)))
       return std::nullopt;
     bound = lhs;
+    if (index.least)
+      *index.least = *index.least * known + known - 1;
     Value scaled = arith::MulIOp::create(b, loc, index.value, constant(known));
     return Index{arith::AddIOp::create(b, loc, scaled, constant(known - 1)),
-                 index.isNotNegative};
+                 index.least};
   }
   if (isa<arith::MulIOp>(op)) {
     // a·k ≤ i where a ≤ ⌊i / k⌋
-    if (known <= 0 || !index.isNotNegative)
+    if (known <= 0 || !index.least)
       return std::nullopt;
     bound = lhs;
-    return Index{arith::DivSIOp::create(b, loc, index.value, constant(known)),
-                 true};
+    int64_t least = llvm::divideFloorSigned(*index.least, known);
+    // Division rounds down what is not negative.
+    int64_t shift = std::max<int64_t>(-least, 0);
+    Value shifted =
+        arith::AddIOp::create(b, loc, index.value, constant(shift * known));
+    Value quotient = arith::DivSIOp::create(b, loc, shifted, constant(known));
+    return Index{arith::SubIOp::create(b, loc, quotient, constant(shift)),
+                 least};
   }
   if (isa<arith::AddIOp, arith::SubIOp>(op) && isKnown) {
     bound = lhs;
     if (isa<arith::SubIOp>(op))
       known = -known;
+    if (index.least)
+      *index.least -= known;
     return Index{arith::SubIOp::create(b, loc, index.value, constant(known)),
-                 index.isNotNegative && known <= 0};
+                 index.least};
   }
   return std::nullopt;
 }

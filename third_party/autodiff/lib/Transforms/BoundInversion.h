@@ -20,10 +20,13 @@ public:
   BoundInversion(OpBuilder &builder, Location loc, const ScalarExpr &digit,
                  Value extent, Regrid &atZero);
 
-  /// A number that bounds are compared with, and whether it may be negative.
+  /// A number that bounds are compared with, and the least that it may be, if
+  /// that is known.
   struct Index {
+    bool isNotNegative() const { return least && *least >= 0; }
+
     Value value;
-    bool isNotNegative;
+    std::optional<int64_t> least;
   };
 
   /// Keeps values with which start ≤ index. Fails, as the others do, if the

@@ -216,7 +216,10 @@ ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
   Location loc = original.getLoc();
   BoundInversion inversion(
       b, loc, digit, castInteger(b, loc, extent, index.getType()), atZero);
-  BoundInversion::Index known{index, base.isNotNegative()};
+  std::optional<int64_t> least = base.getConstant();
+  if (!least && base.isNotNegative())
+    least = 0;
+  BoundInversion::Index known{index, least};
   if (startVaries &&
       failed(inversion.keepStarted(original.getLowerBound(), known)))
     return failure();

@@ -301,6 +301,16 @@ def OrderLoops : AutodiffPass<"autodiff-order-loops", "::mlir::triton::FuncOp"> 
   }];
 }
 
+def CountUp : AutodiffPass<"autodiff-count-up", "::mlir::ModuleOp"> {
+  let summary = "let loops that go down go up";
+  let description = [{
+    A primal loop that counts up but uses only numbers that fall, n − 1 − i, goes
+    through its memory from behind. If the backward's loops that contribute there
+    may run in any order, these and the primal's let the numbers rise instead, so
+    that iterations start at the same place in all programs.
+  }];
+}
+
 def MergeContributions : AutodiffPass<"autodiff-merge-contributions", "::mlir::ModuleOp"> {
   let summary = "add up what goes to the same addresses";
   let description = [{
