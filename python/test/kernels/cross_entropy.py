@@ -178,3 +178,55 @@ def chunked_reference(logits, target, ignored, picked_by=0, BLOCK=16):
     picked = torch.where(target == ignored, 0, logits.flatten()[starts + target.clamp(min=0)])
     chunks = logits.split(BLOCK, 1)
     return picked, torch.stack([chunk.logsumexp(1) for chunk in chunks], 1)
+
+
+@triton.jit
+def returning_kernel(
+    logits_ptr, target_ptr, loss_ptr, lse_ptr, stride, n_classes, ignored, smoothing,
+    TARGET_FIRST: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Programs whose row does not count store zeros and return."""
+    row = tl.program_id(0)
+    target = tl.load(target_ptr + row)
+    logits_ptr += row.to(tl.int64) * stride
+    if target == ignored:
+        tl.store(lse_ptr + row, 0.0)
+        tl.store(loss_ptr + row, 0.0)
+        return
+    if TARGET_FIRST:
+        picked = widen(tl.load(logits_ptr + target))
+    zero = tl.sum(widen(tl.zeros((1,), logits_ptr.dtype.element_ty)), axis=0)
+    running_max, running_sum, total = zero - float("inf"), zero, zero
+    for start in range(0, n_classes, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        mask = columns < n_classes
+        x = widen(tl.load(logits_ptr + columns, mask=mask, other=-float("inf")))
+        total += tl.sum(tl.where(mask, x, 0.0), axis=0)
+        new_max = tl.maximum(running_max, tl.max(x, axis=0))
+        running_sum *= tl.exp(running_max - new_max)
+        running_sum += tl.sum(tl.exp(x - new_max), axis=0)
+        running_max = new_max
+    if not TARGET_FIRST:
+        picked = widen(tl.load(logits_ptr + target))
+    lse = running_max + tl.log(running_sum)
+    tl.store(lse_ptr + row, lse)
+    tl.store(loss_ptr + row, lse - (1 - smoothing) * picked - smoothing * total / n_classes)
+
+
+def returning(kernel, logits, target, ignored, target_first=True, BLOCK=16):
+    rows, classes = logits.shape
+    loss, lse = poisoned((rows,), logits), poisoned((rows,), logits)
+    kernel[(rows,)](
+        logits, target, loss, lse, logits.stride(0), classes, ignored, 0.25,
+        TARGET_FIRST=target_first, BLOCK=BLOCK,
+    )  # fmt: skip
+    return loss, lse
+
+
+def returning_reference(logits, target, ignored, target_first=True, BLOCK=16):
+    """A target beyond the classes is one of the next row's."""
+    starts = torch.arange(logits.shape[0], device=logits.device) * logits.shape[1]
+    picked = logits.flatten()[starts + target.clamp(min=0)]
+    lse = logits.logsumexp(1)
+    loss = lse - 0.75 * picked - 0.25 * logits.mean(1)
+    return torch.where(target == ignored, 0, loss), torch.where(target == ignored, 0, lse)

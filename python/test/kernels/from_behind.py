@@ -79,7 +79,7 @@ def falling_attention(kernel, q, k, v, way, causal, ordered=False, tiles=(16, 16
 
 
 def falling_attention_reference(q, k, v, causal, ordered=False, tiles=(16, 16)):
-    length, (block_m, block_n) = len(q), tiles
+    length, block_n = len(q), tiles[1]
     rows = torch.arange(length, device=q.device)
     scores = q @ k.T
     if causal:

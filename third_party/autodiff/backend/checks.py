@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import chain
+from typing import ClassVar, NamedTuple
 
 import numpy
 
@@ -42,14 +43,59 @@ def distinct(dims) -> bool:
     return True
 
 
+class _Dimension(NamedTuple):
+    """An index, and how far apart the elements are that it counts; see `_AddressCheck`."""
+
+    stride: object
+    digits: tuple
+    bound: object
+    part: tuple | None
+
+    @classmethod
+    def from_json(cls, dim, arguments: int, moves: bool) -> _Dimension:
+        """Build a dimension of a check that may move; raises `PlanError` if it is malformed."""
+        stride, bound, part = dim.get("stride"), dim.get("bound"), dim.get("part")
+        validate(stride, arguments)
+        if bound is not None:
+            validate(bound, arguments, per_program=moves)
+        digits = []
+        for digit in dim.get("digits", ()):
+            if not isinstance(digit, list) or len(digit) != 2:
+                raise PlanError(f"a digit is a [stride, extent] pair, got {digit!r}")
+            step, extent = digit
+            validate(step, arguments)
+            if _varies(extent) or (moves and _differs(extent)):
+                if len(extent) != 2:
+                    raise PlanError(f"malformed extent {extent!r}")
+                validate(extent[1], arguments, per_program=True)
+            else:
+                validate(extent, arguments)
+            digits.append((step, extent))
+        if moves and bound is not None and any(_varies(extent) for _, extent in digits):
+            raise PlanError(f"a bound of what moves, {dim!r}")
+        if part is not None:
+            if moves or bound is None or not isinstance(part, list) or len(part) != 2:
+                raise PlanError(f"malformed part {part!r}")
+            if part[0] not in range(1, len(digits)):
+                raise PlanError(f"a part of {len(digits)} digits, {part!r}")
+            validate(part[1], arguments)
+        return cls(stride, tuple(digits), bound, part)
+
+    def expressions(self) -> list:
+        """Return all expressions, those of digits in pairs."""
+        bounds = [self.bound, self.part and self.part[1]]
+        return [self.stride, *chain(*self.digits), *(b for b in bounds if b is not None)]
+
+
 @dataclass(frozen=True)
 class _AddressCheck:
     """A question about the element offsets that one load or store touches, over all programs.
 
-    They are `offset` plus the sum of stride times index over `dims`. A dimension is `(stride,
-    digits, bound)`: its index is a sum of digits, below the bound unless that is None. A digit is
-    `(stride, extent)`, or `(stride, ["pids", e])` if its value is that of `e` in each program. All
-    of them are expressions. Without "pids", digits of extent `["grid", axis]` are program ids.
+    They are `offset` plus the sum of stride times index over `dims`. The index of a dimension is a
+    sum of digits, below the bound unless that is None. A digit is `(stride, extent)`, or
+    `(stride, ["pids", e])` if its value is that of `e` in each program. Of a `part`,
+    `(count, bound)`, the first digits add up to less than a bound of their own. All of them are
+    expressions. Without "pids", digits of extent `["grid", axis]` are program ids.
 
     With `programs`, what programs have in common is summed: no digit is a program id, and the
     programs fill the box of the values of these expressions, each at a place of its own.
@@ -91,28 +137,7 @@ class _AddressCheck:
             summed, int
         ):
             raise PlanError(f"malformed check {data!r}")
-        dims = []
-        for dim in data.get("dims", ()):
-            bound = dim.get("bound")
-            validate(dim.get("stride"), arguments)
-            if bound is not None:
-                validate(bound, arguments, per_program=moves)
-            digits = []
-            for digit in dim.get("digits", ()):
-                if not isinstance(digit, list) or len(digit) != 2:
-                    raise PlanError(f"a digit is a [stride, extent] pair, got {digit!r}")
-                stride, extent = digit
-                validate(stride, arguments)
-                if _varies(extent) or (moves and _differs(extent)):
-                    if len(extent) != 2:
-                        raise PlanError(f"malformed extent {extent!r}")
-                    validate(extent[1], arguments, per_program=True)
-                else:
-                    validate(extent, arguments)
-                digits.append((stride, extent))
-            if moves and bound is not None and any(_varies(extent) for _, extent in digits):
-                raise PlanError(f"a bound of what moves, {dim!r}")
-            dims.append((dim["stride"], tuple(digits), bound))
+        dims = tuple(_Dimension.from_json(d, arguments, moves) for d in data.get("dims", ()))
         programs = data.get("programs")
         if programs is not None:
             for expr in programs:
@@ -126,16 +151,12 @@ class _AddressCheck:
         for expr in not_negative:
             validate(expr, arguments)
         return cls(
-            argument, data["offset"], tuple(dims), programs, within, moves, summed, whole,
-            not_negative,
-        )  # fmt: skip
+            argument, data["offset"], dims, programs, within, moves, summed, whole, not_negative
+        )
 
     def used_arguments(self) -> set[int]:
         """Return the scalar arguments that decide the outcome."""
-        exprs = []
-        for stride, digits, bound in self.dims:
-            exprs += [stride, *(e for digit in digits for e in digit)]
-            exprs += [] if bound is None else [bound]
+        exprs = [expr for dim in self.dims for expr in dim.expressions()]
         exprs += self.programs or ()
         exprs += [expr for pair in self.within for expr in pair]
         exprs += self.not_negative
@@ -148,7 +169,7 @@ class _AddressCheck:
         check's offset. Raises `CheckError` for what has no value; see `_program_extents` for
         `filled`.
         """
-        varying = [e[1] for _, digits, _ in self.dims for _, e in digits if _varies(e)]
+        varying = [e[1] for dim in self.dims for _, e in dim.digits if _varies(e)]
         if self.programs is not None:
             _require_box(self.programs, args, grid)
             extents = iter(())
@@ -158,11 +179,13 @@ class _AddressCheck:
             extents = iter(())
             self._require_every_axis(grid)
         dims, start = [], 0
-        for stride, digits, bound in self.dims:
+        for stride, digits, bound, part in self.dims:
             values = [
                 (evaluate(s, args, grid), next(extents) if _varies(e) else evaluate(e, args, grid))
                 for s, e in digits
             ]
+            if part is not None:
+                values = _bounded(values, part[0], evaluate(part[1], args, grid), filled)
             stride = evaluate(stride, args, grid)
             bound = None if bound is None else evaluate(bound, args, grid)
             if stride < 0 and bound is None:
@@ -190,7 +213,7 @@ class _AddressCheck:
             for expr in self.programs[: self.summed]:
                 runs &= of_programs(expr) == 0
         dims, offsets = [], []
-        for stride, digits, bound in self.dims:
+        for stride, digits, bound, _ in self.dims:
             stride = evaluate(stride, args, grid)
             own = []
             for step, extent in digits:
@@ -209,7 +232,7 @@ class _AddressCheck:
 
     def _require_every_axis(self, grid) -> None:
         """Raise `CheckError` if programs differ in an id that is no digit: they repeat accesses."""
-        named = [extent for _, digits, _ in self.dims for _, extent in digits]
+        named = [extent for dim in self.dims for _, extent in dim.digits]
         for axis, extent in enumerate(grid):
             if extent > 1 and ["grid", axis] not in named:
                 raise CheckError(f"programs along axis {axis} repeat addresses")
@@ -346,6 +369,20 @@ def _length(digits, length=1):
             return None
         length = length * extent * (extent > 0)
     return length
+
+
+def _bounded(digits, count: int, bound: int, filled: bool) -> list:
+    """Return digits of which the first `count` are one, below `bound`.
+
+    Unless they are to be `filled`, they may stay apart where they make up a number with gaps.
+    """
+    first, others = digits[:count], digits[count:]
+    length = _length(first) if all(stride > 0 for stride, _ in first) else None
+    if length is not None:
+        return [(1, max(min(length, bound), 0)), *others]
+    if filled:
+        raise CheckError(_GAPS)
+    return digits
 
 
 def _require_box(exprs, args, grid) -> None:

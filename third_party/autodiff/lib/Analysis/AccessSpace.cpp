@@ -14,6 +14,11 @@ static bool areAlike(const Dimension &a, const Dimension &b) {
   return a.kind == b.kind && a.axis == b.axis && a.digit == b.digit;
 }
 
+bool AccessSpace::hasParts() const {
+  return llvm::any_of(
+      indices, [](const Index &index) { return index.part.has_value(); });
+}
+
 bool AccessSpace::hasSameShapeAs(const AccessSpace &other,
                                  bool sameBounds) const {
   auto sameDigit = [](const Digit &a, const Digit &b) {
@@ -21,7 +26,7 @@ bool AccessSpace::hasSameShapeAs(const AccessSpace &other,
   };
   auto sameIndex = [&](const Index &a, const Index &b) {
     return a.stride == b.stride && a.bound.has_value() == b.bound.has_value() &&
-           (!sameBounds || a.bound == b.bound) &&
+           (!sameBounds || a.bound == b.bound) && a.part == b.part &&
            std::equal(a.digits.begin(), a.digits.end(), b.digits.begin(),
                       b.digits.end(), sameDigit);
   };
@@ -54,8 +59,9 @@ AccessSpace::findLimits(const AccessSpace &unbounded) const {
       digits += index.digits.size();
     return digits;
   };
-  if (moves || unbounded.moves || !unbounded.notNegative.empty() ||
-      !(offset == unbounded.offset) || count(*this) != count(unbounded) ||
+  if (moves || unbounded.moves || hasParts() || unbounded.hasParts() ||
+      !unbounded.notNegative.empty() || !(offset == unbounded.offset) ||
+      count(*this) != count(unbounded) ||
       llvm::any_of(unbounded.indices,
                    [](const Index &index) { return index.bound; }))
     return std::nullopt;
@@ -126,8 +132,9 @@ std::optional<Array> AccessSpace::findSameRun(const AccessSpace &run) const {
   auto countPrograms = [](const AccessSpace &space) {
     return space.getProgramDigits().size();
   };
-  if (moves || run.moves || notNegative != run.notNegative ||
-      !(offset == run.offset) || countPrograms(*this) != countPrograms(run))
+  if (moves || run.moves || hasParts() || run.hasParts() ||
+      notNegative != run.notNegative || !(offset == run.offset) ||
+      countPrograms(*this) != countPrograms(run))
     return std::nullopt;
   for (const Index &index : indices)
     for (const Digit &digit : index.digits)
@@ -260,7 +267,7 @@ std::optional<AccessSpace::Run>
 AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
                      ArrayRef<Constraint> limits,
                      std::optional<unsigned> axis) const {
-  if (!(offset == known.constant))
+  if (hasParts() || !(offset == known.constant))
     return std::nullopt;
   auto extentOf = [&](const Digit &digit) -> std::optional<llvm::json::Value> {
     if (!digit.extent && axis &&
@@ -341,9 +348,12 @@ SmallVector<ScalarExpr>
 AccessSpace::findShared(ArrayRef<ScalarExpr> digits) const {
   SmallVector<ScalarExpr> decisive = getProgramDigits();
   decisive.append(trips.begin(), trips.end());
-  for (const Index &index : indices)
+  for (const Index &index : indices) {
     if (index.bound)
       decisive.push_back(*index.bound);
+    if (index.part)
+      decisive.push_back(index.part->bound);
+  }
   return findUnmentioned(digits, decisive);
 }
 
@@ -378,9 +388,12 @@ Object AccessSpace::describe(
     for (const Digit &digit : index.digits)
       digits.push_back(Array{digit.stride.toJSON(),
                              digit.extent ? *digit.extent : extentOf(digit)});
-    dims.push_back(makeDimension(index.stride.toJSON(), std::move(digits),
-                                 index.bound ? index.bound->toJSON()
-                                             : llvm::json::Value(nullptr)));
+    Object dim = makeDimension(index.stride.toJSON(), std::move(digits),
+                               index.bound ? index.bound->toJSON()
+                                           : llvm::json::Value(nullptr));
+    if (index.part)
+      dim["part"] = Array{index.part->digits, index.part->bound.toJSON()};
+    dims.push_back(std::move(dim));
   }
   Object check{{"kind", kind},
                {"argument", argument},

@@ -40,6 +40,10 @@ struct AccessSpace::Builder {
   bool coversIterationSpace(const LinearForm &address);
   bool restrictsPrograms(const Constraint &constraint,
                          const LinearForm &address);
+  bool tighten(const Constraint &constraint);
+  std::optional<Index> takePart(const Constraint &constraint,
+                                LinearForm &address);
+  bool makeIndex(const Constraint &constraint, LinearForm &address);
   bool attach(Constraint constraint, LinearForm &address);
   bool holds(const Constraint &constraint, const LinearForm &address);
   void restrict(Value condition, LinearForm &address);
@@ -224,8 +228,105 @@ bool AccessSpace::Builder::restrictsPrograms(const Constraint &constraint,
   return true;
 }
 
+/// Whether a constraint is one more bound of an index, or one of some of its
+/// digits: its first part.
+bool AccessSpace::Builder::tighten(const Constraint &constraint) {
+  auto isMeant = [&](const Digit &digit) {
+    return constraint.form.coefficientOf(digit.dimension) == digit.stride;
+  };
+  auto keepLess = [&](ScalarExpr &bound) {
+    bound = ScalarExpr::binary(ScalarExpr::Kind::Min, bound, constraint.bound);
+  };
+  for (Index &index : space.indices) {
+    size_t count = llvm::count_if(index.digits, isMeant);
+    if (!index.bound || count == 0 || count != constraint.form.terms.size())
+      continue;
+    if (count == index.digits.size()) {
+      keepLess(*index.bound);
+      return true;
+    }
+    if (space.moves)
+      return false;
+    if (!index.part) {
+      std::stable_partition(index.digits.begin(), index.digits.end(), isMeant);
+      index.part = Part{count, constraint.bound};
+      return true;
+    }
+    if (index.part->digits != count ||
+        !llvm::all_of(ArrayRef(index.digits).take_front(count), isMeant))
+      return false;
+    keepLess(index.part->bound);
+    return true;
+  }
+  return false;
+}
+
+/// Takes an index that has a bound apart again, where all of its digits are
+/// among the terms of a constraint, and gives its terms back to the address.
+std::optional<AccessSpace::Index>
+AccessSpace::Builder::takePart(const Constraint &constraint,
+                               LinearForm &address) {
+  auto found = llvm::find_if(space.indices, [&](const Index &index) {
+    return index.bound && !index.part &&
+           index.digits.size() < constraint.form.terms.size() &&
+           llvm::all_of(
+               index.digits,
+               [&](const Digit &digit) {
+                 return constraint.form.coefficientOf(digit.dimension) ==
+                        digit.stride;
+               });
+  });
+  if (space.moves || found == space.indices.end())
+    return std::nullopt;
+  Index part = *found;
+  space.indices.erase(found);
+  for (const Digit &digit : part.digits)
+    address.terms.push_back({digit.dimension, part.stride * digit.stride});
+  return part;
+}
+
 /// Makes the terms of the address that a constraint speaks about one index with
-/// a bound; false if the constraint cuts the address space another way.
+/// a bound. What had one already becomes a part of it.
+bool AccessSpace::Builder::makeIndex(const Constraint &constraint,
+                                     LinearForm &address) {
+  ArrayRef<LinearForm::Term> terms = constraint.form.terms;
+  std::optional<Index> part = takePart(constraint, address);
+  auto unit = llvm::find_if(terms, [](const LinearForm::Term &term) {
+    return term.coefficient.getConstant() == 1;
+  });
+  auto findTerm = [&](const Dimension &dimension) {
+    return llvm::find_if(address.terms, [&](const auto &term) {
+      return term.dimension == dimension;
+    });
+  };
+  if (unit == terms.end() || findTerm(unit->dimension) == address.terms.end())
+    return false;
+  Index index{findTerm(unit->dimension)->coefficient, {}, constraint.bound};
+  if (part) {
+    index.digits = part->digits;
+    index.part = Part{part->digits.size(), *part->bound};
+  }
+  for (const LinearForm::Term &term : terms) {
+    auto match = findTerm(term.dimension);
+    if (match == address.terms.end() ||
+        !(match->coefficient == index.stride * term.coefficient))
+      return false;
+    address.terms.erase(match);
+    if (llvm::any_of(index.digits, [&](const Digit &digit) {
+          return digit.dimension == term.dimension;
+        }))
+      continue;
+    std::optional<Digit> digit = makeDigit(term.dimension, term.coefficient);
+    if (!digit)
+      return false;
+    index.digits.push_back(*digit);
+  }
+  space.indices.push_back(std::move(index));
+  return true;
+}
+
+/// Bounds the address by a constraint; false if that cuts the address space
+/// another way.
 bool AccessSpace::Builder::attach(Constraint constraint, LinearForm &address) {
   if (space.moves)
     constraint = withinProgram(constraint);
@@ -234,36 +335,15 @@ bool AccessSpace::Builder::attach(Constraint constraint, LinearForm &address) {
     space.indices.push_back({ScalarExpr::constant(1), {}, constraint.bound});
     return true;
   }
-  if (restrictsPrograms(constraint, address))
+  if (restrictsPrograms(constraint, address) || tighten(constraint))
     return true;
-  auto unit = llvm::find_if(constraint.form.terms, [](const auto &term) {
-    return term.coefficient.getConstant() == 1;
-  });
-  if (unit == constraint.form.terms.end())
-    return false;
-  auto findTerm = [&](const Dimension &dimension) {
-    return llvm::find_if(address.terms, [&](const auto &term) {
-      return term.dimension == dimension;
-    });
-  };
-  auto first = findTerm(unit->dimension);
-  if (first == address.terms.end())
-    return false;
-  Index index{first->coefficient, {}, constraint.bound};
-  for (const LinearForm::Term &term : constraint.form.terms) {
-    auto match = findTerm(term.dimension);
-    if (match == address.terms.end() ||
-        !(match->coefficient == index.stride * term.coefficient))
-      return false;
-    std::optional<Digit> digit = makeDigit(term.dimension, term.coefficient);
-    if (!digit)
-      return false;
-    index.digits.push_back(*digit);
-  }
-  for (const LinearForm::Term &term : constraint.form.terms)
-    address.terms.erase(findTerm(term.dimension));
-  space.indices.push_back(std::move(index));
-  return true;
+  AccessSpace spaceBefore = space;
+  LinearForm addressBefore = address;
+  if (makeIndex(constraint, address))
+    return true;
+  space = std::move(spaceBefore);
+  address = std::move(addressBefore);
+  return false;
 }
 
 bool AccessSpace::Builder::build() {

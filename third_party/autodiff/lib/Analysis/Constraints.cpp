@@ -17,21 +17,79 @@ Constraint mlir::autodiff::lessThan(const LinearForm &lhs,
   return constraint;
 }
 
-/// lhs < rhs + slack; nothing, if that is always true.
-static Constraints lessThan(Value lhs, Value rhs, int64_t slack, From from) {
-  std::optional<LinearForm> a = LinearForm::of(lhs, {}, from);
-  std::optional<LinearForm> b = LinearForm::of(rhs, {}, from);
-  if (!a || !b)
-    return std::nullopt;
-  Constraint constraint = lessThan(*a, *b, slack);
-  // −Σ (indices, if they are not negative) < a positive bound: always true.
-  bool negative = llvm::all_of(constraint.form.terms, [](const auto &term) {
-    return term.coefficient.getConstant().value_or(1) <= 0 &&
-           (!term.dimension.digit || term.dimension.digit->isNotNegative());
+/// Whether no lane fails: −Σ (indices, if they are not negative) < a positive
+/// bound.
+static bool isAlways(const Constraint &constraint) {
+  return constraint.bound.getConstant().value_or(0) > 0 &&
+         llvm::all_of(constraint.form.terms, [](const auto &term) {
+           return term.coefficient.getConstant().value_or(1) <= 0 &&
+                  (!term.dimension.digit ||
+                   term.dimension.digit->isNotNegative());
+         });
+}
+
+/// Whether a form depends on programs by the smaller, or larger, of two
+/// numbers.
+static bool hasExtremum(const LinearForm &form, ScalarExpr::Kind kind) {
+  return llvm::any_of(form.terms, [&](const LinearForm::Term &term) {
+    return term.dimension.digit && term.dimension.digit->getKind() == kind;
   });
-  if (negative && constraint.bound.getConstant().value_or(0) > 0)
-    return SmallVector<Constraint>();
-  return SmallVector<Constraint>{constraint};
+}
+
+/// The forms of which a number is the smallest (`OpT` a minimum) or largest.
+template <typename OpT, ScalarExpr::Kind kind>
+static std::optional<SmallVector<LinearForm>> splitExtremum(Value value,
+                                                            From from) {
+  std::optional<LinearForm> form = LinearForm::of(value, {}, from);
+  Operation *op = value.getDefiningOp();
+  if (!form || !op || !hasExtremum(*form, kind))
+    return form ? std::optional(SmallVector<LinearForm>{*form}) : std::nullopt;
+  if (isa<OpT, arith::AddIOp>(op)) {
+    auto lhs = splitExtremum<OpT, kind>(op->getOperand(0), from);
+    auto rhs = splitExtremum<OpT, kind>(op->getOperand(1), from);
+    if (!lhs || !rhs)
+      return std::nullopt;
+    if (isa<OpT>(op)) {
+      lhs->append(*rhs);
+      return lhs;
+    }
+    SmallVector<LinearForm> sums;
+    for (const LinearForm &a : *lhs)
+      for (const LinearForm &b : *rhs)
+        sums.push_back(a + b);
+    return sums;
+  }
+  if (isa<arith::SubIOp>(op)) {
+    auto lhs = splitExtremum<OpT, kind>(op->getOperand(0), from);
+    std::optional<LinearForm> rhs = LinearForm::of(op->getOperand(1), {}, from);
+    if (!lhs || !rhs)
+      return std::nullopt;
+    for (LinearForm &a : *lhs)
+      a = a - *rhs;
+    return lhs;
+  }
+  // A scalar has no axes that these could move.
+  if (isa<triton::SplatOp, triton::BroadcastOp, arith::ExtSIOp>(op))
+    return splitExtremum<OpT, kind>(op->getOperand(0), from);
+  return SmallVector<LinearForm>{*form};
+}
+
+/// lhs < rhs + slack, but for what is always true: of a maximum of numbers, or
+/// of what is less than a minimum, for all of them.
+static Constraints lessThan(Value lhs, Value rhs, int64_t slack, From from) {
+  auto greatest =
+      splitExtremum<arith::MaxSIOp, ScalarExpr::Kind::Max>(lhs, from);
+  auto least = splitExtremum<arith::MinSIOp, ScalarExpr::Kind::Min>(rhs, from);
+  if (!greatest || !least)
+    return std::nullopt;
+  SmallVector<Constraint> constraints;
+  for (const LinearForm &a : *greatest)
+    for (const LinearForm &b : *least) {
+      Constraint constraint = lessThan(a, b, slack);
+      if (!isAlways(constraint))
+        constraints.push_back(constraint);
+    }
+  return constraints;
 }
 
 /// x = 0, of an x that is not negative: x < 1.

@@ -105,6 +105,26 @@ static void splitDigits(triton::FuncOp kernel,
   }
 }
 
+/// Whether program ids decide about an expression by way of `digits` alone.
+static bool isDecidedBy(ArrayRef<ScalarExpr> digits,
+                        const ScalarExpr &expression) {
+  if (!expression.dependsOnProgramId() ||
+      llvm::is_contained(digits, expression))
+    return true;
+  return !expression.isLeaf() && isDecidedBy(digits, expression.getLhs()) &&
+         isDecidedBy(digits, expression.getRhs());
+}
+
+/// Drops what others determine (how much of a sequence is left in a chunk).
+static void dropDependent(SmallVectorImpl<ScalarExpr> &digits) {
+  for (const ScalarExpr &digit : llvm::to_vector(digits)) {
+    SmallVector<ScalarExpr> others = llvm::to_vector(digits);
+    llvm::erase(others, digit);
+    if (isDecidedBy(others, digit))
+      digits.assign(others.begin(), others.end());
+  }
+}
+
 SmallVector<ScalarExpr>
 mlir::autodiff::findProgramDigits(triton::FuncOp kernel) {
   // Where other operations use such scalars: the digits of their sums.
@@ -126,6 +146,7 @@ mlir::autodiff::findProgramDigits(triton::FuncOp kernel) {
   });
 
   splitDigits(kernel, digits);
+  dropDependent(digits);
 
   // What is a function of a program id that is a digit itself is none; one that
   // mixes such an id with another makes that one a digit, too.

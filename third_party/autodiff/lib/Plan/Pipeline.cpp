@@ -65,6 +65,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     passes.addToKernels(createHoldLoops());
   passes.add(createNormalize());
   passes.add(createLinkRules());
+  passes.add(createSinkStores());
   if (request.assume) {
     passes.add(createSpreadLoops());
     passes.add(createUnwrapTiles());

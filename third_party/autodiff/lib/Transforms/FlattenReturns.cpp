@@ -35,7 +35,8 @@ class GuardedKernel {
 public:
   static std::optional<GuardedKernel> match(triton::FuncOp kernel);
 
-  /// Whether loops in it load what programs share.
+  /// Whether loops in it load what programs share, or stand beside a load that
+  /// data place.
   bool isWorthIt(triton::FuncOp kernel) const;
   /// Whether everything can stand beside the branch.
   bool canFlatten() const;
@@ -62,9 +63,13 @@ struct FlattenReturns : autodiff::impl::FlattenReturnsBase<FlattenReturns> {
 } // namespace
 
 std::optional<GuardedKernel> GuardedKernel::match(triton::FuncOp kernel) {
+  // Behind it, what it chose is stored.
   Operation *last = kernel.getBody().front().getTerminator()->getPrevNode();
+  while (last && !isa<scf::IfOp>(last) &&
+         (isa<triton::StoreOp>(last) || isPure(last)))
+    last = last->getPrevNode();
   auto branch = dyn_cast_or_null<scf::IfOp>(last);
-  if (!branch || branch.getNumResults())
+  if (!branch)
     return std::nullopt;
   auto isEmpty = [](Block *block) {
     return !block || &block->front() == block->getTerminator();
@@ -76,20 +81,34 @@ std::optional<GuardedKernel> GuardedKernel::match(triton::FuncOp kernel) {
   return std::nullopt;
 }
 
+/// Whether elements of memory say where `load` reads.
+static bool isPlacedByData(triton::LoadOp load) {
+  auto form = LinearForm::of(load.getPtr(), {}, From::Memory);
+  return isFloat(load.getType()) && form && form->readsMemory();
+}
+
+/// Whether the address of `load` does not depend on some digit.
+static bool isShared(triton::LoadOp load, ArrayRef<ScalarExpr> digits) {
+  auto form = LinearForm::of(load.getPtr(), {}, From::Memory);
+  if (!form || !isFloat(load.getType()))
+    return false;
+  SmallVector<ScalarExpr> mentioned;
+  for (const LinearForm::Term &term : form->terms)
+    if (term.dimension.digit)
+      mentioned.push_back(*term.dimension.digit);
+  return !findUnmentioned(digits, mentioned).empty();
+}
+
 bool GuardedKernel::isWorthIt(triton::FuncOp kernel) const {
+  auto loops = body->getOps<scf::ForOp>();
+  if (!loops.empty() &&
+      llvm::any_of(body->getOps<triton::LoadOp>(), isPlacedByData))
+    return true;
   SmallVector<ScalarExpr> digits = findProgramDigits(kernel);
-  auto isShared = [&](triton::LoadOp load) {
-    auto form = LinearForm::of(load.getPtr(), {}, From::Memory);
-    if (!form || !isFloat(load.getType()))
-      return false;
-    SmallVector<ScalarExpr> mentioned;
-    for (const LinearForm::Term &term : form->terms)
-      if (term.dimension.digit)
-        mentioned.push_back(*term.dimension.digit);
-    return !findUnmentioned(digits, mentioned).empty();
-  };
-  return llvm::any_of(body->getOps<scf::ForOp>(), [&](scf::ForOp loop) {
-    return llvm::any_of(loop.getBody()->getOps<triton::LoadOp>(), isShared);
+  return llvm::any_of(loops, [&](scf::ForOp loop) {
+    return llvm::any_of(
+        loop.getBody()->getOps<triton::LoadOp>(),
+        [&](triton::LoadOp load) { return isShared(load, digits); });
   });
 }
 
@@ -195,6 +214,17 @@ void GuardedKernel::flatten(SmallVectorImpl<ScalarExpr> &assumed) {
   Block *outer = branch->getBlock();
   outer->getOperations().splice(Block::iterator(branch), body->getOperations(),
                                 body->begin(), std::prev(body->end()));
+  OpBuilder b(branch);
+  Block *other =
+      branch.thenBlock() == body ? branch.elseBlock() : branch.thenBlock();
+  for (OpResult result : branch.getResults()) {
+    auto given = [&](Block *side) {
+      return side->getTerminator()->getOperand(result.getResultNumber());
+    };
+    Value chosen = arith::SelectOp::create(b, branch.getLoc(), condition,
+                                           given(body), given(other));
+    result.replaceAllUsesWith(chosen);
+  }
   branch.erase();
 }
 

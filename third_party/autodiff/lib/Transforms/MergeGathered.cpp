@@ -10,6 +10,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/Matchers.h"
 
 namespace mlir::autodiff {
@@ -27,6 +28,8 @@ struct Dense {
   triton::LoadOp load; // the primal's
   AccessSpace space;
   LinearForm form;
+  /// If it is in a loop that some programs do not run: where they do.
+  Value condition;
 };
 
 /// A contribution at an index from memory, as `dense` sees it.
@@ -71,6 +74,41 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return tile ? tile.getShape() : ArrayRef<int64_t>();
 }
 
+/// The backward's condition for running `loop` at all, whose primal ends where
+/// it starts in other programs; null if it is not found.
+static Value findRunCondition(scf::ForOp loop, scf::ForOp primal) {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.filter = [&](Operation *op) {
+    return op->getNumRegions() == 0 && isMemoryEffectFree(op);
+  };
+  (void)getBackwardSlice(loop.getUpperBound(), &slice, options);
+  auto isSame = [](Value derived, Value original) {
+    auto expression = ScalarExpr::of(original);
+    return expression && expression == ScalarExpr::of(derived);
+  };
+  for (Operation *op : slice)
+    if (auto select = dyn_cast<arith::SelectOp>(op);
+        select && isSame(select.getTrueValue(), getEnd(primal).end) &&
+        isSame(select.getFalseValue(), primal.getLowerBound()))
+      return select.getCondition();
+  return {};
+}
+
+/// The space of what a loop loads in programs that run it, like those of which
+/// all run theirs.
+static std::optional<AccessSpace> findSpaceWhereRun(triton::LoadOp load,
+                                                    scf::ForOp loop) {
+  auto lower = ScalarExpr::of(loop.getLowerBound());
+  auto upper = ScalarExpr::of(getEnd(loop).end);
+  auto step = ScalarExpr::of(loop.getStep());
+  if (!lower || !upper || !step)
+    return std::nullopt;
+  AccessSpace::Renumbering numbers{loop, false, *step,
+                                   tripCount(*lower, *upper, *step).toJSON()};
+  return AccessSpace::of(load, &numbers);
+}
+
 /// The one contribution that is not gathered, if its program owns its elements.
 std::optional<Dense> MergeGathered::findDense(const ArgumentUse &use) {
   std::optional<Dense> dense;
@@ -80,16 +118,24 @@ std::optional<Dense> MergeGathered::findDense(const ArgumentUse &use) {
         load ? LinearForm::of(load.getPtr()) : std::nullopt;
     if (!form)
       continue;
-    std::optional<AccessSpace> space = AccessSpace::of(load);
     Operation *loop = op->getParentOp();
     bool isOuter = loop == backward && isa<triton::FuncOp>(load->getParentOp());
     bool isInLoop = loop->hasAttr(kParallelAttr) &&
                     loop->getParentOp() == backward &&
                     isa<scf::ForOp>(load->getParentOp());
+    std::optional<AccessSpace> space = AccessSpace::of(load);
+    Value condition;
+    if (auto primal = dyn_cast<scf::ForOp>(load->getParentOp());
+        isInLoop && getEnd(primal).condition) {
+      space = findSpaceWhereRun(load, primal);
+      condition = findRunCondition(cast<scf::ForOp>(loop), primal);
+      if (!condition)
+        return std::nullopt;
+    }
     if (dense || !space || !space->isExact() || !(isOuter || isInLoop) ||
         !findUnmentioned(digits, space->getProgramDigits()).empty())
       return std::nullopt;
-    dense = Dense{op, load, *space, *form};
+    dense = Dense{op, load, *space, *form, condition};
   }
   return dense;
 }
@@ -167,13 +213,28 @@ findGuarding(Value mask, const SetVector<Operation *> &slice, Value &guard) {
   return program;
 }
 
+/// Whether a mask lets nothing through where `condition`, a scalar, fails.
+static bool implies(Value mask, Value condition) {
+  if (!mask || mask == condition)
+    return mask != nullptr;
+  Operation *op = mask.getDefiningOp();
+  if (isa_and_present<arith::AndIOp>(op))
+    return implies(op->getOperand(0), condition) ||
+           implies(op->getOperand(1), condition);
+  return isa_and_present<triton::SplatOp, triton::BroadcastOp,
+                         triton::ExpandDimsOp>(op) &&
+         implies(op->getOperand(0), condition);
+}
+
 std::optional<Gathered> MergeGathered::examine(AccumulateOp op,
                                                const Dense &dense) {
   AccumulateOp to = dense.op;
   std::optional<GatheredForm> form = GatheredForm::of(op.getPtr());
   Gathered gathered{op, {}, {{}, 0}, ScalarExpr::constant(0), {}, {}, {}};
   ArrayRef<int64_t> shape = shapeOf(op.getPtr());
-  if (!form || !form->index || op->getParentOp() != backward ||
+  bool isStored = !dense.condition || implies(op.getMask(), dense.condition) ||
+                  mutation::isMade("merge-gathered:rows that are left out");
+  if (!form || !form->index || !isStored || op->getParentOp() != backward ||
       getElementTypeOrSelf(op.getValue().getType()) !=
           getElementTypeOrSelf(to.getValue().getType()) ||
       (!shape.empty() && shapeOf(to.getPtr()).empty()))

@@ -135,3 +135,46 @@ tt.func public @atomic(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %m: i32) {
   }
   tt.return
 }
+
+// -----
+
+// A row that does not count: it has no target, and a loss of zero. The target's
+// place comes from memory, and a loop goes along the row.
+// CHECK-LABEL: tt.func public @chosen(
+// CHECK: %[[COUNTS:.*]] = arith.cmpi ne, %{{.*}}, %c-100_i32
+// CHECK-NOT: scf.if
+// CHECK: %[[PICKED:.*]] = tt.load %{{.*}}, %[[COUNTS]], %{{.*}} : !tt.ptr<f32>
+// CHECK: %[[END:.*]] = arith.select %[[COUNTS]], %arg3, %c0_i32
+// CHECK: %[[SUM:.*]] = scf.for %{{.*}} = %c0_i32 to %[[END]] step %c1_i32
+// CHECK: %[[LOSS:.*]] = arith.subf %[[SUM]], %[[PICKED]]
+// CHECK: %[[CHOSEN:.*]] = arith.select %[[COUNTS]], %[[LOSS]], %{{.*}} : f32
+// CHECK: tt.store %{{.*}}, %[[CHOSEN]] : !tt.ptr<f32>
+tt.func public @chosen(%px: !tt.ptr<f32>, %pt: !tt.ptr<i32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ignored = arith.constant -100 : i32
+  %zero = arith.constant 0.0 : f32
+  %row = tt.get_program_id x : i32
+  %qt = tt.addptr %pt, %row : !tt.ptr<i32>, i32
+  %t = tt.load %qt : !tt.ptr<i32>
+  %start = arith.muli %row, %n : i32
+  %base = tt.addptr %px, %start : !tt.ptr<f32>, i32
+  %returns = arith.cmpi eq, %t, %ignored : i32
+  %loss = scf.if %returns -> (f32) {
+    scf.yield %zero : f32
+  } else {
+    %qp = tt.addptr %base, %t : !tt.ptr<f32>, i32
+    %picked = tt.load %qp : !tt.ptr<f32>
+    %sum = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) : i32 {
+      %qx = tt.addptr %base, %j : !tt.ptr<f32>, i32
+      %x = tt.load %qx : !tt.ptr<f32>
+      %next = arith.addf %acc, %x : f32
+      scf.yield %next : f32
+    }
+    %difference = arith.subf %sum, %picked : f32
+    scf.yield %difference : f32
+  }
+  %qy = tt.addptr %py, %row : !tt.ptr<f32>, i32
+  tt.store %qy, %loss : !tt.ptr<f32>
+  tt.return
+}

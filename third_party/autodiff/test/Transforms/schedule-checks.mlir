@@ -153,3 +153,31 @@ tt.func @window(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %width: i32) {
   tt.store %qy, %s : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// Chunks of a sequence, of which the last one may be shorter: a place in a chunk
+// is a number with a bound of its own. A minimum bounds by both of its operands.
+// CHECK-LABEL: tt.func @chunks_bwd(
+// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: \22bound\22:[\22arg\22,2],\22digits\22:{{\[\[}}1,4],{{\[\[?}}\22arg\22,3],[\22grid\22,0]]],\22part\22:[1,[\22arg\22,3]],\22stride\22:1}
+// CHECK-SAME: \22kind\22:\22bijective\22
+tt.func @chunks(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %length: i32, %chunk: i32) {
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %id = tt.get_program_id x : i32
+  %start = arith.muli %id, %chunk : i32
+  %left = arith.subi %length, %start : i32
+  %end = arith.minsi %chunk, %left : i32
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %ends = tt.splat %end : i32 -> tensor<4xi32>
+  %mask = arith.cmpi slt, %i, %ends : tensor<4xi32>
+  %bx = tt.addptr %px, %start : !tt.ptr<f32>, i32
+  %px4 = tt.splat %bx : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %qx = tt.addptr %px4, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %x = tt.load %qx, %mask, %zero : tensor<4x!tt.ptr<f32>>
+  %by = tt.addptr %py, %start : !tt.ptr<f32>, i32
+  %py4 = tt.splat %by : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %qy = tt.addptr %py4, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %qy, %x, %mask : tensor<4x!tt.ptr<f32>>
+  tt.return
+}

@@ -116,10 +116,20 @@ private:
     Dimension dimension;
     std::optional<llvm::json::Value> extent; ///< none for Program digits
   };
+  /// The number that the first digits of an index make up, with a bound of its
+  /// own: the place in a chunk, where the index is that in all of them.
+  struct Part {
+    size_t digits;
+    ScalarExpr bound;
+    bool operator==(const Part &other) const {
+      return digits == other.digits && bound == other.bound;
+    }
+  };
   struct Index {
     ScalarExpr stride;
     llvm::SmallVector<Digit> digits;
     std::optional<ScalarExpr> bound;
+    std::optional<Part> part = std::nullopt;
   };
   struct Builder;
   /// How many addresses a program touches, and how far the last one is.
@@ -128,6 +138,8 @@ private:
   /// What digits of iterations and positions make up; adds what must hold for
   /// bounds to be reached. None if programs are counted by the same indices.
   std::optional<Local> findLocal(llvm::json::Array &limits) const;
+  /// Whether part of an index has a bound of its own.
+  bool hasParts() const;
   /// The digit of another space for the same dimension, in steps as long.
   static const Digit *findSame(const Index &index, const Digit &digit,
                                const AccessSpace &other);
@@ -142,7 +154,7 @@ private:
            llvm::function_ref<llvm::json::Value(const Digit &)> extentOf) const;
 
   ScalarExpr offset = ScalarExpr::constant(0);
-  llvm::SmallVector<Index> indices;
+  llvm::SmallVector<Index, 0> indices;
   llvm::SmallVector<ScalarExpr, 0> notNegative; ///< for masks to hold
   bool exact = true;
   llvm::SmallVector<ScalarExpr, 0> trips; ///< of loops, where programs differ

@@ -56,14 +56,25 @@ def SpreadLoops : AutodiffPass<"autodiff-spread-loops", "::mlir::ModuleOp"> {
   }];
 }
 
+def SinkStores : AutodiffPass<"autodiff-sink-stores", "::mlir::ModuleOp"> {
+  let summary = "store once what both sides of a branch store";
+  let description = [{
+    Where the last thing that both sides of a branch do to memory is to store to
+    the same place (a loss of zero for rows that are left out), what they store
+    becomes a result of the branch, and one store follows it.
+  }];
+}
+
 def FlattenReturns : AutodiffPass<"autodiff-flatten-returns", "::mlir::ModuleOp"> {
   let summary = "let programs that return early run empty loops";
   let description = [{
     Where programs return before they have done anything, and loops behind load
     what programs share, the return goes: those loops end where they begin
     (`select(runs, end, begin)`), and what such a program would load or store is
-    masked. Integers that say where a program's part of a tensor is are loaded
-    by all programs. `autodiff.assumed` has them: if the launch cannot read them
+    masked. What is chosen between the two ways becomes a selection. So it is
+    where loops stand beside a load that data place (the target of a
+    cross-entropy), which is then added to what they contribute. Integers that
+    say where a program's part of a tensor is are loaded by all programs. `autodiff.assumed` has them: if the launch cannot read them
     either, the kernel stays as it is.
   }];
 }
