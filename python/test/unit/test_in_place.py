@@ -101,3 +101,46 @@ def test_loaded_once_more(random, ran):
 def test_some_are_stored(random, stored):
     op = differentiated(in_place.some_kernel, in_place.some)
     assert_gradients_close(op, in_place.some_reference, (random(20), stored))
+
+
+def _check_overwritten(ran, inputs, *options, sums="store", upstreams=None):
+    op = differentiated(in_place.overwrite_kernel, in_place.overwrite)
+    assert_gradients_close(
+        op, in_place.overwrite_reference, (*inputs, *options), upstreams, roundings=16
+    )
+    assert_sums(ran, sums, 2)
+
+
+@pytest.mark.parametrize("extra", [(0, 0), (3, 0), (0, 5), (2, 3)], ids=str)
+@pytest.mark.parametrize("launches", [1, 2])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+def test_what_is_never_loaded(random, ran, dtype, launches, extra):
+    """Nothing is left of what was there, but in rows and columns that the kernel leaves out."""
+    x, w = random(6, 21, dtype=dtype), random(21, dtype=dtype)
+    y = random(6 + extra[0], 21 + extra[1], dtype=dtype)
+    _check_overwritten(ran, (x, w, y), "", launches)
+
+
+@pytest.mark.parametrize("form, sums", [("chosen", "store"), ("meeting", "atomic")])
+def test_what_may_stay(random, ran, form, sums):
+    _check_overwritten(ran, (random(6, 21), random(21), random(6, 21)), form, sums=sums)
+
+
+def test_overwritten_alone(random, ran):
+    """Only the gradient of what was there is asked for; the rest is constant."""
+    x, w = (value.detach() for value in (random(6, 21), random(21)))
+    _check_overwritten(ran, (x, w, random(8, 21)))
+
+
+def test_workspace(random, ran):
+    op = differentiated(in_place.overwrite_kernel, in_place.layers)
+    inputs = (random(5, 19), random(19), random(5, 19))
+    assert_gradients_close(op, in_place.layers_reference, inputs, roundings=32)
+    assert_sums(ran, "store", 2)
+
+
+def test_overwritten_in_order(random, ran):
+    """Nothing meets in atomics: a deterministic backward exists."""
+    op = differentiated(in_place.overwrite_kernel, in_place.overwrite, deterministic=True)
+    inputs = (random(6, 21), random(21).detach(), random(9, 21))
+    assert_gradients_close(op, in_place.overwrite_reference, inputs, roundings=16)

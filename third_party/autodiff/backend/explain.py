@@ -167,6 +167,9 @@ class _Explanation:
             if gradient.argument in self._exchange:
                 how += ", because a host check on its addresses failed for these arguments"
             return [f"  upstream gradient of {name}: {how}"]
+        if gradient.overwritten:
+            rest = ", the upstream gradient elsewhere" if gradient.init == "cotangent" else ""
+            return [f"  gradient of {name} before the launch: zero where it is stored to{rest}"]
         facts = self._gradients.get(gradient.argument, {"loads": (), "stored": False})
         how = {
             "store": "plain stores, each element once",

@@ -77,7 +77,9 @@ class Gradient:
 
     With `partials`, the buffer holds so many partial sums, one after the other. With `remainder`,
     a later kernel adds to what was stored, atomically, and maybe elsewhere in the tensor's storage.
-    One that is not returned is a copy of an upstream gradient, which the backward uses up.
+    One that is not returned is a copy of an upstream gradient, which the backward uses up. Where
+    an argument is only `overwritten`, kernels store zeros: elements that are left out have the
+    upstream gradient.
     """
 
     argument: int
@@ -88,6 +90,7 @@ class Gradient:
     returned: bool = True
     partials: object = None
     remainder: bool = False
+    overwritten: bool = False
     tallied: Tallied | None = None
 
     @property
@@ -110,7 +113,8 @@ class Gradient:
         ):
             return None
         checks = (c.weakened() if c.kind == "bijective" else c for c in self.checks)
-        return replace(self, init="zero", checks=tuple(checks))
+        init = "cotangent" if self.overwritten else "zero"
+        return replace(self, init=init, checks=tuple(checks))
 
 
 @dataclass(frozen=True)
@@ -525,6 +529,7 @@ def load(text: str) -> Plan:
                 _get(g, "returned", bool, True),
                 partials,
                 _get(g, "remainder", bool, False),
+                _get(g, "overwritten", bool, False),
             )
         )
     for place, g in enumerate(data["gradients"]):

@@ -33,30 +33,28 @@ struct ReadCotangents : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
 /// Whether the kernel loads an argument before it stores to it.
 bool ReadCotangents::overwritesWhatItLoads(const ArgumentUse &use) {
   MemoryFlow flow(getPrimal(getOperation()));
-  return !use.accumulates.empty() &&
-         llvm::all_of(use.accumulates, [&](AccumulateOp op) {
-           Operation *load = sites.lookup(op.getSite());
-           return isa<triton::LoadOp>(load) &&
-                  flow.getWritesSeenBy(load).empty();
-         });
+  return llvm::all_of(use.accumulates, [&](AccumulateOp op) {
+    Operation *load = sites.lookup(op.getSite());
+    return isa<triton::LoadOp>(load) && flow.getWritesSeenBy(load).empty();
+  });
 }
 
 /// Whether nothing is added to a cotangent and nothing hides it: the kernel
 /// stores to each address once, given `check` (null: in any case). If it loads
 /// the argument, too, and then overwrites all of it, what was there is another
-/// tensor.
+/// tensor; so it is with what it does not load.
 bool ReadCotangents::mayRead(unsigned argument, ArgumentUse &use,
                              Attribute &check) {
-  bool isLoaded =
-      !use.accumulates.empty() || backward.getArgAttr(argument, kWantedAttr);
+  bool isLoaded = !use.accumulates.empty();
+  bool isInput = isLoaded || backward.getArgAttr(argument, kWantedAttr);
   if (use.upstreams.empty() ||
       !backward.getArgAttr(argument, kHasCotangentAttr) ||
       (isLoaded && !overwritesWhatItLoads(use)))
     return false;
   SmallVector<UpstreamOp> hiding = llvm::filter_to_vector(
       use.upstreams, [](UpstreamOp op) { return !op.getKeep(); });
-  if (hiding.empty() && !isLoaded)
-    return true;
+  if (hiding.empty())
+    return !isInput;
   SmallVector<Operation *> stores;
   for (UpstreamOp op : use.upstreams)
     stores.push_back(sites.lookup(op.getSite()));
@@ -80,8 +78,11 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
       appendShadow(backward, primal, OperandKind::Cotangent, element, {});
   if (check && !mutation::isMade("schedule:no check of the outputs"))
     backward.setArgAttr(cotangent.getArgNumber(), kCheckAttr, check);
-  // The gradient of what was there before starts from nothing.
-  backward.removeArgAttr(argument, kHasCotangentAttr);
+  // The gradient of what was loaded before starts from nothing. If nothing was,
+  // it is the cotangent, but for what the kernel overwrites.
+  bool isKept = use.accumulates.empty();
+  if (!isKept)
+    backward.removeArgAttr(argument, kHasCotangentAttr);
   ShadowPointers shadow(primal, cotangent);
   for (UpstreamOp op : use.upstreams) {
     if (Value result = op.getResult()) {
@@ -96,6 +97,12 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
           triton::LoadOp::create(b, op.getLoc(), pointer, mask, other);
       result.replaceAllUsesWith(castFloat(
           b, op.getLoc(), value, getElementTypeOrSelf(result.getType())));
+    }
+    if (isKept && backward.getArgAttr(argument, kWantedAttr)) {
+      OpBuilder b(op);
+      UpstreamOp::create(b, op.getLoc(), Type(), op.getPtr(), op.getMask(),
+                         op.getArgument(), op.getSite(), /*keep=*/false,
+                         /*read=*/true);
     }
     op.erase();
   }

@@ -36,9 +36,10 @@ public:
         given(backward.getArgAttr(argument, kHasCotangentAttr) != nullptr),
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
-  /// `loads` are the primal's that contribute.
-  LogicalResult run(ArrayRef<Operation *> loads, bool forceAtomic,
-                    bool deterministic);
+  /// `loads` are the primal's that contribute, `stores` those whose cotangents
+  /// are taken.
+  LogicalResult run(ArrayRef<Operation *> loads, ArrayRef<Operation *> stores,
+                    bool forceAtomic, bool deterministic);
 
 private:
   /// Contributions meet in atomics, with the cotangent if the argument has one.
@@ -47,6 +48,9 @@ private:
   LogicalResult store(StringAttr check, llvm::StringRef init = "none");
   /// What a kernel before has stored is added to.
   LogicalResult addRemainder();
+  /// Nothing contributes, and each address is stored to once: the gradient is
+  /// the cotangent, but zero there.
+  LogicalResult clear(const AccessSpace &stores);
 
   BlockArgument append(Type element, llvm::StringRef init,
                        llvm::StringRef accumulate, StringAttr check = {},
@@ -91,6 +95,8 @@ BlockArgument ArgumentSchedule::append(Type element, llvm::StringRef init,
       {"accumulate", accumulate},
       {"returned", backward.getArgAttr(argument, kWantedAttr) != nullptr},
       {"checks", std::move(checks)}};
+  if (use.accumulates.empty() && accumulate == "store")
+    description["overwritten"] = true;
   if (partials)
     description["partials"] = fromAttribute(partials);
   if (hasRemainder)
@@ -211,6 +217,28 @@ LogicalResult ArgumentSchedule::store(StringAttr check, llvm::StringRef init) {
   return success();
 }
 
+LogicalResult ArgumentSchedule::clear(const AccessSpace &stores) {
+  bool isExact = stores.isExact();
+  StringAttr check =
+      toAttribute(backward.getContext(),
+                  stores.toCheck(isExact ? "bijective" : "distinct", argument));
+  ShadowPointers shadow(
+      primal, append(pointee, isExact ? "none" : "cotangent", "store", check));
+  for (UpstreamOp op : use.upstreams) {
+    Value pointer = shadow.get(op.getPtr());
+    if (!pointer)
+      return failure();
+    OpBuilder b(op);
+    Location loc = op.getLoc();
+    Type type = withElementType(pointer.getType(), pointee);
+    if (!mutation::isMade("schedule:what was overwritten keeps its cotangent"))
+      triton::StoreOp::create(b, loc, pointer, constantOf(b, loc, type, 0.0),
+                              shadow.mask(op.getPtr(), op.getMask(), b));
+    op.erase();
+  }
+  return success();
+}
+
 LogicalResult ArgumentSchedule::addRemainder() {
   ShadowPointers shadow(
       primal,
@@ -259,7 +287,12 @@ LogicalResult ArgumentSchedule::refuseAtomics(ArrayRef<Operation *> loads) {
 }
 
 LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
+                                    ArrayRef<Operation *> stores,
                                     bool forceAtomic, bool deterministic) {
+  bool isRead =
+      llvm::any_of(use.upstreams, [](UpstreamOp op) { return op.getRead(); });
+  if (isRead && !forceAtomic)
+    return clear(*AccessSpace::findFor(stores));
   if (llvm::any_of(use.accumulates,
                    [](AccumulateOp op) { return op.getRemainder(); }))
     return addRemainder();
@@ -287,12 +320,14 @@ void Schedule::runOnOperation() {
   });
   for (triton::FuncOp backward : getBackwards(getOperation()))
     for (auto &[argument, use] : collectUses(backward)) {
-      SmallVector<Operation *> loads;
+      SmallVector<Operation *> loads, stores;
       for (AccumulateOp op : use.accumulates)
         loads.push_back(sites.lookup(op.getSite()));
+      for (UpstreamOp op : use.upstreams)
+        stores.push_back(sites.lookup(op.getSite()));
       if (failed(ArgumentSchedule(backward, argument, use,
                                   remainders.contains(argument))
-                     .run(loads, llvm::is_contained(atomic, argument),
+                     .run(loads, stores, llvm::is_contained(atomic, argument),
                           deterministic)))
         return signalPassFailure();
     }

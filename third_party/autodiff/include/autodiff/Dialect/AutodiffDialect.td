@@ -149,11 +149,13 @@ def Autodiff_UpstreamOp : Autodiff_Op<"upstream",
   let description = [{
     The adjoint of a store: the cotangent stored there is read and, since the
     store hid what was there before, cleared. `site` is the store's number in
-    the primal. With `keep` the content stays (the adjoint of an atomic add).
+    the primal. With `keep` the content stays (the adjoint of an atomic add);
+    with `read` it has been read elsewhere, and is only to be cleared.
     Lanes that are masked off give zero.
   }];
   let arguments = (ins AnyType:$ptr, Optional<AnyType>:$mask,
-                       I32Attr:$argument, I32Attr:$site, UnitAttr:$keep);
+                       I32Attr:$argument, I32Attr:$site, UnitAttr:$keep,
+                       UnitAttr:$read);
   let results = (outs Optional<AnyType>:$result);
   let assemblyFormat = [{
     $ptr (`mask` $mask^ `:` type($mask))? attr-dict
