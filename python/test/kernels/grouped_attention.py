@@ -13,13 +13,16 @@ from .common import poisoned
 def grouped_attention_kernel(
     q_ptr, k_ptr, v_ptr, sm_scale, m_ptr, out_ptr, n_heads, n_shared_heads, n_context,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    EVEN: tl.constexpr,
+    EVEN: tl.constexpr, INTERLEAVED: tl.constexpr = False,
 ):  # fmt: skip
-    """One block of queries of one head; tensors are contiguous."""
+    """One block of queries of one head; tensors are contiguous.
+
+    Heads that share keys are neighbours, or as far apart as there are groups.
+    """
     block = tl.program_id(0)
     batch = tl.program_id(1) // n_heads
     head = tl.program_id(1) % n_heads
-    shared = head // (n_heads // n_shared_heads)
+    shared = head % n_shared_heads if INTERLEAVED else head // (n_heads // n_shared_heads)
     rows = block * BLOCK_M + tl.arange(0, BLOCK_M)
     dims = tl.arange(0, HEAD_DIM)
     queries = tl.program_id(1).to(tl.int64) * n_context * HEAD_DIM
@@ -60,3 +63,8 @@ def grouped_attention(kernel, q, k, v, sm_scale, BLOCK_M=64, BLOCK_N=32, **optio
 
 def grouped_attention_reference(q, k, v, sm_scale):
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=sm_scale, enable_gqa=True)
+
+
+def interleaved_reference(q, k, v, sm_scale):
+    k, v = (x.repeat(1, q.shape[1] // k.shape[1], 1, 1) for x in (k, v))
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=sm_scale)

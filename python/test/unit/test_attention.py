@@ -4,7 +4,8 @@ import flash_attention_v2 as flash
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
-from schedules import assert_exchanged
+from kernels import grouped_attention as grouped
+from schedules import assert_exchanged, assert_sums
 
 pytestmark = pytest.mark.schedules
 
@@ -35,6 +36,24 @@ def test_attention(device, head_dim, causal, dtype):
 @pytest.mark.parametrize("context", [100, 33])
 def test_context_with_tail(device, context, causal):
     _check((2, 1, context, 64), device, torch.float16, causal, BLOCK_M=32, BLOCK_N=32)
+
+
+@pytest.mark.parametrize("context", [128, 100])
+def test_interleaved_heads(device, ran, context):
+    """A query's head modulo the number of key heads says which keys it sees."""
+    q = random_tensor(2, 6, context, 32, device=device, dtype=torch.float16, scale=0.5)
+    k, v = (
+        random_tensor(2, 2, context, 32, device=device, dtype=torch.float16, scale=0.5)
+        for _ in range(2)
+    )
+
+    def stub(kernel, q, k, v):
+        return grouped.grouped_attention(kernel, q, k, v, 0.125, INTERLEAVED=True)
+
+    op = differentiated(grouped.grouped_attention_kernel, stub)
+    reference = grouped.interleaved_reference
+    assert_gradients_close(op, lambda q, k, v: reference(q, k, v, 0.125), (q, k, v))
+    assert_sums(ran, "store", 0, 1, 2)
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])

@@ -373,6 +373,46 @@ def test_digits_may_count_down(case, data):
     assert holds[0] == holds[1]
 
 
+@settings(max_examples=500, deadline=None)
+@given(st.data())
+def test_places_in_chunks(data):
+    """The first digits are below a bound of their own, and the others go on from there."""
+    inner, lanes = [], 1
+    for extent in data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=2)):
+        inner.append([lanes, extent])
+        lanes *= extent
+    limit = data.draw(st.integers(0, lanes + 1))
+    chunk = data.draw(st.sampled_from([limit] * 4 + [lanes, limit + 1]))
+    outer = [[chunk, data.draw(st.integers(1, 4))]]
+    bound = data.draw(st.integers(0, chunk * outer[0][1] + 1))
+    part = [len(inner), limit]
+    dims = [{"stride": 1, "digits": inner + outer, "bound": bound, "part": part}]
+    places = [
+        number + chunk * i
+        for number in range(min(lanes, limit))
+        for i in range(outer[0][1])
+        if number + chunk * i < bound
+    ]
+    check = {"argument": 0, "offset": 0, "dims": dims}
+    grid = (1, 1, 1)
+    for length in {len(places), len(places) + 1}:
+        whole = BijectiveCheck.from_json({**check, "kind": "bijective"}, 1)
+        holds = whole.holds([length], [1], [None], grid)
+        assert not holds or sorted(places) == list(range(length))
+        # Chunks as long as the limit leave no gaps.
+        assert holds or chunk != limit or limit > lanes or length != len(places) or not places
+    apart = DistinctCheck.from_json({**check, "kind": "distinct"}, 1)
+    assert not apart.holds([None], grid) or len(set(places)) == len(places)
+
+
+@pytest.mark.parametrize("part", [[0, 4], [2, 4], [1], 3, ["a", 4], [1, ["arg", 9]]])
+def test_malformed_part(part):
+    dims = [{"stride": 1, "digits": [[1, 4], [4, 2]], "bound": 8, "part": part}]
+    check = {"kind": "bijective", "argument": 0, "offset": 0, "dims": dims}
+    with pytest.raises(PlanError):
+        BijectiveCheck.from_json(check, 1)
+
+
 def test_what_must_not_be_negative():
     check = {"kind": "bijective", "argument": 0, "offset": 0, "dims": [dimension(1, [[1, 4]])]}
     check = BijectiveCheck.from_json({**check, "notNegative": [["arg", 0]]}, 1)

@@ -38,9 +38,9 @@ static std::optional<ScalarExpr> findSibling(const ScalarExpr &digit) {
                             digit.getLhs(), digit.getRhs());
 }
 
-/// Whether some load moves with `quotient` but not with the rest of what is
-/// divided there.
-static bool isSharedByLoad(triton::FuncOp kernel, const ScalarExpr &quotient) {
+/// Whether some load moves with `part`, a quotient or remainder, but not with
+/// the rest of what is divided there.
+static bool isSharedByLoad(triton::FuncOp kernel, const ScalarExpr &part) {
   return kernel
       .walk([&](triton::LoadOp load) {
         auto form = LinearForm::of(load.getPtr(), {}, ScalarExpr::From::Memory);
@@ -49,8 +49,8 @@ static bool isSharedByLoad(triton::FuncOp kernel, const ScalarExpr &quotient) {
         bool moves = false, rest = false;
         for (const LinearForm::Term &term : form->terms)
           if (const std::optional<ScalarExpr> &digit = term.dimension.digit) {
-            moves |= *digit == quotient;
-            rest |= occurs(quotient.getLhs(), *digit, quotient);
+            moves |= *digit == part;
+            rest |= occurs(part.getLhs(), *digit, part);
           }
         return moves && !rest ? WalkResult::interrupt() : WalkResult::advance();
       })
@@ -96,8 +96,7 @@ static bool split(const ScalarExpr &part, SmallVectorImpl<ScalarExpr> &digits) {
 static void splitDigits(triton::FuncOp kernel,
                         SmallVectorImpl<ScalarExpr> &digits) {
   for (const ScalarExpr &digit : llvm::to_vector(digits)) {
-    if (!findSibling(digit) || digit.getKind() != ScalarExpr::Kind::Div ||
-        !isSharedByLoad(kernel, digit))
+    if (!findSibling(digit) || !isSharedByLoad(kernel, digit))
       continue;
     SmallVector<ScalarExpr> parts = llvm::to_vector(digits);
     if (split(digit, parts))

@@ -107,14 +107,16 @@ std::optional<FallingLoop> FallingLoop::match(scf::ForOp loop) {
 Value FallingLoop::getLastIndex(OpBuilder &b) const {
   scf::ForOp counted = loop;
   Location loc = counted.getLoc();
-  Value lower = counted.getLowerBound(), upper = counted.getUpperBound();
+  Value lower = counted.getLowerBound(), upper = getEnd(counted).end;
   Value step = counted.getStep();
   if (auto atLeast = upper.getDefiningOp<arith::MaxSIOp>();
       atLeast && atLeast.getRhs() == lower)
     upper = atLeast.getLhs();
   Value one =
       arith::ConstantOp::create(b, loc, b.getIntegerAttr(upper.getType(), 1));
-  Value end = arith::SubIOp::create(b, loc, upper, one);
+  Value end = upper;
+  if (!mutation::isMade("count-up:one behind the last iteration"))
+    end = arith::SubIOp::create(b, loc, upper, one);
   if (matchPattern(step, m_One()))
     return end;
   Value span = arith::SubIOp::create(b, loc, end, lower);
@@ -164,13 +166,10 @@ void CountUp::runOnOperation() {
   for (auto &[primal, loops] : derived) {
     SmallVector<std::optional<FallingLoop>> falling{
         FallingLoop::match(cast<scf::ForOp>(primal))};
-    for (Operation *loop : loops) {
-      bool isParallel = loop->hasAttr(kParallelAttr) ||
-                        (isa<scf::ForOp>(loop) &&
-                         mutation::isMade("count-up:loops in order"));
-      falling.push_back(isParallel ? FallingLoop::match(cast<scf::ForOp>(loop))
-                                   : std::nullopt);
-    }
+    for (Operation *loop : loops)
+      falling.push_back(loop->hasAttr(kParallelAttr)
+                            ? FallingLoop::match(cast<scf::ForOp>(loop))
+                            : std::nullopt);
     if (llvm::all_of(falling, [](const auto &loop) { return !!loop; }))
       for (std::optional<FallingLoop> &loop : falling)
         loop->turn();

@@ -80,8 +80,9 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
     backward.setArgAttr(cotangent.getArgNumber(), kCheckAttr, check);
   // The gradient of what was loaded before starts from nothing. If nothing was,
   // it is the cotangent, but for what the kernel overwrites.
-  bool isKept = use.accumulates.empty();
-  if (!isKept)
+  bool isOnlyOverwritten =
+      use.accumulates.empty() && backward.getArgAttr(argument, kWantedAttr);
+  if (!isOnlyOverwritten)
     backward.removeArgAttr(argument, kHasCotangentAttr);
   ShadowPointers shadow(primal, cotangent);
   for (UpstreamOp op : use.upstreams) {
@@ -98,7 +99,7 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
       result.replaceAllUsesWith(castFloat(
           b, op.getLoc(), value, getElementTypeOrSelf(result.getType())));
     }
-    if (isKept && backward.getArgAttr(argument, kWantedAttr)) {
+    if (isOnlyOverwritten) {
       OpBuilder b(op);
       UpstreamOp::create(b, op.getLoc(), Type(), op.getPtr(), op.getMask(),
                          op.getArgument(), op.getSite(), /*keep=*/false,

@@ -74,8 +74,9 @@ def FlattenReturns : AutodiffPass<"autodiff-flatten-returns", "::mlir::ModuleOp"
     masked. What is chosen between the two ways becomes a selection. So it is
     where loops stand beside a load that data place (the target of a
     cross-entropy), which is then added to what they contribute. Integers that
-    say where a program's part of a tensor is are loaded by all programs. `autodiff.assumed` has them: if the launch cannot read them
-    either, the kernel stays as it is.
+    say where a program's part of a tensor is are loaded by all programs.
+    `autodiff.assumed` has them: if the launch cannot read them either, the
+    kernel stays as it is.
   }];
 }
 
