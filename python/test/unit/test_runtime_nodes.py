@@ -521,7 +521,8 @@ def scatter(monkeypatch):
             memory(dx, 4)[p], memory(dy, 4)[p * s] = memory(dy, 4)[p * s], 0
 
     def plan(request):
-        dims = ((["arg", 2], ((1, ["pids", ["pid", 0]]),), None),)
+        dim = {"stride": ["arg", 2], "digits": [[1, ["pids", ["pid", 0]]]], "bound": None}
+        check = {"kind": "distinct", "argument": 1, "offset": 0, "dims": [dim]}
         exchanged = request["exchange"] == [1]
         kind, name = ("gradient", "exchange") if exchanged else ("cotangent", "read")
         taken = plans.Gradient(1, "f32", "cotangent", "atomic", (), returned=False)
@@ -531,7 +532,7 @@ def scatter(monkeypatch):
             [1],
             [gradient(0), *([taken] if exchanged else [])],
             [backward_kernel(name, (kind, 1), ("gradient", 0), ("argument", 2))],
-            checks=() if exchanged else (DistinctCheck(1, 0, dims),),
+            checks=() if exchanged else (DistinctCheck.from_json(check, 3),),
         )
 
     signature = {"x": "*fp32", "y": "*fp32", "s": "i32"}
