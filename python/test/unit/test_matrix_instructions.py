@@ -17,7 +17,8 @@ def _attention(dim, causal):
 
 def _shared_heads(dim):
     types = ["*bf16"] * 3 + ["fp32", "*fp32", "*bf16"] + ["i32"] * 3
-    return grouped.grouped_attention_kernel, types, {**TILES, "HEAD_DIM": dim}
+    constants = {**TILES, "HEAD_DIM": dim, "INTERLEAVED": False}
+    return grouped.grouped_attention_kernel, types, constants
 
 
 @pytest.mark.parametrize("dim", [64, 128])
