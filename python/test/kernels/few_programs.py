@@ -34,3 +34,33 @@ def few_programs(kernel, x, w, how, last=1):
 
 def few_programs_reference(x, w, how, last=1):
     return torch.cat([x[:last] * w, x[last:]])
+
+
+@triton.jit
+def first_tiles_kernel(x_ptr, y_ptr, n, last, HOW: tl.constexpr, BLOCK: tl.constexpr):
+    """x² of a line, of which only the first programs load their tiles: y is one elsewhere."""
+    tile = tl.program_id(0)
+    places = tile * BLOCK + tl.arange(0, BLOCK)
+    mask = places < n
+    x = tl.full((BLOCK,), 1.0, tl.float32)
+    if HOW == "after":
+        x = tl.load(x_ptr + places, mask=mask & (tile < last), other=1.0)
+    elif HOW == "before":
+        x = tl.load(x_ptr + places, mask=(tile < last) & mask, other=1.0)
+    elif HOW == "first":
+        x = tl.load(x_ptr + places, mask=mask & (tile == 0), other=1.0)
+    else:
+        if tile < last:
+            x = tl.load(x_ptr + places, mask=mask, other=1.0)
+    tl.store(y_ptr + places, x * x, mask=mask)
+
+
+def first_tiles(kernel, x, how, last=1, BLOCK=16):
+    y = poisoned(x.shape, x)
+    kernel[(triton.cdiv(len(x), BLOCK),)](x, y, len(x), last, HOW=how, BLOCK=BLOCK)
+    return y
+
+
+def first_tiles_reference(x, how, last=1, BLOCK=16):
+    loaded = torch.arange(len(x), device=x.device) < last * BLOCK
+    return torch.where(loaded, x * x, 1)

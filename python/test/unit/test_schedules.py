@@ -433,6 +433,17 @@ def test_rows_of_blocks(device, ran, shape, dtype):
     assert_sums(ran, "partial", 1, 2)
 
 
+@pytest.mark.parametrize("length", [1, 16, 40, 48])
+@pytest.mark.parametrize("how, last", [
+    *((how, last) for how in ("after", "before", "branch") for last in (0, 1, 2, 5)),
+    ("first", 1),
+])  # fmt: skip
+def test_first_tiles(random, how, last, length):
+    """A condition on programs beside a mask by a position that they are part of."""
+    op = differentiated(few.first_tiles_kernel, few.first_tiles)
+    assert_gradients_close(op, few.first_tiles_reference, (random(length), how, last))
+
+
 @pytest.mark.parametrize("last", [1, 3])
 @pytest.mark.parametrize("how", ["equal", "less", "branch"])
 def test_few_programs(random, ran, how, last):

@@ -220,7 +220,8 @@ bool AccessSpace::Builder::restrictsPrograms(const Constraint &constraint,
   if (term.dimension.kind != Dimension::Kind::Program ||
       term.coefficient.getConstant() != 1 ||
       !term.dimension.digit->isNotNegative() ||
-      address.coefficientOf(term.dimension))
+      address.coefficientOf(term.dimension) ||
+      llvm::is_contained(space.getProgramDigits(), *term.dimension.digit))
     return false;
   Digit number{ScalarExpr::constant(1), term.dimension, std::nullopt};
   space.indices.push_back(

@@ -181,3 +181,35 @@ tt.func @chunks(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %length: i32, %chunk: i32)
   tt.store %qy, %x, %mask : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// Of a line, whose positions are tiles and lanes, only the first program loads:
+// its number is no other one beside the position, and others leave elements out.
+// CHECK-LABEL: tt.func @first_bwd(
+// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: \22dims\22:[{\22bound\22:[\22arg\22,2],\22digits\22:{{\[\[}}4,[\22grid\22,0]],[1,4]],\22stride\22:1},
+// CHECK-SAME: \22kind\22:\22distinct\22
+// CHECK-SAME: \22init\22:\22zero\22
+tt.func @first(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %c0 = arith.constant 0 : i32
+  %c4 = arith.constant 4 : i32
+  %id = tt.get_program_id x : i32
+  %start = arith.muli %id, %c4 : i32
+  %range = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %starts = tt.splat %start : i32 -> tensor<4xi32>
+  %places = arith.addi %starts, %range : tensor<4xi32>
+  %ends = tt.splat %n : i32 -> tensor<4xi32>
+  %inside = arith.cmpi slt, %places, %ends : tensor<4xi32>
+  %isfirst = arith.cmpi eq, %id, %c0 : i32
+  %first = tt.splat %isfirst : i1 -> tensor<4xi1>
+  %mask = arith.andi %inside, %first : tensor<4xi1>
+  %px4 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %qx = tt.addptr %px4, %places : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %x = tt.load %qx, %mask, %zero : tensor<4x!tt.ptr<f32>>
+  %py4 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %qy = tt.addptr %py4, %places : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %qy, %x, %inside : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
