@@ -1,6 +1,7 @@
 //===- MaskedContributions.cpp - Contributions beside branches ------------===//
 #include "MaskedContributions.h"
 
+#include "Branches.h"
 #include "Guards.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
@@ -27,41 +28,6 @@ static bool collect(Value value, Block *block, SetVector<Operation *> &needed) {
     return false;
   needed.insert(op);
   return true;
-}
-
-/// Adds a result to a branch: `value` on the side where that is computed, and
-/// zero on the other one. Replaces the branch.
-static Value addResult(scf::IfOp &branch, Value value) {
-  Region *side = value.getParentRegion();
-  OpBuilder b(branch);
-  Location loc = value.getLoc();
-  SmallVector<Type> types(branch.getResultTypes());
-  types.push_back(value.getType());
-  auto extended =
-      scf::IfOp::create(b, branch.getLoc(), types, branch.getCondition(), true);
-  bool isThen = side == &branch.getThenRegion();
-  for (auto [from, to] :
-       llvm::zip_equal(branch.getRegions(), extended.getRegions())) {
-    if (!from->empty())
-      to->takeBody(*from);
-    Block &block = to->front();
-    bool computes = (to == &extended.getThenRegion()) == isThen;
-    auto yield =
-        dyn_cast_or_null<scf::YieldOp>(block.empty() ? nullptr : &block.back());
-    if (!yield) {
-      OpBuilder end = OpBuilder::atBlockEnd(&block);
-      yield = scf::YieldOp::create(end, loc);
-    }
-    OpBuilder inside(yield);
-    yield->insertOperands(yield->getNumOperands(),
-                          computes ? value
-                                   : zeroOf(inside, loc, value.getType()));
-  }
-  branch->replaceAllUsesWith(
-      extended.getResults().take_front(branch.getNumResults()));
-  branch.erase();
-  branch = extended;
-  return extended.getResults().back();
 }
 
 /// Moves a contribution behind the branch around it; false if it cannot.
@@ -98,8 +64,13 @@ static bool takeOut(AccumulateOp op, scf::IfOp branch) {
   Value mask = op.getMask();
   mask = guardMask(b, loc, condition, mask ? map.lookupOrDefault(mask) : mask,
                    pointer);
-  op.getValueMutable().assign(canMoveValue ? map.lookupOrDefault(op.getValue())
-                                           : addResult(branch, op.getValue()));
+  Value value = map.lookupOrDefault(op.getValue());
+  if (!canMoveValue) {
+    Value zero = zeroOf(b, loc, value.getType());
+    value = isThen ? addResult(branch, value, zero)
+                   : addResult(branch, zero, value);
+  }
+  op.getValueMutable().assign(value);
   op->moveAfter(branch);
   op.getPtrMutable().assign(pointer);
   op.getMaskMutable().assign(mask);

@@ -7,6 +7,7 @@
 // may be all that the kernel does (FlattenReturns.cpp).
 //
 //===----------------------------------------------------------------------===//
+#include "Branches.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -63,28 +64,6 @@ static bool hoist(Value value, scf::IfOp branch) {
   return true;
 }
 
-/// The same branch with one more result: what the stores of both sides store.
-static scf::IfOp addResult(scf::IfOp branch, triton::StoreOp onTrue,
-                           triton::StoreOp onFalse) {
-  OpBuilder b(branch);
-  SmallVector<Type> types(branch.getResultTypes());
-  types.push_back(onTrue.getValue().getType());
-  auto wider = scf::IfOp::create(b, branch.getLoc(), types,
-                                 branch.getCondition(), /*withElse=*/true);
-  wider->setDiscardableAttrs(branch->getDiscardableAttrDictionary());
-  for (auto [from, to, store] :
-       {std::tuple{branch.thenBlock(), wider.thenBlock(), onTrue},
-        std::tuple{branch.elseBlock(), wider.elseBlock(), onFalse}}) {
-    to->clear();
-    to->getOperations().splice(to->end(), from->getOperations());
-    to->getTerminator()->insertOperands(to->getTerminator()->getNumOperands(),
-                                        triton::StoreOp(store).getValue());
-  }
-  branch.replaceAllUsesWith(wider.getResults().drop_back());
-  branch.erase();
-  return wider;
-}
-
 /// Lets one store behind the branch do what the last ones of both sides do, and
 /// returns the branch with what it is given; null if that is not the same.
 static scf::IfOp sinkStore(scf::IfOp branch) {
@@ -104,9 +83,9 @@ static scf::IfOp sinkStore(scf::IfOp branch) {
                 mutation::isMade("sink-stores:other places");
   if (!isSame || onTrue.getMask() != onFalse.getMask())
     return {};
-  branch = addResult(branch, onTrue, onFalse);
+  Value chosen = addResult(branch, onTrue.getValue(), onFalse.getValue());
   onTrue->moveAfter(branch);
-  onTrue.getValueMutable().assign(branch.getResults().back());
+  onTrue.getValueMutable().assign(chosen);
   onFalse.erase();
   return branch;
 }
