@@ -5,7 +5,7 @@ class Ran:
     """What the backwards of a test ran: their kernels' grids, and how gradients were summed."""
 
     def __init__(self):
-        self.names, self.grids, self.sums = [], {}, {}
+        self.names, self.grids, self.sums, self.gradients = [], {}, {}, ()
         self.batch = 0  # the length of the axis that iterations have become
         self.spread = False  # whether iterations of a loop over the grid have become programs
         self.unraveled = ()  # those that digits of positions have become, the lowest first
@@ -18,7 +18,8 @@ class Ran:
             for kernel, launch in zip(kernels, backward.launches, strict=True)
             if kernel.grid is not None
         }
-        self.sums = {g.argument: g.accumulate for g in backward.plan.gradients}
+        self.gradients = backward.plan.gradients
+        self.sums = {g.argument: g.accumulate for g in self.gradients}
         launch = backward.plan.launch
         self.spread = launch is not None and bool(launch.position)
         self.batch = launch.axes[0] if launch is not None and launch.batched else 0

@@ -171,8 +171,9 @@ class _Explanation:
             rest = ", the upstream gradient elsewhere" if gradient.init == "cotangent" else ""
             return [f"  gradient of {name} before the launch: zero where it is stored to{rest}"]
         facts = self._gradients.get(gradient.argument, {"loads": (), "stored": False})
+        a_turn = " a turn" if len(gradient.checks) > 1 else ""
         how = {
-            "store": "plain stores, each element once",
+            "store": f"plain stores, each element once{a_turn}",
             "partial": f"partial sums in {gradient.dtype}, added up at the end",
             "atomic": f"atomic adds in {gradient.dtype}",
         }[gradient.accumulate]
@@ -192,6 +193,8 @@ class _Explanation:
 
     def _reason(self, gradient, facts) -> str:
         loads = facts["loads"]
+        if len(gradient.checks) > 1:
+            return self._turns(gradient, loads)
         if gradient.accumulate != "atomic":
             checked = " (checked on the host for this launch)" if gradient.checks else ""
             kernel, summed = self._storing_kernel(gradient), self._summed(gradient)
@@ -229,6 +232,16 @@ class _Explanation:
         if loads and loads[0]["terms"] is None:
             return "its addresses are not sums of program ids, loop counters and ranges"
         return "its load may reach an element more than once, or skip some"
+
+    def _turns(self, gradient, loads) -> str:
+        """Return how contributions meet that each reach an element at most once."""
+        operand = ("gradient", gradient.argument)
+        kernels = [kernel.name for kernel in self._plan.backward if operand in kernel.operands]
+        later = f"in {', '.join(kernels)}" if len(kernels) > 1 else "behind a barrier"
+        return (
+            f"{len(loads)} loads reach elements, each of them none twice (checked on the host for "
+            f"this launch): they take turns, the first one stores and later ones add, {later}"
+        )
 
     def _gathered(self, gradient, loads) -> str:
         """Return what becomes of the other loads, which memory gives the addresses of."""

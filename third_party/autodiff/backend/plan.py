@@ -77,6 +77,7 @@ class Gradient:
 
     With `partials`, the buffer holds so many partial sums, one after the other. With `remainder`,
     a later kernel adds to what was stored, atomically, and maybe elsewhere in the tensor's storage.
+    With several `checks`, contributions take turns, of which each reaches no element twice.
     One that is not returned is a copy of an upstream gradient, which the backward uses up. Where
     an argument is only `overwritten`, kernels store zeros: elements that are left out have the
     upstream gradient.
@@ -101,7 +102,8 @@ class Gradient:
     @property
     def stays_inside(self) -> bool:
         """Whether the (passed) checks prove that only the tensor's elements are written."""
-        return self.fills_tensor and not self.remainder
+        proved = all(c.kind == "bijective" for c in self.checks)
+        return self.fills_tensor and proved and not self.remainder
 
     def leaving_out(self) -> Gradient | None:
         """Return it for launches that may leave out elements of the tensor; None if it cannot."""

@@ -2,6 +2,8 @@
 #include "autodiff/Analysis/AccessSpace.h"
 
 #include "autodiff/Analysis/ProgramDigits.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -37,6 +39,48 @@ bool AccessSpace::hasSameShapeAs(const AccessSpace &other,
 
 bool AccessSpace::touchesSameAs(const AccessSpace &other) const {
   return offset == other.offset && hasSameShapeAs(other);
+}
+
+AccessSpace::Reach AccessSpace::findReach() const {
+  Reach reach{offset, {}};
+  for (const Index &index : indices) {
+    SmallVector<std::string> digits;
+    for (const Digit &digit : index.digits) {
+      std::optional<int64_t> extent =
+          digit.extent ? digit.extent->getAsInteger() : std::nullopt;
+      if (extent == 1 && !index.part)
+        continue;
+      ScalarExpr step = index.stride * digit.stride;
+      // Counting down is counting up from the other end.
+      if (extent && !index.bound && step.getConstant().value_or(0) < 0) {
+        reach.start = reach.start + step * ScalarExpr::constant(*extent - 1);
+        step = ScalarExpr::constant(0) - step;
+      }
+      digits.push_back(
+          llvm::formatv("{0} of {1}", step.toJSON(),
+                        digit.extent ? *digit.extent
+                                     : Array{digit.dimension.digit->toJSON()}));
+    }
+    // The first ones may be a part of their own.
+    if (index.part)
+      digits.push_back(llvm::formatv("{0} below {1}", index.part->digits,
+                                     index.part->bound.toJSON()));
+    else
+      llvm::sort(digits);
+    if (index.bound)
+      digits.push_back(llvm::formatv("{0} below {1}", index.stride.toJSON(),
+                                     index.bound->toJSON()));
+    if (!digits.empty())
+      reach.indices.push_back(llvm::join(digits, ", "));
+  }
+  llvm::sort(reach.indices);
+  return reach;
+}
+
+bool AccessSpace::isOwnedLike(const AccessSpace &other) const {
+  Reach own = findReach(), others = other.findReach();
+  return moves == other.moves && notNegative == other.notNegative &&
+         own.start == others.start && own.indices == others.indices;
 }
 
 const AccessSpace::Digit *AccessSpace::findSame(const Index &index,

@@ -22,7 +22,10 @@ struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
 
   void runOnOperation() override;
   std::optional<Contribution> locate(AccumulateOp op) const;
-  std::optional<Candidate> examine(unsigned argument, const ArgumentUse &use);
+  std::optional<Candidate> join(unsigned argument,
+                                ArrayRef<AccumulateOp> accumulates) const;
+  SmallVector<Candidate> examine(unsigned argument,
+                                 const ArgumentUse &use) const;
   SmallVector<Contribution> locateFollowers(const ArgumentUse &use,
                                             ArrayRef<Candidate> group) const;
   SmallVector<Contribution> findFollowers(ArrayRef<Candidate> group) const;
@@ -76,15 +79,13 @@ static bool agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
   return true;
 }
 
-/// Whether an exchanged kernel can store the gradient of `argument`, as far as
-/// its addresses and loops tell.
-std::optional<Candidate> Exchange::examine(unsigned argument,
-                                           const ArgumentUse &use) {
-  if (llvm::is_contained(atomic, argument) || !use.upstreams.empty())
-    return std::nullopt;
+/// Whether an exchanged kernel can store the sum of contributions to an
+/// argument, as far as addresses and loops tell.
+std::optional<Candidate>
+Exchange::join(unsigned argument, ArrayRef<AccumulateOp> accumulates) const {
   Candidate candidate{argument, {}, {}, 0, {}};
   SmallVector<AccessSpace> spaces;
-  for (AccumulateOp op : use.accumulates) {
+  for (AccumulateOp op : accumulates) {
     std::optional<Contribution> contribution = locate(op);
     if (!contribution)
       return std::nullopt;
@@ -120,6 +121,38 @@ std::optional<Candidate> Exchange::examine(unsigned argument,
     return decides(x) < decides(y);
   });
   return candidate;
+}
+
+/// What exchanged kernels can store, or add where contributions to an argument
+/// take turns (those with rows in common, and those with columns). Then there
+/// is one sum for each of its elements, as products have it.
+SmallVector<Candidate> Exchange::examine(unsigned argument,
+                                         const ArgumentUse &use) const {
+  if (llvm::is_contained(atomic, argument) || !use.upstreams.empty())
+    return {};
+  if (std::optional<Candidate> all = join(argument, use.accumulates))
+    return {std::move(*all)};
+  SmallVector<SmallVector<AccumulateOp>> alike;
+  for (AccumulateOp op : use.accumulates) {
+    if (op.getRemainder() || op.getWhole())
+      return {};
+    auto joins = [&](ArrayRef<AccumulateOp> others) {
+      SmallVector<AccumulateOp> more = llvm::to_vector(others);
+      more.push_back(op);
+      return join(argument, more).has_value();
+    };
+    auto place = llvm::find_if(alike, joins);
+    if (place != alike.end())
+      place->push_back(op);
+    else if (joins({}))
+      alike.push_back({op});
+  }
+  SmallVector<Candidate> candidates;
+  for (ArrayRef<AccumulateOp> accumulates : alike)
+    if (std::optional<Candidate> candidate = join(argument, accumulates);
+        addsProducts(*candidate))
+      candidates.push_back(std::move(*candidate));
+  return candidates;
 }
 
 /// The uses, if each of their addresses is stored to by one program in one
@@ -237,6 +270,18 @@ static void hoistProgramIds(triton::FuncOp kernel) {
     id->moveBefore(&body, body.begin());
 }
 
+/// Whether iterations have the same order. Turns of one argument are kernels.
+static bool canShareKernel(ArrayRef<Candidate> group,
+                           const Candidate &candidate) {
+  const Candidate &first = group.front();
+  return first.summed == candidate.summed && first.count == candidate.count &&
+         first.contributions[0].loop.agreesWith(
+             candidate.contributions[0].loop) &&
+         llvm::none_of(group, [&](const Candidate &other) {
+           return other.argument == candidate.argument;
+         });
+}
+
 void Exchange::runOnOperation() {
   triton::FuncOp primal = getPrimal(getOperation());
   backward = getBackward(getOperation());
@@ -246,20 +291,15 @@ void Exchange::runOnOperation() {
 
   // Arguments whose kernels have the same order of iterations share one.
   SmallVector<SmallVector<Candidate>> groups;
-  for (auto &[argument, use] : collectUses(backward)) {
-    std::optional<Candidate> candidate = examine(argument, use);
-    if (!candidate)
-      continue;
-    auto same = llvm::find_if(groups, [&](ArrayRef<Candidate> group) {
-      return group[0].summed == candidate->summed &&
-             group[0].count == candidate->count &&
-             group[0].contributions[0].loop.agreesWith(
-                 candidate->contributions[0].loop);
-    });
-    if (same == groups.end())
-      same = groups.insert(groups.end(), SmallVector<Candidate>());
-    same->push_back(*candidate);
-  }
+  for (auto &[argument, use] : collectUses(backward))
+    for (Candidate &candidate : examine(argument, use)) {
+      auto same = llvm::find_if(groups, [&](ArrayRef<Candidate> group) {
+        return canShareKernel(group, candidate);
+      });
+      if (same == groups.end())
+        same = groups.insert(groups.end(), SmallVector<Candidate>());
+      same->push_back(std::move(candidate));
+    }
   Handover handover(backward, digits);
   for (auto [number, group] : llvm::enumerate(groups)) {
     SmallVector<Contribution> followers = findFollowers(group);

@@ -259,16 +259,18 @@ static bool needsProduct(Value value, Block *block,
          });
 }
 
+bool mlir::autodiff::addsProducts(const Candidate &candidate) {
+  return llvm::any_of(candidate.contributions, [](const Contribution &c) {
+    AccumulateOp op = c.op;
+    llvm::DenseSet<Value> visited;
+    return needsProduct(op.getValue(), op->getBlock(), visited);
+  });
+}
+
 /// Where there is little to do for a program, there are few programs for the
 /// iterations (rows of a norm in pieces): the sums over others are divided.
 bool ExchangedKernel::isSplit() const {
-  return llvm::none_of(group, [](const Candidate &candidate) {
-    return llvm::any_of(candidate.contributions, [](const Contribution &c) {
-      AccumulateOp op = c.op;
-      llvm::DenseSet<Value> visited;
-      return needsProduct(op.getValue(), op->getBlock(), visited);
-    });
-  });
+  return llvm::none_of(group, addsProducts);
 }
 
 /// Numbers programs by iterations, then by parts of what is summed.

@@ -28,6 +28,9 @@ struct Candidate {
   SmallVector<ScalarExpr> summed;
 };
 
+/// Whether products are computed for the contributions to an argument.
+bool addsProducts(const Candidate &candidate);
+
 /// Builds the kernel in which the iterations of loops are programs.
 class ExchangedKernel {
 public:

@@ -1,6 +1,7 @@
 //===- Schedule.cpp - Decide how contributions to a gradient meet ---------===//
 #include "ArgumentUses.h"
 #include "ShadowPointers.h"
+#include "Turns.h"
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/TripCounts.h"
@@ -40,12 +41,19 @@ public:
   /// are taken.
   LogicalResult run(ArrayRef<Operation *> loads, ArrayRef<Operation *> stores,
                     bool forceAtomic, bool deterministic);
+  /// Where contributions take `turns`: those of this kernel.
+  LogicalResult take(ArrayRef<Turn> turns);
+  /// Explains why the contributions would have to meet in atomics.
+  LogicalResult refuseAtomics(ArrayRef<Operation *> loads);
 
 private:
   /// Contributions meet in atomics, with the cotangent if the argument has one.
   LogicalResult accumulateAtomically();
+  /// Of contributions that meet.
+  Type getSumType();
   /// One program owns each address, or each address of its partial sum.
   LogicalResult store(StringAttr check, llvm::StringRef init = "none");
+  LogicalResult store(AccumulateOp op, ShadowPointers &shadow, bool adds);
   /// What a kernel before has stored is added to.
   LogicalResult addRemainder();
   /// Nothing contributes, and each address is stored to once: the gradient is
@@ -53,11 +61,9 @@ private:
   LogicalResult clear(const AccessSpace &stores);
 
   BlockArgument append(Type element, llvm::StringRef init,
-                       llvm::StringRef accumulate, StringAttr check = {},
-                       StringAttr partials = {});
+                       llvm::StringRef accumulate,
+                       llvm::json::Array checks = {}, StringAttr partials = {});
   Value advanceTo(Value partial, AccumulateOp op, Value pointer);
-  /// Explains why the contributions would have to meet in atomics.
-  LogicalResult refuseAtomics(ArrayRef<Operation *> loads);
   LogicalResult exchange(UpstreamOp op, ShadowPointers &shadow);
   LogicalResult addAtomically(AccumulateOp op, ShadowPointers &shadow);
 
@@ -84,10 +90,10 @@ static Value atomic(OpBuilder &b, Location loc, triton::RMWOp kind,
 /// An argument for the gradient, with its description.
 BlockArgument ArgumentSchedule::append(Type element, llvm::StringRef init,
                                        llvm::StringRef accumulate,
-                                       StringAttr check, StringAttr partials) {
-  llvm::json::Array checks;
-  if (check && !mutation::isMade("schedule:no check of the addresses"))
-    checks.push_back(fromAttribute(check));
+                                       llvm::json::Array checks,
+                                       StringAttr partials) {
+  if (mutation::isMade("schedule:no check of the addresses"))
+    checks.clear();
   Object description{
       {"argument", argument},
       {"dtype", spellType(element)},
@@ -159,9 +165,12 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
   return success();
 }
 
+Type ArgumentSchedule::getSumType() {
+  return pointee.isF64() ? pointee : Float32Type::get(backward.getContext());
+}
+
 LogicalResult ArgumentSchedule::accumulateAtomically() {
-  Type element =
-      pointee.isF64() ? pointee : Float32Type::get(backward.getContext());
+  Type element = getSumType();
   bool startsFromCotangent =
       given && !mutation::isMade("schedule:shared from zero");
   BlockArgument buffer =
@@ -198,32 +207,79 @@ LogicalResult ArgumentSchedule::store(StringAttr check, llvm::StringRef init) {
   Type element =
       op.getPartial() ? getElementTypeOrSelf(op.getValue().getType()) : pointee;
   BlockArgument buffer =
-      append(element, init, op.getPartial() ? "partial" : "store", check,
-             op.getPartialsAttr());
+      append(element, init, op.getPartial() ? "partial" : "store",
+             llvm::json::Array{fromAttribute(check)}, op.getPartialsAttr());
   ShadowPointers shadow(primal, buffer);
-  for (AccumulateOp each : use.accumulates) {
-    Value pointer = shadow.get(each.getPtr());
-    if (!pointer)
+  for (AccumulateOp each : use.accumulates)
+    if (failed(store(each, shadow, /*adds=*/false)))
       return failure();
-    if (each.getPartial())
-      pointer = advanceTo(each.getPartial(), each, pointer);
-    OpBuilder b(each);
-    Location loc = each.getLoc();
-    triton::StoreOp::create(b, loc, pointer,
-                            castFloat(b, loc, each.getValue(), element),
-                            each.getMask());
-    each.erase();
+  return success();
+}
+
+/// Stores a contribution; or its sum with what is there, rounded once.
+LogicalResult ArgumentSchedule::store(AccumulateOp op, ShadowPointers &shadow,
+                                      bool adds) {
+  Value pointer = shadow.get(op.getPtr());
+  if (!pointer)
+    return failure();
+  Type element = getPointee(pointer.getType());
+  if (op.getPartial())
+    pointer = advanceTo(op.getPartial(), op, pointer);
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value mask = op.getMask(), value = op.getValue();
+  if (adds && !mutation::isMade("schedule:what turns before have left")) {
+    Type type = withElementType(pointer.getType(), element);
+    Value other = mask ? constantOf(b, loc, type, 0.0) : Value();
+    Value before = triton::LoadOp::create(b, loc, pointer, mask, other);
+    before = castFloat(b, loc, before, getElementTypeOrSelf(value.getType()));
+    value = arith::AddFOp::create(b, loc, before, value);
+  }
+  triton::StoreOp::create(b, loc, pointer, castFloat(b, loc, value, element),
+                          mask);
+  op.erase();
+  return success();
+}
+
+LogicalResult ArgumentSchedule::take(ArrayRef<Turn> turns) {
+  bool isPlain =
+      llvm::none_of(turns, [](const Turn &turn) { return turn.isAtomic(); });
+  Type element = isPlain ? pointee : getSumType();
+  BlockArgument buffer;
+  if (turns.front().kernel == backward) {
+    llvm::json::Array checks;
+    for (const Turn &turn : turns)
+      if (!turn.isAtomic())
+        checks.push_back(*turn.check);
+    bool fills = isPlain && turns.front().isExact;
+    buffer = append(element, fills ? "none" : "zero",
+                    isPlain ? "store" : "atomic", std::move(checks));
+  } else {
+    buffer = appendShadow(backward, primal, OperandKind::Gradient, element, {});
+  }
+  ShadowPointers shadow(primal, buffer);
+  for (const Turn &turn : turns) {
+    if (turn.kernel != backward)
+      continue;
+    if (turn.isBehindBarrier) {
+      OpBuilder b(turn.getOutermost());
+      gpu::BarrierOp::create(b, backward.getLoc());
+    }
+    bool adds = &turn != &turns.front();
+    for (AccumulateOp op : turn.ops)
+      if (failed(turn.isAtomic() ? addAtomically(op, shadow)
+                                 : store(op, shadow, adds)))
+        return failure();
   }
   return success();
 }
 
 LogicalResult ArgumentSchedule::clear(const AccessSpace &stores) {
   bool isExact = stores.isExact();
-  StringAttr check =
-      toAttribute(backward.getContext(),
-                  stores.toCheck(isExact ? "bijective" : "distinct", argument));
-  ShadowPointers shadow(
-      primal, append(pointee, isExact ? "none" : "cotangent", "store", check));
+  llvm::json::Array checks{
+      stores.toCheck(isExact ? "bijective" : "distinct", argument)};
+  ShadowPointers shadow(primal, append(pointee, isExact ? "none" : "cotangent",
+                                       "store", std::move(checks)));
   for (UpstreamOp op : use.upstreams) {
     Value pointer = shadow.get(op.getPtr());
     if (!pointer)
@@ -318,17 +374,32 @@ void Schedule::runOnOperation() {
     if (op.getRemainder())
       remainders.insert(op.getArgument());
   });
-  for (triton::FuncOp backward : getBackwards(getOperation()))
+  SmallVector<triton::FuncOp> kernels = getBackwards(getOperation());
+  std::map<unsigned, SmallVector<Turn, 0>> turns;
+  for (triton::FuncOp backward : kernels)
+    for (auto &[argument, use] : collectUses(backward))
+      if (!turns.count(argument) && !llvm::is_contained(atomic, argument))
+        turns[argument] = findTurns(kernels, argument, sites);
+  for (triton::FuncOp backward : kernels)
     for (auto &[argument, use] : collectUses(backward)) {
       SmallVector<Operation *> loads, stores;
       for (AccumulateOp op : use.accumulates)
         loads.push_back(sites.lookup(op.getSite()));
       for (UpstreamOp op : use.upstreams)
         stores.push_back(sites.lookup(op.getSite()));
-      if (failed(ArgumentSchedule(backward, argument, use,
-                                  remainders.contains(argument))
-                     .run(loads, stores, llvm::is_contained(atomic, argument),
-                          deterministic)))
+      ArgumentSchedule schedule(backward, argument, use,
+                                remainders.contains(argument));
+      ArrayRef<Turn> taken = turns[argument];
+      bool meet = llvm::any_of(taken, [kernel = backward](const Turn &turn) {
+        return turn.kernel == kernel && turn.isAtomic();
+      });
+      LogicalResult done =
+          taken.empty() ? schedule.run(loads, stores,
+                                       llvm::is_contained(atomic, argument),
+                                       deterministic)
+          : meet && deterministic ? schedule.refuseAtomics(loads)
+                                  : schedule.take(taken);
+      if (failed(done))
         return signalPassFailure();
     }
 }

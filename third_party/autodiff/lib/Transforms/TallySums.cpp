@@ -73,6 +73,7 @@ std::optional<AtomicSum> TallySums::examine(BlockArgument buffer) {
   Type pointee = getPointee(primal.getArgument(operand.getIndex()).getType());
   if (description.getString("accumulate") != "atomic" ||
       description.getString("init") != "zero" ||
+      !description.getArray("checks")->empty() ||
       description.getBoolean("returned") != true || !isHalf(pointee))
     return std::nullopt;
   AtomicSum sum{kernel, place, operand.getIndex(), {}};

@@ -56,6 +56,10 @@ public:
   /// iterations, if those are numbered alike.
   bool touchesSameAs(const AccessSpace &other) const;
 
+  /// Whether each program touches the same addresses as through `other`, by
+  /// whatever lanes and iterations.
+  bool isOwnedLike(const AccessSpace &other) const;
+
   /// What must hold so that this, which has bounds, touches what `unbounded`,
   /// which has none, touches at the same position in the same iteration: pairs
   /// of expressions, of which the first must be no more than the second. None
@@ -134,10 +138,17 @@ private:
   struct Builder;
   /// How many addresses a program touches, and how far the last one is.
   struct Local;
+  /// The steps in which addresses are touched, by whatever lanes and
+  /// iterations, and which of them programs choose; in an order of their own.
+  struct Reach {
+    ScalarExpr start;
+    llvm::SmallVector<std::string> indices;
+  };
 
   /// What digits of iterations and positions make up; adds what must hold for
   /// bounds to be reached. None if programs are counted by the same indices.
   std::optional<Local> findLocal(llvm::json::Array &limits) const;
+  Reach findReach() const;
   /// Whether part of an index has a bound of its own.
   bool hasParts() const;
   /// The digit of another space for the same dimension, in steps as long.

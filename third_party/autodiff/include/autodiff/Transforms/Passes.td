@@ -442,7 +442,9 @@ def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
     stores and atomics on gradient buffers. A gradient whose addresses are
     distinct across programs and iterations, given checks that the launch
     evaluates, is stored (into cleared memory where data decide which addresses
-    are touched); the others are added atomically in f32.
+    are touched). Where those of several contributions are, but not all
+    together, they take turns: the first one stores, and later ones add, in
+    later kernels or behind a barrier. Others are added atomically in f32.
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
