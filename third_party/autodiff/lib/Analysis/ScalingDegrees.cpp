@@ -301,7 +301,7 @@ static MaybeDegree ofFixed(Operation *op, ArrayRef<Degree> x) {
 }
 
 MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
-  if (op->hasAttr(kChangesFrameAttr))
+  if (op->hasAttr(kChangesFrameAttr) || op->hasAttr(kIfRunAttr))
     return of(op->getOperand(1));
   if (auto select = dyn_cast<arith::SelectOp>(op))
     return ofSelect(select);

@@ -88,6 +88,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.addToKernels(createMarkResiduals());
   passes.addToKernels(createRecordMemory());
   passes.add(createRescaleAccumulators());
+  passes.add(createCarrySums());
   passes.add(createDropMaxima());
   passes.add(createFoldNormalizers());
   passes.clean();

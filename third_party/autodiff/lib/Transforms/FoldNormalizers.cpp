@@ -18,7 +18,9 @@
 // matters if x has no such error itself: x has to be computed, not loaded.
 //
 //===----------------------------------------------------------------------===//
+#include "Combination.h"
 #include "Maxima.h"
+#include "Reciprocals.h"
 #include "Sign.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
@@ -101,7 +103,8 @@ static SmallVector<Value> findNormalized(Value sum) {
         found.push_back(op->getResult(0));
       else if (isa<ResidualOp, arith::ExtFOp, triton::SplatOp,
                    triton::BroadcastOp, triton::ExpandDimsOp,
-                   triton::ReshapeOp>(op))
+                   triton::ReshapeOp>(op) ||
+               op->hasAttr(kIfRunAttr))
         pending.push_back(op->getResult(0));
     }
   return found;
@@ -313,50 +316,6 @@ static Value createScale(OpBuilder &b, Normalizer &of, Value maximum,
   return m + 1 / of.delta * log(l);
 }
 
-namespace {
-/// a·m + b·log(l)
-struct Combination {
-  double a = 0, b = 0;
-  Combination times(double factor) const { return {a * factor, b * factor}; }
-};
-} // namespace
-
-static Value withoutResidual(Value value) {
-  auto residual = value.getDefiningOp<ResidualOp>();
-  return residual ? residual.getValue() : value;
-}
-
-/// `value` as a combination of a maximum and the logarithm of a sum.
-static std::optional<Combination> combine(Value value, Normalizer &of) {
-  value = withoutResidual(value);
-  if (value == of.maximum.getValue())
-    return Combination{1, 0};
-  Operation *op = value.getDefiningOp();
-  auto isOfSum = [&] {
-    return withoutResidual(op->getOperand(0)) == of.sum.getValue();
-  };
-  if (isa_and_nonnull<math::LogOp>(op) && isOfSum())
-    return Combination{0, 1};
-  if (isa_and_nonnull<math::Log2Op>(op) && isOfSum())
-    return Combination{0, M_LOG2E};
-  if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp, arith::MulFOp,
-                       arith::DivFOp>(op))
-    return std::nullopt;
-  std::optional<Combination> x = combine(op->getOperand(0), of);
-  APFloat number(0.0);
-  if (x && isa<arith::MulFOp, arith::DivFOp>(op)) {
-    if (!matchPattern(op->getOperand(1), m_ConstantFloat(&number)))
-      return std::nullopt;
-    double factor = number.convertToDouble();
-    return x->times(isa<arith::MulFOp>(op) ? factor : 1 / factor);
-  }
-  std::optional<Combination> y = combine(op->getOperand(1), of);
-  if (!x || !y)
-    return std::nullopt;
-  double sign = isa<arith::AddFOp>(op) ? 1 : -1;
-  return Combination{x->a + sign * y->a, x->b + sign * y->b};
-}
-
 static ResidualOp findResidual(triton::FuncOp kernel, unsigned id) {
   ResidualOp found;
   kernel.walk([&](ResidualOp op) {
@@ -366,16 +325,20 @@ static ResidualOp findResidual(triton::FuncOp kernel, unsigned id) {
   return found;
 }
 
-/// Something that the primal computes and that is a multiple of L, and how many
-/// times L it is.
-static std::optional<std::pair<Value, double>> findMultiple(Normalizer of) {
-  for (Operation *op = of.sum->getNextNode(); op; op = op->getNextNode())
-    if (auto residual = dyn_cast<ResidualOp>(op);
-        residual && residual.getType() == of.sum.getType())
-      if (std::optional<Combination> found = combine(residual.getValue(), of);
-          found && found->a != 0 &&
-          std::abs(found->b / found->a * of.delta - 1) < 1e-6)
-        return std::pair(residual.getValue(), found->a);
+/// Something that the primal computes, too, and that is a multiple of L, and
+/// how many times L it is.
+static std::optional<std::pair<ResidualOp, double>>
+findMultiple(Normalizer of) {
+  for (Operation *op = of.sum->getNextNode(); op; op = op->getNextNode()) {
+    auto residual = dyn_cast<ResidualOp>(op);
+    if (!residual || residual.getType() != of.sum.getType())
+      continue;
+    Combination found = Combination::of(residual.getValue());
+    double a = found.factorOf(of.maximum.getValue());
+    double b = found.factorOfLog(of.sum.getValue());
+    if (found.size() == 2 && a != 0 && std::abs(b / a * of.delta - 1) < 1e-6)
+      return std::pair(residual, a);
+  }
   return std::nullopt;
 }
 
@@ -383,22 +346,23 @@ static std::optional<std::pair<Value, double>> findMultiple(Normalizer of) {
 /// that is.
 static std::optional<double> addToPrimal(triton::FuncOp primal,
                                          const Normalizer &found, unsigned id) {
+  OpBuilder b(primal.getContext());
+  auto mark = [&](Value value) {
+    ResidualOp::create(b, value.getLoc(), value, id).setPinned(true);
+  };
+  // It may store one anyway.
+  if (auto multiple = findMultiple(found))
+    if (ResidualOp there = findResidual(primal, multiple->first.getId())) {
+      b.setInsertionPoint(there);
+      mark(there.getValue());
+      return multiple->second;
+    }
   Normalizer there = found;
   there.maximum = findResidual(primal, there.maximum.getId());
   there.sum = findResidual(primal, there.sum.getId());
   if (!there.maximum || !there.sum ||
       there.maximum->getBlock() != there.sum->getBlock())
     return std::nullopt;
-  OpBuilder b(primal.getContext());
-  auto mark = [&](Value value) {
-    ResidualOp::create(b, value.getLoc(), value, id).setPinned(true);
-  };
-  // It may store one anyway.
-  if (auto multiple = findMultiple(there)) {
-    b.setInsertionPointAfterValue(multiple->first);
-    mark(multiple->first);
-    return multiple->second;
-  }
   b.setInsertionPointAfter(
       there.maximum->isBeforeInBlock(there.sum) ? there.sum : there.maximum);
   mark(createScale(b, there, there.maximum.getResult(), there.sum.getResult()));
@@ -461,6 +425,7 @@ static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
     moved.getResult().replaceAllUsesWith(moved.getValue());
     moved.erase();
   }
+  divideBy(one);
   return residual;
 }
 

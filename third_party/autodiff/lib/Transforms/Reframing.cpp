@@ -132,6 +132,11 @@ scf::ForOp Reframing::createFramed(OpBuilder &b, const RescaledLoop &found,
   for (auto &[index, axes] : found.accumulators)
     inits[index] = createInit(b, found, index, axes, frame);
   inits[found.maximum] = m;
+  // What does not depend on the frame comes from loops in this one, too.
+  for (Value &init : inits)
+    if (OpResult result = getLoopResult(init))
+      if (scf::ForOp before = chained.lookup(result.getOwner()))
+        init = before.getResult(result.getResultNumber());
   IRMapping map;
   auto framed = cast<scf::ForOp>(b.clone(*loop, map));
   framed.getInitArgsMutable().assign(inits);

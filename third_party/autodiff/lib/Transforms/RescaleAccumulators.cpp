@@ -5,6 +5,7 @@
 // (RescaledLoop.h), and its iterations stand alone.
 //
 //===----------------------------------------------------------------------===//
+#include "BlockMaxima.h"
 #include "Reframing.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -24,9 +25,8 @@ struct RescaleAccumulators
 } // namespace
 
 /// The maximum after the loop as a residual of its own, right after the loop.
-static ResidualOp finalMaximum(const RescaledLoop &found, unsigned &nextId) {
-  scf::ForOp loop = found.loop;
-  Value result = loop.getResult(found.maximum);
+static ResidualOp finalMaximum(Value result, unsigned &nextId) {
+  Operation *loop = result.getDefiningOp();
   for (Operation *user : result.getUsers())
     if (auto residual = dyn_cast<ResidualOp>(user)) {
       residual->moveAfter(loop);
@@ -34,7 +34,7 @@ static ResidualOp finalMaximum(const RescaledLoop &found, unsigned &nextId) {
     }
   OpBuilder b(loop->getContext());
   b.setInsertionPointAfter(loop);
-  auto residual = ResidualOp::create(b, loop.getLoc(), result, nextId++);
+  auto residual = ResidualOp::create(b, loop->getLoc(), result, nextId++);
   result.replaceAllUsesExcept(residual.getResult(), residual);
   return residual;
 }
@@ -49,26 +49,31 @@ void RescaleAccumulators::runOnOperation() {
   triton::FuncOp primal = getPrimal(getOperation());
   if (!primal)
     return;
-  unsigned nextId = 0;
-  primal.walk(
-      [&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
-  // The backward may use a maximum that nothing in the forward does.
-  for (scf::ForOp loop : loopsOf(primal))
-    for (auto found = RescaledLoop::match(loop); found;
-         found = RescaledLoop::match(loop, found->maximum + 1))
-      finalMaximum(*found, nextId).setPinned(true);
   OpBuilder builder(primal);
   builder.setInsertionPointAfter(primal);
   auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
   kernel.setSymName((primal.getSymName() + "_framed").str());
   kernel->setAttr(kRoleAttr, builder.getStringAttr("differentiated"));
 
+  unsigned nextId = 0;
+  primal.walk(
+      [&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
+  for (auto [loop, original] :
+       llvm::zip_equal(loopsOf(kernel), loopsOf(primal))) {
+    useRunningMaxima(loop);
+    for (auto found = RescaledLoop::match(loop); found;
+         found = RescaledLoop::match(loop, found->maximum + 1)) {
+      unsigned id = nextId;
+      finalMaximum(loop.getResult(found->maximum), nextId);
+      // The backward may use a maximum that nothing in the forward does.
+      finalMaximum(original.getResult(found->maximum), id).setPinned(true);
+    }
+  }
   Reframing reframing;
   for (scf::ForOp loop : loopsOf(kernel))
-    reframing.rewrite(loop, [&](const RescaledLoop &found) {
-      ResidualOp maximum = finalMaximum(found, nextId);
-      maximum.setPinned(false);
-      return maximum.getResult();
+    reframing.rewrite(loop, [&](const RescaledLoop &found) -> Value {
+      scf::ForOp of = found.loop;
+      return finalMaximum(of.getResult(found.maximum), nextId).getResult();
     });
   reframing.markAttained();
 }

@@ -10,11 +10,10 @@
 //===----------------------------------------------------------------------===//
 #include "RescaledLoop.h"
 
+#include "LogSum.h"
 #include "Maxima.h"
+#include "Sign.h"
 #include "UnseenRows.h"
-#include "autodiff/Analysis/ScalingDegrees.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Support/Elements.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -24,11 +23,27 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// The operation m' = max(m, r) for a carried m; null if there is none.
+/// Whether `value` is at least what the loop has seen so far, relative to m: m
+/// itself, or the logarithm of a sum of what it has seen.
+static bool isBound(Value value, scf::ForOp loop, unsigned index) {
+  if (value == loop.getRegionIterArg(index))
+    return true;
+  auto carried = dyn_cast<BlockArgument>(value);
+  if (!carried || carried.getOwner() != loop.getBody() ||
+      carried == loop.getInductionVar())
+    return false;
+  auto sum = LogSum::match(loop, carried.getArgNumber() - 1);
+  return sum && sum->center == loop.getYieldedValues()[index] &&
+         Signs().of(sum->terms) == Sign::Positive;
+}
+
+/// The operation m' = max(m, r) for a carried m, or the logarithm of a sum in
+/// its place; null if there is none.
 static Operation *matchRunningMaximum(scf::ForOp loop, unsigned index) {
   Operation *next = getCarriedMaximum(loop, index);
-  Value current = loop.getRegionIterArg(index);
-  bool isRunning = next && llvm::is_contained(next->getOperands(), current);
+  bool isRunning = next && llvm::any_of(next->getOperands(), [&](Value value) {
+                     return isBound(value, loop, index);
+                   });
   return isRunning ? next : nullptr;
 }
 
@@ -88,52 +103,14 @@ findDecided(scf::ForOp loop, ScalingDegrees &degrees) {
 
 /// Whether the loop changes frame with this δ; fills in its accumulators.
 static bool proveFrame(RescaledLoop &candidate, double delta) {
-  scf::ForOp loop = candidate.loop;
-  candidate.accumulators.clear();
-  unsigned count = loop.getNumResults();
-  SmallVector<bool> rescaled(count);
-  SmallVector<SmallVector<unsigned, 2>> axes(count);
-  // Where m runs along an accumulator's axes is learnt from what is added.
-  for (unsigned index = 0; index < count; ++index) {
-    Type type = loop.getRegionIterArg(index).getType();
-    rescaled[index] = index != candidate.maximum && isFloat(type);
-    axes[index] = seedAxes(candidate.getCurrent());
-  }
-  for (bool changed = true; changed;) {
-    changed = false;
-    ScalingDegrees degrees = seedShifts(candidate);
-    for (unsigned index = 0; index < count; ++index)
-      if (rescaled[index])
-        degrees.seed(loop.getRegionIterArg(index),
-                     guard(candidate, Degree::scaled({-delta, 0}, axes[index]),
-                           axes[index]));
-    for (unsigned index = 0; index < count; ++index) {
-      if (index == candidate.maximum)
-        continue;
-      std::optional<Degree> next = degrees.of(loop.getYieldedValues()[index]);
-      if (rescaled[index]) {
-        bool holds = next && next->isScale() &&
-                     std::abs(next->scale[0]) < 1e-9 &&
-                     std::abs(next->scale[1] + delta) < 1e-9 &&
-                     next->axes == axes[index];
-        if (!holds && !mutation::isMade("rescale:any accumulator")) {
-          rescaled[index] = false;
-          changed = true;
-        }
-      } else if (!next || !next->isInvariant()) {
-        return false;
-      }
-    }
-    if (changed)
-      continue;
-    if (!degrees.hasInvariantEffects(loop))
-      return false;
-    candidate.decided = findDecided(loop, degrees);
-  }
-  for (unsigned index = 0; index < count; ++index)
-    if (rescaled[index])
-      candidate.accumulators[index] = axes[index];
+  ScalingDegrees degrees = seedShifts(candidate);
+  candidate.accumulators = findRelative(
+      candidate.loop, candidate.maximum, delta, degrees,
+      [&](Degree degree, ArrayRef<unsigned> axes) {
+        return guard(candidate, degree, axes);
+      });
   candidate.delta = delta;
+  candidate.decided = findDecided(candidate.loop, degrees);
   return !candidate.accumulators.empty();
 }
 

@@ -4,7 +4,8 @@
 // keeps relative to it: A' = A·e^(δ(m−m')) + f(m'). Seen from any fixed M,
 // Â = A·e^(δ(m−M)) the update is Â' = Â + f(M): the loop may as well use M from
 // its first iteration to its last. With M = m after the loop, Â is A at the
-// end.
+// end. In place of m, the logarithm of a sum of all that was seen may be a
+// bound of it: m' = max(ℓ, r).
 //
 // While nothing is seen, m' is −∞, and nothing can be relative to it. A loop
 // may tell that apart: it uses, say, zero in its place. Then M, too, has to be
@@ -14,7 +15,7 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_RESCALEDLOOP_H
 #define AUTODIFF_LIB_TRANSFORMS_RESCALEDLOOP_H
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "RelativeValues.h"
 
 namespace mlir::autodiff {
 
@@ -33,11 +34,11 @@ struct RescaledLoop {
 
   scf::ForOp loop;
   unsigned maximum = 0;        // carried value
-  Operation *update = nullptr; // max(m, r)
+  Operation *update = nullptr; // max(m, r), or max(ℓ, r)
   Value next;                  // m': what it gives, or something finite for −∞
   double delta = 0;
-  /// For each carried value that is rescaled: the axes along which m runs.
-  llvm::DenseMap<unsigned, SmallVector<unsigned, 2>> accumulators;
+  /// The carried values that are rescaled.
+  RelativeValues accumulators;
   /// Whether the body tells −∞ apart.
   bool isGuarded = false;
   /// What selections choose in the frame of a finite maximum.

@@ -35,6 +35,9 @@ constexpr llvm::StringLiteral kCounterAttr = "autodiff.counter";
 /// Marks a select of the distance between two maxima, zero where it is not a
 /// number.
 constexpr llvm::StringLiteral kChangesFrameAttr = "autodiff.changes_frame";
+/// Marks a select of what a loop has summed, one if it has not run: then it
+/// only divides zeros.
+constexpr llvm::StringLiteral kIfRunAttr = "autodiff.if_run";
 /// Sums of a loop that are at least one where a maximum that the loop carries
 /// is finite: pairs of its results, maximum and sum.
 constexpr llvm::StringLiteral kAttainedAttr = "autodiff.attained";

@@ -223,6 +223,16 @@ def RescaleAccumulators : AutodiffPass<"autodiff-rescale-accumulators", "::mlir:
   }];
 }
 
+def CarrySums : AutodiffPass<"autodiff-carry-sums", "::mlir::ModuleOp"> {
+  let summary = "carry plain sums in place of their means and logarithms";
+  let description = [{
+    Where a loop carries the logarithm of a sum, ℓ' = c + log(e^(ℓ−c) + s), or
+    a sum that it divides by another one in each iteration, A' = A·(l/l') + g/l',
+    the copy that is differentiated carries the sums, whose iterations stand
+    alone, and takes logarithm and quotient after the loop.
+  }];
+}
+
 def DropMaxima : AutodiffPass<"autodiff-drop-maxima", "::mlir::ModuleOp"> {
   let summary = "drop derivatives of maxima that the outputs do not depend on";
   let description = [{

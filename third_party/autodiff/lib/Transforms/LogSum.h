@@ -1,0 +1,36 @@
+//===- LogSum.h - The logarithm of a sum, as a loop carries it --*- C++ -*-===//
+//
+// ℓ' = c + k·log(e^((ℓ−c)/k) + s). Of a c that is the same in all iterations,
+// L = e^((ℓ−c)/k) is a plain sum: L' = L + s.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_LIB_TRANSFORMS_LOGSUM_H
+#define AUTODIFF_LIB_TRANSFORMS_LOGSUM_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mlir::autodiff {
+
+struct LogSum {
+  /// What `loop` carries at `index`, if that is the logarithm of a sum.
+  static std::optional<LogSum> match(scf::ForOp loop, unsigned index);
+
+  /// Carries L in place of ℓ, if that can be done, and makes what is left of it
+  /// the residual `id`, which the primal does not have.
+  bool carrySum(unsigned id);
+
+  scf::ForOp loop;
+  unsigned index = 0;
+  Value center;    // c
+  double unit = 1; // k
+  Value terms;     // e^((ℓ−c)/k) + s
+  /// The e^((ℓ−c)/k) in the loop.
+  SmallVector<Operation *, 1> exponentials;
+
+private:
+  Value getStart(OpBuilder &b);
+};
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_LIB_TRANSFORMS_LOGSUM_H

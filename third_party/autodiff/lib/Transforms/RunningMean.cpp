@@ -1,0 +1,164 @@
+//===- RunningMean.cpp - Sums that a loop keeps divided -------------------===//
+//
+// That A is relative to l is proved by its degrees, with factors t and t' of l
+// and l' (RelativeValues.h). So A may be seen from any weight that does not
+// change, and from one in particular.
+//
+//===----------------------------------------------------------------------===//
+#include "RunningMean.h"
+
+#include "Combination.h"
+#include "Maxima.h"
+#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// Whether something is divided by `value`, or by a tile that repeats it.
+static bool isDivisor(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<arith::DivFOp, triton::PreciseDivFOp>(user))
+      return use.getOperandNumber() == 1;
+    return isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(
+               user) &&
+           isDivisor(user->getResult(0));
+  });
+}
+
+std::optional<RunningMean> RunningMean::match(scf::ForOp loop,
+                                              unsigned weight) {
+  Value current = loop.getRegionIterArg(weight);
+  Value next = loop.getYieldedValues()[weight];
+  if (!isFloat(current.getType()) || next.getParentBlock() != loop.getBody() ||
+      !next.getDefiningOp() || !isDivisor(next))
+    return std::nullopt;
+  ScalingDegrees degrees;
+  SmallVector<unsigned, 2> axes = seedAxes(current);
+  for (Value carried : loop.getRegionIterArgs())
+    degrees.seed(carried, Degree());
+  degrees.seed(current, Degree::scaled({1, 0}, axes));
+  degrees.seed(next, Degree::scaled({0, 1}, axes));
+  RunningMean found;
+  found.loop = loop;
+  found.weight = weight;
+  found.means = findRelative(
+      loop, weight, 1, degrees,
+      [](Degree degree, ArrayRef<unsigned>) { return degree; });
+  return found.means.empty() ? std::nullopt : std::optional(found);
+}
+
+/// The operations of the body that the next weight comes from, and that depend
+/// on the current one; none if one of them cannot be repeated.
+std::optional<SmallVector<Operation *>> RunningMean::findChain() {
+  llvm::SetVector<Value> pending;
+  pending.insert(loop.getYieldedValues()[weight]);
+  llvm::DenseSet<Operation *> needed;
+  for (unsigned next = 0; next < pending.size(); ++next) {
+    Operation *op = pending[next].getDefiningOp();
+    Operation *outer = op ? loop.getBody()->findAncestorOpInBlock(*op) : op;
+    if (!outer || !needed.insert(outer).second)
+      continue;
+    outer->walk([&](Operation *inner) {
+      pending.insert(inner->operand_begin(), inner->operand_end());
+    });
+  }
+  SmallVector<Operation *> chain;
+  llvm::DenseSet<Value> moved{loop.getRegionIterArg(weight)};
+  for (Operation &op : *loop.getBody()) {
+    if (!needed.contains(&op) || !op.walk([&](Operation *inner) {
+           bool depends = llvm::any_of(inner->getOperands(), [&](Value value) {
+             return moved.contains(value);
+           });
+           return depends ? WalkResult::interrupt() : WalkResult::advance();
+         }).wasInterrupted())
+      continue;
+    if (!isMemoryEffectFree(&op))
+      return std::nullopt;
+    moved.insert(op.result_begin(), op.result_end());
+    chain.push_back(&op);
+  }
+  return chain;
+}
+
+/// A weight as the divisor of a mean; one, if no loop has run for that.
+static Value getDivisor(OpBuilder &b, Value hasRun, Value weight) {
+  Location loc = weight.getLoc();
+  auto divisor = arith::SelectOp::create(
+      b, loc, hasRun, weight, constantOf(b, loc, weight.getType(), 1));
+  divisor->setAttr(kIfRunAttr, b.getUnitAttr());
+  return divisor;
+}
+
+/// `divisor` in the type of a mean.
+static Value repeatFor(OpBuilder &b, Value mean, Value divisor,
+                       ArrayRef<unsigned> axes) {
+  Location loc = mean.getLoc();
+  Value by = castFloat(b, loc, divisor, getElementTypeOrSelf(mean.getType()));
+  auto tile = dyn_cast<RankedTensorType>(mean.getType());
+  return tile ? repeatOver(b, loc, by, axes, tile.getShape()) : by;
+}
+
+/// Has the weights summed as before, while all else in the loop sees ones.
+void RunningMean::splitWeights(ArrayRef<Operation *> chain) {
+  Operation *yield = loop.getBody()->getTerminator();
+  Value current = loop.getRegionIterArg(weight);
+  Value next = loop.getYieldedValues()[weight];
+  OpBuilder b(yield);
+  IRMapping again;
+  llvm::SmallPtrSet<Operation *, 8> summing{yield};
+  for (Operation *op : chain)
+    summing.insert(b.clone(*op, again));
+  yield->setOperand(weight, again.lookupOrDefault(next));
+  b.setInsertionPointToStart(loop.getBody());
+  Value one = constantOf(b, loop.getLoc(), current.getType(), 1);
+  for (Value value : {current, next})
+    value.replaceUsesWithIf(one, [&](OpOperand &use) {
+      return !summing.contains(
+          loop.getBody()->findAncestorOpInBlock(*use.getOwner()));
+    });
+}
+
+bool RunningMean::carrySums(Quotients &quotients) {
+  auto chain = findChain();
+  if (!chain)
+    return false;
+  splitWeights(*chain);
+  Location loc = loop.getLoc();
+  OpBuilder b(loop);
+  Value init = withoutResidual(loop.getInitArgs()[weight]);
+  Value runs =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                            loop.getLowerBound(), loop.getUpperBound());
+  for (auto &[index, axes] : means) {
+    Value start = withoutResidual(loop.getInitArgs()[index]);
+    Value hasRun = runs, sum = start;
+    b.setInsertionPoint(loop);
+    // Where a loop goes on with what another one has left, so do the sums.
+    if (auto before = quotients.find(start);
+        before != quotients.end() && before->second.weight == init) {
+      sum = before->second.sum;
+      hasRun = arith::OrIOp::create(b, loc, before->second.hasRun, runs);
+    } else if (!matchPattern(start, m_AnyZeroFloat())) {
+      Value factor = getDivisor(b, runs, loop.getInitArgs()[weight]);
+      sum = arith::MulFOp::create(b, loc, start,
+                                  repeatFor(b, start, factor, axes));
+    }
+    loop.getInitArgsMutable()[index].set(sum);
+    b.setInsertionPointAfter(loop);
+    Value result = loop.getResult(index);
+    Value divisor = getDivisor(b, hasRun, loop.getResult(weight));
+    auto mean = arith::DivFOp::create(b, loc, result,
+                                      repeatFor(b, result, divisor, axes));
+    result.replaceAllUsesExcept(mean, mean);
+    quotients[mean] = {result, loop.getResult(weight), hasRun};
+  }
+  return true;
+}
