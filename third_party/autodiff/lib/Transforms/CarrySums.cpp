@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LogSum.h"
+#include "ResidualIds.h"
 #include "RunningMean.h"
-#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -21,22 +21,57 @@ using namespace mlir::autodiff;
 
 namespace {
 struct CarrySums : autodiff::impl::CarrySumsBase<CarrySums> {
-  void runOnOperation() override {
-    triton::FuncOp kernel = getDifferentiated(getOperation());
-    if (!kernel || kernel == getPrimal(getOperation()))
-      return;
-    unsigned nextId = 0;
-    kernel.walk(
-        [&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
-    RunningMean::Quotients quotients;
-    kernel.walk([&](scf::ForOp loop) {
-      for (unsigned index = 0; index < loop.getNumResults(); ++index) {
-        if (auto found = LogSum::match(loop, index))
-          nextId += found->carrySum(nextId);
-        if (auto found = RunningMean::match(loop, index))
-          found->carrySums(quotients);
-      }
-    });
-  }
+  void runOnOperation() override;
+  void fixLevels(scf::ForOp loop);
+
+  triton::FuncOp primal, kernel;
+  SmallVector<LogSum> fixed;
 };
 } // namespace
+
+/// Has the logarithms of sums relative to what they are after the loop.
+void CarrySums::fixLevels(scf::ForOp loop) {
+  for (unsigned index = 0; index < loop.getNumResults(); ++index) {
+    auto found = LogSum::match(loop, index);
+    if (found)
+      found = found->fixLevel(getNextResidualId(kernel), fixed);
+    if (!found)
+      continue;
+    loop = found->loop;
+    fixed.push_back(*found);
+    // The backward uses it, even if nothing in the forward does.
+    auto last = found->level.getDefiningOp<ResidualOp>();
+    if (ResidualOp there = findResidual(primal, last.getId()))
+      there.setPinned(true);
+  }
+}
+
+/// Calls `visit` for all that the loops of a kernel carry.
+static void walkCarried(triton::FuncOp kernel,
+                        llvm::function_ref<void(scf::ForOp, unsigned)> visit) {
+  kernel.walk([&](scf::ForOp loop) {
+    for (unsigned index = 0; index < loop.getNumResults(); ++index)
+      visit(loop, index);
+  });
+}
+
+void CarrySums::runOnOperation() {
+  primal = getPrimal(getOperation());
+  kernel = getDifferentiated(getOperation());
+  if (!kernel || kernel == primal)
+    return;
+  fixed.clear();
+  SmallVector<scf::ForOp> loops;
+  kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+  for (scf::ForOp loop : loops)
+    fixLevels(loop);
+  walkCarried(kernel, [&](scf::ForOp loop, unsigned index) {
+    if (auto found = LogSum::match(loop, index))
+      found->carrySum(getNextResidualId(kernel));
+  });
+  RunningMean::Quotients quotients;
+  walkCarried(kernel, [&](scf::ForOp loop, unsigned index) {
+    if (auto found = RunningMean::match(loop, index))
+      found->carrySums(quotients);
+  });
+}

@@ -2,6 +2,7 @@
 #include "Combination.h"
 
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Tile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -17,16 +18,28 @@ Value mlir::autodiff::withoutResidual(Value value) {
   return residual ? residual.getValue() : value;
 }
 
+Value mlir::autodiff::createLog(OpBuilder &b, Value sum, double unit) {
+  Tile l(b, sum.getLoc(), sum);
+  if (std::abs(unit - M_LOG2E) < 1e-9)
+    return l.make<math::Log2Op>(l);
+  return std::abs(unit - 1) < 1e-9 ? log(l) : unit * log(l);
+}
+
 std::pair<Value, double> mlir::autodiff::matchMultiple(Value value) {
   Operation *op = value.getDefiningOp();
   APFloat number(0.0);
-  if (!isa_and_nonnull<arith::MulFOp, arith::DivFOp>(op) ||
-      !matchPattern(op->getOperand(1), m_ConstantFloat(&number)))
+  auto isNumber = [&](unsigned side) {
+    return matchPattern(op->getOperand(side), m_ConstantFloat(&number));
+  };
+  bool isProduct = isa_and_nonnull<arith::MulFOp>(op);
+  bool isSwapped = isProduct && isNumber(0);
+  if (!isSwapped && !((isProduct || isa_and_nonnull<arith::DivFOp>(op)) &&
+                      isNumber(1)))
     return {value, 1};
   bool lossy;
   number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
   double factor = number.convertToDouble();
-  return {op->getOperand(0), isa<arith::MulFOp>(op) ? factor : 1 / factor};
+  return {op->getOperand(isSwapped), isProduct ? factor : 1 / factor};
 }
 
 void Combination::addTerm(Term term) {
@@ -50,6 +63,9 @@ void Combination::add(Value value, double factor) {
     add(op->getOperand(1), isa<arith::AddFOp>(op) ? factor : -factor);
   } else if (isa_and_nonnull<arith::NegFOp>(op)) {
     add(op->getOperand(0), -factor);
+  } else if (isa_and_nonnull<math::LogOp, math::Log2Op>(op) &&
+             matchPattern(op->getOperand(0), m_OneFloat())) {
+    return;
   } else if (isa_and_nonnull<math::LogOp>(op)) {
     addTerm({withoutResidual(op->getOperand(0)), true, factor});
   } else if (isa_and_nonnull<math::Log2Op>(op)) {

@@ -2,7 +2,7 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_COMBINATION_H
 #define AUTODIFF_LIB_TRANSFORMS_COMBINATION_H
 
-#include "mlir/IR/Value.h"
+#include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace mlir::autodiff {
@@ -33,6 +33,9 @@ private:
 
   SmallVector<Term, 2> terms;
 };
+
+/// `unit` · log(sum).
+Value createLog(OpBuilder &b, Value sum, double unit);
 
 /// What a residual names.
 Value withoutResidual(Value value);

@@ -1,5 +1,6 @@
 //===- DropMaxima.cpp - Maxima that are constants to the derivative -------===//
 #include "FreeMaxima.h"
+#include "LogSum.h"
 #include "Maxima.h"
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Transforms/Passes.h"
@@ -12,6 +13,12 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
+/// Whether a value is what a loop has, in place of a maximum, of a sum.
+static bool isLogSum(Value value) {
+  auto loop = value.getDefiningOp<scf::ForOp>();
+  return loop && LogSum::match(loop, cast<OpResult>(value).getResultNumber());
+}
+
 namespace {
 struct DropMaxima : autodiff::impl::DropMaximaBase<DropMaxima> {
   void runOnOperation() override {
@@ -21,7 +28,7 @@ struct DropMaxima : autodiff::impl::DropMaximaBase<DropMaxima> {
     SmallVector<Value> maxima;
     kernel.walk([&](ResidualOp residual) {
       if (isDifferentiable(residual.getType()) &&
-          isMaximum(residual.getValue()))
+          (isMaximum(residual.getValue()) || isLogSum(residual.getValue())))
         maxima.push_back(residual.getResult());
     });
     for (Value maximum : findFreeMaxima(kernel, std::move(maxima)))

@@ -21,6 +21,7 @@
 #include "Combination.h"
 #include "Maxima.h"
 #include "Reciprocals.h"
+#include "ResidualIds.h"
 #include "Sign.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
@@ -306,23 +307,10 @@ std::optional<Normalizer> Search::find() {
 // The rewrite
 //===----------------------------------------------------------------------===//
 
-static Value createScale(OpBuilder &b, Normalizer &of, Value maximum,
+static Value createScale(OpBuilder &b, const Normalizer &of, Value maximum,
                          Value sum) {
-  Tile m(b, of.sum.getLoc(), maximum), l = m.like(sum);
-  if (std::abs(of.delta - M_LN2) < 1e-9)
-    return m + l.make<math::Log2Op>(l);
-  if (std::abs(of.delta - 1) < 1e-9)
-    return m + log(l);
-  return m + 1 / of.delta * log(l);
-}
-
-static ResidualOp findResidual(triton::FuncOp kernel, unsigned id) {
-  ResidualOp found;
-  kernel.walk([&](ResidualOp op) {
-    if (op.getId() == id)
-      found = op;
-  });
-  return found;
+  return arith::AddFOp::create(b, sum.getLoc(), maximum,
+                               createLog(b, sum, 1 / of.delta));
 }
 
 /// Something that the primal computes, too, and that is a multiple of L, and
@@ -385,6 +373,26 @@ static Value assumeOne(OpBuilder &b, Value sum) {
   return known.getResult(0);
 }
 
+/// Has `frame`, or tiles that repeat it, subtracted where `value` is.
+static void subtractFrame(Value value, Value frame,
+                          llvm::function_ref<bool(OpOperand &)> isIncluded) {
+  for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
+    Operation *user = use.getOwner();
+    if (!isIncluded(use))
+      continue;
+    if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(user)) {
+      OpBuilder b(user);
+      IRMapping map;
+      map.map(value, frame);
+      subtractFrame(user->getResult(0), b.clone(*user, map)->getResult(0),
+                    isIncluded);
+    } else if (isa<arith::SubFOp>(user) && use.getOperandNumber() == 1 &&
+               !mutation::isMade("normalizers:frames of rows without a sum")) {
+      use.set(frame);
+    }
+  }
+}
+
 /// Uses L, of which the residual `id` is `multiple` times as much; returns it.
 static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
   ResidualOp sum = found.sum;
@@ -395,8 +403,8 @@ static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
   auto residual = ResidualOp::create(
       b, sum.getLoc(), multiple == 1 ? scale : multiple * scale, id);
   residual.setConstant(true);
-  // Without a sum all exponentials are zero, as is what comes of a zero
-  // upstream gradient.
+  // Without a sum all exponentials relative to L are zero, as is what comes of
+  // a zero upstream gradient.
   Tile L = scale.like(residual.getResult());
   if (multiple != 1 && !mutation::isMade("normalizers:multiple"))
     L = 1 / multiple * L;
@@ -418,9 +426,12 @@ static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
     Operation *user = last->getBlock()->findAncestorOpInBlock(*use.getOwner());
     return last->isBeforeInBlock(user);
   };
+  // What is multiplied by a power of L, of a row without a sum, is zero.
+  map.map(found.maximum.getResult(), Value(L));
   for (auto [from, to] : llvm::to_vector(map.getValueMap()))
     if (from.getParentBlock() == last->getBlock())
       from.replaceUsesWithIf(to, isAfter);
+  subtractFrame(L, frame, isAfter);
   for (ResidualOp moved : found.after) {
     moved.getResult().replaceAllUsesWith(moved.getValue());
     moved.erase();
@@ -436,10 +447,10 @@ struct FoldNormalizers : autodiff::impl::FoldNormalizersBase<FoldNormalizers> {
     triton::FuncOp kernel = getDifferentiated(getOperation());
     if (!primal || !kernel || primal == kernel)
       return;
-    unsigned nextId = 0;
+    unsigned nextId =
+        std::max(getNextResidualId(primal), getNextResidualId(kernel));
     SmallVector<ResidualOp> maxima;
     kernel.walk([&](ResidualOp op) {
-      nextId = std::max(nextId, op.getId() + 1);
       if (op.getConstant())
         maxima.push_back(op);
     });

@@ -2,12 +2,16 @@
 #include "LogSum.h"
 
 #include "Combination.h"
+#include "Maxima.h"
+#include "RescaledLoop.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include <cmath>
 
@@ -54,16 +58,16 @@ std::optional<LogSum> LogSum::match(scf::ForOp loop, unsigned index) {
     auto logarithm = matchLogarithm(next->getOperand(side));
     if (!logarithm || logarithm->second == 0)
       continue;
-    found.center = next->getOperand(1 - side);
+    found.level = next->getOperand(1 - side);
     std::tie(found.terms, found.unit) = *logarithm;
   }
-  if (!found.center)
+  if (!found.level)
     return std::nullopt;
   Value current = loop.getRegionIterArg(index);
   for (Operation *user : current.getUsers()) {
     auto distance = dyn_cast<arith::SubFOp>(user);
     if (!distance || distance.getLhs() != current ||
-        distance.getRhs() != found.center)
+        distance.getRhs() != found.level)
       continue;
     for (Operation *use : distance->getUsers())
       if (auto exponential = matchExponential(use, distance))
@@ -74,14 +78,74 @@ std::optional<LogSum> LogSum::match(scf::ForOp loop, unsigned index) {
   return found.exponentials.empty() ? std::nullopt : std::optional(found);
 }
 
+/// Whether nothing that comes of an iteration depends on its c.
+static bool hasFreeLevel(const LogSum &sum) {
+  scf::ForOp loop = sum.loop;
+  ScalingDegrees degrees;
+  for (Value carried : loop.getRegionIterArgs())
+    degrees.seed(carried, Degree());
+  degrees.seed(sum.level, Degree::shifted({1, 0}, seedAxes(sum.level)));
+  return (llvm::all_of(
+              loop.getYieldedValues(),
+              [&](Value next) { return degrees.isInvariant(next); }) &&
+          degrees.hasInvariantEffects(loop)) ||
+         mutation::isMade("log-sum:any level");
+}
+
+/// Has the loops that `loop` goes on from take its level, too.
+void LogSum::chain(ArrayRef<LogSum> before) {
+  auto init = dyn_cast<OpResult>(withoutResidual(loop.getInitArgs()[index]));
+  if (!init)
+    return;
+  const LogSum *previous = llvm::find_if(before, [&](const LogSum &other) {
+    return other.loop == init.getOwner() &&
+           other.index == init.getResultNumber() && other.unit == unit;
+  });
+  if (previous == before.end() || !canRunAfter(previous->loop, loop))
+    return;
+  OpBuilder b(loop);
+  IRMapping map;
+  map.map(previous->level, level);
+  auto again = cast<scf::ForOp>(b.clone(*previous->loop, map));
+  for (OpOperand &operand : loop.getInitArgsMutable())
+    if (auto result = dyn_cast<OpResult>(withoutResidual(operand.get())))
+      if (result.getOwner() == previous->loop)
+        operand.set(again.getResult(result.getResultNumber()));
+  if (auto found = match(again, previous->index))
+    found->chain(before);
+}
+
+std::optional<LogSum> LogSum::fixLevel(unsigned id, ArrayRef<LogSum> before) {
+  if (level.getParentBlock() != loop.getBody() || !level.getDefiningOp() ||
+      !canRunTwice(loop) || !hasFreeLevel(*this))
+    return std::nullopt;
+  Value result = loop.getResult(index);
+  for (Operation *user : result.getUsers())
+    if (auto residual = dyn_cast<ResidualOp>(user))
+      id = residual.getId();
+  OpBuilder b(loop->getContext());
+  b.setInsertionPointAfter(loop);
+  auto last = ResidualOp::create(b, loop.getLoc(), result, id);
+  IRMapping map;
+  auto again = cast<scf::ForOp>(b.clone(*loop, map));
+  map.lookup(level).replaceAllUsesWith(last);
+  for (auto [from, to] :
+       llvm::zip_equal(loop.getResults(), again.getResults()))
+    from.replaceAllUsesExcept(to, last);
+  loop.walk([](triton::StoreOp store) { store.erase(); });
+  auto found = match(again, index);
+  if (found)
+    found->chain(before);
+  return found;
+}
+
 /// Has all users of `sum`, which was ℓ, take c + k·log(sum), created here.
 static void useLogarithm(OpBuilder &b, const LogSum &of, Value sum) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : sum.getUses())
     uses.push_back(&use);
-  Tile L(b, sum.getLoc(), sum);
-  Tile scaled = of.unit == 1 ? log(L) : of.unit * log(L);
-  Tile logarithm = L.like(of.center) + scaled;
+  Value logarithm = arith::AddFOp::create(b, sum.getLoc(), of.level,
+                                          createLog(b, sum, of.unit));
   for (OpOperand *use : uses)
     use->set(logarithm);
 }
@@ -95,13 +159,13 @@ Value LogSum::getStart(OpBuilder &b) {
     return start.isInfinity() && start.isNegative()
                ? zeroOf(b, loop.getLoc(), init.getType())
                : Value();
-  return Combination::of(init).getSum(center, unit);
+  return Combination::of(init).getSum(level, unit);
 }
 
 bool LogSum::carrySum(unsigned id) {
   OpBuilder b(loop);
   Value start =
-      loop.isDefinedOutsideOfLoop(center) ? getStart(b) : Value();
+      loop.isDefinedOutsideOfLoop(level) ? getStart(b) : Value();
   if (!start)
     return false;
   loop.getInitArgsMutable()[index].set(start);

@@ -52,16 +52,6 @@ static OpResult getLoopResult(Value value) {
              : OpResult();
 }
 
-/// Whether `loop` may as well run after `last`: nothing on the way writes.
-static bool canRunAfter(scf::ForOp loop, Operation *last) {
-  if (loop->getBlock() != last->getBlock())
-    return false;
-  for (Operation *op = loop; op != last->getNextNode(); op = op->getNextNode())
-    if (!op || mayWrite(op))
-      return false;
-  return true;
-}
-
 static Value runs(OpBuilder &b, scf::ForOp loop) {
   return arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt,
                                loop.getLowerBound(), loop.getUpperBound());

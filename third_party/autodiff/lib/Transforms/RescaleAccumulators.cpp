@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "BlockMaxima.h"
 #include "Reframing.h"
+#include "ResidualIds.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -55,9 +56,7 @@ void RescaleAccumulators::runOnOperation() {
   kernel.setSymName((primal.getSymName() + "_framed").str());
   kernel->setAttr(kRoleAttr, builder.getStringAttr("differentiated"));
 
-  unsigned nextId = 0;
-  primal.walk(
-      [&](ResidualOp op) { nextId = std::max(nextId, op.getId() + 1); });
+  unsigned nextId = getNextResidualId(primal);
   for (auto [loop, original] :
        llvm::zip_equal(loopsOf(kernel), loopsOf(primal))) {
     useRunningMaxima(loop);

@@ -14,6 +14,7 @@
 #include "Maxima.h"
 #include "Sign.h"
 #include "UnseenRows.h"
+#include "autodiff/Transforms/Passes.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -33,7 +34,7 @@ static bool isBound(Value value, scf::ForOp loop, unsigned index) {
       carried == loop.getInductionVar())
     return false;
   auto sum = LogSum::match(loop, carried.getArgNumber() - 1);
-  return sum && sum->center == loop.getYieldedValues()[index] &&
+  return sum && sum->level == loop.getYieldedValues()[index] &&
          Signs().of(sum->terms) == Sign::Positive;
 }
 
@@ -114,15 +115,22 @@ static bool proveFrame(RescaledLoop &candidate, double delta) {
   return !candidate.accumulators.empty();
 }
 
-/// Whether the loop can run twice, once for the maximum and once in its frame:
-/// it has no effects but stores, which only the second run keeps.
-static bool canRunTwice(scf::ForOp loop) {
+bool mlir::autodiff::canRunTwice(scf::ForOp loop) {
   WalkResult walk = loop.getBody()->walk([](Operation *op) {
     bool repeatable = op->getNumRegions() != 0 || isMemoryEffectFree(op) ||
                       isa<triton::LoadOp, triton::StoreOp>(op);
     return repeatable ? WalkResult::advance() : WalkResult::interrupt();
   });
   return !walk.wasInterrupted();
+}
+
+bool mlir::autodiff::canRunAfter(scf::ForOp loop, Operation *last) {
+  if (loop->getBlock() != last->getBlock())
+    return false;
+  for (Operation *op = loop; op != last->getNextNode(); op = op->getNextNode())
+    if (!op || mayWrite(op))
+      return false;
+  return true;
 }
 
 std::optional<RescaledLoop> RescaledLoop::match(scf::ForOp loop,

@@ -19,6 +19,13 @@
 
 namespace mlir::autodiff {
 
+/// Whether a loop can run twice, once for what its sums are relative to and once
+/// for these: it has no effects but stores, which only the second run keeps.
+bool canRunTwice(scf::ForOp loop);
+
+/// Whether `loop` may as well run after `last`: nothing on the way writes.
+bool canRunAfter(scf::ForOp loop, Operation *last);
+
 /// A loop with a running maximum and what is kept relative to it.
 struct RescaledLoop {
   /// The first running maximum, from this carried value on, that something is

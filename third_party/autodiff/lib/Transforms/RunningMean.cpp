@@ -14,6 +14,7 @@
 #include "autodiff/Support/Elements.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
@@ -21,12 +22,15 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Whether something is divided by `value`, or by a tile that repeats it.
+/// Whether something is divided by `value`, or by a tile that repeats it, or by
+/// means of its logarithm.
 static bool isDivisor(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
     if (isa<arith::DivFOp, triton::PreciseDivFOp>(user))
       return use.getOperandNumber() == 1;
+    if (isa<math::LogOp, math::Log2Op>(user))
+      return true;
     return isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(
                user) &&
            isDivisor(user->getResult(0));
@@ -106,6 +110,24 @@ static Value repeatFor(OpBuilder &b, Value mean, Value divisor,
   return tile ? repeatOver(b, loc, by, axes, tile.getShape()) : by;
 }
 
+/// Drops what adds up to zero, as the logarithm of a weight that is one does.
+static void dropZeros(scf::ForOp loop) {
+  auto isZero = [](Value value) { return Combination::of(value).size() == 0; };
+  loop.getBody()->walk([&](Operation *op) {
+    if (!isa<arith::AddFOp, arith::SubFOp>(op))
+      return;
+    Value result = op->getResult(0);
+    if (isZero(result)) {
+      OpBuilder b(op);
+      result.replaceAllUsesWith(zeroOf(b, op->getLoc(), result.getType()));
+    } else if (isZero(op->getOperand(1))) {
+      result.replaceAllUsesWith(op->getOperand(0));
+    } else if (isa<arith::AddFOp>(op) && isZero(op->getOperand(0))) {
+      result.replaceAllUsesWith(op->getOperand(1));
+    }
+  });
+}
+
 /// Has the weights summed as before, while all else in the loop sees ones.
 void RunningMean::splitWeights(ArrayRef<Operation *> chain) {
   Operation *yield = loop.getBody()->getTerminator();
@@ -124,6 +146,7 @@ void RunningMean::splitWeights(ArrayRef<Operation *> chain) {
       return !summing.contains(
           loop.getBody()->findAncestorOpInBlock(*use.getOwner()));
     });
+  dropZeros(loop);
 }
 
 bool RunningMean::carrySums(Quotients &quotients) {

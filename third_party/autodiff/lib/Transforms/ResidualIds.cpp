@@ -1,0 +1,20 @@
+//===- ResidualIds.cpp - Residuals by their numbers -----------------------===//
+#include "ResidualIds.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+ResidualOp mlir::autodiff::findResidual(triton::FuncOp kernel, unsigned id) {
+  ResidualOp found;
+  kernel.walk([&](ResidualOp op) {
+    if (op.getId() == id)
+      found = op;
+  });
+  return found;
+}
+
+unsigned mlir::autodiff::getNextResidualId(triton::FuncOp kernel) {
+  unsigned next = 0;
+  kernel.walk([&](ResidualOp op) { next = std::max(next, op.getId() + 1); });
+  return next;
+}
