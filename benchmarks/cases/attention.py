@@ -6,6 +6,7 @@ import flash_attention_v2 as flash
 import torch
 from handwritten import attention as by_hand
 from kernels import carried_attention as carried
+from kernels import carried_sums
 from kernels import descriptors
 from kernels import grouped_attention as grouped
 from kernels import packed_sequences as packed
@@ -60,6 +61,27 @@ def carried_places(batch, heads, context, dim, form, quick=False, tuned=True, ti
         f"attention causal, {form} {batch}x{heads}x{context}x{dim} bfloat16",
         carried.carried_attention_kernel,
         lambda kernel, q, k, v: carried.carried_attention(kernel, q, k, v, True, form, **tiles),
+        leaves(3, batch, heads, context, dim, dtype=torch.bfloat16, scale=0.5),
+        lambda q, k, v: flash.reference(q, k, v, True, dim**-0.5),
+        lambda q, k, v: by_hand.attention(q, k, v, True, dim**-0.5, tuned),
+        quick,
+    )
+
+
+def other_sums(batch, heads, context, dim, form, quick=False, tuned=True):
+    """Loops that keep their sums divided, or as logarithms."""
+
+    def stub(kernel, q, k, v):
+        q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+        none = q[:, :0]
+        options = {"log": False, "block": 64, "num_warps": 4}
+        y = carried_sums.attention(kernel, q, none, none, k, v, form, **options)
+        return y.unflatten(0, (batch, heads))
+
+    return _case(
+        f"attention causal, {form} {batch}x{heads}x{context}x{dim} bfloat16",
+        carried_sums.attention_kernel,
+        stub,
         leaves(3, batch, heads, context, dim, dtype=torch.bfloat16, scale=0.5),
         lambda q, k, v: flash.reference(q, k, v, True, dim**-0.5),
         lambda q, k, v: by_hand.attention(q, k, v, True, dim**-0.5, tuned),
@@ -160,6 +182,9 @@ def cases(tuned=True):
     for form in carried.FORMS:
         for dim in (64, 128):
             yield carried_places(4, 32, 4096, dim, form, tuned=tuned)
+    for form in carried_sums.FORMS:
+        for dim in (64, 128):
+            yield other_sums(4, 32, 4096, dim, form, tuned=tuned)
     for dim in (64, 128):
         yield shared_heads(4, 32, 8, 4096, dim, quick=dim == 64, tuned=tuned)
     mixed = (256, 512, 1024, 1536, 2048, 3072, 3840, 4096)

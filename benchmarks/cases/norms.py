@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import layer_norm as looped
 from handwritten.layer_norm import layer_norm as layer_norm_by_hand
-from kernels import group_norm, in_place, long_rows, normalization, softmax
+from kernels import group_norm, in_place, long_rows, normalization, softmax, turns
 
 from .common import Case, leaf, leaves, with_options
 
@@ -59,6 +59,15 @@ def looped_layer_norm(rows, columns, name="looped", **options):
         lambda: (leaf(rows, columns), leaf(columns), leaf(columns)),
         looped.reference, {"liger": _liger_layer_norm, "handwritten": lambda: layer_norm_by_hand},
         streams="inputs",
+    )  # fmt: skip
+
+
+def running_norm(rows, columns, block=1024):
+    """A loop keeps the mean and squares up to date, as Welford's method does."""
+    return Case(
+        "layer norm", f"norm with running moments {rows}x{columns}", turns.running_norm_kernel,
+        with_options(turns.running_norm, block=block), leaves(1, rows, columns),
+        lambda x: turns.running_norm_reference(x, block), streams="inputs",
     )  # fmt: skip
 
 
@@ -133,6 +142,7 @@ def cases():
     for rows, columns in SHAPES:
         # Triton's tutorial takes blocks as long as a row.
         yield looped_layer_norm(rows, columns, "one iteration", BLOCK=columns, num_warps=8)
+    yield running_norm(4096, 8192)
     for shape in SHAPES:
         yield rms_norm(*shape, quick=shape == (4096, 8192))
     yield rms_norm(65536, 128)  # of heads

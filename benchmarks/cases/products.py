@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import triton
-from kernels import grid_stride, low_rank, matmul, wraparound
+from kernels import grid_stride, low_rank, matmul, turns, wraparound
 
 from .common import Case, leaf, with_options
 
@@ -49,6 +49,15 @@ def grouped(
     )  # fmt: skip
 
 
+def gram(rows, columns, block=128, **options):
+    """Both factors are the same tensor."""
+    return Case(
+        "matmul", f"matmul xᵀx {rows}x{columns}", turns.gram_kernel,
+        with_options(turns.gram, block=block, **options), lambda: (leaf(rows, columns),),
+        turns.gram_reference, compiles=False,
+    )  # fmt: skip
+
+
 def persistent(m, n, k, how="persistent", programs=132, **options):
     kernel, stub = grid_stride.matmul_kernel, grid_stride.matmul
     return grouped(m, n, k, how, kernel, stub, programs=programs, **options)
@@ -88,6 +97,7 @@ def cases():
             yield product(*shape, form, quick=shape[0] == 4096 and not any(form))
     yield grouped(4096, 4096, 4096)
     yield grouped(4096, 4096, 4096, "modulo lengths", wraparound.matmul_kernel)
+    yield gram(4096, 4096, 64, num_warps=4)
     yield persistent(4096, 4096, 4096)
     yield persistent(4096, 4096, 4096, "persistent, in halves", HALVES=True)
     yield Case(

@@ -69,7 +69,15 @@ def attention_kernel(
     q_ptr, k_ptr, v_ptr, own_k_ptr, own_v_ptr, y_ptr, lse_ptr, n, keys, scale,
     DIM: tl.constexpr, BLOCK: tl.constexpr, FORM: tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
-    """A block of queries sees all of some keys, then its own ones up to itself."""
+    """A block of queries of a head sees all of some keys, then its own ones up to itself."""
+    head = tl.program_id(1)
+    q_ptr += head * n * DIM
+    k_ptr += head * keys * DIM
+    v_ptr += head * keys * DIM
+    own_k_ptr += head * n * DIM
+    own_v_ptr += head * n * DIM
+    y_ptr += head * n * DIM
+    lse_ptr += head * n
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     dims = tl.arange(0, DIM)
     inside = (rows < n)[:, None]
@@ -99,23 +107,27 @@ def attention_kernel(
     tl.store(y_ptr + places, acc, mask=inside)
 
 
-def attention(kernel, q, k, v, own_k, own_v, form, log=True, block=16):
-    """q, own_k, own_v: (n, dim); k, v: (keys, dim). Returns the output and log-sum-exps (n,)."""
-    n, dim = q.shape
-    y, lse = poisoned(q.shape, q), poisoned((n,), q, torch.float32)
-    kernel[(triton.cdiv(n, block),)](
-        q, k, v, own_k, own_v, y, lse, n, k.shape[0], dim**-0.5,
-        DIM=dim, BLOCK=block, FORM=form, LOG=log,
+def attention(kernel, q, k, v, own_k, own_v, form, log=True, block=16, **options):
+    """q, own_k, own_v: (heads, n, dim); k, v: (heads, keys, dim).
+
+    Returns the output and, with `log`, log-sum-exps (heads, n).
+    """
+    heads, n, dim = q.shape
+    y, lse = poisoned(q.shape, q), poisoned((heads, n), q, torch.float32)
+    kernel[(triton.cdiv(n, block), heads)](
+        q, k, v, own_k, own_v, y, lse, n, k.shape[1], dim**-0.5,
+        DIM=dim, BLOCK=block, FORM=form, LOG=log, **options,
     )  # fmt: skip
     return (y, lse) if log else y
 
 
 def attention_reference(q, k, v, own_k, own_v, form, log=True, block=16):
-    n, dim = q.shape
-    own = (q @ own_k.t()).masked_fill(~torch.ones(n, n, device=q.device).tril().bool(), -1e4)
-    scores = torch.cat([q @ k.t(), own], 1) * dim**-0.5
-    y = torch.softmax(scores, 1) @ torch.cat([v, own_v])
-    return (y, torch.logsumexp(scores, 1)) if log else y
+    n, dim = q.shape[1:]
+    seen = torch.ones(n, n, device=q.device).tril().bool()
+    own = (q @ own_k.mT).masked_fill(~seen, -1e4)
+    scores = torch.cat([q @ k.mT, own], 2) * dim**-0.5
+    y = torch.softmax(scores, 2) @ torch.cat([v, own_v], 1)
+    return (y, torch.logsumexp(scores, 2)) if log else y
 
 
 @triton.jit
@@ -154,7 +166,7 @@ def merged_kernel(
     q_ptr, k_ptr, v_ptr, own_k_ptr, own_v_ptr, y_ptr, n, keys, scale,
     DIM: tl.constexpr, BLOCK: tl.constexpr, HOW: tl.constexpr,
 ):  # fmt: skip
-    """As above, with sums of their own for both loops, which their log-sum-exps weigh."""
+    """As above, one head, with sums of their own for both loops, weighed by log-sum-exps."""
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     dims = tl.arange(0, DIM)
     inside = (rows < n)[:, None]
@@ -211,7 +223,7 @@ def attend_sums(
 
 
 def merged(kernel, q, k, v, own_k, own_v, how, block=16):
-    """As `attention`, without the log-sum-exps."""
+    """q, own_k, own_v: (n, dim); k, v: (keys, dim)"""
     n, dim = q.shape
     y = poisoned(q.shape, q)
     kernel[(triton.cdiv(n, block),)](
@@ -221,4 +233,5 @@ def merged(kernel, q, k, v, own_k, own_v, how, block=16):
 
 
 def merged_reference(q, k, v, own_k, own_v, how, block=16):
-    return attention_reference(q, k, v, own_k, own_v, how, log=False)
+    heads = (x[None] for x in (q, k, v, own_k, own_v))
+    return attention_reference(*heads, how, log=False)[0]

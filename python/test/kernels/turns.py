@@ -24,11 +24,11 @@ def gram_kernel(x_ptr, y_ptr, M, K, sm, sk, BK: tl.constexpr, BM: tl.constexpr):
     tl.store(y_ptr + i[:, None] * K + j[None, :], acc, mask=inside)
 
 
-def gram(kernel, x, block=16):
+def gram(kernel, x, block=16, **options):
     M, K = x.shape
     y = poisoned((K, K), x)
     grid = (triton.cdiv(K, block), triton.cdiv(K, block))
-    kernel[grid](x, y, M, K, *x.stride(), BK=block, BM=16)
+    kernel[grid](x, y, M, K, *x.stride(), BK=block, BM=block, **options)
     return y
 
 

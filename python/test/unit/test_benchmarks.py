@@ -39,6 +39,7 @@ def small():
         "stencil": lambda: elementwise.stencil(9, 37),
         "layer norm": lambda: norms.layer_norm(12, 100),
         "looped layer norm": lambda: norms.looped_layer_norm(12, 100),
+        "running norm": lambda: norms.running_norm(12, 100, block=16),
         "rms norm": lambda: norms.rms_norm(12, 100),
         "group norm": lambda: norms.group_norm_case(3, 8, 32, 2),
         "softmax": lambda: norms.row_softmax("softmax", 12, 100),
@@ -51,10 +52,12 @@ def small():
         "cumsum": lambda: recurrences.cumsum(2, 20, 40),
         "product": lambda: products.product(64, 32, 96, (True, False), TILES),
         "grouped product": lambda: products.grouped(64, 32, 96, tiles=TILES),
+        "gram": lambda: products.gram(64, 32, 16),
         "persistent product": lambda: products.persistent(64, 96, 32, TILES, programs=4),
         "bias": lambda: products.bias_gelu(64, 32, 96, half, TILES),
         "low rank": lambda: products.low_rank_product(64, 32, 96, 16, TILES),
         "attention": lambda: attention.attention(1, 2, 128, 16, True, half, **heads),
+        "other sums": lambda: attention.other_sums(1, 2, 128, 16, "mean", tuned=False),
         "gqa": lambda: attention.shared_heads(1, 4, 2, 128, 16, **heads),
         "packed attention": lambda: attention.packed_sequences(
             (70, 20), 2, 16, True, "mixed", tiles=heads["tiles"]

@@ -6,12 +6,12 @@ from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import carried_sums
 from schedules import assert_no_atomics
 
-DIM = 16
+HEADS, DIM = 2, 16
 
 
-def _inputs(device, n, keys, dtype=torch.float32):
+def _inputs(device, n, keys, dtype=torch.float32, heads=(HEADS,)):
     lengths = n, keys, keys, n, n
-    return [random_tensor(m, DIM, device=device, dtype=dtype) for m in lengths]
+    return [random_tensor(*heads, m, DIM, device=device, dtype=dtype) for m in lengths]
 
 
 def _check(inputs, ran, form, log):
@@ -61,5 +61,5 @@ def test_means_that_go_on(device, n, dtype):
 def test_sums_that_are_merged(device, how, keys):
     """Where one of them is empty, its maximum is −∞, and its weight zero."""
     op = differentiated(carried_sums.merged_kernel, carried_sums.merged)
-    inputs = (*_inputs(device, 37, keys), how)
+    inputs = (*_inputs(device, 37, keys, heads=()), how)
     assert_gradients_close(op, carried_sums.merged_reference, inputs, roundings=64)
