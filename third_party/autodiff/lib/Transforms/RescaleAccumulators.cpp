@@ -25,8 +25,8 @@ struct RescaleAccumulators
 };
 } // namespace
 
-/// The maximum after the loop as a residual of its own, right after the loop.
-static ResidualOp finalMaximum(Value result, unsigned &nextId) {
+/// What a loop leaves as a residual of its own, right after the loop.
+static ResidualOp nameResult(Value result, unsigned &nextId) {
   Operation *loop = result.getDefiningOp();
   for (Operation *user : result.getUsers())
     if (auto residual = dyn_cast<ResidualOp>(user)) {
@@ -38,6 +38,25 @@ static ResidualOp finalMaximum(Value result, unsigned &nextId) {
   auto residual = ResidualOp::create(b, loop->getLoc(), result, nextId++);
   result.replaceAllUsesExcept(residual.getResult(), residual);
   return residual;
+}
+
+/// Names what is found in a loop of the kernel, and in that of the primal which
+/// it was: first sums that there is one of for each maximum, then the maximum,
+/// which the backward may use even if nothing in the forward does.
+static void nameResults(const RescaledLoop &found, scf::ForOp original,
+                        unsigned &nextId) {
+  scf::ForOp loop = found.loop;
+  auto name = [&](unsigned index) {
+    unsigned id = nextId;
+    nameResult(loop.getResult(index), nextId);
+    return nameResult(original.getResult(index), id);
+  };
+  Type type = found.getCurrent().getType();
+  for (unsigned index = 0; index < loop.getNumResults(); ++index)
+    if (found.accumulators.contains(index) &&
+        loop.getResult(index).getType() == type)
+      name(index);
+  name(found.maximum).setPinned(true);
 }
 
 static SmallVector<scf::ForOp> loopsOf(triton::FuncOp kernel) {
@@ -61,18 +80,14 @@ void RescaleAccumulators::runOnOperation() {
        llvm::zip_equal(loopsOf(kernel), loopsOf(primal))) {
     useRunningMaxima(loop);
     for (auto found = RescaledLoop::match(loop); found;
-         found = RescaledLoop::match(loop, found->maximum + 1)) {
-      unsigned id = nextId;
-      finalMaximum(loop.getResult(found->maximum), nextId);
-      // The backward may use a maximum that nothing in the forward does.
-      finalMaximum(original.getResult(found->maximum), id).setPinned(true);
-    }
+         found = RescaledLoop::match(loop, found->maximum + 1))
+      nameResults(*found, original, nextId);
   }
   Reframing reframing;
   for (scf::ForOp loop : loopsOf(kernel))
     reframing.rewrite(loop, [&](const RescaledLoop &found) -> Value {
       scf::ForOp of = found.loop;
-      return finalMaximum(of.getResult(found.maximum), nextId).getResult();
+      return nameResult(of.getResult(found.maximum), nextId).getResult();
     });
   reframing.markAttained();
 }

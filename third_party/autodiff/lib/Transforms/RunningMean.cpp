@@ -149,6 +149,17 @@ void RunningMean::splitWeights(ArrayRef<Operation *> chain) {
   dropZeros(loop);
 }
 
+/// What a loop leaves, or the residual that names it, right after the loop.
+static Value getNamed(scf::ForOp loop, unsigned index) {
+  Value result = loop.getResult(index);
+  for (Operation *user : result.getUsers())
+    if (auto residual = dyn_cast<ResidualOp>(user)) {
+      residual->moveAfter(loop);
+      return residual.getResult();
+    }
+  return result;
+}
+
 bool RunningMean::carrySums(Quotients &quotients) {
   auto chain = findChain();
   if (!chain)
@@ -175,9 +186,9 @@ bool RunningMean::carrySums(Quotients &quotients) {
                                   repeatFor(b, start, factor, axes));
     }
     loop.getInitArgsMutable()[index].set(sum);
-    b.setInsertionPointAfter(loop);
-    Value result = loop.getResult(index);
-    Value divisor = getDivisor(b, hasRun, loop.getResult(weight));
+    Value result = loop.getResult(index), total = getNamed(loop, weight);
+    b.setInsertionPointAfterValue(total);
+    Value divisor = getDivisor(b, hasRun, total);
     auto mean = arith::DivFOp::create(b, loc, result,
                                       repeatFor(b, result, divisor, axes));
     result.replaceAllUsesExcept(mean, mean);
