@@ -20,8 +20,10 @@
 //===----------------------------------------------------------------------===//
 #include "Combination.h"
 #include "Maxima.h"
+#include "Reach.h"
 #include "Reciprocals.h"
 #include "ResidualIds.h"
+#include "Rounding.h"
 #include "Sign.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
@@ -45,41 +47,6 @@ using namespace mlir::autodiff;
 //===----------------------------------------------------------------------===//
 // Uses
 //===----------------------------------------------------------------------===//
-
-/// What a use of a value computes from it: the results of its user, or what a
-/// loop or branch hands on.
-static SmallVector<Value> resultsOf(OpOperand &use) {
-  Operation *op = use.getOwner();
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    if (use.getOperandNumber() < loop.getNumControlOperands())
-      return {};
-    unsigned index = use.getOperandNumber() - loop.getNumControlOperands();
-    return {loop.getResult(index), loop.getRegionIterArg(index)};
-  }
-  if (isa<scf::YieldOp>(op)) {
-    Operation *parent = op->getParentOp();
-    unsigned index = use.getOperandNumber();
-    if (auto loop = dyn_cast<scf::ForOp>(parent))
-      return {loop.getResult(index), loop.getRegionIterArg(index)};
-    return isa<scf::IfOp>(parent) ? SmallVector<Value>{parent->getResult(index)}
-                                  : SmallVector<Value>{};
-  }
-  return op->getResults();
-}
-
-/// The operations that these values reach.
-static llvm::DenseSet<Operation *> reach(SmallVector<Value> values) {
-  llvm::DenseSet<Operation *> reached;
-  llvm::DenseSet<Value> seen(values.begin(), values.end());
-  while (!values.empty())
-    for (OpOperand &use : values.pop_back_val().getUses()) {
-      reached.insert(use.getOwner());
-      for (Value result : resultsOf(use))
-        if (seen.insert(result).second)
-          values.push_back(result);
-    }
-  return reached;
-}
 
 /// Whether loops that start from `init` hand it on until it is a sum.
 static bool becomes(Value init, ResidualOp sum) {
@@ -199,21 +166,6 @@ bool Search::isInEveryStore(ResidualOp sum) {
     return !stores || normalized.contains(op) ||
            mutation::isMade("normalizers:of some stores");
   });
-}
-
-/// Whether a value is computed with an error of its own, or is not finite.
-static bool isComputed(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op || isa<triton::LoadOp>(op))
-    return false;
-  if (matchPattern(op, m_Constant()))
-    return true;
-  if (isa<arith::SelectOp>(op))
-    return isComputed(op->getOperand(1)) && isComputed(op->getOperand(2));
-  if (isa<arith::ExtFOp, triton::FpToFpOp, triton::SplatOp, triton::BroadcastOp,
-          triton::ExpandDimsOp, triton::ReshapeOp, triton::TransOp>(op))
-    return isComputed(op->getOperand(0));
-  return true;
 }
 
 /// Whether what an exponential takes relative to the maximum is computed.
