@@ -6,7 +6,7 @@
 // the logarithm of a plain sum.
 // CHECK-LABEL: tt.func @logarithm_framed(
 // CHECK: %[[ONLINE:.*]]:3 = scf.for
-// CHECK: %[[M:.*]] = autodiff.residual %[[ONLINE]]#0 id = 0
+// CHECK: %[[M:.*]] = autodiff.residual %[[ONLINE]]#0
 // CHECK: %[[SUMS:.*]]:2 = scf.for {{.*}} iter_args(%[[L:[^ ,:)]+]] = %cst{{[_0-9]*}}, %[[ACC:[^ ,:)]+]] = %cst{{[_0-9]*}}) -> (f32, f32)
 // CHECK: %[[X:.*]] = tt.load
 // CHECK-NEXT: %[[D:.*]] = arith.subf %[[X]], %[[M]]
@@ -90,7 +90,8 @@ tt.func @other_base(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 // CHECK-DAG: %[[G:.*]] = arith.mulf %[[X]], %[[X]]
 // CHECK-DAG: %[[S:.*]] = arith.addf %[[SUM]], %[[G]]
 // CHECK: scf.yield %[[MORE]], %[[S]]
-// CHECK: %[[BY:.*]] = arith.select %[[RUNS]], %[[SUMS]]#0, %{{.*}} {autodiff.if_run}
+// CHECK: %[[TOTAL:.*]] = autodiff.residual %[[SUMS]]#0
+// CHECK: %[[BY:.*]] = arith.select %[[RUNS]], %[[TOTAL]], %{{.*}} {autodiff.if_run}
 // CHECK: arith.divf %[[SUMS]]#1, %[[BY]]
 tt.func @mean(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %m0: f32, %w0: f32) {
   %c0 = arith.constant 0 : i32
@@ -141,7 +142,7 @@ tt.func @decay(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %w0: f32) {
 // CHECK-LABEL: tt.func @normalized_framed(
 // CHECK: %[[ONLINE:.*]]:2 = scf.for
 // CHECK: math.log
-// CHECK: %[[M:.*]] = autodiff.residual %[[ONLINE]]#0 id = 0
+// CHECK: %[[M:.*]] = autodiff.residual %[[ONLINE]]#0
 // CHECK: %[[SUMS:.*]]:2 = scf.for {{.*}} -> (f32, f32)
 // CHECK: %[[X:.*]] = tt.load
 // CHECK-NEXT: %[[D:.*]] = arith.subf %[[X]], %[[M]]
@@ -185,7 +186,7 @@ tt.func @normalized(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 // A maximum of its own, by which a block's exponentials are then corrected, may
 // be any number: the running one.
 // CHECK-LABEL: tt.func @block_framed(
-// CHECK: %[[M:.*]] = autodiff.residual %{{.*}} id = 0
+// CHECK: %[[M:.*]] = autodiff.residual %{{.*}}
 // CHECK: scf.for {{.*}} iter_args(%[[L:[^ ,:)]+]] = %{{.*}}) -> (f32)
 // CHECK-NOT: maxnumf
 // CHECK: %[[S:.*]] = "tt.reduce"

@@ -258,3 +258,117 @@ tt.func @from_two(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32, %n: i32) {
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// A product with the reciprocal of the sum is a quotient, however it is spelled.
+// CHECK-LABEL: tt.func @reciprocal_framed(
+// CHECK: %[[IS:.*]] = autodiff.custom_vjp "a sum that is one"
+// CHECK: %[[ALL:.*]] = tt.splat %[[IS]]
+// CHECK: arith.divf %{{.*}}, %[[ALL]] : tensor<4xf32>
+tt.func @reciprocal(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %c4 = tt.splat %c : f32 -> tensor<4xf32>
+  %x = arith.mulf %x0, %c4 : tensor<4xf32>
+  %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.maxnumf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %1 = tt.splat %m : f32 -> tensor<4xf32>
+  %d = arith.subf %x, %1 : tensor<4xf32>
+  %e = math.exp %d : tensor<4xf32>
+  %s = "tt.reduce"(%e) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %one = arith.constant 1.0 : f32
+  %r = arith.divf %one, %s : f32
+  %2 = tt.splat %r : f32 -> tensor<4xf32>
+  %y = arith.mulf %e, %2 : tensor<4xf32>
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %3, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// CHECK-LABEL: tt.func @exponential_framed(
+// CHECK: %[[IS:.*]] = autodiff.custom_vjp "a sum that is one"
+// CHECK: %[[ALL:.*]] = tt.splat %[[IS]]
+// CHECK: arith.divf %{{.*}}, %[[ALL]] : tensor<4xf32>
+tt.func @exponential(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %c4 = tt.splat %c : f32 -> tensor<4xf32>
+  %x = arith.mulf %x0, %c4 : tensor<4xf32>
+  %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.maxnumf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %1 = tt.splat %m : f32 -> tensor<4xf32>
+  %d = arith.subf %x, %1 : tensor<4xf32>
+  %e = math.exp %d : tensor<4xf32>
+  %s = "tt.reduce"(%e) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %log = math.log %s : f32
+  %lse = arith.addf %m, %log : f32
+  %n = arith.subf %m, %lse : f32
+  %r = math.exp %n : f32
+  %2 = tt.splat %r : f32 -> tensor<4xf32>
+  %y = arith.mulf %e, %2 : tensor<4xf32>
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %3, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// Relative to something else, a row without a sum weighs nothing: L is −∞ there,
+// where the terms take ∞.
+// CHECK-LABEL: tt.func @weighed_framed(
+// CHECK: math.log
+// CHECK: %[[L:.*]] = autodiff.residual {{.*}} {constant}
+// CHECK: %[[FRAME:.*]] = arith.select %{{.*}}, %{{.*}}, %[[L]]
+// CHECK: %[[SPLAT:.*]] = tt.splat %[[FRAME]]
+// CHECK: arith.subf %{{.*}}, %[[SPLAT]]
+// CHECK: %[[IS:.*]] = autodiff.custom_vjp "a sum that is one"
+// CHECK: %[[LOG:.*]] = math.log %[[IS]]
+// CHECK: %[[LSE:.*]] = arith.addf %[[L]], %[[LOG]]
+// CHECK: %[[ALL:.*]] = arith.addf %{{.*}}, %{{.*}}
+// CHECK: arith.subf %[[L]], %[[ALL]]
+tt.func @weighed(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32, %z: f32) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %c4 = tt.splat %c : f32 -> tensor<4xf32>
+  %x = arith.mulf %x0, %c4 : tensor<4xf32>
+  %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.maxnumf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %1 = tt.splat %m : f32 -> tensor<4xf32>
+  %d = arith.subf %x, %1 : tensor<4xf32>
+  %e = math.exp %d : tensor<4xf32>
+  %s = "tt.reduce"(%e) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %log = math.log %s : f32
+  %lse = arith.addf %m, %log : f32
+  %all = arith.addf %lse, %z : f32
+  %n = arith.subf %m, %all : f32
+  %r = math.exp %n : f32
+  %2 = tt.splat %r : f32 -> tensor<4xf32>
+  %y = arith.mulf %e, %2 : tensor<4xf32>
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %3, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
