@@ -6,8 +6,7 @@ import flash_attention_v2 as flash
 import torch
 from handwritten import attention as by_hand
 from kernels import carried_attention as carried
-from kernels import carried_sums
-from kernels import descriptors
+from kernels import carried_sums, descriptors
 from kernels import grouped_attention as grouped
 from kernels import packed_sequences as packed
 from kernels import window_attention as windowed

@@ -14,7 +14,7 @@ FORMS = ("mean", "once", "log", "log2", "normalized")
 
 @triton.jit
 def attend(
-    q, m, l, lse, acc, k_ptr, v_ptr, start, rows, keys, scale,
+    q, m, total, lse, acc, k_ptr, v_ptr, start, rows, keys, scale,
     DIM: tl.constexpr, BLOCK: tl.constexpr, CAUSAL: tl.constexpr, FORM: tl.constexpr,
 ):  # fmt: skip
     """What a block of keys makes of a row's maximum, weight, log-sum-exp, and output."""
@@ -33,17 +33,17 @@ def attend(
         p = tl.exp(scores - own[:, None])
         new = tl.maximum(m, own)
         old_part, own_part = tl.exp(m - new), tl.exp(own - new)
-        weight = old_part * l + own_part * tl.sum(p, 1)
+        weight = old_part * total + own_part * tl.sum(p, 1)
         p *= (own_part / weight)[:, None]
-        acc = acc * (l / weight * old_part)[:, None]
-        l = weight
+        acc = acc * (total / weight * old_part)[:, None]
+        total = weight
     elif FORM == "once":
         new = tl.maximum(m, tl.max(scores, 1))
         p = tl.exp(scores - new[:, None])
-        old = tl.exp(m - new) * l
-        l = old + tl.sum(p, 1)
-        p /= l[:, None]
-        acc *= (old / l)[:, None]
+        old = tl.exp(m - new) * total
+        total = old + tl.sum(p, 1)
+        p /= total[:, None]
+        acc *= (old / total)[:, None]
     elif FORM == "log":
         new = tl.maximum(lse, tl.max(scores, 1))
         p = tl.exp(scores - new[:, None])
@@ -61,7 +61,7 @@ def attend(
         acc = acc * tl.exp(lse - new)[:, None]
         lse = new
     acc += tl.dot(p.to(v.dtype), v, input_precision="ieee")
-    return new, l, lse, acc
+    return new, total, lse, acc
 
 
 @triton.jit
@@ -85,23 +85,24 @@ def attention_kernel(
     q = tl.load(q_ptr + places, mask=inside, other=0.0)
     m = tl.full((BLOCK,), -float("inf"), tl.float32)
     lse = tl.full((BLOCK,), -float("inf"), tl.float32)
-    l = tl.zeros((BLOCK,), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
     acc = tl.zeros((BLOCK, DIM), tl.float32)
     for start in range(0, keys, BLOCK):
-        m, l, lse, acc = attend(
-            q, m, l, lse, acc, k_ptr, v_ptr, start, rows, keys, scale, DIM, BLOCK, False, FORM
+        m, total, lse, acc = attend(
+            q, m, total, lse, acc, k_ptr, v_ptr, start, rows, keys, scale, DIM, BLOCK, False, FORM
         )
     for start in range(0, tl.minimum((tl.program_id(0) + 1) * BLOCK, n), BLOCK):
-        m, l, lse, acc = attend(
-            q, m, l, lse, acc, own_k_ptr, own_v_ptr, start, rows, n, scale, DIM, BLOCK, True, FORM
-        )
+        m, total, lse, acc = attend(
+            q, m, total, lse, acc, own_k_ptr, own_v_ptr, start, rows, n, scale,
+            DIM, BLOCK, True, FORM,
+        )  # fmt: skip
     if FORM == "log":
         acc *= tl.exp(m - lse)[:, None]
     elif FORM == "log2":
         acc *= tl.exp2(m - lse)[:, None]
         lse *= 0.69314718
     elif FORM != "normalized":
-        lse = m + tl.log(l)
+        lse = m + tl.log(total)
     if LOG:
         tl.store(lse_ptr + rows, lse, mask=rows < n)
     tl.store(y_ptr + places, acc, mask=inside)
@@ -201,7 +202,7 @@ def merged_kernel(
 
 @triton.jit
 def attend_sums(
-    q, m, l, acc, k_ptr, v_ptr, start, rows, keys, scale,
+    q, m, total, acc, k_ptr, v_ptr, start, rows, keys, scale,
     DIM: tl.constexpr, BLOCK: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
     """As `attend`, with sums relative to a maximum, as they are."""
@@ -219,7 +220,7 @@ def attend_sums(
     p = tl.exp(scores - new[:, None])
     decay = tl.exp(m - new)
     acc = acc * decay[:, None] + tl.dot(p.to(v.dtype), v, input_precision="ieee")
-    return new, l * decay + tl.sum(p, 1), decay, acc
+    return new, total * decay + tl.sum(p, 1), decay, acc
 
 
 def merged(kernel, q, k, v, own_k, own_v, how, block=16):

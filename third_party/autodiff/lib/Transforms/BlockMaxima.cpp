@@ -16,9 +16,8 @@ static bool isFree(Value own, Value running, scf::ForOp loop) {
     degrees.seed(carried, Degree());
   degrees.seed(running, Degree());
   degrees.seed(own, Degree::shifted({1, 0}, seedAxes(own)));
-  return (llvm::all_of(
-              loop.getYieldedValues(),
-              [&](Value next) { return degrees.isInvariant(next); }) &&
+  return (llvm::all_of(loop.getYieldedValues(),
+                       [&](Value next) { return degrees.isInvariant(next); }) &&
           degrees.hasInvariantEffects(loop)) ||
          mutation::isMade("block-maxima:without a proof");
 }

@@ -33,8 +33,8 @@ std::pair<Value, double> mlir::autodiff::matchMultiple(Value value) {
   };
   bool isProduct = isa_and_nonnull<arith::MulFOp>(op);
   bool isSwapped = isProduct && isNumber(0);
-  if (!isSwapped && !((isProduct || isa_and_nonnull<arith::DivFOp>(op)) &&
-                      isNumber(1)))
+  if (!isSwapped &&
+      !((isProduct || isa_and_nonnull<arith::DivFOp>(op)) && isNumber(1)))
     return {value, 1};
   bool lossy;
   number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);

@@ -85,9 +85,8 @@ static bool hasFreeLevel(const LogSum &sum) {
   for (Value carried : loop.getRegionIterArgs())
     degrees.seed(carried, Degree());
   degrees.seed(sum.level, Degree::shifted({1, 0}, seedAxes(sum.level)));
-  return (llvm::all_of(
-              loop.getYieldedValues(),
-              [&](Value next) { return degrees.isInvariant(next); }) &&
+  return (llvm::all_of(loop.getYieldedValues(),
+                       [&](Value next) { return degrees.isInvariant(next); }) &&
           degrees.hasInvariantEffects(loop)) ||
          mutation::isMade("log-sum:any level");
 }
@@ -129,8 +128,7 @@ std::optional<LogSum> LogSum::fixLevel(unsigned id, ArrayRef<LogSum> before) {
   IRMapping map;
   auto again = cast<scf::ForOp>(b.clone(*loop, map));
   map.lookup(level).replaceAllUsesWith(last);
-  for (auto [from, to] :
-       llvm::zip_equal(loop.getResults(), again.getResults()))
+  for (auto [from, to] : llvm::zip_equal(loop.getResults(), again.getResults()))
     from.replaceAllUsesExcept(to, last);
   loop.walk([](triton::StoreOp store) { store.erase(); });
   auto found = match(again, index);
@@ -164,8 +162,7 @@ Value LogSum::getStart(OpBuilder &b) {
 
 bool LogSum::carrySum(unsigned id) {
   OpBuilder b(loop);
-  Value start =
-      loop.isDefinedOutsideOfLoop(level) ? getStart(b) : Value();
+  Value start = loop.isDefinedOutsideOfLoop(level) ? getStart(b) : Value();
   if (!start)
     return false;
   loop.getInitArgsMutable()[index].set(start);

@@ -28,7 +28,7 @@ struct LogSum {
 
   scf::ForOp loop;
   unsigned index = 0;
-  Value level;    // c
+  Value level;     // c
   double unit = 1; // k
   Value terms;     // e^((ℓ−c)/k) + s
   /// The e^((ℓ−c)/k) in the loop.

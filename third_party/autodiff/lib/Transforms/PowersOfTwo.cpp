@@ -1,9 +1,10 @@
 //===- PowersOfTwo.cpp - Exponentials as the hardware has them ------------===//
 //
 // GPUs compute powers of two, whose smallest results are flushed to zero. For
-// e^x, Triton multiplies by log₂e and keeps these, which takes five instructions
-// on NVIDIA's. A softmax takes e^(x−m) of whole tiles, m being the same for all
-// of a row: 2^(x·log₂e − m·log₂e) is a multiplication that adds, and a power.
+// e^x, Triton multiplies by log₂e and keeps these, which takes five
+// instructions on NVIDIA's. A softmax takes e^(x−m) of whole tiles, m being the
+// same for all of a row: 2^(x·log₂e − m·log₂e) is a multiplication that adds,
+// and a power.
 //
 // The second product is rounded, by up to |m|·2⁻²⁴. As with the frames of sums
 // (FoldNormalizers.cpp), that only matters if x is exact. What is compared bit
@@ -83,7 +84,8 @@ void PowersOfTwo::runOnOperation() {
   for (math::ExpOp op : exponentials) {
     auto difference = op.getOperand().getDefiningOp<arith::SubFOp>();
     if (!getElementTypeOrSelf(op.getType()).isF32() || !difference ||
-        !isComputed(difference.getLhs()) || llvm::any_of(reach({op.getResult()}), isTie))
+        !isComputed(difference.getLhs()) ||
+        llvm::any_of(reach({op.getResult()}), isTie))
       continue;
     OpBuilder b(difference);
     Value m = scaleRepeated(b, difference.getRhs());

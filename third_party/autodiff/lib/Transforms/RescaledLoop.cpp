@@ -105,11 +105,11 @@ findDecided(scf::ForOp loop, ScalingDegrees &degrees) {
 /// Whether the loop changes frame with this δ; fills in its accumulators.
 static bool proveFrame(RescaledLoop &candidate, double delta) {
   ScalingDegrees degrees = seedShifts(candidate);
-  candidate.accumulators = findRelative(
-      candidate.loop, candidate.maximum, delta, degrees,
-      [&](Degree degree, ArrayRef<unsigned> axes) {
-        return guard(candidate, degree, axes);
-      });
+  candidate.accumulators =
+      findRelative(candidate.loop, candidate.maximum, delta, degrees,
+                   [&](Degree degree, ArrayRef<unsigned> axes) {
+                     return guard(candidate, degree, axes);
+                   });
   candidate.delta = delta;
   candidate.decided = findDecided(candidate.loop, degrees);
   return !candidate.accumulators.empty();

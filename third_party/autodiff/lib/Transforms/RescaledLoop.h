@@ -19,8 +19,9 @@
 
 namespace mlir::autodiff {
 
-/// Whether a loop can run twice, once for what its sums are relative to and once
-/// for these: it has no effects but stores, which only the second run keeps.
+/// Whether a loop can run twice, once for what its sums are relative to and
+/// once for these: it has no effects but stores, which only the second run
+/// keeps.
 bool canRunTwice(scf::ForOp loop);
 
 /// Whether `loop` may as well run after `last`: nothing on the way writes.

@@ -53,9 +53,9 @@ std::optional<RunningMean> RunningMean::match(scf::ForOp loop,
   RunningMean found;
   found.loop = loop;
   found.weight = weight;
-  found.means = findRelative(
-      loop, weight, 1, degrees,
-      [](Degree degree, ArrayRef<unsigned>) { return degree; });
+  found.means =
+      findRelative(loop, weight, 1, degrees,
+                   [](Degree degree, ArrayRef<unsigned>) { return degree; });
   return found.means.empty() ? std::nullopt : std::optional(found);
 }
 
@@ -77,12 +77,14 @@ std::optional<SmallVector<Operation *>> RunningMean::findChain() {
   SmallVector<Operation *> chain;
   llvm::DenseSet<Value> moved{loop.getRegionIterArg(weight)};
   for (Operation &op : *loop.getBody()) {
-    if (!needed.contains(&op) || !op.walk([&](Operation *inner) {
-           bool depends = llvm::any_of(inner->getOperands(), [&](Value value) {
-             return moved.contains(value);
-           });
-           return depends ? WalkResult::interrupt() : WalkResult::advance();
-         }).wasInterrupted())
+    if (!needed.contains(&op) ||
+        !op.walk([&](Operation *inner) {
+             bool depends =
+                 llvm::any_of(inner->getOperands(), [&](Value value) {
+                   return moved.contains(value);
+                 });
+             return depends ? WalkResult::interrupt() : WalkResult::advance();
+           }).wasInterrupted())
       continue;
     if (!isMemoryEffectFree(&op))
       return std::nullopt;

@@ -21,8 +21,8 @@ struct RunningMean {
   };
   using Quotients = llvm::DenseMap<Value, Quotient>;
 
-  /// Carries what is summed, and divides it after the loop, if that can be done.
-  /// `quotients` are those of loops before, and then of this one, too.
+  /// Carries what is summed, and divides it after the loop, if that can be
+  /// done. `quotients` are those of loops before, and then of this one, too.
   bool carrySums(Quotients &quotients);
 
   scf::ForOp loop;
