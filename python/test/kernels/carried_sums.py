@@ -133,9 +133,13 @@ def attention_reference(q, k, v, own_k, own_v, form, log=True, block=16):
 
 @triton.jit
 def weighted_mean_kernel(
-    x_ptr, g_ptr, mean_ptr, weight_ptr, y_ptr, total_ptr, n, BLOCK: tl.constexpr
+    x_ptr, g_ptr, mean_ptr, weight_ptr, y_ptr, total_ptr, n,
+    BLOCK: tl.constexpr, TWICE: tl.constexpr,
 ):  # fmt: skip
-    """Goes on with the mean of a row, its weight so far given, by more of its elements."""
+    """Goes on with the mean of a row, its weight so far given, by more of its elements.
+
+    `TWICE`: the first ones of a row that had no weight count twice in the mean.
+    """
     row = tl.program_id(0)
     mean = widen(tl.load(mean_ptr + row))
     weight = widen(tl.load(weight_ptr + row))
@@ -144,22 +148,32 @@ def weighted_mean_kernel(
         x = widen(tl.load(x_ptr + row * n + lane, mask=lane < n, other=0.0))
         g = widen(tl.load(g_ptr + row * n + lane, mask=lane < n, other=0.0))
         more = weight + tl.sum(g * g)
-        mean = mean * (weight / more) + tl.sum(g * g * x) / more
+        part = tl.sum(g * g * x) / more
+        mean = mean * (weight / more) + part
+        if TWICE:
+            mean = tl.where(weight == 0.0, 2 * part, mean)
         weight = more
     tl.store(y_ptr + row, mean * mean)
     tl.store(total_ptr + row, weight)
 
 
-def weighted_mean(kernel, x, g, mean, weight, block=16):
+def weighted_mean(kernel, x, g, mean, weight, twice=False, block=16):
     """x, g: (rows, n); mean, weight: (rows,). Returns the square of means, and weights."""
     y, total = poisoned(mean.shape, mean), poisoned(weight.shape, weight)
-    kernel[mean.shape](x, g, mean, weight, y, total, x.shape[1], BLOCK=block)
+    n = x.shape[1]
+    kernel[mean.shape](x, g, mean, weight, y, total, n, BLOCK=block, TWICE=twice)
     return y, total
 
 
-def weighted_mean_reference(x, g, mean, weight, block=16):
+def weighted_mean_reference(x, g, mean, weight, twice=False, block=16):
     total = weight + g.square().sum(1)
-    return ((mean * weight + (g.square() * x).sum(1)) / total).square(), total
+    parts = g.square() * x
+    if twice:
+        mean = torch.where(weight == 0, 0, mean)
+    summed = mean * weight + parts.sum(1)
+    if twice:
+        summed = summed + torch.where(weight == 0, parts[:, :block].sum(1), 0)
+    return (summed / total).square(), total
 
 
 @triton.jit

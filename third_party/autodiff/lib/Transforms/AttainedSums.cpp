@@ -125,9 +125,13 @@ bool mlir::autodiff::staysAttained(const RescaledLoop &found, unsigned index) {
              isAttained(value, found.next, maximum, degrees);
     });
   };
+  // What is kept is scaled less only by a larger maximum of terms.
+  bool isRunning =
+      llvm::is_contained(found.update->getOperands(), found.getCurrent());
   auto add = peel(loop.getYieldedValues()[index], degrees)
                  .getDefiningOp<arith::AddFOp>();
-  if (!add || Signs().of(loop.getInitArgs()[index]) == Sign::Unknown)
+  if (!add || !isRunning ||
+      Signs().of(loop.getInitArgs()[index]) == Sign::Unknown)
     return false;
   return (isKept(add.getLhs()) && isAdded(add.getRhs())) ||
          (isKept(add.getRhs()) && isAdded(add.getLhs()));

@@ -10,6 +10,8 @@
 #include "ResidualIds.h"
 #include "RunningMean.h"
 #include "autodiff/Transforms/Passes.h"
+#include "mlir/IR/Iterators.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_CARRYSUMS
@@ -55,6 +57,14 @@ static void walkCarried(triton::FuncOp kernel,
   });
 }
 
+/// Erases what the logarithms were for; nothing may need a residual yet.
+static void eraseDead(triton::FuncOp kernel) {
+  kernel.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+    if (isOpTriviallyDead(op) && !isa<ResidualOp>(op))
+      op->erase();
+  });
+}
+
 void CarrySums::runOnOperation() {
   primal = getPrimal(getOperation());
   kernel = getDifferentiated(getOperation());
@@ -69,6 +79,7 @@ void CarrySums::runOnOperation() {
     if (auto found = LogSum::match(loop, index))
       found->carrySum(getNextResidualId(kernel));
   });
+  eraseDead(kernel);
   RunningMean::Quotients quotients;
   walkCarried(kernel, [&](scf::ForOp loop, unsigned index) {
     if (auto found = RunningMean::match(loop, index))

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 
 #include <cmath>
 
@@ -16,6 +17,11 @@ using namespace mlir::autodiff;
 Value mlir::autodiff::withoutResidual(Value value) {
   auto residual = value.getDefiningOp<ResidualOp>();
   return residual ? residual.getValue() : value;
+}
+
+bool mlir::autodiff::areClose(double a, double b, Type type) {
+  double epsilon = getElementTypeOrSelf(type).isF64() ? 1e-15 : 1e-7;
+  return std::abs(a - b) <= 4 * epsilon * std::abs(b);
 }
 
 Value mlir::autodiff::createLog(OpBuilder &b, Value sum, double unit) {
@@ -51,13 +57,14 @@ void Combination::addTerm(Term term) {
     return;
   }
   same->factor += term.factor;
-  if (std::abs(same->factor) < 1e-6 * std::abs(term.factor))
+  if (areClose(same->factor + term.factor, term.factor, term.of.getType()))
     terms.erase(same);
 }
 
 void Combination::add(Value value, double factor) {
   value = withoutResidual(value);
-  Operation *op = value.getDefiningOp();
+  Operation *op = budget > 0 ? value.getDefiningOp() : nullptr;
+  budget -= budget > 0;
   if (isa_and_nonnull<arith::AddFOp, arith::SubFOp>(op)) {
     add(op->getOperand(0), factor);
     add(op->getOperand(1), isa<arith::AddFOp>(op) ? factor : -factor);
@@ -70,7 +77,8 @@ void Combination::add(Value value, double factor) {
     addTerm({withoutResidual(op->getOperand(0)), true, factor});
   } else if (isa_and_nonnull<math::Log2Op>(op)) {
     addTerm({withoutResidual(op->getOperand(0)), true, factor * M_LOG2E});
-  } else if (auto [source, multiple] = matchMultiple(value); source != value) {
+  } else if (auto [source, multiple] = matchMultiple(value);
+             op && source != value) {
     add(source, factor * multiple);
   } else if (!matchPattern(value, m_AnyZeroFloat())) {
     addTerm({value, false, factor});
@@ -94,7 +102,7 @@ Value Combination::getSum(Value center, double unit) const {
   if (size() != 2 || factorOf(withoutResidual(center)) != 1)
     return {};
   for (const Term &term : terms)
-    if (term.isLogarithm && std::abs(term.factor / unit - 1) < 1e-6)
+    if (term.isLogarithm && areClose(term.factor, unit, term.of.getType()))
       return term.of;
   return {};
 }

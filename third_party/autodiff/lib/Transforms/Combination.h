@@ -32,6 +32,8 @@ private:
   void addTerm(Term term);
 
   SmallVector<Term, 2> terms;
+  /// How many more values are looked into: a graph has any number of paths.
+  unsigned budget = 64;
 };
 
 /// `unit` · log(sum).
@@ -39,6 +41,9 @@ Value createLog(OpBuilder &b, Value sum, double unit);
 
 /// What a residual names.
 Value withoutResidual(Value value);
+
+/// Whether two numbers of `type` are the same, but for how they are rounded.
+bool areClose(double a, double b, Type type);
 
 /// x and c if `value` is x · c for a number c; else itself and 1.
 std::pair<Value, double> matchMultiple(Value value);

@@ -23,7 +23,6 @@
 #include "Reach.h"
 #include "Reciprocals.h"
 #include "ResidualIds.h"
-#include "Rounding.h"
 #include "Sign.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
@@ -168,6 +167,21 @@ bool Search::isInEveryStore(ResidualOp sum) {
   });
 }
 
+/// Whether a value is computed with an error of its own, or is not finite.
+static bool isComputed(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<triton::LoadOp>(op))
+    return false;
+  if (matchPattern(op, m_Constant()))
+    return true;
+  if (isa<arith::SelectOp>(op))
+    return isComputed(op->getOperand(1)) && isComputed(op->getOperand(2));
+  if (isa<arith::ExtFOp, triton::FpToFpOp, triton::SplatOp, triton::BroadcastOp,
+          triton::ExpandDimsOp, triton::ReshapeOp, triton::TransOp>(op))
+    return isComputed(op->getOperand(0));
+  return true;
+}
+
 /// Whether what an exponential takes relative to the maximum is computed.
 bool Search::isRounded(Value exponent) {
   if (degrees.isInvariant(exponent))
@@ -276,7 +290,8 @@ findMultiple(Normalizer of) {
     Combination found = Combination::of(residual.getValue());
     double a = found.factorOf(of.maximum.getValue());
     double b = found.factorOfLog(of.sum.getValue());
-    if (found.size() == 2 && a != 0 && std::abs(b / a * of.delta - 1) < 1e-6)
+    if (found.size() == 2 && a != 0 &&
+        areClose(b / a * of.delta, 1, residual.getType()))
       return std::pair(residual, a);
   }
   return std::nullopt;

@@ -71,7 +71,7 @@ std::optional<LogSum> LogSum::match(scf::ForOp loop, unsigned index) {
       continue;
     for (Operation *use : distance->getUsers())
       if (auto exponential = matchExponential(use, distance))
-        if (std::abs(exponential->second * found.unit - 1) < 1e-6 ||
+        if (areClose(exponential->second * found.unit, 1, current.getType()) ||
             mutation::isMade("log-sum:exponentials of any base"))
           found.exponentials.push_back(exponential->first);
   }

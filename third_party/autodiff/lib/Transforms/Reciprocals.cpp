@@ -21,7 +21,7 @@ static bool isReciprocal(Operation *exponential, Value sum) {
   Combination exponent = Combination::of(exponential->getOperand(0));
   double base = isa<math::ExpOp>(exponential) ? 1 : M_LN2;
   return exponent.size() == 1 &&
-         std::abs(base * exponent.factorOfLog(sum) + 1) < 1e-6;
+         areClose(base * exponent.factorOfLog(sum), -1, sum.getType());
 }
 
 /// The reciprocals of `sum`.

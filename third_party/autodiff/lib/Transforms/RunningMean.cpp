@@ -2,14 +2,17 @@
 //
 // That A is relative to l is proved by its degrees, with factors t and t' of l
 // and l' (RelativeValues.h). So A may be seen from any weight that does not
-// change, and from one in particular.
+// change, and from one in particular. Before the first term l may be zero,
+// which is no multiple of one: nothing may ask for that.
 //
 //===----------------------------------------------------------------------===//
 #include "RunningMean.h"
 
 #include "Combination.h"
 #include "Maxima.h"
+#include "Reach.h"
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -37,12 +40,23 @@ static bool isDivisor(Value value) {
   });
 }
 
+/// Whether an iteration compares what depends on these values.
+static bool isCompared(scf::ForOp loop, ArrayRef<Value> values) {
+  return llvm::any_of(reach(llvm::to_vector(values)), [&](Operation *op) {
+    return loop->isProperAncestor(op) &&
+           isa<arith::CmpFOp, arith::MaximumFOp, arith::MaxNumFOp,
+               arith::MinimumFOp, arith::MinNumFOp>(op);
+  });
+}
+
 std::optional<RunningMean> RunningMean::match(scf::ForOp loop,
                                               unsigned weight) {
   Value current = loop.getRegionIterArg(weight);
   Value next = loop.getYieldedValues()[weight];
   if (!isFloat(current.getType()) || next.getParentBlock() != loop.getBody() ||
-      !next.getDefiningOp() || !isDivisor(next))
+      !next.getDefiningOp() || !isDivisor(next) ||
+      (isCompared(loop, {current, next}) &&
+       !mutation::isMade("running-mean:weights that are compared")))
     return std::nullopt;
   ScalingDegrees degrees;
   SmallVector<unsigned, 2> axes = seedAxes(current);

@@ -28,7 +28,8 @@
 // CHECK: %[[M:.*]] = tt.load %[[PM]]
 // CHECK: %[[MS:.*]] = tt.splat %[[M]]
 // CHECK: %[[D:.*]] = arith.subf %[[X]], %[[MS]]
-// CHECK: %[[E:.*]] = math.exp %[[D]]
+// CHECK: %[[X:.*]] = arith.mulf %[[D]]
+// CHECK: %[[E:.*]] = math.exp2 %[[X]]
 // CHECK: %[[PS:.*]] = tt.addptr %arg4,
 // CHECK: %[[S:.*]] = tt.load %[[PS]]
 // CHECK: %[[SS:.*]] = tt.splat %[[S]]

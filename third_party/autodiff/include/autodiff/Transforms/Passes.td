@@ -557,9 +557,8 @@ def PowersOfTwo : AutodiffPass<"autodiff-powers-of-two", "::mlir::triton::FuncOp
   let summary = "compute exponentials relative to a row's number as powers of two";
   let description = [{
     In backward kernels e^(x−m) of tiles in float32, with an m that is repeated
-    along an axis and an x that is computed, becomes 2^(x·log₂e − m·log₂e),
-    which takes fewer instructions. Exponentials that something is compared with
-    stay as they are.
+    along an axis, becomes 2^((x−m)·log₂e), which takes fewer instructions.
+    Exponentials that something is compared with stay as they are.
   }];
 }
 
