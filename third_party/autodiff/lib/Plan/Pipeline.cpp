@@ -168,7 +168,6 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.addToKernels(createSumRuns());
   passes.addToKernels(createDeferReductions());
   passes.clean();
-  passes.addToKernels(createDropDeadRows());
   passes.addToKernels(createPowersOfTwo());
   passes.addToKernels(createLoadEarly());
   passes.addToKernels(createLaunchOptions());

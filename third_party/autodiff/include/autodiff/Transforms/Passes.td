@@ -553,15 +553,6 @@ def PipelineLoads : AutodiffPass<"autodiff-pipeline-loads", "::mlir::triton::Fun
   }];
 }
 
-def DropDeadRows : AutodiffPass<"autodiff-drop-dead-rows", "::mlir::triton::FuncOp"> {
-  let summary = "drop selections between rows of which nothing is stored";
-  let description = [{
-    Where a backward kernel's stores leave out rows of a tile, as of keys beyond
-    the last one, what they are computed from may be anything, as far as rows
-    are kept apart. Selections by that mask are dropped there.
-  }];
-}
-
 def PowersOfTwo : AutodiffPass<"autodiff-powers-of-two", "::mlir::triton::FuncOp"> {
   let summary = "compute exponentials relative to a row's number as powers of two";
   let description = [{
