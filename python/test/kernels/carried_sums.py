@@ -13,11 +13,11 @@ FORMS = ("mean", "once", "log", "log2", "normalized")
 
 
 @triton.jit
-def attend(
-    q, m, total, lse, acc, k_ptr, v_ptr, start, rows, keys, scale,
-    DIM: tl.constexpr, BLOCK: tl.constexpr, CAUSAL: tl.constexpr, FORM: tl.constexpr,
+def score(
+    q, k_ptr, v_ptr, start, rows, keys, scale,
+    DIM: tl.constexpr, BLOCK: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
-    """What a block of keys makes of a row's maximum, weight, log-sum-exp, and output."""
+    """The scores of a block of keys, and its values."""
     dims = tl.arange(0, DIM)
     columns = start + tl.arange(0, BLOCK)
     inside = (columns < keys)[:, None]
@@ -27,7 +27,16 @@ def attend(
     seen = (columns < keys)[None, :]
     if CAUSAL:
         seen &= rows[:, None] >= columns[None, :]
-    scores = tl.where(seen, scores, -1e4)
+    return tl.where(seen, scores, -1e4), v
+
+
+@triton.jit
+def attend(
+    q, m, total, lse, acc, k_ptr, v_ptr, start, rows, keys, scale,
+    DIM: tl.constexpr, BLOCK: tl.constexpr, CAUSAL: tl.constexpr, FORM: tl.constexpr,
+):  # fmt: skip
+    """What a block of keys makes of a row's maximum, weight, log-sum-exp, and output."""
+    scores, v = score(q, k_ptr, v_ptr, start, rows, keys, scale, DIM, BLOCK, CAUSAL)
     if FORM == "mean":
         own = tl.max(scores, 1)
         p = tl.exp(scores - own[:, None])
@@ -177,6 +186,20 @@ def weighted_mean_reference(x, g, mean, weight, twice=False, block=16):
 
 
 @triton.jit
+def attend_sums(
+    q, m, total, acc, k_ptr, v_ptr, start, rows, keys, scale,
+    DIM: tl.constexpr, BLOCK: tl.constexpr, CAUSAL: tl.constexpr,
+):  # fmt: skip
+    """As `attend`, with sums relative to a maximum, as they are."""
+    scores, v = score(q, k_ptr, v_ptr, start, rows, keys, scale, DIM, BLOCK, CAUSAL)
+    new = tl.maximum(m, tl.max(scores, 1))
+    p = tl.exp(scores - new[:, None])
+    decay = tl.exp(m - new)
+    acc = acc * decay[:, None] + tl.dot(p.to(v.dtype), v, input_precision="ieee")
+    return new, total * decay + tl.sum(p, 1), acc
+
+
+@triton.jit
 def merged_kernel(
     q_ptr, k_ptr, v_ptr, own_k_ptr, own_v_ptr, y_ptr, n, keys, scale,
     DIM: tl.constexpr, BLOCK: tl.constexpr, HOW: tl.constexpr,
@@ -193,13 +216,12 @@ def merged_kernel(
     b_sum = tl.zeros((BLOCK,), tl.float32)
     a = tl.zeros((BLOCK, DIM), tl.float32)
     b = tl.zeros((BLOCK, DIM), tl.float32)
-    none = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, keys, BLOCK):
-        a_max, a_sum, none, a = attend_sums(
+        a_max, a_sum, a = attend_sums(
             q, a_max, a_sum, a, k_ptr, v_ptr, start, rows, keys, scale, DIM, BLOCK, False
         )
     for start in range(0, tl.minimum((tl.program_id(0) + 1) * BLOCK, n), BLOCK):
-        b_max, b_sum, none, b = attend_sums(
+        b_max, b_sum, b = attend_sums(
             q, b_max, b_sum, b, own_k_ptr, own_v_ptr, start, rows, n, scale, DIM, BLOCK, True
         )
     a_log = a_max + tl.log(a_sum)
@@ -212,29 +234,6 @@ def merged_kernel(
         a = tl.where(a_sum[:, None] > 0, a / a_sum[:, None], 0.0)
         y = a * tl.exp(a_log - log)[:, None] + b / b_sum[:, None] * tl.exp(b_log - log)[:, None]
     tl.store(y_ptr + places, y, mask=inside)
-
-
-@triton.jit
-def attend_sums(
-    q, m, total, acc, k_ptr, v_ptr, start, rows, keys, scale,
-    DIM: tl.constexpr, BLOCK: tl.constexpr, CAUSAL: tl.constexpr,
-):  # fmt: skip
-    """As `attend`, with sums relative to a maximum, as they are."""
-    dims = tl.arange(0, DIM)
-    columns = start + tl.arange(0, BLOCK)
-    inside = (columns < keys)[:, None]
-    k = tl.load(k_ptr + columns[:, None] * DIM + dims[None, :], mask=inside, other=0.0)
-    v = tl.load(v_ptr + columns[:, None] * DIM + dims[None, :], mask=inside, other=0.0)
-    seen = (columns < keys)[None, :]
-    if CAUSAL:
-        seen &= rows[:, None] >= columns[None, :]
-    scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-    scores = tl.where(seen, scores, -1e4)
-    new = tl.maximum(m, tl.max(scores, 1))
-    p = tl.exp(scores - new[:, None])
-    decay = tl.exp(m - new)
-    acc = acc * decay[:, None] + tl.dot(p.to(v.dtype), v, input_precision="ieee")
-    return new, total * decay + tl.sum(p, 1), decay, acc
 
 
 def merged(kernel, q, k, v, own_k, own_v, how, block=16):

@@ -84,6 +84,9 @@ BlockArgument appendOperand(triton::FuncOp kernel, Type type,
 /// effects, and what depends on a cotangent.
 llvm::DenseSet<Operation *> findAdjoint(Block &body);
 
+/// The loops of a kernel, inner ones first.
+SmallVector<scf::ForOp> getLoops(triton::FuncOp kernel);
+
 /// Whether `op`, or an operation inside of it, may write to memory.
 bool mayWrite(Operation *op);
 

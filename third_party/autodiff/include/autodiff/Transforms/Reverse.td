@@ -1,0 +1,74 @@
+//===- Reverse.td - The adjoint and its residuals ----------*- tablegen -*-===//
+
+def MarkResiduals : AutodiffPass<"autodiff-mark-residuals", "::mlir::triton::FuncOp"> {
+  let summary = "name the values that a forward may save for its backward";
+  let description = [{
+    Wraps, at the kernel's outer level, what only a loop, branch, reduction or
+    product can compute, what the kernel stores, and conditions that take much
+    arithmetic (what a dropout keeps), in `autodiff.residual`.
+  }];
+}
+
+def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
+  let summary = "derive the backward of a kernel";
+  let description = [{
+    Adds `@<kernel>_bwd`: the primal values recomputed, then the adjoint of
+    every operation in reverse order. Memory is still abstract: cotangents are
+    taken with `autodiff.upstream`, gradients collected with
+    `autodiff.accumulate`.
+  }];
+  let options = [
+    ListOption<"wanted", "wanted", "unsigned",
+               "arguments whose gradient is asked for">,
+    ListOption<"cotangents", "cotangents", "unsigned",
+               "arguments whose stored content has a cotangent">,
+    Option<"allWanted", "all-wanted", "bool", "true",
+           "ask for every float argument that is loaded instead">,
+    Option<"allCotangents", "all-cotangents", "bool", "true",
+           "take every float argument that is stored to instead">
+  ];
+}
+
+def Tape : AutodiffPass<"autodiff-tape", "::mlir::triton::FuncOp"> {
+  let summary = "give the tapes that are read a place in memory";
+  let description = [{
+    Every `autodiff.pop` that is still used becomes a load from a buffer that
+    the matching `autodiff.push` fills; pushes that nobody reads go.
+  }];
+}
+
+def RecordMemory : AutodiffPass<"autodiff-record-memory", "::mlir::triton::FuncOp"> {
+  let summary = "mark what only this run of the primal can know";
+  let description = [{
+    Pushes what the kernel loads from memory that it stores to itself, and what
+    atomic operations return. A backward pops these instead of computing them
+    again.
+  }];
+}
+
+def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp"> {
+  let summary = "let the forward write what it records";
+  let description = [{
+    Every record that the backward still reads gets a buffer, which the
+    augmented forward (`@<kernel>_fwd`, made if there is none) fills.
+  }];
+  let options = [
+    Option<"allowed", "allowed", "bool", "true", "allow an augmented forward">
+  ];
+}
+
+def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
+  let summary = "choose what the backward reloads instead of recomputing";
+  let description = [{
+    A minimum cut between what memory holds and what the adjoint needs, at the
+    outer level of the backward: cost is bytes moved, or that might be moved in
+    the time that arithmetic takes; what only a loop, branch, reduction or
+    product can compute must be saved or reloaded. The
+    forward that saves is added as `@<kernel>_fwd`; values that the primal
+    stores anyway are reloaded from its outputs.
+  }];
+  let options = [
+    Option<"save", "save", "bool", "true", "allow an augmented forward">,
+    Option<"reload", "reload", "bool", "true", "allow reloading stored outputs">
+  ];
+}

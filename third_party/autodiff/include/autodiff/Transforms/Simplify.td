@@ -1,0 +1,9 @@
+//===- Simplify.td - What is left behind, removed ----------*- tablegen -*-===//
+
+def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
+  let summary = "fold what differentiation leaves behind";
+  let description = [{
+    Common factors are taken out of sums, loops and branches, sums of one
+    element become reshapes, loop results that nobody uses go.
+  }];
+}

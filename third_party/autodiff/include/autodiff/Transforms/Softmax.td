@@ -1,0 +1,41 @@
+//===- Softmax.td - Rescaled sums become plain ones --------*- tablegen -*-===//
+
+def RescaleAccumulators : AutodiffPass<"autodiff-rescale-accumulators", "::mlir::ModuleOp"> {
+  let summary = "turn rescaled accumulators (online softmax) into plain ones";
+  let description = [{
+    A loop that carries a running maximum m and accumulators A with
+    A' = A·e^(m−m') + f(e^(x−m')) is rewritten to use the final maximum in
+    every iteration. Its accumulators become plain sums, and each iteration
+    stands alone. The primal stays as it is; the rewritten copy is what
+    autodiff-reverse differentiates.
+  }];
+}
+
+def CarrySums : AutodiffPass<"autodiff-carry-sums", "::mlir::ModuleOp"> {
+  let summary = "carry plain sums in place of their means and logarithms";
+  let description = [{
+    Where a loop carries the logarithm of a sum, ℓ' = c + log(e^(ℓ−c) + s), or
+    a sum that it divides by another one in each iteration, A' = A·(l/l') + g/l',
+    the copy that is differentiated carries the sums, whose iterations stand
+    alone, and takes logarithm and quotient after the loop.
+  }];
+}
+
+def DropMaxima : AutodiffPass<"autodiff-drop-maxima", "::mlir::ModuleOp"> {
+  let summary = "drop derivatives of maxima that the outputs do not depend on";
+  let description = [{
+    Where a scaling-degree analysis proves that what the kernel stores is
+    unchanged by a shift of a maximum (softmax, log-sum-exp, attention), the
+    maximum is marked constant.
+  }];
+}
+
+def FoldNormalizers : AutodiffPass<"autodiff-fold-normalizers", "::mlir::ModuleOp"> {
+  let summary = "take exponentials relative to their sum";
+  let description = [{
+    A maximum m that was dropped may be any value. Where a sum of exponentials
+    l is relative to it, the copy that is differentiated takes L = m + log l in
+    its place, for which the sum is one: one value is saved, not two, and
+    e^(x−m)/l is e^(x−L).
+  }];
+}

@@ -1,0 +1,102 @@
+//===- MergeContributions.cpp - Add up what goes to the same addresses ----===//
+#include "LoopNest.h"
+#include "Schedule/ArgumentUses.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/LinearForm.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_MERGECONTRIBUTIONS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct MergeContributions
+    : autodiff::impl::MergeContributionsBase<MergeContributions> {
+  void runOnOperation() override;
+  void merge(ArrayRef<AccumulateOp> accumulates);
+
+  llvm::DenseMap<unsigned, Operation *> sites;
+};
+} // namespace
+
+static bool haveSameBounds(const LoopNest &some, const LoopNest &others) {
+  return llvm::equal(some, others, [](scf::ForOp a, scf::ForOp b) {
+    return a.getLowerBound() == b.getLowerBound() &&
+           a.getUpperBound() == b.getUpperBound() && a.getStep() == b.getStep();
+  });
+}
+
+/// How far an access is from that of the next iteration, for each of the loops
+/// around it, the innermost first; none if that is not known.
+static std::optional<SmallVector<ScalarExpr>> findSteps(Operation *access) {
+  std::optional<LinearForm> form = LinearForm::of(getAccessedPointer(access));
+  if (!form)
+    return std::nullopt;
+  SmallVector<ScalarExpr> steps;
+  for (auto loop = access->getParentOfType<scf::ForOp>(); loop;
+       loop = loop->getParentOfType<scf::ForOp>())
+    steps.push_back(form->getStep(loop));
+  return steps;
+}
+
+/// Moves contributions to the last one, if all are made in nests of loops that
+/// run the same iterations, and go to the same addresses in each.
+void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
+  AccumulateOp last = accumulates.back();
+  LoopNest target = *getLoopNest(last);
+  Operation *load = sites.lookup(last.getSite());
+  std::optional<AccessSpace> space = AccessSpace::of(load);
+  if (!space || !space->isExact())
+    return;
+  OpBuilder builder(last);
+  Value sum = last.getValue();
+  for (AccumulateOp op : accumulates.drop_back()) {
+    LoopNest nest = *getLoopNest(op);
+    Operation *other = sites.lookup(op.getSite());
+    std::optional<AccessSpace> otherSpace = AccessSpace::of(other);
+    bool alike = haveSameBounds(nest, target) ||
+                 mutation::isMade("merge:other iterations");
+    if (!alike || op.getValue().getType() != sum.getType() || !otherSpace ||
+        !otherSpace->isExact())
+      return;
+    bool meet = otherSpace->touchesSameAs(*space) &&
+                (findSteps(other) == findSteps(load) ||
+                 mutation::isMade("merge:other order of loops"));
+    if (!meet && !mutation::isMade("merge:other addresses"))
+      return;
+    IRMapping map;
+    for (auto [from, to] : llvm::zip_equal(nest, target))
+      map.map(from.getInductionVar(), to.getInductionVar());
+    Value value = recompute(op.getValue(), nest, builder, map);
+    if (!value)
+      return;
+    sum = arith::AddFOp::create(builder, op.getLoc(), sum, value);
+  }
+  last.getValueMutable().assign(sum);
+  for (AccumulateOp op : accumulates.drop_back())
+    op.erase();
+}
+
+void MergeContributions::runOnOperation() {
+  triton::FuncOp backward = getBackward(getOperation());
+  sites = collectSites(getPrimal(getOperation()));
+  for (auto &[argument, use] : collectUses(backward)) {
+    if (!use.upstreams.empty())
+      continue;
+    llvm::MapVector<size_t, SmallVector<AccumulateOp>> byDepth;
+    for (AccumulateOp op : use.accumulates)
+      if (std::optional<LoopNest> nest = getLoopNest(op))
+        byDepth[nest->size()].push_back(op);
+    for (auto &[depth, alike] : byDepth)
+      if (alike.size() > 1)
+        merge(alike);
+  }
+}

@@ -1,0 +1,455 @@
+//===- MergeGathered.cpp - Add what is gathered where all is stored -------===//
+#include "MaskedContributions.h"
+#include "Schedule/ArgumentUses.h"
+#include "Schedule/Regrid.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/GatheredForm.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/IR/Matchers.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_MERGEGATHERED
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// The contribution to every element of a program's part of the tensor.
+struct Dense {
+  AccumulateOp op;
+  triton::LoadOp load; // the primal's
+  AccessSpace space;
+  LinearForm form;
+  /// If it is in a loop that some programs do not run: where they do.
+  Value condition;
+};
+
+/// A contribution at an index from memory, as `dense` sees it.
+struct Gathered {
+  AccumulateOp op;
+  GatheredForm form;
+  AccessSpace::Run run; // the index's counterpart in the dense one
+  ScalarExpr shift;     // from the index to that
+  /// For each axis of the contribution longer than one, that of the dense one.
+  SmallVector<unsigned> axes;
+  /// What computes the contribution.
+  SetVector<Operation *> slice;
+  /// If only one of the programs that share the run makes it, the condition
+  /// under which; the others could make it as well.
+  Value guard;
+};
+
+struct MergeGathered : autodiff::impl::MergeGatheredBase<MergeGathered> {
+  using MergeGatheredBase::MergeGatheredBase;
+
+  void runOnOperation() override;
+  std::optional<Dense> findDense(const ArgumentUse &use);
+  std::optional<Gathered> examine(AccumulateOp op, const Dense &dense);
+  bool collectSlice(Value value, SetVector<Operation *> &slice);
+  void merge(const Dense &dense, ArrayRef<Gathered> gathered);
+  void splitRemainder(ArrayRef<AccumulateOp> remainder);
+
+  triton::FuncOp backward;
+  llvm::DenseMap<unsigned, Operation *> sites;
+  SmallVector<ScalarExpr> digits;
+  /// What the backward stores to.
+  SmallVector<Value> written;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What can be merged
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  auto tile = dyn_cast<RankedTensorType>(value.getType());
+  return tile ? tile.getShape() : ArrayRef<int64_t>();
+}
+
+/// The backward's condition for running `loop` at all, whose primal ends where
+/// it starts in other programs; null if it is not found.
+static Value findRunCondition(scf::ForOp loop, scf::ForOp primal) {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.filter = [&](Operation *op) {
+    return op->getNumRegions() == 0 && isMemoryEffectFree(op);
+  };
+  (void)getBackwardSlice(loop.getUpperBound(), &slice, options);
+  auto isSame = [](Value derived, Value original) {
+    auto expression = ScalarExpr::of(original);
+    return expression && expression == ScalarExpr::of(derived);
+  };
+  for (Operation *op : slice)
+    if (auto select = dyn_cast<arith::SelectOp>(op);
+        select && isSame(select.getTrueValue(), getEnd(primal).end) &&
+        isSame(select.getFalseValue(), primal.getLowerBound()))
+      return select.getCondition();
+  return {};
+}
+
+/// The space of what a loop loads in programs that run it, like those of which
+/// all run theirs.
+static std::optional<AccessSpace> findSpaceWhereRun(triton::LoadOp load,
+                                                    scf::ForOp loop) {
+  auto lower = ScalarExpr::of(loop.getLowerBound());
+  auto upper = ScalarExpr::of(getEnd(loop).end);
+  auto step = ScalarExpr::of(loop.getStep());
+  if (!lower || !upper || !step)
+    return std::nullopt;
+  AccessSpace::Renumbering numbers{loop, false, *step,
+                                   tripCount(*lower, *upper, *step).toJSON()};
+  return AccessSpace::of(load, &numbers);
+}
+
+/// The one contribution that is not gathered, if its program owns its elements.
+std::optional<Dense> MergeGathered::findDense(const ArgumentUse &use) {
+  std::optional<Dense> dense;
+  for (AccumulateOp op : use.accumulates) {
+    auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
+    std::optional<LinearForm> form =
+        load ? LinearForm::of(load.getPtr()) : std::nullopt;
+    if (!form)
+      continue;
+    Operation *loop = op->getParentOp();
+    bool isOuter = loop == backward && isa<triton::FuncOp>(load->getParentOp());
+    bool isInLoop = loop->hasAttr(kParallelAttr) &&
+                    loop->getParentOp() == backward &&
+                    isa<scf::ForOp>(load->getParentOp());
+    std::optional<AccessSpace> space = AccessSpace::of(load);
+    Value condition;
+    if (auto primal = dyn_cast<scf::ForOp>(load->getParentOp());
+        isInLoop && getEnd(primal).condition) {
+      space = findSpaceWhereRun(load, primal);
+      condition = findRunCondition(cast<scf::ForOp>(loop), primal);
+      if (!condition)
+        return std::nullopt;
+    }
+    if (dense || !space || !space->isExact() || !(isOuter || isInLoop) ||
+        !findUnmentioned(digits, space->getProgramDigits()).empty())
+      return std::nullopt;
+    dense = Dense{op, load, *space, *form, condition};
+  }
+  return dense;
+}
+
+/// Collects, in order, what computes `value`; false if that depends on what the
+/// kernel writes.
+bool MergeGathered::collectSlice(Value value, SetVector<Operation *> &slice) {
+  Operation *op = value.getDefiningOp();
+  if (!op || slice.contains(op))
+    return true;
+  if (mayWrite(op))
+    return false;
+  bool reads = op->walk([&](triton::LoadOp load) {
+                   return mayAlias(load.getPtr(), written)
+                              ? WalkResult::interrupt()
+                              : WalkResult::advance();
+                 }).wasInterrupted();
+  if (reads || llvm::any_of(getUsedValues(op), [&](Value operand) {
+        return !collectSlice(operand, slice);
+      }))
+    return false;
+  slice.insert(op);
+  return true;
+}
+
+/// For each axis of a tile longer than one, the axis along which `dense` moves
+/// in the same way; none if there is none, or they are in another order.
+static std::optional<SmallVector<unsigned>>
+matchAxes(const LinearForm &form, ArrayRef<int64_t> shape, const Dense &dense) {
+  ArrayRef<int64_t> target = shapeOf(triton::LoadOp(dense.load).getPtr());
+  auto along = [](const LinearForm &form, unsigned axis) {
+    return form.coefficientOf({Dimension::Kind::Axis, axis});
+  };
+  SmallVector<unsigned> axes;
+  unsigned next = 0;
+  for (auto [axis, size] : llvm::enumerate(shape)) {
+    std::optional<ScalarExpr> coefficient = along(form, axis);
+    if (size == 1)
+      continue;
+    while (next < target.size() && !(target[next] == size && coefficient &&
+                                     along(dense.form, next) == coefficient))
+      ++next;
+    if (next == target.size())
+      return std::nullopt;
+    axes.push_back(next++);
+  }
+  return axes;
+}
+
+/// The program id whose comparison with zero, a part of `mask`, is all of it
+/// that `slice` uses; null if there is none. Sets `guard` to that comparison.
+static triton::GetProgramIdOp
+findGuarding(Value mask, const SetVector<Operation *> &slice, Value &guard) {
+  Operation *op = mask ? mask.getDefiningOp() : nullptr;
+  if (isa_and_nonnull<arith::AndIOp>(op)) {
+    triton::GetProgramIdOp found =
+        findGuarding(op->getOperand(0), slice, guard);
+    return found ? found : findGuarding(op->getOperand(1), slice, guard);
+  }
+  auto comparison = dyn_cast_or_null<arith::CmpIOp>(op);
+  if (!comparison || comparison.getPredicate() != arith::CmpIPredicate::eq ||
+      !matchPattern(comparison.getRhs(), m_Zero()))
+    return {};
+  auto program = comparison.getLhs().getDefiningOp<triton::GetProgramIdOp>();
+  auto usesOtherwise = [&](Operation *user) {
+    auto other = dyn_cast<triton::GetProgramIdOp>(user);
+    return (other && other != program &&
+            other.getAxis() == program.getAxis()) ||
+           (user != comparison &&
+            llvm::is_contained(user->getOperands(), program.getResult()));
+  };
+  if (!program || llvm::any_of(slice, usesOtherwise))
+    return {};
+  guard = comparison;
+  return program;
+}
+
+/// Whether a mask lets nothing through where `condition`, a scalar, fails.
+static bool implies(Value mask, Value condition) {
+  if (!mask || mask == condition)
+    return mask != nullptr;
+  Operation *op = mask.getDefiningOp();
+  if (isa_and_present<arith::AndIOp>(op))
+    return implies(op->getOperand(0), condition) ||
+           implies(op->getOperand(1), condition);
+  return isa_and_present<triton::SplatOp, triton::BroadcastOp,
+                         triton::ExpandDimsOp>(op) &&
+         implies(op->getOperand(0), condition);
+}
+
+std::optional<Gathered> MergeGathered::examine(AccumulateOp op,
+                                               const Dense &dense) {
+  AccumulateOp to = dense.op;
+  std::optional<GatheredForm> form = GatheredForm::of(op.getPtr());
+  Gathered gathered{op, {}, {{}, 0}, ScalarExpr::constant(0), {}, {}, {}};
+  ArrayRef<int64_t> shape = shapeOf(op.getPtr());
+  bool isStored = !dense.condition || implies(op.getMask(), dense.condition) ||
+                  mutation::isMade("merge-gathered:rows that are left out");
+  if (!form || !form->index || !isStored || op->getParentOp() != backward ||
+      getElementTypeOrSelf(op.getValue().getType()) !=
+          getElementTypeOrSelf(to.getValue().getType()) ||
+      (!shape.empty() && shapeOf(to.getPtr()).empty()))
+    return std::nullopt;
+  std::optional<SmallVector<unsigned>> axes =
+      matchAxes(form->known, shape, dense);
+  if (!axes)
+    return std::nullopt;
+  gathered.axes = *axes;
+
+  // Axes of length one say nothing; the others become those of the dense one.
+  SmallVector<unsigned> numbers(shape.size());
+  unsigned place = 0;
+  for (auto [axis, size] : llvm::enumerate(shape))
+    if (size > 1)
+      numbers[axis] = gathered.axes[place++];
+  auto renumber = [&](unsigned axis) { return numbers[axis]; };
+  auto dropUnits = [&](LinearForm &linear) {
+    llvm::erase_if(linear.terms, [&](const LinearForm::Term &term) {
+      return term.dimension.kind == Dimension::Kind::Axis &&
+             shape[term.dimension.axis] == 1;
+    });
+    linear.renumberAxes(renumber);
+  };
+  dropUnits(form->known);
+  llvm::erase_if(form->axes, [&](unsigned axis) { return shape[axis] == 1; });
+  SmallVector<Constraint> limits =
+      constraintsOf(op.getMask()).value_or(SmallVector<Constraint>());
+  for (Constraint &limit : limits)
+    dropUnits(limit.form);
+  ScalarExpr distance = form->known.constant - dense.space.getOffset();
+  std::optional<ScalarExpr> shift = distance;
+  if (distance.getConstant() != 0)
+    shift = distance.dividedBy(form->coefficient);
+  form->known.constant = dense.space.getOffset();
+  if (!shift || shift->dependsOnProgramId() ||
+      !collectSlice(op.getPtr(), gathered.slice) ||
+      !collectSlice(op.getValue(), gathered.slice) ||
+      (op.getMask() && !collectSlice(op.getMask(), gathered.slice)))
+    return std::nullopt;
+  std::optional<AccessSpace::Run> run =
+      dense.space.findRun(form->known, form->coefficient, limits);
+  if (!run)
+    if (triton::GetProgramIdOp program =
+            findGuarding(op.getMask(), gathered.slice, gathered.guard))
+      run = dense.space.findRun(form->known, form->coefficient, limits,
+                                program.getAxisAsInt());
+  if (!run)
+    return std::nullopt;
+  gathered.form = *form;
+  gathered.run = *run;
+  gathered.shift = *shift;
+  return gathered;
+}
+
+//===----------------------------------------------------------------------===//
+// Merging
+//===----------------------------------------------------------------------===//
+
+/// The number of each lane of `dense` within its run.
+static Value positionOf(OpBuilder &b, Location loc, const Dense &dense,
+                        const AccessSpace::Run &run, Type type) {
+  AccumulateOp op = dense.op;
+  ArrayRef<int64_t> shape = shapeOf(op.getPtr());
+  Value position;
+  for (const auto &[dimension, weight] : run.digits) {
+    Value number;
+    if (dimension.kind == Dimension::Kind::Axis) {
+      number = triton::MakeRangeOp::create(b, loc, 0, shape[dimension.axis]);
+      number = castInteger(b, loc, number, type);
+      number = repeatOver(b, loc, number, {dimension.axis}, shape);
+    } else if (dimension.kind == Dimension::Kind::Program) {
+      number =
+          triton::GetProgramIdOp::create(b, loc, dimension.digit->getAxis());
+      number = castInteger(b, loc, number, type);
+    } else {
+      number = cast<scf::ForOp>(op->getParentOp()).getInductionVar();
+    }
+    // A scalar is multiplied before it is repeated.
+    if (weight != 1)
+      number = arith::MulIOp::create(
+          b, loc, number, integerOf(b, loc, number.getType(), weight));
+    if (dimension.kind != Dimension::Kind::Axis)
+      number = splatTo(b, loc, number, op.getPtr().getType());
+    position = position ? Value(arith::AddIOp::create(b, loc, position, number))
+                        : number;
+  }
+  if (position)
+    return position;
+  // A run of one has no digits.
+  return splatTo(b, loc, integerOf(b, loc, type, 0), op.getPtr().getType());
+}
+
+void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
+  AccumulateOp to = dense.op;
+  auto loop = dyn_cast<scf::ForOp>(to->getParentOp());
+  Operation *anchor = loop ? loop.getOperation() : to.getOperation();
+  ArrayRef<int64_t> shape = shapeOf(to.getPtr());
+  Type counter =
+      loop ? loop.getInductionVar().getType() : OpBuilder(to).getI32Type();
+  OpBuilder b(to), once(anchor);
+  Value sum = to.getValue();
+  for (const Gathered &entry : gathered) {
+    AccumulateOp op = entry.op;
+    Location loc = op.getLoc();
+    for (Operation *needed : entry.slice)
+      if (!needed->isBeforeInBlock(anchor))
+        needed->moveBefore(anchor);
+
+    IRMapping map;
+    if (entry.guard) {
+      map.map(entry.guard, integerOf(once, loc, once.getI1Type(), 1));
+      for (Operation *needed : entry.slice)
+        if (needed != entry.guard.getDefiningOp())
+          once.clone(*needed, map);
+    }
+
+    // Indices that a lane of this program stands for, and others.
+    Type like = op.getPtr().getType();
+    Value index = repeatOver(once, loc, map.lookupOrDefault(entry.form.index),
+                             entry.form.axes, shapeOf(op.getPtr()));
+    Value wide = castInteger(once, loc, index, once.getI64Type());
+    if (entry.shift.getConstant() != 0) {
+      Value shift = entry.shift.emit(once, loc, backward.getArguments());
+      wide = arith::AddIOp::create(once, loc, wide,
+                                   splatTo(once, loc, shift, like));
+    }
+    Value size = SizeOp::create(
+        once, loc,
+        toAttribute(&getContext(),
+                    llvm::json::Array{"max", entry.run.size, 0}));
+    Value covered = arith::CmpIOp::create(once, loc, arith::CmpIPredicate::ult,
+                                          wide, splatTo(once, loc, size, like));
+    Value inside = covered, mask = op.getMask();
+    if (mask)
+      inside =
+          arith::AndIOp::create(once, loc, map.lookupOrDefault(mask), covered);
+    Value narrow = castInteger(once, loc, wide, counter);
+    Value none = integerOf(once, loc, narrow.getType(), -1);
+    Value wanted = repeatOver(
+        once, loc, arith::SelectOp::create(once, loc, inside, narrow, none),
+        entry.axes, shape);
+    Value value = repeatOver(once, loc, map.lookupOrDefault(op.getValue()),
+                             entry.axes, shape);
+
+    Value position = positionOf(b, loc, dense, entry.run, counter);
+    Value hit = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                      position, wanted);
+    Value zero = constantOf(b, loc, value.getType(), 0.0);
+    Value added = arith::SelectOp::create(b, loc, hit, value, zero);
+    sum = arith::AddFOp::create(b, loc, sum, added);
+
+    // The other ones stay.
+    Value one = integerOf(once, loc, covered.getType(), 1);
+    Value outside = arith::XOrIOp::create(once, loc, covered, one);
+    if (mask)
+      outside = arith::AndIOp::create(once, loc, mask, outside);
+    if (op->isBeforeInBlock(anchor))
+      op->moveBefore(anchor);
+    op.getMaskMutable().assign(outside);
+    op.setRemainder(true);
+  }
+  to.getValueMutable().assign(sum);
+}
+
+/// Moves contributions to a kernel that runs afterwards.
+void MergeGathered::splitRemainder(ArrayRef<AccumulateOp> remainder) {
+  SetVector<Operation *> slice;
+  for (AccumulateOp op : remainder)
+    for (Value operand : op->getOperands())
+      collectSlice(operand, slice);
+  triton::FuncOp kernel =
+      createBeside(backward, backward.getSymName() + "_remainder");
+  OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
+  IRMapping map;
+  map.map(backward.getArguments(), kernel.getArguments());
+  for (Operation *op : slice)
+    b.clone(*op, map);
+  for (AccumulateOp op : remainder) {
+    b.clone(*op, map);
+    op.erase();
+  }
+  triton::ReturnOp::create(b, backward.getLoc(), ValueRange());
+}
+
+void MergeGathered::runOnOperation() {
+  triton::FuncOp primal = getPrimal(getOperation());
+  backward = getBackward(getOperation());
+  sites = collectSites(primal);
+  digits = findProgramDigits(primal);
+  written.clear();
+  backward.walk([&](Operation *op) {
+    if (isa<triton::StoreOp, triton::AtomicRMWOp, triton::AtomicCASOp>(op))
+      written.push_back(op->getOperand(0));
+  });
+  SmallVector<AccumulateOp> remainder;
+  for (auto &[argument, use] : collectUses(backward)) {
+    if (!use.upstreams.empty() || llvm::is_contained(atomic, argument))
+      continue;
+    std::optional<Dense> dense = findDense(use);
+    std::vector<Gathered> gathered;
+    for (AccumulateOp op : use.accumulates) {
+      if (!dense || op == dense->op)
+        continue;
+      if (written.empty())
+        takeOutOfBranches(op);
+      if (std::optional<Gathered> entry = examine(op, *dense))
+        gathered.push_back(*entry);
+    }
+    if (gathered.empty() || gathered.size() + 1 != use.accumulates.size())
+      continue;
+    merge(*dense, gathered);
+    for (const Gathered &entry : gathered)
+      remainder.push_back(entry.op);
+  }
+  if (!remainder.empty())
+    splitRemainder(remainder);
+}

@@ -1,0 +1,151 @@
+//===- MergeNests.cpp - Add up what two ways through a row contribute -----===//
+//
+// Where a kernel goes along a row twice, at once and by parts (statistics over
+// all of a group's channels, then channel by channel), two nests of loops
+// contribute to the same elements, in orders of their own. What the one along
+// the row contributes to an element depends on that element alone; so a nest
+// that goes by parts, behind both, can compute both and add them up.
+//
+//===----------------------------------------------------------------------===//
+#include "LoopNest.h"
+#include "Schedule/ArgumentUses.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_MERGENESTS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct MergeNests : autodiff::impl::MergeNestsBase<MergeNests> {
+  using MergeNestsBase::MergeNestsBase;
+
+  void runOnOperation() override;
+  void merge(AccumulateOp byParts, AccumulateOp along);
+  StringAttr findCheck(AccumulateOp byParts, AccumulateOp along);
+
+  llvm::DenseMap<unsigned, Operation *> sites;
+  SmallVector<ScalarExpr> digits;
+};
+} // namespace
+
+/// Whether a value of a nest is computed lane by lane, from what comes from
+/// outside and loads where `op` contributes.
+static bool isPointwise(Value value, LoopNest &nest, AccumulateOp op) {
+  if (nest.front().isDefinedOutsideOfLoop(value))
+    return true;
+  Operation *definition = value.getDefiningOp();
+  if (auto load = dyn_cast_or_null<triton::LoadOp>(definition))
+    return load.getPtr() == op.getPtr() && load.getMask() == op.getMask() &&
+           (!load.getOther() ||
+            nest.front().isDefinedOutsideOfLoop(load.getOther()));
+  return definition &&
+         (definition->hasTrait<OpTrait::Elementwise>() ||
+          isa<triton::SplatOp>(definition)) &&
+         definition->getNumRegions() == 0 && isPure(definition) &&
+         llvm::all_of(definition->getOperands(), [&](Value operand) {
+           return isPointwise(operand, nest, op);
+         });
+}
+
+/// The check that both contribute to all elements of the tensor, each program
+/// to the same ones; null if that is not so in any launch.
+StringAttr MergeNests::findCheck(AccumulateOp byParts, AccumulateOp along) {
+  auto spaceOf = [&](AccumulateOp op) {
+    auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
+    return load ? AccessSpace::of(load) : std::nullopt;
+  };
+  std::optional<AccessSpace> parts = spaceOf(byParts), run = spaceOf(along);
+  if (!parts || !run || !parts->isExact() || !run->isExact() ||
+      !findUnmentioned(digits, parts->getProgramDigits()).empty())
+    return {};
+  std::optional<llvm::json::Array> limits = parts->findSameRun(*run);
+  if (!limits)
+    return {};
+  llvm::json::Object check = parts->toCheck("bijective", along.getArgument());
+  if (!mutation::isMade("merge-nests:other elements"))
+    check["within"] = std::move(*limits);
+  return toAttribute(&getContext(), std::move(check));
+}
+
+/// Loops like those of a nest at `builder`, which then stands in the innermost
+/// one; null if their bounds depend on what the nest carries.
+static scf::ForOp copyLoops(LoopNest &nest, OpBuilder &builder,
+                            IRMapping &map) {
+  scf::ForOp outermost;
+  for (scf::ForOp loop : nest) {
+    SmallVector<Value> range;
+    for (Value each :
+         {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+      range.push_back(recompute(each, nest, builder, map));
+    if (llvm::is_contained(range, Value())) {
+      if (outermost)
+        outermost.erase();
+      return {};
+    }
+    auto copy = scf::ForOp::create(builder, loop.getLoc(), range[0], range[1],
+                                   range[2]);
+    copy->setAttr(kParallelAttr, builder.getUnitAttr());
+    map.map(loop.getInductionVar(), copy.getInductionVar());
+    if (!outermost)
+      outermost = copy;
+    builder.setInsertionPointToStart(copy.getBody());
+  }
+  return outermost;
+}
+
+/// Computes both contributions, to the same elements by the check, in a nest
+/// like that of the first one.
+void MergeNests::merge(AccumulateOp byParts, AccumulateOp along) {
+  std::optional<LoopNest> nest = getLoopNest(byParts),
+                          last = getLoopNest(along);
+  if (!nest || !last || nest->empty() || last->size() != 1 ||
+      byParts.getPtr().getType() != along.getPtr().getType() ||
+      byParts.getValue().getType() != along.getValue().getType() ||
+      !byParts.getMask() || !along.getMask() ||
+      !isPointwise(along.getValue(), *last, along))
+    return;
+  StringAttr check = findCheck(byParts, along);
+  if (!check)
+    return;
+  OpBuilder b(last->front()->getBlock(), ++Block::iterator(last->front()));
+  IRMapping map;
+  scf::ForOp copy = copyLoops(*nest, b, map);
+  if (!copy)
+    return;
+  Value pointer = recompute(byParts.getPtr(), *nest, b, map);
+  Value mask = recompute(byParts.getMask(), *nest, b, map);
+  Value value = recompute(byParts.getValue(), *nest, b, map);
+  // What is loaded along the row is loaded here instead.
+  IRMapping here;
+  here.map(along.getPtr(), pointer);
+  here.map(along.getMask(), mask);
+  Value other = pointer && mask && value
+                    ? recompute(along.getValue(), *last, b, here)
+                    : Value();
+  if (!other)
+    return copy.erase();
+  Value sum = arith::AddFOp::create(b, along.getLoc(), value, other);
+  map.map(byParts.getValue(), sum);
+  cast<AccumulateOp>(b.clone(*byParts, map)).setWholeAttr(check);
+  byParts.erase();
+  along.erase();
+}
+
+void MergeNests::runOnOperation() {
+  triton::FuncOp primal = getPrimal(getOperation());
+  triton::FuncOp backward = getBackward(getOperation());
+  sites = collectSites(primal);
+  digits = findProgramDigits(primal);
+  for (auto &[argument, use] : collectUses(backward))
+    if (use.upstreams.empty() && use.accumulates.size() == 2 &&
+        !llvm::is_contained(atomic, argument))
+      merge(use.accumulates[0], use.accumulates[1]);
+}

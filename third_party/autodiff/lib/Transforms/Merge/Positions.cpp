@@ -1,0 +1,335 @@
+//===- Positions.cpp - Where a lane of a program stands -------------------===//
+#include "Positions.h"
+
+#include "Programs/Independence.h"
+#include "Schedule/Regrid.h"
+#include "autodiff/Analysis/MemoryFlow.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+
+//===----------------------------------------------------------------------===//
+// Positions
+//===----------------------------------------------------------------------===//
+
+std::optional<ScalarExpr>
+Position::coefficientIn(const LinearForm &form,
+                        std::optional<unsigned> at) const {
+  ScalarExpr none = ScalarExpr::constant(0);
+  ScalarExpr ofLane = none, ofProgram = none;
+  if (axis && at)
+    ofLane = form.coefficientOf({Dimension::Kind::Axis, *at}).value_or(none);
+  if (digit) {
+    Dimension program{Dimension::Kind::Program};
+    program.digit = digit;
+    ofProgram = form.coefficientOf(program).value_or(none);
+  }
+  if (!axis || !digit)
+    return axis ? ofLane : ofProgram;
+  return ofProgram == ofLane * ScalarExpr::constant(length)
+             ? std::optional(ofLane)
+             : std::nullopt;
+}
+
+llvm::json::Value Position::count() const {
+  return digit ? Array{"mul", extentOf(*digit), length}
+               : llvm::json::Value(length);
+}
+
+std::optional<Positions> Positions::of(const LinearForm &address,
+                                       ArrayRef<int64_t> shape) {
+  Positions found;
+  SmallVector<LinearForm::Term> programs;
+  for (const LinearForm::Term &term : address.terms) {
+    const Dimension &dimension = term.dimension;
+    if (dimension.kind == Dimension::Kind::Program)
+      programs.push_back(term);
+    else if (dimension.kind == Dimension::Kind::Axis)
+      found.positions.push_back({term.coefficient, dimension.axis, std::nullopt,
+                                 shape[dimension.axis]});
+    else
+      return std::nullopt;
+  }
+  for (LinearForm::Term &term : programs) {
+    auto lanes = llvm::find_if(found.positions, [&](const Position &position) {
+      return !position.digit &&
+             term.coefficient ==
+                 position.stride * ScalarExpr::constant(position.length);
+    });
+    if (lanes != found.positions.end())
+      lanes->digit = term.dimension.digit;
+    else
+      found.positions.push_back(
+          {term.coefficient, std::nullopt, term.dimension.digit, 1});
+  }
+  return found;
+}
+
+bool Positions::explain(const LinearForm &form) const {
+  return llvm::all_of(form.terms, [&](const LinearForm::Term &term) {
+    if (term.dimension.kind != Dimension::Kind::Program)
+      return term.dimension.kind == Dimension::Kind::Axis;
+    return llvm::any_of(positions, [&](const Position &position) {
+      return position.digit == term.dimension.digit;
+    });
+  });
+}
+
+std::optional<SmallVector<ScalarExpr>>
+Positions::coefficientsIn(const LinearForm &form) const {
+  SmallVector<ScalarExpr> coefficients;
+  size_t terms = 0;
+  for (const Position &position : positions) {
+    std::optional<ScalarExpr> found =
+        position.coefficientIn(form, position.axis);
+    if (!found)
+      return std::nullopt;
+    if (found->getConstant() != 0)
+      terms += position.axis.has_value() + position.digit.has_value();
+    coefficients.push_back(*found);
+  }
+  return terms == form.terms.size() ? std::optional(coefficients)
+                                    : std::nullopt;
+}
+
+Value Positions::emit(OpBuilder &b, Location loc, size_t number,
+                      std::optional<unsigned> axis,
+                      ArrayRef<int64_t> shape) const {
+  const Position &position = positions[number];
+  auto function = cast<triton::FuncOp>(b.getInsertionBlock()->getParentOp());
+  Value sum;
+  if (position.digit) {
+    sum = castInteger(b, loc,
+                      position.digit->emit(b, loc, function.getArguments()),
+                      b.getI32Type());
+    sum = arith::MulIOp::create(
+        b, loc, sum, integerOf(b, loc, sum.getType(), position.length));
+  }
+  if (!axis)
+    return sum;
+  Value lanes = triton::MakeRangeOp::create(b, loc, 0, position.length);
+  if (sum)
+    lanes = arith::AddIOp::create(b, loc, splatTo(b, loc, sum, lanes.getType()),
+                                  lanes);
+  return repeatOver(b, loc, lanes, {*axis}, shape);
+}
+
+//===----------------------------------------------------------------------===//
+// Neighbours
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<int64_t> shapeOf(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile ? tile.getShape() : ArrayRef<int64_t>();
+}
+
+Neighbors::Neighbors(OpBuilder &b, const Positions &positions,
+                     Distance distance, ArrayRef<Value> written)
+    : b(b), positions(positions), distance(std::move(distance)),
+      written(written) {}
+
+Neighbors::Axes Neighbors::getOwnAxes() const {
+  return llvm::map_to_vector(positions.get(),
+                             [](const Position &p) { return p.axis; });
+}
+
+Value Neighbors::get(Value value) { return get(value, getOwnAxes()); }
+
+bool Neighbors::needs(Value value) const {
+  bool isHere = llvm::all_of(distance, [](int64_t far) { return far == 0; });
+  auto found = known.find(value);
+  return found != known.end() && llvm::any_of(found->second, [&](auto &entry) {
+           return entry.second && (isHere || entry.second != value);
+         });
+}
+
+void Neighbors::bind(Value value, Value moved) {
+  known[value] = {{getOwnAxes(), moved}};
+}
+
+Value Neighbors::exists(Value value) {
+  return limit(value.getLoc(), value.getType(), getOwnAxes());
+}
+
+/// Whether lanes of a tile of this shape have a neighbour, as far as its axes
+/// tell; null if all have.
+Value Neighbors::limit(Location loc, Type type, const Axes &axes) {
+  Value limits;
+  auto require = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
+    rhs = splatTo(b, loc, rhs, lhs.getType());
+    Value limit = arith::CmpIOp::create(b, loc, predicate, lhs, rhs);
+    limits =
+        limits ? Value(arith::AndIOp::create(b, loc, limits, limit)) : limit;
+  };
+  for (auto [number, far] : llvm::enumerate(distance)) {
+    const Position &position = positions[number];
+    bool isHere =
+        !position.axis ||
+        (axes[number] && shapeOf(type)[*axes[number]] == position.length);
+    if (far == 0 || !isHere || mutation::isMade("windows:all are neighbours"))
+      continue;
+    Value at = positions.emit(b, loc, number, axes[number], shapeOf(type));
+    if (!axes[number])
+      at = splatTo(b, loc, at, type);
+    if (far < 0)
+      require(arith::CmpIPredicate::sge, at,
+              integerOf(b, loc, b.getI32Type(), -far));
+    else
+      require(arith::CmpIPredicate::slt, at,
+              createSize(b, loc,
+                         Array{"max", 0, Array{"sub", position.count(), far}}));
+  }
+  return limits;
+}
+
+Value Neighbors::get(Value value, const Axes &axes) {
+  for (auto &[asked, found] : known[value])
+    if (asked == axes)
+      return found;
+  Value found = compute(value, axes);
+  known[value].push_back({axes, found});
+  return found;
+}
+
+/// Whether a form is a position of which neighbours are asked for, or a
+/// constant away from it.
+bool Neighbors::isPosition(const LinearForm &form, const Axes &axes) const {
+  for (auto [number, far] : llvm::enumerate(distance)) {
+    const Position &position = positions[number];
+    size_t terms = position.axis.has_value() + position.digit.has_value();
+    if (far != 0 && form.terms.size() == terms &&
+        position.coefficientIn(form, axes[number]) == ScalarExpr::constant(1))
+      return true;
+  }
+  return false;
+}
+
+static bool isUniformConstant(Value value) {
+  Attribute constant;
+  if (!matchPattern(value, m_Constant(&constant)))
+    return false;
+  auto elements = dyn_cast<ElementsAttr>(constant);
+  return !elements || elements.isSplat();
+}
+
+/// Indices and addresses are moved as early as that can be, so that what
+/// several neighbours load is seen to be the same.
+Value Neighbors::compute(Value value, const Axes &axes) {
+  if (isUniformConstant(value))
+    return value;
+  Type element = getElementTypeOrSelf(value.getType());
+  std::optional<LinearForm> form;
+  if (isa<IntegerType, triton::PointerType>(element) && !element.isInteger(1))
+    form = LinearForm::of(value);
+  if (form && !isa<triton::PointerType>(element) &&
+      (form->isConstant() || isPosition(*form, axes)))
+    return advance(value, *form, axes);
+  auto result = dyn_cast<OpResult>(value);
+  if (!result)
+    return isa<triton::FuncOp>(value.getParentBlock()->getParentOp()) ? value
+                                                                      : Value();
+  if (Value copied = copy(result, axes))
+    return copied;
+  return form ? advance(value, *form, axes) : Value();
+}
+
+/// What depends on positions by multiples of them.
+Value Neighbors::advance(Value value, const LinearForm &form,
+                         const Axes &axes) {
+  if (!positions.explain(form))
+    return {};
+  ScalarExpr sum = ScalarExpr::constant(0);
+  for (auto [number, far] : llvm::enumerate(distance)) {
+    if (far == 0)
+      continue;
+    std::optional<ScalarExpr> coefficient =
+        positions[number].coefficientIn(form, axes[number]);
+    if (!coefficient)
+      return {};
+    sum = sum + *coefficient * ScalarExpr::constant(far);
+  }
+  if (sum.getConstant() == 0)
+    return value;
+  Location loc = value.getLoc();
+  Type element = getElementTypeOrSelf(value.getType());
+  bool isPointer = isa<triton::PointerType>(element);
+  Type integer = isPointer ? b.getI64Type() : element;
+  Type type = withElementType(value.getType(), integer);
+  Value step;
+  if (std::optional<int64_t> number = sum.getConstant()) {
+    step = integerOf(b, loc, type, *number);
+  } else {
+    auto function = cast<triton::FuncOp>(b.getInsertionBlock()->getParentOp());
+    step = sum.emit(b, loc, function.getArguments());
+    step = splatTo(b, loc, castInteger(b, loc, step, integer), type);
+  }
+  if (isPointer)
+    return triton::AddPtrOp::create(b, loc, value.getType(), value, step);
+  return arith::AddIOp::create(b, loc, value, step);
+}
+
+/// The axes of what an operation takes, if it does the same for each lane;
+/// none if it does not.
+static std::optional<Neighbors::Axes> findOperandAxes(Operation *op,
+                                                      Neighbors::Axes axes) {
+  if (isElementwise(op) || isa<triton::LoadOp, triton::BroadcastOp>(op))
+    return axes;
+  if (isa<triton::SplatOp>(op))
+    return Neighbors::Axes(axes.size());
+  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
+    for (std::optional<unsigned> &axis : axes)
+      if (axis == expand.getAxis())
+        axis.reset();
+      else if (axis && *axis > expand.getAxis())
+        --*axis;
+    return axes;
+  }
+  auto reduce = dyn_cast<triton::ReduceOp>(op);
+  if (!reduce)
+    return std::nullopt;
+  for (std::optional<unsigned> &axis : axes)
+    if (axis && *axis >= reduce.getAxis())
+      ++*axis;
+  return axes;
+}
+
+Value Neighbors::copy(OpResult result, const Axes &axes) {
+  Operation *op = result.getOwner();
+  auto load = dyn_cast<triton::LoadOp>(op);
+  // Program ids and lanes that are used by themselves are not positions.
+  std::optional<Axes> inside = findOperandAxes(op, axes);
+  if (!inside || mayWrite(op) ||
+      (load && (load.getIsVolatile() || mayAlias(load.getPtr(), written))))
+    return {};
+  IRMapping map;
+  bool isMoved = false;
+  for (Value used : getUsedValues(op)) {
+    bool isOperand = llvm::is_contained(op->getOperands(), used);
+    Value moved = isOperand ? get(used, *inside) : used;
+    if (!moved || (!isOperand && !matchPattern(used, m_Constant())))
+      return {};
+    map.map(used, moved);
+    isMoved |= moved != used;
+  }
+  if (!isMoved)
+    return result;
+  // Where no neighbour is, a divisor may be zero.
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op) &&
+      map.lookup(op->getOperand(1)) != op->getOperand(1))
+    return {};
+  Location loc = op->getLoc();
+  Value exists = load ? limit(loc, load.getType(), axes) : Value();
+  if (exists && load.getMask())
+    exists = arith::AndIOp::create(b, loc, exists, map.lookup(load.getMask()));
+  Operation *copied = b.clone(*op, map);
+  dropHints(copied);
+  loads += load != nullptr;
+  if (exists)
+    cast<triton::LoadOp>(copied).getMaskMutable().assign(exists);
+  return copied->getResult(result.getResultNumber());
+}

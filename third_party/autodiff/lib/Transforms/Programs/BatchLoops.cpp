@@ -1,0 +1,261 @@
+//===- BatchLoops.cpp - Iterations that become an axis of tiles -----------===//
+//
+// A row that is longer than a tile is read in loops, once for each number that
+// the next loop needs: the mean, the variance, the result. A program with all
+// of a row in one tile reads it once, and so does its derivative. How long a
+// row is, only a launch can tell: the host asks again if it is short enough.
+//
+//===----------------------------------------------------------------------===//
+#include "BatchedLoop.h"
+#include "Independence.h"
+#include "RepeatedLoads.h"
+#include "Softmax/FreeMaxima.h"
+#include "Softmax/Maxima.h"
+#include "Softmax/Reframing.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Position.h"
+#include "autodiff/Transforms/Cleanup.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_BATCHLOOPS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+using llvm::json::Object;
+
+// Measured on an H100 (docs/performance.md): registers hold a tile of so many
+// elements beside its gradient. With sums over all rows, for weights of a norm,
+// twice as many spill; without, they do not pay.
+constexpr int64_t kMostBesideSums = 8192, kMostElements = 16384;
+
+namespace {
+/// The loops of a kernel, which all have as many iterations.
+class Row {
+public:
+  static std::optional<Row> match(triton::FuncOp kernel);
+
+  /// Whether loops read what earlier ones have read or stored.
+  bool isReadAgain();
+  int64_t getMostIterations();
+  /// Puts the iterations on an axis, and returns what the plan offers; none if
+  /// that cannot be done.
+  std::optional<Object> offer();
+  /// Puts them on an axis as long as that, and adds to what a launch has to
+  /// check; none if that cannot be done.
+  std::optional<Object> batch(int64_t length, Object launch);
+
+private:
+  explicit Row(triton::FuncOp kernel) : kernel(kernel) {}
+  /// Whether it may matter how the ties of a maximum are divided.
+  bool hasTies() const;
+  bool isExact() const {
+    return llvm::any_of(loops, std::mem_fn(&BatchedLoop::isExact));
+  }
+  const ScalarExpr &getTrips() const { return loops.front().getTrips(); }
+  /// Whether several programs may load the same numbers, whose gradients then
+  /// are sums over these programs.
+  bool hasSharedLoads();
+  Array getPositions();
+  /// Numbers that must not be negative if the axis is to be as long as that.
+  SmallVector<ScalarExpr> getAssumed(int64_t length) const;
+  /// Returns what has to be checked of stores; none if that cannot be checked,
+  /// or something would have to be saved.
+  std::optional<Array> putOnAxis(int64_t length);
+
+  triton::FuncOp kernel;
+  SmallVector<BatchedLoop, 0> loops;
+};
+
+struct BatchLoops : autodiff::impl::BatchLoopsBase<BatchLoops> {
+  using BatchLoopsBase::BatchLoopsBase;
+  LogicalResult reframe(triton::FuncOp kernel);
+  void runOnOperation() override;
+};
+} // namespace
+
+std::optional<Row> Row::match(triton::FuncOp kernel) {
+  Row row(kernel);
+  WalkResult walk = kernel.walk([&](LoopLikeOpInterface op) {
+    auto loop = dyn_cast<scf::ForOp>(op.getOperation());
+    std::optional<BatchedLoop> found;
+    if (loop && loop->getParentOp() == kernel)
+      found = BatchedLoop::match(loop);
+    if (!found || (!row.loops.empty() &&
+                   !(row.loops.front().getTrips() == found->getTrips())))
+      return WalkResult::interrupt();
+    row.loops.push_back(std::move(*found));
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted() || row.loops.empty() || row.hasTies())
+    return std::nullopt;
+  return row;
+}
+
+bool Row::hasTies() const {
+  SmallVector<Value> maxima;
+  triton::FuncOp(kernel).walk([&](Operation *op) {
+    llvm::copy_if(op->getResults(), std::back_inserter(maxima),
+                  [](Value v) { return isFloat(v.getType()) && isMaximum(v); });
+  });
+  maxima = findFreeMaxima(kernel, std::move(maxima));
+  return llvm::any_of(loops, [&](const BatchedLoop &loop) {
+    return llvm::any_of(loop.getSelected(), [&](Value selected) {
+      return !llvm::is_contained(maxima, selected);
+    });
+  });
+}
+
+bool Row::isReadAgain() {
+  DenseSet<Value> touched;
+  bool isAgain = false;
+  for (BatchedLoop &loop : loops) {
+    SmallVector<Value> accessed;
+    loop.getLoop().walk([&](Operation *op) {
+      if (!isa<triton::LoadOp, triton::StoreOp>(op))
+        return;
+      accessed.push_back(getBaseArgument(getAccessedPointer(op)));
+      isAgain |= isa<triton::LoadOp>(op) && touched.contains(accessed.back());
+    });
+    touched.insert(accessed.begin(), accessed.end());
+    touched.erase(Value());
+  }
+  return isAgain;
+}
+
+bool Row::hasSharedLoads() {
+  SmallVector<ScalarExpr> digits = findProgramDigits(kernel);
+  WalkResult walk = kernel.walk([&](triton::LoadOp load) {
+    if (!isFloat(load.getType()))
+      return WalkResult::advance();
+    std::optional<AccessSpace> space = AccessSpace::of(load);
+    bool isOwn =
+        space && findUnmentioned(digits, space->getProgramDigits()).empty();
+    return isOwn ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return walk.wasInterrupted();
+}
+
+int64_t Row::getMostIterations() {
+  int64_t largest = 1;
+  for (const BatchedLoop &loop : loops)
+    largest = std::max(largest, loop.getLargestTile());
+  return (hasSharedLoads() ? kMostBesideSums : kMostElements) / largest;
+}
+
+Array Row::getPositions() {
+  Array positions;
+  for (BatchedLoop &loop : loops)
+    positions.push_back(spellPosition(loop.getLoop().getLoc()));
+  return positions;
+}
+
+SmallVector<ScalarExpr> Row::getAssumed(int64_t length) const {
+  ScalarExpr one = ScalarExpr::constant(1), all = ScalarExpr::constant(length);
+  ScalarExpr most = ScalarExpr::constant(std::numeric_limits<int32_t>::max());
+  SmallVector<ScalarExpr> assumed{all - getTrips(),
+                                  getTrips() - (isExact() ? all : one)};
+  for (const BatchedLoop &loop : loops)
+    assumed.push_back(most - loop.getIndexAt(length));
+  llvm::erase_if(
+      assumed, [](const ScalarExpr &number) { return number.isNotNegative(); });
+  return assumed;
+}
+
+/// Whether a kernel loads what it may have written: that would have to be
+/// saved.
+static bool readsWhatItWrites(triton::FuncOp kernel) {
+  SmallVector<Value> loaded, written;
+  kernel.walk([&](Operation *op) {
+    if (Value pointer = getAccessedPointer(op))
+      (mayWrite(op) ? written : loaded).push_back(pointer);
+  });
+  return mayAlias(loaded, written);
+}
+
+std::optional<Array> Row::putOnAxis(int64_t length) {
+  SmallVector<triton::StoreOp> stores;
+  for (BatchedLoop &loop : loops)
+    llvm::append_range(stores, loop.batch(length));
+  dropRepeatedLoads(kernel, stores);
+  return readsWhatItWrites(kernel) ? std::nullopt : checkStores(stores);
+}
+
+std::optional<Object> Row::offer() {
+  Object offer{{"trips", getTrips().toJSON()},
+               {"most", getMostIterations()},
+               {"exact", isExact()}};
+  if (!putOnAxis(/*length=*/1))
+    return std::nullopt;
+  return offer;
+}
+
+std::optional<Object> Row::batch(int64_t length, Object launch) {
+  for (const ScalarExpr &number : getAssumed(length))
+    launch.getArray("assumed")->push_back(number.toJSON());
+  launch["batch"] = Object{{"length", length}, {"positions", getPositions()}};
+  std::optional<Array> checks = putOnAxis(length);
+  if (!checks)
+    return std::nullopt;
+  llvm::append_range(*launch.getArray("checks"), *checks);
+  return launch;
+}
+
+/// Whether there are loops, and each might be over a row: none is in another
+/// one, or multiplies matrices.
+static bool mayHaveRow(triton::FuncOp kernel) {
+  bool hasLoops = false;
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    if (!isa<LoopLikeOpInterface, triton::DotOp>(op))
+      return WalkResult::advance();
+    hasLoops |= !isa<triton::DotOp>(op);
+    bool isOutside = op->getParentOp() == kernel;
+    return isOutside ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return hasLoops && !walk.wasInterrupted();
+}
+
+/// Puts loops with running maxima in the frame of the final ones: of each, one
+/// loop for the maximum is left, and one for the sums.
+LogicalResult BatchLoops::reframe(triton::FuncOp kernel) {
+  Reframing reframing;
+  bool isReframed = false;
+  for (scf::ForOp loop : llvm::to_vector(kernel.getOps<scf::ForOp>()))
+    isReframed |= reframing.rewrite(loop, [](const RescaledLoop &found) {
+      return found.loop->getResult(found.maximum);
+    });
+  if (!isReframed)
+    return success();
+  OpPassManager clean(triton::FuncOp::getOperationName());
+  addCleanup(clean);
+  return runPipeline(clean, kernel);
+}
+
+void BatchLoops::runOnOperation() {
+  ModuleOp module = getOperation();
+  triton::FuncOp primal = getPrimal(module);
+  if (!primal || primal->hasAttr(kOrderedAttr) ||
+      !primal.getBody().hasOneBlock() || !mayHaveRow(primal))
+    return;
+  OpBuilder b(primal);
+  auto kernel = cast<triton::FuncOp>(b.clone(*primal));
+  if (failed(reframe(kernel)))
+    return signalPassFailure();
+  std::optional<Row> row = Row::match(kernel);
+  std::optional<Object> found;
+  if (row && (always || row->isReadAgain()) && row->getMostIterations() >= 1)
+    found = length ? row->batch(length, getLaunch(module)) : row->offer();
+  (found && length ? primal : kernel).erase();
+  if (found)
+    module->setAttr(length ? kLaunchAttr : kBatchAttr,
+                    toAttribute(&getContext(), std::move(*found)));
+}

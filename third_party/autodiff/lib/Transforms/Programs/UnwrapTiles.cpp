@@ -1,0 +1,237 @@
+//===- UnwrapTiles.cpp - Tiles that go around the end of a tensor ---------===//
+//
+// So that tiles beyond the end of a tensor read something valid, kernels take
+// their positions modulo its length, x % M, or go back to its start,
+// where(x < M, x, 0). What comes of the lanes x ≥ M is never stored. Then these
+// need not be read at all, and the others are x, if not negative: addresses
+// become sums over the iteration space, from which schedules are derived. That
+// x is not negative is for the host to check where it cannot be seen.
+//
+//===----------------------------------------------------------------------===//
+#include "Tiles/TileForms.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_UNWRAPTILES
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// A tile that is x % M or a selection of x, in whose other lanes, outside of
+/// the tensor, nothing that depends on it is kept.
+class Wraparound {
+public:
+  static std::optional<Wraparound> match(Operation *op);
+
+  /// Numbers that must not be negative.
+  ArrayRef<ScalarExpr> getAssumed() const { return assumed; }
+  /// Takes x for the tile.
+  void unwrap();
+
+private:
+  explicit Wraparound(Operation *op) : op(op) {}
+
+  bool match(arith::RemSIOp remainder);
+  bool match(arith::SelectOp selection);
+  bool follow(Value value, unsigned axis);
+  bool follow(OpOperand &use, unsigned axis);
+  bool followCarried(scf::ForOp loop, unsigned number, unsigned axis);
+  bool leavesOut(Value mask, unsigned axis) const;
+
+  Operation *op;
+  Value x;
+  Value isInside;                 // null: x < M
+  SmallVector<Constraint> inside; // the same
+  SmallVector<ScalarExpr> assumed;
+  /// The tiles that depend on it lane by lane, and along which axis.
+  llvm::DenseMap<Value, unsigned> dependent;
+  /// The loads whose addresses or masks are among them.
+  llvm::MapVector<triton::LoadOp, unsigned> loads;
+};
+
+struct UnwrapTiles : autodiff::impl::UnwrapTilesBase<UnwrapTiles> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// Whether a position in a tile is the same in all iterations: what is loaded
+/// in one may be stored in another.
+static bool isFixed(const LinearForm &form) {
+  return llvm::all_of(form.terms, [](const LinearForm::Term &term) {
+    return term.dimension.kind == Dimension::Kind::Axis ||
+           term.dimension.kind == Dimension::Kind::Program;
+  });
+}
+
+/// The numbers on which it depends whether a fixed position is negative.
+static SmallVector<ScalarExpr> findSigns(const LinearForm &form) {
+  SmallVector<ScalarExpr> signs{form.constant};
+  for (const LinearForm::Term &term : form.terms) {
+    signs.push_back(term.coefficient);
+    if (term.dimension.digit)
+      signs.push_back(*term.dimension.digit);
+  }
+  llvm::erase_if(signs, [](const ScalarExpr &n) { return n.isNotNegative(); });
+  return signs;
+}
+
+bool Wraparound::match(arith::RemSIOp remainder) {
+  x = remainder.getLhs();
+  std::optional<LinearForm> form = LinearForm::of(x);
+  std::optional<LinearForm> length = LinearForm::of(remainder.getRhs());
+  if (!form || !isFixed(*form) || !length || !length->isConstant())
+    return false;
+  inside = {lessThan(*form, *length)};
+  assumed = findSigns(*form);
+  return true;
+}
+
+bool Wraparound::match(arith::SelectOp selection) {
+  x = selection.getTrueValue();
+  isInside = selection.getCondition();
+  Constraints constraints = constraintsOf(isInside);
+  if (!isa<RankedTensorType>(isInside.getType()) || !constraints ||
+      !llvm::all_of(*constraints, [](const Constraint &constraint) {
+        return isFixed(constraint.form);
+      }))
+    return false;
+  inside = *constraints;
+  return true;
+}
+
+/// Whether a mask leaves out all lanes outside, which lie along `axis`.
+bool Wraparound::leavesOut(Value mask, unsigned axis) const {
+  SmallVector<Constraint> known = knownConstraintsOf(mask);
+  return llvm::all_of(inside, [&](const Constraint &needed) {
+    LinearForm form = needed.form;
+    form.renumberAxes([&](unsigned) { return axis; });
+    return llvm::any_of(known, [&](const Constraint &constraint) {
+      return constraint.form == form && constraint.bound == needed.bound;
+    });
+  });
+}
+
+/// Notes that `value` changes in lanes outside, and follows them; false if
+/// something may depend on them.
+bool Wraparound::follow(Value value, unsigned axis) {
+  auto [known, isNew] = dependent.insert({value, axis});
+  if (!isNew)
+    return known->second == axis;
+  return llvm::all_of(value.getUses(),
+                      [&](OpOperand &use) { return follow(use, axis); });
+}
+
+/// The axis of the user's results along which the lanes lie that lie along
+/// `axis` of its operand; none if they meet there.
+static std::optional<unsigned> axisOfResults(OpOperand &use, unsigned axis) {
+  Operation *user = use.getOwner();
+  auto tile = user->getNumResults() == 0
+                  ? RankedTensorType()
+                  : dyn_cast<RankedTensorType>(user->getResult(0).getType());
+  for (Form form = 0; form < (tile ? tile.getRank() : 0); ++form) {
+    Forms forms = TileForms::ofOperands(user, form);
+    if (forms && (*forms)[use.getOperandNumber()] == static_cast<Form>(axis))
+      return form;
+  }
+  return std::nullopt;
+}
+
+bool Wraparound::followCarried(scf::ForOp loop, unsigned number,
+                               unsigned axis) {
+  return follow(loop.getRegionIterArg(number), axis) &&
+         follow(loop.getResult(number), axis);
+}
+
+bool Wraparound::follow(OpOperand &use, unsigned axis) {
+  Operation *user = use.getOwner();
+  unsigned number = use.getOperandNumber();
+  Value mask;
+  if (auto store = dyn_cast<triton::StoreOp>(user))
+    mask = store.getMask();
+  if (auto sum = dyn_cast<triton::AtomicRMWOp>(user); sum && sum->use_empty())
+    mask = sum.getMask();
+  if (mask || isa<triton::StoreOp>(user))
+    return use.get() != mask &&
+           (leavesOut(mask, axis) || mutation::isMade("unwrap:stored lanes"));
+  if (auto loop = dyn_cast<scf::ForOp>(user))
+    return followCarried(loop, number - loop.getNumControlOperands(), axis);
+  if (isa<scf::YieldOp>(user)) {
+    Operation *parent = user->getParentOp();
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      return followCarried(loop, number, axis);
+    return isa<scf::IfOp>(parent) && follow(parent->getResult(number), axis);
+  }
+  if (auto load = dyn_cast<triton::LoadOp>(user)) {
+    if (load.getIsVolatile() ||
+        !getElementTypeOrSelf(load.getType()).isIntOrFloat())
+      return false;
+    if (use.get() != load.getOther())
+      loads.insert({load, axis});
+  } else if (!isMemoryEffectFree(user) || !isSpeculatable(user)) {
+    return false; // may trap
+  }
+  std::optional<unsigned> kept = axisOfResults(use, axis);
+  return kept && llvm::all_of(user->getResults(), [&](Value result) {
+           return follow(result, *kept);
+         });
+}
+
+std::optional<Wraparound> Wraparound::match(Operation *op) {
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!type || type.getRank() != 1 || !type.getElementType().isInteger())
+    return std::nullopt;
+  Wraparound found(op);
+  auto remainder = dyn_cast<arith::RemSIOp>(op);
+  bool matches = remainder ? found.match(remainder)
+                           : found.match(cast<arith::SelectOp>(op));
+  if (!matches || !found.follow(op->getResult(0), 0))
+    return std::nullopt;
+  return found;
+}
+
+void Wraparound::unwrap() {
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  if (!isInside)
+    isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x,
+                                     op->getOperand(1));
+  for (auto [load, axis] : loads) {
+    b.setInsertionPoint(load);
+    auto type = cast<RankedTensorType>(load.getType());
+    Value mask = repeatOver(b, loc, isInside, {axis}, type.getShape());
+    if (load.getMask())
+      mask = arith::AndIOp::create(b, loc, load.getMask(), mask);
+    load.getMaskMutable().assign(mask);
+    if (!load.getOther())
+      load.getOtherMutable().assign(zeroOf(b, loc, type));
+  }
+  op->getResult(0).replaceAllUsesWith(x);
+  op->erase();
+}
+
+void UnwrapTiles::runOnOperation() {
+  ModuleOp module = getOperation();
+  triton::FuncOp primal = getPrimal(module);
+  if (!primal)
+    return;
+  SmallVector<Operation *> ops;
+  primal.walk([&](Operation *op) {
+    if (isa<arith::RemSIOp, arith::SelectOp>(op))
+      ops.push_back(op);
+  });
+  SmallVector<ScalarExpr> assumed;
+  for (Operation *op : ops)
+    if (std::optional<Wraparound> found = Wraparound::match(op)) {
+      llvm::append_range(assumed, found->getAssumed());
+      found->unwrap();
+    }
+  assumeNotNegative(module, assumed);
+}

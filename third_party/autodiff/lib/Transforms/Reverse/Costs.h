@@ -1,0 +1,66 @@
+//===- Costs.h - What moving and computing values costs ---------*- C++ -*-===//
+#ifndef AUTODIFF_LIB_TRANSFORMS_REVERSE_COSTS_H
+#define AUTODIFF_LIB_TRANSFORMS_REVERSE_COSTS_H
+
+#include "autodiff/Support/Elements.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+namespace mlir::autodiff {
+
+/// The bytes of an H100's shared memory that products may take, with some left
+/// for the conversion of layouts.
+constexpr double kSharedMemory = 220 * 1024;
+
+/// The fewest warps, of a program that needs so many registers for tiles, whose
+/// threads have enough.
+int warpsFor(double registers);
+
+/// How many registers those warps have, which are Triton's usual four at least.
+double registersOfWarpsFor(double registers);
+
+/// How many such programs a processor should run at a time, at least for its
+/// warps to hide what they wait for, and at most for their registers.
+struct ProgramRange {
+  int least, most;
+};
+ProgramRange programsFor(double registers);
+
+/// Bytes that might be moved in the time that a product takes.
+double bytesOfProduct(triton::DotOp dot);
+
+/// Bytes that might be moved in the time that elementwise arithmetic is felt
+/// beside them; nothing for other operations.
+double bytesOfArithmetic(Operation *op);
+
+/// What the loops of a kernel that multiply tiles need; the most of any loop.
+struct ProductCosts {
+  /// Bytes of tiles that an iteration loads for products, and of those that
+  /// products take from before the loop.
+  double loaded = 0, kept = 0;
+  /// Elements of operands of products that are transposed.
+  double transposed = 0;
+  /// Elements that matrix instructions read, for each step along the axis that
+  /// they sum over.
+  double read = 0;
+  /// Multiply-adds of an iteration.
+  double work = 0;
+  /// Elements of sums that the loop carries, and of products between others.
+  double carried = 0, between = 0;
+  /// The most rows and columns of a product.
+  int64_t rows = 0, columns = 0;
+
+  /// Of the loops of `kernel`; no work if there is no product in any.
+  static ProductCosts of(triton::FuncOp kernel);
+
+  double getLive() const { return carried + between; }
+  /// How many warps have registers for it; none if even eight have not.
+  std::optional<int> getWarps() const;
+  /// How many stages of loads shared memory holds, at most three.
+  int getStages() const;
+  /// Multiply-adds for each byte loaded.
+  double getIntensity() const { return work / std::max(loaded, 1.0); }
+};
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_LIB_TRANSFORMS_REVERSE_COSTS_H

@@ -1,0 +1,311 @@
+//===- Residuals.cpp - What the backward reloads --------------------------===//
+#include "Costs.h"
+#include "CotangentFactors.h"
+#include "ProgramBuffers.h"
+#include "Schedule/Regrid.h"
+#include "ValueNetwork.h"
+#include "autodiff/Analysis/MemoryFlow.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/Ties.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_RESIDUALS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+//===----------------------------------------------------------------------===//
+// Reloading outputs
+//===----------------------------------------------------------------------===//
+
+/// Whether an operation loads an integer that is there at any time.
+static bool loadsElement(Operation *op) {
+  return isa<triton::LoadOp>(op) &&
+         ScalarExpr::of(op->getResult(0), ScalarExpr::From::Memory);
+}
+
+/// Whether `value` can be computed again from arguments alone, and integers
+/// that they point to.
+static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
+  if (isa<BlockArgument>(value))
+    return true;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  if (failed(getBackwardSlice(value, &slice, options)))
+    return false;
+  return llvm::all_of(slice, [](Operation *op) {
+    return (isMemoryEffectFree(op) || loadsElement(op)) &&
+           op->getNumRegions() == 0 && !isa<ResidualOp>(op) &&
+           isa<triton::FuncOp>(op->getParentOp());
+  });
+}
+
+/// The stores of a residual, rounded or as it is, or of another one of the same
+/// value; notes whether it is used for nothing else.
+static SmallVector<triton::StoreOp>
+collectStores(ResidualOp residual, bool mayRound, bool &onlyUse) {
+  SmallVector<triton::StoreOp> stores;
+  SmallVector<Value> pending;
+  for (Operation *user : residual.getValue().getUsers())
+    if (isa<ResidualOp>(user))
+      pending.push_back(user->getResult(0));
+  onlyUse = pending.size() == 1;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    onlyUse &= value.hasOneUse();
+    for (Operation *user : value.getUsers())
+      if (auto store = dyn_cast<triton::StoreOp>(user))
+        stores.push_back(store);
+      else if (mayRound && isa<arith::TruncFOp>(user))
+        pending.push_back(user->getResult(0));
+  }
+  return stores;
+}
+
+/// The primal's store of this residual, if the memory holds it afterwards: the
+/// only access through its argument, and either unmasked or the residual's only
+/// use, so that its adjoint is zero where the mask is false. The adjoint of a
+/// scan reads it in other places, too. Those of maxima look for an equal
+/// element: rounded, it would find none; and what exponentials are relative to
+/// (pinned) has to be exact.
+static triton::StoreOp findStore(ResidualOp residual) {
+  Operation *source = residual.getValue().getDefiningOp();
+  bool isLocal = !isa_and_nonnull<triton::ScanOp>(source);
+  bool isExact = isa_and_nonnull<triton::ReduceOp, triton::ScanOp>(source) ||
+                 residual.getPinned();
+  bool onlyUse;
+  for (triton::StoreOp store : collectStores(residual, !isExact, onlyUse)) {
+    if (store->getBlock() != residual->getBlock() ||
+        (store.getMask() && !(onlyUse && isLocal)))
+      continue;
+    BlockArgument base = getBaseArgument(store.getPtr());
+    auto isAnother = [&](Operation *op) { return op != store; };
+    SetVector<Operation *> slice;
+    if (base && !mayBeAccessed(base, isAnother) &&
+        isCheapSlice(store.getPtr(), slice) &&
+        (!store.getMask() || isCheapSlice(store.getMask(), slice)))
+      return store;
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// The cut
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The part of a backward that recomputes the primal, and what the adjoint
+/// needs of it.
+class Recomputation : public ValueNetwork {
+public:
+  Recomputation(triton::FuncOp backward,
+                llvm::function_ref<double(ResidualOp)> costOfSaving,
+                llvm::function_ref<bool(ResidualOp)> mustBeTaken)
+      : body(backward.getBody().front()), costOfSaving(costOfSaving),
+        mustBeTaken(mustBeTaken) {}
+
+  /// The residuals to load.
+  SmallVector<ResidualOp> chooseResiduals();
+
+private:
+  bool isAtHand(Value value) override;
+  double costOfTaking(Value value) override;
+  double costOfComputing(Value value) override;
+
+  Block &body;
+  llvm::function_ref<double(ResidualOp)> costOfSaving;
+  llvm::function_ref<bool(ResidualOp)> mustBeTaken;
+};
+} // namespace
+
+/// Bytes that computing `op` moves, or compares to.
+static double costOfOperation(Operation *op) {
+  if (isa<LoopLikeOpInterface>(op))
+    return ValueNetwork::kImpossible / 4;
+  if (auto load = dyn_cast<triton::LoadOp>(op))
+    return bytesOf(load.getType());
+  // Written once and read once, as a residual.
+  if (auto pop = dyn_cast<PopOp>(op))
+    return 2 * bytesOf(pop.getType());
+  // Not free even where the operands are at hand: threads must meet.
+  if (isa<triton::ReduceOp, triton::ScanOp>(op))
+    return bytesOf(op->getOperand(0).getType());
+  if (auto dot = dyn_cast<triton::DotOp>(op))
+    return bytesOfProduct(dot);
+  double cost = bytesOfArithmetic(op);
+  if (isa<scf::IfOp>(op))
+    op->walk([&](Operation *inner) {
+      if (inner != op)
+        cost += costOfOperation(inner);
+    });
+  return cost;
+}
+
+bool Recomputation::isAtHand(Value value) {
+  return value.getParentBlock() != &body || !value.getDefiningOp();
+}
+
+double Recomputation::costOfTaking(Value value) {
+  auto residual = value.getDefiningOp<ResidualOp>();
+  return residual ? costOfSaving(residual) : kImpossible;
+}
+
+double Recomputation::costOfComputing(Value value) {
+  auto residual = value.getDefiningOp<ResidualOp>();
+  return residual && mustBeTaken(residual)
+             ? kImpossible
+             : costOfOperation(value.getDefiningOp());
+}
+
+SmallVector<ResidualOp> Recomputation::chooseResiduals() {
+  llvm::DenseSet<Operation *> adjoint = findAdjoint(body);
+  for (Operation *op : adjoint)
+    for (Value value : getUsedValues(op))
+      if (!isAtHand(value) && !adjoint.contains(value.getDefiningOp()))
+        need(value);
+  auto taken = llvm::map_to_vector(choose().taken, [](Value value) {
+    return value.getDefiningOp<ResidualOp>();
+  });
+  llvm::sort(taken,
+             [](ResidualOp a, ResidualOp b) { return a->isBeforeInBlock(b); });
+  return taken;
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
+  using ResidualsBase::ResidualsBase;
+
+  void runOnOperation() override;
+  void reloadOutput(ResidualOp residual, triton::StoreOp store);
+  void loadSaved(ResidualOp residual);
+
+  triton::FuncOp primal, backward;
+};
+} // namespace
+
+/// Loads what the primal stored, at the same address.
+void Residuals::reloadOutput(ResidualOp residual, triton::StoreOp store) {
+  SetVector<Operation *> slice;
+  isCheapSlice(store.getPtr(), slice);
+  if (store.getMask())
+    isCheapSlice(store.getMask(), slice);
+  OpBuilder b(residual);
+  IRMapping map;
+  for (auto [from, to] :
+       llvm::zip(primal.getArguments(), backward.getArguments()))
+    map.map(from, to);
+  for (Operation *op : topologicalSort(slice))
+    b.clone(*op, map);
+  Location loc = residual.getLoc();
+  Value mask = store.getMask() ? map.lookup(store.getMask()) : Value();
+  // One, not zero: adjoints may divide by the value where their mask is false.
+  Value other;
+  if (mask) {
+    Tile like(b, loc, residual.getResult());
+    other = castFloat(b, loc, like.constant(1.0),
+                      getElementTypeOrSelf(store.getValue().getType()));
+  }
+  Value value = triton::LoadOp::create(
+      b, loc, map.lookupOrDefault(store.getPtr()), mask, other);
+  value = castFloat(b, loc, value, getElementTypeOrSelf(residual.getType()));
+  residual.getResult().replaceAllUsesWith(value);
+  residual.erase();
+}
+
+/// Saves the value in the forward and loads it in the backward.
+void Residuals::loadSaved(ResidualOp residual) {
+  triton::FuncOp forward = getOrCreateForward(getOperation());
+  ResidualOp source;
+  forward.walk([&](ResidualOp op) {
+    if (op.getId() == residual.getId() ||
+        (op.getType() == residual.getType() &&
+         mutation::isMade("residuals:saved from another value")))
+      source = op;
+  });
+  OpBuilder atSave(source), atLoad(residual);
+  atSave.setInsertionPointAfter(source);
+  residual.getResult().replaceAllUsesWith(
+      saveForBackward(atSave, source.getValue(), atLoad,
+                      "saved" + std::to_string(residual.getId())));
+  residual.erase();
+}
+
+void Residuals::runOnOperation() {
+  primal = getPrimal(getOperation());
+  backward = getBackward(getOperation());
+  if (!primal || !backward) {
+    getOperation().emitError("no backward to improve; run autodiff-reverse");
+    return signalPassFailure();
+  }
+  llvm::DenseMap<unsigned, triton::StoreOp> outputs;
+  if (reload)
+    primal.walk([&](ResidualOp residual) {
+      if (triton::StoreOp store = findStore(residual))
+        outputs.insert({residual.getId(), store});
+    });
+  // What the outputs do not need is not computed there, and cannot be saved.
+  llvm::DenseSet<unsigned> computed;
+  primal.walk([&](ResidualOp residual) { computed.insert(residual.getId()); });
+  // Taken from the forward, they might equal nothing that they should.
+  llvm::DenseSet<Value> ties = findTies(backward);
+  auto costOfSaving = [&](ResidualOp residual) {
+    if (ties.contains(residual.getResult()) &&
+        !mutation::isMade("residuals:maximum without its elements"))
+      return ValueNetwork::kImpossible;
+    if (auto it = outputs.find(residual.getId()); it != outputs.end())
+      return bytesOf(it->second.getValue().getType());
+    // Written once and read once.
+    return save && computed.contains(residual.getId())
+               ? 2 * bytesOf(residual.getType())
+               : ValueNetwork::kImpossible;
+  };
+  llvm::DenseSet<unsigned> selected;
+  primal.walk([&](triton::AtomicRMWOp atomic) {
+    if (auto residual =
+            withoutBitcast(atomic.getVal()).getDefiningOp<ResidualOp>();
+        residual && selectsContent(atomic) &&
+        !isReproducible(residual.getValue()))
+      selected.insert(residual.getId());
+  });
+  auto mustBeTaken = [&](ResidualOp residual) {
+    return selected.contains(residual.getId()) &&
+           !mutation::isMade("residuals:atomic values computed again");
+  };
+  SmallVector<ResidualOp> saved, reloaded;
+  for (ResidualOp residual :
+       Recomputation(backward, costOfSaving, mustBeTaken).chooseResiduals())
+    (outputs.contains(residual.getId()) ? reloaded : saved).push_back(residual);
+  if (!saved.empty())
+    saveFactors(backward, getOrCreateForward(getOperation()), saved);
+  for (ResidualOp residual : saved)
+    loadSaved(residual);
+  for (ResidualOp residual : reloaded) {
+    auto it = outputs.find(residual.getId());
+    if (mutation::isMade("residuals:read back another output"))
+      it = llvm::find_if(outputs, [&](auto &entry) {
+        return entry.first != residual.getId();
+      });
+    if (it != outputs.end())
+      reloadOutput(residual, it->second);
+  }
+  if (primal->hasAttr(kOrderedAttr))
+    (void)getOrCreateForward(getOperation());
+  // What is left is the identity.
+  getOperation().walk([](ResidualOp residual) {
+    residual.getResult().replaceAllUsesWith(residual.getValue());
+    residual.erase();
+  });
+}

@@ -1,0 +1,159 @@
+//===- Handover.cpp - What one kernel leaves for another ------------------===//
+#include "Handover.h"
+
+#include "Regrid.h"
+#include "Reverse/Costs.h"
+#include "Reverse/ProgramBuffers.h"
+#include "Reverse/ValueNetwork.h"
+#include "autodiff/Analysis/ProgramDigits.h"
+#include "autodiff/Analysis/Ties.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Elements.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// What storing and loading a value costs: a little more than loading it from
+/// elsewhere.
+static double costOfSaving(Value value) {
+  if (!isFloat(value.getType()))
+    return ValueNetwork::kImpossible;
+  // Rather a vector than the tile that is made of it.
+  bool isVector = !isa_and_nonnull<triton::ExpandDimsOp, triton::ReshapeOp>(
+      value.getDefiningOp());
+  return (isVector ? 1.05 : 1.06) * bytesOf(value.getType());
+}
+
+/// What computing `op` costs in bytes that might be moved in the same time.
+static double costOfComputing(Operation *op) {
+  if (isa<LoopLikeOpInterface>(op) || mayWrite(op))
+    return ValueNetwork::kImpossible / 4;
+  if (isa<triton::LoadOp>(op))
+    return bytesOf(op->getResult(0).getType());
+  if (isa<triton::ReduceOp, triton::ScanOp>(op))
+    return 2 * bytesOf(op->getOperand(0).getType());
+  if (auto dot = dyn_cast<triton::DotOp>(op))
+    return bytesOfProduct(dot);
+  double cost = 0;
+  for (Type type : op->getResultTypes())
+    if (auto tile = dyn_cast<RankedTensorType>(type);
+        tile && isa<FloatType>(tile.getElementType()) &&
+        op->hasTrait<OpTrait::Elementwise>())
+      cost += 0.25 * tile.getNumElements();
+  for (Region &region : op->getRegions())
+    region.walk([&](Operation *inner) { cost += costOfComputing(inner); });
+  return cost;
+}
+
+namespace {
+/// The code at the outer level, and what is needed of it.
+class OuterLevel : public ValueNetwork {
+public:
+  OuterLevel(Block &body, ArrayRef<ScalarExpr> digits)
+      : body(body), digits(digits), ties(findTies(body.getParentOp())) {}
+
+  /// Follows `value` through the loop that computes it to the outer level.
+  void needOutside(Value value);
+  /// Whether no loop and no product is behind what is needed.
+  bool isCheap();
+
+private:
+  bool isAtHand(Value value) override;
+  double costOfTaking(Value value) override;
+  double costOfComputing(Value value) override;
+  bool isLost(Operation *op) const;
+
+  Block &body;
+  ArrayRef<ScalarExpr> digits;
+  llvm::DenseSet<Value> ties, visited;
+};
+} // namespace
+
+/// Whether this is a number that the others' programs are numbered by.
+bool OuterLevel::isAtHand(Value value) {
+  std::optional<ScalarExpr> expression = ScalarExpr::of(value);
+  return !value.getDefiningOp() ||
+         (expression && isMadeOf(digits, *expression));
+}
+
+/// Whether nothing in the other kernels has this number: an id that is taken
+/// apart in a way that cannot be undone.
+bool OuterLevel::isLost(Operation *op) const {
+  auto id = dyn_cast<triton::GetProgramIdOp>(op);
+  return id && llvm::any_of(digits, [&](const ScalarExpr &digit) {
+           return digit.mentionsAxis(id.getAxisAsInt());
+         });
+}
+
+double OuterLevel::costOfTaking(Value value) {
+  return ties.contains(value) &&
+                 !mutation::isMade("handover:maximum without its elements")
+             ? kImpossible
+             : costOfSaving(value);
+}
+
+double OuterLevel::costOfComputing(Value value) {
+  Operation *op = value.getDefiningOp();
+  return isLost(op) ? kImpossible : ::costOfComputing(op);
+}
+
+bool OuterLevel::isCheap() {
+  return llvm::all_of(getValues(), [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    return isAtHand(value) ||
+           !(isa<LoopLikeOpInterface, triton::DotOp>(op) || mayWrite(op));
+  });
+}
+
+void OuterLevel::needOutside(Value value) {
+  if (!visited.insert(value).second)
+    return;
+  if (value.getParentBlock() == &body)
+    return need(value);
+  if (Operation *op = value.getDefiningOp()) // else what the loop counts with
+    for (Value operand : getUsedValues(op))
+      needOutside(operand);
+}
+
+void Handover::leave(ArrayRef<Value> results) {
+  before = reloaded.size();
+  created.clear();
+  OuterLevel level(kernel.getBody().front(), digits);
+  for (Value result : results)
+    level.needOutside(result);
+  optional = level.isCheap();
+  OpBuilder builder(kernel.getContext());
+  for (Value value : level.choose().taken) {
+    if (llvm::is_contained(llvm::make_first_range(reloaded), value))
+      continue;
+    unsigned index = nextBuffer(kernel->getParentOfType<ModuleOp>());
+    Type type = value.getType();
+    Location loc = value.getLoc();
+    Attribute description = describeBuffer(
+        builder, "handover" + std::to_string(index), "handover", type, 1);
+    Value buffer = appendBuffer(kernel, index, type, description);
+    Operation *source = value.getDefiningOp();
+    Operation *next = source->getNextNode();
+    builder.setInsertionPointAfter(source);
+    Value slot = slotOfDigits(builder, loc, kernel, digits);
+    storeToSlot(builder, loc, buffer, slot, value);
+    reloaded.push_back({value, loadFromSlot(builder, loc, buffer, slot, type)});
+    for (Operation *op = source->getNextNode(); op != next;
+         op = op->getNextNode())
+      created.push_back(op);
+  }
+}
+
+double Handover::getBytes() const {
+  double bytes = 0;
+  for (auto [value, load] : get().drop_front(before))
+    bytes += bytesOf(value.getType());
+  return bytes;
+}
+
+void Handover::undo() {
+  for (Operation *op : llvm::reverse(created))
+    op->erase();
+  created.clear();
+  reloaded.truncate(before);
+}

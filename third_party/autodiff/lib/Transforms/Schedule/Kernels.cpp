@@ -1,0 +1,181 @@
+//===- Kernels.cpp - The kernels of a module and their operands -----------===//
+#include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "llvm/ADT/BitVector.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static bool hasRole(triton::FuncOp function, llvm::StringRef role) {
+  auto attribute = function->getAttrOfType<StringAttr>(kRoleAttr);
+  return attribute ? attribute.getValue() == role
+                   : role.empty() && function.isPublic();
+}
+
+static triton::FuncOp findByRole(ModuleOp module, llvm::StringRef role) {
+  for (auto function : module.getOps<triton::FuncOp>())
+    if (hasRole(function, role))
+      return function;
+  return {};
+}
+
+void mlir::autodiff::assumeNotNegative(ModuleOp module,
+                                       ArrayRef<ScalarExpr> numbers) {
+  SmallVector<Attribute> assumed;
+  if (auto known = module->getAttrOfType<ArrayAttr>(kAssumedAttr))
+    assumed.append(known.begin(), known.end());
+  for (const ScalarExpr &number : numbers)
+    assumed.push_back(toAttribute(module.getContext(), number.toJSON()));
+  if (!assumed.empty())
+    module->setAttr(kAssumedAttr, ArrayAttr::get(module.getContext(), assumed));
+}
+
+llvm::json::Object mlir::autodiff::getLaunch(ModuleOp module) {
+  using llvm::json::Array;
+  if (Attribute known = module->getAttr(kLaunchAttr))
+    return *fromAttribute(known).getAsObject();
+  Array grid{Array{"grid", 0}, Array{"grid", 1}, Array{"grid", 2}};
+  return llvm::json::Object{
+      {"grid", std::move(grid)}, {"assumed", Array()}, {"checks", Array()}};
+}
+
+triton::FuncOp mlir::autodiff::getPrimal(ModuleOp module) {
+  return findByRole(module, "");
+}
+triton::FuncOp mlir::autodiff::getBackward(ModuleOp module) {
+  return findByRole(module, "backward");
+}
+SmallVector<triton::FuncOp> mlir::autodiff::getBackwards(ModuleOp module) {
+  SmallVector<triton::FuncOp> kernels;
+  for (auto function : module.getOps<triton::FuncOp>())
+    if (hasRole(function, "backward"))
+      kernels.push_back(function);
+  return kernels;
+}
+SmallVector<triton::FuncOp>
+mlir::autodiff::getVariants(triton::FuncOp backward) {
+  SmallVector<triton::FuncOp> kernels;
+  for (auto function :
+       backward->getParentOfType<ModuleOp>().getOps<triton::FuncOp>())
+    if (function->getAttr(kVariantOfAttr) == backward.getSymNameAttr())
+      kernels.push_back(function);
+  return kernels;
+}
+static bool isTallying(triton::FuncOp kernel) {
+  return hasRole(kernel, "tally") || hasRole(kernel, "clear") ||
+         hasRole(kernel, "round");
+}
+SmallVector<triton::FuncOp> mlir::autodiff::getTallying(ModuleOp module) {
+  SmallVector<triton::FuncOp> kernels;
+  for (auto function : module.getOps<triton::FuncOp>())
+    if (isTallying(function))
+      kernels.push_back(function);
+  return kernels;
+}
+bool mlir::autodiff::isBackward(triton::FuncOp kernel) {
+  return hasRole(kernel, "backward") || hasRole(kernel, "variant") ||
+         isTallying(kernel);
+}
+triton::FuncOp mlir::autodiff::getForward(ModuleOp module) {
+  return findByRole(module, "forward");
+}
+triton::FuncOp mlir::autodiff::getCounting(ModuleOp module) {
+  return findByRole(module, "count");
+}
+
+triton::FuncOp mlir::autodiff::getDifferentiated(ModuleOp module) {
+  triton::FuncOp rewritten = findByRole(module, "differentiated");
+  return rewritten ? rewritten : getPrimal(module);
+}
+
+triton::FuncOp mlir::autodiff::derive(triton::FuncOp primal,
+                                      llvm::StringRef role,
+                                      llvm::StringRef suffix) {
+  OpBuilder builder(primal);
+  builder.setInsertionPointAfter(primal);
+  auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
+  kernel.setSymName(
+      (primal.getSymName() + "_" + (suffix.empty() ? role : suffix)).str());
+  kernel->setAttr(kRoleAttr, builder.getStringAttr(role));
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    kernel.setArgAttr(
+        index, kOperandAttr,
+        OperandAttr::get(builder.getContext(), OperandKind::Argument, index));
+  return kernel;
+}
+
+triton::FuncOp mlir::autodiff::getOrCreateForward(ModuleOp module) {
+  if (triton::FuncOp forward = getForward(module))
+    return forward;
+  return derive(getPrimal(module), "forward", "fwd");
+}
+
+BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
+                                            OperandAttr operand,
+                                            Attribute buffer) {
+  MLIRContext *context = kernel.getContext();
+  NamedAttrList attributes;
+  attributes.set(kOperandAttr, operand);
+  if (buffer)
+    attributes.set(kBufferAttr, buffer);
+  unsigned index = kernel.getNumArguments();
+  (void)kernel.insertArgument(index, type, attributes.getDictionary(context),
+                              kernel.getLoc());
+  return kernel.getArgument(index);
+}
+
+llvm::DenseSet<Operation *> mlir::autodiff::findAdjoint(Block &body) {
+  llvm::DenseSet<Operation *> adjoint;
+  for (Operation &op : body) {
+    bool belongs = op.hasTrait<OpTrait::IsTerminator>();
+    op.walk([&](Operation *inner) {
+      belongs |= isa<UpstreamOp>(inner) ||
+                 hasEffect<MemoryEffects::Write>(inner) ||
+                 llvm::any_of(inner->getOperands(), [&](Value operand) {
+                   return adjoint.contains(operand.getDefiningOp());
+                 });
+    });
+    if (belongs)
+      adjoint.insert(&op);
+  }
+  return adjoint;
+}
+
+SmallVector<scf::ForOp> mlir::autodiff::getLoops(triton::FuncOp kernel) {
+  SmallVector<scf::ForOp> loops;
+  kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+  return loops;
+}
+
+bool mlir::autodiff::mayWrite(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        return inner->getNumRegions() == 0 &&
+                       hasEffect<MemoryEffects::Write>(inner)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void mlir::autodiff::dropUnusedArguments(
+    triton::FuncOp kernel, llvm::function_ref<bool(OperandKind)> mayGo) {
+  llvm::BitVector unused(kernel.getNumArguments());
+  for (BlockArgument argument : kernel.getArguments()) {
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
+                                                        kOperandAttr);
+    if (mayGo(operand.getKind()) && argument.use_empty())
+      unused.set(argument.getArgNumber());
+  }
+  LogicalResult erased = kernel.eraseArguments(unused);
+  assert(succeeded(erased) && "an unused argument can go");
+  (void)erased;
+}
+
+void mlir::autodiff::dropUnusedArguments(triton::FuncOp kernel) {
+  dropUnusedArguments(kernel, [](OperandKind kind) {
+    return kind == OperandKind::Argument || kind == OperandKind::Cotangent ||
+           kind == OperandKind::Buffer;
+  });
+}

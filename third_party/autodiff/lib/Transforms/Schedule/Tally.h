@@ -1,0 +1,51 @@
+//===- Tally.h - Who adds to a block of a sum alone -------------*- C++ -*-===//
+#ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TALLY_H
+#define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TALLY_H
+
+#include "SumBlocks.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+
+class ShadowPointers;
+
+/// A gradient that all contributions are added to atomically, in a wider type.
+struct AtomicSum {
+  triton::FuncOp kernel;
+  unsigned place; // among the kernel's arguments
+  unsigned argument;
+  SmallVector<triton::AtomicRMWOp> adds; // whose runs are marked
+};
+
+/// How many runs add to each block of a sum: a buffer, the kernels that fill
+/// and use it, and the kernel of the sum that does. See autodiff-tally-sums.
+class Tally {
+public:
+  /// For launches in which `when`, an expression, is not zero.
+  Tally(const AtomicSum &sum, const SumBlocks &blocks, llvm::json::Value when);
+
+  /// `additions` does nothing but add zeros where the sum's kernel adds.
+  LogicalResult lower(triton::FuncOp additions);
+
+private:
+  std::string nameOf(llvm::StringRef role) const;
+  BlockArgument appendTally(triton::FuncOp kernel) const;
+  BlockArgument appendRounded(triton::FuncOp kernel) const;
+  llvm::json::Value isTallied() const;
+
+  void count(triton::FuncOp additions) const;
+  void createShared(llvm::StringRef role) const;
+  LogicalResult split() const;
+  Value areStored(OpBuilder &b, triton::AtomicRMWOp add, Value tally) const;
+  LogicalResult split(triton::AtomicRMWOp add, Value tally,
+                      ShadowPointers &rounded) const;
+
+  const AtomicSum &sum;
+  SumBlocks blocks;
+  llvm::json::Value when;
+  unsigned buffer; // its number
+};
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TALLY_H

@@ -1,0 +1,248 @@
+//===- TallySums.cpp - Find who adds to a part of a sum alone -------------===//
+#include "ArgumentUses.h"
+#include "Reverse/Costs.h"
+#include "Runs.h"
+#include "Tally.h"
+#include "autodiff/Analysis/MemoryFlow.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Plan/Plan.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Transforms/Cleanup.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_TALLYSUMS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+using llvm::json::Object;
+using Json = llvm::json::Value;
+
+// Blocks of single lanes: what a sector of memory holds of a sum.
+constexpr int64_t kShortestBlock = 8;
+// Tallies of fewer runs are numbers of 32 bits, and so are twice as many.
+constexpr int64_t kMostRuns = int64_t(1) << 30;
+
+namespace {
+struct TallySums : autodiff::impl::TallySumsBase<TallySums> {
+  void runOnOperation() override;
+  std::optional<AtomicSum> examine(BlockArgument buffer);
+  std::optional<Json>
+  countAll(const AtomicSum &sum,
+           llvm::function_ref<int64_t(triton::AtomicRMWOp)> together);
+  std::optional<Json> findCondition(const AtomicSum &sum,
+                                    const SumBlocks &blocks);
+  LogicalResult tally(const AtomicSum &sum);
+  triton::FuncOp deriveAdditions(const AtomicSum &sum);
+
+  triton::FuncOp primal;
+  llvm::DenseMap<unsigned, Operation *> sites;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+/// A half that is widened for its sum: rounding is what there is to save.
+static bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
+
+/// What `op` adds to, if it does nothing else.
+static Value getSum(Operation *op) {
+  auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
+  return atomic && isBlindSum(atomic) ? atomic.getPtr() : Value();
+}
+
+std::optional<AtomicSum> TallySums::examine(BlockArgument buffer) {
+  auto kernel = cast<triton::FuncOp>(buffer.getOwner()->getParentOp());
+  unsigned place = buffer.getArgNumber();
+  auto operand = kernel.getArgAttrOfType<OperandAttr>(place, kOperandAttr);
+  Attribute text = kernel.getArgAttr(place, kBufferAttr);
+  if (operand.getKind() != OperandKind::Gradient || !text)
+    return std::nullopt;
+  Json json = fromAttribute(text);
+  const Object &description = *json.getAsObject();
+  Type pointee = getPointee(primal.getArgument(operand.getIndex()).getType());
+  if (description.getString("accumulate") != "atomic" ||
+      description.getString("init") != "zero" ||
+      !description.getArray("checks")->empty() ||
+      description.getBoolean("returned") != true || !isHalf(pointee))
+    return std::nullopt;
+  AtomicSum sum{kernel, place, operand.getIndex(), {}};
+  bool addsAlone = true;
+  kernel.walk([&](Operation *op) {
+    Value pointer = getAccessedPointer(op);
+    if (!pointer || !mayPointInto(pointer, buffer))
+      return;
+    addsAlone &= getSum(op) != nullptr && getBaseArgument(pointer) == buffer;
+    if (addsAlone)
+      sum.adds.push_back(cast<triton::AtomicRMWOp>(op));
+  });
+  return addsAlone ? std::optional(sum) : std::nullopt;
+}
+
+/// How many elements all additions of a launch touch at most, by as many as
+/// are counted as one; none if that is not known before the kernel runs.
+std::optional<Json>
+TallySums::countAll(const AtomicSum &sum,
+                    llvm::function_ref<int64_t(triton::AtomicRMWOp)> together) {
+  Json total = 0;
+  for (triton::AtomicRMWOp add : sum.adds) {
+    auto site = add->getAttrOfType<IntegerAttr>(kSiteAttr);
+    Operation *load = site ? sites.lookup(site.getInt()) : nullptr;
+    std::optional<Json> times = load ? mostExecutions(load) : std::nullopt;
+    if (!times)
+      return std::nullopt;
+    int64_t each = elementsOf(load->getResult(0).getType()) / together(add);
+    total =
+        Array{"add", std::move(total), Array{"mul", std::move(*times), each}};
+  }
+  for (int axis : {0, 1, 2})
+    total = Array{"mul", std::move(total), Array{"grid", axis}};
+  if (dependsOnCounters(total))
+    return std::nullopt;
+  return total;
+}
+
+/// An expression that is not zero in launches where the tally pays.
+std::optional<Json> TallySums::findCondition(const AtomicSum &sum,
+                                             const SumBlocks &blocks) {
+  std::optional<Json> touched =
+      countAll(sum, [](triton::AtomicRMWOp) { return 1; });
+  std::optional<Json> runs = countAll(sum, Runs::getLanes);
+  if (!touched || !runs)
+    return std::nullopt;
+  // Otherwise the whole sum is cleared, and read to be rounded: 8 bytes for
+  // each element of the tensor, beside the gradient. Here it is at most 10 for
+  // each that is touched, 12 for each block, the gradient is cleared, and three
+  // launches take the time of some megabytes.
+  Array more{"add", Array{"mul", 10, std::move(*touched)},
+             Array{"add", Array{"mul", 12, blocks.count()}, 1 << 24}};
+  Array gain{"sub", Array{"mul", 8, Array{"extent", sum.argument}},
+             std::move(more)};
+  Array room{"sub", kMostRuns, std::move(*runs)};
+  return Array{"max", 0, Array{"min", std::move(gain), std::move(room)}};
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses alone
+//===----------------------------------------------------------------------===//
+
+/// Whether a kernel that only adds zeros computes addresses and masks from what
+/// is there before the backward, by integers alone, and with little work.
+/// Floats may be rounded otherwise than in the kernel that adds: they must not
+/// decide.
+static bool repeatsAddresses(triton::FuncOp kernel) {
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
+    if (operand.getKind() == OperandKind::Buffer)
+      return false;
+  }
+  return !kernel
+              ->walk([](Operation *op) {
+                bool isLong = isa<triton::DotOp, triton::ReduceOp,
+                                  triton::ScanOp, scf::WhileOp>(op);
+                bool isZero = isa<arith::ConstantOp>(op) || getSum(op);
+                bool hasFloats = llvm::any_of(op->getOperandTypes(), isFloat) ||
+                                 llvm::any_of(op->getResultTypes(), isFloat);
+                return isLong || (hasFloats && !isZero)
+                           ? WalkResult::interrupt()
+                           : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
+/// Removes all effects but the additions to `buffer`, which then add zeros.
+/// Fails if something depends on one of these.
+static LogicalResult keepAdditions(triton::FuncOp kernel,
+                                   BlockArgument buffer) {
+  SmallVector<Operation *> effects;
+  kernel.walk([&](Operation *op) {
+    if (op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() &&
+        !isMemoryEffectFree(op) && !isa<triton::LoadOp>(op))
+      effects.push_back(op);
+  });
+  for (Operation *op : effects) {
+    if (!op->use_empty())
+      return failure();
+    auto add = dyn_cast<triton::AtomicRMWOp>(op);
+    if (!add || getBaseArgument(add.getPtr()) != buffer) {
+      op->erase();
+      continue;
+    }
+    OpBuilder b(add);
+    add.getValMutable().assign(
+        constantOf(b, add.getLoc(), add.getVal().getType(), 0.0));
+  }
+  return success();
+}
+
+/// A kernel that adds zeros where the sum's kernel adds, and does nothing else;
+/// null if there is none that is sure to add at the same places.
+triton::FuncOp TallySums::deriveAdditions(const AtomicSum &sum) {
+  OpBuilder builder(sum.kernel);
+  builder.setInsertionPointAfter(sum.kernel);
+  auto kernel = cast<triton::FuncOp>(builder.clone(*sum.kernel));
+  OpPassManager cleanup(triton::FuncOp::getOperationName());
+  addCleanup(cleanup);
+  if (succeeded(keepAdditions(kernel, kernel.getArgument(sum.place))) &&
+      succeeded(runPipeline(cleanup, kernel))) {
+    dropUnusedArguments(kernel, [](OperandKind) { return true; });
+    if (repeatsAddresses(kernel))
+      return kernel;
+  }
+  kernel.erase();
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+LogicalResult TallySums::tally(const AtomicSum &sum) {
+  int64_t length = kShortestBlock;
+  for (triton::AtomicRMWOp add : sum.adds) {
+    Runs::mark(add);
+    length = std::max<int64_t>(length, llvm::PowerOf2Ceil(Runs::getReach(add)));
+  }
+  SumBlocks blocks(sum.argument, length);
+  std::optional<Json> when = findCondition(sum, blocks);
+  triton::FuncOp additions = when ? deriveAdditions(sum) : triton::FuncOp();
+  if (additions)
+    return Tally(sum, blocks, std::move(*when)).lower(additions);
+  for (triton::AtomicRMWOp add : sum.adds)
+    add->removeAttr(kRunAxisAttr);
+  return success();
+}
+
+void TallySums::runOnOperation() {
+  primal = getPrimal(getOperation());
+  sites = collectSites(primal);
+  SmallVector<triton::FuncOp> backwards = getBackwards(getOperation());
+  llvm::DenseMap<unsigned, unsigned> kernels; // that have a gradient
+  for (triton::FuncOp backward : backwards)
+    for (unsigned i = 0; i < backward.getNumArguments(); ++i) {
+      auto operand = backward.getArgAttrOfType<OperandAttr>(i, kOperandAttr);
+      if (operand.getKind() == OperandKind::Gradient)
+        ++kernels[operand.getIndex()];
+    }
+  for (triton::FuncOp backward : backwards) {
+    // Sums in a grid of another size are not those of the primal's loads.
+    if (backward->hasAttr(kGridAttr))
+      continue;
+    unsigned places = backward.getNumArguments();
+    for (unsigned i = 0; i < places; ++i) {
+      std::optional<AtomicSum> sum = examine(backward.getArgument(i));
+      if (sum && kernels.lookup(sum->argument) == 1 && failed(tally(*sum)))
+        return signalPassFailure();
+    }
+  }
+}

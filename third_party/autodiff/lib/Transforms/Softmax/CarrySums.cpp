@@ -1,0 +1,85 @@
+//===- CarrySums.cpp - Means and logarithms of sums, as plain sums --------===//
+//
+// What a loop carries may be a plain sum in another form: the logarithm of one,
+// or one that is always divided by another (attention whose output is
+// normalized after each block). The copy that is differentiated carries the
+// sums, so that its iterations stand alone.
+//
+//===----------------------------------------------------------------------===//
+#include "LogSum.h"
+#include "Reverse/ResidualIds.h"
+#include "RunningMean.h"
+#include "autodiff/Transforms/Passes.h"
+#include "mlir/IR/Iterators.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_CARRYSUMS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct CarrySums : autodiff::impl::CarrySumsBase<CarrySums> {
+  void runOnOperation() override;
+  void fixLevels(scf::ForOp loop);
+
+  triton::FuncOp primal, kernel;
+  SmallVector<LogSum> fixed;
+};
+} // namespace
+
+/// Has the logarithms of sums relative to what they are after the loop.
+void CarrySums::fixLevels(scf::ForOp loop) {
+  for (unsigned index = 0; index < loop.getNumResults(); ++index) {
+    auto found = LogSum::match(loop, index);
+    if (found)
+      found = found->fixLevel(getNextResidualId(kernel), fixed);
+    if (!found)
+      continue;
+    loop = found->loop;
+    fixed.push_back(*found);
+    // The backward uses it, even if nothing in the forward does.
+    auto last = found->level.getDefiningOp<ResidualOp>();
+    if (ResidualOp there = findResidual(primal, last.getId()))
+      there.setPinned(true);
+  }
+}
+
+/// Calls `visit` for all that the loops of a kernel carry.
+static void walkCarried(triton::FuncOp kernel,
+                        llvm::function_ref<void(scf::ForOp, unsigned)> visit) {
+  for (scf::ForOp loop : getLoops(kernel))
+    for (unsigned index = 0; index < loop.getNumResults(); ++index)
+      visit(loop, index);
+}
+
+/// Erases what the logarithms were for; nothing may need a residual yet.
+static void eraseDead(triton::FuncOp kernel) {
+  kernel.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+    if (isOpTriviallyDead(op) && !isa<ResidualOp>(op))
+      op->erase();
+  });
+}
+
+void CarrySums::runOnOperation() {
+  primal = getPrimal(getOperation());
+  kernel = getDifferentiated(getOperation());
+  if (!kernel || kernel == primal)
+    return;
+  fixed.clear();
+  for (scf::ForOp loop : getLoops(kernel))
+    fixLevels(loop);
+  walkCarried(kernel, [&](scf::ForOp loop, unsigned index) {
+    if (auto found = LogSum::match(loop, index))
+      found->carrySum(getNextResidualId(kernel));
+  });
+  eraseDead(kernel);
+  RunningMean::Quotients quotients;
+  walkCarried(kernel, [&](scf::ForOp loop, unsigned index) {
+    if (auto found = RunningMean::match(loop, index))
+      found->carrySums(quotients);
+  });
+}

@@ -1,0 +1,431 @@
+//===- FoldNormalizers.cpp - One value for a maximum and a sum ------------===//
+//
+// Where a maximum m may as well be any other value (DropMaxima.cpp), and a sum
+// of exponentials l = Σ e^(δ(x−m)) is relative to it, let it be the value for
+// which the sum is one: L = m + log(l)/δ. Of m and l, only L is left to save;
+// and what was divided by the sum no longer is, for e^(δ(x−m))/l is e^(δ(x−L)).
+//
+// That the sum is one is said of its value: it still has its derivative, while
+// L, as m before, has none.
+//
+// A row without a sum (l = 0) has L = −∞. All stores must be such that no
+// gradient gets lost there: each one depends on log(l) or on a quotient by l,
+// and nothing compares what moves with m. Then the forward stores NaN, or what
+// another sum is, of which such a row's is no part; what is relative to L is
+// zero (its frame is ∞). A sum that starts from one, with a maximum of −∞,
+// stays one in such rows, and nothing has a gradient.
+//
+// L is rounded, by up to |L|·2⁻²⁴ in float32, where x−m may be exact. That only
+// matters if x has no such error itself: x has to be computed, not loaded.
+//
+//===----------------------------------------------------------------------===//
+#include "Combination.h"
+#include "Maxima.h"
+#include "Reach.h"
+#include "Reciprocals.h"
+#include "Reverse/ResidualIds.h"
+#include "Sign.h"
+#include "autodiff/Analysis/ScalingDegrees.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+
+#include <cmath>
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_FOLDNORMALIZERS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+//===----------------------------------------------------------------------===//
+// Uses
+//===----------------------------------------------------------------------===//
+
+/// Whether loops that start from `init` hand it on until it is a sum.
+static bool becomes(Value init, ResidualOp sum) {
+  return llvm::any_of(init.getUses(), [&](OpOperand &use) {
+    if (!isa<scf::ForOp, ResidualOp>(use.getOwner()))
+      return false;
+    SmallVector<Value> results = resultsOf(use);
+    return !results.empty() &&
+           (results[0] == sum.getResult() || becomes(results[0], sum));
+  });
+}
+
+/// The quotients by `sum` and its logarithms.
+static SmallVector<Value> findNormalized(Value sum) {
+  SmallVector<Value> found, pending{sum};
+  while (!pending.empty())
+    for (OpOperand &use : pending.pop_back_val().getUses()) {
+      Operation *op = use.getOwner();
+      bool isDivisor = isa<arith::DivFOp, triton::PreciseDivFOp>(op) &&
+                       use.getOperandNumber() == 1;
+      if (isDivisor || isa<math::LogOp, math::Log2Op>(op))
+        found.push_back(op->getResult(0));
+      else if (isa<ResidualOp, arith::ExtFOp, triton::SplatOp,
+                   triton::BroadcastOp, triton::ExpandDimsOp,
+                   triton::ReshapeOp>(op) ||
+               op->hasAttr(kIfRunAttr))
+        pending.push_back(op->getResult(0));
+    }
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// The theorem
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A maximum and a sum of exponentials relative to it.
+struct Normalizer {
+  ResidualOp maximum, sum;
+  double delta = 0;
+  /// What moves with the maximum, from there to the sum.
+  SmallVector<Operation *> moving;
+  /// Residuals after the sum that move, too.
+  SmallVector<ResidualOp> after;
+};
+
+/// Looks for the sums in a kernel.
+class Search {
+public:
+  Search(ResidualOp maximum, ArrayRef<ResidualOp> maxima);
+  std::optional<Normalizer> find();
+
+private:
+  bool movesNormalized();
+  std::optional<double> getDelta(ResidualOp sum);
+  bool isInEveryStore(ResidualOp sum);
+  bool isRounded(Value exponent);
+  bool collect(Normalizer &found);
+
+  ResidualOp maximum;
+  SmallVector<unsigned, 2> axes;
+  ScalingDegrees degrees;
+};
+} // namespace
+
+Search::Search(ResidualOp maximum, ArrayRef<ResidualOp> maxima)
+    : maximum(maximum), axes(seedAxes(maximum.getResult())) {
+  for (ResidualOp other : maxima)
+    degrees.seed(other.getResult(), Degree());
+  degrees.seed(maximum.getResult(), Degree::shifted({1, 0}, axes));
+}
+
+/// What a sum is called that was said to be one.
+constexpr llvm::StringLiteral kSumOfOne = "a sum that is one";
+
+/// Whether a sum that is one for what another maximum was replaced by would no
+/// longer be.
+bool Search::movesNormalized() {
+  auto kernel = maximum->getParentOfType<triton::FuncOp>();
+  WalkResult walk = kernel.walk([&](CustomVjpOp op) {
+    bool moves = op.getRule() == kSumOfOne &&
+                 !llvm::all_of(op.getInputs(), [&](Value sum) {
+                   return degrees.isInvariant(sum);
+                 });
+    return moves ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return walk.wasInterrupted();
+}
+
+/// δ if this is Σ e^(δ(x−m)), with one sum for each maximum.
+std::optional<double> Search::getDelta(ResidualOp sum) {
+  std::optional<Degree> degree = degrees.of(sum.getResult());
+  if (sum.getType() != maximum.getType() || !degree || degree->isInvariant() ||
+      !degree->isScale() || degree->axes != axes ||
+      Signs().of(sum.getValue()) != Sign::Positive)
+    return std::nullopt;
+  return -degree->scale[0];
+}
+
+/// Whether a comparison is only there to change the frame of an initial value.
+static bool changesFrame(Operation *op) {
+  return llvm::all_of(op->getUsers(), [](Operation *user) {
+    return user->hasAttr(kChangesFrameAttr);
+  });
+}
+
+/// Whether a row without a sum leaves NaN wherever the maximum matters.
+bool Search::isInEveryStore(ResidualOp sum) {
+  llvm::DenseSet<Operation *> normalized = reach(findNormalized(sum));
+  return llvm::all_of(reach({maximum.getResult()}), [&](Operation *op) {
+    if (isa<arith::CmpFOp>(op))
+      return changesFrame(op) ||
+             llvm::all_of(op->getOperands(), [&](Value value) {
+               return degrees.isInvariant(value);
+             });
+    bool stores = op->getNumRegions() == 0 && mayWrite(op);
+    return !stores || normalized.contains(op) ||
+           mutation::isMade("normalizers:of some stores");
+  });
+}
+
+/// Whether a value is computed with an error of its own, or is not finite.
+static bool isComputed(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<triton::LoadOp>(op))
+    return false;
+  if (matchPattern(op, m_Constant()))
+    return true;
+  if (isa<arith::SelectOp>(op))
+    return isComputed(op->getOperand(1)) && isComputed(op->getOperand(2));
+  if (isa<arith::ExtFOp, triton::FpToFpOp, triton::SplatOp, triton::BroadcastOp,
+          triton::ExpandDimsOp, triton::ReshapeOp, triton::TransOp>(op))
+    return isComputed(op->getOperand(0));
+  return true;
+}
+
+/// Whether what an exponential takes relative to the maximum is computed.
+bool Search::isRounded(Value exponent) {
+  if (degrees.isInvariant(exponent))
+    return isComputed(exponent);
+  Operation *op = exponent.getDefiningOp();
+  if (!op || isa<ResidualOp>(op))
+    return true;
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    return !isFloat(operand.getType()) || isRounded(operand);
+  });
+}
+
+/// Whether a change of frame is that of what the sum starts from, which is one,
+/// and from −∞. Rows that have seen nothing still have a sum of one, and others
+/// have nothing left of it.
+static bool startsFromOne(Operation *change, ResidualOp sum) {
+  auto distance = change->getOperand(1).getDefiningOp<arith::SubFOp>();
+  APFloat start(0.0);
+  if (!distance || !change->getOperand(0).getDefiningOp<arith::CmpFOp>() ||
+      !matchPattern(distance.getLhs(), m_ConstantFloat(&start)) ||
+      !(start.isInfinity() && start.isNegative()))
+    return false;
+  bool isFactor = false;
+  for (Value value = change->getResult(0); value.hasOneUse();) {
+    OpOperand &use = *value.getUses().begin();
+    Operation *user = use.getOwner();
+    if (isa<scf::ForOp>(user))
+      return isFactor && becomes(value, sum);
+    bool isScaled = false;
+    if (isa<arith::MulFOp>(user)) {
+      Value other = user->getOperand(1 - use.getOperandNumber());
+      isScaled = isFactor ? matchPattern(other, m_OneFloat())
+                          : matchPattern(other, m_Constant());
+    }
+    isFactor |= isa<math::ExpOp, math::Exp2Op>(user);
+    if (!isScaled && !isa<math::ExpOp, math::Exp2Op, triton::SplatOp,
+                          triton::BroadcastOp, triton::ExpandDimsOp>(user))
+      return false;
+    value = user->getResult(0);
+  }
+  return false;
+}
+
+/// Notes what has to be computed again, relative to L.
+bool Search::collect(Normalizer &found) {
+  auto moves = [&](Operation *op) {
+    return llvm::any_of(op->getResults(), [&](Value result) {
+      return !degrees.isInvariant(result);
+    });
+  };
+  for (Operation *op = maximum->getNextNode(); op != found.sum->getNextNode();
+       op = op->getNextNode()) {
+    WalkResult walk = op->walk([&](Operation *inner) {
+      // Other initial values change frame under the assumption that L ≥ m.
+      bool fits =
+          !inner->hasAttr(kChangesFrameAttr) || startsFromOne(inner, found.sum);
+      if (isa<math::ExpOp, math::Exp2Op>(inner))
+        fits &= isRounded(inner->getOperand(0));
+      return fits ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    if (mayWrite(op) || walk.wasInterrupted())
+      return false;
+    if (moves(op))
+      found.moving.push_back(op);
+  }
+  for (Operation *op = found.sum->getNextNode(); op; op = op->getNextNode())
+    if (auto residual = dyn_cast<ResidualOp>(op); residual && moves(op))
+      found.after.push_back(residual);
+  return true;
+}
+
+std::optional<Normalizer> Search::find() {
+  if (!isa<Float32Type, Float64Type>(getElementTypeOrSelf(maximum.getType())) ||
+      movesNormalized())
+    return std::nullopt;
+  for (Operation *op = maximum->getNextNode(); op; op = op->getNextNode()) {
+    auto sum = dyn_cast<ResidualOp>(op);
+    std::optional<double> delta = sum ? getDelta(sum) : std::nullopt;
+    if (!delta || !isInEveryStore(sum))
+      continue;
+    Normalizer found{maximum, sum, *delta, {}, {}};
+    if (collect(found))
+      return found;
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// The rewrite
+//===----------------------------------------------------------------------===//
+
+static Value createScale(OpBuilder &b, const Normalizer &of, Value maximum,
+                         Value sum) {
+  return arith::AddFOp::create(b, sum.getLoc(), maximum,
+                               createLog(b, sum, 1 / of.delta));
+}
+
+/// Something that the primal computes, too, and that is a multiple of L, and
+/// how many times L it is.
+static std::optional<std::pair<ResidualOp, double>>
+findMultiple(Normalizer of) {
+  for (Operation *op = of.sum->getNextNode(); op; op = op->getNextNode()) {
+    auto residual = dyn_cast<ResidualOp>(op);
+    if (!residual || residual.getType() != of.sum.getType())
+      continue;
+    Combination found = Combination::of(residual.getValue());
+    double a = found.factorOf(of.maximum.getValue());
+    double b = found.factorOfLog(of.sum.getValue());
+    if (found.size() == 2 && a != 0 &&
+        areClose(b / a * of.delta, 1, residual.getType()))
+      return std::pair(residual, a);
+  }
+  return std::nullopt;
+}
+
+/// Lets the primal compute a multiple of L for the backward; how many times L
+/// that is.
+static std::optional<double> addToPrimal(triton::FuncOp primal,
+                                         const Normalizer &found, unsigned id) {
+  OpBuilder b(primal.getContext());
+  auto mark = [&](Value value) {
+    ResidualOp::create(b, value.getLoc(), value, id).setPinned(true);
+  };
+  // It may store one anyway.
+  if (auto multiple = findMultiple(found))
+    if (ResidualOp there = findResidual(primal, multiple->first.getId())) {
+      b.setInsertionPoint(there);
+      mark(there.getValue());
+      return multiple->second;
+    }
+  Normalizer there = found;
+  there.maximum = findResidual(primal, there.maximum.getId());
+  there.sum = findResidual(primal, there.sum.getId());
+  if (!there.maximum || !there.sum ||
+      there.maximum->getBlock() != there.sum->getBlock())
+    return std::nullopt;
+  b.setInsertionPointAfter(
+      there.maximum->isBeforeInBlock(there.sum) ? there.sum : there.maximum);
+  mark(createScale(b, there, there.maximum.getResult(), there.sum.getResult()));
+  return 1;
+}
+
+/// Says that the value of `sum` is one.
+static Value assumeOne(OpBuilder &b, Value sum) {
+  Location loc = sum.getLoc();
+  Value one = Tile(b, loc, sum).constant(1.0);
+  auto known = CustomVjpOp::create(b, loc, TypeRange{sum.getType()}, one, sum,
+                                   b.getStringAttr(kSumOfOne));
+  OpBuilder::InsertionGuard guard(b);
+  Block *pullback =
+      b.createBlock(&known.getPullback(), {}, sum.getType(), {loc});
+  Value cotangent = pullback->getArgument(0);
+  if (mutation::isMade("normalizers:sum without a derivative"))
+    cotangent = Tile(b, loc, cotangent).constant(0.0);
+  YieldOp::create(b, loc, cotangent);
+  return known.getResult(0);
+}
+
+/// Has `frame`, or tiles that repeat it, subtracted where `value` is.
+static void subtractFrame(Value value, Value frame,
+                          llvm::function_ref<bool(OpOperand &)> isIncluded) {
+  for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
+    Operation *user = use.getOwner();
+    if (!isIncluded(use))
+      continue;
+    if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(user)) {
+      OpBuilder b(user);
+      IRMapping map;
+      map.map(value, frame);
+      subtractFrame(user->getResult(0), b.clone(*user, map)->getResult(0),
+                    isIncluded);
+    } else if (isa<arith::SubFOp>(user) && use.getOperandNumber() == 1 &&
+               !mutation::isMade("normalizers:frames of rows without a sum")) {
+      use.set(frame);
+    }
+  }
+}
+
+/// Uses L, of which the residual `id` is `multiple` times as much; returns it.
+static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
+  ResidualOp sum = found.sum;
+  OpBuilder b(sum->getContext());
+  b.setInsertionPointAfter(sum);
+  Tile scale(b, sum.getLoc(),
+             createScale(b, found, found.maximum.getResult(), sum));
+  auto residual = ResidualOp::create(
+      b, sum.getLoc(), multiple == 1 ? scale : multiple * scale, id);
+  residual.setConstant(true);
+  // Without a sum all exponentials relative to L are zero, as is what comes of
+  // a zero upstream gradient.
+  Tile L = scale.like(residual.getResult());
+  if (multiple != 1 && !mutation::isMade("normalizers:multiple"))
+    L = 1 / multiple * L;
+  double inf = std::numeric_limits<double>::infinity();
+  Value frame = where(compare(arith::CmpFPredicate::OEQ, L, L.constant(-inf)),
+                      L.constant(inf), L);
+  IRMapping map;
+  map.map(found.maximum.getResult(), frame);
+  // What the primal saves is relative to m: these are residuals no longer.
+  for (Operation *op : found.moving)
+    if (auto old = dyn_cast<ResidualOp>(op))
+      map.map(old.getResult(), map.lookupOrDefault(old.getValue()));
+    else
+      b.clone(*op, map);
+  Value one = assumeOne(b, map.lookup(sum.getResult()));
+  map.map(sum.getResult(), one);
+  Operation *last = one.getDefiningOp();
+  auto isAfter = [&](OpOperand &use) {
+    Operation *user = last->getBlock()->findAncestorOpInBlock(*use.getOwner());
+    return last->isBeforeInBlock(user);
+  };
+  // What is multiplied by a power of L, of a row without a sum, is zero.
+  map.map(found.maximum.getResult(), Value(L));
+  for (auto [from, to] : llvm::to_vector(map.getValueMap()))
+    if (from.getParentBlock() == last->getBlock())
+      from.replaceUsesWithIf(to, isAfter);
+  subtractFrame(L, frame, isAfter);
+  for (ResidualOp moved : found.after) {
+    moved.getResult().replaceAllUsesWith(moved.getValue());
+    moved.erase();
+  }
+  divideBy(one);
+  return residual;
+}
+
+namespace {
+struct FoldNormalizers : autodiff::impl::FoldNormalizersBase<FoldNormalizers> {
+  void runOnOperation() override {
+    triton::FuncOp primal = getPrimal(getOperation());
+    triton::FuncOp kernel = getDifferentiated(getOperation());
+    if (!primal || !kernel || primal == kernel)
+      return;
+    unsigned nextId =
+        std::max(getNextResidualId(primal), getNextResidualId(kernel));
+    SmallVector<ResidualOp> maxima;
+    kernel.walk([&](ResidualOp op) {
+      if (op.getConstant())
+        maxima.push_back(op);
+    });
+    for (ResidualOp &maximum : maxima)
+      if (std::optional<Normalizer> found = Search(maximum, maxima).find())
+        if (auto multiple = addToPrimal(primal, *found, nextId))
+          maximum = rewrite(*found, nextId++, *multiple);
+  }
+};
+} // namespace

@@ -1,0 +1,22 @@
+//===- FreeMaxima.h - Maxima that the outputs do not depend on --*- C++ -*-===//
+//
+// A softmax subtracts a maximum for the sake of range; its result is the same
+// whatever is subtracted. The scaling degrees prove that. Such a maximum is a
+// constant to the derivative, and it does not matter how ties are divided.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_LIB_TRANSFORMS_SOFTMAX_FREEMAXIMA_H
+#define AUTODIFF_LIB_TRANSFORMS_SOFTMAX_FREEMAXIMA_H
+
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+namespace mlir::autodiff {
+
+/// Those of `maxima` that may all be other values at once without a change of
+/// what `kernel` stores.
+SmallVector<Value> findFreeMaxima(triton::FuncOp kernel,
+                                  SmallVector<Value> maxima);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_LIB_TRANSFORMS_SOFTMAX_FREEMAXIMA_H

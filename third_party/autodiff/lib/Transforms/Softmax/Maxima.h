@@ -1,0 +1,21 @@
+//===- Maxima.h - What is a maximum, and how it may move --------*- C++ -*-===//
+#ifndef AUTODIFF_LIB_TRANSFORMS_SOFTMAX_MAXIMA_H
+#define AUTODIFF_LIB_TRANSFORMS_SOFTMAX_MAXIMA_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mlir::autodiff {
+
+/// Whether `value` is a maximum, of a tile or of what a loop has seen.
+bool isMaximum(Value value);
+
+/// The maximum of two values that `loop` carries on at `index`, or carries on
+/// where it is finite, with a constant for −∞; null if there is none.
+Operation *getCarriedMaximum(scf::ForOp loop, unsigned index);
+
+/// The axes along which the shift of a maximum may run: all that it has.
+SmallVector<unsigned, 2> seedAxes(Value maximum);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_LIB_TRANSFORMS_SOFTMAX_MAXIMA_H

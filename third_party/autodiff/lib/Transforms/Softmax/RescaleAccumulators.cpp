@@ -1,0 +1,86 @@
+//===- RescaleAccumulators.cpp - Online softmax as plain sums -------------===//
+//
+// The loop of an online softmax changes the frame of its sums with each new
+// maximum. The copy that is differentiated uses the final one throughout
+// (RescaledLoop.h), and its iterations stand alone.
+//
+//===----------------------------------------------------------------------===//
+#include "BlockMaxima.h"
+#include "Reframing.h"
+#include "Reverse/ResidualIds.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_RESCALEACCUMULATORS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct RescaleAccumulators
+    : autodiff::impl::RescaleAccumulatorsBase<RescaleAccumulators> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// What a loop leaves as a residual of its own, right after the loop.
+static ResidualOp nameResult(Value result, unsigned &nextId) {
+  Operation *loop = result.getDefiningOp();
+  if (ResidualOp residual = findName(result)) {
+    residual->moveAfter(loop);
+    return residual;
+  }
+  OpBuilder b(loop->getContext());
+  b.setInsertionPointAfter(loop);
+  auto residual = ResidualOp::create(b, loop->getLoc(), result, nextId++);
+  result.replaceAllUsesExcept(residual.getResult(), residual);
+  return residual;
+}
+
+/// Names what is found in a loop of the kernel, and in that of the primal which
+/// it was: first sums that there is one of for each maximum, then the maximum,
+/// which the backward may use even if nothing in the forward does.
+static void nameResults(const RescaledLoop &found, scf::ForOp original,
+                        unsigned &nextId) {
+  scf::ForOp loop = found.loop;
+  auto name = [&](unsigned index) {
+    unsigned id = nextId;
+    nameResult(loop.getResult(index), nextId);
+    return nameResult(original.getResult(index), id);
+  };
+  Type type = found.getCurrent().getType();
+  for (unsigned index = 0; index < loop.getNumResults(); ++index)
+    if (found.accumulators.contains(index) &&
+        loop.getResult(index).getType() == type)
+      name(index);
+  name(found.maximum).setPinned(true);
+}
+
+void RescaleAccumulators::runOnOperation() {
+  triton::FuncOp primal = getPrimal(getOperation());
+  if (!primal)
+    return;
+  OpBuilder builder(primal);
+  builder.setInsertionPointAfter(primal);
+  auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
+  kernel.setSymName((primal.getSymName() + "_framed").str());
+  kernel->setAttr(kRoleAttr, builder.getStringAttr("differentiated"));
+
+  unsigned nextId = getNextResidualId(primal);
+  for (auto [loop, original] :
+       llvm::zip_equal(getLoops(kernel), getLoops(primal))) {
+    useRunningMaxima(loop);
+    for (auto found = RescaledLoop::match(loop); found;
+         found = RescaledLoop::match(loop, found->maximum + 1))
+      nameResults(*found, original, nextId);
+  }
+  Reframing reframing;
+  for (scf::ForOp loop : getLoops(kernel))
+    reframing.rewrite(loop, [&](const RescaledLoop &found) -> Value {
+      scf::ForOp of = found.loop;
+      return nameResult(of.getResult(found.maximum), nextId).getResult();
+    });
+  reframing.markAttained();
+}

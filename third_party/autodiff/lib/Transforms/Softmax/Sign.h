@@ -1,0 +1,28 @@
+//===- Sign.h - Values that cannot be negative ------------------*- C++ -*-===//
+#ifndef AUTODIFF_LIB_TRANSFORMS_SOFTMAX_SIGN_H
+#define AUTODIFF_LIB_TRANSFORMS_SOFTMAX_SIGN_H
+
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace mlir::autodiff {
+
+enum class Sign { Unknown, NotNegative, Positive };
+
+/// What the operations that compute a float say of its sign, in exact
+/// arithmetic: exponentials are positive, and so are sums of them. A loop's
+/// result is what it is after an iteration.
+class Signs {
+public:
+  Sign of(Value value);
+
+private:
+  Sign compute(Value value);
+  Sign ofLoop(OpResult result);
+
+  llvm::DenseMap<Value, Sign> known;
+};
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_LIB_TRANSFORMS_SOFTMAX_SIGN_H

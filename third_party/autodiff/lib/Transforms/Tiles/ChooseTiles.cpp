@@ -1,0 +1,206 @@
+//===- ChooseTiles.cpp - Tiles that suit the products of new kernels ------===//
+#include "ResizeTiles.h"
+#include "Reverse/Costs.h"
+#include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_CHOOSETILES
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+
+/// How far a loop advances along the axis that it sums over: enough for the
+/// matrix unit, and no more than that, for the sake of pipeline stages.
+constexpr int64_t kAdvance = 64;
+/// Products of more rows or columns do not pay.
+constexpr int64_t kLongest = 256;
+/// Variants of a kernel, the best ones.
+constexpr unsigned kVariants = 8;
+
+namespace {
+/// A kernel with longer tiles.
+struct Wider {
+  triton::FuncOp kernel;
+  SmallVector<llvm::json::Value> conditions;
+  /// The kernel whose loops advance in short steps.
+  triton::FuncOp shorter;
+  ProductCosts costs;
+};
+
+struct ChooseTiles : autodiff::impl::ChooseTilesBase<ChooseTiles> {
+  using ChooseTilesBase::ChooseTilesBase;
+
+  void runOnOperation() override;
+  SmallVector<Wider> widenAlong(const Wider &from, unsigned place);
+  void choose(triton::FuncOp kernel);
+  void addVariants(triton::FuncOp kernel, MutableArrayRef<Wider> variants);
+};
+} // namespace
+
+/// The elements that the products of a loop sum over, of those that it carries.
+static int64_t getAdvance(scf::ForOp loop) {
+  int64_t longest = 0;
+  for (Value value : loop.getYieldedValues())
+    if (auto dot = value.getDefiningOp<triton::DotOp>())
+      longest = std::max(
+          longest,
+          cast<RankedTensorType>(dot.getA().getType()).getShape().back());
+  return longest;
+}
+
+/// A copy of `kernel` whose loops of products advance in short steps, where
+/// they can.
+static triton::FuncOp shorten(triton::FuncOp kernel) {
+  auto shorter = cast<triton::FuncOp>(OpBuilder(kernel).clone(*kernel));
+  for (bool changed = true; changed;) {
+    changed = false;
+    shorter.walk([&](scf::ForOp loop) {
+      int64_t advance = getAdvance(loop);
+      if (advance <= kAdvance || advance % kAdvance != 0)
+        return WalkResult::advance();
+      triton::FuncOp next = narrowTiles(shorter, loop, advance / kAdvance);
+      if (!next)
+        return WalkResult::advance();
+      shorter.erase();
+      shorter = next;
+      changed = true;
+      return WalkResult::interrupt();
+    });
+  }
+  return shorter;
+}
+
+static ProgramsOp getPrograms(triton::FuncOp kernel) {
+  auto ops = kernel.getBody().front().getOps<ProgramsOp>();
+  return ops.empty() ? ProgramsOp() : *ops.begin();
+}
+
+SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
+  SmallVector<Wider> found;
+  for (unsigned factor = 2; factor <= widen; factor *= 2) {
+    Wider wider{{}, from.conditions, {}, {}};
+    triton::FuncOp kernel = from.kernel;
+    wider.kernel = widenTiles(kernel, getPrograms(kernel).getPlaces()[place],
+                              factor, wider.conditions);
+    if (!wider.kernel)
+      break;
+    wider.shorter = shorten(wider.kernel);
+    wider.costs = ProductCosts::of(wider.shorter);
+    if (!wider.costs.getWarps() ||
+        std::max(wider.costs.rows, wider.costs.columns) > kLongest) {
+      wider.kernel.erase();
+      wider.shorter.erase();
+      break;
+    }
+    found.push_back(std::move(wider));
+  }
+  return found;
+}
+
+/// Whether a launch can evaluate this: it is the same for all programs, and no
+/// number of iterations that are counted on the device.
+static bool isKnownAtLaunch(const std::optional<ScalarExpr> &bound) {
+  if (!bound || llvm::any_of(llvm::seq(3), [&](unsigned axis) {
+        return bound->mentionsAxis(axis);
+      }))
+    return false;
+  return !dependsOnCounters(bound->toJSON());
+}
+
+/// Makes it a condition that the loops of products run at all, where a launch
+/// can tell, and assumes it: with a way around a loop, there are two places
+/// where its sums come from, for which ptxas may serialize matrix instructions.
+static void requireIterations(triton::FuncOp kernel,
+                              SmallVectorImpl<llvm::json::Value> &conditions) {
+  kernel.walk([&](scf::ForOp loop) {
+    std::optional<ScalarExpr> lower = ScalarExpr::of(loop.getLowerBound());
+    std::optional<ScalarExpr> upper = ScalarExpr::of(loop.getUpperBound());
+    if (!getAdvance(loop) || !isKnownAtLaunch(lower) ||
+        !isKnownAtLaunch(upper) ||
+        (lower->getConstant() && upper->getConstant()))
+      return;
+    OpBuilder b(loop);
+    Location loc = loop.getLoc();
+    Value runs =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
+                              loop.getUpperBound(), loop.getLowerBound());
+    LLVM::AssumeOp::create(b, loc, runs);
+    // Bounds are numbers of 32 bits in kernels.
+    Array fits{"sub", int64_t(1) << 31, upper->toJSON()};
+    conditions.push_back(Array{
+        "max", 0, Array{"min", (*upper - *lower).toJSON(), std::move(fits)}});
+  });
+}
+
+/// Whether longer tiles pay. Where a loop computes between products, two groups
+/// of four warps, one of which multiplies while the other computes, are better
+/// than one of eight.
+static bool isBetter(const ProductCosts &longer, const ProductCosts &costs) {
+  return longer.getIntensity() > costs.getIntensity() &&
+         (costs.between == 0 || longer.getWarps() == costs.getWarps());
+}
+
+/// Keeps the best ones as variants of `kernel`: those that load least for a
+/// product, of these, those whose matrix instructions read least, and then
+/// those that transpose least.
+void ChooseTiles::addVariants(triton::FuncOp kernel,
+                              MutableArrayRef<Wider> variants) {
+  std::stable_sort(variants.begin(), variants.end(),
+                   [](const Wider &a, const Wider &b) {
+                     auto rank = [](const ProductCosts &costs) {
+                       return std::tuple(-costs.getIntensity(), costs.read,
+                                         costs.transposed);
+                     };
+                     return rank(a.costs) < rank(b.costs);
+                   });
+  ProductCosts costs = ProductCosts::of(kernel);
+  MLIRContext *context = &getContext();
+  Operation *previous = kernel;
+  unsigned number = 0;
+  for (Wider &variant : variants) {
+    triton::FuncOp wider = variant.shorter;
+    variant.kernel.erase();
+    if (number == kVariants || !isBetter(variant.costs, costs)) {
+      wider.erase();
+      continue;
+    }
+    wider.setSymName(
+        (kernel.getSymName() + "_wide" + llvm::Twine(number++)).str());
+    wider->moveAfter(previous);
+    previous = wider;
+    requireIterations(wider, variant.conditions);
+    // Enough programs for the processors.
+    llvm::json::Value grid = fromAttribute(wider->getAttr(kGridAttr));
+    llvm::json::Value when =
+        Array{"max", 0,
+              Array{"sub", Array{"mul", 4, grid.getAsArray()->front()},
+                    Array{"sub", Array{"mul", 3, Array{"processors"}}, 1}}};
+    for (llvm::json::Value &condition : variant.conditions)
+      when = Array{"min", std::move(when), std::move(condition)};
+    wider->setAttr(kVariantOfAttr, kernel.getSymNameAttr());
+    wider->setAttr(kWhenAttr, toAttribute(context, std::move(when)));
+    wider->setAttr(kRoleAttr, StringAttr::get(context, "variant"));
+  }
+}
+
+void ChooseTiles::choose(triton::FuncOp kernel) {
+  SmallVector<Wider> candidates{{kernel, {}, {}, {}}};
+  for (unsigned place = 0; place < getPrograms(kernel).getNumResults(); ++place)
+    for (size_t from = 0, end = candidates.size(); from < end; ++from)
+      for (Wider &wider : widenAlong(candidates[from], place))
+        candidates.push_back(std::move(wider));
+  triton::FuncOp shorter = shorten(kernel);
+  kernel.erase();
+  addVariants(shorter, MutableArrayRef(candidates).drop_front());
+}
+
+void ChooseTiles::runOnOperation() {
+  for (triton::FuncOp kernel : getBackwards(getOperation()))
+    if (getPrograms(kernel) && ProductCosts::of(kernel).work > 0)
+      choose(kernel);
+}

@@ -1,0 +1,80 @@
+//===- PipelineLoads.cpp - Loops that only wait for memory read ahead -----===//
+#include "Reverse/Costs.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/Registers.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_PIPELINELOADS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+// Measured on an H100 (docs/performance.md): so much should be on its way to a
+// processor, which runs two programs at least if they fit, and no more than
+// that be kept for one program. Two stages wait for each other.
+constexpr double kOnItsWay = 48 * 1024, kMostAhead = 128 * 1024;
+constexpr int kFewestStages = 3, kMostStages = 12;
+
+/// The pointers that a loop writes through.
+static SmallVector<Value> collectWritten(scf::ForOp loop) {
+  SmallVector<Value> written;
+  loop.getBody()->walk([&](Operation *op) {
+    if (op->getNumRegions() == 0 && mayWrite(op))
+      llvm::copy_if(op->getOperands(), std::back_inserter(written),
+                    [](Value v) { return isPointer(v.getType()); });
+  });
+  return written;
+}
+
+/// Whether to let Triton load for later iterations. It does not look whether
+/// memory changes meanwhile, has rules of its own for loops of products, and
+/// does not pipeline loops around others.
+static bool isPipelinable(scf::ForOp loop) {
+  SmallVector<Value> written = collectWritten(loop);
+  WalkResult walk = loop.getBody()->walk([&](Operation *op) {
+    bool isFine = !isa<LoopLikeOpInterface, triton::DotOp>(op);
+    if (auto load = dyn_cast<triton::LoadOp>(op))
+      isFine = !mayAlias(load.getPtr(), written);
+    else if (op->getNumRegions() == 0 && !isMemoryEffectFree(op))
+      isFine = isa<triton::StoreOp, triton::AtomicRMWOp>(op);
+    return isFine ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !walk.wasInterrupted();
+}
+
+/// Bytes of tiles that an iteration loads.
+static double bytesLoaded(scf::ForOp loop) {
+  double bytes = 0;
+  for (auto load : loop.getBody()->getOps<triton::LoadOp>())
+    if (isa<RankedTensorType>(load.getType()))
+      bytes += bytesOf(load.getType());
+  return bytes;
+}
+
+namespace {
+struct PipelineLoads : autodiff::impl::PipelineLoadsBase<PipelineLoads> {
+  void runOnOperation() override {
+    triton::FuncOp kernel = getOperation();
+    if (!isBackward(kernel))
+      return;
+    int programs = std::min(programsFor(countRegisters(kernel)).most, 2);
+    kernel.walk([&](scf::ForOp loop) {
+      double bytes = bytesLoaded(loop);
+      if (bytes == 0 || loop->hasAttr(kStagesAttr) || !isPipelinable(loop))
+        return;
+      int stages = std::clamp(
+          1 + static_cast<int>(std::ceil(kOnItsWay / (programs * bytes))),
+          kFewestStages, kMostStages);
+      if ((stages - 1) * bytes <= kMostAhead)
+        loop->setAttr(kStagesAttr,
+                      Builder(kernel.getContext()).getI32IntegerAttr(stages));
+    });
+  }
+};
+} // namespace

@@ -1,0 +1,61 @@
+//===- PowersOfTwo.cpp - Exponentials as the hardware has them ------------===//
+//
+// GPUs compute powers of two, and flush the smallest ones to zero. For e^x,
+// Triton multiplies by log₂e and keeps these, which takes five instructions on
+// NVIDIA's. A softmax takes e^(x−m) of whole tiles, m being the same for all of
+// a row; of what is that much less than the largest, zero is left.
+//
+// What is compared bit for bit with something that a forward has computed stays
+// as it is.
+//
+//===----------------------------------------------------------------------===//
+#include "Softmax/Reach.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <cmath>
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_POWERSOFTWO
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct PowersOfTwo : autodiff::impl::PowersOfTwoBase<PowersOfTwo> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// Whether an exponential in float32 is relative to a number for many lanes.
+static bool isRelative(math::ExpOp op) {
+  auto difference = op.getOperand().getDefiningOp<arith::SubFOp>();
+  return difference && getElementTypeOrSelf(op.getType()).isF32() &&
+         isa_and_nonnull<triton::SplatOp, triton::BroadcastOp>(
+             difference.getRhs().getDefiningOp());
+}
+
+/// Whether an operation may ask for floats that are equal.
+static bool isTie(Operation *op) {
+  return isa<arith::CmpFOp, triton::BitcastOp, arith::BitcastOp>(op);
+}
+
+void PowersOfTwo::runOnOperation() {
+  if (!isBackward(getOperation()))
+    return;
+  SmallVector<math::ExpOp> exponentials;
+  getOperation().walk([&](math::ExpOp op) { exponentials.push_back(op); });
+  for (math::ExpOp op : exponentials) {
+    if (!isRelative(op) || llvm::any_of(reach({op.getResult()}), isTie))
+      continue;
+    OpBuilder b(op);
+    Tile exponent(b, op.getLoc(), op.getOperand());
+    exponent = M_LOG2E * exponent;
+    op.replaceAllUsesWith(Value(exponent.make<math::Exp2Op>(exponent)));
+    op.erase();
+  }
+}

@@ -1,0 +1,73 @@
+//===- RenewSums.cpp - Let matrix instructions overlap after a branch -----===//
+//
+// Triton leaves a loop's last products under way until the next iteration, and
+// ptxas executes all of a kernel's one by one if something else may write the
+// registers of their sum meanwhile (C7515). Where a loop may not run, that is
+// what sums start from: written on the way around the loop, or before, as LLVM
+// likes. So each loop gets a branch, in which its products end. And where
+// another loop goes on with the sum, it starts from that plus a zero which only
+// the host knows: an addition in which both ways meet.
+//
+//===----------------------------------------------------------------------===//
+#include "ProductSums.h"
+#include "Schedule/Regrid.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_RENEWSUMS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// Puts a loop in a branch that is taken if it runs.
+static void guard(scf::ForOp loop) {
+  OpBuilder b(loop);
+  Location loc = loop.getLoc();
+  bool isUnsigned = loop.getUnsignedCmp();
+  Value runs = arith::CmpIOp::create(
+      b, loc,
+      isUnsigned ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt,
+      loop.getLowerBound(), loop.getUpperBound());
+  auto branch = scf::IfOp::create(b, loc, loop.getResultTypes(), runs, true);
+  loop.replaceAllUsesWith(branch.getResults());
+  OpBuilder otherwise = branch.getElseBodyBuilder();
+  scf::YieldOp::create(otherwise, loc, loop.getInitArgs());
+  loop->moveBefore(branch.thenBlock(), branch.thenBlock()->begin());
+  OpBuilder then = branch.getThenBodyBuilder();
+  scf::YieldOp::create(then, loc, loop.getResults());
+}
+
+/// sum + 0.
+static Value renew(OpBuilder &b, Location loc, Value sum) {
+  using llvm::json::Array;
+  Value zero =
+      createSize(b, loc, Array{"sub", Array{"grid", 0}, Array{"grid", 0}});
+  auto type = cast<RankedTensorType>(sum.getType());
+  Value number = arith::SIToFPOp::create(b, loc, type.getElementType(), zero);
+  Value tile = triton::SplatOp::create(b, loc, type, number);
+  return arith::AddFOp::create(b, loc, sum, tile);
+}
+
+namespace {
+struct RenewSums : autodiff::impl::RenewSumsBase<RenewSums> {
+  void runOnOperation() override {
+    triton::FuncOp kernel = getOperation();
+    if (!isBackward(kernel))
+      return;
+    llvm::SetVector<scf::ForOp> loops;
+    kernel.walk([&](scf::ForOp loop) {
+      for (OpOperand &init : loop.getInitArgsMutable()) {
+        unsigned index = init.getOperandNumber() - loop.getNumControlOperands();
+        if (!findSummand(loop, index))
+          continue;
+        loops.insert(loop);
+        OpBuilder b(loop);
+        if (findProducts(init.get()))
+          init.set(renew(b, loop.getLoc(), init.get()));
+      }
+    });
+    llvm::for_each(loops, guard);
+  }
+};
+} // namespace
