@@ -6,7 +6,7 @@ import flash_attention_v2 as flash
 import torch
 from handwritten import attention as by_hand
 from kernels import carried_attention as carried
-from kernels import carried_sums, descriptors
+from kernels import carried_sums, descriptors, picked_maxima
 from kernels import grouped_attention as grouped
 from kernels import packed_sequences as packed
 from kernels import window_attention as windowed
@@ -84,6 +84,25 @@ def other_sums(batch, heads, context, dim, form, quick=False, tuned=True):
         leaves(3, batch, heads, context, dim, dtype=torch.bfloat16, scale=0.5),
         lambda q, k, v: flash.reference(q, k, v, True, dim**-0.5),
         lambda q, k, v: by_hand.attention(q, k, v, True, dim**-0.5, tuned),
+        quick,
+    )
+
+
+def kept_maxima(batch, heads, context, dim, quick=False, tuned=True):
+    """Maxima stored beside log-sum-exps, so that they may have a gradient, though none comes."""
+
+    def stub(kernel, q, k, v):
+        q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+        y, _, _ = picked_maxima.attention(kernel, q, k, v, "kept", block=64, num_warps=4)
+        return y.view(batch, heads, context, dim)
+
+    return _case(
+        f"attention full, maxima kept {batch}x{heads}x{context}x{dim} bfloat16",
+        picked_maxima.attention_kernel,
+        stub,
+        leaves(3, batch, heads, context, dim, dtype=torch.bfloat16, scale=0.5),
+        lambda q, k, v: flash.reference(q, k, v, False, dim**-0.5),
+        lambda q, k, v: by_hand.attention(q, k, v, False, dim**-0.5, tuned),
         quick,
     )
 
@@ -184,6 +203,8 @@ def cases(tuned=True):
     for form in carried_sums.FORMS:
         for dim in (64, 128):
             yield other_sums(4, 32, 4096, dim, form, tuned=tuned)
+    for dim in (64, 128):
+        yield kept_maxima(4, 32, 4096, dim, tuned=tuned)
     for dim in (64, 128):
         yield shared_heads(4, 32, 8, 4096, dim, quick=dim == 64, tuned=tuned)
     mixed = (256, 512, 1024, 1536, 2048, 3072, 3840, 4096)

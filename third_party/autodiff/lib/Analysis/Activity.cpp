@@ -63,6 +63,12 @@ static bool passesBits(Operation *op, Value operand) {
   return isa<triton::BitcastOp, arith::BitcastOp>(op);
 }
 
+/// Whether a derivative may go through `op` between these.
+static bool passesOn(Operation *op, Value operand, Value result) {
+  return isDifferentiable(result.getType()) ? !stopsDerivative(op)
+                                            : passesBits(op, operand);
+}
+
 /// What `op` computes with: its operands, and what its combine function or map
 /// uses from outside.
 static SmallVector<Value> getInputs(Operation *op) {
@@ -178,8 +184,7 @@ void Activity::propagateVaried() {
         changed |= markVaried(op->getResult(0));
       for (Value operand : getInputs(op))
         for (Value result : op->getResults())
-          if (isDifferentiable(result.getType()) ? !stopsDerivative(op)
-                                                 : passesBits(op, operand))
+          if (passesOn(op, operand, result))
             flow(operand, result);
     });
   }
@@ -206,11 +211,10 @@ void Activity::propagateUseful() {
           changed |= markUseful(stored);
         return;
       }
-      if (stopsDerivative(op))
-        return;
       for (Value result : op->getResults())
         for (Value operand : getInputs(op))
-          flow(operand, result);
+          if (passesOn(op, operand, result))
+            flow(operand, result);
     });
   }
 }

@@ -92,6 +92,8 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createDropMaxima());
   passes.add(createFoldNormalizers());
   passes.clean();
+  passes.add(createPickMaxima());
+  passes.clean();
   ReverseOptions reverse;
   reverse.allWanted = !request.wanted;
   reverse.allCotangents = !request.cotangents;

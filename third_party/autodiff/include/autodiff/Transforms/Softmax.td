@@ -39,3 +39,13 @@ def FoldNormalizers : AutodiffPass<"autodiff-fold-normalizers", "::mlir::ModuleO
     e^(x−m)/l is e^(x−L).
   }];
 }
+
+def PickMaxima : AutodiffPass<"autodiff-pick-maxima", "::mlir::ModuleOp"> {
+  let summary = "turn running maxima with a derivative into sums";
+  let description = [{
+    Where a loop keeps the maximum of what its iterations offer, and the outputs
+    depend on it, the primal also finds the iteration of the one that is taken,
+    and the copy that is differentiated sums up what is offered there, and zero
+    elsewhere: no iteration needs what the maximum was before.
+  }];
+}

@@ -1,0 +1,200 @@
+//===- PickMaxima.cpp - Running maxima as sums of what is picked ----------===//
+//
+// A maximum that a loop runs, m' = max(m, rᵢ), is one of the rᵢ, or what it
+// starts from. Its derivative goes there, and a backward that follows the loop
+// needs each m for that. But let w be the iteration of the one that is taken,
+// the first of equal ones: then m = Σ (i = w ? rᵢ : 0) is a plain sum, whose
+// iterations stand alone, and the place is all that is kept.
+//
+// The primal finds w on its way. The copy that is differentiated has the sum in
+// a loop of its own.
+//
+//===----------------------------------------------------------------------===//
+#include "Reverse/ResidualIds.h"
+#include "autodiff/Analysis/Activity.h"
+#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_PICKMAXIMA
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+/// A loop's running maximum, or minimum.
+struct Extremum {
+  static std::optional<Extremum> match(Value value);
+
+  BlockArgument getCurrent() const {
+    return scf::ForOp(loop).getRegionIterArg(index);
+  }
+  /// rᵢ
+  Value getOffer() const {
+    return update->getOperand(update->getOperand(0) == getCurrent());
+  }
+  /// Whether a loop that knows w may sum what this one picks: nothing but
+  /// counters goes from one iteration to the next, and nothing is written.
+  bool canBeSummed() const;
+  Value isTaken(OpBuilder &b) const;
+  Value addPlace(RewriterBase &rewriter);
+  Value addSum(OpBuilder &b, Value place) const;
+
+  scf::ForOp loop;
+  unsigned index = 0;
+  Operation *update = nullptr; // max(m, rᵢ)
+};
+
+struct PickMaxima : autodiff::impl::PickMaximaBase<PickMaxima> {
+  void runOnOperation() override;
+};
+} // namespace
+
+std::optional<Extremum> Extremum::match(Value value) {
+  auto result = dyn_cast<OpResult>(value);
+  auto loop = result ? dyn_cast<scf::ForOp>(result.getOwner()) : scf::ForOp();
+  if (!loop)
+    return std::nullopt;
+  Extremum found{loop, result.getResultNumber(), nullptr};
+  found.update = loop.getYieldedValues()[found.index].getDefiningOp();
+  if (!isa_and_nonnull<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+                       arith::MinNumFOp>(found.update) ||
+      found.update->getBlock() != loop.getBody() ||
+      llvm::count(found.update->getOperands(), found.getCurrent()) != 1)
+    return std::nullopt;
+  return found;
+}
+
+bool Extremum::canBeSummed() const {
+  scf::ForOp of = loop;
+  if (mayWrite(of) || !getCurrent().hasOneUse() || !update->hasOneUse())
+    return false;
+  llvm::SetVector<Value> needed;
+  needed.insert(getOffer());
+  for (unsigned next = 0; next < needed.size(); ++next) {
+    auto carried = dyn_cast<BlockArgument>(needed[next]);
+    if (carried && carried.getOwner() == of.getBody() &&
+        carried != of.getInductionVar()) {
+      if (isFloat(carried.getType()))
+        return false;
+      needed.insert(of.getTiedLoopYieldedValue(carried)->get());
+    }
+    Operation *source = needed[next].getDefiningOp();
+    if (!source || !of->isProperAncestor(source))
+      continue;
+    source->walk([&](Operation *op) {
+      needed.insert(op->operand_begin(), op->operand_end());
+    });
+  }
+  return true;
+}
+
+/// Whether rᵢ takes the place of m. A maximum of NaN is NaN, or the other
+/// operand.
+Value Extremum::isTaken(OpBuilder &b) const {
+  using arith::CmpFPredicate;
+  bool isMaximum = isa<arith::MaximumFOp, arith::MaxNumFOp>(update);
+  bool keepsNaN = isa<arith::MaximumFOp, arith::MinimumFOp>(update);
+  Location loc = update->getLoc();
+  Value current = getCurrent(), offer = getOffer();
+  Value isBeyond = arith::CmpFOp::create(
+      b, loc,
+      keepsNaN    ? isMaximum ? CmpFPredicate::OGT : CmpFPredicate::OLT
+      : isMaximum ? CmpFPredicate::UGT
+                  : CmpFPredicate::ULT,
+      offer, current);
+  Value isNaN = arith::CmpFOp::create(
+      b, loc, keepsNaN ? CmpFPredicate::UNO : CmpFPredicate::ORD, offer, offer);
+  if (keepsNaN)
+    return arith::OrIOp::create(b, loc, isBeyond, isNaN);
+  return arith::AndIOp::create(b, loc, isBeyond, isNaN);
+}
+
+/// Has the loop carry w, which is where it ends as long as nothing is taken.
+Value Extremum::addPlace(RewriterBase &rewriter) {
+  Type type = getCurrent().getType();
+  auto takePlace = [&](OpBuilder &b, Location loc,
+                       ArrayRef<BlockArgument> places) {
+    Value place = places.front();
+    Value here = splatTo(b, loc, loop.getInductionVar(), place.getType());
+    return SmallVector<Value>{
+        arith::SelectOp::create(b, loc, isTaken(b), here, place)};
+  };
+  rewriter.setInsertionPoint(loop);
+  Value end = splatTo(rewriter, loop.getLoc(), loop.getUpperBound(),
+                      withElementType(type, loop.getUpperBound().getType()));
+  FailureOr<LoopLikeOpInterface> placing = loop.replaceWithAdditionalYields(
+      rewriter, end, /*replaceInitOperandUsesInLoop=*/false, takePlace);
+  assert(succeeded(placing) && "scf.for takes further yields");
+  loop = cast<scf::ForOp>(placing->getOperation());
+  return loop.getResults().back();
+}
+
+/// The sum of what the loop picks, in a loop of its own.
+Value Extremum::addSum(OpBuilder &b, Value place) const {
+  scf::ForOp of = loop;
+  Location loc = of.getLoc();
+  auto isPlace = [&](OpBuilder &at, Value number) {
+    return arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq,
+                                 splatTo(at, loc, number, place.getType()),
+                                 place);
+  };
+  Tile start(b, loc, of.getInitArgs()[index]);
+  Value init = where(isPlace(b, of.getUpperBound()), start, start.constant(0));
+  IRMapping map;
+  auto summing = cast<scf::ForOp>(b.clone(*of, map));
+  summing.getInitArgsMutable()[index].set(init);
+  OpBuilder inside(summing.getBody()->getTerminator());
+  Tile offer(inside, loc, map.lookupOrDefault(getOffer()));
+  Tile picked = where(isPlace(inside, summing.getInductionVar()), offer,
+                      offer.constant(0));
+  Tile sum = offer.like(summing.getRegionIterArg(index)) + picked;
+  if (mutation::isMade("pick-maxima:every iteration"))
+    sum = offer.like(summing.getRegionIterArg(index)) + offer;
+  Operation *yield = summing.getBody()->getTerminator();
+  yield->setOperand(index, sum);
+  // It need not find the place again, which is the last that it carries.
+  yield->setOperand(yield->getNumOperands() - 1,
+                    summing.getRegionIterArgs().back());
+  return summing.getResult(index);
+}
+
+void PickMaxima::runOnOperation() {
+  triton::FuncOp primal = getPrimal(getOperation());
+  triton::FuncOp kernel = getDifferentiated(getOperation());
+  if (!kernel || kernel == primal)
+    return;
+  SmallVector<ResidualOp> residuals(
+      kernel.getBody().front().getOps<ResidualOp>());
+  for (ResidualOp residual : residuals) {
+    auto found = Extremum::match(residual.getValue());
+    ResidualOp there = findResidual(primal, residual.getId());
+    auto original =
+        there ? Extremum::match(there.getValue()) : std::optional<Extremum>();
+    if (residual.getConstant() || !found || !original ||
+        original->update->getName() != found->update->getName() ||
+        !found->canBeSummed())
+      continue;
+    unsigned id =
+        std::max(getNextResidualId(primal), getNextResidualId(kernel));
+    IRRewriter rewriter(&getContext());
+    Value place = original->addPlace(rewriter);
+    rewriter.setInsertionPointAfter(original->loop);
+    ResidualOp::create(rewriter, original->update->getLoc(), place, id)
+        .setPinned(true);
+    place = found->addPlace(rewriter);
+    rewriter.setInsertionPointAfter(found->loop);
+    place = ResidualOp::create(rewriter, found->update->getLoc(), place, id);
+    Value sum = found->addSum(rewriter, place);
+    residual->moveAfter(sum.getDefiningOp());
+    residual.getValueMutable().set(sum);
+  }
+}
