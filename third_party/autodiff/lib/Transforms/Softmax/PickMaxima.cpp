@@ -97,25 +97,24 @@ bool Extremum::canBeSummed() const {
   return true;
 }
 
-/// Whether rᵢ takes the place of m. A maximum of NaN is NaN, or the other
-/// operand.
+/// Whether rᵢ takes the place of m: NaN always does, or never.
 Value Extremum::isTaken(OpBuilder &b) const {
   using arith::CmpFPredicate;
   bool isMaximum = isa<arith::MaximumFOp, arith::MaxNumFOp>(update);
-  bool keepsNaN = isa<arith::MaximumFOp, arith::MinimumFOp>(update);
-  Location loc = update->getLoc();
+  bool takesNaN = isa<arith::MaximumFOp, arith::MinimumFOp>(update);
   Value current = getCurrent(), offer = getOffer();
-  Value isBeyond = arith::CmpFOp::create(
-      b, loc,
-      keepsNaN    ? isMaximum ? CmpFPredicate::OGT : CmpFPredicate::OLT
-      : isMaximum ? CmpFPredicate::UGT
-                  : CmpFPredicate::ULT,
-      offer, current);
-  Value isNaN = arith::CmpFOp::create(
-      b, loc, keepsNaN ? CmpFPredicate::UNO : CmpFPredicate::ORD, offer, offer);
-  if (keepsNaN)
-    return arith::OrIOp::create(b, loc, isBeyond, isNaN);
-  return arith::AndIOp::create(b, loc, isBeyond, isNaN);
+  auto test = [&](CmpFPredicate predicate, Value other) -> Value {
+    return arith::CmpFOp::create(b, update->getLoc(), predicate, offer, other);
+  };
+  if (takesNaN)
+    return arith::OrIOp::create(
+        b, update->getLoc(),
+        test(isMaximum ? CmpFPredicate::OGT : CmpFPredicate::OLT, current),
+        test(CmpFPredicate::UNO, offer));
+  return arith::AndIOp::create(
+      b, update->getLoc(),
+      test(isMaximum ? CmpFPredicate::UGT : CmpFPredicate::ULT, current),
+      test(CmpFPredicate::ORD, offer));
 }
 
 /// Has the loop carry w, which is where it ends as long as nothing is taken.
