@@ -39,32 +39,41 @@ def _case(name, kernel, stub, inputs, reference, handwritten, quick, family="att
     )  # fmt: skip
 
 
-def attention(batch, heads, context, dim, causal, dtype, quick=False, tuned=True, tiles=TILES):
-    scale = dim**-0.5
+def _own_heads(form, kernel, stub, shape, causal, quick, tuned, dtype=torch.bfloat16):
+    """Attention of `shape` whose heads have keys of their own; what differs is how it is written.
+
+    shape: (batch, heads, context, dim); form: what follows "causal" in its name, if anything.
+    """
+    scale = shape[-1] ** -0.5
     return _case(
-        f"attention {'causal' if causal else 'full'} {batch}x{heads}x{context}x{dim} "
+        f"attention {'causal' if causal else 'full'}{form} {'x'.join(map(str, shape))} "
         f"{str(dtype)[6:]}",
-        flash.attention_kernel,
-        lambda kernel, q, k, v: flash.attention(kernel, q, k, v, causal, scale, **tiles),
-        leaves(3, batch, heads, context, dim, dtype=dtype, scale=0.5),
+        kernel,
+        stub,
+        leaves(3, *shape, dtype=dtype, scale=0.5),
         lambda q, k, v: flash.reference(q, k, v, causal, scale),
         lambda q, k, v: by_hand.attention(q, k, v, causal, scale, tuned),
         quick,
     )
 
 
+def attention(batch, heads, context, dim, causal, dtype, quick=False, tuned=True, tiles=TILES):
+    def stub(kernel, q, k, v):
+        return flash.attention(kernel, q, k, v, causal, dim**-0.5, **tiles)
+
+    shape = batch, heads, context, dim
+    return _own_heads("", flash.attention_kernel, stub, shape, causal, quick, tuned, dtype)
+
+
 def carried_places(batch, heads, context, dim, form, quick=False, tuned=True, tiles=TILES):
     """Triton's tutorial in its newer forms: loops carry where their keys are."""
     descriptors.give_memory()
-    return _case(
-        f"attention causal, {form} {batch}x{heads}x{context}x{dim} bfloat16",
-        carried.carried_attention_kernel,
-        lambda kernel, q, k, v: carried.carried_attention(kernel, q, k, v, True, form, **tiles),
-        leaves(3, batch, heads, context, dim, dtype=torch.bfloat16, scale=0.5),
-        lambda q, k, v: flash.reference(q, k, v, True, dim**-0.5),
-        lambda q, k, v: by_hand.attention(q, k, v, True, dim**-0.5, tuned),
-        quick,
-    )
+
+    def stub(kernel, q, k, v):
+        return carried.carried_attention(kernel, q, k, v, True, form, **tiles)
+
+    kernel, shape = carried.carried_attention_kernel, (batch, heads, context, dim)
+    return _own_heads(f", {form}", kernel, stub, shape, True, quick, tuned)
 
 
 def other_sums(batch, heads, context, dim, form, quick=False, tuned=True):
@@ -77,15 +86,8 @@ def other_sums(batch, heads, context, dim, form, quick=False, tuned=True):
         y = carried_sums.attention(kernel, q, none, none, k, v, form, **options)
         return y.unflatten(0, (batch, heads))
 
-    return _case(
-        f"attention causal, {form} {batch}x{heads}x{context}x{dim} bfloat16",
-        carried_sums.attention_kernel,
-        stub,
-        leaves(3, batch, heads, context, dim, dtype=torch.bfloat16, scale=0.5),
-        lambda q, k, v: flash.reference(q, k, v, True, dim**-0.5),
-        lambda q, k, v: by_hand.attention(q, k, v, True, dim**-0.5, tuned),
-        quick,
-    )
+    kernel, shape = carried_sums.attention_kernel, (batch, heads, context, dim)
+    return _own_heads(f", {form}", kernel, stub, shape, True, quick, tuned)
 
 
 def kept_maxima(batch, heads, context, dim, quick=False, tuned=True):
@@ -96,15 +98,8 @@ def kept_maxima(batch, heads, context, dim, quick=False, tuned=True):
         y, _, _ = picked_maxima.attention(kernel, q, k, v, "kept", block=64, num_warps=4)
         return y.view(batch, heads, context, dim)
 
-    return _case(
-        f"attention full, maxima kept {batch}x{heads}x{context}x{dim} bfloat16",
-        picked_maxima.attention_kernel,
-        stub,
-        leaves(3, batch, heads, context, dim, dtype=torch.bfloat16, scale=0.5),
-        lambda q, k, v: flash.reference(q, k, v, False, dim**-0.5),
-        lambda q, k, v: by_hand.attention(q, k, v, False, dim**-0.5, tuned),
-        quick,
-    )
+    kernel, shape = picked_maxima.attention_kernel, (batch, heads, context, dim)
+    return _own_heads(", maxima kept", kernel, stub, shape, False, quick, tuned)
 
 
 def shared_heads(batch, heads, shared, context, dim, quick=False, tuned=True, tiles=TILES):

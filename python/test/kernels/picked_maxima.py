@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .carried_sums import score
+from .carried_sums import attend_sums
 from .common import poisoned, widen
 
 # "sums" stores maximum, sum and values as they are (flash decoding), "kept" a maximum beside the
@@ -33,13 +33,9 @@ def attention_kernel(
     total = tl.zeros((BLOCK,), tl.float32)
     acc = tl.zeros((BLOCK, DIM), tl.float32)
     for start in range(part * length, tl.minimum((part + 1) * length, keys), BLOCK):
-        scores, v = score(q, k_ptr, v_ptr, start, rows, keys, scale, DIM, BLOCK, False)
-        new = tl.maximum(m, tl.max(scores, 1))
-        p = tl.exp(scores - new[:, None])
-        decay = tl.exp(m - new)
-        acc = acc * decay[:, None] + tl.dot(p.to(v.dtype), v, input_precision="ieee")
-        total = total * decay + tl.sum(p, 1)
-        m = new
+        m, total, acc = attend_sums(
+            q, m, total, acc, k_ptr, v_ptr, start, rows, keys, scale, DIM, BLOCK, False
+        )
     if FORM == "kept":
         acc /= total[:, None]
         total = m + tl.log(total)

@@ -52,6 +52,12 @@ def test_maxima_that_nothing_asks_for(device, form):
     assert_gradients_close(op, reference, (q, k, v), roundings=64)
 
 
+def _find(*inputs):
+    op = differentiated(picked_maxima.extremum_kernel, picked_maxima.extremum)
+    assert_gradients_close(op, picked_maxima.extremum_reference, inputs)
+    return op
+
+
 @BOTH
 @pytest.mark.parametrize("least", [False, True])
 @pytest.mark.parametrize("n, lanes", [(64, 16), (150, 16), (1, 8), (7, 64)])
@@ -59,9 +65,7 @@ def test_extrema_of_lanes(device, ran, n, lanes, least, nan):
     """Some are what the loop began with, which then has the derivative."""
     x = random_tensor(5, n, device=device)
     start = random_tensor(5, lanes, device=device, shift=-3.0 if least else 3.0)
-    op = differentiated(picked_maxima.extremum_kernel, picked_maxima.extremum)
-    inputs = x, start, least, (0, None, 1), nan
-    assert_gradients_close(op, picked_maxima.extremum_reference, inputs)
+    op = _find(x, start, least, (0, None, 1), nan)
     if ran is not None:
         assert "taped" not in op.explain()
 
@@ -70,9 +74,7 @@ def test_extrema_of_lanes(device, ran, n, lanes, least, nan):
 def test_loops_from_elsewhere(device, blocks):
     """Of no iterations, of some of the blocks, and of every third one."""
     x, start = random_tensor(4, 150, device=device), random_tensor(4, 16, device=device)
-    op = differentiated(picked_maxima.extremum_kernel, picked_maxima.extremum)
-    inputs = x, start, False, blocks
-    assert_gradients_close(op, picked_maxima.extremum_reference, inputs)
+    _find(x, start, False, blocks)
 
 
 @pytest.mark.parametrize("least", [False, True])
@@ -80,9 +82,7 @@ def test_numbers_beside_nan(device, least):
     """An extremum that does not propagate NaN is that of the numbers."""
     x, start = random_tensor(4, 64, device=device, grad=False), random_tensor(4, 16, device=device)
     x[torch.rand_like(x) < 0.3] = float("nan")
-    op = differentiated(picked_maxima.extremum_kernel, picked_maxima.extremum)
-    inputs = x.requires_grad_(), start, least
-    assert_gradients_close(op, picked_maxima.extremum_reference, inputs)
+    _find(x.requires_grad_(), start, least)
 
 
 @BOTH

@@ -93,7 +93,6 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createFoldNormalizers());
   passes.clean();
   passes.add(createPickMaxima());
-  passes.clean();
   ReverseOptions reverse;
   reverse.allWanted = !request.wanted;
   reverse.allCotangents = !request.cotangents;

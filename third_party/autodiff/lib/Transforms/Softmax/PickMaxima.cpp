@@ -11,14 +11,15 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Reverse/ResidualIds.h"
-#include "autodiff/Analysis/Activity.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Transforms/Cleanup.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::autodiff {
@@ -34,19 +35,17 @@ namespace {
 struct Extremum {
   static std::optional<Extremum> match(Value value);
 
-  BlockArgument getCurrent() const {
-    return scf::ForOp(loop).getRegionIterArg(index);
-  }
+  BlockArgument getCurrent() { return loop.getRegionIterArg(index); }
   /// rᵢ
-  Value getOffer() const {
+  Value getOffer() {
     return update->getOperand(update->getOperand(0) == getCurrent());
   }
   /// Whether a loop that knows w may sum what this one picks: nothing but
   /// counters goes from one iteration to the next, and nothing is written.
-  bool canBeSummed() const;
-  Value isTaken(OpBuilder &b) const;
+  bool canBeSummed();
+  Value isTaken(OpBuilder &b);
   Value addPlace(RewriterBase &rewriter);
-  Value addSum(OpBuilder &b, Value place) const;
+  Value addSum(OpBuilder &b, Value place);
 
   scf::ForOp loop;
   unsigned index = 0;
@@ -55,6 +54,7 @@ struct Extremum {
 
 struct PickMaxima : autodiff::impl::PickMaximaBase<PickMaxima> {
   void runOnOperation() override;
+  bool pick(ResidualOp residual, triton::FuncOp primal, triton::FuncOp kernel);
 };
 } // namespace
 
@@ -73,22 +73,21 @@ std::optional<Extremum> Extremum::match(Value value) {
   return found;
 }
 
-bool Extremum::canBeSummed() const {
-  scf::ForOp of = loop;
-  if (mayWrite(of) || !getCurrent().hasOneUse() || !update->hasOneUse())
+bool Extremum::canBeSummed() {
+  if (mayWrite(loop) || !getCurrent().hasOneUse() || !update->hasOneUse())
     return false;
   llvm::SetVector<Value> needed;
   needed.insert(getOffer());
   for (unsigned next = 0; next < needed.size(); ++next) {
     auto carried = dyn_cast<BlockArgument>(needed[next]);
-    if (carried && carried.getOwner() == of.getBody() &&
-        carried != of.getInductionVar()) {
+    if (carried && carried.getOwner() == loop.getBody() &&
+        carried != loop.getInductionVar()) {
       if (isFloat(carried.getType()))
         return false;
-      needed.insert(of.getTiedLoopYieldedValue(carried)->get());
+      needed.insert(loop.getTiedLoopYieldedValue(carried)->get());
     }
     Operation *source = needed[next].getDefiningOp();
-    if (!source || !of->isProperAncestor(source))
+    if (!source || !loop->isProperAncestor(source))
       continue;
     source->walk([&](Operation *op) {
       needed.insert(op->operand_begin(), op->operand_end());
@@ -98,7 +97,7 @@ bool Extremum::canBeSummed() const {
 }
 
 /// Whether rᵢ takes the place of m: NaN always does, or never.
-Value Extremum::isTaken(OpBuilder &b) const {
+Value Extremum::isTaken(OpBuilder &b) {
   using arith::CmpFPredicate;
   bool isMaximum = isa<arith::MaximumFOp, arith::MaxNumFOp>(update);
   bool takesNaN = isa<arith::MaximumFOp, arith::MinimumFOp>(update);
@@ -138,26 +137,26 @@ Value Extremum::addPlace(RewriterBase &rewriter) {
 }
 
 /// The sum of what the loop picks, in a loop of its own.
-Value Extremum::addSum(OpBuilder &b, Value place) const {
-  scf::ForOp of = loop;
-  Location loc = of.getLoc();
+Value Extremum::addSum(OpBuilder &b, Value place) {
+  Location loc = loop.getLoc();
   auto isPlace = [&](OpBuilder &at, Value number) {
     return arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq,
                                  splatTo(at, loc, number, place.getType()),
                                  place);
   };
-  Tile start(b, loc, of.getInitArgs()[index]);
-  Value init = where(isPlace(b, of.getUpperBound()), start, start.constant(0));
+  Tile start(b, loc, loop.getInitArgs()[index]);
+  Value init =
+      where(isPlace(b, loop.getUpperBound()), start, start.constant(0));
   IRMapping map;
-  auto summing = cast<scf::ForOp>(b.clone(*of, map));
+  auto summing = cast<scf::ForOp>(b.clone(*loop, map));
   summing.getInitArgsMutable()[index].set(init);
   OpBuilder inside(summing.getBody()->getTerminator());
   Tile offer(inside, loc, map.lookupOrDefault(getOffer()));
   Tile picked = where(isPlace(inside, summing.getInductionVar()), offer,
                       offer.constant(0));
-  Tile sum = offer.like(summing.getRegionIterArg(index)) + picked;
   if (mutation::isMade("pick-maxima:every iteration"))
-    sum = offer.like(summing.getRegionIterArg(index)) + offer;
+    picked = offer;
+  Tile sum = offer.like(summing.getRegionIterArg(index)) + picked;
   Operation *yield = summing.getBody()->getTerminator();
   yield->setOperand(index, sum);
   // It need not find the place again, which is the last that it carries.
@@ -166,34 +165,45 @@ Value Extremum::addSum(OpBuilder &b, Value place) const {
   return summing.getResult(index);
 }
 
+/// Has a residual be the sum, if it is an extremum that is not constant.
+bool PickMaxima::pick(ResidualOp residual, triton::FuncOp primal,
+                      triton::FuncOp kernel) {
+  ResidualOp there = findResidual(primal, residual.getId());
+  if (residual.getConstant() || !there)
+    return false;
+  auto found = Extremum::match(residual.getValue());
+  auto original = Extremum::match(there.getValue());
+  if (!found || !original ||
+      original->update->getName() != found->update->getName() ||
+      !found->canBeSummed())
+    return false;
+  unsigned id = std::max(getNextResidualId(primal), getNextResidualId(kernel));
+  IRRewriter rewriter(&getContext());
+  auto addPlace = [&](Extremum &to) {
+    Value place = to.addPlace(rewriter);
+    rewriter.setInsertionPointAfter(to.loop);
+    return ResidualOp::create(rewriter, to.update->getLoc(), place, id);
+  };
+  addPlace(*original).setPinned(true);
+  Value sum = found->addSum(rewriter, addPlace(*found));
+  residual->moveAfter(sum.getDefiningOp());
+  residual.getValueMutable().set(sum);
+  return true;
+}
+
 void PickMaxima::runOnOperation() {
   triton::FuncOp primal = getPrimal(getOperation());
   triton::FuncOp kernel = getDifferentiated(getOperation());
   if (!kernel || kernel == primal)
     return;
-  SmallVector<ResidualOp> residuals(
-      kernel.getBody().front().getOps<ResidualOp>());
-  for (ResidualOp residual : residuals) {
-    auto found = Extremum::match(residual.getValue());
-    ResidualOp there = findResidual(primal, residual.getId());
-    auto original =
-        there ? Extremum::match(there.getValue()) : std::optional<Extremum>();
-    if (residual.getConstant() || !found || !original ||
-        original->update->getName() != found->update->getName() ||
-        !found->canBeSummed())
-      continue;
-    unsigned id =
-        std::max(getNextResidualId(primal), getNextResidualId(kernel));
-    IRRewriter rewriter(&getContext());
-    Value place = original->addPlace(rewriter);
-    rewriter.setInsertionPointAfter(original->loop);
-    ResidualOp::create(rewriter, original->update->getLoc(), place, id)
-        .setPinned(true);
-    place = found->addPlace(rewriter);
-    rewriter.setInsertionPointAfter(found->loop);
-    place = ResidualOp::create(rewriter, found->update->getLoc(), place, id);
-    Value sum = found->addSum(rewriter, place);
-    residual->moveAfter(sum.getDefiningOp());
-    residual.getValueMutable().set(sum);
-  }
+  bool changed = false;
+  for (ResidualOp residual :
+       llvm::to_vector(kernel.getBody().front().getOps<ResidualOp>()))
+    changed |= pick(residual, primal, kernel);
+  if (!changed)
+    return;
+  OpPassManager clean(triton::FuncOp::getOperationName());
+  addCleanup(clean);
+  if (failed(runPipeline(clean, primal)) || failed(runPipeline(clean, kernel)))
+    signalPassFailure();
 }
