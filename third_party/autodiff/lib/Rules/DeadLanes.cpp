@@ -191,6 +191,60 @@ Tile mlir::autodiff::withoutSelection(Tile cotangent) {
   return cotangent;
 }
 
+/// Whether a lane of this constant, or a multiple of it, may be infinite: masks
+/// made of the largest number overflow.
+static bool isNearlyInfinite(Attribute constant) {
+  if (auto splat = dyn_cast<SplatElementsAttr>(constant))
+    constant = splat.getSplatValue<Attribute>();
+  auto number = dyn_cast<FloatAttr>(constant);
+  constexpr int kBitsOfAMultiple = 10;
+  return number && !number.getValue().isNaN() &&
+         ilogb(number.getValue()) >
+             APFloat::semanticsMaxExponent(number.getValue().getSemantics()) -
+                 kBitsOfAMultiple;
+}
+
+/// The operands with which the result of `op` is infinite, too. (Not those of
+/// exponentials, made finite by the padding, nor divisors.)
+static OperandRange getInfinite(Operation *op) {
+  if (isa<arith::DivFOp, triton::ApproxDivFOp, triton::PreciseDivFOp>(op))
+    return op->getOperands().take_front(1);
+  if (isa<arith::SelectOp>(op))
+    return op->getOperands().drop_front(1);
+  if (auto load = dyn_cast<triton::LoadOp>(op))
+    return load.getOtherMutable().empty()
+               ? op->getOperands().take_front(0)
+               : OperandRange(load.getOtherMutable());
+  bool passes =
+      isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
+          arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+          arith::MinNumFOp, arith::ExtFOp, arith::TruncFOp, math::AbsFOp,
+          math::FmaOp, ResidualOp, triton::FpToFpOp, triton::SplatOp,
+          triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
+          triton::TransOp, triton::JoinOp, triton::SplitOp, triton::CatOp>(op);
+  return passes ? op->getOperands() : op->getOperands().take_front(0);
+}
+
+Tile mlir::autodiff::besidePadding(Tile contribution, Tile cotangent) {
+  constexpr unsigned kEnough = 256;
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  SmallVector<Value> pending = {contribution};
+  while (!pending.empty() && seen.size() < kEnough) {
+    Value next = pending.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    if (next == Value(cotangent) || !op || !seen.insert(op).second)
+      continue;
+    Attribute constant;
+    if (matchPattern(op, m_Constant(&constant))) {
+      if (isNearlyInfinite(constant))
+        return unlessZero(cotangent, contribution, contribution);
+      continue;
+    }
+    llvm::append_range(pending, getInfinite(op));
+  }
+  return contribution;
+}
+
 /// Operations whose result is finite if their float operands are.
 static bool keepsFinite(Operation *op) {
   return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,

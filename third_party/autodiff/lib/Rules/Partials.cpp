@@ -35,7 +35,7 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
                            "compute with floats instead");
     if (!partial)
       continue;
-    Tile contribution = partial(t, operands, result);
+    Tile contribution = besidePadding(partial(t, operands, result), t);
     if (live)
       contribution = where(live, contribution, contribution.constant(0.0));
     // Operand and result may differ in their type: casts to and from f64.

@@ -29,6 +29,13 @@ Tile withoutSelection(Tile cotangent);
 /// is loaded is.
 bool isFiniteEverywhere(Value value);
 
+// Padding that a softmax or a sum of exponentials is not to see is −∞ or ∞: a
+// lane's cotangent is zero there because of what the lane holds.
+
+/// `contribution`, a partial derivative times `cotangent`: zero where the
+/// cotangent is, if what it is multiplied with comes of an infinite padding.
+Tile besidePadding(Tile contribution, Tile cotangent);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_RULES_DEADLANES_H

@@ -1,0 +1,54 @@
+"""Padding of −∞ has no weight, and no part in the gradient of a scale: 0 · ∞ is nothing there."""
+
+import pytest
+import torch
+from gradients import assert_gradients_close, differentiated, random_tensor
+from kernels import infinite_padding as padding
+
+
+def _check(op, reference, inputs, upstream):
+    """Upstream gradients are chosen such that what the scale gets are terms of one sign."""
+    assert_gradients_close(op, reference, inputs, [upstream.detach()], roundings=64)
+
+
+def _positive(device, *shape):
+    return (0.5 + torch.rand(*shape, device=device)).requires_grad_()
+
+
+def _scale(device, *shape, dtype=torch.float32):
+    scale = 0.5 + torch.rand(*shape, dtype=torch.float64, device=device)
+    return scale.to(dtype).requires_grad_()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@pytest.mark.parametrize("how", padding.SCALES)
+@pytest.mark.parametrize("n", [27, 32, 1])
+def test_softmax(device, n, how, dtype):
+    x = random_tensor(5, n, device=device, dtype=dtype)
+    scale = _scale(device, n if how == "columns" else 1, dtype=dtype)
+    op = differentiated(padding.scaled_softmax_kernel, padding.scaled_softmax)
+    # Σ z̄·x is the variance of x then.
+    _check(op, padding.scaled_softmax_reference, (x, scale, how), x)
+
+
+@pytest.mark.parametrize("n", [5, 16, 43])
+def test_online(device, n):
+    x, scale = _positive(device, 7, n), _scale(device, 1)
+    op = differentiated(padding.online_kernel, padding.online)
+    _check(op, padding.online_reference, (x, scale), _positive(device, 7))
+
+
+@pytest.mark.parametrize("n", [19, 64])
+def test_decay(device, n):
+    x, rate = _positive(device, 6, n), _scale(device, 1)
+    op = differentiated(padding.decayed_kernel, padding.decayed)
+    _check(op, padding.decayed_reference, (x, rate), _positive(device, 6))
+
+
+@pytest.mark.parametrize("n", [16, 37])
+def test_attention(device, n):
+    q, k = (random_tensor(2, n, 16, device=device) for _ in range(2))
+    v = k.detach().clone().requires_grad_()
+    op = differentiated(padding.scaled_attention_kernel, padding.scaled_attention)
+    # Of each row, the variance of its scores.
+    _check(op, padding.scaled_attention_reference, (q, k, v, _scale(device, 2)), q)
