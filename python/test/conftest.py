@@ -52,6 +52,12 @@ def pytest_generate_tests(metafunc):
             metafunc.parametrize("schedule", OPTIONS, indirect=True)
 
 
+def pytest_runtest_logreport(report):
+    """Name a failure as soon as there is one: a run that is cut off says nothing at its end."""
+    if report.failed:
+        print(f"\nFAILED {report.nodeid}", flush=True)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     name = pyfuncitem.funcargs.get("schedule")

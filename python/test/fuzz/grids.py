@@ -225,7 +225,8 @@ def attention(k: Kernel, grid: Grid, query: Value) -> Value:
         counter = Value(i, "i", (), 0, extent - 1)
         where = places(k, grid, (counter, extent))
         keys, values = load(k, (m, n), where), load(k, (m, n), where)
-        scores = k.floating(f"tl.dot({query.text}, tl.trans({keys.text})) * 0.3", (m, m), -9, 9)
+        # Queries may be keys. A softmax that is nearly one has a gradient that nearly cancels.
+        scores = k.floating(f"tl.dot({query.text}, tl.trans({keys.text})) * 0.1", (m, m), -4, 4)
         if "range(" + grid.row.text + " + 1)" == text:
             k.feature("causal mask")
             seen = (
@@ -233,7 +234,7 @@ def attention(k: Kernel, grid: Grid, query: Value) -> Value:
                 f" >= {i} * {m} + tl.arange(0, {m})[None, :]"
             )
             text_of = f"tl.where({seen}, {scores.text}, float('-inf'))"
-            scores = k.floating(text_of, (m, m), -9, 9)
+            scores = k.floating(text_of, (m, m), -4, 4)
         new, part, factor = (k.fresh("s") for _ in range(3))
         k.emit(f"{new} = tl.maximum({top}, tl.max({scores.text}, 1))")
         k.emit(f"{part} = tl.exp({scores.text} - {new}[:, None])")

@@ -11,7 +11,9 @@ pytestmark = pytest.mark.schedules
 
 def _inputs(device, shape, how="", dtype=torch.float32):
     """x, b and c for a shape: (rows, columns) or (batch, channels, inner)."""
-    x = random_tensor(*shape, device=device, dtype=dtype)
+    # All of it may add up to one number, and so may the upstream gradient: both shifted, such
+    # that it does not cancel.
+    x = random_tensor(*shape, device=device, dtype=dtype, shift=1.0)
     if how == "rows":
         sizes = shape[0] * shape[1], shape[2]
     elif how == "batches":
@@ -24,7 +26,6 @@ def _inputs(device, shape, how="", dtype=torch.float32):
 def _check(device, ran, shape, how="", unraveled=(), dtype=torch.float32):
     op = differentiated(lines.line_kernel, lines.line)
     inputs = (*_inputs(device, shape, how, dtype), how)
-    # All of it may add up to one number: where that does not cancel.
     upstream = random_tensor(*shape, device=device, dtype=dtype, shift=0.5, grad=False)
     assert_gradients_close(op, lines.line_reference, inputs, [upstream], roundings=32)
     if ran is not None:

@@ -93,7 +93,8 @@ MEETINGS = {
 def test_meetings(device, ran, how):
     x, q = random_tensor(48, device=device), random_tensor(4, 8, device=device)
     op = differentiated(sch.meeting_kernel, sch.meeting)
-    assert_gradients_close(op, sch.meeting_reference, (x, q, how))
+    # Nine of them make a term, with its tanh by an exponential; "counted" sums 32.
+    assert_gradients_close(op, sch.meeting_reference, (x, q, how), roundings=16)
     if MEETINGS[how] is None:
         assert_atomic(ran, 0)
     else:
