@@ -440,8 +440,7 @@ def pair(monkeypatch):
         operands = [("cotangent", j) for j in live] + [("gradient", 0)]
         name = {(1,): "only_y", (2,): "only_z", (1, 2): "both"}[tuple(live)]
         kernel, buffers = None, ()
-        if setup.saves and len(live) == 2:
-            assert request["save"]
+        if setup.saves and len(live) == 2 and request["save"]:
             buffers = (plans.Buffer("saved0", "saved", "f32", 4),)
             arguments = [("argument", i) for i in range(3)]
             kernel = backward_kernel("augmented", *arguments, ("buffer", 0))
@@ -478,6 +477,21 @@ def test_outputs_without_a_gradient(pair, saves, used):
         torch.testing.assert_close(x.grad, torch.full((4,), expected))
     asked = [tuple(r["cotangents"]) for r in pair.requests if r["cotangents"]]
     assert asked == ([] if used == (1, 2) else [used])
+
+
+def test_gradients_that_were_not_expected(pair):
+    """The third launch saves nothing, as the second one needed nothing for y alone."""
+    pair.setup.saves = True
+    x = torch.randn(4, requires_grad=True)
+    for used in ((1,), (1,), (1, 2), (2,), (1,)):
+        y, z = torch.empty(4), torch.empty(4)
+        pair.launch(x, y, z)
+        loss = sum({1: y, 2: z}[j].sum() for j in used)
+        (gradient,) = torch.autograd.grad(loss, x)
+        expected = sum({1: 2.0, 2: 3.0}[j] for j in used)
+        torch.testing.assert_close(gradient, torch.full((4,), expected))
+    saving = [r["save"] for r in pair.requests]
+    assert saving == [True, True, False, True, True], pair.requests
 
 
 def test_two_views_of_one_buffer(pair):

@@ -50,12 +50,18 @@ class _Dimension(NamedTuple):
     digits: tuple
     bound: object
     part: tuple | None
+    start: object
 
     @classmethod
     def from_json(cls, dim, arguments: int, moves: bool) -> _Dimension:
         """Build a dimension of a check that may move; raises `PlanError` if it is malformed."""
         stride, bound, part = dim.get("stride"), dim.get("bound"), dim.get("part")
+        start = dim.get("start")
         validate(stride, arguments)
+        if start is not None:
+            if moves or part is not None:
+                raise PlanError(f"a start in a dimension that moves or has parts, {dim!r}")
+            validate(start, arguments)
         if bound is not None:
             validate(bound, arguments, per_program=moves)
         digits = []
@@ -79,11 +85,11 @@ class _Dimension(NamedTuple):
             if part[0] not in range(1, len(digits)):
                 raise PlanError(f"a part of {len(digits)} digits, {part!r}")
             validate(part[1], arguments)
-        return cls(stride, tuple(digits), bound, part)
+        return cls(stride, tuple(digits), bound, part, start)
 
     def expressions(self) -> list:
         """Return all expressions, those of digits in pairs."""
-        bounds = [self.bound, self.part and self.part[1]]
+        bounds = [self.bound, self.part and self.part[1], self.start]
         return [self.stride, *chain(*self.digits), *(b for b in bounds if b is not None)]
 
 
@@ -92,7 +98,7 @@ class _AddressCheck:
     """A question about the element offsets that one load or store touches, over all programs.
 
     They are `offset` plus the sum of stride times index over `dims`. The index of a dimension is a
-    sum of digits, below the bound unless that is None. A digit is `(stride, extent)`, or
+    sum of digits, below the bound unless that is None, and no less than the start. A digit is `(stride, extent)`, or
     `(stride, ["pids", e])` if its value is that of `e` in each program. Of a `part`,
     `(count, bound)`, the first digits add up to less than a bound of their own. All of them are
     expressions. Without "pids", digits of extent `["grid", axis]` are program ids.
@@ -163,7 +169,7 @@ class _AddressCheck:
         return set().union(*(used_arguments(e) for e in exprs))
 
     def _dims(self, args, grid, filled: bool) -> tuple[list, int]:
-        """Return `(stride, digits, bound)` of each dimension as numbers, and where they start.
+        """Return `(stride, digits, bound, start)` of each dimension as numbers, and their place.
 
         Unit digits are dropped. Those that count down are counted up, from so far in front of the
         check's offset. Raises `CheckError` for what has no value; see `_program_extents` for
@@ -178,8 +184,8 @@ class _AddressCheck:
         else:
             extents = iter(())
             self._require_every_axis(grid)
-        dims, start = [], 0
-        for stride, digits, bound, part in self.dims:
+        dims, place = [], 0
+        for stride, digits, bound, part, start in self.dims:
             values = [
                 (evaluate(s, args, grid), next(extents) if _varies(e) else evaluate(e, args, grid))
                 for s, e in digits
@@ -188,13 +194,14 @@ class _AddressCheck:
                 values = _bounded(values, part[0], evaluate(part[1], args, grid), filled)
             stride = evaluate(stride, args, grid)
             bound = None if bound is None else evaluate(bound, args, grid)
-            if stride < 0 and bound is None:
+            if stride < 0 and bound is None and start is None:
                 stride, values = -stride, [(-s, e) for s, e in values]
             lowest = sum(s * (e - 1) for s, e in values if s < 0 < e)
             digits = sorted((abs(s), e) for s, e in values if e != 1)
-            dims.append((stride, digits, None if bound is None else bound - lowest))
-            start += stride * lowest
-        return dims, start
+            first = 0 if start is None else max(evaluate(start, args, grid) - lowest, 0)
+            dims.append((stride, digits, None if bound is None else bound - lowest, first))
+            place += stride * (lowest + first)
+        return dims, place
 
     def _ranges(self, args, grid) -> Ranges:
         """Return what each program touches; raises `CheckError` for what has no value."""
@@ -213,7 +220,7 @@ class _AddressCheck:
             for expr in self.programs[: self.summed]:
                 runs &= of_programs(expr) == 0
         dims, offsets = [], []
-        for stride, digits, bound, _ in self.dims:
+        for stride, digits, bound, *_ in self.dims:
             stride = evaluate(stride, args, grid)
             own = []
             for step, extent in digits:
@@ -256,8 +263,8 @@ class BijectiveCheck(_AddressCheck):
         try:
             offset = evaluate(self.offset, args, grid)
             if not self.moves:
-                dims, start = self._dims(args, grid, filled=True)
-                offset += start
+                dims, place = self._dims(args, grid, filled=True)
+                offset += place
             if offset != 0:
                 return f"the first element that it reaches is number {offset}"
             if self.moves:
@@ -270,11 +277,11 @@ class BijectiveCheck(_AddressCheck):
         except CheckError as error:
             return str(error)
         indices = []
-        for stride, digits, bound in dims:
+        for stride, digits, bound, first in dims:
             total = _length(digits)
             if total is None:
                 return _GAPS
-            indices.append((total if bound is None else min(total, bound), stride))
+            indices.append((_cut(total, bound, first), stride))
         if any(extent <= 0 for extent, _ in indices):
             return "it reaches no element"
         accessed, held = merge(indices), merge(zip(shape, strides, strict=True))
@@ -309,13 +316,13 @@ class DistinctCheck(_AddressCheck):
         except CheckError:
             return False
         indices = []
-        for stride, digits, bound in dims:
+        for stride, digits, bound, first in dims:
             total = _length(digits)
             if total is None:
-                # The bound only ever takes accesses away.
+                # Bounds only ever take accesses away.
                 indices += [(extent, stride * s) for s, extent in digits]
             else:
-                indices.append((total if bound is None else min(total, bound), stride))
+                indices.append((_cut(total, bound, first), stride))
         if any(extent <= 0 for extent, _ in indices):
             return True
         return distinct(merge(indices))
@@ -323,6 +330,11 @@ class DistinctCheck(_AddressCheck):
     def objection(self, shape, strides, args, grid) -> str | None:
         """Return why the check fails; None if it holds."""
         return None if self.holds(args, grid) else "it may reach an element more than once"
+
+
+def _cut(total: int, bound: int | None, first: int) -> int:
+    """Return how many of so many indices are below a bound, and from the first one on."""
+    return (total if bound is None else min(total, bound)) - first
 
 
 def _spelled(dims) -> str:

@@ -16,6 +16,7 @@ from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .facts import Facts
 from .memory import Span, restore, shares_memory, snapshot
+from .spare import Spare
 from .tapes import tape_bytes
 
 
@@ -24,25 +25,34 @@ def _tensors(leaves) -> list[torch.Tensor]:
 
 
 class Execution:
-    """Forward and backward of one kernel at launches that share their facts."""
+    """Forward and backward of one kernel at launches that share their facts.
 
-    def __init__(self, state, wanted, choice, facts: Facts):
+    They are `planned` for gradients of these outputs, or (None) of all.
+    """
+
+    def __init__(self, state, wanted, choice, facts: Facts, planned=None):
         self.state = state
         self.wanted = wanted
         self.atomic, self.exchange = choice.atomic, choice.exchange
         self.assume, self.axes = choice.assume, choice.axes
         self.checkpoint = choice.checkpoint
         self.facts = facts
+        self.planned = planned
         handle = choice.handle
         self.backward = Backward(handle, choice.facts, state.spec)
         plan = handle.plan
         self._plan = plan
         self._variants: dict = {}
         self._tuned_backwards: dict = {}
-        self._check_history(plan)
         self._check_hazards(plan, choice.facts)
         self._classify_outputs(plan, facts)
         self._choose_saved(plan, facts)
+        if planned is not None and self.position.keys() <= set(planned):
+            self.planned = None
+        self.spare = None if self.planned is None else Spare.of(self)
+        self._scalars = choice.scalars
+        if self.is_complete:
+            self._check_history(plan if self.spare is None else self.spare.plan)
         forward = plan.forward
         self._forward = handle.forward
         if forward is not None:
@@ -125,15 +135,23 @@ class Execution:
         kept = [i for i in self.backward.pointers if facts.tensors[i].is_tensor]
         self.copied = tuple(i for i in kept if i in overwritten)
         self.kept = tuple(i for i in kept if i not in overwritten)
-        self._opaque = tuple(i for i in self.backward.pointers if not facts.tensors[i].is_tensor)
+        self.opaque = tuple(i for i in self.backward.pointers if not facts.tensors[i].is_tensor)
         saved = self.backward.saved
         self._allocations = tuple((n, *self.backward.buffers[n][1:]) for n in saved)
         has_sizes = plan.forward and any(kind == "size" for kind, _ in plan.forward.operands)
         self._sizes = self.backward.sizes if has_sizes else ()
 
-    def spanned(self) -> set[int]:
-        """Return the arguments whose storage extent this depends on."""
-        return self.backward.spanned()
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is a backward for any gradients that may come."""
+        return self.planned is None or self.spare is not None
+
+    def needed(self) -> tuple[frozenset[int], set[int]]:
+        """Return the arguments whose values, and whose storage extents, this depends on."""
+        scalars, spanned = self._scalars, self.backward.spanned()
+        if self.spare is None:
+            return scalars, spanned
+        return scalars | self.spare.scalars, spanned | self.spare.spanned()
 
     def run_forward(self, ctx, call):
         """Launch the forward kernel inside of autograd's forward; returns the outputs."""
@@ -175,7 +193,8 @@ class Execution:
         ctx.inputs = [weakref.ref(leaves[i]) for i in self.wanted if i not in self.position]
         pointers = self.state.pointer_set
         ctx.scalars = [None if i in pointers else v for i, v in enumerate(leaves)]
-        ctx.opaque = [leaves[i] for i in self._opaque]
+        ctx.opaque = [leaves[i] for i in self.opaque]
+        ctx.held = self.spare.hold(leaves) if self.spare else ()
         ctx.addresses = [tensor.data_ptr() for tensor in (*kept, *copies, *buffers)]
         return (*dirty, *aliases.values())
 
@@ -192,9 +211,11 @@ class Execution:
         held = len(self.kept) + len(self.copied)
         for i, tensor in zip((*self.kept, *self.copied), saved, strict=False):
             arguments[i] = tensor.data_ptr()
-        for i, value in zip(self._opaque, ctx.opaque, strict=True):
+        for i, value in zip(self.opaque, ctx.opaque, strict=True):
             arguments[i] = value
         buffers = saved[held:] if backward.saved else ()
+        if self._is_unplanned(upstream):
+            saved = (*saved, *self.spare.load(ctx.held, arguments))
         try:
             counts = backward.count_trips(arguments, saved)
             limit = self.state.tape_limit(self.facts.device)
@@ -233,16 +254,23 @@ class Execution:
                     "which a kernel cannot take: call the backward once for each"
                 ) from error
 
+    def _is_unplanned(self, upstream) -> bool:
+        return self.planned is not None and not upstream.keys() <= set(self.planned)
+
     def _backward_for(self, upstream, checkpoint=False) -> Backward:
         """Return a backward for exactly these cotangents, or the one for all of them.
 
         The forward could not know which outputs would receive a gradient, nor, if iterations are
-        counted, that the tapes should hold checkpoints.
+        counted, that the tapes should hold checkpoints. If gradients are missing that another
+        forward need not save for, or come that none was planned for, the next one will know.
         """
+        if self._is_unplanned(upstream):
+            self.state.expect(self.wanted, upstream)
+            return self.spare.backward(checkpoint)
         missing = self.backward.cotangents - upstream.keys()
         if not missing and not checkpoint:
             return self.backward
-        live = (tuple(sorted(upstream)) if missing else None, checkpoint)
+        live = (tuple(sorted(upstream)) if missing else self.planned, checkpoint)
         found = self._variants.get(live)
         if found is None:
             found = self._variants[live] = self._make_variant(*live) or self.backward
@@ -279,18 +307,20 @@ class Execution:
         handle = choice.handle
         plan = handle.plan
         if not plan.has_same_forward(self._plan):
+            if live is not None:
+                self.state.expect(self.wanted, live)
             return None
         backward = Backward(handle, choice.facts, self.state.spec)
         key = self.facts.key
         if not key.covers(choice.scalars, backward.spanned()):
             self.state.forget(key, choice.scalars, backward.spanned())
             return None
-        if not set(backward.pointers) <= {*self.kept, *self.copied, *self._opaque}:
+        if not set(backward.pointers) <= {*self.kept, *self.copied, *self.opaque}:
             return None
         overwritten = set(plan.snapshots) & set(backward.pointers)
         before = overwritten | {i for i in backward.pointers if i not in plan.outputs}
         kept_before = set(self.copied) | (set(self.kept) - set(plan.outputs))
-        if not before <= kept_before | set(self._opaque):
+        if not before <= kept_before | set(self.opaque):
             return None
         after = set(backward.pointers) - before
         return backward if after <= set(self.kept) else None

@@ -58,6 +58,8 @@ class _Explanation:
         self._plan = plan
         self._atomic = () if execution is None else execution.atomic
         self._exchange = () if execution is None else execution.exchange
+        self._wanted = () if execution is None else execution.wanted
+        self._planned = None if execution is None else execution.planned
         self._grid = None if execution is None else execution.backward.facts.grid
         # Sizes are known once there was a launch.
         self._sizes = None if execution is None else execution.shown.buffers
@@ -80,6 +82,12 @@ class _Explanation:
             purpose = "saves what the backward needs" if saves else "keeps elements in order"
             forward = f"{plan.forward.name}, which {purpose}"
         lines.append(f"  forward: {forward}")
+        if self._planned is not None:
+            those = ", ".join(names[j] for j in self._planned) or "nothing"
+            lines.append(
+                f"  planned for upstream gradients of {those} alone, as they came so far; should "
+                "others come, a backward for all computes again what is not saved for it"
+            )
         lines += [] if plan.launch is None else self._launch(plan.launch)
         lines += [self._kernel(n, kernel) for n, kernel in enumerate(plan.backward)]
         for gradient in plan.gradients:
@@ -354,4 +362,8 @@ class _Explanation:
             "unwanted": "none was asked for (requires_grad is False)",
             "independent": "no output with an upstream gradient depends on it",
         }
-        return f"  no gradient of {self._names[entry['argument']]}: {reasons[entry['reason']]}"
+        argument, reason = entry["argument"], entry["reason"]
+        # The backward may have lost an argument that nothing is stored for.
+        if reason == "unwanted" and argument in self._wanted:
+            reason = "independent"
+        return f"  no gradient of {self._names[argument]}: {reasons[reason]}"

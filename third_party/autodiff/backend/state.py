@@ -84,6 +84,7 @@ class KernelState:
         self.checks_bounds = bounds.wanted()
         self._handles: dict = {}
         self._families: dict = {}
+        self._expected: dict = {}
 
     @classmethod
     def of(cls, kernel, function, options=DEFAULT) -> KernelState:
@@ -154,6 +155,7 @@ class KernelState:
         axes=None,
         checkpoint=False,
         save=True,
+        reload=True,
         **more,
     ) -> Choice:
         """Return a plan whose host checks hold for a launch.
@@ -165,7 +167,7 @@ class KernelState:
         to, or if they would exceed the limit otherwise. For `more`, see `Ask`.
         """
         launched = facts
-        more["reload"] = not any(facts.outputs_that_meet())
+        more["reload"] = reload and not any(facts.outputs_that_meet())
         more |= facts.descriptors._asdict()
         scalars: set[int] = set()
         while True:
@@ -265,11 +267,13 @@ class KernelState:
             return found
         key.validate(leaves, self.spec.target)
         facts = Facts(key, grid, leaves, aliasing)
-        choice = self.choose(wanted, facts)
+        expected = self._expected.get(wanted)
+        found = self._planned(wanted, facts, expected)
+        if not found.is_complete:
+            found = self._planned(wanted, facts, None)
         if self._atomics == WARNED_OF:
-            determinism.warn(self.spec, choice.handle.plan)
-        found = Execution(self, wanted, choice, facts)
-        needed = (choice.scalars, found.spanned())
+            determinism.warn(self.spec, found.backward.plan)
+        needed = found.needed()
         if not key.covers(*needed):
             self.forget(key, *needed)
         facts_key, _ = key.extract(grid, leaves)
@@ -277,6 +281,23 @@ class KernelState:
             executions.clear()
         executions[facts_key] = found
         return found
+
+    def _planned(self, wanted, facts, outputs) -> Execution:
+        """Return how to run a launch for gradients of these outputs, or (None) of all."""
+        return Execution(self, wanted, self.choose(wanted, facts, outputs), facts, outputs)
+
+    def expect(self, wanted, outputs) -> None:
+        """Plan launches from now on for gradients of these outputs, and those expected before.
+
+        Where atomics are forbidden, nothing changes: equal backwards give equal bits.
+        """
+        if self._atomics == FORBIDDEN:
+            return
+        with self.lock:
+            expected = tuple(sorted({*self._expected.get(wanted, ()), *outputs}))
+            if expected != self._expected.get(wanted):
+                self._expected[wanted] = expected
+                self._families[wanted][1].clear()
 
     def _family(self, wanted):
         plan = self.handle(wanted, allows_atomics=True).plan

@@ -16,9 +16,10 @@ static bool areAlike(const Dimension &a, const Dimension &b) {
   return a.kind == b.kind && a.axis == b.axis && a.digit == b.digit;
 }
 
-bool AccessSpace::hasParts() const {
-  return llvm::any_of(
-      indices, [](const Index &index) { return index.part.has_value(); });
+bool AccessSpace::hasPartsOrStarts() const {
+  return llvm::any_of(indices, [](const Index &index) {
+    return index.part.has_value() || index.start.has_value();
+  });
 }
 
 bool AccessSpace::hasSameShapeAs(const AccessSpace &other,
@@ -29,6 +30,7 @@ bool AccessSpace::hasSameShapeAs(const AccessSpace &other,
   auto sameIndex = [&](const Index &a, const Index &b) {
     return a.stride == b.stride && a.bound.has_value() == b.bound.has_value() &&
            (!sameBounds || a.bound == b.bound) && a.part == b.part &&
+           a.start == b.start &&
            std::equal(a.digits.begin(), a.digits.end(), b.digits.begin(),
                       b.digits.end(), sameDigit);
   };
@@ -52,7 +54,8 @@ AccessSpace::Reach AccessSpace::findReach() const {
         continue;
       ScalarExpr step = index.stride * digit.stride;
       // Counting down is counting up from the other end.
-      if (extent && !index.bound && step.getConstant().value_or(0) < 0) {
+      if (extent && !index.bound && !index.start &&
+          step.getConstant().value_or(0) < 0) {
         reach.start = reach.start + step * ScalarExpr::constant(*extent - 1);
         step = ScalarExpr::constant(0) - step;
       }
@@ -70,6 +73,9 @@ AccessSpace::Reach AccessSpace::findReach() const {
     if (index.bound)
       digits.push_back(llvm::formatv("{0} below {1}", index.stride.toJSON(),
                                      index.bound->toJSON()));
+    if (index.start)
+      digits.push_back(llvm::formatv("{0} from {1}", index.stride.toJSON(),
+                                     index.start->toJSON()));
     if (!digits.empty())
       reach.indices.push_back(llvm::join(digits, ", "));
   }
@@ -103,9 +109,9 @@ AccessSpace::findLimits(const AccessSpace &unbounded) const {
       digits += index.digits.size();
     return digits;
   };
-  if (moves || unbounded.moves || hasParts() || unbounded.hasParts() ||
-      !unbounded.notNegative.empty() || !(offset == unbounded.offset) ||
-      count(*this) != count(unbounded) ||
+  if (moves || unbounded.moves || hasPartsOrStarts() ||
+      unbounded.hasPartsOrStarts() || !unbounded.notNegative.empty() ||
+      !(offset == unbounded.offset) || count(*this) != count(unbounded) ||
       llvm::any_of(unbounded.indices,
                    [](const Index &index) { return index.bound; }))
     return std::nullopt;
@@ -176,7 +182,7 @@ std::optional<Array> AccessSpace::findSameRun(const AccessSpace &run) const {
   auto countPrograms = [](const AccessSpace &space) {
     return space.getProgramDigits().size();
   };
-  if (moves || run.moves || hasParts() || run.hasParts() ||
+  if (moves || run.moves || hasPartsOrStarts() || run.hasPartsOrStarts() ||
       notNegative != run.notNegative || !(offset == run.offset) ||
       countPrograms(*this) != countPrograms(run))
     return std::nullopt;
@@ -233,7 +239,8 @@ bool AccessSpace::joinBounded(ArrayRef<AccessSpace> spaces) {
     auto boundOf = [place = place](const AccessSpace &space) {
       return space.indices[place].bound;
     };
-    if (!index.bound || areEqual(*index.bound, *boundOf(spaces[1])))
+    if (!index.bound || index.start ||
+        areEqual(*index.bound, *boundOf(spaces[1])))
       continue;
     ScalarExpr step = *index.bound - *boundOf(spaces[1]);
     for (auto [number, space] : llvm::enumerate(spaces)) {
@@ -311,7 +318,7 @@ std::optional<AccessSpace::Run>
 AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
                      ArrayRef<Constraint> limits,
                      std::optional<unsigned> axis) const {
-  if (hasParts() || !(offset == known.constant))
+  if (hasPartsOrStarts() || !(offset == known.constant))
     return std::nullopt;
   auto extentOf = [&](const Digit &digit) -> std::optional<llvm::json::Value> {
     if (!digit.extent && axis &&
@@ -397,6 +404,8 @@ AccessSpace::findShared(ArrayRef<ScalarExpr> digits) const {
       decisive.push_back(*index.bound);
     if (index.part)
       decisive.push_back(index.part->bound);
+    if (index.start)
+      decisive.push_back(*index.start);
   }
   return findUnmentioned(digits, decisive);
 }
@@ -437,6 +446,8 @@ Object AccessSpace::describe(
                                            : llvm::json::Value(nullptr));
     if (index.part)
       dim["part"] = Array{index.part->digits, index.part->bound.toJSON()};
+    if (index.start)
+      dim["start"] = index.start->toJSON();
     dims.push_back(std::move(dim));
   }
   Object check{{"kind", kind},

@@ -78,6 +78,28 @@ static SmallVector<Value> getInputs(Operation *op) {
   return inputs.takeVector();
 }
 
+/// The float tensors that `kernel` accesses with one of `AccessOps`.
+template <typename... AccessOps>
+static ArgumentSet findAccessed(triton::FuncOp kernel) {
+  ArgumentSet arguments;
+  kernel.walk([&](Operation *op) {
+    if (!isa<AccessOps...>(op))
+      return;
+    for (BlockArgument base : getBaseArguments(op->getOperand(0)))
+      if (isDifferentiable(getPointee(base.getType())))
+        arguments.insert(base.getArgNumber());
+  });
+  return arguments;
+}
+
+ArgumentSet mlir::autodiff::findLoaded(triton::FuncOp kernel) {
+  return findAccessed<triton::LoadOp>(kernel);
+}
+
+ArgumentSet mlir::autodiff::findStored(triton::FuncOp kernel) {
+  return findAccessed<triton::StoreOp, triton::AtomicRMWOp>(kernel);
+}
+
 Activity::Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
                    const ArgumentSet &cotangents)
     : kernel(kernel), memory(kernel), wanted(wanted), cotangents(cotangents) {

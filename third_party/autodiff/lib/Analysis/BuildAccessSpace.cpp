@@ -44,6 +44,7 @@ struct AccessSpace::Builder {
   std::optional<Index> takePart(const Constraint &constraint,
                                 LinearForm &address);
   bool makeIndex(const Constraint &constraint, LinearForm &address);
+  bool startIndex(const Constraint &constraint, LinearForm &address);
   bool attach(Constraint constraint, LinearForm &address);
   bool holds(const Constraint &constraint, const LinearForm &address);
   void restrict(Value condition, LinearForm &address);
@@ -235,18 +236,19 @@ bool AccessSpace::Builder::tighten(const Constraint &constraint) {
   auto isMeant = [&](const Digit &digit) {
     return constraint.form.coefficientOf(digit.dimension) == digit.stride;
   };
-  auto keepLess = [&](ScalarExpr &bound) {
-    bound = ScalarExpr::binary(ScalarExpr::Kind::Min, bound, constraint.bound);
+  auto least = [&](const ScalarExpr &bound) {
+    return ScalarExpr::binary(ScalarExpr::Kind::Min, bound, constraint.bound);
   };
   for (Index &index : space.indices) {
     size_t count = llvm::count_if(index.digits, isMeant);
-    if (!index.bound || count == 0 || count != constraint.form.terms.size())
+    if (count == 0 || count != constraint.form.terms.size() ||
+        !(index.bound || index.start))
       continue;
     if (count == index.digits.size()) {
-      keepLess(*index.bound);
+      index.bound = index.bound ? least(*index.bound) : constraint.bound;
       return true;
     }
-    if (space.moves)
+    if (space.moves || !index.bound)
       return false;
     if (!index.part) {
       std::stable_partition(index.digits.begin(), index.digits.end(), isMeant);
@@ -256,7 +258,7 @@ bool AccessSpace::Builder::tighten(const Constraint &constraint) {
     if (index.part->digits != count ||
         !llvm::all_of(ArrayRef(index.digits).take_front(count), isMeant))
       return false;
-    keepLess(index.part->bound);
+    index.part->bound = least(index.part->bound);
     return true;
   }
   return false;
@@ -268,7 +270,7 @@ std::optional<AccessSpace::Index>
 AccessSpace::Builder::takePart(const Constraint &constraint,
                                LinearForm &address) {
   auto found = llvm::find_if(space.indices, [&](const Index &index) {
-    return index.bound && !index.part &&
+    return index.bound && !index.part && !index.start &&
            index.digits.size() < constraint.form.terms.size() &&
            llvm::all_of(
                index.digits,
@@ -326,6 +328,32 @@ bool AccessSpace::Builder::makeIndex(const Constraint &constraint,
   return true;
 }
 
+/// Whether a constraint, −Σ digits < bound, says where an index starts.
+bool AccessSpace::Builder::startIndex(const Constraint &constraint,
+                                      LinearForm &address) {
+  if (space.moves)
+    return false;
+  Constraint from{constraint.form.scaled(ScalarExpr::constant(-1)),
+                  ScalarExpr::constant(1) - constraint.bound};
+  auto found = llvm::find_if(space.indices, [&](const Index &index) {
+    return (index.bound || index.start) &&
+           index.digits.size() == from.form.terms.size() &&
+           llvm::all_of(index.digits, [&](const Digit &digit) {
+             return from.form.coefficientOf(digit.dimension) == digit.stride;
+           });
+  });
+  if (found != space.indices.end()) {
+    found->start = found->start ? ScalarExpr::binary(ScalarExpr::Kind::Max,
+                                                     *found->start, from.bound)
+                                : from.bound;
+    return true;
+  }
+  if (!makeIndex(from, address) || space.indices.back().part)
+    return false;
+  std::swap(space.indices.back().start, space.indices.back().bound);
+  return true;
+}
+
 /// Bounds the address by a constraint; false if that cuts the address space
 /// another way.
 bool AccessSpace::Builder::attach(Constraint constraint, LinearForm &address) {
@@ -340,10 +368,12 @@ bool AccessSpace::Builder::attach(Constraint constraint, LinearForm &address) {
     return true;
   AccessSpace spaceBefore = space;
   LinearForm addressBefore = address;
-  if (makeIndex(constraint, address))
-    return true;
-  space = std::move(spaceBefore);
-  address = std::move(addressBefore);
+  for (auto cut : {&Builder::makeIndex, &Builder::startIndex}) {
+    if ((this->*cut)(constraint, address))
+      return true;
+    space = spaceBefore;
+    address = addressBefore;
+  }
   return false;
 }
 

@@ -87,6 +87,12 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createCountTrips());
   passes.addToKernels(createMarkResiduals());
   passes.addToKernels(createRecordMemory());
+  IgnoreOutputsOptions ignoreOutputs;
+  ignoreOutputs.allCotangents = !request.cotangents;
+  if (request.cotangents)
+    ignoreOutputs.cotangents.assign(request.cotangents->begin(),
+                                    request.cotangents->end());
+  passes.add(createIgnoreOutputs(ignoreOutputs));
   passes.add(createRescaleAccumulators());
   passes.add(createCarrySums());
   passes.add(createDropMaxima());

@@ -134,6 +134,7 @@ private:
     llvm::SmallVector<Digit> digits;
     std::optional<ScalarExpr> bound;
     std::optional<Part> part = std::nullopt;
+    std::optional<ScalarExpr> start = std::nullopt; ///< the least of its values
   };
   struct Builder;
   /// How many addresses a program touches, and how far the last one is.
@@ -149,8 +150,9 @@ private:
   /// bounds to be reached. None if programs are counted by the same indices.
   std::optional<Local> findLocal(llvm::json::Array &limits) const;
   Reach findReach() const;
-  /// Whether part of an index has a bound of its own.
-  bool hasParts() const;
+  /// Whether something about an index is not that it is less than its bound:
+  /// part of it has a bound of its own, or it starts behind zero.
+  bool hasPartsOrStarts() const;
   /// The digit of another space for the same dimension, in steps as long.
   static const Digit *findSame(const Index &index, const Digit &digit,
                                const AccessSpace &other);

@@ -43,6 +43,8 @@ triton::FuncOp getCounting(ModuleOp module);
 triton::FuncOp getOrCreateForward(ModuleOp module);
 /// The rewritten primal that the backward is to be derived from, or the primal.
 triton::FuncOp getDifferentiated(ModuleOp module);
+/// The same, but never the primal: a copy of it at first.
+triton::FuncOp getOrCreateDifferentiated(ModuleOp module);
 
 /// Attribute of derived functions: "differentiated", "backward", "variant",
 /// "tally", "clear", "round", "forward" or "count".

@@ -29,6 +29,22 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
   ];
 }
 
+def IgnoreOutputs : AutodiffPass<"autodiff-ignore-outputs", "::mlir::ModuleOp"> {
+  let summary = "leave out what is stored where no gradient comes from";
+  let description = [{
+    The copy that is differentiated has no stores to arguments without a
+    cotangent (of integers, or those that nobody uses) which the kernel does not
+    read. What only these need (the maximum of a softmax, stored) is then free
+    to be anything.
+  }];
+  let options = [
+    ListOption<"cotangents", "cotangents", "unsigned",
+               "arguments whose stored content has a cotangent">,
+    Option<"allCotangents", "all-cotangents", "bool", "true",
+           "take every float argument that is stored to instead">
+  ];
+}
+
 def Tape : AutodiffPass<"autodiff-tape", "::mlir::triton::FuncOp"> {
   let summary = "give the tapes that are read a place in memory";
   let description = [{

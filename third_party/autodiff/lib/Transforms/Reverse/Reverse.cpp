@@ -21,27 +21,6 @@ struct Reverse : autodiff::impl::ReverseBase<Reverse> {
 };
 } // namespace
 
-/// The arguments asked for; by default the float pointers that the kernel
-/// accesses with one of `AccessOps`.
-template <typename... AccessOps>
-static ArgumentSet select(triton::FuncOp kernel, bool explicitly,
-                          ArrayRef<unsigned> asked) {
-  ArgumentSet arguments;
-  if (explicitly) {
-    for (unsigned index : asked)
-      arguments.insert(index);
-    return arguments;
-  }
-  kernel.walk([&](Operation *op) {
-    if (!isa<AccessOps...>(op))
-      return;
-    for (BlockArgument base : getBaseArguments(op->getOperand(0)))
-      if (isDifferentiable(getPointee(base.getType())))
-        arguments.insert(base.getArgNumber());
-  });
-  return arguments;
-}
-
 /// Where derivatives were stopped or defined, only the value is left.
 static void dropMarkers(ModuleOp module) {
   module.walk([](Operation *op) {
@@ -111,9 +90,12 @@ void Reverse::runOnOperation() {
   }
   if (failed(checkRecords(primal)))
     return signalPassFailure();
-  Activity activity(primal, select<triton::LoadOp>(primal, !allWanted, wanted),
-                    select<triton::StoreOp, triton::AtomicRMWOp>(
-                        primal, !allCotangents, cotangents));
+  Activity activity(primal,
+                    allWanted ? findLoaded(primal)
+                              : ArgumentSet(wanted.begin(), wanted.end()),
+                    allCotangents
+                        ? findStored(primal)
+                        : ArgumentSet(cotangents.begin(), cotangents.end()));
   if (activity.failed())
     return signalPassFailure();
 

@@ -89,6 +89,18 @@ triton::FuncOp mlir::autodiff::getDifferentiated(ModuleOp module) {
   return rewritten ? rewritten : getPrimal(module);
 }
 
+triton::FuncOp mlir::autodiff::getOrCreateDifferentiated(ModuleOp module) {
+  triton::FuncOp primal = getPrimal(module), kernel = getDifferentiated(module);
+  if (!primal || kernel != primal)
+    return kernel;
+  OpBuilder builder(primal);
+  builder.setInsertionPointAfter(primal);
+  kernel = cast<triton::FuncOp>(builder.clone(*primal));
+  kernel.setSymName((primal.getSymName() + "_framed").str());
+  kernel->setAttr(kRoleAttr, builder.getStringAttr("differentiated"));
+  return kernel;
+}
+
 triton::FuncOp mlir::autodiff::derive(triton::FuncOp primal,
                                       llvm::StringRef role,
                                       llvm::StringRef suffix) {

@@ -62,12 +62,7 @@ void RescaleAccumulators::runOnOperation() {
   triton::FuncOp primal = getPrimal(getOperation());
   if (!primal)
     return;
-  OpBuilder builder(primal);
-  builder.setInsertionPointAfter(primal);
-  auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
-  kernel.setSymName((primal.getSymName() + "_framed").str());
-  kernel->setAttr(kRoleAttr, builder.getStringAttr("differentiated"));
-
+  triton::FuncOp kernel = getOrCreateDifferentiated(getOperation());
   unsigned nextId = getNextResidualId(primal);
   for (auto [loop, original] :
        llvm::zip_equal(getLoops(kernel), getLoops(primal))) {

@@ -1,0 +1,87 @@
+"""Gradients that a launch was not planned for.
+
+Which outputs will have a gradient, a forward cannot know. Its first plan is for all of them; once a
+backward has got fewer, launches are planned for these. Should another one come after all, the
+backward computes again what no forward has saved for it.
+"""
+
+from __future__ import annotations
+
+from .backward import Backward
+from .errors import AutodiffError
+
+
+class Spare:
+    """A backward for all outputs that can follow any forward: it only needs its inputs.
+
+    Inputs that the planned backward does not read are held besides what autograd saves, whose
+    versions are checked in every backward.
+    """
+
+    def __init__(self, execution, choice):
+        self._execution = execution
+        self.plan = choice.handle.plan
+        self.scalars = choice.scalars
+        self._first = self._bind(choice)
+        self._checkpointed: Backward | None = None
+        known = {*execution.kept, *execution.copied, *execution.opaque}
+        self._held = tuple(i for i in self._first.pointers if i not in known)
+
+    @classmethod
+    def of(cls, execution) -> Spare | None:
+        """Return the spare backward of an execution, None if there can be none."""
+        try:
+            choice = cls._choose(execution)
+        except AutodiffError:
+            return None
+        if choice.handle.plan.forward is not None:
+            return None
+        spare = cls(execution, choice)
+        return spare if spare._finds_inputs() else None
+
+    @staticmethod
+    def _choose(execution, **more):
+        return execution.state.choose(
+            execution.wanted, execution.facts, save=False, reload=False, **more
+        )
+
+    def _bind(self, choice) -> Backward:
+        return Backward(choice.handle, choice.facts, self._execution.state.spec)
+
+    def _finds_inputs(self) -> bool:
+        """Whether the inputs are as they were, or copies are."""
+        execution, facts = self._execution, self._execution.facts
+        changed = {*self.plan.outputs, *(i for j in self.plan.outputs for i in facts.aliases(j))}
+        unknown = [i for i in self._held if not facts.tensors[i].is_tensor]
+        reread = changed & {*self._first.pointers} - {*execution.copied}
+        return not unknown and not reread
+
+    def spanned(self) -> set[int]:
+        """Return the arguments whose storage extent this depends on."""
+        return self._first.spanned()
+
+    def backward(self, checkpoint: bool) -> Backward:
+        """Return the backward, whose tapes hold checkpoints if asked to."""
+        if not checkpoint:
+            return self._first
+        if self._checkpointed is None:
+            found = self._bind(self._choose(self._execution, checkpoint=True))
+            fits = set(found.pointers) <= set(self._first.pointers)
+            self._checkpointed = found if fits else self._first
+        return self._checkpointed
+
+    def hold(self, leaves) -> list:
+        """Return the inputs that only this needs, and which version of them."""
+        return [(leaves[i].detach(), leaves[i]._version) for i in self._held]
+
+    def load(self, held, arguments) -> list:
+        """Add the addresses of inputs to the arguments of a backward; returns the tensors."""
+        spec = self._execution.state.spec
+        for i, (tensor, version) in zip(self._held, held, strict=True):
+            if tensor._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an "
+                    f"inplace operation: argument {spec.names[i]!r} of kernel {spec.name!r}"
+                )
+            arguments[i] = tensor.data_ptr()
+        return [tensor for tensor, _ in held]

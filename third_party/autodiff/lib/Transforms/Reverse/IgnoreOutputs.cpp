@@ -1,0 +1,53 @@
+//===- IgnoreOutputs.cpp - Outputs that no gradient comes from ------------===//
+//
+// A backward need not know what they hold, and what a value does to them alone
+// does not matter to its derivative. The primal stores them as before.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/MemoryFlow.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_IGNOREOUTPUTS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct IgnoreOutputs : autodiff::impl::IgnoreOutputsBase<IgnoreOutputs> {
+  using IgnoreOutputsBase::IgnoreOutputsBase;
+
+  void runOnOperation() override;
+};
+} // namespace
+
+/// Whether all that `write` may change belongs to arguments that are not among
+/// `outputs`.
+static bool missesAll(Operation *write, const ArgumentSet &outputs) {
+  SmallVector<BlockArgument> bases = getBaseArguments(write->getOperand(0));
+  return !bases.empty() && llvm::none_of(bases, [&](BlockArgument base) {
+    return outputs.contains(base.getArgNumber());
+  });
+}
+
+void IgnoreOutputs::runOnOperation() {
+  triton::FuncOp kernel = getOrCreateDifferentiated(getOperation());
+  if (!kernel)
+    return;
+  ArgumentSet outputs = allCotangents
+                            ? findStored(kernel)
+                            : ArgumentSet(cotangents.begin(), cotangents.end());
+  MemoryFlow memory(kernel);
+  SmallVector<Operation *> ignored;
+  kernel.walk([&](Operation *op) {
+    if (getWrittenValue(op) && op->use_empty() && missesAll(op, outputs) &&
+        memory.getReadsOf(op).empty())
+      ignored.push_back(op);
+  });
+  for (Operation *write : ignored)
+    write->erase();
+}
