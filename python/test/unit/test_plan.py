@@ -278,6 +278,12 @@ def test_invalid_expressions(expr):
         validate(expr, 1)
 
 
+def within(dim, indices):
+    """The indices that a dimension's bound and start let through."""
+    bound, start = dim["bound"], dim.get("start")
+    return [i for i in indices if (bound is None or i < bound) and (start is None or i >= start)]
+
+
 def brute_force(check, shape, strides):
     """Enumerate every access and compare with the elements of the tensor, by definition."""
     offsets = [check["offset"]]
@@ -289,9 +295,7 @@ def brute_force(check, shape, strides):
         ]
         if sorted(indices) != list(range(len(indices))):
             return None
-        if dim["bound"] is not None:
-            indices = [i for i in indices if i < dim["bound"]]
-        offsets = [o + dim["stride"] * i for o in offsets for i in indices]
+        offsets = [o + dim["stride"] * i for o in offsets for i in within(dim, indices)]
     elements = [
         sum(i * s for i, s in zip(index, strides, strict=True))
         for index in itertools.product(*map(range, shape))
@@ -302,7 +306,7 @@ def brute_force(check, shape, strides):
 @st.composite
 def cases(draw):
     """A check, and a tensor that it often, but not always, holds for."""
-    dims, shape, strides = [], [], []
+    dims, shape, strides, back = [], [], [], 0
     stride = draw(st.integers(1, 2))
     for _ in range(draw(st.integers(0, 3))):
         extents = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
@@ -311,14 +315,23 @@ def cases(draw):
             digits.append([draw(st.sampled_from([total] * 8 + [total + 1])), extent])
             total *= extent
         bound = draw(st.sampled_from([None, total, total - 1, total + 2]))
-        dims.append({"stride": stride, "digits": draw(st.permutations(digits)), "bound": bound})
-        length = total if bound is None else min(total, bound)
+        start = draw(st.sampled_from([None] * 4 + [-1, 0, 1, total - 1]))
+        dim = {"stride": stride, "digits": draw(st.permutations(digits)), "bound": bound}
+        dims.append(dim if start is None else {**dim, "start": start})
+        last = (total if bound is None else min(total, bound)) - 1
+        first = 0 if start is None else max(start, 0)
+        length = max(last - first + 1, 0)
+        if draw(st.integers(0, 3)) == 0:
+            dims[-1]["stride"] = -stride
+            back += stride * last
+        else:
+            back -= stride * first
         shape.append(draw(st.sampled_from([length] * 8 + [length + 1])))
         strides.append(draw(st.sampled_from([stride] * 8 + [stride + 1])))
         stride = max(1, stride * length + draw(st.sampled_from([0, 0, 0, 1, -1])))
     order = draw(st.permutations(range(len(shape))))
     offset = draw(st.sampled_from([0] * 9 + [1]))
-    check = {"kind": "bijective", "argument": 0, "offset": offset, "dims": dims}
+    check = {"kind": "bijective", "argument": 0, "offset": offset + back, "dims": dims}
     return check, [shape[i] for i in order], [strides[i] for i in order]
 
 
@@ -362,8 +375,8 @@ def test_digits_may_count_down(case, data):
             turned = data.draw(st.booleans())
             digits.append([-stride if turned else stride, extent])
             back += stride * (extent - 1) if turned else 0
-        bound = None if dim["bound"] is None else dim["bound"] - back
-        down["dims"].append({**dim, "digits": digits, "bound": bound})
+        cuts = {k: dim[k] - back for k in ("bound", "start") if dim.get(k) is not None}
+        down["dims"].append({**dim, "digits": digits, **cuts})
         down["offset"] += dim["stride"] * back
     grid = (1, 1, 1)
     assert sorted(accesses(down, grid)) == sorted(accesses(check, grid))
@@ -450,8 +463,7 @@ def accesses(check, grid):
                 for stride, extent in dim["digits"]
             ]
             indices = map(sum, itertools.product(*values))
-            bound = dim["bound"]
-            indices = [i for i in indices if bound is None or i < bound]
+            indices = within(dim, indices)
             found = [offset + dim["stride"] * i for offset in found for i in indices]
         offsets += found
     return offsets

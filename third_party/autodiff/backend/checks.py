@@ -98,10 +98,10 @@ class _AddressCheck:
     """A question about the element offsets that one load or store touches, over all programs.
 
     They are `offset` plus the sum of stride times index over `dims`. The index of a dimension is a
-    sum of digits, below the bound unless that is None, and no less than the start. A digit is `(stride, extent)`, or
-    `(stride, ["pids", e])` if its value is that of `e` in each program. Of a `part`,
-    `(count, bound)`, the first digits add up to less than a bound of their own. All of them are
-    expressions. Without "pids", digits of extent `["grid", axis]` are program ids.
+    sum of digits, below the bound unless that is None, and no less than the start. A digit is
+    `(stride, extent)`, or `(stride, ["pids", e])` if its value is that of `e` in each program. Of a
+    `part`, `(count, bound)`, the first digits add up to less than a bound of their own. All of them
+    are expressions. Without "pids", digits of extent `["grid", axis]` are program ids.
 
     With `programs`, what programs have in common is summed: no digit is a program id, and the
     programs fill the box of the values of these expressions, each at a place of its own.
@@ -169,11 +169,11 @@ class _AddressCheck:
         return set().union(*(used_arguments(e) for e in exprs))
 
     def _dims(self, args, grid, filled: bool) -> tuple[list, int]:
-        """Return `(stride, digits, bound, start)` of each dimension as numbers, and their place.
+        """Return `(stride, digits, count)` of each dimension as numbers, and where they begin.
 
-        Unit digits are dropped. Those that count down are counted up, from so far in front of the
-        check's offset. Raises `CheckError` for what has no value; see `_program_extents` for
-        `filled`.
+        Counted from there, an index is 0 … count − 1; its count is None where digits leave gaps or
+        repeat. Those that count down are counted up, from so far in front of the check's offset.
+        Raises `CheckError` for what has no value; see `_program_extents` for `filled`.
         """
         varying = [e[1] for dim in self.dims for _, e in dim.digits if _varies(e)]
         if self.programs is not None:
@@ -194,13 +194,14 @@ class _AddressCheck:
                 values = _bounded(values, part[0], evaluate(part[1], args, grid), filled)
             stride = evaluate(stride, args, grid)
             bound = None if bound is None else evaluate(bound, args, grid)
-            if stride < 0 and bound is None and start is None:
-                stride, values = -stride, [(-s, e) for s, e in values]
             lowest = sum(s * (e - 1) for s, e in values if s < 0 < e)
             digits = sorted((abs(s), e) for s, e in values if e != 1)
-            first = 0 if start is None else max(evaluate(start, args, grid) - lowest, 0)
-            dims.append((stride, digits, None if bound is None else bound - lowest, first))
-            place += stride * (lowest + first)
+            count = _length(digits)
+            if count is not None:
+                first = 0 if start is None else max(evaluate(start, args, grid) - lowest, 0)
+                count = (count if bound is None else min(count, bound - lowest)) - first
+                place += stride * (lowest + first + (max(count - 1, 0) if stride < 0 else 0))
+            dims.append((abs(stride), digits, count))
         return dims, place
 
     def _ranges(self, args, grid) -> Ranges:
@@ -276,12 +277,9 @@ class BijectiveCheck(_AddressCheck):
                 return "its mask is not what it is for sizes that are not negative"
         except CheckError as error:
             return str(error)
-        indices = []
-        for stride, digits, bound, first in dims:
-            total = _length(digits)
-            if total is None:
-                return _GAPS
-            indices.append((_cut(total, bound, first), stride))
+        if any(count is None for *_, count in dims):
+            return _GAPS
+        indices = [(count, stride) for stride, _, count in dims]
         if any(extent <= 0 for extent, _ in indices):
             return "it reaches no element"
         accessed, held = merge(indices), merge(zip(shape, strides, strict=True))
@@ -316,13 +314,12 @@ class DistinctCheck(_AddressCheck):
         except CheckError:
             return False
         indices = []
-        for stride, digits, bound, first in dims:
-            total = _length(digits)
-            if total is None:
+        for stride, digits, count in dims:
+            if count is None:
                 # Bounds only ever take accesses away.
                 indices += [(extent, stride * s) for s, extent in digits]
             else:
-                indices.append((_cut(total, bound, first), stride))
+                indices.append((count, stride))
         if any(extent <= 0 for extent, _ in indices):
             return True
         return distinct(merge(indices))
@@ -330,11 +327,6 @@ class DistinctCheck(_AddressCheck):
     def objection(self, shape, strides, args, grid) -> str | None:
         """Return why the check fails; None if it holds."""
         return None if self.holds(args, grid) else "it may reach an element more than once"
-
-
-def _cut(total: int, bound: int | None, first: int) -> int:
-    """Return how many of so many indices are below a bound, and from the first one on."""
-    return (total if bound is None else min(total, bound)) - first
 
 
 def _spelled(dims) -> str:

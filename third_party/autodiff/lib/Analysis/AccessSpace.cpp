@@ -16,6 +16,10 @@ static bool areAlike(const Dimension &a, const Dimension &b) {
   return a.kind == b.kind && a.axis == b.axis && a.digit == b.digit;
 }
 
+bool AccessSpace::areEqual(const ScalarExpr &a, const ScalarExpr &b) {
+  return (a - b).getConstant() == 0;
+}
+
 bool AccessSpace::hasPartsOrStarts() const {
   return llvm::any_of(indices, [](const Index &index) {
     return index.part.has_value() || index.start.has_value();
@@ -232,9 +236,6 @@ static bool findSteps(ArrayRef<ScalarExpr> offsets, Steps &steps) {
 }
 
 bool AccessSpace::joinBounded(ArrayRef<AccessSpace> spaces) {
-  auto areEqual = [](const ScalarExpr &a, const ScalarExpr &b) {
-    return (a - b).getConstant() == 0;
-  };
   for (auto [place, index] : llvm::enumerate(indices)) {
     auto boundOf = [place = place](const AccessSpace &space) {
       return space.indices[place].bound;
@@ -311,6 +312,8 @@ std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
 std::optional<AccessSpace>
 AccessSpace::findFor(ArrayRef<Operation *> accesses) {
   std::optional<AccessSpace> space = ofAll(accesses);
+  if (!space)
+    space = ofPeeled(accesses);
   return space ? space : ofAll(accesses, From::Memory);
 }
 

@@ -46,7 +46,13 @@ public:
   ofAll(llvm::ArrayRef<Operation *> accesses,
         ScalarExpr::From from = ScalarExpr::From::Launch);
 
-  /// The same, if need be from memory.
+  /// The space of accesses in a loop and in front of it, of which each one
+  /// there is an iteration that the loop does not begin with (x[0], then x[1],
+  /// x[2], … in the loop); none if they are not of this kind.
+  static std::optional<AccessSpace>
+  ofPeeled(llvm::ArrayRef<Operation *> accesses);
+
+  /// One or the other, if need be from memory.
   static std::optional<AccessSpace>
   findFor(llvm::ArrayRef<Operation *> accesses);
 
@@ -137,6 +143,8 @@ private:
     std::optional<ScalarExpr> start = std::nullopt; ///< the least of its values
   };
   struct Builder;
+  /// Whether two numbers are seen to be equal.
+  static bool areEqual(const ScalarExpr &a, const ScalarExpr &b);
   /// How many addresses a program touches, and how far the last one is.
   struct Local;
   /// The steps in which addresses are touched, by whatever lanes and
@@ -162,6 +170,9 @@ private:
   /// the one before it, count the sites of this, the first one. False if they
   /// do not.
   bool joinBounded(llvm::ArrayRef<AccessSpace> spaces);
+  /// Lets `loop` begin with one more iteration, what `other` touches. False if
+  /// that is something else.
+  bool addIteration(Operation *loop, const AccessSpace &other);
   llvm::json::Object
   describe(llvm::StringRef kind, unsigned argument,
            llvm::function_ref<llvm::json::Value(const Digit &)> extentOf) const;

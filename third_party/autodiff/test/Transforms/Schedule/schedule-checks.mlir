@@ -213,3 +213,71 @@ tt.func @first(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   tt.store %qy, %x, %inside : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// A mask with a lower end, in either order: where the index starts, and what it
+// stays below.
+// CHECK-LABEL: tt.func @behind_bwd(
+// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: {\22bound\22:[\22arg\22,3],\22digits\22:{{\[\[}}1,8{{\]\]}},\22start\22:[\22arg\22,2],\22stride\22:1}
+// CHECK-SAME: \22offset\22:[\22mul\22,[\22arg\22,2],-1]
+tt.func @behind(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %m: i32) {
+  %i = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
+  %0 = tt.splat %n : i32 -> tensor<8xi32>
+  %1 = tt.splat %m : i32 -> tensor<8xi32>
+  %from = arith.cmpi sge, %i, %0 : tensor<8xi32>
+  %below = arith.cmpi slt, %i, %1 : tensor<8xi32>
+  %mask = arith.andi %from, %below : tensor<8xi1>
+  %at = arith.subi %i, %0 : tensor<8xi32>
+  %p = tt.splat %px : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %q = tt.addptr %p, %at : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  %x = tt.load %q, %mask : tensor<8x!tt.ptr<f32>>
+  %r = tt.splat %py : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %s = tt.addptr %r, %i : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  tt.store %s, %x : tensor<8x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// A load in front of a loop that is an iteration before its first one.
+// CHECK-LABEL: tt.func @peeled_bwd(
+// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: [1,[\22add\22,[\22max\22,{{.*}},0],1]]
+// CHECK-SAME: \22kind\22:\22bijective\22,\22offset\22:0
+// CHECK: tt.return
+tt.func @peeled(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %x0 = tt.load %px : !tt.ptr<f32>
+  %h = scf.for %j = %c1 to %n step %c1 iter_args(%h = %x0) -> (f32) : i32 {
+    %p = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %s = math.sin %h : f32
+    %next = arith.addf %s, %x : f32
+    scf.yield %next : f32
+  }
+  tt.store %py, %h : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Not so if it is one of the loop's own.
+// CHECK-LABEL: tt.func @repeated_bwd(
+// CHECK-SAME: {\22accumulate\22:\22atomic\22,\22argument\22:0,
+// CHECK: tt.return
+tt.func @repeated(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x0 = tt.load %px : !tt.ptr<f32>
+  %h = scf.for %j = %c0 to %n step %c1 iter_args(%h = %x0) -> (f32) : i32 {
+    %p = tt.addptr %px, %j : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %s = math.sin %h : f32
+    %next = arith.addf %s, %x : f32
+    scf.yield %next : f32
+  }
+  tt.store %py, %h : !tt.ptr<f32>
+  tt.return
+}

@@ -1,0 +1,75 @@
+//===- PeeledAccesses.cpp - Iterations in front of their loop -------------===//
+//
+// A recurrence takes its first element, x[0], and loops over the others, x[1],
+// x[2], …: together they are all iterations of a loop that begins earlier.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/AccessSpace.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+bool AccessSpace::addIteration(Operation *loop, const AccessSpace &other) {
+  if (hasPartsOrStarts() || moves || other.moves)
+    return false;
+  for (auto [place, index] : llvm::enumerate(indices)) {
+    auto digit = llvm::find_if(index.digits, [&](const Digit &candidate) {
+      return candidate.dimension.loop == loop;
+    });
+    if (digit == index.digits.end() || !digit->extent)
+      continue;
+    // The first iteration, once it is the second one.
+    AccessSpace later = *this;
+    later.offset = later.offset - index.stride * digit->stride;
+    if (index.bound)
+      later.indices[place].bound = *index.bound + digit->stride;
+    AccessSpace first = later;
+    Index &without = first.indices[place];
+    without.digits.erase(without.digits.begin() +
+                         (digit - index.digits.begin()));
+    if (without.digits.empty() && !without.bound)
+      first.indices.erase(first.indices.begin() + place);
+    if (!areEqual(first.offset, other.offset) || !first.hasSameShapeAs(other))
+      return false;
+    Digit &longer = later.indices[place].digits[digit - index.digits.begin()];
+    longer.extent = llvm::json::Array{"add", *longer.extent, 1};
+    later.exact &= other.exact;
+    *this = std::move(later);
+    return true;
+  }
+  return false;
+}
+
+std::optional<AccessSpace>
+AccessSpace::ofPeeled(ArrayRef<Operation *> accesses) {
+  scf::ForOp loop;
+  std::optional<AccessSpace> space;
+  SmallVector<AccessSpace> others;
+  for (Operation *access : accesses) {
+    std::optional<AccessSpace> found = of(access);
+    if (!found)
+      return std::nullopt;
+    auto parent = dyn_cast<scf::ForOp>(access->getParentOp());
+    bool isInner =
+        parent && llvm::all_of(accesses, [&](Operation *other) {
+          return other == access || other->getBlock() == parent->getBlock();
+        });
+    if (isInner)
+      std::tie(loop, space) = std::pair(parent, found);
+    else
+      others.push_back(std::move(*found));
+  }
+  if (!space || others.empty())
+    return std::nullopt;
+  while (!others.empty()) {
+    auto next = llvm::find_if(others, [&](const AccessSpace &other) {
+      return space->addIteration(loop, other);
+    });
+    if (next == others.end())
+      return std::nullopt;
+    others.erase(next);
+  }
+  return space;
+}
