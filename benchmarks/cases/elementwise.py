@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
-from kernels import elementwise, image, lines, packed, rotary, runs, windows
+from kernels import elementwise, image, lines, packed, rotary, runs, shifted, windows
 
 from .common import Case, leaf, leaves, with_options
 
@@ -86,6 +86,16 @@ def channels(samples, count, inner):
     )  # fmt: skip
 
 
+def padded(how, rows, columns):
+    sides = (3, 5, 0, 0)
+    return Case(
+        "elementwise", f"padded rows, {how}, {rows}x{columns}", shifted.pad_kernel,
+        lambda kernel, x: shifted.pad(kernel, x, how, sides, BLOCK=1024),
+        leaves(1, rows, columns), lambda x: shifted.pad_reference(x, how, sides),
+        streams="inputs",
+    )  # fmt: skip
+
+
 def gate_and_weights(rows, columns):
     return Case(
         "broadcast", f"packed gate and weights {rows}x{2 * columns}", packed.packed_kernel,
@@ -153,6 +163,8 @@ def cases():
     yield gated("geglu", 16384, 4096, _liger_geglu)
     yield dropout(n)
     yield rotary_case(4, 4096, 32, 128, True)
+    yield padded("behind", 16384, 4096)
+    yield padded("mirrored", 16384, 4096)
     yield affine(32, 256, 56, 56, quick=True)
     yield affine(128, 2048, 7, 7)
     yield affine(8192, 4096)

@@ -60,12 +60,26 @@ def _store_halves(
 
 
 @triton.jit
-def _grouped(pid, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP: tl.constexpr):
-    """Tiles in groups of rows, so that programs that run together share operands in L2."""
+def _grouped(
+    pid, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP: tl.constexpr,
+    LAST: tl.constexpr = None,
+):  # fmt: skip
+    """Tiles in groups of rows, so that programs that run together share operands in L2.
+
+    LAST: how the height of the last group is spelled, if not as the smaller of two numbers.
+    """
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
     group = pid // (GROUP * tiles_n)
     first = group * GROUP
-    height = min(tiles_m - first, GROUP)
+    if LAST == "chosen":
+        height = tl.where(first + GROUP > tiles_m, tiles_m % GROUP, GROUP)
+    elif LAST == "branch":
+        if tiles_m >= first + GROUP:
+            height = GROUP
+        else:
+            height = tiles_m % GROUP
+    else:
+        height = min(tiles_m - first, GROUP)
     pid_m = first + (pid % (GROUP * tiles_n)) % height
     pid_n = (pid % (GROUP * tiles_n)) // height
     return pid_m, pid_n
@@ -91,9 +105,9 @@ def grouped_matmul_kernel(
     a_ptr, b_ptr, c_ptr, m, n, k,
     stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
-    PRECISION: tl.constexpr,
+    PRECISION: tl.constexpr, LAST: tl.constexpr = None,
 ):  # fmt: skip
-    pid_m, pid_n = _grouped(tl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP)
+    pid_m, pid_n = _grouped(tl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP, LAST)
     acc = _tile_product(
         a_ptr, b_ptr, pid_m, pid_n, m, n, k, stride_am, stride_ak, stride_bk, stride_bn,
         BLOCK_M, BLOCK_N, BLOCK_K, PRECISION,

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .common import poisoned
+from .common import poisoned, widen
 
 
 @triton.jit
@@ -24,7 +24,7 @@ def pad_kernel(
     else:
         seen = (column >= left) & (column < columns + left) & (row >= above) & (row < rows + above)
     x = tl.load(x_ptr + at_row * columns + at_column, mask=seen, other=0.5)
-    tl.store(y_ptr + row * width + column, tl.exp(x), mask=column < width)
+    tl.store(y_ptr + row * width + column, tl.exp(widen(x)), mask=column < width)
 
 
 def pad(kernel, x, how, sides, BLOCK=16):

@@ -7,7 +7,7 @@ import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated, random_tensor
 from kernels import grid_stride, low_rank, wraparound
 from kernels import matmul as mm
-from schedules import assert_no_atomics
+from schedules import assert_no_atomics, assert_sums
 
 pytestmark = pytest.mark.schedules
 
@@ -48,6 +48,16 @@ def test_grouped_matmul(device, shape, dtype):
     """The tile a program computes comes from divisions and remainders of its id."""
     op = differentiated(mm.grouped_matmul_kernel, mm.grouped_matmul)
     assert_gradients_close(op, torch.matmul, _operands(shape, device, dtype))
+
+
+@pytest.mark.parametrize("last", [None, "chosen", "branch"])
+def test_height_of_the_last_group(device, ran, last):
+    """However it is spelled, launches find out that programs compute a tile each."""
+    op = differentiated(mm.grouped_matmul_kernel, partial(mm.grouped_matmul, LAST=last))
+    for rows in (150, 192, 20):
+        inputs = _operands((rows, 70, 133), device, torch.float32)
+        assert_gradients_close(op, torch.matmul, inputs)
+        assert_sums(ran, "store", 0, 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)

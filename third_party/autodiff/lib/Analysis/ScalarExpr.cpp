@@ -5,12 +5,14 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
+using Kind = ScalarExpr::Kind;
 
 struct ScalarExpr::Node {
   Kind kind;
@@ -44,7 +46,6 @@ struct ScalarExpr::Node {
 
 static std::optional<int64_t> fold(ScalarExpr::Kind kind, int64_t a,
                                    int64_t b) {
-  using Kind = ScalarExpr::Kind;
   int64_t result;
   switch (kind) {
   case Kind::Add:
@@ -216,6 +217,68 @@ static std::optional<ScalarExpr> ofLoad(triton::LoadOp load) {
   return ScalarExpr::element(argument.getArgNumber(), place);
 }
 
+/// One if a < b, else zero.
+static ScalarExpr isLess(const ScalarExpr &a, const ScalarExpr &b) {
+  ScalarExpr above =
+      ScalarExpr::binary(Kind::Max, b - a, ScalarExpr::constant(0));
+  return ScalarExpr::binary(Kind::Min, above, ScalarExpr::constant(1));
+}
+
+/// One where `condition` holds, else zero.
+static std::optional<ScalarExpr> ofCondition(Value condition,
+                                             ScalarExpr::From from) {
+  auto op = condition.getDefiningOp<arith::CmpIOp>();
+  if (!op)
+    return std::nullopt;
+  auto a = ScalarExpr::of(op.getLhs(), from);
+  auto b = ScalarExpr::of(op.getRhs(), from);
+  if (!a || !b)
+    return std::nullopt;
+  ScalarExpr one = ScalarExpr::constant(1);
+  switch (op.getPredicate()) {
+  case arith::CmpIPredicate::slt:
+    return isLess(*a, *b);
+  case arith::CmpIPredicate::sgt:
+    return isLess(*b, *a);
+  case arith::CmpIPredicate::sle:
+    return one - isLess(*b, *a);
+  case arith::CmpIPredicate::sge:
+    return one - isLess(*a, *b);
+  case arith::CmpIPredicate::ne:
+    return isLess(*a, *b) + isLess(*b, *a);
+  case arith::CmpIPredicate::eq:
+    return one - isLess(*a, *b) - isLess(*b, *a);
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Whether this may be computed where it is not used: nothing is divided by a
+/// number that may be zero.
+static bool isSpeculatable(const ScalarExpr &expr) {
+  if (expr.isLeaf())
+    return expr.getKind() != Kind::Element;
+  bool divides =
+      llvm::is_contained({Kind::Div, Kind::Rem, Kind::CeilDiv}, expr.getKind());
+  return (!divides || expr.getRhs().getConstant().value_or(0) > 0) &&
+         isSpeculatable(expr.getLhs()) && isSpeculatable(expr.getRhs());
+}
+
+/// condition ? a : b, as b + [condition]·(a − b).
+static std::optional<ScalarExpr> choose(Value condition, Value whenTrue,
+                                        Value whenFalse,
+                                        ScalarExpr::From from) {
+  // A condition itself is no number.
+  if (whenTrue.getType().isInteger(1))
+    return std::nullopt;
+  auto holds = ofCondition(condition, from);
+  auto a = ScalarExpr::of(whenTrue, from);
+  auto b = ScalarExpr::of(whenFalse, from);
+  if (!holds || !a || !b || !isSpeculatable(*a) || !isSpeculatable(*b))
+    return std::nullopt;
+  return *b + *holds * (*a - *b);
+}
+
 std::optional<ScalarExpr> ScalarExpr::of(Value value, From from) {
   APInt number;
   if (matchPattern(value, m_ConstantInt(&number)))
@@ -244,6 +307,14 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value, From from) {
                          ? 64
                          : value.getType().getIntOrFloatBitWidth();
     return width < 32 ? std::nullopt : of(op->getOperand(0), from);
+  }
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return choose(select.getCondition(), select.getTrueValue(),
+                  select.getFalseValue(), from);
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    unsigned index = cast<OpResult>(value).getResultNumber();
+    return choose(branch.getCondition(), branch.thenYield().getOperand(index),
+                  branch.elseYield().getOperand(index), from);
   }
   if (op->getNumOperands() != 2)
     return std::nullopt;
@@ -376,7 +447,6 @@ bool ScalarExpr::mentionsAxis(unsigned axis) const {
 }
 
 static llvm::StringRef spell(ScalarExpr::Kind kind) {
-  using Kind = ScalarExpr::Kind;
   switch (kind) {
   case Kind::Constant:
     return "const";
@@ -487,7 +557,6 @@ bool ScalarExpr::operator==(const ScalarExpr &other) const {
 
 ScalarExpr mlir::autodiff::tripCount(ScalarExpr lower, ScalarExpr upper,
                                      ScalarExpr step) {
-  using Kind = ScalarExpr::Kind;
   ScalarExpr count = ScalarExpr::binary(Kind::CeilDiv, upper - lower, step);
   // (n + c − 1) / c is ⌈n / c⌉, or neither is positive.
   if (count.getKind() == Kind::Div) {

@@ -4,6 +4,7 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/FirstLane.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Elements.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
@@ -236,7 +237,8 @@ Tile mlir::autodiff::besidePadding(Tile contribution, Tile cotangent) {
       continue;
     Attribute constant;
     if (matchPattern(op, m_Constant(&constant))) {
-      if (isNearlyInfinite(constant))
+      if (isNearlyInfinite(constant) &&
+          !mutation::isMade("padding:as any other number"))
         return unlessZero(cotangent, contribution, contribution);
       continue;
     }

@@ -7,6 +7,7 @@
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -45,7 +46,8 @@ void IgnoreOutputs::runOnOperation() {
   SmallVector<Operation *> ignored;
   kernel.walk([&](Operation *op) {
     if (getWrittenValue(op) && op->use_empty() && missesAll(op, outputs) &&
-        memory.getReadsOf(op).empty())
+        (memory.getReadsOf(op).empty() ||
+         mutation::isMade("outputs:ignored though they are read")))
       ignored.push_back(op);
   });
   for (Operation *write : ignored)
