@@ -85,6 +85,29 @@ static Array shapeOf(Type type) {
   return shape;
 }
 
+/// What `value`, which `op` makes or gives to its body, is computed from: of a
+/// loop, what it starts from, is in the next iteration, and the bounds.
+static SmallVector<Value> getSources(Value value, Operation *op) {
+  SmallVector<Value> sources(op->getOperands());
+  auto loop = dyn_cast<scf::ForOp>(op);
+  if (auto argument = dyn_cast<BlockArgument>(value); loop && argument)
+    value = loop.getTiedLoopResult(argument);
+  if (loop) {
+    sources.assign(
+        {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()});
+    if (auto result = dyn_cast_or_null<OpResult>(value)) {
+      sources.push_back(loop.getInits()[result.getResultNumber()]);
+      sources.push_back(loop.getYieldedValues()[result.getResultNumber()]);
+    }
+    return sources;
+  }
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      if (block.mightHaveTerminator())
+        llvm::append_range(sources, block.getTerminator()->getOperands());
+  return sources;
+}
+
 /// The loads that `value` is computed from, nearest first.
 static void findLoads(Value value, llvm::DenseSet<Value> &visited,
                       SmallVectorImpl<Operation *> &loads) {
@@ -99,13 +122,8 @@ static void findLoads(Value value, llvm::DenseSet<Value> &visited,
     loads.push_back(op);
     return;
   }
-  for (Value operand : op->getOperands())
-    findLoads(operand, visited, loads);
-  for (Region &region : op->getRegions())
-    for (Block &block : region)
-      if (block.mightHaveTerminator())
-        for (Value operand : block.getTerminator()->getOperands())
-          findLoads(operand, visited, loads);
+  for (Value source : getSources(value, op))
+    findLoads(source, visited, loads);
 }
 
 static Object describe(const LinearForm::Term &term, RankedTensorType tile) {
