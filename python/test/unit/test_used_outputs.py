@@ -6,6 +6,7 @@ import weakref
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from gradients import FORWARD_ONLY, assert_close, differentiated, random_tensor
 from kernels import picked_maxima, used_outputs
 
@@ -139,6 +140,52 @@ def test_inputs_that_change(device):
     _check(op, used_outputs.two_reference, inputs, (0,), between=change)
     with pytest.raises(RuntimeError, match="modified by an inplace operation.*'w_ptr'"):
         _check(op, used_outputs.two_reference, inputs, (0, 1), between=change)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints_taken_before_a_backward(device, reentrant):
+    """The second one runs its forward again when the first one has told what to expect."""
+    op, inputs, reference = _attention(device)
+    for _ in range(2):
+        outputs = [
+            torch.utils.checkpoint.checkpoint(op, *inputs, use_reentrant=reentrant)[0]
+            for _ in range(2)
+        ]
+        upstream = torch.randn_like(outputs[0])
+        sums = [torch.zeros_like(x) for x in inputs]
+        for y in outputs:
+            for x in inputs:
+                x.grad = None
+            y.backward(upstream)
+            for x, gradient in zip(inputs, sums, strict=True):
+                gradient += x.grad
+        _compare([g / 2 for g in sums], reference, inputs, (0,), [upstream])
+
+
+def test_forwards_before_the_first_backward(device):
+    """What is planned anew leaves launches alone that have been made."""
+    op, inputs, reference = _attention(device)
+    outputs = [op(*inputs) for _ in range(3)]
+    upstreams = [torch.randn_like(y) for y in outputs[0]]
+    for used, found in zip(((0,), (0, 1), (2,)), outputs, strict=True):
+        gradients = torch.autograd.grad(
+            [found[i] for i in used], inputs, [upstreams[i] for i in used], allow_unused=True
+        )
+        _compare(gradients, reference, inputs, used, upstreams)
+
+
+def test_a_graph_that_records_the_second_launch(device):
+    """Nothing is planned anew, or compiled, while a CUDA graph records."""
+    if device == "cpu":
+        pytest.skip("CUDA graphs")
+    op, inputs, reference = _attention(device)
+    _check(op, reference, inputs, (0,))
+    upstream = torch.randn_like(inputs[0])[None]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        gradients = torch.autograd.grad(op(*inputs)[0], inputs, upstream)
+    graph.replay()
+    _compare(gradients, reference, inputs, (0,), [upstream])
 
 
 def test_outputs_in_views(device):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
+import torch
+
 from . import bounds, determinism
 from .backward import Handle, buffer_sizes
 from .cache import plan_for
@@ -22,6 +24,7 @@ from .user_rules import generation, rules_for
 
 _ATTRIBUTE = "_autodiff_states"
 _MAX_EXECUTIONS = 1024
+_saves_by_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 
 class Choice(NamedTuple):
@@ -247,27 +250,31 @@ class KernelState:
 
     def execution(self, wanted, grid, leaves) -> Execution:
         """Return how to run a launch that wants the gradients of arguments `wanted`."""
+        # What hooks save has to be the same when a checkpoint's forward is run again.
+        expected = None if _saves_by_hooks(True) else self._expected.get(wanted)
         family = self._families.get(wanted)
         if family is not None:
             key, executions = family
-            found = executions.get(key.extract(grid, leaves)[0])
+            found = executions.get((expected, key.extract(grid, leaves)[0]))
             if found is not None:
                 return found
         with self.lock:
-            return self._new_execution(wanted, grid, leaves)
+            return self._new_execution(wanted, expected, grid, leaves)
 
-    def _new_execution(self, wanted, grid, leaves) -> Execution:
+    def _new_execution(self, wanted, expected, grid, leaves) -> Execution:
         family = self._families.get(wanted)
         if family is None:
             family = self._families[wanted] = self._family(wanted)
         key, executions = family
         facts_key, aliasing = key.extract(grid, leaves)
-        found = executions.get(facts_key)
+        found = executions.get((expected, facts_key))
+        if found is None and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+            # There, nothing new can be compiled.
+            found = executions.get((None, facts_key))
         if found is not None:
             return found
         key.validate(leaves, self.spec.target)
         facts = Facts(key, grid, leaves, aliasing)
-        expected = self._expected.get(wanted)
         found = self._planned(wanted, facts, expected)
         if not found.is_complete:
             found = self._planned(wanted, facts, None)
@@ -279,7 +286,7 @@ class KernelState:
         facts_key, _ = key.extract(grid, leaves)
         if len(executions) >= _MAX_EXECUTIONS:
             executions.clear()
-        executions[facts_key] = found
+        executions[expected, facts_key] = found
         return found
 
     def _planned(self, wanted, facts, outputs) -> Execution:
@@ -294,10 +301,8 @@ class KernelState:
         if self._atomics == FORBIDDEN:
             return
         with self.lock:
-            expected = tuple(sorted({*self._expected.get(wanted, ()), *outputs}))
-            if expected != self._expected.get(wanted):
-                self._expected[wanted] = expected
-                self._families[wanted][1].clear()
+            before = self._expected.get(wanted, ())
+            self._expected[wanted] = tuple(sorted({*before, *outputs}))
 
     def _family(self, wanted):
         plan = self.handle(wanted, allows_atomics=True).plan
