@@ -87,26 +87,24 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createCountTrips());
   passes.addToKernels(createMarkResiduals());
   passes.addToKernels(createRecordMemory());
-  IgnoreOutputsOptions ignoreOutputs;
-  ignoreOutputs.allCotangents = !request.cotangents;
-  if (request.cotangents)
-    ignoreOutputs.cotangents.assign(request.cotangents->begin(),
-                                    request.cotangents->end());
-  passes.add(createIgnoreOutputs(ignoreOutputs));
+  auto setCotangents = [&](auto options) {
+    options.allCotangents = !request.cotangents;
+    if (request.cotangents)
+      options.cotangents.assign(request.cotangents->begin(),
+                                request.cotangents->end());
+    return options;
+  };
+  passes.add(createIgnoreOutputs(setCotangents(IgnoreOutputsOptions())));
   passes.add(createRescaleAccumulators());
   passes.add(createCarrySums());
   passes.add(createDropMaxima());
   passes.add(createFoldNormalizers());
   passes.clean();
   passes.add(createPickMaxima());
-  ReverseOptions reverse;
+  ReverseOptions reverse = setCotangents(ReverseOptions());
   reverse.allWanted = !request.wanted;
-  reverse.allCotangents = !request.cotangents;
   if (request.wanted)
     reverse.wanted.assign(request.wanted->begin(), request.wanted->end());
-  if (request.cotangents)
-    reverse.cotangents.assign(request.cotangents->begin(),
-                              request.cotangents->end());
   passes.add(createReverse(reverse));
   passes.clean();
   passes.addToKernels(createTape());
