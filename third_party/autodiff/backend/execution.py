@@ -304,23 +304,23 @@ class Execution:
             axes=self.axes,
             checkpoint=checkpoint or self.checkpoint,
         )
-        handle = choice.handle
-        plan = handle.plan
-        if not plan.has_same_forward(self._plan):
+        backward = Backward(choice.handle, choice.facts, self.state.spec)
+        if not self._can_precede(backward):
             if live is not None:
                 self.state.expect(self.wanted, live)
             return None
-        backward = Backward(handle, choice.facts, self.state.spec)
         key = self.facts.key
         if not key.covers(choice.scalars, backward.spanned()):
             self.state.forget(key, choice.scalars, backward.spanned())
             return None
-        if not set(backward.pointers) <= {*self.kept, *self.copied, *self.opaque}:
-            return None
-        overwritten = set(plan.snapshots) & set(backward.pointers)
-        before = overwritten | {i for i in backward.pointers if i not in plan.outputs}
-        kept_before = set(self.copied) | (set(self.kept) - set(plan.outputs))
-        if not before <= kept_before | set(self.opaque):
-            return None
-        after = set(backward.pointers) - before
-        return backward if after <= set(self.kept) else None
+        return backward
+
+    def _can_precede(self, backward) -> bool:
+        """Whether this forward saved what a backward needs, and kept what it reads."""
+        plan, pointers = backward.plan, set(backward.pointers)
+        if not plan.has_same_forward(self._plan):
+            return False
+        overwritten = pointers & set(plan.snapshots)
+        before = overwritten | (pointers - set(plan.outputs))
+        kept_before = {*self.copied, *self.opaque} | (set(self.kept) - set(plan.outputs))
+        return before <= kept_before and pointers - before <= set(self.kept)

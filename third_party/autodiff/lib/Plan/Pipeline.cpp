@@ -66,6 +66,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createNormalize());
   passes.add(createLinkRules());
   passes.add(createSinkStores());
+  passes.add(createForwardStores());
   if (request.assume) {
     passes.add(createSpreadLoops());
     passes.add(createUnwrapTiles());

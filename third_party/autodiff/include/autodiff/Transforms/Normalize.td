@@ -56,6 +56,17 @@ def LinkRules : AutodiffPass<"autodiff-link-rules", "::mlir::ModuleOp"> {
   }];
 }
 
+def ForwardStores : AutodiffPass<"autodiff-forward-stores", "::mlir::ModuleOp"> {
+  let summary = "hand on what is loaded from where it was just stored";
+  let description = [{
+    A load behind a store to the same pointers gives what was stored, if nothing
+    that may write there is between them, the lanes are elements of their own,
+    and a mask of the store is that of the load (a scratch tensor that takes a
+    vector to another layout). The store stays. Programs are taken to write to
+    elements of their own; where they wait for one another, nothing is done.
+  }];
+}
+
 def LowerDescriptors : AutodiffPass<"autodiff-lower-descriptors", "::mlir::ModuleOp"> {
   let summary = "turn accesses through tensor descriptors into masked ones";
   let description = [{

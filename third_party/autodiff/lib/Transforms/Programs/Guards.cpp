@@ -1,6 +1,7 @@
 //===- Guards.cpp - Accesses under a condition ----------------------------===//
 #include "Guards.h"
 
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 
 using namespace mlir;
@@ -17,4 +18,14 @@ void mlir::autodiff::completeOther(triton::LoadOp load) {
   if (!load.getOther())
     load.getOtherMutable().assign(
         zeroOf(builder, load.getLoc(), load.getType()));
+}
+
+Value mlir::autodiff::whereLoaded(OpBuilder &builder, Value value,
+                                  triton::LoadOp load) {
+  Value mask = load.getMask(), other = load.getOther();
+  if (!mask || mutation::isMade("batch:lanes that are not stored"))
+    return value;
+  if (!other)
+    other = zeroOf(builder, load.getLoc(), value.getType());
+  return arith::SelectOp::create(builder, load.getLoc(), mask, value, other);
 }

@@ -15,6 +15,10 @@ Value guardMask(OpBuilder &builder, Location loc, Value condition, Value mask,
 /// lanes: zero.
 void completeOther(triton::LoadOp load);
 
+/// `value` in the lanes that `load` loads; in others what it gives them, or
+/// zero.
+Value whereLoaded(OpBuilder &builder, Value value, triton::LoadOp load);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_LIB_TRANSFORMS_PROGRAMS_GUARDS_H

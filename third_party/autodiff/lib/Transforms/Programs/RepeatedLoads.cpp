@@ -1,12 +1,10 @@
 //===- RepeatedLoads.cpp - Loads of what a program has --------------------===//
 #include "RepeatedLoads.h"
 
+#include "Guards.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
 
@@ -61,23 +59,13 @@ void Held::add(triton::StoreOp store) {
     stores.push_back(store);
 }
 
-/// `value` in the lanes that `load` loads; in others what it gives them.
-static Value withOther(OpBuilder &b, Value value, triton::LoadOp load) {
-  Value mask = load.getMask(), other = load.getOther();
-  if (!mask || mutation::isMade("batch:lanes that are not stored"))
-    return value;
-  if (!other)
-    other = zeroOf(b, load.getLoc(), value.getType());
-  return arith::SelectOp::create(b, load.getLoc(), mask, value, other);
-}
-
 Value Held::get(OpBuilder &b, triton::LoadOp load) const {
   for (triton::LoadOp other : loads)
     if (llvm::equal(load->getOperands(), other->getOperands()))
       return other;
   for (triton::StoreOp store : llvm::reverse(stores))
     if (store.getPtr() == load.getPtr() && store.getMask() == load.getMask())
-      return withOther(b, store.getValue(), load);
+      return whereLoaded(b, store.getValue(), load);
   return {};
 }
 

@@ -25,7 +25,10 @@ tt.func @recorded(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<bf16>) {
   %ws = tt.splat %pw : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
   %wp = tt.addptr %ws, %i : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
   tt.store %wp, %z : tensor<64x!tt.ptr<f32>>
-  %w = tt.load %wp : tensor<64x!tt.ptr<f32>>
+  %last = arith.constant dense<63> : tensor<64xi32>
+  %back = arith.subi %last, %i : tensor<64xi32>
+  %wb = tt.addptr %ws, %back : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  %w = tt.load %wb : tensor<64x!tt.ptr<f32>>
   %u = arith.addf %z, %w : tensor<64xf32>
   %y = arith.mulf %u, %u : tensor<64xf32>
   %ys = tt.splat %py : !tt.ptr<bf16> -> tensor<64x!tt.ptr<bf16>>

@@ -1,0 +1,117 @@
+//===- ForwardStores.cpp - Loads of what was just stored ------------------===//
+//
+//   store p, v; …; x = load p
+//
+// makes x the bits of v, if each lane has an address of its own and nothing in
+// between writes there. Kernels do so to give a vector another layout: through
+// memory, its derivative would need a tape. (Other programs may write there
+// only while this one waits for them, or it is a race in the primal.)
+//
+//===----------------------------------------------------------------------===//
+#include "Programs/Guards.h"
+#include "autodiff/Analysis/LaneSteps.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/Synchronization.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Transforms/Passes.h"
+#include "triton/Dialect/TritonGPU/IR/Dialect.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_FORWARDSTORES
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct ForwardStores : autodiff::impl::ForwardStoresBase<ForwardStores> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// Whether each lane of `store` has an address of its own: along one axis after
+/// the other, a step goes past all that the axes before reach. That holds of
+/// offsets of 32 bits, too, whether or not they wrap around.
+static bool hasDistinctLanes(triton::StoreOp store) {
+  auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
+  if (!tile || mutation::isMade("forward-stores:lanes that share an address"))
+    return true;
+  SmallVector<std::pair<uint64_t, uint64_t>> axes;
+  for (auto [axis, length] : llvm::enumerate(tile.getShape()))
+    if (length > 1)
+      axes.emplace_back(
+          llvm::AbsoluteValue(findLaneStep(store.getPtr(), axis).value_or(0)),
+          length);
+  llvm::sort(axes);
+  uint64_t reach = 0;
+  for (auto [step, length] : axes) {
+    if (step <= reach)
+      return false;
+    reach = llvm::SaturatingMultiplyAdd(step, length - 1, reach);
+  }
+  return reach <= std::numeric_limits<uint32_t>::max();
+}
+
+/// Whether `load` has to ask memory, which others may write to meanwhile.
+static bool isFresh(triton::LoadOp load) {
+  return load.getIsVolatile() || load.getCache() == triton::CacheModifier::CV;
+}
+
+/// Whether `op`, by itself, leaves what `pointer` points to, and waits for
+/// nobody. (Of outputs that share memory, launches refuse only floats.)
+static bool isHarmless(Operation *op, Value pointer) {
+  if (auto load = dyn_cast<triton::LoadOp>(op))
+    return !isFresh(load);
+  if (auto store = dyn_cast<triton::StoreOp>(op))
+    return isa<FloatType>(getPointee(pointer.getType())) &&
+           !mayAlias(store.getPtr(), pointer);
+  return op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+         op->hasTrait<OpTrait::IsTerminator>() || isMemoryEffectFree(op) ||
+         isa<gpu::BarrierOp, triton::gpu::BarrierOp>(op);
+}
+
+static bool mayChangeBetween(Operation *first, Operation *last, Value pointer) {
+  for (Operation *op = first->getNextNode(); op != last; op = op->getNextNode())
+    if (op->walk([&](Operation *inner) {
+            return isHarmless(inner, pointer) ? WalkResult::advance()
+                                              : WalkResult::interrupt();
+          }).wasInterrupted())
+      return !mutation::isMade("forward-stores:stores in between");
+  return false;
+}
+
+/// Whether `load` gives, in the lanes that it loads, what `store` has stored.
+static bool readsWhatIsStored(triton::LoadOp load, triton::StoreOp store) {
+  Value pointer = load.getPtr(), mask = store.getMask();
+  if (load->getBlock() != store->getBlock() || !store->isBeforeInBlock(load) ||
+      isFresh(load) || isPointer(load.getType()) ||
+      getBaseArguments(pointer).empty())
+    return false;
+  bool isCovered = !mask || mask == load.getMask() ||
+                   mutation::isMade("forward-stores:other masks");
+  return isCovered && hasDistinctLanes(store) &&
+         !mayChangeBetween(store, load, pointer);
+}
+
+void ForwardStores::runOnOperation() {
+  triton::FuncOp primal = getPrimal(getOperation());
+  if (!primal)
+    return;
+  Synchronization synchronization(primal);
+  // By load: of several stores, the last one.
+  llvm::MapVector<triton::LoadOp, triton::StoreOp> found;
+  primal.walk([&](triton::StoreOp store) {
+    for (Operation *user : store.getPtr().getUsers())
+      if (auto load = dyn_cast<triton::LoadOp>(user))
+        if (readsWhatIsStored(load, store) && !synchronization.orders(load))
+          found[load] = store;
+  });
+  IRRewriter rewriter(&getContext());
+  for (auto [load, store] : found) {
+    rewriter.setInsertionPoint(load);
+    rewriter.replaceOp(load, whereLoaded(rewriter, store.getValue(), load));
+  }
+}
