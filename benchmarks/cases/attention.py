@@ -6,7 +6,7 @@ import flash_attention_v2 as flash
 import torch
 from handwritten import attention as by_hand
 from kernels import carried_attention as carried
-from kernels import carried_sums, descriptors, picked_maxima
+from kernels import carried_sums, descriptors, picked_maxima, scratch_attention
 from kernels import grouped_attention as grouped
 from kernels import packed_sequences as packed
 from kernels import window_attention as windowed
@@ -100,6 +100,18 @@ def kept_maxima(batch, heads, context, dim, quick=False, tuned=True):
 
     kernel, shape = picked_maxima.attention_kernel, (batch, heads, context, dim)
     return _own_heads(", maxima kept", kernel, stub, shape, False, quick, tuned)
+
+
+def scratch(batch, heads, context, dim, quick=False, tuned=True):
+    """Scales that go through a scratch tensor, in whose gradient nobody takes an interest."""
+
+    def stub(kernel, q, k, v):
+        q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+        y, _, _ = scratch_attention.attention(kernel, q, k, v, True, 64, 64)
+        return y.view(batch, heads, context, dim)
+
+    kernel, shape = scratch_attention.attention_kernel, (batch, heads, context, dim)
+    return _own_heads(", scratch", kernel, stub, shape, True, quick, tuned)
 
 
 def shared_heads(batch, heads, shared, context, dim, quick=False, tuned=True, tiles=TILES):
@@ -200,6 +212,7 @@ def cases(tuned=True):
             yield other_sums(4, 32, 4096, dim, form, tuned=tuned)
     for dim in (64, 128):
         yield kept_maxima(4, 32, 4096, dim, tuned=tuned)
+        yield scratch(4, 32, 4096, dim, tuned=tuned)
     for dim in (64, 128):
         yield shared_heads(4, 32, 8, 4096, dim, quick=dim == 64, tuned=tuned)
     mixed = (256, 512, 1024, 1536, 2048, 3072, 3840, 4096)
