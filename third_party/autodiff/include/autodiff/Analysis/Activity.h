@@ -20,8 +20,8 @@ namespace mlir::autodiff {
 /// Kernel arguments by number.
 using ArgumentSet = llvm::SmallSet<unsigned, 8>;
 
-/// The float tensors that `kernel` loads from, and those that it stores to: what
-/// is wanted, and has cotangents, unless something else is asked for.
+/// The float tensors that `kernel` loads from, and those that it stores to:
+/// what is wanted, and has cotangents, unless something else is asked for.
 ArgumentSet findLoaded(triton::FuncOp kernel);
 ArgumentSet findStored(triton::FuncOp kernel);
 
