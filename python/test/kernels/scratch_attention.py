@@ -44,6 +44,7 @@ def attention_kernel(
         l_ij = tl.sum(p, 1)
         acc_scale = tl.exp(m_i - m_ij)
         tl.store(tmp_ptrs, acc_scale)
+        tl.debug_barrier()  # other threads load them
         acc_scale = tl.load(tmp_ptrs)
         acc = acc * acc_scale[:, None]
         v = tl.load(v_ptrs + start * DIM, mask=inside, other=0.0)
@@ -52,6 +53,7 @@ def attention_kernel(
         lse_i = m_ij + tl.log(tl.exp(lse_i - m_ij) + l_ij)
     out_scale = tl.exp(m_i - lse_i)
     tl.store(tmp_ptrs, out_scale)
+    tl.debug_barrier()
     out_scale = tl.load(tmp_ptrs)
     acc = acc * out_scale[:, None]
     tl.store(lse_ptr + head * rounded + rows, lse_i)

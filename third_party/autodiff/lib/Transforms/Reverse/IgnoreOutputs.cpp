@@ -1,7 +1,8 @@
 //===- IgnoreOutputs.cpp - Outputs that no gradient comes from ------------===//
 //
 // A backward need not know what they hold, and what a value does to them alone
-// does not matter to its derivative. The primal stores them as before.
+// does not matter to its derivative. Nor do barriers, between a program's
+// threads. The primal stores them as before, and waits.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Activity.h"
@@ -9,6 +10,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
+#include "triton/Dialect/TritonGPU/IR/Dialect.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_IGNOREOUTPUTS
@@ -45,11 +47,13 @@ void IgnoreOutputs::runOnOperation() {
   MemoryFlow memory(kernel);
   SmallVector<Operation *> ignored;
   kernel.walk([&](Operation *op) {
+    if (isa<gpu::BarrierOp, triton::gpu::BarrierOp>(op))
+      ignored.push_back(op);
     if (getWrittenValue(op) && op->use_empty() && missesAll(op, outputs) &&
         (memory.getReadsOf(op).empty() ||
          mutation::isMade("outputs:ignored though they are read")))
       ignored.push_back(op);
   });
-  for (Operation *write : ignored)
-    write->erase();
+  for (Operation *op : ignored)
+    op->erase();
 }

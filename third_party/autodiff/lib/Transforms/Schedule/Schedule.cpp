@@ -123,8 +123,8 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
   Location loc = op.getLoc();
   Type type =
       withElementType(op.getPtr().getType(), getPointee(pointer.getType()));
-  // What other threads of the program have added must be there.
-  if (!use.accumulates.empty())
+  // What other threads of the program have added, or left, must be there.
+  if (!use.accumulates.empty() || use.upstreams.size() > 1)
     gpu::BarrierOp::create(b, loc);
   Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
   Value value;

@@ -281,3 +281,22 @@ tt.func @repeated(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   tt.store %py, %h : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Of two stores to a place, the one that comes first in the backward takes all
+// of the cotangent, before threads of the other one look there.
+// CHECK-LABEL: tt.func @twice_bwd(
+// CHECK: gpu.barrier
+// CHECK: tt.atomic_rmw exch
+// CHECK: gpu.barrier
+// CHECK: tt.atomic_rmw exch
+// CHECK-NOT: tt.atomic_rmw exch
+// CHECK: tt.return
+tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  tt.store %py, %x : !tt.ptr<f32>
+  %y = math.sin %x : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
