@@ -110,9 +110,11 @@ def elementwise_kernel(x_ptr, tmp_ptr, y_ptr, n, FORM: tl.constexpr, BLOCK: tl.c
     ptrs = tmp_ptr + place
     if FORM == "same lanes":
         tl.store(ptrs, tl.sin(x), mask=mask)
+        tl.debug_barrier()
         s = tl.load(ptrs, mask=mask)
     elif FORM == "more lanes":
         tl.store(ptrs, tl.sin(x), mask=mask)
+        tl.debug_barrier()
         s = tl.load(ptrs)
     elif FORM == "fewer lanes":
         tl.store(ptrs, tl.sin(x))
@@ -121,6 +123,7 @@ def elementwise_kernel(x_ptr, tmp_ptr, y_ptr, n, FORM: tl.constexpr, BLOCK: tl.c
     elif FORM == "in between":
         tl.store(ptrs, tl.sin(x))
         tl.store(ptrs, tl.cos(x), mask=lane % 2 == 0)
+        tl.debug_barrier()
         s = tl.load(ptrs)
     else:
         tl.store(ptrs, tl.sin(x))
