@@ -1,4 +1,4 @@
-"""What the kernels share: two device functions, and how a stub makes its output."""
+"""What the kernels share: device functions, and how a stub makes its output."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ def tanh(x):
     e = tl.exp(-2.0 * tl.abs(x))
     y = (1.0 - e) / (1.0 + e)
     return tl.where(x < 0, -y, y)
+
+
+@triton.jit
+def softmax_step(scores, v, maximum, total, acc, PRECISION: tl.constexpr):
+    """A block of keys more: maximum and sums of rows, in the frame of the maximum so far."""
+    following = tl.maximum(maximum, tl.max(scores, 1))
+    p = tl.exp(scores - following[:, None])
+    factor = tl.exp(maximum - following)
+    total = total * factor + tl.sum(p, 1)
+    added = tl.dot(p.to(v.dtype), v, input_precision=PRECISION)
+    return following, total, acc * factor[:, None] + added
 
 
 def with_output(x: torch.Tensor, how: str) -> tuple[torch.Tensor, torch.Tensor]:

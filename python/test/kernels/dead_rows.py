@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .common import poisoned, precision_of
+from .common import poisoned, precision_of, softmax_step
 
 
 @triton.jit
@@ -67,13 +67,7 @@ def unguarded_kernel(
         scores = tl.dot(q, tl.trans(k), input_precision=PRECISION)
         seen = (keys < n)[None, :] & (rows < m)[:, None]
         scores = tl.where(seen, scores, -float("inf"))
-        following = tl.maximum(maximum, tl.max(scores, 1))
-        p = tl.exp(scores - following[:, None])
-        factor = tl.exp(maximum - following)
-        total = total * factor + tl.sum(p, 1)
-        added = tl.dot(p.to(v.dtype), v, input_precision=PRECISION)
-        acc = acc * factor[:, None] + added
-        maximum = following
+        maximum, total, acc = softmax_step(scores, v, maximum, total, acc, PRECISION)
     places = rows[:, None] * D + d[None, :]
     tl.store(out_ptr + places, acc / total[:, None], mask=(rows < m)[:, None])
 

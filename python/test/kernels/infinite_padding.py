@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .common import poisoned, precision_of, widen
+from .common import poisoned, precision_of, softmax_step, widen
 
 SCALES = ("product", "quotient", "sum", "fma", "twice", "lowest", "columns")
 
@@ -134,13 +134,7 @@ def scaled_attention_kernel(
         v = tl.load(v_ptr + those, mask=(key < n)[:, None], other=0.0)
         scores = tl.dot(q, tl.trans(k), input_precision=PRECISION)
         scores = tl.where(key[None, :] <= row[:, None], scores, -float("inf")) * scale
-        following = tl.maximum(maximum, tl.max(scores, 1))
-        p = tl.exp(scores - following[:, None])
-        factor = tl.exp(maximum - following)
-        total = total * factor + tl.sum(p, 1)
-        added = tl.dot(p.to(v.dtype), v, input_precision=PRECISION)
-        acc = acc * factor[:, None] + added
-        maximum = following
+        maximum, total, acc = softmax_step(scores, v, maximum, total, acc, PRECISION)
     tl.store(out_ptr + places, acc / total[:, None], mask=(row < n)[:, None])
 
 

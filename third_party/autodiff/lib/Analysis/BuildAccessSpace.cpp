@@ -40,6 +40,7 @@ struct AccessSpace::Builder {
   bool coversIterationSpace(const LinearForm &address);
   bool restrictsPrograms(const Constraint &constraint,
                          const LinearForm &address);
+  Index *findCut(const LinearForm &form);
   bool tighten(const Constraint &constraint);
   std::optional<Index> takePart(const Constraint &constraint,
                                 LinearForm &address);
@@ -230,6 +231,19 @@ bool AccessSpace::Builder::restrictsPrograms(const Constraint &constraint,
   return true;
 }
 
+/// The index that has a bound or a start, and these terms as digits; null if
+/// none is.
+AccessSpace::Index *AccessSpace::Builder::findCut(const LinearForm &form) {
+  auto found = llvm::find_if(space.indices, [&](const Index &index) {
+    return (index.bound || index.start) && !index.digits.empty() &&
+           index.digits.size() == form.terms.size() &&
+           llvm::all_of(index.digits, [&](const Digit &digit) {
+             return form.coefficientOf(digit.dimension) == digit.stride;
+           });
+  });
+  return found == space.indices.end() ? nullptr : &*found;
+}
+
 /// Whether a constraint is one more bound of an index, or one of some of its
 /// digits: its first part.
 bool AccessSpace::Builder::tighten(const Constraint &constraint) {
@@ -239,16 +253,15 @@ bool AccessSpace::Builder::tighten(const Constraint &constraint) {
   auto least = [&](const ScalarExpr &bound) {
     return ScalarExpr::binary(ScalarExpr::Kind::Min, bound, constraint.bound);
   };
+  if (Index *index = findCut(constraint.form)) {
+    index->bound = index->bound ? least(*index->bound) : constraint.bound;
+    return true;
+  }
   for (Index &index : space.indices) {
     size_t count = llvm::count_if(index.digits, isMeant);
-    if (count == 0 || count != constraint.form.terms.size() ||
-        !(index.bound || index.start))
+    if (count == 0 || count != constraint.form.terms.size() || !index.bound)
       continue;
-    if (count == index.digits.size()) {
-      index.bound = index.bound ? least(*index.bound) : constraint.bound;
-      return true;
-    }
-    if (space.moves || !index.bound)
+    if (space.moves)
       return false;
     if (!index.part) {
       std::stable_partition(index.digits.begin(), index.digits.end(), isMeant);
@@ -335,16 +348,9 @@ bool AccessSpace::Builder::startIndex(const Constraint &constraint,
     return false;
   Constraint from{constraint.form.scaled(ScalarExpr::constant(-1)),
                   ScalarExpr::constant(1) - constraint.bound};
-  auto found = llvm::find_if(space.indices, [&](const Index &index) {
-    return (index.bound || index.start) &&
-           index.digits.size() == from.form.terms.size() &&
-           llvm::all_of(index.digits, [&](const Digit &digit) {
-             return from.form.coefficientOf(digit.dimension) == digit.stride;
-           });
-  });
-  if (found != space.indices.end()) {
-    found->start = found->start ? ScalarExpr::binary(ScalarExpr::Kind::Max,
-                                                     *found->start, from.bound)
+  if (Index *index = findCut(from.form)) {
+    index->start = index->start ? ScalarExpr::binary(ScalarExpr::Kind::Max,
+                                                     *index->start, from.bound)
                                 : from.bound;
     return true;
   }

@@ -192,16 +192,34 @@ Tile mlir::autodiff::withoutSelection(Tile cotangent) {
   return cotangent;
 }
 
-/// Whether a lane of this constant, or a multiple of it, may be infinite: masks
-/// made of the largest number overflow.
-static bool isNearlyInfinite(Attribute constant) {
+/// The float that all lanes of a constant are, if they are one.
+static std::optional<APFloat> getNumber(Attribute constant) {
   if (auto splat = dyn_cast<SplatElementsAttr>(constant))
     constant = splat.getSplatValue<Attribute>();
   auto number = dyn_cast<FloatAttr>(constant);
+  return number ? std::optional(number.getValue()) : std::nullopt;
+}
+
+/// Operations whose result is finite if their float operands are, and may be
+/// infinite if one of these is.
+static bool passesInfinite(Operation *op) {
+  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
+             arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+             arith::MinNumFOp, arith::ExtFOp, arith::TruncFOp, math::AbsFOp,
+             math::FmaOp, ResidualOp, triton::FpToFpOp, triton::SplatOp,
+             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
+             triton::TransOp, triton::JoinOp, triton::SplitOp, triton::CatOp>(
+      op);
+}
+
+/// Whether a lane of this constant, or a multiple of it, may be infinite: masks
+/// made of the largest number overflow.
+static bool isNearlyInfinite(Attribute constant) {
   constexpr int kBitsOfAMultiple = 10;
-  return number && !number.getValue().isNaN() &&
-         ilogb(number.getValue()) >
-             APFloat::semanticsMaxExponent(number.getValue().getSemantics()) -
+  std::optional<APFloat> number = getNumber(constant);
+  return number && !number->isNaN() &&
+         ilogb(*number) >
+             APFloat::semanticsMaxExponent(number->getSemantics()) -
                  kBitsOfAMultiple;
 }
 
@@ -212,18 +230,10 @@ static OperandRange getInfinite(Operation *op) {
     return op->getOperands().take_front(1);
   if (isa<arith::SelectOp>(op))
     return op->getOperands().drop_front(1);
-  if (auto load = dyn_cast<triton::LoadOp>(op))
-    return load.getOtherMutable().empty()
-               ? op->getOperands().take_front(0)
-               : OperandRange(load.getOtherMutable());
-  bool passes =
-      isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
-          arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
-          arith::MinNumFOp, arith::ExtFOp, arith::TruncFOp, math::AbsFOp,
-          math::FmaOp, ResidualOp, triton::FpToFpOp, triton::SplatOp,
-          triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
-          triton::TransOp, triton::JoinOp, triton::SplitOp, triton::CatOp>(op);
-  return passes ? op->getOperands() : op->getOperands().take_front(0);
+  if (auto load = dyn_cast<triton::LoadOp>(op); load && load.getOther())
+    return load.getOtherMutable();
+  return passesInfinite(op) ? op->getOperands()
+                            : op->getOperands().take_front(0);
 }
 
 Tile mlir::autodiff::besidePadding(Tile contribution, Tile cotangent) {
@@ -249,16 +259,10 @@ Tile mlir::autodiff::besidePadding(Tile contribution, Tile cotangent) {
 
 /// Operations whose result is finite if their float operands are.
 static bool keepsFinite(Operation *op) {
-  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
-             arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
-             arith::MinNumFOp, arith::SelectOp, arith::ExtFOp, arith::TruncFOp,
-             math::AbsFOp, math::FmaOp, math::FloorOp, math::CeilOp,
-             math::SinOp, math::CosOp, math::ErfOp, math::TanhOp, ResidualOp,
-             triton::FpToFpOp, triton::ClampFOp, triton::SplatOp,
-             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
-             triton::TransOp, triton::JoinOp, triton::SplitOp, triton::CatOp,
-             triton::DotOp>(op) ||
-         isa<triton::ReduceOp, triton::ScanOp>(op);
+  return passesInfinite(op) ||
+         isa<arith::SelectOp, math::FloorOp, math::CeilOp, math::SinOp,
+             math::CosOp, math::ErfOp, math::TanhOp, triton::ClampFOp,
+             triton::DotOp, triton::ReduceOp, triton::ScanOp>(op);
 }
 
 bool mlir::autodiff::isFiniteEverywhere(Value value) {
@@ -282,10 +286,8 @@ bool mlir::autodiff::isFiniteEverywhere(Value value) {
     }
     Attribute constant;
     if (matchPattern(op, m_Constant(&constant))) {
-      if (auto splat = dyn_cast<SplatElementsAttr>(constant))
-        constant = splat.getSplatValue<Attribute>();
-      auto number = dyn_cast<FloatAttr>(constant);
-      if (!number || !number.getValue().isFinite())
+      std::optional<APFloat> number = getNumber(constant);
+      if (!number || !number->isFinite())
         return false;
       continue;
     }
