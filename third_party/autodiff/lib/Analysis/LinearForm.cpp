@@ -64,6 +64,16 @@ bool LinearForm::readsMemory() const {
       terms, [](const Term &term) { return term.dimension.readsMemory(); });
 }
 
+bool LinearForm::isMultipleOf(int64_t step) const {
+  auto holds = [&](const ScalarExpr &number) {
+    std::optional<int64_t> value = number.getConstant();
+    return value && *value % step == 0;
+  };
+  return holds(constant) && llvm::all_of(terms, [&](const Term &term) {
+           return holds(term.coefficient);
+         });
+}
+
 bool LinearForm::operator==(const LinearForm &other) const {
   return constant == other.constant && terms.size() == other.terms.size() &&
          llvm::all_of(terms, [&](const Term &term) {

@@ -67,6 +67,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createLinkRules());
   passes.add(createSinkStores());
   passes.add(createForwardStores());
+  passes.add(createBoundLoops());
   if (request.assume) {
     passes.add(createSpreadLoops());
     passes.add(createUnwrapTiles());

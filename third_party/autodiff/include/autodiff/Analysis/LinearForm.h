@@ -58,6 +58,8 @@ struct LinearForm {
   std::optional<ScalarExpr> coefficientOf(const Dimension &dimension) const;
   /// How far it is from one iteration of `loop` to the next.
   ScalarExpr getStep(Operation *loop) const;
+  /// Whether every value is a multiple of `step`, as its numbers tell.
+  bool isMultipleOf(int64_t step) const;
   /// Whether the forms are equal term by term.
   bool operator==(const LinearForm &other) const;
   LinearForm operator+(const LinearForm &other) const;

@@ -21,6 +21,17 @@ def SinkStores : AutodiffPass<"autodiff-sink-stores", "::mlir::ModuleOp"> {
   }];
 }
 
+def BoundLoops : AutodiffPass<"autodiff-bound-loops", "::mlir::ModuleOp"> {
+  let summary = "leave out iterations that do nothing";
+  let description = [{
+    Where all that an iteration does stands behind a branch, comparisons of the
+    induction variable with what is the same in all iterations, which have to hold
+    for the branch, become bounds of the loop (`if j <= p`, for causal masks and
+    windows). What else the branch asks for stays its condition. Loops whose
+    values count along with the iterations end earlier, but do not start later.
+  }];
+}
+
 def FlattenReturns : AutodiffPass<"autodiff-flatten-returns", "::mlir::ModuleOp"> {
   let summary = "let programs that return early run empty loops";
   let description = [{

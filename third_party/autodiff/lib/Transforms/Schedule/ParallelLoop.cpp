@@ -24,18 +24,6 @@ static void collectLeaves(Value value, SmallVectorImpl<Value> &leaves) {
   leaves.push_back(value);
 }
 
-/// Whether every value of a form is a multiple of `step`.
-static bool isMultiple(const LinearForm &form, int64_t step) {
-  auto holds = [&](const ScalarExpr &number) {
-    std::optional<int64_t> value = number.getConstant();
-    return value && *value % step == 0;
-  };
-  return holds(form.constant) &&
-         llvm::all_of(form.terms, [&](const LinearForm::Term &term) {
-           return holds(term.coefficient);
-         });
-}
-
 /// Whether no value of a form over program ids is negative.
 static bool isNotNegative(const LinearForm &form, ArrayRef<ScalarExpr> digits) {
   return form.constant.isNotNegative() &&
@@ -56,7 +44,7 @@ static bool startsOnGrid(Value lower, int64_t step,
   bool positive = false;
   for (Value start : starts) {
     auto form = LinearForm::of(start, {}, From::Memory);
-    if (!form || !isMultiple(*form, step))
+    if (!form || !form->isMultipleOf(step))
       return false;
     positive |= isNotNegative(*form, digits);
   }

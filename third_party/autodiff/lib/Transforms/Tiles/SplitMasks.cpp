@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ProductSums.h"
+#include "autodiff/Analysis/IterationForm.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,108 +32,11 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-//===----------------------------------------------------------------------===//
-// Integers of an iteration
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// factor · (induction variable) + Σ coefficient · scalar + (low … high) in the
-/// lanes of a tile; the scalars are the same in all iterations.
-struct Lanes {
-  int64_t factor = 0, low = 0, high = 0;
-  SmallVector<std::pair<Value, int64_t>> scalars;
-
-  static std::optional<Lanes> of(Value value, scf::ForOp loop);
-  Lanes scaled(int64_t by) const;
-  Lanes operator+(const Lanes &other) const;
-};
-} // namespace
-
-Lanes Lanes::scaled(int64_t by) const {
-  Lanes result{factor * by, low * by, high * by, scalars};
-  if (by < 0)
-    std::swap(result.low, result.high);
-  for (auto &[scalar, coefficient] : result.scalars)
-    coefficient *= by;
-  return result;
-}
-
-Lanes Lanes::operator+(const Lanes &other) const {
-  Lanes sum{factor + other.factor, low + other.low, high + other.high, scalars};
-  for (auto &[scalar, coefficient] : other.scalars) {
-    auto *known = llvm::find_if(sum.scalars, [&, value = scalar](auto &term) {
-      return term.first == value;
-    });
-    if (known == sum.scalars.end())
-      sum.scalars.push_back({scalar, coefficient});
-    else
-      known->second += coefficient;
-  }
-  return sum;
-}
-
-std::optional<Lanes> Lanes::of(Value value, scf::ForOp loop) {
-  if (value == loop.getInductionVar())
-    return Lanes{1};
-  APInt number;
-  if (matchPattern(value, m_ConstantInt(&number)) &&
-      number.getSignificantBits() <= 32)
-    return Lanes{0, number.getSExtValue(), number.getSExtValue()};
-  if (value.getType().isIntOrIndex() && loop.isDefinedOutsideOfLoop(value))
-    return Lanes{0, 0, 0, {{value, 1}}};
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return std::nullopt;
-  if (auto range = dyn_cast<triton::MakeRangeOp>(op))
-    return Lanes{0, range.getStart(), int64_t(range.getEnd()) - 1};
-  if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-          triton::TransOp, arith::ExtSIOp>(op))
-    return of(op->getOperand(0), loop);
-  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
-    return std::nullopt;
-  std::optional<Lanes> a = of(op->getOperand(0), loop);
-  std::optional<Lanes> b = of(op->getOperand(1), loop);
-  if (!a || !b)
-    return std::nullopt;
-  if (isa<arith::AddIOp>(op))
-    return *a + *b;
-  if (isa<arith::SubIOp>(op))
-    return *a + b->scaled(-1);
-  return matchPattern(op->getOperand(1), m_ConstantInt(&number))
-             ? std::optional(a->scaled(b->low))
-             : std::nullopt;
-}
-
-/// What is not negative in the lanes in which a comparison holds.
-static std::optional<Lanes> getMargin(arith::CmpIOp compare, scf::ForOp loop) {
-  std::optional<Lanes> a = Lanes::of(compare.getLhs(), loop);
-  std::optional<Lanes> b = Lanes::of(compare.getRhs(), loop);
-  if (!a || !b)
-    return std::nullopt;
-  Lanes one{0, 1, 1};
-  switch (compare.getPredicate()) {
-  case arith::CmpIPredicate::slt:
-    return *b + (*a + one).scaled(-1);
-  case arith::CmpIPredicate::sle:
-    return *b + a->scaled(-1);
-  case arith::CmpIPredicate::sgt:
-    return *a + (*b + one).scaled(-1);
-  case arith::CmpIPredicate::sge:
-    return *a + b->scaled(-1);
-  default:
-    return std::nullopt;
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Loops
-//===----------------------------------------------------------------------===//
-
 namespace {
 /// A comparison, and what is not negative where it holds.
 struct Mask {
   arith::CmpIOp compare;
-  Lanes margin;
+  IterationForm margin;
 };
 
 class Split {
@@ -146,8 +50,7 @@ private:
   template <typename OpT> Value make(Value x, Value y) {
     return OpT::create(b, loop.getLoc(), x, y);
   }
-  Value widen(Value value);
-  Value getUniform(const Lanes &margin);
+  Value widen(Value value) { return widenInteger(b, loop.getLoc(), value); }
   Value getIterations(Value from, int64_t slack);
   Value getStart(Value iteration);
   scf::ForOp append(Value lower, Value upper, ValueRange inits, bool masked);
@@ -181,7 +84,7 @@ bool Split::find() {
   for (auto compare : loop.getOps<arith::CmpIOp>())
     if (isa<RankedTensorType>(compare.getType()) &&
         selects(compare.getResult()))
-      if (std::optional<Lanes> margin = getMargin(compare, loop))
+      if (auto margin = IterationForm::marginOf(compare, loop))
         if (margin->factor != 0)
           masks.push_back({compare, *margin});
   return !masks.empty();
@@ -189,22 +92,6 @@ bool Split::find() {
 
 Value Split::constant(int64_t number) {
   return arith::ConstantIntOp::create(b, loop.getLoc(), number, 64);
-}
-
-/// An integer in 64 bits, in which bounds of iterations are computed.
-Value Split::widen(Value value) {
-  if (value.getType().isInteger(64))
-    return value;
-  return arith::ExtSIOp::create(b, loop.getLoc(), b.getI64Type(), value);
-}
-
-/// The least that a margin is in any lane, but for its induction variable.
-Value Split::getUniform(const Lanes &margin) {
-  Value sum = constant(margin.low);
-  for (auto [scalar, coefficient] : margin.scalars)
-    sum = make<arith::AddIOp>(
-        sum, make<arith::MulIOp>(widen(scalar), constant(coefficient)));
-  return sum;
 }
 
 /// How many iterations have induction variables below `from` (+ `slack`).
@@ -253,7 +140,7 @@ void Split::apply() {
   Value most = getIterations(widen(loop.getUpperBound()), 0);
   Value first, end;
   for (const Mask &mask : masks) {
-    Value margin = getUniform(mask.margin);
+    Value margin = mask.margin.emitLeast(b, loop.getLoc());
     Value factor = constant(std::abs(mask.margin.factor));
     if (mask.margin.factor > 0) {
       Value from = make<arith::CeilDivSIOp>(
