@@ -61,8 +61,35 @@ static void rotate(scf::WhileOp loop) {
   loop.erase();
 }
 
+/// i ≤ n is i < n + 1, as for loops have it. (With the largest n there is, the
+/// loop would never end.)
+static void compareWithNext(scf::WhileOp loop) {
+  auto compare =
+      loop.getConditionOp().getCondition().getDefiningOp<arith::CmpIOp>();
+  if (!compare)
+    return;
+  bool isSwapped = compare.getPredicate() == arith::CmpIPredicate::sge;
+  Value counter = isSwapped ? compare.getRhs() : compare.getLhs();
+  Value last = isSwapped ? compare.getLhs() : compare.getRhs();
+  if ((!isSwapped && compare.getPredicate() != arith::CmpIPredicate::sle) ||
+      !isa<BlockArgument>(counter) || !last.getType().isSignlessInteger() ||
+      !last.getParentRegion()->isProperAncestor(&loop.getBefore()))
+    return;
+  OpBuilder b(loop);
+  Location loc = compare.getLoc();
+  Value one =
+      arith::ConstantOp::create(b, loc, b.getIntegerAttr(last.getType(), 1));
+  Value end = arith::AddIOp::create(b, loc, last, one);
+  b.setInsertionPoint(compare);
+  compare.replaceAllUsesWith(
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, counter, end)
+          .getResult());
+  compare.erase();
+}
+
 /// Makes a loop that counts a for loop, or returns false.
 static bool countUp(scf::WhileOp loop) {
+  compareWithNext(loop);
   IRRewriter rewriter(loop);
   // The counter ends where the condition fails; MLIR takes its last value for
   // which that holds, also where there is none.

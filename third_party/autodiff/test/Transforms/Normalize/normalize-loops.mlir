@@ -56,6 +56,30 @@ tt.func @counts(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 
 // -----
 
+// So is one whose last number is named.
+// CHECK-LABEL: tt.func @counts_to
+// CHECK-NOT: scf.while
+// CHECK: %[[END:.*]] = arith.addi %arg2, %c1_i32
+// CHECK: scf.for %{{.*}} = %c0_i32 to %[[END]] step %c2_i32
+tt.func @counts_to(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c2 = arith.constant 2 : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  %y:2 = scf.while (%i = %c0, %a = %x) : (i32, f32) -> (i32, f32) {
+    %c = arith.cmpi sle, %i, %n : i32
+    scf.condition(%c) %i, %a : i32, f32
+  } do {
+  ^bb0(%j: i32, %b: f32):
+    %d = math.sin %b : f32
+    %k = arith.addi %j, %c2 : i32
+    scf.yield %k, %d : i32, f32
+  }
+  tt.store %py, %y#1 : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
 // It ends with the first number that is not below the bound: where it started,
 // if there is no iteration.
 // CHECK-LABEL: tt.func @counter_is_read
