@@ -48,9 +48,8 @@ def cosine_reference(x, w, mixed, scale=2.0):
 
 @triton.jit
 def unguarded_kernel(
-    q_ptr, k_ptr, v_ptr, out_ptr, m, n,
-    D: tl.constexpr, BLOCK: tl.constexpr,
-    PRECISION: tl.constexpr,
+    q_ptr, k_ptr, v_ptr, out_ptr, m, n, scale,
+    D: tl.constexpr, BLOCK: tl.constexpr, HOW: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Attention in which rows behind the end see no key: their softmax is 0/0."""
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -66,20 +65,71 @@ def unguarded_kernel(
         v = tl.load(v_ptr + places, mask=(keys < n)[:, None], other=0.0)
         scores = tl.dot(q, tl.trans(k), input_precision=PRECISION)
         seen = (keys < n)[None, :] & (rows < m)[:, None]
-        scores = tl.where(seen, scores, -float("inf"))
-        maximum, total, acc = softmax_step(scores, v, maximum, total, acc, PRECISION)
+        if HOW == "finite":
+            # Rows in which all weights are the same, and are stored.
+            scores = tl.where((rows % 3 != 1)[:, None], scores * scale, -1e9)
+        elif HOW == "selected":
+            scores = tl.where(seen, scores * scale, -float("inf"))
+        elif HOW == "added":
+            scores = scores * scale + tl.where(seen, 0.0, -float("inf"))
+        else:
+            scores = (scores + tl.where(seen, 0.0, -float("inf"))) * scale
+        if HOW == "unscaled":
+            # The maximum is that of half of the scores.
+            following = tl.maximum(maximum, tl.max(scores, 1))
+            p = tl.exp(2.0 * scale * scores - (2.0 * scale * following)[:, None])
+            factor = tl.exp(2.0 * scale * (maximum - following))
+            total = total * factor + tl.sum(p, 1)
+            acc = tl.dot(p, v, acc * factor[:, None], input_precision=PRECISION)
+            maximum = following
+        else:
+            maximum, total, acc = softmax_step(scores, v, maximum, total, acc, PRECISION)
     places = rows[:, None] * D + d[None, :]
     tl.store(out_ptr + places, acc / total[:, None], mask=(rows < m)[:, None])
 
 
-def unguarded(kernel, q, k, v, BLOCK=16, **options):
+def unguarded(kernel, q, k, v, HOW="selected", scale=0.5, BLOCK=16, **options):
     out = poisoned(q.shape, q)
     kernel[(triton.cdiv(q.shape[0], BLOCK),)](
-        q, k, v, out, q.shape[0], k.shape[0], D=q.shape[1], BLOCK=BLOCK,
+        q, k, v, out, q.shape[0], k.shape[0], scale, D=q.shape[1], BLOCK=BLOCK, HOW=HOW,
         PRECISION=precision_of(q), **options,
     )  # fmt: skip
     return out
 
 
-def unguarded_reference(q, k, v):
-    return torch.softmax(q @ k.T, dim=-1) @ v
+def unguarded_reference(q, k, v, how="selected", scale=0.5):
+    # "unscaled" has the scale twice, and 2.
+    scores = q @ k.T * (2 * scale**2 if how == "unscaled" else scale)
+    if how == "finite":
+        is_masked = torch.arange(len(q), device=q.device) % 3 == 1
+        scores = scores.masked_fill(is_masked[:, None], -1e9)
+    return torch.softmax(scores, dim=-1) @ v
+
+
+@triton.jit
+def biased_kernel(
+    x_ptr, w_ptr, y_ptr, m, n, BLOCK: tl.constexpr, ROWS: tl.constexpr, HOW: tl.constexpr
+):  # fmt: skip
+    """softmax of some rows a program, those behind the end 0/0, of x + w or x · eʷ."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    columns = tl.arange(0, BLOCK)
+    mask = (rows < m)[:, None] & (columns < n)[None, :]
+    places = rows[:, None] * n + columns[None, :]
+    w = tl.load(w_ptr + columns, mask=columns < n, other=0.0)[None, :]
+    x = tl.load(x_ptr + places, mask=mask, other=-float("inf"))
+    z = x + w if HOW == "sum" else x * tl.exp(w)
+    z = z - tl.max(z, 1)[:, None]
+    e = tl.exp(z)
+    tl.store(y_ptr + places, e / tl.sum(e, 1)[:, None], mask=mask)
+
+
+def biased(kernel, x, w, HOW, ROWS=8, **options):
+    m, n = x.shape
+    y = poisoned(x.shape, x)
+    block = triton.next_power_of_2(n)
+    kernel[(triton.cdiv(m, ROWS),)](x, w, y, m, n, BLOCK=block, ROWS=ROWS, HOW=HOW, **options)
+    return y
+
+
+def biased_reference(x, w, how):
+    return torch.softmax(x + w if how == "sum" else x * w.exp(), dim=-1)

@@ -1,4 +1,4 @@
-"""Learned scales of what is padded with −∞ or ∞: its weight is zero, not its product."""
+"""Learned scales of what is padded with −∞ or ∞, or 0 of which a logarithm is taken."""
 
 import torch
 import triton
@@ -112,10 +112,72 @@ def decayed_reference(x, rate):
     return torch.exp(-rate * x).sum(dim=-1)
 
 
+SUMS = {
+    "power": lambda x, p: x**p,
+    "power of two": lambda x, p: x**p,
+    "quotient": lambda x, p: torch.exp(-p / x),
+    "sigmoid": lambda x, p: torch.sigmoid(x * p),
+    "mask": lambda x, p: torch.exp((x + 1) * p),
+}
+
+
+@triton.jit
+def powers_kernel(x_ptr, p_ptr, out_ptr, n, BLOCK: tl.constexpr, HOW: tl.constexpr):
+    """Sums of rows in which padding adds nothing, though its logarithm is infinite."""
+    row = tl.program_id(0)
+    column = tl.arange(0, BLOCK)
+    mask = column < n
+    p = widen(tl.load(p_ptr))
+    x = widen(tl.load(x_ptr + row * n + column, mask=mask, other=0.0))
+    if HOW == "power":
+        terms = tl.exp(p * tl.log(x))
+    elif HOW == "power of two":
+        terms = tl.exp2(p * tl.log2(x))
+    elif HOW == "quotient":
+        terms = tl.exp(-p / x)
+    elif HOW == "sigmoid":
+        terms = tl.sigmoid(tl.where(mask, x, -float("inf")) * p)
+    else:
+        terms = tl.exp((x + 1.0 + tl.log(mask.to(x.dtype))) * p)
+    tl.store(out_ptr + row, tl.sum(terms, 0))
+
+
+def powers(kernel, x, p, HOW, **options):
+    out = poisoned(x.shape[:1], x)
+    block = triton.next_power_of_2(x.shape[1])
+    kernel[(x.shape[0],)](x, p, out, x.shape[1], BLOCK=block, HOW=HOW, **options)
+    return out
+
+
+def powers_reference(x, p, how):
+    return SUMS[how](x, p).sum(dim=-1)
+
+
+@triton.jit
+def unscaled_kernel(x_ptr, scale_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """log Σ e^(x·t) of a row per program, whose maximum so far, of x, starts from −∞."""
+    row = tl.program_id(0)
+    t = widen(tl.load(scale_ptr))
+    maximum = tl.full((), -float("inf"), tl.float32).to(t.dtype)
+    total = tl.zeros((), t.dtype)
+    for start in range(0, n, BLOCK):
+        column = start + tl.arange(0, BLOCK)
+        x = widen(tl.load(x_ptr + row * n + column, mask=column < n, other=-float("inf")))
+        following = tl.maximum(maximum, tl.max(x, 0))
+        p = tl.exp(x * t - following * t)
+        total = total * tl.exp((maximum - following) * t) + tl.sum(p, 0)
+        maximum = following
+    tl.store(out_ptr + row, maximum * t + tl.log(total))
+
+
+def unscaled_reference(x, scale):
+    return torch.logsumexp(x * scale, dim=-1)
+
+
 @triton.jit
 def scaled_attention_kernel(
     q_ptr, k_ptr, v_ptr, scale_ptr, out_ptr, n,
-    D: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, ADDED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Causal attention of a head per program_id(1), with its scale learned, behind the mask."""
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -133,21 +195,26 @@ def scaled_attention_kernel(
         k = tl.load(k_ptr + those, mask=(key < n)[:, None], other=0.0)
         v = tl.load(v_ptr + those, mask=(key < n)[:, None], other=0.0)
         scores = tl.dot(q, tl.trans(k), input_precision=PRECISION)
-        scores = tl.where(key[None, :] <= row[:, None], scores, -float("inf")) * scale
+        seen = key[None, :] <= row[:, None]
+        if ADDED:
+            scores = (scores + tl.where(seen, 0.0, -float("inf"))) * scale
+        else:
+            scores = tl.where(seen, scores, -float("inf")) * scale
         maximum, total, acc = softmax_step(scores, v, maximum, total, acc, PRECISION)
     tl.store(out_ptr + places, acc / total[:, None], mask=(row < n)[:, None])
 
 
-def scaled_attention(kernel, q, k, v, scale, BLOCK=16, **options):
+def scaled_attention(kernel, q, k, v, scale, ADDED=False, BLOCK=16, **options):
     heads, n, width = q.shape
     out = poisoned(q.shape, q)
     kernel[(triton.cdiv(n, BLOCK), heads)](
-        q, k, v, scale, out, n, D=width, BLOCK=BLOCK, PRECISION=precision_of(q), **options
-    )
+        q, k, v, scale, out, n, D=width, BLOCK=BLOCK, ADDED=ADDED,
+        PRECISION=precision_of(q), **options,
+    )  # fmt: skip
     return out
 
 
-def scaled_attention_reference(q, k, v, scale):
+def scaled_attention_reference(q, k, v, scale, added=False):
     scores = q @ k.transpose(1, 2) * scale[:, None, None]
     n = q.shape[1]
     later = torch.ones(n, n, dtype=torch.bool, device=q.device).triu(1)

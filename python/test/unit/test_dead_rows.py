@@ -4,6 +4,9 @@ import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels.dead_rows import (
+    biased,
+    biased_kernel,
+    biased_reference,
     cosine,
     cosine_kernel,
     cosine_reference,
@@ -21,11 +24,28 @@ def test_cosine_product(device, m, n, mixed):
     assert_gradients_close(op, cosine_reference, (x, w, mixed), roundings=16)
 
 
+@pytest.mark.parametrize("how", ["selected", "added", "scaled", "unscaled"])
 @pytest.mark.parametrize("m, n", [(20, 24), (33, 16), (3, 40)])
-def test_softmax_of_nothing(device, m, n):
+def test_softmax_of_nothing(device, m, n, how):
     q, k, v = (random_tensor(rows, 16, device=device) for rows in (m, n, n))
     op = differentiated(unguarded_kernel, unguarded)
-    assert_gradients_close(op, unguarded_reference, (q, k, v), roundings=64)
+    assert_gradients_close(op, unguarded_reference, (q, k, v, how), roundings=64)
+
+
+@pytest.mark.parametrize("m, n", [(20, 32), (3, 16)])
+def test_rows_masked_by_a_number(device, m, n):
+    """The largest score of such a row is −1e9, which has nothing left of a logarithm of the sum."""
+    q, k, v = (random_tensor(rows, 16, device=device) for rows in (m, n, n))
+    op = differentiated(unguarded_kernel, unguarded)
+    assert_gradients_close(op, unguarded_reference, (q, k, v, "finite"), roundings=64)
+
+
+@pytest.mark.parametrize("how", ["sum", "product"])
+@pytest.mark.parametrize("m, n", [(11, 21), (16, 32), (3, 5)])
+def test_biased_rows(device, m, n, how):
+    x, w = random_tensor(m, n, device=device), random_tensor(n, device=device)
+    op = differentiated(biased_kernel, biased)
+    assert_gradients_close(op, biased_reference, (x, w, how), roundings=64)
 
 
 def test_a_stored_nan_is_handed_on(device):

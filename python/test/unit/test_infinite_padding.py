@@ -45,11 +45,31 @@ def test_decay(device, n):
     _check(op, padding.decayed_reference, (x, rate), _positive(device, 6))
 
 
+@pytest.mark.parametrize("how", padding.SUMS)
+@pytest.mark.parametrize("n", [19, 32])
+def test_powers(device, n, how):
+    x, p = _positive(device, 6, n), _scale(device, 1)
+    op = differentiated(padding.powers_kernel, padding.powers)
+    upstream = _positive(device, 6)
+    if how in ("power", "power of two"):
+        # Terms of one sign: the logarithms are.
+        x = (x.detach() + 0.5).requires_grad_()
+    _check(op, padding.powers_reference, (x, p, how), upstream)
+
+
+@pytest.mark.parametrize("n", [5, 16, 43])
+def test_unscaled_maximum(device, n):
+    x, scale = _positive(device, 7, n), _scale(device, 1)
+    op = differentiated(padding.unscaled_kernel, padding.online)
+    _check(op, padding.unscaled_reference, (x, scale), _positive(device, 7))
+
+
+@pytest.mark.parametrize("added", [False, True])
 @pytest.mark.parametrize("n", [16, 37])
-def test_attention(device, n):
+def test_attention(device, n, added):
     # Scores as wide as one: of saturated rows the variance is only what cancels.
     q, k = (random_tensor(2, n, 16, device=device).div(2).detach() for _ in range(2))
     q, k, v = (x.requires_grad_() for x in (q, k, k.clone()))
     op = differentiated(padding.scaled_attention_kernel, padding.scaled_attention)
     # Of each row, the variance of its scores.
-    _check(op, padding.scaled_attention_reference, (q, k, v, _scale(device, 2)), q)
+    _check(op, padding.scaled_attention_reference, (q, k, v, _scale(device, 2), added), q)

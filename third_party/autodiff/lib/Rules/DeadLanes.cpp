@@ -4,16 +4,15 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/FirstLane.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Support/Elements.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+/// How many operations a condition is looked for in, one behind the other.
+constexpr unsigned kFarEnough = 12;
 
 static bool isZero(Value value) {
   return matchPattern(value, m_AnyZeroFloat());
@@ -24,6 +23,10 @@ static Value both(Tile at, Value a, Value b) {
   if (!a || !b || a == b)
     return a ? a : b;
   return arith::AndIOp::create(at.b(), at.loc(), a, b);
+}
+
+static Value either(Tile at, Value a, Value b) {
+  return arith::OrIOp::create(at.b(), at.loc(), a, b);
 }
 
 /// Whether all lanes of `tile` along `axis` are the same.
@@ -91,6 +94,8 @@ public:
 
 private:
   Value findInSelection(arith::SelectOp select, Tile value, unsigned depth);
+  Value findInSum(triton::ReduceOp reduce, Tile value, unsigned depth);
+  Value findInProduct(triton::DotOp dot, Tile value, unsigned depth);
 
   const Adjoint *adjoint;
 };
@@ -98,13 +103,13 @@ private:
 
 /// Whether what is taken is a product with what `condition` finds to be zero
 /// (`unlessZero`): that is said of a number, not of a lane.
-static bool isUnlessZero(Value condition, Value taken, unsigned depth) {
+static bool isUnlessZero(Value condition, Value taken) {
   auto comparison = condition.getDefiningOp<arith::CmpFOp>();
   if (!comparison || !isZero(comparison.getRhs()) ||
       comparison.getPredicate() != arith::CmpFPredicate::OEQ)
     return false;
   SmallVector<Value> factors{taken};
-  for (unsigned step = 0; !factors.empty() && step < depth; ++step) {
+  for (unsigned step = 0; !factors.empty() && step < kFarEnough; ++step) {
     Value factor = factors.pop_back_val();
     if (factor == comparison.getLhs())
       return true;
@@ -122,7 +127,7 @@ Value Search::findInSelection(arith::SelectOp select, Tile value,
     return {};
   Value taken = inverted ? select.getFalseValue() : select.getTrueValue();
   Value condition = select.getCondition();
-  if (inverted && isUnlessZero(condition, taken, depth))
+  if (inverted && isUnlessZero(condition, taken))
     return find(value.like(taken), depth);
   auto type = dyn_cast<RankedTensorType>(value.type());
   if (type && !isa<RankedTensorType>(condition.getType()))
@@ -137,6 +142,32 @@ Value Search::findInSelection(arith::SelectOp select, Tile value,
                        cast<ShapedType>(condition.getType()), true))
                  : value.b().getBoolAttr(true)));
   return both(value, condition, find(value.like(taken), depth));
+}
+
+/// Where a sum along an axis is not one of zeros.
+Value Search::findInSum(triton::ReduceOp reduce, Tile value, unsigned depth) {
+  if (!isa_and_present<arith::AddFOp>(reduce.getSingleCombiner()) ||
+      !isa<RankedTensorType>(value.type()))
+    return {};
+  Value live = find(value.like(reduce.getSrcs()[0]), depth);
+  return live ? findLiveAcross(value.b(), value.loc(), live, reduce.getAxis())
+              : Value();
+}
+
+/// Rows that are dead in the first operand, and in what is added.
+Value Search::findInProduct(triton::DotOp dot, Tile value, unsigned depth) {
+  unsigned axis = cast<RankedTensorType>(dot.getType()).getRank() - 1;
+  OpBuilder &b = value.b();
+  Value rows = find(value.like(dot.getA()), depth);
+  rows = rows ? findLiveAcross(b, value.loc(), rows, axis) : Value();
+  if (!rows)
+    return {};
+  rows = repeatAlong(b, value.loc(), rows, axis,
+                     dot.getType().clone(b.getI1Type()));
+  if (isZero(dot.getC()))
+    return rows;
+  Value added = find(value.like(dot.getC()), depth);
+  return added && added != rows ? either(value, rows, added) : added;
 }
 
 Value Search::find(Tile value, unsigned depth) {
@@ -160,9 +191,13 @@ Value Search::find(Tile value, unsigned depth) {
   if (isa<arith::MulFOp, arith::DivFOp>(op))
     return operand(matchPattern(op->getOperand(0), m_Constant()));
   if (isa<arith::AddFOp, arith::SubFOp>(op)) {
-    Value first = operand(0);
-    return first && first == operand(1) ? first : Value();
+    Value first = operand(0), second = first ? operand(1) : Value();
+    return second && first != second ? either(value, first, second) : second;
   }
+  if (auto dot = dyn_cast<triton::DotOp>(op))
+    return adjoint ? findInProduct(dot, value, depth) : Value();
+  if (auto reduce = dyn_cast<triton::ReduceOp>(op))
+    return adjoint ? findInSum(reduce, value, depth) : Value();
   if (isa<triton::SplatOp, triton::ExpandDimsOp, triton::BroadcastOp,
           triton::TransOp, triton::ReshapeOp>(op)) {
     Value condition = operand(0);
@@ -179,7 +214,6 @@ Value Search::find(Tile value, unsigned depth) {
 }
 
 Value mlir::autodiff::findLiveLanes(Tile cotangent, const Adjoint *adjoint) {
-  constexpr unsigned kFarEnough = 12;
   return Search(adjoint).find(cotangent, kFarEnough);
 }
 
@@ -190,110 +224,4 @@ Tile mlir::autodiff::withoutSelection(Tile cotangent) {
   if (select && isZero(select.getTrueValue()))
     return cotangent.like(select.getFalseValue());
   return cotangent;
-}
-
-/// The float that all lanes of a constant are, if they are one.
-static std::optional<APFloat> getNumber(Attribute constant) {
-  if (auto splat = dyn_cast<SplatElementsAttr>(constant))
-    constant = splat.getSplatValue<Attribute>();
-  auto number = dyn_cast<FloatAttr>(constant);
-  return number ? std::optional(number.getValue()) : std::nullopt;
-}
-
-/// Operations whose result is finite if their float operands are, and may be
-/// infinite if one of these is.
-static bool passesInfinite(Operation *op) {
-  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
-             arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
-             arith::MinNumFOp, arith::ExtFOp, arith::TruncFOp, math::AbsFOp,
-             math::FmaOp, ResidualOp, triton::FpToFpOp, triton::SplatOp,
-             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
-             triton::TransOp, triton::JoinOp, triton::SplitOp, triton::CatOp>(
-      op);
-}
-
-/// Whether a lane of this constant, or a multiple of it, may be infinite: masks
-/// made of the largest number overflow.
-static bool isNearlyInfinite(Attribute constant) {
-  constexpr int kBitsOfAMultiple = 10;
-  std::optional<APFloat> number = getNumber(constant);
-  return number && !number->isNaN() &&
-         ilogb(*number) >
-             APFloat::semanticsMaxExponent(number->getSemantics()) -
-                 kBitsOfAMultiple;
-}
-
-/// The operands with which the result of `op` is infinite, too. (Not those of
-/// exponentials, made finite by the padding, nor divisors.)
-static OperandRange getInfinite(Operation *op) {
-  if (isa<arith::DivFOp, triton::ApproxDivFOp, triton::PreciseDivFOp>(op))
-    return op->getOperands().take_front(1);
-  if (isa<arith::SelectOp>(op))
-    return op->getOperands().drop_front(1);
-  if (auto load = dyn_cast<triton::LoadOp>(op); load && load.getOther())
-    return load.getOtherMutable();
-  return passesInfinite(op) ? op->getOperands()
-                            : op->getOperands().take_front(0);
-}
-
-Tile mlir::autodiff::besidePadding(Tile contribution, Tile cotangent) {
-  constexpr unsigned kEnough = 256;
-  llvm::SmallPtrSet<Operation *, 16> seen;
-  SmallVector<Value> pending = {contribution};
-  while (!pending.empty() && seen.size() < kEnough) {
-    Value next = pending.pop_back_val();
-    Operation *op = next.getDefiningOp();
-    if (next == Value(cotangent) || !op || !seen.insert(op).second)
-      continue;
-    Attribute constant;
-    if (matchPattern(op, m_Constant(&constant))) {
-      if (isNearlyInfinite(constant) &&
-          !mutation::isMade("padding:as any other number"))
-        return unlessZero(cotangent, contribution, contribution);
-      continue;
-    }
-    llvm::append_range(pending, getInfinite(op));
-  }
-  return contribution;
-}
-
-/// Operations whose result is finite if their float operands are.
-static bool keepsFinite(Operation *op) {
-  return passesInfinite(op) ||
-         isa<arith::SelectOp, math::FloorOp, math::CeilOp, math::SinOp,
-             math::CosOp, math::ErfOp, math::TanhOp, triton::ClampFOp,
-             triton::DotOp, triton::ReduceOp, triton::ScanOp>(op);
-}
-
-bool mlir::autodiff::isFiniteEverywhere(Value value) {
-  constexpr unsigned kEnough = 64;
-  llvm::SmallPtrSet<Operation *, 16> seen;
-  SmallVector<Value> pending = {value};
-  while (!pending.empty()) {
-    Value next = pending.pop_back_val();
-    if (!isFloat(next.getType()))
-      continue;
-    Operation *op = next.getDefiningOp();
-    if (!op || seen.size() == kEnough)
-      return isa<BlockArgument>(next) &&
-             isa<FunctionOpInterface>(next.getParentBlock()->getParentOp());
-    if (!seen.insert(op).second || isa<arith::SIToFPOp, arith::UIToFPOp>(op))
-      continue;
-    if (auto load = dyn_cast<triton::LoadOp>(op)) {
-      if (load.getOther())
-        pending.push_back(load.getOther());
-      continue;
-    }
-    Attribute constant;
-    if (matchPattern(op, m_Constant(&constant))) {
-      std::optional<APFloat> number = getNumber(constant);
-      if (!number || !number->isFinite())
-        return false;
-      continue;
-    }
-    if (!keepsFinite(op))
-      return false;
-    pending.append(op->operand_begin(), op->operand_end());
-  }
-  return true;
 }

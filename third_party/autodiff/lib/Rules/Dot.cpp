@@ -1,6 +1,7 @@
 //===- Dot.cpp - Matrix products ------------------------------------------===//
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/DeadLanes.h"
+#include "autodiff/Rules/Infinities.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"

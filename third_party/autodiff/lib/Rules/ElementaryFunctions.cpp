@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/Functions.h"
+#include "autodiff/Rules/Infinities.h"
 
 #include <cmath>
 
@@ -13,12 +14,14 @@ using namespace mlir::autodiff;
 using App = const Application &;
 using arith::CmpFPredicate;
 
+static Tile finite(App f) { return beforeOverflow(f.y, f.op); }
+
 static void addExponentials(FunctionTable &table) {
-  table["exp"] = {"ȳ·y", {[](Tile t, App f) { return t * f.y; }}};
+  table["exp"] = {"ȳ·y", {[](Tile t, App f) { return t * finite(f); }}};
   table["exp2"] = {"ȳ·y·ln 2",
-                   {[](Tile t, App f) { return M_LN2 * (t * f.y); }}};
+                   {[](Tile t, App f) { return M_LN2 * (t * finite(f)); }}};
   table["exp10"] = {"ȳ·y·ln 10",
-                    {[](Tile t, App f) { return M_LN10 * (t * f.y); }}};
+                    {[](Tile t, App f) { return M_LN10 * (t * finite(f)); }}};
   table["expm1"] = {"ȳ·(y + 1)",
                     {[](Tile t, App f) { return t * (f.y + 1.0); }}};
   table["log"] = {

@@ -1,9 +1,17 @@
 //===- Partials.cpp - From partial derivatives to a pullback --------------===//
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/DeadLanes.h"
+#include "autodiff/Rules/Functions.h"
+#include "autodiff/Rules/Infinities.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+/// Whether the derivative is a multiple of the result.
+static bool isMultipleOfResult(Operation *op) {
+  std::string name;
+  return findFunction(op, &name) && llvm::is_contained({"exp", "exp2"}, name);
+}
 
 LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
                                                ArrayRef<Partial> partials) {
@@ -21,10 +29,15 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
   Tile t = result.like(cotangent);
   Value live;
   if (!llvm::all_of(operands, isFiniteEverywhere) ||
-      !isFiniteEverywhere(result))
-    live = findLiveLanes(t);
-  if (live)
-    t = withoutSelection(t);
+      !isFiniteEverywhere(result)) {
+    live = findLiveLanes(t, adjoint.getLive(t) ? &adjoint : nullptr);
+    if (live)
+      t = withoutSelection(t);
+    else if (isMultipleOfResult(op))
+      // Products that sum over dead rows select the same.
+      if (Value rows = findLiveLanes(t, &adjoint))
+        result = where(rows, result, result.constant(0.0));
+  }
   for (auto [operand, partial] : llvm::zip_equal(op->getOperands(), partials)) {
     if (!adjoint.isActive(operand))
       continue;
@@ -35,8 +48,11 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
                            "compute with floats instead");
     if (!partial)
       continue;
-    Tile contribution = besidePadding(partial(t, operands, result), t);
-    if (live)
+    Tile contribution =
+        besidePadding(partial(t, operands, result), t, op, operands, result);
+    if (Value(contribution) == Value(t))
+      contribution = contribution.like(cotangent);
+    else if (live)
       contribution = where(live, contribution, contribution.constant(0.0));
     // Operand and result may differ in their type: casts to and from f64.
     adjoint.add(operand, castFloat(adjoint.builder, adjoint.loc(), contribution,

@@ -74,37 +74,39 @@ tt.func @compared(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// A padding of −∞ that the exponential makes zero: the scale's gradient has
-// 0·∞ there. What cannot be infinite (the scale, the exponential) is left alone.
-// CHECK-LABEL: tt.func @padded_bwd(
-// CHECK-DAG: %[[ZERO:.*]] = arith.constant dense<0.000000e+00>
-// CHECK: %[[X:.*]] = tt.load
-// CHECK: %[[A:.*]] = tt.splat
-// CHECK: %[[Y:.*]] = math.exp
-// CHECK: %[[T:.*]] = arith.mulf %{{.*}}, %[[Y]]
-// CHECK-NOT: arith.select
-// CHECK: arith.mulf %[[T]], %[[A]]
-// CHECK-NOT: arith.select
-// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[X]]
-// CHECK: %[[Z:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO]]
-// CHECK: arith.select %[[Z]], %[[ZERO]], %[[P]]
-// CHECK: tt.return
-tt.func @padded(%px: !tt.ptr<f32>, %pa: !tt.ptr<f32>, %py: !tt.ptr<f32>,
-                %mask: tensor<16xi1>) {
-  %other = arith.constant dense<0xFF800000> : tensor<16xf32>
-  %i = tt.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
-  %base = tt.splat %px : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
-  %p = tt.addptr %base, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
-  %x = tt.load %p, %mask, %other : tensor<16x!tt.ptr<f32>>
-  %scale = tt.load %pa : !tt.ptr<f32>
-  %a = tt.splat %scale : f32 -> tensor<16xf32>
-  %z = arith.mulf %x, %a : tensor<16xf32>
-  %e = math.exp %z : tensor<16xf32>
-  %y = "tt.reduce"(%e) <{axis = 0 : i32}> ({
-  ^bb0(%l: f32, %r: f32):
-    %s = arith.addf %l, %r : f32
+// Rows that nobody stores are dead in products and sums of their cotangents,
+// too: what a softmax is there, 0/0, must not reach sums over rows.
+// CHECK-LABEL: tt.func @softmax_bwd(
+// CHECK: %[[E:.*]] = math.exp
+// CHECK: %[[LIVE:.*]] = arith.ori
+// CHECK: %[[KEPT:.*]] = arith.select %[[LIVE]], %[[E]], %{{.*}} : tensor<16x8xi1>
+// CHECK: %[[T:.*]] = arith.mulf %{{.*}}, %[[KEPT]]
+// CHECK: tt.reduce"(%[[T]]) <{axis = 0 : i32}>
+tt.func @softmax(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %range = tt.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
+  %row = tt.expand_dims %range {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
+  %end = tt.splat %n : i32 -> tensor<16x1xi32>
+  %live = arith.cmpi slt, %row, %end : tensor<16x1xi32>
+  %mask = tt.broadcast %live : tensor<16x1xi1> -> tensor<16x8xi1>
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<16x8x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<16x8x!tt.ptr<f32>>
+  %column = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
+  %1 = tt.splat %pw : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %2 = tt.addptr %1, %column : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  %w = tt.load %2 : tensor<8x!tt.ptr<f32>>
+  %w1 = tt.expand_dims %w {axis = 0 : i32} : tensor<8xf32> -> tensor<1x8xf32>
+  %w2 = tt.broadcast %w1 : tensor<1x8xf32> -> tensor<16x8xf32>
+  %z = arith.addf %x, %w2 : tensor<16x8xf32>
+  %e = math.exp %z : tensor<16x8xf32>
+  %l = "tt.reduce"(%e) <{axis = 1 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
     tt.reduce.return %s : f32
-  }) : (tensor<16xf32>) -> f32
-  tt.store %py, %y : !tt.ptr<f32>
+  }) : (tensor<16x8xf32>) -> tensor<16xf32>
+  %l1 = tt.expand_dims %l {axis = 1 : i32} : tensor<16xf32> -> tensor<16x1xf32>
+  %l2 = tt.broadcast %l1 : tensor<16x1xf32> -> tensor<16x8xf32>
+  %y = arith.divf %e, %l2 : tensor<16x8xf32>
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<16x8x!tt.ptr<f32>>
+  tt.store %3, %y, %mask : tensor<16x8x!tt.ptr<f32>>
   tt.return
 }

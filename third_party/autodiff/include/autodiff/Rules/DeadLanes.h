@@ -14,7 +14,8 @@ class Adjoint;
 
 /// The condition outside of which a cotangent is zero, built in the backward
 /// kernel; null if none is known. With `adjoint`, that of a cotangent that a
-/// reversed loop carries counts, too.
+/// reversed loop carries counts, too, and rows that are dead as a whole are so
+/// in products and sums.
 Value findLiveLanes(Tile cotangent, const Adjoint *adjoint = nullptr);
 
 /// Where `live`, a condition on the lanes of a tile, may hold for some lane
@@ -24,17 +25,6 @@ Value findLiveAcross(OpBuilder &builder, Location loc, Value live,
 
 /// The cotangent in live lanes, anything elsewhere: without its own selection.
 Tile withoutSelection(Tile cotangent);
-
-/// Whether a value of the backward kernel is finite in every lane if all that
-/// is loaded is.
-bool isFiniteEverywhere(Value value);
-
-// Padding that a softmax or a sum of exponentials is not to see is −∞ or ∞: a
-// lane's cotangent is zero there because of what the lane holds.
-
-/// `contribution`, a partial derivative times `cotangent`: zero where the
-/// cotangent is, if what it is multiplied with comes of an infinite padding.
-Tile besidePadding(Tile contribution, Tile cotangent);
 
 } // namespace mlir::autodiff
 

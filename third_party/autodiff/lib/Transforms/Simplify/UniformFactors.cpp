@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "Factoring.h"
 #include "Tiles/ProductSums.h"
-#include "autodiff/Rules/DeadLanes.h"
+#include "autodiff/Rules/Infinities.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -1,0 +1,33 @@
+//===- Infinities.h - Infinite factors of cotangents ------------*- C++ -*-===//
+#ifndef AUTODIFF_RULES_INFINITIES_H
+#define AUTODIFF_RULES_INFINITIES_H
+
+#include "autodiff/Rules/Tile.h"
+
+namespace mlir::autodiff {
+
+/// Whether a value of the backward kernel is finite in every lane if all that
+/// is loaded is.
+bool isFiniteEverywhere(Value value);
+
+// Padding that a softmax or a sum of exponentials is not to see is −∞ or ∞, or
+// becomes that (log 0): a lane's cotangent is zero there because of what the
+// lane holds.
+
+/// `contribution`, a partial derivative of `op` times `cotangent`: zero where
+/// the cotangent is, if what it is multiplied with comes of an infinite
+/// padding. `operands` and `result` are those of `op` in the backward kernel.
+Tile besidePadding(Tile contribution, Tile cotangent, Operation *op,
+                   ArrayRef<Tile> operands, Tile result);
+
+// A sigmoid, 1/(1 + eᶻ), has come to its limit long before the exponential
+// overflows: what it multiplies is zero then, and so is the product.
+
+/// What the derivative of an exponential y = eᶻ multiplies by: y, or the
+/// largest number where it is infinite and all that is made of `op`'s result
+/// may be finite none the less.
+Tile beforeOverflow(Tile y, Operation *op);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_RULES_INFINITIES_H

@@ -1,0 +1,296 @@
+//===- Infinities.cpp - Infinite factors of cotangents --------------------===//
+#include "autodiff/Rules/Infinities.h"
+
+#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Elements.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// The float that all lanes of a constant are, if they are one.
+static std::optional<APFloat> getNumber(Attribute constant) {
+  if (auto splat = dyn_cast<SplatElementsAttr>(constant))
+    constant = splat.getSplatValue<Attribute>();
+  auto number = dyn_cast<FloatAttr>(constant);
+  return number ? std::optional(number.getValue()) : std::nullopt;
+}
+
+/// Operations that take an element elsewhere, or write it otherwise.
+static bool movesElements(Operation *op) {
+  return isa<arith::ExtFOp, arith::TruncFOp, ResidualOp, triton::FpToFpOp,
+             triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
+             triton::ReshapeOp, triton::TransOp, triton::JoinOp,
+             triton::SplitOp, triton::CatOp>(op);
+}
+
+static bool isQuotient(Operation *op) {
+  return isa<arith::DivFOp, triton::ApproxDivFOp, triton::PreciseDivFOp>(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Finite values
+//===----------------------------------------------------------------------===//
+
+/// Operations whose result is finite if their float operands are, and may be
+/// infinite if one of these is.
+static bool passesInfinite(Operation *op) {
+  return movesElements(op) ||
+         isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
+             arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+             arith::MinNumFOp, math::AbsFOp, math::FmaOp>(op);
+}
+
+/// Operations whose result is finite if their float operands are.
+static bool keepsFinite(Operation *op) {
+  return passesInfinite(op) ||
+         isa<arith::SelectOp, math::FloorOp, math::CeilOp, math::SinOp,
+             math::CosOp, math::ErfOp, math::TanhOp, triton::ClampFOp,
+             triton::DotOp, triton::ReduceOp, triton::ScanOp>(op);
+}
+
+bool mlir::autodiff::isFiniteEverywhere(Value value) {
+  constexpr unsigned kEnough = 64;
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  SmallVector<Value> pending = {value};
+  while (!pending.empty()) {
+    Value next = pending.pop_back_val();
+    if (!isFloat(next.getType()))
+      continue;
+    Operation *op = next.getDefiningOp();
+    if (!op || seen.size() == kEnough)
+      return isa<BlockArgument>(next) &&
+             isa<FunctionOpInterface>(next.getParentBlock()->getParentOp());
+    if (!seen.insert(op).second || isa<arith::SIToFPOp, arith::UIToFPOp>(op))
+      continue;
+    if (auto load = dyn_cast<triton::LoadOp>(op)) {
+      if (load.getOther())
+        pending.push_back(load.getOther());
+      continue;
+    }
+    Attribute constant;
+    if (matchPattern(op, m_Constant(&constant))) {
+      std::optional<APFloat> number = getNumber(constant);
+      if (!number || !number->isFinite())
+        return false;
+      continue;
+    }
+    if (!keepsFinite(op))
+      return false;
+    pending.append(op->operand_begin(), op->operand_end());
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Padding
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Looks for constants that a value may come to be in some lanes, where masks
+/// put them or loops start.
+class PaddingSearch {
+public:
+  enum class Of { Infinities, Zeros };
+  explicit PaddingSearch(Of of) : of(of) {}
+
+  void add(Value value) { pending.push_back(value); }
+  /// Whether there is one. `follow` may say what takes the place of a value.
+  bool find(llvm::function_ref<Value(Value)> follow = {});
+
+private:
+  bool isWanted(Attribute constant) const;
+  bool isMadeHere(Operation *op) const;
+  void addSources(Value value);
+
+  Of of;
+  llvm::SmallPtrSet<Value, 16> seen;
+  SmallVector<Value> pending;
+};
+} // namespace
+
+/// Whether a lane of this constant, or a multiple of it, may be infinite: masks
+/// made of the largest number overflow.
+static bool isNearlyInfinite(const APFloat &number) {
+  constexpr int kBitsOfAMultiple = 10;
+  return !number.isNaN() &&
+         ilogb(number) > APFloat::semanticsMaxExponent(number.getSemantics()) -
+                             kBitsOfAMultiple;
+}
+
+bool PaddingSearch::isWanted(Attribute constant) const {
+  std::optional<APFloat> number = getNumber(constant);
+  return number &&
+         (of == Of::Zeros ? number->isZero() : isNearlyInfinite(*number));
+}
+
+/// Whether `op` makes the infinity, of a zero.
+bool PaddingSearch::isMadeHere(Operation *op) const {
+  Value vanishing;
+  if (isQuotient(op))
+    vanishing = op->getOperand(1);
+  else if (isa<math::LogOp, math::Log2Op, math::RsqrtOp>(op))
+    vanishing = op->getOperand(0);
+  if (of == Of::Zeros || !vanishing)
+    return false;
+  PaddingSearch zeros(Of::Zeros);
+  zeros.add(vanishing);
+  return zeros.find();
+}
+
+/// Whether a constant keeps `op` from what it is an infinity of: ∞ from above,
+/// −∞ from below.
+static bool isCut(Operation *op) {
+  bool isMinimum = isa<arith::MinimumFOp, arith::MinNumFOp>(op);
+  Attribute constant;
+  if (!(isMinimum || isa<arith::MaximumFOp, arith::MaxNumFOp>(op)) ||
+      !matchPattern(op->getOperand(1), m_Constant(&constant)))
+    return false;
+  std::optional<APFloat> number = getNumber(constant);
+  return number && number->isNegative() != isMinimum;
+}
+
+/// The values with which this one is infinite, or zero, too. (Not those of
+/// exponentials, made finite by the padding, nor divisors.)
+void PaddingSearch::addSources(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (loop && argument != loop.getInductionVar()) {
+      add(loop.getTiedLoopInit(argument)->get());
+      add(loop.getTiedLoopYieldedValue(argument)->get());
+    }
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    add(loop.getInitArgs()[number]);
+    add(loop.getYieldedValues()[number]);
+  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    add(branch.thenYield().getOperand(number));
+    add(branch.elseYield().getOperand(number));
+  } else if (auto load = dyn_cast<triton::LoadOp>(op)) {
+    if (load.getOther())
+      add(load.getOther());
+  } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    add(select.getTrueValue());
+    add(select.getFalseValue());
+  } else if (isQuotient(op)) {
+    add(op->getOperand(0));
+  } else if (auto dot = dyn_cast<triton::DotOp>(op);
+             dot && of == Of::Infinities) {
+    add(dot.getC());
+  } else if (isCut(op)) {
+    add(op->getOperand(0));
+  } else if (of == Of::Infinities
+                 ? passesInfinite(op)
+                 : movesElements(op) || isa<arith::MulFOp, arith::NegFOp,
+                                            math::AbsFOp, math::SqrtOp>(op)) {
+    for (Value operand : op->getOperands())
+      add(operand);
+  }
+}
+
+bool PaddingSearch::find(llvm::function_ref<Value(Value)> follow) {
+  constexpr unsigned kEnough = 256;
+  while (!pending.empty() && seen.size() < kEnough) {
+    Value next = pending.pop_back_val();
+    if (follow)
+      next = follow(next);
+    if (!next || !isFloat(next.getType()) || !seen.insert(next).second)
+      continue;
+    Attribute constant;
+    Operation *op = next.getDefiningOp();
+    if (op && matchPattern(op, m_Constant(&constant))) {
+      if (isWanted(constant))
+        return true;
+      continue;
+    }
+    if (op && isMadeHere(op))
+      return true;
+    // A mask as a number.
+    if (auto cast = dyn_cast_or_null<arith::UIToFPOp>(op);
+        cast && of == Of::Zeros &&
+        getElementTypeOrSelf(cast.getIn().getType()).isInteger(1))
+      return true;
+    addSources(next);
+  }
+  return false;
+}
+
+/// Whether `unlessZero` has been applied already.
+static bool isUnlessZero(Value contribution, Value cotangent) {
+  auto select = contribution.getDefiningOp<arith::SelectOp>();
+  auto compare =
+      select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : nullptr;
+  return compare && compare.getPredicate() == arith::CmpFPredicate::OEQ &&
+         compare.getLhs() == cotangent &&
+         matchPattern(compare.getRhs(), m_AnyZeroFloat()) &&
+         matchPattern(select.getTrueValue(), m_AnyZeroFloat());
+}
+
+Tile mlir::autodiff::besidePadding(Tile contribution, Tile cotangent,
+                                   Operation *op, ArrayRef<Tile> operands,
+                                   Tile result) {
+  // The primal knows where loops start.
+  auto inPrimal = [&](Value value) -> Value {
+    if (value == Value(cotangent))
+      return {};
+    if (value == Value(result))
+      return op->getResult(0);
+    for (auto [primal, operand] : llvm::zip_equal(op->getOperands(), operands))
+      if (value == Value(operand))
+        return primal;
+    return value;
+  };
+  PaddingSearch search(PaddingSearch::Of::Infinities);
+  search.add(contribution);
+  if (isUnlessZero(contribution, cotangent) || !search.find(inPrimal) ||
+      mutation::isMade("padding:as any other number"))
+    return contribution;
+  return unlessZero(cotangent, contribution, contribution);
+}
+
+//===----------------------------------------------------------------------===//
+// Overflow
+//===----------------------------------------------------------------------===//
+
+/// Whether all that is made of `value`, if it is infinite, may be finite: it
+/// divides. What is proportional to it is infinite, too, and has no gradient to
+/// be asked for, unless a selection leaves it out (DeadLanes.h).
+static bool comesToLimit(Value value, unsigned depth) {
+  bool isUsed = false;
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (isa<arith::CmpFOp>(user))
+      continue;
+    isUsed = true;
+    if (user->getNumResults() != 1 || depth == 0 ||
+        isa<triton::DotOp, triton::ScanOp, LoopLikeOpInterface>(user))
+      return false;
+    bool isLinear = passesInfinite(user) ||
+                    isa<arith::SelectOp, triton::ReduceOp, math::LogOp,
+                        math::Log2Op, math::SqrtOp>(user) ||
+                    (isQuotient(user) && use.getOperandNumber() == 0);
+    bool bounds = isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+                      arith::MinNumFOp>(user);
+    if (isLinear && !bounds && !comesToLimit(user->getResult(0), depth - 1))
+      return false;
+  }
+  return isUsed;
+}
+
+Tile mlir::autodiff::beforeOverflow(Tile y, Operation *op) {
+  constexpr unsigned kFarEnough = 16;
+  if (!comesToLimit(op->getResult(0), kFarEnough) ||
+      mutation::isMade("exponential:infinite where it divides"))
+    return y;
+  auto type = cast<FloatType>(getElementTypeOrSelf(y.type()));
+  APFloat largest = APFloat::getLargest(type.getFloatSemantics());
+  return y.make<arith::MinimumFOp>(y, y.constant(largest.convertToDouble()));
+}
