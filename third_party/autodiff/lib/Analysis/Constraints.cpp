@@ -17,9 +17,7 @@ Constraint mlir::autodiff::lessThan(const LinearForm &lhs,
   return constraint;
 }
 
-/// Whether no lane fails: −Σ (indices, if they are not negative) < a positive
-/// bound.
-static bool isAlways(const Constraint &constraint) {
+bool mlir::autodiff::holdsAlways(const Constraint &constraint) {
   return constraint.bound.getConstant().value_or(0) > 0 &&
          llvm::all_of(constraint.form.terms, [](const auto &term) {
            return term.coefficient.getConstant().value_or(1) <= 0 &&
@@ -74,9 +72,8 @@ static std::optional<SmallVector<LinearForm>> splitExtremum(Value value,
   return SmallVector<LinearForm>{*form};
 }
 
-/// lhs < rhs + slack, but for what is always true: of a maximum of numbers, or
-/// of what is less than a minimum, for all of them.
-static Constraints lessThan(Value lhs, Value rhs, int64_t slack, From from) {
+Constraints mlir::autodiff::lessThan(Value lhs, Value rhs, int64_t slack,
+                                     From from) {
   auto greatest =
       splitExtremum<arith::MaxSIOp, ScalarExpr::Kind::Max>(lhs, from);
   auto least = splitExtremum<arith::MinSIOp, ScalarExpr::Kind::Min>(rhs, from);
@@ -86,7 +83,7 @@ static Constraints lessThan(Value lhs, Value rhs, int64_t slack, From from) {
   for (const LinearForm &a : *greatest)
     for (const LinearForm &b : *least) {
       Constraint constraint = lessThan(a, b, slack);
-      if (!isAlways(constraint))
+      if (!holdsAlways(constraint))
         constraints.push_back(constraint);
     }
   return constraints;

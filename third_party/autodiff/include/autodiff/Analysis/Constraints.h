@@ -17,6 +17,15 @@ using Constraints = std::optional<llvm::SmallVector<Constraint>>;
 Constraint lessThan(const LinearForm &lhs, const LinearForm &rhs,
                     int64_t slack = 0);
 
+/// Whether no lane fails: −Σ (indices, if they are not negative) < a positive
+/// bound.
+bool holdsAlways(const Constraint &constraint);
+
+/// lhs < rhs + slack, but for what is always true: of a maximum of numbers, or
+/// of what is less than a minimum, for all of them.
+Constraints lessThan(Value lhs, Value rhs, int64_t slack,
+                     ScalarExpr::From from);
+
 /// The conjunction of constraints that `mask` (null: true) is, with forms
 /// `from` memory if it may be read; none if it is something else.
 Constraints constraintsOf(Value mask,

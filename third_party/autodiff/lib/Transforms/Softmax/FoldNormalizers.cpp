@@ -16,7 +16,9 @@
 // stays one in such rows, and nothing has a gradient.
 //
 // L is rounded, by up to |L|·2⁻²⁴ in float32, where x−m may be exact. That only
-// matters if x has no such error itself: x has to be computed, not loaded.
+// matters if x has no such error itself: x has to be computed, not loaded. Nor
+// may a mask select a large number for it, or add one: in a row that has
+// nothing else, that is the maximum, and L has nothing left of the sum.
 //
 //===----------------------------------------------------------------------===//
 #include "Combination.h"
@@ -25,6 +27,7 @@
 #include "Reciprocals.h"
 #include "Reverse/ResidualIds.h"
 #include "Sign.h"
+#include "autodiff/Analysis/Constraints.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
@@ -43,6 +46,7 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+using From = ScalarExpr::From;
 
 //===----------------------------------------------------------------------===//
 // Uses
@@ -103,6 +107,8 @@ private:
   bool movesNormalized();
   std::optional<double> getDelta(ResidualOp sum);
   bool isInEveryStore(ResidualOp sum);
+  bool seesFirst(Value mask, Operation *op) const;
+  bool isComputed(Value value) const;
   bool isRounded(Value exponent);
   bool collect(Normalizer &found);
 
@@ -168,19 +174,102 @@ bool Search::isInEveryStore(ResidualOp sum) {
   });
 }
 
+/// Whether a number may stand for −∞ in a mask, but is finite.
+static bool isLarge(Attribute constant, double limit) {
+  if (auto splat = dyn_cast<SplatElementsAttr>(constant))
+    constant = splat.getSplatValue<Attribute>();
+  auto number = dyn_cast<FloatAttr>(constant);
+  return !number || (!number.getValue().isInfinity() &&
+                     std::abs(number.getValueAsDouble()) > limit &&
+                     !mutation::isMade("normalizers:masks of finite numbers"));
+}
+
+static bool isRepeated(Operation *op) {
+  return isa<arith::ExtFOp, triton::FpToFpOp, triton::SplatOp,
+             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
+             triton::TransOp>(op);
+}
+
+/// Whether a term of a score may be so large that it leaves nothing of others:
+/// it is loaded, or a constant that a mask selects.
+static bool mayPrevail(Value term) {
+  // Scores of this size are off by a sixteenth, and so are exponentials.
+  constexpr double kLargest = 1 << 20;
+  Operation *op = term.getDefiningOp();
+  if (!op || isa<triton::LoadOp>(op))
+    return true;
+  Attribute constant;
+  if (matchPattern(op, m_Constant(&constant)))
+    return isLarge(constant, kLargest);
+  if (isa<arith::SelectOp>(op))
+    return mayPrevail(op->getOperand(1)) || mayPrevail(op->getOperand(2));
+  if (isa<arith::AddFOp, arith::SubFOp>(op) || isRepeated(op))
+    return llvm::any_of(op->getOperands(), mayPrevail);
+  if (isa<arith::MulFOp, arith::DivFOp>(op))
+    for (unsigned i : {0, 1})
+      if (matchPattern(op->getOperand(1 - i), m_Constant()) ||
+          isa_and_present<triton::SplatOp>(
+              op->getOperand(1 - i).getDefiningOp()))
+        return mayPrevail(op->getOperand(i));
+  return false;
+}
+
+/// Whether a mask lets the first lane of each row through in the first
+/// iteration of the loop that `op` is in: then no row has nothing else than
+/// what the mask puts there.
+bool Search::seesFirst(Value mask, Operation *op) const {
+  Constraints needed = constraintsOf(mask, From::Memory);
+  auto loop = op->getParentOfType<scf::ForOp>();
+  std::optional<LinearForm> lower;
+  Constraints known;
+  if (loop) {
+    lower = LinearForm::of(loop.getLowerBound(), {}, From::Memory);
+    // There is a first iteration.
+    known =
+        lessThan(loop.getLowerBound(), loop.getUpperBound(), 0, From::Memory);
+  }
+  if (!needed || (loop && (!lower || !known)))
+    return false;
+  return llvm::all_of(*needed, [&](const Constraint &constraint) {
+    LinearForm form;
+    for (const LinearForm::Term &term : constraint.form.terms) {
+      const Dimension &dimension = term.dimension;
+      bool isFirst = dimension.kind == Dimension::Kind::Axis &&
+                     !llvm::is_contained(axes, dimension.axis);
+      bool counts = loop && dimension.loop == loop;
+      if (counts && dimension.kind == Dimension::Kind::Index)
+        form = form + lower->scaled(term.coefficient);
+      else if (!isFirst && !counts)
+        form = form + LinearForm{ScalarExpr::constant(0), {term}};
+    }
+    Constraint there = lessThan(form, {constraint.bound, {}});
+    auto isSame = [&](const Constraint &other) {
+      return other.form == there.form && other.bound == there.bound;
+    };
+    return holdsAlways(there) || (known && llvm::any_of(*known, isSame));
+  });
+}
+
 /// Whether a value is computed with an error of its own, or is not finite.
-static bool isComputed(Value value) {
+bool Search::isComputed(Value value) const {
+  constexpr double kLargestScore = 128;
   Operation *op = value.getDefiningOp();
   if (!op || isa<triton::LoadOp>(op))
     return false;
-  if (matchPattern(op, m_Constant()))
-    return true;
-  if (isa<arith::SelectOp>(op))
-    return isComputed(op->getOperand(1)) && isComputed(op->getOperand(2));
-  if (isa<arith::ExtFOp, triton::FpToFpOp, triton::SplatOp, triton::BroadcastOp,
-          triton::ExpandDimsOp, triton::ReshapeOp, triton::TransOp>(op))
+  Attribute constant;
+  if (matchPattern(op, m_Constant(&constant)))
+    return !isLarge(constant, kLargestScore);
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    bool isSeen = matchPattern(select.getFalseValue(), m_Constant()) &&
+                  seesFirst(select.getCondition(), select);
+    return isComputed(select.getTrueValue()) &&
+           (isSeen || isComputed(select.getFalseValue()));
+  }
+  if (isRepeated(op))
     return isComputed(op->getOperand(0));
-  return true;
+  if (auto dot = dyn_cast<triton::DotOp>(op))
+    return !mayPrevail(dot.getC());
+  return !isa<arith::AddFOp, arith::SubFOp>(op) || !mayPrevail(value);
 }
 
 /// Whether what an exponential takes relative to the maximum is computed.
