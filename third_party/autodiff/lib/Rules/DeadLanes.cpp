@@ -25,8 +25,37 @@ static Value both(Tile at, Value a, Value b) {
   return arith::AndIOp::create(at.b(), at.loc(), a, b);
 }
 
+/// Whether both are computed alike.
+static bool isSame(Value a, Value b) {
+  if (a == b)
+    return true;
+  Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
+  return x && y && x->getNumRegions() == 0 && isMemoryEffectFree(x) &&
+         OperationEquivalence::isEquivalentTo(
+             x, y, [](Value v, Value w) { return success(isSame(v, w)); },
+             /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
+}
+
+static void collectConditions(Value value, SmallVectorImpl<Value> &conditions) {
+  if (auto both = value.getDefiningOp<arith::AndIOp>()) {
+    collectConditions(both.getLhs(), conditions);
+    collectConditions(both.getRhs(), conditions);
+    return;
+  }
+  conditions.push_back(value);
+}
+
+/// What both conjunctions have in common; one or the other, if that is nothing.
 static Value either(Tile at, Value a, Value b) {
-  return arith::OrIOp::create(at.b(), at.loc(), a, b);
+  SmallVector<Value> ofA, ofB;
+  collectConditions(a, ofA);
+  collectConditions(b, ofB);
+  Value common;
+  for (Value condition : ofA)
+    if (llvm::any_of(ofB,
+                     [&](Value other) { return isSame(condition, other); }))
+      common = both(at, common, condition);
+  return common ? common : arith::OrIOp::create(at.b(), at.loc(), a, b);
 }
 
 /// Whether all lanes of `tile` along `axis` are the same.
@@ -192,7 +221,7 @@ Value Search::find(Tile value, unsigned depth) {
     return operand(matchPattern(op->getOperand(0), m_Constant()));
   if (isa<arith::AddFOp, arith::SubFOp>(op)) {
     Value first = operand(0), second = first ? operand(1) : Value();
-    return second && first != second ? either(value, first, second) : second;
+    return second ? either(value, first, second) : Value();
   }
   if (auto dot = dyn_cast<triton::DotOp>(op))
     return adjoint ? findInProduct(dot, value, depth) : Value();
