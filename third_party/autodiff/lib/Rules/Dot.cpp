@@ -53,7 +53,12 @@ struct DotReversal {
       return tile;
     auto type = cast<RankedTensorType>(tile.getType());
     live = repeatAlong(b, adjoint.loc(), live, axis, type.clone(b.getI1Type()));
-    return where(live, factor, factor.constant(0.0));
+    // What is rounded is selected before, as others select it.
+    auto rounded = tile.getDefiningOp<arith::TruncFOp>();
+    Tile exact = rounded ? factor.like(rounded.getIn()) : factor;
+    Value kept = where(live, exact, exact.constant(0.0));
+    return rounded ? castFloat(b, adjoint.loc(), kept, type.getElementType())
+                   : kept;
   }
 
   void accumulateProduct(Value into, Value lhs, Value rhs) {

@@ -11,6 +11,7 @@
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -108,6 +109,73 @@ LogicalResult MaskedStore::matchAndRewrite(triton::StoreOp op,
 }
 
 namespace {
+/// So it is with rows that nobody stores, as far as they stay rows: in first
+/// operands of products, and through loops.
+struct MaskedRows : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::SelectOp op,
+                                PatternRewriter &rewriter) const override;
+};
+} // namespace
+
+/// The condition on rows that a condition on a tile repeats; else null.
+static Value getRows(Value condition) {
+  auto repeated =
+      condition ? condition.getDefiningOp<triton::BroadcastOp>() : nullptr;
+  auto type = repeated ? dyn_cast<RankedTensorType>(repeated.getSrc().getType())
+                       : RankedTensorType();
+  return type && type.getRank() == 2 && type.getDimSize(1) == 1
+             ? repeated.getSrc()
+             : Value();
+}
+
+/// Whether rows of `value` only matter where `rows` holds: `seen` has what is
+/// made of it.
+static bool isStoredByRows(Value value, Value rows,
+                           llvm::DenseSet<Value> &seen) {
+  if (!seen.insert(value).second)
+    return true;
+  auto isTile = [&](Value made) {
+    auto type = dyn_cast<RankedTensorType>(made.getType());
+    return type && type.getRank() == 2 && isStoredByRows(made, rows, seen);
+  };
+  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    unsigned number = use.getOperandNumber();
+    if (auto store = dyn_cast<triton::StoreOp>(user))
+      return &use == &store.getValueMutable() &&
+             getRows(store.getMask()) == rows;
+    if (auto dot = dyn_cast<triton::DotOp>(user))
+      return use.get() != dot.getB() && isTile(dot.getResult());
+    if (auto loop = dyn_cast<scf::ForOp>(user)) {
+      BlockArgument carried = loop.getTiedLoopRegionIterArg(&use);
+      return carried && isTile(carried) && isTile(loop.getTiedLoopResult(&use));
+    }
+    if (isa<scf::YieldOp>(user)) {
+      Operation *parent = user->getParentOp();
+      auto loop = dyn_cast<scf::ForOp>(parent);
+      return (loop || isa<scf::IfOp>(parent)) &&
+             isTile(parent->getResult(number)) &&
+             (!loop || isTile(loop.getRegionIterArg(number)));
+    }
+    return user->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(user) &&
+           user->getNumResults() == 1 && isTile(user->getResult(0));
+  });
+}
+
+LogicalResult MaskedRows::matchAndRewrite(arith::SelectOp op,
+                                          PatternRewriter &rewriter) const {
+  Value rows = getRows(op.getCondition());
+  llvm::DenseSet<Value> seen;
+  if (!rows || !matchPattern(op.getFalseValue(), m_AnyZeroFloat()) ||
+      !isStoredByRows(op.getResult(), rows, seen))
+    return failure();
+  rewriter.replaceOp(op, op.getTrueValue());
+  return success();
+}
+
+namespace {
 /// c ? value : 0, or with `inverted` c ? 0 : value.
 struct Kept {
   arith::SelectOp select;
@@ -182,7 +250,6 @@ struct AddKept : OpRewritePattern<arith::AddFOp> {
 } // namespace
 
 void mlir::autodiff::populateSelectionPatterns(RewritePatternSet &patterns) {
-  patterns
-      .add<SelectOfMaskedLoad, SelectOfZero, MaskedStore, NegateKept, AddKept>(
-          patterns.getContext());
+  patterns.add<SelectOfMaskedLoad, SelectOfZero, MaskedStore, MaskedRows,
+               NegateKept, AddKept>(patterns.getContext());
 }

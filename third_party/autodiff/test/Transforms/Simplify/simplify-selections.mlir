@@ -81,3 +81,35 @@ tt.func @both_there(%x: tensor<4xf32>, %y: tensor<4xf32>, %c: tensor<4xi1>, %p: 
   tt.store %p, %s : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// Rows that are not stored need not be zero in a first operand of a product, in
+// a loop. In a second one, whose rows are summed over,
+// they stay.
+// CHECK-LABEL: tt.func @rows(
+// CHECK: scf.for
+// CHECK: %[[E:.*]] = math.exp
+// CHECK: tt.dot %[[E]], %arg1
+// CHECK: %[[KEPT:.*]] = arith.select %{{.*}}, %[[E]]
+// CHECK: tt.dot %arg1, %[[KEPT]]
+// CHECK: tt.return
+tt.func @rows(%x: tensor<16x16xf32>, %w: tensor<16x16xf32>, %r: tensor<16x1xi1>, %p: tensor<16x16x!tt.ptr<f32>>, %q: tensor<16x16x!tt.ptr<f32>>, %n: i32) attributes {autodiff.role = "backward"} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %live = tt.broadcast %r : tensor<16x1xi1> -> tensor<16x16xi1>
+  %mask = tt.broadcast %r : tensor<16x1xi1> -> tensor<16x16xi1>
+  %sums:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero, %b = %zero) -> (tensor<16x16xf32>, tensor<16x16xf32>) : i32 {
+    %y = arith.mulf %x, %x : tensor<16x16xf32>
+    %e = math.exp %y : tensor<16x16xf32>
+    %k = arith.select %live, %e, %zero : tensor<16x16xi1>, tensor<16x16xf32>
+    %d = tt.dot %k, %w, %a : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+    %l = arith.select %live, %e, %zero {other} : tensor<16x16xi1>, tensor<16x16xf32>
+    %f = tt.dot %w, %l, %b : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+    scf.yield %d, %f : tensor<16x16xf32>, tensor<16x16xf32>
+  }
+  tt.store %p, %sums#0, %mask : tensor<16x16x!tt.ptr<f32>>
+  tt.store %q, %sums#1, %mask : tensor<16x16x!tt.ptr<f32>>
+  tt.return
+}
