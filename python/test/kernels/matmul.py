@@ -78,6 +78,13 @@ def _grouped(
             height = GROUP
         else:
             height = tiles_m % GROUP
+    elif LAST == "smaller":
+        height = tl.where(tiles_m - first < GROUP, tiles_m - first, GROUP)
+    elif LAST == "smaller branch":
+        if GROUP >= tiles_m - first:
+            height = tiles_m - first
+        else:
+            height = GROUP
     else:
         height = min(tiles_m - first, GROUP)
     pid_m = first + (pid % (GROUP * tiles_n)) % height

@@ -50,7 +50,7 @@ def test_grouped_matmul(device, shape, dtype):
     assert_gradients_close(op, torch.matmul, _operands(shape, device, dtype))
 
 
-@pytest.mark.parametrize("last", [None, "chosen", "branch"])
+@pytest.mark.parametrize("last", [None, "chosen", "branch", "smaller", "smaller branch"])
 def test_height_of_the_last_group(device, ran, last):
     """However it is spelled, launches find out that programs compute a tile each."""
     op = differentiated(mm.grouped_matmul_kernel, partial(mm.grouped_matmul, LAST=last))

@@ -264,6 +264,29 @@ static bool isSpeculatable(const ScalarExpr &expr) {
          isSpeculatable(expr.getLhs()) && isSpeculatable(expr.getRhs());
 }
 
+/// The smaller, or larger, of two numbers, as a condition chooses it.
+static std::optional<ScalarExpr> chooseExtremum(Value condition,
+                                                const ScalarExpr &whenTrue,
+                                                const ScalarExpr &whenFalse,
+                                                ScalarExpr::From from) {
+  using arith::CmpIPredicate;
+  auto op = condition.getDefiningOp<arith::CmpIOp>();
+  auto a = op ? ScalarExpr::of(op.getLhs(), from) : std::nullopt;
+  auto b = op ? ScalarExpr::of(op.getRhs(), from) : std::nullopt;
+  if (!a || !b)
+    return std::nullopt;
+  bool isSame = *a == whenTrue && *b == whenFalse;
+  if (!isSame && !(*a == whenFalse && *b == whenTrue))
+    return std::nullopt;
+  CmpIPredicate predicate = op.getPredicate();
+  bool isLess =
+      predicate == CmpIPredicate::slt || predicate == CmpIPredicate::sle;
+  if (!isLess && predicate != CmpIPredicate::sgt &&
+      predicate != CmpIPredicate::sge)
+    return std::nullopt;
+  return ScalarExpr::binary(isLess == isSame ? Kind::Min : Kind::Max, *a, *b);
+}
+
 /// condition ? a : b, as b + [condition]·(a − b).
 static std::optional<ScalarExpr> choose(Value condition, Value whenTrue,
                                         Value whenFalse,
@@ -271,10 +294,14 @@ static std::optional<ScalarExpr> choose(Value condition, Value whenTrue,
   // A condition itself is no number.
   if (whenTrue.getType().isInteger(1))
     return std::nullopt;
-  auto holds = ofCondition(condition, from);
   auto a = ScalarExpr::of(whenTrue, from);
   auto b = ScalarExpr::of(whenFalse, from);
-  if (!holds || !a || !b || !isSpeculatable(*a) || !isSpeculatable(*b))
+  if (!a || !b)
+    return std::nullopt;
+  if (auto extremum = chooseExtremum(condition, *a, *b, from))
+    return extremum;
+  auto holds = ofCondition(condition, from);
+  if (!holds || !isSpeculatable(*a) || !isSpeculatable(*b))
     return std::nullopt;
   return *b + *holds * (*a - *b);
 }
