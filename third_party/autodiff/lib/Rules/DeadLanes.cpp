@@ -4,6 +4,7 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/FirstLane.h"
+#include "autodiff/Support/Leaves.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -36,20 +37,11 @@ static bool isSame(Value a, Value b) {
              /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
 }
 
-static void collectConditions(Value value, SmallVectorImpl<Value> &conditions) {
-  if (auto both = value.getDefiningOp<arith::AndIOp>()) {
-    collectConditions(both.getLhs(), conditions);
-    collectConditions(both.getRhs(), conditions);
-    return;
-  }
-  conditions.push_back(value);
-}
-
 /// What both conjunctions have in common; one or the other, if that is nothing.
 static Value either(Tile at, Value a, Value b) {
   SmallVector<Value> ofA, ofB;
-  collectConditions(a, ofA);
-  collectConditions(b, ofB);
+  collectLeaves<arith::AndIOp>(a, ofA);
+  collectLeaves<arith::AndIOp>(b, ofB);
   Value common;
   for (Value condition : ofA)
     if (llvm::any_of(ofB,

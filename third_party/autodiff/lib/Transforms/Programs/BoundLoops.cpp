@@ -18,6 +18,7 @@
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Leaves.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -140,20 +141,11 @@ std::optional<SkippingLoop> SkippingLoop::match(scf::ForOp loop) {
   return std::nullopt;
 }
 
-static void collectConditions(Value value, SmallVectorImpl<Value> &conditions) {
-  if (auto both = value.getDefiningOp<arith::AndIOp>()) {
-    collectConditions(both.getLhs(), conditions);
-    collectConditions(both.getRhs(), conditions);
-    return;
-  }
-  conditions.push_back(value);
-}
-
 /// All conditions of which the branch needs each one to do something.
 SmallVector<Value> SkippingLoop::takeConditions() {
   SmallVector<Value> conditions;
   if (findWork(branch) == branch.thenBlock()) {
-    collectConditions(branch.getCondition(), conditions);
+    collectLeaves<arith::AndIOp>(branch.getCondition(), conditions);
   } else if (auto compare =
                  branch.getCondition().getDefiningOp<arith::CmpIOp>()) {
     OpBuilder inside(branch);

@@ -7,22 +7,12 @@
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Leaves.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 using llvm::json::Array;
 using From = ScalarExpr::From;
-
-/// The operands of a tree of `OpT`.
-template <typename OpT>
-static void collectLeaves(Value value, SmallVectorImpl<Value> &leaves) {
-  if (auto op = value.getDefiningOp<OpT>()) {
-    collectLeaves<OpT>(op.getLhs(), leaves);
-    collectLeaves<OpT>(op.getRhs(), leaves);
-    return;
-  }
-  leaves.push_back(value);
-}
 
 /// Whether no value of a form over program ids is negative.
 static bool isNotNegative(const LinearForm &form, ArrayRef<ScalarExpr> digits) {

@@ -1,0 +1,23 @@
+//===- Leaves.h - The operands of a tree of operations ----------*- C++ -*-===//
+#ifndef AUTODIFF_SUPPORT_LEAVES_H
+#define AUTODIFF_SUPPORT_LEAVES_H
+
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace mlir::autodiff {
+
+/// Appends the operands of a tree of `OpT`, an operation on two of them.
+template <typename OpT>
+void collectLeaves(Value value, SmallVectorImpl<Value> &leaves) {
+  if (auto op = value.getDefiningOp<OpT>()) {
+    collectLeaves<OpT>(op.getLhs(), leaves);
+    collectLeaves<OpT>(op.getRhs(), leaves);
+    return;
+  }
+  leaves.push_back(value);
+}
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_SUPPORT_LEAVES_H
