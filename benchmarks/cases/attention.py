@@ -6,7 +6,7 @@ import flash_attention_v2 as flash
 import torch
 from handwritten import attention as by_hand
 from kernels import carried_attention as carried
-from kernels import carried_sums, descriptors, picked_maxima, scratch_attention
+from kernels import carried_sums, descriptors, picked_maxima, scratch_attention, skipped
 from kernels import grouped_attention as grouped
 from kernels import packed_sequences as packed
 from kernels import window_attention as windowed
@@ -114,6 +114,18 @@ def scratch(batch, heads, context, dim, quick=False, tuned=True):
     return _own_heads(", scratch", kernel, stub, shape, True, quick, tuned)
 
 
+def skipping(batch, heads, context, dim, quick=False, tuned=True):
+    """A branch around each iteration, in a loop over all keys."""
+
+    def stub(kernel, q, k, v):
+        q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+        y = skipped.skipping(kernel, q, k, v, "causal", EXACT=True, scale=dim**-0.5, BLOCK=64)
+        return y.view(batch, heads, context, dim)
+
+    kernel, shape = skipped.skipping_kernel, (batch, heads, context, dim)
+    return _own_heads(", skipping", kernel, stub, shape, True, quick, tuned)
+
+
 def shared_heads(batch, heads, shared, context, dim, quick=False, tuned=True, tiles=TILES):
     scale, dtype = dim**-0.5, torch.bfloat16
 
@@ -213,6 +225,7 @@ def cases(tuned=True):
     for dim in (64, 128):
         yield kept_maxima(4, 32, 4096, dim, tuned=tuned)
         yield scratch(4, 32, 4096, dim, tuned=tuned)
+        yield skipping(4, 32, 4096, dim, tuned=tuned)
     for dim in (64, 128):
         yield shared_heads(4, 32, 8, 4096, dim, quick=dim == 64, tuned=tuned)
     mixed = (256, 512, 1024, 1536, 2048, 3072, 3840, 4096)

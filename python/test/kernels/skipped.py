@@ -47,25 +47,28 @@ def sees(i, j, limit, BLOCK: tl.constexpr, FORM: tl.constexpr):
 
 @triton.jit
 def block(
-    q, k_ptr, v_ptr, start, n, state,
-    D: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr,
+    q, k_ptr, v_ptr, row, start, n, scale, state,
+    D: tl.constexpr, BLOCK: tl.constexpr, EXACT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """A block of keys more, from where the pointers are."""
+    """A block of keys more, from where the pointers are; EXACT: none that is behind its query."""
     maximum, total, acc = state
     key = tl.arange(0, BLOCK)
     places = key[:, None] * D + tl.arange(0, D)[None, :]
     mask = start + key < n
     k = tl.load(k_ptr + places, mask=mask[:, None], other=0.0)
     v = tl.load(v_ptr + places, mask=mask[:, None], other=0.0)
-    scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * 0.25
+    scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
     scores = tl.where(mask[None, :], scores, -float("inf"))
+    if EXACT:
+        scores = tl.where(row[:, None] >= start + key[None, :], scores, -float("inf"))
     return softmax_step(scores, v, maximum, total, acc, PRECISION)
 
 
 @triton.jit
 def skipping_kernel(
-    q_ptr, k_ptr, v_ptr, out_ptr, n, limit,
-    D: tl.constexpr, BLOCK: tl.constexpr, FORM: tl.constexpr, PRECISION: tl.constexpr,
+    q_ptr, k_ptr, v_ptr, out_ptr, n, limit, scale,
+    D: tl.constexpr, BLOCK: tl.constexpr, FORM: tl.constexpr, EXACT: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     i, head = tl.program_id(0), tl.program_id(1)
     row = i * BLOCK + tl.arange(0, BLOCK)
@@ -80,15 +83,16 @@ def skipping_kernel(
         for start in range(0, n, BLOCK):
             if (start <= i * BLOCK) & (start + 2 * BLOCK > i * BLOCK):
                 maximum, total, acc = block(
-                    q, k_ptr + start * D, v_ptr + start * D, start, n, (maximum, total, acc),
-                    D, BLOCK, PRECISION,
+                    q, k_ptr + start * D, v_ptr + start * D, row, start, n, scale,
+                    (maximum, total, acc), D, BLOCK, EXACT, PRECISION,
                 )  # fmt: skip
     elif FORM == "pointers":
         for j in range(0, tl.cdiv(n, BLOCK)):
             if j <= i:
                 maximum, total, acc = block(
-                    q, k_ptr, v_ptr, j * BLOCK, n, (maximum, total, acc), D, BLOCK, PRECISION
-                )
+                    q, k_ptr, v_ptr, row, j * BLOCK, n, scale, (maximum, total, acc),
+                    D, BLOCK, EXACT, PRECISION,
+                )  # fmt: skip
             k_ptr += BLOCK * D
             v_ptr += BLOCK * D
     elif FORM == "inverted":
@@ -97,32 +101,35 @@ def skipping_kernel(
                 total = total
             else:
                 maximum, total, acc = block(
-                    q, k_ptr + j * BLOCK * D, v_ptr + j * BLOCK * D, j * BLOCK, n,
-                    (maximum, total, acc), D, BLOCK, PRECISION,
+                    q, k_ptr + j * BLOCK * D, v_ptr + j * BLOCK * D, row, j * BLOCK, n, scale,
+                    (maximum, total, acc), D, BLOCK, EXACT, PRECISION,
                 )  # fmt: skip
     else:
         for j in range(0, tl.cdiv(n, BLOCK)):
             if sees(i, j, limit, BLOCK, FORM):
                 maximum, total, acc = block(
-                    q, k_ptr + j * BLOCK * D, v_ptr + j * BLOCK * D, j * BLOCK, n,
-                    (maximum, total, acc), D, BLOCK, PRECISION,
+                    q, k_ptr + j * BLOCK * D, v_ptr + j * BLOCK * D, row, j * BLOCK, n, scale,
+                    (maximum, total, acc), D, BLOCK, EXACT, PRECISION,
                 )  # fmt: skip
     tl.store(out_ptr + places, acc / total[:, None], mask=(row < n)[:, None])
 
 
-def skipping(kernel, q, k, v, FORM, limit=0, BLOCK=16, **options):
+def skipping(kernel, q, k, v, FORM, limit=0, EXACT=False, scale=0.25, BLOCK=16, **options):
     heads, n, width = q.shape
     out = poisoned(q.shape, q)
     kernel[(triton.cdiv(n, BLOCK), heads)](
-        q, k, v, out, n, limit, D=width, BLOCK=BLOCK, FORM=FORM, PRECISION=precision_of(q),
-        **options,
+        q, k, v, out, n, limit, scale, D=width, BLOCK=BLOCK, FORM=FORM, EXACT=EXACT,
+        PRECISION=precision_of(q), **options,
     )  # fmt: skip
     return out
 
 
-def skipping_reference(q, k, v, form, limit=0, block=16):
-    number = torch.arange(q.shape[1], device=q.device) // block
+def skipping_reference(q, k, v, form, limit=0, exact=False, block=16):
+    place = torch.arange(q.shape[1], device=q.device)
+    number = place // block
     seen = FORMS[form](number[:, None], number[None, :], limit)
+    if exact:
+        seen = seen & (place[:, None] >= place[None, :])
     scores = (q @ k.transpose(1, 2) * 0.25).masked_fill(~seen, -float("inf"))
     return torch.softmax(scores, dim=-1) @ v
 

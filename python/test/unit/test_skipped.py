@@ -9,17 +9,19 @@ from schedules import assert_sums
 MOST = 2**31 - 1
 
 
-def _attend(device, n, form, limit=0):
+def _attend(device, n, form, limit=0, exact=False):
     q, k, v = (random_tensor(2, n, 16, device=device) for _ in range(3))
     op = differentiated(skipped.skipping_kernel, skipped.skipping)
-    assert_gradients_close(op, skipped.skipping_reference, (q, k, v, form, limit), roundings=64)
+    inputs = q, k, v, form, limit, exact
+    assert_gradients_close(op, skipped.skipping_reference, inputs, roundings=64)
 
 
+@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("n", [16, 53, 80])
 @pytest.mark.parametrize("form", skipped.FORMS)
-def test_attention(device, ran, form, n):
+def test_attention(device, ran, form, n, exact):
     # Of the first keys, all queries see some.
-    _attend(device, n, form, limit=1)
+    _attend(device, n, form, 1, exact)
     if form not in ("flags", "distance", "ahead of limit"):
         assert_sums(ran, "store", 0, 1, 2)
 
