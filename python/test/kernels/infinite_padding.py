@@ -65,30 +65,42 @@ def scaled_softmax_reference(x, scale, how):
 
 
 @triton.jit
-def online_kernel(x_ptr, scale_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    """log Σ e^(x/t) of a row per program, in blocks of which the last one is padded."""
+def online_kernel(x_ptr, scale_ptr, out_ptr, n, BLOCK: tl.constexpr, UNSCALED: tl.constexpr):
+    """log Σ e^(x/t) of a row per program, in blocks of which the last one is padded.
+
+    UNSCALED: log Σ e^(x·t), with a maximum so far that is one of x.
+    """
     row = tl.program_id(0)
     t = widen(tl.load(scale_ptr))
     maximum = tl.full((), -float("inf"), tl.float32).to(t.dtype)
     total = tl.zeros((), t.dtype)
     for start in range(0, n, BLOCK):
         column = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + row * n + column, mask=column < n, other=-float("inf"))
-        z = widen(x) / t
+        x = widen(tl.load(x_ptr + row * n + column, mask=column < n, other=-float("inf")))
+        z = x if UNSCALED else x / t
         following = tl.maximum(maximum, tl.max(z, 0))
-        total = total * tl.exp(maximum - following) + tl.sum(tl.exp(z - following), 0)
+        if UNSCALED:
+            factor = tl.exp((maximum - following) * t)
+            p = tl.exp(z * t - following * t)
+        else:
+            factor = tl.exp(maximum - following)
+            p = tl.exp(z - following)
+        total = total * factor + tl.sum(p, 0)
         maximum = following
+    if UNSCALED:
+        maximum = maximum * t
     tl.store(out_ptr + row, maximum + tl.log(total))
 
 
-def online(kernel, x, scale, BLOCK=16, **options):
+def online(kernel, x, scale, UNSCALED, BLOCK=16, **options):
     out = poisoned(x.shape[:1], x)
-    kernel[(x.shape[0],)](x, scale, out, x.shape[1], BLOCK=BLOCK, **options)
+    n = x.shape[1]
+    kernel[(x.shape[0],)](x, scale, out, n, BLOCK=BLOCK, UNSCALED=UNSCALED, **options)
     return out
 
 
-def online_reference(x, scale):
-    return torch.logsumexp(x / scale, dim=-1)
+def online_reference(x, scale, unscaled):
+    return torch.logsumexp(x * scale if unscaled else x / scale, dim=-1)
 
 
 @triton.jit
@@ -151,27 +163,6 @@ def powers(kernel, x, p, HOW, **options):
 
 def powers_reference(x, p, how):
     return SUMS[how](x, p).sum(dim=-1)
-
-
-@triton.jit
-def unscaled_kernel(x_ptr, scale_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    """log Σ e^(x·t) of a row per program, whose maximum so far, of x, starts from −∞."""
-    row = tl.program_id(0)
-    t = widen(tl.load(scale_ptr))
-    maximum = tl.full((), -float("inf"), tl.float32).to(t.dtype)
-    total = tl.zeros((), t.dtype)
-    for start in range(0, n, BLOCK):
-        column = start + tl.arange(0, BLOCK)
-        x = widen(tl.load(x_ptr + row * n + column, mask=column < n, other=-float("inf")))
-        following = tl.maximum(maximum, tl.max(x, 0))
-        p = tl.exp(x * t - following * t)
-        total = total * tl.exp((maximum - following) * t) + tl.sum(p, 0)
-        maximum = following
-    tl.store(out_ptr + row, maximum * t + tl.log(total))
-
-
-def unscaled_reference(x, scale):
-    return torch.logsumexp(x * scale, dim=-1)
 
 
 @triton.jit

@@ -31,11 +31,12 @@ def test_softmax(device, n, how, dtype):
     _check(op, padding.scaled_softmax_reference, (x, scale, how), x)
 
 
+@pytest.mark.parametrize("unscaled", [False, True])
 @pytest.mark.parametrize("n", [5, 16, 43])
-def test_online(device, n):
+def test_online(device, n, unscaled):
     x, scale = _positive(device, 7, n), _scale(device, 1)
     op = differentiated(padding.online_kernel, padding.online)
-    _check(op, padding.online_reference, (x, scale), _positive(device, 7))
+    _check(op, padding.online_reference, (x, scale, unscaled), _positive(device, 7))
 
 
 @pytest.mark.parametrize("n", [19, 64])
@@ -55,13 +56,6 @@ def test_powers(device, n, how):
         # Terms of one sign: the logarithms are.
         x = (x.detach() + 0.5).requires_grad_()
     _check(op, padding.powers_reference, (x, p, how), upstream)
-
-
-@pytest.mark.parametrize("n", [5, 16, 43])
-def test_unscaled_maximum(device, n):
-    x, scale = _positive(device, 7, n), _scale(device, 1)
-    op = differentiated(padding.unscaled_kernel, padding.online)
-    _check(op, padding.unscaled_reference, (x, scale), _positive(device, 7))
 
 
 @pytest.mark.parametrize("added", [False, True])

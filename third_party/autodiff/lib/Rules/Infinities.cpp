@@ -3,6 +3,7 @@
 
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Constants.h"
 #include "autodiff/Support/Elements.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,14 +13,6 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-/// The float that all lanes of a constant are, if they are one.
-static std::optional<APFloat> getNumber(Attribute constant) {
-  if (auto splat = dyn_cast<SplatElementsAttr>(constant))
-    constant = splat.getSplatValue<Attribute>();
-  auto number = dyn_cast<FloatAttr>(constant);
-  return number ? std::optional(number.getValue()) : std::nullopt;
-}
 
 /// Operations that take an element elsewhere, or write it otherwise.
 static bool movesElements(Operation *op) {
@@ -223,17 +216,6 @@ bool PaddingSearch::find(llvm::function_ref<Value(Value)> follow) {
   return false;
 }
 
-/// Whether `unlessZero` has been applied already.
-static bool isUnlessZero(Value contribution, Value cotangent) {
-  auto select = contribution.getDefiningOp<arith::SelectOp>();
-  auto compare =
-      select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : nullptr;
-  return compare && compare.getPredicate() == arith::CmpFPredicate::OEQ &&
-         compare.getLhs() == cotangent &&
-         matchPattern(compare.getRhs(), m_AnyZeroFloat()) &&
-         matchPattern(select.getTrueValue(), m_AnyZeroFloat());
-}
-
 Tile mlir::autodiff::besidePadding(Tile contribution, Tile cotangent,
                                    Operation *op, ArrayRef<Tile> operands,
                                    Tile result) {
@@ -250,8 +232,7 @@ Tile mlir::autodiff::besidePadding(Tile contribution, Tile cotangent,
   };
   PaddingSearch search(PaddingSearch::Of::Infinities);
   search.add(contribution);
-  if (isUnlessZero(contribution, cotangent) || !search.find(inPrimal) ||
-      mutation::isMade("padding:as any other number"))
+  if (!search.find(inPrimal) || mutation::isMade("padding:as any other number"))
     return contribution;
   return unlessZero(cotangent, contribution, contribution);
 }
@@ -273,13 +254,14 @@ static bool comesToLimit(Value value, unsigned depth) {
     if (user->getNumResults() != 1 || depth == 0 ||
         isa<triton::DotOp, triton::ScanOp, LoopLikeOpInterface>(user))
       return false;
+    if (isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+            arith::MinNumFOp>(user))
+      continue;
     bool isLinear = passesInfinite(user) ||
                     isa<arith::SelectOp, triton::ReduceOp, math::LogOp,
                         math::Log2Op, math::SqrtOp>(user) ||
                     (isQuotient(user) && use.getOperandNumber() == 0);
-    bool bounds = isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
-                      arith::MinNumFOp>(user);
-    if (isLinear && !bounds && !comesToLimit(user->getResult(0), depth - 1))
+    if (isLinear && !comesToLimit(user->getResult(0), depth - 1))
       return false;
   }
   return isUsed;

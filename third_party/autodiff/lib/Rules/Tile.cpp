@@ -3,6 +3,7 @@
 #include "autodiff/Rules/Reduction.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
@@ -78,9 +79,21 @@ Tile mlir::autodiff::where(Value condition, Tile a, Tile b) {
   return a.make<arith::SelectOp>(condition, a, b);
 }
 
+/// Whether `product` is what `unlessZero` makes of another one.
+static bool isUnlessZero(Value t, Value product) {
+  auto select = product.getDefiningOp<arith::SelectOp>();
+  auto compare =
+      select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : nullptr;
+  return compare && compare.getPredicate() == arith::CmpFPredicate::OEQ &&
+         compare.getLhs() == t &&
+         matchPattern(compare.getRhs(), m_AnyZeroFloat()) &&
+         matchPattern(select.getTrueValue(), m_AnyZeroFloat());
+}
+
 Tile mlir::autodiff::unlessZero(Tile t, Tile product, Value x) {
   Operation *source = x.getDefiningOp();
-  if (source && isa<triton::SplatOp, arith::ConstantOp>(source))
+  if ((source && isa<triton::SplatOp, arith::ConstantOp>(source)) ||
+      isUnlessZero(t, product))
     return product;
   Tile zero = t.constant(0.0);
   return where(compare(arith::CmpFPredicate::OEQ, t, zero), zero, product);

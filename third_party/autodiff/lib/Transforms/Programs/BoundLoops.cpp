@@ -14,6 +14,7 @@
 // of loops and grids. Nothing overflows that did not before.
 //
 //===----------------------------------------------------------------------===//
+#include "Branches.h"
 #include "autodiff/Analysis/IterationForm.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Rules/Mutation.h"
@@ -85,16 +86,6 @@ struct BoundLoops : autodiff::impl::BoundLoopsBase<BoundLoops> {
 //===----------------------------------------------------------------------===//
 // What is skipped
 //===----------------------------------------------------------------------===//
-
-/// The side of a branch that does something, if the other one does not.
-static Block *findWork(scf::IfOp branch) {
-  auto isEmpty = [](Block *block) {
-    return !block || &block->front() == block->getTerminator();
-  };
-  if (isEmpty(branch.elseBlock()))
-    return branch.thenBlock();
-  return isEmpty(branch.thenBlock()) ? branch.elseBlock() : nullptr;
-}
 
 /// The operation that adds the same to what the loop carries in each iteration,
 /// which nobody asks for after the loop; null if there is none.
@@ -184,10 +175,6 @@ bool SkippingLoop::bound() {
 // Bounds
 //===----------------------------------------------------------------------===//
 
-static int64_t floorDivide(int64_t x, int64_t by) {
-  return llvm::divideFloorSigned(x, by);
-}
-
 bool SkippingLoop::bound(arith::CmpIOp condition) {
   std::optional<IterationForm> margin =
       IterationForm::marginOf(condition, loop);
@@ -201,7 +188,7 @@ bool SkippingLoop::bound(arith::CmpIOp condition) {
       })) {
     for (auto &[scalar, coefficient] : margin->scalars)
       coefficient /= factor;
-    margin->low = margin->high = floorDivide(margin->low, factor);
+    margin->low = margin->high = llvm::divideFloorSigned(margin->low, factor);
     margin->factor /= factor;
   }
   return boundNear(*margin) || boundFar(*margin);
@@ -253,7 +240,7 @@ bool SkippingLoop::boundNear(const IterationForm &margin) {
   // It starts at the first multiple of the step.
   if (step != 1 && (!isOnGrid(scalar) || !isOnGrid(loop.getLowerBound())))
     return false;
-  start(shift(scalar, -floorDivide(-number, step) * step),
+  start(shift(scalar, -llvm::divideFloorSigned(-number, step) * step),
         mayBeExtreme(scalar));
   return true;
 }
@@ -264,7 +251,7 @@ bool SkippingLoop::boundFar(const IterationForm &margin) {
   int64_t factor = std::abs(margin.factor);
   if (!canWiden(margin))
     return false;
-  Value bound = divide((isEnd ? margin : margin.scaled(-1)), factor,
+  Value bound = divide(isEnd ? margin : margin.scaled(-1), factor,
                        isEnd ? factor : factor - 1);
   if (!isEnd) {
     // As many steps from where the loop starts.

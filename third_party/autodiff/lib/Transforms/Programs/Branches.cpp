@@ -1,7 +1,16 @@
-//===- Branches.cpp - Branches with further results -----------------------===//
+//===- Branches.cpp - Branches and their sides -------------------------===//
 #include "Branches.h"
 
 using namespace mlir;
+
+Block *mlir::autodiff::findWork(scf::IfOp branch) {
+  auto isEmpty = [](Block *block) {
+    return !block || &block->front() == block->getTerminator();
+  };
+  if (isEmpty(branch.elseBlock()))
+    return branch.thenBlock();
+  return isEmpty(branch.thenBlock()) ? branch.elseBlock() : nullptr;
+}
 
 Value mlir::autodiff::addResult(scf::IfOp &branch, Value onTrue,
                                 Value onFalse) {

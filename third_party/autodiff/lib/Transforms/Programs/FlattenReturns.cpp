@@ -11,6 +11,7 @@
 // divide by divides for all; that this is possible, the launch has to see.
 //
 //===----------------------------------------------------------------------===//
+#include "Branches.h"
 #include "Guards.h"
 #include "autodiff/Analysis/Constraints.h"
 #include "autodiff/Analysis/Pointers.h"
@@ -71,13 +72,8 @@ std::optional<GuardedKernel> GuardedKernel::match(triton::FuncOp kernel) {
   auto branch = dyn_cast_or_null<scf::IfOp>(last);
   if (!branch)
     return std::nullopt;
-  auto isEmpty = [](Block *block) {
-    return !block || &block->front() == block->getTerminator();
-  };
-  if (isEmpty(branch.elseBlock()))
-    return GuardedKernel(branch, branch.thenBlock());
-  if (isEmpty(branch.thenBlock()))
-    return GuardedKernel(branch, branch.elseBlock());
+  if (Block *work = findWork(branch))
+    return GuardedKernel(branch, work);
   return std::nullopt;
 }
 

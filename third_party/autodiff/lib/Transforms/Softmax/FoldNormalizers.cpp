@@ -18,7 +18,8 @@
 // L is rounded, by up to |L|·2⁻²⁴ in float32, where x−m may be exact. That only
 // matters if x has no such error itself: x has to be computed, not loaded. Nor
 // may a mask select a large number for it, or add one: in a row that has
-// nothing else, that is the maximum, and L has nothing left of the sum.
+// nothing else, that is the maximum, and L has nothing left of the sum. (A mask
+// that is seen to leave something of each row may.)
 //
 //===----------------------------------------------------------------------===//
 #include "Combination.h"
@@ -31,6 +32,7 @@
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Constants.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -176,12 +178,10 @@ bool Search::isInEveryStore(ResidualOp sum) {
 
 /// Whether a number may stand for −∞ in a mask, but is finite.
 static bool isLarge(Attribute constant, double limit) {
-  if (auto splat = dyn_cast<SplatElementsAttr>(constant))
-    constant = splat.getSplatValue<Attribute>();
-  auto number = dyn_cast<FloatAttr>(constant);
-  return !number || (!number.getValue().isInfinity() &&
-                     std::abs(number.getValueAsDouble()) > limit &&
-                     !mutation::isMade("normalizers:masks of finite numbers"));
+  std::optional<APFloat> number = getNumber(constant);
+  return !number ||
+         (!number->isInfinity() && abs(*number).convertToDouble() > limit &&
+          !mutation::isMade("normalizers:masks of finite numbers"));
 }
 
 static bool isRepeated(Operation *op) {

@@ -1,0 +1,20 @@
+//===- Constants.h - Numbers that constants are -----------------*- C++ -*-===//
+#ifndef AUTODIFF_SUPPORT_CONSTANTS_H
+#define AUTODIFF_SUPPORT_CONSTANTS_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include <optional>
+
+namespace mlir::autodiff {
+
+/// The float that a constant is, in all lanes if it is a tile.
+inline std::optional<APFloat> getNumber(Attribute constant) {
+  if (auto splat = dyn_cast<SplatElementsAttr>(constant))
+    constant = splat.getSplatValue<Attribute>();
+  auto number = dyn_cast<FloatAttr>(constant);
+  return number ? std::optional(number.getValue()) : std::nullopt;
+}
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_SUPPORT_CONSTANTS_H
