@@ -180,5 +180,5 @@ def cases():
     yield Case(
         "elementwise", "greyscale 3x4320x7680", image.greyscale_kernel,
         with_options(image.greyscale, BLOCK=32), leaves(1, 3, 4320, 7680),
-        image.greyscale_reference, streams="inputs",
+        image.greyscale_reference, streams="gradients",
     )  # fmt: skip

@@ -72,6 +72,8 @@ static bool passesOn(Operation *op, Value operand, Value result) {
 /// What `op` computes with: its operands, and what its combine function or map
 /// uses from outside.
 static SmallVector<Value> getInputs(Operation *op) {
+  if (op->getNumRegions() == 0)
+    return op->getOperands();
   llvm::SetVector<Value> inputs;
   getUsedValuesDefinedAbove(op->getRegions(), inputs);
   inputs.insert_range(op->getOperands());

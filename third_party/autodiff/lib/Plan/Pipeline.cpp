@@ -1,7 +1,6 @@
 //===- Pipeline.cpp - The passes from a kernel to its derived kernels -----===//
 #include "autodiff/Plan/Differentiate.h"
 
-#include "autodiff/Transforms/Cleanup.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
@@ -54,7 +53,7 @@ void Passes::add(std::unique_ptr<Pass> pass, bool toKernels) {
 
 void Passes::clean() {
   if (!hasEnded)
-    addCleanup(pm.nest<triton::FuncOp>());
+    pm.addPass(createCleanup());
 }
 
 LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,

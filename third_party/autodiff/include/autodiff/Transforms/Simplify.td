@@ -7,3 +7,11 @@ def Simplify : AutodiffPass<"autodiff-simplify", "::mlir::triton::FuncOp"> {
     element become reshapes, loop results that nobody uses go.
   }];
 }
+
+def Cleanup : AutodiffPass<"autodiff-cleanup", "::mlir::ModuleOp"> {
+  let summary = "remove what passes have left behind in kernels";
+  let description = [{
+    Simplifies, canonicalizes and eliminates common subexpressions. A kernel
+    that is as the last cleanup found and left it is not looked at again.
+  }];
+}

@@ -1,9 +1,14 @@
-//===- Cleanup.cpp - What cleans up after a pass --------------------------===//
+//===- Cleanup.cpp - What cleans up after passes --------------------------===//
 #include "autodiff/Transforms/Cleanup.h"
 
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_CLEANUP
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -12,4 +17,60 @@ void mlir::autodiff::addCleanup(OpPassManager &kernel) {
   kernel.addPass(createSimplify());
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCSEPass());
+}
+
+namespace {
+/// What kernels were like when a cleanup had nothing to do. That stays true
+/// whatever passes do, and most find nothing to do either.
+struct CleanKernels {
+  explicit CleanKernels(Operation *) {}
+
+  static bool isInvalidated(const AnalysisManager::PreservedAnalyses &) {
+    return false;
+  }
+
+  llvm::DenseMap<Operation *, llvm::hash_code> states;
+};
+
+struct Cleanup : autodiff::impl::CleanupBase<Cleanup> {
+  Cleanup() : pipeline(triton::FuncOp::getOperationName()) {
+    addCleanup(pipeline);
+  }
+
+  void runOnOperation() override;
+
+  OpPassManager pipeline;
+};
+} // namespace
+
+/// Which operations there are, where, and of what. (MLIR's fingerprints and
+/// hashes of operations take nearly as long as cleaning.)
+static llvm::hash_code hashState(triton::FuncOp kernel) {
+  llvm::hash_code hash(0);
+  auto combine = [&](auto... parts) {
+    hash = llvm::hash_combine(hash, parts...);
+  };
+  kernel->walk([&](Operation *op) {
+    combine(op, op->getBlock(), op->getRawDictionaryAttrs(),
+            op->hashProperties());
+    for (Value operand : op->getOperands())
+      combine(operand);
+    for (Type type : op->getResultTypes())
+      combine(type);
+  });
+  return hash;
+}
+
+void Cleanup::runOnOperation() {
+  auto &clean = getAnalysis<CleanKernels>();
+  for (auto kernel : getOperation().getOps<triton::FuncOp>()) {
+    llvm::hash_code found = hashState(kernel);
+    auto known = clean.states.find(kernel);
+    if (known != clean.states.end() && known->second == found)
+      continue;
+    if (failed(runPipeline(pipeline, kernel)))
+      return signalPassFailure();
+    if (hashState(kernel) == found)
+      clean.states.insert_or_assign(kernel, found);
+  }
 }

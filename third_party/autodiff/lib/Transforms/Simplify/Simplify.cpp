@@ -291,7 +291,11 @@ struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
       populateFactoringPatterns(patterns);
       populateUniformFactorPatterns(patterns);
     }
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    // The canonicalizer, which comes next, simplifies regions.
+    GreedyRewriteConfig config;
+    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+    if (failed(
+            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       signalPassFailure();
   }
 };
