@@ -68,6 +68,12 @@ def unguarded_kernel(
         if HOW == "finite":
             # Rows in which all weights are the same, and are stored.
             scores = tl.where((rows % 3 != 1)[:, None], scores * scale, -1e9)
+        elif HOW == "finite, scaled":
+            scores = tl.where((rows % 3 != 1)[:, None], scores, -1e9) * scale
+        elif HOW == "zeroed":
+            # Causal, with five queries more than keys: the first ones see none.
+            seen = (keys < n)[None, :] & (rows[:, None] >= keys[None, :] + 5)
+            scores = tl.where(seen, scores * scale, -float("inf"))
         elif HOW == "selected":
             scores = tl.where(seen, scores * scale, -float("inf"))
         elif HOW == "added":
@@ -85,7 +91,10 @@ def unguarded_kernel(
         else:
             maximum, total, acc = softmax_step(scores, v, maximum, total, acc, PRECISION)
     places = rows[:, None] * D + d[None, :]
-    tl.store(out_ptr + places, acc / total[:, None], mask=(rows < m)[:, None])
+    acc = acc / total[:, None]
+    if HOW == "zeroed" and tl.program_id(0) * BLOCK < 5:
+        acc = tl.where((rows >= 5)[:, None], acc, 0.0)
+    tl.store(out_ptr + places, acc, mask=(rows < m)[:, None])
 
 
 def unguarded(kernel, q, k, v, HOW="selected", scale=0.5, BLOCK=16, **options):
@@ -100,9 +109,13 @@ def unguarded(kernel, q, k, v, HOW="selected", scale=0.5, BLOCK=16, **options):
 def unguarded_reference(q, k, v, how="selected", scale=0.5):
     # "unscaled" has the scale twice, and 2.
     scores = q @ k.T * (2 * scale**2 if how == "unscaled" else scale)
-    if how == "finite":
+    if how.startswith("finite"):
         is_masked = torch.arange(len(q), device=q.device) % 3 == 1
         scores = scores.masked_fill(is_masked[:, None], -1e9)
+    if how == "zeroed":
+        row, key = (torch.arange(len(x), device=q.device) for x in (q, k))
+        scores = scores.masked_fill(row[:, None] < key + 5, -float("inf"))
+        return torch.cat([torch.zeros_like(q[:5]), torch.softmax(scores[5:], dim=-1) @ v])
     return torch.softmax(scores, dim=-1) @ v
 
 

@@ -275,6 +275,25 @@ def test_subclasses_with_memory(device, make):
     torch.testing.assert_close(x.grad.as_subclass(torch.Tensor), 4 * x.detach().data)
 
 
+class Buffer:
+    """What stands for a tensor to Triton, as the buffers of some kernel libraries do."""
+
+    def __init__(self, tensor):
+        self._base, self.dtype, self.device = tensor, tensor.dtype, tensor.device
+
+    def data_ptr(self):
+        return self._base.data_ptr()
+
+
+@pytest.mark.parametrize(
+    "name, message", [("x", "Buffer for a tensor that requires"), ("y", "written.*be a tensor")]
+)
+def test_buffers_in_place_of_tensors(device, name, message):
+    tensors = {"x": leaf(device), "y": torch.empty(64, device=device)}
+    with pytest.raises(ArgumentError, match=f"'{name}'.*{message}"):
+        launch(device, **tensors | {name: Buffer(tensors[name])})
+
+
 def test_no_dimensions(device):
     x = torch.tensor(3.0, device=device, requires_grad=True)
     _, y = launch(device, x=x, y=torch.empty((), device=device), n=1)

@@ -32,12 +32,22 @@ def test_softmax_of_nothing(device, m, n, how):
     assert_gradients_close(op, unguarded_reference, (q, k, v, how), roundings=64)
 
 
+@pytest.mark.parametrize("how", ["finite", "finite, scaled"])
 @pytest.mark.parametrize("m, n", [(20, 32), (3, 16)])
-def test_rows_masked_by_a_number(device, m, n):
+def test_rows_masked_by_a_number(device, m, n, how):
     """The largest score of such a row is −1e9, which has nothing left of a logarithm of the sum."""
     q, k, v = (random_tensor(rows, 16, device=device) for rows in (m, n, n))
     op = differentiated(unguarded_kernel, unguarded)
-    assert_gradients_close(op, unguarded_reference, (q, k, v, "finite"), roundings=64)
+    assert_gradients_close(op, unguarded_reference, (q, k, v, how), roundings=64)
+
+
+@pytest.mark.parametrize("m, n", [(20, 15), (33, 28)])
+def test_rows_that_a_branch_zeroes(device, m, n):
+    """Only the block that has them selects: elsewhere all rows count."""
+    q = random_tensor(m, 16, device=device)
+    k, v = (random_tensor(n, 16, device=device) for _ in range(2))
+    op = differentiated(unguarded_kernel, unguarded)
+    assert_gradients_close(op, unguarded_reference, (q, k, v, "zeroed"), roundings=64)
 
 
 @pytest.mark.parametrize("how", ["sum", "product"])

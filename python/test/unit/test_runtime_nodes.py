@@ -399,9 +399,10 @@ def test_bad_arguments_are_named(square, bad, message):
         square.launch(x, bad(), 4)
 
 
-def test_reinterpreted_tensor_that_requires_a_gradient(square):
-    wrapper = types.SimpleNamespace(base=torch.randn(4, requires_grad=True))
-    with pytest.raises(ArgumentError, match="'x'.*reinterprets"):
+@pytest.mark.parametrize("name", ["base", "_base"])
+def test_wrapped_tensor_that_requires_a_gradient(square, name):
+    wrapper = types.SimpleNamespace(**{name: torch.randn(4, requires_grad=True)})
+    with pytest.raises(ArgumentError, match="'x'.*SimpleNamespace for a tensor that requires"):
         square.launch(wrapper, torch.empty(4), 4)
 
 

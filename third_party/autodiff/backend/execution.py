@@ -39,13 +39,13 @@ class Execution:
         self.facts = facts
         self.planned = planned
         handle = choice.handle
-        self.backward = Backward(handle, choice.facts, state.spec)
         plan = handle.plan
         self._plan = plan
         self._variants: dict = {}
         self._tuned_backwards: dict = {}
         self._check_hazards(plan, choice.facts)
         self._classify_outputs(plan, facts)
+        self.backward = Backward(handle, choice.facts, state.spec)
         self._choose_saved(plan, facts)
         if planned is not None and self.position.keys() <= set(planned):
             self.planned = None

@@ -133,11 +133,13 @@ def resolve(resolver, args, kwargs, grid):
 def _requires_grad(state, index, value) -> bool:
     if isinstance(value, Tensor):
         return value.requires_grad
-    base = getattr(value, "base", None)
-    if isinstance(base, Tensor) and base.requires_grad:
+    # What stands for a tensor: triton.reinterpret's wrapper, or anything else with a data_ptr().
+    held = [getattr(value, "base", None), *getattr(value, "__dict__", {}).values()]
+    if any(isinstance(tensor, Tensor) and tensor.requires_grad for tensor in held):
         raise ArgumentError(
-            f"argument {state.spec.names[index]!r} of kernel {state.spec.name!r} reinterprets a "
-            "tensor that requires a gradient; detach() it, or pass the tensor itself"
+            f"argument {state.spec.names[index]!r} of kernel {state.spec.name!r} is a "
+            f"{type(value).__name__} for a tensor that requires a gradient; detach() it, or pass "
+            "the tensor itself"
         )
     return False
 

@@ -117,6 +117,7 @@ private:
   Value findInSelection(arith::SelectOp select, Tile value, unsigned depth);
   Value findInSum(triton::ReduceOp reduce, Tile value, unsigned depth);
   Value findInProduct(triton::DotOp dot, Tile value, unsigned depth);
+  Value findInMoved(Tile value, unsigned depth);
 
   const Adjoint *adjoint;
 };
@@ -191,6 +192,23 @@ Value Search::findInProduct(triton::DotOp dot, Tile value, unsigned depth) {
   return added && added != rows ? either(value, rows, added) : added;
 }
 
+/// Lanes are moved, and their conditions with them.
+Value Search::findInMoved(Tile value, unsigned depth) {
+  auto result = cast<OpResult>(Value(value));
+  Operation *op = result.getOwner();
+  IRMapping map;
+  for (Value operand : op->getOperands()) {
+    Value condition = find(value.like(operand), depth);
+    if (!condition)
+      return {};
+    map.map(operand, condition);
+  }
+  Operation *clone = value.b().clone(*op, map);
+  for (Value moved : clone->getResults())
+    moved.setType(withElementType(moved.getType(), value.b().getI1Type()));
+  return clone->getResult(result.getResultNumber());
+}
+
 Value Search::find(Tile value, unsigned depth) {
   if (Value live = adjoint ? adjoint->getLive(value) : Value())
     return live;
@@ -220,17 +238,9 @@ Value Search::find(Tile value, unsigned depth) {
   if (auto reduce = dyn_cast<triton::ReduceOp>(op))
     return adjoint ? findInSum(reduce, value, depth) : Value();
   if (isa<triton::SplatOp, triton::ExpandDimsOp, triton::BroadcastOp,
-          triton::TransOp, triton::ReshapeOp>(op)) {
-    Value condition = operand(0);
-    if (!condition)
-      return {};
-    IRMapping map;
-    map.map(op->getOperand(0), condition);
-    Operation *clone = value.b().clone(*op, map);
-    Type type = withElementType(value.type(), value.b().getI1Type());
-    clone->getResult(0).setType(type);
-    return clone->getResult(0);
-  }
+          triton::TransOp, triton::ReshapeOp, triton::JoinOp, triton::SplitOp>(
+          op))
+    return findInMoved(value, depth);
   return {};
 }
 

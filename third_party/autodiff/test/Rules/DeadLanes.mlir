@@ -110,3 +110,57 @@ tt.func @softmax(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i3
   tt.store %3, %y, %mask : tensor<16x8x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// A branch hands on where the cotangent is zero.
+// CHECK-LABEL: tt.func @branch_bwd(
+// CHECK: %[[Y:.*]] = math.exp
+// CHECK: %[[T:.*]] = autodiff.upstream
+// CHECK: %[[LIVE:.*]] = arith.select %arg2, %arg3, %true : i1
+// CHECK: %[[CT:.*]] = scf.if %arg2 -> (f32) {
+// CHECK: arith.select %arg3, %[[T]], %{{.*}} : f32
+// CHECK: } else {
+// CHECK: scf.yield %[[T]] : f32
+// CHECK: %[[P:.*]] = arith.mulf %[[CT]], %[[Y]]
+// CHECK: %[[D:.*]] = arith.select %[[LIVE]], %[[P]], %{{.*}}
+// CHECK: autodiff.accumulate %arg0, %[[D]]
+tt.func @branch(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1, %d: i1) {
+  %zero = arith.constant 0.0 : f32
+  %x = tt.load %px : !tt.ptr<f32>
+  %e = math.exp %x : f32
+  %y = scf.if %c -> f32 {
+    %0 = arith.select %d, %e, %zero : f32
+    scf.yield %0 : f32
+  } else {
+    scf.yield %e : f32
+  }
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Lanes of halves go where the halves go.
+// CHECK-LABEL: tt.func @halves_bwd(
+// CHECK: %[[C:.*]] = tt.splat %arg2
+// CHECK: %[[D:.*]] = tt.splat %arg3
+// CHECK: %[[Y:.*]] = math.exp
+// CHECK: %[[LIVE:.*]] = tt.join %[[C]], %[[D]] : tensor<4xi1>
+// CHECK: %[[P:.*]] = arith.mulf %{{.*}}, %[[Y]]
+// CHECK: arith.select %[[LIVE]], %[[P]], %{{.*}}
+tt.func @halves(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1, %d: i1) {
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %c4 = tt.splat %c : i1 -> tensor<4xi1>
+  %d4 = tt.splat %d : i1 -> tensor<4xi1>
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x2x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x2x!tt.ptr<f32>>
+  %e = math.exp %x : tensor<4x2xf32>
+  %a, %b = tt.split %e : tensor<4x2xf32> -> tensor<4xf32>
+  %1 = arith.select %c4, %a, %zero : tensor<4xi1>, tensor<4xf32>
+  %2 = arith.select %d4, %b, %zero : tensor<4xi1>, tensor<4xf32>
+  %y = arith.addf %1, %2 : tensor<4xf32>
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %3, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}

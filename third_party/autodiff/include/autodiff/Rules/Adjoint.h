@@ -45,8 +45,8 @@ public:
   /// Replaces the adjoint of `value`.
   void set(Value value, Value adjoint) { adjoints[value] = adjoint; }
 
-  /// The condition outside of which `adjoint`, which a reversed loop carries,
-  /// is zero; null if none is known.
+  /// The condition outside of which `adjoint`, of a reversed loop or branch, is
+  /// zero; null if none is known.
   Value getLive(Value adjoint) const { return live.lookup(adjoint); }
   void setLive(Value adjoint, Value condition) { live[adjoint] = condition; }
 

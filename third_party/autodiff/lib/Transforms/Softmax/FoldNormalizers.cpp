@@ -16,7 +16,8 @@
 // stays one in such rows, and nothing has a gradient.
 //
 // L is rounded, by up to |L|·2⁻²⁴ in float32, where x−m may be exact. That only
-// matters if x has no such error itself: x has to be computed, not loaded. Nor
+// matters if x has no such error itself: x has to be computed, not loaded, nor
+// loaded and scaled: a row of one large number stays one, without errors. Nor
 // may a mask select a large number for it, or add one: in a row that has
 // nothing else, that is the maximum, and L has nothing left of the sum. (A mask
 // that is seen to leave something of each row may.)
@@ -110,7 +111,8 @@ private:
   std::optional<double> getDelta(ResidualOp sum);
   bool isInEveryStore(ResidualOp sum);
   bool seesFirst(Value mask, Operation *op) const;
-  bool isComputed(Value value) const;
+  bool mayPrevail(Value value, double largest) const;
+  bool isOneNumber(Value factor, Operation *score) const;
   bool isRounded(Value exponent);
   bool collect(Normalizer &found);
 
@@ -190,30 +192,6 @@ static bool isRepeated(Operation *op) {
              triton::TransOp>(op);
 }
 
-/// Whether a term of a score may be so large that it leaves nothing of others:
-/// it is loaded, or a constant that a mask selects.
-static bool mayPrevail(Value term) {
-  // Scores of this size are off by a sixteenth, and so are exponentials.
-  constexpr double kLargest = 1 << 20;
-  Operation *op = term.getDefiningOp();
-  if (!op || isa<triton::LoadOp>(op))
-    return true;
-  Attribute constant;
-  if (matchPattern(op, m_Constant(&constant)))
-    return isLarge(constant, kLargest);
-  if (isa<arith::SelectOp>(op))
-    return mayPrevail(op->getOperand(1)) || mayPrevail(op->getOperand(2));
-  if (isa<arith::AddFOp, arith::SubFOp>(op) || isRepeated(op))
-    return llvm::any_of(op->getOperands(), mayPrevail);
-  if (isa<arith::MulFOp, arith::DivFOp>(op))
-    for (unsigned i : {0, 1})
-      if (matchPattern(op->getOperand(1 - i), m_Constant()) ||
-          isa_and_present<triton::SplatOp>(
-              op->getOperand(1 - i).getDefiningOp()))
-        return mayPrevail(op->getOperand(i));
-  return false;
-}
-
 /// Whether a mask lets the first lane of each row through in the first
 /// iteration of the loop that `op` is in: then no row has nothing else than
 /// what the mask puts there.
@@ -250,32 +228,53 @@ bool Search::seesFirst(Value mask, Operation *op) const {
   });
 }
 
-/// Whether a value is computed with an error of its own, or is not finite.
-bool Search::isComputed(Value value) const {
-  constexpr double kLargestScore = 128;
+/// Whether a score, or a part of it, may be so large that it leaves nothing of
+/// other parts or of a logarithm, without an error of its own: it is loaded, or
+/// a finite number above `largest`.
+bool Search::mayPrevail(Value value, double largest) const {
+  // Scores of this size are off by a sixteenth, and so are exponentials.
+  constexpr double kLargestPart = 1 << 20;
   Operation *op = value.getDefiningOp();
   if (!op || isa<triton::LoadOp>(op))
-    return false;
+    return true;
   Attribute constant;
   if (matchPattern(op, m_Constant(&constant)))
-    return !isLarge(constant, kLargestScore);
+    return isLarge(constant, largest);
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
     bool isSeen = matchPattern(select.getFalseValue(), m_Constant()) &&
                   seesFirst(select.getCondition(), select);
-    return isComputed(select.getTrueValue()) &&
-           (isSeen || isComputed(select.getFalseValue()));
+    return mayPrevail(select.getTrueValue(), largest) ||
+           (!isSeen && mayPrevail(select.getFalseValue(), largest));
   }
   if (isRepeated(op))
-    return isComputed(op->getOperand(0));
+    return mayPrevail(op->getOperand(0), largest);
   if (auto dot = dyn_cast<triton::DotOp>(op))
-    return !mayPrevail(dot.getC());
-  return !isa<arith::AddFOp, arith::SubFOp>(op) || !mayPrevail(value);
+    return mayPrevail(dot.getC(), kLargestPart);
+  bool isScaled = isa<arith::MulFOp, arith::DivFOp>(op);
+  return (isScaled || isa<arith::AddFOp, arith::SubFOp>(op)) &&
+         llvm::any_of(op->getOperands(), [&](Value part) {
+           return !(isScaled && isOneNumber(part, op)) &&
+                  mayPrevail(part, kLargestPart);
+         });
+}
+
+/// Whether a factor of a score is the same for all of its row.
+bool Search::isOneNumber(Value factor, Operation *score) const {
+  if (!isa<RankedTensorType>(factor.getType())) {
+    auto loop = score->getParentOfType<LoopLikeOpInterface>();
+    return !loop || loop.isDefinedOutsideOfLoop(factor);
+  }
+  std::optional<Repeated> repeated = matchRepeated(factor);
+  return matchPattern(factor, m_Constant()) ||
+         factor.getDefiningOp<triton::SplatOp>() ||
+         (repeated && !llvm::is_contained(axes, repeated->axis));
 }
 
 /// Whether what an exponential takes relative to the maximum is computed.
 bool Search::isRounded(Value exponent) {
+  constexpr double kLargestScore = 128;
   if (degrees.isInvariant(exponent))
-    return isComputed(exponent);
+    return !mayPrevail(exponent, kLargestScore);
   Operation *op = exponent.getDefiningOp();
   if (!op || isa<ResidualOp>(op))
     return true;

@@ -29,7 +29,8 @@
 // CHECK: arith.divf %[[E]], %[[ALL]]
 tt.func @softmax(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
   %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x1 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x0 = math.tanh %x1 : tensor<4xf32>
   %c4 = tt.splat %c : f32 -> tensor<4xf32>
   %x = arith.mulf %x0, %c4 : tensor<4xf32>
   %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
@@ -83,6 +84,37 @@ tt.func @exact(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
+// Nor does a scale tell a row of one large number, a mask, from one of zeros.
+// CHECK-LABEL: tt.func @scaled_framed(
+// CHECK-NOT: custom_vjp
+// CHECK: tt.return
+tt.func @scaled(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %c4 = tt.splat %c : f32 -> tensor<4xf32>
+  %x = arith.mulf %x0, %c4 : tensor<4xf32>
+  %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.maxnumf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %1 = tt.splat %m : f32 -> tensor<4xf32>
+  %d = arith.subf %x, %1 : tensor<4xf32>
+  %e = math.exp %d : tensor<4xf32>
+  %s = "tt.reduce"(%e) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<4xf32>) -> f32
+  %2 = tt.splat %s : f32 -> tensor<4xf32>
+  %y = arith.divf %e, %2 : tensor<4xf32>
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %3, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
 // A sum that may have no terms, and of which the kernel then stores zero.
 // CHECK-LABEL: tt.func @guarded_framed(
 // CHECK-NOT: custom_vjp
@@ -90,7 +122,8 @@ tt.func @exact(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 tt.func @guarded(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
   %zero = arith.constant 0.0 : f32
   %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x1 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x0 = math.tanh %x1 : tensor<4xf32>
   %c4 = tt.splat %c : f32 -> tensor<4xf32>
   %x = arith.mulf %x0, %c4 : tensor<4xf32>
   %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
@@ -128,7 +161,8 @@ tt.func @guarded(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
 // CHECK: tt.return
 tt.func @beside(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>, %c: f32) {
   %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x1 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x0 = math.tanh %x1 : tensor<4xf32>
   %c4 = tt.splat %c : f32 -> tensor<4xf32>
   %x = arith.mulf %x0, %c4 : tensor<4xf32>
   %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
@@ -169,7 +203,8 @@ tt.func @beside(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>, %c: f32
 tt.func @stored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
   %two = arith.constant 2.0 : f32
   %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x1 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x0 = math.tanh %x1 : tensor<4xf32>
   %c4 = tt.splat %c : f32 -> tensor<4xf32>
   %x = arith.mulf %x0, %c4 : tensor<4xf32>
   %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
@@ -207,7 +242,8 @@ tt.func @from_one(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32, %n: i32) {
   %zero = arith.constant 0.0 : f32
   %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %none, %s = %one, %v = %zero) -> (f32, f32, f32) : i32 {
     %q = tt.addptr %px, %i : !tt.ptr<f32>, i32
-    %x0 = tt.load %q : !tt.ptr<f32>
+    %x1 = tt.load %q : !tt.ptr<f32>
+    %x0 = math.tanh %x1 : f32
     %x = arith.mulf %x0, %c : f32
     %m1 = arith.maxnumf %m, %x : f32
     %d = arith.subf %m, %m1 : f32
@@ -240,7 +276,8 @@ tt.func @from_two(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32, %n: i32) {
   %zero = arith.constant 0.0 : f32
   %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %none, %s = %two, %v = %zero) -> (f32, f32, f32) : i32 {
     %q = tt.addptr %px, %i : !tt.ptr<f32>, i32
-    %x0 = tt.load %q : !tt.ptr<f32>
+    %x1 = tt.load %q : !tt.ptr<f32>
+    %x0 = math.tanh %x1 : f32
     %x = arith.mulf %x0, %c : f32
     %m1 = arith.maxnumf %m, %x : f32
     %d = arith.subf %m, %m1 : f32
@@ -268,7 +305,8 @@ tt.func @from_two(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32, %n: i32) {
 // CHECK: arith.divf %{{.*}}, %[[ALL]] : tensor<4xf32>
 tt.func @reciprocal(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
   %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x1 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x0 = math.tanh %x1 : tensor<4xf32>
   %c4 = tt.splat %c : f32 -> tensor<4xf32>
   %x = arith.mulf %x0, %c4 : tensor<4xf32>
   %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
@@ -301,7 +339,8 @@ tt.func @reciprocal(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
 // CHECK: arith.divf %{{.*}}, %[[ALL]] : tensor<4xf32>
 tt.func @exponential(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
   %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x1 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x0 = math.tanh %x1 : tensor<4xf32>
   %c4 = tt.splat %c : f32 -> tensor<4xf32>
   %x = arith.mulf %x0, %c4 : tensor<4xf32>
   %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
@@ -345,7 +384,8 @@ tt.func @exponential(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32) {
 // CHECK: arith.subf %[[L]], %[[ALL]]
 tt.func @weighed(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: f32, %z: f32) {
   %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
-  %x0 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x1 = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %x0 = math.tanh %x1 : tensor<4xf32>
   %c4 = tt.splat %c : f32 -> tensor<4xf32>
   %x = arith.mulf %x0, %c4 : tensor<4xf32>
   %m = "tt.reduce"(%x) <{axis = 0 : i32}> ({
