@@ -53,6 +53,32 @@ def test_steps(device, ran, rows, programs, step, spread, sums):
     _check(device, ran, *_inputs(device, rows, 21), programs, "", step, spread=spread, sums=sums)
 
 
+@pytest.mark.parametrize("how", ["stored", "summed"])
+@pytest.mark.parametrize("n, programs, step, sums", [
+    (100, 3, 0, "store"),
+    (100, 3, 3, "store"),
+    (37, 5, 0, "store"),  # more programs than blocks
+    (5, 1, 0, "store"),
+    (100, 2, 3, "store"),  # blocks that no program reaches
+    (100, 3, 2, "atomic"),  # blocks that two of them reach
+])  # fmt: skip
+def test_blocks(device, ran, n, programs, step, sums, how):
+    """Each program starts at a block of its own."""
+    op = differentiated(gs.blocks_kernel, gs.blocks)
+    x = random_tensor(n, device=device)
+    assert_gradients_close(op, gs.blocks_reference, (x, programs, how, step), roundings=16)
+    assert_sums(ran, sums, 0)
+
+
+@pytest.mark.parametrize("how", ["stored", "summed"])
+def test_whole_blocks(device, ran, how):
+    """Without a mask, it is the loop that ends."""
+    op = differentiated(gs.blocks_kernel, gs.blocks)
+    x = random_tensor(7 * 16, device=device)
+    assert_gradients_close(op, gs.blocks_reference, (x, 3, how, 0, False), roundings=16)
+    assert_sums(ran, "store", 0)
+
+
 def test_second_axis(device, ran):
     """Programs along the first one stay what they are."""
     _check(device, ran, *_inputs(device, 2, 7, 21), 3, "", 0, 1, spread=True)

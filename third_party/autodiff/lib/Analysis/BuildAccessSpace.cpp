@@ -10,12 +10,54 @@ using namespace mlir::autodiff;
 using llvm::json::Array;
 using From = ScalarExpr::From;
 
+namespace {
+/// A loop that goes on from places that programs have, a number each, to an end
+/// that they have in common.
+struct StrideLoop {
+  /// Where an iteration is, and what that is less than.
+  Constraint end;
+  /// How many times it runs at most, whatever the program.
+  ScalarExpr trips;
+
+  bool isMasked(ArrayRef<Constraint> met) const;
+  Constraint getEnd() const;
+};
+} // namespace
+
+/// Whether a lane has a constraint that says as much, of a place from there on.
+bool StrideLoop::isMasked(ArrayRef<Constraint> met) const {
+  return llvm::any_of(met, [&](const Constraint &mask) {
+    LinearForm beyond = mask.form - end.form;
+    return mask.bound == end.bound &&
+           llvm::all_of(beyond.terms, [](const LinearForm::Term &term) {
+             return term.dimension.kind == Dimension::Kind::Axis &&
+                    term.coefficient.getConstant().value_or(-1) >= 0;
+           });
+  });
+}
+
+/// The end, in steps of the first program's number.
+Constraint StrideLoop::getEnd() const {
+  ScalarExpr block = end.form.terms.front().coefficient;
+  Constraint blocks{
+      {}, ScalarExpr::binary(ScalarExpr::Kind::CeilDiv, end.bound, block)};
+  for (const LinearForm::Term &term : end.form.terms) {
+    std::optional<ScalarExpr> coefficient = term.coefficient.dividedBy(block);
+    if (!coefficient)
+      return end;
+    blocks.form.terms.push_back({term.dimension, *coefficient});
+  }
+  return blocks;
+}
+
 struct AccessSpace::Builder {
   Operation *access;
   const Renumbering *renumbering;
   RankedTensorType tile; // null for a scalar access
   AccessSpace space;
   SmallVector<Value> conditions; // under which a lane is accessed
+  SmallVector<Constraint> met;
+  SmallVector<StrideLoop> strideLoops;
 
   Builder(Operation *access, const Renumbering *renumbering, From from)
       : access(access), renumbering(renumbering),
@@ -36,6 +78,7 @@ struct AccessSpace::Builder {
   bool renumber(LinearForm &form) const;
   bool unfold(LinearForm &form) const;
   bool number(LinearForm &form) const { return renumber(form) && unfold(form); }
+  std::optional<StrideLoop> matchStride(scf::ForOp loop) const;
   std::optional<Digit> makeDigit(const Dimension &dimension, ScalarExpr stride);
   bool coversIterationSpace(const LinearForm &address);
   bool restrictsPrograms(const Constraint &constraint,
@@ -104,6 +147,26 @@ static bool startsRanges(const LinearForm &address) {
   });
 }
 
+std::optional<StrideLoop>
+AccessSpace::Builder::matchStride(scf::ForOp loop) const {
+  auto start = LinearForm::of(loop.getLowerBound(), {}, from());
+  auto end = ScalarExpr::of(getEnd(loop).end, from());
+  auto step = ScalarExpr::of(loop.getStep(), from());
+  if (space.moves || !start || start->terms.empty() || !end ||
+      end->dependsOnProgramId() || !step || step->dependsOnProgramId() ||
+      !llvm::all_of(start->terms, [](const LinearForm::Term &term) {
+        return term.dimension.kind == Dimension::Kind::Program &&
+               term.dimension.digit->isNotNegative() &&
+               term.coefficient.getConstant().value_or(0) > 0;
+      }))
+    return std::nullopt;
+  Dimension iteration{Dimension::Kind::Loop};
+  iteration.loop = loop;
+  LinearForm number{ScalarExpr::constant(0), {{iteration, *step}}};
+  return StrideLoop{lessThan(*start + number, {*end, {}}),
+                    tripCount(start->constant, *end, *step)};
+}
+
 std::optional<AccessSpace::Digit>
 AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
   Digit digit{stride, dimension, std::nullopt};
@@ -122,7 +185,9 @@ AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
       return std::nullopt;
     ScalarExpr trips = tripCount(*lower, *upper, *step);
     digit.extent = trips.toJSON();
-    if (trips.dependsOnProgramId()) {
+    if (std::optional<StrideLoop> stride = matchStride(loop)) {
+      digit.extent = stride->trips.toJSON();
+    } else if (trips.dependsOnProgramId()) {
       if (!space.moves)
         return std::nullopt;
       digit.extent = Array{"each", trips.toJSON()};
@@ -159,9 +224,12 @@ bool AccessSpace::Builder::coversIterationSpace(const LinearForm &address) {
     auto loop = dyn_cast<scf::ForOp>(parent);
     if (!loop || !uses([&](const Dimension &d) { return d.loop == loop; }))
       return false;
-    if (Value condition = getEnd(loop).condition;
-        condition && !(renumbering && renumbering->loop == loop))
+    if (renumbering && renumbering->loop == loop)
+      continue;
+    if (Value condition = getEnd(loop).condition)
       conditions.push_back(condition);
+    if (std::optional<StrideLoop> stride = matchStride(loop))
+      strideLoops.push_back(*stride);
   }
   return true;
 }
@@ -196,9 +264,13 @@ void AccessSpace::Builder::restrict(Value condition, LinearForm &address) {
   Constraints constraints = constraintsOf(condition, from());
   space.exact &= constraints.has_value();
   for (Constraint &constraint :
-       constraints ? *constraints : knownConstraintsOf(condition, from()))
-    space.exact &= number(constraint.form) &&
+       constraints ? *constraints : knownConstraintsOf(condition, from())) {
+    bool isNumbered = number(constraint.form);
+    space.exact &= isNumbered &&
                    (attach(constraint, address) || holds(constraint, address));
+    if (isNumbered)
+      met.push_back(constraint);
+  }
 }
 
 /// In a space that moves, the bound of what moves within a program.
@@ -392,6 +464,8 @@ bool AccessSpace::Builder::build() {
   space.offset = address->constant;
   for (Value condition : conditions)
     restrict(condition, *address);
+  for (const StrideLoop &loop : strideLoops)
+    space.exact &= loop.isMasked(met) || attach(loop.getEnd(), *address);
   for (const LinearForm::Term &term : address->terms) {
     std::optional<Digit> digit =
         makeDigit(term.dimension, ScalarExpr::constant(1));

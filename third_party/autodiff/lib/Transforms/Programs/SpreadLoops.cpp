@@ -3,9 +3,9 @@
 // Few programs go through many rows or tiles, each beginning with its own
 // number and advancing by how many they are:
 //
-//   for (i = program; i < n; i += programs) …
+//   for (i = program · block; i < n; i += programs · block) …
 //
-// Where an iteration needs nothing of another one, the kernel does what n
+// Where an iteration needs nothing of another one, the kernel does what n/block
 // programs without the loop do. All that is derived is derived from those:
 // their addresses are sums over the grid, as those of other kernels are.
 //
@@ -48,11 +48,14 @@ private:
   GridStride(scf::ForOp loop, unsigned axis, ScalarExpr end, ScalarExpr step)
       : loop(loop), axis(axis), end(end), step(step) {}
 
+  static std::optional<GridStride> match(scf::ForOp loop);
+
   bool isCounter(size_t index);
   Value repeat(OpBuilder &b, Value value, Value number) const;
 
   scf::ForOp loop;
   unsigned axis;
+  /// In blocks.
   ScalarExpr end, step;
 };
 
@@ -92,20 +95,31 @@ bool GridStride::isCounter(size_t index) {
          (added->constant == slope * step || added->constant == step * slope);
 }
 
+std::optional<GridStride> GridStride::match(scf::ForOp loop) {
+  auto start = ScalarExpr::of(loop.getLowerBound());
+  auto end = ScalarExpr::of(loop.getUpperBound());
+  auto step = ScalarExpr::of(loop.getStep());
+  if (!start || !end || end->dependsOnProgramId() || !step ||
+      step->dependsOnProgramId() || loop.getUnsignedCmp() || !loop->use_empty())
+    return std::nullopt;
+  auto [number, length] = start->asMultiple();
+  if (!number.isProgramId() || length <= 0)
+    return std::nullopt;
+  ScalarExpr block = ScalarExpr::constant(length);
+  std::optional<ScalarExpr> blocks = step->dividedBy(block);
+  if (!blocks)
+    return std::nullopt;
+  ScalarExpr count = ScalarExpr::binary(ScalarExpr::Kind::CeilDiv, *end, block);
+  return GridStride(loop, number.getAxis(), count, *blocks);
+}
+
 std::optional<GridStride> GridStride::match(triton::FuncOp kernel) {
   if (!kernel.getBody().hasOneBlock())
     return std::nullopt;
   for (auto loop : kernel.getOps<scf::ForOp>()) {
-    auto start = ScalarExpr::of(loop.getLowerBound());
-    auto end = ScalarExpr::of(loop.getUpperBound());
-    auto step = ScalarExpr::of(loop.getStep());
-    if (!start || !start->isProgramId() || !end || end->dependsOnProgramId() ||
-        !step || step->dependsOnProgramId() || loop.getUnsignedCmp() ||
-        !loop->use_empty())
-      continue;
-    GridStride found(loop, start->getAxis(), *end, *step);
-    auto isCounter = [&](size_t index) { return found.isCounter(index); };
-    if (llvm::all_of(llvm::seq(loop.getInits().size()), isCounter) &&
+    std::optional<GridStride> found = match(loop);
+    auto isCounter = [&](size_t index) { return found->isCounter(index); };
+    if (found && llvm::all_of(llvm::seq(loop.getInits().size()), isCounter) &&
         mayRunInAnyOrder(loop, kernel))
       return found;
   }

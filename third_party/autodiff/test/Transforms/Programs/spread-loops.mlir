@@ -210,3 +210,35 @@ tt.func public @tickets(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %z: !tt.ptr<f32>, %n
   }
   tt.return
 }
+
+// -----
+
+// Blocks of a line: programs and steps are counted in them.
+// CHECK: module attributes {autodiff.launch =
+// CHECK-SAME: [\22sub\22,2147483647,[\22ceildiv\22,[\22arg\22,2],16{{\]\]\]}}
+// CHECK-SAME: \22grid\22:{{\[\[}}\22max\22,[\22ceildiv\22,[\22arg\22,2],16],0],
+// CHECK-LABEL: tt.func public @blocks(
+// CHECK: %[[PID:.*]] = tt.get_program_id x
+// CHECK-NOT: scf.for
+// CHECK: %[[FIRST:.*]] = arith.muli %[[PID]], %c16_i32
+// CHECK: tt.splat %[[FIRST]]
+// CHECK: tt.store
+tt.func public @blocks(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
+  %p = tt.get_program_id x : i32
+  %s = tt.get_num_programs x : i32
+  %c16 = arith.constant 16 : i32
+  %lanes = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %start = arith.muli %p, %c16 : i32
+  %step = arith.muli %s, %c16 : i32
+  scf.for %i = %start to %n step %step : i32 {
+    %f = tt.splat %i : i32 -> tensor<16xi32>
+    %o = arith.addi %f, %lanes : tensor<16xi32>
+    %xs = tt.splat %x : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+    %xp = tt.addptr %xs, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %v = tt.load %xp : tensor<16x!tt.ptr<f32>>
+    %ys = tt.splat %y : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+    %yp = tt.addptr %ys, %o : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    tt.store %yp, %v : tensor<16x!tt.ptr<f32>>
+  }
+  tt.return
+}

@@ -300,3 +300,73 @@ tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// A loop from a block of each program's own on, to an end that all have in
+// common: programs and iterations are digits of one index, whose bound is that
+// of the mask.
+// CHECK-LABEL: tt.func @strided_bwd(
+// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: {\22bound\22:[\22arg\22,2],\22digits\22:{{\[\[}}4,[\22grid\22,0]],
+// CHECK-SAME: {{\[\[}}\22mul\22,[\22grid\22,0],4],[\22max\22,[\22ceildiv\22,[\22arg\22,2],[\22mul\22,[\22grid\22,0],4]],0]],[1,4]],\22stride\22:1}
+// CHECK-SAME: \22kind\22:\22bijective\22
+tt.func @strided(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c4 = arith.constant 4 : i32
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %id = tt.get_program_id x : i32
+  %programs = tt.get_num_programs x : i32
+  %start = arith.muli %id, %c4 : i32
+  %step = arith.muli %programs, %c4 : i32
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %0 = tt.splat %n : i32 -> tensor<4xi32>
+  %p = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %sum = scf.for %j = %start to %n step %step iter_args(%h = %zero) -> (tensor<4xf32>) : i32 {
+    %1 = tt.splat %j : i32 -> tensor<4xi32>
+    %2 = arith.addi %1, %i : tensor<4xi32>
+    %mask = arith.cmpi slt, %2, %0 : tensor<4xi32>
+    %q = tt.addptr %p, %2 : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+    %x = tt.load %q, %mask, %zero : tensor<4x!tt.ptr<f32>>
+    %next = arith.addf %h, %x : tensor<4xf32>
+    scf.yield %next : tensor<4xf32>
+  }
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %4 = tt.splat %start : i32 -> tensor<4xi32>
+  %5 = arith.addi %4, %i : tensor<4xi32>
+  %s = tt.addptr %3, %5 : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %s, %sum : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// Without a mask it is the end of the loop, counted in blocks.
+// CHECK-LABEL: tt.func @whole_bwd(
+// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
+// CHECK-SAME: {\22bound\22:[\22ceildiv\22,[\22arg\22,2],4],\22digits\22:{{\[\[}}1,[\22grid\22,0]],
+// CHECK-SAME: {{\[\[}}\22grid\22,0],[\22max\22,[\22ceildiv\22,[\22arg\22,2],[\22mul\22,[\22grid\22,0],4]],0{{\]\]\]}},\22stride\22:4}
+// CHECK-SAME: \22kind\22:\22bijective\22
+tt.func @whole(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c4 = arith.constant 4 : i32
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %id = tt.get_program_id x : i32
+  %programs = tt.get_num_programs x : i32
+  %start = arith.muli %id, %c4 : i32
+  %step = arith.muli %programs, %c4 : i32
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %p = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %sum = scf.for %j = %start to %n step %step iter_args(%h = %zero) -> (tensor<4xf32>) : i32 {
+    %1 = tt.splat %j : i32 -> tensor<4xi32>
+    %2 = arith.addi %1, %i : tensor<4xi32>
+    %q = tt.addptr %p, %2 : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+    %x = tt.load %q : tensor<4x!tt.ptr<f32>>
+    %next = arith.addf %h, %x : tensor<4xf32>
+    scf.yield %next : tensor<4xf32>
+  }
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %4 = tt.splat %start : i32 -> tensor<4xi32>
+  %5 = arith.addi %4, %i : tensor<4xi32>
+  %s = tt.addptr %3, %5 : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %s, %sum : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
