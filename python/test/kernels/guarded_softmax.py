@@ -8,8 +8,11 @@ from .common import poisoned
 
 # How −∞ − (−∞) is avoided in the loop; in a row without keys, "scores" keeps what the sums start
 # from, and "uniform" has all keys weigh the same. "chosen" sums over few of the keys. "mixed"
-# carries on something finite in the second loop alone.
-GUARDS = ("equal", "more", "carried", "scores", "uniform", "counted", "chosen", "mixed")
+# carries on something finite in the second loop alone. "clipped" has maxima that are no less than
+# a number.
+GUARDS = (
+    "equal", "more", "carried", "clipped", "scores", "uniform", "counted", "chosen", "mixed",
+)  # fmt: skip
 # What is made of a row without a sum; "maximum" is what it has of one.
 ENDS = ("sum", "quotient", "clamp", "fallback", "log", "maximum")
 CHOSEN = tl.constexpr(2)
@@ -32,6 +35,8 @@ def guarded_step(
     new_max = tl.maximum(row_max, tl.max(scores, 1))
     if GUARD == "carried":
         new_max = tl.where(new_max > -float("inf"), new_max, 0.0)
+    if GUARD == "clipped":
+        new_max = tl.maximum(new_max, -1e30)
     frame = new_max
     if GUARD == "equal":
         frame = tl.where(new_max == -float("inf"), 0.0, new_max)

@@ -37,6 +37,31 @@ Operation *mlir::autodiff::getCarriedMaximum(scf::ForOp loop, unsigned index) {
                                                                     : nullptr;
 }
 
+/// Has `last` take `current`, which it or a maximum in front of it takes; false
+/// if none does.
+static bool raise(Operation *last, Value current) {
+  if (llvm::is_contained(last->getOperands(), current))
+    return true;
+  for (OpOperand &operand : last->getOpOperands()) {
+    Operation *inner = operand.get().getDefiningOp();
+    if (!inner || inner->getName() != last->getName() || !inner->hasOneUse() ||
+        inner->getBlock() != last->getBlock() || !raise(inner, current))
+      continue;
+    OpOperand &other = last->getOpOperand(1 - operand.getOperandNumber());
+    inner->replaceUsesOfWith(current, other.get());
+    inner->moveBefore(last);
+    other.set(current);
+    return true;
+  }
+  return false;
+}
+
+void mlir::autodiff::raiseCarriedMaxima(scf::ForOp loop) {
+  for (unsigned index = 0; index < loop.getNumResults(); ++index)
+    if (Operation *last = getCarriedMaximum(loop, index))
+      (void)raise(last, loop.getRegionIterArg(index));
+}
+
 bool mlir::autodiff::isMaximum(Value value) {
   Operation *source = value.getDefiningOp();
   if (auto reduce = dyn_cast_or_null<triton::ReduceOp>(source))

@@ -13,6 +13,10 @@ bool isMaximum(Value value);
 /// where it is finite, with a constant for −∞; null if there is none.
 Operation *getCarriedMaximum(scf::ForOp loop, unsigned index);
 
+/// Has the last of several maxima that an iteration takes be the one that takes
+/// what `loop` carries: max(max(m, r), c) = max(m, max(r, c)).
+void raiseCarriedMaxima(scf::ForOp loop);
+
 /// The axes along which the shift of a maximum may run: all that it has.
 SmallVector<unsigned, 2> seedAxes(Value maximum);
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BlockMaxima.h"
+#include "Maxima.h"
 #include "Reframing.h"
 #include "Reverse/ResidualIds.h"
 #include "autodiff/Transforms/Passes.h"
@@ -66,6 +67,7 @@ void RescaleAccumulators::runOnOperation() {
   unsigned nextId = getNextResidualId(primal);
   for (auto [loop, original] :
        llvm::zip_equal(getLoops(kernel), getLoops(primal))) {
+    raiseCarriedMaxima(loop);
     useRunningMaxima(loop);
     for (auto found = RescaledLoop::match(loop); found;
          found = RescaledLoop::match(loop, found->maximum + 1))

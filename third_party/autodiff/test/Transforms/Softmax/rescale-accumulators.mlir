@@ -289,3 +289,41 @@ tt.func @two(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>, %n: i32) {
   tt.store %pz, %z : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Of several maxima, the last one takes what is carried.
+// CHECK-LABEL: tt.func @clipped(
+// CHECK: %[[M:.*]] = arith.maxnumf %{{.*}}, %{{.*}} : f32
+// CHECK: arith.maxnumf %[[M]], %{{.*}} : f32
+// CHECK-LABEL: tt.func @clipped_framed(
+// CHECK: scf.for {{.*}} iter_args(%[[M:[^ ,:)]+]] = %{{.*}}, %{{.*}} = %{{.*}}) -> (f32, f32)
+// CHECK: %[[X:.*]] = tt.load
+// CHECK: %[[R:.*]] = arith.maxnumf %[[X]], %{{.*}} : f32
+// CHECK: arith.maxnumf %[[R]], %[[M]] : f32
+// CHECK: autodiff.residual %{{.*}} id = 0
+// CHECK: scf.for {{.*}} -> (f32)
+tt.func @clipped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %minf = arith.constant 0xFF800000 : f32
+  %least = arith.constant -1.0e+30 : f32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %minf, %s = %zero) -> (f32, f32) : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %m0 = arith.maxnumf %x, %m : f32
+    %m1 = arith.maxnumf %m0, %least : f32
+    %d = arith.subf %m, %m1 : f32
+    %a = math.exp %d : f32
+    %s1 = arith.mulf %s, %a : f32
+    %e = arith.subf %x, %m1 : f32
+    %f = math.exp %e : f32
+    %s2 = arith.addf %s1, %f : f32
+    scf.yield %m1, %s2 : f32, f32
+  }
+  %l = math.log %r#1 : f32
+  %y = arith.addf %r#0, %l : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
