@@ -7,7 +7,7 @@ import triton.language as tl
 from .common import poisoned, precision_of, widen
 
 # How a program tells which lanes are in its chunk and in the sequence.
-BOUNDS = ("minimum", "wide", "both", "shifted", "maximum")
+BOUNDS = ("minimum", "wide", "both", "shifted", "maximum", "chosen")
 
 
 @triton.jit
@@ -29,6 +29,9 @@ def chunk_rows_kernel(
         mask = rows + 3 < min(chunk, length - number * chunk) + 3
     elif BOUND == "maximum":
         mask = max(number * chunk - length, -chunk) < -rows
+    elif BOUND == "chosen":
+        left = length - number * chunk
+        mask = rows < tl.where(left < chunk, left, chunk)
     else:
         mask = rows < min(chunk, length - number * chunk)
     mask = mask[:, None] & (lanes < columns)[None, :]

@@ -34,6 +34,17 @@ static bool hasExtremum(const LinearForm &form, ScalarExpr::Kind kind) {
   });
 }
 
+/// Whether `select` takes the smaller, or larger, one of its two numbers.
+static bool isExtremum(arith::SelectOp select, ScalarExpr::Kind kind,
+                       From from) {
+  auto chosen = ScalarExpr::of(select, from);
+  auto a = ScalarExpr::of(select.getTrueValue(), from);
+  auto b = ScalarExpr::of(select.getFalseValue(), from);
+  return chosen && a && b &&
+         (*chosen == ScalarExpr::binary(kind, *a, *b) ||
+          *chosen == ScalarExpr::binary(kind, *b, *a));
+}
+
 /// The forms of which a number is the smallest (`OpT` a minimum) or largest.
 template <typename OpT, ScalarExpr::Kind kind>
 static std::optional<SmallVector<LinearForm>> splitExtremum(Value value,
@@ -65,6 +76,15 @@ static std::optional<SmallVector<LinearForm>> splitExtremum(Value value,
     for (LinearForm &a : *lhs)
       a = a - *rhs;
     return lhs;
+  }
+  if (auto select = dyn_cast<arith::SelectOp>(op);
+      select && isExtremum(select, kind, from)) {
+    auto a = splitExtremum<OpT, kind>(select.getTrueValue(), from);
+    auto b = splitExtremum<OpT, kind>(select.getFalseValue(), from);
+    if (!a || !b)
+      return std::nullopt;
+    a->append(*b);
+    return a;
   }
   // A scalar has no axes that these could move.
   if (isa<triton::SplatOp, triton::BroadcastOp, arith::ExtSIOp>(op))
