@@ -293,7 +293,10 @@ void Activity::checkAccess(Operation *op) {
       isActive(op->getResult(0)) &&
       isDifferentiable(op->getResult(0).getType()))
     return fail(op, "no derivative rule for the result of an atomic "
-                    "operation that an output depends on");
+                    "operation that an output depends on, for it depends on "
+                    "which program comes first; load the sum in another "
+                    "kernel, or put the result through stop_gradient "
+                    "(docs/python.md)");
   Value pointer = op->getOperand(0);
   bool isLoad = isa<triton::LoadOp>(op);
   if (Value origin = getUnknownOrigin(pointer)) {
@@ -314,7 +317,9 @@ void Activity::checkAccess(Operation *op) {
         (isLoad ? isWanted(argument) : hasCotangent(argument));
     if (hasShadow(argument) && isa<triton::AtomicCASOp>(op))
       return fail(op, "no derivative rule for a compare-and-swap on a "
-                      "differentiated tensor");
+                      "differentiated tensor, whose contents depend on which "
+                      "program comes first; use tl.atomic_add, have programs "
+                      "store to places of their own, or detach the tensor");
     Type held = getPointee(base.getType()),
          accessed = getPointee(pointer.getType());
     if (held != accessed && differentiated &&

@@ -125,7 +125,8 @@ LogicalResult ReduceReversal::runGeneral() {
     return failure();
   if (combine->findActiveCapture(adjoint))
     return op.emitError("no derivative rule for a reduction whose combine "
-                        "function uses a differentiated value from outside");
+                        "function uses a differentiated value from outside; "
+                        "combine it with the elements before or after");
   combine->preferFirstOnTies();
 
   // Members of the tuple that carry a derivative: in x, and in combinations.

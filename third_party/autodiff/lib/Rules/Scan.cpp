@@ -194,7 +194,8 @@ LogicalResult ScanReversal::runGeneral() {
     return failure();
   if (combine->findActiveCapture(adjoint))
     return op.emitError("no derivative rule for a scan whose combine function "
-                        "uses a differentiated value from outside");
+                        "uses a differentiated value from outside; combine it "
+                        "with the elements before or after");
   auto previous = [&](ValueRange tiles) {
     return op.getReverse() ? along.after(tiles) : along.before(tiles);
   };

@@ -93,7 +93,7 @@ LogicalResult Lifting::liftIf(scf::IfOp op, IRMapping &values) {
   if (op.getNumResults() == 0)
     return op.emitError("no derivative rule for a branch without results "
                         "inside of a function that is applied to every "
-                        "element");
+                        "element; assign what it chooses");
   Location loc = op.getLoc();
   Value condition = values.lookup(op.getCondition());
   Value all = arith::ConstantOp::create(
@@ -116,7 +116,8 @@ FailureOr<TileFunction> TileFunction::lift(Region &region,
   Operation *parent = region.getParentOp();
   if (!region.hasOneBlock())
     return parent->emitError("no derivative rule for a function with an early "
-                             "return that is applied to every element");
+                             "return that is applied to every element; return "
+                             "once, at the end");
   OpBuilder b(region.getContext());
   auto function = triton::FuncOp::create(b, parent->getLoc(), "lifted",
                                          b.getFunctionType({}, {}));
