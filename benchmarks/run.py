@@ -1,10 +1,11 @@
 """Times of derived backward kernels beside PyTorch's and hand-written ones, on a GPU.
 
     python benchmarks/run.py [--quick] [--only FAMILY] [--compile] [--tune] [--output FOLDER]
+                             [--resume]
 
-writes results.json and results.md. Rows run in a worker process: one that fails, hangs or breaks
-the CUDA context is reported with its reason and the next row starts in a fresh worker. Triton's
-cache is a new one, so that first calls compile.
+writes results.json and results.md; to those that are there, with --resume. Rows run in a worker
+process: one that fails, hangs or breaks the CUDA context is reported with its reason and the next
+row starts in a fresh worker. Triton's cache is a new one, so that first calls compile.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="torch.compile as well")
     parser.add_argument("--tune", action="store_true", help="ours with autotune=True as well")
     parser.add_argument("--list", action="store_true", help="say which rows there are")
+    parser.add_argument("--resume", action="store_true", help="leave out rows that are measured")
     parser.add_argument("--output", type=Path, default=HERE / "results")
     parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -128,6 +130,16 @@ def main() -> None:
         _run([case.name for case in chosen], options)
 
 
+def _earlier(results: Path, machine: str) -> tuple[list[dict], float | None]:
+    """The rows that an earlier run on this machine has measured, and the bandwidth of a copy."""
+    if not results.exists():
+        return [], None
+    document = json.loads(results.read_text())
+    if document["machine"] != machine:
+        raise SystemExit(f"{results} is of {document['machine']}, and this is {machine}")
+    return document["rows"], document["copy"]
+
+
 def _run(names: list[str], options) -> None:
     """Measures rows in workers and writes the tables after each."""
     import triton
@@ -137,15 +149,17 @@ def _run(names: list[str], options) -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     machine = f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}"
     machine += f", Triton {triton.__version__}"
-    rows, bandwidth = [], None
-    for row, seen in _measure_all(names, flags):
+    results = options.output / "results.json"
+    rows, bandwidth = _earlier(results, machine) if options.resume else ([], None)
+    measured = {row["name"] for row in rows}
+    for row, seen in _measure_all([name for name in names if name not in measured], flags):
         rows.append(row)
         bandwidth = seen or bandwidth
         ours = row.get("ours", row)
         print(row["name"], ours.get("us") or ours.get("error"), sep="\t", flush=True)
         # Written after every row, so that an interrupted run leaves what it has.
         document = {"machine": machine, "copy": bandwidth, "rows": rows}
-        (options.output / "results.json").write_text(json.dumps(document, indent=1))
+        results.write_text(json.dumps(document, indent=1))
         (options.output / "results.md").write_text(markdown(rows, machine, bandwidth))
     print(markdown(rows, machine, bandwidth))
 

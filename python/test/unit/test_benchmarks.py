@@ -2,6 +2,7 @@
 
 import json
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,26 @@ def test_absent_packages_and_failures(quickly):
     assert "absent" in text and "- absent: No module named 'rival'" in text
     assert "- softmax 12x100, fla: ValueError: no such size" in text
     assert "- broken: the worker process ended" in text and row["ours"]["us"] == 1.0
+
+
+def test_a_run_is_resumed(tmp_path, monkeypatch):
+    """Rows that are there are left out, if they are of this machine."""
+    import run
+
+    asked = []
+
+    def measured(names, flags):
+        asked.append(list(names))
+        return [({"name": name, "ours": {"us": 1.0}}, 3e12) for name in names]
+
+    monkeypatch.setattr(run, "_measure_all", measured)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a device")
+    chosen = {"output": tmp_path, "quick": False, "compile": False, "tune": False}
+    run._run(["a"], types.SimpleNamespace(**chosen, resume=False))
+    run._run(["a", "b"], types.SimpleNamespace(**chosen, resume=True))
+    assert asked == [["a"], ["b"]]
+    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert [row["name"] for row in rows] == ["a", "b"]
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "another")
+    with pytest.raises(SystemExit, match="a device.*and this is another"):
+        run._run(["c"], types.SimpleNamespace(**chosen, resume=True))
