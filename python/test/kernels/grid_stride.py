@@ -107,48 +107,52 @@ def rows_reference(x, w, programs, how="", step=0, axis=0):
 
 @triton.jit
 def blocks_kernel(
-    x_ptr, y_ptr, n, step, HOW: tl.constexpr, MASKED: tl.constexpr, BLOCK: tl.constexpr
-):
+    x_ptr, y_ptr, n, step, low, HOW: tl.constexpr, MASKED: tl.constexpr, FIRST: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
     """y = exp(x) by blocks, or the sum of it that a program sees; `step` 0 is the size of the grid.
 
-    `n` is a multiple of `BLOCK` if nothing is masked.
+    Blocks begin at `FIRST`; elements below `low` are left out. If nothing is masked, `n` is a
+    multiple of `BLOCK` from `FIRST` on, and `low` is zero.
     """
     program = tl.program_id(0)
     total = tl.zeros((BLOCK,), x_ptr.dtype.element_ty)
     if step == 0:
         step = tl.num_programs(0)
-    for first in range(program * BLOCK, n, step * BLOCK):
+    for first in range(FIRST + program * BLOCK, n, step * BLOCK):
         place = first + tl.arange(0, BLOCK)
+        mask = (place < n) & (place >= low)
         if MASKED:
-            y = tl.exp(tl.load(x_ptr + place, mask=place < n, other=-float("inf")))
+            y = tl.exp(tl.load(x_ptr + place, mask=mask, other=-float("inf")))
         else:
             y = tl.exp(tl.load(x_ptr + place))
         if HOW == "stored":
-            tl.store(y_ptr + place, y, mask=place < n)
+            tl.store(y_ptr + place, y, mask=mask)
         total += y
     if HOW == "summed":
         tl.store(y_ptr + program, tl.sum(total))
 
 
-def blocks(kernel, x, programs, how="stored", step=0, masked=True, BLOCK=16):
+def blocks(kernel, x, programs, how="stored", step=0, masked=True, first=0, low=0, BLOCK=16):
     """Elements that no program reaches are left out of what is returned."""
     y = poisoned(x.shape if how == "stored" else (programs,), x)
-    kernel[(programs,)](x, y, len(x), step, HOW=how, MASKED=masked, BLOCK=BLOCK)
-    return y[_seen(len(x), programs, step, BLOCK).any(0)] if how == "stored" else y
+    kernel[(programs,)](x, y, len(x), step, low, HOW=how, MASKED=masked, FIRST=first, BLOCK=BLOCK)
+    return y[_seen(len(x), programs, step, first, low, BLOCK).any(0)] if how == "stored" else y
 
 
-def blocks_reference(x, programs, how="stored", step=0, masked=True, BLOCK=16):
-    seen = _seen(len(x), programs, step, BLOCK).to(x.device)
+def blocks_reference(x, programs, how="stored", step=0, masked=True, first=0, low=0, BLOCK=16):
+    seen = _seen(len(x), programs, step, first, low, BLOCK).to(x.device)
     y = torch.exp(x)
     return y[seen.any(0)] if how == "stored" else torch.where(seen, y, 0.0).sum(1)
 
 
-def _seen(n, programs, step, block):
+def _seen(n, programs, step, first, low, block):
     """Which program (a row each) goes through which elements."""
     seen = torch.zeros(programs, n, dtype=torch.bool)
-    for program, numbers in enumerate(covered(triton.cdiv(n, block), programs, step)):
+    for program, numbers in enumerate(covered(triton.cdiv(n - first, block), programs, step)):
         for number in numbers:
-            seen[program, number * block : (number + 1) * block] = True
+            seen[program, first + number * block : first + (number + 1) * block] = True
+    seen[:, :low] = False
     return seen
 
 

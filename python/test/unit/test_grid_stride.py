@@ -79,6 +79,17 @@ def test_whole_blocks(device, ran, how):
     assert_sums(ran, "store", 0)
 
 
+@pytest.mark.parametrize("how", ["stored", "summed"])
+@pytest.mark.parametrize("first, low", [(3, 0), (0, 21), (3, 21), (16, 16)])
+def test_blocks_behind_a_start(device, ran, first, low, how):
+    """What is in front of the first block, and of the mask, has a gradient of zero."""
+    op = differentiated(gs.blocks_kernel, gs.blocks)
+    x = random_tensor(100, device=device)
+    inputs = (x, 3, how, 0, True, first, low)
+    assert_gradients_close(op, gs.blocks_reference, inputs, roundings=16)
+    assert_sums(ran, "store", 0)
+
+
 def test_second_axis(device, ran):
     """Programs along the first one stay what they are."""
     _check(device, ran, *_inputs(device, 2, 7, 21), 3, "", 0, 1, spread=True)

@@ -266,6 +266,8 @@ void AccessSpace::Builder::restrict(Value condition, LinearForm &address) {
   for (Constraint &constraint :
        constraints ? *constraints : knownConstraintsOf(condition, from())) {
     bool isNumbered = number(constraint.form);
+    // Loops may start behind a constant.
+    constraint = lessThan(constraint.form, {constraint.bound, {}});
     space.exact &= isNumbered &&
                    (attach(constraint, address) || holds(constraint, address));
     if (isNumbered)
@@ -333,7 +335,7 @@ bool AccessSpace::Builder::tighten(const Constraint &constraint) {
     size_t count = llvm::count_if(index.digits, isMeant);
     if (count == 0 || count != constraint.form.terms.size() || !index.bound)
       continue;
-    if (space.moves)
+    if (space.moves || index.start)
       return false;
     if (!index.part) {
       std::stable_partition(index.digits.begin(), index.digits.end(), isMeant);
