@@ -127,9 +127,10 @@ def test_schedules_are_reached(worker, first):
     """Among programs that share what they read, some have backward kernels of their own kind."""
     programs = [generate(seeded((first, i)), f"kernel_{i}") for i in range(160)]
     results = [_checked(worker, program) for program in programs if program.smooth]
+    passed = [result for result in results if result["status"] == "passed"]
     for schedule in ("exchanged", "persistent"):
-        found = sum(schedule in result["schedules"] for result in results)
-        assert found > 1, f"{found} of {len(results)} are {schedule}"
+        found = sum(schedule in result["schedules"] for result in passed)
+        assert found > 1, f"{found} of {len(passed)} are {schedule}"
 
 
 def test_programs_are_repeatable(first):

@@ -32,7 +32,9 @@ def test_parts_that_are_left_out(device, ran, how):
 def test_concatenation(device, ran, n, k, m):
     a, b, c = (random_tensor(*s, device=device) for s in ((9, n), (9, k), (m,)))
     op = differentiated(shifted.cat_kernel, shifted.cat)
-    assert_gradients_close(op, shifted.cat_reference, (a, b, c))
+    # Of one sign: sums over rows of a few elements might cancel.
+    upstream = 0.5 + torch.rand(9, n + k + m, device=device)
+    assert_gradients_close(op, shifted.cat_reference, (a, b, c), [upstream])
     assert_sums(ran, "store", 0, 1)
 
 

@@ -4,6 +4,7 @@
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -20,7 +21,7 @@ struct StrideLoop {
   ScalarExpr trips;
 
   bool isMasked(ArrayRef<Constraint> met) const;
-  Constraint getEnd() const;
+  Constraint inBlocks() const;
 };
 } // namespace
 
@@ -37,7 +38,7 @@ bool StrideLoop::isMasked(ArrayRef<Constraint> met) const {
 }
 
 /// The end, in steps of the first program's number.
-Constraint StrideLoop::getEnd() const {
+Constraint StrideLoop::inBlocks() const {
   ScalarExpr block = end.form.terms.front().coefficient;
   Constraint blocks{
       {}, ScalarExpr::binary(ScalarExpr::Kind::CeilDiv, end.bound, block)};
@@ -56,8 +57,8 @@ struct AccessSpace::Builder {
   RankedTensorType tile; // null for a scalar access
   AccessSpace space;
   SmallVector<Value> conditions; // under which a lane is accessed
-  SmallVector<Constraint> met;
-  SmallVector<StrideLoop> strideLoops;
+  SmallVector<Constraint> met;      // by what is accessed: what the masks say
+  llvm::MapVector<Operation *, StrideLoop> strideLoops;
 
   Builder(Operation *access, const Renumbering *renumbering, From from)
       : access(access), renumbering(renumbering),
@@ -185,8 +186,8 @@ AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
       return std::nullopt;
     ScalarExpr trips = tripCount(*lower, *upper, *step);
     digit.extent = trips.toJSON();
-    if (std::optional<StrideLoop> stride = matchStride(loop)) {
-      digit.extent = stride->trips.toJSON();
+    if (auto it = strideLoops.find(loop); it != strideLoops.end()) {
+      digit.extent = it->second.trips.toJSON();
     } else if (trips.dependsOnProgramId()) {
       if (!space.moves)
         return std::nullopt;
@@ -229,7 +230,7 @@ bool AccessSpace::Builder::coversIterationSpace(const LinearForm &address) {
     if (Value condition = getEnd(loop).condition)
       conditions.push_back(condition);
     if (std::optional<StrideLoop> stride = matchStride(loop))
-      strideLoops.push_back(*stride);
+      strideLoops.insert({loop, *stride});
   }
   return true;
 }
@@ -466,8 +467,8 @@ bool AccessSpace::Builder::build() {
   space.offset = address->constant;
   for (Value condition : conditions)
     restrict(condition, *address);
-  for (const StrideLoop &loop : strideLoops)
-    space.exact &= loop.isMasked(met) || attach(loop.getEnd(), *address);
+  for (const auto &[loop, stride] : strideLoops)
+    space.exact &= stride.isMasked(met) || attach(stride.inBlocks(), *address);
   for (const LinearForm::Term &term : address->terms) {
     std::optional<Digit> digit =
         makeDigit(term.dimension, ScalarExpr::constant(1));

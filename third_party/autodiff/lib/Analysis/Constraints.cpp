@@ -34,9 +34,11 @@ static bool hasExtremum(const LinearForm &form, ScalarExpr::Kind kind) {
   });
 }
 
-/// Whether `select` takes the smaller, or larger, one of its two numbers.
-static bool isExtremum(arith::SelectOp select, ScalarExpr::Kind kind,
-                       From from) {
+/// Whether `op` selects the smaller, or larger, one of two numbers.
+static bool choosesExtremum(Operation *op, ScalarExpr::Kind kind, From from) {
+  auto select = dyn_cast<arith::SelectOp>(op);
+  if (!select)
+    return false;
   auto chosen = ScalarExpr::of(select, from);
   auto a = ScalarExpr::of(select.getTrueValue(), from);
   auto b = ScalarExpr::of(select.getFalseValue(), from);
@@ -53,15 +55,21 @@ static std::optional<SmallVector<LinearForm>> splitExtremum(Value value,
   Operation *op = value.getDefiningOp();
   if (!form || !op || !hasExtremum(*form, kind))
     return form ? std::optional(SmallVector<LinearForm>{*form}) : std::nullopt;
-  if (isa<OpT, arith::AddIOp>(op)) {
+  if (isa<OpT>(op) || choosesExtremum(op, kind, from)) {
+    SmallVector<LinearForm> all;
+    for (Value number : op->getOperands().take_back(2)) {
+      auto forms = splitExtremum<OpT, kind>(number, from);
+      if (!forms)
+        return std::nullopt;
+      all.append(*forms);
+    }
+    return all;
+  }
+  if (isa<arith::AddIOp>(op)) {
     auto lhs = splitExtremum<OpT, kind>(op->getOperand(0), from);
     auto rhs = splitExtremum<OpT, kind>(op->getOperand(1), from);
     if (!lhs || !rhs)
       return std::nullopt;
-    if (isa<OpT>(op)) {
-      lhs->append(*rhs);
-      return lhs;
-    }
     SmallVector<LinearForm> sums;
     for (const LinearForm &a : *lhs)
       for (const LinearForm &b : *rhs)
@@ -76,15 +84,6 @@ static std::optional<SmallVector<LinearForm>> splitExtremum(Value value,
     for (LinearForm &a : *lhs)
       a = a - *rhs;
     return lhs;
-  }
-  if (auto select = dyn_cast<arith::SelectOp>(op);
-      select && isExtremum(select, kind, from)) {
-    auto a = splitExtremum<OpT, kind>(select.getTrueValue(), from);
-    auto b = splitExtremum<OpT, kind>(select.getFalseValue(), from);
-    if (!a || !b)
-      return std::nullopt;
-    a->append(*b);
-    return a;
   }
   // A scalar has no axes that these could move.
   if (isa<triton::SplatOp, triton::BroadcastOp, arith::ExtSIOp>(op))

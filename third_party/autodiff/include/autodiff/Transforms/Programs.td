@@ -5,10 +5,10 @@ def SpreadLoops : AutodiffPass<"autodiff-spread-loops", "::mlir::ModuleOp"> {
   let description = [{
     A kernel whose programs go through n iterations together, each starting at its
     own number (of a row, a tile or a block) with steps as long as the grid, does
-    the same as n programs that each run one iteration, if no iteration needs what another one does. The
-    primal becomes the kernel of these. `autodiff.launch` says how many there are,
-    which numbers must not be negative for that, and what must hold of its stores:
-    no two iterations may store to the same element.
+    the same as n programs that each run one iteration, if no iteration needs what
+    another one does. The primal becomes the kernel of these. `autodiff.launch` says
+    how many there are, which numbers must not be negative for that, and what must
+    hold of its stores: no two iterations may store to the same element.
   }];
 }
 

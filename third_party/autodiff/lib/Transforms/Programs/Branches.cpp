@@ -1,4 +1,4 @@
-//===- Branches.cpp - Branches and their sides -------------------------===//
+//===- Branches.cpp - Branches and their sides ----------------------------===//
 #include "Branches.h"
 
 using namespace mlir;
