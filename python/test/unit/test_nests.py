@@ -16,7 +16,7 @@ CASES = {
     "exits": (nests.exits_kernel, nests.exits, nests.exits_reference),
     "walk": (nests.walk_kernel, nests.walk, nests.walk_reference),
     "powers": (nests.powers_kernel, nests.powers, nests.powers_reference),
-    "recurrence": (loops.rnn_states_kernel, loops.rnn_states, loops.rnn_states_reference),
+    "recurrence": (loops.rnn_kernel, loops.rnn, loops.rnn_reference),
     "triangular": (loops.triangular_kernel, loops.triangular, loops.triangular_reference),
     "newton": (whiles.newton_kernel, whiles.newton, whiles.newton_reference),
     "ragged nest": (whiles.ragged_nest_kernel, whiles.ragged_nest, whiles.ragged_nest_reference),

@@ -102,6 +102,11 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createFoldNormalizers());
   passes.clean();
   passes.add(createPickMaxima());
+  if (request.reload) {
+    MarkStatesOptions states;
+    states.exchange.assign(request.exchange.begin(), request.exchange.end());
+    passes.add(createMarkStates(states));
+  }
   ReverseOptions reverse = setCotangents(ReverseOptions());
   reverse.allWanted = !request.wanted;
   if (request.wanted)

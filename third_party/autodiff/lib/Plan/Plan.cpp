@@ -4,6 +4,7 @@
 #include "Explain.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/StoredStates.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
@@ -46,6 +47,7 @@ static std::string printKernel(triton::FuncOp kernel) {
   }
   copy.walk([](Operation *op) {
     op->removeAttr(kSiteAttr);
+    op->removeAttr(kStateAttr);
     op->removeAttr(kCounterAttr);
     op->removeAttr(kParallelAttr);
   });

@@ -39,6 +39,7 @@ static LogicalResult reverseFor(scf::ForOp op, Adjoint &adjoint) {
 
 void mlir::autodiff::addForRules(RuleTable &table) {
   table.add<scf::ForOp>("iterations reversed in reverse order; carried primal "
-                        "values from the iteration's number or a tape",
+                        "values from the iteration's number, from where the "
+                        "loop stored them, or a tape",
                         reverseFor);
 }

@@ -1,6 +1,7 @@
 //===- LoopReversal.cpp - What for and while loops have in common ---------===//
 #include "LoopReversal.h"
 
+#include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Dialect/Autodiff.h"
@@ -119,6 +120,10 @@ void LoopReversal::bindLive(scf::ForOp loop, ValueRange adjoints) {
   for (auto [index, keeps] : llvm::enumerate(isPointwise)) {
     Value live = keeps ? findLiveLanes(Tile(b, loc, adjoints[index]), &adjoint)
                        : Value();
+    // Lanes of a state that were left out led to nothing.
+    if (auto state = states.find(active[index]); state != states.end())
+      if (Value mask = state->second.store.getMask())
+        live = adjoint.primal(mask);
     if (!live)
       continue;
     adjoint.setLive(loop.getRegionIterArg(index), live);
@@ -126,11 +131,34 @@ void LoopReversal::bindLive(scf::ForOp loop, ValueRange adjoints) {
   }
 }
 
+/// Where the backward may read what a loop carries; null if nowhere.
+static StoredState findMarkedState(Operation *op, unsigned index) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    for (StoredState state : findStoredStates(loop, index))
+      if (state.store->hasAttr(kStateAttr))
+        return state;
+  return {};
+}
+
+/// Lets the backward read a state, given the check that it can.
+void LoopReversal::addState(unsigned index, StoredState state) {
+  states.insert({index, state});
+  auto backward =
+      b.getInsertionBlock()->getParent()->getParentOfType<triton::FuncOp>();
+  BlockArgument output = getBaseArgument(state.store.getPtr());
+  if (!mutation::isMade("states:no check that they are there"))
+    backward.setArgAttr(output.getArgNumber(), kCheckAttr,
+                        state.store->getAttr(kStateAttr));
+}
+
 void LoopReversal::classify() {
   for (unsigned index = 0; index < carried.size(); ++index) {
     bool isAffine;
     findIncrement(op, carried[index], nexts[index], isAffine);
-    if (!isAffine)
+    if (StoredState state = findMarkedState(op, index);
+        state.store && !isAffine)
+      addState(index, state);
+    else if (!isAffine)
       general.push_back(index);
     if (adjoint.isActive(carried[index])) {
       active.push_back(index);
@@ -184,12 +212,58 @@ void LoopReversal::recordPrimal(Value interval, ArrayRef<unsigned> tapes,
   }
 }
 
-/// Makes the primal values at the start of an iteration known.
-void LoopReversal::bindIteration(Value iteration, ValueRange values) {
+/// Makes known what follows from an iteration's number.
+void LoopReversal::bindPlace(Value iteration) {
   bindInduction(iteration);
   for (unsigned index = 0; index < carried.size(); ++index)
-    if (!llvm::is_contained(general, index))
+    if (!llvm::is_contained(general, index) && !states.contains(index))
       adjoint.primals.map(carried[index], affineValue(index, iteration));
+}
+
+/// What an iteration started with, from where that, or the one before it, has
+/// stored it. Nothing has stored the first one, or lanes that a mask left out.
+Value LoopReversal::readState(unsigned index, Value iteration) {
+  auto [store, isBefore] = states.lookup(index);
+  Value mask, place = iteration;
+  auto both = [&](Value condition) {
+    mask = mask ? arith::AndIOp::create(b, loc, mask, condition) : condition;
+  };
+  if (store.getMask())
+    both(adjoint.primal(store.getMask()));
+  if (!isBefore) {
+    Value zero = integer(iteration.getType(), 0);
+    Value isLater = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                          iteration, zero);
+    if (auto tile = dyn_cast<RankedTensorType>(carried[index].getType()))
+      isLater =
+          triton::SplatOp::create(b, loc, tile.clone(b.getI1Type()), isLater);
+    both(isLater);
+    if (!mutation::isMade("states:read one iteration late"))
+      place = arith::SubIOp::create(b, loc, iteration,
+                                    integer(iteration.getType(), 1));
+  }
+  bindPlace(place);
+  auto computing =
+      findPlace(cast<scf::ForOp>(op.getOperation()), store.getPtr());
+  for (Operation *op : *computing)
+    adjoint.clone(*op);
+  Value state = triton::LoadOp::create(
+      b, store.getLoc(), adjoint.primal(store.getPtr()), mask, Value());
+  state = castFloat(b, loc, state, getElementTypeOrSelf(carried[index]));
+  if (!mask)
+    return state;
+  return arith::SelectOp::create(b, loc, mask, state,
+                                 adjoint.primal(inits[index]));
+}
+
+/// Makes the primal values at the start of an iteration known.
+void LoopReversal::bindIteration(Value iteration, ValueRange values) {
+  SmallVector<Value> read;
+  for (auto &[index, state] : states)
+    read.push_back(readState(index, iteration));
+  bindPlace(iteration);
+  for (auto [entry, value] : llvm::zip_equal(states, read))
+    adjoint.primals.map(carried[entry.first], value);
   for (auto [index, value] : llvm::zip_equal(general, values))
     adjoint.primals.map(carried[index], value);
 }

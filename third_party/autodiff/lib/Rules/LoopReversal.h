@@ -3,7 +3,8 @@
 // The reversed loop runs the iterations backwards. Each iteration recomputes
 // its primal values from what the loop carried at its start, then reverses the
 // body. Carried values are found again by their class: affine ones (counters,
-// pointers) from the iteration's number; the others are popped from a tape that
+// pointers) from the iteration's number; states that the loop has stored are
+// read where it did (MarkStates.cpp); the others are popped from a tape that
 // the recomputed primal loop pushes. A tape that no adjoint reads disappears
 // again (Tape.cpp), which is what happens to accumulators.
 //
@@ -15,9 +16,11 @@
 #ifndef AUTODIFF_LIB_RULES_LOOPREVERSAL_H
 #define AUTODIFF_LIB_RULES_LOOPREVERSAL_H
 
+#include "autodiff/Analysis/StoredStates.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::autodiff {
 
@@ -56,6 +59,9 @@ private:
   void bindLive(scf::ForOp loop, ValueRange adjoints);
   void recordPrimal(Value interval, ArrayRef<unsigned> tapes,
                     StringAttr entries);
+  void addState(unsigned index, StoredState state);
+  void bindPlace(Value iteration);
+  Value readState(unsigned index, Value iteration);
   void bindIteration(Value iteration, ValueRange general);
   SmallVector<Value> pop(Value entry, ArrayRef<unsigned> tapes);
   SmallVector<unsigned> newTapes();
@@ -70,8 +76,10 @@ private:
   FailureOr<SmallVector<Value>> loopBackwards(Value count, ValueRange adjoints,
                                               Body reverse);
 
-  // The carried values that are not affine; the carried values and captures
-  // that are active.
+  // Where the carried values are that can be read.
+  llvm::MapVector<unsigned, StoredState> states;
+  // The other carried values that are not affine; the carried values and
+  // captures that are active.
   SmallVector<unsigned> general, active;
   // Of the active carried values, which keep to their lanes.
   SmallVector<bool> isPointwise;

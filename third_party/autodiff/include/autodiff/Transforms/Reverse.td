@@ -9,6 +9,19 @@ def MarkResiduals : AutodiffPass<"autodiff-mark-residuals", "::mlir::triton::Fun
   }];
 }
 
+def MarkStates : AutodiffPass<"autodiff-mark-states", "::mlir::ModuleOp"> {
+  let summary = "mark the stores of states that a backward may read back";
+  let description = [{
+    Where a loop carries a value and stores it in every iteration, in the body
+    itself, `autodiff.state` on the store holds the check that no element is
+    stored to twice. A backward reads it then, instead of a tape.
+  }];
+  let options = [
+    ListOption<"exchange", "exchange", "unsigned",
+               "arguments whose elements may be stored to twice">
+  ];
+}
+
 def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
   let summary = "derive the backward of a kernel";
   let description = [{

@@ -1,0 +1,187 @@
+//===- MarkStates.cpp - States that a backward may read back --------------===//
+//
+// A state that a loop carries, and stores in every iteration, need not be
+// taped: memory holds it, if no iteration or program stores to an element that
+// another one has stored to (a check), and nothing else accesses the output.
+//
+// Two things are to be proved besides. Memory may hold the state rounded: then
+// all that the adjoint needs of it must be products, which have the error of
+// one rounding, and not differences, which may have any. And a mask may leave
+// lanes out: then these must lead to nothing but lanes that are left out.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/StoredStates.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Leaves.h"
+#include "autodiff/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_MARKSTATES
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct MarkStates : autodiff::impl::MarkStatesBase<MarkStates> {
+  using MarkStatesBase::MarkStatesBase;
+
+  void runOnOperation() override;
+  void mark(scf::ForOp loop, unsigned index);
+  std::optional<llvm::json::Object> findCheck(triton::StoreOp store);
+
+  triton::FuncOp kernel;
+};
+} // namespace
+
+/// Whether `use` hands a value to the next iteration, as `loop` carries it.
+static bool isHandedOn(OpOperand &use, scf::ForOp loop, unsigned index) {
+  return use.getOwner() == loop.getBody()->getTerminator() &&
+         use.getOperandNumber() == index;
+}
+
+/// Whether lanes of the state that `store` leaves out, in all iterations, lead
+/// to nothing but themselves and stores that leave them out.
+static bool keepsToMask(scf::ForOp loop, unsigned index,
+                        triton::StoreOp store) {
+  Value mask = store.getMask();
+  if (!mask)
+    return true;
+  if (!loop.isDefinedOutsideOfLoop(mask))
+    return false;
+  auto isLeftOut = [&](triton::StoreOp other) {
+    SmallVector<Value> conditions;
+    if (other.getMask())
+      collectLeaves<arith::AndIOp>(other.getMask(), conditions);
+    return other.getMask() == mask || llvm::is_contained(conditions, mask);
+  };
+  llvm::SetVector<Value> values;
+  values.insert(loop.getRegionIterArg(index));
+  values.insert(loop.getResult(index));
+  for (unsigned next = 0; next < values.size(); ++next)
+    for (OpOperand &use : values[next].getUses()) {
+      Operation *op = use.getOwner();
+      if (isHandedOn(use, loop, index))
+        continue;
+      if (auto other = dyn_cast<triton::StoreOp>(op)) {
+        if (use.get() != other.getValue() || !isLeftOut(other))
+          return false;
+      } else if (isMemoryEffectFree(op) &&
+                 (op->hasTrait<OpTrait::Elementwise>() ||
+                  isa<ResidualOp>(op))) {
+        values.insert_range(op->getResults());
+      } else {
+        return false;
+      }
+    }
+  return true;
+}
+
+/// Operations that neither add nor multiply.
+static bool movesElements(Operation *op) {
+  return isa<arith::ExtFOp, arith::TruncFOp, arith::NegFOp, arith::SelectOp,
+             triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
+             triton::TransOp, triton::ReshapeOp>(op);
+}
+
+/// Whether `op` adds to `value`, or adds up its elements.
+static bool adds(Operation *op, Value value) {
+  if (auto dot = dyn_cast<triton::DotOp>(op))
+    return dot.getC() == value && dot.getA() != value && dot.getB() != value;
+  if (auto reduce = dyn_cast<triton::ReduceOp>(op))
+    return isa_and_present<arith::AddFOp>(reduce.getSingleCombiner());
+  return isa<arith::AddFOp, arith::SubFOp>(op);
+}
+
+/// Whether the state may be read as memory holds it, in fewer bits: nothing
+/// but products of it are needed, not the sums of these.
+static bool mayBeRounded(scf::ForOp loop, unsigned index, Type stored) {
+  BlockArgument state = loop.getRegionIterArg(index);
+  llvm::SetVector<Value> products, sums;
+  products.insert(state);
+  auto isHarmless = [&](OpOperand &use) {
+    // Rounded once more, it is what memory holds.
+    return isHandedOn(use, loop, index) ||
+           isa<triton::StoreOp>(use.getOwner()) ||
+           (use.get() == state && isa<arith::TruncFOp>(use.getOwner()) &&
+            getElementTypeOrSelf(use.getOwner()->getResult(0)) == stored);
+  };
+  for (unsigned next = 0; next < products.size(); ++next)
+    for (OpOperand &use : products[next].getUses()) {
+      Operation *op = use.getOwner();
+      if (isHarmless(use))
+        continue;
+      if (adds(op, use.get()) || isa<triton::DotOp>(op))
+        sums.insert_range(op->getResults());
+      else if (movesElements(op) || isa<arith::MulFOp, arith::DivFOp>(op))
+        products.insert_range(op->getResults());
+      else
+        return false;
+    }
+  for (unsigned next = 0; next < sums.size(); ++next)
+    for (OpOperand &use : sums[next].getUses()) {
+      if (isHarmless(use))
+        continue;
+      if (!adds(use.getOwner(), use.get()) && !movesElements(use.getOwner()))
+        return false;
+      sums.insert_range(use.getOwner()->getResults());
+    }
+  return true;
+}
+
+/// The question whether memory holds what is stored; none if that depends on
+/// more than addresses.
+std::optional<llvm::json::Object> MarkStates::findCheck(triton::StoreOp store) {
+  BlockArgument base = getBaseArgument(store.getPtr());
+  if (!base || llvm::is_contained(exchange, base.getArgNumber()))
+    return std::nullopt;
+  SmallVector<Operation *> stores;
+  kernel.walk([&](triton::StoreOp other) {
+    if (getBaseArgument(other.getPtr()) == base)
+      stores.push_back(other);
+  });
+  if (mayBeAccessed(
+          base, [&](Operation *op) { return !llvm::is_contained(stores, op); }))
+    return std::nullopt;
+  std::optional<AccessSpace> space = AccessSpace::findFor(stores);
+  if (!space)
+    return std::nullopt;
+  return space->toCheck("distinct", base.getArgNumber());
+}
+
+void MarkStates::mark(scf::ForOp loop, unsigned index) {
+  BlockArgument carried = loop.getRegionIterArg(index);
+  // Positions are known from the number of the iteration.
+  if (isPointer(carried.getType()) ||
+      LinearForm::of(carried, {}, ScalarExpr::From::Memory))
+    return;
+  for (StoredState state : findStoredStates(loop, index)) {
+    Type stored = getElementTypeOrSelf(state.store.getValue());
+    bool isExact = stored == getElementTypeOrSelf(carried) ||
+                   mutation::isMade("states:rounded as if they were not");
+    if ((!isExact && !mayBeRounded(loop, index, stored)) ||
+        (!keepsToMask(loop, index, state.store) &&
+         !mutation::isMade("states:read where a mask left them out")) ||
+        !findPlace(loop, state.store.getPtr()))
+      continue;
+    if (std::optional<llvm::json::Object> check = findCheck(state.store)) {
+      state.store->setAttr(kStateAttr,
+                           toAttribute(&getContext(), std::move(*check)));
+      return;
+    }
+  }
+}
+
+void MarkStates::runOnOperation() {
+  kernel = getDifferentiated(getOperation());
+  if (!kernel)
+    return;
+  kernel.walk([&](scf::ForOp loop) {
+    for (unsigned index = 0; index < loop.getNumRegionIterArgs(); ++index)
+      mark(loop, index);
+  });
+}
