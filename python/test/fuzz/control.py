@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .expressions import LIMIT, scaled
 from .integers import arithmetic, reduced, scalars, small_scalar
-from .memory import atomic_add, store
+from .memory import atomic_add, store, store_state
 from .program import Kernel, Value
 from .tiles import expression, operand, shapes
 
@@ -200,6 +200,14 @@ class Carried:
                 k.floating(f"tl.maximum({m}, -4.0) + tl.log({sums})", self.shape, -9.0, 9.0)
 
 
+def _stored(k: Kernel, carried: list[Carried]) -> Value | None:
+    """Return what a loop carries, and stores in every iteration; None for nothing."""
+    floats = [v for value in carried for v in value.values if v.kind == "f"]
+    if not floats or len(k.having("output", "update")) > 3 or not k.choices.chance(30):
+        return None
+    return k.choices.pick(floats)
+
+
 def loop(k: Kernel) -> None:
     """Write a counted loop: constant, run-time, program-dependent or loaded bounds, any step."""
     start, trips = small_scalar(k, 2), small_scalar(k, TRIPS)
@@ -228,6 +236,10 @@ def loop(k: Kernel) -> None:
             k.values.append(Value(i, "i", (), 0, high))
         for value in carried:
             value.inside(k)
+        state = _stored(k, carried) if how != "static" else None
+        before = state is not None and k.choices.chance(40)
+        if before:
+            store_state(k, state, i, high)
         early = carried[:1] if k.choices.chance(20) else []
         for value in early:
             value.change(k)
@@ -235,6 +247,8 @@ def loop(k: Kernel) -> None:
         for value in carried:
             if value not in early:
                 value.change(k)
+        if state is not None and not before:
+            store_state(k, state, i, high)
     for value in carried:
         value.finish(k)
 

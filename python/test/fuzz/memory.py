@@ -157,6 +157,18 @@ def store(k: Kernel, value: Value) -> None:
     k.values = [v for v in k.values if v.text != where]
 
 
+def store_state(k: Kernel, state: Value, iteration: str, last: int) -> None:
+    """Store what a loop carries, each iteration to a slot of its own."""
+    k.feature("stored state")
+    buffer = k.buffer("output")
+    where, _ = place(k, buffer, state.shape, iteration, last)
+    condition = ""
+    if k.choices.chance(30):
+        condition = f", mask={mask(k, Value(where, 'i', state.shape, 0, buffer.size - 1))[0]}"
+    k.emit(f"tl.store({buffer.name} + {where}, {state.text}{condition})")
+    k.values = [v for v in k.values if v.text != where]
+
+
 def reload(k: Kernel, shape: Shape) -> Value | None:
     """Load what the program stored, or what an updated input holds; None if there is nothing."""
     written = [w for w in k.written if w[2].shape == shape]

@@ -286,3 +286,39 @@ def float8_dot_reference(a, b, format):
     # PyTorch's own cast would round the gradient to 8 bits, too.
     a, b = (x + (x.to(format).to(x.dtype) - x).detach() for x in (a, b))
     return a @ b
+
+
+@triton.jit
+def triangular_kernel(
+    a_ptr, b_ptr, y_ptr, M, N, K, BLOCK: tl.constexpr, BEFORE: tl.constexpr, STEPS: tl.constexpr
+):
+    """y = triu(a) b, but for blocks: a program starts `BEFORE` blocks in front of the diagonal."""
+    row, column = tl.program_id(0), tl.program_id(1)
+    rows, columns = row * BLOCK + tl.arange(0, BLOCK), column * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    first = tl.maximum(row - BEFORE, 0) if BEFORE else row
+    last = tl.cdiv(K, BLOCK)
+    # Counted in blocks, or in elements.
+    for at in range(first * STEPS, last * STEPS, STEPS):
+        k = at * (BLOCK // STEPS) + tl.arange(0, BLOCK)
+        inside = (rows[:, None] < M) & (k[None, :] < K)
+        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=inside, other=0.0)
+        inside = (k[:, None] < K) & (columns[None, :] < N)
+        b = tl.load(b_ptr + k[:, None] * N + columns[None, :], mask=inside, other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    inside = (rows[:, None] < M) & (columns[None, :] < N)
+    tl.store(y_ptr + rows[:, None] * N + columns[None, :], acc, mask=inside)
+
+
+def triangular(kernel, a, b, before=0, steps=1, BLOCK=16):
+    """a: (M, K); b: (K, N)."""
+    (M, K), N = a.shape, b.shape[1]
+    y = poisoned((M, N), a)
+    grid = (triton.cdiv(M, BLOCK), triton.cdiv(N, BLOCK))
+    kernel[grid](a, b, y, M, N, K, BLOCK=BLOCK, BEFORE=before, STEPS=steps)
+    return y
+
+
+def triangular_reference(a, b, before=0, steps=1, BLOCK=16):
+    row, column = (torch.arange(n, device=a.device) // BLOCK for n in a.shape)
+    return (a * (column >= row[:, None] - before)) @ b

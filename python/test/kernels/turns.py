@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .common import poisoned
+from .common import poisoned, tanh
 
 
 @triton.jit
@@ -132,3 +132,34 @@ def mirrored(kernel, x):
 
 def mirrored_reference(x):
     return x * torch.tanh(x.flip(2))
+
+
+@triton.jit
+def shared_rows_kernel(x_ptr, y_ptr, n, D: tl.constexpr, BLOCK: tl.constexpr):
+    """y = (1 + s) tanh(x xᵀ) x: a block of rows, which programs of all s share, meets all rows."""
+    row, scale = tl.program_id(0), tl.program_id(1) + 1.0
+    lanes, columns = tl.arange(0, BLOCK), tl.arange(0, D)
+    rows = row * BLOCK + lanes
+    q = tl.load(x_ptr + rows[:, None] * D + columns[None, :], mask=rows[:, None] < n, other=0.0)
+    acc = tl.zeros((BLOCK, D), tl.float32)
+    for i in range(tl.cdiv(n, BLOCK)):
+        at = i * BLOCK + lanes
+        inside = at[:, None] < n
+        x = tl.load(x_ptr + at[:, None] * D + columns[None, :], mask=inside, other=0.0)
+        scores = tl.dot(q, tl.trans(x), input_precision="ieee") * 0.1
+        acc += tl.dot(tanh(scores), x, input_precision="ieee")
+    place = (tl.program_id(1) * n + rows)[:, None] * D + columns[None, :]
+    tl.store(y_ptr + place, acc * scale, mask=rows[:, None] < n)
+
+
+def shared_rows(kernel, x, scales, BLOCK=16):
+    """x: (n, D)."""
+    n, dim = x.shape
+    y = poisoned((scales, n, dim), x)
+    kernel[(triton.cdiv(n, BLOCK), scales)](x, y, n, D=dim, BLOCK=BLOCK)
+    return y
+
+
+def shared_rows_reference(x, scales):
+    weights = torch.arange(1, scales + 1, dtype=x.dtype, device=x.device)
+    return weights[:, None, None] * ((0.1 * x @ x.t()).tanh() @ x)

@@ -178,3 +178,19 @@ def test_matmul_real_sizes(cuda, shape, dtype):
     ):
         op = differentiated(kernel, lambda kernel, a, b, stub=stub: stub(kernel, a, b, **blocks))
         assert_gradients_close(op, torch.matmul, _operands(shape, cuda, dtype))
+
+
+@pytest.mark.parametrize("before, steps", [(0, 1), (1, 1), (0, 16)])
+@pytest.mark.parametrize("shape", [(48, 32, 64), (53, 33, 70), (16, 16, 16), (80, 16, 40)], ids=str)
+def test_triangular_products(device, ran, shape, before, steps):
+    """Loops start at the diagonal: the second factor is summed up to it, the first by columns."""
+    M, N, K = shape
+    a, b = random_tensor(M, K, device=device), random_tensor(K, N, device=device)
+    op = differentiated(mm.triangular_kernel, mm.triangular)
+    inputs = (a, b, before, steps)
+    assert_gradients_close(op, mm.triangular_reference, inputs, roundings=32)
+    assert_sums(ran, "store", 0, 1)
+    for wanted in (a, b):
+        alone = [x if x is wanted else x.detach() for x in (a, b)]
+        inputs = (*alone, before, steps)
+        assert_gradients_close(op, mm.triangular_reference, inputs, roundings=32)

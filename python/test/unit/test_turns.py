@@ -66,6 +66,18 @@ def test_lanes_from_behind(device, ran, pair, dtype):
     assert_sums(ran, "store", 0)
 
 
+@pytest.mark.parametrize("schedules", [None, ["exchange", "persist"]], ids=str)
+@pytest.mark.parametrize("scales", [1, 3])
+@pytest.mark.parametrize("n", [32, 53])
+def test_rows_that_programs_share(device, n, scales, schedules):
+    """Few programs may not sum up what other kernels contribute to as well."""
+    x = random_tensor(n, 16, device=device)
+    op = differentiated(
+        turns.shared_rows_kernel, turns.shared_rows, backward=schedules and {"schedules": schedules}
+    )
+    assert_gradients_close(op, turns.shared_rows_reference, (x, scales), roundings=64)
+
+
 @pytest.mark.skipif("config.getoption('--forward-only')", reason="about backwards")
 def test_explanation(device):
     op = differentiated(turns.gram_kernel, turns.gram)

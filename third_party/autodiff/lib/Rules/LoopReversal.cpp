@@ -143,9 +143,10 @@ static StoredState findMarkedState(Operation *op, unsigned index) {
 /// Lets the backward read a state, given the check that it can.
 void LoopReversal::addState(unsigned index, StoredState state) {
   states.insert({index, state});
-  auto backward =
-      b.getInsertionBlock()->getParent()->getParentOfType<triton::FuncOp>();
-  BlockArgument output = getBaseArgument(state.store.getPtr());
+  // Regions that are being built may not belong to the backward yet.
+  auto output = cast<BlockArgument>(
+      adjoint.primal(getBaseArgument(state.store.getPtr())));
+  auto backward = cast<triton::FuncOp>(output.getOwner()->getParentOp());
   if (!mutation::isMade("states:no check that they are there"))
     backward.setArgAttr(output.getArgNumber(), kCheckAttr,
                         state.store->getAttr(kStateAttr));

@@ -28,7 +28,9 @@ struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
                                  const ArgumentUse &use) const;
   SmallVector<Contribution> locateFollowers(const ArgumentUse &use,
                                             ArrayRef<Candidate> group) const;
-  SmallVector<Contribution> findFollowers(ArrayRef<Candidate> group) const;
+  using Group = SmallVector<Candidate>;
+  SmallVector<Contribution> findFollowers(ArrayRef<Candidate> group,
+                                          ArrayRef<Group> later) const;
   triton::FuncOp build(ArrayRef<Candidate> group,
                        ArrayRef<Contribution> followers, unsigned number,
                        Handover &handover) const;
@@ -194,20 +196,28 @@ static bool doesOnly(scf::ForOp loop, const llvm::DenseSet<Operation *> &done) {
   return !others && loop->use_empty();
 }
 
+static bool contributesTo(ArrayRef<Candidate> group, unsigned argument) {
+  return llvm::any_of(group, [&](const Candidate &candidate) {
+    return candidate.argument == argument;
+  });
+}
+
 /// What else the kernel of a group stores on its way: all that loops are left
-/// for, which then need not read their tiles again.
-SmallVector<Contribution>
-Exchange::findFollowers(ArrayRef<Candidate> group) const {
+/// for, which then need not read their tiles again. What `later` groups sum up
+/// is theirs.
+SmallVector<Contribution> Exchange::findFollowers(ArrayRef<Candidate> group,
+                                                  ArrayRef<Group> later) const {
   llvm::DenseSet<Operation *> done;
   for (const Candidate &candidate : group)
     for (const Contribution &contribution : candidate.contributions)
       done.insert(contribution.op);
   SmallVector<Contribution> followers;
   for (auto &[argument, use] : collectUses(backward)) {
-    bool isOwn = llvm::any_of(group, [&, argument = argument](const auto &c) {
-      return c.argument == argument;
-    });
-    if (isOwn || llvm::is_contained(atomic, argument))
+    bool isSummed = contributesTo(group, argument) ||
+                    llvm::any_of(later, [argument = argument](const Group &g) {
+                      return contributesTo(g, argument);
+                    });
+    if (isSummed || llvm::is_contained(atomic, argument))
       continue;
     for (const Contribution &follower : locateFollowers(use, group)) {
       followers.push_back(follower);
@@ -277,9 +287,7 @@ static bool canShareKernel(ArrayRef<Candidate> group,
   return first.summed == candidate.summed && first.count == candidate.count &&
          first.contributions[0].loop.agreesWith(
              candidate.contributions[0].loop) &&
-         llvm::none_of(group, [&](const Candidate &other) {
-           return other.argument == candidate.argument;
-         });
+         !contributesTo(group, candidate.argument);
 }
 
 void Exchange::runOnOperation() {
@@ -290,19 +298,20 @@ void Exchange::runOnOperation() {
   hoistProgramIds(backward);
 
   // Arguments whose kernels have the same order of iterations share one.
-  SmallVector<SmallVector<Candidate>> groups;
+  SmallVector<Group> groups;
   for (auto &[argument, use] : collectUses(backward))
     for (Candidate &candidate : examine(argument, use)) {
       auto same = llvm::find_if(groups, [&](ArrayRef<Candidate> group) {
         return canShareKernel(group, candidate);
       });
       if (same == groups.end())
-        same = groups.insert(groups.end(), SmallVector<Candidate>());
+        same = groups.insert(groups.end(), Group());
       same->push_back(std::move(candidate));
     }
   Handover handover(backward, digits);
   for (auto [number, group] : llvm::enumerate(groups)) {
-    SmallVector<Contribution> followers = findFollowers(group);
+    SmallVector<Contribution> followers =
+        findFollowers(group, ArrayRef(groups).drop_front(number + 1));
     triton::FuncOp kernel = build(group, followers, number, handover);
     if (!kernel && !followers.empty()) {
       followers.clear();

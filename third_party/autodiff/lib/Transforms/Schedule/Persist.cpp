@@ -39,6 +39,7 @@ struct Persist : autodiff::impl::PersistBase<Persist> {
 
   void runOnOperation() override;
   std::optional<Shared> examine(unsigned argument, const ArgumentUse &use);
+  bool isContributedElsewhere(unsigned argument);
   bool isWorthIt(ArrayRef<Shared> group);
   void build(ArrayRef<Shared> group);
 
@@ -48,9 +49,19 @@ struct Persist : autodiff::impl::PersistBase<Persist> {
 };
 } // namespace
 
+/// Whether other kernels contribute to an argument: then these and what is
+/// summed here would have to meet once more.
+bool Persist::isContributedElsewhere(unsigned argument) {
+  return llvm::any_of(getBackwards(getOperation()), [&](triton::FuncOp kernel) {
+    return kernel != backward && collectUses(kernel).count(argument) &&
+           !mutation::isMade("persist:what other kernels contribute");
+  });
+}
+
 std::optional<Shared> Persist::examine(unsigned argument,
                                        const ArgumentUse &use) {
-  if (llvm::is_contained(atomic, argument) || !use.upstreams.empty())
+  if (llvm::is_contained(atomic, argument) || !use.upstreams.empty() ||
+      isContributedElsewhere(argument))
     return std::nullopt;
   SmallVector<Operation *> loads;
   for (AccumulateOp op : use.accumulates) {
