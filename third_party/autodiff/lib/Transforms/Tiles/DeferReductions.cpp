@@ -68,13 +68,14 @@ static std::optional<Reduced> match(scf::ForOp loop, unsigned carried,
 /// Takes the sum along the axis after the loop.
 static void defer(scf::ForOp loop, Reduced &found) {
   IRRewriter rewriter(loop->getContext());
-  Value tile = found.getTile();
   scf::ForOp summing =
-      addLoopSum(rewriter, loop, tile, getElementTypeOrSelf(tile.getType()));
+      addLoopSum(rewriter, loop, found.getTile(),
+                 getElementTypeOrSelf(found.getTile().getType()));
   dropTerm(rewriter, found.term);
   rewriter.setInsertionPointAfter(summing);
   IRMapping map;
-  map.map(tile, summing.getResults().back());
+  // What a loop carries is another value now.
+  map.map(found.getTile(), summing.getResults().back());
   SmallVector<Operation *> path{found.reduce};
   path.append(found.reshapes);
   for (Operation *op : path)

@@ -165,3 +165,26 @@ tt.func @others(%p: tensor<64x8x!tt.ptr<f32>>, %l: tensor<64x!tt.ptr<f32>>, %q: 
   }
   tt.return %r#0, %r#1, %r#2, %r#3 : tensor<8xf32>, tensor<8xf32>, tensor<8xf16>, f32
 }
+
+// What is added up is itself carried.
+// CHECK-LABEL: tt.func @carried(
+// CHECK: %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%[[X:.*]] = %{{.*}}, %[[BEFORE:.*]] = %cst{{.*}}) -> (tensor<16x64xf32>, tensor<16x64xf32>)
+// CHECK: arith.addf %[[BEFORE]], %[[X]]
+// CHECK: "tt.reduce"(%[[LOOP]]#1) <{axis = 0 : i32}>
+tt.func @carried(%p: tensor<16x64x!tt.ptr<f32>>, %n: i32, %first: tensor<16x64xf32>, %init: tensor<64xf32>) -> (tensor<64xf32>, tensor<16x64xf32>) attributes {autodiff.role = "backward"} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%x = %first, %acc = %init) -> (tensor<16x64xf32>, tensor<64xf32>) : i32 {
+    %s = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tt.reduce.return %c : f32
+    }) : (tensor<16x64xf32>) -> tensor<64xf32>
+    %next = arith.addf %acc, %s : tensor<64xf32>
+    %at = tt.splat %i : i32 -> tensor<16x64xi32>
+    %pi = tt.addptr %p, %at : tensor<16x64x!tt.ptr<f32>>, tensor<16x64xi32>
+    %y = tt.load %pi : tensor<16x64x!tt.ptr<f32>>
+    scf.yield %y, %next : tensor<16x64xf32>, tensor<64xf32>
+  }
+  tt.return %r#1, %r#0 : tensor<64xf32>, tensor<16x64xf32>
+}
