@@ -153,6 +153,24 @@ def test_saved_output_changed_before_the_backward(device):
         y.backward(torch.randn_like(y))
 
 
+@pytest.mark.skipif("config.getoption('--forward-only')", reason="about backwards")
+def test_parts_of_an_output(device):
+    """Launches that write a part each: none of them changes what another one has stored."""
+    from triton.backends.autodiff import differentiable
+
+    kernel = differentiable(unit_rows_kernel)
+    x = random_tensor(8, 32, device=device)
+    norm, y = torch.empty(8, device=device), torch.empty_like(x)
+    for rows in (slice(0, 3), slice(3, 8)):
+        kernel[(len(x[rows]),)](x[rows], norm[rows], y[rows], BLOCK=32)
+    upstream = torch.randn_like(y)
+    (gradient,) = torch.autograd.grad(y, x, upstream)
+    truth = x.detach().double().requires_grad_()
+    unit = truth / truth.norm(dim=1, keepdim=True)
+    (expected,) = torch.autograd.grad(unit, truth, upstream.double())
+    torch.testing.assert_close(gradient.double(), expected, rtol=1e-5, atol=1e-5)
+
+
 def test_output_that_is_not_saved_may_change(device, launched):
     x, w = _pair(device)
     y = launched(x, w, torch.empty_like(x))

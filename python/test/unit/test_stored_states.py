@@ -110,6 +110,27 @@ def test_states_changed_since(device):
         loss.backward()
 
 
+def test_parts_of_an_output(device):
+    """Rows that launches write one after the other: each is its own, and taped."""
+
+    def by_rows(kernel, x, gain, first, how):
+        y, last = torch.empty_like(x), torch.empty_like(first)
+        n, steps, lanes = x.shape
+        for row in range(n):
+            kernel[(1,)](
+                x[row], gain, first[row], y[row], last[row], 1, steps, lanes, lanes,
+                BLOCK=16, HOW=how,
+            )  # fmt: skip
+        return y, last
+
+    inputs = _filter_inputs(device, torch.float32)
+    op = differentiated(stored_states.filter_kernel, by_rows)
+    upstreams = _positive(stored_states.filtered_reference(*inputs, "saturating"))
+    assert_gradients_close(
+        op, stored_states.filtered_reference, (*inputs, "saturating"), upstreams, roundings=96
+    )
+
+
 @pytest.mark.parametrize("limit", ["1", None])
 def test_with_checkpoints(device, limit, monkeypatch):
     """States that are read back beside tapes, which hold checkpoints if there is no memory."""

@@ -27,10 +27,15 @@ def processors(device) -> int:
     return os.cpu_count() or 1
 
 
+def _is_part(tensor: Tensor) -> bool:
+    """Whether a tensor is a part of another one, whose other parts may change meanwhile."""
+    return tensor._is_view() and tensor._base.numel() != tensor.numel()
+
+
 class TensorFacts:
     """Layout of one pointer argument at one launch."""
 
-    __slots__ = ("shape", "strides", "dtype", "span", "is_view", "is_tensor")
+    __slots__ = ("shape", "strides", "dtype", "span", "is_view", "is_part", "is_tensor")
 
     def __init__(self, value):
         self.is_tensor = isinstance(value, Tensor)
@@ -40,6 +45,7 @@ class TensorFacts:
             self.dtype = value.dtype
             self.span = storage_span(value)
             self.is_view = value._is_view()
+            self.is_part = _is_part(value)
 
 
 class Facts:
@@ -95,6 +101,14 @@ class Facts:
             )
             if distance is not None and meet(first, second, distance):
                 yield a, b
+
+    def keeps_outputs(self) -> bool:
+        """Whether outputs hold what the kernel has stored as long as PyTorch sees no change.
+
+        Of a part of a tensor it takes what changes another part for one, a later launch perhaps.
+        """
+        parts = (t.is_part for t in map(self.tensors.get, self.key.outputs) if t.is_tensor)
+        return not any(self.outputs_that_meet()) and not any(parts)
 
     def aliases(self, i: int):
         """Yield the other arguments whose memory overlaps that of argument `i`."""
@@ -169,7 +183,8 @@ class FactKey:
             t = leaves[i]
             if isinstance(t, Tensor):
                 spans.append((t.storage_offset(), t.untyped_storage().nbytes()))
-        views = [leaves[i]._is_view() for i in self.outputs if isinstance(leaves[i], Tensor)]
+        outputs = [t for i in self.outputs if isinstance(t := leaves[i], Tensor)]
+        views = [t._is_view() and 1 + _is_part(t) for t in outputs]
         aliasing = self._aliasing(leaves, layouts)
         scalars = [
             contents.fingerprint(v) if isinstance(v := leaves[i], Tensor) else v

@@ -170,7 +170,7 @@ class KernelState:
         to, or if they would exceed the limit otherwise. For `more`, see `Ask`.
         """
         launched = facts
-        more["reload"] = reload and not any(facts.outputs_that_meet())
+        more["reload"] = reload and facts.keeps_outputs()
         more |= facts.descriptors._asdict()
         scalars: set[int] = set()
         while True:

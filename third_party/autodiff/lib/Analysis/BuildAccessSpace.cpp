@@ -57,7 +57,7 @@ struct AccessSpace::Builder {
   RankedTensorType tile; // null for a scalar access
   AccessSpace space;
   SmallVector<Value> conditions; // under which a lane is accessed
-  SmallVector<Constraint> met;      // by what is accessed: what the masks say
+  SmallVector<Constraint> met;   // by what is accessed: what the masks say
   llvm::MapVector<Operation *, StrideLoop> strideLoops;
 
   Builder(Operation *access, const Renumbering *renumbering, From from)

@@ -27,6 +27,29 @@ SmallVector<StoredState> mlir::autodiff::findStoredStates(scf::ForOp loop,
   return states;
 }
 
+void mlir::autodiff::markState(StoredState state, unsigned index,
+                               StringAttr check) {
+  Builder b(check.getContext());
+  state.store->setAttr(
+      kStateAttr, b.getDictionaryAttr(
+                      {b.getNamedAttr("carried", b.getI32IntegerAttr(index)),
+                       b.getNamedAttr("check", check)}));
+}
+
+StoredState mlir::autodiff::findMarkedState(scf::ForOp loop, unsigned index) {
+  for (StoredState state : findStoredStates(loop, index)) {
+    auto mark = state.store->getAttrOfType<DictionaryAttr>(kStateAttr);
+    if (mark && mark.getAs<IntegerAttr>("carried").getInt() == index)
+      return state;
+  }
+  return {};
+}
+
+StringAttr mlir::autodiff::getStateCheck(StoredState state) {
+  return state.store->getAttrOfType<DictionaryAttr>(kStateAttr)
+      .getAs<StringAttr>("check");
+}
+
 std::optional<SmallVector<Operation *>>
 mlir::autodiff::findPlace(scf::ForOp loop, Value pointer) {
   llvm::SetVector<Operation *> slice;

@@ -131,15 +131,6 @@ void LoopReversal::bindLive(scf::ForOp loop, ValueRange adjoints) {
   }
 }
 
-/// Where the backward may read what a loop carries; null if nowhere.
-static StoredState findMarkedState(Operation *op, unsigned index) {
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    for (StoredState state : findStoredStates(loop, index))
-      if (state.store->hasAttr(kStateAttr))
-        return state;
-  return {};
-}
-
 /// Lets the backward read a state, given the check that it can.
 void LoopReversal::addState(unsigned index, StoredState state) {
   states.insert({index, state});
@@ -149,15 +140,16 @@ void LoopReversal::addState(unsigned index, StoredState state) {
   auto backward = cast<triton::FuncOp>(output.getOwner()->getParentOp());
   if (!mutation::isMade("states:no check that they are there"))
     backward.setArgAttr(output.getArgNumber(), kCheckAttr,
-                        state.store->getAttr(kStateAttr));
+                        getStateCheck(state));
 }
 
 void LoopReversal::classify() {
   for (unsigned index = 0; index < carried.size(); ++index) {
     bool isAffine;
     findIncrement(op, carried[index], nexts[index], isAffine);
-    if (StoredState state = findMarkedState(op, index);
-        state.store && !isAffine)
+    auto loop = dyn_cast<scf::ForOp>(op.getOperation());
+    StoredState state = loop ? findMarkedState(loop, index) : StoredState();
+    if (state.store && !isAffine)
       addState(index, state);
     else if (!isAffine)
       general.push_back(index);

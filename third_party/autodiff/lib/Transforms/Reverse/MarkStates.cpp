@@ -163,14 +163,14 @@ void MarkStates::mark(scf::ForOp loop, unsigned index) {
     Type stored = getElementTypeOrSelf(state.store.getValue());
     bool isExact = stored == getElementTypeOrSelf(carried) ||
                    mutation::isMade("states:rounded as if they were not");
-    if ((!isExact && !mayBeRounded(loop, index, stored)) ||
+    if (state.store->hasAttr(kStateAttr) ||
+        (!isExact && !mayBeRounded(loop, index, stored)) ||
         (!keepsToMask(loop, index, state.store) &&
          !mutation::isMade("states:read where a mask left them out")) ||
         !findPlace(loop, state.store.getPtr()))
       continue;
     if (std::optional<llvm::json::Object> check = findCheck(state.store)) {
-      state.store->setAttr(kStateAttr,
-                           toAttribute(&getContext(), std::move(*check)));
+      markState(state, index, toAttribute(&getContext(), std::move(*check)));
       return;
     }
   }

@@ -8,7 +8,7 @@
 // The backward reads row i − 1, and where nothing has stored, the first state.
 // NONE-NOT: autodiff.state
 // CHECK-LABEL: tt.func @after(
-// CHECK: tt.store {{.*}} autodiff.state = "{\22argument\22:2,{{.*}}\22kind\22:\22distinct\22
+// CHECK: tt.store {{.*}} autodiff.state = {carried = 0 : i32, check = "{\22argument\22:2,{{.*}}\22kind\22:\22distinct\22
 // BACK-LABEL: tt.func @after_bwd(
 // BACK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = "{\22argument\22:2,
 // BACK-DAG: %[[MASK:.*]] = arith.cmpi slt
@@ -132,6 +132,37 @@ tt.func @not_there(%x: !tt.ptr<f32>, %g: !tt.ptr<f32>, %one: !tt.ptr<f32>, %own:
     %psome = tt.addptr %somes, %o : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
     tt.store %psome, %e1, %mask : tensor<64x!tt.ptr<f32>>
     scf.yield %a1, %b1, %d1, %e1 : f32, f32, f32, tensor<64xf32>
+  }
+  tt.return
+}
+
+// -----
+
+// Two values are carried that become the same: of the first, only products are
+// needed; of the second, a sum, so it is taped. The store is marked for one.
+// CHECK-LABEL: tt.func @twice(
+// CHECK: tt.store {{.*}} autodiff.state = {carried = 0 : i32
+// BACK-LABEL: tt.func @twice_bwd(
+// BACK-COUNT-1: autodiff.pop
+// BACK-NOT: autodiff.pop
+// BACK: tt.return
+tt.func @twice(%x: !tt.ptr<f32>, %z: !tt.ptr<f32>, %y: !tt.ptr<bf16>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %first = tt.load %x : !tt.ptr<f32>
+  %one = arith.constant 1.0 : f32
+  %h:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %first, %b = %one) -> (f32, f32) : i32 {
+    %px = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %px : !tt.ptr<f32>
+    %r = arith.truncf %v : f32 to bf16
+    %py = tt.addptr %y, %i : !tt.ptr<bf16>, i32
+    tt.store %py, %r : !tt.ptr<bf16>
+    %p = arith.mulf %a, %v : f32
+    %q = arith.addf %b, %v : f32
+    %w = arith.mulf %p, %q : f32
+    %pz = tt.addptr %z, %i : !tt.ptr<f32>, i32
+    tt.store %pz, %w : !tt.ptr<f32>
+    scf.yield %v, %v : f32, f32
   }
   tt.return
 }
