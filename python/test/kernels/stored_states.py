@@ -66,6 +66,7 @@ def filter_kernel(
     for i in range(n_rows):
         row = tl.program_id(0) * n_rows + i
         h = widen(tl.load(first_ptr + row * n_lanes + lane, mask=mask, other=-float("inf")))
+        other = tl.zeros_like(h)
         for t in range(n_steps):
             at = (row * n_steps + t) * n_lanes + lane
             x = widen(tl.load(x_ptr + at, mask=mask, other=0.0))
@@ -79,6 +80,10 @@ def filter_kernel(
                 # Lanes meet, those that are left out, too.
                 h = tl.where(mask, h, 0.0)
                 h = gain * h / tl.sqrt(1.0 + tl.sum(h * h, 0)) + x
+            elif HOW == "paired":
+                # A second value is carried, and not stored.
+                other = x + 0.5 * other * tl.where(mask, h, 0.0)
+                h = tanh(gain * h + other)
             elif HOW == "needed":
                 # The sum itself is a factor of the gradient.
                 h = gain * h + x
@@ -104,9 +109,13 @@ def filtered_reference(x, gain, first, how, stride=None):
         "normalized": lambda h, x: gain * h / (1 + (h * h).sum(-1, True)).sqrt() + x,
         "needed": lambda h, x: (gain * h + x).square() * 0.25,
     }
-    states, h = [], first
+    states, h, other = [], first, torch.zeros_like(first)
     for t in range(x.shape[1]):
-        h = updates[how](h, x[:, t])
+        if how == "paired":
+            other = x[:, t] + 0.5 * other * h
+            h = torch.tanh(gain * h + other)
+        else:
+            h = updates[how](h, x[:, t])
         states.append(h)
     y = torch.stack(states, 1) if states else x
     return (y if stride is None else y[:, -1:]), h

@@ -41,7 +41,8 @@ def test_floats(device, formats, scaled):
     b_scale = _scale(n, k, device) if scaled[1] else None
     op = differentiated(sd.scaled_dot_kernel, sd.scaled_dot)
     inputs = (a, a_scale, b, b_scale, c, formats)
-    assert_gradients_close(op, sd.scaled_dot_reference, inputs)
+    # An exponential is as far off as its argument is, which is a large number here and there.
+    assert_gradients_close(op, sd.scaled_dot_reference, inputs, roundings=32)
 
 
 @pytest.mark.parametrize("along_k", [True, False])

@@ -184,7 +184,7 @@ class FactKey:
             if isinstance(t, Tensor):
                 spans.append((t.storage_offset(), t.untyped_storage().nbytes()))
         outputs = [t for i in self.outputs if isinstance(t := leaves[i], Tensor)]
-        views = [t._is_view() and 1 + _is_part(t) for t in outputs]
+        views = [(t._is_view(), _is_part(t)) for t in outputs]
         aliasing = self._aliasing(leaves, layouts)
         scalars = [
             contents.fingerprint(v) if isinstance(v := leaves[i], Tensor) else v

@@ -131,8 +131,13 @@ void LoopReversal::bindLive(scf::ForOp loop, ValueRange adjoints) {
   }
 }
 
-/// Lets the backward read a state, given the check that it can.
-void LoopReversal::addState(unsigned index, StoredState state) {
+/// Lets the backward read a carried value, given the check that it can; false
+/// if nothing says that it may.
+bool LoopReversal::addState(unsigned index) {
+  auto loop = dyn_cast<scf::ForOp>(op.getOperation());
+  StoredState state = loop ? findMarkedState(loop, index) : StoredState();
+  if (!state.store)
+    return false;
   states.insert({index, state});
   // Regions that are being built may not belong to the backward yet.
   auto output = cast<BlockArgument>(
@@ -141,17 +146,14 @@ void LoopReversal::addState(unsigned index, StoredState state) {
   if (!mutation::isMade("states:no check that they are there"))
     backward.setArgAttr(output.getArgNumber(), kCheckAttr,
                         getStateCheck(state));
+  return true;
 }
 
 void LoopReversal::classify() {
   for (unsigned index = 0; index < carried.size(); ++index) {
     bool isAffine;
     findIncrement(op, carried[index], nexts[index], isAffine);
-    auto loop = dyn_cast<scf::ForOp>(op.getOperation());
-    StoredState state = loop ? findMarkedState(loop, index) : StoredState();
-    if (state.store && !isAffine)
-      addState(index, state);
-    else if (!isAffine)
+    if (!isAffine && !addState(index))
       general.push_back(index);
     if (adjoint.isActive(carried[index])) {
       active.push_back(index);

@@ -59,7 +59,7 @@ private:
   void bindLive(scf::ForOp loop, ValueRange adjoints);
   void recordPrimal(Value interval, ArrayRef<unsigned> tapes,
                     StringAttr entries);
-  void addState(unsigned index, StoredState state);
+  bool addState(unsigned index);
   void bindPlace(Value iteration);
   Value readState(unsigned index, Value iteration);
   void bindIteration(Value iteration, ValueRange general);

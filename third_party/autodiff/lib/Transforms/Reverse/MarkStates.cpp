@@ -38,12 +38,6 @@ struct MarkStates : autodiff::impl::MarkStatesBase<MarkStates> {
 };
 } // namespace
 
-/// Whether `use` hands a value to the next iteration, as `loop` carries it.
-static bool isHandedOn(OpOperand &use, scf::ForOp loop, unsigned index) {
-  return use.getOwner() == loop.getBody()->getTerminator() &&
-         use.getOperandNumber() == index;
-}
-
 /// Whether lanes of the state that `store` leaves out, in all iterations, lead
 /// to nothing but themselves and stores that leave them out.
 static bool keepsToMask(scf::ForOp loop, unsigned index,
@@ -60,14 +54,17 @@ static bool keepsToMask(scf::ForOp loop, unsigned index,
     return other.getMask() == mask || llvm::is_contained(conditions, mask);
   };
   llvm::SetVector<Value> values;
-  values.insert(loop.getRegionIterArg(index));
-  values.insert(loop.getResult(index));
+  auto insertCarried = [&](unsigned place) {
+    values.insert(loop.getRegionIterArg(place));
+    values.insert(loop.getResult(place));
+  };
+  insertCarried(index);
   for (unsigned next = 0; next < values.size(); ++next)
     for (OpOperand &use : values[next].getUses()) {
       Operation *op = use.getOwner();
-      if (isHandedOn(use, loop, index))
-        continue;
-      if (auto other = dyn_cast<triton::StoreOp>(op)) {
+      if (op == loop.getBody()->getTerminator())
+        insertCarried(use.getOperandNumber());
+      else if (auto other = dyn_cast<triton::StoreOp>(op)) {
         if (use.get() != other.getValue() || !isLeftOut(other))
           return false;
       } else if (isMemoryEffectFree(op) &&
@@ -104,9 +101,10 @@ static bool mayBeRounded(scf::ForOp loop, unsigned index, Type stored) {
   llvm::SetVector<Value> products, sums;
   products.insert(state);
   auto isHarmless = [&](OpOperand &use) {
+    bool isHandedOn = use.getOwner() == loop.getBody()->getTerminator() &&
+                      use.getOperandNumber() == index;
     // Rounded once more, it is what memory holds.
-    return isHandedOn(use, loop, index) ||
-           isa<triton::StoreOp>(use.getOwner()) ||
+    return isHandedOn || isa<triton::StoreOp>(use.getOwner()) ||
            (use.get() == state && isa<arith::TruncFOp>(use.getOwner()) &&
             getElementTypeOrSelf(use.getOwner()->getResult(0)) == stored);
   };

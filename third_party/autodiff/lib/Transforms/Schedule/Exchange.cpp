@@ -196,6 +196,7 @@ static bool doesOnly(scf::ForOp loop, const llvm::DenseSet<Operation *> &done) {
   return !others && loop->use_empty();
 }
 
+/// Whether a group sums up what is contributed to an argument.
 static bool contributesTo(ArrayRef<Candidate> group, unsigned argument) {
   return llvm::any_of(group, [&](const Candidate &candidate) {
     return candidate.argument == argument;
