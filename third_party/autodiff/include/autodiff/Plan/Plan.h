@@ -8,6 +8,7 @@
 #ifndef AUTODIFF_PLAN_PLAN_H
 #define AUTODIFF_PLAN_PLAN_H
 
+#include "autodiff/Support/Target.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 #include <optional>
@@ -56,6 +57,10 @@ struct Request {
   /// Parts of descriptors, and an earlier one that is the same there.
   SmallVector<std::pair<unsigned, int64_t>> same;
   SmallVector<UserRule> rules;
+  /// The device that the kernels are for; null if that is not said.
+  const Target *target = nullptr;
+  /// The kernels are for a Triton with barriers of its own: 3.7 and later.
+  bool ownBarriers = false;
   bool save = true;
   bool reload = true;
   /// Check every access of the derived kernels.
