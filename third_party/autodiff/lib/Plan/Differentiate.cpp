@@ -74,6 +74,9 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
     return failure();
   if (request->checkpoint)
     module->setAttr(kCheckpointAttr, UnitAttr::get(module.getContext()));
+  if (request->target)
+    module->setAttr(kTargetAttr, StringAttr::get(module.getContext(),
+                                                 request->target->name));
   if (failed(buildDifferentiatePipeline(pm, *request)) ||
       failed(pm.run(module)) || failed(verify(module)))
     return failure();

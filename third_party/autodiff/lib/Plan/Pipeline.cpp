@@ -1,7 +1,7 @@
 //===- Pipeline.cpp - The passes from a kernel to its derived kernels -----===//
 #include "autodiff/Plan/Differentiate.h"
 
-#include "autodiff/Transforms/Passes.h"
+#include "autodiff/Target/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -63,6 +63,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   if (request.allows(Request::Schedule::Exchange))
     passes.addToKernels(createHoldLoops());
   passes.add(createNormalize());
+  passes.addToKernels(createMarkMiscomputed());
   passes.add(createLinkRules());
   passes.add(createSinkStores());
   passes.add(createForwardStores());
@@ -185,13 +186,17 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.addToKernels(createPipelineLoads());
   passes.addToKernels(createSplitMasks());
   passes.addToKernels(createRenewSums());
+  passes.addToKernels(createFitProducts());
   passes.addToKernels(createLowerPrograms());
   passes.add(createSizes());
   passes.addToKernels(createLowerSwaps());
   passes.clean();
   passes.addToKernels(createLoopInvariantCodeMotionPass());
+  passes.addToKernels(
+      createLowerBarriers(LowerBarriersOptions{request.ownBarriers}));
   if (request.check)
     passes.addToKernels(createCheckBounds());
+  passes.add(createVerifyTarget());
   return success(passes.isComplete());
 }
 

@@ -6,7 +6,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/StoredStates.h"
 #include "autodiff/Support/Dump.h"
-#include "autodiff/Transforms/Passes.h"
+#include "autodiff/Target/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
@@ -50,6 +50,7 @@ static std::string printKernel(triton::FuncOp kernel) {
     op->removeAttr(kStateAttr);
     op->removeAttr(kCounterAttr);
     op->removeAttr(kParallelAttr);
+    op->removeAttr(kMiscomputedAttr);
   });
   std::string text;
   llvm::raw_string_ostream os(text);
