@@ -105,6 +105,14 @@ def blame(resolver, args, kwargs, error) -> None:
             f"{kernel} calls itself, directly or through others, without an end that is known "
             f"when it is compiled: write a loop. {error}"
         ) from error
+    if isinstance(error, RuntimeError) and "PassManager::run failed" in str(error):
+        raise AutodiffError(
+            f"Triton's own passes fail for {kernel}, which nothing of ours has touched yet: it "
+            "does not run without differentiable() either. One cause, up to Triton 3.7: of "
+            "tl.sum(a[:, :, None] * b[None, :, :], 1) it makes a product, which it cannot compile "
+            "in half precision; with the factors in the other order it makes none. "
+            f"MLIR_ENABLE_DIAGNOSTICS=errors shows what fails: {error}"
+        ) from error
     constants = {p.name for p in function.params if p.is_constexpr}
     for name, value in _named(resolver, args, kwargs):
         fault = _fault(value, name in constants, error)

@@ -20,6 +20,7 @@ from .facts import FactKey, Facts
 from .options import DEFAULT, FORBIDDEN, REQUESTED, WARNED_OF, Options
 from .specialize import Specialization
 from .tapes import default_limit, tape_bytes
+from .target import described, warn_of_miscomputed
 from .user_rules import generation, rules_for
 
 _ATTRIBUTE = "_autodiff_states"
@@ -121,7 +122,8 @@ class KernelState:
         if handle is None:
             spec = self.spec
             request = {**ask.to_json(), "rules": self._rules, "check": self.checks_bounds}
-            plan = plan_for(spec.ttir, request, spec.name)
+            plan = plan_for(spec.ttir, {**request, **described(spec.target)}, spec.name)
+            warn_of_miscomputed(spec.name, plan)
             if len(plan.arguments) != len(spec.types):
                 raise PlanError(
                     f"kernel {spec.name!r} has {len(spec.types)} run-time arguments, its plan "
