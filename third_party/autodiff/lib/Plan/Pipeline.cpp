@@ -107,11 +107,14 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     states.exchange.assign(request.exchange.begin(), request.exchange.end());
     passes.add(createMarkStates(states));
   }
-  ReverseOptions reverse = setCotangents(ReverseOptions());
-  reverse.allWanted = !request.wanted;
-  if (request.wanted)
-    reverse.wanted.assign(request.wanted->begin(), request.wanted->end());
-  passes.add(createReverse(reverse));
+  auto setArguments = [&](auto options) {
+    options.allWanted = !request.wanted;
+    if (request.wanted)
+      options.wanted.assign(request.wanted->begin(), request.wanted->end());
+    return setCotangents(options);
+  };
+  passes.add(createMaskLoads(setArguments(MaskLoadsOptions())));
+  passes.add(createReverse(setArguments(ReverseOptions())));
   passes.clean();
   passes.addToKernels(createTape());
   passes.clean();
@@ -175,6 +178,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.clean();
   passes.add(createDivideTiles());
   passes.add(createTallySums());
+  passes.add(createSymbolDCEPass());
   passes.clean();
   passes.addToKernels(createSumRuns());
   passes.addToKernels(createDeferReductions());

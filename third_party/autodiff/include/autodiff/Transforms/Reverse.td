@@ -58,6 +58,26 @@ def IgnoreOutputs : AutodiffPass<"autodiff-ignore-outputs", "::mlir::ModuleOp"> 
   ];
 }
 
+def MaskLoads : AutodiffPass<"autodiff-mask-loads", "::mlir::ModuleOp"> {
+  let summary = "load only lanes that outputs depend on";
+  let description = [{
+    Loads of the copy that is differentiated get masks that leave out elements
+    on which no output depends in any program: what is read of rows, say, that
+    are not stored. So they get no gradient, and nothing that memory holds there
+    reaches one.
+  }];
+  let options = [
+    ListOption<"wanted", "wanted", "unsigned",
+               "arguments whose gradient is asked for">,
+    ListOption<"cotangents", "cotangents", "unsigned",
+               "arguments whose stored content has a cotangent">,
+    Option<"allWanted", "all-wanted", "bool", "true",
+           "ask for every float argument that is loaded instead">,
+    Option<"allCotangents", "all-cotangents", "bool", "true",
+           "take every float argument that is stored to instead">
+  ];
+}
+
 def Tape : AutodiffPass<"autodiff-tape", "::mlir::triton::FuncOp"> {
   let summary = "give the tapes that are read a place in memory";
   let description = [{

@@ -103,14 +103,17 @@ void Reverse::runOnOperation() {
   backward.setSymName((getPrimal(getOperation()).getSymName() + "_bwd").str());
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
-  Adjoint adjoint(builder, activity, primal.getLoc(), countTapes(primal));
+  LiveLanes lanes(primal, activity);
+  Adjoint adjoint(builder, activity, lanes, primal.getLoc(),
+                  countTapes(primal));
   adjoint.primals.map(primal.getArguments(), backward.getArguments());
   Block &body = primal.getBody().front();
   adjoint.recompute(body);
   if (failed(adjoint.reverse(body)))
     return signalPassFailure();
   triton::ReturnOp::create(builder, primal.getLoc(), ValueRange());
+  // A copy of the kernel is no longer needed once its accesses have a schedule.
   if (primal != getPrimal(getOperation()))
-    primal.erase();
+    primal.setPrivate();
   dropMarkers(getOperation());
 }
