@@ -24,10 +24,13 @@ struct Bounds {
   /// Axes that are no longer there, by numbers from `kGone` on, and how long
   /// they are.
   SmallVector<int64_t> gone;
+  /// Numbers that are taken not to be negative; null if none may be.
+  SmallVectorImpl<ScalarExpr> *assumed = nullptr;
 
   static constexpr unsigned kGone = 1u << 16;
 
   bool add(const Lanes *lanes);
+  bool isNotBelowZero(const Constraint &constraint) const;
   bool addThrough(const Lanes *lanes);
   void dropAxis(unsigned axis, int64_t extent);
   void renumberAxes(llvm::function_ref<unsigned(unsigned)> map);
@@ -65,6 +68,27 @@ void Bounds::dropAxis(unsigned axis, int64_t extent) {
   });
 }
 
+/// Whether a bound says that an index is no less than a number below zero, which
+/// holds if neither strides nor what programs count with are negative.
+bool Bounds::isNotBelowZero(const Constraint &constraint) const {
+  if (holdsAlways(constraint))
+    return true;
+  if (!assumed || constraint.bound.getConstant().value_or(0) <= 0)
+    return false;
+  SmallVector<ScalarExpr> numbers;
+  for (const LinearForm::Term &term : constraint.form.terms) {
+    numbers.push_back(term.coefficient * ScalarExpr::constant(-1));
+    if (numbers.back().getConstant().value_or(0) < 0)
+      return false;
+    if (term.dimension.digit)
+      numbers.push_back(*term.dimension.digit);
+  }
+  for (const ScalarExpr &number : numbers)
+    if (!number.isNotNegative() && !llvm::is_contained(*assumed, number))
+      assumed->push_back(number);
+  return true;
+}
+
 /// Adds what holds in all of `lanes`; false if that is not a matter of bounds.
 bool Bounds::add(const Lanes *lanes) {
   switch (lanes->kind) {
@@ -84,9 +108,11 @@ bool Bounds::add(const Lanes *lanes) {
       for (int64_t size : tile.getShape())
         axes.push_back(size == 1 ? 0 : *next++);
     }
-    for (Constraint &constraint : *found)
+    for (Constraint &constraint : *found) {
       constraint.form.renumberAxes([&](unsigned axis) { return axes[axis]; });
-    constraints.append(*found);
+      if (!isNotBelowZero(constraint))
+        constraints.push_back(constraint);
+    }
     return true;
   }
   case Lanes::Kind::And:
@@ -104,6 +130,7 @@ bool Bounds::addThrough(const Lanes *lanes) {
   Operation *op = use.getOwner();
   Bounds inner;
   inner.gone = gone;
+  inner.assumed = assumed;
   if (lanes->parts.size() != 1 || !inner.add(lanes->parts[0]))
     return false;
   auto result = dyn_cast<RankedTensorType>(op->getResult(0).getType());
@@ -331,24 +358,24 @@ static LinearForm maximize(const LinearForm &form, ArrayRef<int64_t> shape) {
 /// Whether a bound holds for all that `load` reads.
 static bool holdsIn(const Constraint &needed, triton::LoadOp load,
                     ArrayRef<Constraint> known) {
-  auto isPositive = [](const ScalarExpr &number) {
-    return number.getConstant().value_or(0) > 0;
-  };
   if (llvm::any_of(known, [&](const Constraint &constraint) {
-        return constraint.form == needed.form &&
-               isPositive(needed.bound - constraint.bound +
-                          ScalarExpr::constant(1));
+        return holdsAlways({needed.form - constraint.form,
+                            needed.bound - constraint.bound +
+                                ScalarExpr::constant(1)});
       }))
     return true;
   auto tile = dyn_cast<RankedTensorType>(load.getType());
   LinearForm most = maximize(
       needed.form, tile ? tile.getShape() : ArrayRef<int64_t>());
-  return most.isConstant() && isPositive(needed.bound - most.constant);
+  return most.isConstant() &&
+         (needed.bound - most.constant).getConstant().value_or(0) > 0;
 }
 
-Constraints mlir::autodiff::findMissingBounds(triton::LoadOp load,
-                                              const Lanes *lanes) {
+Constraints mlir::autodiff::findMissingBounds(
+    triton::LoadOp load, const Lanes *lanes,
+    SmallVectorImpl<ScalarExpr> *assumed) {
   Bounds bounds;
+  bounds.assumed = assumed;
   std::optional<LinearForm> address =
       LinearForm::of(load.getPtr(), {}, ScalarExpr::From::Memory);
   if (lanes->isAll())

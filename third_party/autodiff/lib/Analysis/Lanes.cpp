@@ -46,7 +46,7 @@ const Lanes *LaneAlgebra::get(Lanes lanes) {
   for (const Lanes *part : lanes.parts)
     lanes.size += part->size;
   if (lanes.size > kGreatestSize)
-    return some(all());
+    return unknown();
   lanes.axes = lanes.axes.copy(allocator);
   lanes.parts = lanes.parts.copy(allocator);
   auto *made = new (allocator.Allocate<Lanes>()) Lanes(lanes);
@@ -62,7 +62,7 @@ const Lanes *LaneAlgebra::get(Kind kind, ArrayRef<const Lanes *> parts) {
 }
 
 const Lanes *LaneAlgebra::some(const Lanes *of) {
-  return of->isNone() || of->isSome() ? of : get(Kind::Some, {of});
+  return of->isNone() || of->isUnsure() ? of : get(Kind::Some, {of});
 }
 
 /// The rank of a tile; zero for others.
@@ -133,6 +133,11 @@ static Parts partsOf(const Lanes *lanes) {
   return lanes->kind == Kind::And ? Parts(lanes->parts) : Parts{lanes};
 }
 
+/// What holds of a part of a conjunction, in some iteration.
+static const Lanes *atSomeTime(const Lanes *part) {
+  return part->kind == Kind::Some ? part->parts[0] : part;
+}
+
 static bool areOpposite(const Lanes *a, const Lanes *b) {
   return a->condition && a->condition == b->condition && a->axes == b->axes &&
          a->kind != b->kind;
@@ -177,8 +182,8 @@ const Lanes *LaneAlgebra::either(const Lanes *a, const Lanes *b) {
     for (const Lanes *part : parts) {
       if (llvm::is_contained(common, part))
         continue;
-      isUnsure |= part->isSome();
-      rest = both(rest, part->isSome() ? part->parts[0] : part);
+      isUnsure |= part->isUnsure();
+      rest = both(rest, atSomeTime(part));
     }
   };
   collect(ofA, restOfA);
@@ -186,8 +191,14 @@ const Lanes *LaneAlgebra::either(const Lanes *a, const Lanes *b) {
   if (common.size() == ofA.size() || common.size() == ofB.size() ||
       areOpposite(restOfA, restOfB))
     return shared;
-  if (restOfA->isAll() || restOfB->isAll())
-    return both(shared, some(all()));
+  auto isUnknown = [](const Lanes *rest) {
+    return llvm::any_of(partsOf(rest), [](const Lanes *part) {
+      return part->kind == Kind::Unknown;
+    });
+  };
+  if (restOfA->isAll() || restOfB->isAll() || isUnknown(restOfA) ||
+      isUnknown(restOfB))
+    return both(shared, unknown());
   Parts alternatives;
   for (const Lanes *rest : {restOfA, restOfB})
     if (rest->kind == Kind::Or)
@@ -197,7 +208,7 @@ const Lanes *LaneAlgebra::either(const Lanes *a, const Lanes *b) {
   sortAndUnique(alternatives);
   const Lanes *rest = alternatives.size() == 1 ? alternatives[0]
                       : alternatives.size() > kMostAlternatives
-                          ? some(all())
+                          ? unknown()
                           : get(Kind::Or, alternatives);
   return both(shared, isUnsure ? some(rest) : rest);
 }
@@ -272,7 +283,7 @@ const Lanes *LaneAlgebra::throughOne(OpOperand &use, const Lanes *result) {
 
 const Lanes *LaneAlgebra::makeThrough(OpOperand &use, const Lanes *result) {
   Operation *op = use.getOwner();
-  if (result->isAll() || result->isNone())
+  if (result->isAll() || result->isNone() || result->isUnsure())
     return result;
   if (result->condition)
     if (auto axes = placeAxes(use, result->axes)) {
@@ -292,7 +303,7 @@ const Lanes *LaneAlgebra::makeThrough(OpOperand &use, const Lanes *result) {
     // What is the same in all lanes that meet need not go through.
     const Lanes *uniform = all(), *rest = all();
     for (const Lanes *part : result->parts)
-      if (part->condition && placeAxes(use, part->axes))
+      if (part->isUnsure() || (part->condition && placeAxes(use, part->axes)))
         uniform = both(uniform, throughOne(use, part));
       else
         rest = both(rest, part);
@@ -316,11 +327,10 @@ const Lanes *LaneAlgebra::through(OpOperand &use,
     sure.push_back(all());
     whole.push_back(all());
     for (const Lanes *part : partsOf(result)) {
-      isUnsure |= part->isSome();
-      if (!part->isSome())
+      isUnsure |= part->isUnsure();
+      if (!part->isUnsure())
         sure.back() = both(sure.back(), part);
-      whole.back() =
-          both(whole.back(), part->isSome() ? part->parts[0] : part);
+      whole.back() = both(whole.back(), atSomeTime(part));
     }
   }
   auto make = [&](ArrayRef<const Lanes *> parts) {
@@ -355,6 +365,7 @@ const Lanes *LaneAlgebra::knownIn(const Lanes *lanes, Block *block) {
   case Kind::None:
   case Kind::All:
   case Kind::Some:
+  case Kind::Unknown:
     return lanes;
   case Kind::Where:
   case Kind::Unless: {

@@ -15,6 +15,9 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
+/// Conditions take some rounds to go around loops in loops.
+constexpr unsigned kMostRounds = 64;
+
 LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
                      ValueRange outputs)
     : activity(activity) {
@@ -23,11 +26,15 @@ LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
     live.clear();
     for (Value output : outputs)
       live[output] = algebra.all();
+    unsigned rounds = 0;
     do {
       changed = false;
       kernel.walk<WalkOrder::PostOrder, ReverseIterator>(
           [&](Operation *op) { visit(op); });
-    } while (changed);
+    } while (changed && ++rounds < kMostRounds);
+    if (changed)
+      for (auto &entry : live)
+        entry.second = algebra.unknown();
     // What was taken for a value that every iteration hands on.
     isComplete = true;
     kernel.walk([&](Operation *op) {
@@ -95,7 +102,7 @@ const Lanes *LiveLanes::ofStored(Operation *write, Value mask) {
   bool isOutput = llvm::any_of(bases, [&](BlockArgument base) {
     return activity.hasCotangent(base.getArgNumber());
   });
-  return isOutput ? stored : algebra.both(stored, algebra.some(algebra.all()));
+  return isOutput ? stored : algebra.both(stored, algebra.unknown());
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,7 +158,7 @@ const Lanes *LiveLanes::through(OpOperand &use) {
   if (auto custom = dyn_cast<CustomVjpOp>(op)) {
     if (number < custom.getValues().size())
       return algebra.none();
-    return isLanewise(custom) ? lanes : algebra.some(algebra.all());
+    return isLanewise(custom) ? lanes : algebra.unknown();
   }
   if (isa<triton::SplitOp>(op))
     return algebra.through(use, results);
@@ -160,7 +167,7 @@ const Lanes *LiveLanes::through(OpOperand &use) {
           triton::JoinOp, triton::ReduceOp, triton::ScanOp, triton::DotOp,
           SwapOp>(op))
     return algebra.through(use, lanes);
-  return algebra.some(algebra.all());
+  return algebra.unknown();
 }
 
 void LiveLanes::visit(Operation *op) {
@@ -193,7 +200,9 @@ void LiveLanes::visit(Operation *op) {
 
 /// What lanes of `argument` the result of a loop asks for.
 const Lanes *LiveLanes::ofResult(Value result, Value argument) {
-  return overwritten.contains(argument) ? algebra.some(of(result)) : of(result);
+  return overwritten.contains(argument)
+             ? algebra.both(of(result), algebra.unknown())
+             : of(result);
 }
 
 void LiveLanes::visitCarried(Value init, Value argument, Value next,

@@ -108,6 +108,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     passes.add(createMarkStates(states));
   }
   auto setArguments = [&](auto options) {
+    options.assume = request.assume;
     options.allWanted = !request.wanted;
     if (request.wanted)
       options.wanted.assign(request.wanted->begin(), request.wanted->end());

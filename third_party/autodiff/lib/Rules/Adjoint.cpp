@@ -1,6 +1,7 @@
 //===- Adjoint.cpp - What a rule sees while a kernel is reversed ----------===//
 #include "autodiff/Rules/Adjoint.h"
 
+#include "autodiff/Rules/Infinities.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
@@ -16,6 +17,10 @@ Value Adjoint::primal(Value primal) const {
       if (Value reloadable = primals.lookupOrNull(residual.getResult()))
         return reloadable;
   return primals.lookupOrDefault(primal);
+}
+
+bool Adjoint::isFiniteElsewhere(Value primal) const {
+  return autodiff::isFiniteElsewhere(primal, lanes, assumed);
 }
 
 Value Adjoint::recomputed(Value value) {

@@ -149,6 +149,7 @@ LiveMask Emitter::emit(const Lanes *lanes, Type type) {
   case Lanes::Kind::All:
     return {};
   case Lanes::Kind::Some:
+  case Lanes::Kind::Unknown:
     return {Value(), /*isExact=*/false};
   case Lanes::Kind::Where:
   case Lanes::Kind::Unless:
@@ -201,7 +202,7 @@ Tile mlir::autodiff::onlyLive(Tile value, ValueRange cotangents,
 
 void Factors::add(Value value, Value primal) {
   if (isFloat(value.getType()))
-    isFinite.insert({value, isFiniteElsewhere(primal, lanes)});
+    isFinite.insert({value, adjoint.isFiniteElsewhere(primal)});
 }
 
 bool Factors::giveFinite(Value product) const {

@@ -42,7 +42,7 @@ struct DotReversal {
   /// lanes that are not live, which are summed over with the others.
   Value factor(OpOperand &use, Value cotangent) {
     Value tile = operand(adjoint.primal(use.get()));
-    if (isFiniteElsewhere(use.get(), adjoint.lanes) ||
+    if (adjoint.isFiniteElsewhere(use.get()) ||
         mutation::isMade("dot:rows without a cotangent"))
       return tile;
     auto type = cast<RankedTensorType>(tile.getType());

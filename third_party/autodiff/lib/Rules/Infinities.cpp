@@ -120,13 +120,14 @@ bool mlir::autodiff::isFiniteEverywhere(
   return true;
 }
 
-bool mlir::autodiff::isFiniteElsewhere(Value value, LiveLanes &lanes) {
+bool mlir::autodiff::isFiniteElsewhere(
+    Value value, LiveLanes &lanes, SmallVectorImpl<ScalarExpr> *assumed) {
   return isFiniteEverywhere(value, [&](Value source) -> std::optional<bool> {
     auto load = source.getDefiningOp<triton::LoadOp>();
     if (!load)
       return std::nullopt;
     Constraints missing = findMissingBounds(
-        load, lanes.without(lanes.of(source), load.getMask()));
+        load, lanes.without(lanes.of(source), load.getMask()), assumed);
     return missing && missing->empty();
   });
 }

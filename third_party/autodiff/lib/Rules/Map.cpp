@@ -31,7 +31,7 @@ static LogicalResult map(triton::MapElementwiseOp op, Adjoint &adjoint) {
   auto derivatives = function->pullBack(adjoint, arguments, cotangents, wanted);
   if (failed(derivatives))
     return failure();
-  Factors factors(adjoint.lanes);
+  Factors factors(adjoint);
   for (Value cotangent : cotangents)
     factors.addCotangent(cotangent);
   for (Value source : op.getSrcs())

@@ -18,7 +18,7 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
   Value cotangent = adjoint.get(op->getResult(0));
   if (!cotangent)
     return success();
-  Factors factors(adjoint.lanes);
+  Factors factors(adjoint);
   factors.addCotangent(cotangent);
   auto tile = [&](Value primal) {
     Value value = adjoint.primal(primal);

@@ -188,7 +188,7 @@ LogicalResult ReduceReversal::runGeneral() {
   auto ofPair = combine->pullBack(adjoint, pair, ofRest, wanted);
   if (failed(ofPair))
     return failure();
-  Factors factors(adjoint.lanes);
+  Factors factors(adjoint);
   for (Value cotangent : cotangents)
     factors.addCotangent(cotangent);
   for (Value primal : llvm::concat<Value>(op.getSrcs(), op.getResult()))

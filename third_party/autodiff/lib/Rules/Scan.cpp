@@ -240,7 +240,7 @@ LogicalResult ScanReversal::runGeneral() {
   if (failed(findJacobian(*combine, arguments, findMembers(*combine))))
     return failure();
   LiveMask live = findLive();
-  Factors factors(adjoint.lanes);
+  Factors factors(adjoint);
   for (Value primal : llvm::concat<Value>(op.getSrcs(), op.getResult()))
     factors.add(adjoint.primal(primal), primal);
   for (SmallVector<Value> &row : transposed)

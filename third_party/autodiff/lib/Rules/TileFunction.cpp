@@ -212,7 +212,8 @@ TileFunction::pullBack(Adjoint &adjoint, ValueRange arguments,
       dependent.push_back(result);
   Activity activity(function.get(), independent, dependent);
   LiveLanes lanes(function.get(), activity, dependent);
-  Adjoint inner(adjoint.builder, activity, lanes, adjoint.loc(), /*tapes=*/0);
+  Adjoint inner(adjoint.builder, activity, lanes, adjoint.loc(), /*tapes=*/0,
+                adjoint.assumed);
   bind(adjoint, arguments, inner.primals);
   inner.recompute(body());
   for (auto [result, cotangent] :

@@ -24,7 +24,8 @@ struct Lanes : llvm::FoldingSetNode {
   enum class Kind {
     None,
     All,
-    Some,    ///< some of the part's: those of an iteration that is not said
+    Some,    ///< the part's, in an iteration that is not said
+    Unknown, ///< some, but nobody knows which
     Where,   ///< those where a condition of the primal holds
     Unless,  ///< those where it does not
     And,     ///< those that are in all parts
@@ -43,7 +44,10 @@ struct Lanes : llvm::FoldingSetNode {
 
   bool isNone() const { return kind == Kind::None; }
   bool isAll() const { return kind == Kind::All; }
-  bool isSome() const { return kind == Kind::Some; }
+  /// Whether this is a superset of what is meant.
+  bool isUnsure() const {
+    return kind == Kind::Some || kind == Kind::Unknown;
+  }
   void Profile(llvm::FoldingSetNodeID &id) const;
 };
 
@@ -52,7 +56,8 @@ class LaneAlgebra {
 public:
   const Lanes *none() { return get(Lanes::Kind::None); }
   const Lanes *all() { return get(Lanes::Kind::All); }
-  /// Some of these lanes.
+  const Lanes *unknown() { return get(Lanes::Kind::Unknown); }
+  /// These lanes, in some iteration.
   const Lanes *some(const Lanes *of);
   /// Those where `condition`, a bool or a tile of these, holds, or not.
   const Lanes *where(Value condition, bool holds = true);
@@ -91,7 +96,7 @@ public:
   LiveLanes(triton::FuncOp kernel, const Activity &activity,
             ValueRange outputs = {});
 
-  /// The lanes of `value` that are live, or a superset with `Some` in it.
+  /// The lanes of `value` that are live, or a superset that says so.
   const Lanes *of(Value value);
 
   /// Those that are live because of what the user of an operand makes of it.

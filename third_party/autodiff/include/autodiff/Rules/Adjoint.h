@@ -17,20 +17,27 @@ namespace mlir::autodiff {
 /// precision cost nothing and contributions are not rounded before they meet.
 class Adjoint {
 public:
-  /// `tapes` is the first number that no tape has.
+  /// `tapes` is the first number that no tape has. Numbers that must not be
+  /// negative are added to `assumed`, if there may be any.
   Adjoint(OpBuilder &builder, const Activity &activity, LiveLanes &lanes,
-          Location location, unsigned tapes)
-      : builder(builder), activity(activity), lanes(lanes), location(location),
-        tapes(tapes) {}
+          Location location, unsigned tapes,
+          SmallVectorImpl<ScalarExpr> *assumed)
+      : builder(builder), activity(activity), lanes(lanes), assumed(assumed),
+        location(location), tapes(tapes) {}
 
   OpBuilder &builder;
   const Activity &activity;
   LiveLanes &lanes;
+  SmallVectorImpl<ScalarExpr> *assumed;
 
   /// Where the operation being reversed stands in the user's source.
   Location loc() const { return location; }
 
   bool isActive(Value value) const { return activity.isActive(value); }
+
+  /// Whether a value is finite in all lanes that are not live, if it is in
+  /// those that are.
+  bool isFiniteElsewhere(Value primal) const;
 
   /// The value in the backward kernel that recomputes `primal`, or may be
   /// reloaded for it.

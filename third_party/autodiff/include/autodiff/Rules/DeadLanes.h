@@ -8,7 +8,6 @@
 namespace mlir::autodiff {
 
 struct Lanes;
-class LiveLanes;
 
 /// Where lanes are live, in a backward kernel: a condition, null for all, which
 /// may hold in more lanes if it is not exact.
@@ -32,7 +31,7 @@ Tile onlyLive(Tile value, ValueRange cotangents, LiveMask mask);
 /// finite in lanes that are not live, for they are zero there.
 class Factors {
 public:
-  explicit Factors(LiveLanes &lanes) : lanes(lanes) {}
+  explicit Factors(const Adjoint &adjoint) : adjoint(adjoint) {}
 
   /// Makes known that `value` is what the primal's `primal` is.
   void add(Value value, Value primal);
@@ -42,7 +41,7 @@ public:
   bool giveFinite(Value product) const;
 
 private:
-  LiveLanes &lanes;
+  const Adjoint &adjoint;
   llvm::DenseMap<Value, bool> isFinite;
 };
 

@@ -38,7 +38,9 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
     Option<"allWanted", "all-wanted", "bool", "true",
            "ask for every float argument that is loaded instead">,
     Option<"allCotangents", "all-cotangents", "bool", "true",
-           "take every float argument that is stored to instead">
+           "take every float argument that is stored to instead">,
+    Option<"assume", "assume", "bool", "true",
+           "take strides of a launch not to be negative">
   ];
 }
 
@@ -74,7 +76,9 @@ def MaskLoads : AutodiffPass<"autodiff-mask-loads", "::mlir::ModuleOp"> {
     Option<"allWanted", "all-wanted", "bool", "true",
            "ask for every float argument that is loaded instead">,
     Option<"allCotangents", "all-cotangents", "bool", "true",
-           "take every float argument that is stored to instead">
+           "take every float argument that is stored to instead">,
+    Option<"assume", "assume", "bool", "true",
+           "take strides of a launch not to be negative">
   ];
 }
 

@@ -183,13 +183,15 @@ void MaskLoads::runOnOperation() {
     return signalPassFailure();
   LiveLanes lanes(kernel, activity);
   SmallVector<std::pair<triton::LoadOp, SmallVector<Constraint>>> missing;
+  SmallVector<ScalarExpr> assumed;
   kernel.walk([&](triton::LoadOp load) {
     Value value = load.getResult();
     if (!isDifferentiable(value.getType()) || !activity.isUseful(value) ||
         load.getIsVolatile())
       return;
     Constraints bounds = findMissingBounds(
-        load, lanes.without(lanes.of(value), load.getMask()));
+        load, lanes.without(lanes.of(value), load.getMask()),
+        assume ? &assumed : nullptr);
     if (bounds)
       llvm::erase_if(*bounds, [&](const Constraint &bound) {
         return !BoundEmitter::canEmit(bound, load);
@@ -206,4 +208,5 @@ void MaskLoads::runOnOperation() {
   }
   for (auto &[load, bounds] : missing)
     addBounds(load, bounds);
+  assumeNotNegative(module, assumed);
 }

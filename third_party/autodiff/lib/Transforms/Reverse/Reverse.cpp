@@ -104,14 +104,16 @@ void Reverse::runOnOperation() {
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
   LiveLanes lanes(primal, activity);
+  SmallVector<ScalarExpr> assumed;
   Adjoint adjoint(builder, activity, lanes, primal.getLoc(),
-                  countTapes(primal));
+                  countTapes(primal), assume ? &assumed : nullptr);
   adjoint.primals.map(primal.getArguments(), backward.getArguments());
   Block &body = primal.getBody().front();
   adjoint.recompute(body);
   if (failed(adjoint.reverse(body)))
     return signalPassFailure();
   triton::ReturnOp::create(builder, primal.getLoc(), ValueRange());
+  assumeNotNegative(getOperation(), assumed);
   // A copy of the kernel is no longer needed once its accesses have a schedule.
   if (primal != getPrimal(getOperation()))
     primal.setPrivate();
