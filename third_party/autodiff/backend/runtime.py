@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from .blame import blame
-from .errors import ArgumentError
+from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .once import refuse_second
 from .specialize import Resolver
@@ -72,19 +72,44 @@ def _graft(views, aliases) -> None:
         _ = view.grad_fn
 
 
+# Arguments of these types never carry a gradient.
+_PLAIN = frozenset((int, float, bool, str, type(None)))
+
+
+def look_over(values) -> tuple[bool, int | None]:
+    """Return whether a gradient of arguments may be wanted, and the CUDA device they are on."""
+    wants, device = False, None
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.requires_grad:
+                wants = True
+            if device is None and value.is_cuda:
+                device = value.get_device()
+        elif type(value) not in _PLAIN:
+            wants = True
+            if device is None:
+                device = _device_within(value)
+    return wants and torch.is_grad_enabled(), device
+
+
+def _device_within(value) -> int | None:
+    """Return the CUDA device of the tensors in a tuple, or of what a descriptor describes."""
+    parts = value if isinstance(value, (tuple, list)) else (getattr(value, "base", None),)
+    return look_over(parts)[1] if any(type(part) not in _PLAIN for part in parts) else None
+
+
 def run(resolver: Resolver, args, kwargs, grid):
-    """Launch a kernel, as an autograd node if anything it is given requires a gradient.
+    """Launch a function without wrappers, as an autograd node if a gradient is wanted of it.
 
     Returns the state of the compiled kernel and the execution; None for a plain launch.
     """
-    return start(resolver, resolve(resolver, args, kwargs, grid))
+    return start(resolve(resolver, args, kwargs, grid), resolver.options)
 
 
-def start(resolver: Resolver, resolved):
+def start(resolved, options):
     """Run a resolved launch, as `run` does."""
     kernel, grid = resolved.kernel, resolved.grid
-    options = resolver.options
-    state = KernelState.known(kernel, options) or KernelState.of(kernel, resolver.function, options)
+    state = KernelState.known(kernel, options) or KernelState.of(kernel, resolved.function, options)
     leaves = state.spec.flatten(resolved.values)
     wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
     execution = None
@@ -106,25 +131,50 @@ def start(resolver: Resolver, resolved):
     return state, execution
 
 
-def prepare(resolver: Resolver, args, kwargs, grid):
-    """Return the compiled kernel of a launch and its execution, without launching.
+def launch_plainly(resolved, options) -> None:
+    """Run a resolved launch of which no gradient is wanted."""
+    launch(resolved.kernel, resolved.grid, resolved.values)
+    state = KernelState.known(resolved.kernel, options)
+    if state is not None:
+        _mark_written(state, state.spec.flatten(resolved.values))
 
-    The execution is None if no argument requires a gradient.
-    """
-    resolved = resolve(resolver, args, kwargs, grid)
-    state = KernelState.of(resolved.kernel, resolver.function, resolver.options)
+
+def prepare(resolved, options):
+    """Return how a resolved launch would run; None if no argument requires a gradient."""
+    state = KernelState.of(resolved.kernel, resolved.function, options)
     leaves = state.spec.flatten(resolved.values)
     wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
-    execution = state.execution(wanted, resolved.grid, leaves) if wanted else None
-    return resolved.kernel, execution
+    return state.execution(wanted, resolved.grid, leaves) if wanted else None
 
 
 def resolve(resolver, args, kwargs, grid):
     """Return a launch, compiled and bound but not run; names the argument that Triton refuses."""
     try:
-        # Autotuning may reset or restore tensors that require a gradient.
         with torch.no_grad():
             return resolver.resolve(args, kwargs, grid)
+    except Exception as error:
+        blame(resolver, args, kwargs, error)
+        raise
+
+
+def each_launch(resolver, take, args, kwargs, grid):
+    """Call a kernel with `take(launch)` in place of its launches; returns what the call returns."""
+    if resolver.wrapped:
+        return through_wrappers(resolver, take, resolver.launcher(grid), args, kwargs)
+    launch = resolve(resolver, args, kwargs, grid)
+    take(launch)
+    return launch.kernel
+
+
+def through_wrappers(resolver, take, call, args, kwargs):
+    """Return what a call of wrapped code returns, with `take(launch)` in place of its launches.
+
+    Names the argument that Triton refuses.
+    """
+    try:
+        return resolver.through_wrappers(take, call, args, kwargs)
+    except AutodiffError:
+        raise
     except Exception as error:
         blame(resolver, args, kwargs, error)
         raise
