@@ -16,6 +16,7 @@ from .explain import backward_text, report
 from .options import DEFAULT, Options
 from .specialize import Resolver
 from .state import KernelState
+from .tracers import outside_of_dynamo, refuse_tracers
 from .wrappers import Differentiable, is_kernel
 
 Tensor = torch.Tensor
@@ -76,17 +77,20 @@ class DifferentiableKernel(Differentiable):
             f"kernel {self._resolver.function.__name__!r} is launched as kernel[grid](…)"
         )
 
+    @outside_of_dynamo
     def run(self, *args, grid, warmup=False, **kwargs):
         """Launch the kernel on a grid; see `triton.runtime.JITFunction.run`."""
         if warmup:
             return self._kernel.run(*args, grid=grid, warmup=True, **kwargs)
+        refuse_tracers(self._resolver.function.__name__)
         if DifferentiableKernel.observer is not None:
             return DifferentiableKernel.observer(self, args, kwargs, grid)
         return self._run(*args, grid=grid, **kwargs)
 
     def _run(self, *args, grid, **kwargs):
         resolver = self._resolver
-        wants, device = runtime.look_over((*args, *kwargs.values()))
+        name = resolver.function.__name__
+        wants, device = runtime.look_over(name, (*args, *kwargs.values()))
         if device is not None and device != torch.cuda.current_device():
             # Backward kernels run where autograd says, on the device of the tensors.
             with torch.cuda.device(device):
@@ -124,6 +128,7 @@ class DifferentiableKernel(Differentiable):
             self._refuse_missing(args, kwargs)
         return result
 
+    @outside_of_dynamo
     def _call_wrapper(self, call, *args, **kwargs):
         """Call a method of a wrapper, which may launch the kernel."""
         if DifferentiableKernel.observer is not None:
@@ -139,7 +144,7 @@ class DifferentiableKernel(Differentiable):
         options = self._resolver.options
         if forward_ad._current_level >= 0:
             refuse_tangents(launch.function, launch.values, {})
-        wants, _ = runtime.look_over(launch.values)
+        wants, _ = runtime.look_over(launch.function.__name__, launch.values)
         execution = None
         if wants:
             _, execution = runtime.start(launch, options)
@@ -163,6 +168,7 @@ class DifferentiableKernel(Differentiable):
         else:
             self._launches[:] = ((kernel, execution, function),)
 
+    @outside_of_dynamo
     def _plans(self, args, kwargs):
         """Return `(state, plan, execution)` of given or of remembered launches."""
         launches = self._launches
@@ -244,6 +250,7 @@ class _PostProcess(torch.autograd.Function):
         return tuple(t.view_as(t) for t in tensors)
 
     @staticmethod
+    @outside_of_dynamo
     def backward(ctx, *grads):
         processed = ctx.process(*grads)
         if isinstance(processed, Tensor) or processed is None:
@@ -273,12 +280,14 @@ class Op:
     def __iter__(self):
         return iter((self, WarmupKernel(self.kernel)))
 
+    @outside_of_dynamo
     def __call__(self, *args, **kwargs):
         """Run the stub under autograd and return its result."""
         if self._post_process is not None:
             args = self._through_post_process(args)
         self.kernel._launches.clear()
-        result = self.stub(self.kernel, *args, **kwargs)
+        with runtime.recording_history():
+            result = self.stub(self.kernel, *args, **kwargs)
         if not self.kernel._launches:
             self._check_launched(args, kwargs, result)
         if self._idx_upstream is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 
 from .blame import blame
@@ -10,8 +12,10 @@ from .executable import launch
 from .once import refuse_second
 from .specialize import Resolver
 from .state import KernelState
+from .tracers import outside_of_dynamo, refuse_proxy
 
 Tensor = torch.Tensor
+_AUTOGRAD = torch._C.DispatchKey.AutogradFunctionality
 
 
 class _Call:
@@ -28,6 +32,7 @@ class _Launch(torch.autograd.Function):
         return call.execution.run_forward(ctx, call)
 
     @staticmethod
+    @outside_of_dynamo
     def backward(ctx, *grads):
         execution = ctx.execution
         if not torch.is_grad_enabled():
@@ -76,8 +81,11 @@ def _graft(views, aliases) -> None:
 _PLAIN = frozenset((int, float, bool, str, type(None)))
 
 
-def look_over(values) -> tuple[bool, int | None]:
-    """Return whether a gradient of arguments may be wanted, and the CUDA device they are on."""
+def look_over(name: str, values) -> tuple[bool, int | None]:
+    """Return whether a gradient of arguments may be wanted, and the CUDA device they are on.
+
+    Raises for what stands for an argument of kernel `name` while `torch.fx` traces.
+    """
     wants, device = False, None
     for value in values:
         if isinstance(value, Tensor):
@@ -86,16 +94,31 @@ def look_over(values) -> tuple[bool, int | None]:
             if device is None and value.is_cuda:
                 device = value.get_device()
         elif type(value) not in _PLAIN:
+            refuse_proxy(name, value)
             wants = True
-            if device is None:
-                device = _device_within(value)
+            # A tuple, or a descriptor of a tensor.
+            inner = value if isinstance(value, (tuple, list)) else (getattr(value, "base", None),)
+            tensors = [part for part in inner if isinstance(part, (Tensor, tuple))]
+            if device is None and tensors:
+                device = look_over(name, tensors)[1]
     return wants and torch.is_grad_enabled(), device
 
 
-def _device_within(value) -> int | None:
-    """Return the CUDA device of the tensors in a tuple, or of what a descriptor describes."""
-    parts = value if isinstance(value, (tuple, list)) else (getattr(value, "base", None),)
-    return look_over(parts)[1] if any(type(part) not in _PLAIN for part in parts) else None
+@contextlib.contextmanager
+def recording_history():
+    """Let PyTorch's operations have a history wherever gradients are enabled.
+
+    In the implementation of a custom operator it leaves them without, `enable_grad` or not.
+    """
+    excluded = torch._C._dispatch_tls_is_dispatch_key_excluded(_AUTOGRAD)
+    if not (excluded and torch.is_grad_enabled()):
+        yield
+        return
+    torch._C._dispatch_tls_set_dispatch_key_excluded(_AUTOGRAD, False)
+    try:
+        yield
+    finally:
+        torch._C._dispatch_tls_set_dispatch_key_excluded(_AUTOGRAD, True)
 
 
 def run(resolver: Resolver, args, kwargs, grid):
