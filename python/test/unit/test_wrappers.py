@@ -512,7 +512,7 @@ def test_launches_that_nobody_sees(device):
             return launch
 
     past = differentiable(Past(kernel))
-    with pytest.raises(AutodiffError, match="the Past of kernel 'scaled' returned without"):
+    with pytest.raises(AutodiffError, match="the Past of kernel .*scaled' returned without"):
         past[(5,)](x, w, torch.empty_like(x), 300, 64, False)
     with torch.no_grad():
         y = torch.empty_like(x)
@@ -530,8 +530,71 @@ def test_wrapper_that_has_nothing_to_launch(device):
     x = torch.empty(0, device=device, requires_grad=True)
     w = torch.ones(1, device=device)
     differentiable(Sparing(make()))[(1,)](x, w, torch.empty_like(x), 0, 64)
-    with pytest.raises(AutodiffError, match="the Sparing of kernel 'scaled' returned without"):
+    with pytest.raises(AutodiffError, match="the Sparing of kernel .*scaled' returned without"):
         differentiable(Sparing(make()))[(1,)](x, w.requires_grad_(), torch.empty_like(x), 0, 64)
+
+
+class WithoutGradients(Bare):
+    def __getitem__(self, grid):
+        return torch.no_grad()(super().__getitem__(grid))
+
+
+class Detaching(Bare):
+    def __getitem__(self, grid):
+        return lambda *args: super(Detaching, self).__getitem__(grid)(
+            *(a.detach() if isinstance(a, torch.Tensor) else a for a in args)
+        )
+
+
+class Elsewhere(Bare):
+    def __getitem__(self, grid):
+        def launch(*args):
+            thread = threading.Thread(target=self.fn[grid], args=args)
+            thread.start()
+            thread.join()
+
+        return launch
+
+
+@pytest.mark.parametrize("wrap", [WithoutGradients, Detaching, Elsewhere])
+def test_wrapper_that_cuts_histories_off(device, wrap):
+    x, w = inputs(device)
+    kernel = differentiable(wrap(make()))
+    with pytest.raises(AutodiffError, match=f"the {wrap.__name__} of kernel .* no_grad, or with"):
+        kernel[(5,)](x, w, torch.empty_like(x), 300, 64)
+    with torch.no_grad():
+        y = torch.empty_like(x)
+        kernel[(5,)](x, w, y, 300, 64)
+    torch.testing.assert_close(y, (w * x * x).detach())
+
+
+def test_wrapper_that_uses_torch_instead(device):
+    class Falling(Bare):
+        """Has no launch for some inputs, and histories all the same."""
+
+        def __getitem__(self, grid):
+            return lambda x, w, y, *args: y.copy_(w * x * x)
+
+    kernel = differentiable(Falling(make()))
+    x, w = inputs(device)
+    y = torch.empty_like(x)
+    kernel[(5,)](x, w, y, 300, 64)
+    assert y.requires_grad
+
+
+def test_function_with_a_launcher_of_its_own(device):
+    """A subclass of Triton's, which takes no notice of `warmup`."""
+
+    class Counting(JITFunction):
+        launches = 0
+
+        def run(self, *args, grid, warmup, **kwargs):
+            self.launches += 1
+            super().run(*args, grid=grid, warmup=False, **kwargs)
+
+    function = Counting(make().fn)
+    compare(by(differentiable(function), BLOCK=64), device)
+    assert function.launches == 1
 
 
 def test_too_few_arguments_for_a_compiled_kernel(device):

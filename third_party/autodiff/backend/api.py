@@ -7,6 +7,7 @@ import inspect
 
 import torch
 from torch.autograd import forward_ad
+from torch.utils._pytree import tree_leaves
 from triton.runtime.jit import KernelInterface
 
 from . import runtime
@@ -116,16 +117,26 @@ class DifferentiableKernel(Differentiable):
 
     def _run_wrapped(self, args, kwargs, grid):
         """Launch a kernel under wrappers; returns what they return."""
-        launches = 0
+        given = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        constants = [tensor for tensor in given if not tensor.requires_grad]
+        nodes = 0
 
         def take(launch):
-            nonlocal launches
-            launches += 1
-            self._take(launch)
+            nonlocal nodes
+            nodes += self._take(launch)
 
         result = runtime.each_launch(self._resolver, take, args, kwargs, grid)
-        if not launches:
-            self._refuse_missing(args, kwargs)
+        if not nodes and torch.is_grad_enabled():
+            wanted = any(tensor.requires_grad and tensor.numel() for tensor in given)
+            # A wrapper may have come to an output without a launch.
+            made = [t for t in (*constants, *tree_leaves(result)) if isinstance(t, Tensor)]
+            if wanted and not any(tensor.requires_grad for tensor in made):
+                raise AutodiffError(
+                    f"the {type(self._kernel).__name__} of kernel {self.__name__!r} returned "
+                    "without a launch that could be differentiated: it made none that Triton "
+                    "knows of, or under no_grad, or with detached tensors. Differentiate what it "
+                    "wraps"
+                )
         return result
 
     @outside_of_dynamo
@@ -139,8 +150,8 @@ class DifferentiableKernel(Differentiable):
             )
         return runtime.through_wrappers(self._resolver, self._take, call, args, kwargs)
 
-    def _take(self, launch):
-        """Run a launch that a wrapper makes."""
+    def _take(self, launch) -> bool:
+        """Run a launch that a wrapper makes; returns whether gradients are wanted of it."""
         options = self._resolver.options
         if forward_ad._current_level >= 0:
             refuse_tangents(launch.function, launch.values, {})
@@ -151,16 +162,7 @@ class DifferentiableKernel(Differentiable):
         else:
             runtime.launch_plainly(launch, options)
         self._remember(launch.kernel, execution, launch.function)
-
-    def _refuse_missing(self, args, kwargs):
-        """Raise if a wrapper launched nothing that was seen, and gradients would be lost."""
-        wanted = [t for t in (*args, *kwargs.values()) if isinstance(t, Tensor) and t.requires_grad]
-        if torch.is_grad_enabled() and any(t.numel() for t in wanted):
-            raise AutodiffError(
-                f"the {type(self._kernel).__name__} of kernel {self._resolver.function.__name__!r} "
-                "returned without a launch that Triton knows of, so its outputs would have no "
-                "gradient: differentiate what it wraps, or let it launch by kernel[grid](…) or run"
-            )
+        return wants
 
     def _remember(self, kernel, execution, function) -> None:
         if self._keeps_all:

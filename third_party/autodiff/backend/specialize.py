@@ -15,7 +15,7 @@ from .executable import inherited_options, launch
 from .grid import checked_grid
 from .interpreted import compilable, compiling, is_interpreted
 from .options import DEFAULT
-from .wrappers import catch, chain, passes_on, prepare
+from .wrappers import catch, chain, is_plain, passes_on, prepare
 
 
 def _configs(wrappers) -> tuple[tuple[int, int], ...]:
@@ -48,11 +48,12 @@ class Resolver:
         self.options = options._replace(forward_configs=_configs(wrappers))
         self.interpreted = is_interpreted(inner)
         self.function = compilable(inner) if self.interpreted else inner
-        self.wrapped = bool(wrappers)
+        plain = is_plain(inner)
+        self.wrapped = bool(wrappers) or not plain
         # Whether arguments of a call are known to be those of the launch.
-        self.passes_on = all(passes_on(wrapper) for wrapper in wrappers)
+        self.passes_on = plain and all(passes_on(wrapper) for wrapper in wrappers)
         self._kernel = kernel
-        if wrappers:
+        if self.wrapped:
             prepare(wrappers, inner)
         parameters = list(self.function.signature.parameters.values())
         self._names = [p.name for p in parameters]

@@ -17,7 +17,7 @@ import torch
 from triton.compiler import CompiledKernel
 from triton.runtime import Autotuner, Heuristics
 from triton.runtime.driver import driver
-from triton.runtime.jit import KernelInterface
+from triton.runtime.jit import JITFunction, KernelInterface
 
 from .errors import AutodiffError, KernelTypeError
 from .interpreted import compilable, compiling, is_interpreted, is_jit
@@ -77,6 +77,11 @@ def _no_kernel(thing, what: str) -> str:
 def is_kernel(value) -> bool:
     """Whether a value is a kernel, or a wrapper of one that has Triton's interface."""
     return isinstance(value, KernelInterface)
+
+
+def is_plain(function) -> bool:
+    """Whether a function is launched by Triton's own code."""
+    return is_interpreted(function) or getattr(function.run, "__func__", None) is JITFunction.run
 
 
 def passes_on(wrapper) -> bool:
