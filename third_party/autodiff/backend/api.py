@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 
@@ -72,7 +73,7 @@ class DifferentiableKernel(Differentiable):
         return functools.partial(self.run, grid=grid, warmup=False)
 
     def __call__(self, *args, **kwargs):
-        if self._resolver.wrapped and not self._resolver.passes_on and callable(self._kernel):
+        if not self._resolver.passes_on and callable(self._kernel):
             return self._call_wrapper(self._kernel, *args, **kwargs)
         raise RuntimeError(
             f"kernel {self._resolver.function.__name__!r} is launched as kernel[grid](…)"
@@ -96,15 +97,12 @@ class DifferentiableKernel(Differentiable):
             # Backward kernels run where autograd says, on the device of the tensors.
             with torch.cuda.device(device):
                 return self._run(*args, grid=grid, **kwargs)
-        if resolver.wrapped and (wants or not resolver.passes_on):
+        if not resolver.passes_on:
             return self._run_wrapped(args, kwargs, grid)
         if forward_ad._current_level >= 0:
             refuse_tangents(resolver.function, args, kwargs)
         if wants:
-            launch = runtime.resolve(resolver, args, kwargs, grid)
-            _, execution = runtime.start(launch, resolver.options)
-            self._remember(launch.kernel, execution, launch.function)
-            return launch.kernel
+            return runtime.each_launch(resolver, self._start, args, kwargs, grid)
         try:
             kernel = self._kernel.run(*args, grid=grid, warmup=False, **kwargs)
         except Exception as error:
@@ -116,7 +114,7 @@ class DifferentiableKernel(Differentiable):
         return kernel
 
     def _run_wrapped(self, args, kwargs, grid):
-        """Launch a kernel under wrappers; returns what they return."""
+        """Launch a kernel under wrappers that may do anything; returns what they return."""
         given = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         constants = [tensor for tensor in given if not tensor.requires_grad]
         nodes = 0
@@ -127,12 +125,13 @@ class DifferentiableKernel(Differentiable):
 
         result = runtime.each_launch(self._resolver, take, args, kwargs, grid)
         if not nodes and torch.is_grad_enabled():
+            name = self._resolver.function.__name__
             wanted = any(tensor.requires_grad and tensor.numel() for tensor in given)
             # A wrapper may have come to an output without a launch.
             made = [t for t in (*constants, *tree_leaves(result)) if isinstance(t, Tensor)]
             if wanted and not any(tensor.requires_grad for tensor in made):
                 raise AutodiffError(
-                    f"the {type(self._kernel).__name__} of kernel {self.__name__!r} returned "
+                    f"the {type(self._kernel).__name__} of kernel {name!r} returned "
                     "without a launch that could be differentiated: it made none that Triton "
                     "knows of, or under no_grad, or with detached tensors. Differentiate what it "
                     "wraps"
@@ -142,26 +141,32 @@ class DifferentiableKernel(Differentiable):
     @outside_of_dynamo
     def _call_wrapper(self, call, *args, **kwargs):
         """Call a method of a wrapper, which may launch the kernel."""
+        name = self._resolver.function.__name__
+        refuse_tracers(name)
         if DifferentiableKernel.observer is not None:
             raise AutodiffError(
-                f"kernel {self._resolver.function.__name__!r} is launched by a method of its "
-                f"{type(self._kernel).__name__}, which a check cannot follow: launch it as "
-                "kernel[grid](…)"
+                f"kernel {name!r} is launched by a method of its {type(self._kernel).__name__}, "
+                "which a check cannot follow: launch it as kernel[grid](…)"
             )
-        return runtime.through_wrappers(self._resolver, self._take, call, args, kwargs)
+        _, device = runtime.look_over(name, (*args, *kwargs.values()))
+        with contextlib.nullcontext() if device is None else torch.cuda.device(device):
+            return runtime.through_wrappers(self._resolver, self._take, call, args, kwargs)
+
+    def _start(self, launch):
+        """Run a launch, as an autograd node if need be."""
+        _, execution = runtime.start(launch, self._resolver.options)
+        self._remember(launch.kernel, execution, launch.function)
 
     def _take(self, launch) -> bool:
         """Run a launch that a wrapper makes; returns whether gradients are wanted of it."""
-        options = self._resolver.options
         if forward_ad._current_level >= 0:
             refuse_tangents(launch.function, launch.values, {})
         wants, _ = runtime.look_over(launch.function.__name__, launch.values)
-        execution = None
         if wants:
-            _, execution = runtime.start(launch, options)
+            self._start(launch)
         else:
-            runtime.launch_plainly(launch, options)
-        self._remember(launch.kernel, execution, launch.function)
+            runtime.launch_plainly(launch, self._resolver.options)
+            self._remember(launch.kernel, None, launch.function)
         return wants
 
     def _remember(self, kernel, execution, function) -> None:

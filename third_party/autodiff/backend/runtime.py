@@ -84,24 +84,35 @@ _PLAIN = frozenset((int, float, bool, str, type(None)))
 def look_over(name: str, values) -> tuple[bool, int | None]:
     """Return whether a gradient of arguments may be wanted, and the CUDA device they are on.
 
-    Raises for what stands for an argument of kernel `name` while `torch.fx` traces.
+    Raises for what stands for an argument of kernel `name` while `torch.fx` traces, and for tensors
+    on several devices.
     """
-    wants, device = False, None
+    wants, device, other = False, None, None
     for value in values:
         if isinstance(value, Tensor):
             if value.requires_grad:
                 wants = True
-            if device is None and value.is_cuda:
-                device = value.get_device()
+            place = value.get_device() if value.is_cuda else None
         elif type(value) not in _PLAIN:
             refuse_proxy(name, value)
             wants = True
             # A tuple, or a descriptor of a tensor.
             inner = value if isinstance(value, (tuple, list)) else (getattr(value, "base", None),)
             tensors = [part for part in inner if isinstance(part, (Tensor, tuple))]
-            if device is None and tensors:
-                device = look_over(name, tensors)[1]
-    return wants and torch.is_grad_enabled(), device
+            place = look_over(name, tensors)[1] if tensors else None
+        else:
+            continue
+        if device is None:
+            device = place
+        elif place is not None and place != device:
+            other = place
+    wants = wants and torch.is_grad_enabled()
+    if wants and other is not None:
+        raise ArgumentError(
+            f"the tensors given to kernel {name!r} are on cuda:{device} and cuda:{other}: "
+            "move them to one device"
+        )
+    return wants, device
 
 
 @contextlib.contextmanager
@@ -183,7 +194,10 @@ def resolve(resolver, args, kwargs, grid):
 def each_launch(resolver, take, args, kwargs, grid):
     """Call a kernel with `take(launch)` in place of its launches; returns what the call returns."""
     if resolver.wrapped:
-        return through_wrappers(resolver, take, resolver.launcher(grid), args, kwargs)
+        result = through_wrappers(resolver, take, resolver.launcher(grid), args, kwargs)
+        if result is None and resolver.passes_on:
+            raise resolver.prevented()
+        return result
     launch = resolve(resolver, args, kwargs, grid)
     take(launch)
     return launch.kernel

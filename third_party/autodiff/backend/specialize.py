@@ -69,14 +69,18 @@ class Resolver:
         if hasattr(kernel, "result"):
             kernel = kernel.result()
         if kernel is None:
-            name = self.function.__name__
-            raise AutodiffError(f"a Triton hook prevented the compilation of kernel {name!r}")
+            raise self.prevented()
         values = self.bind(args, kwargs)
         if callable(grid):
             grid = grid(dict(zip(self._names, values, strict=True)))
         backend = kernel.metadata.target.backend
         grid = checked_grid(grid, self.function.__name__, backend)
         return Launch(self.function, kernel, grid, values)
+
+    def prevented(self) -> AutodiffError:
+        """Return the error for a launch that Triton has not compiled."""
+        name = self.function.__name__
+        return AutodiffError(f"a Triton hook prevented the compilation of kernel {name!r}")
 
     def launcher(self, grid):
         """Return what launches a wrapped kernel on a grid."""
