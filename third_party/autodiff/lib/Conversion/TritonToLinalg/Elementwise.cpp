@@ -206,7 +206,15 @@ static Value cloneScalar(Lowering &lowering, OpBuilder &b, Operation *op,
   Type resultType = getElementTypeOrSelf(op->getResult(0).getType());
   Type computed = resultType;
   bool movesBits = isa<arith::SelectOp, arith::ConstantOp, arith::NegFOp>(op);
-  if (!movesBits) {
+  // A product of halves and another half have no room in f32.
+  bool needsRoom = isa<math::FmaOp>(op) && !computed.isF64();
+  if (needsRoom &&
+      getElementTypeOrSelf(resultType).getIntOrFloatBitWidth() < 32) {
+    computed = b.getF64Type();
+    for (Value &input : inputs)
+      input = convertFloat(b, loc, input, cast<FloatType>(input.getType()),
+                           cast<FloatType>(computed));
+  } else if (!movesBits) {
     for (Value &input : inputs)
       if (auto type = dyn_cast<FloatType>(input.getType()))
         input = convertFloat(b, loc, input, type, getComputeType(type));

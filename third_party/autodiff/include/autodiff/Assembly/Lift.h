@@ -1,0 +1,21 @@
+//===- Lift.h - Inline assembly as arithmetic -------------------*- C++ -*-===//
+#ifndef AUTODIFF_ASSEMBLY_LIFT_H
+#define AUTODIFF_ASSEMBLY_LIFT_H
+
+#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/Support/Error.h"
+
+namespace mlir::autodiff {
+
+/// Replaces inline assembly by arithmetic of the same meaning on each element.
+/// Instructions that TTIR has no operation for are left, each on its own: what
+/// `parsePtxInstruction` reads. The error says what cannot be replaced, and
+/// then nothing is.
+llvm::Error liftAssembly(triton::ElementwiseInlineAsmOp op);
+
+/// Whether the assembly is a comment that marks values for differentiation.
+bool isMarker(triton::ElementwiseInlineAsmOp op);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_ASSEMBLY_LIFT_H
