@@ -109,13 +109,19 @@ Value Emitter::simplify(Value value) {
   return sure.isConstant() ? constant(sure.getConstant()) : value;
 }
 
-void Emitter::removeUnused() {
-  for (Operation *op : llvm::reverse(emitted))
+SmallVector<Operation *> Emitter::removeUnused() {
+  SmallVector<Operation *> used;
+  for (Operation *op : llvm::reverse(emitted)) {
     if (op->use_empty())
       op->erase();
+    else
+      used.push_back(op);
+  }
+  std::reverse(used.begin(), used.end());
   emitted.clear();
   byHash.clear();
   knownBits.clear();
+  return used;
 }
 
 Value Emitter::shl(Value a, unsigned bits) {

@@ -10,6 +10,7 @@
 #include "autodiff/Assembly/Lift.h"
 
 #include "autodiff/Assembly/Machine.h"
+#include "autodiff/Rules/Mutation.h"
 #include "llvm/Support/ScopedPrinter.h"
 
 using namespace mlir;
@@ -147,7 +148,8 @@ static Expected<Value> readResult(Machine &machine,
         packing.bits * (i % packing.perRegister), packing.bits);
     if (!field)
       return field.takeError();
-    if (field->all() & ~(Lanes(1) << i))
+    if ((field->all() & ~(Lanes(1) << i)) &&
+        !mutation::isMade("assembly:elements that depend on one another"))
       return makeError("elements that are packed side by side depend on one "
                        "another, and Triton leaves open which these are");
     Type element = getElementTypeOrSelf(type);
@@ -157,7 +159,8 @@ static Expected<Value> readResult(Machine &machine,
             : machine.e.toInteger(field->value);
     if (!result)
       result = value;
-    else if (!machine.e.areEqual(result, value, leaf))
+    else if (!machine.e.areEqual(result, value, leaf) &&
+             !mutation::isMade("assembly:elements that are treated apart"))
       return makeError("elements that are packed side by side are not treated "
                        "alike, and Triton leaves open which these are");
   }
@@ -233,7 +236,8 @@ static bool haveOneShape(triton::ElementwiseInlineAsmOp op) {
          llvm::all_of(op->getOperandTypes(), isAlike);
 }
 
-Error mlir::autodiff::liftAssembly(triton::ElementwiseInlineAsmOp op) {
+Error mlir::autodiff::liftAssembly(triton::ElementwiseInlineAsmOp op,
+                                   SmallVectorImpl<Operation *> *emitted) {
   if (op->getNumResults() == 0 || !haveOneShape(op))
     return makeError("operands and results of different shapes");
   OpBuilder builder(op);
@@ -245,6 +249,8 @@ Error mlir::autodiff::liftAssembly(triton::ElementwiseInlineAsmOp op) {
         result.replaceAllUsesWith(value);
     op->erase();
   }
-  emitter.removeUnused();
+  SmallVector<Operation *> used = emitter.removeUnused();
+  if (values && emitted)
+    llvm::append_range(*emitted, used);
   return values ? Error::success() : values.takeError();
 }

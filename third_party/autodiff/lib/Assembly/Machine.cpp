@@ -1,7 +1,8 @@
 //===- Machine.cpp - Registers that hold tiles ----------------------------===//
 #include "autodiff/Assembly/Machine.h"
 
-#include "autodiff/Assembly/PtxInstruction.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/PtxInstruction.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -341,6 +342,10 @@ Error Machine::merge(unsigned index, Fields fields) {
   if (content.only && !(*content.only == other))
     return makeError("'" + name +
                      "' is set under guards that are no opposites");
+  if (mutation::isMade("assembly:effects without their guard")) {
+    content = Content{std::move(fields), std::nullopt};
+    return Error::success();
+  }
   Field condition = makeField(guard->condition, 1, guard->lanes);
   Expected<Fields> merged =
       guard->isNegated ? select(condition, content.fields, std::move(fields))
@@ -453,6 +458,11 @@ Expected<Value> Machine::emitInstruction(const Twine &name, Type result,
 // Opcodes
 //===----------------------------------------------------------------------===//
 
+/// When launches begin and wait for one another does not change a number.
+static Error runLaunchControl(Machine &, const Instruction &) {
+  return Error::success();
+}
+
 Semantics mlir::autodiff::ptx::findSemantics(StringRef opcode) {
   return llvm::StringSwitch<Semantics>(opcode)
       .Cases({"add", "sub", "mul", "mad", "fma", "div", "min", "max", "abs",
@@ -468,6 +478,7 @@ Semantics mlir::autodiff::ptx::findSemantics(StringRef opcode) {
       .Case("mov", runMove)
       .Cases({"setp", "set", "testp"}, runComparison)
       .Cases({"selp", "slct"}, runSelection)
+      .Case("griddepcontrol", runLaunchControl)
       .Default(nullptr);
 }
 

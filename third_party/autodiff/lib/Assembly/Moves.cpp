@@ -1,6 +1,8 @@
 //===- Moves.cpp - Moves, comparisons and selections ----------------------===//
 #include "autodiff/Assembly/Machine.h"
 
+#include "autodiff/Rules/Mutation.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -247,7 +249,8 @@ Error mlir::autodiff::ptx::runComparison(Machine &machine,
   // The second predicate is about the opposite, unless two are compared.
   if (isPair && predicates->size() == 1) {
     Field opposite = (*predicates)[0];
-    opposite.value = machine.e.noti(opposite.value);
+    if (!mutation::isMade("assembly:the second predicate is the first"))
+      opposite.value = machine.e.noti(opposite.value);
     predicates->push_back(std::move(opposite));
   }
   for (Field &predicate : *predicates)

@@ -1,9 +1,9 @@
 //===- Promote.cpp - A kernel in double precision -------------------------===//
 #include "autodiff/Assembly/Lift.h"
-#include "autodiff/Assembly/PtxInstruction.h"
 #include "autodiff/CPU/Passes.h"
 #include "autodiff/Rules/Functions.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/PtxInstruction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/AttrTypeSubElements.h"

@@ -1,11 +1,11 @@
 //===- Functions.cpp - Derivatives of mathematical functions --------------===//
 #include "autodiff/Rules/Functions.h"
 
-#include "autodiff/Assembly/PtxInstruction.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/LibraryNames.h"
+#include "autodiff/Support/PtxInstruction.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

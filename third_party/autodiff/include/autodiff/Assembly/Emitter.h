@@ -85,8 +85,8 @@ public:
   /// bits, are the same for each of its values.
   bool areEqual(Value a, Value b, Value leaf);
 
-  /// Removes what was emitted and nothing uses.
-  void removeUnused();
+  /// Removes what was emitted and nothing uses; returns the rest, in order.
+  SmallVector<Operation *> removeUnused();
 
 private:
   Value simplify(Value value);

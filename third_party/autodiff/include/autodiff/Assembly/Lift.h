@@ -10,8 +10,10 @@ namespace mlir::autodiff {
 /// Replaces inline assembly by arithmetic of the same meaning on each element.
 /// Instructions that TTIR has no operation for are left, each on its own: what
 /// `parsePtxInstruction` reads. The error says what cannot be replaced, and
-/// then nothing is.
-llvm::Error liftAssembly(triton::ElementwiseInlineAsmOp op);
+/// then nothing is. Otherwise `emitted`, if given, gets what was put in its
+/// place.
+llvm::Error liftAssembly(triton::ElementwiseInlineAsmOp op,
+                         SmallVectorImpl<Operation *> *emitted = nullptr);
 
 /// Whether the assembly is a comment that marks values for differentiation.
 bool isMarker(triton::ElementwiseInlineAsmOp op);

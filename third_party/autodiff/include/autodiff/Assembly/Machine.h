@@ -9,7 +9,7 @@
 #define AUTODIFF_ASSEMBLY_MACHINE_H
 
 #include "autodiff/Assembly/Emitter.h"
-#include "autodiff/Assembly/Program.h"
+#include "autodiff/Support/PtxProgram.h"
 
 namespace mlir::autodiff::ptx {
 

@@ -8,7 +8,7 @@
 #include "Libdevice.h"
 #include "Numerics.h"
 
-#include "autodiff/Assembly/PtxInstruction.h"
+#include "autodiff/Support/PtxInstruction.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 

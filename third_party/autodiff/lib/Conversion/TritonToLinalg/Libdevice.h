@@ -5,7 +5,7 @@
 
 #include "Lowering.h"
 
-#include "autodiff/Assembly/PtxInstruction.h"
+#include "autodiff/Support/PtxInstruction.h"
 
 namespace mlir::autodiff::cpu {
 

@@ -1,7 +1,7 @@
 //===- PtxInstruction.cpp - Inline assembly of one instruction ------------===//
-#include "autodiff/Assembly/PtxInstruction.h"
+#include "autodiff/Support/PtxInstruction.h"
 
-#include "autodiff/Assembly/Program.h"
+#include "autodiff/Support/PtxProgram.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;

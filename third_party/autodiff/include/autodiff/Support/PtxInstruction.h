@@ -1,6 +1,6 @@
 //===- PtxInstruction.h - Inline assembly of one instruction ----*- C++ -*-===//
-#ifndef AUTODIFF_ASSEMBLY_PTXINSTRUCTION_H
-#define AUTODIFF_ASSEMBLY_PTXINSTRUCTION_H
+#ifndef AUTODIFF_SUPPORT_PTXINSTRUCTION_H
+#define AUTODIFF_SUPPORT_PTXINSTRUCTION_H
 
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include <optional>
@@ -39,4 +39,4 @@ std::optional<PtxInstruction> parsePtxInstruction(StringRef text, Type result,
 
 } // namespace mlir::autodiff
 
-#endif // AUTODIFF_ASSEMBLY_PTXINSTRUCTION_H
+#endif // AUTODIFF_SUPPORT_PTXINSTRUCTION_H

@@ -1,11 +1,11 @@
-//===- Program.h - Straight-line PTX as it is written -----------*- C++ -*-===//
+//===- PtxProgram.h - Straight-line PTX as it is written --------*- C++ -*-===//
 //
 // Inline assembly is taken apart here, and nothing of its meaning is known:
 // registers with their scopes, instructions with their guards and operands.
 //
 //===----------------------------------------------------------------------===//
-#ifndef AUTODIFF_ASSEMBLY_PROGRAM_H
-#define AUTODIFF_ASSEMBLY_PROGRAM_H
+#ifndef AUTODIFF_SUPPORT_PTXPROGRAM_H
+#define AUTODIFF_SUPPORT_PTXPROGRAM_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -85,4 +85,4 @@ llvm::Error makeError(const llvm::Twine &message);
 
 } // namespace mlir::autodiff::ptx
 
-#endif // AUTODIFF_ASSEMBLY_PROGRAM_H
+#endif // AUTODIFF_SUPPORT_PTXPROGRAM_H

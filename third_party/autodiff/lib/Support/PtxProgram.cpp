@@ -1,5 +1,5 @@
-//===- Program.cpp - Straight-line PTX as it is written -------------------===//
-#include "autodiff/Assembly/Program.h"
+//===- PtxProgram.cpp - Straight-line PTX as it is written ----------------===//
+#include "autodiff/Support/PtxProgram.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
