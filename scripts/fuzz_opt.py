@@ -54,11 +54,11 @@ TYPE = re.compile(r"!tt\.\w+<[^<>]*(?:<[^<>]*>)?>|tensor<[^<>]*(?:<[^<>]*>)?[^<>
 ASSEMBLY = re.compile(r'(?<=elementwise_inline_asm )"[^"\\\n]*"')
 PTX_TOKEN = re.compile(r"\s+|[%$]?\w+|.")
 PTX = """$0 $1 $7 ${1} { } < > , ; : . @ @! | _ // /* */ - ! [ .reg .pred .b8 .b16 .b32 .b64 p r<3>
-add sub mul mad fma div min max abs neg rcp ex2 lg2 tanh and or xor not lop3 shl shr shf prmt bfe bfi
-cvt mov setp set selp slct testp popc clz brev bra rn rz rp rni rzi sat ftz relu approx full satfinite
-lt geu nan and wide hi lo f16 f16x2 bf16x2 f32 f32x2 f64 s8 u8 u16 s32 u32 u64 b32 b64 e4m3x2 e5m2x2
-e2m1x2 tf32 0 1 7 8 16 31 32 64 -1 255 4294967295 99999999999999999999 0x5746 0x7f007f00 0f3F800000
-0f7FC00000 0d3FF0000000000000 1.5 1e999""".split()
+add sub mul mad fma div min max abs neg rcp ex2 lg2 tanh and or xor not lop3 shl shr shf prmt bfe
+bfi cvt mov setp set selp slct testp popc clz brev bra rn rz rp rni rzi sat ftz relu approx
+full satfinite lt geu nan and wide hi lo f16 f16x2 bf16x2 f32 f32x2 f64 s8 u8 u16 s32 u32 u64
+b32 b64 e4m3x2 e5m2x2 e2m1x2 tf32 0 1 7 8 16 31 32 64 -1 255 4294967295 99999999999999999999
+0x5746 0x7f007f00 0f3F800000 0f7FC00000 0d3FF0000000000000 1.5 1e999""".split()
 CLAUSES = (r"\{[^{}\n]*\}", r"\[[^\[\]\n]*\]", r"loc\([^()\n]*\)", r"<[^<>\n]*>", r"\([^()\n]*\)",
            r"\w+ = [^,{}\n]*")  # fmt: skip
 NUMBERS = """0 1 -1 2 3 7 16 63 64 65 1024 1048576 2147483647 2147483648 -2147483648

@@ -6,19 +6,6 @@ import triton.language as tl
 
 from .common import poisoned
 
-TYPES = {
-    torch.float16: tl.float16,
-    torch.bfloat16: tl.bfloat16,
-    torch.float32: tl.float32,
-    torch.float64: tl.float64,
-    torch.int8: tl.int8,
-    torch.uint8: tl.uint8,
-    torch.int16: tl.int16,
-    torch.int32: tl.int32,
-    torch.int64: tl.int64,
-}
-
-
 @triton.jit
 def assembly_kernel(
     a_ptr,
@@ -30,7 +17,6 @@ def assembly_kernel(
     CONSTRAINTS: tl.constexpr,
     COUNT: tl.constexpr,
     PACK: tl.constexpr,
-    TYPE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Assembly of one to three operands and one result."""
@@ -40,11 +26,14 @@ def assembly_kernel(
     b = tl.load(b_ptr + offsets, mask=mask, other=1)
     c = tl.load(c_ptr + offsets, mask=mask, other=1)
     if COUNT == 1:
-        y = tl.inline_asm_elementwise(ASM, CONSTRAINTS, [a], TYPE, is_pure=True, pack=PACK)
+        args = [a]
     elif COUNT == 2:
-        y = tl.inline_asm_elementwise(ASM, CONSTRAINTS, [a, b], TYPE, is_pure=True, pack=PACK)
+        args = [a, b]
     else:
-        y = tl.inline_asm_elementwise(ASM, CONSTRAINTS, [a, b, c], TYPE, is_pure=True, pack=PACK)
+        args = [a, b, c]
+    y = tl.inline_asm_elementwise(
+        ASM, CONSTRAINTS, args, y_ptr.dtype.element_ty, is_pure=True, pack=PACK
+    )
     tl.store(y_ptr + offsets, y, mask=mask)
 
 
@@ -84,7 +73,6 @@ def run(kernel, text, dtype, *operands, pack=1, constrained=None, block=128):
         CONSTRAINTS=constrained or constraints(dtype, [x.dtype for x in operands], pack),
         COUNT=len(operands),
         PACK=pack,
-        TYPE=TYPES[dtype],
         BLOCK=block,
     )
     return y

@@ -229,7 +229,7 @@ static Value cloneScalar(Lowering &lowering, OpBuilder &b, Operation *op,
     result = lowering.callExternal(b, loc, symbol, computed, inputs);
   } else if (isa<arith::MaxNumFOp, arith::MinNumFOp>(op)) {
     result =
-        selectNumber(b, loc, isa<arith::MaxNumFOp>(op), inputs[0], inputs[1]);
+        selectOrdered(b, loc, isa<arith::MaxNumFOp>(op), inputs[0], inputs[1]);
   } else if (isa<math::Exp2Op>(op) && computed.isF32()) {
     result = expandExp2(b, loc, inputs[0]);
   } else {

@@ -157,7 +157,7 @@ Value cpu::lowerFunction(Lowering &lowering, OpBuilder &b, Location loc,
   auto isFloat = [](Type type) { return type.isF32() || type.isF64(); };
   Type type = isFloat(result) ? result : operands.back().getType();
   if (name == "fmax" || name == "fmin")
-    return selectNumber(b, loc, name == "fmax", operands[0], operands[1]);
+    return selectOrdered(b, loc, name == "fmax", operands[0], operands[1]);
   if (name == "mov")
     return operands[0];
   if (name == "maximum" || name == "minimum")

@@ -280,6 +280,17 @@ Value cpu::selectNumber(OpBuilder &b, Location loc, bool isMax, Value x,
   return k.select(k.ori(wins, alone), x, y);
 }
 
+Value cpu::selectOrdered(OpBuilder &b, Location loc, bool isMax, Value x,
+                         Value y) {
+  Bits k{ImplicitLocOpBuilder(loc, b)};
+  Value chosen = selectNumber(b, loc, isMax, x, y);
+  // Only zeros are equal and have different bits.
+  Value areEqual = k.compare(arith::CmpFPredicate::OEQ, x, y);
+  Value both =
+      isMax ? k.andi(k.bits(x), k.bits(y)) : k.ori(k.bits(x), k.bits(y));
+  return k.select(areEqual, k.bitcast(x.getType(), both), chosen);
+}
+
 /// Of negative numbers all bits but the sign are inverted; NaNs with all bits
 /// set or all but the sign are then the smallest and the largest integer.
 static Value flipNegative(Bits &k, Value bits) {
