@@ -6,6 +6,7 @@ import triton.language as tl
 
 from .common import poisoned
 
+
 @triton.jit
 def assembly_kernel(
     a_ptr,

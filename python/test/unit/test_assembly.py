@@ -1,6 +1,7 @@
 """Inline assembly: what its instructions compute, and the derivatives of what is made of them."""
 
 import math
+import random
 
 import ptx
 import pytest
@@ -12,6 +13,7 @@ from kernels import assembly as kernels
 from kernels.common import poisoned
 from ptx import operation, skip_unless_capable
 from ptx.forms import APPROXIMATE, PACKED, SMOOTH, UNTAKEN
+from ptx.programs import Program
 from triton.backends.autodiff import check
 
 # ------------------------------------------------------------------------ what instructions compute
@@ -32,6 +34,29 @@ def test_instruction(device, name):
     )
     wrong = ptx.mistakes(instruction, inputs, result.cpu())
     assert not wrong, f"{len(wrong)} of {len(inputs[0])} are wrong:\n" + "\n".join(wrong[:12])
+
+
+@triton.jit
+def program_kernel(x_ptr, i_ptr, y_ptr, ASM: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x, i = tl.load(x_ptr + offsets), tl.load(i_ptr + offsets)
+    y = tl.inline_asm_elementwise(ASM, "=f,f,r", [x, i], tl.float32, is_pure=True, pack=1)
+    tl.store(y_ptr + offsets, y)
+
+
+@pytest.mark.parametrize("length", [2, 4, 8, 16])
+def test_random_programs(device, seed, length):
+    """Guards, predicates and registers of several instructions, against one element at a time."""
+    rng = random.Random(seed)
+    for _ in range(6):
+        program = Program(rng, length)
+        x = torch.cat([torch.randn(96) * 3, torch.tensor([0.0, -0.0, 1.5, 1e30] * 8)])
+        n = torch.randint(-100, 100, (128,), dtype=torch.int32)
+        y = poisoned(x.shape, x).to(device)
+        program_kernel[(1,)](x.to(device), n.to(device), y, ASM=program.text, BLOCK=128)
+        for a, b, got in zip(x.tolist(), n.tolist(), y.tolist(), strict=True):
+            want = program.evaluate(a, b)
+            assert math.isnan(want) or want == got, f"{program.text} of {a}, {b}: {want}, got {got}"
 
 
 # -------------------------------------------------------------------------------------- derivatives

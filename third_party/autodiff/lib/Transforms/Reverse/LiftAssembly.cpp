@@ -43,17 +43,21 @@ void LiftAssembly::runOnOperation() {
   constexpr llvm::StringLiteral kWayOut =
       "; give its rule with register_vjp (docs/python.md), or detach the "
       "tensors that it depends on";
+  SmallVector<triton::ElementwiseInlineAsmOp> assembly;
+  kernel.walk(
+      [&](triton::ElementwiseInlineAsmOp op) { assembly.push_back(op); });
+  if (assembly.empty())
+    return;
   Activity activity = analyse();
-  SmallVector<triton::ElementwiseInlineAsmOp> active;
-  kernel.walk([&](triton::ElementwiseInlineAsmOp op) {
-    auto isActive = [&](Value value) { return activity.isActive(value); };
-    auto isVaried = [&](Value value) { return activity.isVaried(value); };
-    if (llvm::any_of(op->getResults(), isActive) &&
-        llvm::any_of(op->getOperands(), isVaried))
-      active.push_back(op);
+  auto isActive = [&](Value value) { return activity.isActive(value); };
+  auto isVaried = [&](Value value) { return activity.isVaried(value); };
+  // Of values that take the place of others nothing is known.
+  llvm::erase_if(assembly, [&](triton::ElementwiseInlineAsmOp op) {
+    return llvm::none_of(op->getResults(), isActive) ||
+           llvm::none_of(op->getOperands(), isVaried);
   });
   std::vector<Reinterpreted> reinterpreted;
-  for (triton::ElementwiseInlineAsmOp op : active) {
+  for (triton::ElementwiseInlineAsmOp op : assembly) {
     Reinterpreted bits{op.getAsmString().trim().str(), {}};
     SmallVector<Operation *> emitted;
     if (llvm::Error reason = liftAssembly(op, &emitted)) {
