@@ -204,3 +204,23 @@ REFUSED = {
     "bits": ("xor.b32 $0, $1, 0x80000000;", "computes with the bits of a float"),
     "bits turned around": ("brev.b32 $0, $1;", "computes with the bits of a float"),
 }
+
+# Four halves in two registers become four bytes of a format of Triton's in one.
+_LARGEST = (
+    "{ .reg .b16 top; .reg .b32 tops, x<2>, s<2>; mov.b16 top, 0x3F00; mov.b32 tops, 0x3F003F00;"
+)
+_SIZES = "and.b32 x0, $1, 0x7fff7fff; and.b32 x1, $2, 0x7fff7fff;"
+_ROUNDED = (
+    "mad.lo.u32 x0, x0, 2, 0x00800080; mad.lo.u32 x1, x1, 2, 0x00800080; "
+    "lop3.b32 s0, $1, 0x80008000, x0, 0xea; lop3.b32 s1, $2, 0x80008000, x1, 0xea; "
+    "prmt.b32 $0, s0, s1, 0x7531; }"
+)
+TO_E4B15 = {
+    "by a minimum": f"{_LARGEST} {_SIZES} min.f16x2 x0, x0, tops; "
+    f"min.f16x2 x1, x1, tops; {_ROUNDED}",
+    "by predicates": f"{_LARGEST} .reg .pred p<4>; .reg .b16 h<4>; {_SIZES} "
+    "setp.lt.f16x2 p0|p1, x0, tops; setp.lt.f16x2 p2|p3, x1, tops; "
+    "mov.b32 {h0, h1}, x0; mov.b32 {h2, h3}, x1; selp.b16 h0, h0, top, p0; "
+    "selp.b16 h1, h1, top, p1; selp.b16 h2, h2, top, p2; selp.b16 h3, h3, top, p3; "
+    f"mov.b32 x0, {{h0, h1}}; mov.b32 x1, {{h2, h3}}; {_ROUNDED}",
+}

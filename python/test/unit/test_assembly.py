@@ -273,7 +273,7 @@ def test_in_a_loop(device, rows):
         return y
 
     def reference(x):
-        total = torch.zeros_like(x).sum(0)
+        total = (x * 0).sum(0)
         for row, values in enumerate(x):
             total = torch.where(values > 0, total * values + values, total)
             if row % 2 == 0:
@@ -292,4 +292,4 @@ def test_finite_differences(device):
         "{ .reg .f16 h; cvt.rn.f16.f32 h, $1; cvt.f32.f16 $0, h; fma.rz.ftz.f32 $0, $0, $2, $2; }"
     )
     inputs = [random_tensor(40, device=device) for _ in range(2)]
-    assert check(operation(text), inputs, atol=2e-3, rtol=2e-3)
+    assert check(operation(text), inputs, rtol=2e-3)

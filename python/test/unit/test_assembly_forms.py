@@ -12,12 +12,9 @@ from gradients import differentiated, random_tensor
 from kernels import assembly as kernels
 from kernels.common import poisoned
 from ptx import operation, skip_unless_capable
-from ptx.forms import APPROXIMATE, PACKED, REFUSED, SMOOTH
+from ptx.forms import APPROXIMATE, PACKED, REFUSED, SMOOTH, TO_E4B15
 from triton.backends.autodiff import AutodiffError, differentiable
-from triton.language.extra.cuda.utils import (
-    convert_float16_to_fp8e4b15,
-    convert_fp8e4b15_to_float16,
-)
+from triton.language.extra.cuda.utils import convert_fp8e4b15_to_float16
 
 # ------------------------------------------------------------------- what Triton and libraries have
 
@@ -26,13 +23,6 @@ from triton.language.extra.cuda.utils import (
 def from_e4b15_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     tl.store(y_ptr + offsets, convert_fp8e4b15_to_float16(tl.load(x_ptr + offsets)))
-
-
-@triton.jit
-def to_e4b15_kernel(x_ptr, y_ptr, MINIMUM: tl.constexpr, BLOCK: tl.constexpr):
-    offsets = tl.arange(0, BLOCK)
-    x = convert_float16_to_fp8e4b15(tl.load(x_ptr + offsets), MINIMUM)
-    tl.store(y_ptr + offsets, x.to(tl.int8, bitcast=True))
 
 
 def test_from_tritons_own_format(device):
@@ -45,15 +35,14 @@ def test_from_tritons_own_format(device):
     assert (y.view(torch.int16) == wanted.to(torch.int16)).all()
 
 
-@pytest.mark.parametrize("minimum", [True, False])
-def test_to_tritons_own_format(device, minimum):
-    """All halves but NaN, by a minimum of pairs or by predicates."""
-    skip_unless_capable(device, 80)
+@pytest.mark.parametrize("name", TO_E4B15)
+def test_to_tritons_own_format(device, name):
+    """All halves but NaN, by a minimum of pairs or by predicates, as Triton does it."""
     bits = torch.arange(-(2**15), 2**15, dtype=torch.int32)
     bits = torch.where((bits & 0x7FFF) > 0x7C00, 0, bits)
     x = bits.to(torch.int16).view(torch.float16).to(device)
-    y = torch.empty(2**16, dtype=torch.int8, device=device)
-    to_e4b15_kernel[(1,)](x, y, MINIMUM=minimum, BLOCK=2**16)
+    text = TO_E4B15[name]
+    y = kernels.run(kernels.assembly_kernel, text, torch.int8, x, pack=4, block=1024)
     size = (bits & 0x7FFF).clamp(max=0x3F00) * 2 + 0x80
     wanted = (size >> 8) & 0x7F | (bits >> 8) & 0x80
     assert (y.cpu() == wanted.to(torch.int8)).all()

@@ -36,7 +36,8 @@ Value mlir::autodiff::ptx::flushSubnormal(Emitter &e, Value x) {
       type, APFloat::getSmallestNormalized(type.getFloatSemantics()));
   Value isSmall =
       e.compare(arith::CmpFPredicate::OLT, e.map<math::AbsFOp>(x), smallest);
-  return e.select(isSmall, e.constant(type, 0.0), x);
+  // The product has the sign.
+  return e.select(isSmall, e.map<arith::MulFOp>(x, e.constant(type, 0.0)), x);
 }
 
 /// How many operands an opcode takes.

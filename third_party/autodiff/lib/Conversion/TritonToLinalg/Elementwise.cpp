@@ -206,15 +206,7 @@ static Value cloneScalar(Lowering &lowering, OpBuilder &b, Operation *op,
   Type resultType = getElementTypeOrSelf(op->getResult(0).getType());
   Type computed = resultType;
   bool movesBits = isa<arith::SelectOp, arith::ConstantOp, arith::NegFOp>(op);
-  // A product of halves and another half have no room in f32.
-  bool needsRoom = isa<math::FmaOp>(op) && !computed.isF64();
-  if (needsRoom &&
-      getElementTypeOrSelf(resultType).getIntOrFloatBitWidth() < 32) {
-    computed = b.getF64Type();
-    for (Value &input : inputs)
-      input = convertFloat(b, loc, input, cast<FloatType>(input.getType()),
-                           cast<FloatType>(computed));
-  } else if (!movesBits) {
+  if (!movesBits) {
     for (Value &input : inputs)
       if (auto type = dyn_cast<FloatType>(input.getType()))
         input = convertFloat(b, loc, input, type, getComputeType(type));
@@ -281,6 +273,12 @@ Value Lowering::lowerScalar(OpBuilder &b, Operation *op, ValueRange operands) {
       })
       .Case([&](ub::PoisonOp) {
         return getPoison(b, loc, getScalarType(resultType));
+      })
+      .Case([&](math::FmaOp) {
+        FloatType type = floatOf(op->getResult(0));
+        return type == getComputeType(type)
+                   ? cloneScalar(*this, b, op, operands)
+                   : multiplyAddNarrow(b, loc, operands, type);
       })
       .Case([&](tt::MulhiUIOp) {
         return lowerMulHi(b, loc, operands[0], operands[1]);

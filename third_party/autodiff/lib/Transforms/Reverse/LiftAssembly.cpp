@@ -69,7 +69,8 @@ void LiftAssembly::runOnOperation() {
       return signalPassFailure();
     }
     for (Operation *cast : emitted)
-      if (isa<triton::BitcastOp>(cast) && isFloat(cast->getResult(0).getType()))
+      if (isa<triton::BitcastOp, arith::SIToFPOp, arith::UIToFPOp>(cast) &&
+          isFloat(cast->getResult(0).getType()))
         bits.casts.push_back(cast);
     if (!bits.casts.empty())
       reinterpreted.push_back(std::move(bits));

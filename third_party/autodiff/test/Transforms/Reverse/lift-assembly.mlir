@@ -7,7 +7,7 @@
 // that the guard takes. Approximations stay instructions.
 // CHECK-LABEL: tt.func @softplus(
 // CHECK: tt.elementwise_inline_asm "{ .reg .pred p;
-// CHECK-LABEL: tt.func @softplus_differentiated(
+// CHECK-LABEL: tt.func @softplus_framed(
 // CHECK: %[[X:.*]] = tt.load
 // CHECK: %[[P:.*]] = arith.cmpf ogt, %[[X]], %cst{{.*}}
 // CHECK: %[[S:.*]] = arith.mulf %[[X]], %cst
@@ -28,14 +28,14 @@ tt.func @softplus(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // Packed elements, of which each is treated alike; in place of two registers
 // there is one tile. Extended to f32 and rounded again, in pairs.
-// CHECK-LABEL: tt.func @packed_differentiated(
+// CHECK-LABEL: tt.func @packed_framed(
 // CHECK: %[[X:.*]] = tt.load
 // CHECK: %[[W:.*]] = arith.extf %[[X]] : tensor<8xf16> to tensor<8xf32>
 // CHECK: %[[P:.*]] = arith.mulf %[[W]], %[[W]] : tensor<8xf32>
 // CHECK: %[[H:.*]] = arith.truncf %[[P]] : tensor<8xf32> to tensor<8xf16>
 // CHECK: %[[Y:.*]] = math.fma %[[H]], %[[X]], %[[X]] : tensor<8xf16>
 // CHECK: tt.store %{{.*}}, %[[Y]]
-tt.func @packed(%px: tensor<8x!tt.ptr<f16>>, %qx: !tt.ptr<f16>, %qy: !tt.ptr<f16>) attributes {noinline = false} {
+tt.func @packed(%qx: !tt.ptr<f16>, %qy: !tt.ptr<f16>) {
   %ps = tt.splat %qx : !tt.ptr<f16> -> tensor<8x!tt.ptr<f16>>
   %ys = tt.splat %qy : !tt.ptr<f16> -> tensor<8x!tt.ptr<f16>>
   %x = tt.load %ps : tensor<8x!tt.ptr<f16>>
@@ -47,7 +47,7 @@ tt.func @packed(%px: tensor<8x!tt.ptr<f16>>, %qx: !tt.ptr<f16>, %qy: !tt.ptr<f16
 // -----
 
 // Several results, and a register that is packed and taken apart.
-// CHECK-LABEL: tt.func @results_differentiated(
+// CHECK-LABEL: tt.func @results_framed(
 // CHECK: %[[X:.*]] = tt.load %arg0
 // CHECK: %[[W:.*]] = tt.load %arg1
 // CHECK-DAG: %[[A:.*]] = arith.mulf %[[X]], %[[W]] : f32
@@ -66,7 +66,7 @@ tt.func @results(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %pa: !tt.ptr<f32>, %pb: !
 // -----
 
 // An integer between two pieces holds a float as it is.
-// CHECK-LABEL: tt.func @bits_differentiated(
+// CHECK-LABEL: tt.func @bits_framed(
 // CHECK: %[[X:.*]] = tt.load
 // CHECK: tt.store %{{.*}}, %[[X]]
 tt.func @bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
@@ -81,7 +81,7 @@ tt.func @bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // Without a derivative to carry, nothing changes: integers, other inputs, and
 // what the user has a rule for.
-// CHECK-LABEL: tt.func @inactive_differentiated(
+// CHECK-LABEL: tt.func @inactive_framed(
 // CHECK: tt.elementwise_inline_asm "mov.u32 $0, %smid;"
 // CHECK: tt.elementwise_inline_asm "mul.f32 $0, $1, $1; add.f32 $0, $0, $1;"
 // CHECK: tt.elementwise_inline_asm "mul.f32 $0, $1, $1; sub.f32 $0, $0, $1;"
