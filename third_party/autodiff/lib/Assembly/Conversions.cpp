@@ -3,7 +3,6 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mlir::autodiff::ptx;
@@ -64,9 +63,8 @@ static Expected<Value> convertFloat(Machine &machine,
     value = e.make<arith::ExtFOp>(type, x);
   } else if (from != type && type.getWidth() == from.getWidth()) {
     // f16 and bf16 meet in f32.
-    Expected<Value> narrow = convertFloat(
-        machine, instruction, e.make<arith::ExtFOp>(e.f32(), x), type);
-    return narrow;
+    return convertFloat(machine, instruction, e.make<arith::ExtFOp>(e.f32(), x),
+                        type);
   } else if (from != type && (rounding == "rn" || rounding.empty())) {
     value = e.make<arith::TruncFOp>(type, x);
   } else if (from.isF32() && rounding == "rz") {
@@ -182,10 +180,7 @@ static Expected<Value> convertFromInteger(Machine &machine,
     // f64 holds the number.
     Value wide = kind.isSigned ? e.make<arith::SIToFPOp>(e.f64(), x)
                                : e.make<arith::UIToFPOp>(e.f64(), x);
-    Expected<Value> rounded = convertFloat(machine, instruction, wide, type);
-    if (!rounded)
-      return rounded;
-    return rounded;
+    return convertFloat(machine, instruction, wide, type);
   } else {
     return makeError("rounding '." + rounding + "' of 64 bits");
   }

@@ -214,10 +214,15 @@ static Expected<SmallVector<Value>> emit(Emitter &emitter,
   return values;
 }
 
-bool mlir::autodiff::isMarker(triton::ElementwiseInlineAsmOp op) {
-  StringRef text = op.getAsmString().trim();
-  return (text.consume_front("//") || text.consume_front(";")) &&
-         text.trim().starts_with("autodiff.");
+StringRef mlir::autodiff::getMarker(Operation *op) {
+  auto assembly = dyn_cast<triton::ElementwiseInlineAsmOp>(op);
+  if (!assembly)
+    return "";
+  StringRef text = assembly.getAsmString().trim();
+  if (!text.consume_front("//") && !text.consume_front(";"))
+    return "";
+  text = text.trim();
+  return text.consume_front("autodiff.") ? text : "";
 }
 
 /// Whether all types are tiles of one shape, or scalars.

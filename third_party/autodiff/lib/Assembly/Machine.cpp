@@ -3,7 +3,6 @@
 
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/PtxInstruction.h"
-#include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/StringSwitch.h"
 

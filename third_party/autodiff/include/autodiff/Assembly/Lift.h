@@ -15,8 +15,9 @@ namespace mlir::autodiff {
 llvm::Error liftAssembly(triton::ElementwiseInlineAsmOp op,
                          SmallVectorImpl<Operation *> *emitted = nullptr);
 
-/// Whether the assembly is a comment that marks values for differentiation.
-bool isMarker(triton::ElementwiseInlineAsmOp op);
+/// What follows "autodiff." in a comment that inline assembly consists of,
+/// which marks values for differentiation; "" for all else.
+StringRef getMarker(Operation *op);
 
 } // namespace mlir::autodiff
 

@@ -28,7 +28,8 @@ static LogicalResult liftAll(ModuleOp module) {
   module.walk([&](tt::ElementwiseInlineAsmOp op) { assembly.push_back(op); });
   for (tt::ElementwiseInlineAsmOp op : assembly) {
     std::string text = op.getAsmString().trim().str();
-    if (isMarker(op) && op->getOperandTypes() == op->getResultTypes()) {
+    if (!getMarker(op).empty() &&
+        op->getOperandTypes() == op->getResultTypes()) {
       op->replaceAllUsesWith(op->getOperands());
       op->erase();
     } else if (llvm::Error reason = liftAssembly(op)) {
