@@ -95,7 +95,15 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                 request.cotangents->end());
     return options;
   };
+  auto setWanted = [&](auto options) {
+    options.allWanted = !request.wanted;
+    if (request.wanted)
+      options.wanted.assign(request.wanted->begin(), request.wanted->end());
+    return options;
+  };
   passes.add(createIgnoreOutputs(setCotangents(IgnoreOutputsOptions())));
+  passes.add(
+      createLiftAssembly(setWanted(setCotangents(LiftAssemblyOptions()))));
   passes.add(createRescaleAccumulators());
   passes.add(createCarrySums());
   passes.add(createDropMaxima());
@@ -107,15 +115,12 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     states.exchange.assign(request.exchange.begin(), request.exchange.end());
     passes.add(createMarkStates(states));
   }
-  auto setArguments = [&](auto options) {
+  auto setAssume = [&](auto options) {
     options.assume = request.assume;
-    options.allWanted = !request.wanted;
-    if (request.wanted)
-      options.wanted.assign(request.wanted->begin(), request.wanted->end());
-    return setCotangents(options);
+    return setWanted(setCotangents(options));
   };
-  passes.add(createMaskLoads(setArguments(MaskLoadsOptions())));
-  passes.add(createReverse(setArguments(ReverseOptions())));
+  passes.add(createMaskLoads(setAssume(MaskLoadsOptions())));
+  passes.add(createReverse(setAssume(ReverseOptions())));
   passes.clean();
   passes.addToKernels(createTape());
   passes.clean();

@@ -179,7 +179,7 @@ void MaskLoads::runOnOperation() {
                     allCotangents
                         ? findStored(kernel)
                         : ArgumentSet(cotangents.begin(), cotangents.end()));
-  if (activity.failed())
+  if (failed(activity.check()))
     return signalPassFailure();
   LiveLanes lanes(kernel, activity);
   SmallVector<std::pair<triton::LoadOp, SmallVector<Constraint>>> missing;

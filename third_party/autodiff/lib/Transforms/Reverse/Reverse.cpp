@@ -96,7 +96,7 @@ void Reverse::runOnOperation() {
                     allCotangents
                         ? findStored(primal)
                         : ArgumentSet(cotangents.begin(), cotangents.end()));
-  if (activity.failed())
+  if (failed(activity.check()))
     return signalPassFailure();
 
   triton::FuncOp backward = createBackward(primal, activity);
