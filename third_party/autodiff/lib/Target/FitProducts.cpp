@@ -86,15 +86,16 @@ static void fit(triton::DotOp dot, const Target &target,
 /// Makes Triton take a sum for what it is. A product is one of float32.
 static void fit(BroadcastProduct found) {
   triton::ReduceOp sum = found.sum;
-  OpBuilder b(sum);
-  Location loc = sum.getLoc();
   if (!found.isProduct()) {
-    Value swapped = arith::MulFOp::create(b, loc, found.factors.getRhs(),
-                                          found.factors.getLhs(),
-                                          found.factors.getFastmath());
-    sum->setOperand(0, swapped);
+    // In place: to CSE, another one would be the same.
+    arith::MulFOp factors = found.factors;
+    Value lhs = factors.getLhs();
+    factors.getLhsMutable().assign(factors.getRhs());
+    factors.getRhsMutable().assign(lhs);
     return;
   }
+  OpBuilder b(sum);
+  Location loc = sum.getLoc();
   Type type = sum->getResult(0).getType();
   Value zero = constantOf(b, loc, withElementType(type, b.getF32Type()), 0.0);
   Value product = multiplyAsFloats(b, loc, found.lhs, found.rhs, zero);

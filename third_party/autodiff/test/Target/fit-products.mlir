@@ -126,4 +126,25 @@ tt.func @rows_of_sums(%a: tensor<16x16xf32>, %b: tensor<16x16xf32>) -> tensor<16
   tt.return %5 : tensor<16x16xf32>
 }
 
+// The factors have another order for all that is made of them.
+// CHECK-LABEL: tt.func @factors_in_use(
+// CHECK: %[[P:.*]] = arith.mulf
+// CHECK-NOT: arith.mulf
+// CHECK: math.exp %[[P]]
+// CHECK: "tt.reduce"(%[[P]])
+tt.func @factors_in_use(%a: tensor<16x16xf32>, %b: tensor<16x16xf32>) -> (tensor<16x16xf32>, tensor<16x16x16xf32>) attributes {autodiff.role = "backward"} {
+  %0 = tt.expand_dims %a {axis = 2 : i32} : tensor<16x16xf32> -> tensor<16x16x1xf32>
+  %1 = tt.expand_dims %b {axis = 0 : i32} : tensor<16x16xf32> -> tensor<1x16x16xf32>
+  %2 = tt.broadcast %0 : tensor<16x16x1xf32> -> tensor<16x16x16xf32>
+  %3 = tt.broadcast %1 : tensor<1x16x16xf32> -> tensor<16x16x16xf32>
+  %4 = arith.mulf %2, %3 : tensor<16x16x16xf32>
+  %6 = math.exp %4 : tensor<16x16x16xf32>
+  %5 = "tt.reduce"(%4) <{axis = 0 : i32}> ({
+  ^bb0(%x: f32, %y: f32):
+    %z = arith.addf %x, %y : f32
+    tt.reduce.return %z : f32
+  }) : (tensor<16x16x16xf32>) -> tensor<16x16xf32>
+  tt.return %5, %6 : tensor<16x16xf32>, tensor<16x16x16xf32>
+}
+
 }

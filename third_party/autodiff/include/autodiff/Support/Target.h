@@ -37,6 +37,9 @@ struct Target {
   int64_t sharedMemory;
 
   int64_t getMostWarps() const { return mostThreads / warpSize; }
+  /// The bytes of shared memory that products may take. Some are left for the
+  /// conversion of layouts.
+  int64_t getSharedMemoryOfProducts() const { return sharedMemory - 7 * 1024; }
   /// The fewest elements that such a product of these operands may sum over.
   int64_t getLeastSum(Type element, triton::InputPrecision precision) const;
   /// Whether a product sums over fewer.
@@ -57,7 +60,7 @@ struct Target {
 // its passes fail where float32 is to be rounded to TF32 (16x16x8). Threads and
 // shared memory: CUDA programming guide, "Technical Specifications per Compute
 // Capability", and AMD's "CDNA 3 Instruction Set Architecture" (LDS). On the
-// CPU, nothing of this limits a program.
+// CPU, nothing of this limits a program; its tiles are divided as sm_90's.
 constexpr Target kTargets[] = {
     // name, {bytes, halves, tf32, doubles}, warp, threads, shared memory
     {"sm_80", {32, 16, 8, 16}, 32, 1024, 163 * 1024},
@@ -66,7 +69,7 @@ constexpr Target kTargets[] = {
     {"sm_100", {32, 16, 8, 4}, 32, 1024, 227 * 1024},
     {"sm_120", {32, 16, 8, 4}, 32, 1024, 99 * 1024},
     {"gfx942", {1, 1, 16, 1}, 64, 1024, 64 * 1024},
-    {"cpu", {1, 1, 1, 1}, 1, INT64_MAX, INT64_MAX},
+    {"cpu", {1, 1, 1, 1}, 1, INT64_MAX, 227 * 1024},
 };
 
 } // namespace mlir::autodiff

@@ -36,15 +36,16 @@ struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
     triton::FuncOp kernel = getOperation();
     if (!isBackward(kernel))
       return;
+    const Target &target = Target::of(kernel);
     ProductCosts costs = ProductCosts::of(kernel);
     if (costs.work > 0) {
       // No other program runs beside one that takes more than half of a
       // processor's shared memory: all registers are its own.
-      bool isAlone = countSharedMemory(kernel) > kSharedMemory / 2;
-      return set({{"num_stages", costs.getStages()},
+      double memory = target.getSharedMemoryOfProducts();
+      bool isAlone = countSharedMemory(kernel) > memory / 2;
+      return set({{"num_stages", costs.getStages(memory)},
                   {"num_warps", isAlone ? 8 : costs.getWarps().value_or(8)}});
     }
-    const Target &target = Target::of(kernel);
     int64_t warps = warpsFor(countRegisters(kernel));
     warps = std::min(warps, countWarpsOfProducts(kernel).value_or(warps));
     // Few programs with a loop each do not do what the forward's do.
