@@ -21,40 +21,46 @@ constexpr unsigned kMostRounds = 64;
 LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
                      ValueRange outputs)
     : activity(activity) {
-  bool isComplete;
+  do
+    solve(kernel, outputs);
+  while (findOverwritten(kernel));
+}
+
+/// Lets lanes flow from outputs until nothing changes.
+void LiveLanes::solve(triton::FuncOp kernel, ValueRange outputs) {
+  live.clear();
+  for (Value output : outputs)
+    live[output] = algebra.all();
+  unsigned rounds = 0;
   do {
-    live.clear();
-    for (Value output : outputs)
-      live[output] = algebra.all();
-    unsigned rounds = 0;
-    do {
-      changed = false;
-      kernel.walk<WalkOrder::PostOrder, ReverseIterator>(
-          [&](Operation *op) { visit(op); });
-    } while (changed && ++rounds < kMostRounds);
-    if (changed)
-      for (auto &entry : live)
-        entry.second = algebra.unknown();
-    // What was taken for a value that every iteration hands on.
-    isComplete = true;
-    kernel.walk([&](Operation *op) {
-      auto check = [&](Value argument, Value result) {
-        const Lanes *handedOn =
-            leave(of(argument), argument.getParentBlock(), op->getBlock());
-        if (algebra.either(handedOn, of(result)) != handedOn &&
-            overwritten.insert(argument).second)
-          isComplete = false;
-      };
-      if (auto loop = dyn_cast<scf::ForOp>(op))
-        for (auto [argument, result] :
-             llvm::zip_equal(loop.getRegionIterArgs(), loop.getResults()))
-          check(argument, result);
-      if (auto loop = dyn_cast<scf::WhileOp>(op))
-        for (auto [argument, result] :
-             llvm::zip_equal(loop.getAfterArguments(), loop.getResults()))
-          check(argument, result);
-    });
-  } while (!isComplete);
+    changed = false;
+    kernel.walk<WalkOrder::PostOrder, ReverseIterator>(
+        [&](Operation *op) { visit(op); });
+  } while (changed && ++rounds < kMostRounds);
+  if (changed)
+    for (auto &entry : live)
+      entry.second = algebra.unknown();
+}
+
+/// Whether there are values that were taken for such as every iteration hands
+/// on, but are not.
+bool LiveLanes::findOverwritten(triton::FuncOp kernel) {
+  unsigned before = overwritten.size();
+  auto compare = [&](ValueRange arguments, ValueRange results) {
+    for (auto [argument, result] : llvm::zip_equal(arguments, results)) {
+      const Lanes *handedOn = leave(of(argument), argument.getParentBlock(),
+                                    result.getParentBlock());
+      if (algebra.either(handedOn, of(result)) != handedOn)
+        overwritten.insert(argument);
+    }
+  };
+  kernel.walk([&](scf::ForOp loop) {
+    compare(loop.getRegionIterArgs(), loop.getResults());
+  });
+  kernel.walk([&](scf::WhileOp loop) {
+    compare(loop.getAfterArguments(), loop.getResults());
+  });
+  return overwritten.size() != before;
 }
 
 const Lanes *LiveLanes::of(Value value) {
@@ -73,8 +79,8 @@ const Lanes *LiveLanes::leave(const Lanes *lanes, Block *from, Block *to) {
     Operation *around = from->getParentOp();
     lanes = algebra.knownIn(lanes, around->getBlock());
     if (auto branch = dyn_cast<scf::IfOp>(around))
-      lanes = algebra.both(
-          lanes, algebra.where(branch.getCondition(), from == branch.thenBlock()));
+      lanes = algebra.both(lanes, algebra.where(branch.getCondition(),
+                                                from == branch.thenBlock()));
     from = around->getBlock();
   }
   return lanes;
@@ -148,9 +154,10 @@ const Lanes *LiveLanes::through(OpOperand &use) {
                ? algebra.both(lanes, algebra.where(load.getMask(), false))
                : algebra.none();
   if (auto select = dyn_cast<arith::SelectOp>(op))
-    return number == 0 ? algebra.none()
-                       : algebra.both(lanes, algebra.where(select.getCondition(),
-                                                           number == 1));
+    return number == 0
+               ? algebra.none()
+               : algebra.both(
+                     lanes, algebra.where(select.getCondition(), number == 1));
   auto dot = dyn_cast<triton::DotOp>(op);
   if (op->hasTrait<OpTrait::Elementwise>() || (dot && number == 2) ||
       isa<triton::MapElementwiseOp, ResidualOp>(op))
@@ -208,8 +215,7 @@ const Lanes *LiveLanes::ofResult(Value result, Value argument) {
 void LiveLanes::visitCarried(Value init, Value argument, Value next,
                              Value result) {
   Block *around = result.getParentBlock();
-  const Lanes *lanes =
-      leave(of(argument), argument.getParentBlock(), around);
+  const Lanes *lanes = leave(of(argument), argument.getParentBlock(), around);
   lanes = algebra.either(lanes, ofResult(result, argument));
   add(init, lanes, around);
   add(next, lanes, next.getParentBlock());
@@ -227,16 +233,14 @@ void LiveLanes::visitLoop(scf::WhileOp loop) {
   for (auto [passed, argument, result] :
        llvm::zip_equal(loop.getConditionOp().getArgs(),
                        loop.getAfterArguments(), loop.getResults())) {
-    const Lanes *lanes =
-        leave(of(argument), argument.getParentBlock(), around);
+    const Lanes *lanes = leave(of(argument), argument.getParentBlock(), around);
     lanes = algebra.either(lanes, ofResult(result, argument));
     add(passed, lanes, passed.getParentBlock());
   }
   for (auto [init, argument, next] :
        llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
                        loop.getYieldedValues())) {
-    const Lanes *lanes =
-        leave(of(argument), argument.getParentBlock(), around);
+    const Lanes *lanes = leave(of(argument), argument.getParentBlock(), around);
     add(init, lanes, around);
     add(next, lanes, next.getParentBlock());
   }

@@ -35,19 +35,17 @@ struct Lanes : llvm::FoldingSetNode {
   };
 
   Kind kind;
-  Value condition;          ///< of Where and Unless: a bool or a tile of these
-  ArrayRef<unsigned> axes;  ///< on which its axes longer than one lie
-  OpOperand *use;           ///< of Through
+  Value condition;         ///< of Where and Unless: a bool or a tile of these
+  ArrayRef<unsigned> axes; ///< on which its axes longer than one lie
+  OpOperand *use;          ///< of Through
   ArrayRef<const Lanes *> parts;
-  unsigned number;  ///< in the order in which they were made
-  unsigned size;    ///< with all parts of parts
+  unsigned number; ///< in the order in which they were made
+  unsigned size;   ///< with all parts of parts
 
   bool isNone() const { return kind == Kind::None; }
   bool isAll() const { return kind == Kind::All; }
   /// Whether this is a superset of what is meant.
-  bool isUnsure() const {
-    return kind == Kind::Some || kind == Kind::Unknown;
-  }
+  bool isUnsure() const { return kind == Kind::Some || kind == Kind::Unknown; }
   void Profile(llvm::FoldingSetNodeID &id) const;
 };
 
@@ -106,6 +104,8 @@ public:
   const Lanes *without(const Lanes *lanes, Value mask);
 
 private:
+  void solve(triton::FuncOp kernel, ValueRange outputs);
+  bool findOverwritten(triton::FuncOp kernel);
   void visit(Operation *op);
   void visitLoop(scf::ForOp loop);
   void visitLoop(scf::WhileOp loop);

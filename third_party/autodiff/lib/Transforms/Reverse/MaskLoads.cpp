@@ -23,6 +23,17 @@ using namespace mlir;
 using namespace mlir::autodiff;
 using Kind = Dimension::Kind;
 
+/// How wide the numbers are that a kernel compares: as wide must bounds be.
+static unsigned findWidth(triton::FuncOp kernel) {
+  unsigned width = 32;
+  kernel.walk([&](arith::CmpIOp compare) {
+    if (auto type = dyn_cast<IntegerType>(
+            getElementTypeOrSelf(compare.getLhs().getType())))
+      width = std::max(width, type.getWidth());
+  });
+  return width;
+}
+
 namespace {
 struct MaskLoads : autodiff::impl::MaskLoadsBase<MaskLoads> {
   using MaskLoadsBase::MaskLoadsBase;
@@ -35,7 +46,8 @@ class BoundEmitter {
 public:
   explicit BoundEmitter(triton::LoadOp load)
       : b(load), load(load), loc(load.getLoc()),
-        arguments(load->getParentOfType<triton::FuncOp>().getArguments()) {
+        kernel(load->getParentOfType<triton::FuncOp>()),
+        type(b.getIntegerType(findWidth(kernel))) {
     if (auto tile = dyn_cast<RankedTensorType>(load.getType()))
       shape.assign(tile.getShape().begin(), tile.getShape().end());
   }
@@ -45,15 +57,17 @@ public:
 
 private:
   Value emit(const ScalarExpr &number) {
-    return castInteger(b, loc, number.emit(b, loc, arguments), b.getI32Type());
+    return cast(number.emit(b, loc, kernel.getArguments()));
   }
+  Value cast(Value number) { return castInteger(b, loc, number, type); }
   Value add(Value sum, Value term);
   Value emit(const LinearForm::Term &term);
 
   OpBuilder b;
   triton::LoadOp load;
   Location loc;
-  ValueRange arguments;
+  triton::FuncOp kernel;
+  Type type;
   SmallVector<int64_t> shape;
 };
 } // namespace
@@ -75,10 +89,9 @@ bool BoundEmitter::canEmit(const Constraint &constraint, triton::LoadOp load) {
            case Kind::Index:
              return dimension.loop->isAncestor(load);
            case Kind::Loop: {
-             auto loop = cast<scf::ForOp>(dimension.loop);
+             auto loop = llvm::cast<scf::ForOp>(dimension.loop);
              return loop->isAncestor(load) &&
-                    term.coefficient.dividedBy(
-                        *ScalarExpr::of(loop.getStep()));
+                    term.coefficient.dividedBy(*ScalarExpr::of(loop.getStep()));
            }
            default:
              return false;
@@ -111,19 +124,19 @@ Value BoundEmitter::emit(const LinearForm::Term &term) {
   };
   switch (dimension.kind) {
   case Kind::Axis:
-    return times(triton::MakeRangeOp::create(b, loc, 0, shape[dimension.axis]));
+    return times(
+        cast(triton::MakeRangeOp::create(b, loc, 0, shape[dimension.axis])));
   case Kind::Program:
     return times(emit(*dimension.digit));
   case Kind::Index:
-    return times(castInteger(
-        b, loc, cast<scf::ForOp>(dimension.loop).getInductionVar(),
-        b.getI32Type()));
+    return times(
+        cast(llvm::cast<scf::ForOp>(dimension.loop).getInductionVar()));
   default: {
-    auto loop = cast<scf::ForOp>(dimension.loop);
+    auto loop = llvm::cast<scf::ForOp>(dimension.loop);
     coefficient = *coefficient.dividedBy(*ScalarExpr::of(loop.getStep()));
     Value distance = arith::SubIOp::create(b, loc, loop.getInductionVar(),
                                            loop.getLowerBound());
-    return times(castInteger(b, loc, distance, b.getI32Type()));
+    return times(cast(distance));
   }
   }
 }
@@ -150,8 +163,8 @@ Value BoundEmitter::emit(const Constraint &constraint) {
     axes.push_back(term.dimension.axis);
   }
   Value bound = splatTo(b, loc, emit(constraint.bound), sum.getType());
-  Value holds = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, sum,
-                                      bound);
+  Value holds =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, sum, bound);
   return axes.size() > 1 ? holds : repeatOver(b, loc, holds, axes, shape);
 }
 
@@ -189,9 +202,9 @@ void MaskLoads::runOnOperation() {
     if (!isDifferentiable(value.getType()) || !activity.isUseful(value) ||
         load.getIsVolatile())
       return;
-    Constraints bounds = findMissingBounds(
-        load, lanes.without(lanes.of(value), load.getMask()),
-        assume ? &assumed : nullptr);
+    Constraints bounds =
+        findMissingBounds(load, lanes.without(lanes.of(value), load.getMask()),
+                          assume ? &assumed : nullptr);
     if (bounds)
       llvm::erase_if(*bounds, [&](const Constraint &bound) {
         return !BoundEmitter::canEmit(bound, load);
