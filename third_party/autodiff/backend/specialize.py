@@ -8,6 +8,7 @@ import inspect
 
 import torch
 from triton import Config
+from triton.runtime.jit import KernelInterface
 
 from . import descriptors
 from .errors import ArgumentError, AutodiffError
@@ -87,9 +88,11 @@ class Resolver:
         if self.passes_on and not (isinstance(grid, tuple) and len(grid) <= 3):
             # Triton looks at the first three extents only.
             grid = self._checked(grid)
-        if hasattr(type(self._kernel), "__getitem__"):
-            return self._kernel[grid]
-        return functools.partial(self._kernel.run, grid=grid, warmup=False)
+        brackets = getattr(type(self._kernel), "__getitem__", None)
+        if brackets in (None, KernelInterface.__getitem__):
+            # Triton's own do no more, and may be replaced while a package is differentiated.
+            return functools.partial(self._kernel.run, grid=grid, warmup=False)
+        return self._kernel[grid]
 
     def _checked(self, grid):
         name = self.function.__name__
