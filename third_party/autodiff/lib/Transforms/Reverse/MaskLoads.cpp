@@ -207,7 +207,7 @@ void MaskLoads::runOnOperation() {
                           assume ? &assumed : nullptr);
     if (bounds)
       llvm::erase_if(*bounds, [&](const Constraint &bound) {
-        return !BoundEmitter::canEmit(bound, load);
+        return bound.form.terms.empty() || !BoundEmitter::canEmit(bound, load);
       });
     if (bounds && !bounds->empty())
       missing.push_back({load, *bounds});
