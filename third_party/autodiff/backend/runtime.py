@@ -99,10 +99,13 @@ def start(resolver: Resolver, resolved):
     call = _Call()
     call.execution, call.kernel, call.grid = execution, kernel, grid
     call.values, call.leaves = resolved.values, leaves
-    results = _Launch.apply(call, *[leaves[i] for i in execution.slots])
+    bases = [leaves[i]._base for i in execution.based]
+    results = _Launch.apply(call, *[leaves[i] for i in execution.slots], *bases)
     if execution.views:
         views = tuple([leaves[j] for j in execution.views])
         _graft(views, results[len(execution.dirty) :])
+        for j, spill in execution.spills.items():
+            spill.watch(leaves[j])
     return state, execution
 
 

@@ -50,6 +50,7 @@ class Ask(NamedTuple):
     cotangents: tuple[int, ...] | None = None
     atomic: tuple[int, ...] = ()
     exchange: tuple[int, ...] = ()
+    confine: tuple[int, ...] = ()
     aligned: tuple[int, ...] = ()
     known: tuple[tuple[int, int], ...] = ()
     same: tuple[tuple[int, int], ...] = ()
@@ -173,6 +174,7 @@ class KernelState:
         more["reload"] = reload and facts.keeps_outputs()
         more |= facts.descriptors._asdict()
         scalars: set[int] = set()
+        confine: tuple[int, ...] = ()
         while True:
             # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
             nothing_runs = 0 in facts.grid
@@ -183,6 +185,7 @@ class KernelState:
                 cotangents,
                 atomic=atomic,
                 exchange=exchange,
+                confine=confine,
                 assume=assume,
                 axes=axes or (),
                 checkpoint=checkpoint,
@@ -212,6 +215,12 @@ class KernelState:
                 handle = handle.with_gradients(sparse)
                 failed = self._objections(handle.plan.gradients, facts)
             if not failed and not repeated:
+                spans = {g.argument: self._span(g, facts) for g in handle.plan.gradients}
+                far = {argument for argument, span in spans.items() if span is None}
+                if far:
+                    confine = tuple(sorted({*confine, *far}))
+                    continue
+                facts = facts.with_spans(spans)
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
                 if tapes <= self.tape_limit(facts.device):
                     used = frozenset(scalars)
@@ -247,6 +256,12 @@ class KernelState:
         if not tensor.is_tensor:
             return "what it reaches is not known to be a tensor"
         return check.objection(tensor.shape, tensor.strides, facts.scalars, facts.grid)
+
+    @staticmethod
+    def _span(gradient, facts: Facts):
+        """Return the memory of a gradient; None if contributions have to be confined to it."""
+        tensor = facts.tensors[gradient.argument]
+        return gradient.span(tensor, facts.scalars, facts.grid)
 
     def execution(self, wanted, grid, leaves) -> Execution:
         """Return how to run a launch that wants the gradients of arguments `wanted`."""
@@ -309,9 +324,9 @@ class KernelState:
         spec = self.spec
         return FactKey(spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors), {}
 
-    def forget(self, key: FactKey, scalars, spanned) -> None:
+    def forget(self, key: FactKey, *needed) -> None:
         """Make a key hold more facts; executions found under the old key go."""
-        key.grow(scalars, spanned)
+        key.grow(*needed)
         for family_key, executions in self._families.values():
             if family_key is key:
                 executions.clear()
