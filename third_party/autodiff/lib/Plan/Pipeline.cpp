@@ -96,7 +96,15 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                 request.cotangents->end());
     return options;
   };
+  auto setWanted = [&](auto options) {
+    options.allWanted = !request.wanted;
+    if (request.wanted)
+      options.wanted.assign(request.wanted->begin(), request.wanted->end());
+    return options;
+  };
   passes.add(createIgnoreOutputs(setCotangents(IgnoreOutputsOptions())));
+  passes.add(
+      createLiftAssembly(setWanted(setCotangents(LiftAssemblyOptions()))));
   passes.add(createRescaleAccumulators());
   passes.add(createCarrySums());
   passes.add(createDropMaxima());
@@ -108,11 +116,12 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     states.exchange.assign(request.exchange.begin(), request.exchange.end());
     passes.add(createMarkStates(states));
   }
-  ReverseOptions reverse = setCotangents(ReverseOptions());
-  reverse.allWanted = !request.wanted;
-  if (request.wanted)
-    reverse.wanted.assign(request.wanted->begin(), request.wanted->end());
-  passes.add(createReverse(reverse));
+  auto setAssume = [&](auto options) {
+    options.assume = request.assume;
+    return setWanted(setCotangents(options));
+  };
+  passes.add(createMaskLoads(setAssume(MaskLoadsOptions())));
+  passes.add(createReverse(setAssume(ReverseOptions())));
   passes.clean();
   passes.add(createMarkLive());
   passes.addToKernels(createTape());
@@ -182,6 +191,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   // Checks look at each access themselves.
   passes.add(createConfineGradients(ConfineGradientsOptions{!request.check}));
   passes.add(createTallySums());
+  passes.add(createSymbolDCEPass());
   passes.clean();
   passes.addToKernels(createSumRuns());
   passes.addToKernels(createDeferReductions());

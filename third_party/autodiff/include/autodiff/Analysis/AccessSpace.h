@@ -62,11 +62,10 @@ public:
   static std::optional<AccessSpace>
   findFor(llvm::ArrayRef<Operation *> accesses);
 
-  /// All addresses that an access may touch under its mask and `conditions`,
-  /// maybe more than once, and maybe among others; none if they are not of this
-  /// form. Loops and axes that do not move the address count steps of zero.
-  static std::optional<AccessSpace>
-  reachOf(Operation *access, llvm::ArrayRef<Value> conditions = {});
+  /// All addresses that an access may touch under its mask, maybe more than
+  /// once, and maybe among others; none if they are not of this form. Loops and
+  /// axes that do not move the address count steps of zero.
+  static std::optional<AccessSpace> reachOf(Operation *access);
 
   const ScalarExpr &getOffset() const { return offset; }
 

@@ -1,6 +1,6 @@
 //===- MarkLive.cpp - Where contributions are not zero --------------------===//
+#include "../Schedule/ArgumentUses.h"
 #include "autodiff/Analysis/AccessSpace.h"
-#include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -20,41 +20,31 @@ struct MarkLive : autodiff::impl::MarkLiveBase<MarkLive> {
 };
 } // namespace
 
-/// What an accumulation reaches with anything but zeros, as the plan describes
-/// it; null if the launch does not know.
-static llvm::json::Value findReach(AccumulateOp op, Operation *load) {
-  OpBuilder b(op);
-  Value live = findLiveLanes(Tile(b, op.getLoc(), op.getValue()));
-  // What was built for the condition is dead then, and goes with the cleanup.
-  std::optional<AccessSpace> space =
-      AccessSpace::reachOf(op, live ? ArrayRef(live) : ArrayRef<Value>());
-  if (!space && load)
-    space = AccessSpace::reachOf(load);
-  if (!space)
-    return nullptr;
-  return space->toReach();
+/// What a load reaches, as the plan describes it; null if the launch does not
+/// know.
+static llvm::json::Value describeReach(Operation *load) {
+  if (std::optional<AccessSpace> space = AccessSpace::reachOf(load))
+    return space->toReach();
+  return nullptr;
 }
 
 void MarkLive::runOnOperation() {
-  triton::FuncOp primal = getPrimal(getOperation());
+  triton::FuncOp kernel = getDifferentiated(getOperation());
   triton::FuncOp backward = getBackward(getOperation());
-  if (!primal || !backward)
+  if (!kernel || !backward)
     return;
-  llvm::DenseMap<int64_t, Operation *> loads;
-  primal.walk([&](Operation *op) {
-    if (auto site = op->getAttrOfType<IntegerAttr>(kSiteAttr))
-      loads[site.getInt()] = op;
+  llvm::DenseMap<unsigned, Operation *> loads = collectSites(kernel);
+  llvm::MapVector<unsigned, llvm::SetVector<Operation *>> byArgument;
+  backward.walk([&](AccumulateOp op) {
+    byArgument[op.getArgument()].insert(loads.lookup(op.getSite()));
   });
-  SmallVector<AccumulateOp> ops;
-  backward.walk([&](AccumulateOp op) { ops.push_back(op); });
-  llvm::MapVector<unsigned, Array> reaches;
-  for (AccumulateOp op : ops)
-    reaches[op.getArgument()].push_back(
-        findReach(op, loads.lookup(op.getSite())));
   Array live;
-  for (auto &[argument, spaces] : reaches)
-    live.push_back(
-        Object{{"argument", argument}, {"reach", std::move(spaces)}});
+  for (auto &[argument, accesses] : byArgument) {
+    Array reach;
+    for (Operation *access : accesses)
+      reach.push_back(describeReach(access));
+    live.push_back(Object{{"argument", argument}, {"reach", std::move(reach)}});
+  }
   if (!live.empty())
     getOperation()->setAttr(kLiveAttr,
                             toAttribute(&getContext(), std::move(live)));

@@ -408,7 +408,7 @@ findReach(unsigned argument, ArrayRef<triton::FuncOp> kernels,
 
 void Schedule::runOnOperation() {
   llvm::DenseMap<unsigned, Operation *> sites =
-      collectSites(getPrimal(getOperation()));
+      collectSites(getDifferentiated(getOperation()));
   SmallVector<triton::FuncOp> kernels = getBackwards(getOperation());
   std::map<unsigned, SmallVector<Turn, 0>> turns;
   std::map<unsigned, GradientReach> reaches;
