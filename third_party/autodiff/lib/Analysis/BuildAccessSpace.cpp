@@ -515,10 +515,8 @@ AccessSpace::of(Operation *access, const Renumbering *renumbering, From from) {
   return std::move(builder.space);
 }
 
-std::optional<AccessSpace> AccessSpace::reachOf(Operation *access,
-                                                ArrayRef<Value> conditions) {
+std::optional<AccessSpace> AccessSpace::reachOf(Operation *access) {
   Builder builder(access, nullptr, From::Launch, /*isReach=*/true);
-  llvm::append_range(builder.conditions, conditions);
   if (!builder.build())
     return std::nullopt;
   // Where nobody knows how often a loop runs, the mask has to say how far it

@@ -91,8 +91,8 @@ static std::optional<SmallVector<LinearForm>> splitExtremum(Value value,
   return SmallVector<LinearForm>{*form};
 }
 
-std::optional<SmallVector<LinearForm>>
-mlir::autodiff::smallestOf(Value value, From from) {
+std::optional<SmallVector<LinearForm>> mlir::autodiff::smallestOf(Value value,
+                                                                  From from) {
   return splitExtremum<arith::MinSIOp, ScalarExpr::Kind::Min>(value, from);
 }
 

@@ -168,8 +168,8 @@ bool DeciderFinder::visitResult(OpResult result, const Axes &axes) {
     return *found;
   if (auto custom = dyn_cast<CustomVjpOp>(op))
     return visit(custom.getValues()[number], axes);
-  bool isElementwise = op->hasTrait<OpTrait::Elementwise>() ||
-                       isa<StopGradientOp, HeldOp>(op);
+  bool isElementwise =
+      op->hasTrait<OpTrait::Elementwise>() || isa<StopGradientOp, HeldOp>(op);
   return isElementwise && op->getNumRegions() == 0
              ? visitAll(op->getOperands(), axes)
              : visitMixed(op);

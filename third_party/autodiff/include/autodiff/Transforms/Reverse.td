@@ -48,9 +48,10 @@ def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp"> {
   let summary = "note where contributions to gradients may be other than zero";
   let description = [{
     A kernel may load from beyond a tensor what leads to nothing that it stores:
-    contributions are zero there. `autodiff.live` describes where each argument's
-    may be something else, as far as a launch can know, so that it can see
-    whether that is inside of the tensor.
+    contributions are zero there, and `autodiff-mask-loads` has kept most of it
+    out of the loads. `autodiff.live` describes where each argument's may be
+    something else, as far as a launch can know, so that it can see whether that
+    is inside of the tensor.
   }];
 }
 

@@ -1,8 +1,8 @@
 //===- MarkLive.cpp - Where contributions are not zero --------------------===//
-#include "../Schedule/ArgumentUses.h"
+#include "Schedule/ArgumentUses.h"
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Transforms/Passes.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_MARKLIVE
@@ -33,17 +33,18 @@ void MarkLive::runOnOperation() {
   triton::FuncOp backward = getBackward(getOperation());
   if (!kernel || !backward)
     return;
-  llvm::DenseMap<unsigned, Operation *> loads = collectSites(kernel);
-  llvm::MapVector<unsigned, llvm::SetVector<Operation *>> byArgument;
-  backward.walk([&](AccumulateOp op) {
-    byArgument[op.getArgument()].insert(loads.lookup(op.getSite()));
-  });
+  llvm::DenseMap<unsigned, Operation *> sites = collectSites(kernel);
   Array live;
-  for (auto &[argument, accesses] : byArgument) {
+  for (auto &[argument, use] : collectUses(backward)) {
+    llvm::SetVector<Operation *> loads;
+    for (AccumulateOp op : use.accumulates)
+      loads.insert(sites.lookup(op.getSite()));
     Array reach;
-    for (Operation *access : accesses)
-      reach.push_back(describeReach(access));
-    live.push_back(Object{{"argument", argument}, {"reach", std::move(reach)}});
+    for (Operation *load : loads)
+      reach.push_back(describeReach(load));
+    if (!reach.empty())
+      live.push_back(
+          Object{{"argument", argument}, {"reach", std::move(reach)}});
   }
   if (!live.empty())
     getOperation()->setAttr(kLiveAttr,
