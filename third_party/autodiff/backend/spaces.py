@@ -14,7 +14,7 @@ from .errors import CheckError, PlanError
 from .expr import evaluate, used_arguments, validate, values_at
 
 # Looking at every place of more accesses than this would cost more than it gains.
-_MOST_PLACES = 1 << 20
+_MOST_PLACES = 1 << 17
 
 
 @dataclass(frozen=True)
