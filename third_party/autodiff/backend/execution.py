@@ -212,14 +212,14 @@ class Execution:
         ctx.mark_dirty(*dirty)
         aliases = {j: leaves[j].detach() for j in self.views}
         kept = [aliases[i] if i in aliases else leaves[i] for i in self.kept]
-        kept = [
-            storage_of(t) if i in self._surrounded else t
-            for i, t in zip(self.kept, kept, strict=True)
-        ]
+        if self._surrounded:
+            pairs = zip(self.kept, kept, strict=True)
+            kept = [storage_of(t) if i in self._surrounded else t for i, t in pairs]
         ctx.save_for_backward(*kept, *copies, *buffers)
         ctx.execution = self
         inputs = [leaves[i] for i in self.wanted if i not in self.position]
-        inputs += [leaves[i]._base for i in self.based]
+        for i in self.based:
+            inputs.append(leaves[i]._base)
         ctx.inputs = [weakref.ref(tensor) for tensor in inputs]
         pointers = self.state.pointer_set
         ctx.scalars = [None if i in pointers else v for i, v in enumerate(leaves)]
@@ -233,8 +233,9 @@ class Execution:
         upstream = {j: grads[n] for j, n in self.position.items() if grads[n] is not None}
         if not upstream:
             return (None,) * (len(self.slots) + len(self.based))
-        for objection in (self._races[j] for j in upstream if j in self._races):
-            raise RaceError(objection)
+        for j, objection in self._races.items():
+            if j in upstream:
+                raise RaceError(objection)
         backward = self._backward_for(upstream)
         saved = ctx.saved_tensors
         if any(t.data_ptr() != a for t, a in zip(saved, ctx.addresses, strict=True)):
@@ -265,8 +266,10 @@ class Execution:
             self._blame_upstream(upstream, error)
             raise
         inputs = backward.plan.inputs
-        own = (gradients[i] if i in inputs else None for i in self.slots)
-        return (*own, *(gradients.get((BASE, i)) for i in self.based))
+        results = [gradients[i] if i in inputs else None for i in self.slots]
+        for i in self.based:
+            results.append(gradients.get((BASE, i)))
+        return tuple(results)
 
     def _seen(self, saved) -> list:
         """Return saved tensors with arguments in place of all that is around them."""

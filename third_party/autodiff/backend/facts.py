@@ -232,7 +232,9 @@ class FactKey:
             t = leaves[i]
             if isinstance(t, Tensor):
                 spans.append((t.storage_offset(), t.untyped_storage().nbytes()))
-        bases = [Base.of(t) for i in self.based if isinstance(t := leaves[i], Tensor)]
+        for i in self.based:
+            if isinstance(t := leaves[i], Tensor):
+                spans.append(Base.of(t))
         outputs = [t for i in self.outputs if isinstance(t := leaves[i], Tensor)]
         views = [(t._is_view(), _is_part(t)) for t in outputs]
         aliasing = self._aliasing(leaves, layouts)
@@ -241,7 +243,7 @@ class FactKey:
             for i in self.scalars
         ]
         described = self.descriptors.known(leaves)
-        return (grid, described, *scalars, *layouts, *spans, *bases, *views, aliasing), aliasing
+        return (grid, described, *scalars, *layouts, *spans, *views, aliasing), aliasing
 
     def _aliasing(self, leaves, layouts):
         if not self._pairs:

@@ -215,7 +215,7 @@ class KernelState:
                 handle = handle.with_gradients(sparse)
                 failed = self._objections(handle.plan.gradients, facts)
             if not failed and not repeated:
-                spans = {g.argument: self._span(g, facts) for g in handle.plan.gradients}
+                spans = self._spans(handle.plan, facts)
                 far = {argument for argument, span in spans.items() if span is None}
                 if far:
                     confine = tuple(sorted({*confine, *far}))
@@ -258,10 +258,13 @@ class KernelState:
         return check.objection(tensor.shape, tensor.strides, facts.scalars, facts.grid)
 
     @staticmethod
-    def _span(gradient, facts: Facts):
-        """Return the memory of a gradient; None if contributions have to be confined to it."""
-        tensor = facts.tensors[gradient.argument]
-        return gradient.span(tensor, facts.scalars, facts.grid)
+    def _spans(plan, facts: Facts) -> dict:
+        """Return the memory of gradients; None where contributions have to be confined to it."""
+        return {
+            gradient.argument: gradient.span(tensor, facts.scalars, facts.grid)
+            for gradient in plan.gradients
+            if (tensor := facts.tensors[gradient.argument]).is_tensor
+        }
 
     def execution(self, wanted, grid, leaves) -> Execution:
         """Return how to run a launch that wants the gradients of arguments `wanted`."""
