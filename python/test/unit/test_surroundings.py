@@ -327,6 +327,25 @@ def test_no_tensor_to_give_it_to(device, differentiable, kind):
         y.sum().backward()
 
 
+def test_between_the_elements_of_a_leaf(device, differentiable):
+    """Nothing is in front of its first element, or behind its last; so with a base and without."""
+    from triton.backends.autodiff import AutodiffError
+
+    kernel = differentiable(neighbours_kernel)
+    base = random_tensor(20, 3, device=device)
+    for _ in range(2):
+        lonely, y = base.detach()[:, 0].requires_grad_(), torch.empty(19, device=device)
+        kernel[(1,)](lonely, y, 19, 3, BLOCK=32)
+        with pytest.raises(AutodiffError, match="'x_ptr'.*reads around it.* elements 1 to 55"):
+            y.sum().backward()
+        y = torch.empty(19, device=device)
+        kernel[(1,)](base[:, 0], y, 19, 3, BLOCK=32)
+        (gradient,) = torch.autograd.grad(y.sum(), base)
+        expected = torch.zeros_like(base)
+        expected[:19, :2] = base.detach()[:19, :2].flip(1)
+        torch.testing.assert_close(gradient, expected)
+
+
 def test_what_counts_for_nothing(device, differentiable):
     """Whether there is a gradient around the tensor, the numbers say."""
     kernel = differentiable(weighed_kernel)

@@ -90,8 +90,8 @@ class Around:
         tensor = facts.tensors[gradient.argument]
         reach = reach_of(gradient, plan.live, tensor, facts.scalars, facts.grid)
         around = cls(gradient.argument, tensor, spec, reach)
-        goes_there = reach is not Reach.INSIDE and (around.base is not None or checks_bounds)
-        return around if goes_there or reach is Reach.AROUND else None
+        is_inside = reach is Reach.INSIDE or not (around.is_known or checks_bounds)
+        return None if is_inside else around
 
     @property
     def is_known(self) -> bool:

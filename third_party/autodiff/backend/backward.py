@@ -110,14 +110,16 @@ class _Shadow:
     __slots__ = ("argument", "shape", "strides", "span", "dtype", "init", "result", "zero", "plain",
                  "returned", "partials", "is_tallied")  # fmt: skip
 
-    def __init__(self, gradient, tensor, facts):
+    def __init__(self, gradient, facts, has_surroundings: bool):
         self.argument = gradient.argument
+        tensor = facts.tensors[self.argument]
         self.shape, self.strides, self.result = tensor.shape, tensor.strides, tensor.dtype
         self.dtype = DTYPES[gradient.dtype]
         self.init, self.returned = gradient.init, gradient.returned
         self.span = tensor.own if gradient.stays_inside else facts.span(gradient.argument)
         # Without a proof that every element is written, what is not written has gradient zero.
-        self.zero = gradient.init == "zero" or not gradient.fills_tensor
+        # So it is around it.
+        self.zero = gradient.init == "zero" or not gradient.fills_tensor or has_surroundings
         tallied = gradient.tallied
         self.is_tallied = tallied is not None and bool(facts.evaluate(tallied.tally.when))
         rounded = self.is_tallied or self.dtype == self.result
@@ -205,10 +207,10 @@ class Backward:
         self.counting = None
         if plan.counting is not None:
             self.counting = Counting(plan, handle.counting, facts, spec)
-        self.shadows = tuple(_Shadow(g, facts.tensors[g.argument], facts) for g in plan.gradients)
         checks = any(kernel.accesses is not None for kernel in plan.kernels)
         arounds = (Around.of(g, plan, facts, spec, checks) for g in plan.gradients)
         self.around = {a.argument: a for a in arounds if a is not None}
+        self.shadows = tuple(_Shadow(g, facts, g.argument in self.around) for g in plan.gradients)
         partials = {s.argument: s.partials for s in self.shadows if s.partials is not None}
         self.finish = Finish(partials, facts.device) if partials else None
         self.layouts = {

@@ -1,6 +1,7 @@
 //===- MarkLive.cpp - Where contributions are not zero --------------------===//
 #include "Schedule/ArgumentUses.h"
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -46,7 +47,7 @@ void MarkLive::runOnOperation() {
       live.push_back(
           Object{{"argument", argument}, {"reach", std::move(reach)}});
   }
-  if (!live.empty())
+  if (!live.empty() && !mutation::isMade("live:nobody knows where"))
     getOperation()->setAttr(kLiveAttr,
                             toAttribute(&getContext(), std::move(live)));
 }

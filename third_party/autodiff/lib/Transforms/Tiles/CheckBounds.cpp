@@ -1,5 +1,6 @@
 //===- CheckBounds.cpp - Keep derived kernels inside of their buffers -----===//
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Position.h"
@@ -317,7 +318,8 @@ LogicalResult CheckBounds::check(Operation *op) {
   }
   record(b, op, op->getName().stripDialect(), address, violation, base);
   confine(op, inside);
-  if (auto store = dyn_cast<triton::StoreOp>(op); store && isOutput(base))
+  if (auto store = dyn_cast<triton::StoreOp>(op);
+      store && isOutput(base) && !mutation::isMade("bounds:nothing is claimed"))
     claim(store, address, base);
   return success();
 }
