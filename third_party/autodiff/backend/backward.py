@@ -347,16 +347,17 @@ class Backward:
     def _finish(self, shadows) -> dict:
         """Return the gradients by argument; under `(BASE, argument)` what its base gets besides."""
         made = tuple(zip(self.shadows, shadows, strict=True))
-        gradients = {}
-        for shadow, tensor in made:
-            if not shadow.returned or shadow.partials is not None:
-                continue
-            around = self.around.get(shadow.argument)
-            if around is None:
-                gradients[shadow.argument] = shadow.finish(tensor)
-            else:
-                own, rest = around.split(tensor)
-                gradients |= {shadow.argument: own, (BASE, shadow.argument): rest}
+        around = self.around
+        gradients = {
+            shadow.argument: shadow.finish(tensor)
+            for shadow, tensor in made
+            if shadow.returned and shadow.partials is None and shadow.argument not in around
+        }
+        if around:
+            buffers = {shadow.argument: tensor for shadow, tensor in made}
+            for argument, apart in around.items():
+                own, rest = apart.split(buffers[argument])
+                gradients |= {argument: own, (BASE, argument): rest}
         if self.finish is not None:
             partials = {s.argument: tensor for s, tensor in made if s.partials is not None}
             gradients.update(self.finish.run(partials))
