@@ -216,3 +216,27 @@ def ran(monkeypatch, schedule):
 
     monkeypatch.setattr(Backward, "run", note)
     return noted
+
+
+@pytest.fixture
+def guarded(monkeypatch):
+    """Puts bands around every buffer that a backward makes; the test's end looks at them."""
+    from triton.backends.autodiff import backward, memory
+
+    allocate, bands = memory.allocate, []
+
+    def with_bands(shape, strides, span, dtype, device, zero):
+        plain = allocate(shape, strides, span, dtype, device, zero)
+        held = plain.untyped_storage().nbytes()
+        arena = torch.full((held + 512,), 0x5A, dtype=torch.uint8, device=device)
+        arena[256 : 256 + held] = 0 if zero else 0xFF
+        bands.append((arena, held))
+        typed = arena[256 : 256 + held].view(dtype)
+        return typed.as_strided(shape, strides, typed.storage_offset() + plain.storage_offset())
+
+    monkeypatch.setattr(backward, "allocate", with_bands)
+    monkeypatch.setattr(memory, "allocate", with_bands)
+    yield
+    assert bands
+    for arena, held in bands:
+        assert (arena[:256] == 0x5A).all() and (arena[256 + held :] == 0x5A).all()

@@ -25,6 +25,10 @@ class BoundsError(AutodiffError):
     """A derived kernel left its memory, seen by TRITON_AUTODIFF_CHECK=1; the message says where."""
 
 
+class RaceError(AutodiffError):
+    """Programs store different values to one element; the message says where."""
+
+
 class GradientCheckError(AutodiffError):
     """Gradients that `check` found to be wrong; `report` holds what it compared."""
 

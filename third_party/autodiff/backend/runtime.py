@@ -158,10 +158,15 @@ def start(resolved, options):
     call = _Call()
     call.execution, call.kernel, call.grid = execution, kernel, grid
     call.values, call.leaves = resolved.values, leaves
-    results = _Launch.apply(call, *[leaves[i] for i in execution.slots])
+    inputs = [leaves[i] for i in execution.slots]
+    for i in execution.based:
+        inputs.append(leaves[i]._base)
+    results = _Launch.apply(call, *inputs)
     if execution.views:
         views = tuple([leaves[j] for j in execution.views])
         _graft(views, results[len(execution.dirty) :])
+        for j, spill in execution.spills.items():
+            spill.watch(leaves[j])
     return state, execution
 
 

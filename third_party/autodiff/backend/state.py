@@ -51,6 +51,7 @@ class Ask(NamedTuple):
     cotangents: tuple[int, ...] | None = None
     atomic: tuple[int, ...] = ()
     exchange: tuple[int, ...] = ()
+    confine: tuple[int, ...] = ()
     aligned: tuple[int, ...] = ()
     known: tuple[tuple[int, int], ...] = ()
     same: tuple[tuple[int, int], ...] = ()
@@ -175,6 +176,7 @@ class KernelState:
         more["reload"] = reload and facts.keeps_outputs()
         more |= facts.descriptors._asdict()
         scalars: set[int] = set()
+        confine: tuple[int, ...] = ()
         while True:
             # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
             nothing_runs = 0 in facts.grid
@@ -185,6 +187,7 @@ class KernelState:
                 cotangents,
                 atomic=atomic,
                 exchange=exchange,
+                confine=confine,
                 assume=assume,
                 axes=axes or (),
                 checkpoint=checkpoint,
@@ -214,6 +217,12 @@ class KernelState:
                 handle = handle.with_gradients(sparse)
                 failed = self._objections(handle.plan.gradients, facts)
             if not failed and not repeated:
+                spans = self._spans(handle.plan, facts)
+                far = {argument for argument, span in spans.items() if span is None}
+                if far:
+                    confine = tuple(sorted({*confine, *far}))
+                    continue
+                facts = facts.with_spans(spans)
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
                 if tapes <= self.tape_limit(facts.device):
                     used = frozenset(scalars)
@@ -249,6 +258,15 @@ class KernelState:
         if not tensor.is_tensor:
             return "what it reaches is not known to be a tensor"
         return check.objection(tensor.shape, tensor.strides, facts.scalars, facts.grid)
+
+    @staticmethod
+    def _spans(plan, facts: Facts) -> dict:
+        """Return the memory of gradients; None where contributions have to be confined to it."""
+        return {
+            gradient.argument: gradient.span(tensor, facts.scalars, facts.grid)
+            for gradient in plan.gradients
+            if (tensor := facts.tensors[gradient.argument]).is_tensor
+        }
 
     def execution(self, wanted, grid, leaves) -> Execution:
         """Return how to run a launch that wants the gradients of arguments `wanted`."""
@@ -311,9 +329,9 @@ class KernelState:
         spec = self.spec
         return FactKey(spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors), {}
 
-    def forget(self, key: FactKey, scalars, spanned) -> None:
+    def forget(self, key: FactKey, *needed) -> None:
         """Make a key hold more facts; executions found under the old key go."""
-        key.grow(scalars, spanned)
+        key.grow(*needed)
         for family_key, executions in self._families.values():
             if family_key is key:
                 executions.clear()

@@ -68,6 +68,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createSinkStores());
   passes.add(createForwardStores());
   passes.add(createBoundLoops());
+  passes.add(createMarkStores());
   if (request.assume) {
     passes.add(createSpreadLoops());
     passes.add(createUnwrapTiles());
@@ -123,9 +124,12 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createMaskLoads(setAssume(MaskLoadsOptions())));
   passes.add(createReverse(setAssume(ReverseOptions())));
   passes.clean();
+  passes.add(createMarkLive());
   passes.addToKernels(createTape());
   passes.clean();
-  passes.add(createResiduals(ResidualsOptions{request.save, request.reload}));
+  // Who stores where is noted in the forward.
+  passes.add(createResiduals(
+      ResidualsOptions{request.save, request.reload, request.check}));
   passes.clean();
   passes.add(createSaveRecords(SaveRecordsOptions{request.save}));
   passes.clean();
@@ -179,11 +183,14 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   }
   ScheduleOptions schedule;
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
+  schedule.confine.assign(request.confine.begin(), request.confine.end());
   schedule.deterministic = request.deterministic;
   passes.add(createSchedule(schedule));
   passes.add(createChooseTiles(ChooseTilesOptions{request.widen}));
   passes.clean();
   passes.add(createDivideTiles());
+  // Checks look at each access themselves.
+  passes.add(createConfineGradients(ConfineGradientsOptions{!request.check}));
   passes.add(createTallySums());
   passes.add(createSymbolDCEPass());
   passes.clean();

@@ -126,6 +126,7 @@ static SmallVector<unsigned> Request::*findIndices(StringRef key) {
   return llvm::StringSwitch<SmallVector<unsigned> Request::*>(key)
       .Case("atomic", &Request::atomic)
       .Case("exchange", &Request::exchange)
+      .Case("confine", &Request::confine)
       .Case("aligned", &Request::aligned)
       .Default(nullptr);
 }

@@ -35,6 +35,9 @@ Constraints lessThan(Value lhs, Value rhs, int64_t slack,
 Constraints constraintsOf(Value mask,
                           ScalarExpr::From from = ScalarExpr::From::Launch);
 
+/// The same of what is true where `condition`, of a branch, is not.
+Constraints constraintsOfNot(Value condition);
+
 /// Those of the conditions in the conjunction `mask` that are constraints.
 llvm::SmallVector<Constraint>
 knownConstraintsOf(Value mask,

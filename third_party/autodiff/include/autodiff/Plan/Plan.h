@@ -50,6 +50,8 @@ struct Request {
   SmallVector<unsigned> atomic;
   /// Arguments for which a check failed: stored addresses may repeat.
   SmallVector<unsigned> exchange;
+  /// Arguments whose gradient reaches so far that it has to be masked.
+  SmallVector<unsigned> confine;
   /// Integers that are multiples of 16 in a launch.
   SmallVector<unsigned> aligned;
   /// Parts of descriptors, and what they are there.

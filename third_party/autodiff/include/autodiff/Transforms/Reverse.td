@@ -44,6 +44,17 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
   ];
 }
 
+def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp"> {
+  let summary = "note where contributions to gradients may be other than zero";
+  let description = [{
+    A kernel may load from beyond a tensor what leads to nothing that it stores:
+    contributions are zero there, and `autodiff-mask-loads` has kept most of it
+    out of the loads. `autodiff.live` describes where each argument's may be
+    something else, as far as a launch can know, so that it can see whether that
+    is inside of the tensor.
+  }];
+}
+
 def IgnoreOutputs : AutodiffPass<"autodiff-ignore-outputs", "::mlir::ModuleOp"> {
   let summary = "leave out what is stored where no gradient comes from";
   let description = [{
@@ -143,6 +154,8 @@ def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"save", "save", "bool", "true", "allow an augmented forward">,
-    Option<"reload", "reload", "bool", "true", "allow reloading stored outputs">
+    Option<"reload", "reload", "bool", "true", "allow reloading stored outputs">,
+    Option<"derive", "derive", "bool", "false",
+           "derive a forward also where it has nothing to save">
   ];
 }
