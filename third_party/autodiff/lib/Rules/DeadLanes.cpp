@@ -38,7 +38,8 @@ Value Emitter::where(const Lanes *lanes, Type type) {
   if (lanes->kind == Lanes::Kind::Unless)
     here = arith::XOrIOp::create(b, loc, here, constant(true, here.getType()));
   auto tile = dyn_cast<RankedTensorType>(type);
-  return tile ? repeatOver(b, loc, here, lanes->axes, tile.getShape()) : here;
+  return repeatOver(b, loc, here, lanes->axes,
+                    tile ? tile.getShape() : ArrayRef<int64_t>());
 }
 
 LiveMask Emitter::all(const Lanes *lanes, Type type) {

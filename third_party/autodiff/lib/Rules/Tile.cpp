@@ -140,7 +140,7 @@ Value mlir::autodiff::repeatOver(OpBuilder &builder, Location loc, Value value,
                                  ArrayRef<int64_t> shape) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (shape.empty())
-    return value;
+    return type ? Value(triton::UnsplatOp::create(builder, loc, value)) : value;
   auto full =
       RankedTensorType::get(shape, getElementTypeOrSelf(value.getType()));
   if (!type)
