@@ -1,0 +1,17 @@
+"""The arena: public kernels, their authors' backwards, ours, and a judge.
+
+    PYTHONPATH=benchmarks python -m arena judge --out FOLDER
+    PYTHONPATH=benchmarks python -m arena time --out FOLDER
+    PYTHONPATH=benchmarks python -m arena report FOLDER ...
+
+`case.py` says what a case is, `packages/` has the cases of each package, `launches.py` how one
+wrapper is differentiated by its authors and by us. `judge.py` compares the two by slopes of the
+forward (`slopes.py`, `truth.py`), and `spoil.py` judges the judge.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# Poisoned memory, and how near is near, are those of the tests.
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "python" / "test")]

@@ -1,0 +1,172 @@
+"""One variant of a case, judged: both claims, a verdict on each gradient, and on the judge."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from pathlib import Path
+
+import torch
+
+from .case import Case, Maker, Variant
+from .judge import AGREE, OURS, THEIRS, UNDECIDED, Finding, Judge, tolerance, worst
+from .problem import OURS as ours_side
+from .problem import THEIRS as theirs_side
+from .problem import Claim, NoHistory, Problem, context_is_lost, norm
+from .spoil import spoilt
+from .truth import distance, truths
+
+SEED = 1
+
+
+def make_problem(plugin, case: Case, variant: Variant, device: str, options=None) -> Problem:
+    """The case's inputs at a size and in a dtype; the same in every run on a device."""
+    torch.manual_seed(SEED)
+    maker = Maker(plugin.DIMENSIONS[variant.size], getattr(torch, variant.dtype), device)
+    return Problem(case, plugin.MODULES, case.inputs(maker), options)
+
+
+def told(error: BaseException) -> str:
+    """An exception in one line, with the place that raised it."""
+    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {lines[0][:300]}{place}"
+
+
+def _finite(claim: Claim) -> bool:
+    values = [*claim.outputs, *(g for g in claim.gradients if g is not None)]
+    return all(bool(x.isfinite().all()) for x in values)
+
+
+class Trial:
+    """What is found of one variant of a case, as a row of results."""
+
+    def __init__(self, problem: Problem, exact: str):
+        self.problem = problem
+        self.exact = exact
+        self.row: dict = {"notes": []}
+        self.claims: dict[str, Claim] = {}
+
+    def note(self, text: str) -> None:
+        """Something that a reader of the results should know."""
+        if text not in self.row["notes"]:
+            self.row["notes"].append(text)
+
+    def _claim_theirs(self) -> None:
+        try:
+            claim = self.problem.claim(theirs_side)
+            if not _finite(claim):
+                plain = self.problem.claim(theirs_side, poisoned=False)
+                if _finite(plain):
+                    self.note("theirs reads memory that nobody wrote: NaN there reaches its results")
+                    claim = plain
+            self.claims[theirs_side] = claim
+        except Exception as error:
+            if context_is_lost(error):
+                raise
+            self.row["refused"] = told(error)
+
+    def _claim_ours(self) -> None:
+        self.claims[ours_side] = self.problem.claim(ours_side)
+
+    def run(self) -> dict:
+        """Claims and verdicts. Whatever ours raises goes to the caller."""
+        self._claim_theirs()
+        self._claim_ours()
+        theirs, ours = self.claims.get(theirs_side), self.claims[ours_side]
+        if theirs is not None:
+            self.row["outputs"] = distance(ours.outputs, theirs.outputs)
+        if not all(bool(y.isfinite().all()) for y in ours.outputs):
+            self.note("outputs are not finite")
+        self.findings = self._judged()
+        self.row["verdict"] = worst(f.verdict for f in self.findings)
+        self.row["gradients"] = [_entry(f) for f in self.findings]
+        return self.row
+
+    def _allowed(self):
+        claim = self.claims[ours_side]
+        floats = [*self.problem.leaves, *claim.outputs]
+        coarsest = max((x.dtype for x in floats), key=lambda d: torch.finfo(d).eps)
+        return tolerance(coarsest, self.problem.leaves[0].device.type)
+
+    def _pairs(self):
+        theirs, ours = self.claims.get(theirs_side), self.claims[ours_side]
+        names, leaves = self.problem.names, self.problem.leaves
+        for index, (name, leaf) in enumerate(zip(names, leaves, strict=True)):
+            mine = ours.gradients[index]
+            yield index, name, mine if theirs is None else theirs.gradients[index], mine, leaf
+
+    def _judged(self) -> list[Finding]:
+        """Findings by the first truth that decides."""
+        found: list[Finding] = []
+        alone = theirs_side not in self.claims
+        self.judge = None
+        for truth, reason in truths(self.problem, self.claims[ours_side], self.exact):
+            if truth is None:
+                self.note(reason)
+                continue
+            judge = Judge(truth, self._allowed())
+            new = [judge.finding(*pair, alone=alone) for pair in self._pairs()]
+            # A gradient that another truth has decided stays decided.
+            found = [
+                n if not found or found[i].verdict == UNDECIDED else found[i]
+                for i, n in enumerate(new)
+            ]
+            self.judge = self.judge or judge
+            self.row.setdefault("judge", truth.name)
+            if worst(f.verdict for f in found) in (AGREE, OURS, THEIRS):
+                self.judge, self.row["judge"] = judge, truth.name
+                break
+        if not found:
+            raise NoHistory("nothing can judge this case: " + "; ".join(self.row["notes"]))
+        return found
+
+    def judge_the_judge(self) -> dict:
+        """Which small mistakes, made in either claim, were not named wrong."""
+        missed, made = [], 0
+        for index, name, theirs, ours, leaf in self._pairs():
+            sound = self.findings[index].verdict
+            for who, gradient in ((ours_side, ours), (theirs_side, theirs)):
+                if gradient is None or not gradient.isfinite().all():
+                    continue
+                if (who == ours_side and sound == THEIRS) or (who == theirs_side and sound == OURS):
+                    continue
+                for mistake, copy in spoilt(gradient):
+                    pair = (theirs, copy) if who == ours_side else (copy, ours)
+                    verdict = self.judge.finding(index, name, *pair, leaf).verdict
+                    made += 1
+                    if verdict not in ((THEIRS, "neither") if who == ours_side else (OURS, "neither")):
+                        missed.append(f"{name} of {who}, {mistake}: {verdict}")
+        return {"made": made, "missed": missed}
+
+
+def _entry(found: Finding) -> dict:
+    """A finding as part of a row."""
+    entry = {
+        "name": found.name,
+        "verdict": found.verdict,
+        "difference": found.difference,
+        "slab": found.slab,
+    }
+    if found.evidence:
+        entry["evidence"] = [list(e) for e in found.evidence]
+    return entry
+
+
+def judged(plugin, case: Case, variant: Variant, device: str, exact: str, spoil=True, options=None):
+    """The row of one variant of a case."""
+    begin = time.perf_counter()
+    problem = make_problem(plugin, case, variant, device, options)
+    trial = Trial(problem, exact)
+    try:
+        row = trial.run()
+        if spoil:
+            row["spoilt"] = trial.judge_the_judge()
+    except Exception as error:
+        if context_is_lost(error):
+            raise
+        row = {**trial.row, "failed": told(error)}
+    row["seconds"] = time.perf_counter() - begin
+    row["largest"] = max((norm(x) for x in problem.leaves), default=0.0)
+    return row
