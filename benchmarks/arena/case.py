@@ -47,8 +47,10 @@ class Case:
     constants: Mapping = field(default_factory=dict)
     # The authors' forward makes the gradients: forward and backward are timed together.
     whole: bool = False
-    # Why it needs a GPU, if it does.
+    # Why it needs a GPU, if it does; whether it takes the CPU too long for a test.
     gpu: str = ""
+    slow: bool = False
+    sizes: tuple[str, ...] = SIZES
     # So many roundings follow one another on the way to a gradient in float32; see `gradients`.
     roundings: int = 8
 
@@ -56,9 +58,12 @@ class Case:
         """What the arena runs: half precision and float32 at users' sizes, and at a small one."""
         half = [dtype for dtype in self.dtypes if dtype != F32]
         full = [dtype for dtype in self.dtypes if dtype == F32]
-        users, small = half[:1] + full, half[-1:] + full
-        return [Variant("users", str(d)[6:]) for d in users] + [
-            Variant("small", str(d)[6:]) for d in small
+        dtypes = {"users": half[:1] + full, "small": half[-1:] + full}
+        return [
+            Variant(size, str(dtype)[6:])
+            for size in reversed(SIZES)
+            if size in self.sizes
+            for dtype in dtypes[size]
         ]
 
 

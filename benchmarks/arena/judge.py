@@ -129,7 +129,7 @@ def _slabs(theirs: Tensor, ours: Tensor, apart: Tensor, whole: float) -> Iterato
 
 
 class Judge:
-    """Judges the gradients of one problem by the slopes of a truth."""
+    """Judges the gradients of one problem by the slopes of a truth; without one, what it can."""
 
     def __init__(self, truth, allowed: Tolerance):
         self.truth = truth
@@ -160,12 +160,15 @@ class Judge:
             examined = self._examine(index, a, b, apart, whole, difference, slabs)
         else:
             examined = ()
+        if self.truth is None:
+            open_ = examined != ()
+            examined = ()
         for evidence, limit in examined:
             found.evidence.append(evidence)
             decided = _wrong(evidence, limit, alone)
             open_ |= decided is None
             wrong = [x or y for x, y in zip(wrong, decided or wrong, strict=True)]
-        if wrong[0] != wrong[1] and not any(broken):
+        if wrong[0] != wrong[1] and not any(broken) and self.truth is not None:
             # What is wrong is no measure of the other one.
             other = wrong.index(False)
             rest = self.finding(index, name, *(2 * [(theirs, ours)[other]]), like, alone=True)
@@ -188,7 +191,10 @@ class Judge:
             if slab.ratio > max(allowed.rounding, 2 * difference):
                 parts = [slab.of(x) for x in (a, b, apart)]
                 size = _size(norm(parts[0]), norm(parts[1]), whole, 1 / slab.slabs)
-                yield self._along(str(slab), index, parts[2], a, b, size, estimate), allowed.rounding
+                yield (
+                    self._along(str(slab), index, parts[2], a, b, size, estimate),
+                    allowed.rounding,
+                )
 
     def _examine_alone(self, index, b):
         """As `_examine`, of a claim that nothing is compared with: along itself, and its ends.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import traceback
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from poison import poisoned_memory
@@ -61,6 +63,14 @@ class NoHistory(RuntimeError):
     """Our forward lost the graph to an output whose gradient the authors know."""
 
 
+def told(error: BaseException) -> str:
+    """An exception in one line, with the place that raised it."""
+    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {lines[0][:300]}{place}"
+
+
 def context_is_lost(error: BaseException) -> bool:
     """Whether nothing that this process does on the GPU can succeed any more."""
     return "CUDA error" in str(error) or "an illegal memory access" in str(error)
@@ -91,9 +101,7 @@ class Problem:
         with contextlib.ExitStack() as stack:
             stack.enter_context(first_configuration())
             if who == OURS:
-                stack.enter_context(
-                    differentiated(self.modules, self.kernels, self.case.constants)
-                )
+                stack.enter_context(differentiated(self.modules, self.kernels, self.case.constants))
             yield
 
     def call(self, who: str, inputs: dict) -> list[Tensor]:
@@ -123,13 +131,20 @@ class Problem:
 
     def forward(self, who: str):
         """New leaves, and the outputs that count, with their graph."""
-        copies = mapped(leaf, self.inputs)
+        return self.forward_from(mapped(leaf, self.inputs), who)
+
+    def forward_from(self, copies: dict, who: str):
+        """The same of leaves that are there."""
         outputs = self.call(who, mapped(own, copies))
         self.choose(outputs)
         return [x for x in tensors(copies) if x.requires_grad], [outputs[i] for i in self.used]
 
-    def backward(self, leaves, outputs, keep=False) -> list[Tensor | None]:
-        """The gradients of leaves; an output without history owes them nothing."""
+    def backward(self, leaves, outputs, again=False) -> list[Tensor | None]:
+        """The gradients of leaves; an output without history owes them nothing.
+
+        Some backwards overwrite the upstream gradients. `again`: that may be, to whoever comes
+        next, and the graph stays.
+        """
         used = [(y, g) for y, g in zip(outputs, self.upstreams, strict=True) if y.requires_grad]
         if not used:
             raise NoHistory("no output depends on an input that requires a gradient")
@@ -137,9 +152,8 @@ class Problem:
             torch.autograd.grad(
                 [y for y, _ in used],
                 leaves,
-                # Some overwrite what they are given.
-                [g.to(y.dtype, copy=True) for y, g in used],
-                retain_graph=keep,
+                [g.to(y.dtype, copy=not again) for y, g in used],
+                retain_graph=again,
                 allow_unused=True,
             )
         )

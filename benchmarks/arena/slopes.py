@@ -46,9 +46,7 @@ def slope(function: Callable[[float], float], step: float) -> Slope:
     steps = [step / 2**n for n in range(HALVINGS + 1)]
     ends = {h: (function(h), function(-h)) for h in steps}
     shortest = steps[-1]
-    inner = [
-        function(shortest * (2 * n / (_SAMPLES - 1) - 1)) for n in range(1, _SAMPLES - 1)
-    ]
+    inner = [function(shortest * (2 * n / (_SAMPLES - 1) - 1)) for n in range(1, _SAMPLES - 1)]
     samples = [ends[shortest][1], *inner, ends[shortest][0]]
     if not all(map(math.isfinite, samples)):
         return Slope(math.nan, math.inf)
@@ -68,4 +66,6 @@ def exact_slope(function: Callable[[float], float], step: float) -> Slope:
     """The same of a function in float64, whose noise is nothing beside what is asked for."""
     long, short = ((function(h) - function(-h)) / (2 * h) for h in (step, step / 2))
     better = (4 * short - long) / 3
-    return Slope(better, abs(better - short)) if math.isfinite(better) else Slope(math.nan, math.inf)
+    return (
+        Slope(better, abs(better - short)) if math.isfinite(better) else Slope(math.nan, math.inf)
+    )

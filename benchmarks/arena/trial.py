@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
-from pathlib import Path
 
 import torch
 
@@ -12,26 +10,20 @@ from .case import Case, Maker, Variant
 from .judge import AGREE, OURS, THEIRS, UNDECIDED, Finding, Judge, tolerance, worst
 from .problem import OURS as ours_side
 from .problem import THEIRS as theirs_side
-from .problem import Claim, NoHistory, Problem, context_is_lost, norm
+from .problem import Claim, NoHistory, Problem, context_is_lost, told
 from .spoil import spoilt
 from .truth import distance, truths
 
 SEED = 1
 
 
-def make_problem(plugin, case: Case, variant: Variant, device: str, options=None) -> Problem:
+def make_problem(
+    plugin, case: Case, variant: Variant, device: str, options=None, seed: int = SEED
+) -> Problem:
     """The case's inputs at a size and in a dtype; the same in every run on a device."""
-    torch.manual_seed(SEED)
+    torch.manual_seed(seed)
     maker = Maker(plugin.DIMENSIONS[variant.size], getattr(torch, variant.dtype), device)
     return Problem(case, plugin.MODULES, case.inputs(maker), options)
-
-
-def told(error: BaseException) -> str:
-    """An exception in one line, with the place that raised it."""
-    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {lines[0][:300]}{place}"
 
 
 def _finite(claim: Claim) -> bool:
@@ -59,7 +51,9 @@ class Trial:
             if not _finite(claim):
                 plain = self.problem.claim(theirs_side, poisoned=False)
                 if _finite(plain):
-                    self.note("theirs reads memory that nobody wrote: NaN there reaches its results")
+                    self.note(
+                        "theirs reads memory that nobody wrote: NaN there reaches its results"
+                    )
                     claim = plain
             self.claims[theirs_side] = claim
         except Exception as error:
@@ -97,34 +91,42 @@ class Trial:
             mine = ours.gradients[index]
             yield index, name, mine if theirs is None else theirs.gradients[index], mine, leaf
 
-    def _judged(self) -> list[Finding]:
-        """Findings by the first truth that decides."""
-        found: list[Finding] = []
-        alone = theirs_side not in self.claims
-        self.judge = None
+    def _judges(self):
+        """Judges by one truth after the other; what cannot judge is noted."""
         for truth, reason in truths(self.problem, self.claims[ours_side], self.exact):
             if truth is None:
                 self.note(reason)
-                continue
-            judge = Judge(truth, self._allowed())
+            else:
+                yield Judge(truth, self._allowed())
+
+    def _judged(self) -> list[Finding]:
+        """Findings by the first judge that decides; nobody needs one where all are equal."""
+        self.judge = Judge(None, self._allowed())
+        alone = theirs_side not in self.claims
+        found = [self.judge.finding(*pair, alone=alone) for pair in self._pairs()]
+        if not alone and all(f.verdict != UNDECIDED for f in found):
+            return found
+        found = None
+        for judge in self._judges():
             new = [judge.finding(*pair, alone=alone) for pair in self._pairs()]
-            # A gradient that another truth has decided stays decided.
+            # A gradient that another judge has decided stays decided.
             found = [
-                n if not found or found[i].verdict == UNDECIDED else found[i]
+                n if found is None or found[i].verdict == UNDECIDED else found[i]
                 for i, n in enumerate(new)
             ]
-            self.judge = self.judge or judge
-            self.row.setdefault("judge", truth.name)
+            self.judge, self.row["judge"] = judge, judge.truth.name
             if worst(f.verdict for f in found) in (AGREE, OURS, THEIRS):
-                self.judge, self.row["judge"] = judge, truth.name
                 break
-        if not found:
+        if found is None:
             raise NoHistory("nothing can judge this case: " + "; ".join(self.row["notes"]))
         return found
 
     def judge_the_judge(self) -> dict:
         """Which small mistakes, made in either claim, were not named wrong."""
         missed, made = [], 0
+        if self.judge.truth is None:
+            self.judge = next(self._judges())
+            self.row["judge"] = self.judge.truth.name
         for index, name, theirs, ours, leaf in self._pairs():
             sound = self.findings[index].verdict
             for who, gradient in ((ours_side, ours), (theirs_side, theirs)):
@@ -136,7 +138,9 @@ class Trial:
                     pair = (theirs, copy) if who == ours_side else (copy, ours)
                     verdict = self.judge.finding(index, name, *pair, leaf).verdict
                     made += 1
-                    if verdict not in ((THEIRS, "neither") if who == ours_side else (OURS, "neither")):
+                    if verdict not in (
+                        (THEIRS, "neither") if who == ours_side else (OURS, "neither")
+                    ):
                         missed.append(f"{name} of {who}, {mistake}: {verdict}")
         return {"made": made, "missed": missed}
 
@@ -156,7 +160,7 @@ def _entry(found: Finding) -> dict:
 
 def judged(plugin, case: Case, variant: Variant, device: str, exact: str, spoil=True, options=None):
     """The row of one variant of a case."""
-    begin = time.perf_counter()
+    begin = time.process_time()
     problem = make_problem(plugin, case, variant, device, options)
     trial = Trial(problem, exact)
     try:
@@ -167,6 +171,5 @@ def judged(plugin, case: Case, variant: Variant, device: str, exact: str, spoil=
         if context_is_lost(error):
             raise
         row = {**trial.row, "failed": told(error)}
-    row["seconds"] = time.perf_counter() - begin
-    row["largest"] = max((norm(x) for x in problem.leaves), default=0.0)
+    row["cpu_s"] = time.process_time() - begin
     return row

@@ -78,6 +78,27 @@ class Truth:
         raise NotImplementedError
 
 
+def reference_gradients(problem: Problem, inputs: dict):
+    """The outputs of a case's reference that count, None where it does not know one, and the
+    gradients of the leaves among `inputs`."""
+    results = problem.case.reference(*inputs.values())
+    results = [results] if isinstance(results, Tensor) else list(results)
+    results = [results[i] if i < len(results) else None for i in problem.used]
+    pairs = [
+        (y, g.to(y.device, y.dtype).reshape(y.shape))
+        for y, g in zip(results, problem.upstreams, strict=True)
+        if y is not None
+    ]
+    leaves = [x for x in tensors(inputs) if x.requires_grad]
+    found = torch.autograd.grad(
+        [y for y, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True
+    )
+    gradients = [
+        torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)
+    ]
+    return [y if y is None else y.detach() for y in results], gradients
+
+
 class Gradients(Truth):
     """The gradients of a reference in plain PyTorch, in float64 on the CPU."""
 
@@ -86,33 +107,14 @@ class Gradients(Truth):
 
     def __init__(self, problem: Problem, claim: Claim):
         super().__init__(problem)
-        reference = problem.case.reference
-        if reference is None:
+        if problem.case.reference is None:
             raise Unsuitable(f"{self.name}: there is no reference")
         inputs = mapped(lambda x: in_double(x).requires_grad_(x.requires_grad), problem.inputs)
         with in_doubles():
-            results = reference(*inputs.values())
-            if isinstance(results, Tensor):
-                results = [results]
-            results = [results[i] if i < len(results) else None for i in problem.used]
-            self.accept([r if r is None else r.detach() for r in results], claim)
-            pairs = [
-                (y, g.double().cpu())
-                for y, g in zip(results, problem.upstreams, strict=True)
-                if y is not None
-            ]
-            if len(pairs) < len(results):
-                raise Unsuitable(f"{self.name}: the reference does not know all outputs")
-            found = torch.autograd.grad(
-                [y for y, _ in pairs],
-                [x for x in tensors(inputs) if x.requires_grad],
-                [g.reshape(y.shape) for y, g in pairs],
-                allow_unused=True,
-            )
-        self.gradients = [
-            torch.zeros(x.shape, dtype=torch.float64) if g is None else g
-            for x, g in zip(problem.leaves, found, strict=True)
-        ]
+            self.outputs, self.gradients = reference_gradients(problem, inputs)
+        self.accept(self.outputs, claim)
+        if None in self.outputs:
+            raise Unsuitable(f"{self.name}: the reference does not know all outputs")
 
     def slope(self, index, direction, estimate):
         return Slope(dot(self.gradients[index], direction.cpu()), 0.0)

@@ -13,7 +13,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 ROOT = Path(__file__).resolve().parents[2]
 # The kernels are shared with the benchmarks and the examples, so they are no package of the tests.
-sys.path[:0] = [str(ROOT / "python" / "test"), str(ROOT / "python" / "examples")]
+sys.path[:0] = [str(ROOT / part) for part in ("python/test", "python/examples", "benchmarks")]
 
 
 def pytest_addoption(parser):

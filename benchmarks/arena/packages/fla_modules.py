@@ -366,5 +366,3 @@ def losses():
 def cases() -> list[Case]:
     """Every differentiable wrapper of `fla.modules`."""
     return [*activations(), *norms(), *sequences(), *losses()]
-
-

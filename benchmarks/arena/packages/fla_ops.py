@@ -33,7 +33,9 @@ HALF = (BF16, F16)
 
 def case(name, family, path, inputs, reference=None, *, options=None, **more) -> Case:
     """A case of the function at a path below `fla.ops`, by default the one that has the name."""
-    function = called(f"fla.ops.{path}" if "." in path else f"fla.ops.{path}.{name}", **options or {})
+    function = called(
+        f"fla.ops.{path}" if "." in path else f"fla.ops.{path}.{name}", **options or {}
+    )
     return Case(name, family, function, inputs, reference, **more)
 
 
@@ -321,7 +323,9 @@ def delta_rules(family="delta rules"):
         lambda m: {**ruled(m), "initial_state": state(m)}, delta, options=FINAL,
     )  # fmt: skip
     for kind in ("chunk", "fused_recurrent"):
-        yield case(f"{kind}_gated_delta_rule", family, "gated_delta_rule", with_decay, options=FINAL)
+        yield case(
+            f"{kind}_gated_delta_rule", family, "gated_delta_rule", with_decay, options=FINAL
+        )
         yield case(
             f"{kind}_comba", family, "comba",
             lambda m: {**with_decay(m), "p": m.unit(m.batch, m.time, m.heads, m.keys)},
