@@ -9,9 +9,15 @@ wrapper is differentiated by its authors and by us. `judge.py` compares the two 
 forward (`slopes.py`, `truth.py`), and `spoil.py` judges the judge.
 """
 
+import os
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Poisoned memory, and how near is near, are those of the tests.
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "python" / "test")]
+
+# What deterministic mode, which fills memory, asks of cuBLAS.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+# fla would choose other languages than Triton where it can.
+os.environ.setdefault("FLA_DISABLE_BACKEND_DISPATCH", "1")

@@ -6,8 +6,9 @@ itself. A claim's error in a direction is how far it is from the slope, relative
 
 Along the difference, rounding shows: two right gradients are both off, each by some of it. There a
 claim is wrong that is off by more than `rounding` allows; where the other one is not by far better,
-the case is hard, and a claim may be twice as far off as the other. Along the gradient, errors of rounding cancel, as they are hardly related to it, and a wrong
-factor stays: `scale` is below a percent even where `rounding` is not.
+the case is hard, and a claim may be twice as far off as the other. Along the gradient, errors of
+rounding cancel, as they are hardly related to it, and a wrong factor stays: `scale` is below a
+percent even where `rounding` is not.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class Judge:
             # What there is of numbers is still judged.
             infinite = [torch.inf if x else 0.0 for x in broken]
             found.evidence.append(Evidence("not finite", *infinite, 0.0))
-        wrong, open_ = list(broken), False
+        wrong, unsure = list(broken), [False, False]
         if alone:
             examined = self._examine_alone(index, b)
         elif difference > self.allowed.same or largest > 4 * self.allowed.same:
@@ -161,31 +162,31 @@ class Judge:
         else:
             examined = ()
         if self.truth is None:
-            open_ = examined != ()
+            unsure = [examined != ()] * 2
             examined = ()
         for evidence, limit in examined:
             found.evidence.append(evidence)
-            decided = _wrong(evidence, limit, alone)
-            open_ |= decided is None
-            wrong = [x or y for x, y in zip(wrong, decided or wrong, strict=True)]
+            for side, decided in enumerate(_wrong(evidence, limit, alone)):
+                wrong[side] |= decided is True
+                unsure[side] |= decided is None
         if wrong[0] != wrong[1] and not any(broken) and self.truth is not None:
             # What is wrong is no measure of the other one.
             other = wrong.index(False)
             rest = self.finding(index, name, *(2 * [(theirs, ours)[other]]), like, alone=True)
             found.evidence += rest.evidence
             wrong[other] = rest.verdict == NEITHER
-            open_ |= rest.verdict == UNDECIDED
-        found.verdict = _verdict(wrong, open_)
+            unsure[other] |= rest.verdict == UNDECIDED
+        found.verdict = _verdict(wrong, unsure)
         return found
 
     def _examine(self, index, a, b, apart, whole, difference, slabs):
         """Yields what was found along each direction, and what a claim may be off there."""
-        estimate = (a.double() + b.double()) / 2
+        estimate = (a + b) / 2
         allowed = self.allowed
         if difference > allowed.same:
             yield self._along("difference", index, apart, a, b, whole, estimate), allowed.rounding
             if norm(estimate) > 0.1 * whole:
-                along = self._along("gradient", index, estimate.float(), a, b, whole, estimate)
+                along = self._along("gradient", index, estimate, a, b, whole, estimate)
                 yield along, allowed.scale
         for slab in slabs[:_JUDGED]:
             if slab.ratio > max(allowed.rounding, 2 * difference):
@@ -201,7 +202,7 @@ class Judge:
 
         If the slopes are exact, random directions show what it lacks.
         """
-        estimate, whole = b.double(), norm(b)
+        estimate, whole = b, norm(b)
         if whole:
             yield self._along("gradient", index, b, b, b, whole, estimate), self.allowed.scale
         ends = [_Slab(0, 0, 1, 0.0)] if b.dim() else []
@@ -236,15 +237,18 @@ def _where_both(a: Tensor, b: Tensor):
     return torch.where(finite, a, 0.0), torch.where(finite, b, 0.0)
 
 
-def _wrong(evidence: Evidence, limit: float, alone=False) -> list[bool] | None:
+def _wrong(evidence: Evidence, limit: float, alone=False) -> list[bool | None]:
     """Whether theirs and ours are wrong; None if the slope is too uncertain to say."""
     if not evidence.error < torch.inf:
-        return None
+        return [None, None]
     found = set()
-    for shift in (-evidence.error, 0.0, evidence.error):
+    # The slope may be where a claim is, or anywhere within its error.
+    meetings = (-x for x in evidence[1:3] if abs(x) <= evidence.error)
+    for shift in (-evidence.error, 0.0, evidence.error, *meetings):
         a, b = abs(evidence.theirs + shift), abs(evidence.ours + shift)
         found.add(tuple(x > _limit(limit, y, alone) for x, y in ((a, b), (b, a))))
-    return list(found.pop()) if len(found) == 1 else None
+    sides = [set(side) for side in zip(*found, strict=True)]
+    return [side.pop() if len(side) == 1 else None for side in sides]
 
 
 def _limit(limit: float, other: float, alone: bool) -> float:
@@ -252,12 +256,12 @@ def _limit(limit: float, other: float, alone: bool) -> float:
     return limit if alone or other > _HARD * limit else max(limit, 2 * other)
 
 
-def _verdict(wrong: list[bool], undecided: bool) -> str:
+def _verdict(wrong: list[bool], unsure: list[bool]) -> str:
     """The verdict on a leaf: what is wrong for certain counts first."""
     if all(wrong):
         return NEITHER
     if wrong[1]:
         return THEIRS
-    if undecided:
+    if any(u and not w for u, w in zip(unsure, wrong, strict=True)):
         return UNDECIDED
     return OURS if wrong[0] else AGREE

@@ -8,6 +8,8 @@ code around is differentiated by PyTorch on both sides.
 from __future__ import annotations
 
 import contextlib
+import sys
+import types
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -68,6 +70,32 @@ def replaced(owner, name: str, value):
         setattr(owner, name, before)
 
 
+class Bypassed(RuntimeError):
+    """A package's Function was applied in a way that was not seen: its own backward is in ours."""
+
+
+def _of(module: str, modules: frozenset[str]) -> bool:
+    return module.split(".")[0] in modules
+
+
+_ALIASES: dict[tuple, list] = {}
+
+
+def _aliases(modules: frozenset[str]) -> list[tuple[dict, str, types.MethodType]]:
+    """The global names of packages for `Function.apply`: `softmax = SoftmaxFunction.apply`."""
+    known = modules, len(sys.modules)
+    if known not in _ALIASES:
+        apply = torch.autograd.Function.__dict__["apply"].__func__
+        _ALIASES[known] = [
+            (vars(module), name, value)
+            for module in list(sys.modules.values())
+            if _of(getattr(module, "__name__", None) or "", modules)
+            for name, value in list(vars(module).items())
+            if isinstance(value, types.MethodType) and value.__func__ is apply
+        ]
+    return _ALIASES[known]
+
+
 @contextlib.contextmanager
 def differentiated(modules: Iterable[str], kernels: Kernels, constants: Mapping | None = None):
     """Within it, functions of these top-level modules are differentiated by us.
@@ -75,10 +103,11 @@ def differentiated(modules: Iterable[str], kernels: Kernels, constants: Mapping 
     Every `kernel[grid](…)` is a node of autograd's graph; `constants` replace arguments.
     """
     modules, constants = frozenset(modules), dict(constants or {})
+    aliases = _aliases(modules)
     apply = torch.autograd.Function.__dict__["apply"]
 
     def forward(cls, *args):
-        if cls.__module__.split(".")[0] in modules:
+        if _of(cls.__module__, modules):
             return cls.forward(Context(args), *args)
         return apply.__func__(cls, *args)
 
@@ -91,7 +120,28 @@ def differentiated(modules: Iterable[str], kernels: Kernels, constants: Mapping 
         replaced(torch.autograd.Function, "apply", classmethod(forward)),
         replaced(KernelInterface, "__getitem__", item),
     ):
-        yield
+        for scope, name, method in aliases:
+            scope[name] = types.MethodType(forward, method.__self__)
+        try:
+            yield
+        finally:
+            for scope, name, method in aliases:
+                scope[name] = method
+
+
+def check_graph(outputs, modules: Iterable[str]) -> None:
+    """Raise if a backward of these top-level modules is in the graph of outputs."""
+    modules, seen = frozenset(modules), set()
+    left = [y.grad_fn for y in outputs]
+    while left:
+        node = left.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        function = getattr(node, "_forward_cls", None)
+        if function is not None and _of(function.__module__, modules):
+            raise Bypassed(f"{function.__qualname__}.apply was called by another name")
+        left += [following for following, _ in node.next_functions]
 
 
 @contextlib.contextmanager

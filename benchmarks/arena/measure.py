@@ -7,7 +7,10 @@ import statistics
 import time
 
 import torch
+import triton
+import triton.language as tl
 from timing import Rotation, copies, gpu_time, synchronize, waiting_time
+from triton.backends.autodiff import differentiable
 
 from .problem import OURS, THEIRS, Problem, context_is_lost, leaf, mapped, own, tensors, told
 
@@ -16,21 +19,17 @@ _ROUNDS = 3
 _MOST_COPIES = 4
 
 
+@triton.jit
+def _double_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, 2.0 * tl.load(x_ptr + i))
+
+
 def warm_up(device: str) -> None:
     """What a process does once: start CUDA, autograd, the compilers and our library."""
-    import triton
-    import triton.language as tl
-    from triton.backends.autodiff import differentiable
-
-    @differentiable
-    @triton.jit
-    def scale(x_ptr, y_ptr, BLOCK: tl.constexpr):
-        i = tl.arange(0, BLOCK)
-        tl.store(y_ptr + i, 2.0 * tl.load(x_ptr + i))
-
     x = torch.ones(16, device=device, requires_grad=True)
     y = torch.empty_like(x)
-    scale[(1,)](x, y, BLOCK=16)
+    differentiable(_double_kernel)[(1,)](x, y, BLOCK=16)
     torch.autograd.grad(y.sum(), x)
     synchronize()
 
@@ -44,10 +43,10 @@ def _first(problem: Problem, who: str) -> dict:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
-    copies = mapped(leaf, problem.inputs)
+    inputs = mapped(leaf, problem.inputs)
     given = _allocated()
     begin = time.perf_counter()
-    leaves, outputs = problem.forward_from(copies, who)
+    leaves, outputs = problem.forward_from(inputs, who)
     synchronize()
     forward = time.perf_counter() - begin
     kept = _allocated() - given
@@ -76,10 +75,10 @@ def first_calls(problem: Problem) -> dict:
 
 def _timed(problem: Problem, who: str):
     """What is timed: the backward of a graph that is built once, or forward and backward."""
-    copies = mapped(leaf, problem.inputs)
+    inputs = mapped(leaf, problem.inputs)
     if problem.case.whole:
-        return lambda: problem.backward(*problem.forward_from(copies, who), again=True)
-    leaves, outputs = problem.forward_from(copies, who)
+        return lambda: problem.backward(*problem.forward_from(inputs, who), again=True)
+    leaves, outputs = problem.forward_from(inputs, who)
     return lambda: problem.backward(leaves, outputs, again=True)
 
 
@@ -88,15 +87,23 @@ def _microseconds(function) -> float:
 
 
 def times(problem: Problem) -> dict:
-    """Microseconds of both backwards, warm, with inputs that the cache does not hold."""
+    """Microseconds of both backwards, warm, with inputs that the cache does not hold.
+
+    A side that fails is left out.
+    """
     problem.forward(THEIRS)
     moved = [*tensors(problem.inputs), *problem.upstreams]
     count = 1 if problem.case.whole else min(_MOST_COPIES, copies(moved))
     functions = {}
     for who in (THEIRS, OURS):
-        functions[who] = Rotation([_timed(problem, who) for _ in range(count)])
-        for _ in range(2 * count):
-            functions[who]()
+        try:
+            function = Rotation([_timed(problem, who) for _ in range(count)])
+            for _ in range(2 * count):
+                function()
+            functions[who] = function
+        except Exception as error:
+            if context_is_lost(error):
+                raise
     found = {who: [] for who in functions}
     for _ in range(_ROUNDS):
         for who, function in functions.items():

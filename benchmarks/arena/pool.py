@@ -17,13 +17,6 @@ from pathlib import Path
 from . import ROOT
 from .worker import MARK, Request
 
-_ENVIRONMENT = {
-    # What deterministic mode asks of cuBLAS.
-    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-    # Kernels are what is compared, not what a compiler makes of the code around them.
-    "TORCHDYNAMO_DISABLE": "1",
-}
-
 
 def _lines(stream) -> queue.Queue:
     """The stream's lines as they come, then None."""
@@ -67,7 +60,8 @@ class Pool:
         """Run a process; takes from `tasks` what has a row."""
         environment = {
             **os.environ,
-            **_ENVIRONMENT,
+            # Kernels are what is compared, not what a compiler makes of the code around them.
+            "TORCHDYNAMO_DISABLE": "1",
             "ARENA_REQUEST": json.dumps(request._asdict()),
             "PYTHONPATH": os.pathsep.join(
                 filter(None, [str(ROOT / "benchmarks"), os.environ.get("PYTHONPATH")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import torch
 from poison import poisoned_memory
 
 from .case import Case
-from .launches import Kernels, differentiated, first_configuration
+from .launches import Kernels, check_graph, differentiated, first_configuration
 
 Tensor = torch.Tensor
 THEIRS, OURS = "theirs", "ours"
@@ -76,6 +77,18 @@ def context_is_lost(error: BaseException) -> bool:
     return "CUDA error" in str(error) or "an illegal memory access" in str(error)
 
 
+def is_no_finding(error: BaseException) -> bool:
+    """Whether an error says nothing of a case: it ends the variant."""
+    return isinstance(error, torch.OutOfMemoryError) or context_is_lost(error)
+
+
+def eagerly():
+    """Within it, what packages decorate with `torch.compile` runs as it is written."""
+    if os.environ.get("TORCHDYNAMO_DISABLE") == "1":
+        return contextlib.nullcontext()
+    return torch.compiler.set_stance("force_eager")
+
+
 class Problem:
     """A case's inputs, the upstream gradients of its outputs, and both ways to differentiate it."""
 
@@ -99,6 +112,7 @@ class Problem:
     def side(self, who: str):
         """Within it, the wrapper is differentiated by `who`."""
         with contextlib.ExitStack() as stack:
+            stack.enter_context(eagerly())
             stack.enter_context(first_configuration())
             if who == OURS:
                 stack.enter_context(differentiated(self.modules, self.kernels, self.case.constants))
@@ -136,6 +150,8 @@ class Problem:
     def forward_from(self, copies: dict, who: str):
         """The same of leaves that are there."""
         outputs = self.call(who, mapped(own, copies))
+        if who == OURS:
+            check_graph(outputs, self.modules)
         self.choose(outputs)
         return [x for x in tensors(copies) if x.requires_grad], [outputs[i] for i in self.used]
 
@@ -159,8 +175,8 @@ class Problem:
         )
 
     def claim(self, who: str, poisoned=True) -> Claim:
-        """The outputs and gradients of one side, where memory that nobody wrote holds NaN."""
-        with poisoned_memory() if poisoned else contextlib.nullcontext():
+        """The outputs and gradients of one side; `poisoned`: what nobody wrote is NaN."""
+        with poisoned_memory(poisoned):
             leaves, outputs = self.forward(who)
             values = [y.detach().clone() for y in outputs]
             return Claim(values, self.backward(leaves, outputs))

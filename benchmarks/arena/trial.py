@@ -7,10 +7,10 @@ import time
 import torch
 
 from .case import Case, Maker, Variant
-from .judge import AGREE, OURS, THEIRS, UNDECIDED, Finding, Judge, tolerance, worst
+from .judge import AGREE, NEITHER, OURS, THEIRS, UNDECIDED, Finding, Judge, tolerance, worst
 from .problem import OURS as ours_side
 from .problem import THEIRS as theirs_side
-from .problem import Claim, NoHistory, Problem, context_is_lost, told
+from .problem import Claim, NoHistory, Problem, is_no_finding, told
 from .spoil import spoilt
 from .truth import distance, truths
 
@@ -57,7 +57,7 @@ class Trial:
                     claim = plain
             self.claims[theirs_side] = claim
         except Exception as error:
-            if context_is_lost(error):
+            if is_no_finding(error):
                 raise
             self.row["refused"] = told(error)
 
@@ -130,17 +130,17 @@ class Trial:
         for index, name, theirs, ours, leaf in self._pairs():
             sound = self.findings[index].verdict
             for who, gradient in ((ours_side, ours), (theirs_side, theirs)):
-                if gradient is None or not gradient.isfinite().all():
-                    continue
-                if (who == ours_side and sound == THEIRS) or (who == theirs_side and sound == OURS):
+                wrong = {ours_side: (THEIRS, NEITHER), theirs_side: (OURS, NEITHER)}[who]
+                if gradient is None or not gradient.isfinite().all() or sound in wrong:
                     continue
                 for mistake, copy in spoilt(gradient):
                     pair = (theirs, copy) if who == ours_side else (copy, ours)
                     verdict = self.judge.finding(index, name, *pair, leaf).verdict
+                    if verdict not in wrong and sound != AGREE:
+                        # The other claim may have the same mistake.
+                        verdict = self.judge.finding(index, name, copy, copy, leaf, True).verdict
                     made += 1
-                    if verdict not in (
-                        (THEIRS, "neither") if who == ours_side else (OURS, "neither")
-                    ):
+                    if verdict not in wrong:
                         missed.append(f"{name} of {who}, {mistake}: {verdict}")
         return {"made": made, "missed": missed}
 
@@ -168,7 +168,7 @@ def judged(plugin, case: Case, variant: Variant, device: str, exact: str, spoil=
         if spoil:
             row["spoilt"] = trial.judge_the_judge()
     except Exception as error:
-        if context_is_lost(error):
+        if is_no_finding(error):
             raise
         row = {**trial.row, "failed": told(error)}
     row["cpu_s"] = time.process_time() - begin

@@ -16,8 +16,8 @@ from .problem import (
     OURS,
     Claim,
     Problem,
-    context_is_lost,
     dot,
+    is_no_finding,
     mapped,
     norm,
     tensors,
@@ -180,13 +180,14 @@ class Differences(Truth):
         start = x.detach().clone()
 
         def value(t):
-            moved = (start + t * direction.float()).to(x.dtype)
-            # What rounding to the input's dtype adds to the way is taken off again, to first order.
-            astray = moved.double() - start.double() - t * direction.double()
+            way = t * direction
             with torch.no_grad():
-                x.copy_(moved)
-            outputs = self.problem.values(self._inputs)
-            return weighted(outputs, self.problem.upstreams) - dot(astray, estimate)
+                x.copy_(start + way)
+            value = weighted(self.problem.values(self._inputs), self.problem.upstreams)
+            if x.dtype == torch.float32:
+                return value
+            # What rounding to the input's dtype adds to the way is taken off, to first order.
+            return value - dot(x.detach().float() - start.float() - way, estimate)
 
         try:
             return slope(value, longest(start, direction, COARSE))
@@ -201,7 +202,7 @@ def _attempt(make, problem: Problem, claim: Claim):
     except Unsuitable as error:
         return None, str(error)
     except Exception as error:
-        if context_is_lost(error):
+        if is_no_finding(error):
             raise
         lines = str(error).splitlines() or [""]
         return None, f"{type(error).__name__}: {lines[0][:200]}"

@@ -6,13 +6,16 @@ import torch
 
 
 @contextlib.contextmanager
-def poisoned_memory():
-    """PyTorch fills new memory, which it does only in deterministic mode."""
+def poisoned_memory(poisoned=True):
+    """New memory holds NaN meanwhile, or whatever was there.
+
+    PyTorch fills it in deterministic mode only, in which its reference kernels may warn.
+    """
     fill = torch.utils.deterministic.fill_uninitialized_memory
     debug = torch.get_deterministic_debug_mode()
-    torch.utils.deterministic.fill_uninitialized_memory = True
-    # PyTorch's reference kernels may warn about the mode.
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = poisoned
+    if poisoned:
+        torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         yield
     finally:

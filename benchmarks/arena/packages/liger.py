@@ -1,4 +1,4 @@
-"""liger-kernel: its default Triton implementations, `liger_kernel.ops.<module>`."""
+"""liger-kernel: the default Triton implementations, `liger_kernel.ops.<module>`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import importlib
 import torch
 import torch.nn.functional as F
 
-from ..case import BF16, F16, F32, SIZES, Case, applied, attribute
+from ..case import BF16, F16, F32, Case, applied, attribute
 
 PACKAGES = ("liger-kernel",)
 MODULES = ("liger_kernel",)
@@ -20,21 +20,16 @@ DIMENSIONS = {
     },
     "users": {
         **{"batch": 8, "time": 2048, "width": 2048, "hidden": 4096, "vocab": 32000, "rows": 4096},
-        **{"sequence": 2048, "heads": 16, "few": 4, "head": 128, "blocks": 65536, "groups": 64},
+        **{"sequence": 2048, "heads": 16, "few": 4, "head": 128, "blocks": 65536, "groups": 63},
         **{"inner": 2048, "layers": 8, "experts": 8, "matrices": 8, "wide": 65536},
     },
 }
 EXCLUDED = {
-    "fused_linear_scaled_cross_entropy": "no Triton kernel: PyTorch, or CuTe",
     "softmax, rows of several tiles": "its kernel calls `tl.float32`, which Triton refuses",
-    "grpo_loss, cispo": "not a derivative, by design: the weight of the ratio is held",
-    "fused_linear_jsd": "its forward overwrites in PyTorch what PyTorch needs for the gradient",
     "tiled_mlp": "no kernel of its own: it calls a module again in its backward",
     "mm_int8int2": "products of integers have no gradient",
     "cute, cutedsl, cutile, backends": "not Triton, or for other hardware",
 }
-# Of reductions that differ in a constant, one is run at users' sizes.
-ELSE_SMALL = {"mean": ("small",), "sum": ("small",)}
 ROUNDED_OFTEN = 40  # sums in a thread, over a thread's lanes, a program's rows and partial sums
 
 
@@ -43,7 +38,7 @@ def rms(x, eps=1e-6):
 
 
 @contextlib.contextmanager
-def _instead(module: str, **functions):
+def instead(module: str, **functions):
     """Functions of a module of liger are others for a while: what it would choose elsewhere."""
     module = importlib.import_module(f"liger_kernel.ops.{module}")
     before = {name: getattr(module, name) for name in functions}
@@ -54,13 +49,13 @@ def _instead(module: str, **functions):
         vars(module).update(before)
 
 
-def _path(name: str) -> str:
+def below(name: str) -> str:
     return f"liger_kernel.ops.{name}"
 
 
 def case(name, family, path, inputs, reference=None, options=(), **more) -> Case:
     """A case of the Function at a path below `liger_kernel.ops`."""
-    return Case(name, family, applied(_path(path), *options), inputs, reference, **more)
+    return Case(name, family, applied(below(path), *options), inputs, reference, **more)
 
 
 # --------------------------------------------------------------------------------------------
@@ -96,18 +91,21 @@ def norms():
         lambda m: {"x": m(m.batch, m.time, m.hidden), "w": m(m.hidden), "b": m(m.hidden)},
         lambda x, w, b: F.layer_norm(x, w.shape, w, b, 1e-5), (1e-5,),
     )  # fmt: skip
-    for groups in (3, 1):
+
+    def by_groups(x, w, b, width):
+        function = attribute(below("group_norm.LigerGroupNormFunction"))
+        return function.apply(x, w, b, len(w), len(w) // width, 1e-5)
+
+    for width in (3, 1):
         yield Case(
-            f"group_norm_{groups}", family,
-            lambda x, w, b, groups=groups: attribute(_path("group_norm.LigerGroupNormFunction")).apply(
-                x, w, b, len(w), len(w) // groups, 1e-5
-            ),
+            f"group_norm_{width}", family,
+            lambda x, w, b, width=width: by_groups(x, w, b, width),
             lambda m: {
-                "x": m(m.batch, m.groups // 3 * 3, 10 * m.few, 5, shift=0.5),
-                "w": m(m.groups // 3 * 3),
-                "b": m(m.groups // 3 * 3),
+                "x": m(m.batch, m.groups, 10 * m.few, 5, shift=0.5),
+                "w": m(m.groups),
+                "b": m(m.groups),
             },
-            lambda x, w, b, groups=groups: F.group_norm(x, len(w) // groups, w, b, 1e-5),
+            lambda x, w, b, width=width: F.group_norm(x, len(w) // width, w, b, 1e-5),
         )  # fmt: skip
     yield case(
         "fused_add_rms_norm", family, "fused_add_rms_norm.LigerFusedAddRMSNormFunction",
@@ -157,8 +155,8 @@ def elementwise():
 
     def tiled(a, b):
         """What newer GPUs use for wide rows."""
-        with _instead("swiglu", _should_tile=lambda n: True):
-            y = attribute(_path(swiglu)).apply(a, b)
+        with instead("swiglu", _should_tile=lambda n: True):
+            y = attribute(below(swiglu)).apply(a, b)
         return y
 
     yield Case(
@@ -248,7 +246,7 @@ def positions():
 
     yield Case(
         "qwen2vl_mrope", family,
-        lambda q, **rest: attribute(_path("qwen2vl_mrope.LigerQwen2VLMRopeFunction")).apply(
+        lambda q, **rest: attribute(below("qwen2vl_mrope.LigerQwen2VLMRopeFunction")).apply(
             q, *rest.values(), sections(q.shape[-1])
         ),
         lambda m: {
@@ -274,220 +272,6 @@ def positions():
     yield case(
         "llama4_rope", family, "llama4_rope.LigerLlama4RopeFunction", angles,
         lambda q, k, f: (turned(q, f), turned(k, f)), dtypes=(F32,),
-    )  # fmt: skip
-
-
-# --------------------------------------------------------------------------------------------
-# Losses
-# --------------------------------------------------------------------------------------------
-
-
-def cross_entropies():
-    family, path = "losses", "cross_entropy.LigerCrossEntropyFunction"
-
-    def logits(m, scale=1.0, ignored=2):
-        target = m.indices(m.vocab, m.rows, ignored=ignored)
-        return {"x": m(m.rows, m.vocab, scale=scale), "t": target}
-
-    def loss(reduction):
-        return lambda x, t: F.cross_entropy(x, t, reduction=reduction)
-
-    # The kernel overwrites the logits with a gradient of its own, which has no part in ours.
-    yield case("cross_entropy", family, path, logits, loss("mean"), (None,), whole=True)
-    for reduction in ("mean", "sum", "none"):
-        yield case(
-            f"cross_entropy_forward_{reduction}", family, path, logits, loss(reduction),
-            (None, -100, 0.0, 0.0, reduction), whole=True, constants={"HAS_GRADIENTS": False},
-            sizes=ELSE_SMALL["sum"] if reduction == "sum" else SIZES,
-        )  # fmt: skip
-
-    def everything(x, w, t):
-        """Class weights, label smoothing, soft capping and the squared log-sum-exp."""
-        return attribute(_path(path)).apply(x, t, w, -100, 1e-3, 0.1, "mean", 30.0)
-
-    def everything_plainly(x, w, t):
-        x = 30 * torch.tanh(x / 30)
-        smooth = F.cross_entropy(x, t, w, label_smoothing=0.1)
-        return smooth + 1e-3 * x.logsumexp(-1).square().mean()
-
-    yield Case(
-        "cross_entropy_everything", family, everything,
-        lambda m: {
-            "x": m(m.rows, m.vocab, scale=5.0),
-            "w": m.normal(m.vocab, dtype=F32).sigmoid(),
-            "t": m.indices(m.vocab, m.rows),
-        },
-        everything_plainly, whole=True, constants={"HAS_GRADIENTS": False},
-    )  # fmt: skip
-
-    def fused(**inputs):
-        """Without the gradients that it else computes in the same pass."""
-        module = importlib.import_module("liger_kernel.ops.fused_linear_cross_entropy")
-        return module.fused_linear_cross_entropy_forward(**inputs, compute_gradients=False)[0]
-
-    def fused_theirs(_input, weight, target, bias):
-        function = attribute(
-            _path("fused_linear_cross_entropy.LigerFusedLinearCrossEntropyFunction")
-        )
-        return function.apply(_input, weight, target, bias)[0]
-
-    yield Case(
-        "fused_linear_cross_entropy", family, fused_theirs,
-        lambda m: {
-            "_input": m(m.rows, m.inner),
-            "weight": m(m.vocab, m.inner, scale=m.inner**-0.5),
-            "target": m.indices(m.vocab, m.rows),
-            "bias": m(m.vocab),
-        },
-        lambda x, w, t, b: F.cross_entropy(x @ w.t() + b, t),
-        ours=fused, whole=True,
-    )  # fmt: skip
-    yield case(
-        "fused_ce_tvd", family, "fused_ce_tvd.LigerFusedCETVDFunction",
-        lambda m: {
-            "s": m(m.rows, m.vocab),
-            "te": m.normal(m.rows, m.vocab),
-            "t": m.indices(m.vocab, m.rows, ignored=2),
-        },
-        cross_entropy_and_variation, (-100,), whole=True,
-    )  # fmt: skip
-    for smoothing in (0.0, 0.1):
-        yield case(
-            "vocab_parallel_ce" + ("_smooth" if smoothing else ""), family,
-            "vocab_parallel_cross_entropy.LigerVocabParallelCEFunction",
-            lambda m: {
-                "x": m(m.rows // 2, 2, m.vocab), "t": m.indices(m.vocab, m.rows // 2, 2)
-            },
-            lambda x, t, smoothing=smoothing: F.cross_entropy(
-                x.flatten(0, 1), t.flatten(), reduction="none", label_smoothing=smoothing
-            ).view_as(t),
-            (None, -100, smoothing, "pytorch", "global"), whole=True,
-        )  # fmt: skip
-
-
-def cross_entropy_and_variation(student, teacher, target):
-    p, q = student.softmax(-1), teacher.softmax(-1)
-    cross = F.cross_entropy(student, target, reduction="none")
-    return cross, torch.where(target == -100, 0, (p - q).abs().sum(-1) / 2)
-
-
-def divergences():
-    family = "losses"
-
-    def logs(m, log_target=True):
-        target = m.probabilities(m.rows, m.vocab)
-        return {
-            "y": m.normal(m.rows, m.vocab).log_softmax(-1).requires_grad_(),
-            "t": target.log() if log_target else target,
-        }
-
-    for reduction in ("batchmean", "mean", "sum", "none"):
-        for log_target in (False, True):
-            yield case(
-                f"kl_div_{reduction}_{'log' if log_target else 'prob'}", family,
-                "kl_div.LigerKLDivLossFunction",
-                lambda m, log_target=log_target: logs(m, log_target),
-                lambda y, t, reduction=reduction, log_target=log_target: F.kl_div(
-                    y, t, reduction=reduction, log_target=log_target
-                ),
-                (reduction, log_target), dtypes=(F32,), sizes=ELSE_SMALL.get(reduction, SIZES),
-            )  # fmt: skip
-    for beta in (0.0, 0.3, 1.0):
-        yield case(
-            f"jsd_{beta}", family, "jsd.LigerJSDFunction", logs,
-            lambda x, y, beta=beta: jensen_shannon(x, y, beta), (None, beta),
-            dtypes=(F32,), whole=True,
-        )  # fmt: skip
-
-    def variation(p, q, reduction):
-        apart = (p - q).abs() / 2
-        if reduction == "none":
-            return apart
-        return apart.sum() / {"batchmean": len(p), "mean": p.numel(), "sum": 1}[reduction]
-
-    for reduction in ("batchmean", "mean", "sum", "none"):
-        yield case(
-            f"tvd_{reduction}", family, "tvd.LigerTVDLossFunction",
-            lambda m: {
-                "p": m.probabilities(m.rows, m.vocab).requires_grad_(),
-                "q": m.probabilities(m.rows, m.vocab),
-            },
-            lambda p, q, reduction=reduction: variation(p, q, reduction), (None, reduction),
-            dtypes=(F32,), whole=True, sizes=ELSE_SMALL.get(reduction, SIZES),
-        )  # fmt: skip
-    yield case(
-        # In other dtypes products write through `out=` on a GPU, which autograd refuses.
-        "fused_linear_kl_div", family, "fused_linear_kl_div.LigerFusedLinearKLDivFunction",
-        lambda m: {
-            "x": m(m.rows, m.inner),
-            "w": m(m.vocab, m.inner, scale=m.inner**-0.5),
-            "t": m.probabilities(m.rows, m.vocab),
-        },
-        lambda x, w, t: F.kl_div((x @ w.t()).log_softmax(-1), t, reduction="batchmean"),
-        (None, "batchmean"), dtypes=(F32,), whole=True,
-    )  # fmt: skip
-
-
-def jensen_shannon(x, y, beta):
-    q, p = x.exp(), y.exp()
-    if beta == 0.0:
-        return (p * (y - x)).sum() / len(x)
-    if beta == 1.0:
-        return (q * (x - y)).sum() / len(x)
-    m = (beta * p + (1 - beta) * q).log()
-    return (beta * p * (y - m) + (1 - beta) * q * (x - m)).sum() / len(x)
-
-
-def policies():
-    """Losses of reinforcement learning, without the gradient of the divergence that they report."""
-    path = "grpo_loss.GrpoLossFunction"
-
-    def inputs(m):
-        time = m.rows // m.few
-        log = m.normal(m.few, time, scale=0.3, dtype=F32)
-        likely = -torch.tensor(float(m.vocab), device=m.device).log()
-        mask = torch.ones(m.few, time, device=m.device)
-        mask[1, time // 2 :] = 0
-        return {
-            "logits": m(m.few, time + 1, m.vocab),
-            "old_logp": likely - 0.5 + log,
-            "ref_logp": likely - 0.5 + log.flip(0),
-            "completion_ids": m.indices(m.vocab, m.few, time),
-            "advantages": m.normal(m.few, dtype=F32),
-            "completion_mask": mask,
-        }
-
-    common = (0.9, 0.04, 0.2, 0.4, False)
-    for kind in ("grpo", "bnpo", "dr_grpo", "dapo", "sapo", "luspo"):
-        yield case(f"grpo_loss_{kind}", "losses", path, inputs, None, (*common, kind), outputs=(0,))
-
-    def by_sequence(**inputs):
-        return attribute(_path(path)).apply(
-            *inputs.values(), *common, "grpo", None, True, "sequence"
-        )
-
-    def by_sequence_with_history(**inputs):
-        """The logarithms come from a kernel that the forward launches under `no_grad`, which says
-        nothing inside of a Function, and here would cut the graph."""
-        logarithms = attribute(_path("grpo_loss.fused_selective_log_softmax")).__wrapped__
-        with _instead("grpo_loss", fused_selective_log_softmax=logarithms):
-            return by_sequence(**inputs)
-
-    yield Case(
-        "grpo_loss_sequence", "losses", by_sequence, inputs, outputs=(0,),
-        ours=by_sequence_with_history,
-    )  # fmt: skip
-    yield case(
-        "grpo_loss_delta_bias", "losses", path, inputs, None,
-        (*common, "grpo", None, True, "token", 1.0, 1.05, None, 2.0, True), outputs=(0,),
-    )  # fmt: skip
-    yield Case(
-        "grpo_loss_vespo", "losses",
-        lambda advantages, **rest: attribute(_path(path)).apply(
-            *list(rest.values())[:4], advantages, rest["completion_mask"], *common, "vespo",
-            None, True, "token", 1.0, 1.05, None, None, False, None, advantages.sigmoid(),
-        ),
-        inputs, outputs=(0,),
     )  # fmt: skip
 
 
@@ -649,13 +433,5 @@ def balanced(x, phi, b, alpha_pre, alpha_post, alpha_res, eps=1e-6):
 
 
 def cases() -> list[Case]:
-    """Every differentiable wrapper of liger-kernel."""
-    return [
-        *norms(),
-        *elementwise(),
-        *positions(),
-        *cross_entropies(),
-        *divergences(),
-        *policies(),
-        *mixtures(),
-    ]
+    """Every differentiable wrapper of liger-kernel but its losses."""
+    return [*norms(), *elementwise(), *positions(), *mixtures()]

@@ -1,11 +1,10 @@
-"""Kernels of public packages, differentiated by us: a part of the arena's cases, where there is room.
+"""Kernels of public packages, differentiated by us: the arena's cases, at its small size.
 
 The arena (`benchmarks/arena`) has the cases and the judge. Here ours must also be as near to
 float64 PyTorch as the authors' own gradients, wherever there is a reference.
 """
 
 import pytest
-import torch
 from arena.case import Variant
 from arena.packages import installed, plugins
 from arena.problem import OURS, THEIRS, leaf, mapped
