@@ -155,17 +155,15 @@ class Page:
         long = [p.ratio for p in self.points() if not p.short]
         kept = [pair for row in self.main.values() if (pair := both(row, "kept")) and pair[0] > 0]
         more = sum(ours > _MUCH * theirs for theirs, ours in kept)
-        return [
-            *lines,
-            "GPU time of the backward (of forward and backward, where their forward makes the",
-            "gradients), ours over theirs, at users' sizes: geometric mean",
-            f"{_mean(ratios)} over {len(ratios)} cases, {_mean(long)} over the {len(long)} that take",
-            f"at least {SHORT_US:.0f} µs; {sum(r > _MUCH for r in ratios)} are above {_MUCH}. After",
-            f"the forward, ours keeps more than {_MUCH} times the memory in {more} of {len(kept)}.",
-            "",
-            "![ours over theirs, every case](arena.svg)",
-            "",
-        ]
+        above = sum(r > _MUCH for r in ratios)
+        said = (
+            "GPU time of the backward (of forward and backward, where their forward makes the "
+            "gradients), ours over theirs, at users' sizes: geometric mean "
+            f"{_mean(ratios)} over {len(ratios)} cases, {_mean(long)} over the {len(long)} that "
+            f"take at least {SHORT_US:.0f} µs; {above} are above {_MUCH}. After the forward, ours "
+            f"keeps more than {_MUCH} times the memory in {more} of {len(kept)}."
+        )
+        return [*lines, said, "", "![ours over theirs, every case](arena.svg)", ""]
 
     def _differences(self) -> list[str]:
         rows = self.judged.values()
@@ -182,15 +180,13 @@ class Page:
         missed = [f"{where(row)}: {what}" for row in rows for what in row["spoilt"]["missed"]]
         notes = [(row, note) for row in self.judged.values() for note in row.get("notes", ())]
         found = [f"{where(r)}: {n}" for r, n in notes if "nobody wrote" in n or "finite" in n]
-        return [
-            "## The judge, judged",
-            "",
-            "A gradient scaled by 1.02, one without its last tile, and one with the sign of a tile",
-            f"swapped, in place of either claim, for each leaf: {made} made, in {len(rows)} rows.",
-            "",
-            *_listed("Not named wrong", missed),
-            *_listed("Found besides", found),
-        ]
+        said = (
+            "A gradient scaled by 1.02, one without its last tile, and one with the sign of a tile "
+            "swapped, in place of either claim, for each leaf: "
+            f"{made} made, in {len(rows)} rows."
+        )
+        lines = ["## The judge, judged", "", said, "", *_listed("Not named wrong", missed)]
+        return lines + _listed("Found besides", found)
 
     def _left_out(self) -> list[str]:
         lines = [
@@ -218,16 +214,14 @@ class Page:
         header += ["theirs, first s", "ours, first s"]
         cases = list(dict.fromkeys(k[:2] for k in self.judged))
         cases.sort(key=lambda case: -ratio(self.main[case]) if case in self.main else 0.0)
-        return [
-            "## The table",
-            "",
-            "Slowest first. In brackets, by how much the gradients differ (relative L2, of the leaf",
-            "that differs most). Memory is what is left after the forward, with its outputs. The first",
-            "gradient, with an empty cache: their backward; our forward and backward, once the plain",
-            "forward is compiled.",
-            "",
-            *_table(header, [self._line(case) for case in cases]),
-        ]
+        said = (
+            "Slowest first. In brackets, by how much the gradients differ (relative L2, of the leaf "
+            "that differs most). Memory is what is left after the forward, with its outputs. The "
+            "first gradient, with an empty cache: their backward; our forward and backward, once "
+            "the plain forward is compiled."
+        )
+        table = _table(header, [self._line(case) for case in cases])
+        return ["## The table", "", said, "", *table]
 
     def _line(self, case: tuple) -> list[str]:
         rows = [row for k, row in self.judged.items() if k[:2] == case]
