@@ -215,7 +215,7 @@ class Page:
         cases = list(dict.fromkeys(k[:2] for k in self.judged))
         cases.sort(key=lambda case: -ratio(self.main[case]) if case in self.main else 0.0)
         said = (
-            "Slowest first. In brackets, by how much the gradients differ (relative L2, of the leaf "
+            "Slowest first. In brackets, by how much the gradients differ (relative L2, the leaf "
             "that differs most). Memory is what is left after the forward, with its outputs. The "
             "first gradient, with an empty cache: their backward; our forward and backward, once "
             "the plain forward is compiled."
