@@ -22,9 +22,15 @@ import torch
 from .problem import dot, norm
 
 Tensor = torch.Tensor
-AGREE, OURS, THEIRS, NEITHER, UNDECIDED = "agree", "ours", "theirs", "neither", "undecided"
+AGREE, OURS_RIGHT, THEIRS_RIGHT, NEITHER, UNDECIDED = (
+    "agree",
+    "ours",
+    "theirs",
+    "neither",
+    "undecided",
+)
 # From bad to good: a case is what the worst of its gradients is.
-SEVERITY = (THEIRS, NEITHER, UNDECIDED, OURS, AGREE)
+SEVERITY = (THEIRS_RIGHT, NEITHER, UNDECIDED, OURS_RIGHT, AGREE)
 # Slabs along each axis that are looked at on their own, and how many of them are judged.
 _SLABS = 16
 _JUDGED = 2
@@ -261,7 +267,7 @@ def _verdict(wrong: list[bool], unsure: list[bool]) -> str:
     if all(wrong):
         return NEITHER
     if wrong[1]:
-        return THEIRS
+        return THEIRS_RIGHT
     if any(u and not w for u, w in zip(unsure, wrong, strict=True)):
         return UNDECIDED
-    return OURS if wrong[0] else AGREE
+    return OURS_RIGHT if wrong[0] else AGREE

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from .judge import AGREE, NEITHER, OURS, THEIRS, UNDECIDED
+from .judge import AGREE, NEITHER, OURS_RIGHT, THEIRS_RIGHT, UNDECIDED
 from .packages import plugins
 from .picture import Point, picture
 from .rows import JUDGED, TIMED, key, read
@@ -17,17 +17,17 @@ SHORT_US = 30.0
 _MUCH = 1.25
 _WORDS = {
     AGREE: "agree",
-    OURS: "ours right",
-    THEIRS: "theirs right",
+    OURS_RIGHT: "ours right",
+    THEIRS_RIGHT: "theirs right",
     NEITHER: "neither",
     UNDECIDED: "undecided",
 }
 _FAILED, _REFUSED = "ours failed", "refused"
 _TITLES = {
-    THEIRS: "Theirs is right, ours is off",
+    THEIRS_RIGHT: "Theirs is right, ours is off",
     NEITHER: "Both are off",
     UNDECIDED: "Undecided",
-    OURS: "Ours is right, theirs is off",
+    OURS_RIGHT: "Ours is right, theirs is off",
 }
 
 _ABOUT = Path(__file__).with_name("about.md")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import time
-
 import torch
 
 from .case import Case, Maker, Variant
-from .judge import AGREE, NEITHER, OURS, THEIRS, UNDECIDED, Finding, Judge, tolerance, worst
-from .problem import OURS as ours_side
-from .problem import THEIRS as theirs_side
-from .problem import Claim, NoHistory, Problem, is_no_finding, told
+from .judge import (
+    AGREE,
+    NEITHER,
+    OURS_RIGHT,
+    THEIRS_RIGHT,
+    UNDECIDED,
+    Finding,
+    Judge,
+    tolerance,
+    worst,
+)
+from .problem import OURS, THEIRS, Claim, NoHistory, Problem, is_no_finding, told
 from .spoil import spoilt
 from .truth import distance, truths
 
@@ -47,28 +53,28 @@ class Trial:
 
     def _claim_theirs(self) -> None:
         try:
-            claim = self.problem.claim(theirs_side)
+            claim = self.problem.claim(THEIRS)
             if not _finite(claim):
-                plain = self.problem.claim(theirs_side, poisoned=False)
+                plain = self.problem.claim(THEIRS, poisoned=False)
                 if _finite(plain):
                     self.note(
                         "theirs reads memory that nobody wrote: NaN there reaches its results"
                     )
                     claim = plain
-            self.claims[theirs_side] = claim
+            self.claims[THEIRS] = claim
         except Exception as error:
             if is_no_finding(error):
                 raise
             self.row["refused"] = told(error)
 
     def _claim_ours(self) -> None:
-        self.claims[ours_side] = self.problem.claim(ours_side)
+        self.claims[OURS] = self.problem.claim(OURS)
 
     def run(self) -> dict:
         """Claims and verdicts. Whatever ours raises goes to the caller."""
         self._claim_theirs()
         self._claim_ours()
-        theirs, ours = self.claims.get(theirs_side), self.claims[ours_side]
+        theirs, ours = self.claims.get(THEIRS), self.claims[OURS]
         if theirs is not None:
             self.row["outputs"] = distance(ours.outputs, theirs.outputs)
         if not all(bool(y.isfinite().all()) for y in ours.outputs):
@@ -79,13 +85,13 @@ class Trial:
         return self.row
 
     def _allowed(self):
-        claim = self.claims[ours_side]
+        claim = self.claims[OURS]
         floats = [*self.problem.leaves, *claim.outputs]
         coarsest = max((x.dtype for x in floats), key=lambda d: torch.finfo(d).eps)
         return tolerance(coarsest, self.problem.leaves[0].device.type)
 
     def _pairs(self):
-        theirs, ours = self.claims.get(theirs_side), self.claims[ours_side]
+        theirs, ours = self.claims.get(THEIRS), self.claims[OURS]
         names, leaves = self.problem.names, self.problem.leaves
         for index, (name, leaf) in enumerate(zip(names, leaves, strict=True)):
             mine = ours.gradients[index]
@@ -93,7 +99,7 @@ class Trial:
 
     def _judges(self):
         """Judges by one truth after the other; what cannot judge is noted."""
-        for truth, reason in truths(self.problem, self.claims[ours_side], self.exact):
+        for truth, reason in truths(self.problem, self.claims[OURS], self.exact):
             if truth is None:
                 self.note(reason)
             else:
@@ -102,7 +108,7 @@ class Trial:
     def _judged(self) -> list[Finding]:
         """Findings by the first judge that decides; nobody needs one where all are equal."""
         self.judge = Judge(None, self._allowed())
-        alone = theirs_side not in self.claims
+        alone = THEIRS not in self.claims
         found = [self.judge.finding(*pair, alone=alone) for pair in self._pairs()]
         if not alone and all(f.verdict != UNDECIDED for f in found):
             return found
@@ -115,7 +121,7 @@ class Trial:
                 for i, n in enumerate(new)
             ]
             self.judge, self.row["judge"] = judge, judge.truth.name
-            if worst(f.verdict for f in found) in (AGREE, OURS, THEIRS):
+            if worst(f.verdict for f in found) in (AGREE, OURS_RIGHT, THEIRS_RIGHT):
                 break
         if found is None:
             raise NoHistory("nothing can judge this case: " + "; ".join(self.row["notes"]))
@@ -129,12 +135,12 @@ class Trial:
             self.row["judge"] = self.judge.truth.name
         for index, name, theirs, ours, leaf in self._pairs():
             sound = self.findings[index].verdict
-            for who, gradient in ((ours_side, ours), (theirs_side, theirs)):
-                wrong = {ours_side: (THEIRS, NEITHER), theirs_side: (OURS, NEITHER)}[who]
+            for who, gradient in ((OURS, ours), (THEIRS, theirs)):
+                wrong = {OURS: (THEIRS_RIGHT, NEITHER), THEIRS: (OURS_RIGHT, NEITHER)}[who]
                 if gradient is None or not gradient.isfinite().all() or sound in wrong:
                     continue
                 for mistake, copy in spoilt(gradient):
-                    pair = (theirs, copy) if who == ours_side else (copy, ours)
+                    pair = (theirs, copy) if who == OURS else (copy, ours)
                     verdict = self.judge.finding(index, name, *pair, leaf).verdict
                     if verdict not in wrong and sound != AGREE:
                         # The other claim may have the same mistake.
@@ -160,7 +166,6 @@ def _entry(found: Finding) -> dict:
 
 def judged(plugin, case: Case, variant: Variant, device: str, exact: str, spoil=True, options=None):
     """The row of one variant of a case."""
-    begin = time.process_time()
     problem = make_problem(plugin, case, variant, device, options)
     trial = Trial(problem, exact)
     try:
@@ -171,5 +176,4 @@ def judged(plugin, case: Case, variant: Variant, device: str, exact: str, spoil=
         if is_no_finding(error):
             raise
         row = {**trial.row, "failed": told(error)}
-    row["cpu_s"] = time.process_time() - begin
     return row

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from ..case import F32, Case, applied, attribute, called, packed
-from .fla_recurrences import MODULES, PACKAGES, beta, case, heads, per_head, starts
+from .fla_recurrences import HALF, MODULES, PACKAGES, beta, case, heads, per_head, starts
 
 DIMENSIONS = {
     "small": {
@@ -101,6 +101,7 @@ def softmaxes(family="attention"):
     yield case(
         "parallel_parallax", family, "parallax",
         lambda m: {**heads(m), "r": m(m.batch, m.time, m.heads, m.keys, scale=0.1)},
+        dtypes=HALF,
     )  # fmt: skip
     yield case(
         "parallel_path_attn", family, "path_attn",

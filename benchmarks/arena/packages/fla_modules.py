@@ -16,7 +16,7 @@ DIMENSIONS = {
     },
     "users": {
         **{"batch": 4, "time": 2048, "width": 2048, "long": 4096, "channels": 2048},
-        **{"vocab": 32000, "rows": 4096, "heads": 16, "head": 64, "groups": 16, "group": 128},
+        **{"vocab": 32000, "rows": 2048, "heads": 16, "head": 64, "groups": 16, "group": 128},
         "inner": 2048,
     },
 }

@@ -12,7 +12,7 @@ from .liger import MODULES, PACKAGES, below, case, instead
 
 DIMENSIONS = {
     "small": {"rows": 9, "few": 3, "vocab": 300, "inner": 32},
-    "users": {"rows": 4096, "few": 4, "vocab": 32000, "inner": 2048},
+    "users": {"rows": 2048, "few": 4, "vocab": 32000, "inner": 2048},
 }
 EXCLUDED = {
     "fused_linear_scaled_cross_entropy": "no Triton kernel: PyTorch, or CuTe",

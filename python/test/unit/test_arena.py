@@ -14,7 +14,7 @@ import pytest
 import torch
 from arena import ROOT, picture, rows
 from arena.case import Maker, Variant
-from arena.judge import AGREE, NEITHER, OURS, THEIRS, UNDECIDED, Judge, tolerance
+from arena.judge import AGREE, NEITHER, OURS_RIGHT, THEIRS_RIGHT, UNDECIDED, Judge, tolerance
 from arena.launches import Bypassed, first_configuration
 from arena.problem import dot, norm
 from arena.slopes import Slope, exact_slope, noise, slope
@@ -107,8 +107,8 @@ def test_rounding_is_no_mistake(truth, dtype):
 def test_every_small_mistake_is_named(truth, dtype):
     theirs, ours = rounded(truth, dtype), rounded(truth, dtype)
     for mistake, copy in spoilt(ours):
-        assert verdict(theirs, copy, truth, dtype) == THEIRS, mistake
-        assert verdict(copy, ours, truth, dtype) == OURS, mistake
+        assert verdict(theirs, copy, truth, dtype) == THEIRS_RIGHT, mistake
+        assert verdict(copy, ours, truth, dtype) == OURS_RIGHT, mistake
         assert verdict(copy, copy, truth, dtype, alone=True) == NEITHER, mistake
 
 
@@ -121,20 +121,20 @@ def test_numbers_that_are_none(truth, dtype):
     broken = rounded(truth, dtype)
     broken[1, 2, 3] = math.nan
     whole = rounded(truth, dtype)
-    assert verdict(whole, broken, truth, dtype) == THEIRS
-    assert verdict(broken, whole, truth, dtype) == OURS
+    assert verdict(whole, broken, truth, dtype) == THEIRS_RIGHT
+    assert verdict(broken, whole, truth, dtype) == OURS_RIGHT
     assert verdict(broken, broken, truth, dtype) == NEITHER
 
 
 def test_no_gradient_is_zero(truth, dtype):
-    assert verdict(truth, None, truth, dtype) == THEIRS
+    assert verdict(truth, None, truth, dtype) == THEIRS_RIGHT
     assert verdict(None, None, torch.zeros(3), dtype) == AGREE
 
 
 def test_an_uncertain_slope_decides_nothing(truth, dtype):
     assert verdict(truth, 1.02 * truth, truth, dtype, error=0.05) == UNDECIDED
     assert verdict(truth, 1.02 * truth, truth, dtype, error=math.inf) == UNDECIDED
-    assert verdict(truth, 3 * truth, truth, dtype, error=0.05) == THEIRS
+    assert verdict(truth, 3 * truth, truth, dtype, error=0.05) == THEIRS_RIGHT
 
 
 def test_both_may_be_as_far_off_where_it_is_hard(dtype):
@@ -167,7 +167,7 @@ def trial_of(name, dtype, device, exact="first"):
 def test_a_wrong_package(dtype, device, exact):
     """By a reference, and by differences of the forward alone."""
     trial = trial_of("scaled", dtype, device, exact)
-    assert trial.run()["verdict"] == OURS, trial.findings
+    assert trial.run()["verdict"] == OURS_RIGHT, trial.findings
     assert not trial.judge_the_judge()["missed"]
 
 
@@ -199,7 +199,7 @@ def test_names_for_apply_are_seen(device, monkeypatch):
     trial = trial_of("right", torch.float32, device)
     case = dataclasses.replace(trial.problem.case, function=lambda x: arena_plugin.scaled(x))
     trial.problem.case = case
-    assert trial.run()["verdict"] == OURS
+    assert trial.run()["verdict"] == OURS_RIGHT
     assert arena_plugin.scaled == arena_plugin.Scaled.apply
 
 
