@@ -83,6 +83,8 @@ class Finding:
     difference: float
     slab: float
     evidence: list[Evidence] = field(default_factory=list)
+    # Whether theirs, and ours, is wrong for certain.
+    wrong: tuple[bool, bool] = (False, False)
 
 
 def worst(verdicts) -> str:
@@ -176,13 +178,12 @@ class Judge:
                 wrong[side] |= decided is True
                 unsure[side] |= decided is None
         if wrong[0] != wrong[1] and not any(broken) and self.truth is not None:
-            # What is wrong is no measure of the other one.
+            # What is wrong is no measure of the other one, which may be wrong as well.
             other = wrong.index(False)
             rest = self.finding(index, name, *(2 * [(theirs, ours)[other]]), like, alone=True)
             found.evidence += rest.evidence
-            wrong[other] = rest.verdict == NEITHER
-            unsure[other] |= rest.verdict == UNDECIDED
-        found.verdict = _verdict(wrong, unsure)
+            wrong[other] = rest.wrong[0]
+        found.verdict, found.wrong = _verdict(wrong, unsure), tuple(wrong)
         return found
 
     def _examine(self, index, a, b, apart, whole, difference, slabs):

@@ -31,6 +31,10 @@ def _lines(stream) -> queue.Queue:
     return lines
 
 
+# A process may take so long until it begins: packages are imported.
+_START = 300.0
+
+
 class Pool:
     """Runs requests until they are done or time is up, and hands each row to `write`."""
 
@@ -75,21 +79,22 @@ class Pool:
             text=True,
             env=environment,
         )
-        lines = _lines(process.stdout)
+        lines, limit = _lines(process.stdout), max(_START, self.limit)
         try:
             while tasks:
-                patience = min(self.limit, self._left())
+                patience = min(limit, self._left())
                 try:
                     line = lines.get(timeout=max(patience, 0.0))
                 except queue.Empty:
                     if self._left() > 0:
-                        self._give_up(tasks, f"no result within {self.limit:.0f} s")
+                        self._give_up(tasks, f"no result within {limit:.0f} s")
                     return
                 if line is None:
                     if self._left() > 0:
                         self._give_up(tasks, self._ending(process, errors))
                     return
                 message = json.loads(line[len(MARK) :]) if line.startswith(MARK) else {}
+                limit = self.limit if message else limit
                 if "row" in message:
                     tasks.pop(0)
                     self.write(message["row"])

@@ -7,7 +7,6 @@ import torch
 from .case import Case, Maker, Variant
 from .judge import (
     AGREE,
-    NEITHER,
     OURS_RIGHT,
     THEIRS_RIGHT,
     UNDECIDED,
@@ -134,20 +133,20 @@ class Trial:
             self.judge = next(self._judges())
             self.row["judge"] = self.judge.truth.name
         for index, name, theirs, ours, leaf in self._pairs():
-            sound = self.findings[index].verdict
-            for who, gradient in ((OURS, ours), (THEIRS, theirs)):
-                wrong = {OURS: (THEIRS_RIGHT, NEITHER), THEIRS: (OURS_RIGHT, NEITHER)}[who]
-                if gradient is None or not gradient.isfinite().all() or sound in wrong:
+            found = self.findings[index]
+            for side, gradient in enumerate((theirs, ours)):
+                if gradient is None or not gradient.isfinite().all() or found.wrong[side]:
                     continue
                 for mistake, copy in spoilt(gradient):
-                    pair = (theirs, copy) if who == OURS else (copy, ours)
-                    verdict = self.judge.finding(index, name, *pair, leaf).verdict
-                    if verdict not in wrong and sound != AGREE:
+                    pair = (theirs, copy) if side else (copy, ours)
+                    named = self.judge.finding(index, name, *pair, leaf)
+                    if not named.wrong[side] and found.wrong[1 - side]:
                         # The other claim may have the same mistake.
-                        verdict = self.judge.finding(index, name, copy, copy, leaf, True).verdict
+                        named = self.judge.finding(index, name, copy, copy, leaf, alone=True)
                     made += 1
-                    if verdict not in wrong:
-                        missed.append(f"{name} of {who}, {mistake}: {verdict}")
+                    if not named.wrong[side]:
+                        who = OURS if side else THEIRS
+                        missed.append(f"{name} of {who}, {mistake}: {named.verdict}")
         return {"made": made, "missed": missed}
 
 

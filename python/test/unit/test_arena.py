@@ -261,11 +261,11 @@ def arena(*arguments, folder):
 def test_a_run_survives_crashes_and_hangs(tmp_path):
     """A case that crashes or hangs is told, the others are judged, and a later run goes on."""
     options = ["--device", "cpu", "--out", str(tmp_path / "out"), "--dtypes", "float32"]
-    kinds = ["--only", "arena_plugin", "--limit", "40", "--jobs", "2", "--unspoilt"]
+    kinds = ["--only", "arena_plugin", "--limit", "30", "--jobs", "2", "--unspoilt"]
     arena("judge", *options, *kinds, folder=tmp_path)
     found = {key[1]: row for key, row in rows.read([tmp_path / "out"], rows.JUDGED).items()}
     assert "signal 11" in found["crashes"]["failed"], found["crashes"]
-    assert "no result within 40 s" in found["hangs"]["failed"], found["hangs"]
+    assert "no result within 30 s" in found["hangs"]["failed"], found["hangs"]
     verdicts = {name: row.get("verdict") for name, row in found.items()}
     assert verdicts["right"] == "agree" and verdicts["scaled"] == "ours", verdicts
     assert found["right"]["first"]["ours"]["backward_s"] > 0
@@ -289,7 +289,7 @@ def test_times_and_the_page(tmp_path):
 
     write([tmp_path / "out"], tmp_path / "arena.md")
     page = (tmp_path / "arena.md").read_text()
-    assert "| right |" in page and "not for this device" in page and "6 made" in page
+    assert "| right |" in page and "not for this device" in page and "9 made" in page
     assert "1 cases" in (tmp_path / "arena.svg").read_text()
 
 
