@@ -87,6 +87,11 @@ class Finding:
     wrong: tuple[bool, bool] = (False, False)
 
 
+def _few(limit: float, count: int) -> float:
+    """A limit for so many elements: the fewer there are, the further rounding may take them."""
+    return limit * (1 + 3 / max(count, 1) ** 0.5)
+
+
 def worst(verdicts) -> str:
     """The verdict on a case, from those on its gradients."""
     return min(verdicts, key=SEVERITY.index, default=AGREE)
@@ -191,18 +196,17 @@ class Judge:
         estimate = (a + b) / 2
         allowed = self.allowed
         if difference > allowed.same:
-            yield self._along("difference", index, apart, a, b, whole, estimate), allowed.rounding
+            limit = _few(allowed.rounding, apart.numel())
+            yield self._along("difference", index, apart, a, b, whole, estimate), limit
             if norm(estimate) > 0.1 * whole:
                 along = self._along("gradient", index, estimate, a, b, whole, estimate)
                 yield along, allowed.scale
         for slab in slabs[:_JUDGED]:
-            if slab.ratio > max(allowed.rounding, 2 * difference):
+            limit = _few(allowed.rounding, apart.numel() // slab.slabs)
+            if slab.ratio > max(limit, 2 * difference):
                 parts = [slab.of(x) for x in (a, b, apart)]
                 size = _size(norm(parts[0]), norm(parts[1]), whole, 1 / slab.slabs)
-                yield (
-                    self._along(str(slab), index, parts[2], a, b, size, estimate),
-                    allowed.rounding,
-                )
+                yield self._along(str(slab), index, parts[2], a, b, size, estimate), limit
 
     def _examine_alone(self, index, b):
         """As `_examine`, of a claim that nothing is compared with: along itself, and its ends.
@@ -221,7 +225,7 @@ class Judge:
             size = _size(norm(part), 0.0, whole, 1 / slab.slabs)
             if slab.slabs > 1 and part.any():
                 found = self._along(str(slab), index, part, b, b, size, estimate)
-                yield found, self.allowed.rounding
+                yield found, _few(self.allowed.rounding, b.numel() // slab.slabs)
             if self.truth.exact and size:
                 signs = slab.of(torch.randint_like(b, 2) * 2 - 1)
                 # A random direction sees as much of the gradient as one element has.
