@@ -98,10 +98,10 @@ class Maker:
         """Factors between 0 and 1, a leaf."""
         return self.normal(*shape, dtype=F32).sigmoid().to(dtype or self.dtype).requires_grad_()
 
-    def unit(self, *shape, scale=1.0) -> Tensor:
+    def unit(self, *shape, dtype=None) -> Tensor:
         """Vectors of length 1 along the last axis, a leaf."""
-        value = torch.nn.functional.normalize(self.normal(*shape, dtype=F32), dim=-1) * scale
-        return value.to(self.dtype).requires_grad_()
+        value = torch.nn.functional.normalize(self.normal(*shape, dtype=F32), dim=-1)
+        return value.to(dtype or self.dtype).requires_grad_()
 
     def probabilities(self, *shape, dtype=None) -> Tensor:
         """Rows that sum to 1, of which no gradient is wanted."""

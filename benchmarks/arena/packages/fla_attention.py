@@ -107,10 +107,13 @@ def softmaxes(family="attention"):
         "parallel_path_attn", family, "path_attn",
         lambda m: {
             **heads(m),
-            "w": m.unit(m.batch, m.time, m.heads, m.keys),
-            "beta": beta(m),
+            "w": m.unit(m.batch, m.time, m.heads, m.keys, dtype=F32),
+            "beta": beta(m, F32),
             "g": per_head(m),
         },
+        lambda *inputs: attribute("fla.ops.path_attn.naive.naive_path_attn")(
+            *inputs, inputs[0].shape[-1] ** -0.5
+        ),
     )  # fmt: skip
     yield case("parallel_stickbreaking_attn", family, "stickbreaking_attn", heads)
     yield Case(
@@ -212,7 +215,7 @@ def parts(family="gates and parts"):
     )  # fmt: skip
     yield case(
         "fused_additive_gate", family, "gsa.gate.fused_additive_gate",
-        lambda m: {"x": m(m.batch, m.time, m.heads, m.keys)},
+        lambda m: {"x": m(m.batch, m.time, m.heads, m.keys)}, additive_gate,
     )  # fmt: skip
     yield case(
         "fused_beta_sigmoid", family, "common.gate.fused_beta_sigmoid",
@@ -238,6 +241,13 @@ def parts(family="gates and parts"):
         lambda g, a, b: -a.exp() * F.softplus(g + b),
     )  # fmt: skip
     yield from rwkv(family)
+
+
+def additive_gate(x):
+    """Softmax over what has been so far: the newest share, and what the others keep."""
+    sums = x.logcumsumexp(1)
+    kept = F.pad(sums[:, :-1] - sums[:, 1:], (0, 0, 0, 0, 1, 0))
+    return (x - sums).exp(), kept, sums[:, -1:]
 
 
 def rwkv(family):
