@@ -64,11 +64,12 @@ def machine() -> dict:
     return {"device": name, "torch": torch.__version__, "triton": triton.__version__, **packages}
 
 
-def _open(options, name: str):
-    """The variants that are left of each case, and where their rows go."""
+def _open(options, name: str, first=False):
+    """The variants that are left of each case, or of its first one, and where their rows go."""
     before = read([*options.done, options.out], name)
+    found = [case[:1] if first else case for case in tasks(options)]
     done = {key for key, row in before.items() if settled(row, options.retry)}
-    left = [[task for task in case if tuple(task) not in done] for case in tasks(options)]
+    left = [[task for task in case if tuple(task) not in done] for case in found]
     left = [case for case in left if case]
     sink = Sink(options.out, name, machine())
 
@@ -97,9 +98,13 @@ def judge(options) -> None:
 
 
 def measure(options) -> None:
-    """Times, in one process; before, as many as there are jobs compile what is not compiled."""
+    """Times, in one process; before, as many as there are jobs compile what is not compiled.
+
+    Without sizes and dtypes, of the variant that counts: half precision at users' sizes.
+    """
+    first = not (options.sizes or options.dtypes)
     options.sizes = options.sizes or ["users"]
-    left, write = _open(options, TIMED)
+    left, write = _open(options, TIMED, first)
     threads_of_each(options.jobs)
     cold = [case for case in left if _is_cold(options, case)]
     Pool(options.jobs, lambda row: None, options.limit, options.seconds / 2).run(

@@ -22,7 +22,7 @@ def read(paths: Iterable[Path], name: str) -> dict[tuple, dict]:
 
     The last line of a run that was killed may be cut off.
     """
-    found = {}
+    found, machine = {}, {}
     for folder in paths:
         file = Path(folder) / name
         if not file.exists():

@@ -140,10 +140,13 @@ def norms():
         },
         lambda x, w, b, lw, lb: F.linear(F.layer_norm(x, w.shape, w, b), lw, lb),
     )  # fmt: skip
-    for name, width in (("l2_norm", lambda m: m.head), ("l2_norm_long", lambda m: m.long)):
+    for name, shape in (
+        ("l2_norm", lambda m: (m.batch, m.time, m.heads, m.head)),
+        ("l2_norm_long", lambda m: (m.batch, m.time, m.long)),
+    ):
         yield case(
             name, family, "norm.l2norm.L2NormFunction",
-            lambda m, width=width: {"x": m(m.batch, m.time, m.heads, width(m))},
+            lambda m, shape=shape: {"x": m(*shape(m))},
             lambda x: x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6),
         )  # fmt: skip
     yield from gated_norms(family)

@@ -16,12 +16,12 @@ DIMENSIONS = {
     "small": {
         **{"batch": 3, "time": 5, "width": 200, "hidden": 300, "vocab": 300, "rows": 9},
         **{"sequence": 20, "heads": 6, "few": 3, "head": 24, "blocks": 4096 * 8, "groups": 12},
-        **{"inner": 32, "layers": 5, "experts": 4, "matrices": 2, "wide": 3000},
+        **{"inner": 32, "layers": 5, "experts": 4, "image": 13, "wide": 3000},
     },
     "users": {
         **{"batch": 8, "time": 2048, "width": 2048, "hidden": 4096, "vocab": 32000, "rows": 4096},
-        **{"sequence": 2048, "heads": 16, "few": 4, "head": 128, "blocks": 65536, "groups": 63},
-        **{"inner": 2048, "layers": 8, "experts": 8, "matrices": 8, "wide": 65536},
+        **{"sequence": 2048, "heads": 16, "few": 4, "head": 128, "blocks": 65536, "groups": 321},
+        **{"inner": 2048, "layers": 4, "experts": 8, "image": 64, "wide": 65536},
     },
 }
 EXCLUDED = {
@@ -101,7 +101,7 @@ def norms():
             f"group_norm_{width}", family,
             lambda x, w, b, width=width: by_groups(x, w, b, width),
             lambda m: {
-                "x": m(m.batch, m.groups, 10 * m.few, 5, shift=0.5),
+                "x": m(m.batch, m.groups, m.image, m.image, shift=0.5),
                 "w": m(m.groups),
                 "b": m(m.groups),
             },
@@ -286,7 +286,7 @@ def mixtures():
     def scores(m, sparse):
         n = m.sequence
         return {
-            "scores": m(m.matrices, m.few, n, n, dtype=F32 if sparse else None),
+            "scores": m(2, m.few, n, n, dtype=F32 if sparse else None),
             "weight": m(4, m.few, 3, 3, dtype=F32 if sparse else None),
             "bias": m(4, dtype=F32 if sparse else None),
         }
@@ -309,7 +309,7 @@ def mixtures():
         "neighborhood_attention", family,
         "fused_neighborhood_attention.LigerFusedNeighborhoodAttentionFunction",
         lambda m: {
-            name: m(m.matrices, m.few, m.sequence, m.head) for name in ("query", "key", "value")
+            name: m(2, m.few, m.sequence, m.head) for name in ("query", "key", "value")
         },
         neighborhood, (7, 1),
     )  # fmt: skip
@@ -321,7 +321,7 @@ def mixtures():
     yield case(
         "attn_res", family, "attn_res.LigerAttnResFunction",
         lambda m: {
-            "v": m(m.layers, m.batch, m.time, m.width),
+            "v": m(m.layers, m.few, m.time, m.width),
             "query": m(m.width, scale=0.1),
             "norm": m(m.width),
         },
@@ -383,7 +383,7 @@ def connections(family):
     def coefficients(m):
         columns = streams * streams + 2 * streams
         return {
-            "x": m(m.batch, m.time, streams, m.width // 8 * 8),
+            "x": m(m.few, m.time, streams, m.width // 8 * 8),
             "phi": m(streams * (m.width // 8 * 8), columns, scale=0.02),
             "b": m.full(columns),
             **{f"alpha_{name}": m.full(shift=1.0) for name in ("pre", "post", "res")},
@@ -396,18 +396,18 @@ def connections(family):
     yield case(
         "mhc_pre", family, "mhc.LigerMHCPreFunction",
         lambda m: {
-            "x": m(m.batch, m.time, streams, m.width),
-            "h": m.full(m.batch, m.time, streams),
+            "x": m(m.few, m.time, streams, m.width),
+            "h": m.full(m.few, m.time, streams),
         },
         lambda x, h: (h[..., None] * x).sum(-2),
     )  # fmt: skip
     yield case(
         "mhc_post_res", family, "mhc.LigerMHCPostResFunction",
         lambda m: {
-            "x": m(m.batch, m.time, streams, m.width),
-            "f": m(m.batch, m.time, m.width),
-            "post": m.full(m.batch, m.time, streams),
-            "res": m.full(m.batch, m.time, streams, streams),
+            "x": m(m.few, m.time, streams, m.width),
+            "f": m(m.few, m.time, m.width),
+            "post": m.full(m.few, m.time, streams),
+            "res": m.full(m.few, m.time, streams, streams),
         },
         lambda x, f, post, res: res @ x + post[..., None] * f[..., None, :],
     )  # fmt: skip
