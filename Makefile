@@ -17,7 +17,7 @@ export TAD_BUILD_DIR := $(abspath $(BUILD))
 export MAX_JOBS := $(JOBS)
 
 .PHONY: install test lit pytest fuzz fuzz-opt fuzz-opt-binary mutation mutation-wheel wheel carry \
-  carry-packages gpu-test arena bench docs format lint clean
+  carry-packages gpu-test sanitize arena bench docs format lint clean
 
 install:
 	scripts/install.sh "$(PYTHON)" "$(TRITON)"
@@ -83,6 +83,12 @@ carry-packages:
 
 gpu-test:
 	scripts/gpu.sh
+
+# Tests under compute-sanitizer, on a machine with a GPU. SANITIZE holds its arguments:
+# `--seconds 500 --journal build/sanitize.jsonl`, again and again, where time is short.
+SANITIZE ?=
+sanitize:
+	$(PY) scripts/sanitize.py $(SANITIZE)
 
 # Public kernels on a GPU: their authors' backwards, ours, who is right, and the page about it. What
 # is there in ARENA is left out; without a network, scripts/arena.sh does a part.
