@@ -19,12 +19,15 @@ from .worker import Request
 def chosen(options) -> Iterator[tuple[str, Case]]:
     """The cases that the options name, with their plug-ins."""
     names = [name for name in options.only.split(",") if name]
+    others = [name for name in options.but.split(",") if name]
     for package, plugin in plugins().items():
         if not installed(plugin):
             print(f"{package}: {', '.join(plugin.PACKAGES)} is not installed", file=sys.stderr)
             continue
         for case in plugin.cases():
             if case.gpu and options.device == "cpu":
+                continue
+            if any(name in case.name or name == package for name in others):
                 continue
             if not names or any(name in case.name or name == package for name in names):
                 yield package, case
@@ -146,6 +149,7 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=function.__doc__)
         command.set_defaults(function=function)
         command.add_argument("--only", default="", help="names, or parts of names, with commas")
+        command.add_argument("--but", default="", help="names of what is left out, as --only")
         command.add_argument("--device", default=device, choices=["cpu", "cuda"])
         command.add_argument("--sizes", type=lambda s: s.split(","), default=[])
         command.add_argument("--dtypes", type=lambda s: s.split(","), default=[])

@@ -20,6 +20,7 @@ DIMENSIONS = {
 }
 EXCLUDED = {
     "fused_chunk_gla, fused_chunk_delta_rule": "withdrawn: they raise",
+    "parallel_delta_rule": "not differentiable: its backward raises NotImplementedError",
     "chunk_mesa_net": "not a derivative: its backward is that of the exact solution",
     "cp, intracard_cp": "for several GPUs",
     "titans": "PyTorch, no kernel",
