@@ -105,6 +105,7 @@ def differentiated(modules: Iterable[str], kernels: Kernels, constants: Mapping 
     modules, constants = frozenset(modules), dict(constants or {})
     aliases = _aliases(modules)
     apply = torch.autograd.Function.__dict__["apply"]
+    plain = KernelInterface.__getitem__
 
     def forward(cls, *args):
         if _of(cls.__module__, modules):
@@ -114,7 +115,13 @@ def differentiated(modules: Iterable[str], kernels: Kernels, constants: Mapping 
     def item(kernel, grid):
         launch = kernels.of(kernel)[grid]
         own = {name: value for name, value in constants.items() if name in kernel.arg_names}
-        return lambda *args, **kwargs: launch(*args, **{**kwargs, **own})
+
+        def run(*args, **kwargs):
+            # What ours launches is the kernel itself.
+            with replaced(KernelInterface, "__getitem__", plain):
+                return launch(*args, **{**kwargs, **own})
+
+        return run
 
     with (
         replaced(torch.autograd.Function, "apply", classmethod(forward)),
