@@ -13,7 +13,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 ROOT = Path(__file__).resolve().parents[2]
 # The kernels are shared with the benchmarks and the examples, so they are no package of the tests.
-sys.path[:0] = [str(ROOT / "python" / "test"), str(ROOT / "python" / "examples")]
+sys.path[:0] = [str(ROOT / part) for part in ("python/test", "python/examples", "benchmarks")]
 
 
 def pytest_addoption(parser):
@@ -165,14 +165,10 @@ def seed(request):
 @pytest.fixture(autouse=True)
 def poisoned_memory():
     """Uninitialised tensors hold NaN, so that what nobody wrote can't pass for a zero."""
-    before = torch.utils.deterministic.fill_uninitialized_memory
-    debug = torch.get_deterministic_debug_mode()
-    # PyTorch fills new memory only in deterministic mode; its reference kernels may warn about it.
-    torch.utils.deterministic.fill_uninitialized_memory = True
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    yield
-    torch.set_deterministic_debug_mode(debug)
-    torch.utils.deterministic.fill_uninitialized_memory = before
+    from poison import poisoned_memory
+
+    with poisoned_memory():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -85,15 +85,25 @@ def _observed(observer):
 
 
 @contextlib.contextmanager
-def _on_cpu():
-    """Let kernels run on the CPU backend, in float64 where nothing else is said."""
-    active, dtype = driver._active, torch.get_default_dtype()
-    driver.set_active(CPUDriver())
+def in_doubles():
+    """Let PyTorch's operations compute in float64 on the CPU, whatever they are asked for."""
+    dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
+    try:
+        with _Doubles():
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+
+
+@contextlib.contextmanager
+def _on_cpu():
+    """Let kernels run on the CPU backend."""
+    active = driver._active
+    driver.set_active(CPUDriver())
     try:
         yield
     finally:
-        torch.set_default_dtype(dtype)
         driver._active = active
 
 
@@ -156,7 +166,7 @@ class Reference:
         self._next = 0
         with _on_cpu(), _observed(self._replay), torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
-            with torch.no_grad(), _Doubles():
+            with torch.no_grad(), in_doubles():
                 outputs = _tensors(self._op(*inputs))
         if self._next != len(self._calls):
             raise self._diverged(f"{self._next} launches")
