@@ -93,7 +93,10 @@ def _dump(plan: Plan, text: str, key: str) -> None:
         manager.put(kernel.ttir, f"{kernel.name[:150]}.ttir", binary=False)
 
 
-def write_ttir(ttir: str, name: str) -> str:
-    """Put a generated kernel into Triton's cache directory and return its path."""
-    key = hashlib.sha256(ttir.encode()).hexdigest()
-    return put(get_cache_manager(key), ttir, f"{name[:150]}.ttir")
+def write_ir(text: str, name: str, stage: str = "ttir") -> str:
+    """Put a generated kernel into Triton's cache directory and return its path.
+
+    `stage` says of what stage of Triton's compiler the text is.
+    """
+    key = hashlib.sha256(text.encode()).hexdigest()
+    return put(get_cache_manager(key), text, f"{name[:150]}.{stage}")

@@ -11,8 +11,9 @@ from triton.compiler import compile as triton_compile
 from triton.runtime.driver import driver
 from triton.runtime.errors import OutOfResources
 
-from .cache import dumps_passes, write_ttir
+from .cache import dumps_passes, write_ir
 from .errors import AutodiffError, DoesNotFit
+from .miscompiled import ensure_right
 from .plan import Kernel
 
 # What the backward inherits from the forward's compilation. A register limit is not among them:
@@ -113,12 +114,16 @@ class Executable:
         if self.compiled is None:
             self.compiled = self._compile()
 
+    def _translate(self, path: str):
+        """Compile a file of TTIR or of a later stage."""
+        return triton_compile(path, target=self.target, options=dict(self.options))
+
     def _compile(self):
         ttir = self.kernel.ttir
         while True:
-            path = write_ttir(ttir, self.kernel.name)
+            path = write_ir(ttir, self.kernel.name)
             try:
-                compiled = triton_compile(path, target=self.target, options=dict(self.options))
+                compiled = ensure_right(self._translate(path), self._translate)
                 compiled._init_handles()
                 # Triton would keep the parsed module for as long as the kernel lives.
                 compiled.src.module = None

@@ -20,6 +20,7 @@ from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
 from .grid import checked_grid
 from .interpreted import compilable, compiling, is_interpreted
+from .miscompiled import warn_of_wrong
 from .options import DEFAULT
 
 
@@ -200,6 +201,7 @@ class Specialization:
         self.target = kernel.metadata.target
         self.options = inherited_options(kernel.metadata)
         self.ttir = kernel.asm["ttir"]
+        warn_of_wrong(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:
             from .tracing import trace_for_derivative
 
