@@ -212,8 +212,11 @@ def ensure_right(compiled, translate):
     """
     if not AFFECTED or not find_wrong(compiled.asm.get("ttgir", "")):
         return compiled
-    text = mended(compiled.asm["ttgir"])
+    stages = compiled.asm
+    text = mended(stages["ttgir"])
     compiled = translate(write_ir(text, compiled.metadata.name, "ttgir"))
+    # It has been through the stages before, too.
+    compiled.asm.setdefault("ttir", stages.get("ttir"))
     left = find_wrong(compiled.asm["ttgir"])
     if left:
         raise AutodiffError(
