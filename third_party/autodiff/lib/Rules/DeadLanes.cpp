@@ -32,6 +32,8 @@ static bool isSame(Value a, Value b) {
     return true;
   Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
   return x && y && x->getNumRegions() == 0 && isMemoryEffectFree(x) &&
+         cast<OpResult>(a).getResultNumber() ==
+             cast<OpResult>(b).getResultNumber() &&
          OperationEquivalence::isEquivalentTo(
              x, y, [](Value v, Value w) { return success(isSame(v, w)); },
              /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
