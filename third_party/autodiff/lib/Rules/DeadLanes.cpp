@@ -52,30 +52,11 @@ static Value either(Tile at, Value a, Value b) {
   return common ? common : arith::OrIOp::create(at.b(), at.loc(), a, b);
 }
 
-/// Whether all lanes of `tile` along `axis` are the same.
-static bool isUniform(Value tile, unsigned axis) {
-  if (cast<RankedTensorType>(tile.getType()).getDimSize(axis) == 1)
-    return true;
-  Operation *op = tile.getDefiningOp();
-  if (!op || isa<triton::SplatOp>(op))
-    return op;
-  DenseElementsAttr constant;
-  if (matchPattern(op, m_Constant(&constant)))
-    return constant.isSplat();
-  if (isa<triton::BroadcastOp, triton::ExpandDimsOp>(op))
-    return isUniform(op->getOperand(0), getSourceAxis(op, axis));
-  return op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
-         llvm::all_of(op->getOperands(), [&](Value operand) {
-           return isa<RankedTensorType>(operand.getType()) &&
-                  isUniform(operand, axis);
-         });
-}
-
 /// Whether a tile differs along no other axis than this one.
 static bool isUniformBut(Value tile, unsigned axis) {
   unsigned rank = cast<RankedTensorType>(tile.getType()).getRank();
   return llvm::all_of(llvm::seq(rank), [&](unsigned other) {
-    return other == axis || isUniform(tile, other);
+    return other == axis || isUniformAlong(tile, other);
   });
 }
 
@@ -89,7 +70,7 @@ Value mlir::autodiff::findLiveAcross(OpBuilder &b, Location loc, Value live,
       llvm::append_range(pending, llvm::reverse(parts->getOperands()));
       continue;
     }
-    if (isUniform(condition, axis)) {
+    if (isUniformAlong(condition, axis)) {
       if (Value first = getFirstLane(b, condition, axis)) {
         found = found ? arith::AndIOp::create(b, loc, found, first) : first;
         continue;
