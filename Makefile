@@ -16,7 +16,7 @@ PY = $(or $(PYTHON),$(shell cat build/python 2>/dev/null),python3)
 export TAD_BUILD_DIR := $(abspath $(BUILD))
 export MAX_JOBS := $(JOBS)
 
-.PHONY: install test lit pytest fuzz fuzz-opt fuzz-opt-binary mutation mutation-wheel wheel carry gpu-test bench docs format lint clean
+.PHONY: install test lit pytest fuzz fuzz-opt fuzz-opt-binary mutation mutation-wheel wheel carry gpu-test sanitize bench docs format lint clean
 
 install:
 	scripts/install.sh "$(PYTHON)" "$(TRITON)"
@@ -77,6 +77,12 @@ carry:
 
 gpu-test:
 	scripts/gpu.sh
+
+# Tests under compute-sanitizer, on a machine with a GPU. SANITIZE holds its arguments:
+# `--seconds 500 --journal build/sanitize.jsonl`, again and again, where time is short.
+SANITIZE ?=
+sanitize:
+	$(PY) scripts/sanitize.py $(SANITIZE)
 
 bench:
 	if $(PY) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; \

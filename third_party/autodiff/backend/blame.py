@@ -76,16 +76,16 @@ def _recursed(error) -> bool:
     return isinstance(error, RecursionError) or (silent and isinstance(error, KeyError))
 
 
-def _named(resolver, args, kwargs):
-    return (*zip(resolver.function.arg_names, args, strict=False), *kwargs.items())
+def _named(function, args, kwargs):
+    return (*zip(function.arg_names, args, strict=False), *kwargs.items())
 
 
-def refuse_tangents(resolver, args, kwargs) -> None:
+def refuse_tangents(function, args, kwargs) -> None:
     """Raise `ArgumentError` for a forward-mode dual tensor, whose tangent would be lost."""
-    for name, value in _named(resolver, args, kwargs):
+    for name, value in _named(function, args, kwargs):
         if isinstance(value, Tensor) and forward_ad.unpack_dual(value).tangent is not None:
             raise ArgumentError(
-                f"argument {name!r} of kernel {resolver.function.__name__!r} has a forward-mode "
+                f"argument {name!r} of kernel {function.__name__!r} has a forward-mode "
                 "tangent; kernels are differentiated in reverse mode only"
             )
 
@@ -106,7 +106,7 @@ def blame(resolver, args, kwargs, error) -> None:
             f"when it is compiled: write a loop. {error}"
         ) from error
     constants = {p.name for p in function.params if p.is_constexpr}
-    for name, value in _named(resolver, args, kwargs):
+    for name, value in _named(function, args, kwargs):
         fault = _fault(value, name in constants, error)
         if fault is not None:
             raise ArgumentError(f"argument {name!r} of {kernel} {fault}") from error

@@ -9,6 +9,10 @@ class ArgumentError(AutodiffError, ValueError):
     """An argument of a launch is of a kind that has no gradient; the message names it."""
 
 
+class KernelTypeError(AutodiffError, TypeError):
+    """What should be a kernel is none; the message says what it is."""
+
+
 class PlanError(AutodiffError):
     """A plan is malformed: the compiler and this runtime disagree about its format."""
 

@@ -91,11 +91,16 @@ static std::optional<SmallVector<LinearForm>> splitExtremum(Value value,
   return SmallVector<LinearForm>{*form};
 }
 
+std::optional<SmallVector<LinearForm>>
+mlir::autodiff::smallestOf(Value value, From from) {
+  return splitExtremum<arith::MinSIOp, ScalarExpr::Kind::Min>(value, from);
+}
+
 Constraints mlir::autodiff::lessThan(Value lhs, Value rhs, int64_t slack,
                                      From from) {
   auto greatest =
       splitExtremum<arith::MaxSIOp, ScalarExpr::Kind::Max>(lhs, from);
-  auto least = splitExtremum<arith::MinSIOp, ScalarExpr::Kind::Min>(rhs, from);
+  auto least = smallestOf(rhs, from);
   if (!greatest || !least)
     return std::nullopt;
   SmallVector<Constraint> constraints;

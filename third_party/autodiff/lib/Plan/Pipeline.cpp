@@ -95,7 +95,15 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                 request.cotangents->end());
     return options;
   };
+  auto setWanted = [&](auto options) {
+    options.allWanted = !request.wanted;
+    if (request.wanted)
+      options.wanted.assign(request.wanted->begin(), request.wanted->end());
+    return options;
+  };
   passes.add(createIgnoreOutputs(setCotangents(IgnoreOutputsOptions())));
+  passes.add(
+      createLiftAssembly(setWanted(setCotangents(LiftAssemblyOptions()))));
   passes.add(createRescaleAccumulators());
   passes.add(createCarrySums());
   passes.add(createDropMaxima());
@@ -107,11 +115,12 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     states.exchange.assign(request.exchange.begin(), request.exchange.end());
     passes.add(createMarkStates(states));
   }
-  ReverseOptions reverse = setCotangents(ReverseOptions());
-  reverse.allWanted = !request.wanted;
-  if (request.wanted)
-    reverse.wanted.assign(request.wanted->begin(), request.wanted->end());
-  passes.add(createReverse(reverse));
+  auto setAssume = [&](auto options) {
+    options.assume = request.assume;
+    return setWanted(setCotangents(options));
+  };
+  passes.add(createMaskLoads(setAssume(MaskLoadsOptions())));
+  passes.add(createReverse(setAssume(ReverseOptions())));
   passes.clean();
   passes.addToKernels(createTape());
   passes.clean();
@@ -175,6 +184,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.clean();
   passes.add(createDivideTiles());
   passes.add(createTallySums());
+  passes.add(createSymbolDCEPass());
   passes.clean();
   passes.addToKernels(createSumRuns());
   passes.addToKernels(createDeferReductions());

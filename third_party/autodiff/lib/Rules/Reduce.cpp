@@ -9,6 +9,7 @@
 #include "autodiff/Rules/Axis.h"
 #include "autodiff/Rules/Combiner.h"
 #include "autodiff/Rules/CombinerLaws.h"
+#include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
@@ -206,8 +207,24 @@ LogicalResult ReduceReversal::runGeneral() {
   auto ofPair = combine->pullBack(adjoint, pair, ofRest, wanted);
   if (failed(ofPair))
     return failure();
-  for (unsigned index : wanted.set_bits())
-    give(index, atEdge(isLast, ofRest[index], (*ofPair)[index], index));
+  Factors factors(adjoint);
+  for (Value cotangent : cotangents)
+    factors.addCotangent(cotangent);
+  for (Value primal : llvm::concat<Value>(op.getSrcs(), op.getResult()))
+    factors.add(adjoint.primal(primal), primal);
+  LiveMask live;
+  bool isFound = false;
+  for (unsigned index : wanted.set_bits()) {
+    Value share = atEdge(isLast, ofRest[index], (*ofPair)[index], index);
+    if (share && !factors.giveFinite(share)) {
+      if (!isFound)
+        live = emitLanes(adjoint, adjoint.lanes.through(op->getOpOperand(0)),
+                         typeOf(0));
+      isFound = true;
+      share = onlyLive(Tile(b, loc, share), cotangents, live);
+    }
+    give(index, share);
+  }
   return success();
 }
 

@@ -12,9 +12,11 @@
 // "Previous" and "next" are meant in the direction of the scan.
 //
 //===----------------------------------------------------------------------===//
+#include "LanesAcross.h"
 #include "autodiff/Rules/Axis.h"
 #include "autodiff/Rules/Combiner.h"
 #include "autodiff/Rules/CombinerLaws.h"
+#include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Rules/TileFunction.h"
@@ -61,6 +63,8 @@ private:
                              const llvm::BitVector &varied);
   SmallVector<Value> solve();
   LogicalResult runGeneral();
+  LiveMask findLive();
+  Value onlyLive(Value value, LiveMask mask, const Factors &factors);
 
   triton::ScanOp op;
   Adjoint &adjoint;
@@ -128,6 +132,30 @@ LogicalResult ScanReversal::findJacobian(const TileFunction &combine,
       return convert(row[member], element());
     }));
   return success();
+}
+
+/// Where s̄ is not zero: in lanes from which the scan goes to live ones.
+LiveMask ScanReversal::findLive() {
+  OpOperand &source = op->getOpOperand(0);
+  LiveMask mask = emitLanes(adjoint, adjoint.lanes.through(source), type);
+  if (!mask.isExact) {
+    Value nonZero =
+        findLiveFrom(b, loc, findNonZero(b, loc, cotangents), op.getAxis(),
+                     op.getReverse());
+    mask.condition = mask.condition ? arith::AndIOp::create(
+                                          b, loc, mask.condition, nonZero)
+                                    : nonZero;
+    mask.isExact = true;
+  }
+  return mask;
+}
+
+/// A derivative of ∘, which s̄ is multiplied by: zero where s̄ is.
+Value ScanReversal::onlyLive(Value value, LiveMask mask,
+                             const Factors &factors) {
+  if (!value || factors.giveFinite(value))
+    return value;
+  return autodiff::onlyLive(Tile(b, loc, value), {}, mask);
 }
 
 /// w by member of the state, by a scan over affine maps.
@@ -218,6 +246,13 @@ LogicalResult ScanReversal::runGeneral() {
     arguments.push_back(adjoint.primal(source));
   if (failed(findJacobian(*combine, arguments, findMembers(*combine))))
     return failure();
+  LiveMask live = findLive();
+  Factors factors(adjoint);
+  for (Value primal : llvm::concat<Value>(op.getSrcs(), op.getResult()))
+    factors.add(adjoint.primal(primal), primal);
+  for (SmallVector<Value> &row : transposed)
+    for (Value &entry : row)
+      entry = onlyLive(entry, live, factors);
 
   SmallVector<Value> totals = cotangents;
   for (auto [member, w] : llvm::zip(state, next(solve()))) {
@@ -232,8 +267,11 @@ LogicalResult ScanReversal::runGeneral() {
   auto through = combine->pullBack(adjoint, arguments, totals, wanted);
   if (failed(through))
     return failure();
+  for (Value total : totals)
+    factors.addCotangent(total);
   for (auto [index, source] : llvm::enumerate(op.getSrcs())) {
-    Value own = totals[index], combined = (*through)[index + count];
+    Value own = totals[index];
+    Value combined = onlyLive((*through)[index + count], live, factors);
     if (wanted[index + count] && (own || combined))
       adjoint.add(source, arith::SelectOp::create(
                               b, loc, isStart, own ? own : zero(index),

@@ -368,7 +368,7 @@ LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
 
 void Schedule::runOnOperation() {
   llvm::DenseMap<unsigned, Operation *> sites =
-      collectSites(getPrimal(getOperation()));
+      collectSites(getDifferentiated(getOperation()));
   llvm::DenseSet<unsigned> remainders;
   getOperation().walk([&](AccumulateOp op) {
     if (op.getRemainder())

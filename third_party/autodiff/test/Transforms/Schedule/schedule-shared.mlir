@@ -36,8 +36,8 @@ tt.func @gather(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[T:.*]] = tt.atomic_rmw exch, relaxed, gpu, %arg2, %{{.*}}, %arg1
 // CHECK: %[[S:.*]] = arith.select %arg1, %[[T]]
 // CHECK: gpu.barrier
-// CHECK: %[[E:.*]] = arith.mulf %[[S]], %[[Y]]
-// CHECK: %[[D:.*]] = arith.select %arg1, %[[E]]
+// CHECK: %[[Z:.*]] = arith.select %arg1, %[[Y]]
+// CHECK: %[[D:.*]] = arith.mulf %[[S]], %[[Z]]
 // CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg2, %[[D]],
 tt.func @in_place(%px: !tt.ptr<f32>, %c: i1) {
   %x = tt.load %px : !tt.ptr<f32>
