@@ -101,6 +101,7 @@ _CONSTANTS = {"two_largest": -float("inf"), "exclusive_sum": 0.0, "guarded_log_s
 
 def _make(combine, member):
     """Kernels that reduce, or scan, rows of pairs; `member` of the pairs is stored."""
+    member = tl.constexpr(member)
 
     @triton.jit
     def reduced(

@@ -57,8 +57,12 @@ tt.func @scan_of_equal(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // Of two elements there is one order.
 // CHECK-LABEL: tt.func @mean_of_two_bwd(
-// CHECK-NOT: arith.select
-// CHECK: autodiff.accumulate
+// CHECK: %[[Y:.*]] = tt.splat %{{.*}} : f32 -> tensor<2xf32>
+// CHECK: %[[HALF:.*]] = arith.mulf %[[Y]], %cst
+// CHECK: %[[REST:.*]] = arith.select %{{.*}}, %[[Y]], %[[HALF]]
+// CHECK: %[[OWN:.*]] = arith.mulf %[[REST]], %cst
+// CHECK: %[[X:.*]] = arith.select %{{.*}}, %[[REST]], %[[OWN]]
+// CHECK: autodiff.accumulate {{.*}}, %[[X]]
 tt.func @mean_of_two(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %0 = tt.splat %px : !tt.ptr<f32> -> tensor<2x!tt.ptr<f32>>
   %x = tt.load %0 : tensor<2x!tt.ptr<f32>>
