@@ -15,7 +15,6 @@ from triton.runtime.driver import driver
 
 # Passes that change no result.
 PASSES = (
-    "tt.func(autodiff-simplify)",
     "canonicalize,cse,tt.func(autodiff-simplify),canonicalize",
     "autodiff-normalize,tt.func(autodiff-lower-swaps)",
     "autodiff-normalize,tt.func(autodiff-simplify,autodiff-lower-swaps)",
