@@ -79,6 +79,14 @@ def guarded_log_sum(x1, unused1, x2, unused2):
     return m_safe + tl.log2(tl.exp2(x1 - m_safe) + tl.exp2(x2 - m_safe)), unused1 + unused2
 
 
+@triton.jit
+def log_sum_by_powers_of_two(x1, unused1, x2, unused2):
+    """With constants of a few digits, whose product is not one."""
+    m = tl.maximum(x1, x2)
+    powers = tl.exp2((x1 - m) * 1.442695) + tl.exp2((x2 - m) * 1.442695)
+    return m + tl.log2(powers) * 0.693147, unused1 + unused2
+
+
 # The functions of one member, which have no derivative, and those of two, which have.
 UNORDERLY = {f.__name__: f for f in (mean, difference, clipped_sum, from_zero)}
 PAIRS = {
@@ -91,12 +99,24 @@ PAIRS = {
         exclusive_sum,
         decayed_sum,
         guarded_log_sum,
+        log_sum_by_powers_of_two,
     )
 }
 # Those whose sides may be swapped.
-SYMMETRIC = ("counted_mean", "two_largest", "log_product", "guarded_log_sum")
+SYMMETRIC = (
+    "counted_mean",
+    "two_largest",
+    "log_product",
+    "guarded_log_sum",
+    "log_sum_by_powers_of_two",
+)
 # What goes with x, unless it is loaded.
-_CONSTANTS = {"two_largest": -float("inf"), "exclusive_sum": 0.0, "guarded_log_sum": 0.0}
+_CONSTANTS = {
+    "two_largest": -float("inf"),
+    "exclusive_sum": 0.0,
+    "guarded_log_sum": 0.0,
+    "log_sum_by_powers_of_two": 0.0,
+}
 
 
 def _make(combine, member):
@@ -191,6 +211,7 @@ REFERENCES = {
     "exclusive_sum": _exclusive,
     "decayed_sum": _decayed,
     "guarded_log_sum": lambda x, w: (x * 0.6931471805599453).logcumsumexp(1) / 0.6931471805599453,
+    "log_sum_by_powers_of_two": lambda x, w: x.logcumsumexp(1),
 }
 
 

@@ -14,9 +14,10 @@
 // integers do not descend, like positions and the keys of sorted segments.
 //
 // Two results contradict each other if they differ by more than what a tiny
-// change of the elements makes. Infinities and NaN are no evidence: a function
-// may have poles, and overflow in one order alone. Nor are equal elements
-// evidence against a swap of sides: a choice may prefer the first of them.
+// change of the elements makes, and what constants of a few digits (ln 2) or a
+// small number in a divisor make of any. Infinities and NaN are no evidence: a
+// function may have poles, and overflow in one order alone. Nor are equal
+// elements evidence against a swap of sides: a choice may prefer the first one.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/CombinerLaws.h"
@@ -39,8 +40,10 @@ using namespace mlir::autodiff;
 
 /// Samples of each kind, and how many elements each of them has.
 constexpr unsigned kSamples = 24, kElements = 4;
-/// A tiny change, and what rounding makes of any; both relative.
-constexpr double kTiny = 1e-10, kRounding = 1e-9;
+/// A tiny change, and what coarse constants make of a result; both relative.
+constexpr double kTiny = 1e-6, kCoarse = 1e-5;
+/// What rounding makes of a result, relative to the elements.
+constexpr double kRounding = 1e-12;
 
 namespace {
 /// The members of a tuple; none where ∘ has no value.
@@ -86,7 +89,7 @@ private:
   std::mt19937_64 bits{1};
   SmallVector<Element> elements;
   bool hasEvidence = false;
-  /// How two results differ that do not agree.
+  /// How the two results differ that did not agree at last.
   std::string difference;
 };
 } // namespace
@@ -195,6 +198,7 @@ Element Trial::combine(const Element &a, const Element &b) {
 
 /// Says how two results of the first elements differ.
 void Trial::note(unsigned count, const Element &first, const Element &second) {
+  difference.clear();
   llvm::raw_string_ostream os(difference);
   auto print = [&](const Element &element) {
     llvm::interleave(
@@ -245,11 +249,12 @@ bool Trial::agree(unsigned count, Tree first, Tree second) {
     if (!x || !y || !nearX || !nearY)
       continue;
     hasEvidence = true;
-    double most = std::max({scale, std::abs(*x), std::abs(*y)});
-    isSame &= std::abs(*x - *y) <=
-              kRounding * most + std::abs(*x - *nearX) + std::abs(*y - *nearY);
+    double slack = kCoarse * std::max(std::abs(*x), std::abs(*y)) +
+                   kRounding * scale + std::abs(*x - *nearX) +
+                   std::abs(*y - *nearY);
+    isSame &= std::abs(*x - *y) <= slack;
   }
-  if (!isSame && difference.empty())
+  if (!isSame)
     note(count, a, b);
   return isSame;
 }
