@@ -502,7 +502,7 @@ def test_cache_folder_that_cannot_be_written(empty_cache, monkeypatch):
     text = Path(__file__).parents[3] / "third_party/autodiff/test/Rules/Memory.mlir"
     monkeypatch.setattr(cache, "get_cache_manager", lambda key: Blocked(blocked / key))
     with pytest.raises(AutodiffError, match="TRITON_CACHE_DIR.*can be written"):
-        cache.write_ttir(text.read_text(), "k")
+        cache.write_ir(text.read_text(), "k")
 
 
 class Blocked:

@@ -24,7 +24,7 @@ def compiler(monkeypatch):
 
     def compile_(path, target, options):
         found.meet(Path(path).read_text())
-        return types.SimpleNamespace(_init_handles=int, src=types.SimpleNamespace(module=1))
+        return types.SimpleNamespace(asm={}, _init_handles=int, src=types.SimpleNamespace(module=1))
 
     monkeypatch.setattr(executable, "triton_compile", compile_)
     return found

@@ -149,7 +149,9 @@ def compiler(monkeypatch):
                     name, required, limit = self.error
                     raise OutOfResources(required, limit, name)
 
-            return types.SimpleNamespace(_init_handles=init, src=types.SimpleNamespace(module=1))
+            return types.SimpleNamespace(
+                asm={}, _init_handles=init, src=types.SimpleNamespace(module=1)
+            )
 
     found = Compiler()
     monkeypatch.setattr(executable, "triton_compile", found.compile)

@@ -120,6 +120,9 @@ def note_accepted(ttir: str, target, form: str) -> None:
     put(_place(ttir), form, _form_name(target))
 
 
-def write_ttir(ttir: str, name: str) -> str:
-    """Put a generated kernel into Triton's cache directory and return its path."""
-    return put(_place(ttir), ttir, f"{name[:150]}.ttir")
+def write_ir(text: str, name: str, stage: str = "ttir") -> str:
+    """Put a generated kernel into Triton's cache directory and return its path.
+
+    `stage` says of what stage of Triton's compiler the text is.
+    """
+    return put(_place(text), text, f"{name[:150]}.{stage}")

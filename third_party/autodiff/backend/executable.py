@@ -11,8 +11,9 @@ from triton.compiler import compile as triton_compile
 from triton.runtime.driver import driver
 from triton.runtime.errors import OutOfResources
 
-from .cache import accepted_form, dumps_passes, note_accepted, write_ttir
+from .cache import accepted_form, dumps_passes, note_accepted, write_ir
 from .errors import AutodiffError, DoesNotFit
+from .miscompiled import ensure_right
 from .plan import Kernel
 from .target import verify, without_branches
 
@@ -121,12 +122,16 @@ class Executable:
         if self.compiled is None:
             self.compiled = self._compile()
 
+    def _translate(self, path: str):
+        """Compile a file of TTIR or of a later stage."""
+        return triton_compile(path, target=self.target, options=dict(self.options))
+
     def _compile(self):
         ttir = accepted_form(self.kernel.ttir, self.target)
         while True:
-            path = write_ttir(ttir, self.kernel.name)
+            path = write_ir(ttir, self.kernel.name)
             try:
-                compiled = triton_compile(path, target=self.target, options=dict(self.options))
+                compiled = ensure_right(self._translate(path), self._translate)
                 compiled._init_handles()
             except OutOfResources as error:
                 smaller = self._smaller(error, ttir)

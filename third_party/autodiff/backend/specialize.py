@@ -15,6 +15,7 @@ from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options, launch
 from .grid import checked_grid
 from .interpreted import compilable, compiling, is_interpreted
+from .miscompiled import warn_of_wrong
 from .options import DEFAULT
 from .wrappers import catch, chain, is_plain, passes_on, prepare
 
@@ -170,6 +171,7 @@ class Specialization:
         self.target = kernel.metadata.target
         self.options = inherited_options(kernel.metadata)
         self.ttir = kernel.asm["ttir"]
+        warn_of_wrong(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:
             from .tracing import trace_for_derivative
 

@@ -118,6 +118,7 @@ static bool Request::*findFlag(StringRef key) {
       .Case("assume", &Request::assume)
       .Case("checkpoint", &Request::checkpoint)
       .Case("deterministic", &Request::deterministic)
+      .Case("anyOrder", &Request::anyOrder)
       .Default(nullptr);
 }
 

@@ -73,28 +73,6 @@ private:
 // Parts
 //===----------------------------------------------------------------------===//
 
-/// Whether all lanes of `tile` along `axis` are the same.
-static bool isUniform(Value tile, unsigned axis) {
-  if (cast<RankedTensorType>(tile.getType()).getDimSize(axis) == 1)
-    return true;
-  Operation *op = tile.getDefiningOp();
-  if (!op || isa<triton::SplatOp>(op))
-    return op;
-  DenseElementsAttr constant;
-  if (matchPattern(op, m_Constant(&constant)))
-    return constant.isSplat();
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op);
-      expand && expand.getAxis() == axis)
-    return true;
-  if (isa<triton::BroadcastOp, triton::ExpandDimsOp>(op))
-    return isUniform(op->getOperand(0), getSourceAxis(op, axis));
-  return op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
-         llvm::all_of(op->getOperands(), [&](Value operand) {
-           return isa<RankedTensorType>(operand.getType()) &&
-                  isUniform(operand, axis);
-         });
-}
-
 /// Whether both are computed alike.
 static bool isSame(Value a, Value b) {
   if (a == b)
@@ -140,7 +118,7 @@ void Conjunction::collect(Value condition) {
       collect(liftOperand(b, condition, part, core));
     return;
   }
-  if (isUniform(condition, axis))
+  if (isUniformAlong(condition, axis))
     if (Value first = getFirstLane(b, condition, axis))
       return require(first);
   varying.push_back(condition);
@@ -242,7 +220,7 @@ static Value count(OpBuilder &b, Location loc, Value condition, unsigned axis) {
   auto type = cast<RankedTensorType>(condition.getType());
   // Where other lanes are the same, once.
   for (unsigned other = 0; other < type.getRank(); ++other) {
-    if (other == axis || !isUniform(condition, other))
+    if (other == axis || !isUniformAlong(condition, other))
       continue;
     Value first = getFirstLane(b, condition, other);
     if (!first)

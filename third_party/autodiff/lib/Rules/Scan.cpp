@@ -15,6 +15,7 @@
 #include "LanesAcross.h"
 #include "autodiff/Rules/Axis.h"
 #include "autodiff/Rules/Combiner.h"
+#include "autodiff/Rules/CombinerLaws.h"
 #include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
@@ -56,6 +57,7 @@ private:
   Value convert(Value tile, Type to) {
     return tile ? castFloat(b, loc, tile, getElementTypeOrSelf(to)) : tile;
   }
+  llvm::BitVector getActive();
   llvm::BitVector findMembers(const TileFunction &combine);
   LogicalResult findJacobian(const TileFunction &combine, ValueRange arguments,
                              const llvm::BitVector &varied);
@@ -81,11 +83,16 @@ private:
 };
 } // namespace
 
+llvm::BitVector ScanReversal::getActive() {
+  llvm::BitVector active(count);
+  for (unsigned index = 0; index < count; ++index)
+    active[index] = adjoint.isActive(op.getSrcs()[index]);
+  return active;
+}
+
 /// The members of s that vary with active members of x.
 llvm::BitVector ScanReversal::findMembers(const TileFunction &combine) {
-  llvm::BitVector members(count);
-  for (unsigned index = 0; index < count; ++index)
-    members[index] = adjoint.isActive(op.getSrcs()[index]);
+  llvm::BitVector members = getActive();
   for (llvm::BitVector before; before != members;) {
     before = members;
     llvm::BitVector varied = members;
@@ -278,8 +285,18 @@ LogicalResult ScanReversal::run() {
     cotangents.push_back(adjoint.get(result));
   if (llvm::none_of(cotangents, [](Value cotangent) { return cotangent; }))
     return success();
-  if (classifyCombiner(op.getCombineOp()) != Combiner::Sum)
-    return runGeneral();
+  if (classifyCombiner(op.getCombineOp()) != Combiner::Sum) {
+    FailureOr<Combination> combination =
+        requireOrder(op, op.getAxis(), getActive());
+    if (failed(combination))
+      return failure();
+    if (*combination == Combination::Associative)
+      return runGeneral();
+    // Each element stands for itself.
+    for (auto [source, cotangent] : llvm::zip_equal(op.getSrcs(), cotangents))
+      adjoint.add(source, cotangent);
+    return success();
+  }
   auto sum = [&](OpBuilder &, ValueRange running, ValueRange next) {
     return SmallVector<Value>{add(running[0], next[0])};
   };

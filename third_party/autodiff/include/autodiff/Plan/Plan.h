@@ -79,6 +79,8 @@ struct Request {
   unsigned widen = 4;
   /// Refuse what would have to be summed with atomics.
   bool deterministic = false;
+  /// The device combines what is reduced in any order, sides swapped.
+  bool anyOrder = false;
   /// Those to use, wherever they apply; where they pay if absent.
   std::optional<SmallVector<Schedule>> schedules;
 
