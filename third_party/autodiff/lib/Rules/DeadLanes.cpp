@@ -48,9 +48,10 @@ LiveMask Emitter::all(const Lanes *lanes, Type type) {
     auto [condition, isExact] = emit(part, type);
     mask.isExact &= isExact;
     if (condition)
-      mask.condition = mask.condition ? arith::AndIOp::create(
-                                            b, loc, mask.condition, condition)
-                                      : condition;
+      mask.condition =
+          mask.condition
+              ? arith::AndIOp::create(b, loc, mask.condition, condition)
+              : condition;
   }
   return mask;
 }
@@ -62,9 +63,9 @@ LiveMask Emitter::any(const Lanes *lanes, Type type) {
     if (!condition)
       return {Value(), isExact};
     mask.isExact &= isExact;
-    mask.condition = mask.condition ? arith::OrIOp::create(
-                                          b, loc, mask.condition, condition)
-                                    : condition;
+    mask.condition =
+        mask.condition ? arith::OrIOp::create(b, loc, mask.condition, condition)
+                       : condition;
   }
   return mask;
 }

@@ -173,8 +173,7 @@ bool Conjunction::holdsFirst(bool last) const {
 //===----------------------------------------------------------------------===//
 
 void Conjunction::require(Value holds) {
-  required =
-      required ? arith::AndIOp::create(b, loc, required, holds) : holds;
+  required = required ? arith::AndIOp::create(b, loc, required, holds) : holds;
 }
 
 /// Whether a launch knows a number, and it is the same in all programs.
@@ -207,8 +206,7 @@ void Conjunction::requireOrder(const Bound &lower, const Bound &upper) {
     return requireOrder(lower.limit, upper.limit, slack);
   // Sums of two positions may need 64 bits.
   auto sum = [&](Value x, Value y) -> Value {
-    return arith::AddIOp::create(b, loc,
-                                 castInteger(b, loc, x, b.getI64Type()),
+    return arith::AddIOp::create(b, loc, castInteger(b, loc, x, b.getI64Type()),
                                  castInteger(b, loc, y, b.getI64Type()));
   };
   requireOrder(sum(lower.limit, upper.position),

@@ -139,12 +139,11 @@ LiveMask ScanReversal::findLive() {
   OpOperand &source = op->getOpOperand(0);
   LiveMask mask = emitLanes(adjoint, adjoint.lanes.through(source), type);
   if (!mask.isExact) {
-    Value nonZero =
-        findLiveFrom(b, loc, findNonZero(b, loc, cotangents), op.getAxis(),
-                     op.getReverse());
-    mask.condition = mask.condition ? arith::AndIOp::create(
-                                          b, loc, mask.condition, nonZero)
-                                    : nonZero;
+    Value nonZero = findLiveFrom(b, loc, findNonZero(b, loc, cotangents),
+                                 op.getAxis(), op.getReverse());
+    mask.condition =
+        mask.condition ? arith::AndIOp::create(b, loc, mask.condition, nonZero)
+                       : nonZero;
     mask.isExact = true;
   }
   return mask;
