@@ -139,6 +139,8 @@ class Executable:
                     self.fits = False
                     raise DoesNotFit(self._does_not_fit(error)) from error
                 ttir = smaller
+            except AutodiffError:
+                raise
             except (RuntimeError, ValueError) as error:
                 ttir = self._other_form(error, ttir, path)
             else:
