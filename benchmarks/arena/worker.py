@@ -72,11 +72,12 @@ def _row(request: Request, plugin, case, variant: Variant, fresh: bool) -> dict:
             found["us"] = times(problem)
         del problem
     if request.job == "judge":
-        # At users' sizes float64 is too much for the CPU.
-        exact = request.exact if variant.size == "small" else "never"
-        found |= judged(
-            plugin, case, variant, request.device, exact, request.spoil, request.options
-        )
+        # At users' sizes float64 is too much for the CPU, and a judge that has been judged at the
+        # small size would take hundreds of forwards for each gradient.
+        is_small = variant.size == "small"
+        exact = request.exact if is_small else "never"
+        spoil = request.spoil and is_small
+        found |= judged(plugin, case, variant, request.device, exact, spoil, request.options)
     return found
 
 
