@@ -2,9 +2,9 @@
 //
 // Live lanes are described by bounds of sums over lanes, iterations and
 // programs. Of these an address depends on some. An element is live if there
-// are lanes, iterations and programs among the others for which all bounds hold:
-// they are eliminated, one after the other, from pairs of a lower and an upper
-// bound (Fourier and Motzkin).
+// are lanes, iterations and programs among the others for which all bounds
+// hold: they are eliminated, one after the other, from pairs of a lower and an
+// upper bound (Fourier and Motzkin).
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/LaneBounds.h"
@@ -35,8 +35,7 @@ struct Bounds {
   void dropAxis(unsigned axis, int64_t extent);
   void renumberAxes(llvm::function_ref<unsigned(unsigned)> map);
 
-  bool eliminate(const Dimension &dimension,
-                 std::optional<ScalarExpr> extent);
+  bool eliminate(const Dimension &dimension, std::optional<ScalarExpr> extent);
   bool countIterations(const LinearForm &address);
   bool eliminateOthers(const LinearForm &address);
 };
@@ -68,8 +67,8 @@ void Bounds::dropAxis(unsigned axis, int64_t extent) {
   });
 }
 
-/// Whether a bound says that an index is no less than a number below zero, which
-/// holds if neither strides nor what programs count with are negative.
+/// Whether a bound says that an index is no less than a number below zero,
+/// which holds if neither strides nor what programs count with are negative.
 bool Bounds::isNotBelowZero(const Constraint &constraint) const {
   if (holdsAlways(constraint))
     return true;
@@ -158,8 +157,7 @@ bool Bounds::addThrough(const Lanes *lanes) {
   } else if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
     drop(expand.getAxis());
   } else if (auto trans = dyn_cast<triton::TransOp>(op)) {
-    inner.renumberAxes(
-        [&](unsigned axis) { return trans.getOrder()[axis]; });
+    inner.renumberAxes([&](unsigned axis) { return trans.getOrder()[axis]; });
   } else {
     return false;
   }
@@ -234,7 +232,8 @@ static bool countsFromZero(const Dimension &dimension) {
 /// bounds are about their induction variables.
 bool Bounds::countIterations(const LinearForm &address) {
   for (Constraint &constraint : constraints)
-    for (const LinearForm::Term &term : llvm::to_vector(constraint.form.terms)) {
+    for (const LinearForm::Term &term :
+         llvm::to_vector(constraint.form.terms)) {
       if (term.dimension.kind != Kind::Index ||
           address.coefficientOf(term.dimension))
         continue;
@@ -245,9 +244,8 @@ bool Bounds::countIterations(const LinearForm &address) {
         return false;
       Dimension iteration{Kind::Loop};
       iteration.loop = loop;
-      LinearForm counted =
-          *lower + multiple(iteration, *step) -
-          multiple(term.dimension, ScalarExpr::constant(1));
+      LinearForm counted = *lower + multiple(iteration, *step) -
+                           multiple(term.dimension, ScalarExpr::constant(1));
       constraint.form = constraint.form + counted.scaled(term.coefficient);
       constraint.bound = constraint.bound - constraint.form.constant;
       constraint.form.constant = ScalarExpr::constant(0);
@@ -322,9 +320,9 @@ static std::optional<LinearForm> findLast(scf::ForOp loop) {
 
 /// Puts a form that is no less in place of each dimension of `form` for which
 /// `most` knows one.
-static LinearForm
-replaceBy(const LinearForm &form,
-          llvm::function_ref<std::optional<LinearForm>(const Dimension &)> most) {
+static LinearForm replaceBy(
+    const LinearForm &form,
+    llvm::function_ref<std::optional<LinearForm>(const Dimension &)> most) {
   LinearForm sum{form.constant, {}};
   for (const LinearForm::Term &term : form.terms) {
     std::optional<LinearForm> greatest;
@@ -341,39 +339,41 @@ replaceBy(const LinearForm &form,
 static LinearForm maximize(const LinearForm &form, ArrayRef<int64_t> shape) {
   LinearForm most = replaceBy(form, [&](const Dimension &dimension) {
     if (dimension.kind == Kind::Axis && dimension.axis < shape.size())
-      return std::optional(LinearForm{
-          ScalarExpr::constant(shape[dimension.axis] - 1), {}});
+      return std::optional(
+          LinearForm{ScalarExpr::constant(shape[dimension.axis] - 1), {}});
     auto loop = dyn_cast_or_null<scf::ForOp>(dimension.loop);
     return loop && dimension.kind == Kind::Index ? findLast(loop)
                                                  : std::nullopt;
   });
   return replaceBy(most, [](const Dimension &dimension) {
     std::optional<ScalarExpr> count = countOf(dimension);
-    return count ? std::optional(
-                       LinearForm{*count - ScalarExpr::constant(1), {}})
-                 : std::nullopt;
+    return count
+               ? std::optional(LinearForm{*count - ScalarExpr::constant(1), {}})
+               : std::nullopt;
   });
 }
 
-/// Whether a bound holds for all that `load` reads.
+/// Whether a bound holds for all that `load` reads, or its mask has one of the
+/// same lanes: it ends where the kernel says.
 static bool holdsIn(const Constraint &needed, triton::LoadOp load,
                     ArrayRef<Constraint> known) {
   if (llvm::any_of(known, [&](const Constraint &constraint) {
-        return holdsAlways({needed.form - constraint.form,
-                            needed.bound - constraint.bound +
-                                ScalarExpr::constant(1)});
+        LinearForm apart = needed.form - constraint.form;
+        return apart.isConstant() ||
+               holdsAlways({apart, needed.bound - constraint.bound +
+                                       ScalarExpr::constant(1)});
       }))
     return true;
   auto tile = dyn_cast<RankedTensorType>(load.getType());
-  LinearForm most = maximize(
-      needed.form, tile ? tile.getShape() : ArrayRef<int64_t>());
+  LinearForm most =
+      maximize(needed.form, tile ? tile.getShape() : ArrayRef<int64_t>());
   return most.isConstant() &&
          (needed.bound - most.constant).getConstant().value_or(0) > 0;
 }
 
-Constraints mlir::autodiff::findMissingBounds(
-    triton::LoadOp load, const Lanes *lanes,
-    SmallVectorImpl<ScalarExpr> *assumed) {
+Constraints
+mlir::autodiff::findMissingBounds(triton::LoadOp load, const Lanes *lanes,
+                                  SmallVectorImpl<ScalarExpr> *assumed) {
   Bounds bounds;
   bounds.assumed = assumed;
   std::optional<LinearForm> address =
