@@ -164,7 +164,14 @@ def seed(request):
 
 @pytest.fixture(autouse=True)
 def poisoned_memory():
-    """Uninitialised tensors hold NaN, so that what nobody wrote can't pass for a zero."""
+    """Uninitialised tensors hold NaN, so that what nobody wrote can't pass for a zero.
+
+    So does what is around random leaves, where nobody may write.
+    """
+    import gradients
+    from watched import Watch
+
+    gradients.WATCH = Watch()
     before = torch.utils.deterministic.fill_uninitialized_memory
     debug = torch.get_deterministic_debug_mode()
     # PyTorch fills new memory only in deterministic mode; its reference kernels may warn about it.
@@ -173,6 +180,8 @@ def poisoned_memory():
     yield
     torch.set_deterministic_debug_mode(debug)
     torch.utils.deterministic.fill_uninitialized_memory = before
+    touched = gradients.WATCH.touched()
+    assert not touched, f"memory beside a tensor was written: {'; '.join(touched)}"
 
 
 @pytest.fixture(autouse=True)

@@ -26,6 +26,18 @@ def minimum(a, b):
 
 
 @triton.jit
+def average(a, b):
+    """Not associative, but the same in any order where all are equal."""
+    return (a + b) * 0.5
+
+
+@triton.jit
+def difference(a, b):
+    """Not associative."""
+    return a - b
+
+
+@triton.jit
 def complex_product(a, b, c, d):
     return a * c - b * d, a * d + b * c
 
@@ -56,6 +68,14 @@ def tanh(x):
 @triton.jit
 def silu(x):
     return x * tl.sigmoid(x)
+
+
+@triton.jit
+def noisy(x, size, sample):
+    """A number that is off by a part of its size, up or down as a sample says."""
+    t = x * 97.3 + sample
+    up = t - 2.0 * tl.floor(t * 0.5) < 1.0
+    return x * (1.0 + tl.where(up, size, -size).to(x.dtype))
 
 
 @triton.jit

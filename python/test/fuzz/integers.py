@@ -197,13 +197,13 @@ def tile(k: Kernel, shape: tuple[int, ...], strides: tuple[int, ...]) -> Value:
     return k.integer(" + ".join(terms), shape, low, high)
 
 
-def dense_strides(k: Kernel, shape: tuple[int, ...]) -> tuple[int, ...]:
+def dense_strides(k: Kernel, shape: tuple[int, ...], padded: bool = True) -> tuple[int, ...]:
     """Return strides that give each element of a tile a place of its own, in a random order."""
     order = list(range(len(shape)))
     if len(order) > 1 and k.choices.chance(25):
         k.feature("transposed addresses")
         order.reverse()
-    padding = k.choices.pick([0, 0, 0, 1, 3])
+    padding = k.choices.pick([0, 0, 0, 1, 3]) if padded else 0
     step, strides = 1, [0] * len(shape)
     for axis in reversed(order):
         strides[axis] = step
