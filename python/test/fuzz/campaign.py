@@ -24,11 +24,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from . import faults
+from .differences import POISON
 from .generate import program_of
 from .pool import Worker, run
 from .program import Program
 from .script import script
-from .shrink import shrink
+from .shrink import NAME, shrink
 from .summary import FAILURES, Summary
 
 # Types of programs by turns, on a GPU and on the CPU: half precisions, then tf32, most of all.
@@ -90,7 +91,7 @@ def minimised(result: dict, seconds: float) -> tuple[Program, dict]:
         last = {**found, "seed": result["seed"]}
         return True
 
-    body = shrink(program.body, fails, seconds)
+    body = shrink(program.body, fails, seconds, set(NAME.findall(program.head)))
     worker.close()
     return dataclasses.replace(program, body=body), last
 
@@ -161,8 +162,9 @@ def parsed() -> argparse.Namespace:
 
 
 def wanted(request: dict, kinds: list[str] | None) -> bool:
-    """Return whether a program has one of some kinds."""
-    return not kinds or not set(kinds).isdisjoint(program_of(request).features)
+    """Return whether a program has one of some kinds; what NaN does may be seen in all."""
+    some = set(kinds or ()) - set(POISON)
+    return not some or not some.isdisjoint(program_of(request).features)
 
 
 def main() -> int:
