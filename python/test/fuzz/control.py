@@ -289,6 +289,9 @@ def while_loop(k: Kernel) -> None:
     k.values.remove(state)
     k.values.append(Value(state.text, "f", state.shape, -3.0, 3.0))
     bound = small_scalar(k, TRIPS)
+    if k.on_gpu and bound.high == 0:
+        # Triton dies of memory that a loop accesses which is known not to run.
+        bound = Value(k.argument(1), "i", (), 1, 1)
     i = k.integer("0", (), 0, TRIPS).text
     test = f"{i} < {bound.text}"
     if k.choices.chance(50):

@@ -131,7 +131,7 @@ def apply(k: Kernel, name: str, value: Value) -> Value:
 def unary(k: Kernel, value: Value) -> Value:
     """Return a random function of a value, that may be undefined in some lanes."""
     tall = value.shape != ()
-    options = {"function": 10, "beside its domain": tall, "on one side": tall}
+    options = {"function": 8, "beside its domain": 2 * tall, "on one side": tall}
     how = k.choices.weighted(options)
     if how == "beside its domain":
         return leaving(k, positive(k, value, 3.0))
@@ -142,6 +142,7 @@ def unary(k: Kernel, value: Value) -> Value:
 
 BINARY = (
     "add", "multiply", "subtract", "divide", "maximum", "minimum", "fma", "where", "power", "call",
+    "multiply in M", "add in A",
 )  # fmt: skip
 
 
@@ -176,6 +177,11 @@ def binary(k: Kernel, a: Value, b: Value) -> Value:
     bound = a.size * b.size
     if how == "multiply":
         return k.floating(f"{a.text} * {b.text}", a.shape, -bound, bound)
+    if how == "multiply in M":
+        return k.floating(f"({a.text}.to(M) * {b.text}.to(M)).to(T)", a.shape, -bound, bound)
+    if how == "add in A":
+        text = f"({a.text}.to(A) + {b.text}.to(A)).to(T)"
+        return k.floating(text, a.shape, a.low + b.low, a.high + b.high)
     if how == "call":
         bound = a.size**3 + a.size * b.size
         # Only scalars can be passed to a function that is not inlined.

@@ -17,6 +17,7 @@ QUIET = (0.0, 0.0, 0.0, 0.0, 0.0)
 FLOAT = re.compile(r"[vs]\d+")
 STORE = re.compile(r"( *tl\.(?:store|atomic_add)\((\w+)(?: \+ .*)?), ([vs]\d+)((?:, mask=.*)?\))")
 PRODUCT = re.compile(r"tl\.dot\(([vs]\d+)(?:\.to\(\w\))?, ([vs]\d+)(?:\.to\((\w)\))?")
+ARITHMETIC = re.compile(r"\(.*\.to\(([MA])\) [*+] .*\)\.to\(T\)")
 CONVERSION = re.compile(r"\b([vs]\d+)\.to\(([MA])\)")
 ASSIGNMENT = re.compile(r"( *)([a-z]+\d+(?:, [a-z]+\d+)*) [+-]?= ")
 
@@ -33,7 +34,7 @@ def with_noise(program: Program) -> Program:
             begin, buffer, name, end = found.groups()
             lines.append(f"{begin}, {noisy(name, program.types[buffer])}{end}")
             continue
-        product = PRODUCT.search(line)
+        product, arithmetic = PRODUCT.search(line), ARITHMETIC.search(line)
         line = CONVERSION.sub(lambda found: f"{noisy(found[1], found[2])}.to({found[2]})", line)
         if product and not product[3]:
             operands = ", ".join(noisy(name, "P") for name in (product[1], product[2]))
@@ -43,7 +44,7 @@ def with_noise(program: Program) -> Program:
         for name in found[2].split(", ") if found else ():
             if FLOAT.fullmatch(name):
                 # The adjoint of a product is an operand of others.
-                size = (product[3] or "P") if product else "T"
+                size = (product[3] or "P") if product else arithmetic[1] if arithmetic else "T"
                 lines.append(f"{found[1]}{name} = {noisy(name, size)}")
     name = f"{program.name}_noisy"
     arguments = f"def {name}(e_T, e_M, e_A, e_P, sample, "

@@ -110,7 +110,7 @@ class Kernel:
         self.lines: list[str] = []
         self.depth = 1
         self.count = 0
-        self.fuel = 6 + choices.below(20)
+        self.fuel = 4 + choices.below(16)
         self.buffers: list[Buffer] = []
         self.scalars: dict[str, str] = {}
         self.constants: dict[str, str] = dict(CONSTANTS)
