@@ -16,7 +16,8 @@ PY = $(or $(PYTHON),$(shell cat build/python 2>/dev/null),python3)
 export TAD_BUILD_DIR := $(abspath $(BUILD))
 export MAX_JOBS := $(JOBS)
 
-.PHONY: install test lit pytest fuzz fuzz-gpu fuzz-opt fuzz-opt-binary mutation mutation-wheel wheel carry gpu-test bench docs format lint clean
+.PHONY: install test lit pytest fuzz fuzz-gpu fuzz-opt fuzz-opt-binary mutation mutation-wheel wheel \
+  carry carry-packages gpu-test sanitize arena bench docs format lint clean
 
 install:
 	scripts/install.sh "$(PYTHON)" "$(TRITON)"
@@ -84,8 +85,27 @@ carry:
 	mkdir -p .wheels && rm -f .wheels/triton_autodiff-*.whl
 	$(PY) -m pip wheel --no-deps -w .wheels .
 
+# The public packages of the arena, for scripts/arena.sh.
+carry-packages:
+	mkdir -p .wheels
+	$(PY) -m pip download --quiet --no-deps -d .wheels $$(scripts/packages.sh)
+
 gpu-test:
 	scripts/gpu.sh
+
+# Tests under compute-sanitizer, on a machine with a GPU. SANITIZE holds its arguments:
+# `--seconds 500 --journal build/sanitize.jsonl`, again and again, where time is short.
+SANITIZE ?=
+sanitize:
+	$(PY) scripts/sanitize.py $(SANITIZE)
+
+# Public kernels on a GPU: their authors' backwards, ours, who is right, and the page about it. What
+# is there in ARENA is left out; without a network, scripts/arena.sh does a part.
+ARENA ?= build/arena
+arena:
+	PYTHONPATH=benchmarks $(PY) -m arena judge --out $(ARENA) --jobs $(TEST_JOBS)
+	PYTHONPATH=benchmarks $(PY) -m arena time --out $(ARENA) --jobs $(TEST_JOBS)
+	PYTHONPATH=benchmarks $(PY) -m arena report $(ARENA)
 
 bench:
 	if $(PY) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; \

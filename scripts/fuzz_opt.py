@@ -51,6 +51,14 @@ NUMBER = re.compile(r"(?<![\w%#.])-?\d+(?:\.\d+(?:e[+-]?\d+)?)?(?![\w.])|\d+(?=x
 NAME = re.compile(r"%[\w-]+")
 OPERATION = re.compile(r"\b(?:tt|arith|math|scf|cf|gpu|ub)\.\w+")
 TYPE = re.compile(r"!tt\.\w+<[^<>]*(?:<[^<>]*>)?>|tensor<[^<>]*(?:<[^<>]*>)?[^<>]*>|\b[fi]\d+\b")
+ASSEMBLY = re.compile(r'(?<=elementwise_inline_asm )"[^"\\\n]*"')
+PTX_TOKEN = re.compile(r"\s+|[%$]?\w+|.")
+PTX = """$0 $1 $7 ${1} { } < > , ; : . @ @! | _ // /* */ - ! [ .reg .pred .b8 .b16 .b32 .b64 p r<3>
+add sub mul mad fma div min max abs neg rcp ex2 lg2 tanh and or xor not lop3 shl shr shf prmt bfe
+bfi cvt mov setp set selp slct testp popc clz brev bra rn rz rp rni rzi sat ftz relu approx
+full satfinite lt geu nan and wide hi lo f16 f16x2 bf16x2 f32 f32x2 f64 s8 u8 u16 s32 u32 u64
+b32 b64 e4m3x2 e5m2x2 e2m1x2 tf32 0 1 7 8 16 31 32 64 -1 255 4294967295 99999999999999999999
+0x5746 0x7f007f00 0f3F800000 0f7FC00000 0d3FF0000000000000 1.5 1e999""".split()
 CLAUSES = (r"\{[^{}\n]*\}", r"\[[^\[\]\n]*\]", r"loc\([^()\n]*\)", r"<[^<>\n]*>", r"\([^()\n]*\)",
            r"\w+ = [^,{}\n]*")  # fmt: skip
 NUMBERS = """0 1 -1 2 3 7 16 63 64 65 1024 1048576 2147483647 2147483648 -2147483648
@@ -168,6 +176,22 @@ def mangle_attributes(rng, text, other):
     return replace(rng, text, pattern, lambda _: "")
 
 
+def mangle_assembly(rng, text, other):
+    """Delete, repeat, exchange, import or invent tokens of inline assembly."""
+
+    def change(assembly):
+        tokens = PTX_TOKEN.findall(assembly)
+        pool = "".join(ASSEMBLY.findall(other)) or assembly
+        for _ in range(rng.choice((1, 1, 2, 4))):
+            a, b = rng.randrange(len(tokens)), rng.randrange(len(tokens))
+            tokens[a] = rng.choice(
+                ("", tokens[a] * 2, tokens[b], rng.choice(PTX), rng.choice(PTX_TOKEN.findall(pool)))
+            )
+        return "".join(tokens).replace('"', "")
+
+    return replace(rng, text, ASSEMBLY, lambda match: f'"{change(match[1:-1] or ";")}"')
+
+
 # The first three seldom leave anything that can be read; the others reach the passes.
 MANGLERS = {
     mangle_bytes: 1,
@@ -178,6 +202,7 @@ MANGLERS = {
     mangle_types: 4,
     mangle_operations: 5,
     mangle_operands: 6,
+    mangle_assembly: 5,
 }
 
 

@@ -28,4 +28,8 @@ fi
 "$python" -m pip install --quiet --disable-pip-version-check \
   --no-build-isolation --no-deps --force-reinstall .
 
+# Other people's kernels, which tests differentiate; their dependencies could replace torch.
+# shellcheck disable=SC2046
+pip --no-deps $(scripts/packages.sh)
+
 "$python" python/examples/quickstart.py

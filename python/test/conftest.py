@@ -13,7 +13,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 ROOT = Path(__file__).resolve().parents[2]
 # The kernels are shared with the benchmarks and the examples, so they are no package of the tests.
-sys.path[:0] = [str(ROOT / "python" / "test"), str(ROOT / "python" / "examples")]
+sys.path[:0] = [str(ROOT / part) for part in ("python/test", "python/examples", "benchmarks")]
 
 
 def pytest_addoption(parser):
@@ -169,17 +169,12 @@ def poisoned_memory():
     So does what is around random leaves, where nobody may write.
     """
     import gradients
+    from poison import poisoned_memory
     from watched import Watch
 
     gradients.WATCH = Watch()
-    before = torch.utils.deterministic.fill_uninitialized_memory
-    debug = torch.get_deterministic_debug_mode()
-    # PyTorch fills new memory only in deterministic mode; its reference kernels may warn about it.
-    torch.utils.deterministic.fill_uninitialized_memory = True
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    yield
-    torch.set_deterministic_debug_mode(debug)
-    torch.utils.deterministic.fill_uninitialized_memory = before
+    with poisoned_memory():
+        yield
     touched = gradients.WATCH.touched()
     assert not touched, f"memory beside a tensor was written: {'; '.join(touched)}"
 
@@ -225,3 +220,27 @@ def ran(monkeypatch, schedule):
 
     monkeypatch.setattr(Backward, "run", note)
     return noted
+
+
+@pytest.fixture
+def guarded(monkeypatch):
+    """Puts bands around every buffer that a backward makes; the test's end looks at them."""
+    from triton.backends.autodiff import backward, memory
+
+    allocate, bands = memory.allocate, []
+
+    def with_bands(shape, strides, span, dtype, device, zero):
+        plain = allocate(shape, strides, span, dtype, device, zero)
+        held = plain.untyped_storage().nbytes()
+        arena = torch.full((held + 512,), 0x5A, dtype=torch.uint8, device=device)
+        arena[256 : 256 + held] = 0 if zero else 0xFF
+        bands.append((arena, held))
+        typed = arena[256 : 256 + held].view(dtype)
+        return typed.as_strided(shape, strides, typed.storage_offset() + plain.storage_offset())
+
+    monkeypatch.setattr(backward, "allocate", with_bands)
+    monkeypatch.setattr(memory, "allocate", with_bands)
+    yield
+    assert bands
+    for arena, held in bands:
+        assert (arena[:256] == 0x5A).all() and (arena[256 + held :] == 0x5A).all()

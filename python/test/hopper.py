@@ -29,8 +29,8 @@ def _compile(source, assemble=False, **options):
         return triton.compile(source, target=TARGET, options=options)
 
 
-def ttir(kernel, types, constants, multiples_of_16=False) -> str:
-    """Return what Triton makes of a kernel for Hopper, up to TTIR.
+def assembly(kernel, types, constants, multiples_of_16=False, **options) -> dict:
+    """Return what Triton makes of a kernel for Hopper, stage by stage, up to PTX.
 
     `types` are those of the parameters that are no constants, in order. Addresses and integers are
     multiples of 16 if so stated, as Triton finds them in launches with whole tiles.
@@ -43,16 +43,26 @@ def ttir(kernel, types, constants, multiples_of_16=False) -> str:
         if multiples_of_16 and not signature[name].startswith("fp")
     }
     source = triton.compiler.ASTSource(kernel, signature, constants, attributes)
-    return _compile(source).asm["ttir"]
+    return dict(_compile(source, **options).asm)
+
+
+def ttir(kernel, types, constants, multiples_of_16=False) -> str:
+    """Return the TTIR among `assembly`."""
+    return assembly(kernel, types, constants, multiples_of_16)["ttir"]
+
+
+def compiled_text(text, stage="ttir", assemble=False, **options):
+    """Return what Triton compiles the text of one of its stages to."""
+    with tempfile.NamedTemporaryFile("w", suffix=f".{stage}") as file:
+        file.write(text)
+        file.flush()
+        return _compile(file.name, assemble, **options)
 
 
 def _compiled(kernel, **options):
     options = {"num_warps": 4, **kernel.get("options", {}), **options}
     options["num_warps"] = max(options["num_warps"], options.pop("least_warps", 1))
-    with tempfile.NamedTemporaryFile("w", suffix=".ttir") as file:
-        file.write(kernel["ttir"])
-        file.flush()
-        return _compile(file.name, **options)
+    return compiled_text(kernel["ttir"], **options)
 
 
 def shared_memory(kernel) -> int:

@@ -40,7 +40,7 @@ SOFTPLUS = """
 
 @triton.jit
 def softplus_kernel(x_ptr, y_ptr, n, ASM: tl.constexpr, BLOCK: tl.constexpr):
-    """Assembly of several instructions, which only a rule can differentiate."""
+    """Assembly of several instructions."""
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask, other=0.0)

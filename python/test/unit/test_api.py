@@ -366,7 +366,9 @@ def test_integer_output_counts_as_changed(device):
 @triton.jit
 def reports(x, y, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
-    v = tl.inline_asm_elementwise("brev.b32 $0, $1;", "=r,r", [tl.load(x + i)], tl.float32, True, 1)
+    v = tl.inline_asm_elementwise(
+        "activemask.b32 $0; // $1", "=r,r", [tl.load(x + i)], tl.float32, True, 1
+    )
     tl.store(y + i, v)
 
 

@@ -11,7 +11,9 @@ from kernels import matmul
 from triton.backends.autodiff import AutodiffError, autodiff, executable
 from triton.backends.autodiff.executable import Executable, compile_all
 from triton.backends.autodiff.plan import Kernel
+from triton.backends.compiler import GPUTarget
 
+HOST = GPUTarget("cpu", "x86_64", 1)
 _TIMEOUT = 60  # seconds, which only a failing test waits
 
 
@@ -22,14 +24,14 @@ def compiler(monkeypatch):
 
     def compile_(path, target, options):
         found.meet(Path(path).read_text())
-        return types.SimpleNamespace(_init_handles=int, src=types.SimpleNamespace(module=1))
+        return types.SimpleNamespace(asm={}, _init_handles=int, src=types.SimpleNamespace(module=1))
 
     monkeypatch.setattr(executable, "triton_compile", compile_)
     return found
 
 
 def made(*names):
-    return [Executable(Kernel(name, name, None, ()), None, {}) for name in names]
+    return [Executable(Kernel(name, name, None, ()), HOST, {}) for name in names]
 
 
 def test_side_by_side(compiler):

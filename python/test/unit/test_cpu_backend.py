@@ -119,7 +119,12 @@ def test_assert():
 def asm_kernel(x_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     y = tl.inline_asm_elementwise(
-        "brev.b32 $0, $1;", "=r,r", [tl.load(x_ptr + i)], dtype=tl.float32, is_pure=True, pack=1
+        "activemask.b32 $0; // $1",
+        "=r,r",
+        [tl.load(x_ptr + i)],
+        dtype=tl.float32,
+        is_pure=True,
+        pack=1,
     )
     tl.store(x_ptr + i, y)
 

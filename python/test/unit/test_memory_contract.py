@@ -479,30 +479,6 @@ def test_threads(device):
 # Memory around what a kernel may touch.
 
 
-@pytest.fixture
-def guarded(monkeypatch):
-    """Puts bands around every buffer that a backward makes; the test's end looks at them."""
-    from triton.backends.autodiff import backward, memory
-
-    allocate, bands = memory.allocate, []
-
-    def with_bands(shape, strides, span, dtype, device, zero):
-        plain = allocate(shape, strides, span, dtype, device, zero)
-        held = plain.untyped_storage().nbytes()
-        arena = torch.full((held + 512,), 0x5A, dtype=torch.uint8, device=device)
-        arena[256 : 256 + held] = 0 if zero else 0xFF
-        bands.append((arena, held))
-        typed = arena[256 : 256 + held].view(dtype)
-        return typed.as_strided(shape, strides, typed.storage_offset() + plain.storage_offset())
-
-    monkeypatch.setattr(backward, "allocate", with_bands)
-    monkeypatch.setattr(memory, "allocate", with_bands)
-    yield
-    assert bands
-    for arena, held in bands:
-        assert (arena[:256] == 0x5A).all() and (arena[256 + held :] == 0x5A).all()
-
-
 def test_guard_bands(device, guarded):
     """Odd sizes, strides and offsets, stored and atomic gradients, of half and of single floats."""
     for dtype in (torch.float32, torch.float16):

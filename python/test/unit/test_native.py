@@ -58,7 +58,7 @@ def test_differentiate_reports_at_the_users_line():
     """Errors about the kernel, not about its TTIR, are at the user's source line."""
     opaque = KERNEL.replace(
         "tt.store %y, %v",
-        """%w = tt.elementwise_inline_asm "brev.b32 $0, $1;" {constraints = "=r,r",
+        """%w = tt.elementwise_inline_asm "activemask.b32 $0; // $1" {constraints = "=r,r",
              packed_element = 1 : i32, pure = true} %v : f32 -> f32 loc("kernel.py":12:4)
            tt.store %y, %w""",
     )

@@ -47,11 +47,15 @@ def boxes(draw):
 @given(boxes())
 @settings(max_examples=400, deadline=None)
 def test_distinct_ranges_are(case):
-    """What is proved distinct is; and what boxes count are the elements."""
+    """What is proved distinct is; boxes count all elements, and none is beyond their ends."""
     dims, offsets, programs = case
     ranges = Ranges(dims, offsets, numpy.ones(programs, dtype=bool))
     touched = elements(dims, offsets, programs)
     assert ranges.count() == len(touched)
+    assert (ranges.ends() is None) == (not touched)
+    if touched:
+        first, last = ranges.ends()
+        assert first <= min(touched) and max(touched) <= last
     if ranges.are_distinct():
         assert len(set(touched)) == len(touched)
 

@@ -57,7 +57,7 @@ class FakeResolver:
         self.function = types.SimpleNamespace(__name__=function.__name__, arg_names=list(signature))
 
     def resolve(self, args, kwargs, grid):
-        return Launch(self.kernel, grid, list(args))
+        return Launch(self.function, self.kernel, grid, list(args))
 
 
 class Scenario:

@@ -9,7 +9,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from triton.backends.autodiff.specialize import Resolver, Specialization, innermost
+from triton.backends.autodiff import runtime
+from triton.backends.autodiff.specialize import Resolver, Specialization
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
@@ -22,6 +23,11 @@ def target(monkeypatch, tmp_path):
         get_current_stream=lambda device: 0,
         get_current_target=lambda: GPUTarget("cuda", 90, 32),
         get_benchmarker=lambda: lambda call, quantiles: (1.0, 1.0, 1.0),
+        launcher_cls=lambda source, metadata: None,
+        utils=types.SimpleNamespace(
+            get_device_properties=lambda device: {"max_shared_mem": 2**20},
+            load_binary=lambda *args: (object(), object(), 0, 0, 1024),
+        ),
     )
     monkeypatch.setattr(driver, "_active", active)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
@@ -36,8 +42,10 @@ def scale(x, y, n, factor, skip, BLOCK: tl.constexpr, BIAS: tl.constexpr = 0.0):
 
 def specialized(resolver, *args, grid=(1,), **kwargs):
     """The specialization and the launch for some arguments."""
-    launch = resolver.resolve(args, kwargs, grid)
-    return Specialization(launch.kernel, resolver.function), launch
+    launches = []
+    runtime.each_launch(resolver, launches.append, args, kwargs, grid)
+    (launch,) = launches
+    return Specialization(launch.kernel, launch.function), launch
 
 
 def test_arguments_of_the_ttir_function():
@@ -121,7 +129,7 @@ def test_wrapped_kernels(nesting):
         tuner = kernel.fn if nesting == "both" else kernel
         assert tuner.best_config.kwargs == {"BLOCK": 64}
         assert len(tuner.cache) == 1
-        assert innermost(kernel) is scale
+        assert resolver.function is scale
 
 
 def test_hooks_of_a_config_run_once_per_launch():

@@ -13,7 +13,10 @@ from triton.backends.autodiff import AutodiffError, autodiff, executable, tuning
 from triton.backends.autodiff.errors import ArgumentError, DoesNotFit
 from triton.backends.autodiff.executable import Executable
 from triton.backends.autodiff.plan import Kernel
+from triton.backends.compiler import GPUTarget
 from triton.runtime.errors import OutOfResources
+
+HOST = GPUTarget("cpu", "x86_64", 1)
 
 
 def leaves(device, *shapes):
@@ -146,7 +149,9 @@ def compiler(monkeypatch):
                     name, required, limit = self.error
                     raise OutOfResources(required, limit, name)
 
-            return types.SimpleNamespace(_init_handles=init, src=types.SimpleNamespace(module=1))
+            return types.SimpleNamespace(
+                asm={}, _init_handles=init, src=types.SimpleNamespace(module=1)
+            )
 
     found = Compiler()
     monkeypatch.setattr(executable, "triton_compile", found.compile)
@@ -155,7 +160,7 @@ def compiler(monkeypatch):
 
 def made(**chosen):
     kernel = Kernel("k_bwd", "module {}", None, ())
-    return Executable(kernel, None, {"num_stages": 3, "num_warps": 8}, chosen)
+    return Executable(kernel, HOST, {"num_stages": 3, "num_warps": 8}, chosen)
 
 
 def test_fewer_stages(compiler):
@@ -177,15 +182,15 @@ def test_loops_with_stages_of_their_own(compiler):
     """They give way together with the option, and are left alone where it is threads that lack."""
     kernel = Kernel("k_bwd", "{tt.num_stages = 4 : i32} {tt.num_stages = 2 : i32}", None, ())
     compiler.fits = lambda options: compiler.text.count("= 1") == 2
-    Executable(kernel, None, {"num_stages": 2, "num_warps": 8}).compile()
+    Executable(kernel, HOST, {"num_stages": 2, "num_warps": 8}).compile()
     assert compiler.tried == [(2, 8), (2, 8), (2, 8), (1, 8)]
     assert compiler.text == "{tt.num_stages = 1 : i32} {tt.num_stages = 1 : i32}"
     compiler.tried.clear()
-    Executable(kernel, None, {"num_warps": 8}, {"num_stages": 3}).compile()
+    Executable(kernel, HOST, {"num_warps": 8}, {"num_stages": 3}).compile()
     assert compiler.tried == [(3, 8)] * 4
     compiler.error = ("threads", 256, 128)
     compiler.fits = lambda options: options["num_warps"] == 4
-    Executable(kernel, None, {"num_stages": 2, "num_warps": 8}).compile()
+    Executable(kernel, HOST, {"num_stages": 2, "num_warps": 8}).compile()
     assert compiler.text == kernel.ttir
 
 
@@ -195,7 +200,7 @@ def test_tiles_need_warps():
     def warps(forward, chosen=None, **options):
         kernel = Kernel("k_bwd", "", None, (), (("least_warps", 8),))
         forward = {"num_warps": forward, **options}
-        return Executable(kernel, None, forward, chosen).options["num_warps"]
+        return Executable(kernel, HOST, forward, chosen).options["num_warps"]
 
     assert (warps(4), warps(8), warps(16)) == (8, 8, 16)
     assert warps(2, warp_size=64) == 4

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 
 import torch
 from torch.autograd import forward_ad
+from torch.utils._pytree import tree_leaves
 from triton.runtime.jit import KernelInterface
 
 from . import runtime
@@ -15,15 +18,15 @@ from .explain import backward_text, report
 from .options import DEFAULT, Options
 from .specialize import Resolver
 from .state import KernelState
+from .tracers import outside_of_dynamo, refuse_tracers
+from .wrappers import Differentiable, is_kernel
 
 Tensor = torch.Tensor
-# Arguments of these types never carry a gradient.
-_PLAIN = frozenset((int, float, bool, str, type(None)))
 # In place of a kernel that a decorator will be given.
 _LATER = object()
 
 
-class DifferentiableKernel:
+class DifferentiableKernel(Differentiable):
     """A Triton kernel whose launches are autograd nodes.
 
     It stands in for the kernel: `kernel[grid](…)`, `kernel.run(…)` and every attribute work as
@@ -38,12 +41,30 @@ class DifferentiableKernel:
         self._resolver = Resolver(kernel, options)
         self._launches: list[tuple] = []
         self._keeps_all = False
+        self._parts: dict[int, DifferentiableKernel] = {}
         functools.update_wrapper(self, self._resolver.function, updated=())
 
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._kernel, name)
+        value = getattr(self._kernel, name)
+        if not self._resolver.wrapped:
+            return value
+        # What is under a wrapper may be launched, too, and so may methods of a wrapper.
+        if is_kernel(value):
+            part = self._parts.get(id(value))
+            if part is None:
+                part = self._parts[id(value)] = self._part(type(self), value)
+            return part
+        if inspect.ismethod(value) and not self._resolver.passes_on:
+            return functools.partial(self._call_wrapper, value)
+        return value
+
+    def _part(self, kind, kernel):
+        """Return another kernel of this kind that notes its launches here."""
+        part = kind(kernel, self._resolver.options)
+        part._launches, part._keeps_all = self._launches, self._keeps_all
+        return part
 
     def __repr__(self):
         return f"differentiable({self._kernel!r})"
@@ -52,71 +73,124 @@ class DifferentiableKernel:
         return functools.partial(self.run, grid=grid, warmup=False)
 
     def __call__(self, *args, **kwargs):
+        if not self._resolver.passes_on and callable(self._kernel):
+            return self._call_wrapper(self._kernel, *args, **kwargs)
         raise RuntimeError(
             f"kernel {self._resolver.function.__name__!r} is launched as kernel[grid](…)"
         )
 
+    @outside_of_dynamo
     def run(self, *args, grid, warmup=False, **kwargs):
         """Launch the kernel on a grid; see `triton.runtime.JITFunction.run`."""
-        if DifferentiableKernel.observer is not None and not warmup:
+        if warmup:
+            return self._kernel.run(*args, grid=grid, warmup=True, **kwargs)
+        refuse_tracers(self._resolver.function.__name__)
+        if DifferentiableKernel.observer is not None:
             return DifferentiableKernel.observer(self, args, kwargs, grid)
-        return self._run(*args, grid=grid, warmup=warmup, **kwargs)
+        return self._run(*args, grid=grid, **kwargs)
 
-    def _run(self, *args, grid, warmup=False, **kwargs):
-        if forward_ad._current_level >= 0:
-            refuse_tangents(self._resolver, args, kwargs)
-        wants = False
-        device = None
-        if not warmup and torch.is_grad_enabled():
-            for value in (*args, *kwargs.values()):
-                if isinstance(value, Tensor):
-                    if value.requires_grad:
-                        wants = True
-                    if device is None and value.is_cuda:
-                        device = value.get_device()
-                elif type(value) not in _PLAIN:
-                    wants = True
-        if not wants:
-            try:
-                kernel = self._kernel.run(*args, grid=grid, warmup=warmup, **kwargs)
-            except Exception as error:
-                blame(self._resolver, args, kwargs, error)
-                raise
-            if kernel is not None:
-                self._remember(kernel, None)
-                if not warmup:
-                    runtime.note_plain_launch(self._resolver, kernel, args, kwargs)
-            return kernel
+    def _run(self, *args, grid, **kwargs):
+        resolver = self._resolver
+        name = resolver.function.__name__
+        wants, device = runtime.look_over(name, (*args, *kwargs.values()))
         if device is not None and device != torch.cuda.current_device():
+            # Backward kernels run where autograd says, on the device of the tensors.
             with torch.cuda.device(device):
-                state, execution = runtime.run(self._resolver, args, kwargs, grid)
-        else:
-            state, execution = runtime.run(self._resolver, args, kwargs, grid)
-        self._remember(state.spec.kernel, execution)
-        return state.spec.kernel
+                return self._run(*args, grid=grid, **kwargs)
+        if not resolver.passes_on:
+            return self._run_wrapped(args, kwargs, grid)
+        if forward_ad._current_level >= 0:
+            refuse_tangents(resolver.function, args, kwargs)
+        if wants:
+            return runtime.each_launch(resolver, self._start, args, kwargs, grid)
+        try:
+            kernel = self._kernel.run(*args, grid=grid, warmup=False, **kwargs)
+        except Exception as error:
+            blame(resolver, args, kwargs, error)
+            raise
+        if kernel is not None:
+            self._remember(kernel, None, resolver.function)
+            runtime.note_plain_launch(resolver, kernel, args, kwargs)
+        return kernel
 
-    def _remember(self, kernel, execution) -> None:
+    def _run_wrapped(self, args, kwargs, grid):
+        """Launch a kernel under wrappers that may do anything; returns what they return."""
+        given = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        constants = [tensor for tensor in given if not tensor.requires_grad]
+        nodes = 0
+
+        def take(launch):
+            nonlocal nodes
+            nodes += self._take(launch)
+
+        result = runtime.each_launch(self._resolver, take, args, kwargs, grid)
+        if not nodes and torch.is_grad_enabled():
+            name = self._resolver.function.__name__
+            wanted = any(tensor.requires_grad and tensor.numel() for tensor in given)
+            # A wrapper may have come to an output without a launch.
+            made = [t for t in (*constants, *tree_leaves(result)) if isinstance(t, Tensor)]
+            if wanted and not any(tensor.requires_grad for tensor in made):
+                raise AutodiffError(
+                    f"the {type(self._kernel).__name__} of kernel {name!r} returned "
+                    "without a launch that could be differentiated: it made none that Triton "
+                    "knows of, or under no_grad, or with detached tensors. Differentiate what it "
+                    "wraps"
+                )
+        return result
+
+    @outside_of_dynamo
+    def _call_wrapper(self, call, *args, **kwargs):
+        """Call a method of a wrapper, which may launch the kernel."""
+        name = self._resolver.function.__name__
+        refuse_tracers(name)
+        if DifferentiableKernel.observer is not None:
+            raise AutodiffError(
+                f"kernel {name!r} is launched by a method of its {type(self._kernel).__name__}, "
+                "which a check cannot follow: launch it as kernel[grid](…)"
+            )
+        _, device = runtime.look_over(name, (*args, *kwargs.values()))
+        with contextlib.nullcontext() if device is None else torch.cuda.device(device):
+            return runtime.through_wrappers(self._resolver, self._take, call, args, kwargs)
+
+    def _start(self, launch):
+        """Run a launch, as an autograd node if need be."""
+        _, execution = runtime.start(launch, self._resolver.options)
+        self._remember(launch.kernel, execution, launch.function)
+
+    def _take(self, launch) -> bool:
+        """Run a launch that a wrapper makes; returns whether gradients are wanted of it."""
+        if forward_ad._current_level >= 0:
+            refuse_tangents(launch.function, launch.values, {})
+        wants, _ = runtime.look_over(launch.function.__name__, launch.values)
+        if wants:
+            self._start(launch)
+        else:
+            runtime.launch_plainly(launch, self._resolver.options)
+            self._remember(launch.kernel, None, launch.function)
+        return wants
+
+    def _remember(self, kernel, execution, function) -> None:
         if self._keeps_all:
-            self._launches.append((kernel, execution))
+            self._launches.append((kernel, execution, function))
         else:
-            self._launches[:] = ((kernel, execution),)
+            self._launches[:] = ((kernel, execution, function),)
 
+    @outside_of_dynamo
     def _plans(self, args, kwargs):
         """Return `(state, plan, execution)` of given or of remembered launches."""
-        function = self._resolver.function
+        launches = self._launches
         if args or kwargs:
-            grid = kwargs.pop("grid", (1, 1, 1))
-            kernel, execution = runtime.prepare(self._resolver, args, kwargs, grid)
-            launches = [(kernel, execution)]
-        else:
-            launches = list(self._launches)
+            preview = _Preview(self._kernel, self._resolver.options)
+            preview._keeps_all = True
+            preview.run(*args, grid=kwargs.pop("grid", (1, 1, 1)), **kwargs)
+            launches = preview._launches
         if not launches:
             raise AutodiffError(
-                f"kernel {function.__name__!r} has not been launched: launch it once, or give the "
-                "arguments of a launch"
+                f"kernel {self._resolver.function.__name__!r} has not been launched: launch it "
+                "once, or give the arguments of a launch"
             )
         found = []
-        for kernel, execution in launches:
+        for kernel, execution, function in launches:
             state = KernelState.of(kernel, function, self._resolver.options)
             if execution is None:
                 plan = state.plan_of_everything()
@@ -138,24 +212,16 @@ class DifferentiableKernel:
         return report(self._plans(args, kwargs))
 
 
-class _Preview:
-    """A kernel for a stub to call that compiles and notes launches but runs none."""
-
-    def __init__(self, kernel: DifferentiableKernel):
-        self._kernel = kernel
-
-    def __getattr__(self, name):
-        return getattr(self._kernel, name)
-
-    def __getitem__(self, grid):
-        return functools.partial(self.run, grid=grid)
+class _Preview(DifferentiableKernel):
+    """A kernel that compiles and notes launches but runs none."""
 
     def run(self, *args, grid, warmup=False, **kwargs):
         """Note what a launch would compile to."""
-        resolver = self._kernel._resolver
-        kernel, execution = runtime.prepare(resolver, args, kwargs, grid)
-        self._kernel._remember(kernel, execution)
-        return kernel
+        return runtime.each_launch(self._resolver, self._take, args, kwargs, grid)
+
+    def _take(self, launch):
+        execution = runtime.prepare(launch, self._resolver.options)
+        self._remember(launch.kernel, execution, launch.function)
 
 
 class WarmupKernel:
@@ -191,6 +257,7 @@ class _PostProcess(torch.autograd.Function):
         return tuple(t.view_as(t) for t in tensors)
 
     @staticmethod
+    @outside_of_dynamo
     def backward(ctx, *grads):
         processed = ctx.process(*grads)
         if isinstance(processed, Tensor) or processed is None:
@@ -220,12 +287,14 @@ class Op:
     def __iter__(self):
         return iter((self, WarmupKernel(self.kernel)))
 
+    @outside_of_dynamo
     def __call__(self, *args, **kwargs):
         """Run the stub under autograd and return its result."""
         if self._post_process is not None:
             args = self._through_post_process(args)
         self.kernel._launches.clear()
-        result = self.stub(self.kernel, *args, **kwargs)
+        with runtime.recording_history():
+            result = self.stub(self.kernel, *args, **kwargs)
         if not self.kernel._launches:
             self._check_launched(args, kwargs, result)
         if self._idx_upstream is not None:
@@ -259,7 +328,7 @@ class Op:
             )
 
     def _check_upstream(self):
-        for _, execution in self.kernel._launches:
+        for _, execution, _ in self.kernel._launches:
             if execution is None:
                 continue
             spec = execution.state.spec
@@ -274,7 +343,7 @@ class Op:
     def _preview(self, args, kwargs):
         if args or kwargs:
             self.kernel._launches.clear()
-            self.stub(_Preview(self.kernel), *args, **kwargs)
+            self.stub(self.kernel._part(_Preview, self.kernel._kernel), *args, **kwargs)
         return self.kernel._plans((), {})
 
     def backward_ir(self, *args, **kwargs) -> str:

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import torch
 
+from .around import Around
 from .bounds import CheckedLaunch
 from .counting import Counting, Size
 from .errors import DoesNotFit
 from .executable import Executable, compile_all
 from .facts import Facts
-from .memory import Span, allocate, extent, gradient_of, is_non_overlapping, lay_out
+from .memory import allocate, gradient_of, is_non_overlapping, lay_out
 from .partials import Finish, SumOfPartials
 from .plan import Plan, Tallied
 
@@ -33,6 +34,10 @@ DTYPES = {
     "f8E5M2": torch.float8_e5m2,
     "f8E5M2FNUZ": torch.float8_e5m2fnuz,
 }
+
+
+# What the base of an argument gets has this and the argument as its key.
+BASE = "base"
 
 
 class Handle:
@@ -105,15 +110,16 @@ class _Shadow:
     __slots__ = ("argument", "shape", "strides", "span", "dtype", "init", "result", "zero", "plain",
                  "returned", "partials", "is_tallied")  # fmt: skip
 
-    def __init__(self, gradient, tensor, facts):
+    def __init__(self, gradient, facts, has_surroundings: bool):
         self.argument = gradient.argument
+        tensor = facts.tensors[self.argument]
         self.shape, self.strides, self.result = tensor.shape, tensor.strides, tensor.dtype
         self.dtype = DTYPES[gradient.dtype]
         self.init, self.returned = gradient.init, gradient.returned
-        own = Span(0, extent(self.shape, self.strides))
-        self.span = own if gradient.stays_inside else tensor.span
+        self.span = tensor.own if gradient.stays_inside else facts.span(gradient.argument)
         # Without a proof that every element is written, what is not written has gradient zero.
-        self.zero = gradient.init == "zero" or not gradient.fills_tensor
+        # So it is around it.
+        self.zero = gradient.init == "zero" or not gradient.fills_tensor or has_surroundings
         tallied = gradient.tallied
         self.is_tallied = tallied is not None and bool(facts.evaluate(tallied.tally.when))
         rounded = self.is_tallied or self.dtype == self.result
@@ -122,7 +128,7 @@ class _Shadow:
         if gradient.partials is not None:
             count = facts.evaluate(gradient.partials)
             layout = (self.shape, self.strides, self.dtype, self.result)
-            self.partials = SumOfPartials(count, own.total, *layout)
+            self.partials = SumOfPartials(count, tensor.own.total, *layout)
 
     def make(self, cotangents, device):
         """Return the initialised gradient buffer."""
@@ -201,7 +207,10 @@ class Backward:
         self.counting = None
         if plan.counting is not None:
             self.counting = Counting(plan, handle.counting, facts, spec)
-        self.shadows = tuple(_Shadow(g, facts.tensors[g.argument], facts) for g in plan.gradients)
+        checks = any(kernel.accesses is not None for kernel in plan.kernels)
+        arounds = (Around.of(g, plan, facts, spec, checks) for g in plan.gradients)
+        self.around = {a.argument: a for a in arounds if a is not None}
+        self.shadows = tuple(_Shadow(g, facts, g.argument in self.around) for g in plan.gradients)
         partials = {s.argument: s.partials for s in self.shadows if s.partials is not None}
         self.finish = Finish(partials, facts.device) if partials else None
         self.layouts = {
@@ -224,6 +233,16 @@ class Backward:
         self._before = self._bound(kernel for t in tallied for kernel in (t.tally, t.clear))
         self._after = self._bound(t.round for t in tallied)
         self.launches = self._suited() if executables is None else self._bound(executables)
+
+    def give_to(self, based) -> Backward:
+        """Return this backward, which gives bases of these arguments only what is around them.
+
+        For others, that has to be zero.
+        """
+        for around in self.around.values():
+            if around.argument not in based:
+                around.base = None
+        return self
 
     def bind(self, executable: Executable) -> Bound:
         """Return how a kernel, or another variant of it, is launched."""
@@ -266,7 +285,8 @@ class Backward:
 
     def with_executables(self, executables) -> Backward:
         """Return this backward with its kernels compiled otherwise."""
-        return Backward(self.handle, self.facts, self.spec, executables)
+        based = {i for i, around in self.around.items() if around.base is not None}
+        return Backward(self.handle, self.facts, self.spec, executables).give_to(based)
 
     def run(self, arguments, saved, upstream, tensors, counts) -> dict:
         """Run the backward kernels; returns the gradients by argument. See `prepare`."""
@@ -325,13 +345,19 @@ class Backward:
                 checked.launch(executable, grid, operands, prepared.memory, self.device)
 
     def _finish(self, shadows) -> dict:
-        """Return the gradients by argument."""
+        """Return the gradients by argument; under `(BASE, argument)` what its base gets besides."""
         made = tuple(zip(self.shadows, shadows, strict=True))
+        around = self.around
         gradients = {
             shadow.argument: shadow.finish(tensor)
             for shadow, tensor in made
-            if shadow.returned and shadow.partials is None
+            if shadow.returned and shadow.partials is None and shadow.argument not in around
         }
+        if around:
+            buffers = {shadow.argument: tensor for shadow, tensor in made}
+            for argument, apart in around.items():
+                own, rest = apart.split(buffers[argument])
+                gradients |= {argument: own, (BASE, argument): rest}
         if self.finish is not None:
             partials = {s.argument: tensor for s, tensor in made if s.partials is not None}
             gradients.update(self.finish.run(partials))

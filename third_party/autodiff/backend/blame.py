@@ -76,16 +76,16 @@ def _recursed(error) -> bool:
     return isinstance(error, RecursionError) or (silent and isinstance(error, KeyError))
 
 
-def _named(resolver, args, kwargs):
-    return (*zip(resolver.function.arg_names, args, strict=False), *kwargs.items())
+def _named(function, args, kwargs):
+    return (*zip(function.arg_names, args, strict=False), *kwargs.items())
 
 
-def refuse_tangents(resolver, args, kwargs) -> None:
+def refuse_tangents(function, args, kwargs) -> None:
     """Raise `ArgumentError` for a forward-mode dual tensor, whose tangent would be lost."""
-    for name, value in _named(resolver, args, kwargs):
+    for name, value in _named(function, args, kwargs):
         if isinstance(value, Tensor) and forward_ad.unpack_dual(value).tangent is not None:
             raise ArgumentError(
-                f"argument {name!r} of kernel {resolver.function.__name__!r} has a forward-mode "
+                f"argument {name!r} of kernel {function.__name__!r} has a forward-mode "
                 "tangent; kernels are differentiated in reverse mode only"
             )
 
@@ -105,8 +105,16 @@ def blame(resolver, args, kwargs, error) -> None:
             f"{kernel} calls itself, directly or through others, without an end that is known "
             f"when it is compiled: write a loop. {error}"
         ) from error
+    if isinstance(error, RuntimeError) and "PassManager::run failed" in str(error):
+        raise AutodiffError(
+            f"Triton's own passes fail for {kernel}, which nothing of ours has touched yet: it "
+            "does not run without differentiable() either. One cause, up to Triton 3.7: of "
+            "tl.sum(a[:, :, None] * b[None, :, :], 1) it makes a product, which it cannot compile "
+            "in half precision; with the factors in the other order it makes none. "
+            f"MLIR_ENABLE_DIAGNOSTICS=errors shows what fails: {error}"
+        ) from error
     constants = {p.name for p in function.params if p.is_constexpr}
-    for name, value in _named(resolver, args, kwargs):
+    for name, value in _named(function, args, kwargs):
         fault = _fault(value, name in constants, error)
         if fault is not None:
             raise ArgumentError(f"argument {name!r} of {kernel} {fault}") from error

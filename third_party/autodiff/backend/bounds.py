@@ -1,7 +1,9 @@
 """Debugging with `TRITON_AUTODIFF_CHECK=1`: no access of a derived kernel leaves its buffer unseen.
 
 The compiler adds to each kernel the addresses between which each pointer's memory lies, and a
-buffer in which the first access outside of them is noted. Here they are passed and read.
+buffer in which the first access outside of them is noted. Forwards get memory besides in which each
+program claims what it stores to, and note where two of them differ about an element. Here these are
+passed and read.
 """
 
 from __future__ import annotations
@@ -11,15 +13,16 @@ from typing import NamedTuple
 
 import torch
 
-from .errors import BoundsError
+from .errors import BoundsError, RaceError
 
-OPERANDS = ("begin", "end", "violations")
+OPERANDS = ("begin", "end", "violations", "claims")
 
 # How CheckBounds.cpp packs an access's number and its distance in bytes from the buffer's start.
 _DISTANCE_BITS = 40
 _DISTANCE_OFFSET = 1 << (_DISTANCE_BITS - 1)
 _NOTHING = 2**63 - 1
 _ANYWHERE = (-(2**63), 2**63 - 1)
+_RACE = "race"
 
 
 def wanted() -> bool:
@@ -28,7 +31,10 @@ def wanted() -> bool:
 
 
 class Access(NamedTuple):
-    """A checked access: the kernel's own argument (-1 if it has no single one), and where it is."""
+    """A checked access: the kernel's own argument (-1 if it has no single one), and where it is.
+
+    A store has another one, for "race".
+    """
 
     argument: int
     op: str
@@ -58,6 +64,7 @@ class CheckedLaunch:
     def launch(self, executable, grid, args, tensors, device) -> None:
         """Launch on `args`, the values of the unchecked kernel; `tensors` hold their memory."""
         ranges = {tensor.data_ptr(): _range(tensor) for tensor in tensors}
+        widths = [getattr(arg, "itemsize", 1) for arg in args]
         # What follows stays in the buffer, see CheckBounds.cpp on atomics without a mask.
         violations = torch.full((4,), _NOTHING, dtype=torch.int64, device=device)
         bounds = [self._bounds(arg, ranges) for arg in args]
@@ -65,28 +72,41 @@ class CheckedLaunch:
         for kind, index in self._kernel.operands[self._count :]:
             if kind == "violations":
                 extra.append(violations)
+            elif kind == "claims":
+                begin, end = bounds[index]
+                elements = 1 if bounds[index] == _ANYWHERE else (end - begin) // widths[index]
+                extra.append(torch.zeros(elements, dtype=torch.int64, device=device))
             else:
                 extra.append(bounds[index][kind == "end"])
         executable.launch(grid, (*args, *extra))
         noted = int(violations[0])
         if noted != _NOTHING:
-            raise BoundsError(self._describe(noted, bounds))
+            self._refuse(noted, bounds, widths)
 
     @staticmethod
     def _bounds(arg, ranges):
         address = arg.data_ptr() if hasattr(arg, "data_ptr") else arg
         return ranges.get(address, _ANYWHERE)
 
-    def _describe(self, noted: int, bounds) -> str:
+    def _refuse(self, noted: int, bounds, widths):
+        """Raise what a kernel has noted."""
         number, distance = divmod(noted, 1 << _DISTANCE_BITS)
         access = self._kernel.accesses[number]
         where = f" at {access.position}" if access.position else ""
+        distance -= _DISTANCE_OFFSET
+        if access.op == _RACE:
+            element = distance // widths[access.argument]
+            raise RaceError(
+                f"programs, or lanes of one, store different values to element {element} of the "
+                f"memory of {self._name(access.argument)} of kernel {self._spec.name!r}{where}: "
+                "which of them memory keeps is not defined, so there is no gradient"
+            )
         what = f"kernel {self._kernel.name!r}: {access.op}{where}"
         if access.argument < 0:
-            return f"{what} goes outside of every argument's memory"
+            raise BoundsError(f"{what} goes outside of every argument's memory")
         begin, end = bounds[access.argument]
-        return (
-            f"{what} goes {distance - _DISTANCE_OFFSET} bytes from the start of "
+        raise BoundsError(
+            f"{what} goes {distance} bytes from the start of "
             f"{self._name(access.argument)}, which holds {end - begin} bytes"
         )
 

@@ -93,7 +93,36 @@ def _dump(plan: Plan, text: str, key: str) -> None:
         manager.put(kernel.ttir, f"{kernel.name[:150]}.ttir", binary=False)
 
 
-def write_ttir(ttir: str, name: str) -> str:
-    """Put a generated kernel into Triton's cache directory and return its path."""
-    key = hashlib.sha256(ttir.encode()).hexdigest()
-    return put(get_cache_manager(key), ttir, f"{name[:150]}.ttir")
+def _place(ttir: str):
+    """Return the manager of the folder in which a generated kernel is kept."""
+    return get_cache_manager(hashlib.sha256(ttir.encode()).hexdigest())
+
+
+def _form_name(target) -> str:
+    parts = (triton.__version__, native().version(), str(target))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".accepted.ttir"
+
+
+def accepted_form(ttir: str, target) -> str:
+    """Return a generated kernel in the form that Triton did not reject, as far as is known."""
+    path = _place(ttir).get_file(_form_name(target)) if reads_disk() else None
+    if path is None:
+        return ttir
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read() or ttir
+    except (OSError, UnicodeDecodeError):
+        return ttir
+
+
+def note_accepted(ttir: str, target, form: str) -> None:
+    """Remember the form of a generated kernel to be compiled in place of one that was rejected."""
+    put(_place(ttir), form, _form_name(target))
+
+
+def write_ir(text: str, name: str, stage: str = "ttir") -> str:
+    """Put a generated kernel into Triton's cache directory and return its path.
+
+    `stage` says of what stage of Triton's compiler the text is.
+    """
+    return put(_place(text), text, f"{name[:150]}.{stage}")

@@ -324,6 +324,14 @@ class DistinctCheck(_AddressCheck):
             return True
         return distinct(merge(indices))
 
+    def ends(self, args, grid) -> tuple[int, int] | None:
+        """Return the first and the last element that boxes which move reach; None if none do.
+
+        Raises `CheckError` for what has no value.
+        """
+        offset, ends = evaluate(self.offset, args, grid), self._ranges(args, grid).ends()
+        return None if ends is None else (offset + ends[0], offset + ends[1])
+
     def objection(self, shape, strides, args, grid) -> str | None:
         """Return why the check fails; None if it holds."""
         return None if self.holds(args, grid) else "it may reach an element more than once"

@@ -23,6 +23,13 @@ STEPS = ("parsed", "round-tripped", "forward", "differentiated", "accepted")
 REQUEST = {"wanted": None, "cotangents": None, "atomic": [], "save": True, "reload": True}
 
 
+def request_for(target):
+    """The request for all gradients of a kernel on a device."""
+    from .target import described
+
+    return json.dumps({**REQUEST, **described(target)})
+
+
 @dataclasses.dataclass
 class Row:
     """One file's results: per step, None while unknown, "" for success, else the reason.
@@ -159,7 +166,7 @@ def examine(path, target, steps, report):
         return ""
 
     def differentiate():
-        plan = json.loads(_native.differentiate(text, json.dumps(REQUEST), str(path)))
+        plan = json.loads(_native.differentiate(text, request_for(target), str(path)))
         derived = (plan.get("counting"), plan.get("forward"), *plan["backward"])
         state["kernels"] = [kernel for kernel in derived if kernel]
         gradients = sum(gradient.get("returned", True) for gradient in plan["gradients"])

@@ -9,6 +9,10 @@ class ArgumentError(AutodiffError, ValueError):
     """An argument of a launch is of a kind that has no gradient; the message names it."""
 
 
+class KernelTypeError(AutodiffError, TypeError):
+    """What should be a kernel is none; the message says what it is."""
+
+
 class PlanError(AutodiffError):
     """A plan is malformed: the compiler and this runtime disagree about its format."""
 
@@ -19,6 +23,10 @@ class DoesNotFit(AutodiffError):
 
 class BoundsError(AutodiffError):
     """A derived kernel left its memory, seen by TRITON_AUTODIFF_CHECK=1; the message says where."""
+
+
+class RaceError(AutodiffError):
+    """Programs store different values to one element; the message says where."""
 
 
 class GradientCheckError(AutodiffError):

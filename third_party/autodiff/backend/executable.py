@@ -11,9 +11,11 @@ from triton.compiler import compile as triton_compile
 from triton.runtime.driver import driver
 from triton.runtime.errors import OutOfResources
 
-from .cache import dumps_passes, write_ttir
+from .cache import accepted_form, dumps_passes, note_accepted, write_ir
 from .errors import AutodiffError, DoesNotFit
+from .miscompiled import ensure_right
 from .plan import Kernel
+from .target import verify, without_branches
 
 # What the backward inherits from the forward's compilation. A register limit is not among them:
 # it was tuned for another kernel.
@@ -44,13 +46,20 @@ def inherited_options(metadata) -> dict:
 
 
 def _own_options(forward: dict, plan: dict, chosen: dict) -> dict:
-    """Return a kernel's compile options. The plan's `least_warps` are warps of 32 threads."""
+    """Return a kernel's compile options. The plan's `least_warps` are warps of 32 threads.
+
+    Its `num_ctas` is what a kernel with barriers has to be compiled for, whoever chose another.
+    """
     least = plan.pop("least_warps", 1)
+    ctas = plan.pop("num_ctas", None)
     options = {**forward, **plan}
     if "num_warps" in options:
         enough = 32 * least // max(options.get("warp_size", 32), 32)
         options["num_warps"] = max(options["num_warps"], enough)
-    return {**options, **chosen}
+    options |= chosen
+    if ctas is not None and "num_ctas" in options:
+        options["num_ctas"] = ctas
+    return options
 
 
 def _active(hook):
@@ -113,27 +122,44 @@ class Executable:
         if self.compiled is None:
             self.compiled = self._compile()
 
+    def _translate(self, path: str):
+        """Compile a file of TTIR or of a later stage."""
+        return triton_compile(path, target=self.target, options=dict(self.options))
+
     def _compile(self):
-        ttir = self.kernel.ttir
+        ttir = accepted_form(self.kernel.ttir, self.target)
         while True:
-            path = write_ttir(ttir, self.kernel.name)
+            path = write_ir(ttir, self.kernel.name)
             try:
-                compiled = triton_compile(path, target=self.target, options=dict(self.options))
+                compiled = ensure_right(self._translate(path), self._translate)
                 compiled._init_handles()
-                # Triton would keep the parsed module for as long as the kernel lives.
-                compiled.src.module = None
-                return compiled
             except OutOfResources as error:
                 smaller = self._smaller(error, ttir)
                 if smaller is None:
                     self.fits = False
                     raise DoesNotFit(self._does_not_fit(error)) from error
                 ttir = smaller
+            except AutodiffError:
+                raise
             except (RuntimeError, ValueError) as error:
-                raise AutodiffError(
-                    f"Triton rejects the generated kernel {self.kernel.name!r} ({path}), unless a "
-                    f"file of its cache is damaged (delete {knobs.cache.dir}): {error}"
-                ) from error
+                ttir = self._other_form(error, ttir, path)
+            else:
+                if self.target.backend != "cpu":
+                    verify(compiled.asm["ttir"], self.kernel.name, self.target)
+                # Triton would keep the parsed module for as long as the kernel lives.
+                compiled.src.module = None
+                return compiled
+
+    def _other_form(self, error, ttir: str, path: str) -> str:
+        """Return another form of a kernel that Triton has rejected."""
+        other = without_branches(ttir)
+        if other is None:
+            raise AutodiffError(
+                f"Triton rejects the generated kernel {self.kernel.name!r} ({path}), unless a "
+                f"file of its cache is damaged (delete {knobs.cache.dir}): {error}"
+            ) from error
+        note_accepted(self.kernel.ttir, self.target, other)
+        return other
 
     def _smaller(self, error: OutOfResources, ttir: str) -> str | None:
         """Let a kernel that did not fit take less, by its options or in the text that is returned.

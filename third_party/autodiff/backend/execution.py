@@ -9,13 +9,14 @@ import weakref
 
 import torch
 
-from . import tuning
-from .backward import Backward, grid_of
+from . import races, tuning
+from .around import Spill
+from .backward import BASE, Backward, grid_of
 from .bounds import OPERANDS, CheckedLaunch
-from .errors import ArgumentError, AutodiffError
+from .errors import ArgumentError, AutodiffError, RaceError
 from .executable import launch
 from .facts import Facts
-from .memory import Span, restore, shares_memory, snapshot
+from .memory import Span, restore, shares_memory, snapshot, storage_of
 from .spare import Spare
 from .tapes import tape_bytes
 
@@ -47,10 +48,16 @@ class Execution:
         self._classify_outputs(plan, facts)
         self.backward = Backward(handle, choice.facts, state.spec)
         self._choose_saved(plan, facts)
+        # Tensors that arguments are views of, which get the gradient of what is around these.
+        around = self.backward.around.values()
+        self.based = tuple(a.argument for a in around if a.base is not None)
+        # Hooks on saved tensors may keep no more of these than they are given.
+        self._surrounded = {a.argument for a in around if a.is_known} & {*self.kept}
         if planned is not None and self.position.keys() <= set(planned):
             self.planned = None
         self.spare = None if self.planned is None else Spare.of(self)
         self._scalars = choice.scalars
+        self._judge_stores(plan, facts)
         if self.is_complete:
             self._check_history(plan if self.spare is None else self.spare.plan)
         forward = plan.forward
@@ -124,6 +131,22 @@ class Execution:
         self.slots = tuple(dict.fromkeys([*self.wanted, *dirty]))
         self.leaves_written = tuple(j for j in results if j in self.wanted)
 
+    def _judge_stores(self, plan, facts):
+        """Find out what is known to go wrong with stores: races, and what is not autograd's."""
+        self._races, self.spills = {}, {}
+        apart = {check.argument for check in plan.checks}
+        for j in plan.cotangents():
+            tensor = facts.tensors[j]
+            stores = [store for store in plan.stores if store.argument == j]
+            if not tensor.is_tensor or (j in apart and tensor.is_whole):
+                continue
+            given = (self.state.spec, facts.scalars, facts.grid)
+            objection = None if j in apart else races.objection(stores, *given)
+            spill = Spill.of(stores, tensor, *given)
+            self._races |= {} if objection is None else {j: objection}
+            self.spills |= {} if spill is None else {j: spill}
+            self._scalars |= set().union(*(store.used_arguments() for store in stores))
+
     def _choose_saved(self, plan, facts):
         """Decide what of each argument that the backward reads is kept: a copy or itself."""
         outputs = set(plan.outputs)
@@ -146,12 +169,13 @@ class Execution:
         """Whether there is a backward for any gradients that may come."""
         return self.planned is None or self.spare is not None
 
-    def needed(self) -> tuple[frozenset[int], set[int]]:
-        """Return the arguments whose values, and whose storage extents, this depends on."""
+    def needed(self) -> tuple[frozenset[int], set[int], set[int]]:
+        """Return the arguments whose values, storage extents, and bases this depends on."""
         scalars, spanned = self._scalars, self.backward.spanned()
+        based = set(self.backward.around)
         if self.spare is None:
-            return scalars, spanned
-        return scalars | self.spare.scalars, spanned | self.spare.spanned()
+            return scalars, spanned, based
+        return scalars | self.spare.scalars, spanned | self.spare.spanned(), based
 
     def run_forward(self, ctx, call):
         """Launch the forward kernel inside of autograd's forward; returns the outputs."""
@@ -188,9 +212,15 @@ class Execution:
         ctx.mark_dirty(*dirty)
         aliases = {j: leaves[j].detach() for j in self.views}
         kept = [aliases[i] if i in aliases else leaves[i] for i in self.kept]
+        if self._surrounded:
+            pairs = zip(self.kept, kept, strict=True)
+            kept = [storage_of(t) if i in self._surrounded else t for i, t in pairs]
         ctx.save_for_backward(*kept, *copies, *buffers)
         ctx.execution = self
-        ctx.inputs = [weakref.ref(leaves[i]) for i in self.wanted if i not in self.position]
+        inputs = [leaves[i] for i in self.wanted if i not in self.position]
+        for i in self.based:
+            inputs.append(leaves[i]._base)
+        ctx.inputs = [weakref.ref(tensor) for tensor in inputs]
         pointers = self.state.pointer_set
         ctx.scalars = [None if i in pointers else v for i, v in enumerate(leaves)]
         ctx.opaque = [leaves[i] for i in self.opaque]
@@ -202,11 +232,16 @@ class Execution:
         """Run the backward kernels; returns one gradient (or None) per slot."""
         upstream = {j: grads[n] for j, n in self.position.items() if grads[n] is not None}
         if not upstream:
-            return (None,) * len(self.slots)
+            return (None,) * (len(self.slots) + len(self.based))
+        for j, objection in self._races.items():
+            if j in upstream:
+                raise RaceError(objection)
         backward = self._backward_for(upstream)
         saved = ctx.saved_tensors
         if any(t.data_ptr() != a for t, a in zip(saved, ctx.addresses, strict=True)):
             saved = self._restore(saved)
+        if self._surrounded:
+            saved = self._seen(saved)
         arguments = list(ctx.scalars)
         held = len(self.kept) + len(self.copied)
         for i, tensor in zip((*self.kept, *self.copied), saved, strict=False):
@@ -231,12 +266,31 @@ class Execution:
             self._blame_upstream(upstream, error)
             raise
         inputs = backward.plan.inputs
-        return tuple(gradients[i] if i in inputs else None for i in self.slots)
+        results = [gradients[i] if i in inputs else None for i in self.slots]
+        for i in self.based:
+            results.append(gradients.get((BASE, i)))
+        return tuple(results)
+
+    def _seen(self, saved) -> list:
+        """Return saved tensors with arguments in place of all that is around them."""
+        tensors = (self.facts.tensors[i] for i in self.kept)
+        seen = [
+            t.as_strided(facts.shape, facts.strides, t.storage_offset() + facts.span.lead)
+            if i in self._surrounded
+            else t
+            for i, t, facts in zip(self.kept, saved, tensors, strict=False)
+        ]
+        return [*seen, *saved[len(seen) :]]
 
     def _restore(self, saved):
         """Return what hooks made of saved tensors with the layouts that the kernels expect."""
-        tensors = (self.facts.tensors[i] for i in (*self.kept, *self.copied))
-        layouts = [(facts.strides, facts.span) for facts in tensors]
+        tensors = {i: self.facts.tensors[i] for i in (*self.kept, *self.copied)}
+        layouts = [
+            ((1,), Span(0, facts.span.total))
+            if i in self._surrounded
+            else (facts.strides, facts.span)
+            for i, facts in tensors.items()
+        ]
         layouts += [((1,), Span(0, t.numel())) for t in saved[len(layouts) :]]
         return [restore(t, *layout) for t, layout in zip(saved, layouts, strict=True)]
 
@@ -304,14 +358,15 @@ class Execution:
             axes=self.axes,
             checkpoint=checkpoint or self.checkpoint,
         )
-        backward = Backward(choice.handle, choice.facts, self.state.spec)
+        backward = Backward(choice.handle, choice.facts, self.state.spec).give_to(self.based)
         if not self._can_precede(backward):
             if live is not None:
                 self.state.expect(self.wanted, live)
             return None
         key = self.facts.key
-        if not key.covers(choice.scalars, backward.spanned()):
-            self.state.forget(key, choice.scalars, backward.spanned())
+        needed = (choice.scalars, backward.spanned(), set(backward.around))
+        if not key.covers(*needed):
+            self.state.forget(key, *needed)
             return None
         return backward
 

@@ -63,6 +63,7 @@ class _Explanation:
         self._grid = None if execution is None else execution.backward.facts.grid
         # Sizes are known once there was a launch.
         self._sizes = None if execution is None else execution.shown.buffers
+        self._based = () if execution is None else execution.based
         launches = () if execution is None else execution.shown.launches
         self._ran = [executable for executable, *_ in launches]
         facts = plan.report
@@ -79,7 +80,11 @@ class _Explanation:
         forward = "the kernel itself"
         if plan.forward is not None:
             saves = any(buffer.kind == "saved" for buffer in plan.buffers)
-            purpose = "saves what the backward needs" if saves else "keeps elements in order"
+            purpose = "keeps elements in order"
+            if saves:
+                purpose = "saves what the backward needs"
+            elif plan.forward.accesses is not None:
+                purpose = "checks its accesses"
             forward = f"{plan.forward.name}, which {purpose}"
         lines.append(f"  forward: {forward}")
         if self._planned is not None:
@@ -197,6 +202,10 @@ class _Explanation:
             f"  gradient of {name}: {how}{start[gradient.init]}{rounded}",
             f"    because {self._reason(gradient, facts)}",
         ]
+        if gradient.confined == "all":
+            lines.append("    masked where the kernel reads beyond the tensor, which may be far")
+        if gradient.argument in self._based:
+            lines.append("    that of what is read around it goes to the tensor it is a view of")
         return lines + [f"    loaded at {self._access(load)}" for load in facts["loads"]]
 
     def _reason(self, gradient, facts) -> str:

@@ -205,3 +205,9 @@ def values_of_programs(exprs, args, grid) -> numpy.ndarray:
             f"an expression over program ids needs more than 64 bits: {error}"
         ) from None
     return numpy.stack([numpy.broadcast_to(value, shape).reshape(-1) for value in values])
+
+
+def values_at(expr, args, grid, pids) -> numpy.ndarray:
+    """Return the values of an expression in programs, the rows of `pids` being their ids."""
+    value = numpy.asarray(_evaluate(expr, args, grid, pids), numpy.int64)
+    return numpy.broadcast_to(value, pids.shape[1:])

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import copy
 import os
+from typing import NamedTuple
 
 import torch
 
 from . import contents
 from .errors import ArgumentError
 from .expr import evaluate, substitute
-from .memory import extent, has_memory, meet, pitch, storage_span
+from .memory import Span, extent, has_memory, is_dense, meet, pitch, storage_span
 
 Tensor = torch.Tensor
 
@@ -32,10 +33,29 @@ def _is_part(tensor: Tensor) -> bool:
     return tensor._is_view() and tensor._base.numel() != tensor.numel()
 
 
+class Base(NamedTuple):
+    """Layout of the tensor that an argument is a view of, and where it starts seen from there."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    start: int
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> Base | None:
+        """Return that of a view through which its base gets a gradient; None for others."""
+        if not tensor._is_view() or tensor.grad_fn is None:
+            return None
+        base = tensor._base
+        if not base.requires_grad or base.dtype != tensor.dtype:
+            return None
+        start = base.storage_offset() - tensor.storage_offset()
+        return cls(tuple(base.shape), base.stride(), start)
+
+
 class TensorFacts:
     """Layout of one pointer argument at one launch."""
 
-    __slots__ = ("shape", "strides", "dtype", "span", "is_view", "is_part", "is_tensor")
+    __slots__ = ("shape", "strides", "dtype", "span", "is_view", "is_part", "is_tensor", "base")
 
     def __init__(self, value):
         self.is_tensor = isinstance(value, Tensor)
@@ -46,6 +66,17 @@ class TensorFacts:
             self.span = storage_span(value)
             self.is_view = value._is_view()
             self.is_part = _is_part(value)
+            self.base = Base.of(value)
+
+    @property
+    def own(self) -> Span:
+        """The memory from the first to the last element."""
+        return Span(0, extent(self.shape, self.strides))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the storage holds nothing else."""
+        return self.span == self.own and is_dense(self.shape, self.strides)
 
 
 class Facts:
@@ -67,6 +98,18 @@ class Facts:
         self.aliasing = aliasing
         self.descriptors = key.descriptors.known(leaves)
         self.device = next(leaves[i].device for i in key.pointers if self.tensors[i].is_tensor)
+        self.spans: dict[int, Span] = {}
+
+    def with_spans(self, spans: dict[int, Span]) -> Facts:
+        """Return the facts of a launch with this memory for gradients, where it is not the tensor's
+        storage."""
+        facts = copy.copy(self)
+        facts.spans = spans
+        return facts
+
+    def span(self, i: int) -> Span:
+        """Return the memory that the gradient of an argument has."""
+        return self.spans.get(i, self.tensors[i].span)
 
     def with_grid(self, grid) -> Facts:
         """Return the facts of a launch that does the same with another grid."""
@@ -78,8 +121,8 @@ class Facts:
         """Return the value of a plan's expression for this launch."""
         known = {
             "extent": self._extent,
-            "span": lambda i: self.tensors[i].span.total,
-            "lead": lambda i: self.tensors[i].span.lead,
+            "span": lambda i: self.span(i).total,
+            "lead": lambda i: self.span(i).lead,
             "pitch": self._pitch,
             "processors": lambda: processors(self.device),
         }
@@ -144,6 +187,7 @@ class FactKey:
         self.descriptors = descriptors
         self.scalars: tuple[int, ...] = ()
         self.spanned: tuple[int, ...] = ()
+        self.based: tuple[int, ...] = ()
         written = set(outputs)
         # Overlap matters only where something is written.
         self._pairs = tuple(
@@ -154,14 +198,19 @@ class FactKey:
         )
         self._extents: dict = {}
 
-    def covers(self, scalars, spanned) -> bool:
-        """Return whether the key holds these scalars and spans."""
-        return set(scalars) <= set(self.scalars) and set(spanned) <= set(self.spanned)
+    def covers(self, scalars, spanned, based) -> bool:
+        """Return whether the key holds these scalars, spans and bases."""
+        return (
+            set(scalars) <= set(self.scalars)
+            and set(spanned) <= set(self.spanned)
+            and set(based) <= set(self.based)
+        )
 
-    def grow(self, scalars, spanned) -> None:
-        """Make the key hold these scalars and spans, too."""
+    def grow(self, scalars, spanned, based) -> None:
+        """Make the key hold these scalars, spans and bases, too."""
         self.scalars = tuple(sorted({*self.scalars, *scalars}))
         self.spanned = tuple(sorted({*self.spanned, *spanned}))
+        self.based = tuple(sorted({*self.based, *based}))
 
     def extract(self, grid, leaves):
         """Return the key of a launch and its aliasing.
@@ -183,6 +232,9 @@ class FactKey:
             t = leaves[i]
             if isinstance(t, Tensor):
                 spans.append((t.storage_offset(), t.untyped_storage().nbytes()))
+        for i in self.based:
+            if isinstance(t := leaves[i], Tensor):
+                spans.append(Base.of(t))
         outputs = [t for i in self.outputs if isinstance(t := leaves[i], Tensor)]
         views = [(t._is_view(), _is_part(t)) for t in outputs]
         aliasing = self._aliasing(leaves, layouts)

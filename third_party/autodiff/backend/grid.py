@@ -8,11 +8,16 @@ from .errors import ArgumentError
 
 # Program ids are 32-bit integers; GPUs have fewer bits for the last two axes.
 _LIMITS = {"cpu": (2**31 - 1,) * 3}
-_GPU_LIMITS = (2**31 - 1, 65535, 65535)
+_SMALL = 65535
+_GPU_LIMITS = (2**31 - 1, _SMALL, _SMALL)
 
 
 def checked_grid(grid, kernel: str, backend: str) -> tuple[int, int, int]:
     """Return the three extents of a grid that is not a function (any more)."""
+    if type(grid) is tuple and len(grid) == 3:
+        x, y, z = grid
+        if type(x) is type(y) is type(z) is int and min(grid) >= 0 and max(grid) <= _SMALL:
+            return grid
     try:
         extents = [operator.index(extent) for extent in grid]
     except TypeError:

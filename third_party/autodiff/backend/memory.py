@@ -25,6 +25,15 @@ class Span(NamedTuple):
     lead: int
     total: int
 
+    def covering(self, first: int, last: int) -> Span:
+        """Return the span that holds these elements, too."""
+        lead = max(self.lead, -first)
+        return Span(lead, lead + max(self.total - self.lead, last + 1))
+
+    def widened(self, margin: int) -> Span:
+        """Return the span with so many more elements on both sides."""
+        return Span(self.lead + margin, self.total + 2 * margin)
+
 
 def extent(shape, strides) -> int:
     """Return the elements from the first to the last one of a strided tensor."""
@@ -117,6 +126,11 @@ def storage_span(tensor: torch.Tensor) -> Span:
     lead = tensor.storage_offset()
     # A storage may end inside an element (a view as a wider dtype); a resized one may end early.
     return Span(lead, max(nbytes // itemsize, lead + tensor_span(tensor).total))
+
+
+def storage_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of all elements that the storage of another one holds."""
+    return tensor.detach().as_strided((storage_span(tensor).total,), (1,), 0)
 
 
 def has_memory(tensor: torch.Tensor) -> bool:

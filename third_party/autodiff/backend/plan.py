@@ -9,18 +9,24 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from . import bounds
 from .checks import BijectiveCheck, DistinctCheck
 from .errors import CheckError, PlanError
 from .expr import evaluate, used_arguments, used_counters, validate
+from .fields import get, number_below, one_of, require
+from .memory import Span, extent
+from .offers import OFFERS, Batch, Launch, Unravel
+from .races import Store
+from .spaces import Space, union
 
 VERSION = 1
 
 INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "partial", "atomic")
+CONFINED = ("none", "sums", "all")
 BUFFER_KINDS = ("saved", "tape", "handover", "tally")
 OPERAND_KINDS = (
     *("argument", "cotangent", "gradient", "rounded", "buffer", "size", "counters"),
@@ -71,6 +77,10 @@ class Tallied(NamedTuple):
     round: Kernel
 
 
+# Elements beyond a tensor's storage that a gradient buffer may always have.
+_ROOM = 1 << 16
+
+
 @dataclass(frozen=True)
 class Gradient:
     """How the gradient of one pointer argument is accumulated and initialised.
@@ -81,6 +91,9 @@ class Gradient:
     One that is not returned is a copy of an upstream gradient, which the backward uses up. Where
     an argument is only `overwritten`, kernels store zeros: elements that are left out have the
     upstream gradient.
+
+    Contributions are where loads `reach`, those of stores where their checks say, unless they are
+    `confined` to the buffer ("all" of them, or "sums"), which then needs a `margin` on both sides.
     """
 
     argument: int
@@ -93,6 +106,9 @@ class Gradient:
     remainder: bool = False
     overwritten: bool = False
     tallied: Tallied | None = None
+    reach: tuple[Space, ...] = ()
+    confined: str = "none"
+    margin: int = 0
 
     @property
     def fills_tensor(self) -> bool:
@@ -104,6 +120,24 @@ class Gradient:
         """Whether the (passed) checks prove that only the tensor's elements are written."""
         proved = all(c.kind == "bijective" for c in self.checks)
         return self.fills_tensor and proved and not self.remainder
+
+    def span(self, tensor, args, grid) -> Span | None:
+        """Return the memory that the buffer of a tensor covers, seen from the tensor's pointer.
+
+        None if contributions reach so far that they should be confined instead.
+        """
+        if self.stays_inside:
+            return Span(0, extent(tensor.shape, tensor.strides))
+        held = tensor.span.widened(self.margin)
+        if self.confined == "all":
+            return held
+        moving = (c for c in self.checks if c.moves and c.kind == "distinct")
+        try:
+            ends = union(reach.ends(args, grid) for reach in (*self.reach, *moving))
+        except CheckError:
+            return None
+        span = held if ends is None else held.covering(*ends)
+        return span if span.total - held.total <= max(_ROOM, held.total // 8) else None
 
     def leaving_out(self) -> Gradient | None:
         """Return it for launches that may leave out elements of the tensor; None if it cannot."""
@@ -157,152 +191,6 @@ class Hazard:
 
 
 @dataclass(frozen=True)
-class Launch:
-    """The launch that a plan is for, where iterations have become programs, or lanes of tiles.
-
-    `grid` are three expressions over the user's launch. Both do the same if the numbers `assumed`
-    are not negative there, and the `checks` of outputs hold for the programs of this one. The loop
-    that became programs is at `position`; those that became an axis at `batched`. The digits of a
-    position that became axes are those of the division at `unraveled`, the lowest first.
-    """
-
-    grid: tuple
-    assumed: tuple
-    checks: tuple[DistinctCheck, ...]
-    position: str = ""
-    batched: tuple[str, ...] = ()
-    unraveled: str = ""
-    axes: tuple[int, ...] = ()
-
-    @classmethod
-    def from_json(cls, data, arguments: int) -> Launch:
-        """Build it from its JSON form, raising `PlanError` if that is malformed."""
-        grid, assumed = (tuple(_get(data, key, list)) for key in ("grid", "assumed"))
-        _require(len(grid) == 3, f"a grid has three extents, got {grid!r}")
-        for expr in (*grid, *assumed):
-            validate(expr, arguments)
-        checks = (DistinctCheck.from_json(c, arguments) for c in _get(data, "checks", list))
-        batch, unraveled = (_get(data, key, dict, {}) for key in ("batch", "unraveled"))
-        return cls(
-            grid,
-            assumed,
-            tuple(checks),
-            _get(data, "position", str, ""),
-            tuple(_get(batch, "positions", list, [])),
-            _get(unraveled, "position", str, ""),
-            tuple(_get(unraveled, "lengths", list, [_get(batch, "length", int)] if batch else [])),
-        )
-
-    def used_arguments(self) -> set[int]:
-        """Return the scalar arguments that decide the grid, and whether it holds."""
-        used = (used_arguments(e) for e in (*self.grid, *self.assumed))
-        return set().union(*used, *(check.used_arguments() for check in self.checks))
-
-    def replaced(self, args, grid) -> tuple[int, int, int] | None:
-        """Return the grid in place of that of a launch; None if it would not do the same."""
-        if any(evaluate(e, args, grid) < 0 for e in self.assumed):
-            return None
-        programs = tuple(evaluate(e, args, grid) for e in self.grid)
-        return programs if all(c.holds(args, programs) for c in self.checks) else None
-
-
-@dataclass(frozen=True)
-class Batch:
-    """How many iterations all loops have, and how long an axis of them may be.
-
-    It has to have as many, the number itself, if it is `exact`.
-    """
-
-    trips: object
-    most: int
-    exact: bool
-
-    @classmethod
-    def from_json(cls, data, arguments: int) -> Batch:
-        """Build it from its JSON form, raising `PlanError` if that is malformed."""
-        trips = data.get("trips") if isinstance(data, dict) else None
-        validate(trips, arguments)
-        return cls(trips, _get(data, "most", int), _get(data, "exact", bool))
-
-    @property
-    def expressions(self) -> list:
-        """The expressions over a launch that decide."""
-        return [self.trips]
-
-    def axes(self, args, grid) -> tuple[int, ...]:
-        """Return how long the axis is for a launch, a power of two; nothing if there is none."""
-        try:
-            trips = evaluate(self.trips, args, grid)
-        except CheckError:
-            return ()
-        if trips <= 0:
-            return ()
-        length = _power_of_two(trips)
-        return () if length > self.most or (self.exact and length != trips) else (length,)
-
-
-@dataclass(frozen=True)
-class Unravel:
-    """The limits of the digits of positions, the lowest first, and how many lanes a tile has."""
-
-    limits: tuple
-    lanes: int
-
-    @classmethod
-    def from_json(cls, data, arguments: int) -> Unravel:
-        """Build it from its JSON form, raising `PlanError` if that is malformed."""
-        limits = tuple(_get(data, "limits", list))
-        for limit in limits:
-            validate(limit, arguments)
-        return cls(limits, _get(data, "lanes", int))
-
-    @property
-    def expressions(self) -> list:
-        """The expressions over a launch that decide."""
-        return list(self.limits)
-
-    def axes(self, args, grid) -> tuple[int, ...]:
-        """Return how long an axis of tiles is for each digit, powers of two; nothing if none is.
-
-        Lower digits, whose elements are neighbours in memory, get the lanes first.
-        """
-        try:
-            limits = [evaluate(limit, args, grid) for limit in self.limits]
-        except CheckError:
-            return ()
-        lanes, axes = self.lanes, []
-        for limit in limits:
-            if limit <= 0:
-                return ()
-            axes.append(_fitting(limit, lanes))
-            lanes //= axes[-1]
-        return tuple(axes)
-
-
-_OFFERS = (("batch", Batch), ("unravel", Unravel))
-
-
-def _power_of_two(number: int) -> int:
-    """Return the least power of two that is not below a number above zero."""
-    return 1 << (number - 1).bit_length()
-
-
-def _fitting(limit: int, most: int) -> int:
-    """Return a power of two, at most `most`, multiples of which cover `limit` closely.
-
-    It is the largest that leaves out an eighth of the lanes or less, if there is one from 64 on.
-    """
-
-    def covered(length):
-        return -(-limit // length) * length
-
-    longest = min(_power_of_two(limit), most)
-    lengths = [longest >> n for n in range(longest.bit_length()) if longest >> n >= 64]
-    close = (length for length in lengths if 8 * covered(length) <= 9 * limit)
-    return next(close, min(lengths, key=covered, default=longest))
-
-
-@dataclass(frozen=True)
 class Plan:
     """Everything needed to run one kernel's backward, as long as its `checks` hold."""
 
@@ -323,6 +211,8 @@ class Plan:
     assumed: tuple = ()
     launch: Launch | None = None
     offer: Batch | Unravel | None = None
+    stores: tuple[Store, ...] = ()
+    live: dict[int, tuple[Space | None, ...]] = field(default_factory=dict)
 
     def grid_of(self, args, grid) -> tuple[int, int, int] | None:
         """Return the grid that the kernels are for; None if what they assume of a launch fails.
@@ -365,7 +255,8 @@ class Plan:
         exprs += [g.partials for g in self.gradients if g.partials is not None]
         used = set().union(*(used_arguments(e) for e in exprs))
         used |= set() if self.launch is None else self.launch.used_arguments()
-        for check in (*self.checks, *(c for g in self.gradients for c in g.checks)):
+        spaces = (reach for g in self.gradients for reach in g.reach)
+        for check in (*self.checks, *(c for g in self.gradients for c in g.checks), *spaces):
             used |= check.used_arguments()
         for hazard in self.hazards:
             used = used.union(*(used_arguments(e) for pair in hazard.unless or () for e in pair))
@@ -394,35 +285,11 @@ class Plan:
         )
 
 
-def _require(condition, message: str) -> None:
-    if not condition:
-        raise PlanError(message)
-
-
-def _get(data: dict, key: str, kind, default=None):
-    _require(isinstance(data, dict), f"expected an object with {key!r}, got {data!r}")
-    value = data.get(key, default)
-    valid = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
-    _require(valid, f"{key!r} should be a {kind.__name__}, got {value!r}")
-    return value
-
-
-def _index(value, limit: int, what: str) -> int:
-    valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
-    _require(valid, f"{what} {value!r} is out of range")
-    return value
-
-
-def _choice(value, choices, what: str):
-    _require(value in choices, f"{what} should be one of {', '.join(choices)}, got {value!r}")
-    return value
-
-
 def _pairs(value, arguments: int):
     if value is None:
         return None
     pairs = isinstance(value, list) and all(isinstance(p, list) and len(p) == 2 for p in value)
-    _require(pairs, f"expected pairs of expressions, got {value!r}")
+    require(pairs, f"expected pairs of expressions, got {value!r}")
     for pair in value:
         for expression in pair:
             validate(expression, arguments)
@@ -439,39 +306,39 @@ def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
     if grid == "primal":
         grid = None
     else:
-        _require(isinstance(grid, list) and len(grid) == 3, f"malformed grid {grid!r}")
+        require(isinstance(grid, list) and len(grid) == 3, f"malformed grid {grid!r}")
         for extent in grid:
             validate(extent, len(arguments))
         grid = tuple(grid)
     operands = []
     with_gradient = {g.argument for g in gradients}
-    for operand in _get(data, "operands", list):
-        kind = _choice(_get(operand, "kind", str), OPERAND_KINDS, "operand kind")
-        index = _get(operand, "index", int)
+    for operand in get(data, "operands", list):
+        kind = one_of(get(operand, "kind", str), OPERAND_KINDS, "operand kind")
+        index = get(operand, "index", int)
         if kind in bounds.OPERANDS:
-            _index(index, len(operands), f"{kind} operand")
+            number_below(index, len(operands), f"{kind} operand")
         elif kind == "gradient":
-            _require(index in with_gradient, f"operand reads a gradient of argument {index}")
+            require(index in with_gradient, f"operand reads a gradient of argument {index}")
         elif kind != "counters":
             spaces = {"buffer": buffers, "size": sizes}
-            _index(index, len(spaces.get(kind, arguments)), f"{kind} operand")
+            number_below(index, len(spaces.get(kind, arguments)), f"{kind} operand")
         if kind == "cotangent":
-            _require(arguments[index].is_pointer, f"cotangent of scalar argument {index}")
+            require(arguments[index].is_pointer, f"cotangent of scalar argument {index}")
         operands.append((kind, index))
     accesses = data.get("accesses")
     if accesses is not None:
         accesses = tuple(
-            bounds.Access(_get(a, "argument", int), _get(a, "op", str), _get(a, "position", str))
+            bounds.Access(get(a, "argument", int), get(a, "op", str), get(a, "position", str))
             for a in accesses
         )
     options = data.get("options") or {}
-    _require(isinstance(options, dict), f"malformed options {options!r}")
+    require(isinstance(options, dict), f"malformed options {options!r}")
     when = data.get("when", 1)
     validate(when, len(arguments))
-    variants = _get(data, "variants", list, [])
+    variants = get(data, "variants", list, [])
     return Kernel(
-        name=_get(data, "name", str),
-        ttir=_get(data, "ttir", str),
+        name=get(data, "name", str),
+        ttir=get(data, "ttir", str),
         grid=grid,
         operands=tuple(operands),
         options=tuple(sorted(options.items())),
@@ -487,51 +354,52 @@ def load(text: str) -> Plan:
         data = json.loads(text)
     except ValueError as error:
         raise PlanError(f"plan is not JSON: {error}") from None
-    _require(isinstance(data, dict), "plan is not an object")
+    require(isinstance(data, dict), "plan is not an object")
     version = data.get("version")
-    _require(version == VERSION, f"plan has version {version!r}, expected {VERSION}")
+    require(version == VERSION, f"plan has version {version!r}, expected {VERSION}")
     arguments = tuple(
-        Argument(
-            _get(a, "type", str), _get(a, "loaded", bool, False), _get(a, "stored", bool, False)
-        )
-        for a in _get(data, "arguments", list)
+        Argument(get(a, "type", str), get(a, "loaded", bool, False), get(a, "stored", bool, False))
+        for a in get(data, "arguments", list)
     )
 
     def pointers(key):
-        indices = tuple(_index(i, len(arguments), key) for i in _get(data, key, list, []))
-        _require(all(arguments[i].is_pointer for i in indices), f"{key!r} names a scalar")
+        indices = tuple(number_below(i, len(arguments), key) for i in get(data, key, list, []))
+        require(all(arguments[i].is_pointer for i in indices), f"{key!r} names a scalar")
         return indices
 
     buffers = []
-    for b in _get(data, "buffers", list, []):
+    for b in get(data, "buffers", list, []):
         validate(b.get("size") if isinstance(b, dict) else None, len(arguments))
-        kind = _choice(_get(b, "kind", str), BUFFER_KINDS, "buffer kind")
-        dtype = _choice(_get(b, "dtype", str), DTYPES, "buffer dtype")
-        buffers.append(Buffer(_get(b, "name", str), kind, dtype, b["size"]))
-    sizes = tuple(_get(data, "sizes", list, []))
+        kind = one_of(get(b, "kind", str), BUFFER_KINDS, "buffer kind")
+        dtype = one_of(get(b, "dtype", str), DTYPES, "buffer dtype")
+        buffers.append(Buffer(get(b, "name", str), kind, dtype, b["size"]))
+    sizes = tuple(get(data, "sizes", list, []))
     for size in sizes:
         validate(size, len(arguments))
     gradients = []
-    for g in _get(data, "gradients", list):
-        argument = _index(_get(g, "argument", int), len(arguments), "gradient argument")
-        _require(arguments[argument].is_pointer, f"gradient of scalar argument {argument}")
+    for g in get(data, "gradients", list):
+        argument = number_below(get(g, "argument", int), len(arguments), "gradient argument")
+        require(arguments[argument].is_pointer, f"gradient of scalar argument {argument}")
         partials = g.get("partials")
         partial = g.get("accumulate") == "partial"
-        _require(partial == (partials is not None), f"malformed partial sums {partials!r}")
+        require(partial == (partials is not None), f"malformed partial sums {partials!r}")
         if partial:
             validate(partials, len(arguments))
-            _require(g.get("checks"), "partial sums without a check that they cover the tensor")
+            require(g.get("checks"), "partial sums without a check that they cover the tensor")
         gradients.append(
             Gradient(
                 argument,
-                _choice(_get(g, "dtype", str), DTYPES, "gradient dtype"),
-                _choice(_get(g, "init", str), INITS, "init"),
-                _choice(_get(g, "accumulate", str), ACCUMULATIONS, "accumulate"),
-                tuple(_gradient_check(c, len(arguments)) for c in _get(g, "checks", list, [])),
-                _get(g, "returned", bool, True),
+                one_of(get(g, "dtype", str), DTYPES, "gradient dtype"),
+                one_of(get(g, "init", str), INITS, "init"),
+                one_of(get(g, "accumulate", str), ACCUMULATIONS, "accumulate"),
+                tuple(_gradient_check(c, len(arguments)) for c in get(g, "checks", list, [])),
+                get(g, "returned", bool, True),
                 partials,
-                _get(g, "remainder", bool, False),
-                _get(g, "overwritten", bool, False),
+                get(g, "remainder", bool, False),
+                get(g, "overwritten", bool, False),
+                reach=tuple(Space.from_json(r, len(arguments)) for r in get(g, "reach", list, [])),
+                confined=one_of(get(g, "confined", str, "none"), CONFINED, "confined"),
+                margin=get(g, "margin", int, 0),
             )
         )
     for place, g in enumerate(data["gradients"]):
@@ -543,21 +411,21 @@ def load(text: str) -> Plan:
             gradients[place] = replace(gradients[place], tallied=Tallied(*kernels))
     inputs = pointers("inputs")
     missing = set(inputs) - {g.argument for g in gradients if g.returned}
-    _require(not missing, f"inputs {sorted(missing)} have no gradient buffer")
+    require(not missing, f"inputs {sorted(missing)} have no gradient buffer")
     forward = data.get("forward")
     if forward is not None:
         forward = _kernel(forward, arguments, buffers, (), sizes)
         kinds = {kind for kind, _ in forward.operands}
-        _require(not kinds & {"cotangent", "gradient"}, "the forward kernel reads gradients")
+        require(not kinds & {"cotangent", "gradient"}, "the forward kernel reads gradients")
     counting = data.get("counting")
     if counting is not None:
         counting = _kernel(counting, arguments, (), (), ())
         kinds = {kind for kind, _ in counting.operands} - {*bounds.OPERANDS}
-        _require(kinds <= {"argument", "counters"}, "the counting kernel reads what is not there")
+        require(kinds <= {"argument", "counters"}, "the counting kernel reads what is not there")
     launch = data.get("launch")
-    offers = [kind.from_json(data[key], len(arguments)) for key, kind in _OFFERS if key in data]
+    offers = [kind.from_json(data[key], len(arguments)) for key, kind in OFFERS if key in data]
     plan = Plan(
-        kernel=_get(data, "kernel", str),
+        kernel=get(data, "kernel", str),
         arguments=arguments,
         inputs=inputs,
         outputs=pointers("outputs"),
@@ -566,25 +434,33 @@ def load(text: str) -> Plan:
         gradients=tuple(gradients),
         forward=forward,
         backward=tuple(
-            _kernel(k, arguments, buffers, gradients, sizes) for k in _get(data, "backward", list)
+            _kernel(k, arguments, buffers, gradients, sizes) for k in get(data, "backward", list)
         ),
-        report=_get(data, "report", dict, {}),
-        checks=tuple(_gradient_check(c, len(arguments)) for c in _get(data, "checks", list, [])),
+        report=get(data, "report", dict, {}),
+        checks=tuple(_gradient_check(c, len(arguments)) for c in get(data, "checks", list, [])),
         sizes=sizes,
         counting=counting,
         hazards=tuple(
             Hazard(
-                _index(_get(h, "written", int), len(arguments), "written argument"),
-                _index(_get(h, "read", int), len(arguments), "read argument"),
+                number_below(get(h, "written", int), len(arguments), "written argument"),
+                number_below(get(h, "read", int), len(arguments), "read argument"),
                 _pairs(h.get("unless"), len(arguments)),
             )
-            for h in _get(data, "hazards", list, [])
+            for h in get(data, "hazards", list, [])
         ),
-        assumed=tuple(_get(data, "assumed", list, [])),
+        assumed=tuple(get(data, "assumed", list, [])),
         launch=None if launch is None else Launch.from_json(launch, len(arguments)),
         offer=offers[0] if offers else None,
+        stores=tuple(Store.from_json(s, len(arguments)) for s in get(data, "stores", list, [])),
+        live={
+            number_below(get(entry, "argument", int), len(arguments), "argument"): tuple(
+                None if reach is None else Space.from_json(reach, len(arguments))
+                for reach in get(entry, "reach", list)
+            )
+            for entry in get(data, "live", list, [])
+        },
     )
     for expr in plan.assumed:
         validate(expr, len(arguments), per_program=True)
-    _require(counting is not None or not plan.counters(), "sizes refer to what nobody counts")
+    require(counting is not None or not plan.counters(), "sizes refer to what nobody counts")
     return plan

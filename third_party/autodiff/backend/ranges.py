@@ -34,9 +34,9 @@ class Ranges:
         self.strides = [stride for stride, _ in dims]
         self.lengths = [lengths[runs] for _, lengths in dims]
         zero = numpy.zeros(self.programs, numpy.int64)
-        # Of several dimensions of one stride, which meet anyway, any may move.
+        # Of several dimensions of one stride, which meet anyway, the first one moves.
         self.starts = [
-            starts[stride][runs] if stride in starts else zero for stride in self.strides
+            starts.pop(stride)[runs] if stride in starts else zero for stride in self.strides
         ]
 
     def count(self) -> int:
@@ -53,6 +53,16 @@ class Ranges:
             start = int(starts.min())
             hull.append((start, int((starts + lengths).max()) - start, stride))
         return hull
+
+    def ends(self) -> tuple[int, int] | None:
+        """Return the first and the last element of all boxes; None if there is none."""
+        if not self.programs:
+            return None
+        low = high = 0
+        for start, length, stride in self.hull():
+            reached = sorted((stride * start, stride * (start + length - 1)))
+            low, high = low + reached[0], high + reached[1]
+        return low, high
 
     def are_distinct(self) -> bool:
         """Return whether it is proved that no element is in a box twice, or in two of them."""

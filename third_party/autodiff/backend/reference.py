@@ -32,12 +32,25 @@ _NARROW = (torch.float16, torch.bfloat16, torch.float32)
 
 
 class _Launch(NamedTuple):
-    """A launch of the operation as it is."""
+    """A launch of the operation as it is.
 
-    resolver: object
+    Under a wrapper that may do anything, `sources` says where among the tensors of the call each
+    value comes from, -1 if it is none of them.
+    """
+
     spec: object
     grid: tuple
     values: list
+    sources: list
+
+
+class _Call(NamedTuple):
+    """A call of a kernel: the numbers it was given, its launches, and what it returned."""
+
+    kernel: object
+    numbers: list
+    launches: list
+    result: object
 
 
 class _Doubles(TorchDispatchMode):
@@ -72,15 +85,25 @@ def _observed(observer):
 
 
 @contextlib.contextmanager
-def _on_cpu():
-    """Let kernels run on the CPU backend, in float64 where nothing else is said."""
-    active, dtype = driver._active, torch.get_default_dtype()
-    driver.set_active(CPUDriver())
+def in_doubles():
+    """Let PyTorch's operations compute in float64 on the CPU, whatever they are asked for."""
+    dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
+    try:
+        with _Doubles():
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+
+
+@contextlib.contextmanager
+def _on_cpu():
+    """Let kernels run on the CPU backend."""
+    active = driver._active
+    driver.set_active(CPUDriver())
     try:
         yield
     finally:
-        torch.set_default_dtype(dtype)
         driver._active = active
 
 
@@ -106,6 +129,17 @@ def in_double(value):
     return snapshot(value, dtype, torch.device("cpu"))
 
 
+def _given(args, kwargs):
+    """Return the tensors and the numbers that a call is given."""
+    leaves = tree_leaves((args, kwargs))
+    numbers = [leaf for leaf in leaves if isinstance(leaf, (int, float))]
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor)], numbers
+
+
+def _place(value, given) -> int:
+    return next((n for n, tensor in enumerate(given) if tensor is value), -1)
+
+
 def _tensors(outputs) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, Tensor)]
 
@@ -116,13 +150,13 @@ class Reference:
     def __init__(self, op, seed: int):
         self._op = op
         self._seed = seed
-        self._launches: list[_Launch] = []
+        self._calls: list[_Call] = []
         self._executables: dict = {}
         self._next = 0
 
     def run(self, inputs):
-        """Run the operation as it is and return its outputs; notes its launches."""
-        self._launches.clear()
+        """Run the operation as it is and return its outputs; notes the calls of kernels."""
+        self._calls.clear()
         with _observed(self._record), torch.random.fork_rng():
             torch.manual_seed(self._seed)
             return _tensors(self._op(*inputs))
@@ -132,39 +166,60 @@ class Reference:
         self._next = 0
         with _on_cpu(), _observed(self._replay), torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
-            with torch.no_grad(), _Doubles():
+            with torch.no_grad(), in_doubles():
                 outputs = _tensors(self._op(*inputs))
-        if self._next != len(self._launches):
+        if self._next != len(self._calls):
             raise self._diverged(f"{self._next} launches")
         return outputs
 
     def _record(self, kernel, args, kwargs, grid):
-        device = next(
-            (a.device for a in tree_leaves((args, kwargs)) if isinstance(a, Tensor)), None
-        )
+        given, numbers = _given(args, kwargs)
+        launches = []
+
+        def take(launch):
+            state, _ = runtime.start(launch, kernel._resolver.options)
+            sources = [_place(value, given) for value in launch.values]
+            launches.append(_Launch(state.spec, launch.grid, list(launch.values), sources))
+
+        device = next((tensor.device for tensor in given), None)
         guard = torch.cuda.device(device) if device is not None and device.type == "cuda" else None
         with guard or contextlib.nullcontext():
-            resolved = runtime.resolve(kernel._resolver, args, kwargs, grid)
-            state, execution = runtime.start(kernel._resolver, resolved)
-        kernel._remember(state.spec.kernel, execution)
-        self._launches.append(
-            _Launch(kernel._resolver, state.spec, resolved.grid, list(resolved.values))
-        )
-        return state.spec.kernel
+            result = runtime.each_launch(kernel._resolver, take, args, kwargs, grid)
+        self._calls.append(_Call(kernel, numbers, launches, result))
+        return result
 
     def _replay(self, kernel, args, kwargs, grid):
-        if self._next == len(self._launches):
+        if self._next == len(self._calls):
             raise self._diverged("another launch")
-        recorded = self._launches[self._next]
-        if recorded.resolver is not kernel._resolver:
-            raise self._diverged(f"kernel {kernel._resolver.function.__name__!r}")
+        call = self._calls[self._next]
+        if call.kernel is not kernel:
+            raise self._diverged(f"kernel {kernel.__name__!r}")
         self._next += 1
-        spec = recorded.spec
-        values = kernel._resolver.bind(args, kwargs)
-        # What a wrapper (an autotuner, say) chose is chosen again.
-        values = [
-            old if new is None else new for old, new in zip(recorded.values, values, strict=True)
-        ]
+        for launch in call.launches:
+            self._launch(launch, self._values(call, launch, args, kwargs))
+        return call.result
+
+    def _values(self, call, launch, args, kwargs):
+        """Return the values of a launch's parameters in another call."""
+        if call.kernel._resolver.passes_on:
+            values = call.kernel._resolver.bind(args, kwargs)
+            # What a wrapper (an autotuner, say) chose is chosen again.
+            pairs = zip(launch.values, values, strict=True)
+            return [old if new is None else new for old, new in pairs]
+        given, numbers = _given(args, kwargs)
+        tensors = [v for v in launch.values if isinstance(v, Tensor)]
+        known = sum(source >= 0 for source in launch.sources)
+        if known < len(tensors) or numbers != call.numbers:
+            raise AutodiffError(
+                f"what wraps kernel {launch.spec.name!r} makes tensors of its own, or is given "
+                "other numbers in float64: it cannot be followed there"
+            )
+        pairs = zip(launch.values, launch.sources, strict=True)
+        return [given[source] if source >= 0 else value for value, source in pairs]
+
+    def _launch(self, launch, values):
+        """Launch a kernel in float64."""
+        spec = launch.spec
         leaves = spec.flatten(values)
         for i in spec.pointers:
             if not isinstance(leaves[i], Tensor):
@@ -177,8 +232,7 @@ class Reference:
         executable = self._executables.get(spec)
         if executable is None:
             executable = self._executables[spec] = promoted(spec)
-        executable.launch(recorded.grid, leaves)
-        return spec.kernel
+        executable.launch(launch.grid, leaves)
 
     def _left_narrow(self, spec, index):
         raise AutodiffError(
@@ -187,7 +241,8 @@ class Reference:
         )
 
     def _diverged(self, what: str) -> AutodiffError:
-        names = ", ".join(repr(launch.spec.name) for launch in self._launches) or "none"
+        launches = [launch for call in self._calls for launch in call.launches]
+        names = ", ".join(repr(launch.spec.name) for launch in launches) or "none"
         return AutodiffError(
             f"the operation takes another path in float64: {what} where its launches were {names}; "
             "it should not decide by dtype or device"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 
 from .blame import blame
-from .errors import ArgumentError
+from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .once import refuse_second
 from .specialize import Resolver
 from .state import KernelState
+from .tracers import outside_of_dynamo, refuse_proxy
 
 Tensor = torch.Tensor
+_AUTOGRAD = torch._C.DispatchKey.AutogradFunctionality
 
 
 class _Call:
@@ -28,6 +32,7 @@ class _Launch(torch.autograd.Function):
         return call.execution.run_forward(ctx, call)
 
     @staticmethod
+    @outside_of_dynamo
     def backward(ctx, *grads):
         execution = ctx.execution
         if not torch.is_grad_enabled():
@@ -72,19 +77,73 @@ def _graft(views, aliases) -> None:
         _ = view.grad_fn
 
 
+# Arguments of these types never carry a gradient.
+_PLAIN = frozenset((int, float, bool, str, type(None)))
+
+
+def look_over(name: str, values) -> tuple[bool, int | None]:
+    """Return whether a gradient of arguments may be wanted, and the CUDA device they are on.
+
+    Raises for what stands for an argument of kernel `name` while `torch.fx` traces, and for tensors
+    on several devices.
+    """
+    wants, device, other = False, None, None
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.requires_grad:
+                wants = True
+            place = value.get_device() if value.is_cuda else None
+        elif type(value) not in _PLAIN:
+            refuse_proxy(name, value)
+            wants = True
+            # A tuple, or a descriptor of a tensor.
+            inner = value if isinstance(value, (tuple, list)) else (getattr(value, "base", None),)
+            tensors = [part for part in inner if isinstance(part, (Tensor, tuple))]
+            place = look_over(name, tensors)[1] if tensors else None
+        else:
+            continue
+        if device is None:
+            device = place
+        elif place is not None and place != device:
+            other = place
+    wants = wants and torch.is_grad_enabled()
+    if wants and other is not None:
+        raise ArgumentError(
+            f"the tensors given to kernel {name!r} are on cuda:{device} and cuda:{other}: "
+            "move them to one device"
+        )
+    return wants, device
+
+
+@contextlib.contextmanager
+def recording_history():
+    """Let PyTorch's operations have a history wherever gradients are enabled.
+
+    In the implementation of a custom operator it leaves them without, `enable_grad` or not.
+    """
+    excluded = torch._C._dispatch_tls_is_dispatch_key_excluded(_AUTOGRAD)
+    if not (excluded and torch.is_grad_enabled()):
+        yield
+        return
+    torch._C._dispatch_tls_set_dispatch_key_excluded(_AUTOGRAD, False)
+    try:
+        yield
+    finally:
+        torch._C._dispatch_tls_set_dispatch_key_excluded(_AUTOGRAD, True)
+
+
 def run(resolver: Resolver, args, kwargs, grid):
-    """Launch a kernel, as an autograd node if anything it is given requires a gradient.
+    """Launch a function without wrappers, as an autograd node if a gradient is wanted of it.
 
     Returns the state of the compiled kernel and the execution; None for a plain launch.
     """
-    return start(resolver, resolve(resolver, args, kwargs, grid))
+    return start(resolve(resolver, args, kwargs, grid), resolver.options)
 
 
-def start(resolver: Resolver, resolved):
+def start(resolved, options):
     """Run a resolved launch, as `run` does."""
     kernel, grid = resolved.kernel, resolved.grid
-    options = resolver.options
-    state = KernelState.known(kernel, options) or KernelState.of(kernel, resolver.function, options)
+    state = KernelState.known(kernel, options) or KernelState.of(kernel, resolved.function, options)
     leaves = state.spec.flatten(resolved.values)
     wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
     execution = None
@@ -99,32 +158,65 @@ def start(resolver: Resolver, resolved):
     call = _Call()
     call.execution, call.kernel, call.grid = execution, kernel, grid
     call.values, call.leaves = resolved.values, leaves
-    results = _Launch.apply(call, *[leaves[i] for i in execution.slots])
+    inputs = [leaves[i] for i in execution.slots]
+    for i in execution.based:
+        inputs.append(leaves[i]._base)
+    results = _Launch.apply(call, *inputs)
     if execution.views:
         views = tuple([leaves[j] for j in execution.views])
         _graft(views, results[len(execution.dirty) :])
+        for j, spill in execution.spills.items():
+            spill.watch(leaves[j])
     return state, execution
 
 
-def prepare(resolver: Resolver, args, kwargs, grid):
-    """Return the compiled kernel of a launch and its execution, without launching.
+def launch_plainly(resolved, options) -> None:
+    """Run a resolved launch of which no gradient is wanted."""
+    launch(resolved.kernel, resolved.grid, resolved.values)
+    state = KernelState.known(resolved.kernel, options)
+    if state is not None:
+        _mark_written(state, state.spec.flatten(resolved.values))
 
-    The execution is None if no argument requires a gradient.
-    """
-    resolved = resolve(resolver, args, kwargs, grid)
-    state = KernelState.of(resolved.kernel, resolver.function, resolver.options)
+
+def prepare(resolved, options):
+    """Return how a resolved launch would run; None if no argument requires a gradient."""
+    state = KernelState.of(resolved.kernel, resolved.function, options)
     leaves = state.spec.flatten(resolved.values)
     wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
-    execution = state.execution(wanted, resolved.grid, leaves) if wanted else None
-    return resolved.kernel, execution
+    return state.execution(wanted, resolved.grid, leaves) if wanted else None
 
 
 def resolve(resolver, args, kwargs, grid):
     """Return a launch, compiled and bound but not run; names the argument that Triton refuses."""
     try:
-        # Autotuning may reset or restore tensors that require a gradient.
         with torch.no_grad():
             return resolver.resolve(args, kwargs, grid)
+    except Exception as error:
+        blame(resolver, args, kwargs, error)
+        raise
+
+
+def each_launch(resolver, take, args, kwargs, grid):
+    """Call a kernel with `take(launch)` in place of its launches; returns what the call returns."""
+    if resolver.wrapped:
+        result = through_wrappers(resolver, take, resolver.launcher(grid), args, kwargs)
+        if result is None and resolver.passes_on:
+            raise resolver.prevented()
+        return result
+    launch = resolve(resolver, args, kwargs, grid)
+    take(launch)
+    return launch.kernel
+
+
+def through_wrappers(resolver, take, call, args, kwargs):
+    """Return what a call of wrapped code returns, with `take(launch)` in place of its launches.
+
+    Names the argument that Triton refuses.
+    """
+    try:
+        return resolver.through_wrappers(take, call, args, kwargs)
+    except AutodiffError:
+        raise
     except Exception as error:
         blame(resolver, args, kwargs, error)
         raise

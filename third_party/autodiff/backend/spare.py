@@ -46,7 +46,8 @@ class Spare:
         )
 
     def _bind(self, choice) -> Backward:
-        return Backward(choice.handle, choice.facts, self._execution.state.spec)
+        backward = Backward(choice.handle, choice.facts, self._execution.state.spec)
+        return backward.give_to(self._execution.based)
 
     def _finds_inputs(self) -> bool:
         """Whether the inputs are as they were, or copies are."""

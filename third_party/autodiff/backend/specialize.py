@@ -1,119 +1,42 @@
-"""From a kernel and a launch's arguments to what Triton compiles for them.
-
-A kernel may sit under any nesting of wrappers (`autotune`, `heuristics`, anything with `fn` and
-`run`). The wrappers do their work on a stand-in for the innermost function which records the call
-that would reach it; tuning runs still go to the real one.
-"""
+"""From a kernel and a launch's arguments to what Triton compiles for them."""
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import inspect
-import threading
 
-from triton.runtime.jit import JITFunction
+import torch
+from triton import Config
+from triton.runtime.jit import KernelInterface
 
 from . import descriptors
 from .errors import ArgumentError, AutodiffError
-from .executable import inherited_options
+from .executable import inherited_options, launch
 from .grid import checked_grid
 from .interpreted import compilable, compiling, is_interpreted
+from .miscompiled import warn_of_wrong
 from .options import DEFAULT
+from .wrappers import catch, chain, is_plain, passes_on, prepare
 
 
-def innermost(kernel, what: str = "kernel"):
-    """Return the function under all wrappers of `kernel`; TypeError if it is not a kernel."""
-    inner = kernel
-    while not (isinstance(inner, JITFunction) or is_interpreted(inner)):
-        following = getattr(inner, "fn", None)
-        if following is None or not callable(getattr(inner, "run", None)):
-            kind = type(kernel).__name__
-            name = getattr(kernel, "__name__", None)
-            shown = f"{kind} {name!r}" if name else kind
-            raise TypeError(
-                f"{what} should be a function decorated with @triton.jit (under @triton.autotune "
-                f"or @triton.heuristics if need be), got {shown}"
-            )
-        inner = following
-    return inner
-
-
-class _Recorder:
-    """Stands in for the innermost function under copies of its wrappers."""
-
-    def __init__(self, function):
-        self.fn = function
-        self.tuning = False
-        self.call = None
-
-    def __getattr__(self, name):
-        return getattr(self.fn, name)
-
-    def run(self, *args, **kwargs):
-        if self.tuning:
-            return self.fn.run(*args, **kwargs)
-        self.call = (args, kwargs)
-        return None
-
-
-class _Chain:
-    """Copies of the wrappers of a kernel around a recorder; they share the originals' caches."""
-
-    def __init__(self, kernel, function):
-        self.recorder = _Recorder(function)
-        self.pairs = []
-        self.head = self._copy(kernel)
-
-    def _copy(self, wrapper):
-        if isinstance(wrapper, JITFunction) or is_interpreted(wrapper):
-            return self.recorder
-        twin = copy.copy(wrapper)
-        twin.fn = self._copy(wrapper.fn)
-        if hasattr(type(wrapper), "_bench"):
-            twin._bench = self._tuning(twin._bench)
-        self.pairs.append((wrapper, twin))
-        return twin
-
-    def _tuning(self, bench):
-        def run(*args, **kwargs):
-            self.recorder.tuning = True
-            try:
-                return bench(*args, **kwargs)
-            finally:
-                self.recorder.tuning = False
-
-        return run
-
-    def resolve(self, args, kwargs, grid):
-        self.recorder.call = None
-        self.head.run(*args, grid=grid, warmup=False, **kwargs)
-        for wrapper, twin in self.pairs:
-            if hasattr(twin, "best_config"):
-                wrapper.best_config = twin.best_config
-        args, kwargs = self.recorder.call
-        self.recorder.call = None
-        kwargs.pop("warmup", None)
-        return args, kwargs, kwargs.pop("grid")
-
-
-def _configs(kernel) -> tuple[tuple[int, int], ...]:
+def _configs(wrappers) -> tuple[tuple[int, int], ...]:
     """Return the stages and warps of the configurations that a kernel's autotuner tries."""
     found = []
-    while not (isinstance(kernel, JITFunction) or is_interpreted(kernel)):
-        configs = getattr(kernel, "configs", ())
-        found += [(c.num_stages, c.num_warps) for c in configs if len(configs) > 1]
-        kernel = kernel.fn
+    for wrapper in wrappers:
+        configs = getattr(wrapper, "configs", ())
+        if isinstance(configs, (list, tuple)) and len(configs) > 1:
+            found += [(c.num_stages, c.num_warps) for c in configs if isinstance(c, Config)]
     return tuple(dict.fromkeys(found))
 
 
 class Launch:
-    """One call of the innermost function, bound and compiled but not run."""
+    """One launch of a function, bound and compiled but not run."""
 
-    __slots__ = ("kernel", "grid", "values")
+    __slots__ = ("function", "kernel", "grid", "values")
 
-    def __init__(self, kernel, grid, values):
+    def __init__(self, function, kernel, grid, values):
+        self.function = function
         self.kernel = kernel
         self.grid = grid
         self.values = values
@@ -123,13 +46,17 @@ class Resolver:
     """Turns launches of one kernel, wrapped or not, into compiled kernels and bound arguments."""
 
     def __init__(self, kernel, options=DEFAULT):
-        inner = innermost(kernel)
-        self.options = options._replace(forward_configs=_configs(kernel))
+        *wrappers, inner = chain(kernel)
+        self.options = options._replace(forward_configs=_configs(wrappers))
         self.interpreted = is_interpreted(inner)
         self.function = compilable(inner) if self.interpreted else inner
+        plain = is_plain(inner)
+        self.wrapped = bool(wrappers) or not plain
+        # Whether arguments of a call are known to be those of the launch.
+        self.passes_on = plain and all(passes_on(wrapper) for wrapper in wrappers)
         self._kernel = kernel
-        self._wrapped = kernel is not inner
-        self._local = threading.local()
+        if self.wrapped:
+            prepare(wrappers, inner)
         parameters = list(self.function.signature.parameters.values())
         self._names = [p.name for p in parameters]
         self._variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -137,25 +64,69 @@ class Resolver:
         self._defaults = {p.name: p.default for p in parameters if p.default is not empty}
 
     def resolve(self, args, kwargs, grid) -> Launch:
-        """Specialise and compile for the arguments of a launch; autotunes on first use."""
+        """Specialise and compile the function for the arguments of a launch."""
         context = compiling(self.function) if self.interpreted else contextlib.nullcontext()
         with context:
-            if self._wrapped:
-                chain = getattr(self._local, "chain", None)
-                if chain is None:
-                    chain = self._local.chain = _Chain(self._kernel, self.function)
-                args, kwargs, grid = chain.resolve(args, kwargs, grid)
             kernel = self.function.run(*args, grid=grid, warmup=True, **kwargs)
         if hasattr(kernel, "result"):
             kernel = kernel.result()
         if kernel is None:
-            name = self.function.__name__
-            raise AutodiffError(f"a Triton hook prevented the compilation of kernel {name!r}")
+            raise self.prevented()
         values = self.bind(args, kwargs)
         if callable(grid):
             grid = grid(dict(zip(self._names, values, strict=True)))
         backend = kernel.metadata.target.backend
-        return Launch(kernel, checked_grid(grid, self.function.__name__, backend), values)
+        grid = checked_grid(grid, self.function.__name__, backend)
+        return Launch(self.function, kernel, grid, values)
+
+    def prevented(self) -> AutodiffError:
+        """Return the error for a launch that Triton has not compiled."""
+        name = self.function.__name__
+        return AutodiffError(f"a Triton hook prevented the compilation of kernel {name!r}")
+
+    def launcher(self, grid):
+        """Return what launches a wrapped kernel on a grid."""
+        if self.passes_on and not (isinstance(grid, tuple) and len(grid) <= 3):
+            # Triton looks at the first three extents only.
+            grid = self._checked(grid)
+        brackets = getattr(type(self._kernel), "__getitem__", None)
+        if brackets in (None, KernelInterface.__getitem__):
+            # Triton's own do no more, and may be replaced while a package is differentiated.
+            return functools.partial(self._kernel.run, grid=grid, warmup=False)
+        return self._kernel[grid]
+
+    def _checked(self, grid):
+        name = self.function.__name__
+        if callable(grid):
+            return lambda meta: checked_grid(grid(meta), name, "cpu")
+        return checked_grid(grid, name, "cpu")
+
+    def through_wrappers(self, take, call, args, kwargs):
+        """Return what a call of wrapped code returns; with `take(launch)` for its launches."""
+        return catch(functools.partial(self._caught, take), call, *args, **kwargs)
+
+    def _caught(self, take, kernel, grid, values):
+        function = getattr(kernel.src, "fn", None)
+        if function is None:
+            wanted = any(isinstance(v, torch.Tensor) and v.requires_grad for v in values)
+            if wanted and torch.is_grad_enabled():
+                raise AutodiffError(
+                    f"{self._name} launches kernel {kernel.name!r}, which was compiled from text: "
+                    "it can only be differentiated if it is decorated with @triton.jit"
+                )
+            return launch(kernel, grid, values)
+        if len(values) != len(kernel.src.signature):
+            raise AutodiffError(
+                f"{self._name} launches kernel {kernel.name!r} with {len(values)} arguments: it "
+                f"has {len(kernel.src.signature)} parameters, constexprs among them; pass them all"
+            )
+        grid = checked_grid(grid, function.__name__, kernel.metadata.target.backend)
+        return take(Launch(function, kernel, grid, list(values)))
+
+    @property
+    def _name(self) -> str:
+        """What the kernel is, with its wrapper, for messages."""
+        return f"the {type(self._kernel).__name__} of kernel {self.function.__name__!r}"
 
     def bind(self, args, kwargs) -> list:
         """Return the value of each parameter, in order; None for what a wrapper would provide."""
@@ -200,6 +171,7 @@ class Specialization:
         self.target = kernel.metadata.target
         self.options = inherited_options(kernel.metadata)
         self.ttir = kernel.asm["ttir"]
+        warn_of_wrong(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:
             from .tracing import trace_for_derivative
 

@@ -20,6 +20,7 @@ from .facts import FactKey, Facts
 from .options import DEFAULT, FORBIDDEN, REQUESTED, WARNED_OF, Options
 from .specialize import Specialization
 from .tapes import default_limit, tape_bytes
+from .target import described, warn_of_miscomputed
 from .user_rules import generation, rules_for
 
 _ATTRIBUTE = "_autodiff_states"
@@ -50,6 +51,7 @@ class Ask(NamedTuple):
     cotangents: tuple[int, ...] | None = None
     atomic: tuple[int, ...] = ()
     exchange: tuple[int, ...] = ()
+    confine: tuple[int, ...] = ()
     aligned: tuple[int, ...] = ()
     known: tuple[tuple[int, int], ...] = ()
     same: tuple[tuple[int, int], ...] = ()
@@ -121,7 +123,10 @@ class KernelState:
         if handle is None:
             spec = self.spec
             request = {**ask.to_json(), "rules": self._rules, "check": self.checks_bounds}
-            plan = plan_for(spec.ttir, request, spec.name)
+            # Only the CPU backend keeps the order of what is reduced.
+            request["anyOrder"] = spec.target.backend != "cpu"
+            plan = plan_for(spec.ttir, {**request, **described(spec.target)}, spec.name)
+            warn_of_miscomputed(spec.name, plan)
             if len(plan.arguments) != len(spec.types):
                 raise PlanError(
                     f"kernel {spec.name!r} has {len(spec.types)} run-time arguments, its plan "
@@ -173,6 +178,7 @@ class KernelState:
         more["reload"] = reload and facts.keeps_outputs()
         more |= facts.descriptors._asdict()
         scalars: set[int] = set()
+        confine: tuple[int, ...] = ()
         while True:
             # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
             nothing_runs = 0 in facts.grid
@@ -183,6 +189,7 @@ class KernelState:
                 cotangents,
                 atomic=atomic,
                 exchange=exchange,
+                confine=confine,
                 assume=assume,
                 axes=axes or (),
                 checkpoint=checkpoint,
@@ -212,6 +219,12 @@ class KernelState:
                 handle = handle.with_gradients(sparse)
                 failed = self._objections(handle.plan.gradients, facts)
             if not failed and not repeated:
+                spans = self._spans(handle.plan, facts)
+                far = {argument for argument, span in spans.items() if span is None}
+                if far:
+                    confine = tuple(sorted({*confine, *far}))
+                    continue
+                facts = facts.with_spans(spans)
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
                 if tapes <= self.tape_limit(facts.device):
                     used = frozenset(scalars)
@@ -247,6 +260,15 @@ class KernelState:
         if not tensor.is_tensor:
             return "what it reaches is not known to be a tensor"
         return check.objection(tensor.shape, tensor.strides, facts.scalars, facts.grid)
+
+    @staticmethod
+    def _spans(plan, facts: Facts) -> dict:
+        """Return the memory of gradients; None where contributions have to be confined to it."""
+        return {
+            gradient.argument: gradient.span(tensor, facts.scalars, facts.grid)
+            for gradient in plan.gradients
+            if (tensor := facts.tensors[gradient.argument]).is_tensor
+        }
 
     def execution(self, wanted, grid, leaves) -> Execution:
         """Return how to run a launch that wants the gradients of arguments `wanted`."""
@@ -309,9 +331,9 @@ class KernelState:
         spec = self.spec
         return FactKey(spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors), {}
 
-    def forget(self, key: FactKey, scalars, spanned) -> None:
+    def forget(self, key: FactKey, *needed) -> None:
         """Make a key hold more facts; executions found under the old key go."""
-        key.grow(scalars, spanned)
+        key.grow(*needed)
         for family_key, executions in self._families.values():
             if family_key is key:
                 executions.clear()

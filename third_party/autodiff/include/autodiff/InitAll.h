@@ -5,6 +5,7 @@
 
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Plan/Differentiate.h"
+#include "autodiff/Target/Passes.h"
 #include "autodiff/Transforms/Passes.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "triton/Dialect/TritonGPU/IR/Dialect.h"
@@ -40,6 +41,7 @@ inline void registerAllDialects(DialectRegistry &registry) {
 inline void registerAllPasses() {
   mlir::registerTransformsPasses();
   registerAutodiffPasses();
+  registerAutodiffTargetPasses();
   registerDifferentiatePipeline();
   cpu::registerPasses();
 }

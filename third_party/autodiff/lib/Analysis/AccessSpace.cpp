@@ -435,6 +435,17 @@ static Object makeDimension(llvm::json::Value stride, Array digits,
                 {"bound", std::move(bound)}};
 }
 
+Object AccessSpace::describeIndex(const Index &index, Array digits) {
+  Object dim = makeDimension(index.stride.toJSON(), std::move(digits),
+                             index.bound ? index.bound->toJSON()
+                                         : llvm::json::Value(nullptr));
+  if (index.part)
+    dim["part"] = Array{index.part->digits, index.part->bound.toJSON()};
+  if (index.start)
+    dim["start"] = index.start->toJSON();
+  return dim;
+}
+
 Object AccessSpace::describe(
     llvm::StringRef kind, unsigned argument,
     llvm::function_ref<llvm::json::Value(const Digit &)> extentOf) const {
@@ -444,14 +455,7 @@ Object AccessSpace::describe(
     for (const Digit &digit : index.digits)
       digits.push_back(Array{digit.stride.toJSON(),
                              digit.extent ? *digit.extent : extentOf(digit)});
-    Object dim = makeDimension(index.stride.toJSON(), std::move(digits),
-                               index.bound ? index.bound->toJSON()
-                                           : llvm::json::Value(nullptr));
-    if (index.part)
-      dim["part"] = Array{index.part->digits, index.part->bound.toJSON()};
-    if (index.start)
-      dim["start"] = index.start->toJSON();
-    dims.push_back(std::move(dim));
+    dims.push_back(describeIndex(index, std::move(digits)));
   }
   Object check{{"kind", kind},
                {"argument", argument},
@@ -504,4 +508,38 @@ Object AccessSpace::toSummedCheck(unsigned argument,
   });
   check["programs"] = ::toJSON(programs);
   return check;
+}
+
+Array mlir::autodiff::toDigit(const Dimension &dimension,
+                              const ScalarExpr &step,
+                              llvm::json::Value extent) {
+  llvm::json::Value owner = "program";
+  if (dimension.kind == Dimension::Kind::Axis) {
+    owner = dimension.axis;
+  } else if (dimension.kind == Dimension::Kind::Loop) {
+    int64_t depth = 0;
+    for (Operation *loop = dimension.loop->getParentOp(); loop;
+         loop = loop->getParentOp())
+      depth += isa<LoopLikeOpInterface>(loop);
+    owner = llvm::formatv("loop {0}", depth).str();
+  } else {
+    extent = dimension.digit->toJSON();
+  }
+  return Array{step.toJSON(), std::move(extent), std::move(owner)};
+}
+
+Object AccessSpace::toReach() const {
+  Array dims;
+  for (const Index &index : indices) {
+    Array digits;
+    for (const Digit &digit : index.digits)
+      digits.push_back(toDigit(digit.dimension, digit.stride,
+                               digit.extent.value_or(nullptr)));
+    dims.push_back(describeIndex(index, std::move(digits)));
+  }
+  Object reach{
+      {"offset", offset.toJSON()}, {"dims", std::move(dims)}, {"exact", exact}};
+  if (!notNegative.empty())
+    reach["notNegative"] = ::toJSON(notNegative);
+  return reach;
 }

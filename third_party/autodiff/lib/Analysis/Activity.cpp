@@ -108,7 +108,6 @@ Activity::Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
   propagateVaried();
   propagateUseful();
   findCarrying();
-  checkMemory();
 }
 
 Activity::Activity(triton::FuncOp function, ValueRange independent,
@@ -332,8 +331,7 @@ void Activity::checkAccess(Operation *op) {
   }
 }
 
-/// Rejects what would make derivatives wrong.
-void Activity::checkMemory() {
+LogicalResult Activity::check() {
   Synchronization synchronization(kernel);
   auto isHandedOn = [&](Operation *read) {
     auto mayWrite = [&](Operation *op) {
@@ -365,8 +363,9 @@ void Activity::checkMemory() {
       return fail(op, "derivative lost in '" + op->getName().getStringRef() +
                           "': these bits were taken from a float that depends "
                           "on a differentiated input; compute with floats "
-                          "instead, or give the function that does this a "
-                          "derivative of its own (custom_vjp, docs/python.md)");
+                          "instead, or give the function or the assembly "
+                          "that does this a derivative of its own (custom_vjp, "
+                          "register_vjp, docs/python.md)");
     if (auto custom = dyn_cast<CustomVjpOp>(op)) {
       if (llvm::any_of(custom.getValues(),
                        [&](Value value) { return isVaried(value); }) &&
@@ -386,4 +385,5 @@ void Activity::checkMemory() {
                    "value goes through; use loads and stores, or detach the "
                    "tensors that it depends on");
   });
+  return failure(hasFailed);
 }

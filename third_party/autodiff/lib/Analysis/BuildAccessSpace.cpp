@@ -54,14 +54,17 @@ Constraint StrideLoop::inBlocks() const {
 struct AccessSpace::Builder {
   Operation *access;
   const Renumbering *renumbering;
+  bool isReach;          // and may repeat addresses, or touch less
   RankedTensorType tile; // null for a scalar access
   AccessSpace space;
   SmallVector<Value> conditions; // under which a lane is accessed
+  SmallVector<Value> failing;    // and those under which it is not
   SmallVector<Constraint> met;   // by what is accessed: what the masks say
   llvm::MapVector<Operation *, StrideLoop> strideLoops;
 
-  Builder(Operation *access, const Renumbering *renumbering, From from)
-      : access(access), renumbering(renumbering),
+  Builder(Operation *access, const Renumbering *renumbering, From from,
+          bool isReach = false)
+      : access(access), renumbering(renumbering), isReach(isReach),
         tile(dyn_cast<RankedTensorType>(access->getOperand(0).getType())) {
     space.moves = from == From::Memory;
     conditions.push_back(mask());
@@ -77,11 +80,13 @@ struct AccessSpace::Builder {
   }
 
   bool renumber(LinearForm &form) const;
-  bool unfold(LinearForm &form) const;
-  bool number(LinearForm &form) const { return renumber(form) && unfold(form); }
+  bool number(LinearForm &form) const {
+    return renumber(form) && form.unfold(from());
+  }
   std::optional<StrideLoop> matchStride(scf::ForOp loop) const;
   std::optional<Digit> makeDigit(const Dimension &dimension, ScalarExpr stride);
-  bool coversIterationSpace(const LinearForm &address);
+  llvm::json::Value mostTrips(scf::ForOp loop);
+  bool coversIterationSpace(LinearForm &address);
   bool restrictsPrograms(const Constraint &constraint,
                          const LinearForm &address);
   Index *findCut(const LinearForm &form);
@@ -93,11 +98,12 @@ struct AccessSpace::Builder {
   bool attach(Constraint constraint, LinearForm &address);
   bool holds(const Constraint &constraint, const LinearForm &address);
   void restrict(Value condition, LinearForm &address);
+  void restrict(SmallVector<Constraint> constraints, LinearForm &address);
   bool build();
 };
 
 /// False if the form counts iterations from where each program starts. (What
-/// is left of induction variables then, is for `unfold`.)
+/// is left of induction variables then is unfolded.)
 bool AccessSpace::Builder::renumber(LinearForm &form) const {
   if (!renumbering || !renumbering->startVaries)
     return true;
@@ -109,29 +115,6 @@ bool AccessSpace::Builder::renumber(LinearForm &form) const {
     term.dimension.kind = Dimension::Kind::Loop;
     term.coefficient = term.coefficient * renumbering->step;
   }
-  return true;
-}
-
-/// Induction variables whose start programs determine: the start and the number
-/// of the iteration. False if it has no form.
-bool AccessSpace::Builder::unfold(LinearForm &form) const {
-  LinearForm unfolded{form.constant, {}};
-  for (const LinearForm::Term &term : form.terms) {
-    LinearForm part{ScalarExpr::constant(0), {term}};
-    if (term.dimension.kind == Dimension::Kind::Index) {
-      auto loop = cast<scf::ForOp>(term.dimension.loop);
-      auto start = LinearForm::of(loop.getLowerBound(), {}, from());
-      auto step = ScalarExpr::of(loop.getStep());
-      if (!start || !step)
-        return false;
-      Dimension iteration{Dimension::Kind::Loop};
-      iteration.loop = loop;
-      LinearForm number{ScalarExpr::constant(0), {{iteration, *step}}};
-      part = (*start + number).scaled(term.coefficient);
-    }
-    unfolded = unfolded + part;
-  }
-  form = std::move(unfolded);
   return true;
 }
 
@@ -168,6 +151,21 @@ AccessSpace::Builder::matchStride(scf::ForOp loop) const {
                     tripCount(start->constant, *end, *step)};
 }
 
+/// The iterations of a loop in a reach, at most; null if the launch does not
+/// know.
+llvm::json::Value AccessSpace::Builder::mostTrips(scf::ForOp loop) {
+  if (auto it = strideLoops.find(loop); it != strideLoops.end())
+    return it->second.trips.toJSON();
+  auto isKnown = [](Value bound) {
+    auto number = ScalarExpr::of(bound);
+    return number && !number->dependsOnProgramId();
+  };
+  space.exact &= isKnown(loop.getLowerBound()) && isKnown(getEnd(loop).end) &&
+                 isKnown(loop.getStep());
+  std::optional<llvm::json::Value> most = mostIterations(loop);
+  return most && !dependsOnCounters(*most) ? std::move(*most) : nullptr;
+}
+
 std::optional<AccessSpace::Digit>
 AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
   Digit digit{stride, dimension, std::nullopt};
@@ -177,6 +175,8 @@ AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
     digit.extent = renumbering->count;
   } else if (dimension.kind == Dimension::Kind::Index) {
     return std::nullopt;
+  } else if (dimension.kind == Dimension::Kind::Loop && isReach) {
+    digit.extent = mostTrips(cast<scf::ForOp>(dimension.loop));
   } else if (dimension.kind == Dimension::Kind::Loop) {
     auto loop = cast<scf::ForOp>(dimension.loop);
     auto lower = ScalarExpr::of(loop.getLowerBound(), from());
@@ -199,31 +199,49 @@ AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
 }
 
 /// Whether the address moves with every axis and every enclosing loop, so that
-/// no address is touched twice for a trivial reason; notes under which
-/// conditions the access is. (Program ids are left to the check.)
-bool AccessSpace::Builder::coversIterationSpace(const LinearForm &address) {
+/// no address is touched twice for a trivial reason; in a reach it moves with
+/// all others in steps of zero. Notes under which conditions the access is.
+/// (Program ids are left to the check.)
+bool AccessSpace::Builder::coversIterationSpace(LinearForm &address) {
+  auto repeat = [&](const Dimension &dimension) {
+    address.terms.push_back({dimension, ScalarExpr::constant(0)});
+    return isReach;
+  };
   auto uses = [&](auto predicate) {
     return llvm::any_of(address.terms, [&](const LinearForm::Term &term) {
       return predicate(term.dimension);
     });
   };
-  for (int64_t axis = 0; tile && axis < tile.getRank(); ++axis)
-    if (tile.getDimSize(axis) > 1 && !uses([&](const Dimension &d) {
+  for (int64_t axis = 0; tile && axis < tile.getRank(); ++axis) {
+    if (tile.getDimSize(axis) == 1 || uses([&](const Dimension &d) {
           return d.kind == Dimension::Kind::Axis && d.axis == axis;
         }))
+      continue;
+    if (!repeat({Dimension::Kind::Axis, unsigned(axis)}))
       return false;
+  }
   for (Operation *parent = access->getParentOp(); !isa<triton::FuncOp>(parent);
        parent = parent->getParentOp()) {
     if (auto branch = dyn_cast<scf::IfOp>(parent)) {
       bool isThen =
           branch.getThenRegion().isAncestor(access->getParentRegion());
-      space.exact &= isThen;
       if (isThen)
         conditions.push_back(branch.getCondition());
+      else if (isReach)
+        failing.push_back(branch.getCondition());
+      else
+        space.exact = false;
       continue;
     }
     auto loop = dyn_cast<scf::ForOp>(parent);
-    if (!loop || !uses([&](const Dimension &d) { return d.loop == loop; }))
+    if (!loop && isReach) {
+      space.exact = false;
+      continue;
+    }
+    Dimension iteration{Dimension::Kind::Loop};
+    iteration.loop = loop;
+    if (!loop || (!uses([&](const Dimension &d) { return d.loop == loop; }) &&
+                  !repeat(iteration)))
       return false;
     if (renumbering && renumbering->loop == loop)
       continue;
@@ -264,8 +282,13 @@ bool AccessSpace::Builder::holds(const Constraint &constraint,
 void AccessSpace::Builder::restrict(Value condition, LinearForm &address) {
   Constraints constraints = constraintsOf(condition, from());
   space.exact &= constraints.has_value();
-  for (Constraint &constraint :
-       constraints ? *constraints : knownConstraintsOf(condition, from())) {
+  restrict(constraints ? *constraints : knownConstraintsOf(condition, from()),
+           address);
+}
+
+void AccessSpace::Builder::restrict(SmallVector<Constraint> constraints,
+                                    LinearForm &address) {
+  for (Constraint &constraint : constraints) {
     bool isNumbered = number(constraint.form);
     // Loops may start behind a constant.
     constraint = lessThan(constraint.form, {constraint.bound, {}});
@@ -467,6 +490,11 @@ bool AccessSpace::Builder::build() {
   space.offset = address->constant;
   for (Value condition : conditions)
     restrict(condition, *address);
+  for (Value condition : failing) {
+    Constraints constraints = constraintsOfNot(condition);
+    space.exact &= constraints.has_value();
+    restrict(constraints.value_or(SmallVector<Constraint>()), *address);
+  }
   for (const auto &[loop, stride] : strideLoops)
     space.exact &= stride.isMasked(met) || attach(stride.inBlocks(), *address);
   for (const LinearForm::Term &term : address->terms) {
@@ -483,6 +511,27 @@ std::optional<AccessSpace>
 AccessSpace::of(Operation *access, const Renumbering *renumbering, From from) {
   Builder builder(access, renumbering, from);
   if (!builder.build())
+    return std::nullopt;
+  return std::move(builder.space);
+}
+
+std::optional<AccessSpace> AccessSpace::reachOf(Operation *access) {
+  Builder builder(access, nullptr, From::Launch, /*isReach=*/true);
+  if (!builder.build())
+    return std::nullopt;
+  // Where nobody knows how often a loop runs, the mask has to say how far it
+  // gets.
+  auto isOpen = [](const Digit &digit) {
+    return digit.extent && digit.extent->getAsNull();
+  };
+  auto isLimited = [&](const Index &index) {
+    return llvm::none_of(index.digits, isOpen) ||
+           index.stride.getConstant() == 0 ||
+           (index.bound && llvm::all_of(index.digits, [&](const Digit &digit) {
+              return !isOpen(digit) || digit.stride.isNotNegative();
+            }));
+  };
+  if (!llvm::all_of(builder.space.indices, isLimited))
     return std::nullopt;
   return std::move(builder.space);
 }

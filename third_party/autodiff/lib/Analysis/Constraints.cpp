@@ -91,11 +91,16 @@ static std::optional<SmallVector<LinearForm>> splitExtremum(Value value,
   return SmallVector<LinearForm>{*form};
 }
 
+std::optional<SmallVector<LinearForm>> mlir::autodiff::smallestOf(Value value,
+                                                                  From from) {
+  return splitExtremum<arith::MinSIOp, ScalarExpr::Kind::Min>(value, from);
+}
+
 Constraints mlir::autodiff::lessThan(Value lhs, Value rhs, int64_t slack,
                                      From from) {
   auto greatest =
       splitExtremum<arith::MaxSIOp, ScalarExpr::Kind::Max>(lhs, from);
-  auto least = splitExtremum<arith::MinSIOp, ScalarExpr::Kind::Min>(rhs, from);
+  auto least = smallestOf(rhs, from);
   if (!greatest || !least)
     return std::nullopt;
   SmallVector<Constraint> constraints;
@@ -124,9 +129,10 @@ static Constraints isZero(Value x, Value zero, From from) {
   return lessThan(x, zero, 1, from);
 }
 
-static Constraints ofComparison(arith::CmpIOp op, From from) {
+static Constraints ofComparison(arith::CmpIOp op,
+                                arith::CmpIPredicate predicate, From from) {
   using arith::CmpIPredicate;
-  switch (op.getPredicate()) {
+  switch (predicate) {
   case CmpIPredicate::slt:
     return lessThan(op.getLhs(), op.getRhs(), 0, from);
   case CmpIPredicate::sle:
@@ -152,7 +158,8 @@ static bool collectConstraints(Value mask, SmallVectorImpl<Constraint> &found,
   if (!op)
     return false;
   if (auto comparison = dyn_cast<arith::CmpIOp>(op)) {
-    Constraints constraints = ofComparison(comparison, from);
+    Constraints constraints =
+        ofComparison(comparison, comparison.getPredicate(), from);
     if (constraints)
       found.append(*constraints);
     return constraints.has_value();
@@ -178,6 +185,22 @@ Constraints mlir::autodiff::constraintsOf(Value mask, From from) {
   if (!collectConstraints(mask, constraints, from))
     return std::nullopt;
   return constraints;
+}
+
+Constraints mlir::autodiff::constraintsOfNot(Value condition) {
+  Operation *op = condition.getDefiningOp();
+  if (auto comparison = dyn_cast_or_null<arith::CmpIOp>(op))
+    return ofComparison(comparison,
+                        arith::invertPredicate(comparison.getPredicate()),
+                        From::Launch);
+  if (!isa_and_nonnull<arith::OrIOp>(op))
+    return std::nullopt;
+  Constraints lhs = constraintsOfNot(op->getOperand(0));
+  Constraints rhs = constraintsOfNot(op->getOperand(1));
+  if (!lhs || !rhs)
+    return std::nullopt;
+  lhs->append(*rhs);
+  return lhs;
 }
 
 SmallVector<Constraint> mlir::autodiff::knownConstraintsOf(Value mask,

@@ -38,6 +38,27 @@ LinearForm LinearForm::scaled(const ScalarExpr &factor) const {
   return product;
 }
 
+bool LinearForm::unfold(ScalarExpr::From from) {
+  LinearForm unfolded{constant, {}};
+  for (const Term &term : terms) {
+    LinearForm part{ScalarExpr::constant(0), {term}};
+    if (term.dimension.kind == Dimension::Kind::Index) {
+      auto loop = cast<scf::ForOp>(term.dimension.loop);
+      auto start = of(loop.getLowerBound(), {}, from);
+      auto step = ScalarExpr::of(loop.getStep());
+      if (!start || !step)
+        return false;
+      Dimension iteration{Dimension::Kind::Loop};
+      iteration.loop = loop;
+      LinearForm number{ScalarExpr::constant(0), {{iteration, *step}}};
+      part = (*start + number).scaled(term.coefficient);
+    }
+    unfolded = unfolded + part;
+  }
+  *this = std::move(unfolded);
+  return true;
+}
+
 std::optional<ScalarExpr>
 LinearForm::coefficientOf(const Dimension &dimension) const {
   for (const Term &term : terms)

@@ -61,7 +61,7 @@ static Error addLibraries(orc::LLJIT &jit, orc::JITDylib &library) {
   char prefix = jit.getDataLayout().getGlobalPrefix();
   orc::SymbolMap symbols;
   for (const RuntimeFunction &function : llvm::concat<const RuntimeFunction>(
-           getRuntimeFunctions(), getSpecialFunctions()))
+           getRuntimeFunctions(), getSpecialFunctions(), getRoundedFunctions()))
     symbols[jit.mangleAndIntern(function.name)] = {
         orc::ExecutorAddr::fromPtr(function.address),
         JITSymbolFlags::Exported | JITSymbolFlags::Callable};

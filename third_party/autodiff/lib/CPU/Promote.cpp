@@ -1,5 +1,9 @@
 //===- Promote.cpp - A kernel in double precision -------------------------===//
+#include "autodiff/Assembly/Lift.h"
 #include "autodiff/CPU/Passes.h"
+#include "autodiff/Rules/Functions.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Support/PtxInstruction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -40,8 +44,69 @@ static LogicalResult refuse(Operation *op) {
        holdsFloats(op->getResult(0).getType())))
     return op->emitError("reinterprets the bits of floating-point numbers, "
                          "which differ in double precision");
-  if (isa<triton::ElementwiseInlineAsmOp, triton::DotScaledOp>(op))
+  if (isa<triton::DotScaledOp>(op))
     return op->emitError("'") << op->getName() << "' is bound to its precision";
+  return success();
+}
+
+/// The operation that computes a function in any precision, or null.
+static Operation *createFunction(OpBuilder &b, Location loc, StringRef name,
+                                 Type type, ValueRange operands) {
+  if (name == "rcp")
+    return arith::DivFOp::create(b, loc, constantOf(b, loc, type, 1.0),
+                                 operands[0]);
+  if (name == "rint")
+    name = "roundeven";
+  for (auto [operation, function] : getFunctionOperations())
+    if (function == name && !operation.starts_with("tt.")) {
+      OperationState state(loc, operation, operands, type);
+      return b.create(state);
+    }
+  return nullptr;
+}
+
+/// Inline assembly becomes arithmetic, approximations what they approximate.
+static LogicalResult lift(triton::ElementwiseInlineAsmOp op) {
+  std::optional<PtxInstruction> instruction = parsePtxInstruction(op);
+  if (!instruction) {
+    std::string text = op.getAsmString().trim().str();
+    llvm::Error reason = liftAssembly(op);
+    if (!reason)
+      return success();
+    return op->emitError("the inline assembly \"")
+           << text << "\" is bound to its precision: "
+           << llvm::toString(std::move(reason));
+  }
+  OpBuilder b(op);
+  Value value;
+  SmallVector<Value> operands;
+  for (unsigned operand : instruction->operands)
+    operands.push_back(op->getOperand(operand));
+  StringRef name = instruction->function;
+  Type type = op->getResult(0).getType();
+  if (name == "mov" || (name == "cvt" && isFloat(operands[0].getType())))
+    value = castFloat(b, op.getLoc(), operands[0], getElementTypeOrSelf(type));
+  else if (Operation *function =
+               createFunction(b, op.getLoc(), name, type, operands))
+    value = function->getResult(0);
+  if (!value)
+    return op->emitError("the inline assembly \"")
+           << op.getAsmString().trim() << "\" is bound to its precision";
+  op->getResult(0).replaceAllUsesWith(value);
+  op->erase();
+  return success();
+}
+
+/// What came of assembly may be single instructions, which are lifted then.
+static LogicalResult liftAll(ModuleOp module) {
+  for (unsigned round = 0; round < 2; ++round) {
+    SmallVector<triton::ElementwiseInlineAsmOp> assembly;
+    module.walk(
+        [&](triton::ElementwiseInlineAsmOp op) { assembly.push_back(op); });
+    for (triton::ElementwiseInlineAsmOp op : assembly)
+      if (failed(lift(op)))
+        return failure();
+  }
   return success();
 }
 
@@ -52,6 +117,8 @@ static bool isConversion(Operation *op) {
 
 void Promote::runOnOperation() {
   ModuleOp module = getOperation();
+  if (failed(liftAll(module)))
+    return signalPassFailure();
   WalkResult refused = module.walk([](Operation *op) {
     return failed(refuse(op)) ? WalkResult::interrupt() : WalkResult::advance();
   });

@@ -28,6 +28,8 @@ struct RuntimeFunction {
 llvm::ArrayRef<RuntimeFunction> getRuntimeFunctions();
 /// Mathematical functions that the C library lacks.
 llvm::ArrayRef<RuntimeFunction> getSpecialFunctions();
+/// Arithmetic that rounds in a direction: "tad_add_rz".
+llvm::ArrayRef<RuntimeFunction> getRoundedFunctions();
 
 } // namespace mlir::autodiff::cpu
 

@@ -2,6 +2,7 @@
 #include "autodiff/Plan/Differentiate.h"
 
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/CombinerLaws.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/Verifier.h"
@@ -74,6 +75,11 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
     return failure();
   if (request->checkpoint)
     module->setAttr(kCheckpointAttr, UnitAttr::get(module.getContext()));
+  if (request->target)
+    module->setAttr(kTargetAttr, StringAttr::get(module.getContext(),
+                                                 request->target->name));
+  if (request->anyOrder)
+    module->setAttr(kAnyOrderAttr, UnitAttr::get(module.getContext()));
   if (failed(buildDifferentiatePipeline(pm, *request)) ||
       failed(pm.run(module)) || failed(verify(module)))
     return failure();

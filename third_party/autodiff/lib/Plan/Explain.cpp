@@ -4,7 +4,7 @@
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Position.h"
-#include "autodiff/Transforms/Passes.h"
+#include "autodiff/Target/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
 #include <map>
@@ -32,6 +32,7 @@ private:
   Array explainBuffers();
   Array explainReads();
   Array explainInactive();
+  Array explainMiscomputed();
 
   triton::FuncOp primal, forward;
   ArrayRef<triton::FuncOp> backwards;
@@ -282,6 +283,17 @@ Array Explainer::explainInactive() {
   return inactive;
 }
 
+/// Products of the primal that Triton gets wrong, and the forward that was
+/// derived does not.
+Array Explainer::explainMiscomputed() {
+  Array products;
+  primal.walk([&](triton::DotOp dot) {
+    if (dot->hasAttr(kMiscomputedAttr))
+      products.push_back(spellPosition(dot.getLoc()));
+  });
+  return products;
+}
+
 Object Explainer::explain() {
   collect(primal, primalAccesses);
   for (triton::FuncOp backward : backwards)
@@ -289,7 +301,8 @@ Object Explainer::explain() {
   return Object{{"gradients", explainGradients()},
                 {"buffers", explainBuffers()},
                 {"reads", explainReads()},
-                {"inactive", explainInactive()}};
+                {"inactive", explainInactive()},
+                {"miscomputed", explainMiscomputed()}};
 }
 
 Object mlir::autodiff::explain(triton::FuncOp primal, triton::FuncOp forward,

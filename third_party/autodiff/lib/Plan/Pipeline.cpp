@@ -1,7 +1,7 @@
 //===- Pipeline.cpp - The passes from a kernel to its derived kernels -----===//
 #include "autodiff/Plan/Differentiate.h"
 
-#include "autodiff/Transforms/Passes.h"
+#include "autodiff/Target/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -63,10 +63,12 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   if (request.allows(Request::Schedule::Exchange))
     passes.addToKernels(createHoldLoops());
   passes.add(createNormalize());
+  passes.addToKernels(createMarkMiscomputed());
   passes.add(createLinkRules());
   passes.add(createSinkStores());
   passes.add(createForwardStores());
   passes.add(createBoundLoops());
+  passes.add(createMarkStores());
   if (request.assume) {
     passes.add(createSpreadLoops());
     passes.add(createUnwrapTiles());
@@ -95,7 +97,15 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                 request.cotangents->end());
     return options;
   };
+  auto setWanted = [&](auto options) {
+    options.allWanted = !request.wanted;
+    if (request.wanted)
+      options.wanted.assign(request.wanted->begin(), request.wanted->end());
+    return options;
+  };
   passes.add(createIgnoreOutputs(setCotangents(IgnoreOutputsOptions())));
+  passes.add(
+      createLiftAssembly(setWanted(setCotangents(LiftAssemblyOptions()))));
   passes.add(createRescaleAccumulators());
   passes.add(createCarrySums());
   passes.add(createDropMaxima());
@@ -107,15 +117,19 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     states.exchange.assign(request.exchange.begin(), request.exchange.end());
     passes.add(createMarkStates(states));
   }
-  ReverseOptions reverse = setCotangents(ReverseOptions());
-  reverse.allWanted = !request.wanted;
-  if (request.wanted)
-    reverse.wanted.assign(request.wanted->begin(), request.wanted->end());
-  passes.add(createReverse(reverse));
+  auto setAssume = [&](auto options) {
+    options.assume = request.assume;
+    return setWanted(setCotangents(options));
+  };
+  passes.add(createMaskLoads(setAssume(MaskLoadsOptions())));
+  passes.add(createReverse(setAssume(ReverseOptions())));
   passes.clean();
+  passes.add(createMarkLive());
   passes.addToKernels(createTape());
   passes.clean();
-  passes.add(createResiduals(ResidualsOptions{request.save, request.reload}));
+  // Who stores where is noted in the forward.
+  passes.add(createResiduals(
+      ResidualsOptions{request.save, request.reload, request.check}));
   passes.clean();
   passes.add(createSaveRecords(SaveRecordsOptions{request.save}));
   passes.clean();
@@ -169,12 +183,16 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   }
   ScheduleOptions schedule;
   schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
+  schedule.confine.assign(request.confine.begin(), request.confine.end());
   schedule.deterministic = request.deterministic;
   passes.add(createSchedule(schedule));
   passes.add(createChooseTiles(ChooseTilesOptions{request.widen}));
   passes.clean();
   passes.add(createDivideTiles());
+  // Checks look at each access themselves.
+  passes.add(createConfineGradients(ConfineGradientsOptions{!request.check}));
   passes.add(createTallySums());
+  passes.add(createSymbolDCEPass());
   passes.clean();
   passes.addToKernels(createSumRuns());
   passes.addToKernels(createDeferReductions());
@@ -185,13 +203,17 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.addToKernels(createPipelineLoads());
   passes.addToKernels(createSplitMasks());
   passes.addToKernels(createRenewSums());
+  passes.addToKernels(createFitProducts());
   passes.addToKernels(createLowerPrograms());
   passes.add(createSizes());
   passes.addToKernels(createLowerSwaps());
   passes.clean();
   passes.addToKernels(createLoopInvariantCodeMotionPass());
+  passes.addToKernels(
+      createLowerBarriers(LowerBarriersOptions{request.ownBarriers}));
   if (request.check)
     passes.addToKernels(createCheckBounds());
+  passes.add(createVerifyTarget());
   return success(passes.isComplete());
 }
 

@@ -6,7 +6,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/StoredStates.h"
 #include "autodiff/Support/Dump.h"
-#include "autodiff/Transforms/Passes.h"
+#include "autodiff/Target/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
@@ -50,6 +50,7 @@ static std::string printKernel(triton::FuncOp kernel) {
     op->removeAttr(kStateAttr);
     op->removeAttr(kCounterAttr);
     op->removeAttr(kParallelAttr);
+    op->removeAttr(kMiscomputedAttr);
   });
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -292,12 +293,15 @@ llvm::json::Value PlanPrinter::print() {
               {"assumed", std::move(assumed)},
               {"backward", std::move(backwardList)},
               {"report", std::move(report)}};
-  if (Attribute launch = module->getAttr(kLaunchAttr))
-    plan["launch"] = fromAttribute(launch);
-  if (Attribute batch = module->getAttr(kBatchAttr))
-    plan["batch"] = fromAttribute(batch);
-  if (Attribute unravel = module->getAttr(kUnravelAttr))
-    plan["unravel"] = fromAttribute(unravel);
+  std::pair<llvm::StringRef, llvm::StringRef> described[] = {
+      {"launch", kLaunchAttr},
+      {"batch", kBatchAttr},
+      {"unravel", kUnravelAttr},
+      {"stores", kStoresAttr},
+      {"live", kLiveAttr}};
+  for (auto [key, name] : described)
+    if (Attribute description = module->getAttr(name))
+      plan[key] = fromAttribute(description);
   if (forward)
     plan["forward"] = describeKernel(forward);
   else

@@ -80,6 +80,15 @@ static bool readSchedules(const llvm::json::Value &value,
   return true;
 }
 
+/// Whether Triton, of this version, has barriers of its own.
+static std::optional<bool> readTriton(std::optional<StringRef> version) {
+  unsigned major, minor;
+  if (!version || version->consumeInteger(10, major) ||
+      !version->consume_front(".") || version->consumeInteger(10, minor))
+    return std::nullopt;
+  return std::pair(major, minor) >= std::pair(3u, 7u);
+}
+
 /// The most lanes that Triton allows a tile.
 constexpr int64_t kMostLanes = 1 << 20;
 
@@ -109,6 +118,7 @@ static bool Request::*findFlag(StringRef key) {
       .Case("assume", &Request::assume)
       .Case("checkpoint", &Request::checkpoint)
       .Case("deterministic", &Request::deterministic)
+      .Case("anyOrder", &Request::anyOrder)
       .Default(nullptr);
 }
 
@@ -117,6 +127,7 @@ static SmallVector<unsigned> Request::*findIndices(StringRef key) {
   return llvm::StringSwitch<SmallVector<unsigned> Request::*>(key)
       .Case("atomic", &Request::atomic)
       .Case("exchange", &Request::exchange)
+      .Case("confine", &Request::confine)
       .Case("aligned", &Request::aligned)
       .Default(nullptr);
 }
@@ -145,6 +156,13 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
       std::optional<int64_t> factor = entry.getAsInteger();
       valid = factor && *factor >= 1 && *factor <= 64;
       request.widen = factor.value_or(1);
+    } else if (key == "target") {
+      request.target = Target::find(entry.getAsString().value_or(""));
+      valid = request.target;
+    } else if (key == "triton") {
+      std::optional<bool> own = readTriton(entry.getAsString());
+      valid = own.has_value();
+      request.ownBarriers = own.value_or(false);
     } else if (key == "axes") {
       valid = readAxes(entry, request.axes);
     } else if (key == "schedules") {

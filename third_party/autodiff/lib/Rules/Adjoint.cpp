@@ -1,10 +1,12 @@
 //===- Adjoint.cpp - What a rule sees while a kernel is reversed ----------===//
 #include "autodiff/Rules/Adjoint.h"
 
+#include "autodiff/Rules/Infinities.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -15,6 +17,21 @@ Value Adjoint::primal(Value primal) const {
       if (Value reloadable = primals.lookupOrNull(residual.getResult()))
         return reloadable;
   return primals.lookupOrDefault(primal);
+}
+
+bool Adjoint::isFiniteElsewhere(Value primal) const {
+  return autodiff::isFiniteElsewhere(primal, lanes, assumed);
+}
+
+Value Adjoint::recomputed(Value value) {
+  if (value.getParentRegion()->isAncestor(reversed->getParent()))
+    return primal(value);
+  Operation *op = value.getDefiningOp();
+  IRMapping map;
+  for (Value operand : op->getOperands())
+    map.map(operand, recomputed(operand));
+  return builder.clone(*op, map)
+      ->getResult(cast<OpResult>(value).getResultNumber());
 }
 
 Type Adjoint::typeFor(Type primal) {
@@ -124,6 +141,7 @@ static bool takesPart(Operation &op, const Adjoint &adjoint) {
 }
 
 LogicalResult Adjoint::reverse(Block &block) {
+  llvm::SaveAndRestore<Block *> current(reversed, &block);
   for (Operation &op : llvm::reverse(block.without_terminator())) {
     if (!takesPart(op, *this))
       continue;

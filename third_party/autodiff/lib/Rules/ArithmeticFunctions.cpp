@@ -30,6 +30,7 @@ static void addRoundedArithmetic(FunctionTable &table) {
        }}};
   table["fma"] = {"x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁, x̄₃ += ȳ",
                   {timesRhs, timesLhs, same}};
+  table["cvt"] = {"ȳ", {same}};
   table["double2float"] = {"ȳ", {same}};
   table["mov"] = {"ȳ", {same}};
   table["neg"] = {"−ȳ", {negated}};
@@ -157,11 +158,11 @@ static void addScalings(FunctionTable &table) {
 
 static void addPiecewiseConstant(FunctionTable &table) {
   for (const char *name :
-       {"floor",       "ceil",       "trunc",     "round",     "roundeven",
-        "rint",        "nearbyint",  "logb",      "ilogb",     "llrint",
-        "llround",     "isnan",      "isinf",     "isfinite",  "signbit",
-        "float2int",   "float2uint", "float2ll",  "float2ull", "double2int",
-        "double2uint", "double2ll",  "double2ull"})
+       {"floor",      "ceil",        "trunc",      "round",     "roundeven",
+        "rint",       "nearbyint",   "logb",       "ilogb",     "llrint",
+        "llround",    "isnan",       "isinf",      "isfinite",  "signbit",
+        "float2e8m0", "float2int",   "float2uint", "float2ll",  "float2ull",
+        "double2int", "double2uint", "double2ll",  "double2ull"})
     table[name] = {"0", {}};
 }
 

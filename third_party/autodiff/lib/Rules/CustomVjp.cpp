@@ -1,6 +1,7 @@
 //===- CustomVjp.cpp - Derivatives that the user defines ------------------===//
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 
@@ -14,9 +15,11 @@ static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
     return success();
   OpBuilder &b = adjoint.builder;
   Block &pullback = op.getPullback().front();
+  SmallVector<Value> cotangents;
   for (auto [argument, result] :
        llvm::zip_equal(pullback.getArguments(), op.getResults())) {
     Value cotangent = adjoint.get(result);
+    cotangents.push_back(cotangent);
     if (!cotangent)
       cotangent = adjoint.constant(result.getType(), 0.0);
     adjoint.primals.map(argument,
@@ -25,11 +28,22 @@ static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
   }
   for (Operation &inner : pullback.without_terminator())
     adjoint.clone(inner);
-  for (auto [input, gradient] :
-       llvm::zip_equal(op.getInputs(), pullback.getTerminator()->getOperands()))
-    adjoint.add(input, castFloat(b, adjoint.loc(), adjoint.primal(gradient),
-                                 getElementTypeOrSelf(
-                                     Adjoint::typeFor(input.getType()))));
+  for (auto [number, input] : llvm::enumerate(op.getInputs())) {
+    if (!adjoint.isActive(input))
+      continue;
+    Value gradient =
+        adjoint.primal(pullback.getTerminator()->getOperand(number));
+    Type element = getElementTypeOrSelf(Adjoint::typeFor(input.getType()));
+    Tile given(b, adjoint.loc(), castFloat(b, adjoint.loc(), gradient, element));
+    // If each lane is by itself, what others hold does not matter.
+    if (isLanewise(op)) {
+      OpOperand &use = op->getOpOperand(op.getValues().size() + number);
+      given = onlyLive(given, cotangents,
+                       emitLanes(adjoint, adjoint.lanes.through(use),
+                                 input.getType()));
+    }
+    adjoint.add(input, given);
+  }
   return success();
 }
 

@@ -1,258 +1,220 @@
-//===- DeadLanes.cpp - Lanes that a mask left out -------------------------===//
+//===- DeadLanes.cpp - Lanes that are left out, in a backward -------------===//
 #include "autodiff/Rules/DeadLanes.h"
 
+#include "LanesAcross.h"
+#include "autodiff/Analysis/LiveLanes.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
-#include "autodiff/Rules/FirstLane.h"
-#include "autodiff/Support/Leaves.h"
-#include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
-#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "autodiff/Rules/Infinities.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Elements.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// How many operations a condition is looked for in, one behind the other.
-constexpr unsigned kFarEnough = 12;
+namespace {
+struct Emitter {
+  Adjoint &adjoint;
+  OpBuilder &b = adjoint.builder;
+  Location loc = adjoint.loc();
 
-static bool isZero(Value value) {
-  return matchPattern(value, m_AnyZeroFloat());
+  LiveMask emit(const Lanes *lanes, Type type);
+
+private:
+  Value where(const Lanes *lanes, Type type);
+  LiveMask all(const Lanes *lanes, Type type);
+  LiveMask any(const Lanes *lanes, Type type);
+  LiveMask through(const Lanes *lanes);
+  Value back(OpOperand &use, Value lanes);
+  Value backAcross(Value lanes, ArrayRef<unsigned> axes, Type type);
+  Value constant(bool holds, Type type) {
+    return integerOf(b, loc, withElementType(type, b.getI1Type()), holds);
+  }
+};
+} // namespace
+
+Value Emitter::where(const Lanes *lanes, Type type) {
+  Value here = adjoint.recomputed(lanes->condition);
+  if (lanes->kind == Lanes::Kind::Unless)
+    here = arith::XOrIOp::create(b, loc, here, constant(true, here.getType()));
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return repeatOver(b, loc, here, lanes->axes,
+                    tile ? tile.getShape() : ArrayRef<int64_t>());
 }
 
-/// Both conditions, of which either may be null.
-static Value both(Tile at, Value a, Value b) {
-  if (!a || !b || a == b)
-    return a ? a : b;
-  return arith::AndIOp::create(at.b(), at.loc(), a, b);
+LiveMask Emitter::all(const Lanes *lanes, Type type) {
+  LiveMask mask;
+  for (const Lanes *part : lanes->parts) {
+    auto [condition, isExact] = emit(part, type);
+    mask.isExact &= isExact;
+    if (condition)
+      mask.condition =
+          mask.condition
+              ? arith::AndIOp::create(b, loc, mask.condition, condition)
+              : condition;
+  }
+  return mask;
 }
 
-/// Whether both are computed alike.
-static bool isSame(Value a, Value b) {
-  if (a == b)
-    return true;
-  Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
-  return x && y && x->getNumRegions() == 0 && isMemoryEffectFree(x) &&
-         OperationEquivalence::isEquivalentTo(
-             x, y, [](Value v, Value w) { return success(isSame(v, w)); },
-             /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
+LiveMask Emitter::any(const Lanes *lanes, Type type) {
+  LiveMask mask;
+  for (const Lanes *part : lanes->parts) {
+    auto [condition, isExact] = emit(part, type);
+    if (!condition)
+      return {Value(), isExact};
+    mask.isExact &= isExact;
+    mask.condition =
+        mask.condition ? arith::OrIOp::create(b, loc, mask.condition, condition)
+                       : condition;
+  }
+  return mask;
 }
 
-/// What both conjunctions have in common; one or the other, if that is nothing.
-static Value either(Tile at, Value a, Value b) {
-  SmallVector<Value> ofA, ofB;
-  collectLeaves<arith::AndIOp>(a, ofA);
-  collectLeaves<arith::AndIOp>(b, ofB);
-  Value common;
-  for (Value condition : ofA)
-    if (llvm::any_of(ofB,
-                     [&](Value other) { return isSame(condition, other); }))
-      common = both(at, common, condition);
-  return common ? common : arith::OrIOp::create(at.b(), at.loc(), a, b);
+/// Where some of the lanes that meet along `axes` of a tile are live: for the
+/// tile of `type` that is repeated along these.
+Value Emitter::backAcross(Value lanes, ArrayRef<unsigned> axes, Type type) {
+  for (unsigned axis : llvm::reverse(axes))
+    if (lanes)
+      lanes = findLiveAcross(b, loc, lanes, axis);
+  if (!lanes || !isa<RankedTensorType>(type))
+    return lanes;
+  if (!isa<RankedTensorType>(lanes.getType()))
+    return splatTo(b, loc, lanes, type);
+  for (unsigned axis : axes)
+    lanes = triton::ExpandDimsOp::create(b, loc, lanes, axis);
+  return lanes;
 }
 
-/// Whether all lanes of `tile` along `axis` are the same.
-static bool isUniform(Value tile, unsigned axis) {
-  if (cast<RankedTensorType>(tile.getType()).getDimSize(axis) == 1)
-    return true;
-  Operation *op = tile.getDefiningOp();
-  if (!op || isa<triton::SplatOp>(op))
-    return op;
-  DenseElementsAttr constant;
-  if (matchPattern(op, m_Constant(&constant)))
-    return constant.isSplat();
-  if (isa<triton::BroadcastOp, triton::ExpandDimsOp>(op))
-    return isUniform(op->getOperand(0), getSourceAxis(op, axis));
-  return op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
-         llvm::all_of(op->getOperands(), [&](Value operand) {
-           return isa<RankedTensorType>(operand.getType()) &&
-                  isUniform(operand, axis);
-         });
+/// The lanes of an operand that lead to `lanes` of its user's one result; null
+/// for all.
+Value Emitter::back(OpOperand &use, Value lanes) {
+  Operation *op = use.getOwner();
+  Type type = withElementType(use.get().getType(), b.getI1Type());
+  auto tile = dyn_cast<RankedTensorType>(type);
+  if (isa<triton::SplatOp, triton::BroadcastOp>(op)) {
+    auto result = cast<RankedTensorType>(op->getResult(0).getType());
+    SmallVector<unsigned> axes;
+    for (unsigned axis = 0; axis < result.getRank(); ++axis)
+      if (!tile || tile.getDimSize(axis) != result.getDimSize(axis))
+        axes.push_back(axis);
+    return backAcross(lanes, axes, type);
+  }
+  if (isa<triton::DotOp>(op)) {
+    unsigned axis = tile.getRank() - 1 - use.getOperandNumber();
+    Value rows = findLiveAcross(b, loc, lanes, axis);
+    return rows ? repeatAlong(b, loc, rows, axis, tile) : rows;
+  }
+  if (auto reduce = dyn_cast<triton::ReduceOp>(op))
+    return repeatAlong(b, loc, lanes, reduce.getAxis(), tile);
+  if (auto scan = dyn_cast<triton::ScanOp>(op))
+    return findLiveFrom(b, loc, lanes, scan.getAxis(), scan.getReverse());
+  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op))
+    return findLiveAcross(b, loc, lanes, expand.getAxis());
+  if (isa<triton::ReshapeOp>(op))
+    return triton::ReshapeOp::create(b, loc, type, lanes);
+  if (auto trans = dyn_cast<triton::TransOp>(op))
+    return triton::TransOp::create(b, loc, lanes,
+                                   invertOrder(trans.getOrder()));
+  if (isa<triton::JoinOp>(op))
+    return triton::SplitOp::create(b, loc, lanes)
+        .getResult(use.getOperandNumber());
+  if (auto swap = dyn_cast<SwapOp>(op))
+    return SwapOp::create(b, loc, lanes, swap.getAxis());
+  assert(isa<triton::UnsplatOp>(op) && "no other operation moves lanes");
+  return splatTo(b, loc, lanes, type);
 }
 
-/// Whether a tile differs along no other axis than this one.
-static bool isUniformBut(Value tile, unsigned axis) {
-  unsigned rank = cast<RankedTensorType>(tile.getType()).getRank();
-  return llvm::all_of(llvm::seq(rank), [&](unsigned other) {
-    return other == axis || isUniform(tile, other);
-  });
+LiveMask Emitter::through(const Lanes *lanes) {
+  Operation *op = lanes->use->getOwner();
+  SmallVector<Value> results;
+  bool isExact = true, isAll = true;
+  for (auto [part, result] : llvm::zip(lanes->parts, op->getResults())) {
+    LiveMask mask = emit(part, result.getType());
+    isExact &= mask.isExact;
+    isAll &= !mask.condition;
+    results.push_back(mask.condition);
+  }
+  if (isAll)
+    return {Value(), isExact};
+  if (!isa<triton::SplitOp>(op))
+    return {back(*lanes->use, results[0]), isExact};
+  for (auto [condition, result] : llvm::zip_equal(results, op->getResults()))
+    if (!condition)
+      condition = constant(true, result.getType());
+  return {triton::JoinOp::create(b, loc, results[0], results[1]), isExact};
 }
 
-Value mlir::autodiff::findLiveAcross(OpBuilder &b, Location loc, Value live,
-                                     unsigned axis) {
+LiveMask Emitter::emit(const Lanes *lanes, Type type) {
+  switch (lanes->kind) {
+  case Lanes::Kind::None:
+    return {constant(false, type)};
+  case Lanes::Kind::All:
+    return {};
+  case Lanes::Kind::Some:
+  case Lanes::Kind::Unknown:
+    return {Value(), /*isExact=*/false};
+  case Lanes::Kind::Where:
+  case Lanes::Kind::Unless:
+    return {where(lanes, type)};
+  case Lanes::Kind::And:
+    return all(lanes, type);
+  case Lanes::Kind::Or:
+    return any(lanes, type);
+  case Lanes::Kind::Through:
+    return through(lanes);
+  }
+  llvm_unreachable("all kinds are covered");
+}
+
+LiveMask mlir::autodiff::emitLanes(Adjoint &adjoint, const Lanes *lanes,
+                                   Type type) {
+  // What the analysis takes for dead has no cotangent that is not zero.
+  return lanes->isNone() ? LiveMask{Value(), /*isExact=*/false}
+                         : Emitter{adjoint}.emit(lanes, type);
+}
+
+Value mlir::autodiff::findNonZero(OpBuilder &b, Location loc,
+                                  ValueRange cotangents) {
   Value found;
-  SmallVector<Value> pending{live};
-  while (!pending.empty()) {
-    Value condition = pending.pop_back_val();
-    if (auto parts = condition.getDefiningOp<arith::AndIOp>()) {
-      llvm::append_range(pending, llvm::reverse(parts->getOperands()));
+  for (Value cotangent : cotangents) {
+    if (!cotangent)
       continue;
-    }
-    if (isUniform(condition, axis)) {
-      if (Value first = getFirstLane(b, condition, axis)) {
-        found = found ? arith::AndIOp::create(b, loc, found, first) : first;
-        continue;
-      }
-    } else if (isUniformBut(condition, axis)) {
-      continue;
-    }
-    // Neither of one axis nor of the others: count.
-    Tile one(b, loc,
-             constantOf(b, loc, withElementType(live.getType(), b.getF32Type()),
-                        1.0));
-    Tile count(b, loc,
-               sumOver(b, loc, where(live, one, one.constant(0.0)), axis));
-    return compare(arith::CmpFPredicate::OGT, count, count.constant(0.0));
+    Tile tile(b, loc, cotangent);
+    Value here = compare(arith::CmpFPredicate::UNE, tile, tile.constant(0.0));
+    found = found ? arith::OrIOp::create(b, loc, found, here) : here;
   }
   return found;
 }
 
-namespace {
-/// Looks for the condition in what computes a cotangent.
-class Search {
-public:
-  explicit Search(const Adjoint *adjoint) : adjoint(adjoint) {}
-  Value find(Tile value, unsigned depth);
-
-private:
-  Value findInSelection(arith::SelectOp select, Tile value, unsigned depth);
-  Value findInSum(triton::ReduceOp reduce, Tile value, unsigned depth);
-  Value findInProduct(triton::DotOp dot, Tile value, unsigned depth);
-  Value findInMoved(Tile value, unsigned depth);
-
-  const Adjoint *adjoint;
-};
-} // namespace
-
-/// Whether what is taken is a product with what `condition` finds to be zero
-/// (`unlessZero`): that is said of a number, not of a lane.
-static bool isUnlessZero(Value condition, Value taken) {
-  auto comparison = condition.getDefiningOp<arith::CmpFOp>();
-  if (!comparison || !isZero(comparison.getRhs()) ||
-      comparison.getPredicate() != arith::CmpFPredicate::OEQ)
-    return false;
-  SmallVector<Value> factors{taken};
-  for (unsigned step = 0; !factors.empty() && step < kFarEnough; ++step) {
-    Value factor = factors.pop_back_val();
-    if (factor == comparison.getLhs())
-      return true;
-    if (isa_and_nonnull<arith::MulFOp, arith::DivFOp, arith::NegFOp,
-                        arith::SubFOp>(factor.getDefiningOp()))
-      llvm::append_range(factors, factor.getDefiningOp()->getOperands());
-  }
-  return false;
+Tile mlir::autodiff::onlyLive(Tile value, ValueRange cotangents,
+                              LiveMask mask) {
+  if (mutation::isMade("lanes:those that are not live, too"))
+    return value;
+  if (mask.condition)
+    value = where(mask.condition, value, value.constant(0.0));
+  if (mask.isExact)
+    return value;
+  return where(findNonZero(value.b(), value.loc(), cotangents), value,
+               value.constant(0.0));
 }
 
-Value Search::findInSelection(arith::SelectOp select, Tile value,
-                              unsigned depth) {
-  bool inverted = isZero(select.getTrueValue());
-  if (!inverted && !isZero(select.getFalseValue()))
-    return {};
-  Value taken = inverted ? select.getFalseValue() : select.getTrueValue();
-  Value condition = select.getCondition();
-  if (inverted && isUnlessZero(condition, taken))
-    return find(value.like(taken), depth);
-  auto type = dyn_cast<RankedTensorType>(value.type());
-  if (type && !isa<RankedTensorType>(condition.getType()))
-    condition = triton::SplatOp::create(
-        value.b(), value.loc(), type.clone(value.b().getI1Type()), condition);
-  if (inverted)
-    condition = arith::XOrIOp::create(
-        value.b(), value.loc(), condition,
-        arith::ConstantOp::create(
-            value.b(), value.loc(),
-            type ? cast<TypedAttr>(DenseElementsAttr::get(
-                       cast<ShapedType>(condition.getType()), true))
-                 : value.b().getBoolAttr(true)));
-  return both(value, condition, find(value.like(taken), depth));
+//===----------------------------------------------------------------------===//
+// Factors
+//===----------------------------------------------------------------------===//
+
+void Factors::add(Value value, Value primal) {
+  if (isFloat(value.getType()))
+    isFinite.insert({value, adjoint.isFiniteElsewhere(primal)});
 }
 
-/// Where a sum along an axis is not one of zeros.
-Value Search::findInSum(triton::ReduceOp reduce, Tile value, unsigned depth) {
-  if (!isa_and_present<arith::AddFOp>(reduce.getSingleCombiner()) ||
-      !isa<RankedTensorType>(value.type()))
-    return {};
-  Value live = find(value.like(reduce.getSrcs()[0]), depth);
-  return live ? findLiveAcross(value.b(), value.loc(), live, reduce.getAxis())
-              : Value();
-}
-
-/// Rows that are dead in the first operand, and in what is added.
-Value Search::findInProduct(triton::DotOp dot, Tile value, unsigned depth) {
-  unsigned axis = cast<RankedTensorType>(dot.getType()).getRank() - 1;
-  OpBuilder &b = value.b();
-  Value rows = find(value.like(dot.getA()), depth);
-  rows = rows ? findLiveAcross(b, value.loc(), rows, axis) : Value();
-  if (!rows)
-    return {};
-  rows = repeatAlong(b, value.loc(), rows, axis,
-                     dot.getType().clone(b.getI1Type()));
-  if (isZero(dot.getC()))
-    return rows;
-  Value added = find(value.like(dot.getC()), depth);
-  return added && added != rows ? either(value, rows, added) : added;
-}
-
-/// Lanes are moved, and their conditions with them.
-Value Search::findInMoved(Tile value, unsigned depth) {
-  auto result = cast<OpResult>(Value(value));
-  Operation *op = result.getOwner();
-  IRMapping map;
-  for (Value operand : op->getOperands()) {
-    Value condition = find(value.like(operand), depth);
-    if (!condition)
-      return {};
-    map.map(operand, condition);
-  }
-  Operation *clone = value.b().clone(*op, map);
-  for (Value moved : clone->getResults())
-    moved.setType(withElementType(moved.getType(), value.b().getI1Type()));
-  return clone->getResult(result.getResultNumber());
-}
-
-Value Search::find(Tile value, unsigned depth) {
-  if (Value live = adjoint ? adjoint->getLive(value) : Value())
-    return live;
-  Operation *op = Value(value).getDefiningOp();
-  if (!op || depth-- == 0)
-    return {};
-  auto operand = [&](unsigned index) {
-    return find(value.like(op->getOperand(index)), depth);
-  };
-  if (auto upstream = dyn_cast<UpstreamOp>(op))
-    return upstream.getMask();
-  if (auto select = dyn_cast<arith::SelectOp>(op))
-    return findInSelection(select, value, depth);
-  if (isa<arith::ExtFOp, arith::TruncFOp, triton::FpToFpOp, arith::NegFOp>(op))
-    return operand(0);
-  if (isa<arith::SubFOp>(op) && isZero(op->getOperand(0)))
-    return operand(1);
-  // A partial takes the cotangent first, a factor of its own before it.
-  if (isa<arith::MulFOp, arith::DivFOp>(op))
-    return operand(matchPattern(op->getOperand(0), m_Constant()));
-  if (isa<arith::AddFOp, arith::SubFOp>(op)) {
-    Value first = operand(0), second = first ? operand(1) : Value();
-    return second ? either(value, first, second) : Value();
-  }
-  if (auto dot = dyn_cast<triton::DotOp>(op))
-    return adjoint ? findInProduct(dot, value, depth) : Value();
-  if (auto reduce = dyn_cast<triton::ReduceOp>(op))
-    return adjoint ? findInSum(reduce, value, depth) : Value();
-  if (isa<triton::SplatOp, triton::ExpandDimsOp, triton::BroadcastOp,
-          triton::TransOp, triton::ReshapeOp, triton::JoinOp, triton::SplitOp>(
-          op))
-    return findInMoved(value, depth);
-  return {};
-}
-
-Value mlir::autodiff::findLiveLanes(Tile cotangent, const Adjoint *adjoint) {
-  return Search(adjoint).find(cotangent, kFarEnough);
-}
-
-Tile mlir::autodiff::withoutSelection(Tile cotangent) {
-  auto select = Value(cotangent).getDefiningOp<arith::SelectOp>();
-  if (select && isZero(select.getFalseValue()))
-    return cotangent.like(select.getTrueValue());
-  if (select && isZero(select.getTrueValue()))
-    return cotangent.like(select.getFalseValue());
-  return cotangent;
+bool Factors::giveFinite(Value product) const {
+  return isFiniteEverywhere(product, [&](Value value) -> std::optional<bool> {
+    if (auto known = isFinite.find(value); known != isFinite.end())
+      return known->second;
+    // Zero where a cotangent is.
+    if (Value cotangent = findUnlessZero(value))
+      if (isFinite.lookup(cotangent))
+        return true;
+    return std::nullopt;
+  });
 }

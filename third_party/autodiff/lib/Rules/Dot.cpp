@@ -1,4 +1,5 @@
 //===- Dot.cpp - Matrix products ------------------------------------------===//
+#include "LanesAcross.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/Infinities.h"
@@ -37,22 +38,26 @@ struct DotReversal {
     return castFloat(b, adjoint.loc(), value, operandElement());
   }
 
-  /// The primal of `value`, which lacks an axis of the cotangent, as a factor.
-  /// It is zero where the cotangent is along all of that axis: nothing says
-  /// that the primal is a number there, and the product is summed over it.
-  Value factor(Value value, Value cotangent, unsigned axis) {
-    Value tile = operand(adjoint.primal(value));
-    if (isFiniteEverywhere(tile) ||
+  /// The primal of an operand as a factor of the other one's adjoint: zero in
+  /// lanes that are not live, which are summed over with the others.
+  Value factor(OpOperand &use, Value cotangent) {
+    Value tile = operand(adjoint.primal(use.get()));
+    if (adjoint.isFiniteElsewhere(use.get()) ||
         mutation::isMade("dot:rows without a cotangent"))
       return tile;
+    auto type = cast<RankedTensorType>(tile.getType());
     Tile factor(b, adjoint.loc(), tile);
-    Value live = findLiveLanes(factor.like(cotangent), &adjoint);
-    if (live)
-      live = findLiveAcross(b, adjoint.loc(), live, axis);
+    auto [live, isExact] = emitLanes(adjoint, adjoint.lanes.through(use), type);
+    if (!isExact) {
+      // The axis of the product that this operand lacks.
+      unsigned axis = type.getRank() - 1 - use.getOperandNumber();
+      Value rows = findNonZeroAcross(b, adjoint.loc(), cotangent, axis);
+      rows = repeatAlong(b, adjoint.loc(), rows, axis,
+                         type.clone(b.getI1Type()));
+      live = live ? arith::AndIOp::create(b, adjoint.loc(), live, rows) : rows;
+    }
     if (!live)
       return tile;
-    auto type = cast<RankedTensorType>(tile.getType());
-    live = repeatAlong(b, adjoint.loc(), live, axis, type.clone(b.getI1Type()));
     // What is rounded is selected before, as others select it.
     auto rounded = tile.getDefiningOp<arith::TruncFOp>();
     Tile exact = rounded ? factor.like(rounded.getIn()) : factor;
@@ -62,8 +67,6 @@ struct DotReversal {
   }
 
   void accumulateProduct(Value into, Value lhs, Value rhs) {
-    if (!adjoint.isActive(into))
-      return;
     mutation::inContribution(b, adjoint.loc(), into, lhs);
     Value sum = adjoint.get(into);
     if (!sum)
@@ -77,12 +80,13 @@ struct DotReversal {
     adjoint.add(op.getC(), cotangent);
     if (!adjoint.isActive(op.getA()) && !adjoint.isActive(op.getB()))
       return;
-    unsigned rank = cast<RankedTensorType>(op.getType()).getRank();
     Value d = operand(cotangent);
-    accumulateProduct(op.getA(), d,
-                      transposed(factor(op.getB(), cotangent, rank - 2)));
-    accumulateProduct(op.getB(),
-                      transposed(factor(op.getA(), cotangent, rank - 1)), d);
+    if (adjoint.isActive(op.getA()))
+      accumulateProduct(op.getA(), d,
+                        transposed(factor(op.getBMutable(), cotangent)));
+    if (adjoint.isActive(op.getB()))
+      accumulateProduct(op.getB(), transposed(factor(op.getAMutable(), cotangent)),
+                        d);
   }
 };
 } // namespace

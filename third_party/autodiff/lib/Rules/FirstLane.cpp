@@ -94,3 +94,21 @@ Value mlir::autodiff::getFirstLane(OpBuilder &b, Value tile, unsigned axis,
                       isMemoryEffectFree(op) && op->getNumResults() == 1;
   return isArithmetic ? applyToFirst(b, op, axis, known) : Value();
 }
+
+bool mlir::autodiff::isUniformAlong(Value tile, unsigned axis) {
+  if (cast<RankedTensorType>(tile.getType()).getDimSize(axis) == 1)
+    return true;
+  Operation *op = tile.getDefiningOp();
+  if (!op || isa<triton::SplatOp>(op))
+    return op;
+  DenseElementsAttr constant;
+  if (matchPattern(op, m_Constant(&constant)))
+    return constant.isSplat();
+  if (isa<triton::BroadcastOp, triton::ExpandDimsOp>(op))
+    return isUniformAlong(op->getOperand(0), getSourceAxis(op, axis));
+  return op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isa<RankedTensorType>(operand.getType()) &&
+                  isUniformAlong(operand, axis);
+         });
+}

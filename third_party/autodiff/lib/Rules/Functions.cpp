@@ -97,8 +97,7 @@ static std::string getFunctionName(Operation *op) {
   return byOperation.lookup(op->getName().getStringRef()).str();
 }
 
-/// The operands of `op` that its function gets, in its order.
-static SmallVector<unsigned> getFunctionOperands(Operation *op) {
+SmallVector<unsigned> mlir::autodiff::getFunctionOperands(Operation *op) {
   if (auto assembly = dyn_cast<triton::ElementwiseInlineAsmOp>(op))
     return parsePtxInstruction(assembly)->operands;
   return llvm::to_vector(llvm::seq<unsigned>(op->getNumOperands()));

@@ -1,12 +1,10 @@
 //===- If.cpp - Branches --------------------------------------------------===//
 //
 // Both sides are reversed under the same condition. What a side contributes to
-// the adjoints of values from outside becomes a result of the reversed branch,
-// and so does the condition outside of which it is zero.
+// the adjoints of values from outside becomes a result of the reversed branch.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/Adjoint.h"
-#include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -32,42 +30,6 @@ reverseSide(Region &side, ArrayRef<Value> resultAdjoints,
   });
 }
 
-namespace {
-/// What both sides contribute to the adjoint of a value from outside.
-struct Contribution {
-  Value capture;
-  std::array<Value, 2> values;
-  /// Where they are not zero; null in both if neither side knows.
-  std::array<Value, 2> live;
-};
-} // namespace
-
-/// Fills in what a side does not contribute, at its end, and where it is zero.
-static void complete(Contribution &found, Region (&sides)[2],
-                     Adjoint &adjoint) {
-  OpBuilder &b = adjoint.builder;
-  OpBuilder::InsertionGuard guard(b);
-  Type condition;
-  std::array<bool, 2> contributes;
-  for (unsigned side : {0, 1}) {
-    b.setInsertionPointToEnd(&sides[side].front());
-    Value &value = found.values[side];
-    contributes[side] = bool(value);
-    if (value)
-      found.live[side] = findLiveLanes(Tile(b, adjoint.loc(), value), &adjoint);
-    else
-      value = adjoint.constant(found.capture.getType(), 0.0);
-    if (found.live[side])
-      condition = found.live[side].getType();
-  }
-  for (unsigned side : {0, 1}) {
-    b.setInsertionPointToEnd(&sides[side].front());
-    if (condition && !found.live[side])
-      found.live[side] =
-          integerOf(b, adjoint.loc(), condition, contributes[side]);
-  }
-}
-
 static LogicalResult reverseIf(scf::IfOp op, Adjoint &adjoint) {
   Location loc = adjoint.loc();
   OpBuilder &b = adjoint.builder;
@@ -85,23 +47,22 @@ static LogicalResult reverseIf(scf::IfOp op, Adjoint &adjoint) {
     contributions[index] = *reversed;
   }
 
-  SmallVector<Contribution> found;
+  SmallVector<Value> found;
   SmallVector<Type> types;
   SmallVector<Value> yields[2];
-  for (auto [capture, ofThen, ofElse] :
-       llvm::zip_equal(captures, contributions[0], contributions[1])) {
-    if (!ofThen && !ofElse)
+  for (auto [index, capture] : llvm::enumerate(captures)) {
+    if (!contributions[0][index] && !contributions[1][index])
       continue;
-    Contribution &each = found.emplace_back();
-    each.capture = capture;
-    each.values = {ofThen, ofElse};
-    complete(each, sides, adjoint);
-    for (auto &results : {each.values, each.live}) {
-      if (!results[0])
-        continue;
-      types.push_back(results[0].getType());
-      for (unsigned side : {0, 1})
-        yields[side].push_back(results[side]);
+    found.push_back(capture);
+    types.push_back(Adjoint::typeFor(capture.getType()));
+    for (unsigned side : {0, 1}) {
+      Value contribution = contributions[side][index];
+      if (!contribution) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToEnd(&sides[side].front());
+        contribution = adjoint.constant(capture.getType(), 0.0);
+      }
+      yields[side].push_back(contribution);
     }
   }
 
@@ -114,13 +75,9 @@ static LogicalResult reverseIf(scf::IfOp op, Adjoint &adjoint) {
     b.setInsertionPointToEnd(&reversed->getRegion(side).front());
     scf::YieldOp::create(b, loc, yields[side]);
   }
-  auto results = reversed.getResults().begin();
-  for (const Contribution &each : found) {
-    Value contribution = *results++;
-    if (each.live[0])
-      adjoint.setLive(contribution, *results++);
-    adjoint.add(each.capture, contribution);
-  }
+  for (auto [capture, contribution] :
+       llvm::zip_equal(found, reversed.getResults()))
+    adjoint.add(capture, contribution);
   return success();
 }
 

@@ -1,6 +1,8 @@
 //===- Infinities.cpp - Infinite factors of cotangents --------------------===//
 #include "autodiff/Rules/Infinities.h"
 
+#include "autodiff/Analysis/LaneBounds.h"
+#include "autodiff/Analysis/LiveLanes.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Constants.h"
@@ -47,25 +49,63 @@ static bool keepsFinite(Operation *op) {
              triton::DotOp, triton::ReduceOp, triton::ScanOp>(op);
 }
 
-bool mlir::autodiff::isFiniteEverywhere(Value value) {
-  constexpr unsigned kEnough = 64;
-  llvm::SmallPtrSet<Operation *, 16> seen;
+/// The values of which a loop or branch makes `value`; none if it is of another
+/// kind.
+static std::optional<SmallVector<Value>> findHandedOn(Value value) {
+  auto ofLoop = [](scf::ForOp loop, unsigned number) {
+    return SmallVector<Value>{loop.getInitArgs()[number],
+                              loop.getYieldedValues()[number]};
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop || argument == loop.getInductionVar())
+      return std::nullopt;
+    return ofLoop(loop, argument.getArgNumber() - 1);
+  }
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  if (auto loop = value.getDefiningOp<scf::ForOp>())
+    return ofLoop(loop, number);
+  if (auto branch = value.getDefiningOp<scf::IfOp>())
+    return SmallVector<Value>{branch.thenYield().getOperand(number),
+                              branch.elseYield().getOperand(number)};
+  return std::nullopt;
+}
+
+bool mlir::autodiff::isFiniteEverywhere(
+    Value value, llvm::function_ref<std::optional<bool>(Value)> isFinite) {
+  constexpr unsigned kEnough = 256;
+  llvm::SmallPtrSet<Value, 16> seen;
   SmallVector<Value> pending = {value};
   while (!pending.empty()) {
     Value next = pending.pop_back_val();
-    if (!isFloat(next.getType()))
+    if (!isFloat(next.getType()) || !seen.insert(next).second)
       continue;
-    Operation *op = next.getDefiningOp();
-    if (!op || seen.size() == kEnough)
-      return isa<BlockArgument>(next) &&
-             isa<FunctionOpInterface>(next.getParentBlock()->getParentOp());
-    if (!seen.insert(op).second || isa<arith::SIToFPOp, arith::UIToFPOp>(op))
-      continue;
-    if (auto load = dyn_cast<triton::LoadOp>(op)) {
+    std::optional<bool> known = isFinite ? isFinite(next) : std::nullopt;
+    if (seen.size() > kEnough || known == false)
+      return false;
+    if (auto load = next.getDefiningOp<triton::LoadOp>()) {
+      if (!known)
+        return false;
       if (load.getOther())
         pending.push_back(load.getOther());
       continue;
     }
+    if (known)
+      continue;
+    if (auto values = findHandedOn(next)) {
+      llvm::append_range(pending, *values);
+      continue;
+    }
+    Operation *op = next.getDefiningOp();
+    if (!op) {
+      // Nobody launches kernels with numbers that are not finite.
+      if (isa<FloatType>(next.getType()) &&
+          isa<FunctionOpInterface>(next.getParentBlock()->getParentOp()))
+        continue;
+      return false;
+    }
+    if (isa<arith::SIToFPOp, arith::UIToFPOp>(op))
+      continue;
     Attribute constant;
     if (matchPattern(op, m_Constant(&constant))) {
       std::optional<APFloat> number = getNumber(constant);
@@ -78,6 +118,18 @@ bool mlir::autodiff::isFiniteEverywhere(Value value) {
     pending.append(op->operand_begin(), op->operand_end());
   }
   return true;
+}
+
+bool mlir::autodiff::isFiniteElsewhere(
+    Value value, LiveLanes &lanes, SmallVectorImpl<ScalarExpr> *assumed) {
+  return isFiniteEverywhere(value, [&](Value source) -> std::optional<bool> {
+    auto load = source.getDefiningOp<triton::LoadOp>();
+    if (!load)
+      return std::nullopt;
+    Constraints missing = findMissingBounds(
+        load, lanes.without(lanes.of(source), load.getMask()), assumed);
+    return missing && missing->empty();
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,23 +203,14 @@ static bool isCut(Operation *op) {
 /// The values with which this one is infinite, or zero, too. (Not those of
 /// exponentials, made finite by the padding, nor divisors.)
 void PaddingSearch::addSources(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-    if (loop && argument != loop.getInductionVar()) {
-      add(loop.getTiedLoopInit(argument)->get());
-      add(loop.getTiedLoopYieldedValue(argument)->get());
-    }
+  if (auto values = findHandedOn(value)) {
+    llvm::for_each(*values, [&](Value each) { add(each); });
     return;
   }
   Operation *op = value.getDefiningOp();
-  unsigned number = cast<OpResult>(value).getResultNumber();
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    add(loop.getInitArgs()[number]);
-    add(loop.getYieldedValues()[number]);
-  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
-    add(branch.thenYield().getOperand(number));
-    add(branch.elseYield().getOperand(number));
-  } else if (auto load = dyn_cast<triton::LoadOp>(op)) {
+  if (!op)
+    return;
+  if (auto load = dyn_cast<triton::LoadOp>(op)) {
     if (load.getOther())
       add(load.getOther());
   } else if (auto select = dyn_cast<arith::SelectOp>(op)) {

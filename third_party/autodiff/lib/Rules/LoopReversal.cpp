@@ -5,7 +5,6 @@
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -78,59 +77,6 @@ Value LoopReversal::affineValue(unsigned index, Value iteration) {
   return arith::AddIOp::create(b, loc, init, offset);
 }
 
-/// Whether `carried` goes into nothing but `next`, lane by lane: where the
-/// adjoint of `next` is zero, its own is then, too.
-static bool keepsToLanes(Value carried, Value next) {
-  SmallVector<Value> pending{carried};
-  llvm::DenseSet<Value> seen{carried};
-  while (!pending.empty())
-    for (OpOperand &use : pending.pop_back_val().getUses()) {
-      Operation *op = use.getOwner();
-      Value result;
-      if (op->hasTrait<OpTrait::IsTerminator>()) {
-        // As another carried value it would start from another adjoint.
-        if (use.get() == next && llvm::count(op->getOperands(), next) == 1 &&
-            op->getBlock() == carried.getParentBlock())
-          continue;
-      } else if (op->hasTrait<OpTrait::Elementwise>() || isa<ResidualOp>(op)) {
-        result = op->getResult(0);
-      } else if (isa<triton::DotOp>(op) && use.getOperandNumber() == 2) {
-        result = op->getResult(0);
-      } else if (auto loop = dyn_cast<scf::ForOp>(op);
-                 loop && loop.getTiedLoopResult(&use)) {
-        result = loop.getTiedLoopResult(&use);
-        if (!keepsToLanes(loop.getTiedLoopRegionIterArg(&use),
-                          loop.getTiedLoopYieldedValue(
-                                  loop.getTiedLoopRegionIterArg(&use))
-                              ->get()))
-          return false;
-      }
-      if (!result)
-        return false;
-      if (seen.insert(result).second)
-        pending.push_back(result);
-    }
-  return true;
-}
-
-/// Says of the adjoints that a loop carries where they are zero.
-void LoopReversal::bindLive(scf::ForOp loop, ValueRange adjoints) {
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(loop);
-  for (auto [index, keeps] : llvm::enumerate(isPointwise)) {
-    Value live = keeps ? findLiveLanes(Tile(b, loc, adjoints[index]), &adjoint)
-                       : Value();
-    // Lanes of a state that were left out led to nothing.
-    if (auto state = states.find(active[index]); state != states.end())
-      if (Value mask = state->second.store.getMask())
-        live = adjoint.primal(mask);
-    if (!live)
-      continue;
-    adjoint.setLive(loop.getRegionIterArg(index), live);
-    adjoint.setLive(loop.getResult(index), live);
-  }
-}
-
 /// Lets the backward read a carried value, given the check that it can; false
 /// if nothing says that it may.
 bool LoopReversal::addState(unsigned index) {
@@ -155,10 +101,8 @@ void LoopReversal::classify() {
     findIncrement(op, carried[index], nexts[index], isAffine);
     if (!isAffine && !addState(index))
       general.push_back(index);
-    if (adjoint.isActive(carried[index])) {
+    if (adjoint.isActive(carried[index]))
       active.push_back(index);
-      isPointwise.push_back(keepsToLanes(carried[index], nexts[index]));
-    }
   }
   captures = adjoint.getActiveCaptures(op->getRegions());
 }
@@ -324,7 +268,6 @@ LoopReversal::loopBackwards(Value count, ValueRange adjoints, Body reverse) {
                                  integer(type, 1), adjoints);
   loop->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   loop->removeDiscardableAttr(kCounterAttr);
-  bindLive(loop, adjoints);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value last = arith::SubIOp::create(b, loc, count, integer(type, 1));

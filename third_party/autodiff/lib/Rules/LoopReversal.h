@@ -56,7 +56,6 @@ private:
   Value affineValue(unsigned index, Value iteration);
   Value scaled(Value increment, Value iteration, bool wide);
   void classify();
-  void bindLive(scf::ForOp loop, ValueRange adjoints);
   void recordPrimal(Value interval, ArrayRef<unsigned> tapes,
                     StringAttr entries);
   bool addState(unsigned index);
@@ -81,8 +80,6 @@ private:
   // The other carried values that are not affine; the carried values and
   // captures that are active.
   SmallVector<unsigned> general, active;
-  // Of the active carried values, which keep to their lanes.
-  SmallVector<bool> isPointwise;
   SmallVector<Value> captures;
 };
 

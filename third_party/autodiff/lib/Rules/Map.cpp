@@ -1,4 +1,5 @@
 //===- Map.cpp - Scalar functions applied to every element ----------------===//
+#include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/TileFunction.h"
 
@@ -30,8 +31,19 @@ static LogicalResult map(triton::MapElementwiseOp op, Adjoint &adjoint) {
   auto derivatives = function->pullBack(adjoint, arguments, cotangents, wanted);
   if (failed(derivatives))
     return failure();
-  for (auto [source, derivative] : llvm::zip_equal(op.getSrcs(), *derivatives))
-    adjoint.add(source, derivative);
+  Factors factors(adjoint);
+  for (Value cotangent : cotangents)
+    factors.addCotangent(cotangent);
+  for (Value source : op.getSrcs())
+    factors.add(adjoint.primal(source), source);
+  for (auto [use, derivative] :
+       llvm::zip_equal(op->getOpOperands(), *derivatives)) {
+    if (derivative && !factors.giveFinite(derivative))
+      derivative = onlyLive(
+          Tile(adjoint.builder, adjoint.loc(), derivative), cotangents,
+          emitLanes(adjoint, adjoint.lanes.through(use), type));
+    adjoint.add(use.get(), derivative);
+  }
   return success();
 }
 

@@ -18,25 +18,30 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
   Value cotangent = adjoint.get(op->getResult(0));
   if (!cotangent)
     return success();
+  Factors factors(adjoint);
+  factors.addCotangent(cotangent);
   auto tile = [&](Value primal) {
     Value value = adjoint.primal(primal);
     if (isDifferentiable(value.getType()))
       value = adjoint.widen(value);
+    factors.add(value, primal);
     return Tile(adjoint.builder, adjoint.loc(), value);
   };
   SmallVector<Tile> operands = llvm::map_to_vector(op->getOperands(), tile);
   Tile result = tile(op->getResult(0));
   Tile t = result.like(cotangent);
-  Value live;
-  if (!llvm::all_of(operands, isFiniteEverywhere) ||
-      !isFiniteEverywhere(result)) {
-    live = findLiveLanes(t, adjoint.getLive(t) ? &adjoint : nullptr);
-    if (live)
-      t = withoutSelection(t);
-    else if (isMultipleOfResult(op))
-      // Products that sum over dead rows select the same.
-      if (Value rows = findLiveLanes(t, &adjoint))
-        result = where(rows, result, result.constant(0.0));
+  std::optional<LiveMask> live;
+  auto getLive = [&] {
+    if (!live)
+      live = emitLanes(adjoint, adjoint.lanes.of(op->getResult(0)),
+                       result.type());
+    return *live;
+  };
+  // Products that sum over the lanes that are not live select the same.
+  if (isMultipleOfResult(op) && !factors.giveFinite(result) &&
+      getLive().isExact) {
+    result = onlyLive(result, {}, getLive());
+    factors.addCotangent(result);
   }
   for (auto [operand, partial] : llvm::zip_equal(op->getOperands(), partials)) {
     if (!adjoint.isActive(operand))
@@ -50,10 +55,8 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
       continue;
     Tile contribution =
         besidePadding(partial(t, operands, result), t, op, operands, result);
-    if (Value(contribution) == Value(t))
-      contribution = contribution.like(cotangent);
-    else if (live)
-      contribution = where(live, contribution, contribution.constant(0.0));
+    if (!factors.giveFinite(contribution))
+      contribution = onlyLive(contribution, Value(t), getLive());
     // Operand and result may differ in their type: casts to and from f64.
     adjoint.add(operand, castFloat(adjoint.builder, adjoint.loc(), contribution,
                                    getElementTypeOrSelf(

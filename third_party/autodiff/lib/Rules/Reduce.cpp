@@ -8,6 +8,9 @@
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/Axis.h"
 #include "autodiff/Rules/Combiner.h"
+#include "autodiff/Rules/CombinerLaws.h"
+#include "autodiff/Rules/DeadLanes.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Rules/TileFunction.h"
@@ -28,6 +31,12 @@ private:
   RankedTensorType typeOf(unsigned index) {
     return cast<RankedTensorType>(op.getSrcs()[index].getType());
   }
+  llvm::BitVector getActive() {
+    llvm::BitVector active(count);
+    for (unsigned index = 0; index < count; ++index)
+      active[index] = adjoint.isActive(op.getSrcs()[index]);
+    return active;
+  }
   Value repeat(Value row, unsigned index) {
     Type element = getElementTypeOrSelf(row.getType());
     return repeatAlong(
@@ -43,6 +52,7 @@ private:
 
   Value shareOfExtremum();
   Value findChosen();
+  void shareOfEqual();
   LogicalResult runGeneral();
 
   triton::ReduceOp op;
@@ -117,6 +127,19 @@ Value ReduceReversal::findChosen() {
   return {};
 }
 
+/// Of elements that are the same and stay so, the first one stands for all.
+void ReduceReversal::shareOfEqual() {
+  Value isFirst = Axis(b, loc, typeOf(0).getShape(), axis).isFirst();
+  for (auto [index, result] : llvm::enumerate(op.getResult()))
+    if (Value cotangent = adjoint.get(result)) {
+      Value all = repeat(cotangent, index);
+      give(index,
+           mutation::isMade("combiner:each of equal elements")
+               ? all
+               : select(isFirst, all, adjoint.constant(typeOf(index), 0.0)));
+    }
+}
+
 LogicalResult ReduceReversal::runGeneral() {
   ArrayRef<int64_t> shape = typeOf(0).getShape();
   FailureOr<TileFunction> combine =
@@ -130,11 +153,8 @@ LogicalResult ReduceReversal::runGeneral() {
   combine->preferFirstOnTies();
 
   // Members of the tuple that carry a derivative: in x, and in combinations.
-  llvm::BitVector wanted(2 * count), varied(2 * count);
-  for (unsigned index = 0; index < count; ++index)
-    wanted[index] = adjoint.isActive(op.getSrcs()[index]);
-  llvm::BitVector members = wanted;
-  members.resize(count);
+  llvm::BitVector members = getActive(), wanted = members, varied(2 * count);
+  wanted.resize(2 * count);
   for (llvm::BitVector before; before != members;) {
     before = members;
     varied = members;
@@ -187,8 +207,24 @@ LogicalResult ReduceReversal::runGeneral() {
   auto ofPair = combine->pullBack(adjoint, pair, ofRest, wanted);
   if (failed(ofPair))
     return failure();
-  for (unsigned index : wanted.set_bits())
-    give(index, atEdge(isLast, ofRest[index], (*ofPair)[index], index));
+  Factors factors(adjoint);
+  for (Value cotangent : cotangents)
+    factors.addCotangent(cotangent);
+  for (Value primal : llvm::concat<Value>(op.getSrcs(), op.getResult()))
+    factors.add(adjoint.primal(primal), primal);
+  LiveMask live;
+  bool isFound = false;
+  for (unsigned index : wanted.set_bits()) {
+    Value share = atEdge(isLast, ofRest[index], (*ofPair)[index], index);
+    if (share && !factors.giveFinite(share)) {
+      if (!isFound)
+        live = emitLanes(adjoint, adjoint.lanes.through(op->getOpOperand(0)),
+                         typeOf(0));
+      isFound = true;
+      share = onlyLive(Tile(b, loc, share), cotangents, live);
+    }
+    give(index, share);
+  }
   return success();
 }
 
@@ -208,8 +244,15 @@ LogicalResult ReduceReversal::run() {
     break;
   }
   Value chosen = findChosen();
-  if (!chosen)
-    return runGeneral();
+  if (!chosen) {
+    FailureOr<Combination> combination = requireOrder(op, axis, getActive());
+    if (failed(combination))
+      return failure();
+    if (*combination == Combination::Associative)
+      return runGeneral();
+    shareOfEqual();
+    return success();
+  }
   for (auto [index, result] : llvm::enumerate(op.getResult()))
     if (Value cotangent = adjoint.get(result))
       give(index, select(chosen, repeat(cotangent, index),

@@ -64,7 +64,7 @@ std::string RuleTable::toMarkdown() const {
   os << "\n## Functions\n\n"
         "By plain name, whatever computes the function: an operation, a call "
         "of a device\nlibrary (`__nv_tanhf`, `__nv_fast_tanhf`, "
-        "`__ocml_tanh_f64`), any rounding mode, or one\ninstruction in inline "
+        "`__ocml_tanh_f64`), any rounding mode, or an\ninstruction of inline "
         "assembly.\n\n"
         "| function | operations | pullback |\n| --- | --- | --- |\n";
   for (const auto &[name, rule] : sorted(functions)) {

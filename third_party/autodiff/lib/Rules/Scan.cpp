@@ -12,8 +12,11 @@
 // "Previous" and "next" are meant in the direction of the scan.
 //
 //===----------------------------------------------------------------------===//
+#include "LanesAcross.h"
 #include "autodiff/Rules/Axis.h"
 #include "autodiff/Rules/Combiner.h"
+#include "autodiff/Rules/CombinerLaws.h"
+#include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Rules/TileFunction.h"
@@ -54,11 +57,14 @@ private:
   Value convert(Value tile, Type to) {
     return tile ? castFloat(b, loc, tile, getElementTypeOrSelf(to)) : tile;
   }
+  llvm::BitVector getActive();
   llvm::BitVector findMembers(const TileFunction &combine);
   LogicalResult findJacobian(const TileFunction &combine, ValueRange arguments,
                              const llvm::BitVector &varied);
   SmallVector<Value> solve();
   LogicalResult runGeneral();
+  LiveMask findLive();
+  Value onlyLive(Value value, LiveMask mask, const Factors &factors);
 
   triton::ScanOp op;
   Adjoint &adjoint;
@@ -77,11 +83,16 @@ private:
 };
 } // namespace
 
+llvm::BitVector ScanReversal::getActive() {
+  llvm::BitVector active(count);
+  for (unsigned index = 0; index < count; ++index)
+    active[index] = adjoint.isActive(op.getSrcs()[index]);
+  return active;
+}
+
 /// The members of s that vary with active members of x.
 llvm::BitVector ScanReversal::findMembers(const TileFunction &combine) {
-  llvm::BitVector members(count);
-  for (unsigned index = 0; index < count; ++index)
-    members[index] = adjoint.isActive(op.getSrcs()[index]);
+  llvm::BitVector members = getActive();
   for (llvm::BitVector before; before != members;) {
     before = members;
     llvm::BitVector varied = members;
@@ -121,6 +132,29 @@ LogicalResult ScanReversal::findJacobian(const TileFunction &combine,
       return convert(row[member], element());
     }));
   return success();
+}
+
+/// Where s̄ is not zero: in lanes from which the scan goes to live ones.
+LiveMask ScanReversal::findLive() {
+  OpOperand &source = op->getOpOperand(0);
+  LiveMask mask = emitLanes(adjoint, adjoint.lanes.through(source), type);
+  if (!mask.isExact) {
+    Value nonZero = findLiveFrom(b, loc, findNonZero(b, loc, cotangents),
+                                 op.getAxis(), op.getReverse());
+    mask.condition =
+        mask.condition ? arith::AndIOp::create(b, loc, mask.condition, nonZero)
+                       : nonZero;
+    mask.isExact = true;
+  }
+  return mask;
+}
+
+/// A derivative of ∘, which s̄ is multiplied by: zero where s̄ is.
+Value ScanReversal::onlyLive(Value value, LiveMask mask,
+                             const Factors &factors) {
+  if (!value || factors.giveFinite(value))
+    return value;
+  return autodiff::onlyLive(Tile(b, loc, value), {}, mask);
 }
 
 /// w by member of the state, by a scan over affine maps.
@@ -211,6 +245,13 @@ LogicalResult ScanReversal::runGeneral() {
     arguments.push_back(adjoint.primal(source));
   if (failed(findJacobian(*combine, arguments, findMembers(*combine))))
     return failure();
+  LiveMask live = findLive();
+  Factors factors(adjoint);
+  for (Value primal : llvm::concat<Value>(op.getSrcs(), op.getResult()))
+    factors.add(adjoint.primal(primal), primal);
+  for (SmallVector<Value> &row : transposed)
+    for (Value &entry : row)
+      entry = onlyLive(entry, live, factors);
 
   SmallVector<Value> totals = cotangents;
   for (auto [member, w] : llvm::zip(state, next(solve()))) {
@@ -225,8 +266,11 @@ LogicalResult ScanReversal::runGeneral() {
   auto through = combine->pullBack(adjoint, arguments, totals, wanted);
   if (failed(through))
     return failure();
+  for (Value total : totals)
+    factors.addCotangent(total);
   for (auto [index, source] : llvm::enumerate(op.getSrcs())) {
-    Value own = totals[index], combined = (*through)[index + count];
+    Value own = totals[index];
+    Value combined = onlyLive((*through)[index + count], live, factors);
     if (wanted[index + count] && (own || combined))
       adjoint.add(source, arith::SelectOp::create(
                               b, loc, isStart, own ? own : zero(index),
@@ -240,8 +284,18 @@ LogicalResult ScanReversal::run() {
     cotangents.push_back(adjoint.get(result));
   if (llvm::none_of(cotangents, [](Value cotangent) { return cotangent; }))
     return success();
-  if (classifyCombiner(op.getCombineOp()) != Combiner::Sum)
-    return runGeneral();
+  if (classifyCombiner(op.getCombineOp()) != Combiner::Sum) {
+    FailureOr<Combination> combination =
+        requireOrder(op, op.getAxis(), getActive());
+    if (failed(combination))
+      return failure();
+    if (*combination == Combination::Associative)
+      return runGeneral();
+    // Each element stands for itself.
+    for (auto [source, cotangent] : llvm::zip_equal(op.getSrcs(), cotangents))
+      adjoint.add(source, cotangent);
+    return success();
+  }
   auto sum = [&](OpBuilder &, ValueRange running, ValueRange next) {
     return SmallVector<Value>{add(running[0], next[0])};
   };

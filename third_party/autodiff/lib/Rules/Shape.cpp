@@ -64,11 +64,8 @@ static LogicalResult reshapeBack(OpT op, Adjoint &adjoint) {
 
 static LogicalResult trans(triton::TransOp op, Adjoint &adjoint) {
   return transposeWith(op, adjoint, [&](Value cotangent) -> Value {
-    SmallVector<int32_t> inverse(op.getOrder().size());
-    for (auto [to, from] : llvm::enumerate(op.getOrder()))
-      inverse[from] = to;
     return triton::TransOp::create(adjoint.builder, adjoint.loc(), cotangent,
-                                   ArrayRef<int32_t>(inverse));
+                                   invertOrder(op.getOrder()));
   });
 }
 

@@ -79,21 +79,21 @@ Tile mlir::autodiff::where(Value condition, Tile a, Tile b) {
   return a.make<arith::SelectOp>(condition, a, b);
 }
 
-/// Whether `product` is what `unlessZero` makes of another one.
-static bool isUnlessZero(Value t, Value product) {
-  auto select = product.getDefiningOp<arith::SelectOp>();
+Value mlir::autodiff::findUnlessZero(Value value) {
+  auto select = value.getDefiningOp<arith::SelectOp>();
   auto compare =
       select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : nullptr;
-  return compare && compare.getPredicate() == arith::CmpFPredicate::OEQ &&
-         compare.getLhs() == t &&
-         matchPattern(compare.getRhs(), m_AnyZeroFloat()) &&
-         matchPattern(select.getTrueValue(), m_AnyZeroFloat());
+  bool isGiven = compare &&
+                 compare.getPredicate() == arith::CmpFPredicate::OEQ &&
+                 matchPattern(compare.getRhs(), m_AnyZeroFloat()) &&
+                 matchPattern(select.getTrueValue(), m_AnyZeroFloat());
+  return isGiven ? compare.getLhs() : Value();
 }
 
 Tile mlir::autodiff::unlessZero(Tile t, Tile product, Value x) {
   Operation *source = x.getDefiningOp();
   if ((source && isa<triton::SplatOp, arith::ConstantOp>(source)) ||
-      isUnlessZero(t, product))
+      findUnlessZero(product) == Value(t))
     return product;
   Tile zero = t.constant(0.0);
   return where(compare(arith::CmpFPredicate::OEQ, t, zero), zero, product);
@@ -123,6 +123,13 @@ Value mlir::autodiff::repeatAlong(OpBuilder &builder, Location loc, Value tile,
   return triton::BroadcastOp::create(builder, loc, type, expanded);
 }
 
+SmallVector<int32_t> mlir::autodiff::invertOrder(ArrayRef<int32_t> order) {
+  SmallVector<int32_t> inverse(order.size());
+  for (auto [to, from] : llvm::enumerate(order))
+    inverse[from] = to;
+  return inverse;
+}
+
 void mlir::autodiff::dropHints(Operation *op) {
   for (StringRef hint : {"tt.divisibility", "tt.contiguity", "tt.constancy"})
     op->removeDiscardableAttr(hint);
@@ -133,7 +140,7 @@ Value mlir::autodiff::repeatOver(OpBuilder &builder, Location loc, Value value,
                                  ArrayRef<int64_t> shape) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (shape.empty())
-    return value;
+    return type ? Value(triton::UnsplatOp::create(builder, loc, value)) : value;
   auto full =
       RankedTensorType::get(shape, getElementTypeOrSelf(value.getType()));
   if (!type)

@@ -211,7 +211,9 @@ TileFunction::pullBack(Adjoint &adjoint, ValueRange arguments,
     if (cotangent)
       dependent.push_back(result);
   Activity activity(function.get(), independent, dependent);
-  Adjoint inner(adjoint.builder, activity, adjoint.loc(), /*tapes=*/0);
+  LiveLanes lanes(function.get(), activity, dependent);
+  Adjoint inner(adjoint.builder, activity, lanes, adjoint.loc(), /*tapes=*/0,
+                adjoint.assumed);
   bind(adjoint, arguments, inner.primals);
   inner.recompute(body());
   for (auto [result, cotangent] :

@@ -1,8 +1,8 @@
 // RUN: triton-autodiff-opt %s -triton-to-linalg -split-input-file -verify-diagnostics
 
 tt.func public @assembly(%p: !tt.ptr<f32>, %x: f32) {
-  // expected-error @below {{the CPU backend cannot compile 'tt.elementwise_inline_asm' "add.sat.f32 $0, $1, $1;"}}
-  %a = tt.elementwise_inline_asm "add.sat.f32 $0, $1, $1;" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %x : f32 -> f32
+  // expected-error @below {{the CPU backend cannot compile 'tt.elementwise_inline_asm' "bar.sync 0; mov.f32 $0, $1;": 'bar.sync': it is not straight-line arithmetic}}
+  %a = tt.elementwise_inline_asm "bar.sync 0; mov.f32 $0, $1;" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %x : f32 -> f32
   tt.store %p, %a : !tt.ptr<f32>
   tt.return
 }

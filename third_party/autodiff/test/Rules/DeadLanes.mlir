@@ -2,12 +2,13 @@
 // RUN:   -autodiff-reverse -canonicalize -cse | FileCheck %s
 
 // A selection after an exponential: where it is not taken, the exponential may
-// be infinite. The selection is made once more, of the product.
+// be infinite. The selection is made once more, of the factor.
 // CHECK-LABEL: tt.func @selected_bwd(
 // CHECK: %[[Y:.*]] = math.exp
 // CHECK: %[[T:.*]] = autodiff.upstream
-// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[Y]]
-// CHECK: %[[D:.*]] = arith.select %arg2, %[[P]], %{{.*}}
+// CHECK: %[[S:.*]] = arith.select %arg2, %[[T]], %{{.*}}
+// CHECK: %[[Z:.*]] = arith.select %arg2, %[[Y]], %{{.*}}
+// CHECK: %[[D:.*]] = arith.mulf %[[S]], %[[Z]]
 // CHECK: autodiff.accumulate %arg0, %[[D]]
 tt.func @selected(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1) {
   %zero = arith.constant 0.0 : f32
@@ -20,14 +21,15 @@ tt.func @selected(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1) {
 
 // -----
 
-// So is the mask of a store.
+// So is the mask of a store. Where a padding makes the cotangent zero, that is
+// asked already.
 // CHECK-LABEL: tt.func @stored_bwd(
 // CHECK: %[[X:.*]] = tt.load %arg0, %arg2, %{{.*}} :
 // CHECK: %[[T:.*]] = autodiff.upstream %arg1 mask %arg2
 // CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[X]]
 // CHECK: %[[Z:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO:.*]] :
 // CHECK: %[[S:.*]] = arith.select %[[Z]], %[[ZERO]], %[[P]]
-// CHECK: arith.select %arg2, %[[S]], %{{.*}}
+// CHECK-NOT: arith.select
 tt.func @stored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1) {
   %other = arith.constant 0xFF800000 : f32
   %x = tt.load %px, %c, %other : !tt.ptr<f32>
@@ -58,9 +60,8 @@ tt.func @finite(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>,
 // CHECK-LABEL: tt.func @compared_bwd(
 // CHECK: %[[C:.*]] = arith.cmpf olt
 // CHECK: %[[Y:.*]] = math.exp
-// CHECK: %[[T:.*]] = autodiff.upstream
-// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[Y]]
-// CHECK: %[[D:.*]] = arith.select %[[C]], %[[P]], %{{.*}}
+// CHECK: %[[Z:.*]] = arith.select %[[C]], %[[Y]], %{{.*}}
+// CHECK: %[[D:.*]] = arith.mulf %{{.*}}, %[[Z]]
 // CHECK: autodiff.accumulate %arg0, %[[D]]
 tt.func @compared(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %zero = arith.constant 0.0 : f32
@@ -77,8 +78,8 @@ tt.func @compared(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // Rows that nobody stores are dead in products and sums of their cotangents,
 // too: what a softmax is there, 0/0, must not reach sums over rows.
 // CHECK-LABEL: tt.func @softmax_bwd(
+// CHECK: %[[LIVE:.*]] = tt.broadcast %{{.*}} : tensor<16x1xi1>
 // CHECK: %[[E:.*]] = math.exp
-// CHECK: %[[LIVE:.*]] = arith.ori
 // CHECK: %[[KEPT:.*]] = arith.select %[[LIVE]], %[[E]], %{{.*}} : tensor<16x8xi1>
 // CHECK: %[[T:.*]] = arith.mulf %{{.*}}, %[[KEPT]]
 // CHECK: tt.reduce"(%[[T]]) <{axis = 0 : i32}>
@@ -113,17 +114,15 @@ tt.func @softmax(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i3
 
 // -----
 
-// A branch hands on where the cotangent is zero.
+// What a branch leaves out is known outside of it, by its condition.
 // CHECK-LABEL: tt.func @branch_bwd(
 // CHECK: %[[Y:.*]] = math.exp
-// CHECK: %[[T:.*]] = autodiff.upstream
-// CHECK: %[[LIVE:.*]] = arith.select %arg2, %arg3, %true : i1
 // CHECK: %[[CT:.*]] = scf.if %arg2 -> (f32) {
-// CHECK: arith.select %arg3, %[[T]], %{{.*}} : f32
-// CHECK: } else {
-// CHECK: scf.yield %[[T]] : f32
-// CHECK: %[[P:.*]] = arith.mulf %[[CT]], %[[Y]]
-// CHECK: %[[D:.*]] = arith.select %[[LIVE]], %[[P]], %{{.*}}
+// CHECK: %[[ELSE:.*]] = arith.xori %arg2, %true
+// CHECK: %[[THEN:.*]] = arith.andi %arg3, %arg2
+// CHECK: %[[LIVE:.*]] = arith.ori %[[ELSE]], %[[THEN]]
+// CHECK: %[[Z:.*]] = arith.select %[[LIVE]], %[[Y]], %{{.*}}
+// CHECK: %[[D:.*]] = arith.mulf %[[CT]], %[[Z]]
 // CHECK: autodiff.accumulate %arg0, %[[D]]
 tt.func @branch(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1, %d: i1) {
   %zero = arith.constant 0.0 : f32
@@ -147,8 +146,7 @@ tt.func @branch(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1, %d: i1) {
 // CHECK: %[[D:.*]] = tt.splat %arg3
 // CHECK: %[[Y:.*]] = math.exp
 // CHECK: %[[LIVE:.*]] = tt.join %[[C]], %[[D]] : tensor<4xi1>
-// CHECK: %[[P:.*]] = arith.mulf %{{.*}}, %[[Y]]
-// CHECK: arith.select %[[LIVE]], %[[P]], %{{.*}}
+// CHECK: arith.select %[[LIVE]], %[[Y]], %{{.*}}
 tt.func @halves(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1, %d: i1) {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
   %c4 = tt.splat %c : i1 -> tensor<4xi1>
@@ -162,5 +160,103 @@ tt.func @halves(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1, %d: i1) {
   %y = arith.addf %1, %2 : tensor<4xf32>
   %3 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
   tt.store %3, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// Which elements a gather takes is not known: the exponential is left out where
+// its cotangent is zero.
+// CHECK-LABEL: tt.func @gathered_bwd(
+// CHECK: %[[Y:.*]] = math.exp
+// CHECK: %[[T:.*]] = "tt.reduce"
+// CHECK: %[[F:.*]] = arith.minimumf %[[Y]]
+// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[F]]
+// CHECK: %[[N:.*]] = arith.cmpf une, %[[T]]
+// CHECK: arith.select %[[N]], %[[P]]
+tt.func @gathered(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x!tt.ptr<f32>>
+  %e = math.exp %x : tensor<4xf32>
+  %1 = tt.splat %pi : !tt.ptr<i32> -> tensor<4x!tt.ptr<i32>>
+  %i = tt.load %1 : tensor<4x!tt.ptr<i32>>
+  %y = tt.gather %e[%i] {axis = 0 : i32} : (tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
+  %2 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %2, %y : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// What a loop overwrites leads to nothing but in its last iteration.
+// CHECK-LABEL: tt.func @overwritten_bwd(
+// CHECK: scf.for
+// CHECK: scf.for {{.*}} iter_args(%[[T:.*]] = %{{.*}})
+// CHECK: %[[Y:.*]] = math.exp
+// CHECK: %[[P:.*]] = arith.mulf %[[T]], %[[Y]]
+// CHECK: %[[N:.*]] = arith.cmpf une, %[[T]]
+// CHECK: arith.select %[[N]], %[[P]]
+tt.func @overwritten(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%last = %zero) -> f32 : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %e = math.exp %x : f32
+    scf.yield %e : f32
+  }
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// What is handed on from iteration to iteration is live where it is stored in
+// the end: no more is asked.
+// CHECK-LABEL: tt.func @carried_bwd(
+// CHECK: autodiff.upstream
+// CHECK: %[[Y:.*]] = math.exp
+// CHECK: %[[Z:.*]] = arith.select %arg3, %[[Y]]
+// CHECK-NOT: arith.cmpf
+// CHECK: tt.return
+tt.func @carried(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %c: i1) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> f32 : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %e = math.exp %x : f32
+    %next = arith.addf %sum, %e : f32
+    scf.yield %next : f32
+  }
+  tt.store %py, %y, %c : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// A running product: its derivatives are left out behind the last lane that is
+// stored, for the scan that solves for the adjoint goes through these.
+// CHECK-LABEL: tt.func @running_bwd(
+// CHECK: %[[LIVE:.*]] = arith.cmpi slt, %{{.*}} : tensor<8xi32>
+// CHECK: arith.select %[[LIVE]], %{{.*}} : tensor<8xi1>, tensor<8xf32>
+// CHECK: "tt.scan"
+tt.func @running(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %range = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
+  %end = tt.splat %n : i32 -> tensor<8xi32>
+  %mask = arith.cmpi slt, %range, %end : tensor<8xi32>
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %1 = tt.addptr %0, %range : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  %x = tt.load %1 : tensor<8x!tt.ptr<f32>>
+  %y = "tt.scan"(%x) <{axis = 0 : i32, reverse = false}> ({
+  ^bb0(%a: f32, %b: f32):
+    %p = arith.mulf %a, %b : f32
+    tt.scan.return %p : f32
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = tt.splat %py : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %3 = tt.addptr %2, %range : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  tt.store %3, %y, %mask : tensor<8x!tt.ptr<f32>>
   tt.return
 }

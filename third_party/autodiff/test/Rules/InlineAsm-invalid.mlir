@@ -1,7 +1,7 @@
 // RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics \
 // RUN:   -autodiff-normalize -autodiff-link-rules -autodiff-reverse -o /dev/null
 
-// Saturation makes it another function.
+// Not lifted: saturation makes it another function.
 tt.func @saturated(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   // expected-error @+1 {{no derivative rule for the inline assembly "add.sat.f32 $0, $1, $1;" ('tt.elementwise_inline_asm'), which lies between a differentiated input and an output; give its rule with register_vjp (docs/python.md)}}

@@ -18,6 +18,12 @@
 
 namespace mlir::autodiff {
 
+/// A number as the plan describes it: the steps in which it counts, how many
+/// there are (or its value in each program), and what it counts: programs,
+/// iterations of a loop, or lanes along an axis.
+llvm::json::Array toDigit(const Dimension &dimension, const ScalarExpr &step,
+                          llvm::json::Value extent);
+
 class AccessSpace {
 public:
   /// A loop whose iterations are numbered alike in all programs, by numbers
@@ -55,6 +61,11 @@ public:
   /// One or the other, if need be from memory.
   static std::optional<AccessSpace>
   findFor(llvm::ArrayRef<Operation *> accesses);
+
+  /// All addresses that an access may touch under its mask, maybe more than
+  /// once, and maybe among others; none if they are not of this form. Loops and
+  /// axes that do not move the address count steps of zero.
+  static std::optional<AccessSpace> reachOf(Operation *access);
 
   const ScalarExpr &getOffset() const { return offset; }
 
@@ -120,11 +131,16 @@ public:
                                    llvm::ArrayRef<ScalarExpr> summed,
                                    llvm::ArrayRef<ScalarExpr> staying) const;
 
+  /// What `reachOf` has found, as the plan describes it.
+  llvm::json::Object toReach() const;
+
 private:
   struct Digit {
     ScalarExpr stride;
     Dimension dimension;
-    std::optional<llvm::json::Value> extent; ///< none for Program digits
+    /// None for Program digits; null where only a bound says how far a reach
+    /// goes.
+    std::optional<llvm::json::Value> extent;
   };
   /// The number that the first digits of an index make up, with a bound of its
   /// own: the place in a chunk, where the index is that in all of them.
@@ -173,6 +189,8 @@ private:
   /// Lets `loop` begin with one more iteration, what `other` touches. False if
   /// that is something else.
   bool addIteration(Operation *loop, const AccessSpace &other);
+  static llvm::json::Object describeIndex(const Index &index,
+                                          llvm::json::Array digits);
   llvm::json::Object
   describe(llvm::StringRef kind, unsigned argument,
            llvm::function_ref<llvm::json::Value(const Digit &)> extentOf) const;

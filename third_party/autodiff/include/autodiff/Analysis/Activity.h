@@ -28,15 +28,17 @@ ArgumentSet findStored(triton::FuncOp kernel);
 class Activity {
 public:
   /// Analyses `kernel` for the gradient of arguments `wanted` given cotangents
-  /// of what is stored to arguments `cotangents`. Emits an error at the first
-  /// operation through which a derivative cannot be followed; `failed` tells.
+  /// of what is stored to arguments `cotangents`.
   Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
            const ArgumentSet &cotangents);
   /// Analyses a function without memory: which values lie between these.
   Activity(triton::FuncOp function, ValueRange independent,
            ValueRange dependent);
 
-  bool failed() const { return hasFailed; }
+  /// Fails at the first operation through which a derivative cannot be
+  /// followed, with an error there.
+  LogicalResult check();
+
   bool isVaried(Value value) const { return varied.contains(value); }
   bool isUseful(Value value) const { return useful.contains(value); }
   bool isActive(Value value) const {
@@ -60,7 +62,6 @@ private:
   void propagateVaried();
   void propagateUseful();
   void findCarrying();
-  void checkMemory();
   void checkAccess(Operation *op);
   void fail(Operation *op, const llvm::Twine &message);
   bool readsVaried(Operation *read) const;

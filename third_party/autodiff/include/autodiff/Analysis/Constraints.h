@@ -21,6 +21,10 @@ Constraint lessThan(const LinearForm &lhs, const LinearForm &rhs,
 /// bound.
 bool holdsAlways(const Constraint &constraint);
 
+/// The forms of which a number is the smallest; none if it is none of these.
+std::optional<llvm::SmallVector<LinearForm>>
+smallestOf(Value value, ScalarExpr::From from = ScalarExpr::From::Launch);
+
 /// lhs < rhs + slack, but for what is always true: of a maximum of numbers, or
 /// of what is less than a minimum, for all of them.
 Constraints lessThan(Value lhs, Value rhs, int64_t slack,
@@ -30,6 +34,9 @@ Constraints lessThan(Value lhs, Value rhs, int64_t slack,
 /// `from` memory if it may be read; none if it is something else.
 Constraints constraintsOf(Value mask,
                           ScalarExpr::From from = ScalarExpr::From::Launch);
+
+/// The same of what is true where `condition`, of a branch, is not.
+Constraints constraintsOfNot(Value condition);
 
 /// Those of the conditions in the conjunction `mask` that are constraints.
 llvm::SmallVector<Constraint>

@@ -51,6 +51,10 @@ struct LinearForm {
   of(Value value, llvm::function_ref<bool(Value)> isOpaque = {},
      ScalarExpr::From from = ScalarExpr::From::Launch);
 
+  /// Takes induction variables whose start programs determine as that, and the
+  /// number of the iteration. False if a start has no form.
+  bool unfold(ScalarExpr::From from = ScalarExpr::From::Launch);
+
   bool isConstant() const { return terms.empty(); }
   /// Whether a dimension is an element of memory, or made of such.
   bool readsMemory() const;

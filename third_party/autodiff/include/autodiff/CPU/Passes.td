@@ -20,9 +20,11 @@ def Promote : Pass<"autodiff-promote", "::mlir::ModuleOp"> {
   let description = [{
     Every floating-point type becomes f64, in memory, too, and conversions
     between them go; constants keep the values that the kernel rounded them to.
-    Finite differences of the result judge the gradients of the kernel. What
-    depends on the bits of a narrower type is an error.
+    Finite differences of the result judge the gradients of the kernel. Inline
+    assembly becomes arithmetic; its approximations are what they approximate.
+    What depends on the bits of a narrower type is an error.
   }];
+  let dependentDialects = ["arith::ArithDialect", "math::MathDialect"];
 }
 
 #endif // AUTODIFF_CPU_PASSES_TD

@@ -32,7 +32,8 @@ def Autodiff_OperandKind : I32EnumAttr<"OperandKind", "what a launch passes", [
   I32EnumAttrCase<"Begin", 6, "begin">,
   I32EnumAttrCase<"End", 7, "end">,
   I32EnumAttrCase<"Violations", 8, "violations">,
-  I32EnumAttrCase<"Rounded", 9, "rounded">
+  I32EnumAttrCase<"Rounded", 9, "rounded">,
+  I32EnumAttrCase<"Claims", 10, "claims">
 ]> {
   let cppNamespace = "::mlir::autodiff";
   let genSpecializedAttr = 0;
@@ -49,7 +50,8 @@ def Autodiff_OperandAttr : AttrDef<Autodiff_Dialect, "Operand"> {
     an integer that the host evaluates, `counters 0` the memory that a counting
     kernel leaves trip counts in. `begin k` and `end k` are addresses: those of
     the memory behind the kernel's own argument k. `violations 0` is the buffer
-    in which `autodiff-check-bounds` leaves accesses outside of them.
+    in which `autodiff-check-bounds` leaves accesses outside of them, `claims k`
+    memory, cleared, for who stores to each element of that.
   }];
   let parameters = (ins EnumParameter<Autodiff_OperandKind>:$kind,
                         "unsigned":$index);

@@ -8,6 +8,7 @@
 #ifndef AUTODIFF_PLAN_PLAN_H
 #define AUTODIFF_PLAN_PLAN_H
 
+#include "autodiff/Support/Target.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 #include <optional>
@@ -49,6 +50,8 @@ struct Request {
   SmallVector<unsigned> atomic;
   /// Arguments for which a check failed: stored addresses may repeat.
   SmallVector<unsigned> exchange;
+  /// Arguments whose gradient reaches so far that it has to be masked.
+  SmallVector<unsigned> confine;
   /// Integers that are multiples of 16 in a launch.
   SmallVector<unsigned> aligned;
   /// Parts of descriptors, and what they are there.
@@ -56,6 +59,10 @@ struct Request {
   /// Parts of descriptors, and an earlier one that is the same there.
   SmallVector<std::pair<unsigned, int64_t>> same;
   SmallVector<UserRule> rules;
+  /// The device that the kernels are for; null if that is not said.
+  const Target *target = nullptr;
+  /// The kernels are for a Triton with barriers of its own: 3.7 and later.
+  bool ownBarriers = false;
   bool save = true;
   bool reload = true;
   /// Check every access of the derived kernels.
@@ -72,6 +79,8 @@ struct Request {
   unsigned widen = 4;
   /// Refuse what would have to be summed with atomics.
   bool deterministic = false;
+  /// The device combines what is reduced in any order, sides swapped.
+  bool anyOrder = false;
   /// Those to use, wherever they apply; where they pay if absent.
   std::optional<SmallVector<Schedule>> schedules;
 

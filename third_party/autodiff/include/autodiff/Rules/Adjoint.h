@@ -2,7 +2,7 @@
 #ifndef AUTODIFF_RULES_ADJOINT_H
 #define AUTODIFF_RULES_ADJOINT_H
 
-#include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/LiveLanes.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -17,23 +17,35 @@ namespace mlir::autodiff {
 /// precision cost nothing and contributions are not rounded before they meet.
 class Adjoint {
 public:
-  /// `tapes` is the first number that no tape has.
-  Adjoint(OpBuilder &builder, const Activity &activity, Location location,
-          unsigned tapes)
-      : builder(builder), activity(activity), location(location), tapes(tapes) {
-  }
+  /// `tapes` is the first number that no tape has. Numbers that must not be
+  /// negative are added to `assumed`, if there may be any.
+  Adjoint(OpBuilder &builder, const Activity &activity, LiveLanes &lanes,
+          Location location, unsigned tapes,
+          SmallVectorImpl<ScalarExpr> *assumed)
+      : builder(builder), activity(activity), lanes(lanes), assumed(assumed),
+        location(location), tapes(tapes) {}
 
   OpBuilder &builder;
   const Activity &activity;
+  LiveLanes &lanes;
+  SmallVectorImpl<ScalarExpr> *assumed;
 
   /// Where the operation being reversed stands in the user's source.
   Location loc() const { return location; }
 
   bool isActive(Value value) const { return activity.isActive(value); }
 
+  /// Whether a value is finite in all lanes that are not live, if it is in
+  /// those that are.
+  bool isFiniteElsewhere(Value primal) const;
+
   /// The value in the backward kernel that recomputes `primal`, or may be
   /// reloaded for it.
   Value primal(Value primal) const;
+
+  /// The same for a value that may stand in a branch or loop that is not being
+  /// reversed: computed anew, if it is not there.
+  Value recomputed(Value primal);
 
   /// The adjoint of `value` so far; null means zero.
   Value get(Value value) const { return adjoints.lookup(value); }
@@ -44,11 +56,6 @@ public:
 
   /// Replaces the adjoint of `value`.
   void set(Value value, Value adjoint) { adjoints[value] = adjoint; }
-
-  /// The condition outside of which `adjoint`, of a reversed loop or branch, is
-  /// zero; null if none is known.
-  Value getLive(Value adjoint) const { return live.lookup(adjoint); }
-  void setLive(Value adjoint, Value condition) { live[adjoint] = condition; }
 
   /// The adjoint's type for a primal of this type.
   static Type typeFor(Type primal);
@@ -87,8 +94,10 @@ private:
   /// Reads back what `push` records, in place of its recomputation.
   void popInstead(PushOp push);
 
-  llvm::DenseMap<Value, Value> adjoints, live;
+  llvm::DenseMap<Value, Value> adjoints;
   Location location;
+  /// The block that is being reversed.
+  Block *reversed = nullptr;
   unsigned tapes;
 };
 

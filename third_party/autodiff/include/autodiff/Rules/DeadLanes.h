@@ -1,30 +1,49 @@
-//===- DeadLanes.h - Lanes that a mask left out -----------------*- C++ -*-===//
+//===- DeadLanes.h - Lanes that are left out, in a backward -----*- C++ -*-===//
 #ifndef AUTODIFF_RULES_DEADLANES_H
 #define AUTODIFF_RULES_DEADLANES_H
 
 #include "autodiff/Rules/Tile.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace mlir::autodiff {
 
-class Adjoint;
+struct Lanes;
 
-// A masked store and a selection leave lanes out: their cotangent is zero, and
-// the primal may hold anything there, infinities and NaN included. 0·∞ must not
-// reach the lanes that count: a sum over lanes may follow.
+/// Where lanes are live, in a backward kernel: a condition, null for all, which
+/// may hold in more lanes if it is not exact.
+struct LiveMask {
+  Value condition;
+  bool isExact = true;
+};
 
-/// The condition outside of which a cotangent is zero, built in the backward
-/// kernel; null if none is known. With `adjoint`, that of a cotangent that a
-/// reversed loop carries counts, too, and rows that are dead as a whole are so
-/// in products and sums.
-Value findLiveLanes(Tile cotangent, const Adjoint *adjoint = nullptr);
+/// Computes, for a tile or scalar of `type`, where `lanes` are.
+LiveMask emitLanes(Adjoint &adjoint, const Lanes *lanes, Type type);
 
-/// Where `live`, a condition on the lanes of a tile, may hold for some lane
-/// along `axis`: a condition without that axis; null if it says nothing.
-Value findLiveAcross(OpBuilder &builder, Location loc, Value live,
-                     unsigned axis);
+/// Where one of some cotangents, tiles or scalars of which any may be null, is
+/// not zero.
+Value findNonZero(OpBuilder &builder, Location loc, ValueRange cotangents);
 
-/// The cotangent in live lanes, anything elsewhere: without its own selection.
-Tile withoutSelection(Tile cotangent);
+/// `value`, a multiple of cotangents, made zero in lanes that are not live,
+/// whatever the other factors are there.
+Tile onlyLive(Tile value, ValueRange cotangents, LiveMask mask);
+
+/// The values of a backward kernel that cotangents are multiplied by. These are
+/// finite in lanes that are not live, for they are zero there.
+class Factors {
+public:
+  explicit Factors(const Adjoint &adjoint) : adjoint(adjoint) {}
+
+  /// Makes known that `value` is what the primal's `primal` is.
+  void add(Value value, Value primal);
+  void addCotangent(Value value) { isFinite[value] = true; }
+
+  /// Whether what is made of these is finite in lanes that are not live.
+  bool giveFinite(Value product) const;
+
+private:
+  const Adjoint &adjoint;
+  llvm::DenseMap<Value, bool> isFinite;
+};
 
 } // namespace mlir::autodiff
 

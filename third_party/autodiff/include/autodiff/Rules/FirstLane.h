@@ -22,6 +22,9 @@ Value spreadFirstLane(OpBuilder &builder, Operation *op, Value first,
                       unsigned axis);
 unsigned getSourceAxis(Operation *op, unsigned axis);
 
+/// Whether all lanes of `tile` along `axis` are the same.
+bool isUniformAlong(Value tile, unsigned axis);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_RULES_FIRSTLANE_H

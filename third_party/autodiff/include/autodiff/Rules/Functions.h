@@ -51,6 +51,9 @@ void addSpecialFunctions(FunctionTable &table);
 /// The function that `op` computes, or null; `name` gets its plain name.
 const Function *findFunction(Operation *op, std::string *name = nullptr);
 
+/// The operands of `op` that its function gets, in its order.
+SmallVector<unsigned> getFunctionOperands(Operation *op);
+
 /// Reverses `op`, which computes a function of the table.
 LogicalResult pullBackFunction(Operation *op, Adjoint &adjoint);
 

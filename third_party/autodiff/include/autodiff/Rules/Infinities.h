@@ -6,9 +6,20 @@
 
 namespace mlir::autodiff {
 
-/// Whether a value of the backward kernel is finite in every lane if all that
-/// is loaded is.
-bool isFiniteEverywhere(Value value);
+class LiveLanes;
+class ScalarExpr;
+
+/// Whether a value is finite in every lane, as far as that is seen. `isFinite`
+/// may say so of a value, or the contrary; of a load, that it is where its mask
+/// holds.
+bool isFiniteEverywhere(
+    Value value,
+    llvm::function_ref<std::optional<bool>(Value)> isFinite = {});
+
+/// Whether a value of the primal is finite in all lanes that are not live, if
+/// it is in those that are. See `findMissingBounds` for what is `assumed`.
+bool isFiniteElsewhere(Value value, LiveLanes &lanes,
+                       llvm::SmallVectorImpl<ScalarExpr> *assumed);
 
 // Padding that a softmax or a sum of exponentials is not to see is −∞ or ∞, or
 // becomes that (log 0): a lane's cotangent is zero there because of what the

@@ -75,6 +75,8 @@ Tile where(Value condition, Tile a, Tile b);
 /// has a pole in them: a sum over lanes may follow. A uniform `x` (a splat) has
 /// no lanes of its own and is left alone.
 Tile unlessZero(Tile t, Tile product, Value x);
+/// t, of what `unlessZero` gives for it; else null.
+Value findUnlessZero(Value value);
 
 /// A scalar or tile of zeros.
 Value zeroOf(OpBuilder &builder, Location loc, Type type);
@@ -91,6 +93,8 @@ Value repeatAlong(OpBuilder &builder, Location loc, Value tile, unsigned axis,
 /// `shape`, repeated along the other ones.
 Value repeatOver(OpBuilder &builder, Location loc, Value value,
                  ArrayRef<unsigned> axes, ArrayRef<int64_t> shape);
+/// The order of a transposition that undoes the one of this order.
+SmallVector<int32_t> invertOrder(ArrayRef<int32_t> order);
 /// Takes away what Triton is told of alignment, for each axis, where a copy of
 /// an operation is on tiles with other axes.
 void dropHints(Operation *op);

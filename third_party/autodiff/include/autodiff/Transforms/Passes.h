@@ -68,6 +68,12 @@ constexpr llvm::StringLiteral kBatchAttr = "autodiff.batch";
 /// as the plan describes it.
 constexpr llvm::StringLiteral kUnravelAttr = "autodiff.unravel";
 
+/// Attributes of a module: the stores of the user's kernel, and where
+/// contributions to gradients may be other than zero, as the plan describes
+/// them.
+constexpr llvm::StringLiteral kStoresAttr = "autodiff.stores";
+constexpr llvm::StringLiteral kLiveAttr = "autodiff.live";
+
 /// The launch that the kernels are for, as far as it is known: the user's, if
 /// it is not another one already.
 llvm::json::Object getLaunch(ModuleOp module);

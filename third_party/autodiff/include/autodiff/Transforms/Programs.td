@@ -1,5 +1,16 @@
 //===- Programs.td - Which program does what ---------------*- tablegen -*-===//
 
+def MarkStores : AutodiffPass<"autodiff-mark-stores", "::mlir::ModuleOp"> {
+  let summary = "note where programs store, and what tells values apart";
+  let description = [{
+    Programs that store different values to one address leave any of them there:
+    no derivative can say which. `autodiff.stores` describes the stores whose
+    addresses a launch knows, all of them and no others, and which numbers of a
+    program decide what it stores, so that the launch can see whether several
+    programs, or lanes of one, disagree.
+  }];
+}
+
 def SpreadLoops : AutodiffPass<"autodiff-spread-loops", "::mlir::ModuleOp"> {
   let summary = "make iterations of a loop over the grid programs";
   let description = [{

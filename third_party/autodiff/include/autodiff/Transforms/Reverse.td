@@ -38,8 +38,21 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
     Option<"allWanted", "all-wanted", "bool", "true",
            "ask for every float argument that is loaded instead">,
     Option<"allCotangents", "all-cotangents", "bool", "true",
-           "take every float argument that is stored to instead">
+           "take every float argument that is stored to instead">,
+    Option<"assume", "assume", "bool", "true",
+           "take strides of a launch not to be negative">
   ];
+}
+
+def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp"> {
+  let summary = "note where contributions to gradients may be other than zero";
+  let description = [{
+    A kernel may load from beyond a tensor what leads to nothing that it stores:
+    contributions are zero there, and `autodiff-mask-loads` has kept most of it
+    out of the loads. `autodiff.live` describes where each argument's may be
+    something else, as far as a launch can know, so that it can see whether that
+    is inside of the tensor.
+  }];
 }
 
 def IgnoreOutputs : AutodiffPass<"autodiff-ignore-outputs", "::mlir::ModuleOp"> {
@@ -53,6 +66,49 @@ def IgnoreOutputs : AutodiffPass<"autodiff-ignore-outputs", "::mlir::ModuleOp"> 
   let options = [
     ListOption<"cotangents", "cotangents", "unsigned",
                "arguments whose stored content has a cotangent">,
+    Option<"allCotangents", "all-cotangents", "bool", "true",
+           "take every float argument that is stored to instead">
+  ];
+}
+
+def MaskLoads : AutodiffPass<"autodiff-mask-loads", "::mlir::ModuleOp"> {
+  let summary = "load only lanes that outputs depend on";
+  let description = [{
+    Loads of the copy that is differentiated get masks that leave out elements
+    on which no output depends in any program: what is read of rows, say, that
+    are not stored. So they get no gradient, and nothing that memory holds there
+    reaches one.
+  }];
+  let options = [
+    ListOption<"wanted", "wanted", "unsigned",
+               "indices of the arguments whose gradients are asked for">,
+    ListOption<"cotangents", "cotangents", "unsigned",
+               "indices of the output pointers">,
+    Option<"allWanted", "all-wanted", "bool", "true",
+           "ask for every float argument that is loaded instead">,
+    Option<"allCotangents", "all-cotangents", "bool", "true",
+           "take every float argument that is stored to instead">,
+    Option<"assume", "assume", "bool", "true",
+           "take strides of a launch not to be negative">
+  ];
+}
+
+def LiftAssembly : AutodiffPass<"autodiff-lift-assembly", "::mlir::ModuleOp"> {
+  let summary = "turn inline assembly between differentiated values into arithmetic";
+  let description = [{
+    In the copy that is differentiated, PTX becomes operations on each element:
+    registers and predicates go, packed elements come apart, and what TTIR has
+    no operation for (approximations, other roundings) stays an instruction on
+    its own. The forward keeps the assembly, and so do values that carry no
+    derivative. Assembly that cannot be understood is an error.
+  }];
+  let options = [
+    ListOption<"wanted", "wanted", "unsigned",
+               "arguments whose gradient is asked for">,
+    ListOption<"cotangents", "cotangents", "unsigned",
+               "arguments whose stored content has a cotangent">,
+    Option<"allWanted", "all-wanted", "bool", "true",
+           "ask for every float argument that is loaded instead">,
     Option<"allCotangents", "all-cotangents", "bool", "true",
            "take every float argument that is stored to instead">
   ];
@@ -98,6 +154,8 @@ def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"save", "save", "bool", "true", "allow an augmented forward">,
-    Option<"reload", "reload", "bool", "true", "allow reloading stored outputs">
+    Option<"reload", "reload", "bool", "true", "allow reloading stored outputs">,
+    Option<"derive", "derive", "bool", "false",
+           "derive a forward also where it has nothing to save">
   ];
 }

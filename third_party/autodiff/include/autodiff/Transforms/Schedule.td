@@ -80,8 +80,25 @@ def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
                "arguments whose gradient must be accumulated atomically">,
+    ListOption<"confine", "confine", "unsigned",
+               "arguments whose gradient reaches too far for a larger buffer">,
     Option<"deterministic", "deterministic", "bool", "false",
            "refuse atomics, whose order differs from run to run">
+  ];
+}
+
+def ConfineGradients : AutodiffPass<"autodiff-confine-gradients", "::mlir::ModuleOp"> {
+  let summary = "keep gradients inside of their buffers";
+  let description = [{
+    A kernel may load from anywhere, also where there is no tensor. Where its
+    addresses are sums whose extent a launch knows, it makes the buffer of the
+    gradient large enough. The others, which memory holds, say, are compared
+    with the ends of the buffer, run by run (`Runs.h`), before something is
+    stored or added there. What is outside is nobody's gradient.
+  }];
+  let options = [
+    Option<"masks", "masks", "bool", "true",
+           "mask accesses; otherwise only find the margins that buffers need">
   ];
 }
 

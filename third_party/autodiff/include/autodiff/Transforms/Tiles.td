@@ -127,6 +127,9 @@ def CheckBounds : AutodiffPass<"autodiff-check-bounds", "::mlir::triton::FuncOp"
     For debugging. Every pointer argument gets two more, the addresses between
     which its memory lies. Lanes of loads, stores and atomics that go outside
     are switched off, and the first such access is noted in a buffer of
-    violations, by its number in `autodiff.accesses`.
+    violations, by its number in `autodiff.accesses`. In a forward, each element
+    of an output is claimed, with the bits that are stored, by the program that
+    stores to it; there, the first race is noted: an element that another program
+    has claimed, or another lane at the same time, with other bits.
   }];
 }

@@ -221,7 +221,7 @@ static Value cloneScalar(Lowering &lowering, OpBuilder &b, Operation *op,
     result = lowering.callExternal(b, loc, symbol, computed, inputs);
   } else if (isa<arith::MaxNumFOp, arith::MinNumFOp>(op)) {
     result =
-        selectNumber(b, loc, isa<arith::MaxNumFOp>(op), inputs[0], inputs[1]);
+        selectOrdered(b, loc, isa<arith::MaxNumFOp>(op), inputs[0], inputs[1]);
   } else if (isa<math::Exp2Op>(op) && computed.isF32()) {
     result = expandExp2(b, loc, inputs[0]);
   } else {
@@ -273,6 +273,12 @@ Value Lowering::lowerScalar(OpBuilder &b, Operation *op, ValueRange operands) {
       })
       .Case([&](ub::PoisonOp) {
         return getPoison(b, loc, getScalarType(resultType));
+      })
+      .Case([&](math::FmaOp) {
+        FloatType type = floatOf(op->getResult(0));
+        return type == getComputeType(type)
+                   ? cloneScalar(*this, b, op, operands)
+                   : multiplyAddNarrow(b, loc, operands, type);
       })
       .Case([&](tt::MulhiUIOp) {
         return lowerMulHi(b, loc, operands[0], operands[1]);

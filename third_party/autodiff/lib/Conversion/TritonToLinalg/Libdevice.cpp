@@ -9,7 +9,6 @@
 #include "Numerics.h"
 
 #include "autodiff/Support/LibraryNames.h"
-#include "autodiff/Support/PtxInstruction.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -158,9 +157,13 @@ Value cpu::lowerFunction(Lowering &lowering, OpBuilder &b, Location loc,
   auto isFloat = [](Type type) { return type.isF32() || type.isF64(); };
   Type type = isFloat(result) ? result : operands.back().getType();
   if (name == "fmax" || name == "fmin")
-    return selectNumber(b, loc, name == "fmax", operands[0], operands[1]);
+    return selectOrdered(b, loc, name == "fmax", operands[0], operands[1]);
   if (name == "mov")
     return operands[0];
+  if (name == "maximum" || name == "minimum")
+    return createOperation(
+        b, loc, name == "maximum" ? "arith.maximumf" : "arith.minimumf", result,
+        operands);
   if (name == "rcp") {
     Value one = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 1.0));
     return arith::DivFOp::create(b, loc, one, operands[0]);
@@ -193,35 +196,14 @@ Value cpu::lowerLibdevice(Lowering &lowering, OpBuilder &b,
     return {};
   if (StringRef sign = findIntegerConversion(name); !sign.empty())
     return convertToInteger(b, op.getLoc(), symbol, sign, result, operands[0]);
-  // Processors round to nearest.
-  for (StringRef directed : {"_rz", "_rd", "_ru"})
-    if (symbol.ends_with(directed))
-      return {};
+  using Rounding = PtxInstruction::Rounding;
+  for (auto [ending, rounding] :
+       {std::pair("_rz", Rounding::TowardZero),
+        std::pair("_rd", Rounding::Down), std::pair("_ru", Rounding::Up)})
+    if (symbol.ends_with(ending))
+      return isa<FloatType>(result)
+                 ? lowerRounded(lowering, b, op.getLoc(), name, rounding,
+                                cast<FloatType>(result), operands)
+                 : Value();
   return lowerFunction(lowering, b, op.getLoc(), name, result, operands);
-}
-
-/// A comment that marks its operand for differentiation: the identity.
-static bool isMarker(StringRef assembly) {
-  assembly = assembly.trim();
-  return assembly.consume_front("//") &&
-         assembly.trim().starts_with("autodiff.");
-}
-
-Value cpu::lowerInlineAsm(Lowering &lowering, OpBuilder &b,
-                          triton::ElementwiseInlineAsmOp op,
-                          ValueRange operands) {
-  if (isMarker(op.getAsmString()))
-    return operands[0];
-  std::optional<PtxInstruction> instruction = parsePtxInstruction(op);
-  if (!instruction)
-    return {};
-  Location loc = op.getLoc();
-  auto type = cast<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
-  FloatType computed = getComputeType(type);
-  SmallVector<Value> wide;
-  for (unsigned operand : instruction->operands)
-    wide.push_back(convertFloat(b, loc, operands[operand], type, computed));
-  Value value =
-      lowerFunction(lowering, b, loc, instruction->function, computed, wide);
-  return value ? convertFloat(b, loc, value, computed, type) : Value();
 }

@@ -5,6 +5,8 @@
 
 #include "Lowering.h"
 
+#include "autodiff/Support/PtxInstruction.h"
+
 namespace mlir::autodiff::cpu {
 
 /// The value of a mathematical function by plain name, of type `result`; null
@@ -12,12 +14,17 @@ namespace mlir::autodiff::cpu {
 Value lowerFunction(Lowering &lowering, OpBuilder &b, Location loc,
                     StringRef name, Type result, ValueRange operands);
 
+/// The same, of an exact operation that is rounded in a direction.
+Value lowerRounded(Lowering &lowering, OpBuilder &b, Location loc,
+                   StringRef name, PtxInstruction::Rounding rounding,
+                   FloatType type, ValueRange operands);
+
 /// The result of a device library's function for one element, or null if the
 /// function is not known.
 Value lowerLibdevice(Lowering &lowering, OpBuilder &b,
                      triton::ExternElementwiseOp op, ValueRange operands);
 
-/// The result of inline assembly that is known to compute a function, or null.
+/// The result of inline assembly of one instruction, or null.
 Value lowerInlineAsm(Lowering &lowering, OpBuilder &b,
                      triton::ElementwiseInlineAsmOp op, ValueRange operands);
 

@@ -280,6 +280,17 @@ Value cpu::selectNumber(OpBuilder &b, Location loc, bool isMax, Value x,
   return k.select(k.ori(wins, alone), x, y);
 }
 
+Value cpu::selectOrdered(OpBuilder &b, Location loc, bool isMax, Value x,
+                         Value y) {
+  Bits k{ImplicitLocOpBuilder(loc, b)};
+  Value chosen = selectNumber(b, loc, isMax, x, y);
+  // Only zeros are equal and have different bits.
+  Value areEqual = k.compare(arith::CmpFPredicate::OEQ, x, y);
+  Value both =
+      isMax ? k.andi(k.bits(x), k.bits(y)) : k.ori(k.bits(x), k.bits(y));
+  return k.select(areEqual, k.bitcast(x.getType(), both), chosen);
+}
+
 /// Of negative numbers all bits but the sign are inverted; NaNs with all bits
 /// set or all but the sign are then the smallest and the largest integer.
 static Value flipNegative(Bits &k, Value bits) {
@@ -349,4 +360,38 @@ Value cpu::convertFloat(OpBuilder &b, Location loc, Value value, FloatType from,
     return narrow;
   return undoRoundingUp(k, value, narrow,
                         convertFloat(b, loc, narrow, to, b.getF32Type()));
+}
+
+/// The product has room in f64, the sum may have none: what is lost of it is
+/// left as an odd last bit, so that the second rounding is not misled.
+Value cpu::multiplyAddNarrow(OpBuilder &b, Location loc, ValueRange operands,
+                             FloatType type) {
+  Bits k{ImplicitLocOpBuilder(loc, b)};
+  FloatType f64 = b.getF64Type();
+  auto add = [&](Value x, Value y) -> Value {
+    return arith::AddFOp::create(k.b, x, y);
+  };
+  auto sub = [&](Value x, Value y) -> Value {
+    return arith::SubFOp::create(k.b, x, y);
+  };
+  SmallVector<Value> wide;
+  for (Value operand : operands)
+    wide.push_back(convertFloat(b, loc, operand, type, f64));
+  Value product = arith::MulFOp::create(k.b, wide[0], wide[1]);
+  Value sum = add(product, wide[2]);
+  Value part = sub(sum, product);
+  Value lost = add(sub(product, sub(sum, part)), sub(wide[2], part));
+
+  Value zero = k.real(f64, 0.0);
+  Value bits = k.bits(sum), one = k.constant(bits, 1);
+  Value isEven = k.compare(arith::CmpIPredicate::eq, k.andi(bits, one),
+                           k.constant(bits, 0));
+  Value isInexact = k.compare(arith::CmpFPredicate::ONE, lost, zero);
+  Value isLarger =
+      arith::CmpIOp::create(k.b, arith::CmpIPredicate::eq,
+                            k.compare(arith::CmpFPredicate::OGT, lost, zero),
+                            k.compare(arith::CmpFPredicate::OGT, sum, zero));
+  Value odd = k.select(isLarger, k.add(bits, one), k.sub(bits, one));
+  Value fixed = k.select(k.andi(isEven, isInexact), odd, bits);
+  return convertFloat(b, loc, k.bitcast(f64, fixed), f64, type);
 }

@@ -22,6 +22,13 @@ Value expandExp2(OpBuilder &b, Location loc, Value exponent);
 /// wrongly.
 Value selectNumber(OpBuilder &b, Location loc, bool isMax, Value x, Value y);
 
+/// The same; of two zeros the positive one is the greater, as on GPUs.
+Value selectOrdered(OpBuilder &b, Location loc, bool isMax, Value x, Value y);
+
+/// x · y + z of a type of fewer bits than f32, rounded once.
+Value multiplyAddNarrow(OpBuilder &b, Location loc, ValueRange operands,
+                        FloatType type);
+
 /// A float as an integer of the same order, for reductions by maximum or
 /// minimum, and back. NaN becomes the smallest integer or the largest one.
 Value encodeOrder(OpBuilder &b, Location loc, Value value, bool nanIsLargest);

@@ -4,6 +4,7 @@
 
 #include "Lowering.h"
 
+#include "autodiff/Assembly/Lift.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -21,6 +22,25 @@ using namespace mlir::autodiff;
 using namespace mlir::autodiff::cpu;
 namespace tt = mlir::triton;
 
+/// Leaves no assembly but single instructions.
+static LogicalResult liftAll(ModuleOp module) {
+  SmallVector<tt::ElementwiseInlineAsmOp> assembly;
+  module.walk([&](tt::ElementwiseInlineAsmOp op) { assembly.push_back(op); });
+  for (tt::ElementwiseInlineAsmOp op : assembly) {
+    std::string text = op.getAsmString().trim().str();
+    if (!getMarker(op).empty() &&
+        op->getOperandTypes() == op->getResultTypes()) {
+      op->replaceAllUsesWith(op->getOperands());
+      op->erase();
+    } else if (llvm::Error reason = liftAssembly(op)) {
+      return op->emitError("the CPU backend cannot compile '")
+             << op->getName() << "' \"" << text
+             << "\": " << llvm::toString(std::move(reason));
+    }
+  }
+  return success();
+}
+
 namespace {
 struct TritonToLinalgPass
     : public cpu::impl::TritonToLinalgBase<TritonToLinalgPass> {
@@ -34,6 +54,8 @@ struct TritonToLinalgPass
     // MLIR's lifting of control flow, later, trips over these.
     IRRewriter rewriter(&getContext());
     (void)eraseUnreachableBlocks(rewriter, getOperation()->getRegions());
+    if (failed(liftAll(getOperation())))
+      return signalPassFailure();
     SmallVector<tt::FuncOp> functions(getOperation().getOps<tt::FuncOp>());
     for (tt::FuncOp function : functions) {
       if (function.isExternal()) {

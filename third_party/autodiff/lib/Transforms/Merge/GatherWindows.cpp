@@ -535,7 +535,7 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
 
 void GatherWindows::runOnOperation() {
   backward = getBackward(getOperation());
-  digits = findProgramDigits(getPrimal(getOperation()));
+  digits = findProgramDigits(getDifferentiated(getOperation()));
   written.clear();
   backward.walk([&](Operation *op) {
     if (isa<triton::StoreOp, triton::AtomicRMWOp, triton::AtomicCASOp>(op))

@@ -87,7 +87,7 @@ void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
 
 void MergeContributions::runOnOperation() {
   triton::FuncOp backward = getBackward(getOperation());
-  sites = collectSites(getPrimal(getOperation()));
+  sites = collectSites(getDifferentiated(getOperation()));
   for (auto &[argument, use] : collectUses(backward)) {
     if (!use.upstreams.empty())
       continue;

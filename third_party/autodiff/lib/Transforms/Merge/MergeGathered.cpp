@@ -421,7 +421,7 @@ void MergeGathered::splitRemainder(ArrayRef<AccumulateOp> remainder) {
 }
 
 void MergeGathered::runOnOperation() {
-  triton::FuncOp primal = getPrimal(getOperation());
+  triton::FuncOp primal = getDifferentiated(getOperation());
   backward = getBackward(getOperation());
   sites = collectSites(primal);
   digits = findProgramDigits(primal);

@@ -140,7 +140,7 @@ void MergeNests::merge(AccumulateOp byParts, AccumulateOp along) {
 }
 
 void MergeNests::runOnOperation() {
-  triton::FuncOp primal = getPrimal(getOperation());
+  triton::FuncOp primal = getDifferentiated(getOperation());
   triton::FuncOp backward = getBackward(getOperation());
   sites = collectSites(primal);
   digits = findProgramDigits(primal);

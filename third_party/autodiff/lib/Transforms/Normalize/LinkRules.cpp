@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Assembly/Lift.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -18,18 +19,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-/// What follows "autodiff." in the comment that assembly consists of, or "".
-static StringRef getMarker(Operation *op) {
-  auto assembly = dyn_cast<triton::ElementwiseInlineAsmOp>(op);
-  if (!assembly)
-    return "";
-  StringRef text = assembly.getAsmString().trim();
-  if (!text.consume_front("//") && !text.consume_front(";"))
-    return "";
-  text = text.trim();
-  return text.consume_front("autodiff.") ? text : "";
-}
 
 /// A custom_vjp operation before `builder`'s position with an empty pullback.
 static CustomVjpOp createCustomVjp(OpBuilder &builder, Location loc,

@@ -149,12 +149,13 @@ std::optional<int> ProductCosts::getWarps() const {
   return std::nullopt;
 }
 
-int ProductCosts::getStages() const {
+int ProductCosts::getStages(double sharedMemory) const {
   auto fit = [&](double memory) {
     return static_cast<int>((memory - kept) / std::max(loaded, 1.0));
   };
-  int stages = getWarps() == 4 ? fit(kHalfOfSharedMemory) : 0;
+  int stages =
+      getWarps() == 4 ? fit(std::min(kHalfOfSharedMemory, sharedMemory)) : 0;
   if (stages < 2)
-    stages = fit(kSharedMemory);
+    stages = fit(sharedMemory);
   return std::clamp(stages, 1, 3);
 }

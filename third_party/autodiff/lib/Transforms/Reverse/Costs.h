@@ -7,10 +7,6 @@
 
 namespace mlir::autodiff {
 
-/// The bytes of an H100's shared memory that products may take, with some left
-/// for the conversion of layouts.
-constexpr double kSharedMemory = 220 * 1024;
-
 /// The fewest warps, of a program that needs so many registers for tiles, whose
 /// threads have enough.
 int warpsFor(double registers);
@@ -55,8 +51,8 @@ struct ProductCosts {
   double getLive() const { return carried + between; }
   /// How many warps have registers for it; none if even eight have not.
   std::optional<int> getWarps() const;
-  /// How many stages of loads shared memory holds, at most three.
-  int getStages() const;
+  /// How many stages of loads so many bytes hold, at most three.
+  int getStages(double sharedMemory) const;
   /// Multiply-adds for each byte loaded.
   double getIntensity() const { return work / std::max(loaded, 1.0); }
 };

@@ -301,7 +301,7 @@ void Residuals::runOnOperation() {
     if (it != outputs.end())
       reloadOutput(residual, it->second);
   }
-  if (primal->hasAttr(kOrderedAttr))
+  if (derive || primal->hasAttr(kOrderedAttr))
     (void)getOrCreateForward(getOperation());
   // What is left is the identity.
   getOperation().walk([](ResidualOp residual) {

@@ -96,21 +96,26 @@ void Reverse::runOnOperation() {
                     allCotangents
                         ? findStored(primal)
                         : ArgumentSet(cotangents.begin(), cotangents.end()));
-  if (activity.failed())
+  if (failed(activity.check()))
     return signalPassFailure();
 
   triton::FuncOp backward = createBackward(primal, activity);
   backward.setSymName((getPrimal(getOperation()).getSymName() + "_bwd").str());
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
-  Adjoint adjoint(builder, activity, primal.getLoc(), countTapes(primal));
+  LiveLanes lanes(primal, activity);
+  SmallVector<ScalarExpr> assumed;
+  Adjoint adjoint(builder, activity, lanes, primal.getLoc(),
+                  countTapes(primal), assume ? &assumed : nullptr);
   adjoint.primals.map(primal.getArguments(), backward.getArguments());
   Block &body = primal.getBody().front();
   adjoint.recompute(body);
   if (failed(adjoint.reverse(body)))
     return signalPassFailure();
   triton::ReturnOp::create(builder, primal.getLoc(), ValueRange());
+  assumeNotNegative(getOperation(), assumed);
+  // A copy of the kernel is no longer needed once its accesses have a schedule.
   if (primal != getPrimal(getOperation()))
-    primal.erase();
+    primal.setPrivate();
   dropMarkers(getOperation());
 }

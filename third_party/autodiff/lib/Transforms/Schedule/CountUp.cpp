@@ -156,7 +156,7 @@ void FallingLoop::turn() {
 
 void CountUp::runOnOperation() {
   llvm::DenseMap<unsigned, Operation *> sites =
-      collectSites(getPrimal(getOperation()));
+      collectSites(getDifferentiated(getOperation()));
   llvm::MapVector<Operation *, llvm::SetVector<Operation *>> derived;
   getBackward(getOperation()).walk([&](AccumulateOp op) {
     Operation *primal = sites.lookup(op.getSite())->getParentOp();

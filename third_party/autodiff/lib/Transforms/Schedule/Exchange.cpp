@@ -292,7 +292,7 @@ static bool canShareKernel(ArrayRef<Candidate> group,
 }
 
 void Exchange::runOnOperation() {
-  triton::FuncOp primal = getPrimal(getOperation());
+  triton::FuncOp primal = getDifferentiated(getOperation());
   backward = getBackward(getOperation());
   sites = collectSites(primal);
   digits = findProgramDigits(primal);

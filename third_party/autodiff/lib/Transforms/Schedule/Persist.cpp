@@ -178,7 +178,7 @@ void Persist::build(ArrayRef<Shared> group) {
 }
 
 void Persist::runOnOperation() {
-  triton::FuncOp primal = getPrimal(getOperation());
+  triton::FuncOp primal = getDifferentiated(getOperation());
   backward = getBackward(getOperation());
   // A kernel with a grid of its own has been scheduled before.
   if (backward->hasAttr(kGridAttr))

@@ -32,7 +32,7 @@ struct ReadCotangents : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
 
 /// Whether the kernel loads an argument before it stores to it.
 bool ReadCotangents::overwritesWhatItLoads(const ArgumentUse &use) {
-  MemoryFlow flow(getPrimal(getOperation()));
+  MemoryFlow flow(getDifferentiated(getOperation()));
   return llvm::all_of(use.accumulates, [&](AccumulateOp op) {
     Operation *load = sites.lookup(op.getSite());
     return isa<triton::LoadOp>(load) && flow.getWritesSeenBy(load).empty();
@@ -111,7 +111,7 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
 }
 
 void ReadCotangents::runOnOperation() {
-  triton::FuncOp primal = getPrimal(getOperation());
+  triton::FuncOp primal = getDifferentiated(getOperation());
   SmallVector<triton::FuncOp> backwards = getBackwards(getOperation());
   if (!primal || backwards.empty()) {
     getOperation().emitError("no backward to schedule; run autodiff-reverse");

@@ -28,15 +28,41 @@ static std::optional<unsigned> getAxis(triton::AtomicRMWOp add) {
   return axis < 0 ? std::nullopt : std::optional<unsigned>(axis);
 }
 
-void Runs::mark(triton::AtomicRMWOp add) {
-  Value pointer = add.getPtr();
-  int64_t found = -1;
+std::optional<unsigned> mlir::autodiff::findRunAxis(Value pointer) {
+  std::optional<unsigned> found;
   if (auto tile = dyn_cast<RankedTensorType>(pointer.getType()))
     for (int64_t axis = 0; axis < tile.getRank(); ++axis)
       if (stepOfRuns(pointer, axis) > 0)
         found = axis;
-  add->setAttr(kRunAxisAttr,
-               Builder(add.getContext()).getI32IntegerAttr(found));
+  return found;
+}
+
+int64_t mlir::autodiff::getRunReach(Value pointer,
+                                    std::optional<unsigned> axis) {
+  if (!axis)
+    return 1;
+  int64_t lanes = cast<RankedTensorType>(pointer.getType()).getDimSize(*axis);
+  return (lanes - 1) * stepOfRuns(pointer, *axis) + 1;
+}
+
+Value mlir::autodiff::offsetFrom(OpBuilder &b, Location loc, Value argument,
+                                 Value pointer) {
+  Type type = withElementType(pointer.getType(), b.getI64Type());
+  auto address = [&](Value of) {
+    return triton::PtrToIntOp::create(b, loc, type, of);
+  };
+  Value base = splatTo(b, loc, argument, pointer.getType());
+  Value bytes = arith::SubIOp::create(b, loc, address(pointer), address(base));
+  int64_t width = getPointee(pointer.getType()).getIntOrFloatBitWidth() / 8;
+  return arith::ShRSIOp::create(b, loc, bytes,
+                                integerOf(b, loc, type, llvm::Log2_64(width)));
+}
+
+void Runs::mark(triton::AtomicRMWOp add) {
+  std::optional<unsigned> axis = findRunAxis(add.getPtr());
+  add->setAttr(
+      kRunAxisAttr,
+      Builder(add.getContext()).getI32IntegerAttr(axis ? int64_t(*axis) : -1));
 }
 
 int64_t Runs::getLanes(triton::AtomicRMWOp add) {
@@ -45,8 +71,7 @@ int64_t Runs::getLanes(triton::AtomicRMWOp add) {
 }
 
 int64_t Runs::getReach(triton::AtomicRMWOp add) {
-  std::optional<unsigned> axis = getAxis(add);
-  return axis ? (getLanes(add) - 1) * stepOfRuns(add.getPtr(), *axis) + 1 : 1;
+  return getRunReach(add.getPtr(), getAxis(add));
 }
 
 Value Runs::toLanes(OpBuilder &b, triton::AtomicRMWOp add, Value condition) {
@@ -76,7 +101,6 @@ struct RunBuilder {
   Location loc;
   unsigned axis;
 
-  Value toOffset(Value pointer, Value argument);
   std::optional<Prefix> findPrefix(Value mask, unsigned axis);
   std::optional<Prefix> compare(arith::CmpIOp op, unsigned axis);
   Value both(Value x, Value y);
@@ -84,19 +108,6 @@ struct RunBuilder {
   Runs fromAllLanes(triton::AtomicRMWOp add);
 };
 } // namespace
-
-/// How many elements lie between the memory of an argument and a pointer.
-Value RunBuilder::toOffset(Value pointer, Value argument) {
-  Type type = withElementType(pointer.getType(), b.getI64Type());
-  auto address = [&](Value of) {
-    return triton::PtrToIntOp::create(b, loc, type, of);
-  };
-  Value base = splatTo(b, loc, argument, pointer.getType());
-  Value bytes = arith::SubIOp::create(b, loc, address(pointer), address(base));
-  int64_t width = getPointee(pointer.getType()).getIntOrFloatBitWidth() / 8;
-  return arith::ShRSIOp::create(b, loc, bytes,
-                                integerOf(b, loc, type, llvm::Log2_64(width)));
-}
 
 Value RunBuilder::both(Value x, Value y) {
   if (!x || !y)
@@ -159,7 +170,7 @@ std::optional<Runs> RunBuilder::fromFirstLanes(triton::AtomicRMWOp add) {
   std::optional<Prefix> prefix = findPrefix(add.getMask(), axis);
   if (!pointer || !prefix)
     return std::nullopt;
-  Value start = toOffset(pointer, getBaseArgument(add.getPtr()));
+  Value start = offsetFrom(b, loc, getBaseArgument(add.getPtr()), pointer);
   Type type = start.getType();
   auto constant = [&](int64_t number) {
     return integerOf(b, loc, type, number);
@@ -179,7 +190,8 @@ std::optional<Runs> RunBuilder::fromFirstLanes(triton::AtomicRMWOp add) {
 }
 
 Runs RunBuilder::fromAllLanes(triton::AtomicRMWOp add) {
-  Value offsets = toOffset(add.getPtr(), getBaseArgument(add.getPtr()));
+  Value pointer = add.getPtr();
+  Value offsets = offsetFrom(b, loc, getBaseArgument(pointer), pointer);
   auto constant = [&](Type type, int64_t number) {
     return integerOf(b, loc, type, number);
   };
@@ -203,7 +215,9 @@ Runs Runs::of(OpBuilder &b, triton::AtomicRMWOp add) {
     std::optional<Runs> runs = builder.fromFirstLanes(add);
     return runs ? *runs : builder.fromAllLanes(add);
   }
-  Value offsets = builder.toOffset(add.getPtr(), getBaseArgument(add.getPtr()));
+  Value pointer = add.getPtr();
+  Value offsets =
+      offsetFrom(b, add.getLoc(), getBaseArgument(pointer), pointer);
   Value mask = add.getMask();
   if (!mask)
     mask = integerOf(b, add.getLoc(),

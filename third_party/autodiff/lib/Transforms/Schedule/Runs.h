@@ -13,6 +13,15 @@
 
 namespace mlir::autodiff {
 
+/// The axis of a pointer that runs lie along; none if every lane is one.
+std::optional<unsigned> findRunAxis(Value pointer);
+/// How many elements lie from the first to the last lane of its runs.
+int64_t getRunReach(Value pointer, std::optional<unsigned> axis);
+/// How many elements, an i64 or a tile of them, lie between the memory of an
+/// argument and a pointer into it.
+Value offsetFrom(OpBuilder &builder, Location loc, Value argument,
+                 Value pointer);
+
 /// Attribute of atomic additions: the axis that runs lie along; -1 if every
 /// lane is one.
 constexpr llvm::StringLiteral kRunAxisAttr = "autodiff.run_axis";

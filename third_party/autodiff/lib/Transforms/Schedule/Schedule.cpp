@@ -27,13 +27,21 @@ struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
   void runOnOperation() override;
 };
 
+/// Where all contributions to the gradient of an argument are.
+struct GradientReach {
+  llvm::json::Array spaces;
+  bool isKnown = true;       ///< without running the kernel
+  bool isConfined = false;   ///< they have to be masked
+  bool hasRemainder = false; ///< which a later kernel adds
+};
+
 /// Lowers the uses of one argument.
 class ArgumentSchedule {
 public:
   ArgumentSchedule(triton::FuncOp backward, unsigned argument, ArgumentUse &use,
-                   bool hasRemainder)
-      : backward(backward), argument(argument), use(use),
-        hasRemainder(hasRemainder), primal(backward.getArgument(argument)),
+                   const GradientReach &reach)
+      : backward(backward), argument(argument), use(use), reach(reach),
+        primal(backward.getArgument(argument)),
         given(backward.getArgAttr(argument, kHasCotangentAttr) != nullptr),
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
@@ -70,7 +78,7 @@ private:
   triton::FuncOp backward;
   unsigned argument;
   ArgumentUse &use;
-  bool hasRemainder; // in a later kernel
+  const GradientReach &reach;
   BlockArgument primal;
   bool given; // a cotangent
   Type pointee;
@@ -105,8 +113,16 @@ BlockArgument ArgumentSchedule::append(Type element, llvm::StringRef init,
     description["overwritten"] = true;
   if (partials)
     description["partials"] = fromAttribute(partials);
-  if (hasRemainder)
+  if (reach.hasRemainder)
     description["remainder"] = true;
+  if (!reach.spaces.empty())
+    description["reach"] = llvm::json::Array(reach.spaces);
+  // What is stored has a check that says where.
+  bool adds = accumulate == "atomic" || reach.hasRemainder;
+  if (reach.isConfined)
+    description["confined"] = "all";
+  else if (adds && !reach.isKnown)
+    description["confined"] = "sums";
   return appendShadow(
       backward, primal, OperandKind::Gradient, element,
       toAttribute(backward.getContext(), std::move(description)));
@@ -366,20 +382,46 @@ LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
   return deterministic ? refuseAtomics(loads) : accumulateAtomically();
 }
 
+/// Where the contributions of all `kernels` to a gradient are.
+static GradientReach
+findReach(unsigned argument, ArrayRef<triton::FuncOp> kernels,
+          const llvm::DenseMap<unsigned, Operation *> &sites) {
+  GradientReach reach{};
+  llvm::SetVector<Operation *> loads;
+  for (triton::FuncOp kernel : kernels)
+    kernel.walk([&](AccumulateOp op) {
+      if (op.getArgument() != argument)
+        return;
+      reach.hasRemainder |= op.getRemainder();
+      // Others are checked to be the tensor's own elements.
+      if (!op.getWhole() && !op.getPartial())
+        loads.insert(sites.lookup(op.getSite()));
+    });
+  for (Operation *load : loads) {
+    std::optional<AccessSpace> space = AccessSpace::reachOf(load);
+    reach.isKnown &= space.has_value();
+    if (space)
+      reach.spaces.push_back(space->toReach());
+  }
+  return reach;
+}
+
 void Schedule::runOnOperation() {
   llvm::DenseMap<unsigned, Operation *> sites =
-      collectSites(getPrimal(getOperation()));
-  llvm::DenseSet<unsigned> remainders;
-  getOperation().walk([&](AccumulateOp op) {
-    if (op.getRemainder())
-      remainders.insert(op.getArgument());
-  });
+      collectSites(getDifferentiated(getOperation()));
   SmallVector<triton::FuncOp> kernels = getBackwards(getOperation());
   std::map<unsigned, SmallVector<Turn, 0>> turns;
+  std::map<unsigned, GradientReach> reaches;
   for (triton::FuncOp backward : kernels)
-    for (auto &[argument, use] : collectUses(backward))
+    for (auto &[argument, use] : collectUses(backward)) {
       if (!turns.count(argument) && !llvm::is_contained(atomic, argument))
         turns[argument] = findTurns(kernels, argument, sites);
+      auto [reach, isNew] = reaches.try_emplace(argument);
+      if (isNew) {
+        reach->second = findReach(argument, kernels, sites);
+        reach->second.isConfined = llvm::is_contained(confine, argument);
+      }
+    }
   for (triton::FuncOp backward : kernels)
     for (auto &[argument, use] : collectUses(backward)) {
       SmallVector<Operation *> loads, stores;
@@ -387,8 +429,7 @@ void Schedule::runOnOperation() {
         loads.push_back(sites.lookup(op.getSite()));
       for (UpstreamOp op : use.upstreams)
         stores.push_back(sites.lookup(op.getSite()));
-      ArgumentSchedule schedule(backward, argument, use,
-                                remainders.contains(argument));
+      ArgumentSchedule schedule(backward, argument, use, reaches[argument]);
       ArrayRef<Turn> taken = turns[argument];
       bool meet = llvm::any_of(taken, [kernel = backward](const Turn &turn) {
         return turn.kernel == kernel && turn.isAtomic();

@@ -224,7 +224,7 @@ LogicalResult TallySums::tally(const AtomicSum &sum) {
 }
 
 void TallySums::runOnOperation() {
-  primal = getPrimal(getOperation());
+  primal = getDifferentiated(getOperation());
   sites = collectSites(primal);
   SmallVector<triton::FuncOp> backwards = getBackwards(getOperation());
   llvm::DenseMap<unsigned, unsigned> kernels; // that have a gradient

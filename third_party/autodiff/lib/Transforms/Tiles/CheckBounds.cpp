@@ -1,6 +1,8 @@
 //===- CheckBounds.cpp - Keep derived kernels inside of their buffers -----===//
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -38,11 +40,15 @@ private:
   Value isInside(OpBuilder &b, Location loc, Value address, int64_t size,
                  BlockArgument argument);
   Value isInsideAny(OpBuilder &b, Location loc, Value address, int64_t size);
-  void record(OpBuilder &b, Operation *op, Value address, Value violation,
-              BlockArgument base);
+  void record(OpBuilder &b, Operation *op, llvm::StringRef name, Value address,
+              Value violation, BlockArgument base);
+  bool isOutput(BlockArgument base);
+  Value getClaims(BlockArgument base);
+  void claim(triton::StoreOp store, Value address, BlockArgument base);
 
   SmallVector<BlockArgument> pointers;
   llvm::MapVector<BlockArgument, std::pair<Value, Value>> bounds;
+  llvm::DenseMap<Value, Value> claims;
   BlockArgument violations;
   SmallVector<Attribute> accesses;
 };
@@ -139,8 +145,8 @@ void CheckBounds::confine(Operation *op, Value inside) {
   }
 }
 
-void CheckBounds::record(OpBuilder &b, Operation *op, Value address,
-                         Value violation, BlockArgument base) {
+void CheckBounds::record(OpBuilder &b, Operation *op, llvm::StringRef name,
+                         Value address, Value violation, BlockArgument base) {
   Location loc = op->getLoc();
   Type type = address.getType();
   int64_t number = accesses.size();
@@ -148,7 +154,7 @@ void CheckBounds::record(OpBuilder &b, Operation *op, Value address,
   accesses.push_back(DictionaryAttr::get(
       &getContext(),
       {b.getNamedAttr("argument", b.getI64IntegerAttr(argument)),
-       b.getNamedAttr("op", b.getStringAttr(op->getName().stripDialect())),
+       b.getNamedAttr("op", b.getStringAttr(name)),
        b.getNamedAttr("position", b.getStringAttr(spellPosition(loc)))}));
 
   auto constant = [&](int64_t value) { return integerOf(b, loc, type, value); };
@@ -165,6 +171,125 @@ void CheckBounds::record(OpBuilder &b, Operation *op, Value address,
   triton::AtomicRMWOp::create(
       b, loc, type, triton::RMWOp::MIN, splatTo(b, loc, violations, type), key,
       violation, triton::MemSemantic::RELAXED, triton::MemSyncScope::GPU);
+}
+
+//===----------------------------------------------------------------------===//
+// Races
+//===----------------------------------------------------------------------===//
+
+/// The bits of floats, at most 32 of them, in an i64.
+static Value bitsOf(OpBuilder &b, Location loc, Value value) {
+  Type type = value.getType();
+  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  Value bits = triton::BitcastOp::create(
+      b, loc, withElementType(type, b.getIntegerType(width)), value);
+  Type wide = withElementType(type, b.getI64Type());
+  if (width < 64)
+    return arith::ExtUIOp::create(b, loc, wide, bits);
+  Value high =
+      arith::ShRUIOp::create(b, loc, bits, integerOf(b, loc, wide, 32));
+  Value folded = arith::XOrIOp::create(b, loc, bits, high);
+  return arith::AndIOp::create(b, loc, folded,
+                               integerOf(b, loc, wide, 0xffffffff));
+}
+
+/// A number for each program, from one on.
+static Value programNumber(OpBuilder &b, Location loc) {
+  Value number = integerOf(b, loc, b.getI64Type(), 0);
+  for (int axis : {2, 1, 0}) {
+    Value extent = triton::GetNumProgramsOp::create(b, loc, axis);
+    Value id = triton::GetProgramIdOp::create(b, loc, axis);
+    number = arith::MulIOp::create(b, loc, number,
+                                   castInteger(b, loc, extent, b.getI64Type()));
+    number = arith::AddIOp::create(b, loc, number,
+                                   castInteger(b, loc, id, b.getI64Type()));
+  }
+  return arith::AddIOp::create(b, loc, number,
+                               integerOf(b, loc, b.getI64Type(), 1));
+}
+
+/// Whether it is a tensor of floats that the user's kernel stores to.
+bool CheckBounds::isOutput(BlockArgument base) {
+  triton::FuncOp kernel = getOperation();
+  auto role = kernel->getAttrOfType<StringAttr>(kRoleAttr);
+  if (!base || role.getValue() != "forward" ||
+      !isFloat(getPointee(base.getType())))
+    return false;
+  auto operand =
+      kernel.getArgAttrOfType<OperandAttr>(base.getArgNumber(), kOperandAttr);
+  return operand.getKind() == OperandKind::Argument;
+}
+
+/// Memory for the claims on an output.
+Value CheckBounds::getClaims(BlockArgument base) {
+  Value &memory = claims[base];
+  if (!memory) {
+    MLIRContext *context = &getContext();
+    auto type = triton::PointerType::get(IntegerType::get(context, 64), 1);
+    memory = appendOperand(
+        getOperation(), type,
+        OperandAttr::get(context, OperandKind::Claims, base.getArgNumber()));
+  }
+  return memory;
+}
+
+/// Claims what is stored to for its program, with what that stores, and notes
+/// where another program, or another lane, has something else there. (What a
+/// program stores later, it may store.)
+void CheckBounds::claim(triton::StoreOp store, Value address,
+                        BlockArgument base) {
+  OpBuilder b(store);
+  Location loc = store.getLoc();
+  Type type = address.getType();
+  auto constant = [&](int64_t number) {
+    return integerOf(b, loc, type, number);
+  };
+  auto compare = [&](arith::CmpIPredicate predicate, Value x,
+                     Value y) -> Value {
+    return arith::CmpIOp::create(b, loc, predicate, x, y);
+  };
+  auto both = [&](Value x, Value y) -> Value {
+    return arith::AndIOp::create(b, loc, x, y);
+  };
+  auto ownerOf = [&](Value claim) -> Value {
+    return arith::ShRUIOp::create(b, loc, claim, constant(32));
+  };
+  using arith::CmpIPredicate;
+  Value memory = getClaims(base);
+  Value begin = splatTo(b, loc, getBounds(base).first, type);
+  Value value = bitsOf(b, loc, store.getValue());
+  Value program = splatTo(b, loc, programNumber(b, loc), type);
+  Value mine = arith::OrIOp::create(
+      b, loc, arith::ShLIOp::create(b, loc, program, constant(32)), value);
+  unsigned width =
+      getElementTypeOrSelf(store.getValue().getType()).getIntOrFloatBitWidth();
+  Value place = arith::ShRUIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, address, begin),
+      constant(llvm::Log2_32(width / 8)));
+  Type pointers = withElementType(type, memory.getType());
+  Value pointer = triton::AddPtrOp::create(
+      b, loc, pointers, splatTo(b, loc, memory, pointers), place);
+  // Of memory that nobody knows there are no claims.
+  Value on = both(store.getMask(),
+                  compare(CmpIPredicate::ne, begin,
+                          constant(std::numeric_limits<int64_t>::min())));
+  auto atomic = [&](triton::RMWOp kind, Value operand) -> Value {
+    return triton::AtomicRMWOp::create(b, loc, type, kind, pointer, operand, on,
+                                       triton::MemSemantic::RELAXED,
+                                       triton::MemSyncScope::GPU);
+  };
+  auto differs = [&](Value claim) -> Value {
+    return compare(CmpIPredicate::ne, both(claim, constant(0xffffffff)), value);
+  };
+  Value before = atomic(triton::RMWOp::XCHG, mine);
+  gpu::BarrierOp::create(b, loc);
+  Value after = atomic(triton::RMWOp::ADD, constant(0));
+  Value isOthers = both(compare(CmpIPredicate::ne, before, constant(0)),
+                        compare(CmpIPredicate::ne, ownerOf(before), program));
+  Value isOwn = compare(CmpIPredicate::eq, ownerOf(after), program);
+  Value races = arith::OrIOp::create(b, loc, both(isOthers, differs(before)),
+                                     both(isOwn, differs(after)));
+  record(b, store, "race", address, both(on, races), base);
 }
 
 LogicalResult CheckBounds::check(Operation *op) {
@@ -191,8 +316,11 @@ LogicalResult CheckBounds::check(Operation *op) {
     violation = arith::AndIOp::create(b, loc, violation, access->mask);
     inside = arith::AndIOp::create(b, loc, inside, access->mask);
   }
-  record(b, op, address, violation, base);
+  record(b, op, op->getName().stripDialect(), address, violation, base);
   confine(op, inside);
+  if (auto store = dyn_cast<triton::StoreOp>(op);
+      store && isOutput(base) && !mutation::isMade("bounds:nothing is claimed"))
+    claim(store, address, base);
   return success();
 }
 

@@ -10,6 +10,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Reduction.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -39,7 +40,8 @@ static bool multiplies(triton::FuncOp kernel) {
 /// A kernel with products does not run without the shared memory that they
 /// take. Others are slow without the registers.
 static bool fits(triton::FuncOp kernel) {
-  return multiplies(kernel) ? countSharedMemory(kernel) <= kSharedMemory
+  return multiplies(kernel) ? countSharedMemory(kernel) <=
+                                  Target::of(kernel).getSharedMemoryOfProducts()
                             : countRegisters(kernel) <= kMostRegisters;
 }
 

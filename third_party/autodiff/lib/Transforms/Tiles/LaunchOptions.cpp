@@ -2,6 +2,7 @@
 #include "Reverse/Costs.h"
 #include "autodiff/Analysis/Registers.h"
 #include "autodiff/Analysis/SharedMemory.h"
+#include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -12,29 +13,49 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
+/// With eight warps, threads have all registers of a processor.
+constexpr int64_t kWarpsOfAllRegisters = 8;
+/// The rows of a product that a warp takes.
+constexpr int64_t kRowsOfWarp = 16;
+
+/// How many warps a kernel's products have rows for, or should have for their
+/// registers; none without products. More would multiply the same rows again.
+static std::optional<int64_t> countWarpsOfProducts(triton::FuncOp kernel) {
+  std::optional<int64_t> most;
+  kernel.walk([&](triton::DotOp dot) {
+    auto tile = cast<RankedTensorType>(dot.getType());
+    int64_t rows = tile.getDimSize(tile.getRank() - 2);
+    most = std::max(most.value_or(kWarpsOfAllRegisters), rows / kRowsOfWarp);
+  });
+  return most;
+}
+
 namespace {
 struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
   void runOnOperation() override {
     triton::FuncOp kernel = getOperation();
     if (!isBackward(kernel))
       return;
+    const Target &target = Target::of(kernel);
     ProductCosts costs = ProductCosts::of(kernel);
     if (costs.work > 0) {
       // No other program runs beside one that takes more than half of a
       // processor's shared memory: all registers are its own.
-      bool isAlone = countSharedMemory(kernel) > kSharedMemory / 2;
-      return set({{"num_stages", costs.getStages()},
+      double memory = target.getSharedMemoryOfProducts();
+      bool isAlone = countSharedMemory(kernel) > memory / 2;
+      return set({{"num_stages", costs.getStages(memory)},
                   {"num_warps", isAlone ? 8 : costs.getWarps().value_or(8)}});
     }
-    int warps = warpsFor(countRegisters(kernel));
+    int64_t warps = warpsFor(countRegisters(kernel));
+    warps = std::min(warps, countWarpsOfProducts(kernel).value_or(warps));
     // Few programs with a loop each do not do what the forward's do.
     if (kernel->hasAttr(kGridAttr) && !kernel.getOps<scf::ForOp>().empty())
-      return set({{"num_warps", warps}});
+      return set({{"num_warps", std::min(warps, target.getMostWarps())}});
     if (warps > 1)
       set({{"least_warps", warps}});
   }
 
-  void set(ArrayRef<std::pair<llvm::StringRef, int>> options) {
+  void set(ArrayRef<std::pair<llvm::StringRef, int64_t>> options) {
     Builder b(&getContext());
     SmallVector<NamedAttribute> list;
     for (auto [name, value] : options)

@@ -2,7 +2,7 @@
 
 // Blocks from the last one on: those that a program has depend on its id. Both
 // loops then start at the first.
-// CHECK-LABEL: tt.func @numbers(
+// CHECK-LABEL: tt.func private @numbers_framed(
 // CHECK: scf.for %[[I:.*]] = %c0_i32
 // CHECK: %[[J:.*]] = arith.addi %{{.*}}, %[[I]]
 // CHECK: tt.addptr %arg0, %[[J]]
@@ -32,7 +32,7 @@ tt.func @numbers(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // -----
 
 // As Triton makes it of range(16 n − 16, −1, −16). The last iteration is at 0.
-// CHECK-LABEL: tt.func @elements(
+// CHECK-LABEL: tt.func private @elements_framed(
 // CHECK: scf.for %[[I:.*]] = %c-1_i32 to %{{.*}} step %c16_i32
 // CHECK-NOT: arith.subi %{{.*}}, %[[I]]
 // CHECK-LABEL: tt.func @elements_bwd(

@@ -5,7 +5,7 @@
 // the gathered addresses.
 // CHECK-LABEL: tt.func @gather_bwd(
 // CHECK-SAME: \22accumulate\22:\22atomic\22,\22argument\22:0
-// CHECK-SAME: \22init\22:\22zero\22
+// CHECK-SAME: \22confined\22:\22sums\22,\22dtype\22:\22f32\22,\22init\22:\22zero\22
 // CHECK: %[[J:.*]] = tt.load {{.*}} : tensor<4x!tt.ptr<i32>>
 // CHECK: %[[G:.*]] = tt.splat %arg4
 // CHECK: %[[PG:.*]] = tt.addptr %[[G]], %[[J]]
@@ -31,13 +31,13 @@ tt.func @gather(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
 // What the store overwrote is cleared before the load's contribution is added.
 // CHECK-LABEL: tt.func @in_place_bwd(
 // CHECK-SAME: %arg2: !tt.ptr<f32>
-// CHECK-SAME: \22init\22:\22cotangent\22,\22returned\22:true
+// CHECK-SAME: \22init\22:\22cotangent\22,\22reach\22:[{{.*}}],\22returned\22:true
 // CHECK: %[[Y:.*]] = math.exp
 // CHECK: %[[T:.*]] = tt.atomic_rmw exch, relaxed, gpu, %arg2, %{{.*}}, %arg1
 // CHECK: %[[S:.*]] = arith.select %arg1, %[[T]]
 // CHECK: gpu.barrier
-// CHECK: %[[E:.*]] = arith.mulf %[[S]], %[[Y]]
-// CHECK: %[[D:.*]] = arith.select %arg1, %[[E]]
+// CHECK: %[[Z:.*]] = arith.select %arg1, %[[Y]]
+// CHECK: %[[D:.*]] = arith.mulf %[[S]], %[[Z]]
 // CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg2, %[[D]],
 tt.func @in_place(%px: !tt.ptr<f32>, %c: i1) {
   %x = tt.load %px : !tt.ptr<f32>

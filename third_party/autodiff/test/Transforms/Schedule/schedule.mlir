@@ -16,7 +16,7 @@
 // CHECK-SAME: %arg4: !tt.ptr<f16> {autodiff.buffer = "{\22accumulate\22:\22store\22,\22argument\22:0,
 // CHECK-SAME: \22bound\22:[\22arg\22,2],\22digits\22:{{\[\[}}4,[\22grid\22,0]],[1,4]],\22stride\22:1}
 // CHECK-SAME: \22kind\22:\22bijective\22,\22offset\22:0}]
-// CHECK-SAME: \22init\22:\22none\22,\22returned\22:true}", autodiff.operand = #autodiff.operand<gradient 0>, tt.divisibility = 16 : i32}
+// CHECK-SAME: \22init\22:\22none\22,\22reach\22:[{{.*}}],\22returned\22:true}", autodiff.operand = #autodiff.operand<gradient 0>, tt.divisibility = 16 : i32}
 // CHECK: %[[O:.*]] = arith.addi
 // CHECK: %[[M:.*]] = arith.cmpi slt, %[[O]],
 // CHECK: %[[GRADIENT:.*]] = tt.splat %arg4

@@ -79,3 +79,28 @@ tt.func @primal(%x: !tt.ptr<i32>) {
   tt.store %x, %v : !tt.ptr<i32>
   tt.return
 }
+
+// -----
+
+// What a forward stores, its program claims: who finds something else of
+// another program there, or of another lane, notes a race.
+// CHECK-LABEL: tt.func @forward
+// CHECK-SAME: %[[NOTED:[^ ]*]]: !tt.ptr<i64> {autodiff.operand = #autodiff.operand<violations 0>}
+// CHECK-SAME: %[[CLAIMS:[^ ]*]]: !tt.ptr<i64> {autodiff.operand = #autodiff.operand<claims 0>}
+// CHECK-SAME: {argument = 0 : i64, op = "store", position = "kernel.py:5:4"}
+// CHECK-SAME: {argument = 0 : i64, op = "race", position = "kernel.py:5:4"}
+// CHECK: %[[PLACE:.*]] = tt.addptr {{.*}} : tensor<4x!tt.ptr<i64>>, tensor<4xi64>
+// CHECK: %[[BEFORE:.*]] = tt.atomic_rmw exch, relaxed, gpu, %[[PLACE]], %[[MINE:.*]], %[[ON:.*]] :
+// CHECK: gpu.barrier
+// CHECK: %[[AFTER:.*]] = tt.atomic_rmw add, relaxed, gpu, %[[PLACE]], %{{.*}}, %[[ON]] :
+// CHECK: tt.atomic_rmw min, relaxed, gpu,
+// CHECK: tt.store
+tt.func @forward(%y: !tt.ptr<f16> {autodiff.operand = #autodiff.operand<argument 0>},
+                 %value: tensor<4xf16> {autodiff.operand = #autodiff.operand<argument 1>})
+    attributes {autodiff.role = "forward"} {
+  %range = tt.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
+  %base = tt.splat %y : !tt.ptr<f16> -> tensor<4x!tt.ptr<f16>>
+  %p = tt.addptr %base, %range : tensor<4x!tt.ptr<f16>>, tensor<4xi32>
+  tt.store %p, %value : tensor<4x!tt.ptr<f16>> loc("kernel.py":5:4)
+  tt.return
+}

@@ -1,0 +1,259 @@
+"""The page of the arena, from the rows of its runs: a summary with a picture, then the table."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from .judge import AGREE, NEITHER, OURS_RIGHT, THEIRS_RIGHT, UNDECIDED
+from .packages import plugins
+from .picture import Point, picture
+from .rows import JUDGED, TIMED, key, read
+
+# Below this, a launch more or less is all there is to see.
+SHORT_US = 30.0
+_MUCH = 1.25
+_WORDS = {
+    AGREE: "agree",
+    OURS_RIGHT: "ours right",
+    THEIRS_RIGHT: "theirs right",
+    NEITHER: "neither",
+    UNDECIDED: "undecided",
+}
+_FAILED, _REFUSED = "ours failed", "refused"
+_TITLES = {
+    THEIRS_RIGHT: "Theirs is right, ours is off",
+    NEITHER: "Both are off",
+    UNDECIDED: "Undecided",
+    OURS_RIGHT: "Ours is right, theirs is off",
+}
+
+_ABOUT = Path(__file__).with_name("about.md")
+
+
+def verdict(row: dict) -> str:
+    """A row in two words."""
+    if "failed" in row:
+        return _REFUSED if row["failed"] == row.get("refused") else _FAILED
+    return _WORDS[row["verdict"]]
+
+
+def name(row: dict) -> str:
+    """A case, as the page calls it."""
+    return f"{row['package'].split('_')[0]} {row['case']}"
+
+
+def where(row: dict) -> str:
+    """A variant of a case."""
+    return f"{name(row)}, {row['size']} {row['dtype']}"
+
+
+def ratio(row: dict) -> float | None:
+    """Our time over theirs."""
+    times = row.get("us", {})
+    if min(times.get("ours", 0), times.get("theirs", 0)) <= 0:
+        return None
+    return times["ours"] / times["theirs"]
+
+
+def both(row: dict | None, what: str) -> tuple[float, float] | None:
+    """What a first call took, of both sides."""
+    row = row or {}
+    first = row.get("first") or row.get("again") or {}
+    sides = [first.get(who, {}) for who in ("theirs", "ours")]
+    if any(what not in side for side in sides):
+        return None
+    return sides[0][what], sides[1][what]
+
+
+def _mean(ratios: Iterable[float]) -> str:
+    logs = [math.log(r) for r in ratios]
+    return f"{math.exp(sum(logs) / len(logs)):.2f}" if logs else "–"
+
+
+def _table(header: list[str], lines: list[list[str]]) -> list[str]:
+    rows = [header, ["---"] * len(header), *lines]
+    return ["| " + " | ".join(cells) + " |" for cells in rows] + [""]
+
+
+def _listed(title: str, items: list[str]) -> list[str]:
+    """A list under a line, or that it is empty."""
+    return (
+        [f"{title}:", "", *(f"- {item}" for item in items), ""]
+        if items
+        else [f"{title}: none.", ""]
+    )
+
+
+def _evidence(row: dict, word: str) -> str:
+    """By how much which gradients are off."""
+    parts = []
+    for gradient in row["gradients"]:
+        if gradient["verdict"] == word:
+            evidence = gradient.get("evidence", [])
+            off = [max((abs(e[side]) for e in evidence), default=0.0) for side in (1, 2, 3)]
+            parts.append("{} (theirs {:.2g}, ours {:.2g}, ± {:.0g})".format(gradient["name"], *off))
+    return f"{', '.join(parts)}; by {row.get('judge', 'nothing')}"
+
+
+class Page:
+    """What the page says, from the rows that there are."""
+
+    def __init__(self, judged: dict, timed: dict):
+        self.judged = judged
+        self.timed = timed
+        self.variants = sorted({k[2:] for k in judged}, reverse=True)
+        # Of each case, the row with times that counts: half precision where there is one.
+        self.main: dict[tuple, dict] = {}
+        for row in timed.values():
+            case = key(row)[:2]
+            if ratio(row) and (case not in self.main or self.main[case]["dtype"] == "float32"):
+                self.main[case] = row
+
+    def write(self) -> str:
+        """The page as markdown."""
+        parts = [self._about(), self._verdicts(), self._costs(), self._differences()]
+        parts += [self._judge(), self._left_out(), self._rows()]
+        return (
+            "\n".join(["# The arena", "", *(line for part in parts for line in part)]).rstrip()
+            + "\n"
+        )
+
+    def points(self) -> list[Point]:
+        """The points of the picture."""
+        return [
+            Point(name(row), ratio(row), max(row["us"].values()) < SHORT_US)
+            for row in self.main.values()
+        ]
+
+    def _about(self) -> list[str]:
+        rows = [*self.judged.values(), *self.timed.values()]
+        machines = sorted({tuple(row["machine"].items()) for row in rows})
+        told = [
+            ", ".join(value if k == "device" else f"{k} {value}" for k, value in machine)
+            for machine in machines
+        ]
+        cases = len({k[:2] for k in self.judged})
+        return [_ABOUT.read_text().format(cases=cases, machines="; ".join(told) or "nothing")]
+
+    def _verdicts(self) -> list[str]:
+        words = [*_WORDS.values(), _FAILED, _REFUSED]
+        lines = []
+        for variant in self.variants:
+            rows = [row for k, row in self.judged.items() if k[2:] == variant]
+            counts = Counter(map(verdict, rows))
+            lines.append([", ".join(variant), str(len(rows)), *(str(counts[w]) for w in words)])
+        return ["## Verdicts", "", *_table(["size, dtype", "cases", *words], lines)]
+
+    def _costs(self) -> list[str]:
+        lines = ["## What it costs", ""]
+        if not self.main:
+            return [*lines, "Not measured yet.", ""]
+        ratios = [p.ratio for p in self.points()]
+        long = [p.ratio for p in self.points() if not p.short]
+        kept = [pair for row in self.main.values() if (pair := both(row, "kept")) and pair[0] > 0]
+        more = sum(ours > _MUCH * theirs for theirs, ours in kept)
+        above = sum(r > _MUCH for r in ratios)
+        said = (
+            "GPU time of the backward (of forward and backward, where their forward makes the "
+            "gradients), ours over theirs, at users' sizes: geometric mean "
+            f"{_mean(ratios)} over {len(ratios)} cases, {_mean(long)} over the {len(long)} that "
+            f"take at least {SHORT_US:.0f} µs; {above} are above {_MUCH}. After the forward, ours "
+            f"keeps more than {_MUCH} times the memory in {more} of {len(kept)}."
+        )
+        return [*lines, said, "", "![ours over theirs, every case](arena.svg)", ""]
+
+    def _differences(self) -> list[str]:
+        rows = self.judged.values()
+        lines = ["## Where they differ", ""]
+        for word, title in _TITLES.items():
+            found = [row for row in rows if row.get("verdict") == word]
+            lines += _listed(title, [f"{where(row)}: {_evidence(row, word)}" for row in found])
+        failed = [row for row in rows if verdict(row) == _FAILED]
+        return lines + _listed("Ours failed", [f"{where(row)}: {row['failed']}" for row in failed])
+
+    def _judge(self) -> list[str]:
+        rows = [row for row in self.judged.values() if "spoilt" in row]
+        made = sum(row["spoilt"]["made"] for row in rows)
+        missed = [f"{where(row)}: {what}" for row in rows for what in row["spoilt"]["missed"]]
+        notes = [(row, note) for row in self.judged.values() for note in row.get("notes", ())]
+        found = [f"{where(r)}: {n}" for r, n in notes if "nobody wrote" in n or "finite" in n]
+        said = (
+            "A gradient scaled by 1.02, one without its last tile, and one with the sign of a tile "
+            "swapped, in place of either claim, for each leaf: "
+            f"{made} made, in {len(rows)} rows."
+        )
+        lines = ["## The judge, judged", "", said, "", *_listed("Not named wrong", missed)]
+        return lines + _listed("Found besides", found)
+
+    def _left_out(self) -> list[str]:
+        lines = [
+            f"{plugin.MODULES[0]}: {what}: {why}"
+            for plugin in plugins().values()
+            for what, why in plugin.EXCLUDED.items()
+        ]
+        refused: dict[str, dict] = {}
+        for row in self.judged.values():
+            if "refused" in row:
+                refused.setdefault(row["refused"], {})[name(row)] = None
+        return [
+            "## Left out",
+            "",
+            *_listed("No cases", lines),
+            *_listed(
+                "Refused by the package here; ours is judged alone, if the forward runs",
+                [f"{', '.join(names)}: {why}" for why, names in refused.items()],
+            ),
+        ]
+
+    def _rows(self) -> list[str]:
+        header = ["package", "case", *map(" ".join, self.variants)]
+        header += ["theirs, µs", "ours, µs", "ratio", "theirs, MB", "ours, MB"]
+        header += ["theirs, first s", "ours, first s"]
+        cases = list(dict.fromkeys(k[:2] for k in self.judged))
+        cases.sort(key=lambda case: -ratio(self.main[case]) if case in self.main else 0.0)
+        said = (
+            "Slowest first. In brackets, by how much the gradients differ (relative L2, the leaf "
+            "that differs most). Memory is what is left after the forward, with its outputs. The "
+            "first gradient, with an empty cache: their backward; our forward and backward, once "
+            "the plain forward is compiled."
+        )
+        table = _table(header, [self._line(case) for case in cases])
+        return ["## The table", "", said, "", *table]
+
+    def _line(self, case: tuple) -> list[str]:
+        rows = [row for k, row in self.judged.items() if k[:2] == case]
+        cells = {key(row)[2:]: _cell(row) for row in rows}
+        line = [case[0].split("_")[0], case[1], *(cells.get(v, "") for v in self.variants)]
+        timed = self.main.get(case)
+        times = ["", "", ""]
+        if timed:
+            times = [f"{timed['us'][who]:.0f}" for who in ("theirs", "ours")]
+            times.append(f"{ratio(timed):.2f}")
+        first = next((row for row in rows if "first" in row), None)
+        forward, backward = both(first, "forward_s"), both(first, "backward_s")
+        seconds = (backward[0], forward[1] + backward[1]) if forward and backward else None
+        kept = both(timed, "kept") or both(first, "kept")
+        megabytes = kept and tuple(x / 2**20 for x in kept)
+        return [*line, *times, *_numbers(megabytes, "{:.0f}"), *_numbers(seconds, "{:.1f}")]
+
+
+def _cell(row: dict) -> str:
+    worst = max((g["difference"] for g in row.get("gradients", ())), default=None)
+    return verdict(row) + ("" if worst is None else f" ({worst:.0e})")
+
+
+def _numbers(pair, shown: str) -> list[str]:
+    return ["", ""] if pair is None else [shown.format(x) for x in pair]
+
+
+def write(folders: Iterable[Path], page: Path) -> None:
+    """Write the page, and the picture beside it."""
+    folders = list(folders)
+    made = Page(read(folders, JUDGED), read(folders, TIMED))
+    page.write_text(made.write())
+    points = made.points()
+    title = f"GPU time of the backward, ours over theirs: {len(points)} cases"
+    page.with_suffix(".svg").write_text(picture(points, title))

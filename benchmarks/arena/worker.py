@@ -1,0 +1,134 @@
+"""A process that runs variants of cases and prints a row of each.
+
+Lines that begin with MARK are for the parent: which variant is next, and what was found. What a
+package or a compiler prints is not. A process whose GPU context is lost ends.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from .case import Variant
+from .measure import first_calls, times, warm_up
+from .packages import plugins
+from .problem import context_is_lost, told
+from .trial import judged, make_problem
+
+MARK = "\x1earena "
+BROKEN = 17  # the exit status of a process that can't go on
+
+
+class Request(NamedTuple):
+    """What a worker is asked to do: `tasks` are (package, case, size, dtype)."""
+
+    job: str  # "judge", "warm" or "time"
+    device: str
+    tasks: list
+    exact: str
+    spoil: bool
+    options: dict
+    cache: str = ""
+
+
+def tell(**message) -> None:
+    """A line for the parent."""
+    print(MARK + json.dumps(message), file=sys.__stdout__, flush=True)
+
+
+def _end_with_parent() -> None:
+    """The parent holds the other end of our input; when it closes, so do we."""
+
+    def wait():
+        sys.stdin.buffer.read()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def on_cpu_backend() -> None:
+    """Run kernels on the CPU, also where there is a GPU."""
+    from triton.backends.autodiff.driver import CPUDriver
+    from triton.runtime import driver
+
+    driver.set_active(CPUDriver())
+
+
+def _row(request: Request, plugin, case, variant: Variant, fresh: bool) -> dict:
+    found = {}
+    if request.job != "judge" or fresh:
+        problem = make_problem(plugin, case, variant, request.device, request.options)
+        found["first" if fresh else "again"] = first_calls(problem)
+        if request.job == "time":
+            found["us"] = times(problem)
+        del problem
+    if request.job == "judge":
+        # At users' sizes float64 is too much for the CPU.
+        exact = request.exact if variant.size == "small" else "never"
+        found |= judged(
+            plugin, case, variant, request.device, exact, request.spoil, request.options
+        )
+    return found
+
+
+def _is_fresh(cache: Path) -> bool:
+    """Whether nothing has been compiled for this case before."""
+    return not (cache.is_dir() and any(cache.iterdir()))
+
+
+def run(request: Request) -> int:
+    """Run the tasks and return the exit status."""
+    from triton import knobs
+
+    warnings.simplefilter("ignore")
+    torch.set_float32_matmul_precision("highest")
+    if request.device == "cpu":
+        on_cpu_backend()
+    warm_up(request.device)
+    known = plugins()
+    for package, name, size, dtype in request.tasks:
+        tell(begin=[package, name, size, dtype])
+        plugin = known[package]
+        case = next(case for case in plugin.cases() if case.name == name)
+        cache = Path(request.cache, f"{package}-{name}".replace("/", "_"))
+        fresh, knobs.cache.dir = _is_fresh(cache), str(cache)
+        row = {"package": package, "case": name, "family": case.family, "size": size}
+        row |= {"dtype": dtype, "whole": case.whole}
+        status, begin = 0, time.process_time()
+        try:
+            row |= _row(request, plugin, case, Variant(size, dtype), fresh)
+        except torch.OutOfMemoryError:
+            row["failed"] = "out of memory"
+        except Exception as error:
+            row["failed"] = told(error)
+            status = BROKEN if context_is_lost(error) else 0
+        row["cpu_s"] = time.process_time() - begin
+        tell(row=row)
+        if status:
+            return status
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+    return 0
+
+
+def main() -> None:
+    """Read the request from the environment and run it."""
+    _end_with_parent()
+    status = run(Request(**json.loads(os.environ["ARENA_REQUEST"])))
+    sys.stdout.flush()
+    # Without the destructors of a context that may be lost.
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Kernels of public packages, differentiated by us: the arena's cases, at its small size.
+
+The arena (`benchmarks/arena`) has the cases and the judge. Here ours must also be as near to
+float64 PyTorch as the authors' own gradients, wherever there is a reference.
+"""
+
+import pytest
+import torch
+from arena.case import Variant
+from arena.packages import installed, plugins
+from arena.problem import OURS, THEIRS, leaf, mapped
+from arena.trial import Trial, make_problem
+from arena.truth import Gradients, reference_gradients
+from gradients import assert_close
+
+
+def cases():
+    """Of each case that the CPU has time for, one dtype, and another one of the next case."""
+    found = []
+    for package, plugin in plugins().items():
+        if not installed(plugin):
+            continue
+        for n, case in enumerate(case for case in plugin.cases() if not case.slow):
+            dtype = case.dtypes[n % len(case.dtypes)]
+            name = f"{package}-{case.name}-{str(dtype)[6:]}"
+            found.append(pytest.param(plugin, case, dtype, id=name))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:reduction:UserWarning")
+@pytest.mark.parametrize("plugin, case, dtype", cases())
+def test_gradients(plugin, case, dtype, device, seed):
+    if device == "cpu" and (case.gpu or torch.cuda.is_available()):
+        pytest.skip(case.gpu or "packages choose their kernels for the GPU that is there")
+    problem = make_problem(plugin, case, Variant("small", str(dtype)[6:]), device, seed=seed)
+    trial = Trial(problem, exact="first")
+    row = trial.run()
+    found = "\n".join(map(str, [*row["notes"], *trial.findings]))
+    assert row["verdict"] in ("agree", "ours"), found
+    # Where theirs is refused on a GPU, nothing says how near is near: products are tf32.
+    if case.reference is not None and (THEIRS in trial.claims or device == "cpu"):
+        assert_as_good_as_theirs(trial)
+
+
+def assert_as_good_as_theirs(trial) -> None:
+    """Our outputs and gradients are as near to float64 as the authors' own, times a factor.
+
+    Where the package refuses its own backward, plain PyTorch takes its place.
+    """
+    problem, ours = trial.problem, trial.claims[OURS]
+    truth, theirs = Gradients(problem, ours), trial.claims.get(THEIRS)
+    if theirs is None:
+        outputs, gradients = plain(problem)
+    else:
+        outputs, gradients = theirs.outputs, theirs.gradients
+    names = [f"output {i}" for i in problem.used] + [f"gradient of {n}" for n in problem.names]
+    values = [*ours.outputs, *ours.gradients]
+    baselines, truths = [*outputs, *gradients], [*truth.outputs, *truth.gradients]
+    for name, value, base, exact in zip(names, values, baselines, truths, strict=True):
+        base = exact.to(value.dtype) if base is None else base
+        assert_close(name, value.cpu(), base.cpu(), exact.view(value.shape), problem.case.roundings)
+
+
+def plain(problem):
+    """What plain PyTorch makes of it, all in the precision of the first leaf."""
+    dtype = problem.leaves[0].dtype
+
+    def same(x):
+        return (
+            leaf(x.to(dtype).detach().requires_grad_(x.requires_grad))
+            if x.is_floating_point()
+            else x
+        )
+
+    outputs, gradients = reference_gradients(problem, mapped(same, problem.inputs))
+    claimed = zip(problem.leaves, gradients, strict=True)
+    return outputs, [gradient.to(x.dtype) for x, gradient in claimed]

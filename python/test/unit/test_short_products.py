@@ -1,0 +1,305 @@
+"""Products over few elements: what a GPU's matrix unit does not take becomes something else.
+
+On the CPU backend, which takes everything, plans are those for a GPU.
+"""
+
+import json
+import re
+import types
+import warnings
+
+import hopper
+import pytest
+import torch
+import triton
+from gradients import assert_gradients_close, differentiated, random_tensor, relative_error
+from kernels import short_products as sp
+from triton.backends.autodiff import AutodiffError, _native, blame, corpus, executable, state
+from triton.backends.autodiff.executable import Executable
+from triton.backends.autodiff.plan import Kernel
+from triton.backends.autodiff.target import (
+    described,
+    name_of,
+    verify,
+    warn_of_miscomputed,
+    without_branches,
+)
+from triton.backends.compiler import GPUTarget
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32, torch.float64]
+# Rows and columns. Products of 64 rows and columns are large.
+SHAPES = [(64, 1), (64, 2), (16, 4), (64, 8), (64, 16), (1, 32), (4, 64), (1, 1)]
+TARGETS = ["cuda:80", "cuda:89", "cuda:90", "cuda:100", "cuda:120", "hip:gfx942"]
+
+
+@pytest.fixture(params=["sm_90", "sm_120"])
+def plans(request, monkeypatch, device):
+    """Plans for a GPU that is not there; on one, those for itself."""
+    if device == "cpu":
+        request_for = {"target": request.param, "triton": triton.__version__}
+        monkeypatch.setattr(state, "described", lambda target: request_for)
+    elif request.param != "sm_90":
+        pytest.skip("plans are for the GPU")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_gradients(device, plans, shape, dtype):
+    a = random_tensor(shape[0], 64, device=device, dtype=dtype)
+    b = random_tensor(64, shape[1], device=device, dtype=dtype)
+    assert_gradients_close(differentiated(sp.product_kernel, sp.product), torch.matmul, (a, b))
+
+
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3", "bf16x3"])
+@pytest.mark.parametrize("columns", [1, 4, 8])
+def test_precisions(device, plans, columns, precision):
+    """Of float32 rounded to less. A sum that is too large would be so by half at least."""
+    a = random_tensor(64, 32, device=device)
+    b = random_tensor(32, columns, device=device)
+    c = differentiated(sp.product_kernel, sp.product)(a, b, precision)
+    upstream = torch.randn_like(c)
+    found = torch.autograd.grad(c, (a, b), upstream)
+    x, y, u = (t.detach().double() for t in (a, b, upstream))
+    for gradient, truth in zip(found, (u @ y.t(), x.t() @ u), strict=True):
+        assert relative_error(gradient, truth) < 2e-3
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize("shape", [(32, 1), (2, 16)], ids=str)
+def test_batches(device, plans, shape, dtype):
+    a = random_tensor(2, shape[0], 32, device=device, dtype=dtype)
+    b = random_tensor(2, 32, shape[1], device=device, dtype=dtype)
+    assert_gradients_close(differentiated(sp.batched_kernel, sp.product), torch.matmul, (a, b))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("shape", [(64, 4), (4, 64), (128, 8)], ids=str)
+def test_loops(device, plans, shape, dtype):
+    a = random_tensor(3, shape[0], 32, device=device, dtype=dtype)
+    b = random_tensor(32, shape[1], device=device, dtype=dtype)
+    op = differentiated(sp.powers_kernel, sp.powers)
+    assert_gradients_close(op, sp.powers_reference, (a, b))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_sums(device, plans, dtype, axis):
+    """Triton would take some of the adjoint's sums for products, in TF32, or of other axes."""
+    a = random_tensor(16, 16, device=device, dtype=dtype)
+    b = random_tensor(16, 16, device=device, dtype=dtype)
+    op = differentiated(sp.sum_kernel, sp.sums)
+    assert_gradients_close(op, sp.sums_reference, (a, b, axis))
+
+
+# What Triton makes of it, without a GPU.
+
+
+def _plan(text, target):
+    return json.loads(_native.differentiate(text, corpus.request_for(target), "kernel.ttir"))
+
+
+def _kernels(plan):
+    return [k for k in (plan["forward"], *plan["backward"]) if k]
+
+
+def _types(dtype, count=3):
+    short = {"bf16": "*bf16", "fp16": "*fp16", "fp32": "*fp32", "fp64": "*fp64"}[dtype]
+    wide = "*fp64" if dtype == "fp64" else "*fp32"
+    return [short, short, wide][:count]
+
+
+def _assert_instructions_full(asm):
+    """No matrix instruction sums over more than its product does, which is not one of float32."""
+    lengths = [
+        int(length)
+        for precision, length, element in re.findall(
+            r"tt\.dot (.*) : tensor<\d+x(\d+)x(\w+)> \*", asm["ttir"]
+        )
+        if "inputPrecision" in precision or element != "f32"
+    ]
+    for name, depth in re.findall(r"\b(\w*mma\w*(?:\.\w+)*\.m\d+n\d+k(\d+))", asm.get("ptx", "")):
+        assert int(depth) <= min(lengths), name
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["bf16", "fp32", "fp64"])
+@pytest.mark.parametrize("columns", [1, 8])
+def test_instructions(target, dtype, columns):
+    target = corpus.parse_target(target)
+    constants = {"M": 64, "N": columns, "K": 64, "PRECISION": "ieee" if dtype == "fp64" else "tf32"}
+    text = hopper.ttir(sp.product_kernel, _types(dtype), constants)
+    for kernel in _kernels(_plan(text, target)):
+        asm = corpus.compile_ttir(kernel["ttir"], target, False)
+        verify(asm["ttir"], kernel["name"], target)
+        _assert_instructions_full(asm)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
+def test_sums_stay_what_they_are(axis, dtype):
+    types_ = [f"*{dtype}"] * 3
+    constants = {"M": 16, "N": 16, "K": 16, "AXIS": axis}
+    text = hopper.ttir(sp.sum_kernel, types_, constants)
+    for kernel in _kernels(_plan(text, hopper.TARGET)):
+        ttir = corpus.compile_ttir(kernel["ttir"], hopper.TARGET, False)["ttir"]
+        assert "inputPrecision = tf32" not in ttir
+        assert ttir.count("tt.dot") == kernel["ttir"].count("tt.dot")
+
+
+_SHORT = """
+tt.func public @k(%p: tensor<16x4x!tt.ptr<f32>>, %q: tensor<4x16x!tt.ptr<f32>>,
+                  %r: tensor<16x16x!tt.ptr<f32>>) {
+  %c = arith.constant dense<0.0> : tensor<16x16xf32>
+  %a = tt.load %p : tensor<16x4x!tt.ptr<f32>>
+  %b = tt.load %q : tensor<4x16x!tt.ptr<f32>>
+  %d = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<16x4xf32> * tensor<4x16xf32>
+    -> tensor<16x16xf32>
+  tt.store %r, %d : tensor<16x16x!tt.ptr<f32>>
+  tt.return
+}
+"""
+
+
+def test_verification():
+    with pytest.raises(AutodiffError, match="'k_bwd'.*wrong on this device.*sums over 4 elements"):
+        verify(_SHORT, "k_bwd", hopper.TARGET)
+    verify(_SHORT.replace("tf32", "ieee"), "k_bwd", hopper.TARGET)
+    verify(_SHORT, "k_bwd", GPUTarget("cpu", "x86_64", 1))
+
+
+def _short_forward():
+    """What Triton 3.6 makes of tl.sum(a[:, :, None] * b[None, :, :], 1)."""
+    constants = {"M": 16, "N": 16, "K": 4, "PRECISION": "tf32"}
+    names = [x for x in sp.product_kernel.arg_names if x not in constants]
+    signature = {**dict.fromkeys(names, "*fp32"), **dict.fromkeys(constants, "constexpr")}
+    source = triton.compiler.ASTSource(sp.product_kernel, signature, constants)
+    return triton.compile(source, target=GPUTarget("cpu", "x86_64", 1)).asm["ttir"]
+
+
+def test_forward_that_triton_gets_wrong():
+    """It is derived, too, and the user is told."""
+    text = _short_forward()
+    plan = _plan(text, hopper.TARGET)
+    assert plan["forward"] and len(plan["report"]["miscomputed"]) == 1
+    assert "short_products.py" in plan["report"]["miscomputed"][0]
+    host = _plan(text, GPUTarget("cpu", "x86_64", 1))
+    assert not host["forward"] and not host["report"]["miscomputed"]
+    with pytest.warns(UserWarning, match=r"kernel 'k', .*short_products.py:.*gets it wrong"):
+        warn_of_miscomputed("k", types.SimpleNamespace(report=plan["report"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_miscomputed("k", types.SimpleNamespace(report=host["report"]))
+
+
+def test_forward_that_triton_rejects():
+    resolver = types.SimpleNamespace(function=sp.sum_kernel)
+    with pytest.raises(AutodiffError, match="Triton's own passes fail for kernel 'sum_kernel'"):
+        blame.blame(resolver, (), {}, RuntimeError("PassManager::run failed"))
+
+
+# A product in a branch, of which Triton's passes fail up to 3.9: the other side does nothing, and
+# the sum, masked by data, is an operand of another product.
+_BRANCH = """
+module {
+  tt.func public @k(%a: !tt.ptr<f32>, %m: !tt.ptr<i32>, %b: !tt.ptr<bf16>, %o: !tt.ptr<f32>,
+                    %n: i32) {
+    %r = tt.make_range {end = 4096 : i32, start = 0 : i32} : tensor<4096xi32>
+    %r2 = tt.reshape %r : tensor<4096xi32> -> tensor<64x64xi32>
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+    %none = arith.constant dense<0> : tensor<64x64xi32>
+    %one = arith.constant dense<1.0> : tensor<64x64xbf16>
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %as = tt.splat %a : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
+    %ap = tt.addptr %as, %r2 : tensor<64x64x!tt.ptr<f32>>, tensor<64x64xi32>
+    %ms = tt.splat %m : !tt.ptr<i32> -> tensor<64x64x!tt.ptr<i32>>
+    %mp = tt.addptr %ms, %r2 : tensor<64x64x!tt.ptr<i32>>, tensor<64x64xi32>
+    %bs = tt.splat %b : !tt.ptr<bf16> -> tensor<64x64x!tt.ptr<bf16>>
+    %bp = tt.addptr %bs, %r2 : tensor<64x64x!tt.ptr<bf16>>, tensor<64x64xi32>
+    %os = tt.splat %o : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
+    %op = tt.addptr %os, %r2 : tensor<64x64x!tt.ptr<f32>>, tensor<64x64xi32>
+    %bv = tt.load %bp : tensor<64x64x!tt.ptr<bf16>>
+    %av = tt.load %ap : tensor<64x64x!tt.ptr<f32>>
+    %sum = scf.for %i = %c0 to %n step %c1 iter_args(%x = %av) -> (tensor<64x64xf32>) : i32 {
+      %xb = arith.truncf %x : tensor<64x64xf32> to tensor<64x64xbf16>
+      %d = tt.dot %xb, %bv, %zero : tensor<64x64xbf16> * tensor<64x64xbf16> -> tensor<64x64xf32>
+      tt.store %op, %d : tensor<64x64x!tt.ptr<f32>>
+      %late = arith.cmpi sgt, %i, %c1 : i32
+      %l = tt.load %bp : tensor<64x64x!tt.ptr<bf16>>
+      %e = scf.if %late -> (tensor<64x64xf32>) {
+        %f = tt.dot %one, %l, %zero : tensor<64x64xbf16> * tensor<64x64xbf16> -> tensor<64x64xf32>
+        scf.yield %f : tensor<64x64xf32>
+      } else {
+        scf.yield %zero : tensor<64x64xf32>
+      }
+      %mv = tt.load %mp : tensor<64x64x!tt.ptr<i32>>
+      %c = arith.cmpi ne, %mv, %none : tensor<64x64xi32>
+      %y = arith.select %c, %x, %zero : tensor<64x64xi1>, tensor<64x64xf32>
+      %w = arith.addf %y, %e : tensor<64x64xf32>
+      scf.yield %w : tensor<64x64xf32>
+    }
+    tt.store %ap, %sum : tensor<64x64x!tt.ptr<f32>>
+    tt.return
+  }
+}
+"""
+
+
+def test_another_form():
+    other = without_branches(_BRANCH)
+    assert "scf.if" not in other and without_branches(other) is None
+    for target in ("cuda:80", "cuda:90"):
+        corpus.compile_ttir(other, corpus.parse_target(target), False)
+
+
+def test_rejected_kernels_take_another_form(monkeypatch, tmp_path):
+    """It is remembered: a kernel is rejected once."""
+    monkeypatch.setattr(triton.knobs.cache, "dir", str(tmp_path))
+    tried = []
+
+    def compile_(path, target, options):
+        tried.append(open(path, encoding="utf-8").read())
+        if "scf.if" in tried[-1]:
+            raise RuntimeError("PassManager::run failed")
+        return types.SimpleNamespace(_init_handles=int, src=types.SimpleNamespace(module=1))
+
+    monkeypatch.setattr(executable, "triton_compile", compile_)
+    made = Executable(Kernel("k", _BRANCH, None, ()), GPUTarget("cpu", "x86_64", 1), {})
+    made.compile()
+    assert len(tried) == 2
+    Executable(made.kernel, made.target, {}).compile()
+    assert tried[2] == tried[1]
+    with pytest.raises(AutodiffError, match="Triton rejects the generated kernel 'k'"):
+        monkeypatch.setattr(executable, "without_branches", lambda ttir: None)
+        Executable(Kernel("k", _BRANCH + "\n", None, ()), made.target, {}).compile()
+
+
+# Requests.
+
+
+def test_barriers():
+    """Those that Triton respects; a kernel with barriers runs in one CTA."""
+    text = _short_forward().replace("tt.return", "gpu.barrier\n tt.return")
+    for version, barrier in (("3.6.0", "gpu.barrier"), ("3.10.1+git", "ttg.barrier all")):
+        request = {**corpus.REQUEST, "target": "sm_90", "triton": version, "save": False}
+        plan = json.loads(_native.differentiate(text, json.dumps(request), "kernel.ttir"))
+        assert barrier in plan["forward"]["ttir"]
+        assert plan["forward"]["options"]["num_ctas"] == 1
+    kernel = Kernel("k", "", None, (), (("num_ctas", 1),))
+    for chosen in ({}, {"num_ctas": 2}):
+        made = Executable(kernel, None, {"num_ctas": 2, "num_warps": 4}, chosen)
+        assert made.options == {"num_ctas": 1, "num_warps": 4}
+
+
+@pytest.mark.parametrize("key", ["target", "triton"])
+@pytest.mark.parametrize("value", ["tpu", "", 3, None, [3, 9]])
+def test_bad_requests(key, value):
+    request = json.dumps({**corpus.REQUEST, key: value})
+    with pytest.raises(AutodiffError, match=f"bad entry '{key}'"):
+        _native.differentiate(_SHORT, request, "kernel.ttir")
+
+
+def test_names():
+    assert described(hopper.TARGET) == {"target": "sm_90", "triton": triton.__version__}
+    assert name_of(GPUTarget("hip", "gfx942", 64)) == "gfx942"
+    assert name_of(GPUTarget("cpu", "x86_64", 1)) == "cpu"

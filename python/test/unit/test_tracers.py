@@ -1,0 +1,382 @@
+"""PyTorch's tracers: `torch.compile` runs launches between its graphs, others refuse them."""
+
+import contextlib
+
+import gradients
+import pytest
+import torch
+import triton
+import triton.language as tl
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils.flop_counter import FlopCounterMode
+from triton.backends.autodiff import AutodiffError, autodiff, cache, differentiable
+
+
+@pytest.fixture(autouse=True)
+def needs_gradients():
+    if gradients.FORWARD_ONLY:
+        pytest.skip("nothing to see in the forward pass")
+
+
+@pytest.fixture(autouse=True)
+def cold(monkeypatch, tmp_path):
+    """Nothing is compiled yet, by Triton, by us or by Dynamo."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "_plans", {})
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def dynamo(request, device, monkeypatch):
+    """The device, with Dynamo as it is where there is a GPU: it knows kernels of Triton."""
+    if getattr(request, "param", "knows Triton") == "knows Triton":
+        monkeypatch.setattr("torch.utils._triton.has_triton", lambda: True)
+    elif device == "cuda":
+        pytest.skip("where there is a GPU, it knows Triton")
+    return device
+
+
+def make(wrap=lambda kernel: kernel):
+    """A kernel that nobody has compiled: y = w · exp(x) of n elements."""
+
+    @differentiable
+    @wrap
+    @triton.jit
+    def scaled(x_ptr, w_ptr, y_ptr, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + i, mask=i < n)
+        tl.store(y_ptr + i, tl.load(w_ptr) * tl.exp(x), mask=i < n)
+
+    return scaled
+
+
+def quick(call, quantiles):
+    call()
+    return [1.0] * len(quantiles)
+
+
+CONFIGS = [triton.Config({"BLOCK": block}) for block in (32, 64)]
+KINDS = {
+    "bare": lambda kernel: kernel,
+    "autotuned": triton.autotune(CONFIGS, key=["n"], do_bench=quick),
+    "heuristics": triton.heuristics({"BLOCK": lambda args: 32}),
+}
+
+
+def launched(kernel, constants):
+    """The function of x and w that allocates and launches."""
+
+    def scale(x, w):
+        y = torch.empty_like(x)
+        n = x.numel()
+        kernel[lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),)](x, w, y, n, **constants)
+        return y
+
+    return scale
+
+
+def scaling(kind="bare"):
+    return launched(make(KINDS[kind]), {"BLOCK": 32} if kind == "bare" else {})
+
+
+def reference(x, w):
+    return w * torch.exp(x)
+
+
+def inputs(device, size=70, grad=True):
+    x = torch.rand(size, device=device, dtype=torch.float64)
+    w = torch.rand(1, device=device, dtype=torch.float64)
+    return [t.float().requires_grad_(grad) for t in (x, w)]
+
+
+def compare(found, expected, device, size=70):
+    """Values and gradients of a function of x and w against float64."""
+    leaves = inputs(device, size)
+    y = found(*leaves)
+    upstream = torch.randn_like(y)
+    gradients = torch.autograd.grad(y, leaves, upstream)
+    exact = [t.detach().double().requires_grad_() for t in leaves]
+    truth = expected(*exact)
+    torch.testing.assert_close(y.double(), truth, rtol=1e-5, atol=1e-5)
+    truths = torch.autograd.grad(truth, exact, upstream.double())
+    for gradient, right in zip(gradients, truths, strict=True):
+        torch.testing.assert_close(gradient.double(), right, rtol=1e-4, atol=1e-4)
+
+
+# --------------------------------------------------------------------------------- torch.compile
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dynamo", ["knows Triton", "has no GPU"], indirect=True)
+def test_compile(dynamo, kind, warm):
+    scale = scaling(kind)
+    if warm:
+        compare(scale, reference, dynamo)
+    compiled = torch.compile(lambda x, w: scale(x.sin(), w).cos(), backend="aot_eager")
+    for _ in range(2):
+        compare(compiled, lambda x, w: reference(x.sin(), w).cos(), dynamo)
+
+
+@pytest.mark.slow
+def test_compile_with_inductor(dynamo):
+    scale = scaling()
+    compare(
+        torch.compile(lambda x, w: scale(x.sin(), w).cos()),
+        lambda x, w: reference(x.sin(), w).cos(),
+        dynamo,
+    )
+
+
+def test_compile_an_operation(dynamo):
+    """Torch code of the stub runs as without torch.compile."""
+
+    def stub(kernel, x, w):
+        return launched(kernel, {"BLOCK": 32})(x * 2, w) / 2
+
+    op = autodiff(make(), stub)
+    compiled = torch.compile(lambda x, w: op(x.cos(), w) + 1, backend="aot_eager")
+    compare(compiled, lambda x, w: reference(2 * x.cos(), w) / 2 + 1, dynamo)
+
+
+def test_compile_several_kernels(dynamo):
+    first, second = scaling("autotuned"), scaling()
+
+    def chained(first, second):
+        return lambda x, w: second(first(x, w).sin(), w * w) + first(-x, w)
+
+    compiled = torch.compile(chained(first, second), backend="aot_eager")
+    compare(compiled, chained(reference, reference), dynamo)
+
+
+def test_compile_in_place_outputs(dynamo):
+    """Into a part of a buffer, over what a graph has made, and over the kernel's own input."""
+    kernel = make()
+
+    def program(x, w):
+        buffer = torch.cat([x, x * 2])
+        n = x.numel()
+        kernel[(3,)](buffer[n:], w, buffer[n:], n, BLOCK=32)
+        z = x + 1
+        kernel[(3,)](z, w, z, n, BLOCK=32)
+        return buffer.sin() + torch.cat([z, x])
+
+    def expected(x, w):
+        return torch.cat([x, w * (2 * x).exp()]).sin() + torch.cat([w * (x + 1).exp(), x])
+
+    compare(torch.compile(program, backend="aot_eager"), expected, dynamo)
+
+
+def test_compile_a_module(dynamo):
+    """Three steps of training."""
+
+    class Layer(torch.nn.Module):
+        def __init__(self, scale):
+            super().__init__()
+            self.linear = torch.nn.Linear(20, 33)
+            self.weight = torch.nn.Parameter(torch.tensor([0.5]))
+            self.scale = scale
+
+        def forward(self, x):
+            return self.scale(self.linear(x).tanh(), self.weight).mean(1)
+
+    torch.manual_seed(1)
+    ours = Layer(scaling()).to(dynamo)
+    theirs = Layer(reference).to(dynamo)
+    theirs.load_state_dict(ours.state_dict())
+    compiled = torch.compile(ours, backend="aot_eager")
+    for _ in range(3):
+        x = torch.randn(5, 20, device=dynamo)
+        for model, call in ((ours, compiled), (theirs, theirs)):
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            optimizer.zero_grad()
+            (call(x) ** 2).mean().backward()
+            optimizer.step()
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_compile_without_gradients(dynamo):
+    scale = scaling()
+    compiled = torch.compile(lambda x, w: scale(x, w) + 1, backend="aot_eager")
+    for grad in (True, False):
+        x, w = inputs(dynamo, grad=grad)
+        with torch.no_grad() if grad else contextlib.nullcontext():
+            y = compiled(x, w)
+        assert not y.requires_grad
+        torch.testing.assert_close(y, (reference(x, w) + 1).detach(), rtol=1e-5, atol=1e-5)
+    compare(compiled, lambda x, w: reference(x, w) + 1, dynamo)
+
+
+def test_compile_for_dynamic_sizes(dynamo):
+    scale = scaling()
+    compiled = torch.compile(
+        lambda x, w: scale(x * 2, w).sum(0, keepdim=True), backend="aot_eager", dynamic=True
+    )
+    for size in (70, 1, 16, 333, 70):
+        compare(compiled, lambda x, w: reference(x * 2, w).sum(0, keepdim=True), dynamo, size)
+
+
+def test_compile_after_an_exception(dynamo):
+    scale, state = scaling(), {"fails": True}
+
+    def program(x, w):
+        y = scale(x, w)
+        if state["fails"]:
+            raise ValueError("no")
+        return y + 1
+
+    compiled = torch.compile(program, backend="aot_eager")
+    with pytest.raises(ValueError, match="no"):
+        compiled(*inputs(dynamo))
+    state["fails"] = False
+    compare(compiled, lambda x, w: reference(x, w) + 1, dynamo)
+    wrong = torch.compile(lambda x, w: scale(x, "w"), backend="aot_eager")
+    with pytest.raises(Exception):  # noqa: B017 whatever Triton says of a string
+        wrong(*inputs(dynamo))
+    compare(compiled, lambda x, w: reference(x, w) + 1, dynamo)
+
+
+def test_backward_within_what_is_compiled(dynamo):
+    scale = scaling()
+
+    def program(x, w):
+        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+        return torch.autograd.grad(scale(x.sin(), w).sum(), (x, w))
+
+    x, w = inputs(dynamo)
+    found = torch.compile(program, backend="aot_eager")(x, w)
+    truths = torch.autograd.grad(reference(x.sin(), w).sum(), (x, w))
+    for gradient, truth in zip(found, truths, strict=True):
+        torch.testing.assert_close(gradient, truth, rtol=1e-4, atol=1e-4)
+
+
+def test_checkpoint_within_what_is_compiled(dynamo):
+    scale = scaling()
+
+    def program(x, w):
+        run = torch.utils.checkpoint.checkpoint
+        return run(lambda x, w: scale(x.sin(), w).cos(), x, w, use_reentrant=False)
+
+    compiled = torch.compile(program, backend="aot_eager")
+    compare(compiled, lambda x, w: reference(x.sin(), w).cos(), dynamo)
+
+
+def test_compiled_autograd(dynamo):
+    """A graph of the backward has no place for ours either."""
+    scale = scaling()
+    x, w = inputs(dynamo)
+    loss = scale(x.sin(), w).sum()
+    enable = torch._dynamo.compiled_autograd._enable
+    with enable(torch.compile(backend="aot_eager")):
+        loss.backward()
+    truths = torch.autograd.grad(reference(x.sin(), w).sum(), (x, w))
+    for leaf, truth in zip((x, w), truths, strict=True):
+        torch.testing.assert_close(leaf.grad, truth, rtol=1e-4, atol=1e-4)
+
+
+def test_one_graph_is_refused(dynamo):
+    """By Dynamo, loudly."""
+    scale = scaling()
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(scale, fullgraph=True, backend="eager")(*inputs(dynamo))
+
+
+# ------------------------------------------------------------------------------- what is refused
+
+
+class Module(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def aot(function, *args):
+    from torch._functorch.aot_autograd import aot_function
+
+    aot_function(function, lambda graph, _: graph)(*args)
+
+
+def fake(function, *args):
+    with FakeTensorMode() as mode:
+        function(*map(mode.from_tensor, args))
+
+
+def gradient_of(function):
+    return lambda *args: torch.autograd.grad(function(*args).sum(), args)
+
+
+TRACERS = {
+    "make_fx": lambda f, *args: make_fx(f)(*args),
+    "make_fx of gradients": lambda f, *args: make_fx(gradient_of(f))(*args),
+    "make_fx of fake tensors": lambda f, *args: make_fx(f, tracing_mode="fake")(*args),
+    "make_fx of symbols": lambda f, *args: make_fx(f, tracing_mode="symbolic")(*args),
+    "make_fx before dispatch": lambda f, *args: make_fx(f, pre_dispatch=True)(*args),
+    "make_fx of a function's": lambda f, *args: make_fx(torch.func.functionalize(f))(*args),
+    "functionalize": lambda f, *args: torch.func.functionalize(f)(*args),
+    "jit.trace": lambda f, *args: torch.jit.trace(f, [a.detach() for a in args]),
+    "export": lambda f, *args: torch.export.export(Module(f), args, strict=False),
+    "aot_function": aot,
+    "fake tensors": fake,
+    "fx": lambda f, *args: torch.fx.symbolic_trace(f),
+}
+
+
+@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize("kind", ["bare", "heuristics"])
+@pytest.mark.parametrize("name", TRACERS)
+def test_tracers(device, name, kind, grad):
+    if name == "make_fx of gradients" and not grad:
+        pytest.skip("nothing to trace")
+    scale = scaling(kind)
+    with pytest.raises(AutodiffError, match="'scaled'"):
+        TRACERS[name](scale, *inputs(device, grad=grad))
+    compare(scale, reference, device)
+
+
+def test_strict_export_is_refused(device):
+    with pytest.raises(Exception, match=r"(?i)skipped|graph break|unsupported"):
+        torch.export.export(Module(scaling()), tuple(inputs(device)), strict=True)
+
+
+def test_modes_that_only_look_on(device):
+    scale = scaling()
+    with FlopCounterMode(display=False):
+        compare(scale, reference, device)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_torch_code_of_a_stub_within_a_custom_operator(device, kind):
+    """Its implementation runs without histories; those of the stub are recorded all the same."""
+    constants = {"BLOCK": 32} if kind == "bare" else {}
+
+    def stub(kernel, x, w):
+        return launched(kernel, constants)(x.reshape(-1).sin(), w * 2).cos()
+
+    op = autodiff(make(KINDS[kind]), stub)
+    name = f"tracers::{kind}"
+
+    @torch.library.custom_op(name, mutates_args=())
+    def forward(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return op(x, w)
+
+    @torch.library.custom_op(f"{name}_backward", mutates_args=())
+    def backward(
+        upstream: torch.Tensor, x: torch.Tensor, w: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.enable_grad():
+            leaves = [t.detach().requires_grad_() for t in (x, w)]
+            return torch.autograd.grad(op(*leaves), leaves, upstream)
+
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    forward.register_autograd(
+        lambda ctx, upstream: backward(upstream, *ctx.saved_tensors), setup_context=keep
+    )
+    for _ in range(2):
+        compare(forward, lambda x, w: reference(x.sin(), 2 * w).cos(), device)

@@ -1,0 +1,194 @@
+"""Gradients of what a kernel reads around the tensor that it was given, in the same storage.
+
+Autograd takes the gradient of the tensor. What lies around it belongs to the one that the tensor is
+a view of, which gets the rest of the gradient. Where there is none, the rest has to be zero.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import torch
+
+from .checks import merge
+from .errors import ArgumentError, BoundsError, CheckError
+from .memory import Span, extent, gradient_of, is_dense
+from .spaces import union
+
+
+class Reach(enum.Enum):
+    """Whether contributions to a gradient that are not zero leave the tensor."""
+
+    INSIDE = enum.auto()
+    AROUND = enum.auto()
+    UNPROVED = enum.auto()
+    OF_DATA = enum.auto()
+
+
+def reach_of(gradient, live, tensor, args, grid) -> Reach:
+    """Return where contributions to the gradient of a tensor may be; `live` is a plan's."""
+    if not gradient.returned or gradient.stays_inside or tensor.is_whole:
+        return Reach.INSIDE
+    spaces = live.get(gradient.argument, (None,))
+    if None in spaces:
+        return Reach.OF_DATA
+    try:
+        spaces = [space for space in spaces if space.ends(args, grid) is not None]
+        ends = union(space.ends(args, grid) for space in spaces)
+        if ends is None:
+            return Reach.INSIDE
+        if _goes_around(tensor, ends):
+            return Reach.AROUND
+        held = merge(zip(tensor.shape, tensor.strides, strict=True))
+        inside = all(_is_inside(*space.box(args, grid), held) for space in spaces)
+    except CheckError:
+        return Reach.OF_DATA
+    return Reach.INSIDE if inside else Reach.UNPROVED
+
+
+def _goes_around(tensor, ends) -> bool:
+    """Return whether elements are in a tensor's storage before its first, or behind its last."""
+    lead, total = tensor.span
+    return min(lead, -ends[0]) > 0 or min(total - lead, ends[1] + 1) > tensor.own.total
+
+
+def _is_inside(start: int, box, held) -> bool:
+    """Return whether all elements of a box are proved to be a tensor's.
+
+    The box are `(count, stride)` pairs, the tensor merged ones.
+    """
+    places = {}
+    for length, stride in sorted(held, key=lambda dim: -dim[1]):
+        if stride <= 0:
+            return stride == 0
+        places[stride] = [start // stride, length - 1]
+        start %= stride
+    if start:
+        return False
+    for count, stride in box:
+        along = max((s for s in places if stride % s == 0), default=None)
+        if along is None:
+            return False
+        places[along][0] += (count - 1) * (stride // along)
+    return all(0 <= place <= last for place, last in places.values())
+
+
+class Around:
+    """Takes a gradient apart into that of an argument's tensor, and that of what is around it."""
+
+    def __init__(self, argument: int, tensor, spec, reach: Reach):
+        self.argument = argument
+        self.tensor, self.spec, self.reach = tensor, spec, reach
+        self.base = tensor.base if self.is_known else None
+
+    @classmethod
+    def of(cls, gradient, plan, facts, spec, checks_bounds: bool) -> Around | None:
+        """Return how to take the gradient of an argument apart; None if it is the tensor's alone.
+
+        While accesses are checked, so is what nobody can know before.
+        """
+        tensor = facts.tensors[gradient.argument]
+        reach = reach_of(gradient, plan.live, tensor, facts.scalars, facts.grid)
+        around = cls(gradient.argument, tensor, spec, reach)
+        is_inside = reach is Reach.INSIDE or not (around.is_known or checks_bounds)
+        return None if is_inside else around
+
+    @property
+    def is_known(self) -> bool:
+        """Whether that is known before the kernel runs."""
+        return self.reach is not Reach.OF_DATA
+
+    def split(self, shadow: torch.Tensor):
+        """Return the gradients of the tensor, and of its base where the tensor is not (or None).
+
+        `shadow` holds both; it is used up. Raises if something is left for neither.
+        """
+        tensor = self.tensor
+        own = gradient_of(shadow, tensor.dtype).clone()
+        shadow.zero_()
+        rest = None
+        place = shadow.storage_offset()
+        if self.base is not None:
+            shape, strides, start = self.base
+            held = shadow.as_strided(shape, strides, place + start)
+            rest = gradient_of(held, tensor.dtype).clone()
+            held.zero_()
+        # It would wait for the device, which cannot be recorded.
+        captures = shadow.is_cuda and torch.cuda.is_current_stream_capturing()
+        if not self._is_base_whole and not captures:
+            self._require_nothing_else(shadow, place)
+        return own, rest
+
+    @property
+    def _is_base_whole(self) -> bool:
+        """Whether the base is all that the storage holds."""
+        if self.base is None:
+            return False
+        shape, strides, start = self.base
+        span = Span(-start, extent(shape, strides))
+        return span == self.tensor.span and is_dense(shape, strides)
+
+    def _require_nothing_else(self, shadow, place) -> None:
+        """Raise if a gradient is not zero elsewhere in the storage."""
+        lead, total = self.tensor.span
+        storage = shadow.as_strided((total,), (1,), place - lead)
+        if not storage.any():
+            return
+        places = storage.nonzero()[:, 0] - lead
+        first, last = int(places[0]), int(places[-1])
+        name = f"argument {self.spec.names[self.argument]!r} of kernel {self.spec.name!r}"
+        known = BoundsError if self.reach is Reach.OF_DATA else ArgumentError
+        raise known(
+            f"{name} is a tensor of shape {self.tensor.shape} in a larger storage, and the kernel "
+            f"reads around it: the elements {first} to {last}, counted from its first one, have "
+            "gradients that belong to no tensor that autograd knows of. Pass the whole tensor, or "
+            "a view of it that has a history"
+        )
+
+
+class Spill:
+    """What a kernel is known to store around the tensor of an output, in the same storage.
+
+    Autograd learns of the tensor only. Should a gradient come for what is around it, through the
+    base that it is a view of, that is an error.
+    """
+
+    def __init__(self, store, tensor, ends, spec):
+        self._store, self._tensor, self._ends, self._spec = store, tensor, ends, spec
+
+    @classmethod
+    def of(cls, stores, tensor, spec, args, grid) -> Spill | None:
+        """Return what stores through an argument leave around its tensor, None if nothing."""
+        for store in () if tensor.is_whole else stores:
+            try:
+                ends = store.space.ends(args, grid) if store.space.is_exact(args, grid) else None
+            except CheckError:
+                continue
+            if ends is not None and _goes_around(tensor, ends):
+                return cls(store, tensor, ends, spec)
+        return None
+
+    def watch(self, view: torch.Tensor) -> None:
+        """Raise when a gradient comes, later, for what was stored around a view just now."""
+        base = view._base
+        if base is None or not base.requires_grad:
+            return
+        layout = base.shape, base.stride(), base.storage_offset()
+        start = view.storage_offset()
+        base.register_hook(lambda gradient: self._check(gradient, layout, start))
+
+    def _check(self, gradient, layout, start: int) -> None:
+        tensor, (first, last) = self._tensor, self._ends
+        storage = gradient.new_zeros(tensor.span.total)
+        storage.as_strided(*layout).copy_(gradient)
+        storage.as_strided(tensor.shape, tensor.strides, start).zero_()
+        if not storage[max(start + first, 0) : start + last + 1].any():
+            return
+        spec, store = self._spec, self._store
+        where = f" at {store.position}" if store.position else ""
+        raise ArgumentError(
+            f"argument {spec.names[store.argument]!r} of kernel {spec.name!r} is a tensor of shape "
+            f"{tensor.shape} in a larger storage, and the kernel stores around it{where}: to "
+            f"elements {first} to {last}, counted from its first one. These have a gradient now, "
+            "which the kernel does not get: pass the whole tensor"
+        )

@@ -1,0 +1,169 @@
+"""Stores of several programs, or lanes of one, to one element.
+
+Which of them memory keeps is not defined, and so there is no gradient, unless what they store is
+the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy
+
+from .checks import DistinctCheck
+from .errors import CheckError
+from .expr import used_arguments
+from .fields import get, number_below
+from .spaces import Digit, Space
+
+# The columns of a table of accesses.
+_PLACE, _PROGRAM, _ITERATION, _CONTENT, _ORDER = range(5)
+
+
+@dataclass(frozen=True)
+class Store:
+    """A store of a kernel, at places that a launch knows.
+
+    Where all sums of digits that are `deciders` are equal, the same is stored. Without them, nobody
+    knows whether any two programs store the same. The `check` is about all stores of the argument.
+    """
+
+    argument: int
+    position: str
+    space: Space
+    deciders: tuple[tuple[Digit, ...], ...] | None
+    check: DistinctCheck | None
+
+    @classmethod
+    def from_json(cls, data, arguments: int) -> Store:
+        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        deciders = data.get("deciders") if isinstance(data, dict) else None
+        if deciders is not None:
+            deciders = tuple(
+                tuple(Digit.from_json(digit, arguments) for digit in digits) for digits in deciders
+            )
+        check = data.get("check") if isinstance(data, dict) else None
+        return cls(
+            number_below(get(data, "argument", int), arguments, "argument"),
+            get(data, "position", str),
+            Space.from_json(data.get("reach"), arguments),
+            deciders,
+            None if check is None else DistinctCheck.from_json(check, arguments),
+        )
+
+    def used_arguments(self) -> set[int]:
+        """Return the scalar arguments that decide what is stored where."""
+        digits = [digit for decider in self.deciders or () for digit in decider]
+        exprs = [e for digit in digits for e in (digit.step, digit.extent) if e is not None]
+        return self.space.used_arguments().union(*(used_arguments(e) for e in exprs))
+
+    def accesses(self, args, grid) -> numpy.ndarray | None:
+        """Return a table of what programs store where; None if that is not known."""
+        try:
+            if not self.space.is_exact(args, grid):
+                return None
+            found = self.space.places(args, grid)
+            ids = found.programs
+            program = ((ids[2] * grid[1] + ids[1]) * grid[0] + ids[0])[:, None]
+            contents = [program]
+            if self.deciders is not None:
+                contents = [
+                    sum(found.values(digit, args, grid) for digit in decider)
+                    for decider in self.deciders
+                ]
+        except CheckError:
+            return None
+        shape = found.places.shape
+        columns = (found.places, program, found.iterations()[None, :], *contents)
+        rows = [numpy.broadcast_to(c, shape)[found.reached] for c in columns]
+        table = numpy.stack([*rows[:_CONTENT], numpy.zeros_like(rows[0])], axis=1)
+        for values in rows[_CONTENT:]:
+            content = table[:, _CONTENT]
+            _, content = numpy.unique(content, return_inverse=True)
+            _, values = numpy.unique(values, return_inverse=True)
+            table[:, _CONTENT] = content * (values.max(initial=0) + 1) + values
+        return table
+
+
+class Race(NamedTuple):
+    """Two programs, by their numbers, that store to one place; one if lanes of it do."""
+
+    store: Store
+    place: int
+    programs: tuple[int, ...]
+
+
+def objection(stores, spec, args, grid) -> str | None:
+    """Return how stores through one argument, in order, are known to disagree, None if not."""
+    race = find(stores, args, grid)
+    if race is None:
+        return None
+    programs = [_spelled(number, grid) for number in race.programs]
+    who = f"programs {' and '.join(programs)} store"
+    if len(programs) == 1:
+        who = f"lanes of program {programs[0]} store"
+    where = f" at {race.store.position}" if race.store.position else ""
+    return (
+        f"{who} to element {race.place} of argument {spec.names[race.store.argument]!r} of kernel "
+        f"{spec.name!r}{where}, and what they store is not known to be the same: which of them "
+        "memory keeps is not defined, so there is no gradient. Let one of them store each "
+        "element, or add with tl.atomic_add"
+    )
+
+
+def find(stores, args, grid) -> Race | None:
+    """Return where stores through one argument, in order, are known to disagree; None if nowhere.
+
+    A program's own stores, and iterations, come one after the other.
+    """
+    if any(store.check is not None and store.check.holds(args, grid) for store in stores):
+        return None
+    tables = []
+    for order, store in enumerate(stores):
+        rows = store.accesses(args, grid)
+        if rows is not None and len(rows):
+            race = _between_lanes(store, rows)
+            if race is not None:
+                return race
+            tables.append(numpy.column_stack([rows, numpy.full(len(rows), order)]))
+    return _between_programs(stores, numpy.concatenate(tables)) if tables else None
+
+
+def _spelled(program: int, grid) -> str:
+    """Return the ids of a program, along the axes that the grid has."""
+    ids = [int(i) for i in numpy.unravel_index(program, grid, order="F")]
+    while len(ids) > 1 and grid[len(ids) - 1] == 1:
+        ids.pop()
+    return str(ids[0]) if len(ids) == 1 else str(tuple(ids))
+
+
+def _distinct(rows, *columns) -> numpy.ndarray:
+    """Return the different rows of some columns, in order."""
+    rows = rows[:, columns]
+    rows = rows[numpy.lexsort(rows.T[::-1])]
+    return rows[numpy.append(True, (rows[1:] != rows[:-1]).any(axis=1))]
+
+
+def _continues(rows, columns: int) -> numpy.ndarray:
+    """Return of each row but the first whether it begins like the one before it."""
+    return (rows[1:, :columns] == rows[:-1, :columns]).all(axis=1)
+
+
+def _between_lanes(store, rows) -> Race | None:
+    rows = _distinct(rows, _PLACE, _PROGRAM, _ITERATION, _CONTENT)
+    at = numpy.flatnonzero(_continues(rows, 3))
+    return Race(store, int(rows[at[0], 0]), (int(rows[at[0], 1]),)) if len(at) else None
+
+
+def _between_programs(stores, rows) -> Race | None:
+    rows = _distinct(rows, _PLACE, _PROGRAM, _ORDER, _CONTENT)
+    # What the last store of a program leaves, unless iterations of it decide.
+    is_last = numpy.append(~_continues(rows, 2), True)
+    is_open = numpy.append(False, _continues(rows, 3))
+    rows = rows[is_last & ~is_open]
+    at = numpy.flatnonzero(_continues(rows, 1) & (rows[1:, 2:] != rows[:-1, 2:]).any(axis=1))
+    if not len(at):
+        return None
+    one, other = rows[at[0]], rows[at[0] + 1]
+    return Race(stores[int(other[2])], int(one[0]), (int(one[1]), int(other[1])))

@@ -1,0 +1,274 @@
+"""What a load or a store reaches at a launch: from which element to which, and every place of it.
+
+Elements are counted from the one that the argument points to.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy
+
+from .errors import CheckError, PlanError
+from .expr import evaluate, used_arguments, validate, values_at
+
+# Looking at every place of more accesses than this would cost more than it gains.
+_MOST_PLACES = 1 << 17
+
+
+@dataclass(frozen=True)
+class Digit:
+    """A number times `step`: what `extent` is in each program, or one of 0 … extent − 1.
+
+    It counts programs, iterations ("loop 0" is the outermost), or lanes along an axis of the tile
+    (its number). An extent that nobody knows is None.
+    """
+
+    step: object
+    extent: object
+    owner: object
+
+    @classmethod
+    def from_json(cls, data, arguments: int) -> Digit:
+        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        if not isinstance(data, list) or len(data) != 3:
+            raise PlanError(f"malformed digit {data!r}")
+        step, extent, owner = data
+        is_loop = isinstance(owner, str) and owner.startswith("loop ")
+        if owner != "program" and not is_loop and type(owner) is not int:
+            raise PlanError(f"a digit of {owner!r}")
+        validate(step, arguments)
+        if extent is not None:
+            validate(extent, arguments, per_program=owner == "program")
+        return cls(step, extent, owner)
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether it counts iterations."""
+        return isinstance(self.owner, str) and self.owner != "program"
+
+    def ends(self, args, grid) -> tuple[float, float] | None:
+        """Return the smallest and the largest value; None if there is none."""
+        step = evaluate(self.step, args, grid)
+        if step == 0:
+            return 0, 0
+        if self.owner == "program":
+            negative = ["sub", 0, self.extent]
+            first, last = (evaluate(["maxpids", e], args, grid) for e in (negative, self.extent))
+            first = -first
+        else:
+            count = math.inf if self.extent is None else evaluate(self.extent, args, grid)
+            first, last = 0, count - 1
+        return None if first > last else tuple(sorted((step * first, step * last)))
+
+
+@dataclass(frozen=True)
+class Index:
+    """A sum of digits, from `start` on, below `bound`; of a part, those that add up to less."""
+
+    stride: object
+    digits: tuple[Digit, ...]
+    bound: object
+    start: object
+    part: tuple | None
+
+    @classmethod
+    def from_json(cls, data, arguments: int) -> Index:
+        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        if not isinstance(data, dict):
+            raise PlanError(f"malformed dimension {data!r}")
+        digits = tuple(Digit.from_json(d, arguments) for d in data.get("digits", ()))
+        part = data.get("part")
+        if part is not None and (not isinstance(part, list) or len(part) != 2):
+            raise PlanError(f"malformed part {part!r}")
+        bounds = [data.get("bound"), data.get("start"), part and part[1]]
+        for expr in (data.get("stride"), *(b for b in bounds if b is not None)):
+            validate(expr, arguments)
+        return cls(data["stride"], digits, *bounds[:2], part and tuple(part))
+
+    def expressions(self) -> list:
+        """Return all expressions."""
+        optional = (self.bound, self.start, self.part and self.part[1])
+        digits = (e for digit in self.digits for e in (digit.step, digit.extent))
+        return [self.stride, *(e for e in (*optional, *digits) if e is not None)]
+
+    def ends(self, args, grid) -> tuple[float, float] | None:
+        """Return the smallest and the largest value; None if there is none."""
+        low = high = 0
+        for number, digit in enumerate(self.digits):
+            ends = digit.ends(args, grid)
+            if ends is None:
+                return None
+            low, high = low + ends[0], high + ends[1]
+            if self.part is not None and number + 1 == self.part[0]:
+                high = min(high, evaluate(self.part[1], args, grid) - 1)
+        if self.start is not None:
+            low = max(low, evaluate(self.start, args, grid))
+        if self.bound is not None:
+            high = min(high, evaluate(self.bound, args, grid) - 1)
+        return None if low > high else (low, high)
+
+    def ranges(self, args, grid) -> list[tuple[int, int, int]]:
+        """Return ranges, `(first, last, step)`, whose sums are all values, and maybe others.
+
+        There has to be a value.
+        """
+        if self.bound is None and self.start is None and self.part is None:
+            steps = (max(abs(evaluate(digit.step, args, grid)), 1) for digit in self.digits)
+            ends = (digit.ends(args, grid) for digit in self.digits)
+        else:
+            steps, ends = (1,), (self.ends(args, grid),)
+        return [(*pair, step) for pair, step in zip(ends, steps, strict=True)]
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places that programs reach, in rows by program, and whether each is one.
+
+    `owners` are what lanes and iterations count, a number for each column.
+    """
+
+    programs: numpy.ndarray
+    places: numpy.ndarray
+    reached: numpy.ndarray
+    owners: dict
+
+    def values(self, digit: Digit, args, grid) -> numpy.ndarray:
+        """Return the value of a digit at all places, in an array that broadcasts to them."""
+        step = evaluate(digit.step, args, grid)
+        if digit.owner == "program":
+            return step * values_at(digit.extent, args, grid, self.programs)[:, None]
+        # Axes of length 1 have no digit of their own.
+        counted = self.owners.get(digit.owner)
+        return numpy.zeros((1, 1), numpy.int64) if counted is None else step * counted[None, :]
+
+    def iterations(self) -> numpy.ndarray:
+        """Return a number for each column that tells iterations apart."""
+        numbers = numpy.zeros(self.places.shape[1], numpy.int64)
+        for owner, values in self.owners.items():
+            if isinstance(owner, str):
+                numbers = numbers * (values.max(initial=0) + 1) + values
+        return numbers
+
+
+@dataclass(frozen=True)
+class Space:
+    """The elements `offset` plus the sum of stride times index over all indices.
+
+    Those are all that are reached; and nothing else is, if it is exact, and no number of
+    `not_negative` is below zero.
+    """
+
+    offset: object
+    indices: tuple[Index, ...]
+    exact: bool
+    not_negative: tuple = ()
+
+    @classmethod
+    def from_json(cls, data, arguments: int) -> Space:
+        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        if not isinstance(data, dict) or not isinstance(data.get("exact"), bool):
+            raise PlanError(f"malformed reach {data!r}")
+        indices = tuple(Index.from_json(d, arguments) for d in data.get("dims", ()))
+        numbers = tuple(data.get("notNegative", ()))
+        for expr in (data.get("offset"), *numbers):
+            validate(expr, arguments)
+        return cls(data["offset"], indices, data["exact"], numbers)
+
+    def used_arguments(self) -> set[int]:
+        """Return the scalar arguments that decide what is reached."""
+        exprs = [e for index in self.indices for e in index.expressions()]
+        return set().union(*(used_arguments(e) for e in (self.offset, *self.not_negative, *exprs)))
+
+    def ends(self, args, grid) -> tuple[int, int] | None:
+        """Return the first and the last element that may be reached; None if none is.
+
+        Raises `CheckError` for what has no value.
+        """
+        if 0 in grid:
+            return None
+        low = high = evaluate(self.offset, args, grid)
+        for index in self.indices:
+            ends = index.ends(args, grid)
+            if ends is None:
+                return None
+            stride = evaluate(index.stride, args, grid)
+            if stride:
+                reached = sorted(stride * end for end in ends)
+                low, high = low + reached[0], high + reached[1]
+        if math.isinf(low) or math.isinf(high):
+            raise CheckError("nobody knows how far it reaches")
+        return low, high
+
+    def box(self, args, grid) -> tuple[int, list[tuple[int, int]]]:
+        """Return the first element of a box that holds all that is reached, and its axes.
+
+        These are `(count, stride)` pairs. Raises `CheckError` for what has no value.
+        """
+        start, axes = evaluate(self.offset, args, grid), []
+        for index in self.indices:
+            stride = evaluate(index.stride, args, grid)
+            for low, high, step in index.ranges(args, grid) if stride else ():
+                start += min(stride * low, stride * high)
+                axes.append(((high - low) // step + 1, abs(stride) * step))
+        return start, axes
+
+    def is_exact(self, args, grid) -> bool:
+        """Return whether nothing else is reached than what this says."""
+        return self.exact and all(evaluate(e, args, grid) >= 0 for e in self.not_negative)
+
+    def places(self, args, grid) -> Places:
+        """Return what programs reach; only some of them, if all would be too many.
+
+        So it is with iterations. Raises `CheckError` for what has no value, or has too many lanes.
+        """
+        digits = [digit for index in self.indices for digit in index.digits]
+        own = [digit for digit in digits if digit.owner != "program"]
+        if any(digit.extent is None for digit in own):
+            raise CheckError("nobody knows how often a loop runs")
+        counts = [max(evaluate(digit.extent, args, grid), 0) for digit in own]
+        lanes = math.prod(n for n, d in zip(counts, own, strict=True) if not d.is_loop)
+        if lanes * 2 > _MOST_PLACES:
+            raise CheckError(f"{lanes} lanes are too many to compare their places")
+        room = _MOST_PLACES // max(2 * lanes, 1)
+        for number, digit in enumerate(own):
+            if digit.is_loop:
+                counts[number] = min(counts[number], room)
+                room //= max(counts[number], 1)
+        programs = _programs(grid, _MOST_PLACES // max(math.prod(counts), 1))
+        columns = numpy.indices(counts, numpy.int64).reshape(len(own), math.prod(counts))
+        owners = {digit.owner: row for digit, row in zip(own, columns, strict=True)}
+        shape = (programs.shape[1], columns.shape[1])
+        places = numpy.full(shape, evaluate(self.offset, args, grid), numpy.int64)
+        found = Places(programs, places, numpy.ones(shape, bool), owners)
+        for index in self.indices:
+            total = numpy.zeros((1, 1), numpy.int64)
+            for number, digit in enumerate(index.digits):
+                total = total + found.values(digit, args, grid)
+                if index.part is not None and number + 1 == index.part[0]:
+                    found.reached[:] &= total < evaluate(index.part[1], args, grid)
+            if index.bound is not None:
+                found.reached[:] &= total < evaluate(index.bound, args, grid)
+            if index.start is not None:
+                found.reached[:] &= total >= evaluate(index.start, args, grid)
+            found.places[:] += evaluate(index.stride, args, grid) * total
+        return found
+
+
+def union(ends) -> tuple[int, int] | None:
+    """Return the first and the last element of several `Space.ends`; None if there is none."""
+    found = [pair for pair in ends if pair is not None]
+    return (min(a for a, _ in found), max(b for _, b in found)) if found else None
+
+
+def _programs(grid, most: int) -> numpy.ndarray:
+    """Return the ids of programs, a row for each axis: the first `most` ones or so of a grid.
+
+    There are two along each axis if there can be.
+    """
+    counts = [min(extent, 2) for extent in grid]
+    for axis, extent in enumerate(grid):
+        others = math.prod(counts) // max(counts[axis], 1)
+        counts[axis] = min(extent, max(counts[axis], most // max(others, 1)))
+    return numpy.indices(counts, numpy.int64).reshape(3, -1)

@@ -1,0 +1,63 @@
+"""The device and the Triton that kernels are derived for, as the compiler names them."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import triton
+
+from .errors import AutodiffError
+from .library import native
+
+# How many elements a product sums over, of its first operand.
+_SUMMED = re.compile(r"tt\.dot .* : tensor<(?:\d+x)+?(\d+)x[a-z]\w*>")
+# The most elements that any device asks for.
+_LONGEST = 32
+
+
+def name_of(target) -> str:
+    """Return the compiler's name of a Triton target: sm_90, gfx942, cpu."""
+    return {"cuda": "sm_", "hip": ""}.get(target.backend, "cpu") + (
+        "" if target.backend == "cpu" else str(target.arch)
+    )
+
+
+def described(target) -> dict[str, str]:
+    """Return what a request says of the device and of Triton."""
+    return {"target": name_of(target), "triton": triton.__version__}
+
+
+def verify(ttir: str, kernel: str, target) -> None:
+    """Raise an `AutodiffError` if Triton's passes have left what the device does not take."""
+    if all(int(length) >= _LONGEST for length in _SUMMED.findall(ttir)):
+        return
+    passes = f"builtin.module(autodiff-verify-target{{target={name_of(target)}}})"
+    try:
+        native().run_pipeline(ttir, passes, f"<ttir of {kernel}>")
+    except AutodiffError as error:
+        raise AutodiffError(
+            f"Triton {triton.__version__} has changed the generated kernel {kernel!r} to what "
+            f"would be wrong on this device; please report this. {error}"
+        ) from error
+
+
+def without_branches(ttir: str) -> str | None:
+    """Return another form of a kernel that Triton has rejected, None if there is none."""
+    if "scf.if" not in ttir:
+        return None
+    passes = "builtin.module(tt.func(autodiff-loop-branches))"
+    before, after = (native().run_pipeline(ttir, p, "<ttir>") for p in ("", passes))
+    return None if after == before else after
+
+
+def warn_of_miscomputed(kernel: str, plan) -> None:
+    """Warn of products of a user's kernel that Triton itself gets wrong."""
+    for position in plan.report.get("miscomputed", ()):
+        warnings.warn(
+            f"kernel {kernel!r}, {position}: Triton {triton.__version__} makes a product of a sum "
+            "over so few elements that it gets it wrong. Launches that are differentiated compute "
+            "it right, others do not. Update Triton to 3.8, or write the factors in the other "
+            "order: tl.sum(b[None, :, :] * a[:, :, None], 1)",
+            stacklevel=2,
+        )

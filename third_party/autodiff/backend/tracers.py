@@ -1,0 +1,69 @@
+"""PyTorch's tracers at a launch: Dynamo breaks its graph there, others are refused.
+
+They record operations of PyTorch, and a launch is none. Dynamo runs between two graphs what it
+cannot record. Others (`make_fx`, `torch.export`, `torch.jit.trace`, fake tensors) would make a
+graph without the launch, whose results are anything.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+import torch
+
+from .errors import AutodiffError
+
+_MODES = {
+    torch._C._TorchDispatchModeKey.PROXY: "make_fx, or what uses it (torch.export, say)",
+    torch._C._TorchDispatchModeKey.FUNCTIONAL: "AOTAutograd, or another functionalization",
+    torch._C._TorchDispatchModeKey.FAKE: "a FakeTensorMode",
+}
+_PRE_DISPATCH = torch._C.DispatchKey.PreDispatch
+_is_included = torch._C._dispatch_tls_is_dispatch_key_included
+
+
+def outside_of_dynamo(function):
+    """Return a function that Dynamo does not look into, nor into what it calls.
+
+    Triton's compiler does not survive being traced.
+    """
+    disabled = None
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        nonlocal disabled
+        # Who has not imported Dynamo should not wait for it.
+        if "torch._dynamo" not in sys.modules:
+            return function(*args, **kwargs)
+        if disabled is None:
+            disabled = torch.compiler.disable(function)
+        return disabled(*args, **kwargs)
+
+    return call
+
+
+def refuse_tracers(name: str) -> None:
+    """Raise if a tracer that cannot record a launch of kernel `name` is at work."""
+    if torch._C._len_torch_dispatch_stack():
+        for key, tracer in _MODES.items():
+            if torch._C._get_dispatch_mode(key) is not None:
+                raise _refusal(name, tracer)
+    if _is_included(_PRE_DISPATCH):
+        raise _refusal(name, "torch.export, or another tracer before dispatch,")
+    if torch._C._is_tracing():
+        raise _refusal(name, "torch.jit.trace")
+
+
+def refuse_proxy(name: str, value) -> None:
+    """Raise if an argument of kernel `name` is what `torch.fx` traces with."""
+    if isinstance(value, torch.fx.Proxy):
+        raise _refusal(name, "torch.fx.symbolic_trace")
+
+
+def _refusal(name: str, tracer: str) -> AutodiffError:
+    return AutodiffError(
+        f"kernel {name!r} is launched while {tracer} records a graph, in which the launch would be "
+        "missing: keep the launch out of what is traced, or use torch.compile, which runs it "
+        "between two graphs"
+    )

@@ -1,0 +1,168 @@
+"""Kernels under wrappers: the function at the bottom, and the launches that reach it.
+
+A wrapper is any object whose `fn`, or whose `fn`'s `fn`, and so on, is a kernel: what Triton's
+`autotune` and `heuristics` make, or a class of another library. It may tune, keep compiled kernels,
+pass its arguments on in another order, or launch by itself. So nobody asks it what it would launch:
+it runs as it is, and its launches are caught where all of them pass, at `run` of Triton's compiled
+kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+
+import torch
+from triton.compiler import CompiledKernel
+from triton.runtime import Autotuner, Heuristics
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction, KernelInterface
+
+from .errors import AutodiffError, KernelTypeError
+from .interpreted import compilable, compiling, is_interpreted, is_jit
+
+# An object with more links answers to every name.
+_MOST_LINKS = 64
+# Takes launches that are caught by letting them be.
+_LET_BE = object()
+
+
+class Differentiable:
+    """What `differentiable` makes of a kernel."""
+
+
+class _Thread(threading.local):
+    # What takes the launches of this thread: a function of kernel, grid and values.
+    handle = None
+
+
+_thread = _Thread()
+
+
+def chain(kernel, what: str = "kernel") -> list:
+    """Return the wrappers of a kernel, the outermost first, and the function under all of them.
+
+    A `KernelTypeError` says what is wrong with what is no kernel.
+    """
+    links = [kernel]
+    while not is_jit(links[-1]):
+        following = getattr(links[-1], "fn", None)
+        if following is None or len(links) == _MOST_LINKS:
+            raise KernelTypeError(_no_kernel(kernel, what))
+        if isinstance(following, Differentiable):
+            raise KernelTypeError(
+                f"{what} is a {type(kernel).__name__} of a differentiable kernel: apply "
+                "differentiable last, to the outermost wrapper"
+            )
+        links.append(following)
+    return links
+
+
+def _no_kernel(thing, what: str) -> str:
+    kind, name = type(thing).__name__, getattr(thing, "__name__", None)
+    shown = f"{kind} {name!r}" if name else kind
+    message = (
+        f"{what} should be a function decorated with @triton.jit (under @triton.autotune, "
+        f"@triton.heuristics, or what else has the kernel as its `fn`), got {shown}"
+    )
+    held = [n for n, value in getattr(thing, "__dict__", {}).items() if is_kernel(value)]
+    if held:
+        return f"{message}: differentiate its `{held[0]}`"
+    if isinstance(thing, functools.partial):
+        return f"{message}: differentiate the kernel, and bind arguments where it is launched"
+    return message
+
+
+def is_kernel(value) -> bool:
+    """Whether a value is a kernel, or a wrapper of one that has Triton's interface."""
+    return isinstance(value, KernelInterface)
+
+
+def is_plain(function) -> bool:
+    """Whether a function is launched by Triton's own code."""
+    return is_interpreted(function) or getattr(function.run, "__func__", None) is JITFunction.run
+
+
+def passes_on(wrapper) -> bool:
+    """Whether a wrapper is known to pass its arguments on as they are, and to add some by name."""
+    return getattr(type(wrapper), "run", None) in (Autotuner.run, Heuristics.run)
+
+
+def catch(handle, call, /, *args, **kwargs):
+    """Return what a call returns; `handle(kernel, grid, values)` takes the launches it makes.
+
+    These are launches by this thread, of any kernel; `values` are those of all parameters.
+    """
+    before, _thread.handle = _thread.handle, handle
+    try:
+        return call(*args, **kwargs)
+    finally:
+        _thread.handle = before
+
+
+def prepare(wrappers, function) -> None:
+    """Let launches be caught that these wrappers of a function make."""
+    if CompiledKernel.run is not _run:
+        CompiledKernel.run = _run
+    for wrapper in wrappers:
+        for owner in type(wrapper).__mro__:
+            bench = vars(owner).get("_bench")
+            if inspect.isfunction(bench) and not hasattr(bench, "lets_be"):
+                owner._bench = _letting_be(bench)
+    if is_interpreted(function) and "run" not in vars(function):
+        function.run = _compiling(function)
+
+
+_plain_run = CompiledKernel.run
+
+
+@property
+def _run(kernel):
+    """What launches a compiled kernel; stands in for the property of Triton's class."""
+    if _thread.handle is None:
+        return _plain_run.fget(kernel)
+    return functools.partial(_launch, kernel)
+
+
+def _launch(kernel, gx, gy, gz, stream, function, packed, metadata, enter, leave, *values):
+    """Launch a compiled kernel, unless somebody catches that; a wrapper may keep this function."""
+    handle = _thread.handle
+    if handle is None or handle is _LET_BE:
+        run = _plain_run.fget(kernel)
+        return run(gx, gy, gz, stream, kernel.function, packed, metadata, enter, leave, *values)
+    active = driver.active
+    if stream != active.get_current_stream(active.get_current_device()):
+        raise AutodiffError(
+            f"kernel {kernel.name!r} is launched on a stream that is not the current one: make it "
+            "current (torch.cuda.stream), so that PyTorch knows of it"
+        )
+    return catch(None, handle, kernel, (gx, gy, gz), values)
+
+
+def _letting_be(bench):
+    """Return a tuner's method that measures, with the launches that it makes left alone."""
+
+    @functools.wraps(bench)
+    def measure(*args, **kwargs):
+        if _thread.handle is None:
+            return bench(*args, **kwargs)
+        # What the tuner resets and restores meanwhile is nobody's history either.
+        with torch.no_grad():
+            return catch(_LET_BE, bench, *args, **kwargs)
+
+    measure.lets_be = True
+    return measure
+
+
+def _compiling(function):
+    """Return `run` of a function decorated for the interpreter: caught launches are compiled."""
+    interpret, twin = function.run, compilable(function)
+
+    def run(*args, **kwargs):
+        if _thread.handle is None:
+            return interpret(*args, **kwargs)
+        with compiling(twin):
+            return twin.run(*args, **kwargs)
+
+    return run

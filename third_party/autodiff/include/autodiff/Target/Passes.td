@@ -1,0 +1,77 @@
+//===- Passes.td - What a device and Triton's passes take ---*- tablegen -*-===//
+#ifndef AUTODIFF_TARGET_PASSES_TD
+#define AUTODIFF_TARGET_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+class TargetPass<string argument, string operation> : Pass<argument, operation> {
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::scf::SCFDialect", "::mlir::triton::TritonDialect",
+    "::mlir::triton::gpu::TritonGPUDialect"
+  ];
+}
+
+def MarkMiscomputed : TargetPass<"autodiff-mark-miscomputed", "::mlir::triton::FuncOp"> {
+  let summary = "find products of the primal that Triton gets wrong";
+  let description = [{
+    Up to Triton 3.7, `triton-combine` makes products in TF32 of sums, also where
+    these are shorter than what a matrix instruction sums. Such products are
+    marked (`autodiff.miscomputed`), and the forward is to be derived, too.
+  }];
+}
+
+def FitProducts : TargetPass<"autodiff-fit-products", "::mlir::triton::FuncOp"> {
+  let summary = "give derived kernels products that the matrix unit takes";
+  let description = [{
+    A product over fewer elements than a matrix instruction takes becomes one of
+    float32 without the matrix unit or, where it is large or in float64, one
+    over more elements, with zeros between those that there are. A sum that
+    Triton's own passes would take for a product in TF32 becomes one of float32,
+    or gets its factors in the other order.
+  }];
+  let options = [
+    // An estimate for Hopper, of which a processor does 128 in a cycle.
+    // benchmarks/short_products.py measures what either form takes.
+    Option<"mostMultiplyAdds", "most-multiply-adds", "int64_t", "4 * 1024",
+           "those of the largest product that does without the matrix unit">
+  ];
+}
+
+def LowerBarriers : TargetPass<"autodiff-lower-barriers", "::mlir::triton::FuncOp"> {
+  let summary = "write barriers so that Triton orders all accesses by them";
+  let description = [{
+    Triton from 3.7 on pipelines loads across `gpu.barrier`, and not across
+    `ttg.barrier`, which earlier ones do not know. Neither waits for other CTAs of
+    a cluster, so that kernels with barriers are compiled for one.
+  }];
+  let options = [
+    Option<"own", "own", "bool", "false", "use Triton's own `ttg.barrier`">
+  ];
+}
+
+def VerifyTarget : TargetPass<"autodiff-verify-target", "::mlir::ModuleOp"> {
+  let summary = "refuse kernels that a device does not take";
+  let description = [{
+    Products over fewer elements than a matrix instruction takes, sums that
+    Triton would take for products, tiles and numbers of warps beyond the
+    limits are internal errors. In a module without derived kernels, all
+    functions are examined: so it is with what Triton's passes have left of one.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "",
+           "the device; that of the module without it">
+  ];
+}
+
+def LoopBranches : TargetPass<"autodiff-loop-branches", "::mlir::triton::FuncOp"> {
+  let summary = "make loops of no or one iteration of branches that multiply";
+  let description = [{
+    Triton moves conversions of layouts into branches of which one side
+    multiplies and the other does little, and its passes may fail then. It moves
+    none into loops. This is for kernels that it has rejected: what is the same in
+    all iterations, it computes whether there is one or not.
+  }];
+}
+
+#endif // AUTODIFF_TARGET_PASSES_TD

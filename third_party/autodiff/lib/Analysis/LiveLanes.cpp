@@ -1,0 +1,247 @@
+//===- LiveLanes.cpp - Lanes that outputs depend on -----------------------===//
+//
+// A data flow from outputs to what they depend on. Where lanes of an operand
+// lead to lanes of results, these are live if those are.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/LiveLanes.h"
+
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Dialect/Autodiff.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Iterators.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// Conditions take some rounds to go around loops in loops.
+constexpr unsigned kMostRounds = 64;
+
+LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
+                     ValueRange outputs)
+    : activity(activity) {
+  do
+    solve(kernel, outputs);
+  while (findOverwritten(kernel));
+}
+
+/// Lets lanes flow from outputs until nothing changes.
+void LiveLanes::solve(triton::FuncOp kernel, ValueRange outputs) {
+  live.clear();
+  for (Value output : outputs)
+    live[output] = algebra.all();
+  unsigned rounds = 0;
+  do {
+    changed = false;
+    kernel.walk<WalkOrder::PostOrder, ReverseIterator>(
+        [&](Operation *op) { visit(op); });
+  } while (changed && ++rounds < kMostRounds);
+  if (changed)
+    for (auto &entry : live)
+      entry.second = algebra.unknown();
+}
+
+/// Whether there are values that were taken for such as every iteration hands
+/// on, but are not.
+bool LiveLanes::findOverwritten(triton::FuncOp kernel) {
+  unsigned before = overwritten.size();
+  auto compare = [&](ValueRange arguments, ValueRange results) {
+    for (auto [argument, result] : llvm::zip_equal(arguments, results)) {
+      const Lanes *handedOn = leave(of(argument), argument.getParentBlock(),
+                                    result.getParentBlock());
+      if (algebra.either(handedOn, of(result)) != handedOn)
+        overwritten.insert(argument);
+    }
+  };
+  kernel.walk([&](scf::ForOp loop) {
+    compare(loop.getRegionIterArgs(), loop.getResults());
+  });
+  kernel.walk([&](scf::WhileOp loop) {
+    compare(loop.getAfterArguments(), loop.getResults());
+  });
+  return overwritten.size() != before;
+}
+
+const Lanes *LiveLanes::of(Value value) {
+  auto it = live.find(value);
+  return it == live.end() ? algebra.none() : it->second;
+}
+
+const Lanes *LiveLanes::without(const Lanes *lanes, Value mask) {
+  return mask ? algebra.without(lanes, algebra.where(mask)) : lanes;
+}
+
+/// Lanes of a value in block `from` as lanes of what they come from in block
+/// `to`, around it.
+const Lanes *LiveLanes::leave(const Lanes *lanes, Block *from, Block *to) {
+  while (from != to) {
+    Operation *around = from->getParentOp();
+    lanes = algebra.knownIn(lanes, around->getBlock());
+    if (auto branch = dyn_cast<scf::IfOp>(around))
+      lanes = algebra.both(lanes, algebra.where(branch.getCondition(),
+                                                from == branch.thenBlock()));
+    from = around->getBlock();
+  }
+  return lanes;
+}
+
+/// Lets `lanes`, in terms of block `from`, be live.
+void LiveLanes::add(Value value, const Lanes *lanes, Block *from) {
+  if (!activity.isUseful(value) || lanes->isNone())
+    return;
+  const Lanes *&known = live.insert({value, algebra.none()}).first->second;
+  const Lanes *sum =
+      algebra.either(known, leave(lanes, from, value.getParentBlock()));
+  changed |= sum != known;
+  known = sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// What the kernel itself reads again, it may leave out there.
+const Lanes *LiveLanes::ofStored(Operation *write, Value mask) {
+  SmallVector<BlockArgument> bases = getBaseArguments(write->getOperand(0));
+  const Lanes *stored = mask ? algebra.where(mask) : algebra.all();
+  bool isOutput = llvm::any_of(bases, [&](BlockArgument base) {
+    return activity.hasCotangent(base.getArgNumber());
+  });
+  return isOutput ? stored : algebra.both(stored, algebra.unknown());
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+bool mlir::autodiff::isLanewise(CustomVjpOp custom) {
+  auto shapeOf = [](Value value) {
+    auto tile = dyn_cast<RankedTensorType>(value.getType());
+    return tile ? tile.getShape() : ArrayRef<int64_t>();
+  };
+  ArrayRef<int64_t> shape = shapeOf(custom.getResults().front());
+  auto hasShape = [&](Value value) { return shapeOf(value) == shape; };
+  return llvm::all_of(custom.getInputs(), hasShape) &&
+         llvm::all_of(custom.getResults(), hasShape) &&
+         llvm::all_of(custom.getPullback().front().without_terminator(),
+                      [](Operation &op) {
+                        return op.hasTrait<OpTrait::Elementwise>() ||
+                               op.hasTrait<OpTrait::ConstantLike>() ||
+                               isa<triton::SplatOp>(op);
+                      });
+}
+
+const Lanes *LiveLanes::through(OpOperand &use) {
+  Operation *op = use.getOwner();
+  unsigned number = use.getOperandNumber();
+  constexpr unsigned kWritten = 1;
+  if (auto store = dyn_cast<triton::StoreOp>(op))
+    return number == kWritten ? ofStored(op, store.getMask()) : algebra.none();
+  if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
+    return number == kWritten ? ofStored(op, atomic.getMask()) : algebra.none();
+
+  const Lanes *lanes = algebra.none();
+  SmallVector<const Lanes *> results;
+  for (Value result : op->getResults()) {
+    results.push_back(of(result));
+    lanes = algebra.either(lanes, results.back());
+  }
+  if (lanes->isNone())
+    return lanes;
+  if (auto load = dyn_cast<triton::LoadOp>(op))
+    return use.get() == load.getOther()
+               ? algebra.both(lanes, algebra.where(load.getMask(), false))
+               : algebra.none();
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return number == 0
+               ? algebra.none()
+               : algebra.both(
+                     lanes, algebra.where(select.getCondition(), number == 1));
+  auto dot = dyn_cast<triton::DotOp>(op);
+  if (op->hasTrait<OpTrait::Elementwise>() || (dot && number == 2) ||
+      isa<triton::MapElementwiseOp, ResidualOp>(op))
+    return lanes;
+  if (auto custom = dyn_cast<CustomVjpOp>(op)) {
+    if (number < custom.getValues().size())
+      return algebra.none();
+    return isLanewise(custom) ? lanes : algebra.unknown();
+  }
+  if (isa<triton::SplitOp>(op))
+    return algebra.through(use, results);
+  if (isa<triton::SplatOp, triton::UnsplatOp, triton::BroadcastOp,
+          triton::ExpandDimsOp, triton::ReshapeOp, triton::TransOp,
+          triton::JoinOp, triton::ReduceOp, triton::ScanOp, triton::DotOp,
+          SwapOp>(op))
+    return algebra.through(use, lanes);
+  return algebra.unknown();
+}
+
+void LiveLanes::visit(Operation *op) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return visitLoop(loop);
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return visitLoop(loop);
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    for (Value result : branch.getResults())
+      for (Region &side : branch->getRegions()) {
+        unsigned number = cast<OpResult>(result).getResultNumber();
+        Value yielded = side.front().getTerminator()->getOperand(number);
+        // From there, for it need not be computed in the branch.
+        add(yielded, of(result), &side.front());
+      }
+    return;
+  }
+  // Combine functions are no tiles.
+  if (!isa_and_nonnull<triton::FuncOp, scf::ForOp, scf::WhileOp, scf::IfOp>(
+          op->getParentOp()))
+    return;
+  for (OpOperand &use : op->getOpOperands())
+    if (activity.isUseful(use.get()))
+      add(use.get(), through(use), op->getBlock());
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+/// What lanes of `argument` the result of a loop asks for.
+const Lanes *LiveLanes::ofResult(Value result, Value argument) {
+  return overwritten.contains(argument)
+             ? algebra.both(of(result), algebra.unknown())
+             : of(result);
+}
+
+void LiveLanes::visitCarried(Value init, Value argument, Value next,
+                             Value result) {
+  Block *around = result.getParentBlock();
+  const Lanes *lanes = leave(of(argument), argument.getParentBlock(), around);
+  lanes = algebra.either(lanes, ofResult(result, argument));
+  add(init, lanes, around);
+  add(next, lanes, next.getParentBlock());
+}
+
+void LiveLanes::visitLoop(scf::ForOp loop) {
+  for (auto [init, argument, next, result] :
+       llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
+                       loop.getYieldedValues(), loop.getResults()))
+    visitCarried(init, argument, next, result);
+}
+
+void LiveLanes::visitLoop(scf::WhileOp loop) {
+  Block *around = loop->getBlock();
+  for (auto [passed, argument, result] :
+       llvm::zip_equal(loop.getConditionOp().getArgs(),
+                       loop.getAfterArguments(), loop.getResults())) {
+    const Lanes *lanes = leave(of(argument), argument.getParentBlock(), around);
+    lanes = algebra.either(lanes, ofResult(result, argument));
+    add(passed, lanes, passed.getParentBlock());
+  }
+  for (auto [init, argument, next] :
+       llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
+                       loop.getYieldedValues())) {
+    const Lanes *lanes = leave(of(argument), argument.getParentBlock(), around);
+    add(init, lanes, around);
+    add(next, lanes, next.getParentBlock());
+  }
+}

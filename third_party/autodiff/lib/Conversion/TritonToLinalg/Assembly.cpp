@@ -1,0 +1,168 @@
+//===- Assembly.cpp - Single instructions of GPUs -------------------------===//
+//
+// As PTX defines them: rounding, subnormal numbers, and where an approximation
+// is not one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Libdevice.h"
+#include "Numerics.h"
+
+#include "autodiff/Support/PtxInstruction.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using namespace mlir::autodiff::cpu;
+using arith::CmpFPredicate;
+using Rounding = PtxInstruction::Rounding;
+
+static Value makeNumber(OpBuilder &b, Location loc, Type type,
+                        const APFloat &number) {
+  APFloat converted = number;
+  bool losesInfo;
+  converted.convert(cast<FloatType>(type).getFloatSemantics(),
+                    APFloat::rmNearestTiesToEven, &losesInfo);
+  return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, converted));
+}
+
+/// Zero of its sign for what is smaller than the normal numbers of `format`.
+static Value flush(OpBuilder &b, Location loc, Value x, FloatType format) {
+  Value smallest =
+      makeNumber(b, loc, x.getType(),
+                 APFloat::getSmallestNormalized(format.getFloatSemantics()));
+  Value zero = makeNumber(b, loc, x.getType(), APFloat(0.0));
+  Value isSmall = arith::CmpFOp::create(
+      b, loc, CmpFPredicate::OLT, math::AbsFOp::create(b, loc, x), smallest);
+  Value signedZero = math::CopySignOp::create(b, loc, zero, x);
+  return arith::SelectOp::create(b, loc, isSmall, signedZero, x);
+}
+
+/// Rounded to the next number of `to` in a direction.
+static Value convertDirected(OpBuilder &b, Location loc, Value x,
+                             FloatType from, FloatType to, Rounding rounding) {
+  Value near = convertFloat(b, loc, x, from, to, /*towardZero=*/true);
+  if (rounding == Rounding::TowardZero)
+    return near;
+  // One further from zero where zero was in the other direction.
+  Value back = convertFloat(b, loc, near, to, from);
+  Value missed = arith::CmpFOp::create(
+      b, loc,
+      rounding == Rounding::Up ? CmpFPredicate::OLT : CmpFPredicate::OGT, back,
+      x);
+  Type bits = b.getIntegerType(to.getWidth());
+  Value pattern = arith::BitcastOp::create(b, loc, bits, near);
+  Value one = arith::ConstantOp::create(b, loc, b.getIntegerAttr(bits, 1));
+  Value further = arith::AddIOp::create(b, loc, pattern, one);
+  return arith::BitcastOp::create(
+      b, loc, to, arith::SelectOp::create(b, loc, missed, further, pattern));
+}
+
+/// Ten bits behind the point; a tie goes away from zero, or to even.
+static Value roundToTf32(OpBuilder &b, Location loc, Value x,
+                         Rounding rounding) {
+  constexpr int dropped = 13;
+  Type i32 = b.getI32Type();
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(i32, value));
+  };
+  Value bits = arith::BitcastOp::create(b, loc, i32, x);
+  Value half;
+  if (rounding == Rounding::TowardZero) {
+    half = number(0);
+  } else if (rounding == Rounding::NearestAway) {
+    half = number(1 << (dropped - 1));
+  } else {
+    Value last = arith::AndIOp::create(
+        b, loc, arith::ShRUIOp::create(b, loc, bits, number(dropped)),
+        number(1));
+    half =
+        arith::AddIOp::create(b, loc, last, number((1 << (dropped - 1)) - 1));
+  }
+  Value rounded =
+      arith::AndIOp::create(b, loc, arith::AddIOp::create(b, loc, bits, half),
+                            number(-(1 << dropped)));
+  // Infinity and NaN have no digits to round.
+  Value infinity =
+      makeNumber(b, loc, x.getType(), APFloat::getInf(APFloat::IEEEsingle()));
+  Value isFinite = arith::CmpFOp::create(
+      b, loc, CmpFPredicate::OLT, math::AbsFOp::create(b, loc, x), infinity);
+  return arith::SelectOp::create(
+      b, loc, isFinite,
+      arith::BitcastOp::create(b, loc, b.getF32Type(), rounded), x);
+}
+
+/// a · (1/b), whose second factor is flushed to zero for a large b.
+static Value divideApproximately(OpBuilder &b, Location loc, Value quotient,
+                                 Value x, Value y) {
+  Value limit = makeNumber(b, loc, y.getType(), APFloat(0x1p126));
+  Value infinity =
+      makeNumber(b, loc, y.getType(), APFloat::getInf(APFloat::IEEEsingle()));
+  Value size = math::AbsFOp::create(b, loc, y);
+  Value isLarge = arith::AndIOp::create(
+      b, loc, arith::CmpFOp::create(b, loc, CmpFPredicate::OGT, size, limit),
+      arith::CmpFOp::create(b, loc, CmpFPredicate::OLT, size, infinity));
+  Value zero = makeNumber(b, loc, y.getType(), APFloat(0.0));
+  Value product = arith::MulFOp::create(b, loc, x, zero);
+  return arith::SelectOp::create(b, loc, isLarge, product, quotient);
+}
+
+static Value lowerConversion(OpBuilder &b, Location loc,
+                             const PtxInstruction &instruction, Value x,
+                             FloatType from, FloatType to) {
+  if (instruction.format == "tf32")
+    return roundToTf32(b, loc, x, instruction.rounding);
+  if (!instruction.format.empty())
+    return {};
+  if (instruction.rounding == Rounding::Nearest)
+    return convertFloat(b, loc, x, from, to);
+  return convertDirected(b, loc, x, from, to, instruction.rounding);
+}
+
+Value cpu::lowerInlineAsm(Lowering &lowering, OpBuilder &b,
+                          triton::ElementwiseInlineAsmOp op,
+                          ValueRange operands) {
+  std::optional<PtxInstruction> instruction = parsePtxInstruction(op);
+  if (!instruction)
+    return {};
+  Location loc = op.getLoc();
+  auto type =
+      dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
+  auto from =
+      dyn_cast<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType()));
+  if (!type || !from)
+    return {};
+  if (instruction->function == "cvt")
+    return lowerConversion(b, loc, *instruction, operands[0], from, type);
+  FloatType computed = getComputeType(type);
+  SmallVector<Value> wide;
+  for (unsigned operand : instruction->operands) {
+    Value value = convertFloat(b, loc, operands[operand], type, computed);
+    wide.push_back(instruction->flushes ? flush(b, loc, value, type) : value);
+  }
+  StringRef name = instruction->function;
+  Value value = instruction->rounding == Rounding::Nearest
+                    ? lowerFunction(lowering, b, loc, name, computed, wide)
+                    : lowerRounded(lowering, b, loc, name,
+                                   instruction->rounding, computed, wide);
+  if (value && instruction->isApproximate && name == "div")
+    value = divideApproximately(b, loc, value, wide[0], wide[1]);
+  if (value && instruction->flushes)
+    value = flush(b, loc, value, type);
+  return value ? convertFloat(b, loc, value, computed, type) : Value();
+}
+
+Value cpu::lowerRounded(Lowering &lowering, OpBuilder &b, Location loc,
+                        StringRef name, Rounding rounding, FloatType type,
+                        ValueRange operands) {
+  if (!llvm::is_contained({"add", "sub", "mul", "div", "fma", "sqrt", "rcp"},
+                          name))
+    return {};
+  StringRef mode = rounding == Rounding::TowardZero ? "_rz"
+                   : rounding == Rounding::Down     ? "_rd"
+                                                    : "_ru";
+  return lowering.callExternal(
+      b, loc, ("tad_" + name + mode + (type.isF32() ? "f" : "")).str(), type,
+      operands);
+}

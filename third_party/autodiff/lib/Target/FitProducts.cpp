@@ -1,0 +1,126 @@
+//===- FitProducts.cpp - Products that the matrix unit takes --------------===//
+//
+// An adjoint's product sums over what is rows or columns in the forward, and
+// these may be few. A product over too few elements, for which Triton's
+// frontend has an error, becomes one of float32 without the matrix unit, or the
+// matrix unit's with zeros between the elements: a₀ 0 a₁ 0 … · b₀ 0 b₁ 0 ….
+//
+//===----------------------------------------------------------------------===//
+#include "BroadcastProduct.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Target.h"
+#include "autodiff/Target/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_FITPRODUCTS
+#include "autodiff/Target/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// A·B + C in float32, in which A and B are exact.
+static Value multiplyAsFloats(OpBuilder &b, Location loc, Value lhs, Value rhs,
+                              Value c) {
+  return triton::DotOp::create(
+      b, loc, c.getType(), castFloat(b, loc, lhs, b.getF32Type()),
+      castFloat(b, loc, rhs, b.getF32Type()), c, triton::InputPrecision::IEEE,
+      /*maxNumImpreciseAcc=*/0);
+}
+
+static void multiplyAsFloats(triton::DotOp dot) {
+  OpBuilder b(dot);
+  Location loc = dot.getLoc();
+  Value c = castFloat(b, loc, dot.getC(), b.getF32Type());
+  Value product = multiplyAsFloats(b, loc, dot.getA(), dot.getB(), c);
+  dot.replaceAllUsesWith(
+      castFloat(b, loc, product, getElementTypeOrSelf(dot.getType())));
+  dot.erase();
+}
+
+/// `tile` with zeros behind each of its elements along `axis`, so that it is
+/// `factor` times as long.
+static Value spread(OpBuilder &b, Location loc, Value tile, unsigned axis,
+                    int64_t factor) {
+  auto type = cast<RankedTensorType>(tile.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.insert(shape.begin() + axis + 1, factor);
+  Value copies = repeatAlong(b, loc, tile, axis + 1, type.clone(shape));
+  Value number = triton::MakeRangeOp::create(
+      b, loc, RankedTensorType::get({factor}, b.getI32Type()), 0, factor);
+  Value isFirst =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number,
+                            integerOf(b, loc, number.getType(), 0));
+  Value kept = arith::SelectOp::create(
+      b, loc, repeatOver(b, loc, isFirst, {axis + 1}, shape), copies,
+      zeroOf(b, loc, copies.getType()));
+  if (mutation::isMade("fit-products:copies in place of zeros"))
+    kept = copies;
+  shape = SmallVector<int64_t>(type.getShape());
+  shape[axis] *= factor;
+  return triton::ReshapeOp::create(b, loc, type.clone(shape), kept);
+}
+
+static void spread(triton::DotOp dot, int64_t factor) {
+  OpBuilder b(dot);
+  Location loc = dot.getLoc();
+  unsigned rank = cast<RankedTensorType>(dot.getType()).getRank();
+  dot.getAMutable().assign(spread(b, loc, dot.getA(), rank - 1, factor));
+  dot.getBMutable().assign(spread(b, loc, dot.getB(), rank - 2, factor));
+}
+
+static void fit(triton::DotOp dot, const Target &target,
+                int64_t mostMultiplyAdds) {
+  auto lhs = cast<RankedTensorType>(dot.getA().getType());
+  Type element = lhs.getElementType();
+  int64_t length = lhs.getShape().back();
+  bool isExact = isa<FloatType>(element) && !element.isF64();
+  if (isExact && elementsOf(dot.getType()) * length <= mostMultiplyAdds)
+    multiplyAsFloats(dot);
+  else
+    spread(dot, target.getLeastSum(element, dot.getInputPrecision()) / length);
+}
+
+/// Makes Triton take a sum for what it is. A product is one of float32.
+static void fit(BroadcastProduct found) {
+  triton::ReduceOp sum = found.sum;
+  if (!found.isProduct()) {
+    // In place: to CSE, another one would be the same.
+    arith::MulFOp factors = found.factors;
+    Value lhs = factors.getLhs();
+    factors.getLhsMutable().assign(factors.getRhs());
+    factors.getRhsMutable().assign(lhs);
+    return;
+  }
+  OpBuilder b(sum);
+  Location loc = sum.getLoc();
+  Type type = sum->getResult(0).getType();
+  Value zero = constantOf(b, loc, withElementType(type, b.getF32Type()), 0.0);
+  Value product = multiplyAsFloats(b, loc, found.lhs, found.rhs, zero);
+  sum->getResult(0).replaceAllUsesWith(
+      castFloat(b, loc, product, getElementTypeOrSelf(type)));
+  sum.erase();
+}
+
+namespace {
+struct FitProducts : autodiff::impl::FitProductsBase<FitProducts> {
+  using FitProductsBase::FitProductsBase;
+
+  void runOnOperation() override {
+    triton::FuncOp kernel = getOperation();
+    if (!kernel->hasAttr(kRoleAttr))
+      return;
+    const Target &target = Target::of(kernel);
+    kernel.walk([](triton::ReduceOp sum) {
+      if (auto found = BroadcastProduct::match(sum))
+        fit(*found);
+    });
+    kernel.walk([&](triton::DotOp dot) {
+      if (target.isTooShort(dot))
+        fit(dot, target, mostMultiplyAdds);
+    });
+  }
+};
+} // namespace

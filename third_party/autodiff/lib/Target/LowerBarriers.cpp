@@ -1,0 +1,47 @@
+//===- LowerBarriers.cpp - Barriers that Triton respects ------------------===//
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Target/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_LOWERBARRIERS
+#include "autodiff/Target/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// Compiles `kernel` for one CTA a program, whatever the forward takes.
+static void setOneCta(triton::FuncOp kernel) {
+  Builder b(kernel.getContext());
+  NamedAttrList options(kernel->getAttrOfType<DictionaryAttr>(kOptionsAttr));
+  options.set("num_ctas", b.getI32IntegerAttr(1));
+  kernel->setAttr(kOptionsAttr, options.getDictionary(b.getContext()));
+}
+
+namespace {
+struct LowerBarriers : autodiff::impl::LowerBarriersBase<LowerBarriers> {
+  using LowerBarriersBase::LowerBarriersBase;
+
+  void runOnOperation() override {
+    triton::FuncOp kernel = getOperation();
+    if (!kernel->hasAttr(kRoleAttr))
+      return;
+    bool isOwn = own && !mutation::isMade("lower-barriers:not Triton's own");
+    bool waits = false;
+    kernel.walk([&](Operation *op) {
+      if (!isa<gpu::BarrierOp, triton::gpu::BarrierOp>(op))
+        return;
+      waits = true;
+      OpBuilder b(op);
+      if (isOwn)
+        triton::gpu::BarrierOp::create(b, op->getLoc(),
+                                       triton::gpu::AddrSpace::All);
+      else
+        gpu::BarrierOp::create(b, op->getLoc());
+      op->erase();
+    });
+    if (waits)
+      setOneCta(kernel);
+  }
+};
+} // namespace

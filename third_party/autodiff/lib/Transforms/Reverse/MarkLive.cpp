@@ -1,0 +1,53 @@
+//===- MarkLive.cpp - Where contributions are not zero --------------------===//
+#include "Schedule/ArgumentUses.h"
+#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Transforms/Passes.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_MARKLIVE
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+using llvm::json::Object;
+
+namespace {
+struct MarkLive : autodiff::impl::MarkLiveBase<MarkLive> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// What a load reaches, as the plan describes it; null if the launch does not
+/// know.
+static llvm::json::Value describeReach(Operation *load) {
+  if (std::optional<AccessSpace> space = AccessSpace::reachOf(load))
+    return space->toReach();
+  return nullptr;
+}
+
+void MarkLive::runOnOperation() {
+  triton::FuncOp kernel = getDifferentiated(getOperation());
+  triton::FuncOp backward = getBackward(getOperation());
+  if (!kernel || !backward)
+    return;
+  llvm::DenseMap<unsigned, Operation *> sites = collectSites(kernel);
+  Array live;
+  for (auto &[argument, use] : collectUses(backward)) {
+    llvm::SetVector<Operation *> loads;
+    for (AccumulateOp op : use.accumulates)
+      loads.insert(sites.lookup(op.getSite()));
+    Array reach;
+    for (Operation *load : loads)
+      reach.push_back(describeReach(load));
+    if (!reach.empty())
+      live.push_back(
+          Object{{"argument", argument}, {"reach", std::move(reach)}});
+  }
+  if (!live.empty() && !mutation::isMade("live:nobody knows where"))
+    getOperation()->setAttr(kLiveAttr,
+                            toAttribute(&getContext(), std::move(live)));
+}

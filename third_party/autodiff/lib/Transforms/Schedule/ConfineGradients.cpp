@@ -1,0 +1,154 @@
+//===- ConfineGradients.cpp - Gradients stay inside of their buffers ------===//
+//
+// Where nobody knows before a kernel runs how far its addresses reach (they are
+// loaded, say), what it stores or adds there is masked. A run (Runs.h) is on as
+// a whole, which costs next to nothing: the buffer has a margin on both sides,
+// so that no run with an element inside of the tensor's storage leaves it.
+//
+//===----------------------------------------------------------------------===//
+#include "Runs.h"
+#include "autodiff/Analysis/LaneSteps.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Rules/FirstLane.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_CONFINEGRADIENTS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using llvm::json::Array;
+using llvm::json::Object;
+using Json = llvm::json::Value;
+
+namespace {
+struct ConfineGradients
+    : autodiff::impl::ConfineGradientsBase<ConfineGradients> {
+  using ConfineGradientsBase::ConfineGradientsBase;
+
+  void runOnOperation() override;
+  void confine(triton::FuncOp kernel, BlockArgument buffer, unsigned argument,
+               bool onlySums);
+};
+} // namespace
+
+/// Lanes that are not `inside` are off.
+template <typename AccessOp>
+static void restrict(OpBuilder &b, AccessOp op, Value inside) {
+  Value mask = op.getMask();
+  op.getMaskMutable().assign(
+      mask ? arith::AndIOp::create(b, op.getLoc(), mask, inside).getResult()
+           : inside);
+}
+
+/// What accesses a buffer; maybe only what adds to it.
+static SmallVector<Operation *>
+findAccesses(triton::FuncOp kernel, BlockArgument buffer, bool onlySums) {
+  SmallVector<Operation *> accesses;
+  kernel.walk([&](Operation *op) {
+    Value pointer = getAccessedPointer(op);
+    if (pointer && mayPointInto(pointer, buffer) &&
+        (!onlySums || isa<triton::AtomicRMWOp>(op)))
+      accesses.push_back(op);
+  });
+  return accesses;
+}
+
+/// Whether the runs of a pointer lie inside of the buffer: for each lane.
+static Value isInside(OpBuilder &b, Location loc, Value pointer,
+                      BlockArgument buffer, unsigned argument) {
+  std::optional<unsigned> axis = findRunAxis(pointer);
+  Value first = axis ? getFirstLane(b, pointer, *axis) : pointer;
+  if (!first) {
+    axis = std::nullopt;
+    first = pointer;
+  }
+  int64_t reach = getRunReach(pointer, axis);
+  // Counted from the start of the buffer. What lies in front of it is a large
+  // number, as numbers without a sign.
+  Array lead{"lead", argument};
+  if (axis && *findLaneStep(pointer, *axis) < 0)
+    lead = Array{"sub", std::move(lead), reach - 1};
+  Value place = offsetFrom(b, loc, buffer, first);
+  auto number = [&](Array expression) {
+    return splatTo(
+        b, loc,
+        SizeOp::create(b, loc,
+                       toAttribute(b.getContext(), std::move(expression))),
+        place.getType());
+  };
+  place = arith::AddIOp::create(b, loc, place, number(std::move(lead)));
+  Value end = number(Array{"sub", Array{"span", argument}, reach - 1});
+  Value inside =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, place, end);
+  if (!axis)
+    return inside;
+  auto lanes = cast<RankedTensorType>(pointer.getType()).clone(b.getI1Type());
+  return repeatAlong(b, loc, inside, *axis, lanes);
+}
+
+void ConfineGradients::confine(triton::FuncOp kernel, BlockArgument buffer,
+                               unsigned argument, bool onlySums) {
+  for (Operation *op : findAccesses(kernel, buffer, onlySums)) {
+    OpBuilder b(op);
+    Location loc = op->getLoc();
+    Value inside = isInside(b, loc, getAccessedPointer(op), buffer, argument);
+    if (auto store = dyn_cast<triton::StoreOp>(op)) {
+      restrict(b, store, inside);
+    } else if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op)) {
+      restrict(b, atomic, inside);
+    } else {
+      auto load = cast<triton::LoadOp>(op);
+      restrict(b, load, inside);
+      if (!load.getOther())
+        load.getOtherMutable().assign(zeroOf(b, loc, load.getType()));
+    }
+  }
+}
+
+void ConfineGradients::runOnOperation() {
+  // Kernels that share a buffer have its number, one of them what it is.
+  std::map<unsigned, SmallVector<BlockArgument>> buffers;
+  std::map<unsigned, BlockArgument> described;
+  for (auto kernel : getOperation().getOps<triton::FuncOp>())
+    for (BlockArgument buffer : kernel.getArguments()) {
+      unsigned place = buffer.getArgNumber();
+      auto operand = kernel.getArgAttrOfType<OperandAttr>(place, kOperandAttr);
+      if (!operand || operand.getKind() != OperandKind::Gradient)
+        continue;
+      buffers[operand.getIndex()].push_back(buffer);
+      if (kernel.getArgAttr(place, kBufferAttr))
+        described.try_emplace(operand.getIndex(), buffer);
+    }
+  for (auto [argument, owner] : described) {
+    auto kernelOf = [](BlockArgument buffer) {
+      return cast<triton::FuncOp>(buffer.getOwner()->getParentOp());
+    };
+    unsigned place = owner.getArgNumber();
+    Json text = fromAttribute(kernelOf(owner).getArgAttr(place, kBufferAttr));
+    Object &description = *text.getAsObject();
+    std::optional<llvm::StringRef> confined = description.getString("confined");
+    if (!confined)
+      continue;
+    bool onlySums = *confined == "sums";
+    int64_t margin = 0;
+    for (BlockArgument buffer : buffers[argument]) {
+      triton::FuncOp kernel = kernelOf(buffer);
+      for (Operation *op : findAccesses(kernel, buffer, onlySums)) {
+        Value pointer = getAccessedPointer(op);
+        margin =
+            std::max(margin, getRunReach(pointer, findRunAxis(pointer)) - 1);
+      }
+      if (masks && !mutation::isMade("confine:gradients anywhere"))
+        confine(kernel, buffer, argument, onlySums);
+    }
+    description["margin"] = mutation::isMade("confine:no margin") ? 0 : margin;
+    kernelOf(owner).setArgAttr(place, kBufferAttr,
+                               toAttribute(&getContext(), std::move(text)));
+  }
+}

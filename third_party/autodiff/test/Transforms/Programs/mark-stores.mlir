@@ -1,0 +1,97 @@
+// RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize \
+// RUN:   -autodiff-mark-stores | FileCheck %s
+
+// Each program, and each lane, has an element and a value of its own.
+// CHECK: autodiff.stores = "[{\22argument\22:1,\22check\22:{{.*}}\22deciders\22:[{{\[\[}}8,[\22pid\22,0],\22program\22],[1,null,0{{\]\]}}],\22position\22:
+// CHECK-SAME: \22reach\22:{\22dims\22:[{\22bound\22:null,\22digits\22:{{\[\[}}1,[\22pid\22,0],\22program\22{{\]\]}},\22stride\22:8},{\22bound\22:null,\22digits\22:{{\[\[}}1,8,0{{\]\]}},\22stride\22:1}],\22exact\22:true,\22offset\22:0}
+// CHECK-LABEL: tt.func @apart(
+tt.func @apart(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %c8 = arith.constant 8 : i32
+  %id = tt.get_program_id x : i32
+  %start = arith.muli %id, %c8 : i32
+  %range = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
+  %0 = tt.splat %start : i32 -> tensor<8xi32>
+  %i = arith.addi %0, %range : tensor<8xi32>
+  %1 = tt.splat %px : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %2 = tt.addptr %1, %i : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  %x = tt.load %2 : tensor<8x!tt.ptr<f32>>
+  %3 = tt.splat %py : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %4 = tt.addptr %3, %i : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  tt.store %4, %x : tensor<8x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// All programs store to one element: what they have read themselves.
+// CHECK: autodiff.stores = "[{\22argument\22:1,\22check\22:{{.*}}\22deciders\22:[{{\[\[}}1,[\22pid\22,0],\22program\22{{\]\]}}],\22position\22:
+// CHECK-SAME: \22reach\22:{\22dims\22:[],\22exact\22:true,\22offset\22:0}
+// CHECK-LABEL: tt.func @one(
+tt.func @one(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %id = tt.get_program_id x : i32
+  %p = tt.addptr %px, %id : !tt.ptr<f32>, i32
+  %x = tt.load %p : !tt.ptr<f32>
+  tt.store %py, %x : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// What is the same for all programs, nothing decides.
+// CHECK: \22deciders\22:[],\22position\22:
+// CHECK-LABEL: tt.func @alike(
+tt.func @alike(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  tt.store %py, %x : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// What is read from memory that is stored to, too, may be anything.
+// CHECK: \22deciders\22:null,\22position\22:
+// CHECK-LABEL: tt.func @changed(
+tt.func @changed(%py: !tt.ptr<f32>, %one: f32) {
+  %y = tt.load %py : !tt.ptr<f32>
+  %next = arith.addf %y, %one : f32
+  tt.store %py, %next : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Lanes come together in a sum: the row is what counts.
+// CHECK: \22deciders\22:[{{\[\[}}1,[\22pid\22,1],\22program\22{{\]\]}}],\22position\22:
+// CHECK-LABEL: tt.func @rows(
+tt.func @rows(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %c8 = arith.constant 8 : i32
+  %row = tt.get_program_id y : i32
+  %start = arith.muli %row, %c8 : i32
+  %range = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
+  %0 = tt.splat %start : i32 -> tensor<8xi32>
+  %i = arith.addi %0, %range : tensor<8xi32>
+  %1 = tt.splat %px : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %2 = tt.addptr %1, %i : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  %x = tt.load %2 : tensor<8x!tt.ptr<f32>>
+  %sum = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    tt.reduce.return %s : f32
+  }) : (tensor<8xf32>) -> f32
+  %p = tt.addptr %py, %row : !tt.ptr<f32>, i32
+  tt.store %p, %sum : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Nobody knows where it goes: memory says so.
+// CHECK-NOT: autodiff.stores
+// CHECK-LABEL: tt.func @scattered(
+tt.func @scattered(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %i = tt.load %pi : !tt.ptr<i32>
+  %p = tt.addptr %py, %i : !tt.ptr<f32>, i32
+  tt.store %p, %x : !tt.ptr<f32>
+  tt.return
+}
