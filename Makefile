@@ -35,7 +35,7 @@ pytest:
 # Gradients of N random programs against finite differences and, in half precision,
 # float64; JOBS programs at a time. Results and failing programs, made small, are in
 # OUT; with its SEED, a run goes on where it was cut off. FUZZ has further options,
-# such as `--known`, for kinds of programs that are known to fail (fuzz/faults.py).
+# such as `--kind KIND` and `--without KIND` (fuzz/campaign.py).
 N ?= 1000
 SEED ?=
 OUT ?= build/fuzz

@@ -8,7 +8,7 @@ python -m fuzz.campaign --kind "edge before a view" --seed 3
 python -m fuzz.campaign --report build/fuzz
 
 Each result is a line of a file in the output folder, which a shard that was cut off goes on with.
-Kinds of programs that are known to fail (`faults`) are left out, but for those asked for.
+Kinds of programs that are known to fail can be left out with `--without`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import faults
 from .differences import POISON
 from .generate import program_of
 from .pool import Worker, run
@@ -150,14 +149,12 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--on-gpu", action="store_true", help="programs that suit a GPU, also on the CPU"
     )
-    parser.add_argument("--known", action="store_true", help="kinds of known faults as well")
+    parser.add_argument("--without", action="append", default=[], help="a kind to leave out")
     parser.add_argument("--kind", action="append", help="only programs that have one of these")
     parser.add_argument("--shrink", type=float, default=60, help="seconds for each failure")
     parser.add_argument("--most", type=int, default=6, help="how many failures are made small")
     options = parser.parse_args()
     options.on_gpu |= options.device == "cuda"
-    known = set() if options.known else faults.left_out("cuda" if options.on_gpu else "cpu")
-    options.without = sorted(known - set(options.kind or ()))
     return options
 
 

@@ -86,7 +86,7 @@ def reason_of(text: str) -> str:
 
 def check(subject: Subject) -> Verdict:
     """Check a program; an exception is a verdict, too."""
-    from triton.backends.autodiff import AutodiffError
+    from triton.backends.autodiff.errors import AutodiffError, RaceError
 
     try:
         return subject.verdict()
@@ -95,6 +95,8 @@ def check(subject: Subject) -> Verdict:
         refusal = REFUSAL.match(text)
         if isinstance(error, AutodiffError) and refusal:
             return Verdict("refused", reason_of(text[refusal.end() :]))
+        if isinstance(error, RaceError) and subject.program.races:
+            return Verdict("refused", reason_of(text))
         if isinstance(error, AssertionError) and text.startswith("memory beside"):
             return Verdict("wrong", text)
         # The last line says most, but for the notes and marks that come after it.

@@ -93,6 +93,8 @@ class Program:
     features: list[str] = field(default_factory=list)
     # Whether rounding changes results by little, wherever it happens.
     smooth: bool = False
+    # Whether several programs of the grid store to one place.
+    races: bool = False
 
     @property
     def source(self) -> str:
@@ -304,5 +306,5 @@ class Kernel:
         smooth = self.smooth and "mask data" not in self.features
         return Program(
             self.name, head, self.lines, "\n".join(text), inputs, results, wanted, types,
-            sorted(self.features), smooth,
+            sorted(self.features), smooth, bool(self.having("raced")),
         )  # fmt: skip
