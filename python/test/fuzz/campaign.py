@@ -31,10 +31,11 @@ from .script import script
 from .shrink import NAME, shrink
 from .summary import FAILURES, Summary
 
-# Types of programs by turns, on a GPU and on the CPU: half precisions, then tf32, most of all.
+# Types of programs by turns: on a GPU, half precisions, then tf32, most of all; on the CPU, where
+# they cost as much as all the rest, of some only.
 TURNS = {
     "cuda": ("bfloat16", "float16", "tf32", "bfloat16", "float16", "tf32", "float32", "float64"),
-    "cpu": ("bfloat16", "float16", "float32"),
+    "cpu": ("bfloat16", None, None, "float16", None, None, "float32", None, None),
 }
 # Of a result, what is kept in the output folder.
 KEPT = ("number", "status", "reason", "types", "schedules", "features", "seconds")
