@@ -26,6 +26,7 @@ class Worker:
     def __init__(self, device: str = "cpu"):
         self.device = device
         self.process = None
+        self.folder = None
         self.served = 0
         self.errors = tempfile.TemporaryFile()
 
@@ -34,6 +35,9 @@ class Worker:
         self.close()
         # Programs of a grid run one after the other: results are the same each time.
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TRITON_AUTODIFF_CPU_THREADS": "1"}
+        # Launchers are compiled once for many programs.
+        self.folder = tempfile.TemporaryDirectory()
+        environment["TRITON_CACHE_DIR"] = self.folder.name
         if self.device == "cpu":
             environment["CUDA_VISIBLE_DEVICES"] = ""
         environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
@@ -52,6 +56,7 @@ class Worker:
             self.process.kill()
             self.process.communicate()
             self.process = None
+            self.folder.cleanup()
 
     def lost(self, hung: bool) -> str:
         """Return how the process ended, and its last words."""

@@ -12,7 +12,6 @@ import importlib.util
 import json
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -77,13 +76,12 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "w")
     # What libraries print must not come between the replies.
     os.dup2(2, 1)
+    folder = Path(os.environ["TRITON_CACHE_DIR"])
     for line in sys.stdin:
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["TRITON_CACHE_DIR"] = folder
-            for result in answer(json.loads(line), Path(folder)):
-                print(json.dumps(result), file=replies, flush=True)
-                if result["status"] == "crashed":
-                    return
+        for result in answer(json.loads(line), folder):
+            print(json.dumps(result), file=replies, flush=True)
+            if result["status"] == "crashed":
+                return
 
 
 if __name__ == "__main__":
