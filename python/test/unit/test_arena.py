@@ -289,7 +289,7 @@ def test_times_and_the_page(tmp_path):
 
     write([tmp_path / "out"], tmp_path / "arena.md")
     page = (tmp_path / "arena.md").read_text()
-    assert "| right |" in page and "not for this device" in page and "9 made" in page
+    assert "| right |" in page and "not for this device" in page and "12 made, in 2 rows" in page
     assert "1 cases" in (tmp_path / "arena.svg").read_text()
 
 

@@ -431,10 +431,10 @@ bool ScalarExpr::dependsOnProgramId() const {
          (node->rhs && ScalarExpr(node->rhs).dependsOnProgramId());
 }
 
-bool ScalarExpr::readsMemory() const {
-  return node->kind == Kind::Element ||
-         (node->lhs && ScalarExpr(node->lhs).readsMemory()) ||
-         (node->rhs && ScalarExpr(node->rhs).readsMemory());
+bool ScalarExpr::mentions(Kind leaf) const {
+  return node->kind == leaf ||
+         (node->lhs && ScalarExpr(node->lhs).mentions(leaf)) ||
+         (node->rhs && ScalarExpr(node->rhs).mentions(leaf));
 }
 
 bool ScalarExpr::isNotNegative() const {

@@ -2,6 +2,7 @@
 #include "LanesAcross.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/DeadLanes.h"
+#include "autodiff/Rules/FirstLane.h"
 #include "autodiff/Rules/Infinities.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
@@ -38,42 +39,60 @@ struct DotReversal {
     return castFloat(b, adjoint.loc(), value, operandElement());
   }
 
-  /// The primal of an operand as a factor of the other one's adjoint: zero in
-  /// lanes that are not live, which are summed over with the others.
-  Value factor(OpOperand &use, Value cotangent) {
+  /// The primal of an operand as a factor of the other one's adjoint.
+  struct Factor {
+    Value tile;
+    Value live; ///< of the product, which counts there only; null: everywhere
+  };
+
+  /// The factor is zero in lanes that are not live, which are summed over with
+  /// the others. Where all of these are live or none is, the product says so:
+  /// that takes no second copy of an operand in shared memory.
+  Factor factor(OpOperand &use, Value cotangent) {
     Value tile = operand(adjoint.primal(use.get()));
     if (adjoint.isFiniteElsewhere(use.get()) ||
         mutation::isMade("dot:rows without a cotangent"))
-      return tile;
+      return {tile};
     auto type = cast<RankedTensorType>(tile.getType());
     Tile factor(b, adjoint.loc(), tile);
     auto [live, isExact] = emitLanes(adjoint, adjoint.lanes.through(use), type);
+    // Of the forward's product, and of the adjoint's, that this operand lacks.
+    unsigned axis = type.getRank() - 1 - use.getOperandNumber();
+    unsigned summed = type.getRank() - 2 + use.getOperandNumber();
+    if (live && isExact && isUniformAlong(live, summed))
+      if (Value first = getFirstLane(b, live, summed)) {
+        Type product = op.getOperand(1 - use.getOperandNumber()).getType();
+        return {tile, repeatAlong(b, adjoint.loc(), first, axis,
+                                  cast<RankedTensorType>(product).clone(
+                                      b.getI1Type()))};
+      }
     if (!isExact) {
-      // The axis of the product that this operand lacks.
-      unsigned axis = type.getRank() - 1 - use.getOperandNumber();
       Value rows = findNonZeroAcross(b, adjoint.loc(), cotangent, axis);
-      rows = repeatAlong(b, adjoint.loc(), rows, axis,
-                         type.clone(b.getI1Type()));
+      rows =
+          repeatAlong(b, adjoint.loc(), rows, axis, type.clone(b.getI1Type()));
       live = live ? arith::AndIOp::create(b, adjoint.loc(), live, rows) : rows;
     }
     if (!live)
-      return tile;
+      return {tile};
     // What is rounded is selected before, as others select it.
     auto rounded = tile.getDefiningOp<arith::TruncFOp>();
     Tile exact = rounded ? factor.like(rounded.getIn()) : factor;
     Value kept = where(live, exact, exact.constant(0.0));
-    return rounded ? castFloat(b, adjoint.loc(), kept, type.getElementType())
-                   : kept;
+    return {rounded ? castFloat(b, adjoint.loc(), kept, type.getElementType())
+                    : kept};
   }
 
-  void accumulateProduct(Value into, Value lhs, Value rhs) {
+  void accumulateProduct(Value into, Value lhs, Value rhs, Value live) {
     mutation::inContribution(b, adjoint.loc(), into, lhs);
     Value sum = adjoint.get(into);
     if (!sum)
       sum = adjoint.constant(into.getType(), 0.0);
-    adjoint.set(into, triton::DotOp::create(
-                          b, adjoint.loc(), sum.getType(), lhs, rhs, sum,
-                          op.getInputPrecision(), op.getMaxNumImpreciseAcc()));
+    Value product = triton::DotOp::create(b, adjoint.loc(), sum.getType(), lhs,
+                                          rhs, sum, op.getInputPrecision(),
+                                          op.getMaxNumImpreciseAcc());
+    if (live)
+      product = arith::SelectOp::create(b, adjoint.loc(), live, product, sum);
+    adjoint.set(into, product);
   }
 
   void run(Value cotangent) {
@@ -81,12 +100,14 @@ struct DotReversal {
     if (!adjoint.isActive(op.getA()) && !adjoint.isActive(op.getB()))
       return;
     Value d = operand(cotangent);
-    if (adjoint.isActive(op.getA()))
-      accumulateProduct(op.getA(), d,
-                        transposed(factor(op.getBMutable(), cotangent)));
-    if (adjoint.isActive(op.getB()))
-      accumulateProduct(op.getB(), transposed(factor(op.getAMutable(), cotangent)),
-                        d);
+    if (adjoint.isActive(op.getA())) {
+      auto [tile, live] = factor(op.getBMutable(), cotangent);
+      accumulateProduct(op.getA(), d, transposed(tile), live);
+    }
+    if (adjoint.isActive(op.getB())) {
+      auto [tile, live] = factor(op.getAMutable(), cotangent);
+      accumulateProduct(op.getB(), transposed(tile), d, live);
+    }
   }
 };
 } // namespace

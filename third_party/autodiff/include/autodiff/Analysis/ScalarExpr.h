@@ -75,7 +75,9 @@ public:
   /// does.
   bool dependsOnProgramId() const;
   /// Whether an element of memory occurs.
-  bool readsMemory() const;
+  bool readsMemory() const { return mentions(Kind::Element); }
+  /// Whether the size of the grid occurs.
+  bool dependsOnGrid() const { return mentions(Kind::Grid); }
   /// Whether this is never negative, whatever the arguments.
   bool isNotNegative() const;
   /// Whether the id along `axis` of the grid occurs.
@@ -100,6 +102,8 @@ public:
   }
 
 private:
+  /// Whether a leaf of this kind occurs.
+  bool mentions(Kind leaf) const;
   /// The product, with its factors in an order of their own and a number last.
   static ScalarExpr multiply(const ScalarExpr &lhs, const ScalarExpr &rhs);
 

@@ -73,8 +73,9 @@ private:
 } // namespace
 
 bool BoundEmitter::canEmit(const Constraint &constraint, triton::LoadOp load) {
+  // Schedules give kernels other grids.
   auto isEmittable = [](const ScalarExpr &number) {
-    return !number.readsMemory();
+    return !number.readsMemory() && !number.dependsOnGrid();
   };
   return isEmittable(constraint.bound) &&
          llvm::all_of(constraint.form.terms, [&](const LinearForm::Term &term) {
