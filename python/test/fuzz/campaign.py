@@ -23,7 +23,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .differences import POISON
+from .differences import POISON, UNSEEN
 from .generate import program_of
 from .pool import Worker, run
 from .program import Program
@@ -156,6 +156,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--most", type=int, default=6, help="how many failures are made small")
     options = parser.parse_args()
     options.on_gpu |= options.device == "cuda"
+    options.without += {*UNSEEN} - {*(options.kind or ())}
     return options
 
 

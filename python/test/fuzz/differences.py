@@ -29,6 +29,9 @@ REQUESTS = (
 )
 # What is wrong if elements that have no effect are NaN: the gradient there, or that of others.
 POISON = ("poison in its place", "poison elsewhere")
+# Of random programs, the gradient of what is NaN itself is not looked at: it may be NaN, too, where
+# a loop that reads it does not run, no program of the launch stores, or a maximum passes it over.
+UNSEEN = POISON[:1]
 # After such an error a process is of no more use.
 FATAL = re.compile(r"CUDA error|illegal memory access|device-side assert", re.IGNORECASE)
 # In the names of kernels.
@@ -84,11 +87,18 @@ def gradients_of(op, program, values: Tensors, upstream) -> Tensors:
 class Check:
     """One program at one point."""
 
-    def __init__(self, program, kernel, stub, seed: int, factor: float = 1.0, rounded=None):
-        """`rounded` returns tensors, by the names of buffers, as other types hold them."""
+    def __init__(
+        self, program, kernel, stub, seed: int, factor: float = 1.0, rounded=None,
+        elements: int = ELEMENTS,
+    ):  # fmt: skip
+        """`rounded` returns tensors, by the names of buffers, as other types hold them.
+
+        Of each input, so many elements are looked at, beside a random direction.
+        """
         from triton.backends.autodiff import autodiff
 
         self.program, self.inputs = program, Inputs(program.inputs, seed)
+        self.elements = elements
         rounded = rounded or (lambda tensors: tensors)
         self.inputs.values = rounded(self.inputs.values)
         self.forward = Forward(kernel, stub, self.inputs.values)
@@ -160,7 +170,7 @@ class Check:
         """Yield a random direction and some single elements of an input."""
         size = self.program.inputs[name]
         yield "", self.inputs.normal(size)
-        order = torch.randperm(size, generator=self.inputs.source)[:ELEMENTS]
+        order = torch.randperm(size, generator=self.inputs.source)[: self.elements]
         for i in order.tolist():
             yield f"[{i}]", self.unit(size, i)
 
@@ -169,7 +179,7 @@ class Check:
         """Return a unit vector."""
         return torch.zeros(size, dtype=torch.float64).index_fill_(0, torch.tensor([i]), 1.0)
 
-    def elements(self, name: str) -> list[str]:
+    def wrong(self, name: str) -> list[str]:
         """Describe the elements of an input whose gradient is wrong."""
         lines = []
         for i in range(self.program.inputs[name]):
@@ -221,7 +231,7 @@ class Check:
                 discarded += result == "discarded"
                 if result == "wrong":
                     reason = f"{name}{where}: gradient {ours:.9g}, differences {truth:.9g}"
-                    return Verdict("wrong", "\n".join([reason, *self.elements(name)]))
+                    return Verdict("wrong", "\n".join([reason, *self.wrong(name)]))
         # One kink among all the directions is no reason to look elsewhere.
         if discarded > 1 + len(self.program.wanted):
             return Verdict("discarded", "not smooth", schedules=self.schedules)

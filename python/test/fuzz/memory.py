@@ -202,8 +202,9 @@ def store(k: Kernel, value: Value) -> None:
 
 def store_raced(k: Kernel, value: Value) -> None:
     """Store a tile where other programs store as well: the same numbers, or others."""
-    # Which program is the last one is known on the CPU only.
     how = k.kind("race of", {"equal numbers": 1, "different numbers": not k.on_gpu})
+    # Only where a launch knows which elements are stored, it can tell that there is a race.
+    value = settled(k, value)
     if how == "equal numbers":
         # All programs read the same.
         source = k.buffer("input")
@@ -212,9 +213,8 @@ def store_raced(k: Kernel, value: Value) -> None:
         value = k.floating(f"tl.load({source.name} + {inside}).to(T)", value.shape, -1.5, 1.5)
     buffer = k.buffer("raced")
     strides, buffer.size = private_strides(k, value.shape)
-    where = Value(private_offsets(k, value.shape, strides), "i", value.shape, 0, buffer.size - 1)
-    condition = condition_of(k, where, value, False)
-    k.emit(f"tl.store({buffer.name} + {where.text}, {value.text}{condition})")
+    where = private_offsets(k, value.shape, strides)
+    k.emit(f"tl.store({buffer.name} + {where}, {value.text})")
 
 
 def store_state(k: Kernel, state: Value, iteration: str, last: int) -> None:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .differences import FATAL, Check, Verdict
+from .differences import ELEMENTS, FATAL, Check, Verdict
 from .precision import TYPES, Trial
 from .program import Program
 
@@ -34,17 +34,20 @@ class Subject:
     without: frozenset[str] = frozenset()
 
     def in_float64(self, seed: int) -> tuple[Check, Verdict]:
-        """Compare with finite differences; for a GPU, the program that has noise stands for it."""
-        kernel, stub = self.kernel, self.stub
+        """Compare with finite differences; for a GPU, the program that has noise stands for it.
+
+        Such a program is looked at in one direction only: many others are on the CPU.
+        """
+        kernel, stub, elements = self.kernel, self.stub, ELEMENTS
         rounded = None
         if self.types:
             types = TYPES[self.types]
             rounded = lambda tensors: types.rounded(self.program, tensors)  # noqa: E731
         if self.device != "cpu":
-            kernel, stub = self.noisy
+            (kernel, stub), elements = self.noisy, 0
         factor = self.factor if self.types is None else 1.0
         with on_cpu():
-            check = Check(self.program, kernel, stub, seed, factor, rounded)
+            check = Check(self.program, kernel, stub, seed, factor, rounded, elements)
             return check, check.verdict(self.without)
 
     def verdict(self) -> Verdict:

@@ -112,7 +112,8 @@ class Kernel:
         self.lines: list[str] = []
         self.depth = 1
         self.count = 0
-        self.fuel = 4 + choices.below(16)
+        # On a GPU many small programs say more: compilation takes most of the time.
+        self.fuel = 3 + choices.below(8) if on_gpu else 4 + choices.below(16)
         self.buffers: list[Buffer] = []
         self.scalars: dict[str, str] = {}
         self.constants: dict[str, str] = dict(CONSTANTS)
