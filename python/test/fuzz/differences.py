@@ -30,7 +30,7 @@ REQUESTS = (
 # What is wrong if elements that have no effect are NaN: the gradient there, or that of others.
 POISON = ("poison in its place", "poison elsewhere")
 # Of random programs, the gradient of what is NaN itself is not looked at: it may be NaN, too, where
-# a loop that reads it does not run, no program of the launch stores, or a maximum passes it over.
+# a loop that reads it does not run, or no program of the launch stores what is made of it.
 UNSEEN = POISON[:1]
 # After such an error a process is of no more use.
 FATAL = re.compile(r"CUDA error|illegal memory access|device-side assert", re.IGNORECASE)
@@ -188,7 +188,7 @@ class Check:
                 lines.append(f"  {name}[{i}]: gradient {ours:.9g}, differences {truth:.9g}")
         return lines[:12]
 
-    def with_poison(self, without: frozenset[str]) -> Verdict | None:
+    def with_poison(self, passing_nan, without: frozenset[str]) -> Verdict | None:
         """Return what is wrong with gradients where all that has no effect is NaN or infinite.
 
         They are what they are elsewhere, and zero for what has no effect.
@@ -200,8 +200,18 @@ class Check:
             # What is not wanted has no gradient that tells.
             {n: self.gradients.get(n, torch.zeros_like(x)) == 0 for n, x in inputs.items()},
         )
+        found = self.poisoned_in(places, without)
+        if found is not None:
+            # What has no effect because a maximum passes NaN over is no lane that is left out.
+            places = without_effect(Forward(*passing_nan, inputs), inputs, places)
+            found = self.poisoned_in(places, without)
+        return found
+
+    def poisoned_in(self, places: Tensors, without: frozenset[str]) -> Verdict | None:
+        """Return what is wrong with gradients where these elements are NaN or infinite."""
         if not any(place.any() for place in places.values()):
             return None
+        inputs = self.inputs.values
         values = poisoned(inputs, places, self.inputs.source)
         found = gradients_of(self.op, self.program, values, self.upstream)
         wrong = False
@@ -222,7 +232,7 @@ class Check:
         self.poisoned = inputs if wrong else values
         return None
 
-    def verdict(self, without: frozenset[str] = frozenset()) -> Verdict:
+    def verdict(self, passing_nan, without: frozenset[str] = frozenset()) -> Verdict:
         """Compare all wanted gradients; some kinds of faults are not looked for."""
         discarded = 0
         for name in self.program.wanted:
@@ -235,7 +245,7 @@ class Check:
         # One kink among all the directions is no reason to look elsewhere.
         if discarded > 1 + len(self.program.wanted):
             return Verdict("discarded", "not smooth", schedules=self.schedules)
-        found = self.with_poison(without)
+        found = self.with_poison(passing_nan, without)
         if found is not None:
             return found
         vanishes = self.gradients[self.program.wanted[0]].norm().item() < 1e-6

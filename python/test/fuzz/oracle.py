@@ -23,6 +23,8 @@ class Subject:
     program: Program
     kernel: Any
     stub: Any
+    # The same, but for maxima that pass NaN on.
+    passing_nan: tuple[Any, Any]
     # The same with noise, and the types to run in on a device, if float64 on the CPU is not all.
     noisy: tuple[Any, Any] | None = None
     types: str | None = None
@@ -48,7 +50,7 @@ class Subject:
         factor = self.factor if self.types is None else 1.0
         with on_cpu():
             check = Check(self.program, kernel, stub, seed, factor, rounded, elements)
-            return check, check.verdict(self.without)
+            return check, check.verdict(self.passing_nan, self.without)
 
     def verdict(self) -> Verdict:
         """Check at a random point, and at others if nothing can be said there."""

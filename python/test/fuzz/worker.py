@@ -18,6 +18,7 @@ from pathlib import Path
 from .generate import module, program_of
 from .noise import with_noise
 from .oracle import Subject, check
+from .propagation import passing_nan
 
 
 def load(text: str, path: Path):
@@ -33,7 +34,8 @@ def subjects(requests: list[dict], folder: Path):
     """Write the programs of some requests into a module, and yield each, loaded."""
     programs = [program_of(request) for request in requests]
     noisy = [with_noise(p) for p, r in zip(programs, requests, strict=True) if r.get("types")]
-    loaded = load(module(programs + noisy), folder / f"programs_{time.monotonic_ns()}.py")
+    passing = [passing_nan(program) for program in programs]
+    loaded = load(module(programs + noisy + passing), folder / f"programs_{time.monotonic_ns()}.py")
 
     def functions(name: str):
         return getattr(loaded, name), getattr(loaded, f"{name}_stub")
@@ -43,6 +45,7 @@ def subjects(requests: list[dict], folder: Path):
         yield Subject(
             program,
             *functions(program.name),
+            functions(f"{program.name}_nan"),
             functions(f"{program.name}_noisy") if types else None,
             types,
             request.get("device", "cpu"),
