@@ -18,9 +18,10 @@ from .noise import QUIET
 from .points import Tensors
 from .program import Program
 
-# How many units in the last place of its largest elements a gradient may be off by, and how many
-# times as far as noise moves it in the mean square.
-UNITS, MOVES = 2, 4
+# How many units in the last place of its largest elements a gradient may be off by, how many of
+# those of the type in which programs add to it, and how many times as far as noise moves it in the
+# mean square.
+UNITS, SUMS, MOVES = 2, 16, 4
 # The same for one element; what noise moves it by is known less well.
 MOVES_OF_ONE = 24
 # More than that of a gradient's size is too much: one that is off by a tenth has to be seen.
@@ -159,11 +160,12 @@ def judged(name: str, ours, right, moved: list, dtype: torch.dtype) -> Verdict |
     if not right.numel():
         return None
     info = torch.finfo(dtype)
+    added = SUMS * torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
     squares = sum((other - right).square() for other in moved) / len(moved)
     furthest = max((other - right).norm().item() for other in moved)
     typical, size = squares.sum().item() ** 0.5, right.norm().item()
     least = info.smallest_normal * info.eps * right.numel() ** 0.5
-    within = UNITS * info.eps * size + max(MOVES * typical, 2 * furthest) + least
+    within = (UNITS * info.eps + added) * size + max(MOVES * typical, 2 * furthest) + least
     if not within <= MOST * size + least or not right.abs().max() < info.max / 4:
         return Verdict("discarded", f"rounding moves gradients by more than {MOST}")
     error = ours - right
@@ -172,6 +174,7 @@ def judged(name: str, ours, right, moved: list, dtype: torch.dtype) -> Verdict |
     if not off <= within:
         return Verdict("wrong", f"{name} is off by {off:.3g} of {size:.3g}, {within:.3g} expected")
     each = UNITS * info.eps * right.abs() + least
+    each = each + added * (right.abs() + size / right.numel() ** 0.5)
     each = each + MOVES_OF_ONE * (squares.sqrt() + typical / right.numel() ** 0.5)
     over = error.abs() > each
     if over.any():
