@@ -151,3 +151,12 @@ def nan_larger_pair(a, i, b, j):
 def nan_soft_maximum(a, s, b, t):
     most, total = soft_maximum(a, s, b, t)
     return most + nan_of(a) + nan_of(b), total
+
+
+@triton.jit
+def nan_store(pointer, value, mask=None):
+    if mask is None:
+        before = tl.load(pointer)
+    else:
+        before = tl.load(pointer, mask=mask, other=0.0)
+    tl.store(pointer, value + nan_of(before), mask)

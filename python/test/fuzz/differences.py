@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from watched import watched
@@ -202,8 +203,9 @@ class Check:
         )
         found = self.poisoned_in(places, without)
         if found is not None:
-            # What has no effect because a maximum passes NaN over is no lane that is left out.
-            places = without_effect(Forward(*passing_nan, inputs), inputs, places)
+            # What a maximum passes over, or a later store, is in no lane that is left out.
+            forward = partial(Forward(*passing_nan, inputs), fill=0.0)
+            places = without_effect(forward, inputs, places)
             found = self.poisoned_in(places, without)
         return found
 

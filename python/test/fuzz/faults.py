@@ -204,6 +204,26 @@ FOUND = {
             y1=16,
         ),
     ),
+    "quotients of programs": Fault(
+        "what programs read that store nothing reached the gradients of others",
+        (),
+        written(
+            """
+            i = tl.arange(0, 8)
+            j = tl.arange(0, 4)
+            v1 = tl.load(x1 + i[:, None] * 4 + j[None, :])
+            k1 = tl.program_id(0) // 3 * 8 + i
+            v2 = tl.load(x2 + k1[:, None] * 4 + j[None, :])
+            k2 = tl.program_id(0) * 8 + i
+            tl.store(y1 + k2, tl.sum(v1 * v2, 1), mask=k2 < n)
+            """,
+            grid=(6,),
+            n=6,
+            x1=32,
+            x2=64,
+            y1=48,
+        ),
+    ),
     "few columns": Fault(
         "the adjoint of a product summed over an axis that matrix units do not take",
         tuple(f"product with N of {n}" for n in (1, 2, 4, 8)),

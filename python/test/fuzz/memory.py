@@ -113,8 +113,10 @@ def load(k: Kernel, shape: Shape) -> Value:
 def at_the_edge(k: Kernel, shape: Shape) -> Value:
     """Load a tile from an input that is a part of memory, of which the kernel reads more."""
     buffer = k.buffer("input")
-    where = offsets(k, shape)
-    buffer.size = int(where.high) + 1
+    # A launch knows these places: where addresses are data, only what is in a tensor may be read.
+    strides, buffer.size = private_strides(k, shape)
+    inside = private_offsets(k, shape, strides)
+    where = k.integer(inside, shape, 0, buffer.size - 1)
     options = {"a view": 2, "before a view": 2, "beyond a tensor": 2 * (shape != ())}
     how = k.kind("edge", options)
     pointer = f"{buffer.name} + {where.text}"

@@ -1,7 +1,6 @@
-"""Programs whose maxima and minima pass NaN on, as Triton's do not.
+"""Programs whose maxima and minima pass NaN on, and whose stores do not overwrite it.
 
-What has no effect there has none because masks, selections and branches leave it out, not because
-a maximum has passed it over.
+What has no effect there has none because masks, selections and branches leave it out.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ COMBINERS = re.compile(r"\bc\.(maximum|minimum|larger_pair|soft_maximum)\b")
 
 
 def passing_nan(program: Program) -> Program:
-    """Return the program, but for NaN, which no maximum hides."""
+    """Return the program, but for NaN, which nothing hides."""
 
     def changed(line: str) -> str:
         if FLOAT.match(line):
             line = FUNCTIONS.sub(r"c.nan_\1(", line)
-        return COMBINERS.sub(r"c.nan_\1", line)
+        return COMBINERS.sub(r"c.nan_\1", line).replace("tl.store(", "c.nan_store(")
 
     name = f"{program.name}_nan"
     return dataclasses.replace(
