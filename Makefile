@@ -16,8 +16,8 @@ PY = $(or $(PYTHON),$(shell cat build/python 2>/dev/null),python3)
 export TAD_BUILD_DIR := $(abspath $(BUILD))
 export MAX_JOBS := $(JOBS)
 
-.PHONY: install test lit pytest fuzz fuzz-opt fuzz-opt-binary mutation mutation-wheel wheel carry \
-  carry-packages gpu-test sanitize arena bench docs format lint clean
+.PHONY: install test lit pytest fuzz fuzz-gpu fuzz-opt fuzz-opt-binary mutation mutation-wheel wheel \
+  carry carry-packages gpu-test sanitize arena bench docs format lint clean
 
 install:
 	scripts/install.sh "$(PYTHON)" "$(TRITON)"
@@ -32,12 +32,21 @@ lit:
 pytest:
 	$(PY) -m pytest -q -rs -n $(TEST_JOBS) --dist worksteal python/test
 
-# Gradients of N random programs against finite differences; SEED repeats a run,
-# JOBS programs at a time. Failing programs are made small, in build/fuzz.
+# Gradients of N random programs against finite differences and, in half precision,
+# float64; JOBS programs at a time. Results and failing programs, made small, are in
+# OUT; with its SEED, a run goes on where it was cut off. FUZZ has further options,
+# such as `--kind KIND` and `--without KIND` (fuzz/campaign.py).
 N ?= 1000
 SEED ?=
+OUT ?= build/fuzz
+FUZZ ?=
 fuzz:
-	PYTHONPATH=python/test $(PY) -m fuzz.campaign $(N) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
+	PYTHONPATH=python/test $(PY) -m fuzz.campaign $(N) --jobs $(JOBS) --out $(OUT) \
+	  $(if $(SEED),--seed $(SEED)) $(FUZZ)
+
+# Those that suit a GPU run there, in half precision, tf32, float32 and float64.
+fuzz-gpu:
+	$(MAKE) fuzz FUZZ="--device cuda $(FUZZ)"
 
 # N mangled TTIR files through a compiler built with sanitizers; CORPUS is a folder
 # of more TTIR to mangle.

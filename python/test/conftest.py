@@ -164,11 +164,19 @@ def seed(request):
 
 @pytest.fixture(autouse=True)
 def poisoned_memory():
-    """Uninitialised tensors hold NaN, so that what nobody wrote can't pass for a zero."""
-    from poison import poisoned_memory
+    """Uninitialised tensors hold NaN, so that what nobody wrote can't pass for a zero.
 
+    So does what is around random leaves, where nobody may write.
+    """
+    import gradients
+    from poison import poisoned_memory
+    from watched import Watch
+
+    gradients.WATCH = Watch()
     with poisoned_memory():
         yield
+    touched = gradients.WATCH.touched()
+    assert not touched, f"memory beside a tensor was written: {'; '.join(touched)}"
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
+from watched import Watch, watched
 
 # Set by --forward-only: launch the plain kernels and compare outputs only.
 FORWARD_ONLY = False
@@ -122,7 +123,9 @@ def assert_gradients_close(
         assert_close(f"output {i}", output, baseline, truth, roundings)
     if FORWARD_ONLY:
         return
-    gradients = _backward(outputs, upstreams, [x for _, x in wanted])
+    # Around what the backward allocates is NaN, and stays as it is.
+    with watched():
+        gradients = _backward(outputs, upstreams, [x for _, x in wanted])
     for (i, x), gradient, baseline, truth in zip(
         wanted, gradients, base_gradients, true_gradients, strict=True
     ):
@@ -139,10 +142,14 @@ def assert_gradcheck(op: Callable, inputs: Sequence, **options) -> None:
     assert torch.autograd.gradcheck(op, tuple(inputs), **tolerances)
 
 
+# Of the tensors that a test was given; a fixture makes it anew, and looks at what became of it.
+WATCH = Watch()
+
+
 def random_tensor(*shape, device, dtype=torch.float32, scale=1.0, shift=0.0, grad=True):
-    """A normal random leaf."""
+    """A normal random leaf, in memory around which everything is NaN."""
     value = torch.randn(*shape, device=device, dtype=torch.float64) * scale + shift
-    return value.to(dtype).requires_grad_(grad)
+    return WATCH.copy(value.to(dtype)).requires_grad_(grad)
 
 
 def assert_compiles(op: Callable, inputs: Sequence) -> None:

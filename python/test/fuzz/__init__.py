@@ -1,7 +1,9 @@
-"""Random, well-formed Triton programs whose gradients are checked by finite differences.
+"""Random, well-formed Triton programs whose gradients are compared with their values.
 
 A program is made from a sequence of choices (`choices`), by which failing ones are shrunk
-(`shrink`). `program` holds a kernel while it is written; `integers`, `expressions`, `tiles`,
-`memory`, `control` and `grids` write into it. `oracle` checks one program, `campaign` many in
-parallel: `python -m fuzz.campaign --help`.
+(`shrink`). `program` holds a kernel while it is written; `integers`, `expressions`, `lanes`,
+`memory`, `tiles`, `layouts`, `products`, `softmax`, `control`, `grids`, `lines` and `segments`
+write into it. `oracle` checks one program: in float64 (`differences`, `propagation`), and in
+other types on a device (`precision`, `noise`). `campaign` checks many in parallel: `python -m
+fuzz.campaign --help`. `faults` lists small programs that were wrong once.
 """

@@ -1,7 +1,14 @@
 """Many random programs on many workers: what came of them, and failures made small.
 
-python -m fuzz.campaign 10000 --jobs 16 --seed 3 --failures failures
+python -m fuzz.campaign 10000 --jobs 16 --seed 3 --out build/fuzz
+python -m fuzz.campaign 10000 --seed 3 --out build/fuzz --shard 2 --of 4
+python -m fuzz.campaign 5000 --seed 3 --out results --device cuda --seconds 540
 python -m fuzz.campaign --only 1234 77 --seed 3
+python -m fuzz.campaign --kind "edge before a view" --seed 3
+python -m fuzz.campaign --report build/fuzz
+
+Each result is a line of a file in the output folder, which a shard that was cut off goes on with.
+Kinds of programs that are known to fail can be left out with `--without`.
 """
 
 from __future__ import annotations
@@ -11,121 +18,45 @@ import ast
 import dataclasses
 import json
 import os
-import queue
 import re
-import select
-import subprocess
 import sys
-import tempfile
-import threading
-import time
-from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .choices import seeded
-from .generate import generate, module
+from .differences import POISON, UNSEEN
+from .generate import program_of
+from .pool import Worker, run
 from .program import Program
-from .shrink import shrink
+from .script import script
+from .shrink import NAME, shrink
+from .summary import FAILURES, Summary
 
-CHUNK = 20
-# A program that takes so many seconds hangs; a busy machine may take long to start one.
-PATIENCE = 600
-FAILURES = ("wrong", "broken", "crashed")
-
-SCRIPT = """
-
-if __name__ == "__main__":
-    from fuzz.oracle import check
-    from fuzz.program import Program
-
-    program = Program("{name}", "", [], "", {inputs}, {wanted}, [], {smooth})
-    print(check(program, {name}, {name}_stub, {point}))
-"""
+# Types of programs by turns: on a GPU, half precisions, then tf32, most of all; on the CPU, where
+# they cost as much as all the rest, of some only.
+TURNS = {
+    "cuda": ("bfloat16", "float16", "tf32", "bfloat16", "float16", "tf32", "float32", "float64"),
+    "cpu": ("bfloat16", None, None, "float16", None, None, "float32", None, None),
+}
+# Of a result, what is kept in the output folder.
+KEPT = ("number", "status", "reason", "types", "schedules", "features", "seconds")
 
 
-class Worker:
-    """A worker process, started again after it crashed or hung."""
-
-    def __init__(self):
-        self.process = None
-        self.errors = tempfile.TemporaryFile()
-
-    def start(self) -> None:
-        """Start a process, in place of one that may still run."""
-        self.close()
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-        environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
-        self.process = subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", "-m", "fuzz.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            env=environment,
-        )
-
-    def close(self) -> None:
-        """End the process."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.communicate()
-            self.process = None
-
-    def lost(self, hung: bool) -> str:
-        """Return how the process ended, and its last words."""
-        self.close()
-        size = self.errors.seek(0, os.SEEK_END)
-        self.errors.seek(max(size - 2000, 0))
-        return f"{'hung' if hung else 'crashed'}\n{self.errors.read().decode(errors='replace')}"
-
-    def check(self, requests: list[dict]):
-        """Yield what came of each program."""
-        while requests:
-            if self.process is None:
-                self.start()
-            self.process.stdin.write(json.dumps(requests).encode() + b"\n")
-            self.process.stdin.flush()
-            for i, request in enumerate(requests):
-                ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
-                line = self.process.stdout.readline() if ready else b""
-                if not line:
-                    reason = self.lost(not ready)
-                    yield {**request, "status": "crashed", "reason": reason, "features": []}
-                    requests = requests[i + 1 :]
-                    break
-                yield {**request, **json.loads(line)}
-            else:
-                return
-
-
-def requests_of(seed: int, numbers) -> list[dict]:
+def requests_of(options, numbers) -> list[dict]:
     """Return the programs of these numbers."""
-    return [{"name": f"kernel_{n}", "seed": f"{seed}:{n}", "point": n} for n in numbers]
-
-
-def run(seed: int, numbers: list[int], jobs: int, report) -> None:
-    """Check programs on so many workers; `report` is called with each result."""
-    chunks: queue.SimpleQueue = queue.SimpleQueue()
-    for i in range(0, len(numbers), CHUNK):
-        chunks.put(numbers[i : i + CHUNK])
-    lock = threading.Lock()
-
-    def work():
-        worker = Worker()
-        while True:
-            try:
-                chunk = chunks.get_nowait()
-            except queue.Empty:
-                break
-            for result in worker.check(requests_of(seed, chunk)):
-                with lock:
-                    report(result)
-        worker.close()
-
-    threads = [threading.Thread(target=work) for _ in range(jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    turns = TURNS["cuda" if options.on_gpu else "cpu"]
+    return [
+        {
+            "number": n,
+            "name": f"kernel_{n}",
+            "seed": f"{options.seed}:{n}",
+            "point": n,
+            "types": turns[n % len(turns)],
+            "device": options.device,
+            "on_gpu": options.on_gpu,
+            "without": options.without,
+        }
+        for n in numbers
+    ]
 
 
 def kind(result: dict) -> tuple[str, str]:
@@ -134,107 +65,140 @@ def kind(result: dict) -> tuple[str, str]:
     # Of a crash, what it was; of an error, what it says.
     fatal = [line for line in lines if line.startswith("Fatal Python error")]
     first = (fatal or lines or [""])[0]
-    if result["status"] == "wrong":
+    if result["status"] in ("wrong", "forward"):
         # Which input's gradient, and whether it is a number.
-        first = re.split(r"[\[:]", first)[0] + " nan" * ("nan" in first)
-        return "wrong", first
+        first = re.split(r"[\[:]| is ", first)[0] + " nan" * ("nan" in first)
+        return result["status"], first
     return result["status"], re.sub(r"\d+", "#", first)
 
 
-def minimised(result: dict, seconds: float) -> Program:
-    """Return a small program that fails in the same way."""
-    program = generate(seeded(result["seed"]), result["name"])
-    worker = Worker()
+def minimised(result: dict, seconds: float) -> tuple[Program, dict]:
+    """Return a small program that fails in the same way, and what is said of it."""
+    program = program_of(result)
+    worker, last = Worker(result["device"]), result
 
     def fails(body):
+        nonlocal last
         smaller = dataclasses.replace(program, body=body)
         try:
             ast.parse(smaller.source)
         except SyntaxError:
             return False
-        fields = dataclasses.asdict(smaller)
-        request = {"name": program.name, "program": fields, "point": result["point"]}
-        return kind(next(worker.check([request]))) == kind(result)
+        request = {k: v for k, v in result.items() if k not in ("seed", "reason", "status")}
+        found = next(worker.check([{**request, "program": dataclasses.asdict(smaller)}]))
+        if kind(found) != kind(result):
+            return False
+        last = {**found, "seed": result["seed"]}
+        return True
 
-    body = shrink(program.body, fails, seconds)
+    body = shrink(program.body, fails, seconds, set(NAME.findall(program.head)))
     worker.close()
-    return dataclasses.replace(program, body=body)
+    return dataclasses.replace(program, body=body), last
 
 
-def script(result: dict, program: Program) -> str:
-    """Return a program to run by itself that shows a failure."""
-    comment = "\n".join(f"# {line}" for line in result["reason"].splitlines()[:20])
-    about = f"# {result['seed']}: {result['status']}\n{comment}\n"
-    tail = SCRIPT.format(
-        name=program.name,
-        inputs=program.inputs,
-        wanted=program.wanted,
-        smooth=program.smooth,
-        point=result["point"],
-    )
-    return about + module([program]) + tail
+def show(result: dict, options) -> None:
+    """Write a script of a failing program, made small."""
+    program, result = minimised(result, options.shrink)
+    path = options.out / f"seed{options.seed}_{result['name']}.py"
+    lines = [f"{result['seed']}: {result['status']}", *result["reason"].splitlines()[:20]]
+    path.write_text(script("\n".join(lines), program, result))
+    print(f"{path}: {result['status']}", flush=True)
 
 
-class Summary:
-    """Counts results and prints them."""
-
-    def __init__(self):
-        self.statuses, self.refusals = Counter(), Counter()
-        self.used, self.refused, self.schedules = Counter(), Counter(), Counter()
-        self.failures: list[dict] = []
-        self.seconds = 0.0
-        self.begin = time.monotonic()
-
-    def add(self, result: dict) -> None:
-        status = result["status"]
-        self.statuses[status] += 1
-        self.seconds += result.get("seconds", 0.0)
-        self.used.update(result["features"])
-        self.schedules.update(result.get("schedules", ()))
-        if status == "refused":
-            self.refusals[result["reason"]] += 1
-            self.refused.update(result["features"])
-        if status in FAILURES:
-            self.failures.append(result)
-            print(
-                f"{result['seed']}: {status}: {result['reason'].splitlines()[0][:150]}", flush=True
-            )
-
-    def print(self) -> None:
-        """Print what was found."""
-        total = max(sum(self.statuses.values()), 1)
-        print(f"\n{total} programs in {time.monotonic() - self.begin:.0f} s, ", end="")
-        print(f"{self.seconds / total:.2f} s of CPU each: {dict(self.statuses)}")
-        print(f"  backward kernels are {dict(self.schedules)}")
-        for reason, count in self.refusals.most_common():
-            print(f"  refused {count:5}: {reason[:160]}")
-        share = sum(self.refused.values()) / max(sum(self.used.values()), 1)
-        for feature, count in self.refused.most_common():
-            if count > 3 and count > 1.5 * share * self.used[feature]:
-                print(f"  refused {count:5} of {self.used[feature]:5} with: {feature}")
+def journal(options) -> Path:
+    """Return the file of a shard's results."""
+    part = f"-{options.shard}of{options.of}" if options.of > 1 else ""
+    return options.out / f"{options.device}-seed{options.seed}{part}.jsonl"
 
 
-def main() -> int:
-    """Run from the command line."""
+def results_of(path: Path) -> dict[int, dict]:
+    """Return the results in a file by number; a line that was cut off is none."""
+    found = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            result = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        found[result["number"]] = result
+    return found
+
+
+def report(folder: Path) -> int:
+    """Print what all results in a folder come to."""
+    summary = Summary()
+    for path in sorted(folder.glob("*.jsonl")):
+        for result in results_of(path).values():
+            summary.add(result)
+    summary.print()
+    return bool(summary.failures)
+
+
+def parsed() -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("count", type=int, nargs="?", default=500)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3), "little"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--only", type=int, nargs="+", help="numbers of programs to run again")
-    parser.add_argument("--failures", type=Path, default=Path("build/fuzz"))
+    parser.add_argument("--shard", type=int, default=0, help="which shard, from 0 on")
+    parser.add_argument("--of", type=int, default=1, help="how many shards there are")
+    parser.add_argument("--seconds", type=float, help="after which no program is begun")
+    parser.add_argument("--out", type=Path, default=Path("build/fuzz"))
+    parser.add_argument("--done", type=Path, help="a folder with results of this seed from before")
+    parser.add_argument("--report", type=Path, help="only sum up the results in a folder")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument(
+        "--on-gpu", action="store_true", help="programs that suit a GPU, also on the CPU"
+    )
+    parser.add_argument("--without", action="append", default=[], help="a kind to leave out")
+    parser.add_argument("--kind", action="append", help="only programs that have one of these")
     parser.add_argument("--shrink", type=float, default=60, help="seconds for each failure")
-    parser.add_argument("--most", type=int, default=10, help="how many failures are made small")
+    parser.add_argument("--most", type=int, default=6, help="how many failures are made small")
     options = parser.parse_args()
-    numbers = options.only or list(range(options.count))
+    options.on_gpu |= options.device == "cuda"
+    options.without += {*UNSEEN} - {*(options.kind or ())}
+    return options
+
+
+def wanted(request: dict, kinds: list[str] | None) -> bool:
+    """Return whether a program has one of some kinds; what NaN does may be seen in all."""
+    some = set(kinds or ()) - set(POISON)
+    return not some or not some.isdisjoint(program_of(request).features)
+
+
+def main() -> int:
+    """Run from the command line."""
+    options = parsed()
+    if options.report:
+        return report(options.report)
     print(f"--seed {options.seed}", flush=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = journal(options)
+    known = {} if options.only else results_of(path)
+    if options.done:
+        known |= results_of(options.done / path.name)
+    numbers = options.only or range(options.shard, options.count, options.of)
+    requests = requests_of(options, [n for n in numbers if n not in known])
+    requests = [request for request in requests if wanted(request, options.kind)]
     summary = Summary()
-    run(options.seed, numbers, options.jobs, summary.add)
+    for result in known.values():
+        summary.add(result)
+    fresh: list[dict] = []
+    with path.open("a") as file:
+
+        def add(result: dict) -> None:
+            summary.add(result)
+            file.write(json.dumps({name: result.get(name) for name in KEPT}) + "\n")
+            file.flush()
+            if result["status"] in FAILURES:
+                fresh.append(result)
+                first = result["reason"].splitlines()[0][:150]
+                print(f"{result['seed']}: {result['status']}: {first}", flush=True)
+
+        run(requests, options.jobs, add, options.device, options.seconds)
     summary.print()
-    for result in summary.failures[: options.most]:
-        options.failures.mkdir(parents=True, exist_ok=True)
-        path = options.failures / f"seed{options.seed}_{result['name']}.py"
-        path.write_text(script(result, minimised(result, options.shrink)))
-        print(f"{path}: {result['status']}")
+    with ThreadPoolExecutor(options.jobs) as threads:
+        list(threads.map(lambda result: show(result, options), fresh[: options.most]))
     return bool(summary.failures)
 
 

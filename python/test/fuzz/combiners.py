@@ -26,6 +26,18 @@ def minimum(a, b):
 
 
 @triton.jit
+def average(a, b):
+    """Not associative, but the same in any order where all are equal."""
+    return (a + b) * 0.5
+
+
+@triton.jit
+def difference(a, b):
+    """Not associative."""
+    return a - b
+
+
+@triton.jit
 def complex_product(a, b, c, d):
     return a * c - b * d, a * d + b * c
 
@@ -59,6 +71,14 @@ def silu(x):
 
 
 @triton.jit
+def noisy(x, size, sample):
+    """A number that is off by a part of its size, up or down as a sample says."""
+    t = x * 97.3 + sample
+    up = t - 2.0 * tl.floor(t * 0.5) < 1.0
+    return x * (1.0 + tl.where(up, size, -size).to(x.dtype))
+
+
+@triton.jit
 def norm(x, axis: tl.constexpr):
     return tl.sqrt(tl.sum(x * x, axis, keep_dims=True) + 0.5)
 
@@ -71,3 +91,72 @@ def cubic(x, y):
 @triton.jit(noinline=True)
 def cubic_call(x, y):
     return x * x * x - x * y
+
+
+# The same as Triton's functions, but NaN if an operand is (see `propagation`).
+
+
+@triton.jit
+def nan_of(x):
+    return tl.where(x != x, x, 0.0)
+
+
+@triton.jit
+def nan_maximum(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def nan_minimum(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def nan_clamp(x, low, high):
+    return tl.clamp(x, low, high) + nan_of(x)
+
+
+@triton.jit
+def nan_max(x, axis: tl.constexpr, keep_dims: tl.constexpr = False, return_indices=False):
+    nan = tl.sum(nan_of(x), axis, keep_dims=keep_dims)
+    if return_indices:
+        most, place = tl.max(x, axis, return_indices=True)
+        return most + nan, place
+    else:
+        return tl.max(x, axis, keep_dims=keep_dims) + nan
+
+
+@triton.jit
+def nan_min(x, axis: tl.constexpr, keep_dims: tl.constexpr = False, return_indices=False):
+    if return_indices:
+        least, place = nan_max(-x, axis, return_indices=True)
+        return -least, place
+    else:
+        return -nan_max(-x, axis, keep_dims)
+
+
+@triton.jit
+def nan_sort(x, descending: tl.constexpr = False):
+    nan = tl.sum(nan_of(x), len(x.shape) - 1, keep_dims=True)
+    return tl.sort(x, descending=descending) + nan
+
+
+@triton.jit
+def nan_larger_pair(a, i, b, j):
+    most, place = larger_pair(a, i, b, j)
+    return most + nan_of(a) + nan_of(b), place
+
+
+@triton.jit
+def nan_soft_maximum(a, s, b, t):
+    most, total = soft_maximum(a, s, b, t)
+    return most + nan_of(a) + nan_of(b), total
+
+
+@triton.jit
+def nan_store(pointer, value, mask=None):
+    if mask is None:
+        before = tl.load(pointer)
+    else:
+        before = tl.load(pointer, mask=mask, other=0.0)
+    tl.store(pointer, value + nan_of(before), mask)

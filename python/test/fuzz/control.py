@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from .expressions import LIMIT, scaled
 from .integers import arithmetic, reduced, scalars, small_scalar
+from .lanes import fitting, settled, tail_lanes
 from .memory import atomic_add, store, store_state
-from .program import Kernel, Value
-from .tiles import expression, operand, shapes
+from .operations import expression
+from .program import Kernel, Lanes, Value
+from .softmax import OnlineSoftmax, hidden
+from .tiles import operand, shapes
 
 # No loop runs more often, so that nothing grows out of bounds.
 TRIPS = 4
@@ -16,17 +19,8 @@ DEPTH = 4
 def statement(k: Kernel) -> None:
     """Write one statement, or a loop or branch of several."""
     nested = 2 * (k.depth < DEPTH)
-    how = k.choices.weighted(
-        {
-            "expression": 12,
-            "store": 2,
-            "integer": 1,
-            "loop": 2 * nested,
-            "branch": nested,
-            "while": nested // 2,
-            "atomic": 1,
-        }
-    )
+    options = {"expression": 12, "store": 2, "integer": 1, "loop": 2 * nested, "branch": nested}
+    how = k.kind("statement", {**options, "while": nested // 2, "atomic add": 1})
     if how == "loop":
         loop(k)
     elif how == "branch":
@@ -50,24 +44,26 @@ def statements(k: Kernel, most: int) -> None:
         statement(k)
 
 
-def copied(k: Kernel, value: Value, limit: float) -> Value:
-    """Return a new variable with the value, within the limit."""
-    value = scaled(k, value, limit)
-    return k.floating(value.text, value.shape, value.low, value.high)
+def copied(k: Kernel, value: Value, limit: float, lanes: Lanes | None = None) -> Value:
+    """Return a new variable with the value, within the limit, that counts in these lanes."""
+    value = fitting(k, scaled(k, value, limit), lanes)
+    return k.floating(value.text, value.shape, value.low, value.high, lanes)
 
 
 class Carried:
     """A value that a loop carries: how it starts, and how an iteration changes it."""
 
-    KINDS = (
-        "accumulator", "general", "general", "swap", "maximum", "product", "counter", "integer",
-        "pointer", "delay", "conditional", "softmax", "best", "decayed",
-    )  # fmt: skip
+    KINDS = {
+        "accumulator": 1, "general": 2, "swap": 1, "maximum": 1, "product": 1, "counter": 1,
+        "integer": 1, "pointer": 1, "delay": 1, "conditional": 1, "softmax": 2, "best": 1,
+        "decayed": 1, "scalar": 1,
+    }  # fmt: skip
 
-    def __init__(self, k: Kernel, kind: str):
-        self.kind = kind
-        k.feature(f"carried {kind}")
-        self.shape = k.choices.pick(shapes(k))
+    def __init__(self, k: Kernel):
+        self.kind = kind = k.kind("carried", self.KINDS)
+        self.shape = () if kind in ("best", "scalar") else k.choices.pick(shapes(k))
+        # Where what is carried counts, whatever it starts from or becomes.
+        self.lanes = tail_lanes(k, self.shape)
         self.values: list[Value] = []
         if kind == "counter":
             start = k.choices.below(3)
@@ -80,10 +76,12 @@ class Carried:
             self.start_pointer(k)
         elif kind == "softmax":
             self.shape = k.choices.pick([s for s in shapes(k) if len(s) == 1])
-            self.start_softmax(k)
+            self.lanes = tail_lanes(k, self.shape)
+            self.softmax = OnlineSoftmax(k, self.shape)
         else:
-            for _ in range(2 if kind in ("swap", "delay") else 1):
-                self.start(k)
+            self.start(k)
+            if kind in ("swap", "delay"):
+                self.start(k, again=True)
         if kind == "best":
             self.add(k, Value(k.integer("0", (), 0, 0).text, "i", (), 0, TRIPS))
 
@@ -93,14 +91,17 @@ class Carried:
         self.values.append(value)
         return value
 
-    def start(self, k: Kernel) -> None:
+    def start(self, k: Kernel, again: bool = False) -> None:
         limit = 1.0 if self.kind in ("accumulator", "product") else 3.0
-        if self.kind == "best":
-            self.shape = ()
         if self.kind == "accumulator" and k.choices.chance(60):
-            first = k.floating(f"tl.zeros({list(self.shape)}, T)", self.shape, 0.0, 0.0)
+            text = f"tl.zeros({list(self.shape)}, T)"
+            first = k.floating(text, self.shape, 0.0, 0.0, self.lanes)
         else:
-            first = copied(k, operand(k, self.shape), limit)
+            first = copied(k, operand(k, self.shape), limit, self.lanes)
+        if again:
+            # Of values that start alike and change places, Triton takes the loop away.
+            text = f"{first.text} * 0.5"
+            first = k.floating(text, self.shape, first.low, first.high, self.lanes)
         bound = {"accumulator": 1.0 + 3.0 * TRIPS}.get(self.kind, 3.0)
         self.add(k, Value(first.text, "f", self.shape, -bound, bound))
 
@@ -114,15 +115,6 @@ class Carried:
         offset = f" + tl.arange(0, {extent})" if self.shape else ""
         k.emit(f"{self.pointer} = {self.buffer.name} + {first.text}{offset}")
         self.buffer.size = int(first.high) + extent + self.step * TRIPS
-
-    def start_softmax(self, k: Kernel) -> None:
-        lowest = k.choices.pick(["float('-inf')", "-9.0"])
-        names = [k.fresh("v") for _ in range(3)]
-        shape = list(self.shape)
-        k.emit(f"{names[0]} = tl.full({shape}, {lowest}, T)")
-        k.emit(f"{names[1]} = tl.zeros({shape}, T)")
-        k.emit(f"{names[2]} = tl.zeros({shape}, T)")
-        self.names = names
 
     def change(self, k: Kernel) -> None:
         """Write what an iteration does to the value."""
@@ -139,14 +131,14 @@ class Carried:
             self.change_floats(k, names)
 
     def change_floats(self, k: Kernel, names: list[str]) -> None:
-        new = scaled(k, operand(k, self.shape), 1.0 if self.kind == "product" else 3.0).text
-        first = names[0]
+        limit, first = 1.0 if self.kind == "product" else 3.0, names[0]
+        new = fitting(k, scaled(k, operand(k, self.shape), limit), self.lanes).text
         if self.kind == "accumulator":
             sign = k.choices.pick(["+", "+", "-"])
             k.emit(f"{first} {sign}= {new}")
         elif self.kind == "general":
-            mixed = expression(k, self.shape)
-            k.emit(f"{first} = {scaled(k, mixed, 3.0).text}")
+            mixed = scaled(k, expression(k, self.shape), 3.0)
+            k.emit(f"{first} = {fitting(k, mixed, self.lanes).text}")
         elif self.kind == "swap":
             k.emit(f"{first}, {names[1]} = {names[1]}, {new}")
         elif self.kind == "delay":
@@ -157,6 +149,8 @@ class Carried:
             k.emit(f"{first} = tl.{which}({first}, {new})")
         elif self.kind == "product":
             k.emit(f"{first} = {first} * {new}")
+        elif self.kind == "scalar":
+            k.emit(f"{first} = {first} * {new} * 0.2 + {first} / (1.0 + tl.abs({first}))")
         elif self.kind == "decayed":
             k.emit(f"{first} = {first} * 0.6 + {new} * 0.4")
         elif self.kind == "conditional":
@@ -170,18 +164,20 @@ class Carried:
             k.emit(f"{names[1]} = tl.where({better}, {names[1]} + 1, {names[1]})")
 
     def change_softmax(self, k: Kernel) -> None:
-        m, total, weighted = self.names
         rows = self.shape[0]
-        scores = scaled(k, operand(k, (rows, k.columns)) if rows == k.rows else
-                        operand(k, (rows, k.rows)), 3.0)  # fmt: skip
-        other = scaled(k, operand(k, scores.shape), 2.0)
-        top, e, r = k.fresh("s"), k.fresh("s"), k.fresh("s")
-        k.emit(f"{top} = tl.maximum({m}, tl.max({scores.text}, 1))")
-        k.emit(f"{r} = tl.exp({m} - {top})")
-        k.emit(f"{e} = tl.exp({scores.text} - {top}[:, None])")
-        k.emit(f"{total} = {total} * {r} + tl.sum({e}, 1)")
-        k.emit(f"{weighted} = {weighted} * {r} + tl.sum({e} * {other.text}, 1)")
-        k.emit(f"{m} = {top}")
+        columns = k.columns if rows == k.rows else k.rows
+        lanes = self.lanes
+        scores = scaled(k, operand(k, (rows, columns)), 3.0)
+        scores = fitting(k, scores, lanes)
+        other = fitting(k, scaled(k, operand(k, scores.shape), 2.0), lanes)
+        if k.choices.chance(40):
+            seen = f"(tl.arange(0, {columns})[None, :] <= tl.arange(0, {rows})[:, None])"
+            if lanes is not None:
+                seen = f"{lanes.mask}[:, None] & {seen}"
+            text = hidden(k, scores.text, seen)
+            scores = k.floating(text, scores.shape, -3.0, 3.0, lanes)
+            k.values.remove(scores)
+        self.softmax.change(k, scores.text, lambda e: f"tl.sum({e} * {other.text}, 1)")
 
     def inside(self, k: Kernel) -> None:
         """Make what a body can use of it available there."""
@@ -193,11 +189,11 @@ class Carried:
         if self.kind == "pointer" and k.choices.chance(50):
             k.floating(f"tl.load({self.pointer}).to(T)", self.shape, -1.5, 1.5)
         if self.kind == "softmax":
-            m, total, weighted = self.names
-            sums = f"tl.maximum({total}, 0.01)"
-            k.floating(f"{weighted} / {sums}", self.shape, -2.0, 2.0)
+            sums = f"tl.maximum({self.softmax.total}, 0.01)"
+            k.floating(f"{self.softmax.result} / {sums}", self.shape, -2.0, 2.0, self.lanes)
             if k.choices.chance(50):
-                k.floating(f"tl.maximum({m}, -4.0) + tl.log({sums})", self.shape, -9.0, 9.0)
+                text = f"tl.maximum({self.softmax.top}, -4.0) + tl.log({sums})"
+                k.floating(text, self.shape, -9.0, 9.0, self.lanes)
 
 
 def _stored(k: Kernel, carried: list[Carried]) -> Value | None:
@@ -212,14 +208,12 @@ def loop(k: Kernel) -> None:
     """Write a counted loop: constant, run-time, program-dependent or loaded bounds, any step."""
     start, trips = small_scalar(k, 2), small_scalar(k, TRIPS)
     step = k.choices.pick([1, 1, 2, 3])
-    carried = [Carried(k, k.choices.pick(Carried.KINDS)) for _ in range(k.choices.between(1, 2))]
-    k.feature("loop")
+    carried = [Carried(k) for _ in range(k.choices.between(1, 2))]
     i = k.fresh("i")
-    how = k.choices.weighted({"range": 6, "static": 1, "to": 3})
+    how = k.kind("loop", {"range": 6, "static": 1, "to": 3})
     high = start.high + step * TRIPS
     if how == "static":
         number = k.choices.below(TRIPS)
-        k.feature("static loop")
         k.emit(f"for {i} in tl.static_range({number}):")
     elif how == "to":
         # The bound does not depend on where it starts: there may be nothing to do.
@@ -270,11 +264,10 @@ def condition(k: Kernel) -> str:
 
 def branch(k: Kernel) -> None:
     """Write an if, with or without else, that assigns floats."""
-    k.feature("branch")
-    results = [
-        copied(k, operand(k, k.choices.pick(shapes(k))), LIMIT)
-        for _ in range(k.choices.between(1, 2))
-    ]
+    results = []
+    for _ in range(k.choices.between(1, 2)):
+        shape = k.choices.pick(shapes(k))
+        results.append(copied(k, operand(k, shape), LIMIT, tail_lanes(k, shape)))
     k.emit(f"if {condition(k)}:")
     for side in range(k.choices.pick([1, 2, 2])):
         if side:
@@ -284,6 +277,7 @@ def branch(k: Kernel) -> None:
             for result in results:
                 if k.choices.chance(85):
                     value = scaled(k, operand(k, result.shape), LIMIT)
+                    value = fitting(k, value, k.lanes.get(result.text))
                     k.emit(f"{result.text} = {value.text}")
     k.values = [v for v in k.values if v not in results]
     k.values += [Value(r.text, "f", r.shape, -LIMIT, LIMIT) for r in results]
@@ -291,11 +285,13 @@ def branch(k: Kernel) -> None:
 
 def while_loop(k: Kernel) -> None:
     """Write a loop that ends on a condition, on floats perhaps."""
-    k.feature("while")
     state = copied(k, operand(k, k.choices.pick(shapes(k))), 3.0)
     k.values.remove(state)
     k.values.append(Value(state.text, "f", state.shape, -3.0, 3.0))
     bound = small_scalar(k, TRIPS)
+    if k.on_gpu and bound.high == 0:
+        # Triton dies of memory that a loop accesses which is known not to run.
+        bound = Value(k.argument(1), "i", (), 1, 1)
     i = k.integer("0", (), 0, TRIPS).text
     test = f"{i} < {bound.text}"
     if k.choices.chance(50):
@@ -305,7 +301,7 @@ def while_loop(k: Kernel) -> None:
     k.emit(f"while {test}:")
     with k.block():
         statements(k, 3)
-        new = scaled(k, expression(k, state.shape), 3.0)
+        new = settled(k, scaled(k, expression(k, state.shape), 3.0))
         k.emit(f"{state.text} = {new.text}")
         k.emit(f"{i} += 1")
 

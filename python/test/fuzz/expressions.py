@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .program import LARGEST, Kernel, Value
+from .lanes import from_data, leaving, settled
+from .program import Kernel, Value
 
 # Larger numbers are scaled down, so that finite differences keep their digits.
 LIMIT = 12.0
@@ -63,7 +64,8 @@ FUNCTIONS = {
     "libdevice.log1p": Function("libdevice.log1p({x})", "positive", _monotonic(math.log1p)),
     "libdevice.expm1": Function("libdevice.expm1({x})", "small", _monotonic(math.expm1)),
     "libdevice.asinh": Function("libdevice.asinh({x})", "any", _monotonic(math.asinh)),
-    "narrow": Function("{x}.to(NARROW).to(T)", "any", lambda low, high: (low, high)),
+    "narrow": Function("{x}.to(M).to(T)", "any", lambda low, high: (low, high)),
+    "narrow otherwise": Function("{x}.to(A).to(T)", "any", lambda low, high: (low, high)),
     "clamp": Function("tl.clamp({x}, -0.9, 1.1)", "any", _range(-0.9, 1.1)),
     "remainder": Function("{x} % 1.7", "any", _range(-1.7, 1.7)),
     "integer": Function(
@@ -117,9 +119,7 @@ def positive(k: Kernel, value: Value, limit: float = LIMIT) -> Value:
 def apply(k: Kernel, name: str, value: Value) -> Value:
     """Return a function of a value."""
     function = FUNCTIONS[name]
-    k.feature(name)
-    if name == "narrow":
-        k.constants["NARROW"] = "tl.float64"
+    k.feature(f"function {name}")
     if function.domain == "positive":
         value = positive(k, value)
     else:
@@ -129,15 +129,26 @@ def apply(k: Kernel, name: str, value: Value) -> Value:
 
 
 def unary(k: Kernel, value: Value) -> Value:
-    """Return a random function of a value."""
-    return apply(k, k.choices.pick(list(FUNCTIONS)), value)
+    """Return a random function of a value, that may be undefined in some lanes."""
+    tall = value.shape != ()
+    options = {"function": 8, "beside its domain": 2 * tall, "on one side": tall}
+    how = k.choices.weighted(options)
+    if how == "beside its domain":
+        return leaving(k, positive(k, value, 3.0))
+    if how == "on one side":
+        return from_data(k, scaled(k, value, 3.0))
+    return apply(k, k.kind("function", dict.fromkeys(FUNCTIONS, 1)), value)
+
+
+BINARY = (
+    "add", "multiply", "subtract", "divide", "maximum", "minimum", "fma", "where", "power", "call",
+    "multiply in M", "add in A",
+)  # fmt: skip
 
 
 def binary(k: Kernel, a: Value, b: Value) -> Value:
     """Return a random function of two values whose shapes broadcast to that of the first."""
-    how = k.choices.pick(["add", "multiply", "subtract", "divide", "maximum", "minimum", "fma",
-                          "where", "power", "call"])  # fmt: skip
-    k.feature(how)
+    how = k.kind("function of two", dict.fromkeys(BINARY, 1))
     a, b = scaled(k, a, LIMIT), scaled(k, b, LIMIT)
     if how == "add":
         return k.floating(f"{a.text} + {b.text}", a.shape, a.low + b.low, a.high + b.high)
@@ -166,6 +177,11 @@ def binary(k: Kernel, a: Value, b: Value) -> Value:
     bound = a.size * b.size
     if how == "multiply":
         return k.floating(f"{a.text} * {b.text}", a.shape, -bound, bound)
+    if how == "multiply in M":
+        return k.floating(f"({a.text}.to(M) * {b.text}.to(M)).to(T)", a.shape, -bound, bound)
+    if how == "add in A":
+        text = f"({a.text}.to(A) + {b.text}.to(A)).to(T)"
+        return k.floating(text, a.shape, a.low + b.low, a.high + b.high)
     if how == "call":
         bound = a.size**3 + a.size * b.size
         # Only scalars can be passed to a function that is not inlined.
@@ -180,6 +196,7 @@ def binary(k: Kernel, a: Value, b: Value) -> Value:
 def predicate(k: Kernel, a: Value, b: Value) -> str:
     """Return a comparison of floats; b broadcasts to a's shape."""
     how = k.choices.weighted({"greater": 4, "less": 3, "constant": 2, "and": 1, "or": 1, "not": 1})
+    a, b = settled(k, a), settled(k, b)
     x, y = a.text, b.text
     return {
         "greater": f"{x} > {y}",
@@ -189,8 +206,3 @@ def predicate(k: Kernel, a: Value, b: Value) -> str:
         "or": f"({x} > {y}) | ({x} < -0.2)",
         "not": f"~({x} > {y})",
     }[how]
-
-
-def fresh_range() -> tuple[float, float]:
-    """Return the bounds of what inputs hold."""
-    return -LARGEST, LARGEST

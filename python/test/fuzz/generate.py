@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
-from .choices import Choices
+from .choices import Choices, seeded
 from .control import early_return, statement
 from .expressions import scaled
 from .grids import shared
-from .integers import program_ids
+from .integers import count, program_ids
+from .lanes import tail
 from .lines import along_a_line
 from .memory import load, store
 from .program import Kernel, Program, Value
@@ -22,6 +24,11 @@ import triton
 import triton.language as tl
 from fuzz import combiners as c
 from triton.language.extra import libdevice
+
+
+def tl_type(dtype):
+    """Return Triton's name of a type."""
+    return getattr(tl, str(dtype).removeprefix("torch."))
 '''
 
 
@@ -47,24 +54,51 @@ def gathered(k: Kernel, shape: tuple[int, ...]) -> Value:
     return total
 
 
-def generate(choices: Choices, name: str) -> Program:
-    """Return the program that a sequence of choices stands for."""
-    k = Kernel(choices, name)
-    k.rows, k.columns = choices.pick([2, 4, 8]), choices.pick([4, 8, 2, 16])
+def write(choices: Choices, name: str, without=frozenset(), on_gpu: bool = False) -> Kernel:
+    """Write the kernel that a sequence of choices stands for, without some kinds."""
+    k = Kernel(choices, name, without, on_gpu)
+    k.rows, k.columns = choices.pick([2, 4, 8, 1]), choices.pick([4, 8, 2, 16, 1])
     if choices.chance(40):
         k.smooth = True
-        choices.weighted({shared: 14, along_a_line: 3, segmented: 3})(k)
-        return k.finish()
+        kinds = {"shared": (shared, 14), "line": (along_a_line, 3), "segments": (segmented, 3)}
+        kinds[k.kind("programs of", {name: weight for name, (_, weight) in kinds.items()})][0](k)
+        return k
     program_ids(k)
+    if choices.chance(50):
+        tail(k, k.share, count(k.grid) - 1, [k.rows, k.columns])
     load(k, choices.pick(shapes(k)))
     while k.burn():
-        if k.choices.chance(3) and k.depth == 1:
+        if k.depth == 1 and k.maybe("early return", 3):
             early_return(k)
         statement(k)
     store(k, gathered(k, choices.pick(shapes(k))))
     for _ in range(choices.between(0, 2)):
         store(k, operand(k, choices.pick(shapes(k))))
-    return k.finish()
+    return k
+
+
+@functools.cache
+def kinds(on_gpu: bool = False) -> frozenset[str]:
+    """Return the kinds that programs have, or might have."""
+    found: set[str] = set()
+    for number in range(100):
+        k = write(seeded(f"kinds:{number}"), "kernel", on_gpu=on_gpu)
+        found |= k.features | k.offered
+    return frozenset(found)
+
+
+def generate(choices: Choices, name: str, without=frozenset(), on_gpu: bool = False) -> Program:
+    """Return the program that a sequence of choices stands for."""
+    return write(choices, name, without, on_gpu).finish()
+
+
+def program_of(request: dict) -> Program:
+    """Return the program that a request is about."""
+    if "program" in request:
+        return Program(**request["program"])
+    on_gpu = bool(request.get("on_gpu"))
+    without = frozenset(request.get("without", ()))
+    return generate(seeded(request["seed"]), request["name"], without, on_gpu)
 
 
 def module(programs: list[Program]) -> str:

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 
 from .expressions import apply
 from .integers import count, first_id, spread
-from .memory import store
-from .program import LARGEST, Kernel, Value
+from .lanes import fitting, mixable, settled, tail, unseen
+from .memory import condition_of, store
+from .products import dot
+from .program import LARGEST, Kernel, Lanes, Value
+from .softmax import OnlineSoftmax, hidden
 
 Shape = tuple[int, ...]
 SMOOTH = ("sin", "neg", "square", "exp", "cos", "sigmoid", "tanh", "silu", "erf")
@@ -34,8 +37,7 @@ class Grid:
 def digits(k: Kernel) -> Grid:
     """Choose a grid of rows and columns, and how a program finds its own."""
     rows, columns = k.choices.pick([2, 3, 4]), k.choices.pick([1, 2, 3])
-    how = k.choices.weighted({"axes": 3, "digits": 3, "swapped": 1, "swizzle": 2})
-    k.feature(f"grid {how}")
+    how = k.kind("grid", {"axes": 3, "digits": 3, "swapped": 1, "swizzle": 2})
     if how == "axes":
         k.grid = (rows, columns)
         row = first_id(k)
@@ -53,6 +55,8 @@ def digits(k: Kernel) -> Grid:
         else:
             row, column = swizzle(k, p, rows, columns)
     k.share = k.integer(f"{row.text} * {columns} + {column.text}", (), 0, rows * columns - 1).text
+    if k.choices.chance(40):
+        tail(k, row.text, rows - 1, [k.rows])
     return Grid(row, column, rows, columns)
 
 
@@ -77,6 +81,11 @@ def numbered(k: Kernel, places: list[tuple[Value, int]], step: int) -> tuple[str
         (first, _), (second, extent) = places
         terms = [f"({first.text} * {extent} + {second.text}) * {k.argument(step)}"]
     return " + ".join(terms) or "0", numbers
+
+
+def rows_lanes(k: Kernel, shape: Shape) -> Lanes | None:
+    """Return the lanes of tiles of the program's own rows."""
+    return Lanes(k.tail[0], 0) if k.tail and shape and shape[0] == k.tail[1] else None
 
 
 def load(k: Kernel, shape: Shape, places: list[tuple[Value, int]]) -> Value:
@@ -107,6 +116,10 @@ def load(k: Kernel, shape: Shape, places: list[tuple[Value, int]]) -> Value:
     where = k.integer(text, shape, 0, high)
     k.values.remove(where)
     pointer = f"{buffer.name} + {where.text}"
+    lanes = rows_lanes(k, shape)
+    if lanes is not None and k.choices.chance(60):
+        buffer.size = max(buffer.size, high + 1)
+        return unseen(k, pointer, shape, lanes)
     # As is usual, nothing is left over: gradients that fill their tensors need not be cleared.
     reach = high + 1
     masked = k.choices.chance(30)
@@ -140,8 +153,7 @@ def scaled_linearly(k: Kernel, value: Value, limit: float) -> Value:
 def bounds(k: Kernel, grid: Grid) -> tuple[str, int]:
     """Return the range of a loop, and a bound of its counter."""
     rows, row = grid.rows, grid.row.text
-    how = k.choices.weighted({"all": 5, "causal": 2, "rest": 1, "window": 1, "steps": 1})
-    k.feature(f"shared loop {how}")
+    how = k.kind("shared loop", {"all": 5, "causal": 2, "rest": 1, "window": 1, "steps": 1})
     if how == "causal":
         return f"range({row} + 1)", rows
     if how == "rest":
@@ -165,15 +177,18 @@ def places(k: Kernel, grid: Grid, counter: tuple[Value, int] | None) -> list[tup
 
 def accumulated(k: Kernel, grid: Grid) -> Value:
     """Write a loop that adds up products of tiles, most of them shared by programs."""
-    k.feature("shared loop")
     m, n = k.rows, k.columns
-    how = k.choices.weighted({"dot": 4, "product": 3, "sum": 2, "softmax": 2, "recurrence": 1})
-    k.feature(f"shared loop with {how}")
+    options = {"dot": 4, "product": 3, "sum": 2, "softmax": 2, "recurrence": 1}
+    how = k.kind("shared loop with", options)
+    if how in ("dot", "softmax") and k.on_gpu:
+        n = max(n, 16)
     own = load(k, (m, n), places(k, grid, None))
     if how == "softmax":
         return attention(k, grid, own)
-    shape = {"dot": (m, m), "sum": (m,)}.get(how, (m, n))
-    total = k.define(f"tl.zeros({list(shape)}, T)", "f", shape, 0.0, 0.0)
+    width = k.choices.pick([m, 1, 2, 4, 8])
+    shape = {"dot": (m, width), "sum": (m,)}.get(how, (m, n))
+    lanes = rows_lanes(k, shape)
+    total = k.floating(f"tl.zeros({list(shape)}, T)", shape, 0.0, 0.0, lanes)
     k.values.remove(total)
     text, extent = bounds(k, grid)
     i = k.fresh("i")
@@ -184,23 +199,20 @@ def accumulated(k: Kernel, grid: Grid) -> Value:
         if k.choices.chance(40):
             left = load(k, (m, n), places(k, grid, (counter, extent)))
         if how == "dot":
-            right = load(k, (n, m), places(k, grid, (counter, extent)))
-            left, right = smooth(k, left), smooth(k, right)
+            right = load(k, (n, width), places(k, grid, (counter, extent)))
+            left, right = mixable(k, smooth(k, left), 1), settled(k, smooth(k, right))
             bound = left.size * right.size * n
-            # Tensor cores take operands as they are in memory.
-            a, b = left.text, right.text
-            if k.choices.chance(50):
-                a, b = f"{a}.to(M)", f"{b}.to(M)"
-            part = k.floating(f"tl.dot({a}, {b}).to(T)", shape, -bound, bound)
+            part = dot(k, left.text, right.text, shape, bound, k.lanes.get(left.text))
         else:
             right = load(k, (m, n), places(k, grid, (counter, extent)))
             bound = left.size * right.size
             part = k.floating(f"{left.text} * {right.text}", (m, n), -bound, bound)
         if how == "sum":
-            part = smooth(k, part)
+            part = mixable(k, smooth(k, part), 1)
             bound = n * part.size
-            part = k.floating(f"tl.sum({part.text}, 1)", shape, -bound, bound)
-        part = smooth(k, part)
+            part_lanes = k.lanes.get(part.text)
+            part = k.floating(f"tl.sum({part.text}, 1)", shape, -bound, bound, part_lanes)
+        part = fitting(k, smooth(k, part), lanes)
         if how == "recurrence":
             k.emit(f"{total.text} = tl.sin({total.text}) * 0.5 + {part.text}")
         else:
@@ -212,42 +224,41 @@ def accumulated(k: Kernel, grid: Grid) -> Value:
 
 def attention(k: Kernel, grid: Grid, query: Value) -> Value:
     """Write a loop that keeps the softmax of products with shared keys, and sums shared values."""
-    m, n = k.rows, k.columns
-    names = [k.fresh("v") for _ in range(3)]
-    top, total, result = names
-    k.emit(f"{top} = tl.full([{m}], float('-inf'), T)")
-    k.emit(f"{total} = tl.zeros([{m}], T)")
-    k.emit(f"{result} = tl.zeros([{m}, {n}], T)")
+    m, n = query.shape
+    block = 16 if k.on_gpu else k.choices.pick([m, 4, 8, 2, 1])
+    lanes = rows_lanes(k, (m, n))
+    state = OnlineSoftmax(k, (m, n))
     text, extent = bounds(k, grid)
     i = k.fresh("i")
     k.emit(f"for {i} in {text}:")
     with k.block():
         counter = Value(i, "i", (), 0, extent - 1)
         where = places(k, grid, (counter, extent))
-        keys, values = load(k, (m, n), where), load(k, (m, n), where)
+        keys, values = (settled(k, load(k, (block, n), where)) for _ in range(2))
         # Queries may be keys. A softmax that is nearly one has a gradient that nearly cancels.
-        scores = k.floating(f"tl.dot({query.text}, tl.trans({keys.text})) * 0.1", (m, m), -4, 4)
-        if "range(" + grid.row.text + " + 1)" == text:
-            k.feature("causal mask")
-            seen = (
-                f"{grid.row.text} * {m} + tl.arange(0, {m})[:, None]"
-                f" >= {i} * {m} + tl.arange(0, {m})[None, :]"
-            )
-            text_of = f"tl.where({seen}, {scores.text}, float('-inf'))"
-            scores = k.floating(text_of, (m, m), -4, 4)
-        new, part, factor = (k.fresh("s") for _ in range(3))
-        k.emit(f"{new} = tl.maximum({top}, tl.max({scores.text}, 1))")
-        k.emit(f"{part} = tl.exp({scores.text} - {new}[:, None])")
-        k.emit(f"{factor} = tl.exp({top} - {new})")
-        k.emit(f"{total} = {total} * {factor} + tl.sum({part}, 1)")
-        k.emit(f"{result} = {result} * {factor}[:, None] + tl.dot({part}, {values.text})")
-        k.emit(f"{top} = {new}")
-    return k.floating(f"{result} / {total}[:, None]", (m, n), -LARGEST, LARGEST)
+        transposed = f"tl.trans({keys.text})"
+        scores = dot(k, query.text, transposed, (m, block), 40.0, k.lanes.get(query.text))
+        text = f"{scores.text} * 0.1"
+        row, lane = f"tl.arange(0, {m})[:, None]", f"tl.arange(0, {block})[None, :]"
+        # A row sees something of each block, or it is no row that counts.
+        seen = [k.mask_of(lanes, (m, block))] if lanes else []
+        if k.maybe("causal mask", 40):
+            seen.append(f"({lane} <= {row} + {i})")
+        if seen and k.choices.chance(70):
+            text = hidden(k, text, " & ".join(seen))
+        scores = k.floating(text, (m, block), -4, 4)
+        k.values.remove(scores)
+
+        def part(weights: str) -> str:
+            return dot(k, weights, values.text, (m, n), 4.0).text
+
+        state.change(k, scores.text, part)
+    text = f"{state.result} / {state.total}[:, None]"
+    return k.floating(text, (m, n), -LARGEST, LARGEST, lanes)
 
 
 def normalized(k: Kernel, grid: Grid) -> None:
     """Write two loops over the program's own tiles, the second one with shared weights."""
-    k.feature("looped norm")
     n = k.columns
     extent = k.choices.between(1, TRIPS)
     bound = k.argument(extent)
@@ -282,11 +293,10 @@ def normalized(k: Kernel, grid: Grid) -> None:
 
 def weighted(k: Kernel, value: Value) -> Value:
     """Return a value times and plus vectors that all programs share."""
-    k.feature("shared weights")
     axis = len(value.shape) - 1
     extent = value.shape[axis]
     value = scaled_linearly(k, value, LIMIT)
-    scale, shift = load(k, (extent,), []), load(k, (extent,), [])
+    scale, shift = (settled(k, load(k, (extent,), [])) for _ in range(2))
     bound = (value.size + 1) * LARGEST
     text = " + ".join(
         (f"{value.text} * {spread(scale.text, value.shape, axis)}",
@@ -317,13 +327,15 @@ def keep(k: Kernel, grid: Grid, value: Value, *inner: tuple[Value, int]) -> None
     buffer.size = count(shape)
     for _, extent in inner:
         buffer.size *= extent
-    k.emit(f"tl.store({buffer.name} + {at}, {value.text})")
+    # Rows that do not count are no rows of the output.
+    where = Value(at, "i", shape, 0, buffer.size - 1)
+    k.emit(f"tl.store({buffer.name} + {at}, {value.text}{condition_of(k, where, value, False)})")
 
 
 def shared(k: Kernel) -> None:
     """Write the body of a kernel whose programs share what they read."""
     grid = digits(k)
-    how = k.choices.weighted({"loops": 4, "norm": 1, "rows": 2})
+    how = k.kind("shared", {"loops": 4, "norm": 1, "rows": 2})
     if how == "norm":
         normalized(k, grid)
     for _ in range(k.choices.between(how == "loops", 2 - (how == "norm"))):

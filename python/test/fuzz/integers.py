@@ -59,12 +59,18 @@ def table(k: Kernel, size: int, high: int) -> str:
     return buffer.name
 
 
+def entries(k: Kernel, name: str, index: str) -> str:
+    """Return an expression of entries of a table, as numbers of 32 bits."""
+    types = {buffer.name: buffer.type for buffer in k.having("table")}
+    return f"tl.load({name} + {index})" + ".to(tl.int32)" * (types[name] != "torch.int32")
+
+
 def loaded_scalar(k: Kernel, high: int) -> Value:
     """Load a scalar from 0 to `high` from a table, at an index that is known or loaded."""
     known = [v for v in scalars(k) if v.low >= 0 and v.high < 12]
     index = k.choices.pick(known) if known else Value("0", "i", (), 0, 0)
     name = table(k, index.high + 1, high)
-    return k.integer(f"tl.load({name} + {index.text})", (), 0, high)
+    return k.integer(entries(k, name, index.text), (), 0, high)
 
 
 def arithmetic(k: Kernel, value: Value) -> Value:
@@ -163,7 +169,7 @@ def program_ids(k: Kernel) -> None:
         order = list(range(extent))
         while order:
             buffer.numbers.append(order.pop(k.choices.below(len(order))))
-        text = f"tl.load({buffer.name} + {program.text})"
+        text = entries(k, buffer.name, program.text)
         k.share = k.integer(text, (), 0, extent - 1).text
 
 
@@ -185,7 +191,7 @@ def tile(k: Kernel, shape: tuple[int, ...], strides: tuple[int, ...]) -> Value:
             name, top = f"({name} % {max(extent // 2, 1)})", max(extent // 2, 1) - 1
         elif how == "table":
             k.feature("gather")
-            name = f"tl.load({table(k, extent, top)} + {name})"
+            name = entries(k, table(k, extent, top), name)
         vector = k.define(name, "i", (extent,), 0, top, "r")
         factor = "" if stride == 1 else f" * {k.argument(stride)}"
         terms.append(spread(vector.text, shape, axis) + factor)
@@ -197,13 +203,13 @@ def tile(k: Kernel, shape: tuple[int, ...], strides: tuple[int, ...]) -> Value:
     return k.integer(" + ".join(terms), shape, low, high)
 
 
-def dense_strides(k: Kernel, shape: tuple[int, ...]) -> tuple[int, ...]:
+def dense_strides(k: Kernel, shape: tuple[int, ...], padded: bool = True) -> tuple[int, ...]:
     """Return strides that give each element of a tile a place of its own, in a random order."""
     order = list(range(len(shape)))
     if len(order) > 1 and k.choices.chance(25):
         k.feature("transposed addresses")
         order.reverse()
-    padding = k.choices.pick([0, 0, 0, 1, 3])
+    padding = k.choices.pick([0, 0, 0, 1, 3]) if padded else 0
     step, strides = 1, [0] * len(shape)
     for axis in reversed(order):
         strides[axis] = step

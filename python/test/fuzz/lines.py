@@ -17,11 +17,9 @@ def part(k: Kernel, p: str, limits: tuple[int, ...], first: int, last: int) -> s
     quotient = p if first == 0 else f"({p} // {k.argument(below)})"
     if last == len(limits):
         return quotient
-    if k.choices.chance(20):
-        k.feature("remainder by a product")
+    if k.maybe("remainder by a product", 45):
         return f"({quotient} - {quotient} // {k.argument(within)} * {k.argument(within)})"
-    if k.choices.chance(20):
-        k.feature("quotient of a remainder")
+    if k.maybe("quotient of a remainder", 45):
         return f"({p} % {k.argument(below * within)} // {k.argument(below)})"
     return f"({quotient} % {k.argument(within)})"
 

@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
-from .expressions import LIMIT, predicate, scaled, unary
+from .expressions import LIMIT, predicate, scaled
 from .integers import count, dense_strides, scalars, spread, tile
-from .program import LARGEST, Buffer, Kernel, Value
+from .lanes import settled, unseen
+from .program import LARGEST, Buffer, Kernel, Lanes, Value
 
 Shape = tuple[int, ...]
 # The largest offset of an input's element.
 FARTHEST = 250
 
 
-def mask(k: Kernel, offsets: Value) -> tuple[str, float]:
-    """Return a mask of an access, and how far it reaches."""
+def mask(k: Kernel, offsets: Value) -> tuple[Lanes, float]:
+    """Write a mask of an access; also returns how far it reaches."""
     shape, n = offsets.shape, offsets.high + 1
-    how = k.choices.weighted({"tail": 4, "axis": 2, "data": 2, "program": 1, "nothing": 1})
     known = [v for v in k.values if v.kind == "f" and v.shape == shape]
-    if how == "data" and known:
-        k.feature("mask from data")
-        a, b = k.choices.pick(known), k.choices.pick(known)
-        return predicate(k, a, b), n
-    if how == "axis" and shape:
+    tall = shape != ()
+    how = k.kind(
+        "mask",
+        {
+            "tail": 4,
+            "axis": 2 * tall,
+            "rows": 3 * (k.tail is not None and k.tail[1] in shape),
+            "data": 2 * bool(known),
+            "program": tall,
+            "triangle": len(shape) == 2,
+            "nothing": 1,
+        },
+    )
+    axis = None
+    if how == "rows":
+        return Lanes(
+            k.tail[0], k.choices.pick([i for i, e in enumerate(shape) if e == k.tail[1]])
+        ), n
+    if how == "data":
+        condition = predicate(k, k.choices.pick(known), k.choices.pick(known))
+    elif how == "axis":
         axis = k.choices.below(len(shape))
         extent = k.argument(k.choices.between(0, shape[axis]))
-        index = spread(f"tl.arange(0, {shape[axis]})", shape, axis)
-        return f"tl.broadcast_to({index} < {extent}, {list(shape)})", n
-    if how == "program" and shape:
+        condition = f"tl.arange(0, {shape[axis]}) < {extent}"
+    elif how == "program":
         scalar = k.choices.pick(scalars(k))
-        return f"({offsets.text} >= 0) & ({scalar.text} > {k.argument(1)})", n
-    if how == "nothing":
-        return f"{offsets.text} < 0", n
-    reach = max(n - k.choices.below(int(n) // 3 + 2), 0)
-    return f"{offsets.text} < {k.argument(int(reach))}", max(reach, 1)
+        condition = f"({offsets.text} >= 0) & ({scalar.text} > {k.argument(1)})"
+    elif how == "triangle":
+        rows, columns = (spread(f"tl.arange(0, {e})", shape, i) for i, e in enumerate(shape))
+        condition = f"{rows} {k.choices.pick(['>=', '<', '!='])} {columns}"
+    elif how == "nothing":
+        condition = f"{offsets.text} < 0"
+    else:
+        n = max(n - k.choices.below(int(n) // 3 + 2), 0)
+        condition = f"{offsets.text} < {k.argument(int(n))}"
+        n = max(n, 1)
+    return Lanes(k.define(condition, "b", shape, 0, 1, "m").text, axis), n
 
 
 def offsets(k: Kernel, shape: Shape, farthest: int = FARTHEST) -> Value:
@@ -60,41 +81,54 @@ def load(k: Kernel, shape: Shape) -> Value:
         value = reload(k, shape)
         if value is not None:
             return value
-    inputs = k.having("input")
+    if k.choices.chance(4):
+        return at_the_edge(k, shape)
+    inputs = [b for b in k.having("input") if not b.lead and not b.hidden]
     if inputs and (len(inputs) > 3 or k.choices.chance(60)):
         buffer = k.choices.pick(inputs)
     else:
         buffer = k.buffer("input")
     where = offsets(k, shape)
     pointer = f"{buffer.name} + {where.text}"
-    if not k.choices.chance(40):
+    how = k.kind("load", {"of all": 6, "with other": 2, "of some lanes": 3 * (shape != ())})
+    if how == "of all":
         buffer.size = max(buffer.size, int(where.high) + 1)
         return k.floating(f"tl.load({pointer}).to(T)", shape, -LARGEST, LARGEST)
-    condition, reach = mask(k, where)
+    lanes, reach = mask(k, where)
+    if how == "of some lanes":
+        buffer.size = max(buffer.size, int(where.high) + 1)
+        return unseen(k, pointer, shape, lanes)
     buffer.size = max(buffer.size, int(reach))
-    name = k.define(condition, "b", shape, 0, 1, "m").text
-    if k.choices.chance(50):
-        k.feature("masked load with other")
-        other = k.choices.pick(["0.0", "0.75", "-1.25"])
-        known = [v for v in k.values if v.kind == "f" and v.shape == shape and v.size < LIMIT]
-        if known and k.choices.chance(30):
-            k.feature("other from data")
-            value = k.choices.pick(known)
-            bounds = min(-LARGEST, value.low), max(LARGEST, value.high)
-            return k.floating(f"tl.load({pointer}, {name}, other={value.text})", shape, *bounds)
-        text = f"tl.load({pointer}, mask={name}, other={other}).to(T)"
-        return k.floating(text, shape, -LARGEST, LARGEST)
-    # What a mask hides has no value: it may be computed with, and must not be used.
-    k.feature("masked load without other")
-    value = k.floating(f"tl.load({pointer}, mask={name}).to(T)", shape, -LARGEST, LARGEST)
-    before = len(k.values) - 1
-    for _ in range(k.choices.below(3)):
-        value = unary(k, value)
-    hidden = value
-    del k.values[before:]
-    text = f"tl.where({name}, {hidden.text}, {k.choices.pick(['0.0', '0.5'])})"
-    low, high = min(hidden.low, 0.0), max(hidden.high, 0.5)
-    return k.floating(text, shape, low, high)
+    name = k.mask_of(lanes, shape)
+    known = [v for v in k.values if v.kind == "f" and v.shape == shape and v.size < LIMIT]
+    if known and k.maybe("other from data", 30):
+        value = settled(k, k.choices.pick(known))
+        bounds = min(-LARGEST, value.low), max(LARGEST, value.high)
+        return k.floating(f"tl.load({pointer}, {name}, other={value.text}).to(T)", shape, *bounds)
+    other = k.choices.pick(["0.0", "0.75", "-1.25"])
+    text = f"tl.load({pointer}, mask={name}, other={other}).to(T)"
+    return k.floating(text, shape, -LARGEST, LARGEST)
+
+
+def at_the_edge(k: Kernel, shape: Shape) -> Value:
+    """Load a tile from an input that is a part of memory, of which the kernel reads more."""
+    buffer = k.buffer("input")
+    # A launch knows these places: where addresses are data, only what is in a tensor may be read.
+    strides, buffer.size = private_strides(k, shape)
+    inside = private_offsets(k, shape, strides)
+    where = k.integer(inside, shape, 0, buffer.size - 1)
+    options = {"a view": 2, "before a view": 2, "beyond a tensor": 2 * (shape != ())}
+    how = k.kind("edge", options)
+    pointer = f"{buffer.name} + {where.text}"
+    if how == "beyond a tensor":
+        buffer.hidden = k.choices.between(1, buffer.size)
+        lanes = Lanes(k.fresh("m"))
+        k.emit(f"{lanes.mask} = {where.text} < {k.argument(max(buffer.size - buffer.hidden, 1))}")
+        return k.floating(f"tl.load({pointer}).to(T)", shape, -LARGEST, LARGEST, lanes)
+    buffer.lead = k.choices.between(1, 5)
+    if how == "before a view":
+        pointer += f" - {k.argument(k.choices.between(1, buffer.lead))}"
+    return k.floating(f"tl.load({pointer}).to(T)", shape, -LARGEST, LARGEST)
 
 
 def private_strides(k: Kernel, shape: Shape) -> tuple[tuple[int, ...], int]:
@@ -132,29 +166,57 @@ def counter(k: Kernel) -> Value | None:
     return k.choices.pick(small[::-1]) if small and k.choices.chance(50) else None
 
 
+def condition_of(k: Kernel, where: Value, value: Value, masked: bool) -> str:
+    """Return the mask of a store: lanes that do not count are left out."""
+    masks = []
+    lanes = k.lanes.get(value.text)
+    if lanes is not None:
+        masks.append(k.mask_of(lanes, value.shape))
+    if masked:
+        masks.append(k.mask_of(mask(k, where)[0], value.shape))
+    return f", mask={' & '.join(masks)}" if masks else ""
+
+
 def store(k: Kernel, value: Value) -> None:
     """Store a tile to the program's share of an output or of an updated input."""
     value = scaled(k, value, LIMIT)
-    role = "update" if k.choices.chance(20) else "output"
+    if k.choices.chance(3):
+        store_raced(k, value)
+        return
+    role = k.kind("store to", {"output": 4, "update": 1})
     # A share of each, but of those that programs divide up as tiles.
     present = [b for b in k.having(role) if b.name not in k.tiled]
     full = len(k.having("output", "update")) > 3
     buffer = k.choices.pick(present) if present and (full or k.choices.chance(40)) else (
         k.buffer(role)
     )  # fmt: skip
-    k.feature(f"store to {role}")
     at = counter(k)
     slot, last = (at.text, int(at.high)) if at else ("0", 0)
     where, _ = place(k, buffer, value.shape, slot, last)
-    masked = k.choices.chance(30)
-    condition = ""
-    if masked:
-        condition = f", mask={mask(k, Value(where, 'i', value.shape, 0, buffer.size - 1))[0]}"
+    offsets = Value(where, "i", value.shape, 0, buffer.size - 1)
+    condition = condition_of(k, offsets, value, k.choices.chance(30))
     k.emit(f"tl.store({buffer.name} + {where}, {value.text}{condition})")
-    if not masked:
+    if not condition:
         # The very offsets; they are read again wherever the store has been passed.
         k.written.append((buffer.name, where, value))
     k.values = [v for v in k.values if v.text != where]
+
+
+def store_raced(k: Kernel, value: Value) -> None:
+    """Store a tile where other programs store as well: the same numbers, or others."""
+    how = k.kind("race of", {"equal numbers": 1, "different numbers": not k.on_gpu})
+    # Only where a launch knows which elements are stored, it can tell that there is a race.
+    value = settled(k, value)
+    if how == "equal numbers":
+        # All programs read the same.
+        source = k.buffer("input")
+        source.size = count(value.shape)
+        inside = private_offsets(k, value.shape, dense_strides(k, value.shape, padded=False))
+        value = k.floating(f"tl.load({source.name} + {inside}).to(T)", value.shape, -1.5, 1.5)
+    buffer = k.buffer("raced")
+    strides, buffer.size = private_strides(k, value.shape)
+    where = private_offsets(k, value.shape, strides)
+    k.emit(f"tl.store({buffer.name} + {where}, {value.text})")
 
 
 def store_state(k: Kernel, state: Value, iteration: str, last: int) -> None:
@@ -162,9 +224,8 @@ def store_state(k: Kernel, state: Value, iteration: str, last: int) -> None:
     k.feature("stored state")
     buffer = k.buffer("output")
     where, _ = place(k, buffer, state.shape, iteration, last)
-    condition = ""
-    if k.choices.chance(30):
-        condition = f", mask={mask(k, Value(where, 'i', state.shape, 0, buffer.size - 1))[0]}"
+    offsets = Value(where, "i", state.shape, 0, buffer.size - 1)
+    condition = condition_of(k, offsets, state, k.choices.chance(30))
     k.emit(f"tl.store({buffer.name} + {where}, {state.text}{condition})")
     k.values = [v for v in k.values if v.text != where]
 
@@ -175,7 +236,7 @@ def reload(k: Kernel, shape: Shape) -> Value | None:
     if written and k.choices.chance(60):
         k.feature("load of a stored value")
         name, where, value = k.choices.pick(written)
-        return k.floating(f"tl.load({name} + {where})", shape, -LIMIT, LIMIT)
+        return k.floating(f"tl.load({name} + {where}).to(T)", shape, -LIMIT, LIMIT)
     updates = k.having("update")
     if not updates:
         return None
@@ -185,7 +246,7 @@ def reload(k: Kernel, shape: Shape) -> Value | None:
     slot, last = (at.text, int(at.high)) if at else ("0", 0)
     where, _ = place(k, buffer, shape, slot, last)
     k.values = [v for v in k.values if v.text != where]
-    return k.floating(f"tl.load({buffer.name} + {where})", shape, -LIMIT, LIMIT)
+    return k.floating(f"tl.load({buffer.name} + {where}).to(T)", shape, -LIMIT, LIMIT)
 
 
 def atomic_add(k: Kernel, value: Value) -> None:
@@ -196,5 +257,5 @@ def atomic_add(k: Kernel, value: Value) -> None:
     buffer = k.choices.pick(present) if present and k.choices.chance(60) else k.buffer("sum")
     where = offsets(k, value.shape, 60)
     buffer.size = max(buffer.size, int(where.high) + 1)
-    condition = f", mask={mask(k, where)[0]}" if k.choices.chance(30) else ""
+    condition = condition_of(k, where, value, k.choices.chance(30))
     k.emit(f"tl.atomic_add({buffer.name} + {where.text}, {value.text}{condition})")

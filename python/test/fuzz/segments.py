@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .grids import LIMIT, scaled_linearly, smooth
+from .integers import entries
 from .program import LARGEST, Kernel, Value
 
 
@@ -13,10 +14,10 @@ def segment(k: Kernel, number: str, segments: int) -> tuple[str, str, int, int]:
     lengths = [k.choices.below(2 * k.rows + 2) for _ in range(segments)]
     firsts = k.buffer("table")
     start = k.fresh("k")
-    k.emit(f"{start} = tl.load({firsts.name} + {number})")
+    k.emit(f"{start} = {entries(k, firsts.name, number)}")
     if how == "packed":
         firsts.numbers = [sum(lengths[:n]) for n in range(segments + 1)]
-        length = f"tl.load({firsts.name} + {number} + 1) - {start}"
+        length = f"{entries(k, firsts.name, f'{number} + 1')} - {start}"
     else:
         gaps = [k.choices.below(3) for _ in lengths]
         firsts.numbers = [sum(lengths[:n]) + sum(gaps[: n + 1]) for n in range(segments)]
@@ -24,7 +25,7 @@ def segment(k: Kernel, number: str, segments: int) -> tuple[str, str, int, int]:
             firsts.numbers = [k.choices.below(first + 1) for first in firsts.numbers]
         other = k.buffer("table")
         other.numbers = lengths
-        length = f"tl.load({other.name} + {number})"
+        length = entries(k, other.name, number)
     name = k.fresh("k")
     k.emit(f"{name} = {length}")
     ends = [first + n for first, n in zip(firsts.numbers, lengths, strict=False)]

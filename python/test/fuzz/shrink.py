@@ -1,4 +1,8 @@
-"""Smaller kernels that still fail: lines taken out, blocks unwrapped, expressions replaced."""
+"""Smaller kernels that still fail: lines taken out, blocks unwrapped, expressions replaced.
+
+Of each candidate only what its stores and loops need is left, and one that lacks a definition is
+none: most of what is tried can be judged without running it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,9 @@ from collections.abc import Callable
 
 ASSIGNMENT = re.compile(r"( *)(v\d+) = (.*)")
 VARIABLE = re.compile(r"\bv\d+\b")
+NAME = re.compile(r"(?<![\w.])[a-zA-Z]+\d+\b")
+DEFINITION = re.compile(r" *([a-z]+\d+(?:, [a-z]+\d+)*) ([+-]?)= (.*)")
+BLOCK = re.compile(r" *(for|while|if|else)\b.*:")
 
 
 def _depth(line: str) -> int:
@@ -22,6 +29,59 @@ def _end(lines: list[str], start: int) -> int:
     return end
 
 
+def _targets(line: str) -> set[str]:
+    """Return the names that a line assigns."""
+    found = DEFINITION.fullmatch(line)
+    return set(found[1].split(", ")) if found else set()
+
+
+def _used(line: str) -> set[str]:
+    """Return the names that a line reads, but for what it adds to a variable."""
+    found = DEFINITION.fullmatch(line)
+    return set(NAME.findall(found[3] if found else line))
+
+
+def _without_empty_blocks(lines: list[str]) -> list[str]:
+    """Return the lines without loops and branches that do nothing."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        empty = not kept or _depth(kept[-1]) <= _depth(line)
+        if BLOCK.fullmatch(line) and empty:
+            if kept and kept[-1].lstrip() == "else:" and _depth(kept[-1]) == _depth(line):
+                kept += [" " * _depth(line) + "    pass", line]
+            continue
+        if line.strip() != "pass":
+            kept.append(line)
+    return kept[::-1]
+
+
+def pruned(lines: list[str]) -> list[str]:
+    """Return the lines without definitions that nothing reads."""
+    while True:
+        parts = [(line, _targets(line), _used(line)) for line in lines]
+
+        def read(targets: set[str], parts=parts) -> bool:
+            # A variable that only its own updates read is not read.
+            return any(targets & use and not targets >= own > set() for _, own, use in parts)
+
+        kept = [line for line, targets, _ in parts if not targets or read(targets)]
+        kept = _without_empty_blocks(kept)
+        if kept == lines:
+            return lines
+        lines = kept
+
+
+def defined(lines: list[str], known: set[str]) -> bool:
+    """Return whether all names are defined somewhere before they are read."""
+    known = set(known)
+    for line in lines:
+        known.update(re.findall(r"^ *for (\w+) in", line))
+        if not _used(line) <= known:
+            return False
+        known |= _targets(line)
+    return True
+
+
 def _unwrapped(lines: list[str], start: int):
     """Yield the lines with a block in place of its statement, or with its condition true."""
     line, end = lines[start], _end(lines, start)
@@ -34,8 +94,7 @@ def _unwrapped(lines: list[str], start: int):
 def _replaced(lines: list[str], start: int):
     """Yield the lines with a float expression replaced by one of its operands."""
     found = ASSIGNMENT.fullmatch(lines[start])
-    # What a mask hides must stay behind its `where`.
-    if not found or found[3].startswith("tl.where(m"):
+    if not found:
         return
     for operand in dict.fromkeys(VARIABLE.findall(found[3])):
         if operand not in (found[2], found[3]):
@@ -53,8 +112,13 @@ class _TimeOut(Exception):
     pass
 
 
-def shrink(lines: list[str], fails: Callable[[list[str]], bool], seconds: float) -> list[str]:
-    """Return a small body of a kernel for which `fails` holds, found in so many seconds."""
+def shrink(
+    lines: list[str], fails: Callable[[list[str]], bool], seconds: float, known: set[str]
+) -> list[str]:
+    """Return a small body of a kernel for which `fails` holds, found in so many seconds.
+
+    `known` are the names of the kernel's arguments.
+    """
     end = time.monotonic() + seconds
     seen = {tuple(lines)}
 
@@ -62,16 +126,16 @@ def shrink(lines: list[str], fails: Callable[[list[str]], bool], seconds: float)
         for candidate in _candidates(lines, size, start):
             if time.monotonic() > end:
                 raise _TimeOut
+            candidate = pruned(candidate)
             if candidate and tuple(candidate) not in seen:
                 seen.add(tuple(candidate))
-                if fails(candidate):
+                if defined(candidate, known) and fails(candidate):
                     return candidate
         return None
 
     try:
         size = max(len(lines) // 2, 1)
-        before = None
-        while size > 1 or lines != before:
+        while True:
             before = lines
             start = len(lines) - size
             while start >= 0:
@@ -81,6 +145,8 @@ def shrink(lines: list[str], fails: Callable[[list[str]], bool], seconds: float)
                     start -= size
                 else:
                     lines = found
+            if size == 1 and lines == before:
+                break
             size = max(size // 2, 1)
     except _TimeOut:
         pass

@@ -1,11 +1,12 @@
-"""What changes or looks across the shape of a tile: views, reductions, scans, products."""
+"""Operands of a shape, made of values of others: views, broadcasts, reductions; and scans."""
 
 from __future__ import annotations
 
-from .expressions import LIMIT, binary, positive, scaled, unary
-from .integers import arithmetic, count, reduced, spread
+from .expressions import positive, scaled
+from .integers import count, reduced, spread
+from .lanes import mixable, moved_lanes, reduced_lanes, settled
 from .memory import load
-from .program import Kernel, Value
+from .program import Kernel, Lanes, Value
 
 Shape = tuple[int, ...]
 
@@ -42,9 +43,10 @@ def converted(k: Kernel, value: Value, shape: Shape) -> Value:
     """Return a value of a shape made of a value of another."""
     if value.shape == shape:
         return value
-    x, low, high = value.text, value.low, value.high
     own = value.shape
+    x, low, high = value.text, value.low, value.high
     if own == ():
+        k.feature("broadcast of a scalar")
         if k.choices.chance(50):
             return k.floating(f"tl.broadcast_to({x}, {list(shape)})", shape, low, high)
         return k.floating(f"{x} + tl.zeros({list(shape)}, T)", shape, low, high)
@@ -53,20 +55,25 @@ def converted(k: Kernel, value: Value, shape: Shape) -> Value:
     if len(own) == 2 and shape == own[::-1] and k.choices.chance(60):
         k.feature("trans")
         text = k.choices.pick([f"tl.trans({x})", f"{x}.T", f"tl.permute({x}, (1, 0))"])
-        return k.floating(text, shape, low, high)
+        return k.floating(text, shape, low, high, transposed(k, value))
     if count(own) == count(shape):
         k.feature("reshape")
+        x = settled(k, value).text
         return k.floating(f"tl.reshape({x}, {list(shape)})", shape, low, high)
     if len(own) < len(shape):
         axes = [i for i, extent in enumerate(shape) if extent == own[-1]]
         if len(own) == 1 and axes:
             k.feature("broadcast")
-            text = spread(x, shape, k.choices.pick(axes))
-            return k.floating(f"tl.broadcast_to({text}, {list(shape)})", shape, low, high)
+            axis = k.choices.pick(axes)
+            lanes = moved_lanes(k, value, {0: axis, None: axis})
+            text = f"tl.broadcast_to({spread(x, shape, axis)}, {list(shape)})"
+            return k.floating(text, shape, low, high, lanes)
         if len(own) == 2 and shape[1:] == own:
             k.feature("broadcast")
-            text = f"tl.broadcast_to({x}[None, :, :], {list(shape)})"
-            return k.floating(text, shape, low, high)
+            value = lined(k, value)
+            lanes = moved_lanes(k, value, {0: 1, 1: 2})
+            text = f"tl.broadcast_to({value.text}[None, :, :], {list(shape)})"
+            return k.floating(text, shape, low, high, lanes)
     axis = k.choices.below(len(own))
     return converted(k, reduced_over(k, value, axis), shape)
 
@@ -77,32 +84,22 @@ def reduced_over(k: Kernel, value: Value, axis: int | None) -> Value:
         how = k.choices.pick(["axes", "flat"])
         if how == "axes":
             return reduced_over(k, reduced_over(k, value, k.choices.below(len(value.shape))), None)
-        shape = (count(value.shape),)
+        value, shape = settled(k, value), (count(value.shape),)
         x = f"tl.reshape({value.text}, {list(shape)})"
         value = k.floating(x, shape, value.low, value.high)
     axis = axis or 0
-    value = scaled(k, value, 4.0)
+    value = mixable(k, scaled(k, value, 4.0), axis)
+    lanes = reduced_lanes(k, value, axis)
     shape = value.shape[:axis] + value.shape[axis + 1 :]
     n, x, low, high = value.shape[axis], value.text, value.low, value.high
-    how = k.choices.weighted(
-        {
-            "sum": 6,
-            "max": 3,
-            "min": 2,
-            "mean": 1,
-            "product": 1,
-            "combine": 3,
-            "argmax": 1,
-            "pair": 2,
-        }
-    )
-    k.feature(f"reduce {how}")
+    options = {"sum": 6, "max": 3, "min": 2, "mean": 1, "product": 1, "combine": 3, "pair": 2}
+    how = k.kind("reduce", {**options, "argmax": lanes is None})
     if how == "sum":
-        return k.floating(f"tl.sum({x}, {axis})", shape, n * min(low, 0), n * max(high, 0))
+        return k.floating(f"tl.sum({x}, {axis})", shape, n * min(low, 0), n * max(high, 0), lanes)
     if how == "max" or how == "min":
-        return k.floating(f"tl.{how}({x}, {axis})", shape, low, high)
+        return k.floating(f"tl.{how}({x}, {axis})", shape, low, high, lanes)
     if how == "mean":
-        return k.floating(f"tl.sum({x}, {axis}) / {n}", shape, low, high)
+        return k.floating(f"tl.sum({x}, {axis}) / {n}", shape, low, high, lanes)
     if how == "argmax":
         which = k.choices.pick(["argmax", "argmin"])
         index = k.integer(f"tl.{which}({x}, {axis})", shape, 0, n - 1)
@@ -111,38 +108,83 @@ def reduced_over(k: Kernel, value: Value, axis: int | None) -> Value:
         which = k.choices.pick(["max", "min"])
         name, index = k.fresh("v"), k.fresh("k")
         k.emit(f"{name}, {index} = tl.{which}({x}, {axis}, return_indices=True)")
-        k.values.append(Value(index, "i", shape, 0, n - 1))
-        k.values.append(Value(name, "f", shape, low, high))
-        return k.values[-1]
+        if lanes is None:
+            k.values.append(Value(index, "i", shape, 0, n - 1))
+        return named(k, name, shape, low, high, lanes)
     if how == "product":
         small = scaled(k, value, 1.25)
         bound = small.size**n if small.size > 1 else 1.0
-        return k.floating(f"tl.reduce({small.text}, {axis}, c.multiply)", shape, -bound, bound)
-    return combined(k, value, axis, shape, lambda x, f: f"tl.reduce({x}, {axis}, c.{f})")
+        text = f"tl.reduce({small.text}, {axis}, c.multiply)"
+        return k.floating(text, shape, -bound, bound, lanes)
+    return combined(k, value, axis, shape, lanes, lambda x, f: f"tl.reduce({x}, {axis}, c.{f})")
 
 
-def combined(k: Kernel, value: Value, axis: int, shape: Shape, write) -> Value:
+def named(k: Kernel, name: str, shape: Shape, low: float, high: float, lanes) -> Value:
+    """Let later lines use a float variable that a line with several results has defined."""
+    value = Value(name, "f", shape, low, high)
+    k.values.append(value)
+    if lanes is not None:
+        k.lanes[name] = lanes
+    return value
+
+
+def transposed(k: Kernel, value: Value) -> Lanes | None:
+    """Return the lanes of a matrix's transpose."""
+    lanes = k.lanes.get(value.text)
+    if lanes is not None and lanes.axis is None:
+        name = k.fresh("m")
+        k.emit(f"{name} = tl.trans({lanes.mask})")
+        return Lanes(name)
+    return moved_lanes(k, value, {0: 1, 1: 0})
+
+
+def lined(k: Kernel, value: Value) -> Value:
+    """Return a value of which whole lines count or do not."""
+    lanes = k.lanes.get(value.text)
+    return settled(k, value) if lanes is not None and lanes.axis is None else value
+
+
+# Of combiners that are not associative, the compiler has to say so, or be right. What they make of
+# different numbers depends on their order, which a GPU chooses.
+COMBINERS = {
+    **dict.fromkeys(
+        ("add", "maximum", "minimum", "log_add_exp", "probabilistic_or", "root_of_squares",
+         "linear_recurrence", "complex_product", "soft_maximum", "moments", "larger_pair"), 2,
+    ),
+    "average": 1, "average of equals": 1, "difference": 1,
+}  # fmt: skip
+
+
+def combined(k: Kernel, value: Value, axis: int, shape: Shape, lanes, write) -> Value:
     """Return what a random combiner makes along an axis, by `write(operands, combiner)`."""
     n, x, low, high = value.shape[axis], value.text, value.low, value.high
-    how = k.choices.pick(["add", "maximum", "minimum", "log_add_exp", "probabilistic_or",
-                          "root_of_squares", "linear_recurrence", "complex_product",
-                          "soft_maximum", "moments", "larger_pair"])  # fmt: skip
-    k.feature(f"combine {how}")
+    ordered = dict.fromkeys(("average", "difference"), 0) if k.on_gpu else {}
+    how = k.kind("combine", {**COMBINERS, **ordered})
+
+    def single(x: str, name: str, low: float, high: float) -> Value:
+        return k.floating(write(x, name), shape, low, high, lanes)
+
     if how == "add":
-        return k.floating(write(x, how), shape, n * min(low, 0), n * max(high, 0))
-    if how in ("maximum", "minimum"):
-        return k.floating(write(x, how), shape, low, high)
+        return single(x, how, n * min(low, 0), n * max(high, 0))
+    if how in ("maximum", "minimum", "average"):
+        return single(x, how, low, high)
+    if how == "difference":
+        return single(x, how, -n * value.size, n * value.size)
+    if how == "average of equals":
+        first = f"tl.broadcast_to(tl.sum({x}, {axis}, keep_dims=True) * {1 / n}, {x}.shape)"
+        return single(k.floating(first, value.shape, low, high).text, "average", low, high)
     if how == "log_add_exp":
-        return k.floating(write(x, how), shape, low, high + 3.5)
+        return single(x, how, low, high + 3.5)
     if how == "probabilistic_or":
         small = k.floating(f"0.5 + 0.45 * tl.sin({x})", value.shape, 0.05, 0.95)
-        return k.floating(write(small.text, how), shape, 0.0, 1.0)
+        return single(small.text, how, 0.0, 1.0)
     if how == "root_of_squares":
         some = positive(k, value)
-        return k.floating(write(some.text, how), shape, some.low, some.high * n)
+        return single(some.text, how, some.low, some.high * n)
     results = [k.fresh("v") for _ in range(3 if how == "moments" else 2)]
     if how == "linear_recurrence" or how == "complex_product":
-        other = scaled(k, operand(k, value.shape), 1.0 if how == "linear_recurrence" else 0.7)
+        other = settled(k, operand(k, value.shape))
+        other = scaled(k, other, 1.0 if how == "linear_recurrence" else 0.7)
         first = scaled(k, value, 1.0 if how == "linear_recurrence" else 0.7)
         k.emit(f"{', '.join(results)} = {write(f'({other.text}, {first.text})', how)}")
         bounds = [(-1.0, 1.0), (-float(n), float(n))]
@@ -156,23 +198,23 @@ def combined(k: Kernel, value: Value, axis: int, shape: Shape, write) -> Value:
         k.emit(f"{', '.join(results)} = {write(triple, how)}")
         bounds = [(1.0, float(n)), (low, high), (0.0, n * (high - low) ** 2)]
     else:
+        results[1] = k.fresh("k")
         index = f"tl.broadcast_to({spread(f'tl.arange(0, {n})', value.shape, axis)}, {x}.shape)"
         k.emit(f"{', '.join(results)} = {write(f'({x}, {index})', how)}")
-        k.values.append(Value(results.pop(), "i", shape, 0, n - 1))
-        bounds = [(low, high)]
-    made = [Value(r, "f", shape, *b) for r, b in zip(results, bounds, strict=True)]
-    k.values += made
+        if lanes is None:
+            k.values.append(Value(results[1], "i", shape, 0, n - 1))
+        return named(k, results[0], shape, low, high, lanes)
+    made = [named(k, r, shape, *b, lanes) for r, b in zip(results, bounds, strict=True)]
     return k.choices.pick(made)
 
 
 def scanned(k: Kernel, value: Value) -> Value:
     """Return a scan of a value along an axis."""
     axis = k.choices.below(len(value.shape))
-    value = scaled(k, value, 3.0)
+    value = mixable(k, scaled(k, value, 3.0), axis)
     n, x, shape = value.shape[axis], value.text, value.shape
     reverse = ", reverse=True" if k.choices.chance(40) else ""
-    how = k.choices.weighted({"sum": 4, "product": 2, "combine": 5})
-    k.feature(f"scan {how}")
+    how = k.kind("scan", {"sum": 4, "product": 2, "combine": 5})
     if how == "sum":
         return k.floating(
             f"tl.cumsum({x}, {axis}{reverse})", shape, -n * value.size, n * value.size
@@ -181,117 +223,8 @@ def scanned(k: Kernel, value: Value) -> Value:
         small = scaled(k, value, 1.25)
         bound = max(small.size**n, small.size)
         return k.floating(f"tl.cumprod({small.text}, {axis}{reverse})", shape, -bound, bound)
+    lanes = k.lanes.get(value.text)
     return combined(
-        k, value, axis, shape, lambda x, f: f"tl.associative_scan({x}, {axis}, c.{f}{reverse})"
-    )
-
-
-def product(k: Kernel) -> Value:
-    """Return a matrix product, two-dimensional or batched, perhaps added to something."""
-    rows, columns = k.rows, k.columns
-    batch = (2,) if k.choices.chance(25) else ()
-    a = scaled(k, operand(k, (*batch, rows, columns)), 2.0)
-    if batch:
-        text = f"tl.permute({scaled(k, operand(k, a.shape), 2.0).text}, (0, 2, 1))"
-    else:
-        text = scaled(k, operand(k, (columns, rows)), 2.0).text
-    shape = (*batch, rows, rows)
-    bound = 4.0 * columns
-    k.feature("dot batched" if batch else "dot")
-    if k.choices.chance(30):
-        start = scaled(k, k.floating(f"tl.dot({a.text}, {text})", shape, -bound, bound), 2.0)
-        again = a.text if rows == columns else None
-        if again:
-            text = f"tl.dot({again}, {start.text}, acc={start.text}, out_dtype=T)"
-            return k.floating(text, shape, -2 - bound, 2 + bound)
-        return start
-    return k.floating(f"tl.dot({a.text}, {text})", shape, -bound, bound)
-
-
-def rearranged(k: Kernel, value: Value) -> Value:
-    """Return the same elements in another order, some perhaps repeated."""
-    x, shape, low, high = value.text, value.shape, value.low, value.high
-    axis = k.choices.below(len(shape))
-    n = shape[axis]
-    how = k.choices.pick(["flip", "gather", "join", "interleave", "swap", "permute"])
-    k.feature(how)
-    if how == "flip":
-        return k.floating(f"tl.flip({x}, {axis})", shape, low, high)
-    if how == "gather":
-        index = reduced(k, arithmetic(k, k.integer(f"tl.arange(0, {n})", (n,), 0, n - 1)), n - 1)
-        text = f"tl.broadcast_to({spread(index.text, shape, axis)}, {x}.shape)"
-        return k.floating(f"tl.gather({x}, {text}, {axis})", shape, low, high)
-    if how == "permute" and len(shape) == 3:
-        swapped = k.floating(f"tl.permute({x}, (2, 0, 1))", (shape[2], *shape[:2]), low, high)
-        return k.floating(f"tl.reshape({swapped.text}, {list(shape)})", shape, low, high)
-    other = operand(k, shape)
-    bounds = min(low, other.low), max(high, other.high)
-    if how == "join" or len(shape) > 2 or shape[-1] < 2:
-        joined = k.floating(f"tl.join({x}, {other.text})", (*shape, 2), *bounds)
-        some = unary(k, joined)
-        first, second = k.fresh("v"), k.fresh("v")
-        k.emit(f"{first}, {second} = tl.split({some.text})")
-        k.values += [Value(name, "f", shape, some.low, some.high) for name in (first, second)]
-        return k.values[-1]
-    if how == "interleave":
-        doubled = (*shape[:-1], 2 * shape[-1])
-        both = k.floating(f"tl.interleave({x}, {other.text})", doubled, *bounds)
-        return converted(k, both, shape)
-    halves = (*shape[:-1], shape[-1] // 2, 2)
-    first, second = k.fresh("v"), k.fresh("v")
-    k.emit(f"{first}, {second} = tl.split(tl.reshape({x}, {list(halves)}))")
-    return k.floating(f"tl.interleave({second}, {first})", shape, low, high)
-
-
-def statistic(k: Kernel, value: Value) -> Value:
-    """Return a value minus, or divided by, something along an axis: a kind of normalisation."""
-    axis = k.choices.below(len(value.shape))
-    value = scaled(k, value, 3.0)
-    x, n, shape = value.text, value.shape[axis], value.shape
-    how = k.choices.pick(["mean", "maximum", "softmax", "norm", "logsumexp", "minimum"])
-    k.feature(f"normalisation {how}")
-    along = f"{axis}, keep_dims=True"
-    if how == "mean":
-        return k.floating(f"{x} - tl.sum({x}, {along}) / {n}", shape, -6.0, 6.0)
-    if how in ("maximum", "minimum"):
-        return k.floating(f"{x} - tl.{how[:3]}({x}, {along})", shape, -6.0, 6.0)
-    if how == "norm":
-        return k.floating(f"{x} / c.norm({x}, {axis})", shape, -1.0, 1.0)
-    top = k.define(f"tl.max({x}, {along})", "f", (*shape[:axis], 1, *shape[axis + 1 :]), -3, 3)
-    k.values.remove(top)
-    e = k.floating(f"tl.exp({x} - {top.text})", shape, 0.0, 1.0)
-    if how == "softmax":
-        return k.floating(f"{e.text} / tl.sum({e.text}, {along})", shape, 0.0, 1.0)
-    text = f"{x} - tl.log(tl.sum({e.text}, {along})) - {top.text}"
-    return k.floating(text, shape, -10.0, 0.0)
-
-
-def expression(k: Kernel, shape: Shape) -> Value:
-    """Define a float of a shape by one random operation or a few."""
-    tall = shape != ()
-    how = k.choices.weighted(
-        {
-            "binary": 10,
-            "unary": 8,
-            "load": 3,
-            "scan": 2 * tall,
-            "rearranged": 2 * tall,
-            "statistic": 2 * tall,
-            "dot": 1,
-        }
-    )
-    if how == "load":
-        return load(k, shape)
-    if how == "dot":
-        return converted(k, scaled(k, product(k), LIMIT), shape)
-    value = operand(k, shape)
-    if how == "scan":
-        return scanned(k, value)
-    if how == "rearranged":
-        return rearranged(k, value)
-    if how == "statistic":
-        return statistic(k, value)
-    if how == "unary":
-        return unary(k, value)
-    other = () if k.choices.chance(20) else shape
-    return binary(k, value, operand(k, other))
+        k, value, axis, shape, lanes,
+        lambda x, f: f"tl.associative_scan({x}, {axis}, c.{f}{reverse})",
+    )  # fmt: skip

@@ -1,7 +1,9 @@
 """A process that checks programs, so that one which crashes or hangs takes nothing along.
 
 Reads requests from standard input, one JSON list a line, and answers each request with a line. A
-request names the seed of a program, or holds the program.
+request has a `name` and a `point` (the seed of the inputs), names the `seed` of a program or holds
+the `program`, and says what else is to be done: `types` (see `precision.TYPES`), a `device`,
+kinds to do `without`, a `factor` by which to falsify a gradient.
 """
 
 from __future__ import annotations
@@ -10,14 +12,13 @@ import importlib.util
 import json
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from .choices import seeded
-from .generate import generate, module
-from .oracle import check
-from .program import Program
+from .generate import module, program_of
+from .noise import with_noise
+from .oracle import Subject, check
+from .propagation import passing_nan
 
 
 def load(text: str, path: Path):
@@ -29,44 +30,61 @@ def load(text: str, path: Path):
     return loaded
 
 
-def program_of(request: dict) -> Program:
-    """Return the program that a request is about."""
-    if "program" in request:
-        return Program(**request["program"])
-    return generate(seeded(request["seed"]), request["name"])
+def subjects(requests: list[dict], folder: Path):
+    """Write the programs of some requests into a module, and yield each, loaded."""
+    programs = [program_of(request) for request in requests]
+    noisy = [with_noise(p) for p, r in zip(programs, requests, strict=True) if r.get("types")]
+    passing = [passing_nan(program) for program in programs]
+    loaded = load(module(programs + noisy + passing), folder / f"programs_{time.monotonic_ns()}.py")
+
+    def functions(name: str):
+        return getattr(loaded, name), getattr(loaded, f"{name}_stub")
+
+    for request, program in zip(requests, programs, strict=True):
+        types = request.get("types")
+        yield Subject(
+            program,
+            *functions(program.name),
+            functions(f"{program.name}_nan"),
+            functions(f"{program.name}_noisy") if types else None,
+            types,
+            request.get("device", "cpu"),
+            request["point"],
+            request.get("factor", 1.0),
+            frozenset(request.get("without", ())),
+        )
 
 
 def answer(requests: list[dict], folder: Path):
     """Yield what came of each program."""
-    programs = [program_of(request) for request in requests]
-    loaded = load(module(programs), folder / f"programs_{time.monotonic_ns()}.py")
-    for request, program in zip(requests, programs, strict=True):
-        kernel, stub = (getattr(loaded, program.name + end) for end in ("", "_stub"))
+    for subject in subjects(requests, folder):
         begin = time.process_time()
-        verdict = check(program, kernel, stub, request["point"], request.get("factor", 1.0))
+        verdict = check(subject)
         yield {
             "status": verdict.status,
             "reason": verdict.reason,
             "vanishes": verdict.vanishes,
-            "features": program.features,
+            "poison": verdict.poison,
+            "features": subject.program.features,
             "schedules": verdict.schedules,
-            "seconds": time.process_time() - begin,
+            "seconds": round(time.process_time() - begin, 2),
         }
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input ends, or a device is of no more use."""
     import torch
 
     torch.set_num_threads(1)
     replies = os.fdopen(os.dup(1), "w")
     # What libraries print must not come between the replies.
     os.dup2(2, 1)
+    folder = Path(os.environ["TRITON_CACHE_DIR"])
     for line in sys.stdin:
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["TRITON_CACHE_DIR"] = folder
-            for result in answer(json.loads(line), Path(folder)):
-                print(json.dumps(result), file=replies, flush=True)
+        for result in answer(json.loads(line), folder):
+            print(json.dumps(result), file=replies, flush=True)
+            if result["status"] == "crashed":
+                return
 
 
 if __name__ == "__main__":

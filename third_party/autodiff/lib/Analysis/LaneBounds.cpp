@@ -228,6 +228,24 @@ static bool countsFromZero(const Dimension &dimension) {
          (dimension.digit && dimension.digit->isNotNegative());
 }
 
+/// Whether two numbers that program ids determine come in all pairs: they are
+/// of different axes, or quotient and remainder of one division.
+static bool areIndependent(const ScalarExpr &a, const ScalarExpr &b) {
+  constexpr unsigned kAxes = 3;
+  bool shareAxis = llvm::any_of(llvm::seq(kAxes), [&](unsigned axis) {
+    return a.mentionsAxis(axis) && b.mentionsAxis(axis);
+  });
+  if (!shareAxis)
+    return true;
+  using Numbers = ScalarExpr::Kind;
+  auto isPair = [](const ScalarExpr &quotient, const ScalarExpr &remainder) {
+    return quotient.getKind() == Numbers::Div &&
+           remainder.getKind() == Numbers::Rem;
+  };
+  return (isPair(a, b) || isPair(b, a)) && a.getLhs() == b.getLhs() &&
+         a.getRhs() == b.getRhs();
+}
+
 /// Counts the iterations of loops that the address does not depend on, where
 /// bounds are about their induction variables.
 bool Bounds::countIterations(const LinearForm &address) {
@@ -269,6 +287,21 @@ bool Bounds::eliminateOthers(const LinearForm &address) {
         return false;
       others.push_back(dimension);
     }
+  // One that is eliminated takes all values, whatever the others are.
+  auto isFree = [&](const LinearForm &form) {
+    return llvm::all_of(form.terms, [&](const LinearForm::Term &term) {
+      return llvm::all_of(others, [&](const Dimension &other) {
+        return term.dimension == other || !term.dimension.digit ||
+               !other.digit ||
+               areIndependent(*term.dimension.digit, *other.digit);
+      });
+    });
+  };
+  if (!isFree(address) ||
+      !llvm::all_of(constraints, [&](const Constraint &constraint) {
+        return isFree(constraint.form);
+      }))
+    return false;
   for (auto [number, extent] : llvm::enumerate(gone)) {
     Dimension lane = axisAt(kGone + number);
     std::optional<ScalarExpr> count = ScalarExpr::constant(extent);

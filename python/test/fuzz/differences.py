@@ -1,0 +1,254 @@
+"""Whether a program's gradient is that of its values: finite differences in float64."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from watched import watched
+
+from .points import Forward, Inputs, Tensors, poisoned, stored, without_effect
+
+# Central differences at a step and half of it. The first pair is the more exact one, the second
+# is less likely to have a kink within its step.
+STEPS = (1e-4, 1e-6)
+# What two rules of differencing may differ by, and then what the gradient may be off by.
+SMOOTH, EXACT = 1e-4, 2e-6
+ELEMENTS = 6
+# What backwards are asked for, by turns: the compiler's choice, or that these schedules, and no
+# others, are used wherever they apply.
+REQUESTS = (
+    None,
+    {"schedules": []},
+    {"schedules": ["exchange"]},
+    None,
+    {"schedules": ["unravel", "persist"]},
+    {"schedules": ["batch", "unravel"]},
+    {"schedules": ["exchange", "merge", "persist"]},
+)
+# What is wrong if elements that have no effect are NaN: the gradient there, or that of others.
+POISON = ("poison in its place", "poison elsewhere")
+# Of random programs, the gradient of what is NaN itself is not looked at: it may be NaN, too, where
+# a loop that reads it does not run, or no program of the launch stores what is made of it.
+UNSEEN = POISON[:1]
+# After such an error a process is of no more use.
+FATAL = re.compile(r"CUDA error|illegal memory access|device-side assert", re.IGNORECASE)
+# In the names of kernels.
+SCHEDULE = re.compile(r"_(exchanged|persistent)")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of checking a program.
+
+    The status is "passed", "refused" (no gradient, for a stated reason), "discarded" (nothing can
+    be said at this point: not smooth, or rounding moves too much), "wrong", or "broken" (an
+    exception, or a forward that does not do what it should).
+    """
+
+    status: str
+    reason: str = ""
+    # Whether the first wanted gradient is zero.
+    vanishes: bool = False
+    # What became of the loops and the grid in the backward: "exchanged", "persistent", "spread".
+    schedules: tuple[str, ...] = ()
+    # Elements of inputs that nothing depends on, if they matter.
+    poison: dict[str, list[int]] = field(default_factory=dict)
+
+
+def gradients_of(op, program, values: Tensors, upstream) -> Tensors:
+    """Return the gradients of the wanted inputs, computed in memory that is watched."""
+    with watched() as watch:
+        leaves = {
+            name: watch.copy(value).requires_grad_(name in program.wanted)
+            for name, value in values.items()
+        }
+        outputs = op(*leaves.values())
+        wanted = [leaves[name] for name in program.wanted]
+        # Where nothing is stored there is no upstream gradient; a NaN that is read would show.
+        used = [
+            (y, g.to(y.device, y.dtype).masked_fill(y.detach().isnan(), float("nan")))
+            for y, g in zip(outputs, upstream, strict=True)
+            if y.requires_grad
+        ]
+        found = [None] * len(wanted)
+        if used:
+            ys, gs = zip(*used, strict=True)
+            found = torch.autograd.grad(ys, wanted, gs, allow_unused=True)
+        if any(value.device.type == "cuda" for value in values.values()):
+            torch.cuda.synchronize()
+    return {
+        name: (torch.zeros_like(leaves[name]) if g is None else g).double().cpu()
+        for name, g in zip(program.wanted, found, strict=True)
+    }
+
+
+class Check:
+    """One program at one point."""
+
+    def __init__(
+        self, program, kernel, stub, seed: int, factor: float = 1.0, rounded=None,
+        elements: int = ELEMENTS,
+    ):  # fmt: skip
+        """`rounded` returns tensors, by the names of buffers, as other types hold them.
+
+        Of each input, so many elements are looked at, beside a random direction.
+        """
+        from triton.backends.autodiff import autodiff
+
+        self.program, self.inputs = program, Inputs(program.inputs, seed)
+        self.elements = elements
+        rounded = rounded or (lambda tensors: tensors)
+        self.inputs.values = rounded(self.inputs.values)
+        self.forward = Forward(kernel, stub, self.inputs.values)
+        self.written = stored(self.forward)
+        upstream = [self.inputs.normal(place.shape) for place in self.written]
+        upstream = rounded(dict(zip(program.outputs, upstream, strict=True)))
+        self.upstream = list(upstream.values())
+        outputs = self.forward({})
+        self.scale = sum(
+            (y[w] * g[w]).abs().sum().item()
+            for y, g, w in zip(outputs, self.upstream, self.written, strict=True)
+        )
+        request = REQUESTS[seed // 3 % len(REQUESTS)]
+        self.op = autodiff(kernel, stub, backward=request)
+        self.gradients = gradients_of(self.op, program, self.inputs.values, self.upstream)
+        self.gradients[program.wanted[0]] *= factor
+        self.schedules = self.chosen()
+        self.poisoned = self.inputs.values
+
+    def chosen(self) -> tuple[str, ...]:
+        """Return what became of the loops and the grid in the backward."""
+        found: set[str] = set()
+        for _, _, execution in self.op.kernel._plans((), {}):
+            launch = execution.backward.plan.launch
+            if launch is not None:
+                kinds = {"batched": launch.batched, "unraveled": launch.unraveled}
+                found.update([k for k, has in kinds.items() if has] or ["spread"])
+            for kernel in execution.backward.plan.backward:
+                found.update(SCHEDULE.findall(kernel.name))
+        return tuple(sorted(found))
+
+    def loss(self, name: str, value: torch.Tensor) -> float:
+        """Return the sum of outputs times upstream gradients with one input changed."""
+        outputs = self.forward({name: value})
+        return sum(
+            torch.dot(y[w], g[w]).item()
+            for y, g, w in zip(outputs, self.upstream, self.written, strict=True)
+        )
+
+    def difference(self, name, direction, step) -> tuple[float, float]:
+        """Return a derivative by central differences, and how far it may be off."""
+        value = self.inputs.values[name]
+        slopes = []
+        for h in (step, step / 2):
+            ahead = self.loss(name, value + h * direction)
+            behind = self.loss(name, value - h * direction)
+            slopes.append((ahead - behind) / (2 * h))
+        return (4 * slopes[1] - slopes[0]) / 3, abs(slopes[1] - slopes[0])
+
+    def compare(self, name, direction) -> tuple[str, float, float]:
+        """Return "passed", "discarded" or "wrong", and ours and the true derivative."""
+        gradient = self.gradients[name]
+        ours = torch.dot(gradient, direction).item()
+        size = gradient.nan_to_num().norm().item()
+        verdict = "discarded", ours, float("nan")
+        for step in STEPS:
+            truth, doubt = self.difference(name, direction, step)
+            noise = 1e-14 * (self.scale + 1) / step
+            within = abs(truth) + size
+            if not doubt <= SMOOTH * within + noise:
+                continue
+            # A NaN of ours must not compare as near.
+            if abs(ours - truth) <= EXACT * within + doubt + noise:
+                return "passed", ours, truth
+            verdict = "wrong", ours, truth
+        return verdict
+
+    def directions(self, name: str):
+        """Yield a random direction and some single elements of an input."""
+        size = self.program.inputs[name]
+        yield "", self.inputs.normal(size)
+        order = torch.randperm(size, generator=self.inputs.source)[: self.elements]
+        for i in order.tolist():
+            yield f"[{i}]", self.unit(size, i)
+
+    @staticmethod
+    def unit(size: int, i: int) -> torch.Tensor:
+        """Return a unit vector."""
+        return torch.zeros(size, dtype=torch.float64).index_fill_(0, torch.tensor([i]), 1.0)
+
+    def wrong(self, name: str) -> list[str]:
+        """Describe the elements of an input whose gradient is wrong."""
+        lines = []
+        for i in range(self.program.inputs[name]):
+            result, ours, truth = self.compare(name, self.unit(self.program.inputs[name], i))
+            if result == "wrong":
+                lines.append(f"  {name}[{i}]: gradient {ours:.9g}, differences {truth:.9g}")
+        return lines[:12]
+
+    def with_poison(self, passing_nan, without: frozenset[str]) -> Verdict | None:
+        """Return what is wrong with gradients where all that has no effect is NaN or infinite.
+
+        They are what they are elsewhere, and zero for what has no effect.
+        """
+        inputs = self.inputs.values
+        places = without_effect(
+            self.forward,
+            inputs,
+            # What is not wanted has no gradient that tells.
+            {n: self.gradients.get(n, torch.zeros_like(x)) == 0 for n, x in inputs.items()},
+        )
+        found = self.poisoned_in(places, without)
+        if found is not None:
+            # What a maximum passes over, or a later store, is in no lane that is left out.
+            forward = partial(Forward(*passing_nan, inputs), fill=0.0)
+            places = without_effect(forward, inputs, places)
+            found = self.poisoned_in(places, without)
+        return found
+
+    def poisoned_in(self, places: Tensors, without: frozenset[str]) -> Verdict | None:
+        """Return what is wrong with gradients where these elements are NaN or infinite."""
+        if not any(place.any() for place in places.values()):
+            return None
+        inputs = self.inputs.values
+        values = poisoned(inputs, places, self.inputs.source)
+        found = gradients_of(self.op, self.program, values, self.upstream)
+        wrong = False
+        for name, gradient in found.items():
+            right = self.gradients[name]
+            off = ~((gradient - right).abs() <= 1e-9 * (right.abs().max() + right.abs()))
+            wrong |= off.any().item()
+            for what, where in zip(POISON, (places[name], ~places[name]), strict=True):
+                if what in without or not (off & where).any():
+                    continue
+                i = (off & where).nonzero()[0].item()
+                reason = (
+                    f"{name}, {what}: gradient [{i}] is {gradient[i]:.9g}, without poison "
+                    f"{right[i]:.9g}; wrong in {off.sum()} places"
+                )
+                poison = {n: m.nonzero().flatten().tolist() for n, m in places.items() if m.any()}
+                return Verdict("wrong", reason, schedules=self.schedules, poison=poison)
+        self.poisoned = inputs if wrong else values
+        return None
+
+    def verdict(self, passing_nan, without: frozenset[str] = frozenset()) -> Verdict:
+        """Compare all wanted gradients; some kinds of faults are not looked for."""
+        discarded = 0
+        for name in self.program.wanted:
+            for where, direction in self.directions(name):
+                result, ours, truth = self.compare(name, direction)
+                discarded += result == "discarded"
+                if result == "wrong":
+                    reason = f"{name}{where}: gradient {ours:.9g}, differences {truth:.9g}"
+                    return Verdict("wrong", "\n".join([reason, *self.wrong(name)]))
+        # One kink among all the directions is no reason to look elsewhere.
+        if discarded > 1 + len(self.program.wanted):
+            return Verdict("discarded", "not smooth", schedules=self.schedules)
+        found = self.with_poison(passing_nan, without)
+        if found is not None:
+            return found
+        vanishes = self.gradients[self.program.wanted[0]].norm().item() < 1e-6
+        return Verdict("passed", "", vanishes, self.schedules)

@@ -1,0 +1,241 @@
+"""Small programs whose gradients were wrong once, and the kinds of random programs they stand for.
+
+Now they are right, or refused for a stated reason.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+from .choices import replayed
+from .program import Buffer, Kernel, Program
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What was wrong, the kinds of programs that showed it, and one of these."""
+
+    about: str
+    kinds: tuple[str, ...]
+    program: Program
+    device: str = "cpu"
+    # See `precision.TYPES`; in float64 on the CPU if there are none.
+    types: str | None = None
+    # Whether such programs have no gradient.
+    refused: bool = False
+
+
+def written(body: str, grid=(1,), lead: int = 0, n: int = 0, **sizes: int) -> Program:
+    """Return a program: inputs are x1, x2 …, outputs y1, y2 …, of so many elements.
+
+    `n` is an argument of the kernel, and `lead` is what lies before x1 in memory.
+    """
+    k = Kernel(replayed([]), "kernel")
+    roles = {"x": "input", "y": "raced"}
+    k.buffers = [Buffer(name, roles[name[0]], size) for name, size in sizes.items()]
+    k.buffers[0].lead = lead
+    k.grid, k.scalars = grid, {"n": str(n)}
+    k.lines = textwrap.indent(textwrap.dedent(body).strip(), "    ").splitlines()
+    return k.finish()
+
+
+def attention(mask: str, own: str, scores: str = "tl.dot(q, kt)") -> Program:
+    """Return a softmax over two blocks of four keys, of three rows that count and one more."""
+    return written(
+        f"""
+        i = tl.arange(0, 4)
+        m1 = i < 3
+        q = tl.load(x1 + i[:, None] * 4 + i[None, :])
+        v1 = tl.full([4], float("-inf"), T)
+        v2 = tl.zeros([4], T)
+        v3 = tl.zeros([4, 4], T)
+        for j in range(2):
+            kt = tl.load(x2 + j * 16 + i[None, :] * 4 + i[:, None])
+            v = tl.load(x3 + j * 16 + i[:, None] * 4 + i[None, :])
+            s = {scores}
+            seen = {mask}
+            s1 = tl.maximum(v1, tl.max(seen, 1))
+            s2 = tl.exp(v1 - s1)
+            s3 = tl.exp(seen - s1[:, None])
+            v3 = v3 * ({own})[:, None] + tl.dot(s3, v)
+            v2 = v2 * s2 + tl.sum(s3, 1)
+            v1 = s1
+        tl.store(y1 + i[:, None] * 4 + i[None, :], v3 / v2[:, None], mask=m1[:, None])
+        """,
+        x1=16,
+        x2=32,
+        x3=32,
+        y1=16,
+    )
+
+
+def short_product(m: int, n: int) -> Program:
+    """Return a product of matrices of so many rows and columns, that sums over 16 elements."""
+    return written(
+        f"""
+        i = tl.arange(0, 16)
+        m = tl.arange(0, {m})
+        n = tl.arange(0, {n})
+        v1 = tl.load(x1 + m[:, None] * 16 + i[None, :])
+        v2 = tl.load(x2 + i[:, None] * {n} + n[None, :])
+        v3 = tl.dot(v1, v2, input_precision=P)
+        tl.store(y1 + m[:, None] * {n} + n[None, :], v3)
+        """,
+        x1=m * 16,
+        x2=16 * n,
+        y1=m * n,
+    )
+
+
+FOUND = {
+    "a read beyond a tensor": Fault(
+        "the backward wrote beside the gradient",
+        ("edge beyond a tensor",),
+        written(
+            """
+            i = tl.arange(0, 8)
+            v1 = tl.load(x1 + i)
+            tl.store(y1 + i, v1 * v1, mask=i < n)
+            """,
+            n=5,
+            x1=5,
+            y1=8,
+        ),
+    ),
+    "a read before a view": Fault(
+        "what lies before it got no gradient",
+        ("edge before a view",),
+        written(
+            """
+            i = tl.arange(0, 8)
+            v1 = tl.load(x1 + i - 2)
+            tl.store(y1 + i, v1 * v1)
+            """,
+            lead=3,
+            x1=8,
+            y1=8,
+        ),
+    ),
+    "a race": Fault(
+        "the first program got the gradient, whichever was last",
+        ("race of different numbers",),
+        written("tl.store(y1, tl.load(x1 + tl.program_id(0)))", grid=(4,), x1=4, y1=1),
+        refused=True,
+    ),
+    "an average": Fault(
+        "a combiner that is not associative",
+        ("combine average", "combine average of equals"),
+        written(
+            """
+            i = tl.arange(0, 4)
+            tl.store(y1, tl.reduce(tl.load(x1 + i), 0, c.average))
+            """,
+            x1=4,
+            y1=1,
+        ),
+        refused=True,
+    ),
+    "permuted pairs": Fault(
+        "a split of what was interleaved otherwise",
+        ("layout permuted pairs",),
+        written(
+            """
+            i = tl.arange(0, 4)
+            v1 = tl.load(x1 + i)
+            v2 = tl.load(x1 + i)
+            v3 = tl.zeros([4, 4], T) + tl.load(x2 + tl.program_id(0))
+            for j in range(0, n):
+                v3 = v3 * 0.5
+            v3 = v3 / (1.0 + tl.abs(v3)) - v3
+            v4 = v3 * v1[:, None] + v2[None, :]
+            v5 = tl.reshape(tl.interleave(v4, v3), (4, 2, 4))
+            v6, v7 = tl.split(tl.permute(v5, (0, 2, 1)))
+            at = tl.program_id(0) * 16 + i[:, None] * 4 + i[None, :]
+            tl.store(y1 + at, v6 * v7, mask=i[None, :] < 3)
+            """,
+            grid=(2,),
+            x1=4,
+            x2=2,
+            y1=32,
+        ),
+    ),
+    "poison in its place": Fault(
+        "what nobody stores got a gradient of its own if it is NaN",
+        ("poison in its place",),
+        written(
+            """
+            i = tl.arange(0, 8)
+            v1 = tl.load(x1 + i)
+            tl.store(y1 + i, v1 * v1, mask=i < 5)
+            """,
+            x1=8,
+            y1=8,
+        ),
+    ),
+    "poison elsewhere": Fault(
+        "rows that nobody stores reached the gradients of others",
+        ("poison elsewhere",),
+        attention("tl.where(i[None, :] <= i[:, None], s, float('-inf'))", "s2"),
+    ),
+    "dead code in a softmax": Fault(
+        "rows that see nothing reached the gradients of others",
+        ("online softmax by dead code",),
+        attention(
+            "s + tl.where(m1[:, None] & (i[None, :] <= i[:, None]), 0.0, float('-inf'))",
+            "v2 * 0 + s2",
+        ),
+    ),
+    "decays in rows behind the last": Fault(
+        "decays of rows that do not count reached the gradients of others",
+        ("decay in rows of zero", "decay in rows of anything"),
+        written(
+            """
+            i = tl.arange(0, 4)
+            m1 = i < 3
+            v1 = tl.where(m1, tl.load(x1 + i) - 800.0, 0.0)
+            v2 = tl.exp(v1[:, None] - v1[None, :])
+            v3 = tl.where(i[:, None] >= i[None, :], v2, 0.0)
+            v4 = tl.load(x2 + i[:, None] * 4 + i[None, :], mask=m1[:, None], other=0.0)
+            tl.store(y1 + i[:, None] * 4 + i[None, :], tl.dot(v3, v4), mask=m1[:, None])
+            """,
+            x1=4,
+            x2=16,
+            y1=16,
+        ),
+    ),
+    "quotients of programs": Fault(
+        "what programs read that store nothing reached the gradients of others",
+        (),
+        written(
+            """
+            i = tl.arange(0, 8)
+            j = tl.arange(0, 4)
+            v1 = tl.load(x1 + i[:, None] * 4 + j[None, :])
+            k1 = tl.program_id(0) // 3 * 8 + i
+            v2 = tl.load(x2 + k1[:, None] * 4 + j[None, :])
+            k2 = tl.program_id(0) * 8 + i
+            tl.store(y1 + k2, tl.sum(v1 * v2, 1), mask=k2 < n)
+            """,
+            grid=(6,),
+            n=6,
+            x1=32,
+            x2=64,
+            y1=48,
+        ),
+    ),
+    "few columns": Fault(
+        "the adjoint of a product summed over an axis that matrix units do not take",
+        tuple(f"product with N of {n}" for n in (1, 2, 4, 8)),
+        short_product(16, 2),
+        "cuda",
+        "bfloat16",
+    ),
+    "few rows": Fault(
+        "the adjoint of a product summed over an axis that matrix units do not take",
+        tuple(f"product with M of {m}" for m in (1, 2, 4, 8)),
+        short_product(2, 16),
+        "cuda",
+        "bfloat16",
+    ),
+}

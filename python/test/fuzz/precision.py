@@ -1,0 +1,184 @@
+"""Gradients in other types, and on a GPU, against float64 on the CPU.
+
+How far a right gradient may be off is measured, not assumed. The program is written once more,
+with noise (`noise`): in float64, it gives the true gradient without any, and with noise as large
+as what rounding does, of several samples, how far rounding moves it. Where that is so far that a
+gradient off by a tenth would not be seen, nothing is said about the program at this point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from watched import Watch
+
+from .differences import FATAL, Verdict, gradients_of
+from .noise import QUIET
+from .points import Tensors
+from .program import Program
+
+# How many units in the last place of its largest elements a gradient may be off by, how many of
+# those of the type in which programs add to it, and how many times as far as noise moves it in the
+# mean square.
+UNITS, SUMS, MOVES = 2, 16, 4
+# The same for one element; what noise moves it by is known less well.
+MOVES_OF_ONE = 24
+# More than that of a gradient's size is too much: one that is off by a tenth has to be seen.
+MOST = 0.08
+SAMPLES, MORE = 8, 48
+
+
+@dataclass(frozen=True)
+class Types:
+    """Types that a program runs in: see `program.OPTIONS`."""
+
+    T: torch.dtype
+    M: torch.dtype
+    A: torch.dtype
+    F: torch.dtype
+    P: str = "ieee"
+
+    def rounded(self, program: Program, point: Tensors) -> Tensors:
+        """Return numbers as memory holds them, in float64."""
+        return {n: x.to(self.of(program, n)).double() for n, x in point.items()}
+
+    def of(self, program: Program, buffer: str) -> torch.dtype:
+        """Return the type of a buffer's elements."""
+        return getattr(self, program.types[buffer])
+
+    @property
+    def options(self) -> dict:
+        """Return the arguments of a stub."""
+        return {name: getattr(self, name) for name in ("T", "M", "A", "F", "P")}
+
+    def noise(self) -> tuple[float, ...]:
+        """Return what rounding may make of results, conversions to M and A, and operands."""
+        results = 2 * torch.finfo(self.T).eps
+        operands = 2.0**-11 if self.P == "tf32" and self.T == torch.float32 else results
+        conversions = (torch.finfo(dtype).eps / 2 for dtype in (self.M, self.A))
+        return (results, *(max(size, results) for size in conversions), operands)
+
+
+TYPES = {
+    "bfloat16": Types(torch.float32, torch.bfloat16, torch.float16, torch.float8_e5m2),
+    "float16": Types(torch.float32, torch.float16, torch.float32, torch.float8_e4m3fn),
+    "float32": Types(torch.float32, torch.float32, torch.bfloat16, torch.float8_e5m2),
+    "tf32": Types(torch.float32, torch.float32, torch.float16, torch.float8_e4m3fn, "tf32"),
+    "float64": Types(torch.float64, torch.float64, torch.float32, torch.float8_e5m2),
+}
+
+
+class Trial:
+    """A program in some types on a device, and its noisy form in float64, at one point."""
+
+    def __init__(self, program, kernel, stub, noisy, noisy_stub, types, device, point, upstream):
+        self.program, self.types, self.device = program, types, device
+        self.kernel, self.stub, self.noisy, self.noisy_stub = kernel, stub, noisy, noisy_stub
+        self.point, self.upstream = point, upstream
+
+    def run(self, kernel, stub, values, options) -> dict[str, torch.Tensor]:
+        """Return outputs and gradients, by what they are called in reports."""
+        from triton.backends.autodiff import autodiff
+
+        found: dict[str, torch.Tensor] = {}
+
+        def kept(kernel, *given):
+            outputs = stub(kernel, *given, **options)
+            for name, y in zip(self.program.outputs, outputs, strict=True):
+                found[f"output {name}"] = y.detach().double().cpu()
+            return outputs
+
+        gradients = gradients_of(autodiff(kernel, kept), self.program, values, self.upstream)
+        return found | {f"gradient of {name}": g for name, g in gradients.items()}
+
+    def values(self) -> Tensors:
+        """Return the inputs in their types on the device."""
+        of = self.types.of
+        return {n: x.to(self.device, of(self.program, n)) for n, x in self.point.items()}
+
+    def forward(self) -> None:
+        """Run the plain kernel: what Triton cannot compile says nothing about gradients."""
+        watch = Watch()
+        inputs = [watch.copy(x) for x in self.values().values()]
+        self.stub(self.kernel, *inputs, **self.types.options)
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def typed(self) -> dict[str, torch.Tensor]:
+        """Return what the program computes in its types on the device."""
+        return self.run(self.kernel, self.stub, self.values(), self.types.options)
+
+    def true(self, noise=QUIET) -> dict[str, torch.Tensor]:
+        """Return what it computes in float64 on the CPU, with some noise."""
+        return self.run(self.noisy, self.noisy_stub, self.point, {"noise": noise})
+
+    def moved(self, first: int, count: int) -> list[dict[str, torch.Tensor]]:
+        """Return what it computes with noise of several samples."""
+        sizes = self.types.noise()
+        return [self.true((*sizes, 0.618 * sample)) for sample in range(first, first + count)]
+
+    def verdict(self, on_cpu, factor: float = 1.0) -> Verdict:
+        """Compare outputs and gradients; `on_cpu` is a context in which kernels run there."""
+        try:
+            self.forward()
+        except Exception as error:
+            if FATAL.search(str(error)):
+                raise
+            return Verdict("discarded", f"Triton: {type(error).__name__}")
+        ours = self.typed()
+        ours[f"gradient of {self.program.wanted[0]}"] *= factor
+        with on_cpu():
+            right, moved = self.true(), self.moved(0, SAMPLES)
+            verdict = self.worst(ours, right, moved)
+            if verdict.status in ("wrong", "forward"):
+                # A mask that flips rarely moves much, in few samples.
+                verdict = self.worst(ours, right, moved + self.moved(SAMPLES, MORE))
+        return verdict
+
+    def worst(self, ours, right, moved) -> Verdict:
+        """Return what is wrong first; without a gradient that can be judged, nothing is said."""
+        verdicts = {}
+        for name, truth in right.items():
+            kind, buffer = name.split()[0], name.split()[-1]
+            # What nothing is stored to, in float64 or in other types.
+            places = ~(truth.isnan() & ours[name].isnan()) if kind == "output" else ...
+            others = [other[name][places] for other in moved]
+            dtype = self.types.of(self.program, buffer)
+            found = judged(name, ours[name][places], truth[places], others, dtype)
+            if found is not None and found.status == "wrong":
+                return Verdict("forward", found.reason) if kind == "output" else found
+            verdicts[name] = found
+        gradients = [found for name, found in verdicts.items() if name.startswith("gradient")]
+        if all(gradients):
+            return gradients[0]
+        return Verdict("passed")
+
+
+def judged(name: str, ours, right, moved: list, dtype: torch.dtype) -> Verdict | None:
+    """Return what is wrong with a tensor in memory of a type, given how noise moves it."""
+    if not right.numel():
+        return None
+    info = torch.finfo(dtype)
+    added = SUMS * torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
+    squares = sum((other - right).square() for other in moved) / len(moved)
+    furthest = max((other - right).norm().item() for other in moved)
+    typical, size = squares.sum().item() ** 0.5, right.norm().item()
+    least = info.smallest_normal * info.eps * right.numel() ** 0.5
+    within = (UNITS * info.eps + added) * size + max(MOVES * typical, 2 * furthest) + least
+    if not within <= MOST * size + least or not right.abs().max() < info.max / 4:
+        return Verdict("discarded", f"rounding moves gradients by more than {MOST}")
+    error = ours - right
+    off = error.norm().item()
+    # A NaN must not compare as near.
+    if not off <= within:
+        return Verdict("wrong", f"{name} is off by {off:.3g} of {size:.3g}, {within:.3g} expected")
+    each = UNITS * info.eps * right.abs() + least
+    each = each + added * (right.abs() + size / right.numel() ** 0.5)
+    each = each + MOVES_OF_ONE * (squares.sqrt() + typical / right.numel() ** 0.5)
+    over = error.abs() > each
+    if over.any():
+        i = over.nonzero()[0].item()
+        text = f"{ours[i]:.6g} for {right[i]:.6g}, {each[i]:.3g} expected"
+        return Verdict("wrong", f"{name}[{i}] is {text}; wrong in {over.sum()} places")
+    return None
