@@ -114,7 +114,7 @@ def softmaxes(family="attention"):
         lambda *inputs: attribute("fla.ops.path_attn.naive.naive_path_attn")(
             *inputs, inputs[0].shape[-1] ** -0.5
         ),
-        roundings=64,  # a reflection for each position, one after the other
+        roundings=100,  # a reflection for each position, one after the other
     )  # fmt: skip
     yield case("parallel_stickbreaking_attn", family, "stickbreaking_attn", heads)
     yield Case(
