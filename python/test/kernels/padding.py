@@ -246,6 +246,11 @@ def parts_kernel(x_ptr, index_ptr, y_ptr, scratch_ptr, n, FORM: tl.constexpr, B:
     if FORM == "sum of selected":
         z = tl.where(i < n, tl.exp(x) / x, 0.0)
         tl.store(y_ptr + i, z * tl.sum(z))
+    if FORM == "triangle":
+        z = tl.reshape(x, (4, B // 4))
+        z = tl.trans(tl.exp(z) * z)
+        row, column = tl.arange(0, B // 4)[:, None], tl.arange(0, 4)[None, :]
+        tl.store(y_ptr + row * 4 + column, z, row <= column)
     if FORM == "interleaved":
         z, k = tl.interleave(x, tl.exp(x)), tl.arange(0, 2 * B)
         tl.store(y_ptr + k, z * z, k < 2 * n)
@@ -255,13 +260,15 @@ def parts(kernel, form, fill, device):
     block, n = 16, 11
     x = _random(block, device=device)
     counts = slice(0, block, 2) if form == "half" else slice(0, n)
+    if form == "triangle":
+        counts = torch.ones(4, 4, dtype=torch.bool, device=device).tril().reshape(-1)
     padding = torch.ones(block, dtype=torch.bool, device=device)
     padding[counts] = False
     x = torch.where(padding, fill, x).requires_grad_()
     index = torch.randint(0, n, (block,), device=device, dtype=torch.int32)
     y, scratch = torch.zeros(2 * block, device=device), torch.zeros(block, device=device)
     kernel[(1,)](x, index, y, scratch, n, FORM=form, B=block)
-    length = {"half": block // 2, "interleaved": 2 * n}.get(form, n)
+    length = {"half": block // 2, "interleaved": 2 * n, "triangle": block}.get(form, n)
     return y[:length], [x], [counts]
 
 
@@ -278,5 +285,6 @@ CASES = {
     (product_kernel, product): ("plain", "exponential", "selected"),
     (parts_kernel, parts): (
         "gather", "through memory", "atomic", "half", "sum of selected", "interleaved",
+        "triangle",
     ),
 }  # fmt: skip

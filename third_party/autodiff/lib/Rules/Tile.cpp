@@ -145,6 +145,22 @@ Value mlir::autodiff::repeatOver(OpBuilder &builder, Location loc, Value value,
       RankedTensorType::get(shape, getElementTypeOrSelf(value.getType()));
   if (!type)
     return triton::SplatOp::create(builder, loc, full, value);
+  if (!llvm::is_sorted(axes)) {
+    SmallVector<int64_t> lengths;
+    for (unsigned axis : axes)
+      lengths.push_back(shape[axis]);
+    if (type.getShape() != ArrayRef<int64_t>(lengths))
+      value = triton::ReshapeOp::create(
+          builder, loc, RankedTensorType::get(lengths, type.getElementType()),
+          value);
+    auto order = llvm::to_vector_of<int32_t>(llvm::seq<size_t>(0, axes.size()));
+    llvm::sort(order, [&](int32_t a, int32_t b) { return axes[a] < axes[b]; });
+    SmallVector<unsigned> ascending(axes);
+    llvm::sort(ascending);
+    return repeatOver(builder, loc,
+                      triton::TransOp::create(builder, loc, value, order),
+                      ascending, shape);
+  }
   SmallVector<int64_t> sizes(shape.size(), 1);
   for (unsigned axis : axes)
     sizes[axis] = shape[axis];

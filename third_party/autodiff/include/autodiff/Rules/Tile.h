@@ -90,7 +90,7 @@ Value sumAll(OpBuilder &builder, Location loc, Value tile);
 Value repeatAlong(OpBuilder &builder, Location loc, Value tile, unsigned axis,
                   RankedTensorType type);
 /// `value`, a scalar or a tile whose axes longer than one are `axes` of
-/// `shape`, repeated along the other ones.
+/// `shape`, one after the other, repeated along the other ones.
 Value repeatOver(OpBuilder &builder, Location loc, Value value,
                  ArrayRef<unsigned> axes, ArrayRef<int64_t> shape);
 /// The order of a transposition that undoes the one of this order.
