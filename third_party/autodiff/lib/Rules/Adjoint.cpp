@@ -30,8 +30,8 @@ Value Adjoint::recomputed(Value value) {
   IRMapping map;
   for (Value operand : op->getOperands())
     map.map(operand, recomputed(operand));
-  return builder.clone(*op, map)
-      ->getResult(cast<OpResult>(value).getResultNumber());
+  return builder.clone(*op, map)->getResult(
+      cast<OpResult>(value).getResultNumber());
 }
 
 Type Adjoint::typeFor(Type primal) {

@@ -34,13 +34,14 @@ static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
     Value gradient =
         adjoint.primal(pullback.getTerminator()->getOperand(number));
     Type element = getElementTypeOrSelf(Adjoint::typeFor(input.getType()));
-    Tile given(b, adjoint.loc(), castFloat(b, adjoint.loc(), gradient, element));
+    Tile given(b, adjoint.loc(),
+               castFloat(b, adjoint.loc(), gradient, element));
     // If each lane is by itself, what others hold does not matter.
     if (isLanewise(op)) {
       OpOperand &use = op->getOpOperand(op.getValues().size() + number);
-      given = onlyLive(given, cotangents,
-                       emitLanes(adjoint, adjoint.lanes.through(use),
-                                 input.getType()));
+      given = onlyLive(
+          given, cotangents,
+          emitLanes(adjoint, adjoint.lanes.through(use), input.getType()));
     }
     adjoint.add(input, given);
   }

@@ -120,8 +120,8 @@ bool mlir::autodiff::isFiniteEverywhere(
   return true;
 }
 
-bool mlir::autodiff::isFiniteElsewhere(
-    Value value, LiveLanes &lanes, SmallVectorImpl<ScalarExpr> *assumed) {
+bool mlir::autodiff::isFiniteElsewhere(Value value, LiveLanes &lanes,
+                                       SmallVectorImpl<ScalarExpr> *assumed) {
   return isFiniteEverywhere(value, [&](Value source) -> std::optional<bool> {
     auto load = source.getDefiningOp<triton::LoadOp>();
     if (!load)

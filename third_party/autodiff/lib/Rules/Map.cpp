@@ -39,9 +39,9 @@ static LogicalResult map(triton::MapElementwiseOp op, Adjoint &adjoint) {
   for (auto [use, derivative] :
        llvm::zip_equal(op->getOpOperands(), *derivatives)) {
     if (derivative && !factors.giveFinite(derivative))
-      derivative = onlyLive(
-          Tile(adjoint.builder, adjoint.loc(), derivative), cotangents,
-          emitLanes(adjoint, adjoint.lanes.through(use), type));
+      derivative =
+          onlyLive(Tile(adjoint.builder, adjoint.loc(), derivative), cotangents,
+                   emitLanes(adjoint, adjoint.lanes.through(use), type));
     adjoint.add(use.get(), derivative);
   }
   return success();

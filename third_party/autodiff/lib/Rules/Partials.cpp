@@ -33,8 +33,8 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
   std::optional<LiveMask> live;
   auto getLive = [&] {
     if (!live)
-      live = emitLanes(adjoint, adjoint.lanes.of(op->getResult(0)),
-                       result.type());
+      live =
+          emitLanes(adjoint, adjoint.lanes.of(op->getResult(0)), result.type());
     return *live;
   };
   // Products that sum over the lanes that are not live select the same.

@@ -11,8 +11,8 @@ struct Lanes;
 
 /// What a load's mask has to say besides what it says, so that every element
 /// that is read is in `lanes`, the live ones, in some program and iteration of
-/// the launch; none if that is not known. Adds numbers that must not be negative
-/// for that to `assumed`, if there may be any.
+/// the launch; none if that is not known. Adds numbers that must not be
+/// negative for that to `assumed`, if there may be any.
 Constraints findMissingBounds(triton::LoadOp load, const Lanes *lanes,
                               llvm::SmallVectorImpl<ScalarExpr> *assumed);
 

@@ -13,8 +13,7 @@ class ScalarExpr;
 /// may say so of a value, or the contrary; of a load, that it is where its mask
 /// holds.
 bool isFiniteEverywhere(
-    Value value,
-    llvm::function_ref<std::optional<bool>(Value)> isFinite = {});
+    Value value, llvm::function_ref<std::optional<bool>(Value)> isFinite = {});
 
 /// Whether a value of the primal is finite in all lanes that are not live, if
 /// it is in those that are. See `findMissingBounds` for what is `assumed`.

@@ -105,8 +105,8 @@ void Reverse::runOnOperation() {
   builder.setInsertionPointToEnd(&backward.getBody().front());
   LiveLanes lanes(primal, activity);
   SmallVector<ScalarExpr> assumed;
-  Adjoint adjoint(builder, activity, lanes, primal.getLoc(),
-                  countTapes(primal), assume ? &assumed : nullptr);
+  Adjoint adjoint(builder, activity, lanes, primal.getLoc(), countTapes(primal),
+                  assume ? &assumed : nullptr);
   adjoint.primals.map(primal.getArguments(), backward.getArguments());
   Block &body = primal.getBody().front();
   adjoint.recompute(body);
