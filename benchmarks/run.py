@@ -17,7 +17,6 @@ import queue
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import torch
@@ -26,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from report import markdown  # noqa: E402
+from streams import lines_of  # noqa: E402
 
 # Tuning the hand-written kernels compiles dozens of variants.
 ROW_SECONDS = 300
@@ -60,26 +60,13 @@ def _worker(options) -> None:
             os._exit(1)
 
 
-def _lines(stream) -> queue.Queue:
-    """The stream's lines as they come, then None."""
-    lines: queue.Queue = queue.Queue()
-
-    def read():
-        for line in stream:
-            lines.put(line)
-        lines.put(None)
-
-    threading.Thread(target=read, daemon=True).start()
-    return lines
-
-
 def _measure_all(names: list[str], flags: list[str]):
     """Yields a row for every name, and the bandwidth of a copy; restarts workers that break."""
     left, bandwidth = list(names), None
     while left:
         command = [sys.executable, __file__, "--worker", json.dumps(left), *flags]
         worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        lines = _lines(worker.stdout)
+        lines = lines_of(worker.stdout)
         while left:
             try:
                 line = lines.get(timeout=ROW_SECONDS)

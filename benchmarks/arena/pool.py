@@ -8,28 +8,15 @@ import queue
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from streams import lines_of
+
 from . import ROOT
 from .worker import MARK, Request
-
-
-def _lines(stream) -> queue.Queue:
-    """The stream's lines as they come, then None."""
-    lines: queue.Queue = queue.Queue()
-
-    def read():
-        for line in stream:
-            lines.put(line)
-        lines.put(None)
-
-    threading.Thread(target=read, daemon=True).start()
-    return lines
-
 
 # A process may take so long until it begins: packages are imported.
 _START = 300.0
@@ -79,7 +66,7 @@ class Pool:
             text=True,
             env=environment,
         )
-        lines, limit = _lines(process.stdout), max(_START, self.limit)
+        lines, limit = lines_of(process.stdout), max(_START, self.limit)
         try:
             while tasks:
                 patience = min(limit, self._left())

@@ -72,6 +72,23 @@ def pytest_pyfunc_call(pyfuncitem):
     return result
 
 
+@pytest.fixture
+def needs_gradients():
+    """Skips what a forward pass alone does not show."""
+    import gradients
+
+    if gradients.FORWARD_ONLY:
+        pytest.skip("nothing to see in the forward pass")
+
+
+@pytest.fixture
+def differentiable():
+    """`differentiable`, imported when Triton's driver has been chosen."""
+    from triton.backends.autodiff import differentiable
+
+    return differentiable
+
+
 @pytest.fixture(autouse=True)
 def schedule(request):
     """The schedule that is forced on the test's kernels; None where the compiler chooses."""

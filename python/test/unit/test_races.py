@@ -1,25 +1,12 @@
 """Programs, or lanes, that store to one element: an error if they may disagree, else a gradient."""
 
-import gradients
 import pytest
 import torch
 import triton
 import triton.language as tl
 from gradients import assert_gradients_close, random_tensor
 
-
-@pytest.fixture(autouse=True)
-def needs_gradients():
-    if gradients.FORWARD_ONLY:
-        pytest.skip("nothing to see in the forward pass")
-
-
-@pytest.fixture
-def differentiable():
-    from triton.backends.autodiff import differentiable
-
-    return differentiable
-
+pytestmark = pytest.mark.usefixtures("needs_gradients")
 
 # What no gradient can tell.
 

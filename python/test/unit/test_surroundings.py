@@ -1,6 +1,5 @@
 """Kernels that read, or store, around the tensors that they are given, and beyond all memory."""
 
-import gradients
 import pytest
 import torch
 import triton
@@ -8,19 +7,7 @@ import triton.language as tl
 from gradients import assert_gradients_close, random_tensor
 from torch.utils.checkpoint import checkpoint
 
-
-@pytest.fixture(autouse=True)
-def needs_gradients():
-    if gradients.FORWARD_ONLY:
-        pytest.skip("nothing to see in the forward pass")
-
-
-@pytest.fixture
-def differentiable():
-    from triton.backends.autodiff import differentiable
-
-    return differentiable
-
+pytestmark = pytest.mark.usefixtures("needs_gradients")
 
 # Beyond the storage: what is read there leads to nothing that is stored.
 
