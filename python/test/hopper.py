@@ -21,20 +21,29 @@ def _leave_out_assembler(backend=None, stages=None, *_):
     stages["cubin"] = lambda *_: b""
 
 
-def _compile(source, assemble=False, **options):
+def _compile(source, assemble=False, hook=_leave_out_assembler, **options):
     with tempfile.TemporaryDirectory() as folder, knobs.runtime.scope(), knobs.cache.scope():
         knobs.cache.dir = folder
         if not assemble:
-            knobs.runtime.add_stages_inspection_hook = _leave_out_assembler
+            knobs.runtime.add_stages_inspection_hook = hook
         return triton.compile(source, target=TARGET, options=options)
 
 
-def assembly(kernel, types, constants, multiples_of_16=False, **options) -> dict:
-    """Return what Triton makes of a kernel for Hopper, stage by stage, up to PTX.
+class _Finished(Exception):
+    """What a stage was given, of which no more is wanted."""
 
-    `types` are those of the parameters that are no constants, in order. Addresses and integers are
-    multiples of 16 if so stated, as Triton finds them in launches with whole tiles.
-    """
+
+def _stop_behind_ttir(backend=None, stages=None, *_):
+    if stages is None:
+        return "ttir", "ttir"
+
+    def stop(module, _):
+        raise _Finished(str(module))
+
+    stages["ttgir"] = stop
+
+
+def _source(kernel, types, constants, multiples_of_16=False):
     names = [name for name in kernel.arg_names if name not in constants]
     signature = {**dict(zip(names, types, strict=True)), **dict.fromkeys(constants, "constexpr")}
     attributes = {
@@ -42,13 +51,26 @@ def assembly(kernel, types, constants, multiples_of_16=False, **options) -> dict
         for name in names
         if multiples_of_16 and not signature[name].startswith("fp")
     }
-    source = triton.compiler.ASTSource(kernel, signature, constants, attributes)
-    return dict(_compile(source, **options).asm)
+    return triton.compiler.ASTSource(kernel, signature, constants, attributes)
+
+
+def assembly(kernel, types, constants, multiples_of_16=False, **options) -> dict:
+    """Return what Triton makes of a kernel for Hopper, stage by stage, up to PTX.
+
+    `types` are those of the parameters that are no constants, in order. Addresses and integers are
+    multiples of 16 if so stated, as Triton finds them in launches with whole tiles. With
+    `assemble=True` the assembler takes the PTX.
+    """
+    return dict(_compile(_source(kernel, types, constants, multiples_of_16), **options).asm)
 
 
 def ttir(kernel, types, constants, multiples_of_16=False) -> str:
-    """Return the TTIR among `assembly`."""
-    return assembly(kernel, types, constants, multiples_of_16)["ttir"]
+    """Return the TTIR, whether or not Triton can compile it any further."""
+    source = _source(kernel, types, constants, multiples_of_16)
+    try:
+        return _compile(source, hook=_stop_behind_ttir).asm["ttir"]
+    except _Finished as finished:
+        return str(finished)
 
 
 def compiled_text(text, stage="ttir", assemble=False, **options):

@@ -22,7 +22,7 @@ SMOOTH = {
         lambda x, y, z: x * (y + z * z),
     ),
     "comments": (
-        "/* x */ mul.f32 $0, $1, $2; // and\n add.f32 $0, $0 /* the\n rest */ , $3",
+        "/* x */ mul.f32 $0, $1, $2; // and\n add.f32 $0, $0 /* the\n rest */ , $3;",
         lambda x, y, z: x * y + z,
     ),
     "guards": (
@@ -200,6 +200,16 @@ REFUSED = {
     "an unknown modifier": ("add.xorsign.f32 $0, $1, $1;", "modifier '.xorsign'"),
     "too few operands": ("add.f32 $0, $1;", "another number of operands"),
     "no such operand": ("add.f32 $0, $1, $7;", "'\\$7' is no operand"),
+    "a bit field that begins outside": (
+        "{ .reg .b32 t; bfe.s32 t, $1, 40, 5; cvt.rn.f32.s32 $0, t; }",
+        "'bfe.s32': it takes bits from place 40 on",
+    ),
+    "a bit field that is too long": ("bfi.b32 $0, $1, $1, 4, 33;", "'bfi.b32'.*33 of them"),
+    "a bit field anywhere": (
+        "{ .reg .b32 t; cvt.rzi.u32.f32 t, $1; bfe.u32 $0, $1, t, 5; }",
+        "'bfe.u32': the place of the bits is not written out",
+    ),
+    "an operand that is written": ("mul.f32 $1, $1, $1; mov.f32 $0, $1;", "it writes '\\$1'"),
     "another GPU": ("v_exp_f32 $0, $1", "'v_exp_f32'"),
     "bits": ("xor.b32 $0, $1, 0x80000000;", "computes with the bits of a float"),
     "bits turned around": ("brev.b32 $0, $1;", "computes with the bits of a float"),

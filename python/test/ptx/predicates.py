@@ -68,7 +68,7 @@ def _enter_comparisons():
         "infinite": math.isinf,
         "number": lambda x: not math.isnan(x),
         "notanumber": math.isnan,
-        "normal": lambda x: math.isfinite(x) and abs(x) >= 2.0**-126,
+        "normal": lambda x: x == 0 or math.isfinite(x) and abs(x) >= 2.0**-126,
         "subnormal": lambda x: 0 < abs(x) < 2.0**-126,
     }
     for name, test in kinds.items():

@@ -40,7 +40,8 @@ class Program:
 
     def __init__(self, rng: random.Random, length: int):
         self.steps: list[tuple] = []
-        lines = [f".reg .f32 f<{len(FLOATS)}>; .reg .b32 i<{len(INTEGERS)}>;"]
+        # Conversions to tf32 take registers of bits only.
+        lines = [f".reg .b32 f<{len(FLOATS)}>, i<{len(INTEGERS)}>;"]
         lines += [f".reg .pred {', '.join(PREDICATES)};"]
         lines += ["mov.f32 f0, $1; mov.b32 i0, $2; mov.f32 f1, 0f3FC00000; mov.f32 f2, -2.0;"]
         lines += ["mov.b32 i1, 77; mov.b32 i2, -5; setp.lt.f32 p|q, f0, f1;"]

@@ -246,13 +246,15 @@ def test_tied_registers(device):
 
 
 @triton.jit
-def loop_kernel(x_ptr, y_ptr, rows, ASM: tl.constexpr, BLOCK: tl.constexpr):
+def loop_kernel(
+    x_ptr, y_ptr, rows, ASM: tl.constexpr, CONSTRAINTS: tl.constexpr, BLOCK: tl.constexpr
+):
     """Assembly in a loop and a branch, of what the loop carries."""
     columns = tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
     for row in range(rows):
         x = tl.load(x_ptr + row * BLOCK + columns)
-        total = tl.inline_asm_elementwise(ASM, "=f,f,f", [total, x], tl.float32, True, 1)
+        total = tl.inline_asm_elementwise(ASM, CONSTRAINTS, [total, x], tl.float32, True, 1)
         if row % 2 == 0:
             total = tl.inline_asm_elementwise(
                 "neg.f32 $0, $1; add.f32 $0, $0, 0f3F000000;", "=f,f", [total], tl.float32, True, 1
@@ -260,17 +262,33 @@ def loop_kernel(x_ptr, y_ptr, rows, ASM: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(y_ptr + columns, total)
 
 
-@pytest.mark.parametrize("rows", [0, 1, 5])
-def test_in_a_loop(device, rows):
-    text = (
-        "{ .reg .pred p; setp.gt.f32 p, $2, 0f00000000; fma.rn.f32 $0, $1, $2, $2; "
-        "@!p mov.f32 $0, $1; }"
-    )
-
+def _loop(text, constraints):
     def stub(kernel, x):
         y = poisoned(x.shape[1:], x)
-        kernel[(1,)](x, y, x.shape[0], ASM=text, BLOCK=x.shape[1])
+        kernel[(1,)](x, y, x.shape[0], ASM=text, CONSTRAINTS=constraints, BLOCK=x.shape[1])
         return y
+
+    return differentiated(loop_kernel, stub)
+
+
+# Its first operand is read after its result is written; and where it is read first.
+OVERWRITING = (
+    "{ .reg .pred p; setp.gt.f32 p, $2, 0f00000000; fma.rn.f32 $0, $1, $2, $2; "
+    "@!p mov.f32 $0, $1; }"
+)
+KEEPING = (
+    "{ .reg .pred p; setp.gt.f32 p, $2, 0f00000000; @p fma.rn.f32 $0, $1, $2, $2; "
+    "@!p mov.f32 $0, $1; }"
+)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+@pytest.mark.parametrize(
+    "text, constraints",
+    [(OVERWRITING, "=&f,f,f"), (KEEPING, "=f,f,f"), (KEEPING.replace("$1", "$0"), "=f,0,f")],
+    ids=["a register of its own", "under opposite guards", "tied"],
+)
+def test_in_a_loop(device, rows, text, constraints):
 
     def reference(x):
         total = (x * 0).sum(0)
@@ -281,7 +299,30 @@ def test_in_a_loop(device, rows):
         return total
 
     x = random_tensor(rows, 64, device=device)
-    assert_gradients_close(differentiated(loop_kernel, stub), reference, (x,))
+    assert_gradients_close(_loop(text, constraints), reference, (x,))
+
+
+def test_result_in_the_register_of_an_operand(device):
+    """A GPU puts what a loop carries into one register, whose operand is lost too early."""
+    x = random_tensor(3, 64, device=device)
+    message = (
+        r"test_assembly.py:\d+.*'mov.f32': '\$1' is read after '\$0' is written, and both may be "
+        'in one register.*"=&"'
+    )
+    with pytest.raises(RuntimeError, match=message):
+        _loop(OVERWRITING, "=f,f,f")(x)
+
+
+def test_tied_operand_is_overwritten(device):
+    """What is read of it after the result is written is the result."""
+
+    def stub(kernel, x):
+        y = poisoned(x.shape, x)
+        kernel[(1,)](x, y, ASM="mul.f32 $0, $1, $1; add.f32 $0, $0, $1;", BLOCK=64)
+        return y
+
+    op = differentiated(tied_kernel, stub)
+    assert_gradients_close(op, lambda x: 2 * x * x, (random_tensor(64, device=device),))
 
 
 def test_finite_differences(device):

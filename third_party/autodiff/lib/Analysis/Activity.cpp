@@ -139,10 +139,8 @@ bool Activity::readsVaried(Operation *read) const {
   });
 }
 
-/// Calls `flow` from value to value for what a loop or a branch hands on, and
-/// for a function with a derivative of its own. Whether `op` is one of these.
-static bool followFlow(Operation *op,
-                       llvm::function_ref<void(Value, Value)> flow) {
+bool mlir::autodiff::followFlow(Operation *op,
+                                llvm::function_ref<void(Value, Value)> flow) {
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     // What the loop ends with is what its last iteration carries on, also where
     // no iteration reads it.

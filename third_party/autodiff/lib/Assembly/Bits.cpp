@@ -326,7 +326,12 @@ static Error runBitField(Machine &machine, const Instruction &instruction) {
                      "'");
   if (!start || !count)
     return makeError("the place of the bits is not written out");
-  unsigned low = *start & 0xff, length = *count & 0xff;
+  // What GPUs do there is not what PTX's text says.
+  if (*start >= *width || *count > *width)
+    return makeError("it takes bits from place " + Twine(*start) + " on, " +
+                     Twine(*count) + " of them, of a register of " +
+                     Twine(*width) + ", which GPUs do in ways of their own");
+  unsigned low = *start, length = *count;
   Emitter &e = machine.e;
   Expected<Field> a = machine.readInteger(operands[1], *width);
   if (!a)
@@ -336,7 +341,7 @@ static Error runBitField(Machine &machine, const Instruction &instruction) {
     if (!b)
       return b.takeError();
     APInt mask(*width, 0);
-    if (low < *width && length)
+    if (length)
       mask.setBits(low, std::min(low + length, *width));
     Value value = e.ori(e.andi(e.shl(a->value, low), e.constant(mask)),
                         e.andi(b->value, e.constant(~mask)));
@@ -351,9 +356,8 @@ static Error runBitField(Machine &machine, const Instruction &instruction) {
     unsigned up = *width - 1 - top;
     value = e.shrSigned(e.shl(a->value, up), up + low);
   } else {
-    value = e.andi(
-        e.shrUnsigned(a->value, low),
-        e.constant(APInt::getLowBitsSet(*width, std::min(length, *width))));
+    value = e.andi(e.shrUnsigned(a->value, low),
+                   e.constant(APInt::getLowBitsSet(*width, length)));
   }
   return machine.write(operands[0], makeField(value, *width, a->all()));
 }

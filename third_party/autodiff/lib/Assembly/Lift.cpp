@@ -10,6 +10,7 @@
 #include "autodiff/Assembly/Lift.h"
 
 #include "autodiff/Assembly/Machine.h"
+#include "autodiff/Assembly/SharedRegisters.h"
 #include "autodiff/Rules/Mutation.h"
 #include "llvm/Support/ScopedPrinter.h"
 
@@ -29,13 +30,6 @@ struct Packing {
   /// How many elements are in one register.
   unsigned perRegister;
   unsigned registers;
-};
-
-/// What the constraints say of one register.
-struct Constraint {
-  unsigned width;
-  /// The result's register that an operand comes in.
-  std::optional<unsigned> tied;
 };
 } // namespace
 
@@ -74,13 +68,13 @@ parseConstraints(StringRef text, unsigned results, unsigned operands) {
     if (part.starts_with("~"))
       continue;
     bool isResult = part.consume_front("=");
-    part.consume_front("&");
+    bool isEarly = part.consume_front("&");
     if (isResult != (constraints.size() < results))
       return makeError("constraints that are not one for each register");
-    Constraint constraint{0, std::nullopt};
+    Constraint constraint{0, std::nullopt, isEarly};
     unsigned number;
     if (!isResult && !part.getAsInteger(10, number) && number < results) {
-      constraint = {constraints[number].width, number};
+      constraint = {constraints[number].width, number, isEarly};
     } else if (part == "r" || part == "f") {
       constraint.width = 32;
     } else if (part == "h" || part == "c") {
@@ -167,9 +161,16 @@ static Expected<Value> readResult(Machine &machine,
   return result;
 }
 
-/// The results of the assembly, emitted before it.
-static Expected<SmallVector<Value>> emit(Emitter &emitter,
-                                         triton::ElementwiseInlineAsmOp op) {
+namespace {
+/// Assembly as it is read, with the registers that results and operands are in.
+struct Assembly {
+  SmallVector<Packing> results, operands;
+  SmallVector<Constraint> constraints;
+  Program program;
+};
+} // namespace
+
+static Expected<Assembly> readAssembly(triton::ElementwiseInlineAsmOp op) {
   unsigned packed = op.getPackedElement();
   if (packed > kMostPacked)
     return makeError("more than " + Twine(kMostPacked) + " packed elements");
@@ -181,9 +182,8 @@ static Expected<SmallVector<Value>> emit(Emitter &emitter,
       getPackings(op.getArgs().getTypes(), packed);
   if (!operands)
     return operands.takeError();
-  unsigned count = countRegisters(*results);
-  Expected<SmallVector<Constraint>> constraints =
-      parseConstraints(op.getConstraints(), count, countRegisters(*operands));
+  Expected<SmallVector<Constraint>> constraints = parseConstraints(
+      op.getConstraints(), countRegisters(*results), countRegisters(*operands));
   if (!constraints)
     return constraints.takeError();
   SmallVector<unsigned> widths = llvm::map_to_vector(
@@ -191,14 +191,28 @@ static Expected<SmallVector<Value>> emit(Emitter &emitter,
   Expected<Program> program = parseProgram(op.getAsmString(), widths);
   if (!program)
     return program.takeError();
-  Machine machine(*program, emitter);
-  if (Error error = initialize(machine, op, *operands, *constraints, count))
+  tieRegisters(*program, *constraints);
+  return Assembly{std::move(*results), std::move(*operands),
+                  std::move(*constraints), std::move(*program)};
+}
+
+/// The results of the assembly, emitted before it.
+static Expected<SmallVector<Value>> emit(Emitter &emitter,
+                                         triton::ElementwiseInlineAsmOp op) {
+  Expected<Assembly> assembly = readAssembly(op);
+  if (!assembly)
+    return assembly.takeError();
+  Machine machine(assembly->program, emitter);
+  if (Error error =
+          initialize(machine, op, assembly->operands, assembly->constraints,
+                     countRegisters(assembly->results)))
     return std::move(error);
   if (Error error = machine.run())
     return std::move(error);
   SmallVector<Value> values;
   unsigned index = 0;
-  for (auto [result, packing] : llvm::zip_equal(op->getResults(), *results)) {
+  for (auto [result, packing] :
+       llvm::zip_equal(op->getResults(), assembly->results)) {
     // Assembly without a result has one that it leaves alone.
     if (result.use_empty()) {
       values.push_back(Value());
@@ -212,6 +226,26 @@ static Expected<SmallVector<Value>> emit(Emitter &emitter,
     index += packing.registers;
   }
   return values;
+}
+
+Error mlir::autodiff::checkRegisters(triton::ElementwiseInlineAsmOp op,
+                                     const Copies &copies) {
+  Expected<Assembly> assembly = readAssembly(op);
+  if (!assembly)
+    return assembly.takeError();
+  SmallVector<Value> values;
+  for (auto [result, packing] :
+       llvm::zip_equal(op->getResults(), assembly->results))
+    values.append(packing.registers, result);
+  unsigned results = values.size();
+  for (auto [operand, packing] :
+       llvm::zip_equal(op.getArgs(), assembly->operands))
+    values.append(packing.registers, operand);
+  return ptx::checkRegisters(assembly->program, assembly->constraints, results,
+                             [&](unsigned result, unsigned operand) {
+                               return copies.areConnected(values[result],
+                                                          values[operand]);
+                             });
 }
 
 StringRef mlir::autodiff::getMarker(Operation *op) {

@@ -192,8 +192,10 @@ static Error runTest(Machine &machine, const Instruction &instruction) {
     answer = e.compare(CmpFPredicate::ORD, x->value, x->value);
   else if (test == "notanumber")
     answer = e.compare(CmpFPredicate::UNO, x->value, x->value);
-  else if (test == "normal")
-    answer = both(isBelow, e.compare(CmpFPredicate::OGE, magnitude, smallest));
+  else if (test == "normal") // Zeros are.
+    answer =
+        both(isBelow, e.ori(e.compare(CmpFPredicate::OGE, magnitude, smallest),
+                            e.compare(CmpFPredicate::OEQ, magnitude, zero)));
   else if (test == "subnormal")
     answer = both(e.compare(CmpFPredicate::OLT, magnitude, smallest),
                   e.compare(CmpFPredicate::OGT, magnitude, zero));

@@ -13,6 +13,7 @@
 #include "mlir/IR/ValueRange.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallSet.h"
 
 namespace mlir::autodiff {
@@ -75,6 +76,10 @@ private:
   llvm::DenseSet<Value> varied, useful;
   bool hasFailed = false;
 };
+
+/// Calls `flow` from value to value for what a loop or a branch hands on, and
+/// for a function with a derivative of its own. Whether `op` is one of these.
+bool followFlow(Operation *op, llvm::function_ref<void(Value, Value)> flow);
 
 /// Whether an adjoint can belong to values of this type: floats and tiles of
 /// floats.

@@ -2,6 +2,7 @@
 #ifndef AUTODIFF_ASSEMBLY_LIFT_H
 #define AUTODIFF_ASSEMBLY_LIFT_H
 
+#include "autodiff/Assembly/SharedRegisters.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/Support/Error.h"
 
@@ -14,6 +15,11 @@ namespace mlir::autodiff {
 /// place.
 llvm::Error liftAssembly(triton::ElementwiseInlineAsmOp op,
                          SmallVectorImpl<Operation *> *emitted = nullptr);
+
+/// Fails where assembly reads what it may have overwritten, or writes to what
+/// it may not. `copies` are those of the kernel before anything is lifted.
+llvm::Error checkRegisters(triton::ElementwiseInlineAsmOp op,
+                           const ptx::Copies &copies);
 
 /// What follows "autodiff." in a comment that inline assembly consists of,
 /// which marks values for differentiation; "" for all else.

@@ -26,16 +26,26 @@ namespace tt = mlir::triton;
 static LogicalResult liftAll(ModuleOp module) {
   SmallVector<tt::ElementwiseInlineAsmOp> assembly;
   module.walk([&](tt::ElementwiseInlineAsmOp op) { assembly.push_back(op); });
+  auto isCopied = [](tt::ElementwiseInlineAsmOp op) {
+    return !getMarker(op).empty() &&
+           op->getOperandTypes() == op->getResultTypes();
+  };
+  auto refuse = [](tt::ElementwiseInlineAsmOp op, llvm::Error reason) {
+    return op->emitError("the CPU backend cannot compile '")
+           << op->getName() << "' \"" << op.getAsmString().trim()
+           << "\": " << llvm::toString(std::move(reason));
+  };
+  ptx::Copies copies(module);
+  for (tt::ElementwiseInlineAsmOp op : assembly)
+    if (!isCopied(op))
+      if (llvm::Error reason = checkRegisters(op, copies))
+        return refuse(op, std::move(reason));
   for (tt::ElementwiseInlineAsmOp op : assembly) {
-    std::string text = op.getAsmString().trim().str();
-    if (!getMarker(op).empty() &&
-        op->getOperandTypes() == op->getResultTypes()) {
+    if (isCopied(op)) {
       op->replaceAllUsesWith(op->getOperands());
       op->erase();
     } else if (llvm::Error reason = liftAssembly(op)) {
-      return op->emitError("the CPU backend cannot compile '")
-             << op->getName() << "' \"" << text
-             << "\": " << llvm::toString(std::move(reason));
+      return refuse(op, std::move(reason));
     }
   }
   return success();

@@ -56,18 +56,24 @@ void LiftAssembly::runOnOperation() {
     return llvm::none_of(op->getResults(), isActive) ||
            llvm::none_of(op->getOperands(), isVaried);
   });
+  auto refuse = [&](triton::ElementwiseInlineAsmOp op, llvm::Error reason) {
+    op->emitError() << "no derivative rule for the inline assembly \""
+                    << op.getAsmString().trim() << "\" ('" << op->getName()
+                    << "'), which lies between a differentiated input and an "
+                       "output: "
+                    << llvm::toString(std::move(reason)) << kWayOut;
+    return signalPassFailure();
+  };
+  ptx::Copies copies(kernel);
+  for (triton::ElementwiseInlineAsmOp op : assembly)
+    if (llvm::Error reason = checkRegisters(op, copies))
+      return refuse(op, std::move(reason));
   std::vector<Reinterpreted> reinterpreted;
   for (triton::ElementwiseInlineAsmOp op : assembly) {
     Reinterpreted bits{op.getAsmString().trim().str(), {}};
     SmallVector<Operation *> emitted;
-    if (llvm::Error reason = liftAssembly(op, &emitted)) {
-      op->emitError() << "no derivative rule for the inline assembly \""
-                      << bits.text << "\" ('" << op->getName()
-                      << "'), which lies between a differentiated input and an "
-                         "output: "
-                      << llvm::toString(std::move(reason)) << kWayOut;
-      return signalPassFailure();
-    }
+    if (llvm::Error reason = liftAssembly(op, &emitted))
+      return refuse(op, std::move(reason));
     for (Operation *cast : emitted)
       if (isa<triton::BitcastOp, arith::SIToFPOp, arith::UIToFPOp>(cast) &&
           isFloat(cast->getResult(0).getType()))

@@ -96,3 +96,55 @@ tt.func @sign(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Where branches meet, x and the result become one register.
+tt.func @branch_shares(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %z = scf.if %c -> f32 {
+    // expected-error @+1 {{an output: 'add.f32': '$1' is read after '$0' is written, and both may be in one register, since the one is carried to the other; write "=&" in the constraint of '$0'; give}}
+    %y = tt.elementwise_inline_asm "mul.f32 $0, $1, $1; add.f32 $0, $0, $1;" {constraints = "=f,f", packed_element = 1 : i32, pure = true} %x : f32 -> f32
+    scf.yield %y : f32
+  } else {
+    scf.yield %x : f32
+  }
+  tt.store %py, %z : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// The predicate is another one when the operand is read.
+tt.func @guards_that_change(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  %z = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (f32) : i32 {
+    // expected-error @+1 {{an output: 'mul.f32': '$1' is read after '$0' is written}}
+    %y = tt.elementwise_inline_asm "{ .reg .pred p; setp.gt.f32 p, $1, 1.0; @p mov.f32 $0, 2.0; setp.gt.f32 p, 1.0, 0.5; @!p mul.f32 $0, $1, $1; }" {constraints = "=f,f", packed_element = 1 : i32, pure = true} %a : f32 -> f32
+    scf.yield %y : f32
+  }
+  tt.store %py, %z : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @operand_written(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  // expected-error @+1 {{an output: 'mul.f32': it writes '$1', which is an operand's register; give}}
+  %y = tt.elementwise_inline_asm "mul.f32 $1, $1, $1; mov.f32 $0, $1;" {constraints = "=f,f", packed_element = 1 : i32, pure = true} %x : f32 -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @bits_outside(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  // expected-error @+1 {{an output: 'bfe.s32': it takes bits from place 40 on, 5 of them, of a register of 32, which GPUs do in ways of their own; give}}
+  %y = tt.elementwise_inline_asm "{ .reg .b32 t; bfe.s32 t, $1, 40, 5; cvt.rn.f32.s32 $0, t; }" {constraints = "=f,f", packed_element = 1 : i32, pure = true} %x : f32 -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
