@@ -22,6 +22,12 @@ def _tensor_fault(value, error) -> str | None:
         return f"should be a dense real tensor with memory, got {describe(value)}"
     if not torch._C._has_storage(value):
         return f"has no memory that a kernel could address: a {type(value).__name__}"
+    try:
+        lacks_memory = _null(value) is not None
+    except RuntimeError:
+        lacks_memory = True
+    if lacks_memory:
+        return without_memory(value)
     dtype = str(value.dtype)[6:]
     if isinstance(error, KeyError) and error.args == (dtype,):
         return f"has dtype {dtype}, which Triton has no type for"
@@ -111,7 +117,7 @@ def refuse_null(function, args, kwargs) -> None:
     for name, value in _named(function, args, kwargs):
         null = _null(value)
         if null is not None:
-            fault = _tensor_fault(null, None) or without_memory(null)
+            fault = _tensor_fault(null, None)
             raise ArgumentError(f"argument {name!r} of kernel {function.__name__!r} {fault}")
 
 
