@@ -12,6 +12,18 @@ pytestmark = pytest.mark.usefixtures("needs_gradients")
 # Beyond the storage: what is read there leads to nothing that is stored.
 
 
+def amid(tensor, before=0, behind=0):
+    """A leaf with a storage of its own, and NaN around that, which may be read.
+
+    It is allocated: a GPU does not read what is not, and the forward reads beyond the storage.
+    """
+    pool = tensor.new_full((before + tensor.numel() + behind,), float("nan"))
+    part = pool[before:][: tensor.numel()].view(tensor.shape).copy_(tensor.detach())
+    alone = torch.from_dlpack(part)
+    assert alone.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+    return alone.requires_grad_()
+
+
 @triton.jit
 def tails_kernel(x_ptr, w_ptr, y_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -108,6 +120,7 @@ def test_rows(device, differentiable, guarded, dtype, rows, columns):
     x, b = (
         random_tensor(*shape, device=device, dtype=dtype) for shape in [(rows, columns), (columns,)]
     )
+    x, b = amid(x, before=columns, behind=8 * columns + 32), amid(b, behind=32)
     assert_gradients_close(op, reference, (x, b), updates=rows)
 
 
@@ -119,7 +132,7 @@ def test_rows_in_a_loop(device, differentiable, guarded):
         kernel[(1,)](x, y, *x.shape, N=64)
         return y
 
-    x = random_tensor(13, 50, device=device)
+    x = amid(random_tensor(13, 50, device=device), behind=3 * 50 + 64)
     assert_gradients_close(op, lambda x: (x * x).sum(0), (x,), roundings=16)
 
 
@@ -138,6 +151,7 @@ def test_rows_of_a_table(device, differentiable, guarded, dtype, schedules):
         return torch.where(index[:, None] >= 0, x[index.clamp(min=0)] ** 2, 0)
 
     x = random_tensor(17, 21, device=device, dtype=dtype)
+    x = amid(x, before=100_000 * 21, behind=32)
     index = torch.randint(0, 17, (40,), device=device)
     index[::5], index[7] = -100_000, 16
     assert_gradients_close(op, reference, (x, index), updates=40)

@@ -8,7 +8,9 @@ import torch
 import triton
 import triton.language as tl
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.flop_counter import FlopCounterMode
 from triton.backends.autodiff import AutodiffError, autodiff, cache, differentiable
 
@@ -310,6 +312,18 @@ def gradient_of(function):
     return lambda *args: torch.autograd.grad(function(*args).sum(), args)
 
 
+@contextlib.contextmanager
+def nothing_launched():
+    """Nothing gets as far as a launcher, which on a GPU takes what the one for the CPU refuses."""
+    seen, hooks = [], triton.knobs.runtime.launch_enter_hook
+    hooks.add(seen.append)
+    try:
+        yield
+    finally:
+        hooks.remove(seen.append)
+    assert not seen
+
+
 TRACERS = {
     "make_fx": lambda f, *args: make_fx(f)(*args),
     "make_fx of gradients": lambda f, *args: make_fx(gradient_of(f))(*args),
@@ -333,8 +347,46 @@ def test_tracers(device, name, kind, grad):
     if name == "make_fx of gradients" and not grad:
         pytest.skip("nothing to trace")
     scale = scaling(kind)
-    with pytest.raises(AutodiffError, match="'scaled'"):
+    with nothing_launched(), pytest.raises(AutodiffError, match="'scaled'"):
         TRACERS[name](scale, *inputs(device, grad=grad))
+    compare(scale, reference, device)
+
+
+def faked(tensor):
+    with FakeTensorMode() as mode:
+        return mode.from_tensor(tensor)
+
+
+def functional(tensor):
+    with FunctionalTensorMode():
+        return FunctionalTensor.to_functional(tensor)
+
+
+def emptied(tensor):
+    tensor.untyped_storage().resize_(0)
+    return tensor
+
+
+TRACED = {
+    "fake": faked,
+    "FunctionalTensor": functional,
+    "functional": torch._to_functional_tensor,
+    "two": lambda tensor: TwoTensor(tensor, tensor),
+    "meta": lambda tensor: tensor.to("meta"),
+    "emptied": emptied,
+}
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
+@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", TRACED)
+def test_tensors_without_memory(device, name, kind, grad):
+    """They have left the mode that made them; there is nothing else to know them by."""
+    scale = scaling(kind)
+    x, w = inputs(device, grad=grad)
+    with nothing_launched(), pytest.raises(AutodiffError, match="'w_ptr' of kernel 'scaled'"):
+        scale(x, TRACED[name](w.detach()))
     compare(scale, reference, device)
 
 

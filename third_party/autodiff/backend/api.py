@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from triton.runtime.jit import KernelInterface
 
 from . import runtime
-from .blame import blame, refuse_tangents
+from .blame import blame, refuse_null, refuse_tangents
 from .errors import ArgumentError, AutodiffError
 from .explain import backward_text, report
 from .options import DEFAULT, Options
@@ -104,7 +104,10 @@ class DifferentiableKernel(Differentiable):
         if wants:
             return runtime.each_launch(resolver, self._start, args, kwargs, grid)
         try:
+            refuse_null(resolver.function, args, kwargs)
             kernel = self._kernel.run(*args, grid=grid, warmup=False, **kwargs)
+        except AutodiffError:
+            raise
         except Exception as error:
             blame(resolver, args, kwargs, error)
             raise

@@ -7,7 +7,7 @@ from torch.autograd import forward_ad
 from triton.compiler.errors import CompilationError
 
 from .errors import ArgumentError, AutodiffError
-from .facts import describe
+from .facts import describe, without_memory
 
 Tensor = torch.Tensor
 _REFUSED = "failed to specialize argument of type"
@@ -22,6 +22,12 @@ def _tensor_fault(value, error) -> str | None:
         return f"should be a dense real tensor with memory, got {describe(value)}"
     if not torch._C._has_storage(value):
         return f"has no memory that a kernel could address: a {type(value).__name__}"
+    try:
+        lacks_memory = _null(value) is not None
+    except RuntimeError:
+        lacks_memory = True
+    if lacks_memory:
+        return without_memory(value)
     dtype = str(value.dtype)[6:]
     if isinstance(error, KeyError) and error.args == (dtype,):
         return f"has dtype {dtype}, which Triton has no type for"
@@ -88,6 +94,31 @@ def refuse_tangents(function, args, kwargs) -> None:
                 f"argument {name!r} of kernel {function.__name__!r} has a forward-mode "
                 "tangent; kernels are differentiated in reverse mode only"
             )
+
+
+def _null(value):
+    """Return a tensor in an argument that has elements, but no address; None if there is none."""
+    if isinstance(value, Tensor):
+        return None if value.data_ptr() or not value.numel() else value
+    if value is None or isinstance(value, (int, float, str)):
+        return None
+    if isinstance(value, tuple):
+        return next((null for null in map(_null, value) if null is not None), None)
+    # A descriptor of a tensor, or another that stands for one.
+    base = getattr(value, "base", None)
+    return _null(base) if isinstance(base, Tensor) else None
+
+
+def refuse_null(function, args, kwargs) -> None:
+    """Raise `ArgumentError` for a tensor without memory.
+
+    Triton's launchers pass on its address, 0. To read there is the end of a GPU's context.
+    """
+    for name, value in _named(function, args, kwargs):
+        null = _null(value)
+        if null is not None:
+            fault = _tensor_fault(null, None)
+            raise ArgumentError(f"argument {name!r} of kernel {function.__name__!r} {fault}")
 
 
 def blame(resolver, args, kwargs, error) -> None:

@@ -300,10 +300,7 @@ class FactKey:
                     "of a conjugate does): call resolve_neg() on it"
                 )
             if not has_memory(value):
-                raise ArgumentError(
-                    f"{where} is a tensor of shape {tuple(value.shape)} without the memory for it: "
-                    f"its storage was freed or resized, or a {type(value).__name__} has none"
-                )
+                raise ArgumentError(f"{where} {without_memory(value)}")
             if first is not None and value.device != leaves[first].device:
                 raise ArgumentError(
                     f"{where} is on {value.device}, but {self.names[first]!r} is on "
@@ -317,3 +314,11 @@ def describe(tensor: Tensor) -> str:
     layout = "" if tensor.layout is torch.strided else f" {str(tensor.layout)[6:]}"
     quantized = " quantized" if tensor.is_quantized else ""
     return f"a{quantized}{layout} tensor of {str(tensor.dtype)[6:]} on {tensor.device}"
+
+
+def without_memory(tensor: Tensor) -> str:
+    """Return what is wrong with a tensor that lacks memory, for messages."""
+    return (
+        f"is a tensor of shape {tuple(tensor.shape)} without the memory for it: its storage was "
+        f"freed or resized, or a {type(tensor).__name__} has none"
+    )

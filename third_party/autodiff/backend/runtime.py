@@ -6,7 +6,7 @@ import contextlib
 
 import torch
 
-from .blame import blame
+from .blame import blame, refuse_null
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .once import refuse_second
@@ -150,7 +150,7 @@ def start(resolved, options):
     if wanted and torch.is_grad_enabled():
         execution = state.execution(wanted, grid, leaves)
     if execution is None or not execution.position:
-        launch(kernel, grid, resolved.values)
+        _launch(resolved)
         _mark_written(state, leaves)
         return state, None
     for j in execution.leaves_written:
@@ -170,9 +170,14 @@ def start(resolved, options):
     return state, execution
 
 
+def _launch(resolved) -> None:
+    refuse_null(resolved.function, resolved.values, {})
+    launch(resolved.kernel, resolved.grid, resolved.values)
+
+
 def launch_plainly(resolved, options) -> None:
     """Run a resolved launch of which no gradient is wanted."""
-    launch(resolved.kernel, resolved.grid, resolved.values)
+    _launch(resolved)
     state = KernelState.known(resolved.kernel, options)
     if state is not None:
         _mark_written(state, state.spec.flatten(resolved.values))

@@ -1,8 +1,8 @@
 """PyTorch's tracers at a launch: Dynamo breaks its graph there, others are refused.
 
 They record operations of PyTorch, and a launch is none. Dynamo runs between two graphs what it
-cannot record. Others (`make_fx`, `torch.export`, `torch.jit.trace`, fake tensors) would make a
-graph without the launch, whose results are anything.
+cannot record. Others (`make_fx`, `torch.export`, `torch.jit.trace`, fake tensors, `functionalize`)
+would make a graph without the launch, whose results are anything.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ _MODES = {
 }
 _PRE_DISPATCH = torch._C.DispatchKey.PreDispatch
 _is_included = torch._C._dispatch_tls_is_dispatch_key_included
+_transforms = torch._C._functorch.get_interpreter_stack
+_FUNCTIONALIZE = torch._C._functorch.TransformType.Functionalize
 
 
 def outside_of_dynamo(function):
@@ -53,6 +55,9 @@ def refuse_tracers(name: str) -> None:
         raise _refusal(name, "torch.export, or another tracer before dispatch,")
     if torch._C._is_tracing():
         raise _refusal(name, "torch.jit.trace")
+    for transform in _transforms() or ():
+        if transform.key() == _FUNCTIONALIZE:
+            raise _refusal(name, "torch.func.functionalize")
 
 
 def refuse_proxy(name: str, value) -> None:
