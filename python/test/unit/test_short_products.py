@@ -16,6 +16,11 @@ from gradients import assert_gradients_close, differentiated, random_tensor, rel
 from kernels import short_products as sp
 from triton.backends.autodiff import AutodiffError, _native, blame, corpus, executable, state
 from triton.backends.autodiff.executable import Executable
+from triton.backends.autodiff.omitted import (
+    omits_products,
+    warn_of_omitted,
+    with_all_products,
+)
 from triton.backends.autodiff.plan import Kernel
 from triton.backends.autodiff.target import (
     described,
@@ -45,8 +50,9 @@ def plans(request, monkeypatch, device):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_gradients(device, plans, shape, dtype):
-    a = random_tensor(shape[0], 64, device=device, dtype=dtype)
-    b = random_tensor(64, shape[1], device=device, dtype=dtype)
+    """Errors are relative: of factors around 1, sums do not cancel, not that of one element."""
+    a = random_tensor(shape[0], 64, device=device, dtype=dtype, shift=1.0)
+    b = random_tensor(64, shape[1], device=device, dtype=dtype, shift=1.0)
     assert_gradients_close(differentiated(sp.product_kernel, sp.product), torch.matmul, (a, b))
 
 
@@ -252,6 +258,28 @@ def test_another_form():
         corpus.compile_ttir(other, corpus.parse_target(target), False)
 
 
+@pytest.mark.parametrize("shape", [(64, 16, 64), (64, 16, 16)], ids=str)
+@pytest.mark.parametrize("iterations", [4, 8])
+def test_no_product_is_omitted(shape, iterations):
+    """What ptxas drops of loops that it unrolls; in a kernel that it gets right, nothing is."""
+    constants = dict(zip("MNK", shape, strict=True), COUNT=iterations)
+    text = hopper.ttir(sp.exponentials_kernel, _types("bf16"), constants, True)
+
+    def translate(options):
+        tried.append(options)
+        return hopper.compiled_text(text, assemble=True, **options)
+
+    tried = []
+    assert omits_products(hopper.compiled_text(text, assemble=True)), "ptxas is right by now"
+    compiled = with_all_products(translate, {"num_warps": 4})
+    assert not omits_products(compiled) and len(tried) == 2
+    compiled.asm["cubin"] = hopper.compiled_text(text, assemble=True).asm["cubin"]
+    with pytest.warns(UserWarning, match="ptxas leaves out products of kernel 'k'"):
+        warn_of_omitted(compiled, "k")
+    with pytest.raises(AutodiffError, match="ptxas leaves out products"):
+        with_all_products(lambda options: compiled, {})
+
+
 def test_rejected_kernels_take_another_form(monkeypatch, tmp_path):
     """It is remembered: a kernel is rejected once."""
     monkeypatch.setattr(triton.knobs.cache, "dir", str(tmp_path))
@@ -261,7 +289,8 @@ def test_rejected_kernels_take_another_form(monkeypatch, tmp_path):
         tried.append(open(path, encoding="utf-8").read())
         if "scf.if" in tried[-1]:
             raise RuntimeError("PassManager::run failed")
-        return types.SimpleNamespace(_init_handles=int, src=types.SimpleNamespace(module=1))
+        source = types.SimpleNamespace(module=1)
+        return types.SimpleNamespace(_init_handles=int, src=source, asm={})
 
     monkeypatch.setattr(executable, "triton_compile", compile_)
     made = Executable(Kernel("k", _BRANCH, None, ()), GPUTarget("cpu", "x86_64", 1), {})

@@ -14,6 +14,7 @@ from triton.runtime.errors import OutOfResources
 from .cache import accepted_form, dumps_passes, note_accepted, write_ir
 from .errors import AutodiffError, DoesNotFit
 from .miscompiled import ensure_right
+from .omitted import with_all_products
 from .plan import Kernel
 from .target import verify, without_branches
 
@@ -124,7 +125,11 @@ class Executable:
 
     def _translate(self, path: str):
         """Compile a file of TTIR or of a later stage."""
-        return triton_compile(path, target=self.target, options=dict(self.options))
+
+        def translate(options):
+            return triton_compile(path, target=self.target, options=dict(options))
+
+        return with_all_products(translate, self.options)
 
     def _compile(self):
         ttir = accepted_form(self.kernel.ttir, self.target)

@@ -16,6 +16,7 @@ from .executable import inherited_options, launch
 from .grid import checked_grid
 from .interpreted import compilable, compiling, is_interpreted
 from .miscompiled import warn_of_wrong
+from .omitted import warn_of_omitted
 from .options import DEFAULT
 from .wrappers import catch, chain, is_plain, passes_on, prepare
 
@@ -172,6 +173,7 @@ class Specialization:
         self.options = inherited_options(kernel.metadata)
         self.ttir = kernel.asm["ttir"]
         warn_of_wrong(kernel, self.name)
+        warn_of_omitted(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:
             from .tracing import trace_for_derivative
 
