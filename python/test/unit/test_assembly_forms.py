@@ -275,5 +275,7 @@ def test_what_takes_no_part_is_left_alone(device):
 def processor_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets)
-    processor = tl.inline_asm_elementwise("mov.u32 $0, %smid;", "=r", [], tl.int32, True, 1)
+    processor = tl.inline_asm_elementwise(
+        "mov.u32 $0, %smid;", "=r,r", [offsets], tl.int32, is_pure=True, pack=1
+    )
     tl.store(y_ptr + offsets, x * x, mask=offsets + processor >= 0)

@@ -101,10 +101,12 @@ class DifferentiableKernel(Differentiable):
             return self._run_wrapped(args, kwargs, grid)
         if forward_ad._current_level >= 0:
             refuse_tangents(resolver.function, args, kwargs)
+        # An autotuner launches before any launch of ours.
+        if resolver.wrapped or not wants:
+            refuse_null(resolver.function, args, kwargs)
         if wants:
             return runtime.each_launch(resolver, self._start, args, kwargs, grid)
         try:
-            refuse_null(resolver.function, args, kwargs)
             kernel = self._kernel.run(*args, grid=grid, warmup=False, **kwargs)
         except AutodiffError:
             raise

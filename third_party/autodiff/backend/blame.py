@@ -22,11 +22,7 @@ def _tensor_fault(value, error) -> str | None:
         return f"should be a dense real tensor with memory, got {describe(value)}"
     if not torch._C._has_storage(value):
         return f"has no memory that a kernel could address: a {type(value).__name__}"
-    try:
-        lacks_memory = _null(value) is not None
-    except RuntimeError:
-        lacks_memory = True
-    if lacks_memory:
+    if _null(value) is not None:
         return without_memory(value)
     dtype = str(value.dtype)[6:]
     if isinstance(error, KeyError) and error.args == (dtype,):
@@ -99,7 +95,11 @@ def refuse_tangents(function, args, kwargs) -> None:
 def _null(value):
     """Return a tensor in an argument that has elements, but no address; None if there is none."""
     if isinstance(value, Tensor):
-        return None if value.data_ptr() or not value.numel() else value
+        try:
+            address = value.data_ptr()
+        except RuntimeError:  # one that refuses to tell
+            return value
+        return None if address or not value.numel() else value
     if value is None or isinstance(value, (int, float, str)):
         return None
     if isinstance(value, tuple):
