@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .judge import AGREE, NEITHER, OURS_RIGHT, THEIRS_RIGHT, UNDECIDED
-from .packages import plugins
+from .packages import installed, plugins
 from .picture import Point, picture
 from .rows import JUDGED, TIMED, key, read
 
@@ -145,7 +145,19 @@ class Page:
             rows = [row for k, row in self.judged.items() if k[2:] == variant]
             counts = Counter(map(verdict, rows))
             lines.append([", ".join(variant), str(len(rows)), *(str(counts[w]) for w in words)])
-        return ["## Verdicts", "", *_table(["size, dtype", "cases", *words], lines)]
+        left = self._count_left()
+        said = [f"A part: {left} variants of cases have not been run.", ""] if left else []
+        return ["## Verdicts", "", *said, *_table(["size, dtype", "cases", *words], lines)]
+
+    def _count_left(self) -> int:
+        """How many variants of the packages that are here have no row."""
+        return sum(
+            (package, case.name, *variant) not in self.judged
+            for package, plugin in plugins().items()
+            if installed(plugin)
+            for case in plugin.cases()
+            for variant in case.variants()
+        )
 
     def _costs(self) -> list[str]:
         lines = ["## What it costs", ""]
