@@ -60,6 +60,9 @@ class Claim:
     gradients: list[Tensor | None]
 
 
+_NO_HISTORY = "no output depends on an input that requires a gradient"
+
+
 class NoHistory(RuntimeError):
     """Our forward lost the graph to an output whose gradient the authors know."""
 
@@ -135,6 +138,8 @@ class Problem:
         places = self.case.outputs
         if places is None:
             places = [i for i, y in enumerate(outputs) if y.requires_grad]
+        if not places:
+            raise NoHistory(_NO_HISTORY)
         self.used = list(places)
         torch.manual_seed(SEED + 1)
         self.upstreams = [
@@ -163,7 +168,7 @@ class Problem:
         """
         used = [(y, g) for y, g in zip(outputs, self.upstreams, strict=True) if y.requires_grad]
         if not used:
-            raise NoHistory("no output depends on an input that requires a gradient")
+            raise NoHistory(_NO_HISTORY)
         return list(
             torch.autograd.grad(
                 [y for y, _ in used],

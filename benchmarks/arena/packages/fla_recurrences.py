@@ -270,6 +270,7 @@ def gated_linear(family="linear attention"):
             "g": per_head(m),
             "level_scales": m.gate(m.batch, m.time, m.heads, m.levels, dtype=F32),
         },
+        dtypes=(F32, BF16),  # Triton refuses its kernel in float16
     )  # fmt: skip
 
 
@@ -341,7 +342,8 @@ def delta_rules(family="delta rules"):
                 "beta": beta(m),
                 "eta": beta(m),
             },
-            options={"use_qk_l2norm_in_kernel": False, **FINAL}, dtypes=HALF,
+            options={"use_qk_l2norm_in_kernel": False, **FINAL}, dtypes=(BF16,),
+            slow=kind == "chunk",
         )  # fmt: skip
         yield case(
             f"{kind}_precond_gated_delta_rule", family, "precond_gated_delta_rule",
