@@ -282,7 +282,7 @@ def test_no_product_is_omitted(shape, iterations):
 
 def test_rejected_kernels_take_another_form(monkeypatch, tmp_path):
     """It is remembered: a kernel is rejected once."""
-    monkeypatch.setattr(triton.knobs.cache, "dir", str(tmp_path))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     tried = []
 
     def compile_(path, target, options):

@@ -84,15 +84,15 @@ struct DotReversal {
 
   void accumulateProduct(Value into, Value lhs, Value rhs, Value live) {
     mutation::inContribution(b, adjoint.loc(), into, lhs);
-    Value sum = adjoint.get(into);
-    if (!sum)
-      sum = adjoint.constant(into.getType(), 0.0);
-    Value product = triton::DotOp::create(b, adjoint.loc(), sum.getType(), lhs,
-                                          rhs, sum, op.getInputPrecision(),
-                                          op.getMaxNumImpreciseAcc());
-    if (live)
-      product = arith::SelectOp::create(b, adjoint.loc(), live, product, sum);
-    adjoint.set(into, product);
+    Value zero = adjoint.constant(into.getType(), 0.0);
+    Value sum = live ? Value() : adjoint.get(into);
+    Value product = triton::DotOp::create(
+        b, adjoint.loc(), zero.getType(), lhs, rhs, sum ? sum : zero,
+        op.getInputPrecision(), op.getMaxNumImpreciseAcc());
+    if (!live)
+      return adjoint.set(into, product);
+    adjoint.add(into,
+                arith::SelectOp::create(b, adjoint.loc(), live, product, zero));
   }
 
   void run(Value cotangent) {
