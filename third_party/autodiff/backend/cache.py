@@ -34,14 +34,24 @@ def reads_disk() -> bool:
     return not (knobs.compilation.always_compile or dumps_passes())
 
 
-def _read(path: str | None) -> Plan | None:
-    """Return the plan in a cache file, None if there is none or it is damaged."""
+def _text(manager, filename: str) -> str | None:
+    """Return the text of a cache file, None if it is not there, not text, or not to be used."""
+    path = manager.get_file(filename) if reads_disk() else None
     if path is None:
         return None
     try:
         with open(path, encoding="utf-8") as file:
-            return load(file.read())
-    except (OSError, UnicodeDecodeError, PlanError):
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _read(manager, filename: str) -> Plan | None:
+    """Return the plan in a cache file, None if there is none or it is damaged."""
+    text = _text(manager, filename)
+    try:
+        return None if text is None else load(text)
+    except PlanError:
         return None
 
 
@@ -57,7 +67,7 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     manager = get_cache_manager(key)
     filename = f"{name[:150]}.plan.json"
-    plan = _read(manager.get_file(filename)) if reads_disk() else None
+    plan = _read(manager, filename)
     if plan is None:
         try:
             answer = library.differentiate(ttir, text, file_name=f"<ttir of {name}>")
@@ -105,14 +115,7 @@ def _form_name(target) -> str:
 
 def accepted_form(ttir: str, target) -> str:
     """Return a generated kernel in the form that Triton did not reject, as far as is known."""
-    path = _place(ttir).get_file(_form_name(target)) if reads_disk() else None
-    if path is None:
-        return ttir
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read() or ttir
-    except (OSError, UnicodeDecodeError):
-        return ttir
+    return _text(_place(ttir), _form_name(target)) or ttir
 
 
 def note_accepted(ttir: str, target, form: str) -> None:

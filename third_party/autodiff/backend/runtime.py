@@ -132,16 +132,11 @@ def recording_history():
         torch._C._dispatch_tls_set_dispatch_key_excluded(_AUTOGRAD, True)
 
 
-def run(resolver: Resolver, args, kwargs, grid):
-    """Launch a function without wrappers, as an autograd node if a gradient is wanted of it.
+def start(resolved, options):
+    """Run a resolved launch, as an autograd node if a gradient is wanted of it.
 
     Returns the state of the compiled kernel and the execution; None for a plain launch.
     """
-    return start(resolve(resolver, args, kwargs, grid), resolver.options)
-
-
-def start(resolved, options):
-    """Run a resolved launch, as `run` does."""
     kernel, grid = resolved.kernel, resolved.grid
     state = KernelState.known(kernel, options) or KernelState.of(kernel, resolved.function, options)
     leaves = state.spec.flatten(resolved.values)

@@ -94,12 +94,16 @@ static ArgumentSet findAccessed(triton::FuncOp kernel) {
   return arguments;
 }
 
-ArgumentSet mlir::autodiff::findLoaded(triton::FuncOp kernel) {
-  return findAccessed<triton::LoadOp>(kernel);
+ArgumentSet mlir::autodiff::findWanted(triton::FuncOp kernel, bool all,
+                                       ArrayRef<unsigned> listed) {
+  return all ? findAccessed<triton::LoadOp>(kernel)
+             : ArgumentSet(listed.begin(), listed.end());
 }
 
-ArgumentSet mlir::autodiff::findStored(triton::FuncOp kernel) {
-  return findAccessed<triton::StoreOp, triton::AtomicRMWOp>(kernel);
+ArgumentSet mlir::autodiff::findWithCotangents(triton::FuncOp kernel, bool all,
+                                               ArrayRef<unsigned> listed) {
+  return all ? findAccessed<triton::StoreOp, triton::AtomicRMWOp>(kernel)
+             : ArgumentSet(listed.begin(), listed.end());
 }
 
 Activity::Activity(triton::FuncOp kernel, const ArgumentSet &wanted,

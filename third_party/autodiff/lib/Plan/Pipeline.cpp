@@ -60,6 +60,12 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
                                                          const Request &request,
                                                          llvm::StringRef last) {
   Passes passes(pm, last);
+  auto setWanted = [&](auto options) {
+    options.allWanted = !request.wanted;
+    if (request.wanted)
+      options.wanted.assign(request.wanted->begin(), request.wanted->end());
+    return options;
+  };
   if (request.allows(Request::Schedule::Exchange))
     passes.addToKernels(createHoldLoops());
   passes.add(createNormalize());
@@ -79,10 +85,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     if (request.allows(Request::Schedule::Unravel)) {
       UnravelPositionsOptions unravel;
       unravel.lengths.assign(request.axes.begin(), request.axes.end());
-      unravel.allWanted = !request.wanted;
-      if (request.wanted)
-        unravel.wanted.assign(request.wanted->begin(), request.wanted->end());
-      passes.add(createUnravelPositions(unravel));
+      passes.add(createUnravelPositions(setWanted(unravel)));
     }
     if (request.allows(Request::Schedule::Exchange))
       passes.add(createFlattenReturns());
@@ -95,12 +98,6 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     if (request.cotangents)
       options.cotangents.assign(request.cotangents->begin(),
                                 request.cotangents->end());
-    return options;
-  };
-  auto setWanted = [&](auto options) {
-    options.allWanted = !request.wanted;
-    if (request.wanted)
-      options.wanted.assign(request.wanted->begin(), request.wanted->end());
     return options;
   };
   passes.add(createIgnoreOutputs(setCotangents(IgnoreOutputsOptions())));

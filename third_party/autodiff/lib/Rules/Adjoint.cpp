@@ -19,6 +19,13 @@ Value Adjoint::primal(Value primal) const {
   return primals.lookupOrDefault(primal);
 }
 
+llvm::BitVector Adjoint::findActive(ValueRange values) const {
+  llvm::BitVector active(values.size());
+  for (auto [index, value] : llvm::enumerate(values))
+    active[index] = isActive(value);
+  return active;
+}
+
 bool Adjoint::isFiniteElsewhere(Value primal) const {
   return autodiff::isFiniteElsewhere(primal, lanes, assumed);
 }

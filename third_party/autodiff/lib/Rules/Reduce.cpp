@@ -31,12 +31,6 @@ private:
   RankedTensorType typeOf(unsigned index) {
     return cast<RankedTensorType>(op.getSrcs()[index].getType());
   }
-  llvm::BitVector getActive() {
-    llvm::BitVector active(count);
-    for (unsigned index = 0; index < count; ++index)
-      active[index] = adjoint.isActive(op.getSrcs()[index]);
-    return active;
-  }
   Value repeat(Value row, unsigned index) {
     Type element = getElementTypeOrSelf(row.getType());
     return repeatAlong(
@@ -153,7 +147,8 @@ LogicalResult ReduceReversal::runGeneral() {
   combine->preferFirstOnTies();
 
   // Members of the tuple that carry a derivative: in x, and in combinations.
-  llvm::BitVector members = getActive(), wanted = members, varied(2 * count);
+  llvm::BitVector members = adjoint.findActive(op.getSrcs()), wanted = members,
+                  varied(2 * count);
   wanted.resize(2 * count);
   for (llvm::BitVector before; before != members;) {
     before = members;
@@ -245,7 +240,8 @@ LogicalResult ReduceReversal::run() {
   }
   Value chosen = findChosen();
   if (!chosen) {
-    FailureOr<Combination> combination = requireOrder(op, axis, getActive());
+    FailureOr<Combination> combination =
+        requireOrder(op, axis, adjoint.findActive(op.getSrcs()));
     if (failed(combination))
       return failure();
     if (*combination == Combination::Associative)

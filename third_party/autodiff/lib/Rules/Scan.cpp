@@ -57,7 +57,6 @@ private:
   Value convert(Value tile, Type to) {
     return tile ? castFloat(b, loc, tile, getElementTypeOrSelf(to)) : tile;
   }
-  llvm::BitVector getActive();
   llvm::BitVector findMembers(const TileFunction &combine);
   LogicalResult findJacobian(const TileFunction &combine, ValueRange arguments,
                              const llvm::BitVector &varied);
@@ -83,16 +82,9 @@ private:
 };
 } // namespace
 
-llvm::BitVector ScanReversal::getActive() {
-  llvm::BitVector active(count);
-  for (unsigned index = 0; index < count; ++index)
-    active[index] = adjoint.isActive(op.getSrcs()[index]);
-  return active;
-}
-
 /// The members of s that vary with active members of x.
 llvm::BitVector ScanReversal::findMembers(const TileFunction &combine) {
-  llvm::BitVector members = getActive();
+  llvm::BitVector members = adjoint.findActive(op.getSrcs());
   for (llvm::BitVector before; before != members;) {
     before = members;
     llvm::BitVector varied = members;
@@ -286,7 +278,7 @@ LogicalResult ScanReversal::run() {
     return success();
   if (classifyCombiner(op.getCombineOp()) != Combiner::Sum) {
     FailureOr<Combination> combination =
-        requireOrder(op, op.getAxis(), getActive());
+        requireOrder(op, op.getAxis(), adjoint.findActive(op.getSrcs()));
     if (failed(combination))
       return failure();
     if (*combination == Combination::Associative)

@@ -21,10 +21,14 @@ namespace mlir::autodiff {
 /// Kernel arguments by number.
 using ArgumentSet = llvm::SmallSet<unsigned, 8>;
 
-/// The float tensors that `kernel` loads from, and those that it stores to:
-/// what is wanted, and has cotangents, unless something else is asked for.
-ArgumentSet findLoaded(triton::FuncOp kernel);
-ArgumentSet findStored(triton::FuncOp kernel);
+/// The arguments whose gradients are asked for: those `listed`, or `all` float
+/// tensors that `kernel` loads from.
+ArgumentSet findWanted(triton::FuncOp kernel, bool all,
+                       ArrayRef<unsigned> listed);
+/// The arguments whose stored content has a cotangent: those `listed`, or `all`
+/// float tensors that `kernel` stores to.
+ArgumentSet findWithCotangents(triton::FuncOp kernel, bool all,
+                               ArrayRef<unsigned> listed);
 
 class Activity {
 public:

@@ -6,6 +6,7 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace mlir::autodiff {
 
@@ -34,6 +35,8 @@ public:
   Location loc() const { return location; }
 
   bool isActive(Value value) const { return activity.isActive(value); }
+  /// Which of some values are active.
+  llvm::BitVector findActive(ValueRange values) const;
 
   /// Whether a value is finite in all lanes that are not live, if it is in
   /// those that are.

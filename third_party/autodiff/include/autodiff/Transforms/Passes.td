@@ -14,6 +14,24 @@ class AutodiffPass<string argument, string operation> : Pass<argument, operation
   ];
 }
 
+// What several passes are told of the launch.
+defvar WantedOptions = [
+    ListOption<"wanted", "wanted", "unsigned",
+               "arguments whose gradient is asked for">,
+    Option<"allWanted", "all-wanted", "bool", "true",
+           "ask for every float argument that is loaded instead">
+];
+defvar CotangentOptions = [
+    ListOption<"cotangents", "cotangents", "unsigned",
+               "arguments whose stored content has a cotangent">,
+    Option<"allCotangents", "all-cotangents", "bool", "true",
+           "take every float argument that is stored to instead">
+];
+defvar AssumeOptions = [
+    Option<"assume", "assume", "bool", "true",
+           "take strides of a launch not to be negative">
+];
+
 include "autodiff/Transforms/Normalize.td"
 include "autodiff/Transforms/Programs.td"
 include "autodiff/Transforms/Softmax.td"

@@ -90,13 +90,9 @@ def UnravelPositions : AutodiffPass<"autodiff-unravel-positions", "::mlir::Modul
     for the lowest digit, they are cut like that, and `autodiff.launch` says
     which numbers must not be negative for it, and what must hold of stores.
   }];
-  let options = [
-    ListOption<"lengths", "lengths", "int64_t", "The lengths of the axes.">,
-    ListOption<"wanted", "wanted", "unsigned",
-               "arguments whose gradient is asked for">,
-    Option<"allWanted", "all-wanted", "bool", "true",
-           "ask for every float argument that is loaded instead">
-  ];
+  let options = !listconcat(WantedOptions, [
+    ListOption<"lengths", "lengths", "int64_t", "The lengths of the axes.">
+  ]);
 }
 
 def UnwrapTiles : AutodiffPass<"autodiff-unwrap-tiles", "::mlir::ModuleOp"> {

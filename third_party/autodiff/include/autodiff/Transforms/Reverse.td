@@ -30,18 +30,7 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
     taken with `autodiff.upstream`, gradients collected with
     `autodiff.accumulate`.
   }];
-  let options = [
-    ListOption<"wanted", "wanted", "unsigned",
-               "arguments whose gradient is asked for">,
-    ListOption<"cotangents", "cotangents", "unsigned",
-               "arguments whose stored content has a cotangent">,
-    Option<"allWanted", "all-wanted", "bool", "true",
-           "ask for every float argument that is loaded instead">,
-    Option<"allCotangents", "all-cotangents", "bool", "true",
-           "take every float argument that is stored to instead">,
-    Option<"assume", "assume", "bool", "true",
-           "take strides of a launch not to be negative">
-  ];
+  let options = !listconcat(WantedOptions, CotangentOptions, AssumeOptions);
 }
 
 def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp"> {
@@ -63,12 +52,7 @@ def IgnoreOutputs : AutodiffPass<"autodiff-ignore-outputs", "::mlir::ModuleOp"> 
     read. What only these need (the maximum of a softmax, stored) is then free
     to be anything.
   }];
-  let options = [
-    ListOption<"cotangents", "cotangents", "unsigned",
-               "arguments whose stored content has a cotangent">,
-    Option<"allCotangents", "all-cotangents", "bool", "true",
-           "take every float argument that is stored to instead">
-  ];
+  let options = CotangentOptions;
 }
 
 def MaskLoads : AutodiffPass<"autodiff-mask-loads", "::mlir::ModuleOp"> {
@@ -79,18 +63,7 @@ def MaskLoads : AutodiffPass<"autodiff-mask-loads", "::mlir::ModuleOp"> {
     are not stored. So they get no gradient, and nothing that memory holds there
     reaches one.
   }];
-  let options = [
-    ListOption<"wanted", "wanted", "unsigned",
-               "indices of the arguments whose gradients are asked for">,
-    ListOption<"cotangents", "cotangents", "unsigned",
-               "indices of the output pointers">,
-    Option<"allWanted", "all-wanted", "bool", "true",
-           "ask for every float argument that is loaded instead">,
-    Option<"allCotangents", "all-cotangents", "bool", "true",
-           "take every float argument that is stored to instead">,
-    Option<"assume", "assume", "bool", "true",
-           "take strides of a launch not to be negative">
-  ];
+  let options = !listconcat(WantedOptions, CotangentOptions, AssumeOptions);
 }
 
 def LiftAssembly : AutodiffPass<"autodiff-lift-assembly", "::mlir::ModuleOp"> {
@@ -102,16 +75,7 @@ def LiftAssembly : AutodiffPass<"autodiff-lift-assembly", "::mlir::ModuleOp"> {
     its own. The forward keeps the assembly, and so do values that carry no
     derivative. Assembly that cannot be understood is an error.
   }];
-  let options = [
-    ListOption<"wanted", "wanted", "unsigned",
-               "arguments whose gradient is asked for">,
-    ListOption<"cotangents", "cotangents", "unsigned",
-               "arguments whose stored content has a cotangent">,
-    Option<"allWanted", "all-wanted", "bool", "true",
-           "ask for every float argument that is loaded instead">,
-    Option<"allCotangents", "all-cotangents", "bool", "true",
-           "take every float argument that is stored to instead">
-  ];
+  let options = !listconcat(WantedOptions, CotangentOptions);
 }
 
 def Tape : AutodiffPass<"autodiff-tape", "::mlir::triton::FuncOp"> {

@@ -41,9 +41,7 @@ void IgnoreOutputs::runOnOperation() {
   triton::FuncOp kernel = getOrCreateDifferentiated(getOperation());
   if (!kernel)
     return;
-  ArgumentSet outputs = allCotangents
-                            ? findStored(kernel)
-                            : ArgumentSet(cotangents.begin(), cotangents.end());
+  ArgumentSet outputs = findWithCotangents(kernel, allCotangents, cotangents);
   MemoryFlow memory(kernel);
   SmallVector<Operation *> ignored;
   kernel.walk([&](Operation *op) {

@@ -33,12 +33,8 @@ void LiftAssembly::runOnOperation() {
   if (!kernel)
     return;
   auto analyse = [&] {
-    return Activity(kernel,
-                    allWanted ? findLoaded(kernel)
-                              : ArgumentSet(wanted.begin(), wanted.end()),
-                    allCotangents
-                        ? findStored(kernel)
-                        : ArgumentSet(cotangents.begin(), cotangents.end()));
+    return Activity(kernel, findWanted(kernel, allWanted, wanted),
+                    findWithCotangents(kernel, allCotangents, cotangents));
   };
   constexpr llvm::StringLiteral kWayOut =
       "; give its rule with register_vjp (docs/python.md), or detach the "

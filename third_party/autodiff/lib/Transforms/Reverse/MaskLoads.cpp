@@ -187,12 +187,8 @@ void MaskLoads::runOnOperation() {
   triton::FuncOp kernel = getDifferentiated(module);
   if (!kernel || mutation::isMade("loads:of lanes that nobody needs"))
     return;
-  Activity activity(kernel,
-                    allWanted ? findLoaded(kernel)
-                              : ArgumentSet(wanted.begin(), wanted.end()),
-                    allCotangents
-                        ? findStored(kernel)
-                        : ArgumentSet(cotangents.begin(), cotangents.end()));
+  Activity activity(kernel, findWanted(kernel, allWanted, wanted),
+                    findWithCotangents(kernel, allCotangents, cotangents));
   if (failed(activity.check()))
     return signalPassFailure();
   LiveLanes lanes(kernel, activity);

@@ -90,12 +90,8 @@ void Reverse::runOnOperation() {
   }
   if (failed(checkRecords(primal)))
     return signalPassFailure();
-  Activity activity(primal,
-                    allWanted ? findLoaded(primal)
-                              : ArgumentSet(wanted.begin(), wanted.end()),
-                    allCotangents
-                        ? findStored(primal)
-                        : ArgumentSet(cotangents.begin(), cotangents.end()));
+  Activity activity(primal, findWanted(primal, allWanted, wanted),
+                    findWithCotangents(primal, allCotangents, cotangents));
   if (failed(activity.check()))
     return signalPassFailure();
 
