@@ -47,11 +47,7 @@ LiveMask Emitter::all(const Lanes *lanes, Type type) {
   for (const Lanes *part : lanes->parts) {
     auto [condition, isExact] = emit(part, type);
     mask.isExact &= isExact;
-    if (condition)
-      mask.condition =
-          mask.condition
-              ? arith::AndIOp::create(b, loc, mask.condition, condition)
-              : condition;
+    mask.condition = bothHold(b, loc, mask.condition, condition);
   }
   return mask;
 }

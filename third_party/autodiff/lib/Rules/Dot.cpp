@@ -70,7 +70,7 @@ struct DotReversal {
       Value rows = findNonZeroAcross(b, adjoint.loc(), cotangent, axis);
       rows =
           repeatAlong(b, adjoint.loc(), rows, axis, type.clone(b.getI1Type()));
-      live = live ? arith::AndIOp::create(b, adjoint.loc(), live, rows) : rows;
+      live = bothHold(b, adjoint.loc(), live, rows);
     }
     if (!live)
       return {tile};

@@ -173,7 +173,7 @@ bool Conjunction::holdsFirst(bool last) const {
 //===----------------------------------------------------------------------===//
 
 void Conjunction::require(Value holds) {
-  required = required ? arith::AndIOp::create(b, loc, required, holds) : holds;
+  required = bothHold(b, loc, required, holds);
 }
 
 /// Whether a launch knows a number, and it is the same in all programs.

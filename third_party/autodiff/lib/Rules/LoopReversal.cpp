@@ -165,7 +165,7 @@ Value LoopReversal::readState(unsigned index, Value iteration) {
   auto [store, isBefore] = states.lookup(index);
   Value mask, place = iteration;
   auto both = [&](Value condition) {
-    mask = mask ? arith::AndIOp::create(b, loc, mask, condition) : condition;
+    mask = bothHold(b, loc, mask, condition);
   };
   if (store.getMask())
     both(adjoint.primal(store.getMask()));

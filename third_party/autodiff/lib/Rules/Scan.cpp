@@ -133,9 +133,7 @@ LiveMask ScanReversal::findLive() {
   if (!mask.isExact) {
     Value nonZero = findLiveFrom(b, loc, findNonZero(b, loc, cotangents),
                                  op.getAxis(), op.getReverse());
-    mask.condition =
-        mask.condition ? arith::AndIOp::create(b, loc, mask.condition, nonZero)
-                       : nonZero;
+    mask.condition = bothHold(b, loc, mask.condition, nonZero);
     mask.isExact = true;
   }
   return mask;

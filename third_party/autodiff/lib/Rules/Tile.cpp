@@ -135,6 +135,13 @@ void mlir::autodiff::dropHints(Operation *op) {
     op->removeDiscardableAttr(hint);
 }
 
+Value mlir::autodiff::bothHold(OpBuilder &builder, Location loc, Value a,
+                               Value b) {
+  if (!a || !b)
+    return a ? a : b;
+  return arith::AndIOp::create(builder, loc, a, b);
+}
+
 Value mlir::autodiff::repeatOver(OpBuilder &builder, Location loc, Value value,
                                  ArrayRef<unsigned> axes,
                                  ArrayRef<int64_t> shape) {

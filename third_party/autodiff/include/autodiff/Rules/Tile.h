@@ -89,6 +89,8 @@ Value sumAll(OpBuilder &builder, Location loc, Value tile);
 /// `tile` without axis `axis` repeated along it to the shape of `type`.
 Value repeatAlong(OpBuilder &builder, Location loc, Value tile, unsigned axis,
                   RankedTensorType type);
+/// Where two conditions hold; one that is null holds everywhere.
+Value bothHold(OpBuilder &builder, Location loc, Value a, Value b);
 /// `value`, a scalar or a tile whose axes longer than one are `axes` of
 /// `shape`, one after the other, repeated along the other ones.
 Value repeatOver(OpBuilder &builder, Location loc, Value value,

@@ -134,9 +134,7 @@ private:
                                 splat(widen(desc.shape[axis]), size));
       Value inside = along(arith::AndIOp::create(b, loc, notBefore, notBehind),
                            axis, shape);
-      block.mask = block.mask
-                       ? arith::AndIOp::create(b, loc, block.mask, inside)
-                       : inside;
+      block.mask = bothHold(b, loc, block.mask, inside);
     }
     return block;
   }

@@ -175,7 +175,7 @@ static void addBounds(triton::LoadOp load, ArrayRef<Constraint> bounds) {
   Value mask = load.getMask();
   for (const Constraint &bound : bounds) {
     Value holds = BoundEmitter(load).emit(bound);
-    mask = mask ? arith::AndIOp::create(b, load.getLoc(), mask, holds) : holds;
+    mask = bothHold(b, load.getLoc(), mask, holds);
   }
   if (!load.getOther())
     load.getOtherMutable().assign(zeroOf(b, load.getLoc(), load.getType()));

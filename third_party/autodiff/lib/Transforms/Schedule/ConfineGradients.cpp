@@ -40,10 +40,7 @@ struct ConfineGradients
 /// Lanes that are not `inside` are off.
 template <typename AccessOp>
 static void restrict(OpBuilder &b, AccessOp op, Value inside) {
-  Value mask = op.getMask();
-  op.getMaskMutable().assign(
-      mask ? arith::AndIOp::create(b, op.getLoc(), mask, inside).getResult()
-           : inside);
+  op.getMaskMutable().assign(bothHold(b, op.getLoc(), op.getMask(), inside));
 }
 
 /// What accesses a buffer; maybe only what adds to it.
