@@ -79,7 +79,8 @@ class Scenario:
         monkeypatch.setattr(Executable, "_compile", compile_)
 
     def launch(self, *args, grid=(1, 1, 1)):
-        return runtime.run(self.resolver, args, {}, grid)
+        launch = runtime.resolve(self.resolver, args, {}, grid)
+        return runtime.start(launch, self.resolver.options)
 
 
 @pytest.fixture(autouse=True)
