@@ -224,6 +224,41 @@ FOUND = {
             y1=48,
         ),
     ),
+    "overwritten": Fault(
+        "what a program stored and then overwrote reached gradients",
+        (),
+        written(
+            """
+            i = tl.arange(0, 4)
+            v1 = tl.load(x1 + i)
+            for t in range(2):
+                tl.store(y1 + i, v1 * tl.sqrt(v1 - 8.0 + 12.0 * t))
+            """,
+            x1=4,
+            y1=4,
+        ),
+    ),
+    "rows of later programs": Fault(
+        "a row was live if it was in programs that do not read it",
+        (),
+        written(
+            """
+            i = tl.arange(0, 4)[:, None]
+            j = tl.arange(0, 2)[None, :]
+            v1 = tl.zeros([4, 2], T)
+            for t in range(tl.program_id(0) + 1):
+                v2 = tl.load(x1 + t * 8 + i * 2 + j)
+                v1 += v2 * tl.load(x2 + t * 2 + j)
+            k1 = tl.program_id(0) * 4 + i
+            tl.store(y1 + k1 * 2 + j, v1, mask=k1 < n)
+            """,
+            grid=(2,),
+            n=6,
+            x1=16,
+            x2=4,
+            y1=16,
+        ),
+    ),
     "few columns": Fault(
         "the adjoint of a product summed over an axis that matrix units do not take",
         tuple(f"product with N of {n}" for n in (1, 2, 4, 8)),

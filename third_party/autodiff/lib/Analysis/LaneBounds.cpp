@@ -4,13 +4,17 @@
 // programs. Of these an address depends on some. An element is live if there
 // are lanes, iterations and programs among the others for which all bounds
 // hold: they are eliminated, one after the other, from pairs of a lower and an
-// upper bound (Fourier and Motzkin).
+// upper bound (Fourier and Motzkin). Loops and branches around the load bound
+// them, too: in which programs there is an iteration, where it runs at all.
+// These bounds are given. What follows from them alone holds of all that is
+// read.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/LaneBounds.h"
 
 #include "autodiff/Analysis/Constraints.h"
 #include "autodiff/Analysis/LiveLanes.h"
+#include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Dialect/Autodiff.h"
 
 using namespace mlir;
@@ -18,12 +22,20 @@ using namespace mlir::autodiff;
 using Kind = Dimension::Kind;
 
 namespace {
+struct Bound : Constraint {
+  Bound(const Constraint &constraint, bool isGiven = false)
+      : Constraint(constraint), isGiven(isGiven) {}
+  bool isGiven; ///< where the load runs, whatever lanes are live
+};
+
 /// The bounds that describe lanes, all of which hold.
 struct Bounds {
-  SmallVector<Constraint> constraints;
+  SmallVector<Bound> constraints;
   /// Axes that are no longer there, by numbers from `kGone` on, and how long
   /// they are.
   SmallVector<int64_t> gone;
+  /// What an address does not depend on.
+  SmallVector<Dimension> others;
   /// Numbers that are taken not to be negative; null if none may be.
   SmallVectorImpl<ScalarExpr> *assumed = nullptr;
 
@@ -35,9 +47,14 @@ struct Bounds {
   void dropAxis(unsigned axis, int64_t extent);
   void renumberAxes(llvm::function_ref<unsigned(unsigned)> map);
 
+  bool assume(const Bound &bound);
+  bool isAlone(const Dimension &dimension, ArrayRef<Bound> bounds) const;
   bool eliminate(const Dimension &dimension, std::optional<ScalarExpr> extent);
   bool countIterations(const LinearForm &address);
-  bool eliminateOthers(const LinearForm &address);
+  bool findOthers(const LinearForm &address);
+  bool addGiven(Operation *load, const LinearForm &address);
+  void dropFollowing(triton::LoadOp load);
+  bool eliminateOthers(triton::LoadOp load, const LinearForm &address);
 };
 } // namespace
 
@@ -170,12 +187,38 @@ bool Bounds::addThrough(const Lanes *lanes) {
 // Elimination
 //===----------------------------------------------------------------------===//
 
+/// Takes a bound for one that every program keeps, if a launch can tell: each
+/// has a row that is live. False if it cannot.
+bool Bounds::assume(const Bound &bound) {
+  ScalarExpr number = bound.bound - ScalarExpr::constant(1);
+  for (const LinearForm::Term &term : bound.form.terms) {
+    if (term.dimension.kind != Kind::Program)
+      return false;
+    number = number - term.coefficient * *term.dimension.digit;
+  }
+  if (!assumed || bound.isGiven || number.readsMemory())
+    return false;
+  if (!llvm::is_contained(*assumed, number))
+    assumed->push_back(number);
+  return true;
+}
+
+/// Whether nothing that is eliminated but `dimension` has anything to do with
+/// these bounds, and all are given.
+bool Bounds::isAlone(const Dimension &dimension, ArrayRef<Bound> bounds) const {
+  return llvm::all_of(bounds, [&](const Bound &bound) {
+    return bound.isGiven && llvm::none_of(others, [&](const Dimension &other) {
+             return !(other == dimension) && bound.form.coefficientOf(other);
+           });
+  });
+}
+
 /// Keeps what holds whatever a number from zero on (below `extent`) is, of
 /// these; false if that is not seen.
 bool Bounds::eliminate(const Dimension &dimension,
                        std::optional<ScalarExpr> extent) {
-  SmallVector<Constraint> lower, upper, rest;
-  for (const Constraint &constraint : constraints) {
+  SmallVector<Bound> lower, upper, rest;
+  for (const Bound &constraint : constraints) {
     auto coefficient = constraint.form.coefficientOf(dimension);
     if (!coefficient) {
       rest.push_back(constraint);
@@ -191,25 +234,38 @@ bool Bounds::eliminate(const Dimension &dimension,
   auto limit = [&](int64_t sign, ScalarExpr bound) {
     LinearForm form;
     form.terms.push_back({dimension, ScalarExpr::constant(sign)});
-    return Constraint{form, bound};
+    return Bound({form, bound}, /*isGiven=*/true);
   };
   lower.push_back(limit(-1, ScalarExpr::constant(1)));
   if (extent)
     upper.push_back(limit(1, *extent));
-  for (const Constraint &low : lower)
-    for (const Constraint &high : upper) {
-      int64_t below = -*low.form.coefficientOf(dimension)->getConstant();
-      int64_t above = *high.form.coefficientOf(dimension)->getConstant();
-      // Some integer lies in between if one of the steps is one.
-      if (below != 1 && above != 1)
-        return false;
+  auto stepOf = [&](const Bound &bound) {
+    return std::abs(*bound.form.coefficientOf(dimension)->getConstant());
+  };
+  // Some integer lies in between if one of the steps is one.
+  auto mayMiss = [&](const Bound &low, const Bound &high) {
+    return stepOf(low) != 1 && stepOf(high) != 1;
+  };
+  llvm::erase_if(upper, [&](const Bound &high) {
+    return llvm::any_of(lower, [&](auto &low) { return mayMiss(low, high); }) &&
+           assume(high);
+  });
+  for (const Bound &low : lower)
+    for (const Bound &high : upper) {
+      if (mayMiss(low, high)) {
+        // Where the load runs there is one.
+        if (!isAlone(dimension, lower) || !isAlone(dimension, upper))
+          return false;
+        continue;
+      }
+      int64_t below = stepOf(low), above = stepOf(high);
       ScalarExpr byAbove = ScalarExpr::constant(above);
       ScalarExpr byBelow = ScalarExpr::constant(below);
       Constraint pair{low.form.scaled(byAbove) + high.form.scaled(byBelow),
                       low.bound * byAbove + high.bound * byBelow +
                           ScalarExpr::constant(1 - above - below)};
       if (!pair.form.isConstant() && !holdsAlways(pair))
-        rest.push_back(pair);
+        rest.push_back({pair, low.isGiven && high.isGiven});
     }
   constraints = rest;
   return true;
@@ -271,11 +327,11 @@ bool Bounds::countIterations(const LinearForm &address) {
   return true;
 }
 
-/// Eliminates all that the address does not depend on.
-bool Bounds::eliminateOthers(const LinearForm &address) {
+/// Finds what bounds are about that the address does not depend on, without
+/// lanes; false if it may be below zero.
+bool Bounds::findOthers(const LinearForm &address) {
   if (!countIterations(address))
     return false;
-  SmallVector<Dimension> others;
   for (const Constraint &constraint : constraints)
     for (const LinearForm::Term &term : constraint.form.terms) {
       const Dimension &dimension = term.dimension;
@@ -287,6 +343,81 @@ bool Bounds::eliminateOthers(const LinearForm &address) {
         return false;
       others.push_back(dimension);
     }
+  return true;
+}
+
+/// The constant step of a loop that reaches `end` in whole steps.
+static std::optional<int64_t>
+findWholeStep(scf::ForOp loop, const LinearForm &lower, const LinearForm &end) {
+  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+  return step && *step > 0 && (end - lower).isMultipleOf(*step) ? step
+                                                                : std::nullopt;
+}
+
+/// What holds where a loop or branch runs the block that `op` is in; none if
+/// that is not a matter of bounds.
+static Constraints boundsAround(Operation *op) {
+  constexpr auto kFrom = ScalarExpr::From::Memory;
+  Operation *around = op->getParentOp();
+  if (auto branch = dyn_cast<scf::IfOp>(around))
+    return op->getBlock() == branch.thenBlock()
+               ? constraintsOf(branch.getCondition(), kFrom)
+               : constraintsOfNot(branch.getCondition());
+  auto loop = dyn_cast<scf::ForOp>(around);
+  if (!loop || loop.getUnsignedCmp())
+    return std::nullopt;
+  LoopEnd end = getEnd(loop);
+  Constraints always = constraintsOf(end.condition, kFrom);
+  auto number = LinearForm::of(loop.getInductionVar(), {}, kFrom);
+  auto lower = LinearForm::of(loop.getLowerBound(), {}, kFrom);
+  auto ends = smallestOf(end.end, kFrom);
+  if (!always || !number || !lower || !ends)
+    return std::nullopt;
+  always->push_back(lessThan(*lower, *number, 1));
+  for (const LinearForm &upper : *ends)
+    always->push_back(lessThan(
+        *number, upper, 1 - findWholeStep(loop, *lower, upper).value_or(1)));
+  return always;
+}
+
+/// Adds what loops and branches around `load` say of what is to be eliminated;
+/// false if that is not known.
+bool Bounds::addGiven(Operation *load, const LinearForm &address) {
+  SmallVector<Operation *> inside;
+  for (Operation *op = load; !isa<triton::FuncOp>(op->getParentOp());
+       op = op->getParentOp())
+    inside.push_back(op);
+  auto isAbout = [](const Constraint &constraint,
+                    ArrayRef<Dimension> dimensions) {
+    return llvm::any_of(constraint.form.terms, [&](const auto &term) {
+      return llvm::is_contained(dimensions, term.dimension);
+    });
+  };
+  while (findOthers(address)) {
+    if (others.empty())
+      return true;
+    auto *it = llvm::find_if(inside, [&](Operation *op) {
+      Constraints given = boundsAround(op);
+      return !given || llvm::any_of(*given, [&](const Constraint &constraint) {
+        return isAbout(constraint, others);
+      });
+    });
+    if (it == inside.end())
+      return true;
+    Constraints given = boundsAround(*it);
+    if (!given)
+      return false;
+    for (const Constraint &constraint : *given)
+      constraints.push_back({constraint, /*isGiven=*/true});
+    inside.erase(it);
+  }
+  return false;
+}
+
+/// Eliminates all that the address does not depend on.
+bool Bounds::eliminateOthers(triton::LoadOp load, const LinearForm &address) {
+  if (!addGiven(load, address))
+    return false;
   // One that is eliminated takes all values, whatever the others are.
   auto isFree = [&](const LinearForm &form) {
     return llvm::all_of(form.terms, [&](const LinearForm::Term &term) {
@@ -327,9 +458,12 @@ bool Bounds::eliminateOthers(const LinearForm &address) {
     if (!eliminate(lane, count))
       return false;
   }
-  return llvm::all_of(others, [&](const Dimension &other) {
+  dropFollowing(load);
+  bool areGone = llvm::all_of(others, [&](const Dimension &other) {
     return eliminate(other, countOf(other));
   });
+  llvm::erase_if(constraints, [](const Bound &bound) { return bound.isGiven; });
+  return areGone;
 }
 
 //===----------------------------------------------------------------------===//
@@ -341,13 +475,11 @@ bool Bounds::eliminateOthers(const LinearForm &address) {
 static std::optional<LinearForm> findLast(scf::ForOp loop) {
   auto lower = LinearForm::of(loop.getLowerBound());
   auto ends = smallestOf(loop.getUpperBound());
-  auto step = ScalarExpr::of(loop.getStep());
-  std::optional<int64_t> size = step ? step->getConstant() : std::nullopt;
-  if (!lower || !ends || !size || *size <= 0)
+  if (!lower || !ends)
     return std::nullopt;
   for (const LinearForm &end : *ends)
-    if ((end - *lower).isMultipleOf(*size))
-      return end - LinearForm{*step, {}};
+    if (auto step = findWholeStep(loop, *lower, end))
+      return end - LinearForm{ScalarExpr::constant(*step), {}};
   return std::nullopt;
 }
 
@@ -386,6 +518,26 @@ static LinearForm maximize(const LinearForm &form, ArrayRef<int64_t> shape) {
   });
 }
 
+static ArrayRef<int64_t> shapeOf(triton::LoadOp load) {
+  auto tile = dyn_cast<RankedTensorType>(load.getType());
+  return tile ? tile.getShape() : ArrayRef<int64_t>();
+}
+
+/// Leaves out bounds that follow from one that is given, in all lanes.
+void Bounds::dropFollowing(triton::LoadOp load) {
+  auto follows = [&](const Bound &bound, const Bound &given) {
+    LinearForm apart = maximize(bound.form - given.form, shapeOf(load));
+    return given.isGiven && apart.isConstant() &&
+           (bound.bound - given.bound - apart.constant).isNotNegative();
+  };
+  SmallVector<Bound> all = constraints;
+  llvm::erase_if(constraints, [&](const Bound &bound) {
+    return !bound.isGiven && llvm::any_of(all, [&](const Bound &given) {
+      return follows(bound, given);
+    });
+  });
+}
+
 /// Whether a bound holds for all that `load` reads, or its mask has one of the
 /// same lanes: it ends where the kernel says.
 static bool holdsIn(const Constraint &needed, triton::LoadOp load,
@@ -397,9 +549,7 @@ static bool holdsIn(const Constraint &needed, triton::LoadOp load,
                                        ScalarExpr::constant(1)});
       }))
     return true;
-  auto tile = dyn_cast<RankedTensorType>(load.getType());
-  LinearForm most =
-      maximize(needed.form, tile ? tile.getShape() : ArrayRef<int64_t>());
+  LinearForm most = maximize(needed.form, shapeOf(load));
   return most.isConstant() &&
          (needed.bound - most.constant).getConstant().value_or(0) > 0;
 }
@@ -412,13 +562,15 @@ mlir::autodiff::findMissingBounds(triton::LoadOp load, const Lanes *lanes,
   std::optional<LinearForm> address =
       LinearForm::of(load.getPtr(), {}, ScalarExpr::From::Memory);
   if (lanes->isAll())
-    return bounds.constraints;
-  if (!address || !bounds.add(lanes) || !bounds.eliminateOthers(*address))
+    return SmallVector<Constraint>();
+  if (!address || !bounds.add(lanes) || !bounds.eliminateOthers(load, *address))
     return std::nullopt;
   SmallVector<Constraint> known =
       knownConstraintsOf(load.getMask(), ScalarExpr::From::Memory);
-  llvm::erase_if(bounds.constraints, [&](const Constraint &needed) {
+  SmallVector<Constraint> missing(bounds.constraints.begin(),
+                                  bounds.constraints.end());
+  llvm::erase_if(missing, [&](const Constraint &needed) {
     return holdsIn(needed, load, known);
   });
-  return bounds.constraints;
+  return missing;
 }

@@ -19,8 +19,17 @@ using namespace mlir::autodiff;
 constexpr unsigned kMostRounds = 64;
 
 LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
+                     ArrayRef<unsigned> repeated)
+    : LiveLanes(kernel, activity, FinalStores(kernel, repeated), ValueRange()) {
+}
+
+LiveLanes::LiveLanes(triton::FuncOp function, const Activity &activity,
                      ValueRange outputs)
-    : activity(activity) {
+    : LiveLanes(function, activity, FinalStores(function, {}), outputs) {}
+
+LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
+                     FinalStores final, ValueRange outputs)
+    : activity(activity), final(std::move(final)) {
   do
     solve(kernel, outputs);
   while (findOverwritten(kernel));
@@ -101,14 +110,17 @@ void LiveLanes::add(Value value, const Lanes *lanes, Block *from) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// What the kernel itself reads again, it may leave out there.
+/// What the kernel itself reads again, it may leave out there; what it
+/// overwrites, nobody sees.
 const Lanes *LiveLanes::ofStored(Operation *write, Value mask) {
   SmallVector<BlockArgument> bases = getBaseArguments(write->getOperand(0));
   const Lanes *stored = mask ? algebra.where(mask) : algebra.all();
   bool isOutput = llvm::any_of(bases, [&](BlockArgument base) {
     return activity.hasCotangent(base.getArgNumber());
   });
-  return isOutput ? stored : algebra.both(stored, algebra.unknown());
+  return isOutput && final.contains(write)
+             ? stored
+             : algebra.both(stored, algebra.unknown());
 }
 
 //===----------------------------------------------------------------------===//

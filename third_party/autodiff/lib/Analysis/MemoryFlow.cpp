@@ -59,6 +59,10 @@ static SmallVector<Operation *> getCommonLoops(Operation *a, Operation *b) {
   return loops;
 }
 
+bool mlir::autodiff::mayRunAfter(Operation *later, Operation *earlier) {
+  return isAfter(later, earlier) || !getCommonLoops(later, earlier).empty();
+}
+
 /// What must hold for two addresses to be the same; none if they are sums over
 /// other dimensions (program ids, iterations, lanes).
 static std::optional<MemoryFlow::Equalities> whereSame(const LinearForm &a,
@@ -136,7 +140,7 @@ MemoryFlow::MemoryFlow(triton::FuncOp kernel) {
   });
   for (Operation *write : writing)
     for (Operation *read : reading) {
-      if (!isAfter(read, write) && getCommonLoops(read, write).empty())
+      if (!mayRunAfter(read, write))
         continue;
       std::optional<Equalities> apart = whereApart(read, write);
       Value target = write->getOperand(0), source = read->getOperand(0);

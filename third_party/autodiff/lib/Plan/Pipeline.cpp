@@ -109,17 +109,18 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createFoldNormalizers());
   passes.clean();
   passes.add(createPickMaxima());
-  if (request.reload) {
-    MarkStatesOptions states;
-    states.exchange.assign(request.exchange.begin(), request.exchange.end());
-    passes.add(createMarkStates(states));
-  }
-  auto setAssume = [&](auto options) {
-    options.assume = request.assume;
-    return setWanted(setCotangents(options));
+  auto setRepeated = [&](auto options) {
+    options.exchange.assign(request.exchange.begin(), request.exchange.end());
+    return options;
   };
-  passes.add(createMaskLoads(setAssume(MaskLoadsOptions())));
-  passes.add(createReverse(setAssume(ReverseOptions())));
+  if (request.reload)
+    passes.add(createMarkStates(setRepeated(MarkStatesOptions())));
+  auto setLaunch = [&](auto options) {
+    options.assume = request.assume;
+    return setWanted(setCotangents(setRepeated(options)));
+  };
+  passes.add(createMaskLoads(setLaunch(MaskLoadsOptions())));
+  passes.add(createReverse(setLaunch(ReverseOptions())));
   passes.clean();
   passes.add(createMarkLive());
   passes.addToKernels(createTape());
@@ -130,10 +131,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.clean();
   passes.add(createSaveRecords(SaveRecordsOptions{request.save}));
   passes.clean();
-  ReadCotangentsOptions readCotangents;
-  readCotangents.exchange.assign(request.exchange.begin(),
-                                 request.exchange.end());
-  passes.add(createReadCotangents(readCotangents));
+  passes.add(createReadCotangents(setRepeated(ReadCotangentsOptions())));
   passes.clean();
   // What loops need from outside is then seen to be there.
   passes.addToKernels(createLoopInvariantCodeMotionPass());

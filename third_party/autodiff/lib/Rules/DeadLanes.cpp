@@ -148,7 +148,7 @@ LiveMask Emitter::emit(const Lanes *lanes, Type type) {
     return {};
   case Lanes::Kind::Some:
   case Lanes::Kind::Unknown:
-    return {Value(), /*isExact=*/false};
+    return {Value(), mutation::isMade("lanes:those that nobody knows, too")};
   case Lanes::Kind::Where:
   case Lanes::Kind::Unless:
     return {where(lanes, type)};

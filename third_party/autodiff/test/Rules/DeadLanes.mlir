@@ -260,3 +260,39 @@ tt.func @running(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   tt.store %3, %y, %mask : tensor<8x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// What another store may overwrite has a cotangent only where it was not.
+// CHECK-LABEL: tt.func @hidden_bwd(
+// CHECK: %[[T:.*]] = autodiff.upstream %arg1
+// CHECK: %[[NONZERO:.*]] = arith.cmpf une, %[[T]], %{{.*}} : f32
+// CHECK: arith.select %[[NONZERO]], %{{.*}} : f32
+// CHECK: autodiff.accumulate
+tt.func @hidden(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pi: !tt.ptr<i32>,
+                %v: f32) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = arith.mulf %x, %x : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  %i = tt.load %pi : !tt.ptr<i32>
+  %other = tt.addptr %py, %i : !tt.ptr<f32>, i32
+  tt.store %other, %v : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Two sides of a branch do not overwrite one another.
+// CHECK-LABEL: tt.func @sides_bwd(
+// CHECK-NOT: arith.cmpf
+// CHECK: tt.return
+tt.func @sides(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1, %v: f32) {
+  %x = tt.load %px : !tt.ptr<f32>
+  scf.if %c {
+    %y = arith.mulf %x, %x : f32
+    tt.store %py, %y : !tt.ptr<f32>
+  } else {
+    tt.store %py, %v : !tt.ptr<f32>
+  }
+  tt.return
+}

@@ -13,6 +13,7 @@
 #define AUTODIFF_ANALYSIS_LIVELANES_H
 
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/FinalStores.h"
 #include "llvm/ADT/FoldingSet.h"
 #include "llvm/Support/Allocator.h"
 
@@ -90,9 +91,12 @@ bool isLanewise(CustomVjpOp custom);
 class LiveLanes {
 public:
   /// Analyses a kernel, whose outputs are what it stores to differentiated
-  /// tensors, or a function with these `outputs`.
+  /// tensors, to those of `repeated` more than once.
   LiveLanes(triton::FuncOp kernel, const Activity &activity,
-            ValueRange outputs = {});
+            ArrayRef<unsigned> repeated);
+  /// Analyses a function with these `outputs`.
+  LiveLanes(triton::FuncOp function, const Activity &activity,
+            ValueRange outputs);
 
   /// The lanes of `value` that are live, or a superset that says so.
   const Lanes *of(Value value);
@@ -104,6 +108,8 @@ public:
   const Lanes *without(const Lanes *lanes, Value mask);
 
 private:
+  LiveLanes(triton::FuncOp kernel, const Activity &activity, FinalStores final,
+            ValueRange outputs);
   void solve(triton::FuncOp kernel, ValueRange outputs);
   bool findOverwritten(triton::FuncOp kernel);
   void visit(Operation *op);
@@ -116,6 +122,7 @@ private:
   const Lanes *leave(const Lanes *lanes, Block *from, Block *to);
 
   const Activity &activity;
+  FinalStores final;
   LaneAlgebra algebra;
   llvm::DenseMap<Value, const Lanes *> live;
   /// What loops carry of which only the last one leads to a result.

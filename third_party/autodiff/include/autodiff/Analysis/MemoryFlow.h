@@ -48,6 +48,10 @@ private:
   llvm::SmallVector<Hazard> hazards;
 };
 
+/// Whether `later`, or another time `earlier` itself, can run after `earlier`
+/// in one program.
+bool mayRunAfter(Operation *later, Operation *earlier);
+
 /// The float or integer that a store or atomic operation writes; null for other
 /// operations.
 Value getWrittenValue(Operation *op);

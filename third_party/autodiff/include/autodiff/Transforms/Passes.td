@@ -31,6 +31,10 @@ defvar AssumeOptions = [
     Option<"assume", "assume", "bool", "true",
            "take strides of a launch not to be negative">
 ];
+defvar RepeatedOptions = [
+    ListOption<"exchange", "exchange", "unsigned",
+               "arguments whose elements may be stored to twice">
+];
 
 include "autodiff/Transforms/Normalize.td"
 include "autodiff/Transforms/Programs.td"

@@ -16,10 +16,7 @@ def MarkStates : AutodiffPass<"autodiff-mark-states", "::mlir::ModuleOp"> {
     itself, `autodiff.state` on the store holds the check that no element is
     stored to twice. A backward reads it then, instead of a tape.
   }];
-  let options = [
-    ListOption<"exchange", "exchange", "unsigned",
-               "arguments whose elements may be stored to twice">
-  ];
+  let options = RepeatedOptions;
 }
 
 def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
@@ -30,7 +27,8 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
     taken with `autodiff.upstream`, gradients collected with
     `autodiff.accumulate`.
   }];
-  let options = !listconcat(WantedOptions, CotangentOptions, AssumeOptions);
+  let options = !listconcat(WantedOptions, CotangentOptions, AssumeOptions,
+                            RepeatedOptions);
 }
 
 def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp"> {
@@ -63,7 +61,8 @@ def MaskLoads : AutodiffPass<"autodiff-mask-loads", "::mlir::ModuleOp"> {
     are not stored. So they get no gradient, and nothing that memory holds there
     reaches one.
   }];
-  let options = !listconcat(WantedOptions, CotangentOptions, AssumeOptions);
+  let options = !listconcat(WantedOptions, CotangentOptions, AssumeOptions,
+                            RepeatedOptions);
 }
 
 def LiftAssembly : AutodiffPass<"autodiff-lift-assembly", "::mlir::ModuleOp"> {

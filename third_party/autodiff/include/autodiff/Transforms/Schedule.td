@@ -9,10 +9,7 @@ def ReadCotangents : AutodiffPass<"autodiff-read-cotangents", "::mlir::ModuleOp"
     where a kernel loads an argument and then overwrites every element of it:
     what it loaded is as another tensor then, and has a gradient of its own.
   }];
-  let options = [
-    ListOption<"exchange", "exchange", "unsigned",
-               "arguments whose stored addresses may repeat">
-  ];
+  let options = RepeatedOptions;
 }
 
 def OrderLoops : AutodiffPass<"autodiff-order-loops", "::mlir::triton::FuncOp"> {

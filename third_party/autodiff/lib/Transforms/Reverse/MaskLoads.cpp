@@ -191,7 +191,7 @@ void MaskLoads::runOnOperation() {
                     findWithCotangents(kernel, allCotangents, cotangents));
   if (failed(activity.check()))
     return signalPassFailure();
-  LiveLanes lanes(kernel, activity);
+  LiveLanes lanes(kernel, activity, exchange);
   SmallVector<std::pair<triton::LoadOp, SmallVector<Constraint>>> missing;
   SmallVector<ScalarExpr> assumed;
   kernel.walk([&](triton::LoadOp load) {

@@ -99,7 +99,7 @@ void Reverse::runOnOperation() {
   backward.setSymName((getPrimal(getOperation()).getSymName() + "_bwd").str());
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
-  LiveLanes lanes(primal, activity);
+  LiveLanes lanes(primal, activity, exchange);
   SmallVector<ScalarExpr> assumed;
   Adjoint adjoint(builder, activity, lanes, primal.getLoc(), countTapes(primal),
                   assume ? &assumed : nullptr);

@@ -1,7 +1,7 @@
 //===- ReadCotangents.cpp - Read upstream gradients where they are --------===//
 #include "ArgumentUses.h"
 #include "ShadowPointers.h"
-#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/FinalStores.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
@@ -58,10 +58,7 @@ bool ReadCotangents::mayRead(unsigned argument, ArgumentUse &use,
   SmallVector<Operation *> stores;
   for (UpstreamOp op : use.upstreams)
     stores.push_back(sites.lookup(op.getSite()));
-  if (!llvm::all_of(stores, llvm::IsaPred<triton::StoreOp>) ||
-      llvm::is_contained(exchange, argument))
-    return false;
-  std::optional<AccessSpace> space = AccessSpace::findFor(stores);
+  std::optional<AccessSpace> space = findDistinct(stores, argument, exchange);
   if (!space || (isLoaded && !space->isExact()))
     return false;
   check = toAttribute(

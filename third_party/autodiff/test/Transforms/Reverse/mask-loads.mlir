@@ -56,3 +56,31 @@ tt.func @data(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %3, %y : tensor<8x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// Program p goes through rows 0 … 8p: those behind the end are in programs that
+// store none of theirs, but no other program reads them.
+// CHECK-LABEL: tt.func @before(
+// CHECK-LABEL: tt.func @before_framed(
+// CHECK: scf.for %[[ROW:.*]] =
+// CHECK: %[[LIVE:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : i32
+// CHECK: tt.load %{{[0-9]+}}, %[[LIVE]], %{{.*}} {autodiff.site
+tt.func @before(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %pid = tt.get_program_id x : i32
+  %mask = arith.cmpi slt, %pid, %n : i32
+  %end = arith.addi %pid, %c1 : i32
+  %sum = scf.for %row = %c0 to %end step %c1 iter_args(%s = %zero) -> f32 : i32 {
+    %p = tt.addptr %px, %row : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %y = arith.mulf %x, %x : f32
+    %t = arith.addf %s, %y : f32
+    scf.yield %t : f32
+  }
+  %q = tt.addptr %py, %pid : !tt.ptr<f32>, i32
+  tt.store %q, %sum, %mask : !tt.ptr<f32>
+  tt.return
+}

@@ -1,0 +1,62 @@
+//===- FinalStores.cpp - Stores that nothing overwrites -------------------===//
+#include "autodiff/Analysis/FinalStores.h"
+
+#include "autodiff/Analysis/MemoryFlow.h"
+#include "autodiff/Analysis/Pointers.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+std::optional<AccessSpace>
+mlir::autodiff::findDistinct(ArrayRef<Operation *> stores, unsigned argument,
+                             ArrayRef<unsigned> repeated) {
+  auto goesThere = [&](Operation *op) {
+    auto store = dyn_cast<triton::StoreOp>(op);
+    BlockArgument base = store ? getBaseArgument(store.getPtr()) : nullptr;
+    return base && base.getArgNumber() == argument;
+  };
+  if (llvm::is_contained(repeated, argument) ||
+      !llvm::all_of(stores, goesThere))
+    return std::nullopt;
+  return AccessSpace::findFor(stores);
+}
+
+/// Whether a write leaves the sum of what was there and what it adds.
+static bool isSum(Operation *write) {
+  auto atomic = dyn_cast<triton::AtomicRMWOp>(write);
+  return atomic && isBlindSum(atomic);
+}
+
+/// Whether what is written is there whatever was there before, and is not.
+static bool isPlain(Operation *write) {
+  auto atomic = dyn_cast<triton::AtomicRMWOp>(write);
+  return isa<triton::StoreOp>(write) || (atomic && !selectsContent(atomic));
+}
+
+FinalStores::FinalStores(triton::FuncOp kernel, ArrayRef<unsigned> repeated) {
+  SmallVector<Operation *> writes;
+  kernel.walk([&](Operation *op) {
+    if (getWrittenValue(op))
+      writes.push_back(op);
+  });
+  llvm::DenseSet<Operation *> overwritten;
+  for (BlockArgument argument : kernel.getArguments()) {
+    SmallVector<Operation *> here =
+        llvm::filter_to_vector(writes, [&](Operation *write) {
+          return mayPointInto(getAccessedPointer(write), argument);
+        });
+    // A plan asks a launch about outputs that the kernel does not read.
+    auto isLoad = [](Operation *op) { return isa<triton::LoadOp>(op); };
+    if (!mayBeAccessed(argument, isLoad) &&
+        findDistinct(here, argument.getArgNumber(), repeated))
+      continue;
+    for (Operation *write : here)
+      if (llvm::any_of(here, [&](Operation *later) {
+            return !isSum(later) && mayRunAfter(later, write);
+          }))
+        overwritten.insert(write);
+  }
+  for (Operation *write : writes)
+    if (isPlain(write) && !overwritten.contains(write))
+      stores.insert(write);
+}
