@@ -71,6 +71,33 @@ def returning_kernel(x_ptr, y_ptr, n):
     tl.store(y_ptr, tl.load(x_ptr + tl.program_id(0)) * 2)
 
 
+@triton.jit
+def strided_loop_kernel(x_ptr, y_ptr, n):
+    """Each program leaves what its last iteration stores, but iterations are not the same."""
+    for k in range(tl.program_id(0), n, tl.num_programs(0)):
+        tl.store(y_ptr, tl.load(x_ptr + k))
+
+
+@triton.jit
+def triangle_kernel(x_ptr, y_ptr):
+    for k in range(tl.program_id(0)):
+        tl.store(y_ptr, tl.load(x_ptr + tl.program_id(0)) + k)
+
+
+@triton.jit
+def all_but_one_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + tl.program_id(0)) * 2 + i * 0.0, mask=i != 0)
+
+
+@triton.jit
+def ends_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr, n):
+    """Neighbours share the first and the last element, if the middle is not all there is."""
+    i = tl.program_id(0) * (BLOCK - 1) + tl.arange(0, BLOCK)
+    k = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + tl.program_id(0) * BLOCK + k), mask=(k < 1) | (k >= n))
+
+
 def _added(kernel, x, y):
     kernel[(4,)](x, y)
 
@@ -103,6 +130,18 @@ def _returning(kernel, x, y):
     kernel[(9,)](x, y, 3)
 
 
+def _strided(kernel, x, y):
+    kernel[(2,)](x, y, 3)
+
+
+def _in_blocks(kernel, x, y):
+    kernel[(2,)](x, y, BLOCK=8)
+
+
+def _ends(kernel, x, y):
+    kernel[(3,)](x, y, BLOCK=8, n=5)
+
+
 RACES = {
     "read, added to and stored": (added_kernel, _added, "programs 0 and 1"),
     "stored": (last_kernel, _added, "programs 0 and 1"),
@@ -117,6 +156,10 @@ RACES = {
     "two stores": (two_stores_kernel, _two_stores, "programs 0 and 1 store to element 0 "),
     "loops": (loop_kernel, _looped, "programs 0 and 1"),
     "early returns": (returning_kernel, _returning, "programs 0 and 1"),
+    "loops that go on": (strided_loop_kernel, _strided, "programs 0 and 1 store to element 0 "),
+    "loops as long as": (triangle_kernel, _added, "programs 1 and 2 store to element 0 "),
+    "all lanes but one": (all_but_one_kernel, _in_blocks, "programs 0 and 1 store to element 1 "),
+    "first and last lanes": (ends_kernel, _ends, "programs 0 and 1 store to element 7 "),
 }
 
 
@@ -304,6 +347,46 @@ def test_one_of_them_stores(device, differentiable):
     expected = 2 * x.detach()
     expected[:16] += 5
     torch.testing.assert_close(x.grad, expected)
+
+
+@triton.jit
+def each_its_own_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    """Of elements that all programs go through, each stores every third one."""
+    programs = tl.num_programs(0)
+    for k in range(tl.program_id(0), 3):
+        i = k * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + i)
+        mine = (k == tl.program_id(0)) & ((i != 5) | (programs > 9))
+        tl.store(y_ptr + i, x * x, mask=mine)
+
+
+def test_masks_of_lanes_apart(device, differentiable):
+    x, y = random_tensor(24, device=device), torch.zeros(24, device=device)
+    differentiable(each_its_own_kernel)[(3,)](x, y, BLOCK=8)
+    y.sum().backward()
+    expected = 2 * x.detach()
+    expected[5] = 0
+    torch.testing.assert_close(x.grad, expected)
+
+
+def test_iterations_that_are_not_looked_at(device, differentiable, monkeypatch):
+    """Where too many iterations store, nobody knows what the last one leaves."""
+    from triton.backends.autodiff import spaces
+
+    monkeypatch.setattr(spaces, "_MOST_PLACES", 4)
+    kernel = differentiable(last_equal_kernel)
+    x, y = random_tensor(8, device=device), torch.zeros(1, device=device)
+    kernel[(2,)](x, y, 8)
+    y.sum().backward()
+    assert x.grad.count_nonzero() == 1 and x.grad[7] == 1
+
+
+@triton.jit
+def last_equal_kernel(x_ptr, y_ptr, n):
+    """Programs start at elements of their own, and end at the same one."""
+    for k in range(n):
+        at = tl.where(k == n - 1, k, (k + tl.program_id(0)) % n)
+        tl.store(y_ptr, tl.load(x_ptr + at))
 
 
 def test_atomics_are_no_races(device, differentiable):

@@ -161,7 +161,8 @@ class Spill:
         """Return what stores through an argument leave around its tensor, None if nothing."""
         for store in () if tensor.is_whole else stores:
             try:
-                ends = store.space.ends(args, grid) if store.space.is_exact(args, grid) else None
+                known = store.space.has_exact_ends(args, grid)
+                ends = store.space.ends(args, grid) if known else None
             except CheckError:
                 continue
             if ends is not None and _goes_around(tensor, ends):

@@ -59,7 +59,10 @@ class Store:
         return self.space.used_arguments().union(*(used_arguments(e) for e in exprs))
 
     def accesses(self, args, grid) -> numpy.ndarray | None:
-        """Return a table of what programs store where; None if that is not known."""
+        """Return a table of what programs store where; None if that is not known.
+
+        Places are left out where iterations store different values of which the last is not seen.
+        """
         try:
             if not self.space.is_exact(args, grid):
                 return None
@@ -83,7 +86,7 @@ class Store:
             _, content = numpy.unique(content, return_inverse=True)
             _, values = numpy.unique(values, return_inverse=True)
             table[:, _CONTENT] = content * (values.max(initial=0) + 1) + values
-        return table
+        return _settled(table) if found.is_cut else table
 
 
 class Race(NamedTuple):
@@ -150,6 +153,17 @@ def _continues(rows, columns: int) -> numpy.ndarray:
     return (rows[1:, :columns] == rows[:-1, :columns]).all(axis=1)
 
 
+def _settled(rows) -> numpy.ndarray:
+    """Return the rows of places to which a program stores one content only."""
+    rows = _distinct(rows, _PLACE, _PROGRAM, _CONTENT, _ITERATION)
+    first = numpy.append(True, ~_continues(rows, 2))
+    group = numpy.cumsum(first) - 1
+    is_new = numpy.append(False, _continues(rows, 2) & ~_continues(rows, 3))
+    is_open = numpy.zeros(group.max(initial=-1) + 1, bool)
+    is_open[group[is_new]] = True
+    return rows[~is_open[group]][:, [0, 1, 3, 2]]
+
+
 def _between_lanes(store, rows) -> Race | None:
     rows = _distinct(rows, _PLACE, _PROGRAM, _ITERATION, _CONTENT)
     at = numpy.flatnonzero(_continues(rows, 3))
@@ -157,11 +171,10 @@ def _between_lanes(store, rows) -> Race | None:
 
 
 def _between_programs(stores, rows) -> Race | None:
-    rows = _distinct(rows, _PLACE, _PROGRAM, _ORDER, _CONTENT)
-    # What the last store of a program leaves, unless iterations of it decide.
+    # What the last iteration of the last store of a program leaves.
+    rows = _distinct(rows, _PLACE, _PROGRAM, _ORDER, _ITERATION, _CONTENT)
     is_last = numpy.append(~_continues(rows, 2), True)
-    is_open = numpy.append(False, _continues(rows, 3))
-    rows = rows[is_last & ~is_open]
+    rows = rows[is_last][:, [0, 1, 2, 4]]
     at = numpy.flatnonzero(_continues(rows, 1) & (rows[1:, 2:] != rows[:-1, 2:]).any(axis=1))
     if not len(at):
         return None

@@ -126,13 +126,15 @@ class Index:
 class Places:
     """The places that programs reach, in rows by program, and whether each is one.
 
-    `owners` are what lanes and iterations count, a number for each column.
+    `owners` are what lanes and iterations count, a number for each column. Some iterations are
+    left out if `is_cut`.
     """
 
     programs: numpy.ndarray
     places: numpy.ndarray
     reached: numpy.ndarray
     owners: dict
+    is_cut: bool
 
     def values(self, digit: Digit, args, grid) -> numpy.ndarray:
         """Return the value of a digit at all places, in an array that broadcasts to them."""
@@ -153,17 +155,60 @@ class Places:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """What masks, branches and loops say that bounds no index.
+
+    Of one of the alternatives, every sum of digits is less than its bound.
+    """
+
+    alternatives: tuple[tuple[tuple[tuple[Digit, ...], object], ...], ...]
+
+    @classmethod
+    def from_json(cls, data, arguments: int) -> Guard:
+        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        pairs = [pair for constraints in data for pair in constraints]
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise PlanError(f"malformed guard {data!r}")
+        for _, bound in pairs:
+            validate(bound, arguments)
+
+        def digits(sum_):
+            return tuple(Digit.from_json(digit, arguments) for digit in sum_)
+
+        return cls(tuple(tuple((digits(s), bound) for s, bound in c) for c in data))
+
+    def expressions(self) -> list:
+        """Return all expressions."""
+        pairs = [pair for constraints in self.alternatives for pair in constraints]
+        digits = [digit for sum_, _ in pairs for digit in sum_]
+        own = [e for digit in digits for e in (digit.step, digit.extent) if e is not None]
+        return [*(bound for _, bound in pairs), *own]
+
+    def holds(self, places: Places, args, grid) -> numpy.ndarray:
+        """Return where it holds, in an array that broadcasts to the places."""
+        anywhere = numpy.zeros((1, 1), bool)
+        for constraints in self.alternatives:
+            everywhere = numpy.ones((1, 1), bool)
+            for digits, bound in constraints:
+                total = sum(places.values(digit, args, grid) for digit in digits)
+                everywhere = everywhere & (total < evaluate(bound, args, grid))
+            anywhere = anywhere | everywhere
+        return anywhere
+
+
+@dataclass(frozen=True)
 class Space:
     """The elements `offset` plus the sum of stride times index over all indices.
 
-    Those are all that are reached; and nothing else is, if it is exact, and no number of
-    `not_negative` is below zero.
+    Those are all that are reached, where the `guards` hold; and nothing else is, if it is exact,
+    and no number of `not_negative` is below zero.
     """
 
     offset: object
     indices: tuple[Index, ...]
     exact: bool
     not_negative: tuple = ()
+    guards: tuple[Guard, ...] = ()
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Space:
@@ -174,11 +219,12 @@ class Space:
         numbers = tuple(data.get("notNegative", ()))
         for expr in (data.get("offset"), *numbers):
             validate(expr, arguments)
-        return cls(data["offset"], indices, data["exact"], numbers)
+        guards = tuple(Guard.from_json(g, arguments) for g in data.get("guards", ()))
+        return cls(data["offset"], indices, data["exact"], numbers, guards)
 
     def used_arguments(self) -> set[int]:
         """Return the scalar arguments that decide what is reached."""
-        exprs = [e for index in self.indices for e in index.expressions()]
+        exprs = [e for part in (*self.indices, *self.guards) for e in part.expressions()]
         return set().union(*(used_arguments(e) for e in (self.offset, *self.not_negative, *exprs)))
 
     def ends(self, args, grid) -> tuple[int, int] | None:
@@ -214,6 +260,10 @@ class Space:
                 axes.append(((high - low) // step + 1, abs(stride) * step))
         return start, axes
 
+    def has_exact_ends(self, args, grid) -> bool:
+        """Return whether the first and the last element are reached, if any are."""
+        return not self.guards and self.is_exact(args, grid)
+
     def is_exact(self, args, grid) -> bool:
         """Return whether nothing else is reached than what this says."""
         return self.exact and all(evaluate(e, args, grid) >= 0 for e in self.not_negative)
@@ -231,7 +281,7 @@ class Space:
         lanes = math.prod(n for n, d in zip(counts, own, strict=True) if not d.is_loop)
         if lanes * 2 > _MOST_PLACES:
             raise CheckError(f"{lanes} lanes are too many to compare their places")
-        room = _MOST_PLACES // max(2 * lanes, 1)
+        room, wanted = _MOST_PLACES // max(2 * lanes, 1), list(counts)
         for number, digit in enumerate(own):
             if digit.is_loop:
                 counts[number] = min(counts[number], room)
@@ -241,7 +291,7 @@ class Space:
         owners = {digit.owner: row for digit, row in zip(own, columns, strict=True)}
         shape = (programs.shape[1], columns.shape[1])
         places = numpy.full(shape, evaluate(self.offset, args, grid), numpy.int64)
-        found = Places(programs, places, numpy.ones(shape, bool), owners)
+        found = Places(programs, places, numpy.ones(shape, bool), owners, counts != wanted)
         for index in self.indices:
             total = numpy.zeros((1, 1), numpy.int64)
             for number, digit in enumerate(index.digits):
@@ -253,6 +303,8 @@ class Space:
             if index.start is not None:
                 found.reached[:] &= total >= evaluate(index.start, args, grid)
             found.places[:] += evaluate(index.stride, args, grid) * total
+        for guard in self.guards:
+            found.reached[:] &= guard.holds(found, args, grid)
         return found
 
 

@@ -528,6 +528,23 @@ Array mlir::autodiff::toDigit(const Dimension &dimension,
   return Array{step.toJSON(), std::move(extent), std::move(owner)};
 }
 
+/// Sums of digits and what they are less than, for each constraint of each
+/// alternative.
+static Array describeGuard(const Alternatives &alternatives) {
+  Array choice;
+  for (const auto &constraints : alternatives) {
+    Array all;
+    for (const Constraint &constraint : constraints) {
+      Array digits;
+      for (const LinearForm::Term &term : constraint.form.terms)
+        digits.push_back(toDigit(term.dimension, term.coefficient, nullptr));
+      all.push_back(Array{std::move(digits), constraint.bound.toJSON()});
+    }
+    choice.push_back(std::move(all));
+  }
+  return choice;
+}
+
 Object AccessSpace::toReach() const {
   Array dims;
   for (const Index &index : indices) {
@@ -541,5 +558,10 @@ Object AccessSpace::toReach() const {
       {"offset", offset.toJSON()}, {"dims", std::move(dims)}, {"exact", exact}};
   if (!notNegative.empty())
     reach["notNegative"] = ::toJSON(notNegative);
+  Array choices;
+  for (const Alternatives &guard : guards)
+    choices.push_back(describeGuard(guard));
+  if (!choices.empty())
+    reach["guards"] = std::move(choices);
   return reach;
 }

@@ -97,7 +97,9 @@ struct AccessSpace::Builder {
   bool startIndex(const Constraint &constraint, LinearForm &address);
   bool attach(Constraint constraint, LinearForm &address);
   bool holds(const Constraint &constraint, const LinearForm &address);
-  void restrict(Value condition, LinearForm &address);
+  bool numberAll(Alternatives &alternatives) const;
+  void guard(std::optional<Alternatives> alternatives);
+  void restrict(Value condition, bool isMet, LinearForm &address);
   void restrict(SmallVector<Constraint> constraints, LinearForm &address);
   bool build();
 };
@@ -160,8 +162,14 @@ llvm::json::Value AccessSpace::Builder::mostTrips(scf::ForOp loop) {
     auto number = ScalarExpr::of(bound);
     return number && !number->dependsOnProgramId();
   };
-  space.exact &= isKnown(loop.getLowerBound()) && isKnown(getEnd(loop).end) &&
-                 isKnown(loop.getStep());
+  Value end = getEnd(loop).end;
+  space.exact &= isKnown(loop.getStep()) && !loop.getUnsignedCmp();
+  if (!isKnown(loop.getLowerBound()) || !isKnown(end)) {
+    Constraints ends =
+        lessThan(loop.getInductionVar(), end, 0, ScalarExpr::From::Launch);
+    guard(ends ? std::optional(Alternatives{{ends->begin(), ends->end()}})
+               : std::nullopt);
+  }
   std::optional<llvm::json::Value> most = mostIterations(loop);
   return most && !dependsOnCounters(*most) ? std::move(*most) : nullptr;
 }
@@ -278,12 +286,43 @@ bool AccessSpace::Builder::holds(const Constraint &constraint,
   return true;
 }
 
-/// Bounds the address by the constraints of a condition.
-void AccessSpace::Builder::restrict(Value condition, LinearForm &address) {
-  Constraints constraints = constraintsOf(condition, from());
-  space.exact &= constraints.has_value();
-  restrict(constraints ? *constraints : knownConstraintsOf(condition, from()),
-           address);
+/// Whether all constraints are about programs, lanes and iterations, and the
+/// launch knows how; they are as numbers then.
+bool AccessSpace::Builder::numberAll(Alternatives &alternatives) const {
+  using Kind = Dimension::Kind;
+  for (auto &constraints : alternatives)
+    for (Constraint &constraint : constraints) {
+      if (!number(constraint.form))
+        return false;
+      constraint = lessThan(constraint.form, {constraint.bound, {}});
+      for (const LinearForm::Term &term : constraint.form.terms)
+        if (!llvm::is_contained({Kind::Axis, Kind::Loop, Kind::Program},
+                                term.dimension.kind) ||
+            term.dimension.readsMemory())
+          return false;
+    }
+  return true;
+}
+
+/// Lets a reach look at what bounds no index; other spaces are not exact then.
+void AccessSpace::Builder::guard(std::optional<Alternatives> alternatives) {
+  if (isReach && alternatives && numberAll(*alternatives))
+    space.guards.push_back(std::move(*alternatives));
+  else
+    space.exact = false;
+}
+
+/// Bounds the address by the constraints of a condition, which is met or not.
+void AccessSpace::Builder::restrict(Value condition, bool isMet,
+                                    LinearForm &address) {
+  Constraints constraints =
+      isMet ? constraintsOf(condition, from()) : constraintsOfNot(condition);
+  if (!constraints) {
+    guard(alternativesOf(condition, isMet));
+    constraints = isMet ? knownConstraintsOf(condition, from())
+                        : SmallVector<Constraint>();
+  }
+  restrict(*constraints, address);
 }
 
 void AccessSpace::Builder::restrict(SmallVector<Constraint> constraints,
@@ -292,8 +331,9 @@ void AccessSpace::Builder::restrict(SmallVector<Constraint> constraints,
     bool isNumbered = number(constraint.form);
     // Loops may start behind a constant.
     constraint = lessThan(constraint.form, {constraint.bound, {}});
-    space.exact &= isNumbered &&
-                   (attach(constraint, address) || holds(constraint, address));
+    if (!isNumbered ||
+        (!attach(constraint, address) && !holds(constraint, address)))
+      guard(Alternatives{{constraint}});
     if (isNumbered)
       met.push_back(constraint);
   }
@@ -489,14 +529,12 @@ bool AccessSpace::Builder::build() {
     return false;
   space.offset = address->constant;
   for (Value condition : conditions)
-    restrict(condition, *address);
-  for (Value condition : failing) {
-    Constraints constraints = constraintsOfNot(condition);
-    space.exact &= constraints.has_value();
-    restrict(constraints.value_or(SmallVector<Constraint>()), *address);
-  }
+    restrict(condition, /*isMet=*/true, *address);
+  for (Value condition : failing)
+    restrict(condition, /*isMet=*/false, *address);
   for (const auto &[loop, stride] : strideLoops)
-    space.exact &= stride.isMasked(met) || attach(stride.inBlocks(), *address);
+    if (!stride.isMasked(met) && !attach(stride.inBlocks(), *address))
+      guard(Alternatives{{stride.end}});
   for (const LinearForm::Term &term : address->terms) {
     std::optional<Digit> digit =
         makeDigit(term.dimension, ScalarExpr::constant(1));

@@ -209,3 +209,79 @@ SmallVector<Constraint> mlir::autodiff::knownConstraintsOf(Value mask,
   collectConstraints(mask, constraints, from);
   return constraints;
 }
+
+//===----------------------------------------------------------------------===//
+// Alternatives
+//===----------------------------------------------------------------------===//
+
+/// Conditions with more alternatives than this are something else.
+constexpr size_t kMostAlternatives = 16;
+
+using Choice = std::optional<Alternatives>;
+
+static Choice anyOf(Choice a, const Choice &b) {
+  if (!a || !b || a->size() + b->size() > kMostAlternatives)
+    return std::nullopt;
+  a->append(*b);
+  return a;
+}
+
+static Choice allOf(const Choice &a, const Choice &b) {
+  if (!a || !b || a->size() * b->size() > kMostAlternatives)
+    return std::nullopt;
+  Alternatives products;
+  for (const auto &x : *a)
+    for (const auto &y : *b) {
+      products.push_back(x);
+      products.back().append(y);
+    }
+  return products;
+}
+
+static Choice ofEither(arith::CmpIOp op, arith::CmpIPredicate predicate) {
+  auto alone = [](Constraints constraints) -> Choice {
+    if (!constraints)
+      return std::nullopt;
+    return Alternatives{{constraints->begin(), constraints->end()}};
+  };
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  switch (predicate) {
+  case arith::CmpIPredicate::eq:
+    return allOf(alone(lessThan(lhs, rhs, 1, From::Launch)),
+                 alone(lessThan(rhs, lhs, 1, From::Launch)));
+  case arith::CmpIPredicate::ne:
+    return anyOf(alone(lessThan(lhs, rhs, 0, From::Launch)),
+                 alone(lessThan(rhs, lhs, 0, From::Launch)));
+  default:
+    return alone(ofComparison(op, predicate, From::Launch));
+  }
+}
+
+Choice mlir::autodiff::alternativesOf(Value condition, bool holds) {
+  bool isTrue = matchPattern(condition, m_One());
+  if (isTrue || matchPattern(condition, m_Zero()))
+    return Alternatives(isTrue == holds ? 1 : 0);
+  Operation *op = condition.getDefiningOp();
+  if (!op)
+    return std::nullopt;
+  if (auto comparison = dyn_cast<arith::CmpIOp>(op))
+    return ofEither(comparison,
+                    holds ? comparison.getPredicate()
+                          : arith::invertPredicate(comparison.getPredicate()));
+  if (isa<arith::AndIOp, arith::OrIOp>(op)) {
+    Choice a = alternativesOf(op->getOperand(0), holds);
+    Choice b = alternativesOf(op->getOperand(1), holds);
+    return isa<arith::AndIOp>(op) == holds ? allOf(a, b) : anyOf(a, b);
+  }
+  if (isa<arith::XOrIOp>(op) && matchPattern(op->getOperand(1), m_One()))
+    return alternativesOf(op->getOperand(0), !holds);
+  if (!isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(op))
+    return std::nullopt;
+  Choice found = alternativesOf(op->getOperand(0), holds);
+  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op); expand && found)
+    for (auto &all : *found)
+      for (Constraint &constraint : all)
+        constraint.form.renumberAxes(
+            [&](unsigned axis) { return axis + (axis >= expand.getAxis()); });
+  return found;
+}

@@ -198,6 +198,8 @@ private:
   ScalarExpr offset = ScalarExpr::constant(0);
   llvm::SmallVector<Index, 0> indices;
   llvm::SmallVector<ScalarExpr, 0> notNegative; ///< for masks to hold
+  /// Of a reach, what else must hold: each a choice of constraints.
+  llvm::SmallVector<Alternatives, 0> guards;
   bool exact = true;
   llvm::SmallVector<ScalarExpr, 0> trips; ///< of loops, where programs differ
   bool moves = false;                     ///< from program to program

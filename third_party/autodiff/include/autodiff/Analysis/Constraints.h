@@ -12,6 +12,8 @@ struct Constraint {
   ScalarExpr bound = ScalarExpr::constant(0);
 };
 using Constraints = std::optional<llvm::SmallVector<Constraint>>;
+/// Conjunctions of which one holds.
+using Alternatives = llvm::SmallVector<llvm::SmallVector<Constraint, 0>, 0>;
 
 /// lhs < rhs + slack.
 Constraint lessThan(const LinearForm &lhs, const LinearForm &rhs,
@@ -37,6 +39,10 @@ Constraints constraintsOf(Value mask,
 
 /// The same of what is true where `condition`, of a branch, is not.
 Constraints constraintsOfNot(Value condition);
+
+/// Conjunctions of constraints of which one holds, if `condition` does, or if
+/// it does not (`holds` is false); none if it is something else.
+std::optional<Alternatives> alternativesOf(Value condition, bool holds);
 
 /// Those of the conditions in the conjunction `mask` that are constraints.
 llvm::SmallVector<Constraint>
