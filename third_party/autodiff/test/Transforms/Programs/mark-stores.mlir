@@ -85,6 +85,29 @@ tt.func @rows(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
+// A mask that is no bound is a choice of bounds: i < 0, or -i < 0. So is the end
+// of a loop that programs bound: k - program < 0.
+// CHECK: \22guards\22:[{{\[\[\[\[\[}}1,null,0]],0{{\]\]}},{{\[\[\[\[}}-1,null,0]],0{{\]\]\]}},{{.*}}\22loop 0\22{{.*}}]
+// CHECK-LABEL: tt.func @but_one(
+tt.func @but_one(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %zero = arith.constant dense<0> : tensor<8xi32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %pid = tt.get_program_id x : i32
+  %range = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
+  %mask = arith.cmpi ne, %range, %zero : tensor<8xi32>
+  %0 = tt.splat %py : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %1 = tt.addptr %0, %range : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = tt.splat %x : f32 -> tensor<8xf32>
+  scf.for %k = %c0 to %pid step %c1 : i32 {
+    tt.store %1, %y, %mask : tensor<8x!tt.ptr<f32>>
+  }
+  tt.return
+}
+
+// -----
+
 // Nobody knows where it goes: memory says so.
 // CHECK-NOT: autodiff.stores
 // CHECK-LABEL: tt.func @scattered(
