@@ -8,6 +8,7 @@ kinds to do `without`, a `factor` by which to falsify a gradient.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -15,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+from .differences import Verdict
 from .generate import module, program_of
 from .noise import with_noise
 from .oracle import Subject, check
@@ -55,11 +57,38 @@ def subjects(requests: list[dict], folder: Path):
         )
 
 
+@contextlib.contextmanager
+def checking():
+    """Let accesses be checked, of kernels that are differentiated from now on."""
+    before = os.environ.get(name := "TRITON_AUTODIFF_CHECK")
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def judged(subject: Subject, request: dict, folder: Path) -> Verdict:
+    """Check a program; one that races may be found out by its accesses alone.
+
+    So it is where data decide whether a program stores.
+    """
+    verdict = check(subject)
+    if verdict.status != "wrong" or not subject.program.races:
+        return verdict
+    with checking():
+        found = check(next(subjects([request], folder)))
+    return found if found.status == "refused" else verdict
+
+
 def answer(requests: list[dict], folder: Path):
     """Yield what came of each program."""
-    for subject in subjects(requests, folder):
+    for subject, request in zip(subjects(requests, folder), requests, strict=True):
         begin = time.process_time()
-        verdict = check(subject)
+        verdict = judged(subject, request, folder)
         yield {
             "status": verdict.status,
             "reason": verdict.reason,

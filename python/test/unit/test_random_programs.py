@@ -174,8 +174,8 @@ def test_errors_in_other_types_are_caught(device, types, error, factor, first, t
 @on_cpu
 def test_noise_of_no_size_changes_nothing(device, first, tmp_path):
     """The program with noise is the program, if the noise is zero."""
-    for number in range(4):
-        program = generate(seeded((first, number)), f"kernel_{number}")
+    programs = [generate(seeded((first, number)), f"kernel_{number}") for number in range(20)]
+    for number, program in enumerate([p for p in programs if not p.races][:4]):
         subject = _subject(tmp_path, program, "bfloat16")
         check, verdict = subject.in_float64(number)
         quiet = Forward(*subject.noisy, check.inputs.values)
