@@ -101,8 +101,8 @@ class GradientReport:
         lines += [f"  {checked}" for checked in self.inputs]
         if not self.passed:
             lines += [
-                f"  kernel {name!r} has derivatives that you gave it ({', '.join(rules)}); they are "
-                "wrong here if they are not those of what it computes"
+                f"  kernel {name!r} has derivatives that you gave it ({', '.join(rules)}): what "
+                "they say is wrong here if it is not the derivative of what the kernel computes"
                 for name, rules in self.user_rules.items()
             ]
         return "\n".join(lines)

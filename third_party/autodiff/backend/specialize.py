@@ -12,6 +12,7 @@ from triton import Config
 from triton.runtime.jit import KernelInterface
 
 from . import descriptors
+from .cache import unusable
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options, launch
 from .grid import checked_grid
@@ -181,7 +182,12 @@ class Specialization:
         self.name = function.__name__
         self.target = kernel.metadata.target
         self.options = inherited_options(kernel.metadata)
-        self.ttir = kernel.asm["ttir"]
+        self.ttir = kernel.asm.get("ttir")
+        if self.ttir is None:
+            raise unusable(
+                f"it has no TTIR of kernel {self.name!r}: the file is gone, or "
+                "TRITON_STORE_BINARY_ONLY is set"
+            )
         warn_of_wrong(kernel, self.name)
         warn_of_omitted(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:
