@@ -118,6 +118,7 @@ class DifferentiableKernel(Differentiable):
         if resolver.wrapped or not wants:
             refuse_null(resolver.function, args, kwargs)
         if wants:
+            resolver.rehearse(args, kwargs, grid)
             return runtime.each_launch(resolver, self._start, args, kwargs, grid)
         try:
             kernel = self._kernel.run(*args, grid=grid, warmup=False, **kwargs)

@@ -16,7 +16,7 @@ from .cache import unusable
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options, launch
 from .grid import checked_grid
-from .interpreted import compilable, compiling, is_interpreted
+from .interpreted import compilable, compiling, is_interpreted, rehearse
 from .miscompiled import warn_of_wrong
 from .omitted import warn_of_omitted
 from .options import DEFAULT
@@ -83,6 +83,12 @@ class Resolver:
 
     def _compiling(self):
         return compiling(self.function) if self.interpreted else contextlib.nullcontext()
+
+    def rehearse(self, args, kwargs, grid) -> None:
+        """Run a launch in the interpreter first, if the kernel was made for that, and debugs."""
+        if self.interpreted and not self.wrapped:
+            launch = functools.partial(self._kernel.run, grid=grid, warmup=False)
+            rehearse(self._kernel, launch, args, kwargs)
 
     def identity(self) -> str:
         """Return what is equal for functions of equal text that call functions of equal text."""
