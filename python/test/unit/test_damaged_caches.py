@@ -144,6 +144,7 @@ def test_files_that_cannot_grow(tmp_path):
     )
     limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    environment["CUDA_VISIBLE_DEVICES"] = ""
 
     def process(what):
         text = script.format(tests, os.path.dirname(tests), what)

@@ -189,9 +189,18 @@ def test_another_version_wrote_it(monkeypatch):
     assert pickle.loads(text)._kernel is things[0]._kernel
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+@pytest.fixture
+def method(request, monkeypatch):
+    """How processes start, which do not see a GPU."""
+    if request.param == "fork" and torch.cuda.is_available():
+        pytest.skip("CUDA does not survive a fork")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    return request.param
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"], indirect=True)
 def test_processes(method):
-    """The CPU backend, in processes that know no more than the pickle says."""
+    """Processes know no more than the pickle says."""
     context = torch.multiprocessing.get_context(method)
     results = context.SimpleQueue()
     ops = [OPS["plain"](), objects.decorated_op, objects.double_op]
@@ -208,7 +217,7 @@ def test_processes(method):
         torch.testing.assert_close(torch.tensor(gradient), 2 * w * x)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"], indirect=True)
 def test_workers_of_a_data_loader(method):
     dataset = objects.Squares(OPS["plain"]())
     loader = torch.utils.data.DataLoader(
