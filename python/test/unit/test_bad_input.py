@@ -1,6 +1,6 @@
 """Bad input gives a Python exception that names it and says what to do; it never crashes or hangs.
 
-What is odd but meant to work is here, too: threads, forks, damaged caches.
+What is odd but meant to work is here, too: threads, forks. For caches see test_damaged_caches.py.
 """
 
 import copy
@@ -455,29 +455,6 @@ def test_double_backward_through_the_past(device, inner):
 # ------------------------------------------------------- caches, the library, other processes
 
 
-def test_damaged_plans_are_made_again(device, empty_cache):
-    for damage in (None, b"{", b"", b"\0\xff", b"[1, 2]", b'{"version": 1}', "half"):
-        plans = list(empty_cache.rglob("*.plan.json"))
-        assert damage is None or plans
-        for plan in plans:
-            text = plan.read_bytes()
-            plan.write_bytes(text[: len(text) // 2] if damage == "half" else damage)
-        x, y = launch(device, kernel=fresh())
-        y.sum().backward()
-        torch.testing.assert_close(x.grad, 4 * x.detach())
-
-
-def test_damaged_file_of_the_generated_kernel(device, empty_cache):
-    launch(device, kernel=fresh())[1].sum().backward()
-    damaged = [f for f in empty_cache.rglob("*.json") if f.name.lstrip("@") == "scale_bwd.json"]
-    assert damaged
-    for file in damaged:
-        file.write_text(file.read_text()[:20])
-    _, y = launch(device, kernel=fresh())
-    with pytest.raises(AutodiffError, match=f"'scale_bwd'.*cache is damaged.*{empty_cache}"):
-        y.sum().backward()
-
-
 @pytest.mark.parametrize("text", ["", "garbage", "module {\n  tt.frobnicate\n}"])
 def test_unreadable_ttir(text, empty_cache):
     with pytest.raises(AutodiffError) as caught:
@@ -510,6 +487,9 @@ class Blocked:
 
     def __init__(self, folder):
         self.folder = folder
+
+    def get_file(self, filename):
+        return None
 
     def put(self, *args, **kwargs):
         os.makedirs(self.folder)

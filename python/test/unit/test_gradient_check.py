@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 from gradients import differentiated, random_tensor
-from kernels import cross_entropy, gather, loops
+from kernels import cross_entropy, gather, loops, user_rules
 from kernels import elementwise as ew
 from kernels import matmul as mm
 from kernels import normalization as norm
@@ -218,3 +218,61 @@ def test_several_outputs_and_integers(device, check):
     op = differentiated(ew.product_and_exponential_kernel, ew.product_and_exponential)
     x, y = (random_tensor(30, device=device) for _ in range(2))
     assert len(check(op, (x, y), elements=4).inputs) == 2
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_right_derivatives_of_the_user(device, check, dtype):
+    """What a kernel computes in float64 does not depend on the derivatives it is traced with."""
+    op = differentiated(user_rules.row_norm_kernel, user_rules.norms)
+    x = random_tensor(4, 16, device=device, dtype=dtype)
+    assert check(op, (x, 1e-2), elements=8)
+
+
+def test_derivatives_that_are_meant_to_differ(device, check):
+    """A report of differences says which derivatives the user gave."""
+    from triton.backends.autodiff import GradientCheckError
+
+    op = differentiated(user_rules.custom_kernel, user_rules.apply)
+    x = random_tensor(64, device=device) + 2.0
+    x, w = x.detach().requires_grad_(), random_tensor(64, device=device)
+    with pytest.raises(GradientCheckError) as caught:
+        check(op, (x, w))
+    said = str(caught.value)
+    assert "'custom_kernel' has derivatives that you gave it" in said
+    assert "custom_vjp of 'polar'" in said and "stop_gradient" not in said
+    op = differentiated(user_rules.stopped_kernel, user_rules.apply)
+    with pytest.raises(GradientCheckError, match=r"'stopped_kernel' has .*\(stop_gradient\)"):
+        check(op, (x,))
+
+
+def _made(twice):
+    """A kernel of its own, from the same text."""
+    FACTOR = tl.constexpr(2 if twice else 1)
+
+    @triton.jit
+    def made_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+        offsets = tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offsets, mask=offsets < n)
+        tl.store(y_ptr + offsets, FACTOR * x * x, mask=offsets < n)
+
+    return made_kernel
+
+
+def test_kernels_made_anew_at_each_call(device, check):
+    from triton.backends.autodiff import AutodiffError, autodiff, differentiable
+
+    x = random_tensor(16, device=device)
+    kernel = _made(twice=True)
+    configs = [triton.Config({"BLOCK": 16})]
+
+    def tuned(x):
+        y = torch.empty_like(x)
+        differentiable(triton.autotune(configs, key=["n"])(kernel))[(1,)](x, y, x.numel())
+        return y
+
+    assert check(lambda x: _launch(differentiable(kernel), x), (x,))
+    assert check(lambda x: autodiff(kernel, _launch)(x), (x,))
+    assert check(lambda x: _launch(differentiable(_made(twice=True)), x), (x,))
+    assert check(tuned, (x,))
+    with pytest.raises(AutodiffError, match="a kernel 'made_kernel' of its own where"):
+        check(lambda x: _launch(differentiable(_made(x.dtype == torch.float64)), x), (x,))

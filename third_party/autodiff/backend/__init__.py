@@ -4,6 +4,8 @@ Triton imports this package with itself, so nothing here may import torch or the
 the public names below are resolved on first use.
 """
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AutodiffError",
     "GradientCheckError",
@@ -24,7 +26,7 @@ _HOMES = {
     "custom_vjp": "custom",
     "differentiable": "api",
     "register_vjp": "user_rules",
-    "right_partial": "api",
+    "right_partial": "stubs",
     "stop_gradient": "custom",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
 
@@ -16,8 +17,10 @@ from .blame import blame, refuse_null, refuse_tangents
 from .errors import ArgumentError, AutodiffError
 from .explain import backward_text, report
 from .options import DEFAULT, Options
+from .pickling import reduce_kernel, reduce_op
 from .specialize import Resolver
 from .state import KernelState
+from .stubs import name_after
 from .tracers import outside_of_dynamo, refuse_tracers
 from .wrappers import Differentiable, is_kernel
 
@@ -43,6 +46,7 @@ class DifferentiableKernel(Differentiable):
         self._keeps_all = False
         self._parts: dict[int, DifferentiableKernel] = {}
         functools.update_wrapper(self, self._resolver.function, updated=())
+        self.__signature__ = self._resolver.function.signature
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -68,6 +72,15 @@ class DifferentiableKernel(Differentiable):
 
     def __repr__(self):
         return f"differentiable({self._kernel!r})"
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return reduce_kernel(self)
 
     def __getitem__(self, grid):
         return functools.partial(self.run, grid=grid, warmup=False)
@@ -105,6 +118,7 @@ class DifferentiableKernel(Differentiable):
         if resolver.wrapped or not wants:
             refuse_null(resolver.function, args, kwargs)
         if wants:
+            resolver.rehearse(args, kwargs, grid)
             return runtime.each_launch(resolver, self._start, args, kwargs, grid)
         try:
             kernel = self._kernel.run(*args, grid=grid, warmup=False, **kwargs)
@@ -287,7 +301,26 @@ class Op:
         self.stub = stub
         self._idx_upstream = idx_upstream
         self._post_process = post_process_fn
-        functools.update_wrapper(self, stub, updated=())
+        name_after(self, stub, slice(1))
+
+    def __repr__(self):
+        name = self.kernel._resolver.function.__name__
+        return f"autodiff({name}, {self.__name__})"
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        # A stub may be bound to what is being copied.
+        functions = self.stub, self._post_process
+        stub, post_process = copies = copy.deepcopy(functions, memo)
+        if copies is functions:
+            return self
+        options = self.kernel._resolver.options
+        return Op(self.kernel._kernel, stub, self._idx_upstream, post_process, options)
+
+    def __reduce__(self):
+        return reduce_op(self, self._idx_upstream, self._post_process)
 
     def __iter__(self):
         return iter((self, WarmupKernel(self.kernel)))
@@ -442,13 +475,3 @@ def autodiff(
                 f"{name}={value!r}: the kernel has {count} parameters, 0 to {count - 1}"
             )
     return op
-
-
-def right_partial(function, *bound):
-    """Bind the last positional arguments of a function, as `functools.partial` does the first."""
-
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        return function(*args, *bound, **kwargs)
-
-    return call

@@ -6,6 +6,7 @@ import torch
 from torch.autograd import forward_ad
 from triton.compiler.errors import CompilationError
 
+from .cache import is_of_cache, unusable
 from .errors import ArgumentError, AutodiffError
 from .facts import describe, without_memory
 
@@ -144,6 +145,9 @@ def blame(resolver, args, kwargs, error) -> None:
             "in half precision; with the factors in the other order it makes none. "
             f"MLIR_ENABLE_DIAGNOSTICS=errors shows what fails: {error}"
         ) from error
+    # Triton trusts the files of its cache.
+    if is_of_cache(error):
+        raise unusable(repr(error)) from error
     constants = {p.name for p in function.params if p.is_constexpr}
     for name, value in _named(function, args, kwargs):
         fault = _fault(value, name in constants, error)

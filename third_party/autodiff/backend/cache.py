@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import threading
+import traceback
 
 import triton
 from triton import knobs
-from triton.runtime.cache import get_cache_manager, get_dump_manager
+from triton.compiler import CompiledKernel
+from triton.runtime.cache import FileCacheManager, get_cache_manager, get_dump_manager
 
 from .errors import AutodiffError, PlanError
 from .library import native
 from .plan import VERSION, Plan, load
 
 _plans: dict[tuple[str, str], Plan] = {}
+_replacing = threading.Lock()
+_CACHE_CODE = {
+    function.__code__
+    for function in (
+        CompiledKernel.__init__,
+        FileCacheManager.__init__,
+        FileCacheManager.get_group,
+        FileCacheManager.put,
+    )
+}
 
 _UNREADABLE = (
     "This TTIR was printed by Triton {}. If it is newer than the releases that this package "
@@ -34,7 +48,49 @@ def reads_disk() -> bool:
     return not (knobs.compilation.always_compile or dumps_passes())
 
 
-def _text(manager, filename: str) -> str | None:
+def unusable(reason) -> AutodiffError:
+    """Return what to raise in place of an error of the file system, or of a damaged file."""
+    return AutodiffError(
+        f"Triton's cache in {knobs.cache.dir} cannot be used ({reason}): "
+        "delete the folder if it is damaged, make room, or set TRITON_CACHE_DIR to one that can be "
+        "written to"
+    )
+
+
+def is_of_cache(error) -> bool:
+    """Return whether an error was raised where Triton reads its cache or writes to it."""
+    return any(f.f_code in _CACHE_CODE for f, _ in traceback.walk_tb(error.__traceback__))
+
+
+def manager_for(key: str):
+    """Return the manager of the folder of the cache that belongs to a key."""
+    try:
+        return get_cache_manager(key)
+    except OSError as error:
+        raise unusable(repr(error)) from error
+
+
+@contextlib.contextmanager
+def replacing_entries():
+    """Let Triton compile whatever its cache holds of a kernel, and write that entry again."""
+    own = knobs.cache.manager_class
+    chosen = vars(knobs.cache).get("manager_class")
+
+    class Blank(own or FileCacheManager):
+        def get_group(self, filename):
+            return None
+
+    with _replacing:
+        knobs.cache.manager_class = Blank
+        try:
+            yield
+        finally:
+            del knobs.cache.manager_class
+            if chosen is not None:
+                knobs.cache.manager_class = chosen
+
+
+def read_text(manager, filename: str) -> str | None:
     """Return the text of a cache file, None if it is not there, not text, or not to be used."""
     path = manager.get_file(filename) if reads_disk() else None
     if path is None:
@@ -48,7 +104,7 @@ def _text(manager, filename: str) -> str | None:
 
 def _read(manager, filename: str) -> Plan | None:
     """Return the plan in a cache file, None if there is none or it is damaged."""
-    text = _text(manager, filename)
+    text = read_text(manager, filename)
     try:
         return None if text is None else load(text)
     except PlanError:
@@ -65,7 +121,7 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
     library = native()
     parts = (str(VERSION), library.version(), text, ttir)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    manager = get_cache_manager(key)
+    manager = manager_for(key)
     filename = f"{name[:150]}.plan.json"
     plan = _read(manager, filename)
     if plan is None:
@@ -90,10 +146,7 @@ def put(manager, text: str, filename: str) -> str:
     try:
         return manager.put(text, filename, binary=False)
     except OSError as error:
-        raise AutodiffError(
-            f"cannot write {filename} to Triton's cache ({error}): set TRITON_CACHE_DIR to a "
-            "folder that can be written to"
-        ) from error
+        raise unusable(repr(error)) from error
 
 
 def _dump(plan: Plan, text: str, key: str) -> None:
@@ -105,7 +158,7 @@ def _dump(plan: Plan, text: str, key: str) -> None:
 
 def _place(ttir: str):
     """Return the manager of the folder in which a generated kernel is kept."""
-    return get_cache_manager(hashlib.sha256(ttir.encode()).hexdigest())
+    return manager_for(hashlib.sha256(ttir.encode()).hexdigest())
 
 
 def _form_name(target) -> str:
@@ -115,7 +168,7 @@ def _form_name(target) -> str:
 
 def accepted_form(ttir: str, target) -> str:
     """Return a generated kernel in the form that Triton did not reject, as far as is known."""
-    return _text(_place(ttir), _form_name(target)) or ttir
+    return read_text(_place(ttir), _form_name(target)) or ttir
 
 
 def note_accepted(ttir: str, target, form: str) -> None:
@@ -128,4 +181,8 @@ def write_ir(text: str, name: str, stage: str = "ttir") -> str:
 
     `stage` says of what stage of Triton's compiler the text is.
     """
-    return put(_place(text), text, f"{name[:150]}.{stage}")
+    manager, filename = _place(text), f"{name[:150]}.{stage}"
+    # A cache may be full, or not ours to write to, and have all that is needed.
+    if read_text(manager, filename) == text:
+        return manager.get_file(filename)
+    return put(manager, text, filename)

@@ -39,9 +39,15 @@ class CPUUtils:
 
     def load_binary(self, name, binary, shared, device):
         """Return module, function, registers, spills and the limit of threads."""
+        from .errors import AutodiffError
         from .library import native
 
-        kernel = native().load_cpu(binary, name)
+        try:
+            kernel = native().load_cpu(binary, name)
+        except AutodiffError as error:
+            from .cache import unusable
+
+            raise unusable(f"kernel {name!r}: {error}") from error
         return kernel, kernel, 0, 0, 2**31 - 1
 
     def unload_module(self, module):

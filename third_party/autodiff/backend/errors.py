@@ -1,5 +1,7 @@
 """Exceptions of the package. Everything it raises on purpose is an `AutodiffError`."""
 
+import pickle
+
 
 class AutodiffError(RuntimeError):
     """A kernel, a launch or a plan cannot be differentiated; the message says why and where."""
@@ -11,6 +13,10 @@ class ArgumentError(AutodiffError, ValueError):
 
 class KernelTypeError(AutodiffError, TypeError):
     """What should be a kernel is none; the message says what it is."""
+
+
+class PickleError(AutodiffError, pickle.PickleError):
+    """A kernel cannot be pickled, or a pickle is not for this process; the message says why."""
 
 
 class PlanError(AutodiffError):

@@ -11,7 +11,15 @@ from triton.compiler import compile as triton_compile
 from triton.runtime.driver import driver
 from triton.runtime.errors import OutOfResources
 
-from .cache import accepted_form, dumps_passes, note_accepted, write_ir
+from .cache import (
+    accepted_form,
+    dumps_passes,
+    note_accepted,
+    reads_disk,
+    replacing_entries,
+    unusable,
+    write_ir,
+)
 from .errors import AutodiffError, DoesNotFit
 from .miscompiled import ensure_right
 from .omitted import with_all_products
@@ -131,13 +139,35 @@ class Executable:
 
         return with_all_products(translate, self.options)
 
+    def _loaded(self, path: str):
+        """Return what Triton makes of a file, or has in its cache, ready to be launched."""
+        compiled = ensure_right(self._translate(path), self._translate)
+        compiled._init_handles()
+        if self.target.backend != "cpu":
+            verify(compiled.asm["ttir"], self.kernel.name, self.target)
+        return compiled
+
+    def _load(self, path: str):
+        """Return what Triton makes of a file, whatever its cache holds."""
+        try:
+            return self._loaded(path)
+        except OutOfResources:
+            raise
+        except Exception:  # Triton trusts the files of its cache
+            if not reads_disk():
+                raise
+        try:
+            with replacing_entries():
+                return self._loaded(path)
+        except OSError as error:
+            raise unusable(repr(error)) from error
+
     def _compile(self):
-        ttir = accepted_form(self.kernel.ttir, self.target)
+        ttir = noted = accepted_form(self.kernel.ttir, self.target)
         while True:
             path = write_ir(ttir, self.kernel.name)
             try:
-                compiled = ensure_right(self._translate(path), self._translate)
-                compiled._init_handles()
+                compiled = self._load(path)
             except OutOfResources as error:
                 smaller = self._smaller(error, ttir)
                 if smaller is None:
@@ -147,10 +177,11 @@ class Executable:
             except AutodiffError:
                 raise
             except (RuntimeError, ValueError) as error:
-                ttir = self._other_form(error, ttir, path)
+                # What was noted may be damaged.
+                again = ttir == noted != self.kernel.ttir
+                ttir = self.kernel.ttir if again else self._other_form(error, ttir, path)
+                noted = None
             else:
-                if self.target.backend != "cpu":
-                    verify(compiled.asm["ttir"], self.kernel.name, self.target)
                 # Triton would keep the parsed module for as long as the kernel lives.
                 compiled.src.module = None
                 return compiled

@@ -83,6 +83,7 @@ class GradientReport:
     reason: str
     inputs: list[InputReport] = field(default_factory=list)
     mismatches: list[Mismatch] = field(default_factory=list)
+    user_rules: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -98,6 +99,12 @@ class GradientReport:
         ]
         lines += [f"  {mismatch}" for mismatch in self.mismatches]
         lines += [f"  {checked}" for checked in self.inputs]
+        if not self.passed:
+            lines += [
+                f"  kernel {name!r} has derivatives that you gave it ({', '.join(rules)}): what "
+                "they say is wrong here if it is not the derivative of what the kernel computes"
+                for name, rules in self.user_rules.items()
+            ]
         return "\n".join(lines)
 
 
@@ -239,6 +246,7 @@ class _Checker:
             name,
             TOLERANCES.get(coarsest, _FLOAT8_TOLERANCE) if rtol is None else rtol,
             reason if rtol is None else "as given",
+            user_rules=reference.user_rules,
         )
 
     def _outputs(self):

@@ -17,6 +17,8 @@ import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
+from . import debugging
+
 _twins: dict[int, tuple[InterpretedFunction, JITFunction]] = {}
 _lock = threading.RLock()
 # The interpreter replaces members of the language and leaves some replaced after a run.
@@ -77,11 +79,24 @@ def _captured(function) -> InterpretedFunction | None:
     return None
 
 
+def rehearse(function: InterpretedFunction, interpret, args, kwargs) -> None:
+    """Run a launch that is about to be compiled in the interpreter, if there is debugging in it.
+
+    `interpret` is what launches the function there.
+    """
+    with _lock:
+        debugs = debugging.leave_out(compilable(function), compilable)
+    if debugs:
+        debugging.rehearse(interpret, args, kwargs)
+
+
 @contextlib.contextmanager
 def compiling(function: JITFunction):
     """Make everything that `function` calls compilable for the time of the context."""
     with _lock:
         undo = []
+        if any(twin is function for _, twin in _twins.values()):
+            debugging.leave_out(function, compilable)
 
         def replace(holder, name, value, original):
             setattr(holder, name, value)

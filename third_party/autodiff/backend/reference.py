@@ -110,8 +110,10 @@ def _on_cpu():
 def promoted(spec) -> Executable:
     """Return a compiled kernel in float64, for the CPU."""
     pipeline = "builtin.module(autodiff-promote)"
+    # What a kernel computes does not depend on derivatives that it has been traced with.
+    plain = spec.kernel.asm["ttir"]
     try:
-        ttir = native().run_pipeline(spec.ttir, pipeline, file_name=f"<ttir of {spec.name}>")
+        ttir = native().run_pipeline(plain, pipeline, file_name=f"<ttir of {spec.name}>")
     except AutodiffError as error:
         raise type(error)(f"kernel {spec.name!r} has no form in float64: {error}") from None
     target = GPUTarget("cpu", host_arch(), 1)
@@ -151,6 +153,8 @@ class Reference:
         self._op = op
         self._seed = seed
         self._calls: list[_Call] = []
+        # By kernel, the derivatives that its author gave it.
+        self.user_rules: dict[str, list[str]] = {}
         self._executables: dict = {}
         self._next = 0
 
@@ -178,6 +182,9 @@ class Reference:
 
         def take(launch):
             state, _ = runtime.start(launch, kernel._resolver.options)
+            rules = state.user_rules()
+            if rules:
+                self.user_rules[state.spec.name] = rules
             sources = [_place(value, given) for value in launch.values]
             launches.append(_Launch(state.spec, launch.grid, list(launch.values), sources))
 
@@ -192,8 +199,9 @@ class Reference:
         if self._next == len(self._calls):
             raise self._diverged("another launch")
         call = self._calls[self._next]
-        if call.kernel is not kernel:
-            raise self._diverged(f"kernel {kernel.__name__!r}")
+        # It may have been wrapped, or even made, anew.
+        if call.kernel._resolver.identity() != kernel._resolver.identity():
+            raise self._diverged(f"a kernel {kernel.__name__!r} of its own")
         self._next += 1
         for launch in call.launches:
             self._launch(launch, self._values(call, launch, args, kwargs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 
 import torch
 
@@ -66,11 +67,17 @@ class _Graft(torch.autograd.Function):
         return gradient.new_zeros(()).expand_as(gradient), gradient
 
 
-def _graft(views, aliases) -> None:
+@functools.cache
+def _node(kind, name: str):
+    """Return a kind of node by its kernel's name, which PyTorch shows: in graphs and profiles."""
+    return type(kind)(name, (kind,), {"__module__": kind.__module__})
+
+
+def _graft(name: str, views, aliases) -> None:
     # The launch has counted the change already, before it saved anything.
     with torch.autograd._unsafe_preserve_version_counter(views):
         for view, alias in zip(views, aliases, strict=True):
-            _Graft.apply(view, alias)
+            _node(_Graft, name).apply(view, alias)
     for view in views:
         # A view renews its history when its version has changed; make it match this version now,
         # lest a later version be mistaken for it.
@@ -156,10 +163,11 @@ def start(resolved, options):
     inputs = [leaves[i] for i in execution.slots]
     for i in execution.based:
         inputs.append(leaves[i]._base)
-    results = _Launch.apply(call, *inputs)
+    name = state.spec.name
+    results = _node(_Launch, name).apply(call, *inputs)
     if execution.views:
         views = tuple([leaves[j] for j in execution.views])
-        _graft(views, results[len(execution.dirty) :])
+        _graft(name, views, results[len(execution.dirty) :])
         for j, spill in execution.spills.items():
             spill.watch(leaves[j])
     return state, execution

@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import re
 
 import torch
 from triton import Config
 from triton.runtime.jit import KernelInterface
 
 from . import descriptors
+from .cache import unusable
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options, launch
 from .grid import checked_grid
-from .interpreted import compilable, compiling, is_interpreted
+from .interpreted import compilable, compiling, is_interpreted, rehearse
 from .miscompiled import warn_of_wrong
 from .omitted import warn_of_omitted
 from .options import DEFAULT
@@ -66,8 +68,7 @@ class Resolver:
 
     def resolve(self, args, kwargs, grid) -> Launch:
         """Specialise and compile the function for the arguments of a launch."""
-        context = compiling(self.function) if self.interpreted else contextlib.nullcontext()
-        with context:
+        with self._compiling():
             kernel = self.function.run(*args, grid=grid, warmup=True, **kwargs)
         if hasattr(kernel, "result"):
             kernel = kernel.result()
@@ -79,6 +80,20 @@ class Resolver:
         backend = kernel.metadata.target.backend
         grid = checked_grid(grid, self.function.__name__, backend)
         return Launch(self.function, kernel, grid, values)
+
+    def _compiling(self):
+        return compiling(self.function) if self.interpreted else contextlib.nullcontext()
+
+    def rehearse(self, args, kwargs, grid) -> None:
+        """Run a launch in the interpreter first, if the kernel was made for that, and debugs."""
+        if self.interpreted and not self.wrapped:
+            launch = functools.partial(self._kernel.run, grid=grid, warmup=False)
+            rehearse(self._kernel, launch, args, kwargs)
+
+    def identity(self) -> str:
+        """Return what is equal for functions of equal text that call functions of equal text."""
+        with self._compiling():
+            return self.function.cache_key
 
     def prevented(self) -> AutodiffError:
         """Return the error for a launch that Triton has not compiled."""
@@ -143,8 +158,10 @@ class Resolver:
         return values
 
 
-# What a function with a derivative of its own leaves in TTIR (custom.py).
+# What functions that say what their derivative is leave in TTIR (custom.py).
 CUSTOM_MARKER = "autodiff.custom_vjp"
+STOP_MARKER = "autodiff.stop_gradient"
+_CUSTOM = re.compile(rf"@{re.escape(CUSTOM_MARKER)}\.(\w+)\.\d+")
 
 
 def _leaves(types, path=()):
@@ -171,7 +188,12 @@ class Specialization:
         self.name = function.__name__
         self.target = kernel.metadata.target
         self.options = inherited_options(kernel.metadata)
-        self.ttir = kernel.asm["ttir"]
+        self.ttir = kernel.asm.get("ttir")
+        if self.ttir is None:
+            raise unusable(
+                f"it has no TTIR of kernel {self.name!r}: the file is gone, or "
+                "TRITON_STORE_BINARY_ONLY is set"
+            )
         warn_of_wrong(kernel, self.name)
         warn_of_omitted(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:
@@ -197,6 +219,13 @@ class Specialization:
                 )
         self.pointers = tuple(i for i, type_ in enumerate(self.types) if type_.startswith("*"))
         self.descriptors = descriptors.Descriptors(signature.values(), self.paths)
+
+    def own_derivatives(self) -> list[str]:
+        """Return the names of what has a derivative of its own in the kernel's source."""
+        names = dict.fromkeys(_CUSTOM.findall(self.ttir))
+        found = [f"custom_vjp of {name!r}" for name in names]
+        stops = STOP_MARKER in self.kernel.asm["ttir"]
+        return [*found, "stop_gradient"] if stops else found
 
     def flatten(self, values) -> list:
         """Return the values of the plan's arguments from those of the parameters."""

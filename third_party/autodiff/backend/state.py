@@ -111,6 +111,11 @@ class KernelState:
         # A rule that was registered since may change every plan.
         return state if state is not None and state._generation == generation() else None
 
+    def user_rules(self) -> list[str]:
+        """Return which derivatives of the kernel its author has given, in words."""
+        registered = [f"register_vjp of {rule['name']!r}" for rule in self._rules]
+        return [*self.spec.own_derivatives(), *registered]
+
     def handle(self, wanted, cotangents=None, allows_atomics=False, **more) -> Handle:
         """Return the plan for a request (see `Ask`), with its executables.
 

@@ -17,10 +17,9 @@ from typing import NamedTuple
 import torch
 import triton
 from triton import knobs
-from triton.runtime.cache import get_cache_manager
 from triton.runtime.driver import driver
 
-from .cache import put, reads_disk
+from .cache import manager_for, put, read_text
 from .executable import compile_all
 from .library import native
 
@@ -180,19 +179,18 @@ class _Path:
             for executable in variants:
                 options = (executable.chosen, executable.inherited, executable.target)
                 parts += [executable.kernel.digest, str(options)]
-        self._manager = get_cache_manager(hashlib.sha256("\0".join(parts).encode()).hexdigest())
+        self._manager = manager_for(hashlib.sha256("\0".join(parts).encode()).hexdigest())
         self._name = f"{kernel[:150]}.tuning.json"
 
     def read(self) -> list[Entry] | None:
         """Return what was written, None if there is nothing or it is damaged."""
-        path = self._manager.get_file(self._name) if reads_disk() else None
-        if path is None:
+        text = read_text(self._manager, self._name)
+        if text is None:
             return None
         try:
-            with open(path, encoding="utf-8") as file:
-                pairs = zip(json.load(file), self._offered, strict=True)
+            pairs = zip(json.loads(text), self._offered, strict=True)
             return [_entry(data, variants) for data, variants in pairs]
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             return None
 
     def write(self, entries) -> None:

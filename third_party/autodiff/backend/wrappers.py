@@ -20,7 +20,7 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction, KernelInterface
 
 from .errors import AutodiffError, KernelTypeError
-from .interpreted import compilable, compiling, is_interpreted, is_jit
+from .interpreted import compilable, compiling, is_interpreted, is_jit, rehearse
 
 # An object with more links answers to every name.
 _MOST_LINKS = 64
@@ -162,6 +162,8 @@ def _compiling(function):
     def run(*args, **kwargs):
         if _thread.handle is None:
             return interpret(*args, **kwargs)
+        if _thread.handle is not _LET_BE:
+            rehearse(function, interpret, args, kwargs)
         with compiling(twin):
             return twin.run(*args, **kwargs)
 

@@ -1,0 +1,49 @@
+"""Functions that launch a kernel: what binds arguments of them, and what is called like them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+
+
+class right_partial:
+    """Bind the last positional arguments of a function, as `functools.partial` does the first."""
+
+    def __init__(self, function, *bound):
+        self._function, self._bound = function, bound
+        name_after(self, function, slice(-len(bound), None) if bound else slice(0))
+
+    def __call__(self, *args, **kwargs):
+        return self._function(*args, *self._bound, **kwargs)
+
+    def __reduce__(self):
+        return right_partial, (self._function, *self._bound)
+
+
+def innermost(function):
+    """Return the function below all that binds arguments of it."""
+    while isinstance(function, (functools.partial, right_partial)):
+        function = function.func if isinstance(function, functools.partial) else function._function
+    return function
+
+
+def _signature(function, bound: slice) -> inspect.Signature:
+    """Return the signature of a function of which some positional arguments are given."""
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    given = [p.name for p in [p for p in parameters if p.kind in kinds][bound]]
+    return signature.replace(parameters=[p for p in parameters if p.name not in given])
+
+
+def name_after(made, function, bound: slice) -> None:
+    """Give what was made of a function its names, its docstring, and its signature as called."""
+    named = innermost(function)
+    functools.update_wrapper(made, named, updated=())
+    made.__wrapped__ = function
+    if not hasattr(made, "__name__"):
+        # The function is an object that can be called.
+        made.__name__ = type(named).__name__
+    with contextlib.suppress(TypeError, ValueError):
+        made.__signature__ = _signature(function, bound)
