@@ -11,6 +11,7 @@ from triton import Config
 from triton.runtime.jit import KernelInterface
 
 from . import descriptors
+from .effects import refuse_idle, refuse_results
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options, launch
 from .grid import checked_grid
@@ -172,6 +173,8 @@ class Specialization:
         self.target = kernel.metadata.target
         self.options = inherited_options(kernel.metadata)
         self.ttir = kernel.asm["ttir"]
+        refuse_results(self.ttir)
+        refuse_idle(kernel, function)
         warn_of_wrong(kernel, self.name)
         warn_of_omitted(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:
