@@ -320,7 +320,7 @@ def test_keyword(launch, more, message, grad):
 
 
 def test_grid_twice(device):
-    with pytest.raises(TypeError, match="multiple values for keyword argument 'grid'"):
+    with pytest.raises(KernelTypeError, match="'square' has a grid in brackets, and another"):
         differentiable(square)[(2,)](leaf(device), leaf(device), BLOCK=8, grid=(1,))
 
 
@@ -476,6 +476,14 @@ def test_subclasses_with_memory(launch, device, make):
     x = make(torch.randn(8, device=device)).requires_grad_()
     launch(square, True, x=x).sum().backward()
     torch.testing.assert_close(x.grad.as_subclass(torch.Tensor), 2 * x.detach().data)
+
+
+@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize("place", ["x", "y"])
+def test_tensor_on_the_host(cuda, place, grad):
+    tensors = {"x": leaf(cuda, grad), "y": torch.empty(8, device=cuda), place: torch.empty(8)}
+    with pytest.raises(ArgumentError, match=f"'{place}_ptr' of kernel 'square' is on cpu, but the"):
+        differentiable(square)[(1,)](tensors["x"], tensors["y"], BLOCK=8)
 
 
 def test_memory_that_is_freed_before_the_backward(device):

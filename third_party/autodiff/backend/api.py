@@ -72,11 +72,7 @@ class DifferentiableKernel(Differentiable):
         return f"differentiable({self._kernel!r})"
 
     def __getitem__(self, grid):
-        def launch(*args, **kwargs):
-            # A second grid among the keywords is an error, as it is for Triton's kernels.
-            return self.run(*args, grid=grid, warmup=False, **kwargs)
-
-        return launch
+        return functools.partial(self._launch, grid)
 
     def __call__(self, *args, **kwargs):
         if not self._resolver.passes_on and callable(self._kernel):
@@ -91,7 +87,15 @@ class DifferentiableKernel(Differentiable):
         """Launch the kernel on a grid; see `triton.runtime.JITFunction.run`."""
         if warmup:
             return self._kernel.run(*args, grid=grid, warmup=True, **kwargs)
-        refuse_tracers(self._resolver.function.__name__)
+        return self._launch(grid, *args, **kwargs)
+
+    @outside_of_dynamo
+    def _launch(self, grid, /, *args, **kwargs):
+        """Launch the kernel on a grid, which `run` has among its keywords."""
+        name = self._resolver.function.__name__
+        if "grid" in kwargs:
+            raise KernelTypeError(f"kernel {name!r} has a grid in brackets, and another as grid=")
+        refuse_tracers(name)
         if DifferentiableKernel.observer is not None:
             return DifferentiableKernel.observer(self, args, kwargs, grid)
         return self._run(*args, grid=grid, **kwargs)
@@ -228,7 +232,7 @@ class DifferentiableKernel(Differentiable):
 class _Preview(DifferentiableKernel):
     """A kernel that compiles and notes launches but runs none."""
 
-    def run(self, *args, grid, warmup=False, **kwargs):
+    def _launch(self, grid, /, *args, **kwargs):
         """Note what a launch would compile to."""
         return runtime.each_launch(self._resolver, self._take, args, kwargs, grid)
 

@@ -9,6 +9,7 @@ import inspect
 import torch
 from torch.autograd import forward_ad
 from triton.compiler.errors import CompilationError
+from triton.runtime.driver import driver
 
 from .errors import ArgumentError, AutodiffError
 from .options import KEYWORDS, REQUESTED
@@ -27,6 +28,10 @@ def _tensor_fault(value, error) -> str | None:
     fault = fault_of(value)
     if fault is not None:
         return fault
+    if "cannot be accessed from Triton" in str(error):
+        device = driver.active.get_active_torch_device().type
+        if value.device.type != device:
+            return f"is on {value.device}, but the kernel runs on {device}: move it there"
     dtype = str(value.dtype)[6:]
     if isinstance(error, KeyError) and error.args == (dtype,):
         return f"has dtype {dtype}, which Triton has no type for"

@@ -52,6 +52,8 @@ class Outermost:
         decorator = _decorator()
         if decorator is not None:
             self._refuse(decorator)
+        if "__wrapped__" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute '__wrapped__'")
         return vars(self)["__wrapped__"]
 
     @__wrapped__.setter

@@ -80,7 +80,7 @@ def lacks_address(value: Tensor) -> bool:
 
 def _missing_memory(value: Tensor) -> str | None:
     """Return what is wrong with the memory of a tensor, None if it has what it needs."""
-    if torch._C._has_storage(value) and has_memory(value):
+    if torch._C._has_storage(value) and not lacks_address(value) and has_memory(value):
         return None
     kind = type(value)
     if kind.__torch_dispatch__ is not Tensor.__torch_dispatch__:
