@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 from torch.utils._pytree import tree_leaves
 from triton.runtime.jit import KernelInterface
 
-from . import runtime, stubs
+from . import results, runtime
 from .blame import blame, refuse_null, refuse_tangents
 from .effects import refuse_idle
 from .errors import ArgumentError, AutodiffError, KernelTypeError
@@ -310,11 +310,11 @@ class Op(Outermost):
         if self._post_process is not None:
             args = self._through_post_process(args)
         self.kernel._launches.clear()
-        with runtime.recording_history(), stubs.watched() as witnesses:
-            result = stubs.call(self.stub, self.kernel, args, kwargs)
+        with runtime.recording_history(), results.Watch() as witnesses:
+            result = results.call(self.stub, self.kernel, args, kwargs)
         if torch.is_grad_enabled() and not any(w.is_reachable for w in witnesses):
             name, launched = self.kernel._resolver.function.__name__, bool(self.kernel._launches)
-            stubs.refuse_lost(self.stub, name, launched, witnesses, (args, kwargs), result)
+            results.refuse_lost(self.stub, name, launched, witnesses, (args, kwargs), result)
         if self._idx_upstream is not None:
             self._check_upstream()
         return result
@@ -352,7 +352,7 @@ class Op(Outermost):
         if args or kwargs:
             self.kernel._launches.clear()
             kernel = self.kernel._part(_Preview, self.kernel._kernel)
-            stubs.call(self.stub, kernel, args, kwargs)
+            results.call(self.stub, kernel, args, kwargs)
         return self.kernel._plans((), {})
 
     def backward_ir(self, *args, **kwargs) -> str:

@@ -10,9 +10,9 @@ from .blame import blame, refuse_null
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .once import refuse_second
+from .results import witness
 from .specialize import Resolver
 from .state import KernelState
-from .stubs import witness
 from .tracers import outside_of_dynamo, refuse_proxy
 
 Tensor = torch.Tensor

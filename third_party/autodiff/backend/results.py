@@ -6,7 +6,6 @@ launches with detached tensors, autograd would find no path, and say so somewher
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import weakref
 
@@ -55,17 +54,20 @@ def witness(execution) -> Witness | None:
     return found
 
 
-@contextlib.contextmanager
-def watched():
-    """Note the launches with gradients that a stub makes; yields the list of them."""
-    before, found = _thread.witnesses, []
-    _thread.witnesses = found
-    try:
-        yield found
-    finally:
-        _thread.witnesses = before
-        if before is not None:
-            before += found
+class Watch:
+    """Note the launches with gradients that a stub makes: a context with the list of them."""
+
+    __slots__ = ("_before", "_found")
+
+    def __enter__(self):
+        self._before, self._found = _thread.witnesses, []
+        _thread.witnesses = self._found
+        return self._found
+
+    def __exit__(self, *_):
+        _thread.witnesses = self._before
+        if self._before is not None:
+            self._before += self._found
 
 
 def call(stub, kernel, args, kwargs):
@@ -110,12 +112,14 @@ def refuse_lost(stub, name: str, launched: bool, witnesses, given, result) -> No
     `name` is the kernel's, `given` are the arguments of the operation. Launches that could be
     differentiated have left `witnesses`; whoever is reached by one of them has no objection.
     """
-    inputs, results = list(_tensors(given)), list(_tensors(result))
+    if not witnesses and not any(t.requires_grad for t in _tensors(given)):
+        return
+    results = list(_tensors(result))
     floats = [t for t in results if t.is_floating_point() and t.numel()]
     if results and not floats:
         # Integers have no gradient in PyTorch either.
         return
-    own = {id(tensor) for tensor in inputs}
+    own = {id(tensor) for tensor in _tensors(given)}
     if any(t.requires_grad and not (witnesses and id(t) in own) for t in floats):
         return
     way_out = "Where no gradient is wanted, call it under torch.no_grad()"
@@ -125,7 +129,7 @@ def refuse_lost(stub, name: str, launched: bool, witnesses, given, result) -> No
             f"lost, and its gradient with it. Return that tensor, or what PyTorch computes of it. "
             f"{way_out}"
         )
-    if not floats or not any(t.requires_grad for t in inputs):
+    if not floats:
         return
     if launched:
         raise AutodiffError(
