@@ -1,6 +1,15 @@
-"""What the documentation says is what the code does."""
+"""What the documentation says is what the code does.
 
+Every block of code has a language. Python runs as it stands, each block as a program of its own;
+shell commands are parsed, and what they name exists. Text is what a program prints, or a picture.
+"""
+
+import functools
+import json
+import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +18,141 @@ import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+# What a block begins with that cannot run everywhere.
+NEEDS_GPU = "# needs a GPU"
+# The first example says what has a gradient; this says which.
+GRADIENTS = """
+torch.testing.assert_close(x.grad, w.detach() * x.detach().exp())
+torch.testing.assert_close(w.grad, x.detach().exp().sum()[None])
+"""
+# What programs write.
+WRITTEN = {"benchmarks/results/results.md"}
+
+
+def blocks(language):
+    """The blocks of code in a language, named by page and line."""
+    found = []
+    for page in PAGES:
+        text = page.read_text()
+        for block in FENCE.finditer(text):
+            if block["language"] == language:
+                line = text.count("\n", 0, block.start()) + 1
+                found.append(pytest.param(block["code"], id=f"{page.name}:{line}"))
+    return found
+
+
+def prose():
+    """The pages without their blocks of code."""
+    return [pytest.param(page, FENCE.sub("", page.read_text()), id=page.name) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_have_a_language(page):
+    text = page.read_text()
+    languages = {block["language"] for block in FENCE.finditer(text)}
+    assert languages <= {"python", "sh", "json", "text"}
+    assert text.count("```") == 2 * len(FENCE.findall(text))
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python(code, tmp_path, request):
+    if request.config.getoption("--forward-only"):
+        pytest.skip("nothing to see in the forward pass")
+    compile(code, "example.py", "exec")
+    if code.startswith(NEEDS_GPU) and not torch.cuda.is_available():
+        pytest.skip("needs a GPU: it is only compiled")
+    program = tmp_path / "example.py"
+    first = request.node.callspec.id.startswith("README.md")
+    program.write_text(code + GRADIENTS if first else code)
+    subprocess.run([sys.executable, program], check=True, timeout=600)
+
+
+@pytest.mark.parametrize("code", blocks("json"))
+def test_json(code):
+    json.loads(code)
+
+
+def targets():
+    return set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def check_command(words):
+    """Whether what a command names exists; `words` are those of one line."""
+    while words and re.fullmatch(r"\w+=.*", words[0]):
+        words = words[1:]
+    name, *arguments = words
+    if name == "make":
+        named = [word for word in arguments if "=" not in word and not word.startswith("-")]
+        assert named and set(named) <= targets(), words
+    elif name in ("python", "python3"):
+        if arguments[0] == "-m":
+            module = arguments[1]
+            command = [
+                sys.executable,
+                "-c",
+                f"import importlib.util as i; i.find_spec({module!r}).name",
+            ]
+            subprocess.run(command, check=True, cwd=ROOT / "benchmarks")
+        else:
+            assert (ROOT / arguments[0]).is_file(), words
+            # An option may be as wrong as a program.
+            text = (ROOT / arguments[0]).read_text()
+            assert all(f'"{w}"' in text for w in arguments if w.startswith("--")), words
+    else:
+        assert shutil.which(name) or (ROOT / name).is_file() or name.startswith("build/"), words
+
+
+@pytest.mark.parametrize("code", blocks("sh"))
+def test_shell(code):
+    subprocess.run(["bash", "-n"], input=code, text=True, check=True)
+    for line in code.splitlines():
+        words = shlex.split(line, comments=True)
+        if words:
+            check_command(words)
+
+
+@pytest.mark.parametrize("page, text", prose())
+def test_commands_in_the_text(page, text):
+    for command in re.findall(r"`((?:\w+=\S+ )*(?:make|python|python3) [^`]+)`", text):
+        check_command(shlex.split(command))
+
+
+@functools.cache
+def files():
+    """The files of the project, from the root; nothing that was built or installed."""
+    found = []
+    for folder, inner, names in os.walk(ROOT):
+        inner[:] = [name for name in inner if name not in ("build", "dist") and name[0] != "."]
+        found += [f"/{Path(folder, name).relative_to(ROOT)}" for name in names]
+    return found
+
+
+@pytest.mark.parametrize("page, text", prose())
+def test_files_in_the_text(page, text):
+    """They are paths from the root, or the end of one."""
+    known = files()
+    for name in set(re.findall(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|sh|md|cpp|h|td))`", text)):
+        assert name in WRITTEN or any(path.endswith(f"/{name}") for path in known), name
+
+
+def anchor(title):
+    """What a heading is linked by."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page, text", prose())
+def test_links(page, text):
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", text)):
+        if "://" in target:
+            continue
+        name, _, section = target.partition("#")
+        linked = (page.parent / name).resolve() if name else page
+        assert linked.exists(), target
+        if section:
+            titles = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
+            assert section in map(anchor, titles), target
 
 
 def test_rules_are_the_compilers():
@@ -16,30 +160,3 @@ def test_rules_are_the_compilers():
         [sys.executable, ROOT / "scripts" / "rules.py"], check=True, capture_output=True, text=True
     )
     assert (ROOT / "docs" / "rules.md").read_text() == generated.stdout, "run `make docs`"
-
-
-def test_readme_example(tmp_path, device):
-    if device == "cpu" and torch.cuda.is_available():
-        pytest.skip("the example runs where Triton's active driver does: on the GPU")
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    program = tmp_path / "example.py"
-    program.write_text(
-        f"import torch\ntorch.set_default_device('{device}')\n"
-        + example
-        + "torch.testing.assert_close(x.grad, w.detach() * x.detach().exp())\n"
-        + "torch.testing.assert_close(w.grad, x.detach().exp().sum()[None])\n"
-    )
-    subprocess.run([sys.executable, program], check=True)
-
-
-def test_examples_of_own_rules(tmp_path, device):
-    if device == "cpu" and torch.cuda.is_available():
-        pytest.skip("the examples run where Triton's active driver does: on the GPU")
-    text = (ROOT / "docs" / "python.md").read_text()
-    (section,) = re.findall(r"## Your own rules\n(.*?)\n## ", text, re.DOTALL)
-    examples = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    assert len(examples) == 2
-    for index, example in enumerate(examples):
-        program = tmp_path / f"example{index}.py"
-        program.write_text(f"import torch\ntorch.set_default_device('{device}')\n{example}")
-        subprocess.run([sys.executable, program], check=True)

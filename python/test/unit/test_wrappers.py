@@ -640,7 +640,7 @@ class Endless:
         (Endless, "@triton.jit.*got Endless"),
         (lambda: Bare(print), "@triton.jit.*got Bare"),
         (lambda: Bare(differentiable(make())), "Bare of a differentiable kernel: .* last"),
-        (lambda: chosen(differentiable(make())), "Heuristics of a differentiable kernel"),
+        (lambda: chosen(differentiable(make())), "heuristics is applied to .*goes over all"),
     ],
 )
 def test_what_is_no_wrapper(thing, message):

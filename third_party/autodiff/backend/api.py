@@ -12,11 +12,13 @@ from torch.autograd import forward_ad
 from torch.utils._pytree import tree_leaves
 from triton.runtime.jit import KernelInterface
 
-from . import runtime
+from . import results, runtime
 from .blame import blame, refuse_null, refuse_tangents
-from .errors import ArgumentError, AutodiffError
+from .effects import refuse_idle
+from .errors import ArgumentError, AutodiffError, KernelTypeError
 from .explain import backward_text, report
 from .options import DEFAULT, Options
+from .order import Outermost
 from .pickling import reduce_kernel, reduce_op
 from .specialize import Resolver
 from .state import KernelState
@@ -83,13 +85,14 @@ class DifferentiableKernel(Differentiable):
         return reduce_kernel(self)
 
     def __getitem__(self, grid):
-        return functools.partial(self.run, grid=grid, warmup=False)
+        return functools.partial(self._launch, grid)
 
     def __call__(self, *args, **kwargs):
         if not self._resolver.passes_on and callable(self._kernel):
             return self._call_wrapper(self._kernel, *args, **kwargs)
-        raise RuntimeError(
-            f"kernel {self._resolver.function.__name__!r} is launched as kernel[grid](…)"
+        raise AutodiffError(
+            f"kernel {self._resolver.function.__name__!r} is launched as kernel[grid](…), with a "
+            "grid of one to three integers"
         )
 
     @outside_of_dynamo
@@ -97,7 +100,15 @@ class DifferentiableKernel(Differentiable):
         """Launch the kernel on a grid; see `triton.runtime.JITFunction.run`."""
         if warmup:
             return self._kernel.run(*args, grid=grid, warmup=True, **kwargs)
-        refuse_tracers(self._resolver.function.__name__)
+        return self._launch(grid, *args, **kwargs)
+
+    @outside_of_dynamo
+    def _launch(self, grid, /, *args, **kwargs):
+        """Launch the kernel on a grid, which `run` has among its keywords."""
+        name = self._resolver.function.__name__
+        if "grid" in kwargs:
+            raise KernelTypeError(f"kernel {name!r} has a grid in brackets, and another as grid=")
+        refuse_tracers(name)
         if DifferentiableKernel.observer is not None:
             return DifferentiableKernel.observer(self, args, kwargs, grid)
         return self._run(*args, grid=grid, **kwargs)
@@ -128,6 +139,7 @@ class DifferentiableKernel(Differentiable):
             blame(resolver, args, kwargs, error)
             raise
         if kernel is not None:
+            refuse_idle(kernel, resolver.function)
             self._remember(kernel, None, resolver.function)
             runtime.note_plain_launch(resolver, kernel, args, kwargs)
         return kernel
@@ -234,7 +246,7 @@ class DifferentiableKernel(Differentiable):
 class _Preview(DifferentiableKernel):
     """A kernel that compiles and notes launches but runs none."""
 
-    def run(self, *args, grid, warmup=False, **kwargs):
+    def _launch(self, grid, /, *args, **kwargs):
         """Note what a launch would compile to."""
         return runtime.each_launch(self._resolver, self._take, args, kwargs, grid)
 
@@ -288,7 +300,7 @@ class _PostProcess(torch.autograd.Function):
         return (None, *processed)
 
 
-class Op:
+class Op(Outermost):
     """A stub around a differentiable kernel: call it with the stub's arguments.
 
     Iterating yields the op and a kernel for a warm-up call, so that the earlier form
@@ -331,13 +343,20 @@ class Op:
         if self._post_process is not None:
             args = self._through_post_process(args)
         self.kernel._launches.clear()
-        with runtime.recording_history():
-            result = self.stub(self.kernel, *args, **kwargs)
-        if not self.kernel._launches:
-            self._check_launched(args, kwargs, result)
+        with runtime.recording_history(), results.Watch() as witnesses:
+            result = results.call(self.stub, self.kernel, args, kwargs)
+        if torch.is_grad_enabled() and not any(w.is_reachable for w in witnesses):
+            name, launched = self.kernel._resolver.function.__name__, bool(self.kernel._launches)
+            results.refuse_lost(self.stub, name, launched, witnesses, (args, kwargs), result)
         if self._idx_upstream is not None:
             self._check_upstream()
         return result
+
+    def __getitem__(self, grid):
+        raise KernelTypeError(
+            f"{self.__name__!r} is an operation: it is called without a grid, which its stub gives "
+            "the kernel. What autodiff returned has the kernel as its attribute `kernel`"
+        )
 
     def _through_post_process(self, args):
         places = [n for n, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
@@ -348,22 +367,6 @@ class Op:
         for n, tensor in zip(places, wrapped, strict=True):
             args[n] = tensor
         return args
-
-    def _check_launched(self, args, kwargs, result):
-        """Raise if gradients would be lost because the stub went past the kernel it was given."""
-        if not torch.is_grad_enabled():
-            return
-        wanted = any(isinstance(a, Tensor) and a.requires_grad for a in (*args, *kwargs.values()))
-        results = result if isinstance(result, (tuple, list)) else (result,)
-        floats = [
-            t for t in results if isinstance(t, Tensor) and t.is_floating_point() and t.numel()
-        ]
-        if wanted and floats and not any(t.requires_grad for t in floats):
-            name = self.kernel._resolver.function.__name__
-            raise AutodiffError(
-                f"the stub did not launch the kernel it was given, and its result has no "
-                f"gradient: launch its first parameter, kernel[grid](…), not {name!r} itself"
-            )
 
     def _check_upstream(self):
         for _, execution, _ in self.kernel._launches:
@@ -381,7 +384,8 @@ class Op:
     def _preview(self, args, kwargs):
         if args or kwargs:
             self.kernel._launches.clear()
-            self.stub(self.kernel._part(_Preview, self.kernel._kernel), *args, **kwargs)
+            kernel = self.kernel._part(_Preview, self.kernel._kernel)
+            results.call(self.stub, kernel, args, kwargs)
         return self.kernel._plans((), {})
 
     def backward_ir(self, *args, **kwargs) -> str:
@@ -435,7 +439,7 @@ def differentiable(
 
 def autodiff(
     kernel,
-    stub,
+    stub=_LATER,
     grid=None,
     idx_upstream=None,
     non_stub_args_idxs=None,
@@ -456,11 +460,18 @@ def autodiff(
     receives them.
     """
     given = _given(tape_limit, deterministic, backward, autotune)
+    if stub is _LATER:
+        raise KernelTypeError(
+            "autodiff(kernel, stub) needs a stub, the function that allocates and launches: "
+            "def stub(kernel, x): y = torch.empty_like(x); kernel[grid](x, y, …); return y. "
+            "The kernel alone is made differentiable by differentiable(kernel)"
+        )
+    if not callable(stub) or isinstance(stub, (Outermost, KernelInterface, type)):
+        order = ": the kernel comes first" if isinstance(stub, KernelInterface) else ""
+        raise KernelTypeError(f"stub should be a function of (kernel, *args), got {stub!r}{order}")
     kernel, options = _with_options(kernel, given)
-    if not callable(stub) or isinstance(stub, (DifferentiableKernel, KernelInterface)):
-        raise TypeError(f"stub should be a function of (kernel, *args), got {stub!r}")
     if post_process_fn is not None and not callable(post_process_fn):
-        raise TypeError(f"post_process_fn should be a function, got {post_process_fn!r}")
+        raise KernelTypeError(f"post_process_fn should be a function, got {post_process_fn!r}")
     op = Op(kernel, stub, idx_upstream, post_process_fn, options)
     count = len(op.kernel._resolver.function.arg_names)
     indices = {
@@ -469,7 +480,7 @@ def autodiff(
     }
     for name, value in indices.items():
         if not isinstance(value, (tuple, list)) or any(type(i) is not int for i in value):
-            raise TypeError(f"{name} should hold argument indices, got {value!r}")
+            raise KernelTypeError(f"{name} should hold argument indices, got {value!r}")
         if any(not 0 <= i < count for i in value):
             raise ArgumentError(
                 f"{name}={value!r}: the kernel has {count} parameters, 0 to {count - 1}"

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import ast
+import difflib
+import inspect
+
 import torch
 from torch.autograd import forward_ad
 from triton.compiler.errors import CompilationError
+from triton.runtime.driver import driver
 
 from .cache import is_of_cache, unusable
 from .errors import ArgumentError, AutodiffError
-from .facts import describe, without_memory
+from .options import KEYWORDS, REQUESTED
+from .places import named
+from .tensors import fault_of, lacks_address
+from .wrappers import Differentiable
 
 Tensor = torch.Tensor
 _REFUSED = "failed to specialize argument of type"
+# What a launch is compiled with.
+_COMPILE_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
 def _tensor_fault(value, error) -> str | None:
     """Return what keeps a kernel from taking a tensor, None if nothing does."""
-    if torch._C._functorch.is_functorch_wrapped_tensor(value):
-        return "belongs to a torch.func transform (vmap, grad, …), which cannot see into a kernel"
-    odd = value.layout is not torch.strided or value.is_quantized or value.is_nested
-    if odd or value.is_complex() or value.device.type == "meta":
-        return f"should be a dense real tensor with memory, got {describe(value)}"
-    if not torch._C._has_storage(value):
-        return f"has no memory that a kernel could address: a {type(value).__name__}"
-    if _null(value) is not None:
-        return without_memory(value)
+    fault = fault_of(value)
+    if fault is not None:
+        return fault
+    if "cannot be accessed from Triton" in str(error):
+        device = driver.active.get_active_torch_device().type
+        if value.device.type != device:
+            return f"is on {value.device}, but the kernel runs on {device}: move it there"
     dtype = str(value.dtype)[6:]
     if isinstance(error, KeyError) and error.args == (dtype,):
         return f"has dtype {dtype}, which Triton has no type for"
@@ -36,31 +44,53 @@ def _odd_leaf(value):
     if isinstance(value, tuple):
         return next((odd for odd in map(_odd_leaf, value) if odd is not None), None)
     plain = value is None or isinstance(value, (bool, int, float))
-    return None if plain or hasattr(value, "data_ptr") else value
+    known = hasattr(value, "data_ptr") and hasattr(value, "dtype")
+    return None if plain or known else value
 
 
-def _fault(value, constant: bool, error) -> str | None:
+def _names_at(error) -> set[str]:
+    """Return the names in the expression of the kernel that a `CompilationError` is about."""
+    node = getattr(error, "node", None)
+    nodes = ast.walk(node) if isinstance(node, ast.AST) else ()
+    return {part.id for part in nodes if isinstance(part, ast.Name)}
+
+
+def _misread(name, value, error) -> str | None:
+    """Return what is wrong with an argument that the kernel's source takes for another thing."""
+    text, named = str(error), name in _names_at(error)
+    if isinstance(value, Tensor):
+        # A number by any other name is still one; a tensor of one element may be meant as such.
+        if "pointer<" in text and (value.dim() == 0 or (named and value.numel() == 1)):
+            way_out = "tl.load it in the kernel"
+            if not value.requires_grad:
+                way_out = f"pass its item(), or {way_out}"
+            else:
+                way_out += ", for its item() has no gradient"
+            shape = "without dimensions" if value.dim() == 0 else "of one element"
+            return f"is a tensor {shape}, which the kernel receives as a pointer: {way_out}"
+    elif value is None and "'NoneType' object" in text:
+        return "is None, but the kernel uses it: pass a tensor or a number"
+    elif named and isinstance(value, (int, float)) and "Unsupported ptr type" in text:
+        return f"is the number {value!r}, but the kernel takes it for a pointer: pass a tensor"
+    return None
+
+
+def _fault(name, value, constant: bool, error) -> str | None:
     """Return what is wrong with an argument that explains `error`."""
-    text = str(error)
     if isinstance(value, Tensor):
         if constant:
             return "is a tl.constexpr and should be a number, got a tensor"
-        if isinstance(error, CompilationError) and value.dim() == 0 and "pointer<" in text:
-            return (
-                "is a tensor without dimensions, which the kernel receives as a pointer: pass its "
-                "item(), or tl.load it in the kernel"
-            )
-        return _tensor_fault(value, error)
+        fault = _misread(name, value, error) if isinstance(error, CompilationError) else None
+        return fault or _tensor_fault(value, error)
     if isinstance(error, CompilationError):
-        if value is None and not constant and "'NoneType' object" in text:
-            return "is None, but the kernel uses it: pass a tensor or a number"
-        return None
-    if _REFUSED in text and not constant:
+        return None if constant else _misread(name, value, error)
+    if not constant and (_REFUSED in str(error) or isinstance(error, AttributeError)):
         odd = _odd_leaf(value)
         if odd is not None:
+            way_out = ": pass its item()" if getattr(odd, "ndim", None) == 0 else ""
             return (
                 "should be a tensor, a number, None or a tuple of these, got "
-                f"{type(odd).__name__} {odd!r:.60}"
+                f"{type(odd).__name__} {odd!r:.60}{way_out}"
             )
     if isinstance(error, OverflowError) and isinstance(value, int):
         if not -(2**63) <= value < 2**64:
@@ -96,11 +126,7 @@ def refuse_tangents(function, args, kwargs) -> None:
 def _null(value):
     """Return a tensor in an argument that has elements, but no address; None if there is none."""
     if isinstance(value, Tensor):
-        try:
-            address = value.data_ptr()
-        except RuntimeError:  # one that refuses to tell
-            return value
-        return None if address or not value.numel() else value
+        return value if lacks_address(value) else None
     if value is None or isinstance(value, (int, float, str)):
         return None
     if isinstance(value, tuple):
@@ -118,20 +144,72 @@ def refuse_null(function, args, kwargs) -> None:
     for name, value in _named(function, args, kwargs):
         null = _null(value)
         if null is not None:
-            fault = _tensor_fault(null, None)
-            raise ArgumentError(f"argument {name!r} of kernel {function.__name__!r} {fault}")
+            raise ArgumentError(
+                f"argument {name!r} of kernel {function.__name__!r} {fault_of(null)}"
+            )
+
+
+def _foreign_keyword(function, kwargs) -> str | None:
+    """Return what is wrong with a keyword that is no parameter of the kernel, if it can be seen."""
+    for name, value in kwargs.items():
+        if name in function.arg_names:
+            continue
+        if name in KEYWORDS or name in REQUESTED:
+            given = {name: value} if name in KEYWORDS else {"backward": {name: value}}
+            ((option, content),) = given.items()
+            return (
+                f"{name!r} is an option of the kernel's backward, and is not given at the launch: "
+                f"differentiable(kernel, {option}={content!r})"
+            )
+        known = (*function.arg_names, *_COMPILE_OPTIONS)
+        near = [] if name in known else difflib.get_close_matches(name, known, 1)
+        if near:
+            return f"it has no parameter {name!r}; did you mean {near[0]!r}?"
+        if name in _COMPILE_OPTIONS and value is not None and not isinstance(value, int):
+            return f"{name} should be an integer, got {value!r}"
+    return None
+
+
+def _blame_call(function, kwargs, error) -> None:
+    """Raise `ArgumentError` if a call does not fit a kernel's parameters."""
+    kernel = f"kernel {function.__name__!r}"
+    parameters = f"its parameters: {', '.join(function.arg_names)}"
+    misfits = isinstance(error, TypeError) and "dynamic_func()" in str(error)
+    unknown = isinstance(error, KeyError) and "was specified but unrecognised" in str(error)
+    foreign = None
+    if misfits or unknown or isinstance(error, TypeError):
+        foreign = _foreign_keyword(function, kwargs)
+    if foreign is not None:
+        raise ArgumentError(f"{kernel}: {foreign}; {parameters}") from None
+    if misfits:
+        message = str(error).replace("dynamic_func()", kernel)
+        raise ArgumentError(f"{message}; {parameters}") from None
+    if unknown:
+        raise ArgumentError(f"{kernel}: {error.args[0]}; {parameters}") from None
+
+
+def _blame_source(function, error) -> None:
+    """Raise `AutodiffError` if a kernel refers to what no kernel can call."""
+    known = inspect.getclosurevars(function.fn)
+    kernel = f"kernel {named(function.fn)}"
+    for name, value in {**known.globals, **known.nonlocals}.items():
+        if isinstance(value, Differentiable):
+            raise AutodiffError(
+                f"{kernel} calls {name!r}, which is differentiable: that is for what is launched. "
+                "A function that a kernel calls has @triton.jit alone"
+            ) from error
+    if isinstance(error, RuntimeError) and "Unsupported function referenced" in str(error):
+        raise AutodiffError(
+            f"{kernel} calls what is no function of Triton: {error}. In a kernel, use those of "
+            "triton.language, and your own with @triton.jit"
+        ) from error
 
 
 def blame(resolver, args, kwargs, error) -> None:
     """Raise `ArgumentError` for an argument that explains why a launch was refused."""
     function = resolver.function
     kernel = f"kernel {function.__name__!r}"
-    parameters = f"its parameters: {', '.join(function.arg_names)}"
-    if isinstance(error, TypeError) and "dynamic_func()" in str(error):
-        message = str(error).replace("dynamic_func()", kernel)
-        raise ArgumentError(f"{message}; {parameters}") from None
-    if isinstance(error, KeyError) and "was specified but unrecognised" in str(error):
-        raise ArgumentError(f"{kernel}: {error.args[0]}; {parameters}") from None
+    _blame_call(function, kwargs, error)
     if isinstance(error, CompilationError) and _recursed(error):
         raise AutodiffError(
             f"{kernel} calls itself, directly or through others, without an end that is known "
@@ -148,8 +226,9 @@ def blame(resolver, args, kwargs, error) -> None:
     # Triton trusts the files of its cache.
     if is_of_cache(error):
         raise unusable(repr(error)) from error
+    _blame_source(function, error)
     constants = {p.name for p in function.params if p.is_constexpr}
     for name, value in _named(function, args, kwargs):
-        fault = _fault(value, name in constants, error)
+        fault = _fault(name, value, name in constants, error)
         if fault is not None:
             raise ArgumentError(f"argument {name!r} of {kernel} {fault}") from error

@@ -103,6 +103,7 @@ class CPUBackend(BaseBackend):
     @staticmethod
     def make_object(module, metadata, options) -> bytes:
         """Compile TTIR for this machine."""
+        from .effects import refuse_results
         from .library import native
 
         text = str(module)
@@ -110,6 +111,7 @@ class CPUBackend(BaseBackend):
         if "tt.make_tensor_ptr" in text:
             _run_passes(module, "make_object", _add_pointer_rewriting)
             text = str(module)
+        refuse_results(text)
         choices = {"opt_level": options.opt_level}
         code, description = native().compile_cpu(text, json.dumps(choices))
         metadata["name"] = json.loads(description)["symbol"]

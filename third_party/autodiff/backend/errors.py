@@ -12,7 +12,7 @@ class ArgumentError(AutodiffError, ValueError):
 
 
 class KernelTypeError(AutodiffError, TypeError):
-    """What should be a kernel is none; the message says what it is."""
+    """What should be a kernel, or the stub of one, is none; the message says what it is."""
 
 
 class PickleError(AutodiffError, pickle.PickleError):

@@ -16,7 +16,7 @@ from .bounds import OPERANDS, CheckedLaunch
 from .errors import ArgumentError, AutodiffError, RaceError
 from .executable import launch
 from .facts import Facts
-from .memory import Span, restore, shares_memory, snapshot, storage_of
+from .memory import Span, has_memory, restore, shares_memory, snapshot, storage_of
 from .spare import Spare
 from .tapes import tape_bytes
 
@@ -285,6 +285,14 @@ class Execution:
     def _restore(self, saved):
         """Return what hooks made of saved tensors with the layouts that the kernels expect."""
         tensors = {i: self.facts.tensors[i] for i in (*self.kept, *self.copied)}
+        for i, tensor in zip(tensors, saved, strict=False):
+            if not has_memory(tensor):
+                spec = self.state.spec
+                raise ArgumentError(
+                    f"argument {spec.names[i]!r} of kernel {spec.name!r} has lost its memory since "
+                    "the forward: its storage was freed or resized, and the backward reads it. "
+                    "Keep it until then"
+                )
         layouts = [
             ((1,), Span(0, facts.span.total))
             if i in self._surrounded

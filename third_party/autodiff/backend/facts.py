@@ -16,7 +16,8 @@ import torch
 from . import contents
 from .errors import ArgumentError
 from .expr import evaluate, substitute
-from .memory import Span, extent, has_memory, is_dense, meet, pitch, storage_span
+from .memory import Span, extent, is_dense, meet, pitch, storage_span
+from .tensors import fault_of
 
 Tensor = torch.Tensor
 
@@ -223,7 +224,7 @@ class FactKey:
             t = leaves[i]
             if isinstance(t, Tensor):
                 if t.is_nested:
-                    self._refuse_nested(i)
+                    raise ArgumentError(f"{self._where(i)} {fault_of(t)}")
                 layouts.append((t.shape, t.stride(), t.device, t.is_neg(), t.data_ptr() == 0))
             else:
                 layouts.append(type(t))
@@ -271,11 +272,8 @@ class FactKey:
                     found.append((a, b, distance if written else None, distance == 0))
         return tuple(found)
 
-    def _refuse_nested(self, i):
-        raise ArgumentError(
-            f"argument {self.names[i]!r} of kernel {self.name!r} is a nested tensor, which has no "
-            "strides: pass its values(), or a padded tensor"
-        )
+    def _where(self, i) -> str:
+        return f"argument {self.names[i]!r} of kernel {self.name!r}"
 
     def validate(self, leaves, target) -> None:
         """Raise `ArgumentError` unless every pointer is a tensor on the device of the kernel."""
@@ -285,40 +283,23 @@ class FactKey:
             value = leaves[i]
             if not isinstance(value, Tensor):
                 continue
-            where = f"argument {self.names[i]!r} of kernel {self.name!r}"
-            if value.layout is not torch.strided or value.is_quantized:
-                raise ArgumentError(f"{where} should be a dense tensor, got {describe(value)}")
-            if value.is_complex():
-                raise ArgumentError(f"{where} should be real, got {describe(value)}")
-            if value.device.type == "meta" or (value.device.type == "cpu") != cpu:
+            where = self._where(i)
+            fault = fault_of(value)
+            if fault is not None:
+                raise ArgumentError(f"{where} {fault}")
+            if (value.device.type == "cpu") != cpu:
                 raise ArgumentError(
-                    f"{where} is on {value.device}, but the kernel runs on {target.backend}"
+                    f"{where} is on {value.device}, but the kernel runs on {target.backend}: move "
+                    "all tensors of the launch to one device"
                 )
             if value.is_neg():
                 raise ArgumentError(
                     f"{where} holds the negatives of its elements in memory (the imaginary part "
                     "of a conjugate does): call resolve_neg() on it"
                 )
-            if not has_memory(value):
-                raise ArgumentError(f"{where} {without_memory(value)}")
             if first is not None and value.device != leaves[first].device:
                 raise ArgumentError(
                     f"{where} is on {value.device}, but {self.names[first]!r} is on "
-                    f"{leaves[first].device}"
+                    f"{leaves[first].device}: move them to one device"
                 )
             first = i if first is None else first
-
-
-def describe(tensor: Tensor) -> str:
-    """Return a few words about a tensor, for messages."""
-    layout = "" if tensor.layout is torch.strided else f" {str(tensor.layout)[6:]}"
-    quantized = " quantized" if tensor.is_quantized else ""
-    return f"a{quantized}{layout} tensor of {str(tensor.dtype)[6:]} on {tensor.device}"
-
-
-def without_memory(tensor: Tensor) -> str:
-    """Return what is wrong with a tensor that lacks memory, for messages."""
-    return (
-        f"is a tensor of shape {tuple(tensor.shape)} without the memory for it: its storage was "
-        f"freed or resized, or a {type(tensor).__name__} has none"
-    )

@@ -103,5 +103,7 @@ class Options(NamedTuple):
 
 
 DEFAULT = Options()
+# What `differentiable` and `autodiff` take.
+KEYWORDS = tuple(name for name in Options._fields if name != "forward_configs")
 # PyTorch's debug modes: `use_deterministic_algorithms(True)` forbids, with `warn_only=True` warns.
 ALLOWED, WARNED_OF, FORBIDDEN = 0, 1, 2

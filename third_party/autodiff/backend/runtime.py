@@ -11,6 +11,7 @@ from .blame import blame, refuse_null
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .once import refuse_second
+from .results import witness
 from .specialize import Resolver
 from .state import KernelState
 from .tracers import outside_of_dynamo, refuse_proxy
@@ -22,7 +23,7 @@ _AUTOGRAD = torch._C.DispatchKey.AutogradFunctionality
 class _Call:
     """What one launch hands to autograd's forward."""
 
-    __slots__ = ("execution", "kernel", "grid", "values", "leaves")
+    __slots__ = ("execution", "kernel", "grid", "values", "leaves", "witness")
 
 
 class _Launch(torch.autograd.Function):
@@ -30,12 +31,17 @@ class _Launch(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, call, *slots):
+        ctx.witness = call.witness
+        if call.witness is not None:
+            call.witness.see(ctx)
         return call.execution.run_forward(ctx, call)
 
     @staticmethod
     @outside_of_dynamo
     def backward(ctx, *grads):
         execution = ctx.execution
+        if ctx.witness is not None:
+            ctx.witness.was_used = True
         if not torch.is_grad_enabled():
             return (None, *execution.run_backward(ctx, grads))
         with torch.no_grad():
@@ -160,6 +166,7 @@ def start(resolved, options):
     call = _Call()
     call.execution, call.kernel, call.grid = execution, kernel, grid
     call.values, call.leaves = resolved.values, leaves
+    call.witness = witness(execution)
     inputs = [leaves[i] for i in execution.slots]
     for i in execution.based:
         inputs.append(leaves[i]._base)
@@ -249,7 +256,8 @@ def _refuse_leaf(state, index, tensor) -> None:
     where = f" (argument {state.spec.names[index]!r} of kernel {state.spec.name!r})"
     if tensor.is_leaf:
         raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation." + where
+            "a leaf Variable that requires grad is being used in an in-place operation."
+            f"{where}: make what a kernel writes without requires_grad"
         )
     if tensor._is_view() and tensor._base.is_leaf and tensor._base.requires_grad:
         raise RuntimeError(

@@ -13,6 +13,7 @@ from triton.runtime.jit import KernelInterface
 
 from . import descriptors
 from .cache import unusable
+from .effects import refuse_idle, refuse_results
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options, launch
 from .grid import checked_grid
@@ -194,6 +195,8 @@ class Specialization:
                 f"it has no TTIR of kernel {self.name!r}: the file is gone, or "
                 "TRITON_STORE_BINARY_ONLY is set"
             )
+        refuse_results(self.ttir)
+        refuse_idle(kernel, function)
         warn_of_wrong(kernel, self.name)
         warn_of_omitted(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:

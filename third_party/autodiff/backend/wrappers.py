@@ -21,6 +21,8 @@ from triton.runtime.jit import JITFunction, KernelInterface
 
 from .errors import AutodiffError, KernelTypeError
 from .interpreted import compilable, compiling, is_interpreted, is_jit, rehearse
+from .order import Outermost
+from .places import place_of
 
 # An object with more links answers to every name.
 _MOST_LINKS = 64
@@ -28,7 +30,7 @@ _MOST_LINKS = 64
 _LET_BE = object()
 
 
-class Differentiable:
+class Differentiable(Outermost):
     """What `differentiable` makes of a kernel."""
 
 
@@ -62,16 +64,29 @@ def chain(kernel, what: str = "kernel") -> list:
 def _no_kernel(thing, what: str) -> str:
     kind, name = type(thing).__name__, getattr(thing, "__name__", None)
     shown = f"{kind} {name!r}" if name else kind
+    if inspect.isfunction(thing):
+        shown += f" ({place_of(thing)})"
     message = (
         f"{what} should be a function decorated with @triton.jit (under @triton.autotune, "
         f"@triton.heuristics, or what else has the kernel as its `fn`), got {shown}"
     )
     held = [n for n, value in getattr(thing, "__dict__", {}).items() if is_kernel(value)]
+    if isinstance(thing, Outermost):
+        return f"{message}: that is an operation already, which is called as it is"
     if held:
         return f"{message}: differentiate its `{held[0]}`"
     if isinstance(thing, functools.partial):
         return f"{message}: differentiate the kernel, and bind arguments where it is launched"
+    if inspect.isfunction(thing) and any(map(is_kernel, _enclosed(thing))):
+        return f"{message}: differentiate the kernel itself, then launch it as kernel[grid](…)"
+    if inspect.isfunction(thing):
+        return f"{message}: @triton.jit goes below, next to the function"
     return message
+
+
+def _enclosed(function) -> list:
+    """Return what a function has from where it was made."""
+    return [cell.cell_contents for cell in function.__closure__ or ()]
 
 
 def is_kernel(value) -> bool:

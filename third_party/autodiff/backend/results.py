@@ -1,0 +1,154 @@
+"""Stubs of operations, and what may go wrong between a stub and autograd.
+
+A stub launches its kernel and returns what the kernel wrote. If it returns something else, or
+launches with detached tensors, autograd would find no path, and say so somewhere else, if at all.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+import torch
+
+from .errors import AutodiffError, KernelTypeError
+from .places import named
+
+Tensor = torch.Tensor
+
+
+class _Thread(threading.local):
+    # The launches of the stub that runs in this thread: None if none does.
+    witnesses: list | None = None
+
+
+_thread = _Thread()
+
+
+class Witness:
+    """Tells whether a launch of a stub can still be differentiated, or has been."""
+
+    __slots__ = ("execution", "node", "was_used")
+
+    def __init__(self, execution):
+        self.execution = execution
+        self.node = None
+        self.was_used = False
+
+    def see(self, node) -> None:
+        """Remember the node of the launch, which lives as long as what can reach it."""
+        self.node = weakref.ref(node)
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether anybody has a tensor that depends on the launch, or has had its gradient."""
+        return self.was_used or (self.node is not None and self.node() is not None)
+
+
+def witness(execution) -> Witness | None:
+    """Return what will tell of a launch; None outside of stubs."""
+    if _thread.witnesses is None:
+        return None
+    found = Witness(execution)
+    _thread.witnesses.append(found)
+    return found
+
+
+class Watch:
+    """Note the launches with gradients that a stub makes: a context with the list of them."""
+
+    __slots__ = ("_before", "_found")
+
+    def __enter__(self):
+        self._before, self._found = _thread.witnesses, []
+        _thread.witnesses = self._found
+        return self._found
+
+    def __exit__(self, *_):
+        _thread.witnesses = self._before
+        if self._before is not None:
+            self._before += self._found
+
+
+def call(stub, kernel, args, kwargs):
+    """Return what a stub makes of a kernel and the arguments of an operation."""
+    try:
+        return stub(kernel, *args, **kwargs)
+    except TypeError as error:
+        # One that is raised by the call itself has no frame of the stub.
+        if error.__traceback__.tb_next is not None:
+            raise
+        raise KernelTypeError(
+            f"stub {named(stub)} does not take what it is given: {error}. A stub gets the kernel "
+            "first, which counts, then what the operation is called with: "
+            f"def {getattr(stub, '__name__', 'stub')}(kernel, …)"
+        ) from None
+
+
+def _tensors(value):
+    """Yield the tensors in nested containers."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        yield from _tensors(tuple(value.values()))
+
+
+def _written(witnesses) -> str:
+    """Return which arguments of which kernels were written, in words."""
+    found = {}
+    for seen in witnesses:
+        spec, plan = seen.execution.state.spec, seen.execution.backward.plan
+        names = ", ".join(repr(spec.names[j]) for j in plan.outputs)
+        found[f"what kernel {spec.name!r} wrote to {names}"] = None
+    return " and ".join(found)
+
+
+def refuse_lost(stub, name: str, launched: bool, witnesses, given, result) -> None:
+    """Raise if an operation whose gradient may be wanted has lost the way to it.
+
+    `name` is the kernel's, `given` are the arguments of the operation. Launches that could be
+    differentiated have left `witnesses`; whoever is reached by one of them has no objection.
+    """
+    if not witnesses and not any(t.requires_grad for t in _tensors(given)):
+        return
+    results = list(_tensors(result))
+    floats = [t for t in results if t.is_floating_point() and t.numel()]
+    if results and not floats:
+        # Integers have no gradient in PyTorch either.
+        return
+    own = {id(tensor) for tensor in _tensors(given)}
+    if any(t.requires_grad and not (witnesses and id(t) in own) for t in floats):
+        return
+    way_out = "Where no gradient is wanted, call it under torch.no_grad()"
+    if witnesses:
+        raise AutodiffError(
+            f"stub {named(stub)} returned {_described(result, floats)}: {_written(witnesses)} is "
+            f"lost, and its gradient with it. Return that tensor, or what PyTorch computes of it. "
+            f"{way_out}"
+        )
+    if not floats:
+        return
+    if launched:
+        raise AutodiffError(
+            f"stub {named(stub)} launched kernel {name!r} without a gradient: none of the tensors "
+            "that it passed requires one, though an argument of the operation does. Pass that "
+            "one itself, without detach(), .data, a copy of its numbers, or no_grad around the "
+            f"launch. {way_out}"
+        )
+    raise AutodiffError(
+        f"the stub did not launch the kernel it was given, and its result has no gradient: launch "
+        f"its first parameter, kernel[grid](…), not {name!r} itself ({named(stub)})"
+    )
+
+
+def _described(result, floats) -> str:
+    if result is None:
+        return "nothing"
+    if not floats:
+        return f"{type(result).__name__} {result!r:.40}"
+    if any(tensor.requires_grad for tensor in floats):
+        return "a tensor that it was given"
+    return "a tensor without a history, detached or not the one that was written"
