@@ -4,6 +4,19 @@ Triton imports this package with itself, so nothing here may import torch or the
 the public names below are resolved on first use.
 """
 
+from typing import TYPE_CHECKING
+
+from . import door as _door
+
+if TYPE_CHECKING:
+    from .api import autodiff, differentiable, right_partial
+    from .custom import custom_vjp, stop_gradient
+    from .errors import AutodiffError, GradientCheckError
+    from .gradient_check import check
+    from .user_rules import register_vjp
+
+__version__ = "0.1.0"
+
 __all__ = [
     "AutodiffError",
     "GradientCheckError",
@@ -33,6 +46,7 @@ def __getattr__(name):
     if name in _HOMES:
         import importlib
 
+        _door.require_open()
         value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
         globals()[name] = value
         return value
@@ -40,4 +54,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted([*globals(), *__all__])
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
+_door.open_door()

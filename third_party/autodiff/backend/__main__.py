@@ -1,4 +1,4 @@
-"""Command line: `python -m triton.backends.autodiff corpus DIR`."""
+"""Command line: `python -m triton_autodiff corpus DIR`."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ from . import corpus
 
 def main(arguments=None):
     """Run a command and return the exit status: 0 if every file passed every step asked for."""
-    parser = argparse.ArgumentParser(prog="python -m triton.backends.autodiff")
+    parser = argparse.ArgumentParser(prog="python -m triton_autodiff")
     commands = parser.add_subparsers(dest="command", required=True)
     table = commands.add_parser("corpus", help="how far each TTIR file of a folder gets")
     table.add_argument("folder", help="searched for *.ttir, subfolders too; or one file")

@@ -1,6 +1,6 @@
 """How far each TTIR file of a folder gets.
 
-`python -m triton.backends.autodiff corpus DIR` prints a table of the steps: the file is *parsed*;
+`python -m triton_autodiff corpus DIR` prints a table of the steps: the file is *parsed*;
 printed by us again it means the same to Triton (*round-tripped*); Triton compiles it (*forward*);
 it is *differentiated*; Triton compiles every kernel that comes of it (*accepted*). Below are
 the totals, and the reasons of refusals with their frequency. Every file is examined in a process
@@ -274,7 +274,7 @@ def run_corpus(
     paths = sorted(folder.rglob("*.ttir")) if folder.is_dir() else [folder]
     parse_target(target)
     context = multiprocessing.get_context(start_method)
-    context.set_forkserver_preload(["triton", "triton.backends.autodiff._native"])
+    context.set_forkserver_preload(["triton", "triton_autodiff._native"])
     waiting = list(reversed(paths))
     running, rows = [], []
     while waiting or running:
