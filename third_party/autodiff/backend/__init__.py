@@ -42,15 +42,18 @@ _HOMES = {
 }
 
 
-def __getattr__(name):
-    if name in _HOMES:
-        import importlib
+# A type checker would take it for any name.
+if not TYPE_CHECKING:
 
-        _door.require_open()
-        value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name in _HOMES:
+            import importlib
+
+            _door.require_open()
+            value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, overload
 
 import torch
 from torch.autograd import forward_ad
@@ -22,8 +24,9 @@ from .tracers import outside_of_dynamo, refuse_tracers
 from .wrappers import Differentiable, is_kernel
 
 Tensor = torch.Tensor
+Result = TypeVar("Result")
 # In place of a kernel that a decorator will be given.
-_LATER = object()
+_LATER: Any = object()
 
 
 class DifferentiableKernel(Differentiable):
@@ -69,7 +72,7 @@ class DifferentiableKernel(Differentiable):
     def __repr__(self):
         return f"differentiable({self._kernel!r})"
 
-    def __getitem__(self, grid):
+    def __getitem__(self, grid) -> Callable[..., Any]:
         return functools.partial(self.run, grid=grid, warmup=False)
 
     def __call__(self, *args, **kwargs):
@@ -289,11 +292,11 @@ class Op:
         self._post_process = post_process_fn
         functools.update_wrapper(self, stub, updated=())
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self, WarmupKernel(self.kernel)))
 
     @outside_of_dynamo
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         """Run the stub under autograd and return its result."""
         if self._post_process is not None:
             args = self._through_post_process(args)
@@ -376,6 +379,27 @@ def _with_options(kernel, given):
     return kernel, Options.checked(DEFAULT, **given)
 
 
+@overload
+def differentiable(
+    kernel: Any,
+    *,
+    tape_limit: int | None = None,
+    deterministic: bool | None = None,
+    backward: dict[str, Any] | None = None,
+    autotune: bool | None = None,
+) -> DifferentiableKernel: ...
+
+
+@overload
+def differentiable(
+    *,
+    tape_limit: int | None = None,
+    deterministic: bool | None = None,
+    backward: dict[str, Any] | None = None,
+    autotune: bool | None = None,
+) -> Callable[[Any], DifferentiableKernel]: ...
+
+
 def differentiable(
     kernel=_LATER, *, tape_limit=None, deterministic=None, backward=None, autotune=None
 ):
@@ -401,17 +425,17 @@ def differentiable(
 
 
 def autodiff(
-    kernel,
-    stub,
-    grid=None,
-    idx_upstream=None,
-    non_stub_args_idxs=None,
-    post_process_fn=None,
+    kernel: Any,
+    stub: Callable[..., Any],
+    grid: Any = None,
+    idx_upstream: int | None = None,
+    non_stub_args_idxs: list[int] | tuple[int, ...] | None = None,
+    post_process_fn: Callable[..., Any] | None = None,
     *,
-    tape_limit=None,
-    deterministic=None,
-    backward=None,
-    autotune=None,
+    tape_limit: int | None = None,
+    deterministic: bool | None = None,
+    backward: dict[str, Any] | None = None,
+    autotune: bool | None = None,
 ) -> Op:
     """Return `stub` as a differentiable operation: `op(*args)` is `stub(kernel, *args)`.
 
@@ -444,7 +468,7 @@ def autodiff(
     return op
 
 
-def right_partial(function, *bound):
+def right_partial(function: Callable[..., Result], *bound: Any) -> Callable[..., Result]:
     """Bind the last positional arguments of a function, as `functools.partial` does the first."""
 
     @functools.wraps(function)

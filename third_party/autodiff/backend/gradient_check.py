@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -168,9 +170,15 @@ class _Loss:
 
 
 def check(
-    op, inputs, *, elements: int = 32, directions: int = 2, rtol: float | None = None,
-    seed: int = 0, raise_exception: bool = True,
-) -> GradientReport:  # fmt: skip
+    op: Callable[..., Any],
+    inputs: Any,
+    *,
+    elements: int = 32,
+    directions: int = 2,
+    rtol: float | None = None,
+    seed: int = 0,
+    raise_exception: bool = True,
+) -> GradientReport:
     """Compare the gradients of `op(*inputs)` with finite differences in float64.
 
     `op` is an operation made by `autodiff`, or any function that launches `differentiable`
