@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .cpu_options import CPUOptions
 
 TARGET = "cpu"
+_FUNCTION = re.compile(r"tt\.func public @(\w+)")
 
 
 @functools.lru_cache
@@ -114,6 +116,7 @@ class CPUBackend(BaseBackend):
     def make_object(module, metadata, options) -> bytes:
         """Compile TTIR for this machine."""
         from .library import native
+        from .waiting import work
 
         text = str(module)
         # TTIR that was given as text has not been through make_ttir.
@@ -121,7 +124,8 @@ class CPUBackend(BaseBackend):
             _run_passes(module, "make_object", _add_pointer_rewriting)
             text = str(module)
         choices = {"opt_level": options.opt_level}
-        code, description = native().compile_cpu(text, json.dumps(choices))
+        with work("compiling " + " and ".join(_FUNCTION.findall(text)) + " for the CPU"):
+            code, description = native().compile_cpu(text, json.dumps(choices))
         metadata["name"] = json.loads(description)["symbol"]
         metadata["shared"] = 0
         return code

@@ -79,6 +79,16 @@ def parse_target(text):
     raise ValueError(f"unknown target {text!r}; examples: cuda:90, hip:gfx942, cpu")
 
 
+def argument_names(text, kernel, count):
+    """What arguments of a kernel in TTIR text are called, `arg0` and so on if that is unknown."""
+    _, _, rest = text.partition(f"@{kernel}(")
+    header = rest[: rest.find("{\n")]
+    # A name in the source, if it is printed, tells more than the one in the text.
+    found = re.findall(r'%([\w.$-]+)\s*:(?:[^%]*?\bloc\("([^"]+)"[()])?', header)
+    names = [source or name for name, source in found]
+    return names if len(names) == count else [f"arg{n}" for n in range(count)]
+
+
 # --------------------------------------------------------------------------------------------
 # Triton's compiler
 # --------------------------------------------------------------------------------------------

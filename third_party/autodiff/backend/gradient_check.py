@@ -20,6 +20,7 @@ import torch
 from .errors import ArgumentError, GradientCheckError
 from .memory import shares_memory, snapshot
 from .reference import Reference, in_double
+from .waiting import work
 
 Tensor = torch.Tensor
 
@@ -194,7 +195,8 @@ def check(
     checker = _Checker(op, inputs, rtol, seed)
     checker.compare_outputs()
     for n in checker.wanted:
-        checker.compare_gradient(n, elements, directions)
+        with work(f"checking the gradient of {checker.names[n]}"):
+            checker.compare_gradient(n, elements, directions)
     if raise_exception and not checker.report.passed:
         raise GradientCheckError(checker.report)
     return checker.report

@@ -23,6 +23,7 @@ from triton.runtime.driver import driver
 from .cache import put, reads_disk
 from .executable import compile_all
 from .library import native
+from .waiting import work
 
 VERSION = 2
 _WARPS = (4, 8)
@@ -97,7 +98,8 @@ def tuned(execution, backward, given, counts):
             if not measures(device):
                 return None
             try:
-                entries = _measure_all(execution, backward, offered, given, counts)
+                with work(f"measuring the backward of kernel {backward.plan.kernel!r}"):
+                    entries = _measure_all(execution, backward, offered, given, counts)
             except torch.OutOfMemoryError:
                 # There is no room for a second backward.
                 return backward
