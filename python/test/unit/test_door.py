@@ -67,6 +67,13 @@ def test_pickles_of_either_name():
     assert pickle.loads(text) is pickle.loads(older) is AutodiffError
 
 
+def test_completion_offers_the_public_names():
+    for module in (triton_autodiff, sys.modules["triton.backends.autodiff"]):
+        assert [n for n in dir(module) if not n.startswith("__")] == sorted(module.__all__)
+        assert "__version__" in dir(module)
+        assert all(getattr(module, name).__doc__ for name in module.__all__)
+
+
 def test_unknown_submodule():
     with pytest.raises(ModuleNotFoundError, match="triton.backends.autodiff.nothing"):
         import triton.backends.autodiff.nothing  # noqa: F401

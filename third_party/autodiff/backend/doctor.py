@@ -71,20 +71,17 @@ def _package() -> Iterator[Finding]:
     folder = Path(__file__).parent
     yield Finding("ok", f"triton-autodiff {__version__} in {folder}")
     again = "pip install --force-reinstall --no-deps triton-autodiff"
-    found = list(importlib.metadata.distributions(name="triton-autodiff"))
-    versions = {distribution.version for distribution in found}
-    if not found:
+    try:
+        installed = importlib.metadata.version("triton-autodiff")
+    except importlib.metadata.PackageNotFoundError:
         yield Finding(
             "note",
             "it is not installed by pip: Triton finds it only after `import triton_autodiff`",
             again,
         )
-    elif versions != {__version__}:
-        yield Finding(
-            "wrong",
-            f"its metadata is of {', '.join(sorted(versions))}: two versions mixed",
-            again,
-        )
+    else:
+        if installed != __version__:
+            yield Finding("wrong", f"its metadata is of {installed}: two versions mixed", again)
     for module, fault in door.faults.items():
         yield Finding("wrong", f"{module} cannot be imported: {_reason(fault)}", again)
     try:
