@@ -144,7 +144,8 @@ def test_doctor_where_triton_is_broken(home):
     """What needs Triton cannot be had, and the doctor says why."""
     (home / "triton").mkdir()
     (home / "triton" / "__init__.py").write_text("raise OSError('libtriton is damaged')")
-    done = run("doctor", PYTHONPATH=str(home))
+    rest = os.environ.get("PYTHONPATH", "")
+    done = run("doctor", PYTHONPATH=os.pathsep.join(filter(None, [str(home), rest])))
     assert done.returncode == 1
     assert "Triton cannot be imported: OSError: libtriton is damaged" in done.stdout
     assert "ok    Python" in done.stdout and "Traceback" not in done.stderr

@@ -19,7 +19,8 @@ def run_python(code, folder=None, **variables):
     """Run `code` in a fresh interpreter that finds the modules in `folder` before all others."""
     environment = {**os.environ, **variables}
     if folder is not None:
-        environment["PYTHONPATH"] = str(folder)
+        rest = os.environ.get("PYTHONPATH", "")
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), rest]))
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd="/", env=environment
     )
