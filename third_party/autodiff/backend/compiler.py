@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .cpu_options import CPUOptions
 
 TARGET = "cpu"
-_FUNCTION = re.compile(r"tt\.func public @(\w+)")
 
 
 @functools.lru_cache
@@ -124,7 +123,8 @@ class CPUBackend(BaseBackend):
             _run_passes(module, "make_object", _add_pointer_rewriting)
             text = str(module)
         choices = {"opt_level": options.opt_level}
-        with work("compiling " + " and ".join(_FUNCTION.findall(text)) + " for the CPU"):
+        kernels = re.findall(r"tt\.func public @(\w+)", text)
+        with work(f"compiling kernel {', '.join(map(repr, kernels))} for the CPU"):
             code, description = native().compile_cpu(text, json.dumps(choices))
         metadata["name"] = json.loads(description)["symbol"]
         metadata["shared"] = 0
