@@ -17,7 +17,7 @@ export TAD_BUILD_DIR := $(abspath $(BUILD))
 export MAX_JOBS := $(JOBS)
 
 .PHONY: install test lit pytest fuzz fuzz-gpu fuzz-opt fuzz-opt-binary mutation mutation-wheel wheel \
-  carry carry-packages gpu-test sanitize arena bench docs format lint clean
+  carry carry-packages gpu-test sanitize arena bench docs format lint types corners clean
 
 install:
 	scripts/install.sh "$(PYTHON)" "$(TRITON)"
@@ -124,6 +124,16 @@ lint:
 	git ls-files '*.cpp' '*.h' | xargs clang-format-22 --dry-run -Werror
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
+
+# The public names as mypy and, where it is installed, pyright see them.
+types:
+	$(PY) -m pytest -q -rs python/test/unit/test_types.py
+
+# A smoke test of the wheel for each supported combination of Python, PyTorch and Triton, in virtual
+# environments in build/corners; CORNERS names some of them (scripts/corners.py lists all).
+CORNERS ?=
+corners:
+	$(PY) scripts/corners.py $(CORNERS)
 
 clean:
 	rm -rf build dist *.egg-info

@@ -17,7 +17,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent.resolve()
 CORE_BUILD = Path(os.environ.get("TAD_BUILD_DIR", ROOT / "build" / "core"))
-PACKAGE = "triton.backends.autodiff"
+PACKAGE = "triton_autodiff"
 CORE = "libtriton_autodiff.so"
 
 
@@ -43,7 +43,7 @@ class BuildPython(build_py):
     """Copies the Python files into a folder that holds no older ones."""
 
     def run(self):
-        shutil.rmtree(Path(self.build_lib, *PACKAGE.split(".")), ignore_errors=True)
+        shutil.rmtree(Path(self.build_lib, PACKAGE), ignore_errors=True)
         super().run()
 
 
@@ -68,6 +68,7 @@ setup(
     options={"egg_info": {"egg_base": str(METADATA.relative_to(ROOT))}},
     packages=[PACKAGE],
     package_dir={PACKAGE: "third_party/autodiff/backend"},
+    package_data={PACKAGE: ["py.typed"]},
     ext_modules=[
         Pybind11Extension(
             f"{PACKAGE}._native",

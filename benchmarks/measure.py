@@ -130,8 +130,8 @@ def _compiled(function):
 
 def _differentiate_ms(op) -> float:
     """Milliseconds that our passes take for the backward of the last launch."""
-    from triton.backends.autodiff import _native
-    from triton.backends.autodiff.state import Ask
+    from triton_autodiff import _native
+    from triton_autodiff.state import Ask
 
     execution = op.kernel._launches[-1][1]
     ttir = execution.state.spec.ttir
@@ -154,7 +154,7 @@ def _bytes_needed(case: Case, inputs, upstream) -> int:
 
 def measure(case: Case, quick: bool, compile_reference: bool, tune: bool) -> dict:
     """One row of the table: times in microseconds, memory in bytes."""
-    from triton.backends.autodiff import autodiff
+    from triton_autodiff import autodiff
 
     torch.manual_seed(0)
     inputs = case.inputs()

@@ -12,7 +12,7 @@ import time
 import torch
 import triton
 import triton.language as tl
-from triton.backends.autodiff import differentiable
+from triton_autodiff import differentiable
 
 BATCH, BATCHES = 50, 40
 LIMIT = 60.0

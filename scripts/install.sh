@@ -17,7 +17,7 @@ echo "installing into $("$python" -c 'import sys; print(sys.prefix)')"
 pip() { "$python" -m pip install --quiet --disable-pip-version-check "$@"; }
 has() { "$python" -c "from importlib.metadata import version; version('$1')" 2> /dev/null; }
 
-pip 'setuptools>=68' wheel 'pybind11>=2.12' numpy lit pytest pytest-xdist hypothesis ruff
+pip 'setuptools>=77' wheel 'pybind11>=2.12' numpy lit pytest pytest-xdist hypothesis ruff mypy
 has torch || pip torch==2.13.0
 if [ -n "$triton" ]; then
   pip "triton==$triton"

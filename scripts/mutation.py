@@ -80,9 +80,9 @@ def build() -> Path:
 
 def installed() -> Path:
     """Return the library that Python has."""
-    from triton.backends import autodiff
+    import triton_autodiff
 
-    return Path(autodiff.__file__).with_name("libtriton_autodiff.so")
+    return Path(triton_autodiff.__file__).with_name("libtriton_autodiff.so")
 
 
 def load(library: Path) -> None:
@@ -90,7 +90,7 @@ def load(library: Path) -> None:
     if VARIABLE.encode() not in library.read_bytes():
         sys.exit(f"{library} was built without {VARIABLE}")
     ctypes.CDLL(str(library))
-    from triton.backends.autodiff import _native
+    from triton_autodiff import _native
 
     assert str(library.resolve()) in Path("/proc/self/maps").read_text(), _native
 
@@ -197,7 +197,7 @@ class Mutation:
 
     def pytest_runtestloop(self, session):
         """Trace the tests, then make the mistakes."""
-        from triton.backends.autodiff import cache
+        from triton_autodiff import cache
 
         # Plans depend on the mistake; kernels are kept under a hash of their text.
         assert hasattr(cache, "reads_disk")
@@ -262,7 +262,7 @@ class Mutation:
         return None if missing else found
 
     def trace_share(self, items, tell):
-        from triton.backends.autodiff import cache, state
+        from triton_autodiff import cache, state
 
         for number, item in enumerate(items):
             # A test notices what is derived for an earlier one, too: derive everything again.
@@ -308,7 +308,7 @@ class Mutation:
 
     def report_unexercised(self, mistakes):
         """Count rules without a single mistake as survivors: no test reached them."""
-        from triton.backends.autodiff import _native
+        from triton_autodiff import _native
 
         reached = {name.split(":")[0].split("(")[0] for name in mistakes}
         for line in _native.rules_markdown().splitlines():

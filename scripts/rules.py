@@ -1,6 +1,6 @@
 """Print docs/rules.md: the compiler's own table of rules, with its legend."""
 
-from triton.backends.autodiff import _native
+from triton_autodiff import _native
 
 HEADER = """\
 # Differentiation rules

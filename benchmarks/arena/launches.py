@@ -13,9 +13,9 @@ import types
 from collections.abc import Iterable, Mapping
 
 import torch
-from triton.backends.autodiff import differentiable
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import KernelInterface
+from triton_autodiff import differentiable
 
 
 class Context:

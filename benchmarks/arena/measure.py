@@ -10,7 +10,7 @@ import torch
 import triton
 import triton.language as tl
 from timing import Rotation, copies, gpu_time, synchronize, waiting_time
-from triton.backends.autodiff import differentiable
+from triton_autodiff import differentiable
 
 from .problem import OURS, THEIRS, Problem, context_is_lost, leaf, mapped, own, tensors, told
 

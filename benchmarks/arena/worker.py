@@ -57,8 +57,8 @@ def _end_with_parent() -> None:
 
 def on_cpu_backend() -> None:
     """Run kernels on the CPU, also where there is a GPU."""
-    from triton.backends.autodiff.driver import CPUDriver
     from triton.runtime import driver
+    from triton_autodiff.driver import CPUDriver
 
     driver.set_active(CPUDriver())
 

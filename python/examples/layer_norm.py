@@ -78,7 +78,7 @@ def check(form, ours, theirs, truth) -> bool:
 
 
 def main() -> None:
-    from triton.backends.autodiff import autodiff
+    from triton_autodiff import autodiff
 
     cuda = torch.cuda.is_available()
     device, dtype = ("cuda", torch.float16) if cuda else ("cpu", torch.float16)

@@ -6,7 +6,7 @@ Runs in a few seconds on a CPU; uses the GPU where there is one.
 import torch
 import triton
 import triton.language as tl
-from triton.backends.autodiff import autodiff
+from triton_autodiff import autodiff
 
 
 @triton.jit

@@ -1,12 +1,16 @@
 """PyTorch's tracers: `torch.compile` runs launches between its graphs, others refuse them."""
 
 import contextlib
+import gc
+import types
+from pathlib import Path
 
 import gradients
 import pytest
 import torch
 import triton
 import triton.language as tl
+import triton_autodiff
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -432,3 +436,15 @@ def test_torch_code_of_a_stub_within_a_custom_operator(device, kind):
     )
     for _ in range(2):
         compare(forward, lambda x, w: reference(x.sin(), 2 * w).cos(), device)
+
+
+def test_compile_leaves_our_code_alone(dynamo):
+    """Dynamo compiles the frames around a launch, none of this package."""
+    scale = scaling()
+    compiled = torch.compile(lambda x, w: scale(x.sin(), w).cos(), backend="aot_eager")
+    compare(compiled, lambda x, w: reference(x.sin(), w).cos(), dynamo)
+    entries = torch._dynamo.eval_frame._debug_get_cache_entry_list
+    assert entries(scale.__code__), "nothing has been compiled"
+    ours = str(Path(triton_autodiff.__file__).parent)
+    found = [thing.__code__ for thing in gc.get_objects() if type(thing) is types.FunctionType]
+    assert [c for c in found if c.co_filename.startswith(ours) and entries(c)] == []

@@ -4,6 +4,18 @@ Triton imports this package with itself, so nothing here may import torch or the
 the public names below are resolved on first use.
 """
 
+from typing import TYPE_CHECKING
+
+from . import door as _door
+
+if TYPE_CHECKING:
+    from .api import autodiff, differentiable
+    from .custom import custom_vjp, stop_gradient
+    from .errors import AutodiffError, GradientCheckError
+    from .gradient_check import check
+    from .stubs import right_partial
+    from .user_rules import register_vjp
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -31,15 +43,22 @@ _HOMES = {
 }
 
 
-def __getattr__(name):
-    if name in _HOMES:
-        import importlib
+# A type checker would take it for any name.
+if not TYPE_CHECKING:
 
-        value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name in _HOMES:
+            import importlib
+
+            _door.require_open()
+            value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted([*globals(), *__all__])
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
+_door.open_door()

@@ -1,24 +1,23 @@
-"""Command line: `python -m triton.backends.autodiff corpus DIR`."""
+"""Command line: `python -m triton_autodiff`."""
+
+from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import os
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
-from . import corpus
+from . import __version__, corpus, doctor, leftovers
+from .errors import AutodiffError
+
+TARGETS = "cuda:90, hip:gfx942, cpu"
 
 
-def main(arguments=None):
-    """Run a command and return the exit status: 0 if every file passed every step asked for."""
-    parser = argparse.ArgumentParser(prog="python -m triton.backends.autodiff")
-    commands = parser.add_subparsers(dest="command", required=True)
-    table = commands.add_parser("corpus", help="how far each TTIR file of a folder gets")
-    table.add_argument("folder", help="searched for *.ttir, subfolders too; or one file")
-    table.add_argument("--target", default="cuda:90", help="cuda:90, hip:gfx942, cpu")
-    table.add_argument("--steps", nargs="+", choices=corpus.STEPS, default=corpus.STEPS)
-    table.add_argument("--workers", type=int, default=2)
-    table.add_argument("--timeout", type=float, default=600.0, help="seconds per file")
-    table.add_argument("--json", action="store_true", help="one JSON list instead of a table")
-    options = parser.parse_args(arguments)
+def _corpus(options) -> int:
+    """Print how far each file gets; 0 if every file passed every step asked for."""
 
     def progress(row):
         print(f"{row.file} ({row.seconds:.1f} s)", file=sys.stderr, flush=True)
@@ -35,6 +34,146 @@ def main(arguments=None):
     else:
         print(corpus.format_table(rows, steps))
     return 0 if rows and all(row.reached(step) for row in rows for step in steps) else 1
+
+
+def _explain(options) -> int:
+    """Print what `explain()` says of a kernel that is not launched."""
+    from .cache import plan_for
+    from .explain import backward_text, report
+
+    text = Path(options.file).read_text(encoding="utf-8")
+    request = json.loads(corpus.request_for(corpus.parse_target(options.target)))
+    plan = plan_for(text, request, Path(options.file).stem)
+    names = corpus.argument_names(text, plan.kernel, len(plan.arguments))
+    plans = [(SimpleNamespace(spec=SimpleNamespace(names=names)), plan, None)]
+    print(backward_text(plans) if options.ir else report(plans))
+    return 0
+
+
+def _example(place: str):
+    """Return what the function at FILE.py:NAME or MODULE:NAME returns, an operation and inputs."""
+    source, _, name = place.partition(":")
+    name = name or "example"
+    if source.endswith(".py"):
+        path = Path(source).resolve()
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    else:
+        sys.path.insert(0, "")
+        module = importlib.import_module(source)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise AutodiffError(f"{source} has no function {name!r}: name one, {source}:NAME")
+    result = function()
+    if not (isinstance(result, tuple) and len(result) == 2 and callable(result[0])):
+        raise AutodiffError(f"{name}() should return an operation and its inputs, got {result!r}")
+    return result
+
+
+def _check(options) -> int:
+    """Print a comparison with finite differences; 0 if all gradients are right."""
+    from .gradient_check import check
+
+    op, inputs = _example(options.example)
+    report = check(
+        op,
+        inputs,
+        elements=options.elements,
+        directions=options.directions,
+        rtol=options.rtol,
+        seed=options.seed,
+        raise_exception=False,
+    )
+    print(report)
+    return 0 if report else 1
+
+
+def _doctor(options) -> int:
+    """Print what is found; 0 if nothing is wrong."""
+    is_well = True
+    for finding in doctor.examine():
+        print(finding, flush=True)
+        is_well &= finding.mark != "wrong"
+    print("nothing is wrong" if is_well else "something is wrong, see above")
+    return 0 if is_well else 1
+
+
+def _cache(options) -> int:
+    """Print what is in the cache directory, and delete it if that is wanted."""
+    from triton import knobs
+
+    found = leftovers.find(knobs.cache.dir)
+    for kind, (count, size) in leftovers.totals(found).items():
+        print(f"{count:6} {kind}, {size / 2**20:.1f} MiB")
+    if options.action == "clear":
+        leftovers.remove(found)
+    done = "deleted from" if options.action == "clear" else "in"
+    print(f"{len(found)} entries of this package {done} {knobs.cache.dir}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m triton_autodiff",
+        description="Reverse-mode differentiation of Triton kernels.",
+    )
+    parser.add_argument("--version", action="version", version=f"triton-autodiff {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    table = commands.add_parser("corpus", help="how far each TTIR file of a folder gets")
+    table.add_argument("folder", help="searched for *.ttir, subfolders too; or one file")
+    table.add_argument("--target", default="cuda:90", help=TARGETS)
+    table.add_argument("--steps", nargs="+", choices=corpus.STEPS, default=corpus.STEPS)
+    table.add_argument("--workers", type=int, default=2)
+    table.add_argument("--timeout", type=float, default=600.0, help="seconds per file")
+    table.add_argument("--json", action="store_true", help="one JSON list instead of a table")
+    table.set_defaults(run=_corpus)
+
+    explain = commands.add_parser(
+        "explain", help="how a kernel's gradients would be computed, and why"
+    )
+    explain.add_argument("file", help="a kernel as Triton prints it, *.ttir")
+    explain.add_argument("--target", default="cuda:90", help=TARGETS)
+    explain.add_argument("--ir", action="store_true", help="print the backward kernels instead")
+    explain.set_defaults(run=_explain)
+
+    check = commands.add_parser("check", help="compare gradients with finite differences")
+    check.add_argument(
+        "example",
+        metavar="FILE.py[:NAME]",
+        help="or MODULE[:NAME]: a function without arguments (by default, `example`) that returns "
+        "an operation and a tuple of its inputs",
+    )
+    check.add_argument("--elements", type=int, default=32, help="compared of each input")
+    check.add_argument("--directions", type=int, default=2, help="over all elements of an input")
+    check.add_argument("--rtol", type=float, help="by default, as the dtypes ask for")
+    check.add_argument("--seed", type=int, default=0)
+    check.set_defaults(run=_check)
+
+    examine = commands.add_parser("doctor", help="what is wrong with the installation, if anything")
+    examine.set_defaults(run=_doctor)
+
+    cache = commands.add_parser("cache", help="what this package keeps in Triton's cache directory")
+    cache.add_argument(
+        "action", choices=["show", "clear"], help="clear deletes it, and nothing else"
+    )
+    cache.set_defaults(run=_cache)
+    return parser
+
+
+def main(arguments=None) -> int:
+    """Run a command and return the exit status: 1 if what it looks at is not as it should be."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (AutodiffError, OSError, ImportError, UnicodeDecodeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import contextlib
 import copy
 import functools
 import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, overload
 
 import torch
 from torch.autograd import forward_ad
@@ -27,8 +29,9 @@ from .tracers import outside_of_dynamo, refuse_tracers
 from .wrappers import Differentiable, is_kernel
 
 Tensor = torch.Tensor
+Result = TypeVar("Result")
 # In place of a kernel that a decorator will be given.
-_LATER = object()
+_LATER: Any = object()
 
 
 class DifferentiableKernel(Differentiable):
@@ -84,7 +87,7 @@ class DifferentiableKernel(Differentiable):
     def __reduce__(self):
         return reduce_kernel(self)
 
-    def __getitem__(self, grid):
+    def __getitem__(self, grid) -> Callable[..., Any]:
         return functools.partial(self._launch, grid)
 
     def __call__(self, *args, **kwargs):
@@ -334,11 +337,11 @@ class Op(Outermost):
     def __reduce__(self):
         return reduce_op(self, self._idx_upstream, self._post_process)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self, WarmupKernel(self.kernel)))
 
     @outside_of_dynamo
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         """Run the stub under autograd and return its result."""
         if self._post_process is not None:
             args = self._through_post_process(args)
@@ -413,6 +416,27 @@ def _with_options(kernel, given):
     return kernel, Options.checked(DEFAULT, **given)
 
 
+@overload
+def differentiable(
+    kernel: Any,
+    *,
+    tape_limit: int | None = None,
+    deterministic: bool | None = None,
+    backward: dict[str, Any] | None = None,
+    autotune: bool | None = None,
+) -> DifferentiableKernel: ...
+
+
+@overload
+def differentiable(
+    *,
+    tape_limit: int | None = None,
+    deterministic: bool | None = None,
+    backward: dict[str, Any] | None = None,
+    autotune: bool | None = None,
+) -> Callable[[Any], DifferentiableKernel]: ...
+
+
 def differentiable(
     kernel=_LATER, *, tape_limit=None, deterministic=None, backward=None, autotune=None
 ):
@@ -438,17 +462,17 @@ def differentiable(
 
 
 def autodiff(
-    kernel,
-    stub=_LATER,
-    grid=None,
-    idx_upstream=None,
-    non_stub_args_idxs=None,
-    post_process_fn=None,
+    kernel: Any,
+    stub: Callable[..., Any] = _LATER,
+    grid: Any = None,
+    idx_upstream: int | None = None,
+    non_stub_args_idxs: list[int] | tuple[int, ...] | None = None,
+    post_process_fn: Callable[..., Any] | None = None,
     *,
-    tape_limit=None,
-    deterministic=None,
-    backward=None,
-    autotune=None,
+    tape_limit: int | None = None,
+    deterministic: bool | None = None,
+    backward: dict[str, Any] | None = None,
+    autotune: bool | None = None,
 ) -> Op:
     """Return `stub` as a differentiable operation: `op(*args)` is `stub(kernel, *args)`.
 

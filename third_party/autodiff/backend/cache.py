@@ -17,6 +17,7 @@ from triton.runtime.cache import FileCacheManager, get_cache_manager, get_dump_m
 from .errors import AutodiffError, PlanError
 from .library import native
 from .plan import VERSION, Plan, load
+from .waiting import work
 
 _plans: dict[tuple[str, str], Plan] = {}
 _replacing = threading.Lock()
@@ -126,7 +127,8 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
     plan = _read(manager, filename)
     if plan is None:
         try:
-            answer = library.differentiate(ttir, text, file_name=f"<ttir of {name}>")
+            with work(f"differentiating kernel {name!r}"):
+                answer = library.differentiate(ttir, text, file_name=f"<ttir of {name}>")
         except AutodiffError as error:
             message = f"cannot differentiate kernel {name!r}: {error}"
             # Everything but what cannot be read has a place in the user's file.

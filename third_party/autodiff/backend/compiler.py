@@ -5,7 +5,11 @@ Triton imports this module with itself: it must not import torch or the native l
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
+import re
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -15,6 +19,13 @@ if TYPE_CHECKING:
     from .cpu_options import CPUOptions
 
 TARGET = "cpu"
+
+
+@functools.lru_cache
+def _sources() -> str:
+    """Return a hash of this package's Python files, which Triton's hash of backends leaves out."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _reject_custom_conversion(*args, **kwargs):
@@ -50,7 +61,7 @@ class CPUBackend(BaseBackend):
     def hash(self) -> str:
         from .library import native
 
-        return f"{TARGET}-{self.target.arch}-{native().version()}"
+        return f"{TARGET}-{self.target.arch}-{native().version()}-{_sources()}"
 
     def get_target_name(self, options) -> str:
         return f"{TARGET}:{self.target.arch}"
@@ -105,6 +116,7 @@ class CPUBackend(BaseBackend):
         """Compile TTIR for this machine."""
         from .effects import refuse_results
         from .library import native
+        from .waiting import work
 
         text = str(module)
         # TTIR that was given as text has not been through make_ttir.
@@ -113,7 +125,9 @@ class CPUBackend(BaseBackend):
             text = str(module)
         refuse_results(text)
         choices = {"opt_level": options.opt_level}
-        code, description = native().compile_cpu(text, json.dumps(choices))
+        kernels = re.findall(r"tt\.func public @(\w+)", text)
+        with work(f"compiling kernel {', '.join(map(repr, kernels))} for the CPU"):
+            code, description = native().compile_cpu(text, json.dumps(choices))
         metadata["name"] = json.loads(description)["symbol"]
         metadata["shared"] = 0
         return code

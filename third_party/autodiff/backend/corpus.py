@@ -1,6 +1,6 @@
 """How far each TTIR file of a folder gets.
 
-`python -m triton.backends.autodiff corpus DIR` prints a table of the steps: the file is *parsed*;
+`python -m triton_autodiff corpus DIR` prints a table of the steps: the file is *parsed*;
 printed by us again it means the same to Triton (*round-tripped*); Triton compiles it (*forward*);
 it is *differentiated*; Triton compiles every kernel that comes of it (*accepted*). Below are
 the totals, and the reasons of refusals with their frequency. Every file is examined in a process
@@ -77,6 +77,16 @@ def parse_target(text):
 
         return GPUTarget("cpu", arch or platform.machine(), 1)
     raise ValueError(f"unknown target {text!r}; examples: cuda:90, hip:gfx942, cpu")
+
+
+def argument_names(text, kernel, count):
+    """What arguments of a kernel in TTIR text are called, `arg0` and so on if that is unknown."""
+    _, _, rest = text.partition(f"@{kernel}(")
+    header = rest[: rest.find("{\n")]
+    # A name in the source, if it is printed, tells more than the one in the text.
+    found = re.findall(r'%([\w.$-]+)\s*:(?:[^%]*?\bloc\("([^"]+)"[()])?', header)
+    names = [source or name for name, source in found]
+    return names if len(names) == count else [f"arg{n}" for n in range(count)]
 
 
 # --------------------------------------------------------------------------------------------
@@ -274,7 +284,7 @@ def run_corpus(
     paths = sorted(folder.rglob("*.ttir")) if folder.is_dir() else [folder]
     parse_target(target)
     context = multiprocessing.get_context(start_method)
-    context.set_forkserver_preload(["triton", "triton.backends.autodiff._native"])
+    context.set_forkserver_preload(["triton", "triton_autodiff._native"])
     waiting = list(reversed(paths))
     running, rows = [], []
     while waiting or running:

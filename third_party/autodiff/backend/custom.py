@@ -10,6 +10,8 @@ from __future__ import annotations
 import inspect
 import itertools
 import linecache
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import triton
 import triton.language as tl
@@ -27,8 +29,22 @@ from .tracing import (
     placeholder,
 )
 
+Value = TypeVar("Value")
+Rule = TypeVar("Rule")
+Builtin = TypeVar("Builtin", bound=Callable)
 
-def _builtin(function):
+
+class CustomVjp(Protocol):
+    """A `@triton.jit` function that has, or will be given, a derivative of its own."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the function, in a kernel."""
+
+    def defvjp(self, rule: Rule) -> Rule:
+        """Set the derivative, before the first launch; returns it unchanged."""
+
+
+def _builtin(function: Builtin) -> Builtin:
     """Make a function that Triton's tracer passes itself to; plain Python can call it, too."""
     function.__triton_builtin__ = True
     return function
@@ -63,7 +79,7 @@ def _mark_floats(value, name: str, semantic):
 
 
 @_builtin
-def stop_gradient(x, _semantic=None):
+def stop_gradient(x: Value, _semantic=None) -> Value:
     """Return `x`, through which no derivative flows: for use in a kernel.
 
     Of a tuple, every element is stopped. Integers carry no derivative and stay as they are.
@@ -128,7 +144,7 @@ def _declare(parameter) -> str:
     return text if parameter.default is parameter.empty else f"{text} = _default_{parameter.name}"
 
 
-def custom_vjp(function, vjp=None):
+def custom_vjp(function: Any, vjp: Any = None) -> CustomVjp:
     """Give a `@triton.jit` function a derivative of your own.
 
     `vjp` is a `@triton.jit` function of the cotangents of the float results, then the function's

@@ -25,6 +25,7 @@ from .miscompiled import ensure_right
 from .omitted import with_all_products
 from .plan import Kernel
 from .target import verify, without_branches
+from .waiting import work
 
 # What the backward inherits from the forward's compilation. A register limit is not among them:
 # it was tuned for another kernel.
@@ -129,7 +130,8 @@ class Executable:
     def compile(self) -> None:
         """Compile unless that has been done; raises an `AutodiffError` if it is impossible."""
         if self.compiled is None:
-            self.compiled = self._compile()
+            with work(f"compiling kernel {self.kernel.name!r}"):
+                self.compiled = self._compile()
 
     def _translate(self, path: str):
         """Compile a file of TTIR or of a later stage."""

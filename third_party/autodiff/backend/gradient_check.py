@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from .errors import ArgumentError, GradientCheckError
 from .memory import shares_memory, snapshot
 from .reference import Reference, in_double
+from .waiting import work
 
 Tensor = torch.Tensor
 
@@ -175,9 +178,15 @@ class _Loss:
 
 
 def check(
-    op, inputs, *, elements: int = 32, directions: int = 2, rtol: float | None = None,
-    seed: int = 0, raise_exception: bool = True,
-) -> GradientReport:  # fmt: skip
+    op: Callable[..., Any],
+    inputs: Any,
+    *,
+    elements: int = 32,
+    directions: int = 2,
+    rtol: float | None = None,
+    seed: int = 0,
+    raise_exception: bool = True,
+) -> GradientReport:
     """Compare the gradients of `op(*inputs)` with finite differences in float64.
 
     `op` is an operation made by `autodiff`, or any function that launches `differentiable`
@@ -193,7 +202,8 @@ def check(
     checker = _Checker(op, inputs, rtol, seed)
     checker.compare_outputs()
     for n in checker.wanted:
-        checker.compare_gradient(n, elements, directions)
+        with work(f"checking the gradient of {checker.names[n]}"):
+            checker.compare_gradient(n, elements, directions)
     if raise_exception and not checker.report.passed:
         raise GradientCheckError(checker.report)
     return checker.report

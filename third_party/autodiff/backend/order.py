@@ -27,8 +27,32 @@ def _decorator() -> str | None:
     return None
 
 
+class _Inside:
+    """What a decorator would look at, `name` of an object: it has that itself, or not at all."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __get__(self, thing, owner=None):
+        if thing is not None:
+            decorator = _decorator()
+            if decorator is not None:
+                thing._refuse(decorator)
+            if self._name in vars(thing):
+                return vars(thing)[self._name]
+        # Who looks further finds that of the kernel.
+        raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
+
+    def __set__(self, thing, value):
+        vars(thing)[self._name] = value
+
+
 class Outermost:
     """Refuses to be decorated by Triton, which would look for a function under it."""
+
+    # Autotune and heuristics ask for names of parameters, jit for the source of the function.
+    arg_names = _Inside("arg_names")
+    __wrapped__ = _Inside("__wrapped__")
 
     def _refuse(self, decorator: str) -> None:
         name = vars(self).get("__name__", type(self).__name__)
@@ -36,26 +60,3 @@ class Outermost:
             f"{decorator} is applied to {name!r}, which is differentiable already: "
             "differentiable, or autodiff, goes over all decorators of Triton, as the last of them"
         )
-
-    @property
-    def arg_names(self):
-        """The names of parameters, which `autotune` and `heuristics` ask for."""
-        decorator = _decorator()
-        if decorator is not None:
-            self._refuse(decorator)
-        # Who looks further finds those of the kernel.
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute 'arg_names'")
-
-    @property
-    def __wrapped__(self):
-        """The function inside, which `jit` reads the source of."""
-        decorator = _decorator()
-        if decorator is not None:
-            self._refuse(decorator)
-        if "__wrapped__" not in vars(self):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute '__wrapped__'")
-        return vars(self)["__wrapped__"]
-
-    @__wrapped__.setter
-    def __wrapped__(self, function):
-        vars(self)["__wrapped__"] = function

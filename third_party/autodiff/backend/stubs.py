@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+Result = TypeVar("Result")
 
 
-class right_partial:
+class right_partial(Generic[Result]):
     """Bind the last positional arguments of a function, as `functools.partial` does the first."""
 
-    def __init__(self, function, *bound):
+    def __init__(self, function: Callable[..., Result], *bound: Any):
         self._function, self._bound = function, bound
         name_after(self, function, slice(-len(bound), None) if bound else slice(0))
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Result:
         return self._function(*args, *self._bound, **kwargs)
 
     def __reduce__(self):

@@ -21,6 +21,7 @@ _MODES = {
 }
 _PRE_DISPATCH = torch._C.DispatchKey.PreDispatch
 _is_included = torch._C._dispatch_tls_is_dispatch_key_included
+_frames = torch._C._dynamo.eval_frame
 _transforms = torch._C._functorch.get_interpreter_stack
 _FUNCTIONALIZE = torch._C._functorch.TransformType.Functionalize
 
@@ -42,6 +43,10 @@ def outside_of_dynamo(function):
             disabled = torch.compiler.disable(function)
         return disabled(*args, **kwargs)
 
+    # It breaks its graph at a call of this function, and does not compile the function either.
+    call._torchdynamo_disable = True
+    skip = _frames._FrameExecStrategy(_frames._FrameAction.SKIP, _frames._FrameAction.DEFAULT)
+    _frames.set_code_exec_strategy(call.__code__, skip)
     return call
 
 

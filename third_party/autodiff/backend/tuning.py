@@ -22,6 +22,7 @@ from triton.runtime.driver import driver
 from .cache import manager_for, put, read_text
 from .executable import compile_all
 from .library import native
+from .waiting import work
 
 VERSION = 2
 _WARPS = (4, 8)
@@ -96,7 +97,8 @@ def tuned(execution, backward, given, counts):
             if not measures(device):
                 return None
             try:
-                entries = _measure_all(execution, backward, offered, given, counts)
+                with work(f"measuring the backward of kernel {backward.plan.kernel!r}"):
+                    entries = _measure_all(execution, backward, offered, given, counts)
             except torch.OutOfMemoryError:
                 # There is no room for a second backward.
                 return backward

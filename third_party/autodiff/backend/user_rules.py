@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
+from typing import TypeVar, overload
 
 import triton
 import triton.language as tl
@@ -16,6 +18,8 @@ from triton.runtime.jit import JITFunction
 from .errors import AutodiffError
 from .interpreted import compilable, is_jit
 from .tracing import call_declared, checked_gradients, cotangent_type, placeholder, trace_rule
+
+Rule = TypeVar("Rule")
 
 _rules: dict[tuple[str, str], JITFunction] = {}
 _generation = 0
@@ -30,7 +34,17 @@ def _normalized(assembly: str) -> str:
     return " ".join(assembly.split())
 
 
-def register_vjp(vjp=None, *, asm: str | None = None, symbol: str | None = None):
+@overload
+def register_vjp(vjp: Rule, *, asm: str | None = None, symbol: str | None = None) -> Rule: ...
+
+
+@overload
+def register_vjp(
+    vjp: None = None, *, asm: str | None = None, symbol: str | None = None
+) -> Callable[[Rule], Rule]: ...
+
+
+def register_vjp(vjp=None, *, asm=None, symbol=None):
     """Give the derivative of inline assembly or of a library's function.
 
     `vjp` is a `@triton.jit` function of the cotangents of the float results, then the operands,

@@ -39,8 +39,8 @@ struct Results {
   /// Raises AutodiffError unless the call succeeded; passes its warnings on.
   void check(bool succeeded) const {
     if (!succeeded) {
-      py::object type = py::module_::import("triton.backends.autodiff.errors")
-                            .attr("AutodiffError");
+      py::object type =
+          py::module_::import("triton_autodiff.errors").attr("AutodiffError");
       // Names in a damaged file need not be UTF-8.
       auto message = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
           diagnostics.data(), diagnostics.size(), "backslashreplace"));
@@ -258,7 +258,7 @@ private:
 } // namespace
 
 PYBIND11_MODULE(_native, m) {
-  m.doc() = "The compiler behind triton.backends.autodiff.";
+  m.doc() = "The compiler behind triton_autodiff.";
   m.def("run_pipeline", runPipeline, py::arg("ir"), py::arg("pipeline") = "",
         py::arg("file_name") = "<ttir>",
         "Run a textual MLIR pass pipeline over a module and print the result.");

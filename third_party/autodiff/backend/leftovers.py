@@ -1,0 +1,86 @@
+"""What this package has written to Triton's cache directory.
+
+A folder there is named after a hash of what decides its contents. Plans, choices of measurements
+and notes about kernels are known by their names. A generated kernel's text lies in the folder that
+is named after its own hash. Code for the CPU is what only our backend makes. Kernels that Triton
+has compiled for a GPU are Triton's, also those that we had it compile.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import re
+import shutil
+from pathlib import Path
+
+_NAMED = {
+    "plans": re.compile(r".*\.plan\.json"),
+    "measurements": re.compile(r".*\.tuning\.json"),
+    "notes": re.compile(r"[0-9a-f]{64}\.accepted\.ttir"),
+}
+_TEXTS = (".ttir", ".ttgir")
+
+
+@dataclasses.dataclass
+class Leftover:
+    """A file of ours, or a folder that holds nothing else."""
+
+    kind: str
+    path: Path
+    size: int
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _kind(file: Path) -> str | None:
+    """Return of what kind a file is, None if it is not ours."""
+    for kind, pattern in _NAMED.items():
+        if pattern.fullmatch(file.name):
+            return kind
+    if file.suffix not in _TEXTS:
+        return None
+    digest = base64.b32encode(hashlib.sha256(file.read_bytes()).digest()).decode().rstrip("=")
+    return "generated kernels" if digest == file.parent.name else None
+
+
+def find(directory) -> list[Leftover]:
+    """Return what is ours in a cache directory; raises `OSError` if it cannot be read."""
+    found = []
+    for folder in sorted(Path(directory).iterdir()) if Path(directory).is_dir() else ():
+        if folder.is_symlink() or not folder.is_dir():
+            continue
+        files = [file for file in folder.iterdir() if file.is_file() and not file.is_symlink()]
+        # Triton's group of a kernel that was compiled for the CPU.
+        if any(f.suffix == ".obj" and f.with_suffix(".json") in files for f in files):
+            found.append(Leftover("code for the CPU", folder, _size(folder)))
+            continue
+        for file in files:
+            kind = _kind(file)
+            if kind is not None:
+                found.append(Leftover(kind, file, _size(file)))
+    return found
+
+
+def remove(leftovers) -> None:
+    """Delete them, and folders that are empty then."""
+    for leftover in leftovers:
+        if leftover.path.is_dir():
+            shutil.rmtree(leftover.path)
+            continue
+        leftover.path.unlink(missing_ok=True)
+        if not any(leftover.path.parent.iterdir()):
+            leftover.path.parent.rmdir()
+
+
+def totals(leftovers) -> dict[str, tuple[int, int]]:
+    """Return how many there are of each kind, and their bytes."""
+    found: dict[str, tuple[int, int]] = {}
+    for leftover in leftovers:
+        count, size = found.get(leftover.kind, (0, 0))
+        found[leftover.kind] = count + 1, size + leftover.size
+    return found

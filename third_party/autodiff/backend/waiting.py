@@ -1,0 +1,81 @@
+"""Work that takes time says so, on the logger `triton_autodiff`.
+
+`TRITON_AUTODIFF_LOG=info` sends all of it to stderr, with seconds. Without the variable, only what
+has been going on for two seconds is announced, and only where stderr is a terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import sys
+import threading
+import time
+
+from .errors import AutodiffError
+
+# Between INFO and WARNING: what a person who waits should know.
+NOTICE = 25
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": NOTICE, "off": None}
+# Seconds until work is announced, and until it is announced again.
+_PATIENCE, _AGAIN = 2.0, 10.0
+
+logger = logging.getLogger("triton_autodiff")
+_here = threading.local()
+
+
+class _Stderr(logging.StreamHandler):
+    """Writes to the stderr of the moment, unless the program has handlers of its own."""
+
+    def emit(self, record):
+        """Write a record."""
+        if not logging.getLogger().handlers:
+            self.stream = sys.stderr
+            super().emit(record)
+
+
+@functools.lru_cache
+def start() -> None:
+    """Do what TRITON_AUTODIFF_LOG says; raises an `AutodiffError` if it says nothing known."""
+    given = os.environ.get("TRITON_AUTODIFF_LOG", "")
+    if given.lower() not in ("", *LEVELS):
+        raise AutodiffError(f"TRITON_AUTODIFF_LOG={given} should be one of {', '.join(LEVELS)}")
+    level = LEVELS[given.lower() or ("notice" if sys.stderr and sys.stderr.isatty() else "off")]
+    if level is not None:
+        logging.addLevelName(NOTICE, "NOTICE")
+        handler = _Stderr()
+        handler.setFormatter(logging.Formatter("triton_autodiff: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(level)
+
+
+def _announce(what: str, done: threading.Event) -> None:
+    begin, patience = time.monotonic(), _PATIENCE
+    while not done.wait(patience):
+        logger.log(NOTICE, "still %s (%.0f s)", what, time.monotonic() - begin)
+        patience = _AGAIN
+
+
+@contextlib.contextmanager
+def work(what: str):
+    """Do what may take long: `what`, like "compiling kernel 'k'", is logged with its seconds."""
+    start()
+    if not logger.isEnabledFor(NOTICE):
+        yield
+        return
+    # Of work that is part of other work, only the whole is announced.
+    is_part, _here.busy = getattr(_here, "busy", False), True
+    done = threading.Event()
+    begin = time.monotonic()
+    if not is_part:
+        threading.Thread(target=_announce, args=(what, done), daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+        _here.busy = is_part
+        seconds = time.monotonic() - begin
+        is_slow = seconds > _PATIENCE and not is_part
+        logger.log(NOTICE if is_slow else logging.INFO, "%s: %.2f s", what, seconds)
