@@ -10,17 +10,24 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
 
 #include <cstdio>
 #include <cxxabi.h>
 #include <typeinfo>
 
-extern "C" [[noreturn]] void
-__wrap___cxa_throw(void *, std::type_info *type, void (*)(void *)) {
+extern "C" [[noreturn]] void __wrap___cxa_throw(void *, std::type_info *type,
+                                                void (*)(void *)) {
   char reason[256];
   const char *name =
       abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr);
   std::snprintf(reason, sizeof(reason), "%s", name ? name : type->name());
   llvm::report_fatal_error(reason, /*gen_crash_diag=*/false);
+}
+
+/// A function that was left out (Unused.c) was called.
+extern "C" [[noreturn]] void tadUnused(const char *name) {
+  llvm::report_fatal_error(llvm::Twine("not in this build: ") + name,
+                           /*gen_crash_diag=*/false);
 }
