@@ -76,14 +76,14 @@ mutation-wheel:
 	TAD_BUILD_DIR=build/mutation TAD_CMAKE_ARGS="-DTAD_MUTATION=ON -DTAD_BUILD_TOOLS=OFF" \
 	  $(PY) -m pip wheel --no-deps -w .wheels/mutation .
 
-# A self-contained wheel in dist/ for PYTHON.
+# A self-contained wheel in dist/ for PYTHON and any Linux with glibc 2.28.
 wheel:
-	$(PY) -m pip wheel --no-deps -w dist .
+	$(PY) scripts/wheel.py dist
 
 # A wheel for a GPU box without MLIR, in .wheels/ for scripts/gpu.sh.
 carry:
 	mkdir -p .wheels && rm -f .wheels/triton_autodiff-*.whl
-	$(PY) -m pip wheel --no-deps -w .wheels .
+	$(PY) scripts/wheel.py .wheels
 
 # The public packages of the arena, for scripts/arena.sh.
 carry-packages:

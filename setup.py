@@ -19,6 +19,8 @@ ROOT = Path(__file__).parent.resolve()
 CORE_BUILD = Path(os.environ.get("TAD_BUILD_DIR", ROOT / "build" / "core"))
 PACKAGE = "triton_autodiff"
 CORE = "libtriton_autodiff.so"
+# Functions that older C libraries lack (OldGlibc.c), of the core's build.
+OLD_GLIBC = "third_party/autodiff/lib/CAPI/CMakeFiles/triton_autodiff.dir/OldGlibc.c.o"
 
 
 def build_core() -> Path:
@@ -53,10 +55,12 @@ class BuildNative(build_ext):
     def build_extension(self, ext):
         core = build_core()
         ext.library_dirs.append(str(core.parent))
+        ext.extra_objects.append(str(CORE_BUILD / OLD_GLIBC))
         super().build_extension(ext)
         target = Path(self.get_ext_fullpath(ext.name)).with_name(CORE)
         shutil.copyfile(core, target)
         strip(target)
+        strip(Path(self.get_ext_fullpath(ext.name)))
 
 
 # Metadata in the source folder would shadow the installed package's for every
@@ -76,6 +80,11 @@ setup(
             include_dirs=["third_party/autodiff/include"],
             libraries=["triton_autodiff"],
             runtime_library_dirs=["$ORIGIN"],
+            # A C++ runtime of its own: the module runs with any other one.
+            extra_link_args=[
+                "-static-libstdc++",
+                "-Wl,--exclude-libs,ALL,--gc-sections,-Bsymbolic,--build-id=none",
+            ],
             depends=["third_party/autodiff/include/autodiff-c/Autodiff.h"],
             cxx_std=17,
         )

@@ -98,6 +98,40 @@ def test_exports_only_the_c_interface():
     assert all(symbol.startswith("tad") for symbol in symbols)
 
 
+@pytest.mark.skipif(not shutil.which("objdump"), reason="needs objdump")
+@pytest.mark.parametrize("name", ["libtriton_autodiff.so", "_native*.so"])
+def test_runs_with_old_libraries(name):
+    """glibc 2.28 is enough, whatever was there when it was built, and no C++ runtime is needed."""
+    output = subprocess.run(
+        ["objdump", "-p", locate(name)], check=True, capture_output=True, text=True
+    ).stdout
+    versions = [tuple(map(int, found)) for found in re.findall(r"GLIBC_(\d+)\.(\d+)", output)]
+    assert versions and max(versions) <= (2, 28)
+    assert "libstdc++" not in output
+
+
+# Allocations fail soon after the call begins; what the compiler had is given back only at exit.
+OUT_OF_MEMORY = f"""
+import resource
+from {PACKAGE} import _native, errors
+lines = "".join(f"    %{{i}} = math.exp %x : f32\\n" for i in range(60_000))
+ttir = "tt.func public @kernel(%x: f32) {{\\n" + lines + "    tt.return\\n}}"
+_native.run_pipeline("module {{}}")
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (24 << 20), resource.RLIM_INFINITY))
+try:
+    _native.run_pipeline(ttir)
+except (errors.AutodiffError, MemoryError) as error:
+    print(type(error).__name__, error)
+_native.version()
+"""
+
+
+def test_survives_a_lack_of_memory():
+    """No exception of the library's own C++ runtime leaves it, and it does not abort."""
+    assert "AutodiffError error: the compiler gave up" in run_python(OUT_OF_MEMORY).stdout
+
+
 def test_loads_beside_torch():
     """Two LLVMs and torch in one process, whichever comes first."""
     for order in (f"torch, triton, {PACKAGE}._native", f"{PACKAGE}._native, torch, triton"):

@@ -7,7 +7,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import torch
 from torch.autograd import forward_ad
@@ -29,7 +29,6 @@ from .tracers import outside_of_dynamo, refuse_tracers
 from .wrappers import Differentiable, is_kernel
 
 Tensor = torch.Tensor
-Result = TypeVar("Result")
 # In place of a kernel that a decorator will be given.
 _LATER: Any = object()
 

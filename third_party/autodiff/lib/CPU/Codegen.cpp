@@ -1,7 +1,5 @@
 //===- Codegen.cpp - From the LLVM dialect to an object -------------------===//
 
-#include "StoreOrder.h"
-#include "VectorFunctions.h"
 #include "autodiff/CPU/Compile.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Transforms/Passes.h"
@@ -9,13 +7,10 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
-#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
@@ -153,6 +148,7 @@ static void addEntryPoint(llvm::Module &module, StringRef name,
   llvm::Function *program = module.getFunction(name);
   program->setName(name + programSuffix);
   program->setLinkage(llvm::GlobalValue::InternalLinkage);
+  program->addFnAttr(llvm::Attribute::AlwaysInline);
 
   llvm::Type *pointer = llvm::PointerType::get(context, 0);
   auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
@@ -175,58 +171,11 @@ static void addEntryPoint(llvm::Module &module, StringRef name,
   arguments.push_back(entry->getArg(1));
   b.CreateCall(program, arguments);
   b.CreateRetVoid();
+  entry->setDoesNotThrow();
 
   addConstant(module, name + ".signature",
               llvm::ConstantDataArray::getString(context, signature));
   addConstant(module, name + ".stack", b.getInt64(getStackSize(*program)));
-}
-
-LogicalResult cpu::optimize(llvm::Module &module, llvm::TargetMachine &target,
-                            const CompileOptions &options, std::string &error) {
-  unsigned level = options.optLevel;
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = options.vectorize && level > 1;
-  // What LLVM 22 makes of straight-line code may use values before they are
-  // defined. Tiles are vectors already.
-  tuning.SLPVectorization = false;
-  // Tiles are small and loops over them many: unrolled copies cost compile time
-  // and gain nothing.
-  tuning.LoopUnrolling = level > 1;
-  llvm::PassInstrumentationCallbacks callbacks;
-  cpu::skipUnsoundSROA(callbacks);
-  llvm::PassBuilder builder(&target, tuning, std::nullopt, &callbacks);
-
-  llvm::TargetLibraryInfoImpl library(target.getTargetTriple());
-  cpu::addVectorFunctions(library, target);
-  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-  llvm::OptimizationLevel levels[] = {
-      llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1,
-      llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
-  llvm::OptimizationLevel chosen = levels[std::min(level, 3u)];
-  llvm::ModulePassManager passes =
-      level == 0 ? builder.buildO0DefaultPipeline(chosen)
-                 : builder.buildPerModuleDefaultPipeline(chosen);
-  passes.run(module, modules);
-  cpu::useVectorFunctions(module, target);
-  if (const char *path = std::getenv("TRITON_AUTODIFF_DUMP_LLVM")) {
-    std::error_code errorCode;
-    llvm::raw_fd_ostream os(path, errorCode);
-    module.print(os, nullptr);
-  }
-  llvm::raw_string_ostream os(error);
-  if (!llvm::verifyModule(module, &os))
-    return success();
-  error.insert(0, "LLVM made invalid code of this kernel: ");
-  return failure();
 }
 
 /// The module in the LLVM dialect. What fails when loops compute in place is
