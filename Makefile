@@ -73,7 +73,7 @@ mutation:
 #   python3 scripts/mutation.py --installed --journal mutation.jsonl
 mutation-wheel:
 	mkdir -p .wheels/mutation && rm -f .wheels/mutation/*.whl
-	TAD_BUILD_DIR=build/mutation TAD_CMAKE_ARGS="-DTAD_MUTATION=ON -DTAD_BUILD_TOOLS=OFF" \
+	TAD_BUILD_DIR=build/mutation TAD_CMAKE_ARGS=-DTAD_MUTATION=ON \
 	  $(PY) -m pip wheel --no-deps -w .wheels/mutation .
 
 # A self-contained wheel in dist/ for PYTHON and any Linux with glibc 2.28.

@@ -29,7 +29,7 @@ def build_core() -> Path:
     configure += os.environ.get("TAD_CMAKE_ARGS", "").split()
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
     jobs = os.environ.get("MAX_JOBS", str(len(os.sched_getaffinity(0))))
-    subprocess.run(["ninja", "-C", str(CORE_BUILD), "-j", jobs], check=True)
+    subprocess.run(["ninja", "-C", str(CORE_BUILD), "-j", jobs, "triton_autodiff"], check=True)
     return CORE_BUILD / "lib" / CORE
 
 

@@ -29,10 +29,13 @@ if(TAD_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
+# With precompiled headers, ccache wants to be told that no macro of a file
+# changes them, and that they say nothing of the time.
 find_program(TAD_CCACHE ccache)
 if(TAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${TAD_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TAD_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    env CCACHE_SLOPPINESS=pch_defines,time_macros ${TAD_CCACHE})
 endif()
 
 set(TAD_CXX_FLAGS

@@ -72,7 +72,7 @@ EQUIVALENT |= {
 
 def build() -> Path:
     """Build the compiler with its mistakes; returns the library."""
-    options = ["-DCMAKE_BUILD_TYPE=Debug", "-DTAD_MUTATION=ON", "-DTAD_BUILD_TOOLS=OFF"]
+    options = ["-DCMAKE_BUILD_TYPE=Debug", "-DTAD_MUTATION=ON"]
     subprocess.run(["cmake", "-G", "Ninja", "-S", ROOT, "-B", BUILD, *options], check=True)
     subprocess.run(["ninja", "-C", BUILD, "triton_autodiff"], check=True)
     return BUILD / "lib" / "libtriton_autodiff.so"

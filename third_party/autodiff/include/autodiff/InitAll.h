@@ -22,6 +22,12 @@
 
 namespace mlir::autodiff {
 
+#define GEN_PASS_REGISTRATION
+#include "autodiff/Transforms/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "autodiff/Target/Passes.h.inc"
+
 /// The dialects that TTIR is written in.
 inline void registerTritonDialects(DialectRegistry &registry) {
   registry.insert<triton::TritonDialect, triton::gpu::TritonGPUDialect,

@@ -10,9 +10,6 @@ namespace mlir::autodiff {
 #define GEN_PASS_DECL
 #include "autodiff/Target/Passes.h.inc"
 
-#define GEN_PASS_REGISTRATION
-#include "autodiff/Target/Passes.h.inc"
-
 /// Attribute of products of the primal that Triton gets wrong.
 constexpr llvm::StringLiteral kMiscomputedAttr = "autodiff.miscomputed";
 

@@ -21,9 +21,6 @@ namespace mlir::autodiff {
 #define GEN_PASS_DECL
 #include "autodiff/Transforms/Passes.h.inc"
 
-#define GEN_PASS_REGISTRATION
-#include "autodiff/Transforms/Passes.h.inc"
-
 /// The kernel of a module: its public function that no pass of ours derived.
 triton::FuncOp getPrimal(ModuleOp module);
 /// The first backward kernel that a pass of ours derived, or null.
