@@ -206,7 +206,7 @@ LogicalResult cpu::optimize(llvm::Module &module, llvm::TargetMachine &target,
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager graphs;
-  ModuleAnalysisManager modules;
+  llvm::ModuleAnalysisManager modules;
   PassInstrumentationCallbacks callbacks;
   cpu::skipUnsoundSROA(callbacks);
   // Without the target, whose passes for other languages it would look for.
