@@ -77,6 +77,9 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   lowering.vectorRegisters = options.vectorRegisters;
   lowering.copyCarried = options.copyCarried;
   pm.addPass(createTritonToLinalg(lowering));
+  // Each tile is a buffer of its own. Common empty tensors would make aliases
+  // of all tiles, and bufferization compares each with each.
+  pm.addPass(bufferization::createEmptyTensorToAllocTensorPass());
 
   // One structured function: bufferization and the stack layout want no calls
   // and no branches.
@@ -94,6 +97,7 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createHoistAllocations());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  pm.addPass(createSplitKernels());
 
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(memref::createExpandStridedMetadataPass());

@@ -10,9 +10,27 @@ def HoistAllocations : Pass<"cpu-hoist-allocations", "::mlir::func::FuncOp"> {
   let description = [{
     Every allocation becomes an `alloca` at the start of the function. A buffer
     lives at most as long as one iteration of the loop around it (loops carry
-    buffers in place), so one place serves all iterations.
+    buffers in place), so one place serves all iterations. Buffers of one type
+    share a place if one is used for the last time before the other one begins.
   }];
   let dependentDialects = ["memref::MemRefDialect"];
+}
+
+def SplitKernels : Pass<"cpu-split-kernels", "::mlir::ModuleOp"> {
+  let summary = "Make several functions of a long kernel";
+  let description = [{
+    The time that LLVM takes for a function grows with the square of the number
+    of its loops. Of a block with more than `longest` of them (and branches),
+    each `part` in a row become a function. It gets the values and buffers that
+    it uses, and returns the values that others use. Buffers are places on the
+    kernel's stack and do not overlap.
+  }];
+  let options = [
+    Option<"longest", "longest", "unsigned", "64",
+           "Loops and branches that a block may have">,
+    Option<"part", "part", "unsigned", "16",
+           "Loops and branches of each function, at least">,
+  ];
 }
 
 def Promote : Pass<"autodiff-promote", "::mlir::ModuleOp"> {
