@@ -72,13 +72,12 @@ private:
   void place(memref::AllocOp allocation) {
     Operation *last = findLastUse(allocation);
     SmallVector<Value> &free = vacant[allocation.getType()];
-    Value slot =
-        last && !free.empty()
-            ? free.pop_back_val()
-            : memref::AllocaOp::create(builder, allocation.getLoc(),
-                                       allocation.getType(),
-                                       builder.getI64IntegerAttr(64))
-                  .getResult();
+    Value slot = last && !free.empty()
+                     ? free.pop_back_val()
+                     : memref::AllocaOp::create(builder, allocation.getLoc(),
+                                                allocation.getType(),
+                                                builder.getI64IntegerAttr(64))
+                           .getResult();
     if (last)
       lastUses[last].push_back(slot);
     allocation.replaceAllUsesWith(slot);

@@ -2,9 +2,9 @@
 //
 // Every tile is a nest of loops, and a kernel a sequence of nests. Much of what
 // LLVM asks about a loop goes back over all that stands before it, so that its
-// time grows with the square of the number of loops in a function. (At 768
-// loops, that was five of six seconds of LLVM's optimizer.) Groups of nests
-// become functions of their own. Kernels of usual length stay in one piece.
+// time grows with the square of the number of loops in a function. In long
+// kernels each nest becomes a function of its own; equal ones, as unrolled code
+// has them, become one function. Kernels of usual length stay in one piece.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,8 +13,11 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
+
+#include <map>
 
 namespace mlir::autodiff::cpu {
 #define GEN_PASS_DEF_SPLITKERNELS
@@ -24,11 +27,46 @@ namespace mlir::autodiff::cpu {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Loops and branches in `op`.
-static unsigned countRegions(Operation &op) {
+static unsigned countLoops(Operation &op) {
   unsigned count = 0;
-  op.walk([&](Operation *inner) { count += inner->getNumRegions() != 0; });
+  op.walk([&](LoopLikeOpInterface) { ++count; });
   return count;
+}
+
+/// What every function has for itself: constants, and views of buffers. The
+/// buffers are all the kernel's.
+static bool isCopied(Operation *op) {
+  if (matchPattern(op, m_Constant()) || isa<memref::GetGlobalOp>(op))
+    return true;
+  return isa<ViewLikeOpInterface>(op) &&
+         llvm::all_of(op->getOperands(), [](Value operand) {
+           Operation *from = operand.getDefiningOp();
+           return from && (isa<memref::AllocaOp>(from) || isCopied(from));
+         });
+}
+
+/// Whether the value is a buffer of which no other value is known to be a part.
+static bool isView(Value value) {
+  return isa<MemRefType>(value.getType()) &&
+         !value.getDefiningOp<memref::AllocaOp>();
+}
+
+static bool areEqual(func::FuncOp a, func::FuncOp b) {
+  return a.getFunctionType() == b.getFunctionType() &&
+         OperationEquivalence::isRegionEquivalentTo(
+             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
+}
+
+static llvm::hash_code computeHash(func::FuncOp function) {
+  llvm::hash_code hash = hash_value(function.getFunctionType());
+  function.getBody().walk([&](Operation *op) {
+    hash =
+        llvm::hash_combine(hash, OperationEquivalence::computeHash(
+                                     op, OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::IgnoreLocations));
+  });
+  return hash;
 }
 
 namespace {
@@ -36,57 +74,31 @@ namespace {
 /// Takes one kernel apart.
 class Splitter {
 public:
-  Splitter(func::FuncOp kernel, unsigned longest, unsigned part)
-      : kernel(kernel), longest(longest), part(part) {}
+  Splitter(func::FuncOp kernel, unsigned longest)
+      : kernel(kernel), longest(longest) {}
 
-  /// Leaves at most about `longest` loops in the block.
+  /// Leaves no more than `longest` loops in the block.
   void split(Block &block) {
-    for (Operation &op : block)
+    unsigned count = 0;
+    for (Operation &op : block) {
       for (Region &region : op.getRegions())
         for (Block &inner : region)
           split(inner);
-    unsigned total = 0;
-    for (Operation &op : block)
-      total += countRegions(op);
-    if (total <= longest)
-      return;
-    SmallVector<Operation *> group;
-    unsigned count = 0;
-    for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
-      if (isShared(&op))
-        continue;
-      group.push_back(&op);
-      count += countRegions(op);
-      if (count < part)
-        continue;
-      outline(group);
-      group.clear();
-      count = 0;
+      count += countLoops(op);
     }
-    if (count)
-      outline(group);
+    if (count > longest)
+      for (Operation &op : llvm::make_early_inc_range(block))
+        if (countLoops(op))
+          outline(&op);
   }
 
 private:
-  /// What every function has for itself: constants, and views of buffers. The
-  /// buffers are all the kernel's.
-  bool isShared(Operation *op) {
-    if (isa<memref::AllocaOp>(op) || matchPattern(op, m_Constant()) ||
-        isa<memref::GetGlobalOp>(op))
-      return true;
-    return isa<ViewLikeOpInterface>(op) &&
-           llvm::all_of(op->getOperands(), [&](Value operand) {
-             Operation *from = operand.getDefiningOp();
-             return from && isShared(from);
-           });
-  }
-
-  /// Adds what `value` needs from outside of the group to `captured`, and what
+  /// Adds what `value` needs from outside of the nest to `captured`, and what
   /// the function makes again to `copied`, in the order of their dependences.
-  void capture(Value value, SetVector<Value> &captured,
-               SetVector<Operation *> &copied) {
+  static void capture(Value value, SetVector<Value> &captured,
+                      SetVector<Operation *> &copied) {
     Operation *op = value.getDefiningOp();
-    if (!op || isa<memref::AllocaOp>(op) || !isShared(op)) {
+    if (!op || !isCopied(op)) {
       captured.insert(value);
       return;
     }
@@ -97,78 +109,66 @@ private:
     copied.insert(op);
   }
 
-  void outline(ArrayRef<Operation *> group) {
-    DenseSet<Operation *> inside(group.begin(), group.end());
-    Block *block = group.front()->getBlock();
-    auto isInside = [&](Operation *op) {
-      Operation *ancestor = block->findAncestorOpInBlock(*op);
-      return ancestor && inside.contains(ancestor);
-    };
+  void outline(Operation *nest) {
+    SetVector<Value> used(nest->operand_begin(), nest->operand_end());
+    getUsedValuesDefinedAbove(nest->getRegions(), used);
     SetVector<Value> captured;
     SetVector<Operation *> copied;
-    SmallVector<Value> results;
-    for (Operation *op : group) {
-      op->walk([&](Operation *user) {
-        for (Value operand : user->getOperands()) {
-          Operation *owner = operand.getParentBlock()->getParentOp();
-          Operation *from = operand.getDefiningOp();
-          if (!isInside(from ? from : owner))
-            capture(operand, captured, copied);
-        }
-      });
-      for (Value result : op->getResults())
-        if (llvm::any_of(result.getUsers(),
-                         [&](Operation *user) { return !isInside(user); }))
-          results.push_back(result);
-    }
-    // Buffers come in by their places alone.
-    auto isView = [](Value value) {
-      return isa<MemRefType>(value.getType()) &&
-             !value.getDefiningOp<memref::AllocaOp>();
-    };
-    if (llvm::any_of(captured, isView) || llvm::any_of(results, isView))
+    for (Value value : used)
+      capture(value, captured, copied);
+    // Buffers come in by their places alone: then none is part of another one.
+    if (llvm::any_of(captured, isView) ||
+        llvm::any_of(nest->getResults(), isView))
       return;
 
-    OpBuilder b(kernel);
-    Location loc = group.front()->getLoc();
-    auto function = func::FuncOp::create(
-        b, loc, (kernel.getName() + ".part" + Twine(number++)).str(),
-        b.getFunctionType(TypeRange(captured.getArrayRef()),
-                          TypeRange(ValueRange(results))));
-    function.setPrivate();
-    function->setAttr("llvm.bareptr", b.getUnitAttr());
-    Block *body = function.addEntryBlock();
+    OpBuilder b(nest);
+    Location loc = nest->getLoc();
+    auto type = b.getFunctionType(TypeRange(captured.getArrayRef()),
+                                  nest->getResultTypes());
+    OwningOpRef<func::FuncOp> function = func::FuncOp::create(
+        loc, (kernel.getName() + ".part" + Twine(number)).str(), type);
+    Block *body = function->addEntryBlock();
     IRMapping mapping;
-    for (auto [index, value] : llvm::enumerate(captured)) {
-      mapping.map(value, body->getArgument(index));
-      if (!isa<MemRefType>(value.getType()))
-        continue;
-      function.setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(),
-                          b.getUnitAttr());
-      function.setArgAttr(index, LLVM::LLVMDialect::getAlignAttrName(),
-                          b.getI64IntegerAttr(64));
-    }
-    b.setInsertionPoint(group.back());
-    auto call = func::CallOp::create(b, loc, function, captured.getArrayRef());
-    b.setInsertionPointToStart(body);
+    mapping.map(captured.getArrayRef(), body->getArguments());
+    OpBuilder inner = OpBuilder::atBlockBegin(body);
     for (Operation *op : copied)
-      b.clone(*op, mapping);
-    for (Operation *op : group)
-      op->moveBefore(body, body->end());
-    body->walk([&](Operation *op) {
-      for (OpOperand &operand : op->getOpOperands())
-        operand.set(mapping.lookupOrDefault(operand.get()));
-    });
-    b.setInsertionPointToEnd(body);
-    func::ReturnOp::create(b, loc, results);
-    for (auto [from, to] : llvm::zip_equal(results, call.getResults()))
-      from.replaceUsesWithIf(to, [&](OpOperand &use) {
-        return !function->isAncestor(use.getOwner());
-      });
+      inner.clone(*op, mapping);
+    Operation *copy = inner.clone(*nest, mapping);
+    func::ReturnOp::create(inner, loc, copy->getResults());
+
+    auto call = func::CallOp::create(b, loc, intern(std::move(function)),
+                                     captured.getArrayRef());
+    nest->replaceAllUsesWith(call);
+    nest->erase();
+  }
+
+  /// The function, or an equal one that is there already.
+  func::FuncOp intern(OwningOpRef<func::FuncOp> function) {
+    SmallVector<func::FuncOp, 1> &alike = parts[computeHash(*function)];
+    for (func::FuncOp other : alike)
+      if (areEqual(other, *function))
+        return other;
+    function->setPrivate();
+    Builder b(kernel.getContext());
+    (*function)->setAttr("llvm.bareptr", b.getUnitAttr());
+    for (auto [index, type] : llvm::enumerate(function->getArgumentTypes())) {
+      if (!isa<MemRefType>(type))
+        continue;
+      function->setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(),
+                           b.getUnitAttr());
+      function->setArgAttr(index, LLVM::LLVMDialect::getAlignAttrName(),
+                           b.getI64IntegerAttr(64));
+    }
+    ++number;
+    alike.push_back(function.release());
+    kernel->getBlock()->getOperations().insert(kernel->getIterator(),
+                                               alike.back());
+    return alike.back();
   }
 
   func::FuncOp kernel;
-  unsigned longest, part, number = 0;
+  unsigned longest, number = 0;
+  std::map<size_t, SmallVector<func::FuncOp, 1>> parts;
 };
 
 struct SplitKernelsPass : public cpu::impl::SplitKernelsBase<SplitKernelsPass> {
@@ -176,9 +176,11 @@ struct SplitKernelsPass : public cpu::impl::SplitKernelsBase<SplitKernelsPass> {
 
   void runOnOperation() override {
     SmallVector<func::FuncOp> kernels(getOperation().getOps<func::FuncOp>());
-    for (func::FuncOp kernel : kernels)
+    for (func::FuncOp kernel : kernels) {
+      Splitter splitter(kernel, longest);
       for (Block &block : kernel.getBody())
-        Splitter(kernel, longest, part).split(block);
+        splitter.split(block);
+    }
   }
 };
 } // namespace

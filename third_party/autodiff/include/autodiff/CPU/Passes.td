@@ -20,16 +20,13 @@ def SplitKernels : Pass<"cpu-split-kernels", "::mlir::ModuleOp"> {
   let summary = "Make several functions of a long kernel";
   let description = [{
     The time that LLVM takes for a function grows with the square of the number
-    of its loops. Of a block with more than `longest` of them (and branches),
-    each `part` in a row become a function. It gets the values and buffers that
-    it uses, and returns the values that others use. Buffers are places on the
-    kernel's stack and do not overlap.
+    of its loops. In a block with more than `longest` of them, each nest becomes
+    a function; equal nests share one. It gets the values and buffers that it
+    uses. Buffers are places on the kernel's stack and do not overlap.
   }];
   let options = [
-    Option<"longest", "longest", "unsigned", "64",
-           "Loops and branches that a block may have">,
-    Option<"part", "part", "unsigned", "16",
-           "Loops and branches of each function, at least">,
+    Option<"longest", "longest", "unsigned", "128",
+           "Loops that a block may have">,
   ];
 }
 
