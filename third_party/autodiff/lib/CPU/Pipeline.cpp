@@ -77,9 +77,6 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   lowering.vectorRegisters = options.vectorRegisters;
   lowering.copyCarried = options.copyCarried;
   pm.addPass(createTritonToLinalg(lowering));
-  // Each tile is a buffer of its own. Common empty tensors would make aliases
-  // of all tiles, and bufferization compares each with each.
-  pm.addPass(bufferization::createEmptyTensorToAllocTensorPass());
 
   // One structured function: bufferization and the stack layout want no calls
   // and no branches.
@@ -87,6 +84,7 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createSeparateTiles());
 
   bufferization::OneShotBufferizePassOptions bufferize;
   // Results of branches: vectors want their rows in one piece.
@@ -94,8 +92,9 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
   pm.addPass(createConvertLinalgToLoopsPass());
-  pm.addNestedPass<func::FuncOp>(createHoistAllocations());
+  // Loops that compute in place carry no buffers then.
   pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createHoistAllocations());
   pm.addPass(createCSEPass());
   pm.addPass(createSplitKernels());
 

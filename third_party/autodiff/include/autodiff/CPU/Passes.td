@@ -16,6 +16,16 @@ def HoistAllocations : Pass<"cpu-hoist-allocations", "::mlir::func::FuncOp"> {
   let dependentDialects = ["memref::MemRefDialect"];
 }
 
+def SeparateTiles : Pass<"cpu-separate-tiles", "::mlir::func::FuncOp"> {
+  let summary = "Give every tile a buffer of its own";
+  let description = [{
+    Every use of an empty tensor gets an allocation. Tiles that are made of one
+    empty tensor would be aliases, of which bufferization compares each with
+    each. What is computed twice must have been merged before.
+  }];
+  let dependentDialects = ["bufferization::BufferizationDialect"];
+}
+
 def SplitKernels : Pass<"cpu-split-kernels", "::mlir::ModuleOp"> {
   let summary = "Make several functions of a long kernel";
   let description = [{
