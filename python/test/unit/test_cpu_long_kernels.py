@@ -14,6 +14,7 @@ import torch
 import triton
 import triton.language as tl
 from cpu_backend import close, on_cpu  # noqa: F401
+from triton.backends.autodiff import differentiable
 from triton.backends.autodiff.library import native
 
 # Blocks of a function: four for each of its 128 loops at most.
@@ -150,23 +151,27 @@ def mappings():
         return sum(1 for _ in maps)
 
 
-def test_kernels_are_freed():
-    """The code of a kernel goes with the kernel."""
-    x, y = torch.randn(16), torch.empty(16)
+@pytest.mark.parametrize("derives", [False, True])
+def test_kernels_are_freed(derives):
+    """The code of a kernel, and of its backward, goes with the kernel."""
+    x, y = torch.randn(16, requires_grad=derives), torch.empty(16)
     factors = itertools.count(1)
 
     def launch():
         factor = next(factors)
-        kernel = made(factor)
-        kernel[(1,)](x, y)
-        assert torch.equal(y, x * factor)
+        kernel = differentiable(made(factor)) if derives else made(factor)
+        out = y.clone()
+        kernel[(1,)](x, out)
+        assert torch.equal(out, x * factor)
+        if derives:
+            assert (torch.autograd.grad(out.sum(), x)[0] == factor).all()
         return kernel
 
     launch()
     gc.collect()
     before = mappings()
-    kernels = [launch() for _ in range(30)]
+    kernels = [launch() for _ in range(20)]
     held = mappings()
     del kernels
     gc.collect()
-    assert held >= before + 30 and mappings() <= before + 5
+    assert held >= before + 20 and mappings() <= before + 5
