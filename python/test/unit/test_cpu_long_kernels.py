@@ -28,13 +28,13 @@ def products_kernel(x_ptr, w_ptr, y_ptr, LENGTH: tl.constexpr):
     x = tl.load(x_ptr + at)
     for _ in tl.static_range(LENGTH):
         w = tl.load(w_ptr + at)
-        x = tl.sin(tl.dot(x, w, input_precision="ieee")) * 0.5 + x
+        x = tl.sin(tl.dot(x, w, input_precision="ieee")) * 0.5 + x * 0.5
     tl.store(y_ptr + at, x)
 
 
 def products(x, w, length):
     for _ in range(length):
-        x = torch.sin(x @ w) * 0.5 + x
+        x = torch.sin(x @ w) * 0.5 + x * 0.5
     return x
 
 
@@ -43,14 +43,14 @@ def sums_kernel(x_ptr, w_ptr, y_ptr, LENGTH: tl.constexpr):
     i = tl.arange(0, 256)
     x = tl.load(x_ptr + i)
     for j in tl.static_range(LENGTH):
-        x = x - tl.sum(x * x, 0) * 0.001 + tl.load(w_ptr + j)
+        x = x * 0.5 - tl.sum(x * x, 0) * 0.0001 + tl.load(w_ptr + j)
     tl.store(y_ptr + i, x)
 
 
 def sums(x, w, length):
     x = x.flatten()
     for j in range(length):
-        x = x - (x * x).sum() * 0.001 + w.flatten()[j]
+        x = x * 0.5 - (x * x).sum() * 0.0001 + w.flatten()[j]
     return x.view(16, 16)
 
 
