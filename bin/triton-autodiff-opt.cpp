@@ -6,6 +6,11 @@
 
 #include "autodiff/InitAll.h"
 #include "autodiff/Support/CheckText.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/FileUtilities.h"
@@ -62,6 +67,10 @@ int main(int argc, char **argv) {
   printNamesByDefault();
   mlir::DialectRegistry registry;
   mlir::autodiff::registerAllDialects(registry);
+  // What stands between the passes of the CPU backend.
+  registry.insert<mlir::bufferization::BufferizationDialect,
+                  mlir::func::FuncDialect, mlir::linalg::LinalgDialect,
+                  mlir::memref::MemRefDialect, mlir::tensor::TensorDialect>();
   mlir::autodiff::registerAllPasses();
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "Triton-Autodiff's pass driver\n", registry);

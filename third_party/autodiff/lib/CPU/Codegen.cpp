@@ -147,8 +147,13 @@ static void addEntryPoint(llvm::Module &module, StringRef name,
   llvm::LLVMContext &context = module.getContext();
   llvm::Function *program = module.getFunction(name);
   program->setName(name + programSuffix);
-  program->setLinkage(llvm::GlobalValue::InternalLinkage);
-  program->addFnAttr(llvm::Attribute::AlwaysInline);
+  // Parts of long kernels: in one piece they would take LLVM too long.
+  for (llvm::Function &part : module)
+    if (!part.isDeclaration()) {
+      part.setLinkage(llvm::GlobalValue::InternalLinkage);
+      part.addFnAttr(&part == program ? llvm::Attribute::AlwaysInline
+                                      : llvm::Attribute::NoInline);
+    }
 
   llvm::Type *pointer = llvm::PointerType::get(context, 0);
   auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),

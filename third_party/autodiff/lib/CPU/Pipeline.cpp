@@ -84,6 +84,7 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createSeparateTiles());
 
   bufferization::OneShotBufferizePassOptions bufferize;
   // Results of branches: vectors want their rows in one piece.
@@ -91,9 +92,11 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
   pm.addPass(createConvertLinalgToLoopsPass());
-  pm.addNestedPass<func::FuncOp>(createHoistAllocations());
+  // Loops that compute in place carry no buffers then.
   pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createHoistAllocations());
   pm.addPass(createCSEPass());
+  pm.addPass(createSplitKernels());
 
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(memref::createExpandStridedMetadataPass());

@@ -3,6 +3,7 @@
 #ifndef AUTODIFF_CPU_PASSES_H
 #define AUTODIFF_CPU_PASSES_H
 
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/Pass.h"

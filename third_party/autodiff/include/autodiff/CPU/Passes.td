@@ -10,9 +10,34 @@ def HoistAllocations : Pass<"cpu-hoist-allocations", "::mlir::func::FuncOp"> {
   let description = [{
     Every allocation becomes an `alloca` at the start of the function. A buffer
     lives at most as long as one iteration of the loop around it (loops carry
-    buffers in place), so one place serves all iterations.
+    buffers in place), so one place serves all iterations. Buffers of one type
+    share a place if one is used for the last time before the other one begins.
   }];
   let dependentDialects = ["memref::MemRefDialect"];
+}
+
+def SeparateTiles : Pass<"cpu-separate-tiles", "::mlir::func::FuncOp"> {
+  let summary = "Give every tile a buffer of its own";
+  let description = [{
+    Every use of an empty tensor gets an allocation. Tiles that are made of one
+    empty tensor would be aliases, of which bufferization compares each with
+    each. What is computed twice must have been merged before.
+  }];
+  let dependentDialects = ["bufferization::BufferizationDialect"];
+}
+
+def SplitKernels : Pass<"cpu-split-kernels", "::mlir::ModuleOp"> {
+  let summary = "Make several functions of a long kernel";
+  let description = [{
+    The time that LLVM takes for a function grows with the square of the number
+    of its loops. In a block with more than `longest` of them, each nest becomes
+    a function; equal nests share one. It gets the values and buffers that it
+    uses. Buffers are places on the kernel's stack and do not overlap.
+  }];
+  let options = [
+    Option<"longest", "longest", "unsigned", "128",
+           "Loops that a block may have">,
+  ];
 }
 
 def Promote : Pass<"autodiff-promote", "::mlir::ModuleOp"> {

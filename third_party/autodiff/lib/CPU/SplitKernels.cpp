@@ -1,0 +1,186 @@
+//===- SplitKernels.cpp - Long kernels in several functions ---------------===//
+//
+// Every tile is a nest of loops, and a kernel a sequence of nests. Much of what
+// LLVM asks about a loop goes back over all that stands before it, so that its
+// time grows with the square of the number of loops in a function. In long
+// kernels each nest becomes a function of its own; equal ones, as unrolled code
+// has them, become one function. Kernels of usual length stay in one piece.
+//
+//===----------------------------------------------------------------------===//
+
+#include "autodiff/CPU/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+#include <map>
+
+namespace mlir::autodiff::cpu {
+#define GEN_PASS_DEF_SPLITKERNELS
+#include "autodiff/CPU/Passes.h.inc"
+} // namespace mlir::autodiff::cpu
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static unsigned countLoops(Operation &op) {
+  unsigned count = 0;
+  op.walk([&](LoopLikeOpInterface) { ++count; });
+  return count;
+}
+
+/// What every function has for itself: constants, and views of buffers. The
+/// buffers are all the kernel's.
+static bool isCopied(Operation *op) {
+  if (matchPattern(op, m_Constant()) || isa<memref::GetGlobalOp>(op))
+    return true;
+  return isa<ViewLikeOpInterface>(op) &&
+         llvm::all_of(op->getOperands(), [](Value operand) {
+           Operation *from = operand.getDefiningOp();
+           return from && (isa<memref::AllocaOp>(from) || isCopied(from));
+         });
+}
+
+/// Whether the value is a buffer of which no other value is known to be a part.
+static bool isView(Value value) {
+  return isa<MemRefType>(value.getType()) &&
+         !value.getDefiningOp<memref::AllocaOp>();
+}
+
+static bool areEqual(func::FuncOp a, func::FuncOp b) {
+  return a.getFunctionType() == b.getFunctionType() &&
+         OperationEquivalence::isRegionEquivalentTo(
+             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
+}
+
+static llvm::hash_code computeHash(func::FuncOp function) {
+  llvm::hash_code hash = hash_value(function.getFunctionType());
+  function.getBody().walk([&](Operation *op) {
+    hash =
+        llvm::hash_combine(hash, OperationEquivalence::computeHash(
+                                     op, OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::IgnoreLocations));
+  });
+  return hash;
+}
+
+namespace {
+
+/// Takes one kernel apart.
+class Splitter {
+public:
+  Splitter(func::FuncOp kernel, unsigned longest)
+      : kernel(kernel), longest(longest) {}
+
+  /// Leaves no more than `longest` loops in the block.
+  void split(Block &block) {
+    unsigned count = 0;
+    for (Operation &op : block) {
+      for (Region &region : op.getRegions())
+        for (Block &inner : region)
+          split(inner);
+      count += countLoops(op);
+    }
+    if (count > longest)
+      for (Operation &op : llvm::make_early_inc_range(block))
+        if (countLoops(op))
+          outline(&op);
+  }
+
+private:
+  /// Adds what `value` needs from outside of the nest to `captured`, and what
+  /// the function makes again to `copied`, in the order of their dependences.
+  static void capture(Value value, SetVector<Value> &captured,
+                      SetVector<Operation *> &copied) {
+    Operation *op = value.getDefiningOp();
+    if (!op || !isCopied(op)) {
+      captured.insert(value);
+      return;
+    }
+    if (copied.contains(op))
+      return;
+    for (Value operand : op->getOperands())
+      capture(operand, captured, copied);
+    copied.insert(op);
+  }
+
+  void outline(Operation *nest) {
+    SetVector<Value> used(nest->operand_begin(), nest->operand_end());
+    getUsedValuesDefinedAbove(nest->getRegions(), used);
+    SetVector<Value> captured;
+    SetVector<Operation *> copied;
+    for (Value value : used)
+      capture(value, captured, copied);
+    // Buffers come in by their places alone: then none is part of another one.
+    if (llvm::any_of(captured, isView) ||
+        llvm::any_of(nest->getResults(), isView))
+      return;
+
+    OpBuilder b(nest);
+    Location loc = nest->getLoc();
+    auto type = b.getFunctionType(TypeRange(captured.getArrayRef()),
+                                  nest->getResultTypes());
+    OwningOpRef<func::FuncOp> function = func::FuncOp::create(
+        loc, (kernel.getName() + ".part" + Twine(number)).str(), type);
+    Block *body = function->addEntryBlock();
+    IRMapping mapping;
+    mapping.map(captured.getArrayRef(), body->getArguments());
+    OpBuilder inner = OpBuilder::atBlockBegin(body);
+    for (Operation *op : copied)
+      inner.clone(*op, mapping);
+    Operation *copy = inner.clone(*nest, mapping);
+    func::ReturnOp::create(inner, loc, copy->getResults());
+
+    auto call = func::CallOp::create(b, loc, intern(std::move(function)),
+                                     captured.getArrayRef());
+    nest->replaceAllUsesWith(call);
+    nest->erase();
+  }
+
+  /// The function, or an equal one that is there already.
+  func::FuncOp intern(OwningOpRef<func::FuncOp> function) {
+    SmallVector<func::FuncOp, 1> &alike = parts[computeHash(*function)];
+    for (func::FuncOp other : alike)
+      if (areEqual(other, *function))
+        return other;
+    function->setPrivate();
+    Builder b(kernel.getContext());
+    (*function)->setAttr("llvm.bareptr", b.getUnitAttr());
+    for (auto [index, type] : llvm::enumerate(function->getArgumentTypes())) {
+      if (!isa<MemRefType>(type))
+        continue;
+      function->setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(),
+                           b.getUnitAttr());
+      function->setArgAttr(index, LLVM::LLVMDialect::getAlignAttrName(),
+                           b.getI64IntegerAttr(64));
+    }
+    ++number;
+    alike.push_back(function.release());
+    kernel->getBlock()->getOperations().insert(kernel->getIterator(),
+                                               alike.back());
+    return alike.back();
+  }
+
+  func::FuncOp kernel;
+  unsigned longest, number = 0;
+  std::map<size_t, SmallVector<func::FuncOp, 1>> parts;
+};
+
+struct SplitKernelsPass : public cpu::impl::SplitKernelsBase<SplitKernelsPass> {
+  using SplitKernelsBase::SplitKernelsBase;
+
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> kernels(getOperation().getOps<func::FuncOp>());
+    for (func::FuncOp kernel : kernels) {
+      Splitter splitter(kernel, longest);
+      for (Block &block : kernel.getBody())
+        splitter.split(block);
+    }
+  }
+};
+} // namespace
