@@ -77,7 +77,7 @@ class Trial:
         self.kernel, self.stub, self.noisy, self.noisy_stub = kernel, stub, noisy, noisy_stub
         self.point, self.upstream = point, upstream
 
-    def run(self, kernel, stub, values, options) -> dict[str, torch.Tensor]:
+    def run(self, kernel, stub, values, options, upstream=None) -> dict[str, torch.Tensor]:
         """Return outputs and gradients, by what they are called in reports."""
         from triton.backends.autodiff import autodiff
 
@@ -89,7 +89,8 @@ class Trial:
                 found[f"output {name}"] = y.detach().double().cpu()
             return outputs
 
-        gradients = gradients_of(autodiff(kernel, kept), self.program, values, self.upstream)
+        upstream = self.upstream if upstream is None else upstream
+        gradients = gradients_of(autodiff(kernel, kept), self.program, values, upstream)
         return found | {f"gradient of {name}": g for name, g in gradients.items()}
 
     def values(self) -> Tensors:
@@ -109,14 +110,26 @@ class Trial:
         """Return what the program computes in its types on the device."""
         return self.run(self.kernel, self.stub, self.values(), self.types.options)
 
-    def true(self, noise=QUIET) -> dict[str, torch.Tensor]:
+    def true(self, noise=QUIET, upstream=None) -> dict[str, torch.Tensor]:
         """Return what it computes in float64 on the CPU, with some noise."""
-        return self.run(self.noisy, self.noisy_stub, self.point, {"noise": noise})
+        return self.run(self.noisy, self.noisy_stub, self.point, {"noise": noise}, upstream)
 
     def moved(self, first: int, count: int) -> list[dict[str, torch.Tensor]]:
-        """Return what it computes with noise of several samples."""
+        """Return what it computes with noise of several samples.
+
+        A kernel's noise is the same in programs that compute the same. What each of them adds to a
+        gradient is rounded by itself, though; so noise comes with the upstream gradients, too.
+        """
         sizes = self.types.noise()
-        return [self.true((*sizes, 0.618 * sample)) for sample in range(first, first + count)]
+        found = []
+        for sample in range(first, first + count):
+            source = torch.Generator().manual_seed(sample)
+            upstream = [
+                g * (1 + sizes[0] * (torch.rand(g.shape, generator=source) - 0.5))
+                for g in self.upstream
+            ]
+            found.append(self.true((*sizes, 0.618 * sample), upstream))
+        return found
 
     def verdict(self, on_cpu, factor: float = 1.0) -> Verdict:
         """Compare outputs and gradients; `on_cpu` is a context in which kernels run there."""

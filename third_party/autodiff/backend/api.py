@@ -7,7 +7,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, overload
+from typing import Any, ParamSpec, overload
 
 import torch
 from torch.autograd import forward_ad
@@ -29,6 +29,7 @@ from .tracers import outside_of_dynamo, refuse_tracers
 from .wrappers import Differentiable, is_kernel
 
 Tensor = torch.Tensor
+P = ParamSpec("P")
 # In place of a kernel that a decorator will be given.
 _LATER: Any = object()
 
@@ -119,6 +120,8 @@ class DifferentiableKernel(Differentiable):
         resolver = self._resolver
         name = resolver.function.__name__
         wants, device = runtime.look_over(name, (*args, *kwargs.values()))
+        if wants:
+            results.note_wanted()
         if device is not None and device != torch.cuda.current_device():
             # Backward kernels run where autograd says, on the device of the tensors.
             with torch.cuda.device(device):
@@ -345,11 +348,11 @@ class Op(Outermost):
         if self._post_process is not None:
             args = self._through_post_process(args)
         self.kernel._launches.clear()
-        with runtime.recording_history(), results.Watch() as witnesses:
+        with runtime.recording_history(), results.Watch() as watch:
             result = results.call(self.stub, self.kernel, args, kwargs)
-        if torch.is_grad_enabled() and not any(w.is_reachable for w in witnesses):
+        if torch.is_grad_enabled() and not any(w.is_reachable for w in watch.witnesses):
             name, launched = self.kernel._resolver.function.__name__, bool(self.kernel._launches)
-            results.refuse_lost(self.stub, name, launched, witnesses, (args, kwargs), result)
+            results.refuse_lost(self.stub, name, launched, watch, (args, kwargs), result)
         if self._idx_upstream is not None:
             self._check_upstream()
         return result
@@ -460,9 +463,26 @@ def differentiable(
     return DifferentiableKernel(*_with_options(kernel, given))
 
 
+def _with_stub(function: Callable[P, Op]) -> Callable[P, Op]:
+    """Say of a call without a stub what that is."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Op:
+        if len(args) < 2 and "stub" not in kwargs:
+            raise KernelTypeError(
+                "autodiff(kernel, stub) needs a stub, the function that allocates and launches: "
+                "def stub(kernel, x): y = torch.empty_like(x); kernel[grid](x, y, …); return y. "
+                "The kernel alone is made differentiable by differentiable(kernel)"
+            )
+        return function(*args, **kwargs)
+
+    return call
+
+
+@_with_stub
 def autodiff(
     kernel: Any,
-    stub: Callable[..., Any] = _LATER,
+    stub: Callable[..., Any],
     grid: Any = None,
     idx_upstream: int | None = None,
     non_stub_args_idxs: list[int] | tuple[int, ...] | None = None,
@@ -483,12 +503,6 @@ def autodiff(
     receives them.
     """
     given = _given(tape_limit, deterministic, backward, autotune)
-    if stub is _LATER:
-        raise KernelTypeError(
-            "autodiff(kernel, stub) needs a stub, the function that allocates and launches: "
-            "def stub(kernel, x): y = torch.empty_like(x); kernel[grid](x, y, …); return y. "
-            "The kernel alone is made differentiable by differentiable(kernel)"
-        )
     if not callable(stub) or isinstance(stub, (Outermost, KernelInterface, type)):
         order = ": the kernel comes first" if isinstance(stub, KernelInterface) else ""
         raise KernelTypeError(f"stub should be a function of (kernel, *args), got {stub!r}{order}")

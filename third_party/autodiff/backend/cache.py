@@ -60,7 +60,12 @@ def unusable(reason) -> AutodiffError:
 
 def is_of_cache(error) -> bool:
     """Return whether an error was raised where Triton reads its cache or writes to it."""
-    return any(f.f_code in _CACHE_CODE for f, _ in traceback.walk_tb(error.__traceback__))
+    return comes_from(error, _CACHE_CODE)
+
+
+def comes_from(error, codes) -> bool:
+    """Return whether an error was raised while some code ran."""
+    return any(f.f_code in codes for f, _ in traceback.walk_tb(error.__traceback__))
 
 
 def manager_for(key: str):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
+
+from triton.runtime.jit import JITFunction
 
 from .errors import AutodiffError
 from .places import named
@@ -10,6 +14,8 @@ from .places import named
 # The head of a module's kernel, and what it begins with.
 _KERNEL = re.compile(r'tt\.func public @"?(?P<name>\w+)"?\(.*\n\s*(?P<first>[^\n]*)')
 _SEEN = "_autodiff_has_effects"
+# What a kernel's source would have to call for it to do something, some launch or other.
+_EFFECT = re.compile(r"store|atomic|scatter|inline_asm|device_(print|assert)|^(print|breakpoint)$")
 
 
 def refuse_results(ttir: str) -> None:
@@ -22,12 +28,30 @@ def refuse_results(ttir: str) -> None:
         )
 
 
+def _may_act(function, seen: set) -> bool:
+    """Whether the source of a function, or of one that it may call, has a statement that acts."""
+    if function in seen:
+        return False
+    seen.add(function)
+    calls = (n for n in ast.walk(ast.parse(textwrap.dedent(function.src))) if type(n) is ast.Call)
+    called = (getattr(c.func, "attr", None) or getattr(c.func, "id", "") for c in calls)
+    if any(_EFFECT.search(name) for name in called):
+        return True
+    code, scope = function.fn.__code__, function.fn.__globals__
+    captured = (cell.cell_contents for cell in function.fn.__closure__ or ())
+    values = [scope.get(name) for name in code.co_names]
+    members = (getattr(value, name, None) for value in values for name in code.co_names)
+    callees = [f for f in (*values, *captured, *members) if isinstance(f, JITFunction)]
+    return any(_may_act(callee, seen) for callee in callees)
+
+
 def refuse_idle(compiled, function) -> None:
-    """Raise if a compiled kernel of a function does nothing. What comes to nothing is left out."""
+    """Raise if a compiled kernel does nothing, as no other launch of its function would either."""
     if getattr(compiled, _SEEN, False):
         return
     kernel = _KERNEL.search(compiled.asm["ttir"])
-    if kernel and re.match(r"tt\.return(?! %)", kernel["first"]):
+    is_idle = kernel and re.match(r"tt\.return(?! %)", kernel["first"])
+    if is_idle and not _may_act(function, set()):
         raise AutodiffError(
             f"kernel {named(function.fn)} stores nothing: what it computes is lost, and no tensor "
             "depends on what it loads. Is a tl.store missing?"

@@ -13,7 +13,9 @@ from triton.runtime.errors import OutOfResources
 
 from .cache import (
     accepted_form,
+    comes_from,
     dumps_passes,
+    is_of_cache,
     note_accepted,
     reads_disk,
     replacing_entries,
@@ -155,8 +157,10 @@ class Executable:
             return self._loaded(path)
         except OutOfResources:
             raise
-        except Exception:  # Triton trusts the files of its cache
-            if not reads_disk():
+        except Exception as error:
+            # Triton trusts the files of its cache. What it compiles is no such file.
+            compiling = comes_from(error, {Executable._translate.__code__})
+            if not reads_disk() or (compiling and not is_of_cache(error)):
                 raise
         try:
             with replacing_entries():

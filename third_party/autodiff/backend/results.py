@@ -18,8 +18,8 @@ Tensor = torch.Tensor
 
 
 class _Thread(threading.local):
-    # The launches of the stub that runs in this thread: None if none does.
-    witnesses: list | None = None
+    # What looks at the stub that runs in this thread: None if none does.
+    watch: Watch | None = None
 
 
 _thread = _Thread()
@@ -47,27 +47,38 @@ class Witness:
 
 def witness(execution) -> Witness | None:
     """Return what will tell of a launch; None outside of stubs."""
-    if _thread.witnesses is None:
+    if _thread.watch is None:
         return None
     found = Witness(execution)
-    _thread.witnesses.append(found)
+    _thread.watch.witnesses.append(found)
     return found
 
 
-class Watch:
-    """Note the launches with gradients that a stub makes: a context with the list of them."""
+def note_wanted() -> None:
+    """Note that a kernel is launched with a tensor whose gradient may be wanted."""
+    if _thread.watch is not None:
+        _thread.watch.was_wanted = True
 
-    __slots__ = ("_before", "_found")
+
+class Watch:
+    """Looks at the launches that a stub makes, as a context.
+
+    `witnesses` are of those that can be differentiated. There may be none though a gradient
+    `was_wanted`: then nothing that was written depends on the tensor.
+    """
+
+    __slots__ = ("_before", "witnesses", "was_wanted")
 
     def __enter__(self):
-        self._before, self._found = _thread.witnesses, []
-        _thread.witnesses = self._found
-        return self._found
+        self.witnesses, self.was_wanted = [], False
+        self._before, _thread.watch = _thread.watch, self
+        return self
 
     def __exit__(self, *_):
-        _thread.witnesses = self._before
+        _thread.watch = self._before
         if self._before is not None:
-            self._before += self._found
+            self._before.witnesses += self.witnesses
+            self._before.was_wanted |= self.was_wanted
 
 
 def call(stub, kernel, args, kwargs):
@@ -106,12 +117,13 @@ def _written(witnesses) -> str:
     return " and ".join(found)
 
 
-def refuse_lost(stub, name: str, launched: bool, witnesses, given, result) -> None:
+def refuse_lost(stub, name: str, launched: bool, watch: Watch, given, result) -> None:
     """Raise if an operation whose gradient may be wanted has lost the way to it.
 
     `name` is the kernel's, `given` are the arguments of the operation. Launches that could be
-    differentiated have left `witnesses`; whoever is reached by one of them has no objection.
+    differentiated have left witnesses; whoever is reached by one of them has no objection.
     """
+    witnesses = watch.witnesses
     if not witnesses and not any(t.requires_grad for t in _tensors(given)):
         return
     results = list(_tensors(result))
@@ -129,7 +141,7 @@ def refuse_lost(stub, name: str, launched: bool, witnesses, given, result) -> No
             f"lost, and its gradient with it. Return that tensor, or what PyTorch computes of it. "
             f"{way_out}"
         )
-    if not floats:
+    if not floats or watch.was_wanted:
         return
     if launched:
         raise AutodiffError(
