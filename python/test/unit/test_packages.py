@@ -13,6 +13,24 @@ from arena.trial import Trial, make_problem
 from arena.truth import Gradients, reference_gradients
 from gradients import assert_close
 
+# The CPU takes longest to compile these (half a minute and more): there they need --slow. Others of
+# their families run.
+LONG = {
+    "chunk_dplr_delta_rule",
+    "chunk_gdn2",
+    "chunk_gla",
+    "chunk_gla_varlen",
+    "chunk_gsa",
+    "chunk_kda",
+    "chunk_linear_attn",
+    "chunk_precond_kda",
+    "chunk_retention",
+    "chunk_rwkv6",
+    "chunk_rwkv7",
+    "chunk_simple_gla",
+    "parallel_wall_attn",
+}
+
 
 def cases():
     """Of each case that the CPU has time for, one dtype, and another one of the next case."""
@@ -29,7 +47,9 @@ def cases():
 
 @pytest.mark.filterwarnings("ignore:reduction:UserWarning")
 @pytest.mark.parametrize("plugin, case, dtype", cases())
-def test_gradients(plugin, case, dtype, device):
+def test_gradients(plugin, case, dtype, device, pytestconfig):
+    if device == "cpu" and case.name in LONG and not pytestconfig.getoption("--slow"):
+        pytest.skip("--slow")
     if device == "cpu" and (case.gpu or torch.cuda.is_available()):
         pytest.skip(case.gpu or "packages choose their kernels for the GPU that is there")
     problem = make_problem(plugin, case, Variant("small", str(dtype)[6:]), device)
