@@ -8,13 +8,13 @@ kinds to do `without`, a `factor` by which to falsify a gradient.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import os
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 from .differences import Verdict
 from .generate import module, program_of
@@ -57,20 +57,6 @@ def subjects(requests: list[dict], folder: Path):
         )
 
 
-@contextlib.contextmanager
-def checking():
-    """Let accesses be checked, of kernels that are differentiated from now on."""
-    before = os.environ.get(name := "TRITON_AUTODIFF_CHECK")
-    os.environ[name] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
-
-
 def judged(subject: Subject, request: dict, folder: Path) -> Verdict:
     """Check a program; one that races may be found out by its accesses alone.
 
@@ -79,7 +65,8 @@ def judged(subject: Subject, request: dict, folder: Path) -> Verdict:
     verdict = check(subject)
     if verdict.status != "wrong" or not subject.program.races:
         return verdict
-    with checking():
+    # It is read when a kernel is first differentiated: the program is loaded once more.
+    with mock.patch.dict(os.environ, TRITON_AUTODIFF_CHECK="1"):
         found = check(next(subjects([request], folder)))
     return found if found.status == "refused" else verdict
 

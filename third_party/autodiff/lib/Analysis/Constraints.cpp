@@ -148,6 +148,17 @@ static Constraints ofComparison(arith::CmpIOp op,
   }
 }
 
+/// Turns constraints of an operand into those of the result, where `op` gives a
+/// tile one more axis.
+static void expandAxes(Operation *op, MutableArrayRef<Constraint> constraints) {
+  auto expand = dyn_cast<triton::ExpandDimsOp>(op);
+  if (!expand)
+    return;
+  for (Constraint &constraint : constraints)
+    constraint.form.renumberAxes(
+        [&](unsigned axis) { return axis + (axis >= expand.getAxis()); });
+}
+
 /// Collects the constraints that the conjunction `mask` consists of; false if
 /// it consists of others, too.
 static bool collectConstraints(Value mask, SmallVectorImpl<Constraint> &found,
@@ -173,10 +184,7 @@ static bool collectConstraints(Value mask, SmallVectorImpl<Constraint> &found,
     return false;
   size_t known = found.size();
   bool isAll = collectConstraints(op->getOperand(0), found, from);
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op))
-    for (Constraint &constraint : MutableArrayRef(found).drop_front(known))
-      constraint.form.renumberAxes(
-          [&](unsigned axis) { return axis + (axis >= expand.getAxis()); });
+  expandAxes(op, MutableArrayRef(found).drop_front(known));
   return isAll;
 }
 
@@ -278,10 +286,8 @@ Choice mlir::autodiff::alternativesOf(Value condition, bool holds) {
   if (!isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(op))
     return std::nullopt;
   Choice found = alternativesOf(op->getOperand(0), holds);
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op); expand && found)
+  if (found)
     for (auto &all : *found)
-      for (Constraint &constraint : all)
-        constraint.form.renumberAxes(
-            [&](unsigned axis) { return axis + (axis >= expand.getAxis()); });
+      expandAxes(op, all);
   return found;
 }

@@ -27,7 +27,8 @@ static bool isSum(Operation *write) {
   return atomic && isBlindSum(atomic);
 }
 
-/// Whether what is written is there whatever was there before, and is not.
+/// Whether memory holds what is written, whatever it held before: of a maximum,
+/// that may be the larger one.
 static bool isPlain(Operation *write) {
   auto atomic = dyn_cast<triton::AtomicRMWOp>(write);
   return isa<triton::StoreOp>(write) || (atomic && !selectsContent(atomic));

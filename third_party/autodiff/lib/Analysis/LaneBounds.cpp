@@ -383,35 +383,34 @@ static Constraints boundsAround(Operation *op) {
 /// Adds what loops and branches around `load` say of what is to be eliminated;
 /// false if that is not known.
 bool Bounds::addGiven(Operation *load, const LinearForm &address) {
-  SmallVector<Operation *> inside;
+  if (!findOthers(address))
+    return false;
+  if (others.empty())
+    return true;
+  SmallVector<Constraints> around;
   for (Operation *op = load; !isa<triton::FuncOp>(op->getParentOp());
        op = op->getParentOp())
-    inside.push_back(op);
-  auto isAbout = [](const Constraint &constraint,
-                    ArrayRef<Dimension> dimensions) {
+    around.push_back(boundsAround(op));
+  auto concernsOthers = [&](const Constraint &constraint) {
     return llvm::any_of(constraint.form.terms, [&](const auto &term) {
-      return llvm::is_contained(dimensions, term.dimension);
+      return llvm::is_contained(others, term.dimension);
     });
   };
-  while (findOthers(address)) {
-    if (others.empty())
-      return true;
-    auto *it = llvm::find_if(inside, [&](Operation *op) {
-      Constraints given = boundsAround(op);
-      return !given || llvm::any_of(*given, [&](const Constraint &constraint) {
-        return isAbout(constraint, others);
-      });
+  while (true) {
+    auto *it = llvm::find_if(around, [&](const Constraints &given) {
+      return !given || llvm::any_of(*given, concernsOthers);
     });
-    if (it == inside.end())
+    if (it == around.end())
       return true;
-    Constraints given = boundsAround(*it);
-    if (!given)
+    if (!*it)
       return false;
-    for (const Constraint &constraint : *given)
+    for (const Constraint &constraint : **it)
       constraints.push_back({constraint, /*isGiven=*/true});
-    inside.erase(it);
+    around.erase(it);
+    // They may be about still others.
+    if (!findOthers(address))
+      return false;
   }
-  return false;
 }
 
 /// Eliminates all that the address does not depend on.
