@@ -8,8 +8,10 @@ from watched import Watch
 from .program import LARGEST
 
 Tensors = dict[str, torch.Tensor]
-# What an element holds that no result depends on.
+# What an element holds that no result depends on, and what else may be there without a difference:
+# x / (1 + |x|) is NaN for infinities, of either sign for numbers.
 ANYTHING = (float("nan"), float("inf"), float("-inf"), 1e30)
+WHATEVER = (*ANYTHING, -1e30, 3.0, -3.0)
 
 
 class Inputs:
@@ -78,7 +80,7 @@ def without_effect(forward: Forward, values: Tensors, candidates: Tensors) -> Te
     def free(masks: Tensors) -> bool:
         return all(
             same(right, forward({n: values[n].masked_fill(m, x) for n, m in masks.items()}))
-            for x in (float("nan"), float("inf"), -3.0)
+            for x in WHATEVER
         )
 
     def among(name: str, places: torch.Tensor) -> list[torch.Tensor]:
