@@ -47,7 +47,9 @@ struct Bounds {
   void dropAxis(unsigned axis, int64_t extent);
   void renumberAxes(llvm::function_ref<unsigned(unsigned)> map);
 
-  bool assume(const Bound &bound);
+  bool assume(const Bound &bound) const;
+  bool holdsIn(const Constraint &needed, triton::LoadOp load,
+               ArrayRef<Constraint> known) const;
   bool isAlone(const Dimension &dimension, ArrayRef<Bound> bounds) const;
   bool eliminate(const Dimension &dimension, std::optional<ScalarExpr> extent);
   bool countIterations(const LinearForm &address);
@@ -189,7 +191,7 @@ bool Bounds::addThrough(const Lanes *lanes) {
 
 /// Takes a bound for one that every program keeps, if a launch can tell: each
 /// has a row that is live. False if it cannot.
-bool Bounds::assume(const Bound &bound) {
+bool Bounds::assume(const Bound &bound) const {
   ScalarExpr number = bound.bound - ScalarExpr::constant(1);
   for (const LinearForm::Term &term : bound.form.terms) {
     if (term.dimension.kind != Kind::Program)
@@ -537,20 +539,27 @@ void Bounds::dropFollowing(triton::LoadOp load) {
   });
 }
 
-/// Whether a bound holds for all that `load` reads, or its mask has one of the
-/// same lanes: it ends where the kernel says.
-static bool holdsIn(const Constraint &needed, triton::LoadOp load,
-                    ArrayRef<Constraint> known) {
-  if (llvm::any_of(known, [&](const Constraint &constraint) {
-        LinearForm apart = needed.form - constraint.form;
-        return apart.isConstant() ||
-               holdsAlways({apart, needed.bound - constraint.bound +
-                                       ScalarExpr::constant(1)});
-      }))
-    return true;
+/// Whether a bound holds for all that `load` reads: a mask says so, or its lanes
+/// end before. Where two numbers decide which of two masks of the same lanes is
+/// the narrower one, a launch can tell.
+bool Bounds::holdsIn(const Constraint &needed, triton::LoadOp load,
+                     ArrayRef<Constraint> known) const {
   LinearForm most = maximize(needed.form, shapeOf(load));
-  return most.isConstant() &&
-         (needed.bound - most.constant).getConstant().value_or(0) > 0;
+  if (most.isConstant() &&
+      (needed.bound - most.constant).getConstant().value_or(0) > 0)
+    return true;
+  auto slackOf = [&](const Constraint &mask) {
+    LinearForm apart = needed.form - mask.form;
+    return Constraint{apart,
+                      needed.bound - mask.bound + ScalarExpr::constant(1)};
+  };
+  return llvm::any_of(
+             known,
+             [&](const Constraint &mask) { return holdsAlways(slackOf(mask)); }) ||
+         llvm::any_of(known, [&](const Constraint &mask) {
+           Constraint slack = slackOf(mask);
+           return slack.form.isConstant() && assume(slack);
+         });
 }
 
 Constraints
@@ -569,7 +578,7 @@ mlir::autodiff::findMissingBounds(triton::LoadOp load, const Lanes *lanes,
   SmallVector<Constraint> missing(bounds.constraints.begin(),
                                   bounds.constraints.end());
   llvm::erase_if(missing, [&](const Constraint &needed) {
-    return holdsIn(needed, load, known);
+    return bounds.holdsIn(needed, load, known);
   });
   return missing;
 }

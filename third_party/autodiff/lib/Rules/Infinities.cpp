@@ -120,15 +120,39 @@ bool mlir::autodiff::isFiniteEverywhere(
   return true;
 }
 
+/// The residual that may be reloaded in place of a value.
+static ResidualOp findResidual(Value value) {
+  if (auto residual = value.getDefiningOp<ResidualOp>())
+    return residual;
+  for (Operation *user : value.getUsers())
+    if (auto residual = dyn_cast<ResidualOp>(user))
+      return residual;
+  return nullptr;
+}
+
 bool mlir::autodiff::isFiniteElsewhere(Value value, LiveLanes &lanes,
                                        SmallVectorImpl<ScalarExpr> *assumed) {
-  return isFiniteEverywhere(value, [&](Value source) -> std::optional<bool> {
+  auto isComplete = [&](triton::LoadOp load) {
+    Constraints missing = findMissingBounds(
+        load, lanes.without(lanes.of(load.getResult()), load.getMask()),
+        assumed);
+    return missing && missing->empty();
+  };
+  // A residual comes from the forward, which reads what its own masks let it.
+  auto isSavedFinite = [&](Value source) -> std::optional<bool> {
     auto load = source.getDefiningOp<triton::LoadOp>();
     if (!load)
       return std::nullopt;
-    Constraints missing = findMissingBounds(
-        load, lanes.without(lanes.of(source), load.getMask()), assumed);
-    return missing && missing->empty();
+    return !load->hasAttr(kNarrowedAttr) && isComplete(load);
+  };
+  return isFiniteEverywhere(value, [&](Value source) -> std::optional<bool> {
+    if (auto load = source.getDefiningOp<triton::LoadOp>())
+      return isComplete(load);
+    if (ResidualOp residual = findResidual(source);
+        residual &&
+        !mutation::isMade("lanes:a forward that reads as its copy does"))
+      return isFiniteEverywhere(residual.getOperand(), isSavedFinite);
+    return std::nullopt;
   });
 }
 

@@ -43,6 +43,9 @@ constexpr llvm::StringLiteral kIfRunAttr = "autodiff.if_run";
 constexpr llvm::StringLiteral kAttainedAttr = "autodiff.attained";
 /// Number of a memory operation within its primal.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
+/// Of a load in the differentiated copy: its mask leaves out lanes that the
+/// forward reads.
+constexpr llvm::StringLiteral kNarrowedAttr = "autodiff.narrowed";
 /// Attributes of functions with the role "rule": what the user calls the rule,
 /// and the inline assembly or library symbol that it is for.
 constexpr llvm::StringLiteral kRuleAttr = "autodiff.rule";

@@ -180,6 +180,7 @@ static void addBounds(triton::LoadOp load, ArrayRef<Constraint> bounds) {
   if (!load.getOther())
     load.getOtherMutable().assign(zeroOf(b, load.getLoc(), load.getType()));
   load.getMaskMutable().assign(mask);
+  load->setAttr(kNarrowedAttr, b.getUnitAttr());
 }
 
 void MaskLoads::runOnOperation() {
