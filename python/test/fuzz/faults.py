@@ -259,6 +259,116 @@ FOUND = {
             y1=16,
         ),
     ),
+    "a mask that ends later": Fault(
+        "a mask of the same lanes counted as the one that was needed, whatever its end",
+        (),
+        written(
+            """
+            i = tl.arange(0, 8)
+            v1 = tl.load(x1 + i, mask=i < 6, other=0.0)
+            tl.store(y1 + i, v1 * v1, mask=i < 5)
+            v2 = tl.load(x2 + tl.arange(0, 1))
+            tl.store(y2 + i, tl.exp(v1) * v2, mask=i < 5)
+            """,
+            x1=8,
+            x2=1,
+            y1=8,
+            y2=8,
+        ),
+    ),
+    "saved by a forward that reads more": Fault(
+        "what the forward saved was taken for finite because the backward would not have read it",
+        (),
+        written(
+            """
+            i = tl.arange(0, 4)[:, None]
+            j = tl.arange(0, 4)[None, :]
+            k1 = tl.program_id(0) * 4 + i
+            v1 = tl.zeros([4, 4], T)
+            for t in range(tl.program_id(0) + 1):
+                v1 += tl.load(x1 + t * 16 + i * 4 + j)
+            tl.store(y1 + k1 * 4 + j, tl.sin(v1), mask=k1 < n)
+            """,
+            grid=(2,),
+            n=6,
+            x1=32,
+            y1=32,
+        ),
+    ),
+    "a factor of all that is read": Fault(
+        "a factor of the gradient was computed in the forward without a selection that the "
+        "backward's mask stood for",
+        (),
+        written(
+            """
+            i = tl.arange(0, 4)
+            v1 = tl.zeros([4], T)
+            for t in range(n):
+                v1 += tl.load(x1 + t * 4 + i)
+            v2 = tl.where(i < 2, tl.load(x2 + i), 0.0)
+            tl.store(y1 + i, tl.sin(v1) * v2)
+            """,
+            n=3,
+            x1=12,
+            x2=4,
+            y1=4,
+        ),
+        types="bfloat16",
+    ),
+    "a loop that does not run": Fault(
+        "what only its iterations ask for reached the gradients of others",
+        (),
+        written(
+            """
+            i = tl.arange(0, 4)
+            v1 = tl.load(x1 + i)
+            v2 = v1 * tl.load(x2 + i)
+            tl.store(y1 + i, v1)
+            for t in range(1, n):
+                tl.store(y2 + t * 4 + i, v2)
+            """,
+            n=1,
+            x1=4,
+            x2=4,
+            y1=4,
+            y2=8,
+        ),
+    ),
+    "the last iteration": Fault(
+        "what only a next iteration asks for reached the gradients of others",
+        (),
+        written(
+            """
+            i = tl.arange(0, 4)
+            v1 = tl.load(x1 + i)
+            for t in range(n):
+                tl.store(y1 + t * 4 + i, v1)
+                v1 = v1 * tl.load(x2 + t * 4 + i)
+            """,
+            n=2,
+            x1=4,
+            x2=8,
+            y1=8,
+        ),
+    ),
+    "an output without lanes": Fault(
+        "a launch that stores no lane of one output reached the gradients of another",
+        (),
+        written(
+            """
+            i = tl.arange(0, 4)
+            v1 = tl.load(x1)
+            tl.store(y1, v1)
+            v2 = tl.zeros([4], T) + v1 * tl.load(x2)
+            tl.store(y2 + i, v2, mask=i < n)
+            """,
+            n=0,
+            x1=1,
+            x2=1,
+            y1=1,
+            y2=4,
+        ),
+    ),
     "few columns": Fault(
         "the adjoint of a product summed over an axis that matrix units do not take",
         tuple(f"product with N of {n}" for n in (1, 2, 4, 8)),

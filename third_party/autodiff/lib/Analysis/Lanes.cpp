@@ -1,6 +1,7 @@
 //===- Lanes.cpp - Conditions on the lanes of a tile ----------------------===//
 #include "autodiff/Analysis/LiveLanes.h"
 
+#include "autodiff/Analysis/Constraints.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -29,6 +30,7 @@ void Lanes::Profile(llvm::FoldingSetNodeID &id) const {
   id.AddPointer(condition.getAsOpaquePointer());
   for (unsigned axis : axes)
     id.AddInteger(axis);
+  id.AddPointer(loop);
   if (use)
     profileUse(use, id);
   for (const Lanes *part : parts)
@@ -59,6 +61,23 @@ const Lanes *LaneAlgebra::get(Kind kind, ArrayRef<const Lanes *> parts) {
   lanes.kind = kind;
   lanes.parts = parts;
   return get(lanes);
+}
+
+const Lanes *LaneAlgebra::get(Kind kind, Operation *loop) {
+  Lanes lanes{};
+  lanes.kind = kind;
+  lanes.loop = loop;
+  return get(lanes);
+}
+
+const Lanes *LaneAlgebra::ifRuns(scf::ForOp loop) {
+  Constraints runs = lessThan(loop.getLowerBound(), loop.getUpperBound(),
+                              /*slack=*/0, ScalarExpr::From::Launch);
+  return runs && runs->empty() ? all() : get(Kind::Runs, loop);
+}
+
+const Lanes *LaneAlgebra::ifRunsAgain(scf::ForOp loop) {
+  return get(Kind::Again, loop);
 }
 
 const Lanes *LaneAlgebra::some(const Lanes *of) {
@@ -285,7 +304,7 @@ const Lanes *LaneAlgebra::makeThrough(OpOperand &use, const Lanes *result) {
   Operation *op = use.getOwner();
   if (result->isAll() || result->isNone() || result->isUnsure())
     return result;
-  if (result->condition)
+  if (result->isCondition())
     if (auto axes = placeAxes(use, result->axes)) {
       Lanes moved = *result;
       moved.axes = *axes;
@@ -303,7 +322,8 @@ const Lanes *LaneAlgebra::makeThrough(OpOperand &use, const Lanes *result) {
     // What is the same in all lanes that meet need not go through.
     const Lanes *uniform = all(), *rest = all();
     for (const Lanes *part : result->parts)
-      if (part->isUnsure() || (part->condition && placeAxes(use, part->axes)))
+      if (part->isUnsure() ||
+          (part->isCondition() && placeAxes(use, part->axes)))
         uniform = both(uniform, throughOne(use, part));
       else
         rest = both(rest, part);
@@ -372,6 +392,16 @@ const Lanes *LaneAlgebra::knownIn(const Lanes *lanes, Block *block) {
     llvm::DenseSet<Value> seen;
     return isKnownIn(lanes->condition, block, seen) ? lanes : some(lanes);
   }
+  case Kind::Runs:
+  case Kind::Again: {
+    auto loop = cast<scf::ForOp>(lanes->loop);
+    llvm::DenseSet<Value> seen;
+    bool isKnown = isKnownIn(loop.getUpperBound(), block, seen) &&
+                   isKnownIn(lanes->kind == Kind::Again ? loop.getInductionVar()
+                                                        : loop.getLowerBound(),
+                             block, seen);
+    return isKnown ? lanes : some(lanes);
+  }
   case Kind::And:
   case Kind::Or: {
     bool isOr = lanes->kind == Kind::Or;
@@ -388,4 +418,29 @@ const Lanes *LaneAlgebra::knownIn(const Lanes *lanes, Block *block) {
                    }));
   }
   llvm_unreachable("all kinds are covered");
+}
+
+const Lanes *
+LaneAlgebra::given(const Lanes *lanes,
+                   llvm::function_ref<bool(const Lanes *)> isTrue) {
+  if (isTrue(lanes))
+    return all();
+  Parts parts = llvm::map_to_vector(
+      lanes->parts, [&](const Lanes *part) { return given(part, isTrue); });
+  if (ArrayRef<const Lanes *>(parts) == lanes->parts)
+    return lanes;
+  switch (lanes->kind) {
+  case Kind::Some:
+    return some(parts[0]);
+  case Kind::And:
+    return std::accumulate(
+        parts.begin(), parts.end(), all(),
+        [&](const Lanes *a, const Lanes *b) { return both(a, b); });
+  case Kind::Or:
+    return std::accumulate(
+        parts.begin(), parts.end(), none(),
+        [&](const Lanes *a, const Lanes *b) { return either(a, b); });
+  default:
+    return through(*lanes->use, parts);
+  }
 }

@@ -57,9 +57,8 @@ bool LiveLanes::findOverwritten(triton::FuncOp kernel) {
   unsigned before = overwritten.size();
   auto compare = [&](ValueRange arguments, ValueRange results) {
     for (auto [argument, result] : llvm::zip_equal(arguments, results)) {
-      const Lanes *handedOn = leave(of(argument), argument.getParentBlock(),
-                                    result.getParentBlock());
-      if (algebra.either(handedOn, of(result)) != handedOn)
+      const Lanes *lanes = handedOn(argument);
+      if (algebra.either(lanes, of(result)) != lanes)
         overwritten.insert(argument);
     }
   };
@@ -77,6 +76,17 @@ const Lanes *LiveLanes::of(Value value) {
   return it == live.end() ? algebra.none() : it->second;
 }
 
+const Lanes *LiveLanes::seenFrom(Block *block, const Lanes *lanes) {
+  return algebra.given(lanes, [&](const Lanes *part) {
+    return part->kind == Lanes::Kind::Runs &&
+           part->loop->isAncestor(block->getParentOp());
+  });
+}
+
+const Lanes *LiveLanes::ifAllRun(const Lanes *lanes) {
+  return algebra.given(lanes, [](const Lanes *part) { return part->loop; });
+}
+
 const Lanes *LiveLanes::without(const Lanes *lanes, Value mask) {
   return mask ? algebra.without(lanes, algebra.where(mask)) : lanes;
 }
@@ -90,9 +100,20 @@ const Lanes *LiveLanes::leave(const Lanes *lanes, Block *from, Block *to) {
     if (auto branch = dyn_cast<scf::IfOp>(around))
       lanes = algebra.both(lanes, algebra.where(branch.getCondition(),
                                                 from == branch.thenBlock()));
+    else if (auto loop = dyn_cast<scf::ForOp>(around))
+      lanes = algebra.both(lanes, algebra.ifRuns(loop));
+    else if (from == cast<scf::WhileOp>(around).getAfterBody())
+      lanes = algebra.both(lanes, algebra.unknown());
     from = around->getBlock();
   }
   return lanes;
+}
+
+/// Those of what a loop carries, an argument of its body, that iterations ask
+/// for, in terms of what is known around the loop.
+const Lanes *LiveLanes::handedOn(Value argument) {
+  return algebra.knownIn(of(argument),
+                         argument.getParentBlock()->getParentOp()->getBlock());
 }
 
 /// Lets `lanes`, in terms of block `from`, be live.
@@ -224,36 +245,35 @@ const Lanes *LiveLanes::ofResult(Value result, Value argument) {
              : of(result);
 }
 
-void LiveLanes::visitCarried(Value init, Value argument, Value next,
-                             Value result) {
-  Block *around = result.getParentBlock();
-  const Lanes *lanes = leave(of(argument), argument.getParentBlock(), around);
-  lanes = algebra.either(lanes, ofResult(result, argument));
-  add(init, lanes, around);
-  add(next, lanes, next.getParentBlock());
-}
-
 void LiveLanes::visitLoop(scf::ForOp loop) {
+  Block *around = loop->getBlock(), *body = loop.getBody();
   for (auto [init, argument, next, result] :
        llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
-                       loop.getYieldedValues(), loop.getResults()))
-    visitCarried(init, argument, next, result);
+                       loop.getYieldedValues(), loop.getResults())) {
+    const Lanes *last = ofResult(result, argument);
+    const Lanes *lanes = handedOn(argument);
+    add(init, algebra.either(algebra.both(lanes, algebra.ifRuns(loop)), last),
+        around);
+    add(next,
+        algebra.either(algebra.both(lanes, algebra.ifRunsAgain(loop)), last),
+        body);
+  }
 }
 
 void LiveLanes::visitLoop(scf::WhileOp loop) {
-  Block *around = loop->getBlock();
+  // Nobody knows before whether an iteration follows.
+  auto ifRuns = [&](Value argument) {
+    return algebra.both(handedOn(argument), algebra.unknown());
+  };
   for (auto [passed, argument, result] :
        llvm::zip_equal(loop.getConditionOp().getArgs(),
-                       loop.getAfterArguments(), loop.getResults())) {
-    const Lanes *lanes = leave(of(argument), argument.getParentBlock(), around);
-    lanes = algebra.either(lanes, ofResult(result, argument));
-    add(passed, lanes, passed.getParentBlock());
-  }
+                       loop.getAfterArguments(), loop.getResults()))
+    add(passed, algebra.either(ifRuns(argument), ofResult(result, argument)),
+        loop.getBeforeBody());
   for (auto [init, argument, next] :
        llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
                        loop.getYieldedValues())) {
-    const Lanes *lanes = leave(of(argument), argument.getParentBlock(), around);
-    add(init, lanes, around);
-    add(next, lanes, next.getParentBlock());
+    add(init, handedOn(argument), loop->getBlock());
+    add(next, handedOn(argument), loop.getAfterBody());
   }
 }

@@ -27,7 +27,7 @@ llvm::BitVector Adjoint::findActive(ValueRange values) const {
 }
 
 bool Adjoint::isFiniteElsewhere(Value primal) const {
-  return autodiff::isFiniteElsewhere(primal, lanes, assumed);
+  return autodiff::isFiniteElsewhere(primal, lanes, assumed, reversed);
 }
 
 Value Adjoint::recomputed(Value value) {

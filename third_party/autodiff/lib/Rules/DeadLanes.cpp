@@ -22,6 +22,7 @@ struct Emitter {
 
 private:
   Value where(const Lanes *lanes, Type type);
+  LiveMask runs(const Lanes *lanes, Type type);
   LiveMask all(const Lanes *lanes, Type type);
   LiveMask any(const Lanes *lanes, Type type);
   LiveMask through(const Lanes *lanes);
@@ -40,6 +41,22 @@ Value Emitter::where(const Lanes *lanes, Type type) {
   auto tile = dyn_cast<RankedTensorType>(type);
   return repeatOver(b, loc, here, lanes->axes,
                     tile ? tile.getShape() : ArrayRef<int64_t>());
+}
+
+LiveMask Emitter::runs(const Lanes *lanes, Type type) {
+  auto loop = cast<scf::ForOp>(lanes->loop);
+  bool isAgain = lanes->kind == Lanes::Kind::Again;
+  if (mutation::isMade("lanes:of no iteration"))
+    return {};
+  Value from = adjoint.recomputed(isAgain ? loop.getInductionVar()
+                                          : loop.getLowerBound());
+  Value left = arith::SubIOp::create(
+      b, loc, adjoint.recomputed(loop.getUpperBound()), from);
+  Value needed = isAgain ? adjoint.recomputed(loop.getStep())
+                         : integerOf(b, loc, left.getType(), 0);
+  Value condition =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, left, needed);
+  return {splatTo(b, loc, condition, withElementType(type, b.getI1Type()))};
 }
 
 LiveMask Emitter::all(const Lanes *lanes, Type type) {
@@ -71,7 +88,7 @@ LiveMask Emitter::any(const Lanes *lanes, Type type) {
 Value Emitter::backAcross(Value lanes, ArrayRef<unsigned> axes, Type type) {
   for (unsigned axis : llvm::reverse(axes))
     if (lanes)
-      lanes = findLiveAcross(b, loc, lanes, axis);
+      lanes = findLiveAcross(b, loc, lanes, axis, adjoint.assumed);
   if (!lanes || !isa<RankedTensorType>(type))
     return lanes;
   if (!isa<RankedTensorType>(lanes.getType()))
@@ -97,7 +114,7 @@ Value Emitter::back(OpOperand &use, Value lanes) {
   }
   if (isa<triton::DotOp>(op)) {
     unsigned axis = tile.getRank() - 1 - use.getOperandNumber();
-    Value rows = findLiveAcross(b, loc, lanes, axis);
+    Value rows = findLiveAcross(b, loc, lanes, axis, adjoint.assumed);
     return rows ? repeatAlong(b, loc, rows, axis, tile) : rows;
   }
   if (auto reduce = dyn_cast<triton::ReduceOp>(op))
@@ -105,7 +122,7 @@ Value Emitter::back(OpOperand &use, Value lanes) {
   if (auto scan = dyn_cast<triton::ScanOp>(op))
     return findLiveFrom(b, loc, lanes, scan.getAxis(), scan.getReverse());
   if (auto expand = dyn_cast<triton::ExpandDimsOp>(op))
-    return findLiveAcross(b, loc, lanes, expand.getAxis());
+    return findLiveAcross(b, loc, lanes, expand.getAxis(), adjoint.assumed);
   if (isa<triton::ReshapeOp>(op))
     return triton::ReshapeOp::create(b, loc, type, lanes);
   if (auto trans = dyn_cast<triton::TransOp>(op))
@@ -152,6 +169,9 @@ LiveMask Emitter::emit(const Lanes *lanes, Type type) {
   case Lanes::Kind::Where:
   case Lanes::Kind::Unless:
     return {where(lanes, type)};
+  case Lanes::Kind::Runs:
+  case Lanes::Kind::Again:
+    return runs(lanes, type);
   case Lanes::Kind::And:
     return all(lanes, type);
   case Lanes::Kind::Or:
@@ -164,6 +184,7 @@ LiveMask Emitter::emit(const Lanes *lanes, Type type) {
 
 LiveMask mlir::autodiff::emitLanes(Adjoint &adjoint, const Lanes *lanes,
                                    Type type) {
+  lanes = adjoint.seen(lanes);
   // What the analysis takes for dead has no cotangent that is not zero.
   return lanes->isNone() ? LiveMask{Value(), /*isExact=*/false}
                          : Emitter{adjoint}.emit(lanes, type);

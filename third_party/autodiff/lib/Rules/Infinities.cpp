@@ -131,10 +131,13 @@ static ResidualOp findResidual(Value value) {
 }
 
 bool mlir::autodiff::isFiniteElsewhere(Value value, LiveLanes &lanes,
-                                       SmallVectorImpl<ScalarExpr> *assumed) {
+                                       SmallVectorImpl<ScalarExpr> *assumed,
+                                       Block *in) {
   auto isComplete = [&](triton::LoadOp load) {
     Constraints missing = findMissingBounds(
-        load, lanes.without(lanes.of(load.getResult()), load.getMask()),
+        load,
+        lanes.without(lanes.seenFrom(in, lanes.of(load.getResult())),
+                      load.getMask()),
         assumed);
     return missing && missing->empty();
   };

@@ -13,7 +13,6 @@
 #include "LanesAcross.h"
 
 #include "autodiff/Analysis/LaneSteps.h"
-#include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Rules/Combiner.h"
 #include "autodiff/Rules/FirstLane.h"
 #include "autodiff/Rules/Mutation.h"
@@ -37,9 +36,10 @@ struct Bound {
 /// The parts of a conjunction, seen along an axis.
 class Conjunction {
 public:
-  Conjunction(OpBuilder &b, Location loc, Value condition, unsigned axis)
+  Conjunction(OpBuilder &b, Location loc, Value condition, unsigned axis,
+              SmallVectorImpl<ScalarExpr> *assumed = nullptr)
       : b(b), loc(loc), type(cast<RankedTensorType>(condition.getType())),
-        axis(axis), extent(type.getDimSize(axis)) {
+        axis(axis), extent(type.getDimSize(axis)), assumed(assumed) {
     collect(condition);
   }
 
@@ -60,6 +60,7 @@ private:
   RankedTensorType type;
   unsigned axis;
   int64_t extent;
+  SmallVectorImpl<ScalarExpr> *assumed;
   SmallVector<Bound> bounds;
   /// The conditions that differ along the axis, and whether all are bounds.
   SmallVector<Value> varying;
@@ -176,22 +177,31 @@ void Conjunction::require(Value holds) {
   required = bothHold(b, loc, required, holds);
 }
 
-/// Whether a launch knows a number, and it is the same in all programs.
-static bool isOfLaunch(Value value) {
-  std::optional<ScalarExpr> number = ScalarExpr::of(value);
-  DenseElementsAttr constant;
+/// A number that a launch knows, and that is the same in all programs.
+static std::optional<ScalarExpr> findOfLaunch(Value value) {
+  DenseIntElementsAttr constant;
   if (matchPattern(value, m_Constant(&constant)) && constant.isSplat())
-    return true;
+    return ScalarExpr::constant(constant.getSplatValue<APInt>().getSExtValue());
   if (auto splat = value.getDefiningOp<triton::SplatOp>())
-    return isOfLaunch(splat.getSrc());
-  return number && !number->dependsOnProgramId();
+    return findOfLaunch(splat.getSrc());
+  std::optional<ScalarExpr> number = ScalarExpr::of(value);
+  return number && !number->dependsOnProgramId() ? number : std::nullopt;
 }
 
-/// low ≤ high + slack. What does not depend on the program is true, or else no
-/// lane is live in any.
+/// low ≤ high + slack. Of a launch it is assumed: it has some live lane.
 void Conjunction::requireOrder(Value low, Value high, int64_t slack) {
-  if (isOfLaunch(low) && isOfLaunch(high))
-    return;
+  std::optional<ScalarExpr> least = findOfLaunch(low);
+  std::optional<ScalarExpr> most = findOfLaunch(high);
+  if (least && most) {
+    ScalarExpr left = *most + ScalarExpr::constant(slack) - *least;
+    if (left.isNotNegative())
+      return;
+    if (assumed && !left.readsMemory() && !left.getConstant()) {
+      if (!llvm::is_contained(*assumed, left))
+        assumed->push_back(left);
+      return;
+    }
+  }
   auto predicate = arith::CmpIPredicate::sle;
   if (slack == -1)
     predicate = arith::CmpIPredicate::slt;
@@ -260,8 +270,9 @@ Value Conjunction::eliminate() {
 //===----------------------------------------------------------------------===//
 
 Value mlir::autodiff::findLiveAcross(OpBuilder &b, Location loc, Value live,
-                                     unsigned axis) {
-  return Conjunction(b, loc, live, axis).eliminate();
+                                     unsigned axis,
+                                     SmallVectorImpl<ScalarExpr> *assumed) {
+  return Conjunction(b, loc, live, axis, assumed).eliminate();
 }
 
 Value mlir::autodiff::findNonZeroAcross(OpBuilder &b, Location loc,

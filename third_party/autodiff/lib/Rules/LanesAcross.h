@@ -2,14 +2,17 @@
 #ifndef AUTODIFF_LIB_RULES_LANESACROSS_H
 #define AUTODIFF_LIB_RULES_LANESACROSS_H
 
+#include "autodiff/Analysis/ScalarExpr.h"
 #include "mlir/IR/Builders.h"
 
 namespace mlir::autodiff {
 
 /// Where `live`, a condition on the lanes of a tile, holds for some lane along
-/// `axis`: a condition without that axis; null if that is everywhere.
+/// `axis`: a condition without that axis; null if that is everywhere. Numbers
+/// of a launch that must not be negative for that are added to `assumed`, if
+/// there may be any.
 Value findLiveAcross(OpBuilder &builder, Location loc, Value live,
-                     unsigned axis);
+                     unsigned axis, llvm::SmallVectorImpl<ScalarExpr> *assumed);
 
 /// Where a tile of cotangents is not zero for some lane along `axis`: a
 /// condition without that axis.

@@ -29,6 +29,8 @@ struct Lanes : llvm::FoldingSetNode {
     Unknown, ///< some, but nobody knows which
     Where,   ///< those where a condition of the primal holds
     Unless,  ///< those where it does not
+    Runs,    ///< all if a loop has an iteration
+    Again,   ///< all if a loop has one after the current one
     And,     ///< those that are in all parts
     Or,      ///< those that are in one of the parts
     Through, ///< those of an operand that lead to the parts, one for each
@@ -38,6 +40,7 @@ struct Lanes : llvm::FoldingSetNode {
   Kind kind;
   Value condition;         ///< of Where and Unless: a bool or a tile of these
   ArrayRef<unsigned> axes; ///< on which its axes longer than one lie
+  Operation *loop;         ///< of Runs and Again
   OpOperand *use;          ///< of Through
   ArrayRef<const Lanes *> parts;
   unsigned number; ///< in the order in which they were made
@@ -47,6 +50,8 @@ struct Lanes : llvm::FoldingSetNode {
   bool isAll() const { return kind == Kind::All; }
   /// Whether this is a superset of what is meant.
   bool isUnsure() const { return kind == Kind::Some || kind == Kind::Unknown; }
+  /// Whether it is one condition, the same along all axes but its own.
+  bool isCondition() const { return condition || loop; }
   void Profile(llvm::FoldingSetNodeID &id) const;
 };
 
@@ -60,6 +65,10 @@ public:
   const Lanes *some(const Lanes *of);
   /// Those where `condition`, a bool or a tile of these, holds, or not.
   const Lanes *where(Value condition, bool holds = true);
+  /// All if `loop` has an iteration.
+  const Lanes *ifRuns(scf::ForOp loop);
+  /// All if `loop` has an iteration after the one that asks.
+  const Lanes *ifRunsAgain(scf::ForOp loop);
   const Lanes *both(const Lanes *a, const Lanes *b);
   const Lanes *either(const Lanes *a, const Lanes *b);
   /// What `lanes` ask for besides `known`.
@@ -69,11 +78,15 @@ public:
   /// `lanes` in terms of what is known in `block`: other conditions hold in
   /// some iteration.
   const Lanes *knownIn(const Lanes *lanes, Block *block);
+  /// `lanes`, with some conditions taken for true.
+  const Lanes *given(const Lanes *lanes,
+                     llvm::function_ref<bool(const Lanes *)> isTrue);
 
 private:
   /// One that has what is given, of equal ones the first.
   const Lanes *get(Lanes lanes);
   const Lanes *get(Lanes::Kind kind, ArrayRef<const Lanes *> parts = {});
+  const Lanes *get(Lanes::Kind kind, Operation *loop);
   const Lanes *where(Value condition, bool holds, ArrayRef<unsigned> axes);
   const Lanes *throughOne(OpOperand &use, const Lanes *result);
   const Lanes *makeThrough(OpOperand &use, const Lanes *result);
@@ -104,6 +117,12 @@ public:
   /// Those that are live because of what the user of an operand makes of it.
   const Lanes *through(OpOperand &use);
 
+  /// `lanes` where a block of the primal runs, and so do all loops around it.
+  const Lanes *seenFrom(Block *block, const Lanes *lanes);
+
+  /// `lanes` if all loops run, and every iteration is followed by another one.
+  const Lanes *ifAllRun(const Lanes *lanes);
+
   /// What `lanes` ask for besides a mask on the same tile (null: none).
   const Lanes *without(const Lanes *lanes, Value mask);
 
@@ -115,11 +134,11 @@ private:
   void visit(Operation *op);
   void visitLoop(scf::ForOp loop);
   void visitLoop(scf::WhileOp loop);
-  void visitCarried(Value init, Value argument, Value next, Value result);
   void add(Value value, const Lanes *lanes, Block *from);
   const Lanes *ofStored(Operation *write, Value mask);
   const Lanes *ofResult(Value result, Value argument);
   const Lanes *leave(const Lanes *lanes, Block *from, Block *to);
+  const Lanes *handedOn(Value argument);
 
   const Activity &activity;
   FinalStores final;

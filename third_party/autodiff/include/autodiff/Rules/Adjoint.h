@@ -42,6 +42,11 @@ public:
   /// those that are.
   bool isFiniteElsewhere(Value primal) const;
 
+  /// Live lanes where the block that is being reversed runs.
+  const Lanes *seen(const Lanes *lanes) const {
+    return this->lanes.seenFrom(reversed, lanes);
+  }
+
   /// The value in the backward kernel that recomputes `primal`, or may be
   /// reloaded for it.
   Value primal(Value primal) const;

@@ -16,9 +16,10 @@ bool isFiniteEverywhere(
     Value value, llvm::function_ref<std::optional<bool>(Value)> isFinite = {});
 
 /// Whether a value of the primal is finite in all lanes that are not live, if
-/// it is in those that are. See `findMissingBounds` for what is `assumed`.
+/// it is in those that are, for who asks in block `in`. See `findMissingBounds`
+/// for what is `assumed`.
 bool isFiniteElsewhere(Value value, LiveLanes &lanes,
-                       llvm::SmallVectorImpl<ScalarExpr> *assumed);
+                       llvm::SmallVectorImpl<ScalarExpr> *assumed, Block *in);
 
 // Padding that a softmax or a sum of exponentials is not to see is −∞ or ∞, or
 // becomes that (log 0): a lane's cotangent is zero there because of what the

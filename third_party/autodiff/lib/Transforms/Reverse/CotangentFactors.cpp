@@ -246,7 +246,14 @@ bool Transplant::collect(Value value) {
     return true;
   if (Operation *source = findSource(op)) {
     sources[op] = source;
-    return source->getResultTypes() == op->getResultTypes();
+    if (source->getResultTypes() != op->getResultTypes())
+      return false;
+    if (!op->hasAttr(kNarrowedAttr))
+      return true;
+    auto load = cast<triton::LoadOp>(op);
+    bool isPossible = collect(load.getMask()) && collect(load.getOther());
+    slice.insert(op);
+    return isPossible;
   }
   // (What was recorded of memory is for the backward to read.)
   bool isPossible =
@@ -264,6 +271,15 @@ double Transplant::bytesOfArithmetic() const {
   return bytes;
 }
 
+/// What the forward has loaded, where the copy loads it, too.
+static void narrow(OpBuilder &b, triton::LoadOp load, IRMapping &map) {
+  Value mask = map.lookupOrDefault(load.getMask());
+  map.map(load.getResult(),
+          arith::SelectOp::create(b, load.getLoc(), mask,
+                                  map.lookup(load.getResult()),
+                                  map.lookupOrDefault(load.getOther())));
+}
+
 Operation *Transplant::emit(IRMapping &map) {
   map.map(backward.getArguments().take_front(forward.getNumArguments()),
           forward.getArguments());
@@ -279,7 +295,11 @@ Operation *Transplant::emit(IRMapping &map) {
     map.map(cotangent,
             constantOf(b, cotangent.getLoc(), cotangent.getType(), 1.0));
   for (Operation *op : slice)
-    b.clone(*op, map);
+    if (sources.contains(op) &&
+        !mutation::isMade("factors:of all that is read"))
+      narrow(b, cast<triton::LoadOp>(op), map);
+    else if (!sources.contains(op))
+      b.clone(*op, map);
   return &*b.getInsertionPoint();
 }
 

@@ -200,9 +200,9 @@ void MaskLoads::runOnOperation() {
     if (!isDifferentiable(value.getType()) || !activity.isUseful(value) ||
         load.getIsVolatile())
       return;
-    Constraints bounds =
-        findMissingBounds(load, lanes.without(lanes.of(value), load.getMask()),
-                          assume ? &assumed : nullptr);
+    Constraints bounds = findMissingBounds(
+        load, lanes.without(lanes.ifAllRun(lanes.of(value)), load.getMask()),
+        assume ? &assumed : nullptr);
     if (bounds)
       llvm::erase_if(*bounds, [&](const Constraint &bound) {
         return bound.form.terms.empty() || !BoundEmitter::canEmit(bound, load);

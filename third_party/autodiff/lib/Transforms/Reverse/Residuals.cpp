@@ -303,9 +303,12 @@ void Residuals::runOnOperation() {
   }
   if (derive || primal->hasAttr(kOrderedAttr))
     (void)getOrCreateForward(getOperation());
-  // What is left is the identity.
-  getOperation().walk([](ResidualOp residual) {
-    residual.getResult().replaceAllUsesWith(residual.getValue());
-    residual.erase();
+  // What is left is the identity, and nobody asks any more whose masks are.
+  getOperation().walk([](Operation *op) {
+    op->removeAttr(kNarrowedAttr);
+    if (auto residual = dyn_cast<ResidualOp>(op)) {
+      residual.getResult().replaceAllUsesWith(residual.getValue());
+      residual.erase();
+    }
   });
 }

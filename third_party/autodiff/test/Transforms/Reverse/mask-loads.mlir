@@ -8,7 +8,7 @@
 // CHECK-LABEL: tt.func @tail_framed(
 // CHECK: %[[END:.*]] = tt.splat %arg2
 // CHECK: %[[MASK:.*]] = arith.cmpi slt, %{{.*}}, %[[END]] : tensor<8xi32>
-// CHECK: tt.load %{{[0-9]+}}, %[[MASK]], %{{.*}} {autodiff.site
+// CHECK: tt.load %{{[0-9]+}}, %[[MASK]], %{{.*}} {autodiff.narrowed, autodiff.site
 tt.func @tail(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %range = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
   %end = tt.splat %n : i32 -> tensor<8xi32>
@@ -65,7 +65,7 @@ tt.func @data(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK-LABEL: tt.func @before_framed(
 // CHECK: scf.for %[[ROW:.*]] =
 // CHECK: %[[LIVE:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : i32
-// CHECK: tt.load %{{[0-9]+}}, %[[LIVE]], %{{.*}} {autodiff.site
+// CHECK: tt.load %{{[0-9]+}}, %[[LIVE]], %{{.*}} {autodiff.narrowed, autodiff.site
 tt.func @before(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : i32
