@@ -296,3 +296,71 @@ tt.func @sides(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1, %v: f32) {
   }
   tt.return
 }
+
+// -----
+
+// What is made for a loop that may not run is masked by that; in the loop it
+// needs no mask.
+// CHECK-LABEL: tt.func @stored_by_a_loop_bwd(
+// CHECK: %[[LEFT:.*]] = arith.subi %arg3, %arg2 : i32
+// CHECK: scf.for
+// CHECK-NOT: arith.select
+// CHECK: %[[RUNS:.*]] = arith.cmpi sgt, %[[LEFT]], %c0_i32 : i32
+// CHECK: arith.select %[[RUNS]], %{{.*}} : f32
+// CHECK: autodiff.accumulate
+tt.func @stored_by_a_loop(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %from: i32,
+                          %to: i32) {
+  %one = arith.constant 1 : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = arith.mulf %x, %x : f32
+  scf.for %i = %from to %to step %one : i32 {
+    %p = tt.addptr %py, %i : !tt.ptr<f32>, i32
+    tt.store %p, %y : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
+// One that runs is taken for that.
+// CHECK-LABEL: tt.func @stored_by_a_loop_that_runs_bwd(
+// CHECK-NOT: arith.select
+// CHECK: tt.return
+tt.func @stored_by_a_loop_that_runs(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %pid = tt.get_program_id x : i32
+  %to = arith.addi %pid, %one : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = arith.mulf %x, %x : f32
+  scf.for %i = %zero to %to step %one : i32 {
+    %p = tt.addptr %py, %i : !tt.ptr<f32>, i32
+    tt.store %p, %y : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
+// What a loop hands on, and the last iteration to nobody.
+// CHECK-LABEL: tt.func @handed_on_bwd(
+// CHECK: %[[LEFT:.*]] = arith.subi %arg3, %[[I:.*]] : i32
+// CHECK: %[[AGAIN:.*]] = arith.cmpi sgt, %[[LEFT]], %c1_i32 : i32
+// CHECK: arith.select %[[AGAIN]], %{{.*}} : f32
+// CHECK: arith.select %[[AGAIN]], %{{.*}} : f32
+// CHECK: autodiff.upstream
+tt.func @handed_on(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pw: !tt.ptr<f32>,
+                   %n: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  %last = scf.for %i = %zero to %n step %one iter_args(%c = %x) -> f32 : i32 {
+    %p = tt.addptr %py, %i : !tt.ptr<f32>, i32
+    tt.store %p, %c : !tt.ptr<f32>
+    %q = tt.addptr %pw, %i : !tt.ptr<f32>, i32
+    %w = tt.load %q : !tt.ptr<f32>
+    %next = arith.mulf %c, %w : f32
+    scf.yield %next : f32
+  }
+  tt.return
+}
