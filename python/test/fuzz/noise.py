@@ -16,7 +16,8 @@ from .program import Program
 QUIET = (0.0, 0.0, 0.0, 0.0, 0.0)
 FLOAT = re.compile(r"[vs]\d+")
 STORE = re.compile(r"( *tl\.(?:store|atomic_add)\((\w+)(?: \+ .*)?), ([vs]\d+)((?:, mask=.*)?\))")
-PRODUCT = re.compile(r"tl\.dot\(([vs]\d+)(?:\.to\(\w\))?, ([vs]\d+)(?:\.to\((\w)\))?")
+OPERAND = r"([vs]\d+)(?:\.to\((\w)\))?"
+PRODUCT = re.compile(rf"tl\.dot\({OPERAND}, {OPERAND}")
 ARITHMETIC = re.compile(r"\(.*\.to\(([MA])\) [*+] .*\)\.to\(T\)")
 CONVERSION = re.compile(r"\b([vs]\d+)\.to\(([MA])\)")
 ASSIGNMENT = re.compile(r"( *)([a-z]+\d+(?:, [a-z]+\d+)*) [+-]?= ")
@@ -35,17 +36,23 @@ def with_noise(program: Program) -> Program:
             lines.append(f"{begin}, {noisy(name, program.types[buffer])}{end}")
             continue
         product, arithmetic = PRODUCT.search(line), ARITHMETIC.search(line)
+        if product:
+            # Tensor cores round what they take, whatever types memory would hold it in.
+            operands = [
+                f"{noisy(noisy(operand, 'P'), kind)}.to({kind})" if kind else noisy(operand, "P")
+                for operand, kind in zip(product.groups()[::2], product.groups()[1::2], strict=True)
+            ]
+            line = line.replace(product[0], f"tl.dot({', '.join(operands)}")
         line = CONVERSION.sub(lambda found: f"{noisy(found[1], found[2])}.to({found[2]})", line)
-        if product and not product[3]:
-            operands = ", ".join(noisy(name, "P") for name in (product[1], product[2]))
-            line = line.replace(product[0], f"tl.dot({operands}")
         lines.append(line)
         found = ASSIGNMENT.match(line)
         for name in found[2].split(", ") if found else ():
             if FLOAT.fullmatch(name):
-                # The adjoint of a product is an operand of others.
-                size = (product[3] or "P") if product else arithmetic[1] if arithmetic else "T"
-                lines.append(f"{found[1]}{name} = {noisy(name, size)}")
+                sizes = [arithmetic[1] if arithmetic else "T"]
+                if product:
+                    # Its adjoint is an operand of others.
+                    sizes = ["P", product[4]] if product[4] else ["P"]
+                lines += [f"{found[1]}{name} = {noisy(name, size)}" for size in sizes]
     name = f"{program.name}_noisy"
     arguments = f"def {name}(e_T, e_M, e_A, e_P, sample, "
     head = program.head.replace(f"def {program.name}(", arguments)

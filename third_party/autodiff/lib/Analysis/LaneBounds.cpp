@@ -266,8 +266,14 @@ bool Bounds::eliminate(const Dimension &dimension,
       Constraint pair{low.form.scaled(byAbove) + high.form.scaled(byBelow),
                       low.bound * byAbove + high.bound * byBelow +
                           ScalarExpr::constant(1 - above - below)};
-      if (!pair.form.isConstant() && !holdsAlways(pair))
-        rest.push_back({pair, low.isGiven && high.isGiven});
+      Bound sum(pair, low.isGiven && high.isGiven);
+      if (holdsAlways(sum) || (sum.isGiven && sum.form.isConstant()))
+        continue;
+      // Nothing is live in all of the launch if it does not hold.
+      if (!sum.form.isConstant())
+        rest.push_back(sum);
+      else if (!assume(sum))
+        return false;
     }
   constraints = rest;
   return true;
