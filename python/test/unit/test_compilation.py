@@ -8,9 +8,10 @@ import pytest
 import torch
 from gradients import assert_gradients_close
 from kernels import matmul
-from triton.backends.autodiff import AutodiffError, autodiff, executable
-from triton.backends.autodiff.executable import Executable, compile_all
+from triton.backends.autodiff import AutodiffError, autodiff, executable, together
+from triton.backends.autodiff.executable import Executable
 from triton.backends.autodiff.plan import Kernel
+from triton.backends.autodiff.together import compile_all
 from triton.backends.compiler import GPUTarget
 
 HOST = GPUTarget("cpu", "x86_64", 1)
@@ -89,7 +90,7 @@ def test_on_the_current_device(compiler, monkeypatch):
         get_current_device=lambda: getattr(here, "device", 0),
         set_current_device=lambda device: setattr(here, "device", device),
     )
-    monkeypatch.setattr(executable, "driver", types.SimpleNamespace(active=active))
+    monkeypatch.setattr(together, "driver", types.SimpleNamespace(active=active))
     devices = []
     compiler.meet = lambda name: devices.append(active.get_current_device())
     compile_all(made("a", "b"))

@@ -6,6 +6,7 @@ An `Execution` is chosen once per set of facts (see `facts.py`) and then only fo
 from __future__ import annotations
 
 import weakref
+from functools import partial
 
 import torch
 
@@ -14,11 +15,12 @@ from .around import Spill
 from .backward import BASE, Backward, grid_of
 from .bounds import OPERANDS, CheckedLaunch
 from .errors import ArgumentError, AutodiffError, RaceError
-from .executable import launch
+from .executable import launch, load
 from .facts import Facts
 from .memory import Span, has_memory, restore, shares_memory, snapshot, storage_of
 from .spare import Spare
 from .tapes import tape_bytes
+from .together import together
 
 
 def _tensors(leaves) -> list[torch.Tensor]:
@@ -44,6 +46,7 @@ class Execution:
         self._plan = plan
         self._variants: dict = {}
         self._tuned_backwards: dict = {}
+        self._is_compiled = False
         self._check_hazards(plan, choice.facts)
         self._classify_outputs(plan, facts)
         self.backward = Backward(handle, choice.facts, state.spec)
@@ -53,6 +56,8 @@ class Execution:
         self.based = tuple(a.argument for a in around if a.base is not None)
         # Hooks on saved tensors may keep no more of these than they are given.
         self._surrounded = {a.argument for a in around if a.is_known} & {*self.kept}
+        # Of several outputs, the first forward cannot tell which will have a gradient.
+        self._foresees_backward = planned is not None or len(self.backward.cotangents) == 1
         if planned is not None and self.position.keys() <= set(planned):
             self.planned = None
         self.spare = None if self.planned is None else Spare.of(self)
@@ -177,8 +182,19 @@ class Execution:
             return scalars, spanned, based
         return scalars | self.spare.scalars, spanned | self.spare.spanned(), based
 
+    def _compile(self, kernel) -> None:
+        """Compile what the launch takes, and beside it the backward, if it is known which."""
+        own = partial(load, kernel) if self._forward is None else self._forward.compile
+        is_cuda = self.facts.device.type == "cuda"
+        captures = is_cuda and torch.cuda.is_current_stream_capturing()
+        foresees = self._foresees_backward and not captures
+        together([own, self.backward.compile_ahead] if foresees else [own])
+        self._is_compiled = True
+
     def run_forward(self, ctx, call):
         """Launch the forward kernel inside of autograd's forward; returns the outputs."""
+        if not self._is_compiled:
+            self._compile(call.kernel)
         leaves = call.leaves
         ctx.set_materialize_grads(False)
         copies = [snapshot(leaves[i]) for i in self.copied]
