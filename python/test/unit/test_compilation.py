@@ -1,13 +1,16 @@
-"""Kernels of a backward are compiled side by side."""
+"""Kernels are compiled side by side: those of a backward, and with them those of the forward."""
 
 import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 from gradients import assert_gradients_close
-from kernels import matmul
+from kernels import matmul, normalization
 from triton.backends.autodiff import AutodiffError, autodiff, executable, together
 from triton.backends.autodiff.executable import Executable
 from triton.backends.autodiff.plan import Kernel
@@ -97,20 +100,185 @@ def test_on_the_current_device(compiler, monkeypatch):
     assert devices == [3, 3]
 
 
-def test_backward(device, monkeypatch):
-    """The two kernels of a product's backward wait for one another."""
-    op = autodiff(matmul.matmul_kernel, matmul.matmul)
-    a, b = (torch.randn(*shape, device=device) for shape in ((40, 50), (50, 60)))
-    inputs = a.requires_grad_(), b.requires_grad_()
-    y = op(*inputs)
-    barrier = threading.Barrier(2)
+# --------------------------------------------------------------------------------------------
+# Forward and backward
+# --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The names of kernels as they are compiled, after `meet()` was called, where it is given."""
+    found = types.SimpleNamespace(names=[], meet=lambda: None)
     real = Executable._compile
 
     def compile_(self):
-        barrier.wait(_TIMEOUT)
+        found.names.append(self.kernel.name)
+        found.meet()
         return real(self)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Executable, "_compile", compile_)
-        y.sum().backward()
+    monkeypatch.setattr(Executable, "_compile", compile_)
+    return found
+
+
+def single():
+    """A new kernel, of which nothing is compiled yet, that stores to one tensor."""
+
+    @triton.jit
+    def exp_kernel(x, y, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(y + i, tl.exp(tl.load(x + i, mask=i < n)), mask=i < n)
+
+    def stub(kernel, x):
+        y = torch.full_like(x, float("nan"))
+        kernel[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), BLOCK=16)
+        return y
+
+    return autodiff(exp_kernel, stub)
+
+
+def double():
+    """Such a kernel that stores to two."""
+
+    @triton.jit
+    def two_kernel(x, y, z, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        value = tl.load(x + i, mask=i < n)
+        tl.store(y + i, tl.exp(value), mask=i < n)
+        tl.store(z + i, value * value, mask=i < n)
+
+    def stub(kernel, x):
+        y, z = torch.full_like(x, float("nan")), torch.full_like(x, float("nan"))
+        kernel[(triton.cdiv(x.numel(), 16),)](x, y, z, x.numel(), BLOCK=16)
+        return y, z
+
+    return autodiff(two_kernel, stub)
+
+
+def assert_exp_gradient(x, y):
+    torch.testing.assert_close(x.grad, y.detach())
+
+
+def test_products(device, compiled):
+    """The kernels of a product's backward wait for one another, while the forward does."""
+    op = autodiff(matmul.matmul_kernel, matmul.matmul)
+    a, b = (torch.randn(*shape, device=device) for shape in ((40, 50), (50, 60)))
+    inputs = a.requires_grad_(), b.requires_grad_()
+    barrier = threading.Barrier(2)
+    compiled.meet = lambda: barrier.wait(_TIMEOUT)
+    y = op(*inputs)
+    assert len(compiled.names) == 2
+    y.sum().backward()
+    assert len(compiled.names) == 2
+    compiled.meet = lambda: None
     assert_gradients_close(op, torch.matmul, inputs)
+
+
+def test_saving_forward(device, compiled):
+    """A forward that saves compiles beside the backward that needs it."""
+    op = autodiff(normalization.layer_norm_kernel, normalization.layer_norm)
+    x, w, b = (torch.randn(*shape, device=device) for shape in ((6, 100), (100,), (100,)))
+    inputs = tuple(leaf.requires_grad_() for leaf in (x, w, b))
+    barrier = threading.Barrier(2)
+    compiled.meet = lambda: barrier.wait(_TIMEOUT)
+    op(*inputs).sum().backward()
+    kinds = {name.removeprefix("layer_norm_kernel_")[:3] for name in compiled.names}
+    assert kinds == {"fwd", "bwd"}
+    compiled.meet = lambda: None
+    assert_gradients_close(op, normalization.layer_norm_reference, inputs)
+
+
+def test_only_what_will_run(device, compiled):
+    """Which of two outputs gets a gradient, a first forward does not know."""
+    op, x = double(), torch.randn(40, device=device, requires_grad=True)
+    y, _ = op(x)
+    assert compiled.names == []
+    y.sum().backward()
+    assert len(compiled.names) == 1
+    assert_exp_gradient(x, y)
+    # Now it does.
+    x = torch.randn(50, device=device, requires_grad=True)
+    y, _ = op(x)
+    known = list(compiled.names)
+    y.sum().backward()
+    assert compiled.names == known
+    assert_exp_gradient(x, y)
+
+
+def test_nothing_without_a_gradient(device, compiled):
+    op = single()
+    op(torch.randn(40, device=device))
+    with torch.no_grad():
+        op(torch.randn(40, device=device, requires_grad=True))
+    assert compiled.names == []
+
+
+def test_an_error_is_the_backward_s(device, compiled):
+    """A forward does not mind that its backward cannot be compiled; its backward says so."""
+
+    def fail():
+        raise AutodiffError("no room")
+
+    op, x = single(), torch.randn(40, device=device, requires_grad=True)
+    compiled.meet = fail
+    y = op(x)
+    assert len(compiled.names) == 1
+    torch.testing.assert_close(y, x.exp())
+    for _ in range(2):
+        with pytest.raises(AutodiffError, match="no room"):
+            y.sum().backward(retain_graph=True)
+    compiled.meet = lambda: None
+    y.sum().backward()
+    assert_exp_gradient(x, y)
+
+
+def test_an_error_of_the_forward(device, compiled):
+    """It is raised at once, whatever becomes of the backward."""
+    op = autodiff(normalization.layer_norm_kernel, normalization.layer_norm)
+    x, w, b = (torch.randn(*shape, device=device) for shape in ((6, 90), (90,), (90,)))
+
+    def fail():
+        raise AutodiffError(f"no room for {compiled.names}")
+
+    compiled.meet = fail
+    with pytest.raises(AutodiffError, match="layer_norm_kernel_fwd"):
+        op(x.requires_grad_(), w, b)
+
+
+def test_in_the_cache_of_the_call(device, monkeypatch, tmp_path):
+    """A forward leaves nothing to be done that would find another cache, or other knobs."""
+
+    def kernels():
+        return {path.stem.lstrip("@") for path in Path(folder).rglob("*.ttir")}
+
+    folder = tmp_path / "forward"
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(folder))
+    one, two = single(), double()
+    x = torch.randn(40, device=device, requires_grad=True)
+    before = threading.enumerate()
+    y, (z, _) = one(x), two(x)
+    assert threading.enumerate() == before
+    found = kernels()
+    assert "exp_kernel_bwd" in found and "two_kernel_bwd" not in found
+    folder = tmp_path / "backward"
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(folder))
+    (y.sum() + z.sum()).backward()
+    assert kernels() == {"two_kernel_bwd"}
+    torch.testing.assert_close(x.grad, (y + z).detach())
+
+
+def test_threads(device):
+    """Several make the first call of an operation at once."""
+    op = single()
+    leaves = [torch.randn(n, device=device, requires_grad=True) for n in (40, 50, 48, 64)]
+    barrier = threading.Barrier(len(leaves))
+
+    def call(x):
+        barrier.wait(_TIMEOUT)
+        y = op(x)
+        y.sum().backward()
+        return y
+
+    with ThreadPoolExecutor() as pool:
+        outputs = list(pool.map(call, leaves))
+    for x, y in zip(leaves, outputs, strict=True):
+        assert_exp_gradient(x, y)
