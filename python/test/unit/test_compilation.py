@@ -195,13 +195,59 @@ def test_only_what_will_run(device, compiled):
     y.sum().backward()
     assert len(compiled.names) == 1
     assert_exp_gradient(x, y)
-    # Now it does.
+    # Now one does.
     x = torch.randn(50, device=device, requires_grad=True)
     y, _ = op(x)
     known = list(compiled.names)
     y.sum().backward()
     assert compiled.names == known
     assert_exp_gradient(x, y)
+
+
+def rows():
+    """A new kernel that stores a tensor, and a smaller one."""
+
+    @triton.jit
+    def rows_kernel(x, y, s, n, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        place = tl.program_id(0) * n + i
+        value = tl.load(x + place, mask=i < n, other=0.0)
+        tl.store(s + tl.program_id(0), tl.sum(value * value, 0))
+        tl.store(y + place, tl.sin(value), mask=i < n)
+
+    def stub(kernel, x):
+        y, s = torch.full_like(x, float("nan")), torch.full_like(x[:, 0], float("nan"))
+        kernel[(len(x),)](x, y, s, x.shape[1], BLOCK=64)
+        return y, s
+
+    return autodiff(rows_kernel, stub)
+
+
+def test_the_largest_output(device, compiled):
+    """Its gradient is likely to come, and if it comes alone, nothing is left to be compiled."""
+    op, x = rows(), torch.randn(3, 40, device=device, requires_grad=True)
+    y, _ = op(x)
+    assert len(compiled.names) == 1
+    y.sum().backward()
+    assert len(compiled.names) == 1
+    torch.testing.assert_close(x.grad, x.detach().cos())
+
+
+@pytest.mark.parametrize("both", (False, True), ids=("other", "both"))
+def test_what_was_not_foreseen(device, compiled, both):
+    """A wrong guess takes time, and does nothing else: the gradients that come are right."""
+    op = rows()
+    for n in (40, 50):
+        before = len(compiled.names)
+        x = torch.randn(3, n, device=device, requires_grad=True)
+        y, s = op(x)
+        ahead = len(compiled.names)
+        assert ahead == before + (n == 40)
+        (y.sum() + s.sum() if both else s.sum()).backward()
+        # The second time, it is foreseen.
+        assert len(compiled.names) == ahead + (n == 40)
+        expected = 2 * x + x.cos() if both else 2 * x
+        torch.testing.assert_close(x.grad, expected.detach())
 
 
 def test_nothing_without_a_gradient(device, compiled):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from contextlib import suppress
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -284,11 +283,6 @@ class Backward:
                 self.launches = self._suited()
                 if before == [executable for executable, *_ in self.launches]:
                     raise
-
-    def compile_ahead(self) -> None:
-        """Compile the kernels before they are needed: what cannot be done is met again then."""
-        with suppress(Exception):
-            self.compile()
 
     def spanned(self) -> set[int]:
         """Return the arguments whose storage extent this depends on."""
