@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from gradients import assert_gradients_close
 from kernels import matmul, normalization
-from triton.backends.autodiff import AutodiffError, autodiff, executable, together
+from triton.backends.autodiff import AutodiffError, autodiff, executable, state, together
 from triton.backends.autodiff.executable import Executable
 from triton.backends.autodiff.plan import Kernel
 from triton.backends.autodiff.together import compile_all
@@ -231,6 +231,20 @@ def test_the_largest_output(device, compiled):
     y.sum().backward()
     assert len(compiled.names) == 1
     torch.testing.assert_close(x.grad, x.detach().cos())
+
+
+def test_derived_by_the_caller(device, monkeypatch):
+    """In its thread, whose stream may be what makes the memory that decides."""
+    threads = []
+    real = state.plan_for
+
+    def plan_for(*args):
+        threads.append(threading.current_thread())
+        return real(*args)
+
+    monkeypatch.setattr(state, "plan_for", plan_for)
+    rows()(torch.randn(3, 40, device=device, requires_grad=True))
+    assert len(threads) > 1 and set(threads) == {threading.current_thread()}
 
 
 @pytest.mark.parametrize("both", (False, True), ids=("other", "both"))

@@ -185,10 +185,15 @@ class Execution:
 
     def _compile(self, kernel) -> None:
         """Compile what the launch takes, and beside it what its backward is likely to."""
-        own = partial(load, kernel) if self._forward is None else self._forward.compile
         is_cuda = self.facts.device.type == "cuda"
         captures = is_cuda and torch.cuda.is_current_stream_capturing()
-        together([own] if captures else [own, self._compile_ahead])
+        # Deriving may read memory, for which this thread has the stream.
+        calls = [] if captures else [self._compile_ahead]
+        if self._forward is not None:
+            calls.append(self._forward.compile)
+        elif 0 not in self.facts.grid:
+            calls.append(partial(load, kernel))
+        together(calls)
         self._is_compiled = True
 
     def _compile_ahead(self) -> None:

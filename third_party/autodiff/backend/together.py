@@ -16,7 +16,10 @@ from .cache import dumps_passes
 
 
 def together(calls) -> None:
-    """Make calls side by side; when all have ended, raise the error of the first that has one."""
+    """Make calls side by side, the first one in this thread.
+
+    When all have ended, the error of the first that has one is raised.
+    """
     # What passes print is to be read in one piece.
     if len(calls) < 2 or dumps_passes():
         for call in calls:
@@ -30,7 +33,8 @@ def together(calls) -> None:
         call()
 
     with ThreadPoolExecutor() as pool:
-        running = [pool.submit(call_here, call) for call in calls]
+        running = [pool.submit(call_here, call) for call in calls[1:]]
+        calls[0]()
     for call in running:
         call.result()
 
