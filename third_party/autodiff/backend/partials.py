@@ -6,6 +6,8 @@ number of sums alone, so that equal launches give equal bits.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 import triton
 import triton.language as tl
@@ -13,6 +15,7 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction, MockTensor
 
 from .executable import launch, load
+from .interpreted import compiling, is_interpreted
 from .launchers import built_meanwhile
 from .waiting import work
 
@@ -26,7 +29,8 @@ _FEWEST_COLUMNS, _MOST_COLUMNS = 16, 1024
 _ROUNDED_ALIKE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-@triton.jit
+# Not by triton.jit, which makes functions for the interpreter where TRITON_INTERPRET says so.
+@JITFunction
 def _add_up_one(partials, total, size, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     columns = tl.program_id(0).to(tl.int64) * COLUMNS + tl.arange(0, COLUMNS)
     inside = columns < size
@@ -105,7 +109,8 @@ class _Launch:
         partials = tuple(MockTensor(s.dtype) for s in self.sums)
         totals = tuple(MockTensor(s.result) for s in self.sums)
         args = (partials, totals, *self._values())
-        kernel = add_up.run(*args, grid=self.grid, warmup=True, num_warps=self.warps)
+        with compiling(add_up) if is_interpreted(tl.sum) else nullcontext():
+            kernel = add_up.run(*args, grid=self.grid, warmup=True, num_warps=self.warps)
         return kernel.result() if hasattr(kernel, "result") else kernel
 
     def _values(self):
