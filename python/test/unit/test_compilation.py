@@ -120,8 +120,13 @@ def compiled(monkeypatch):
     return found
 
 
+def fresh(kernel):
+    """A kernel again, of which nothing is compiled yet."""
+    return triton.jit(kernel.fn)
+
+
 def single():
-    """A new kernel, of which nothing is compiled yet, that stores to one tensor."""
+    """A new kernel that stores to one tensor."""
 
     @triton.jit
     def exp_kernel(x, y, n, BLOCK: tl.constexpr):
@@ -137,7 +142,7 @@ def single():
 
 
 def double():
-    """Such a kernel that stores to two."""
+    """A new kernel that stores to two."""
 
     @triton.jit
     def two_kernel(x, y, z, n, BLOCK: tl.constexpr):
@@ -160,7 +165,7 @@ def assert_exp_gradient(x, y):
 
 def test_products(device, compiled):
     """The kernels of a product's backward wait for one another, while the forward does."""
-    op = autodiff(matmul.matmul_kernel, matmul.matmul)
+    op = autodiff(fresh(matmul.matmul_kernel), matmul.matmul)
     a, b = (torch.randn(*shape, device=device) for shape in ((40, 50), (50, 60)))
     inputs = a.requires_grad_(), b.requires_grad_()
     barrier = threading.Barrier(2)
@@ -175,7 +180,7 @@ def test_products(device, compiled):
 
 def test_saving_forward(device, compiled):
     """A forward that saves compiles beside the backward that needs it."""
-    op = autodiff(normalization.layer_norm_kernel, normalization.layer_norm)
+    op = autodiff(fresh(normalization.layer_norm_kernel), normalization.layer_norm)
     x, w, b = (torch.randn(*shape, device=device) for shape in ((6, 100), (100,), (100,)))
     inputs = tuple(leaf.requires_grad_() for leaf in (x, w, b))
     barrier = threading.Barrier(2)
@@ -293,7 +298,7 @@ def test_an_error_is_the_backward_s(device, compiled):
 
 def test_an_error_of_the_forward(device, compiled):
     """It is raised at once, whatever becomes of the backward."""
-    op = autodiff(normalization.layer_norm_kernel, normalization.layer_norm)
+    op = autodiff(fresh(normalization.layer_norm_kernel), normalization.layer_norm)
     x, w, b = (torch.randn(*shape, device=device) for shape in ((6, 90), (90,), (90,)))
 
     def fail():
