@@ -81,15 +81,17 @@ def _memory(rows, columns) -> list[str]:
 
 
 def _compilation(rows) -> list[str]:
-    header = ["compiling", "differentiating, ms", "our first backward call, ms"]
+    header = ["compiling", "differentiating, ms", "our first calls, ms"]
     header += ["hand-written backward, ms", "ratio"]
     lines = []
     for row in rows:
-        ours = row.get("ours", {}).get("first_backward_ms")
+        own = row.get("ours", {})
+        # What a backward takes is compiled beside the forward, where it can be foreseen.
+        ours = own.get("first_forward_ms", 0) + own.get("first_backward_ms", 0)
         theirs = row.get("handwritten", {}).get("compile_backward_ms")
         lines.append(
             [row["name"], _number(row, "ours", "differentiate_ms")]
-            + [_number(row, "ours", "first_backward_ms")]
+            + [f"{ours:.0f}" if ours else ""]
             + [_number(row, "handwritten", "compile_backward_ms")]
             + [f"{ours / theirs:.2f}" if ours and theirs else ""]
         )

@@ -174,3 +174,31 @@ def test_a_run_is_resumed(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "another")
     with pytest.raises(SystemExit, match="a device.*and this is another"):
         run._run(["c"], types.SimpleNamespace(**chosen, resume=True))
+
+
+def test_first_calls(capsys, monkeypatch):
+    """A row has both sides and their ratio; of one that fails, it has the reason."""
+    import first_call
+
+    first_call.main(["--only", "matmul", "--small"])
+    *_, ours, theirs = capsys.readouterr().out.splitlines()
+    forward, backward, both, compiler, ratio = map(float, ours.split(" | ")[1:])
+    assert min(forward, backward, compiler, ratio) > 0 and abs(both - forward - backward) <= 1
+    assert theirs.startswith("matmul, handwritten | ")
+    monkeypatch.setitem(first_call.ROWS, "matmul", "nobody")
+    monkeypatch.setattr(
+        first_call, "_first", lambda name, who, small: {"error": f"KeyError: {who}"}
+    )
+    first_call.main(["--only", "matmul", "--small"])
+    assert "matmul, nobody | KeyError: nobody | " in capsys.readouterr().out
+
+
+def test_products_by_hand_are_right():
+    import first_call
+
+    case = first_call._cases(True)["matmul"]
+    a, b = (x.detach().float().requires_grad_() for x in case.inputs())
+    y = first_call._product_by_hand(case)(a, b)
+    upstream = torch.randn_like(y)
+    expected = torch.autograd.grad(torch.matmul(a, b), (a, b), upstream)
+    torch.testing.assert_close(torch.autograd.grad(y, (a, b), upstream), expected)

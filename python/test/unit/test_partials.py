@@ -1,6 +1,9 @@
 """Partial sums added up by a kernel: against PyTorch in float64, for any layout and count."""
 
 import math
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -101,6 +104,16 @@ def test_launch_for_all(device, on_gpu, monkeypatch):
     for i, (sums, memory) in several.items():
         assert found[i].dtype == sums.result
         assert_adds_up(found[i], memory)
+
+
+def test_while_kernels_are_interpreted(device):
+    """TRITON_INTERPRET=1 is for the user's kernels; sums are added up by a compiled one."""
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    tests = [f"{__file__}::{test.__name__}" for test in (test_float64, test_launch_for_all)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    command += [f"--device={device}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout
 
 
 def test_float8_is_left_to_torch(device):

@@ -13,11 +13,12 @@ from .around import Around
 from .bounds import CheckedLaunch
 from .counting import Counting, Size
 from .errors import DoesNotFit
-from .executable import Executable, compile_all
+from .executable import Executable
 from .facts import Facts
 from .memory import allocate, gradient_of, is_non_overlapping, lay_out
 from .partials import Finish, SumOfPartials
 from .plan import Plan, Tallied
+from .together import compile_all
 
 DTYPES = {
     "i1": torch.bool,
@@ -262,11 +263,20 @@ class Backward:
         """The kernels as they run, between those that count, clear and round."""
         return (*self._before, *self.launches, *self._after)
 
+    def _kernels(self):
+        """Yield all that is launched and has to be compiled."""
+        if self._counts:
+            yield self.handle.counting
+        for executable, *_ in self.sequence:
+            yield executable
+        if self.finish is not None:
+            yield from self.finish.kernels
+
     def compile(self) -> None:
         """Compile the kernels; in place of a variant that does not fit comes the next one."""
         while True:
             try:
-                compile_all(executable for executable, *_ in self.sequence)
+                compile_all(self._kernels())
                 return
             except DoesNotFit:
                 before = [executable for executable, *_ in self.launches]

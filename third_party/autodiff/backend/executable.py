@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 from triton import knobs
 from triton.compiler import compile as triton_compile
@@ -14,7 +13,6 @@ from triton.runtime.errors import OutOfResources
 from .cache import (
     accepted_form,
     comes_from,
-    dumps_passes,
     is_of_cache,
     note_accepted,
     reads_disk,
@@ -23,6 +21,7 @@ from .cache import (
     write_ir,
 )
 from .errors import AutodiffError, DoesNotFit
+from .launchers import built_meanwhile, source_of
 from .miscompiled import ensure_right
 from .omitted import with_all_products
 from .plan import Kernel
@@ -79,6 +78,14 @@ def _active(hook):
     return hook if getattr(hook, "calls", True) else None
 
 
+def load(kernel) -> None:
+    """Make a `CompiledKernel` ready to be launched."""
+    if kernel.function is None:
+        # Triton shows a launcher to other threads before the function is loaded.
+        with _loading:
+            kernel._init_handles()
+
+
 def launch(kernel, grid, args) -> None:
     """Launch a `CompiledKernel` on three grid extents, on the current device and stream."""
     if grid[0] * grid[1] * grid[2] == 0:
@@ -86,10 +93,7 @@ def launch(kernel, grid, args) -> None:
     active = driver.active
     stream = active.get_current_stream(active.get_current_device())
     enter, leave = _active(knobs.runtime.launch_enter_hook), _active(knobs.runtime.launch_exit_hook)
-    if kernel.function is None:
-        # Triton shows a launcher to other threads before the function is loaded.
-        with _loading:
-            kernel._init_handles()
+    load(kernel)
     run = kernel.run
     metadata = None if enter is None else kernel.launch_metadata(grid, stream, *args)
     run(*grid, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)
@@ -145,7 +149,8 @@ class Executable:
 
     def _loaded(self, path: str):
         """Return what Triton makes of a file, or has in its cache, ready to be launched."""
-        compiled = ensure_right(self._translate(path), self._translate)
+        with built_meanwhile(self.target, lambda: source_of(path, self.target)):
+            compiled = ensure_right(self._translate(path), self._translate)
         compiled._init_handles()
         if self.target.backend != "cpu":
             verify(compiled.asm["ttir"], self.kernel.name, self.target)
@@ -234,28 +239,3 @@ class Executable:
             f"the generated kernel {self.kernel.name!r} keeps more on chip than there is room "
             f"for: {error} Launch the kernel{way_out} with smaller tiles"
         )
-
-
-def compile_all(executables) -> None:
-    """Compile `executables` side by side; raises the error of the first that has one.
-
-    Most of a compilation is spent in processes (ptxas, a C compiler), or without the lock of the
-    interpreter.
-    """
-    missing = [e for e in dict.fromkeys(executables) if e.compiled is None]
-    # What passes print is to be read in one piece.
-    if len(missing) < 2 or dumps_passes():
-        for executable in missing:
-            executable.compile()
-        return
-    device = driver.active.get_current_device()
-
-    def compile_here(executable):
-        # Threads start on the first device.
-        driver.active.set_current_device(device)
-        executable.compile()
-
-    with ThreadPoolExecutor() as pool:
-        compilations = [pool.submit(compile_here, executable) for executable in missing]
-    for compilation in compilations:
-        compilation.result()

@@ -5,7 +5,10 @@ An `Execution` is chosen once per set of facts (see `facts.py`) and then only fo
 
 from __future__ import annotations
 
+import math
 import weakref
+from contextlib import suppress
+from functools import partial
 
 import torch
 
@@ -14,11 +17,12 @@ from .around import Spill
 from .backward import BASE, Backward, grid_of
 from .bounds import OPERANDS, CheckedLaunch
 from .errors import ArgumentError, AutodiffError, RaceError
-from .executable import launch
+from .executable import launch, load
 from .facts import Facts
 from .memory import Span, has_memory, restore, shares_memory, snapshot, storage_of
 from .spare import Spare
 from .tapes import tape_bytes
+from .together import together
 
 
 def _tensors(leaves) -> list[torch.Tensor]:
@@ -44,6 +48,7 @@ class Execution:
         self._plan = plan
         self._variants: dict = {}
         self._tuned_backwards: dict = {}
+        self._is_compiled = False
         self._check_hazards(plan, choice.facts)
         self._classify_outputs(plan, facts)
         self.backward = Backward(handle, choice.facts, state.spec)
@@ -53,6 +58,7 @@ class Execution:
         self.based = tuple(a.argument for a in around if a.base is not None)
         # Hooks on saved tensors may keep no more of these than they are given.
         self._surrounded = {a.argument for a in around if a.is_known} & {*self.kept}
+        self._planned_for = planned
         if planned is not None and self.position.keys() <= set(planned):
             self.planned = None
         self.spare = None if self.planned is None else Spare.of(self)
@@ -177,8 +183,49 @@ class Execution:
             return scalars, spanned, based
         return scalars | self.spare.scalars, spanned | self.spare.spanned(), based
 
+    def _compile(self, kernel) -> None:
+        """Compile what the launch takes, and beside it what its backward is likely to."""
+        is_cuda = self.facts.device.type == "cuda"
+        captures = is_cuda and torch.cuda.is_current_stream_capturing()
+        # Deriving may read memory, for which this thread has the stream.
+        calls = [] if captures else [self._compile_ahead]
+        if self._forward is not None:
+            calls.append(self._forward.compile)
+        elif 0 not in self.facts.grid:
+            calls.append(partial(load, kernel))
+        together(calls)
+        self._is_compiled = True
+
+    def _compile_ahead(self) -> None:
+        """Compile a backward before it is needed: what cannot be done is met again then."""
+        with suppress(Exception):
+            upstream = self._foreseen()
+            if upstream:
+                with self.state.lock:
+                    backward = self._backward_for(dict.fromkeys(upstream), foreseen=True)
+                backward.compile()
+
+    def _foreseen(self):
+        """Return the outputs that are likely to get a gradient, none if that cannot be told.
+
+        What came for the latest launch comes again. The first time, it is the largest output:
+        others are statistics, most often, that only a backward written by hand would read, as mean
+        and deviation of a norm, or the log-sum-exp of attention.
+        """
+        if self._planned_for is not None:
+            return self._planned_for
+        latest = self.state.latest.get(self.wanted)
+        if latest is not None:
+            return latest
+        possible = self.backward.cotangents
+        sizes = {j: math.prod(self.facts.tensors[j].shape) for j in possible}
+        largest = [j for j in possible if sizes[j] == max(sizes.values())]
+        return largest if len(largest) == 1 else ()
+
     def run_forward(self, ctx, call):
         """Launch the forward kernel inside of autograd's forward; returns the outputs."""
+        if not self._is_compiled:
+            self._compile(call.kernel)
         leaves = call.leaves
         ctx.set_materialize_grads(False)
         copies = [snapshot(leaves[i]) for i in self.copied]
@@ -233,6 +280,7 @@ class Execution:
         upstream = {j: grads[n] for j, n in self.position.items() if grads[n] is not None}
         if not upstream:
             return (None,) * (len(self.slots) + len(self.based))
+        self.state.latest[self.wanted] = tuple(upstream)
         for j, objection in self._races.items():
             if j in upstream:
                 raise RaceError(objection)
@@ -319,12 +367,13 @@ class Execution:
     def _is_unplanned(self, upstream) -> bool:
         return self.planned is not None and not upstream.keys() <= set(self.planned)
 
-    def _backward_for(self, upstream, checkpoint=False) -> Backward:
+    def _backward_for(self, upstream, checkpoint=False, foreseen=False) -> Backward:
         """Return a backward for exactly these cotangents, or the one for all of them.
 
         The forward could not know which outputs would receive a gradient, nor, if iterations are
         counted, that the tapes should hold checkpoints. If gradients are missing that another
-        forward need not save for, or come that none was planned for, the next one will know.
+        forward need not save for, or come that none was planned for, the next one will know:
+        unless they are `foreseen` only.
         """
         if self._is_unplanned(upstream):
             self.state.expect(self.wanted, upstream)
@@ -335,8 +384,10 @@ class Execution:
         live = (tuple(sorted(upstream)) if missing else self.planned, checkpoint)
         found = self._variants.get(live)
         if found is None:
-            found = self._variants[live] = self._make_variant(*live) or self.backward
-        return found
+            found = self._make_variant(*live, learns=not foreseen)
+            if found is not None or not foreseen:
+                found = self._variants[live] = found or self.backward
+        return found or self.backward
 
     @property
     def shown(self) -> Backward:
@@ -352,8 +403,11 @@ class Execution:
                 self._tuned_backwards[backward] = found
         return found or backward
 
-    def _make_variant(self, live, checkpoint) -> Backward | None:
-        """Return a backward like the first that can run on what this forward kept."""
+    def _make_variant(self, live, checkpoint, learns) -> Backward | None:
+        """Return a backward like the first that can run on what this forward kept.
+
+        If there is none, and the state `learns`, the next forward is another one.
+        """
         keep_saving = self._plan.forward is not None
         choice = self.state.choose(
             self.wanted,
@@ -368,13 +422,14 @@ class Execution:
         )
         backward = Backward(choice.handle, choice.facts, self.state.spec).give_to(self.based)
         if not self._can_precede(backward):
-            if live is not None:
+            if live is not None and learns:
                 self.state.expect(self.wanted, live)
             return None
         key = self.facts.key
         needed = (choice.scalars, backward.spanned(), set(backward.around))
         if not key.covers(*needed):
-            self.state.forget(key, *needed)
+            if learns:
+                self.state.forget(key, *needed)
             return None
         return backward
 

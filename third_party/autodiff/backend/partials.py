@@ -6,12 +6,18 @@ number of sums alone, so that equal launches give equal bits.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 import triton
 import triton.language as tl
-from triton.runtime.jit import MockTensor
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction, MockTensor
 
-from .executable import launch
+from .executable import launch, load
+from .interpreted import compiling, is_interpreted
+from .launchers import built_meanwhile
+from .waiting import work
 
 # As many sums as a program adds up at a time, and elements that it holds meanwhile.
 _MOST_ROWS = 512
@@ -23,7 +29,8 @@ _FEWEST_COLUMNS, _MOST_COLUMNS = 16, 1024
 _ROUNDED_ALIKE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-@triton.jit
+# Not by triton.jit, which makes functions for the interpreter where TRITON_INTERPRET says so.
+@JITFunction
 def _add_up_one(partials, total, size, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     columns = tl.program_id(0).to(tl.int64) * COLUMNS + tl.arange(0, COLUMNS)
     inside = columns < size
@@ -35,7 +42,16 @@ def _add_up_one(partials, total, size, count, ROWS: tl.constexpr, COLUMNS: tl.co
     tl.store(total + columns, tl.sum(tile, axis=0), mask=inside)
 
 
-@triton.jit
+class _Kernel(JITFunction):
+    """A kernel whose launcher is built while it compiles."""
+
+    def _do_compile(self, key, signature, device, constexprs, options, attrs, warmup):
+        target = driver.active.get_current_target()
+        with built_meanwhile(target, lambda: self.ASTSource(self, signature, constexprs, attrs)):
+            return super()._do_compile(key, signature, device, constexprs, options, attrs, warmup)
+
+
+@_Kernel
 def add_up(partials, totals, sizes, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """Store in each of `totals` the sum of `count` tensors, one after the other in `partials`."""
     for n in tl.static_range(len(partials)):
@@ -79,14 +95,22 @@ class _Launch:
         self.rows, self.columns, self.warps = tile_of(self.count)
         blocks = max(triton.cdiv(s.size, self.columns) for s in sums)
         self.grid = (blocks, len(sums), 1)
-        self.kernel = None
+        self.compiled = None
+
+    def compile(self) -> None:
+        """Compile for this device, unless that has been done; Triton keeps what others needed."""
+        if self.compiled is None:
+            with work(f"compiling kernel {add_up.__name__!r}"):
+                kernel = self._compile()
+                load(kernel)
+            self.compiled = kernel
 
     def _compile(self):
-        """Compile for this device; Triton keeps what other plans have needed."""
         partials = tuple(MockTensor(s.dtype) for s in self.sums)
         totals = tuple(MockTensor(s.result) for s in self.sums)
         args = (partials, totals, *self._values())
-        kernel = add_up.run(*args, grid=self.grid, warmup=True, num_warps=self.warps)
+        with compiling(add_up) if is_interpreted(tl.sum) else nullcontext():
+            kernel = add_up.run(*args, grid=self.grid, warmup=True, num_warps=self.warps)
         return kernel.result() if hasattr(kernel, "result") else kernel
 
     def _values(self):
@@ -94,14 +118,13 @@ class _Launch:
 
     def run(self, partials) -> list[torch.Tensor]:
         """Return the gradients."""
-        if self.kernel is None:
-            self.kernel = self._compile()
+        self.compile()
         totals = [
             torch.empty_strided(s.shape, s.strides, dtype=s.result, device=p.device)
             for s, p in zip(self.sums, partials, strict=True)
         ]
         pointers = (tuple(t.data_ptr() for t in tensors) for tensors in (partials, totals))
-        launch(self.kernel, self.grid, (*pointers, *self._values()))
+        launch(self.compiled, self.grid, (*pointers, *self._values()))
         return totals
 
 
@@ -120,6 +143,11 @@ class Finish:
         self._launches = tuple(
             (arguments, _Launch([sums[i] for i in arguments])) for arguments in groups.values()
         )
+
+    @property
+    def kernels(self) -> tuple[_Launch, ...]:
+        """What has to be compiled."""
+        return tuple(launch for _, launch in self._launches)
 
     def run(self, partials: dict) -> dict:
         """Return the gradients of the arguments whose sums are given."""

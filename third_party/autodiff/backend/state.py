@@ -90,6 +90,8 @@ class KernelState:
         self._handles: dict = {}
         self._families: dict = {}
         self._expected: dict = {}
+        # The outputs for which gradients came last, by the arguments whose gradient was wanted.
+        self.latest: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     @classmethod
     def of(cls, kernel, function, options=DEFAULT) -> KernelState:

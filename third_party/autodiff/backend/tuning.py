@@ -20,8 +20,8 @@ from triton import knobs
 from triton.runtime.driver import driver
 
 from .cache import manager_for, put, read_text
-from .executable import compile_all
 from .library import native
+from .together import compile_all
 from .waiting import work
 
 VERSION = 2
