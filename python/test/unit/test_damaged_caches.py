@@ -5,6 +5,7 @@ import copy
 import errno
 import os
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ import triton
 import triton.language as tl
 from triton.backends.autodiff import AutodiffError, cache, differentiable
 from triton.backends.autodiff.executable import Executable
+from triton.backends.autodiff.whole import is_whole
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +90,8 @@ def test_every_file(device, folder, damage):
     files = sorted(f.relative_to(whole) for f in whole.rglob("*") if f.is_file())
     assert sum(is_ours(f) for f in files) > 4 and sum(not is_ours(f) for f in files) > 3
     for file in files:
+        if file.suffix == ".so" and damage in ("empty", "half", "garbage", "text"):
+            continue  # A launcher of Triton's, which the operating system maps as it is.
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(whole, folder)
         DAMAGES[damage](folder / file)
@@ -101,6 +105,26 @@ def test_every_file(device, folder, damage):
             run(device)
         except AutodiffError as error:
             assert str(folder) in str(error), file
+
+
+def test_binaries_that_were_cut_off():
+    """A GPU's driver may hang on one; what ends early is seen, wherever it ends."""
+    header = bytearray(64)
+    header[:5] = b"\x7fELF\x02"
+    struct.pack_into("<Q", header, 0x28, 80)
+    struct.pack_into("<HH", header, 0x3A, 64, 2)
+    sections = bytearray(128)
+    struct.pack_into("<I", sections, 4, 1)
+    struct.pack_into("<QQ", sections, 0x18, 64, 16)
+    # The second takes no room in the file (.bss).
+    struct.pack_into("<I", sections, 64 + 4, 8)
+    struct.pack_into("<QQ", sections, 64 + 0x18, 64, 1 << 40)
+    binary = bytes(header + bytes(16) + sections)
+    assert is_whole(binary)
+    assert not any(is_whole(binary[:n]) for n in range(5, len(binary)))
+    struct.pack_into("<Q", sections, 0x20, 1000)
+    assert not is_whole(bytes(header + bytes(16) + sections))
+    assert is_whole(b"") and is_whole(b"no ELF file")
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ from .omitted import with_all_products
 from .plan import Kernel
 from .target import verify, without_branches
 from .waiting import work
+from .whole import check_whole
 
 # What the backward inherits from the forward's compilation. A register limit is not among them:
 # it was tuned for another kernel.
@@ -83,6 +84,7 @@ def load(kernel) -> None:
     if kernel.function is None:
         # Triton shows a launcher to other threads before the function is loaded.
         with _loading:
+            check_whole(kernel)
             kernel._init_handles()
 
 
@@ -151,6 +153,7 @@ class Executable:
         """Return what Triton makes of a file, or has in its cache, ready to be launched."""
         with built_meanwhile(self.target, lambda: source_of(path, self.target)):
             compiled = ensure_right(self._translate(path), self._translate)
+        check_whole(compiled)
         compiled._init_handles()
         if self.target.backend != "cpu":
             verify(compiled.asm["ttir"], self.kernel.name, self.target)
