@@ -19,6 +19,8 @@ STORE = re.compile(r"( *tl\.(?:store|atomic_add)\((\w+)(?: \+ .*)?), ([vs]\d+)((
 OPERAND = r"([vs]\d+)(?:\.to\((\w)\))?"
 PRODUCT = re.compile(rf"tl\.dot\({OPERAND}, {OPERAND}")
 ARITHMETIC = re.compile(r"\(.*\.to\(([MA])\) [*+] .*\)\.to\(T\)")
+# What a load puts in place of what it leaves out is converted to the type in memory.
+OTHER = re.compile(r"tl\.load\((\w+)\b.*, other=([vs]\d+)\)")
 CONVERSION = re.compile(r"\b([vs]\d+)\.to\(([MA])\)")
 ASSIGNMENT = re.compile(r"( *)([a-z]+\d+(?:, [a-z]+\d+)*) [+-]?= ")
 
@@ -43,6 +45,9 @@ def with_noise(program: Program) -> Program:
                 for operand, kind in zip(product.groups()[::2], product.groups()[1::2], strict=True)
             ]
             line = line.replace(product[0], f"tl.dot({', '.join(operands)}")
+        if other := OTHER.search(line):
+            filled = noisy(other[2], program.types[other[1]])
+            line = line.replace(f"other={other[2]})", f"other={filled})")
         line = CONVERSION.sub(lambda found: f"{noisy(found[1], found[2])}.to({found[2]})", line)
         lines.append(line)
         found = ASSIGNMENT.match(line)
