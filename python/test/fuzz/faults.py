@@ -369,6 +369,25 @@ FOUND = {
             y2=4,
         ),
     ),
+    "one element": Fault(
+        "what is combined with nothing reached the gradient of others",
+        (),
+        written(
+            """
+            i = tl.arange(0, 1)
+            v1, v2 = tl.reduce((tl.load(x1 + i), tl.load(x2 + i)), 0, c.complex_product)
+            tl.store(y1, v1)
+            v3, v4 = tl.associative_scan((tl.load(x3 + i), tl.load(x4 + i)), 0, c.complex_product)
+            tl.store(y2 + i, v3)
+            """,
+            x1=1,
+            x2=1,
+            x3=1,
+            x4=1,
+            y1=1,
+            y2=1,
+        ),
+    ),
     "few columns": Fault(
         "the adjoint of a product summed over an axis that matrix units do not take",
         tuple(f"product with N of {n}" for n in (1, 2, 4, 8)),

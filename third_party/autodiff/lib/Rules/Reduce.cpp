@@ -227,6 +227,13 @@ LogicalResult ReduceReversal::run() {
   if (llvm::none_of(op.getResult(),
                     [&](Value result) { return adjoint.get(result); }))
     return success();
+  // One element is combined with nothing.
+  if (typeOf(0).getDimSize(axis) == 1) {
+    for (auto [index, result] : llvm::enumerate(op.getResult()))
+      if (Value cotangent = adjoint.get(result))
+        give(index, repeat(cotangent, index));
+    return success();
+  }
   switch (classifyCombiner(op.getCombineOp())) {
   case Combiner::Sum:
     give(0, repeat(adjoint.get(op.getResult()[0]), 0));

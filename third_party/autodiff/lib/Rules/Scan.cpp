@@ -274,6 +274,15 @@ LogicalResult ScanReversal::run() {
     cotangents.push_back(adjoint.get(result));
   if (llvm::none_of(cotangents, [](Value cotangent) { return cotangent; }))
     return success();
+  // Each element stands for itself.
+  auto handOn = [&] {
+    for (auto [source, cotangent] : llvm::zip_equal(op.getSrcs(), cotangents))
+      adjoint.add(source, cotangent);
+    return success();
+  };
+  if (cast<RankedTensorType>(op.getSrcs()[0].getType())
+          .getDimSize(op.getAxis()) == 1)
+    return handOn();
   if (classifyCombiner(op.getCombineOp()) != Combiner::Sum) {
     FailureOr<Combination> combination =
         requireOrder(op, op.getAxis(), adjoint.findActive(op.getSrcs()));
@@ -281,10 +290,7 @@ LogicalResult ScanReversal::run() {
       return failure();
     if (*combination == Combination::Associative)
       return runGeneral();
-    // Each element stands for itself.
-    for (auto [source, cotangent] : llvm::zip_equal(op.getSrcs(), cotangents))
-      adjoint.add(source, cotangent);
-    return success();
+    return handOn();
   }
   auto sum = [&](OpBuilder &, ValueRange running, ValueRange next) {
     return SmallVector<Value>{add(running[0], next[0])};
