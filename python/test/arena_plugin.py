@@ -88,8 +88,8 @@ def cases():
         "scaled": lambda x: Scaled.apply(x),
         "empty": lambda x: Empty.apply(x),
         "refuses": lambda x: Refuses.apply(x),
-        # As `f = Function.apply` in a module.
-        "bound": Scaled.apply,
+        # As `f = Function.apply` in a module, where nobody finds it.
+        "bound": lambda x, apply=Scaled.apply: apply(x),
         "crashes": _aborts,
         "hangs": _hangs,
     }

@@ -102,7 +102,7 @@ def assembler_remarks(kernel) -> str:
 
 def plan_of(text) -> dict:
     """Differentiate TTIR."""
-    return json.loads(_native.differentiate(text, json.dumps(corpus.REQUEST), "kernel.ttir"))
+    return json.loads(_native.differentiate(text, corpus.request_for(TARGET), "kernel.ttir"))
 
 
 def assert_backward_compiles(text):
@@ -110,4 +110,4 @@ def assert_backward_compiles(text):
     plan = plan_of(text)
     kernels = [*filter(None, [plan["forward"]]), *plan["backward"]]
     for kernel in kernels:
-        corpus.compile_ttir(kernel["ttir"], TARGET)
+        assert corpus.compile_ttir(kernel["ttir"], TARGET)["cubin"]

@@ -1,4 +1,7 @@
-"""A failing program as a script that runs by itself, with nothing but Triton and PyTorch."""
+"""A failing program as a script that runs by itself, with nothing but Triton and PyTorch.
+
+What failed on the CPU runs there, also where there is a GPU.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,8 @@ inputs = Inputs(SIZES, POINT)
 
 DIFFERENCES = """
 values = {n: placed(x) for n, x in inputs.values.items()}
-upstream = [inputs.normal(y.shape) for y in STUB(KERNEL, *values.values())]
+with on_cpu():
+    upstream = [inputs.normal(y.shape) for y in STUB(KERNEL, *values.values())]
 for name, places in POISON.items():
     values[name][places] = float("nan")
 
@@ -70,11 +74,13 @@ def loss(name, i, step):
     return sum((y * g)[~y.isnan()].sum() for y, g in zip(outputs, upstream))
 
 
-for name, gradient in gradients(values, upstream).items():
-    for i in range(SIZES[name]):
-        slope = ((loss(name, i, 1e-5) - loss(name, i, -1e-5)) / 2e-5).item()
-        if not abs(slope - gradient[i].item()) < 1e-5 * (1 + abs(slope)):
-            print(f"{name}[{i}]: gradient {gradient[i].item():.6g}, differences {slope:.6g}")
+with on_cpu():
+    for name, gradient in gradients(values, upstream).items():
+        for i in range(SIZES[name]):
+            slope = ((loss(name, i, 1e-5) - loss(name, i, -1e-5)) / 2e-5).item()
+            found = gradient[i].item()
+            if not abs(slope - found) < 1e-5 * (1 + abs(slope)):
+                print(f"{name}[{i}]: gradient {found:.6g}, differences {slope:.6g}")
 """
 
 OTHER_TYPES = """
@@ -89,7 +95,9 @@ with on_cpu():
     truth = gradients({n: placed(x) for n, x in double.items()}, upstream)
 device = "DEVICE" if torch.cuda.is_available() else "cpu"
 values = {n: x.detach().to(device, TYPES[OF[n]]) for n, x in double.items()}
-for name, gradient in gradients(values, upstream, **TYPES).items():
+with on_cpu() if device == "cpu" else contextlib.nullcontext():
+    found = gradients(values, upstream, **TYPES)
+for name, gradient in found.items():
     right, gradient = truth[name], gradient.double().cpu()
     print(f"{name}: off by {(gradient - right).norm() / right.norm():.3g} of its size")
     print(torch.stack([gradient, right]).T[:8])
@@ -122,6 +130,7 @@ def script(about: str, program: Program, result: dict) -> str:
     run = RUN.replace("POINT", str(result["point"]))
     types = result.get("types")
     parts = [head, used(program.source), source, inspect.getsource(Inputs)]
+    parts.append(inspect.getsource(on_cpu))
     if not types or not result["reason"].startswith(("gradient of", "output")):
         tail = run + DIFFERENCES
     else:
@@ -130,6 +139,5 @@ def script(about: str, program: Program, result: dict) -> str:
         tail = tail.replace("INPUT_TYPES", repr({n: program.types[n] for n in program.inputs}))
         tail = tail.replace("OUTPUT_TYPES", repr([program.types[n] for n in program.outputs]))
         tail = tail.replace("DEVICE", result.get("device", "cpu"))
-        parts.append(inspect.getsource(on_cpu))
     tail = tail.replace("KERNEL", program.name).replace("STUB", f"{program.name}_stub")
     return "\n\n".join(parts) + tail

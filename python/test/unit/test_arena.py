@@ -28,16 +28,20 @@ from triton.runtime.autotuner import Autotuner
 # --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("curve", [0.0, 3.0])
 @pytest.mark.parametrize("spread", [1e-9, 1e-6, 1e-4])
-def test_a_slope_is_within_its_error(spread):
+def test_a_slope_is_within_its_error(spread, curve):
+    """But for few in a thousand; of 2000, chance takes no more than 12 beyond."""
     generator = torch.Generator().manual_seed(torch.initial_seed() % 2**32)
 
     def noisy(t):
-        return math.exp(1 + 3 * t) + spread * torch.randn(1, generator=generator).item()
+        value = math.exp(1 + curve * t) if curve else t
+        return value + spread * torch.randn(1, generator=generator).item()
 
-    found = slope(noisy, 0.1)
-    assert abs(found.value - 3 * math.e) <= found.error
-    assert found.error < 2000 * spread + 1e-3
+    truth = curve * math.e if curve else 1.0
+    found = [slope(noisy, 0.1) for _ in range(2000)]
+    assert sum(abs(s.value - truth) > s.error for s in found) <= 12
+    assert all(s.error < 2000 * spread + 1e-3 for s in found)
 
 
 def test_noise_is_what_no_cubic_explains():

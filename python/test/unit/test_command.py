@@ -5,15 +5,21 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
 import pytest
 from test_corpus import COPY
+from triton.backends.compiler import GPUTarget
+from triton.runtime.cache import get_cache_manager
+from triton.runtime.driver import driver
 from triton_autodiff import __main__ as command
 from triton_autodiff import doctor, example, leftovers, waiting
 from triton_autodiff.errors import AutodiffError
 
+# Of modules that Triton compiles for a driver.
+EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 EXAMPLE = """
 import torch, triton, triton.language as tl
 from triton_autodiff import autodiff
@@ -122,11 +128,20 @@ def test_doctor_of_a_good_installation():
     assert re.search("gradient on .*: right", done.stdout)
 
 
+class Loading:
+    """A driver that has Triton compile a module of its own into the cache, as those of GPUs do."""
+
+    def get_current_target(self):
+        get_cache_manager("0" * 64).put("", f"cuda_utils{EXT_SUFFIX}", binary=False)
+        return GPUTarget("cuda", 90, 32)
+
+
 def test_doctor_names_what_is_wrong(home, monkeypatch):
     """Each kind of trouble is one finding, with a way out, and does not hide the others."""
     (home / "file").touch()
     monkeypatch.setenv("TRITON_CACHE_DIR", str(home / "file" / "cache"))
     monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    monkeypatch.setattr(driver, "_active", Loading())
     monkeypatch.setattr(doctor, "TRITON", ((2, 0), (2, 9)))
     monkeypatch.setattr(doctor, "__version__", "0.0.1")
     monkeypatch.setattr(example, "gradient_is_right", lambda: ("cpu", False))
@@ -136,6 +151,7 @@ def test_doctor_names_what_is_wrong(home, monkeypatch):
     assert len(wrong) == 6 and all("-> " in text for text in wrong), wrong
     for text in ("2.0 to 2.9 is", "file/cache", "two versions", "no such class", "cpu: wrong"):
         assert sum(text in found for found in wrong) == 1, text
+    assert "kernels are compiled for cuda 90" in [finding.text for finding in findings]
     notes = [finding.text for finding in findings if finding.mark == "note"]
     assert any("TRITON_ALWAYS_COMPILE=1" in note for note in notes)
 
@@ -164,6 +180,7 @@ def test_clear_leaves_what_others_wrote(home):
         "kernel.obj": "",
         "C/kernel.obj": "",
         "C/plan.json": "{}",
+        f"D/cuda_utils{EXT_SUFFIX}": "",
     }
     for name, text in theirs.items():
         (cache / name).parent.mkdir(exist_ok=True)
@@ -177,9 +194,10 @@ def test_clear_leaves_what_others_wrote(home):
     assert run("cache", "clear").returncode == 0
     left = {file for file in cache.rglob("*") if file.is_file()}
     assert left >= {cache / name for name in theirs}
-    # What Triton compiled for a GPU is Triton's.
+    # What Triton compiled for a GPU is Triton's: kernels, and what loads and launches them.
     folders = {file.parent for file in left if str(file.relative_to(cache)) not in theirs}
-    assert all(any(folder.glob("__grp__*")) for folder in folders)
+    for folder in folders:
+        assert any((*folder.glob("__grp__*"), *folder.glob(f"*{EXT_SUFFIX}"))), folder
     assert not any(file.name.endswith((".plan.json", ".tuning.json")) for file in left)
     assert run("check", home / "cubes.py", "--elements", 1).returncode == 0
     assert leftovers.find(home / "nowhere") == []

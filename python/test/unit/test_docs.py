@@ -69,6 +69,13 @@ def test_python(code, tmp_path, request):
     subprocess.run([sys.executable, program], check=True, timeout=600)
 
 
+@pytest.mark.parametrize("code", blocks("python"))
+def test_tensors_are_where_kernels_run(code):
+    """On the GPU, if there is one: a block says so, as no machine without one would notice."""
+    makes_tensors = re.search(r"torch\.(rand|tensor|empty|zeros|ones|full|arange)", code)
+    assert not makes_tensors or "torch.set_default_device(" in code or code.startswith(NEEDS_GPU)
+
+
 @pytest.mark.parametrize("code", blocks("json"))
 def test_json(code):
     json.loads(code)

@@ -136,6 +136,25 @@ def test_one_wrong_element_of_many(device, check, value):
         check(op, (x, y), elements=4)
 
 
+@pytest.mark.parametrize("default", ["cpu", "meta"])
+def test_any_default_device(device, check, default):
+    """A tensor of the check's own is not made where the user's are."""
+    from triton.backends.autodiff import GradientCheckError
+
+    op = differentiated(sm.softmax_kernel, sm.rowwise)
+    x = random_tensor(5, 65, device=device)
+
+    def doubled(x):
+        # Only the reference makes it where it stands by itself.
+        return op(x) * torch.tensor(2.0, device=None if x.dtype == torch.float64 else device)
+
+    with torch.device(default):
+        report = check(doubled, (x,))
+        with pytest.raises(GradientCheckError, match=r"input 0.*\[\d, \d+\]: expected"):
+            check(_wrong(op, input0=lambda g: g * 1.5), (x,))
+    assert report.passed and report.inputs[0].elements == 32
+
+
 def test_missing_gradient(device, check):
     """Zero where it should not be: what a detach() in the middle does."""
     from triton.backends.autodiff import GradientCheckError

@@ -44,6 +44,14 @@ def test_overlap_and_density_by_enumeration(tensor):
         assert distinct and sorted(found) == list(range(len(found)))
 
 
+def test_memory_is_compared_on_the_host():
+    """Whatever PyTorch's default device is, where that would wait for a GPU, or spoil a capture."""
+    with torch.device("meta"):
+        assert memory.shares_memory((2, 2), (1, 1)) and not memory.shares_memory((3, 4), (2, 3))
+        assert memory.meet(((2,), (2,), 4), ((2,), (2,), 4), 8)
+        assert not memory.meet(((2,), (2,), 4), ((2,), (2,), 4), 4)
+
+
 @settings(deadline=None)
 @given(views(), st.sampled_from([torch.float16, torch.float32, torch.float64]), st.booleans())
 def test_shadow_covers_storage_and_is_aligned(tensor, dtype, zero):

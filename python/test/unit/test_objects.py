@@ -312,7 +312,8 @@ def into_a_view(kernel, x, w):
 def test_nodes_have_the_name_of_their_kernel(device):
     x, w = (torch.rand(20, device=device, requires_grad=True) for _ in range(2))
     op = autodiff(objects.weighted_kernel, lambda kernel, x, w: objects.weighted(kernel, x, w) + 0)
-    node = op(x, w).grad_fn.next_functions[0][0]
+    y = op(x, w)  # it holds the graph: a node of Python's holds nothing
+    node = y.grad_fn.next_functions[0][0]
     while node is not None and "Mul" in node.name():
         node = node.next_functions[0][0]
     assert node.name() == "weighted_kernelBackward"

@@ -670,6 +670,7 @@ def kernel(x, y, n, BLOCK: tl.constexpr, FACTOR: tl.constexpr):
 
 grid = lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),)
 assert isinstance(kernel.fn.fn._kernel, InterpretedFunction)
+torch.set_default_device(triton.runtime.driver.active.get_active_torch_device())
 x = torch.randn(100, requires_grad=True)
 for _ in range(2):
     y = torch.empty(100)
@@ -683,8 +684,10 @@ assert torch.equal(z, y)
 """
 
 
-def test_wrapped_kernel_decorated_for_the_interpreter(tmp_path):
+def test_wrapped_kernel_decorated_for_the_interpreter(device, tmp_path):
     script = tmp_path / "interpreted.py"
     script.write_text(INTERPRETED)
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    if device == "cpu":
+        environment["CUDA_VISIBLE_DEVICES"] = ""
     subprocess.run([sys.executable, str(script)], check=True, env=environment)

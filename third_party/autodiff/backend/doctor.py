@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import importlib.metadata
@@ -140,8 +141,41 @@ def _triton() -> Iterator[Finding]:
     older = Path(triton.__file__).parent / "backends" / "autodiff"
     if older.exists():
         yield Finding("wrong", f"{older} is left of an older version", f"delete {older}")
+
+
+def _require_writable(folder: Path) -> None:
+    """Raise `OSError` unless files can be written to a folder, which is made if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+@contextlib.contextmanager
+def _some_cache() -> Iterator[None]:
+    """Within it, Triton has a cache: one of its own where the user's is a finding by itself.
+
+    Drivers of GPUs compile into it what loads kernels.
+    """
+    from triton import knobs
+
     try:
-        target = triton.runtime.driver.active.get_current_target()
+        _require_writable(Path(knobs.cache.dir))
+    except OSError:
+        with tempfile.TemporaryDirectory() as folder, knobs.cache.scope():
+            knobs.cache.dir = folder
+            yield
+    else:
+        yield
+
+
+def _driver() -> Iterator[Finding]:
+    try:
+        import triton
+    except Exception:
+        return  # which Triton's own lines say
+    try:
+        with _some_cache():
+            target = triton.runtime.driver.active.get_current_target()
     except Exception as error:
         yield Finding("wrong", f"Triton has no driver: {_reason(error)}", "see the lines above")
     else:
@@ -156,9 +190,7 @@ def _caches() -> Iterator[Finding]:
     mend = "set TRITON_CACHE_DIR to a folder that can be written to and has room"
     folder = Path(knobs.cache.dir)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        _require_writable(folder)
         found = leftovers.totals(leftovers.find(folder))
     except OSError as error:
         yield Finding("wrong", f"cache directory {folder}: {_reason(error)}", mend)
@@ -181,7 +213,8 @@ def _gradient() -> Iterator[Finding]:
     try:
         from .example import gradient_is_right
 
-        device, right = gradient_is_right()
+        with _some_cache():
+            device, right = gradient_is_right()
     except Exception as error:
         yield Finding("wrong", f"a small kernel fails: {_reason(error)}", "see the lines above")
         return
@@ -203,6 +236,7 @@ SECTIONS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _triton,
     _environment,
     _caches,
+    _driver,
     _gradient,
 )
 

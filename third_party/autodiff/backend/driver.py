@@ -232,7 +232,7 @@ class CPUDriver(DriverBase):
         """Return a buffer large enough to push other data out of the caches."""
         import torch
 
-        return torch.empty(64 << 20, dtype=torch.int8)
+        return torch.empty(64 << 20, dtype=torch.int8, device="cpu")
 
     def clear_cache(self, cache):
         cache.zero_()

@@ -232,7 +232,8 @@ class _Checker:
         self.differentiable = [y.requires_grad for y in self.outputs]
         if not any(self.differentiable):
             raise ArgumentError("no output depends on an input that requires a gradient")
-        self.generator = torch.Generator().manual_seed(seed)
+        # What is compared lies in host memory, whatever PyTorch's default device is.
+        self.generator = torch.Generator("cpu").manual_seed(seed)
         upstream = [self._upstream(y) if d else None for y, d in self._outputs()]
         used = [n for n, d in enumerate(self.differentiable) if d]
         self.gradients = dict(
@@ -263,7 +264,13 @@ class _Checker:
         return zip(self.outputs, self.differentiable, strict=True)
 
     def _upstream(self, output):
-        return torch.randn(output.shape, generator=self.generator).to(output.device, output.dtype)
+        values = torch.randn(output.shape, generator=self.generator, device="cpu")
+        return values.to(output.device, output.dtype)
+
+    def _signs(self, count: int) -> Tensor:
+        """Return a random direction."""
+        signs = torch.randint(0, 2, (count,), generator=self.generator, device="cpu")
+        return signs * 2.0 - 1
 
     def _coarsest(self):
         tensors = [*(self.inputs[n] for n in self.wanted), *(y for y, d in self._outputs() if d)]
@@ -308,8 +315,8 @@ class _Checker:
             self._compare(n, found, _index(x, place), slope, got[place].item(), typical)
         found.elements = len(places)
         for _ in range(directions):
-            everything = torch.arange(x.numel())
-            direction = torch.randint(0, 2, everything.shape, generator=self.generator) * 2.0 - 1
+            everything = torch.arange(x.numel(), device="cpu")
+            direction = self._signs(x.numel())
             if self._agrees(n, found, everything, direction, got):
                 continue
             if len(self.report.mismatches) == before:
@@ -327,7 +334,7 @@ class _Checker:
             return list(range(got.numel()))
         size = got.abs().nan_to_num(nan=math.inf)
         largest = size.topk(elements // 4).indices.tolist()
-        others = torch.randperm(got.numel(), generator=self.generator).tolist()
+        others = torch.randperm(got.numel(), generator=self.generator, device="cpu").tolist()
         return list(dict.fromkeys([*largest, *others]))[:elements]
 
     def _compare(self, n, found, where, slope, got, typical) -> None:
@@ -395,5 +402,8 @@ def _names(op, count: int) -> list[str]:
 
 
 def _index(tensor, place: int) -> str:
-    index = torch.unravel_index(torch.tensor(place), tensor.shape) if tensor.dim() else ()
-    return f"[{', '.join(str(int(i)) for i in index)}]"
+    index = []
+    for size in reversed(tensor.shape):
+        place, inner = divmod(place, size)
+        index.insert(0, str(inner))
+    return f"[{', '.join(index)}]"

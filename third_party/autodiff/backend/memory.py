@@ -86,7 +86,7 @@ def shares_memory(shape, strides) -> bool:
     """Return whether two elements of a tensor are one place in memory; exact."""
     if is_non_overlapping(shape, strides):
         return False
-    linear = torch.arange(extent(shape, strides)).as_strided(shape, strides)
+    linear = torch.arange(extent(shape, strides), device="cpu").as_strided(shape, strides)
     return linear.unique().numel() < linear.numel()
 
 
@@ -105,7 +105,8 @@ def meet(a, b, distance: int) -> bool:
     """
     low = min(0, distance)
     extents = [extent(shape, strides) * size for shape, strides, size in (a, b)]
-    held = torch.zeros(max(extents[0], distance + extents[1]) - low, dtype=torch.bool)
+    count = max(extents[0], distance + extents[1]) - low
+    held = torch.zeros(count, dtype=torch.bool, device="cpu")
     views = [
         held.as_strided((*shape, size), (*(s * size for s in strides), 1), start - low)
         for (shape, strides, size), start in ((a, 0), (b, distance))

@@ -90,7 +90,8 @@ def in_doubles():
     dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with _Doubles():
+        # Numbers become tensors where PyTorch's default device is, which no dispatch shows.
+        with torch.device("cpu"), _Doubles():
             yield
     finally:
         torch.set_default_dtype(dtype)

@@ -130,8 +130,6 @@ class KernelState:
         if handle is None:
             spec = self.spec
             request = {**ask.to_json(), "rules": self._rules, "check": self.checks_bounds}
-            # Only the CPU backend keeps the order of what is reduced.
-            request["anyOrder"] = spec.target.backend != "cpu"
             plan = plan_for(spec.ttir, {**request, **described(spec.target)}, spec.name)
             warn_of_miscomputed(spec.name, plan)
             if len(plan.arguments) != len(spec.types):

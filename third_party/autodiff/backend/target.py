@@ -23,9 +23,14 @@ def name_of(target) -> str:
     )
 
 
-def described(target) -> dict[str, str]:
+def described(target) -> dict[str, str | bool]:
     """Return what a request says of the device and of Triton."""
-    return {"target": name_of(target), "triton": triton.__version__}
+    return {
+        "target": name_of(target),
+        "triton": triton.__version__,
+        # Only the CPU backend keeps the order of what is reduced.
+        "anyOrder": target.backend != "cpu",
+    }
 
 
 def verify(ttir: str, kernel: str, target) -> None:
