@@ -108,7 +108,9 @@ class Check:
         upstream = rounded(dict(zip(program.outputs, upstream, strict=True)))
         self.upstream = list(upstream.values())
         outputs = self.forward({})
-        terms = [(y[w] * g[w]) for y, g, w in zip(outputs, self.upstream, self.written, strict=True)]
+        terms = [
+            (y[w] * g[w]) for y, g, w in zip(outputs, self.upstream, self.written, strict=True)
+        ]
         self.scale = sum(term.abs().sum().item() for term in terms)
         self.here = sum(term.sum().item() for term in terms)
         request = REQUESTS[seed // 3 % len(REQUESTS)]

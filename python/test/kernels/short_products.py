@@ -22,6 +22,28 @@ def product_kernel(
 
 
 @triton.jit
+def narrow_kernel(
+    a_ptr, kept_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+    TYPE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A product of what is scaled by bytes, in a type that is wider than both in memory."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    kept = _tile(kept_ptr, m, k, K).to(TYPE)
+    a, b = _tile(a_ptr, m, k, K).to(TYPE), _tile(b_ptr, k, n, N).to(TYPE)
+    c = tl.dot(a * kept, b, input_precision=PRECISION)
+    kept = _tile(kept_ptr, m, n, K).to(tl.float32)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], c * kept)
+
+
+def narrow(kernel, a, kept, b, type, precision="tf32"):
+    """c[m, n] = kept[m, n] Σₖ a[m, k] kept[m, k] b[k, n], of tl.`type`, in float32; n ≤ k."""
+    (m, k), n = a.shape, b.shape[1]
+    c = torch.empty(m, n, device=a.device)
+    kernel[(1,)](a, kept, b, c, M=m, N=n, K=k, TYPE=type, PRECISION=precision)
+    return c
+
+
+@triton.jit
 def batched_kernel(
     a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr
 ):  # fmt: skip

@@ -12,6 +12,7 @@ import hopper
 import pytest
 import torch
 import triton
+import triton.language as tl
 from gradients import assert_gradients_close, differentiated, random_tensor, relative_error
 from kernels import short_products as sp
 from triton.backends.autodiff import AutodiffError, _native, blame, corpus, executable, state
@@ -68,6 +69,24 @@ def test_precisions(device, plans, columns, precision):
     x, y, u = (t.detach().double() for t in (a, b, upstream))
     for gradient, truth in zip(found, (u @ y.t(), x.t() @ u), strict=True):
         assert relative_error(gradient, truth) < 2e-3
+
+
+@pytest.mark.parametrize("bytes_are", [torch.uint8, torch.float8_e5m2, torch.float16], ids=str)
+@pytest.mark.parametrize("type", [tl.float32, tl.float16, tl.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(16, 8), (8, 16), (16, 16), (64, 16), (16, 1)], ids=str)
+def test_narrow_elements(device, plans, shape, type, bytes_are):
+    """Triton lets each thread take as many neighbours as 32 bits hold of what was loaded."""
+    m, n = shape
+    a, b = random_tensor(m, 16, device=device), random_tensor(16, n, device=device)
+    kept = torch.randint(0, 3, (m, 16), device=device).to(bytes_are)
+    c = differentiated(sp.narrow_kernel, sp.narrow)(a, kept, b, type)
+    upstream = torch.randn_like(c)
+    found = torch.autograd.grad(c, (a, b), upstream)
+    x, y, u, k = (t.detach().double() for t in (a, b, upstream, kept))
+    assert relative_error(c, (x * k) @ y * k[:, :n]) < 1e-2
+    u = u * k[:, :n]
+    for gradient, truth in zip(found, ((u @ y.t()) * k, (x * k).t() @ u), strict=True):
+        assert relative_error(gradient, truth) < 1e-2
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
@@ -190,7 +209,7 @@ def test_forward_that_triton_gets_wrong():
     assert "short_products.py" in plan["report"]["miscomputed"][0]
     host = _plan(text, GPUTarget("cpu", "x86_64", 1))
     assert not host["forward"] and not host["report"]["miscomputed"]
-    with pytest.warns(UserWarning, match=r"kernel 'k', .*short_products.py:.*gets it wrong"):
+    with pytest.warns(UserWarning, match=r"kernel 'k', .*short_products.py:.*gets this product wrong"):
         warn_of_miscomputed("k", types.SimpleNamespace(report=plan["report"]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -60,9 +60,11 @@ def warn_of_miscomputed(kernel: str, plan) -> None:
     """Warn of products of a user's kernel that Triton itself gets wrong."""
     for position in plan.report.get("miscomputed", ()):
         warnings.warn(
-            f"kernel {kernel!r}, {position}: Triton {triton.__version__} makes a product of a sum "
-            "over so few elements that it gets it wrong. Launches that are differentiated compute "
-            "it right, others do not. Update Triton to 3.8, or write the factors in the other "
-            "order: tl.sum(b[None, :, :] * a[:, :, None], 1)",
+            f"kernel {kernel!r}, {position}: Triton {triton.__version__} gets this product wrong, "
+            "for it sums over so few elements. Launches that are differentiated compute it right, "
+            "others do not. A tl.dot with an operand that comes of bytes needs a sum over 32 "
+            "elements, of 16-bit numbers one over 16. A sum that Triton makes a product of is right "
+            "with its factors in the other order, tl.sum(b[None, :, :] * a[:, :, None], 1), or from "
+            "Triton 3.8 on",
             stacklevel=2,
         )

@@ -545,9 +545,9 @@ void Bounds::dropFollowing(triton::LoadOp load) {
   });
 }
 
-/// Whether a bound holds for all that `load` reads: a mask says so, or its lanes
-/// end before. Where two numbers decide which of two masks of the same lanes is
-/// the narrower one, a launch can tell.
+/// Whether a bound holds for all that `load` reads: a mask says so, or its
+/// lanes end before. Where two numbers decide which of two masks of the same
+/// lanes is the narrower one, a launch can tell.
 bool Bounds::holdsIn(const Constraint &needed, triton::LoadOp load,
                      ArrayRef<Constraint> known) const {
   LinearForm most = maximize(needed.form, shapeOf(load));
@@ -559,9 +559,10 @@ bool Bounds::holdsIn(const Constraint &needed, triton::LoadOp load,
     return Constraint{apart,
                       needed.bound - mask.bound + ScalarExpr::constant(1)};
   };
-  return llvm::any_of(
-             known,
-             [&](const Constraint &mask) { return holdsAlways(slackOf(mask)); }) ||
+  return llvm::any_of(known,
+                      [&](const Constraint &mask) {
+                        return holdsAlways(slackOf(mask));
+                      }) ||
          llvm::any_of(known, [&](const Constraint &mask) {
            Constraint slack = slackOf(mask);
            return slack.form.isConstant() && assume(slack);

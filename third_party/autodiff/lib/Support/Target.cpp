@@ -1,41 +1,77 @@
 //===- Target.cpp - The devices that kernels are derived for --------------===//
 #include "autodiff/Support/Target.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 
-int64_t Target::getLeastSum(Type element,
-                            triton::InputPrecision precision) const {
+namespace {
+/// What an instruction multiplies: the bits of an operand's element, and how
+/// many it sums over.
+struct Instruction {
+  int64_t bits, sum;
+};
+} // namespace
+
+static Instruction findInstruction(const LeastSums &sums, triton::DotOp dot) {
   using triton::InputPrecision;
-  switch (element.getIntOrFloatBitWidth()) {
+  int64_t bits =
+      getElementTypeOrSelf(dot.getA().getType()).getIntOrFloatBitWidth();
+  switch (bits) {
   case 8:
-    return sums.bytes;
+    return {bits, sums.bytes};
   case 16:
-    return sums.halves;
+    return {bits, sums.halves};
   case 64:
-    return sums.doubles;
+    return {32, sums.doubles};
   default:
     break;
   }
-  switch (precision) {
+  switch (dot.getInputPrecision()) {
   case InputPrecision::IEEE:
-    return 1;
+    return {bits, 1};
   case InputPrecision::BF16x3:
   case InputPrecision::BF16x6:
-    return sums.halves;
+    return {16, sums.halves};
   case InputPrecision::TF32:
   case InputPrecision::TF32x3:
-    return sums.tf32;
+    return {bits, sums.tf32};
   }
   llvm_unreachable("unknown precision");
 }
 
+/// The bits of the narrowest elements of tiles that a value comes of.
+static int64_t findNarrowestLoad(Value value) {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.inclusive = true;
+  (void)getBackwardSlice(value, &slice, options);
+  int64_t narrowest = 64;
+  for (Operation *op : slice)
+    if (isa<triton::LoadOp, triton::DescriptorLoadOp>(op))
+      if (auto tile = dyn_cast<RankedTensorType>(op->getResult(0).getType()))
+        narrowest = std::min<int64_t>(narrowest, tile.getElementTypeBitWidth());
+  return std::max<int64_t>(narrowest, 8);
+}
+
+int64_t Target::getLeastSum(triton::DotOp dot) const {
+  auto [bits, sum] = findInstruction(sums, dot);
+  if (!isNvidia() || sum == 1)
+    return sum;
+  int64_t narrowest = std::min(
+      {bits, findNarrowestLoad(dot.getA()), findNarrowestLoad(dot.getB())});
+  return sum * bits / narrowest;
+}
+
 bool Target::isTooShort(triton::DotOp dot) const {
-  auto lhs = cast<RankedTensorType>(dot.getA().getType());
-  return lhs.getShape().back() <
-         getLeastSum(lhs.getElementType(), dot.getInputPrecision());
+  int64_t length =
+      cast<RankedTensorType>(dot.getA().getType()).getShape().back();
+  // Whatever it comes of.
+  constexpr int64_t kEnough = 64;
+  return length < kEnough && length < getLeastSum(dot);
 }
 
 /// The number of an NVIDIA GPU's name, its compute capability times ten.

@@ -80,7 +80,7 @@ static void fit(triton::DotOp dot, const Target &target,
   if (isExact && elementsOf(dot.getType()) * length <= mostMultiplyAdds)
     multiplyAsFloats(dot);
   else
-    spread(dot, target.getLeastSum(element, dot.getInputPrecision()) / length);
+    spread(dot, target.getLeastSum(dot) / length);
 }
 
 /// Makes Triton take a sum for what it is. A product is one of float32.

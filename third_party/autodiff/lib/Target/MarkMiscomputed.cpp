@@ -18,9 +18,7 @@ struct MarkMiscomputed : autodiff::impl::MarkMiscomputedBase<MarkMiscomputed> {
     const Target &target = Target::of(kernel);
     auto mark = UnitAttr::get(&getContext());
     kernel.walk([&](triton::DotOp dot) {
-      // Triton's frontend refuses other short products, or they do not compile.
-      if (!getElementTypeOrSelf(dot.getA().getType()).isF32() ||
-          !target.isTooShort(dot) || mutation::isMade("mark-miscomputed:none"))
+      if (!target.isTooShort(dot) || mutation::isMade("mark-miscomputed:none"))
         return;
       dot->setAttr(kMiscomputedAttr, mark);
       kernel->setAttr(kOrderedAttr, mark);

@@ -31,8 +31,7 @@ static LogicalResult verify(triton::DotOp dot, const Target &target) {
   return report(dot, target)
          << "a product of " << lhs.getElementType() << " sums over "
          << lhs.getShape().back() << " elements, and should over "
-         << target.getLeastSum(lhs.getElementType(), dot.getInputPrecision())
-         << " at least";
+         << target.getLeastSum(dot) << " at least";
 }
 
 static LogicalResult verify(triton::ReduceOp sum, const Target &target) {

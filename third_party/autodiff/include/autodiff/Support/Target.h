@@ -36,12 +36,13 @@ struct Target {
   /// Bytes of shared memory that a program may have at most.
   int64_t sharedMemory;
 
+  bool isNvidia() const { return name.starts_with("sm_"); }
   int64_t getMostWarps() const { return mostThreads / warpSize; }
   /// The bytes of shared memory that products may take. Some are left for the
   /// conversion of layouts.
   int64_t getSharedMemoryOfProducts() const { return sharedMemory - 7 * 1024; }
-  /// The fewest elements that such a product of these operands may sum over.
-  int64_t getLeastSum(Type element, triton::InputPrecision precision) const;
+  /// The fewest elements that such a product may sum over.
+  int64_t getLeastSum(triton::DotOp dot) const;
   /// Whether a product sums over fewer.
   bool isTooShort(triton::DotOp dot) const;
 
@@ -55,7 +56,11 @@ struct Target {
 // Sums: `min_dot_size` of Triton 3.9 (backends/nvidia/compiler.py), confirmed
 // by the instructions in the PTX that 3.6 to 3.9 make for sums over 1 to 32
 // elements: m16n8k32 (8 bits), m16n8k16 (16), m16n8k8 (TF32), m8n8k4 (64). For
-// sm_80 and sm_90, 3.6 and 3.7 take m16n8k16 or four m8n8k4 for float64.
+// sm_80 and sm_90, 3.6 and 3.7 take m16n8k16 or four m8n8k4 for float64. Where
+// an operand comes of narrower elements in memory, indices and masks of it too,
+// a thread has as many neighbours along the sum as 32 bits hold of these
+// (`computeOrigBitWidth` in Triton's AccelerateMatmul.cpp), and four threads
+// twice as many as the instruction takes for that: the sum may be no shorter.
 // On AMD GPUs Triton multiplies short tiles without matrix instructions, but
 // its passes fail where float32 is to be rounded to TF32 (16x16x8). Threads and
 // shared memory: CUDA programming guide, "Technical Specifications per Compute

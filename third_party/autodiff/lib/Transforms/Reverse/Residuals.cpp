@@ -65,7 +65,8 @@ collectStores(ResidualOp residual, bool mayRound, bool &onlyUse) {
     for (Operation *user : value.getUsers())
       if (auto store = dyn_cast<triton::StoreOp>(user))
         stores.push_back(store);
-      else if (mayRound && isa<arith::TruncFOp>(user))
+      else if (mayRound && isa<arith::TruncFOp>(user) &&
+               !getElementTypeOrSelf(value).isF64())
         pending.push_back(user->getResult(0));
   }
   return stores;
@@ -76,7 +77,7 @@ collectStores(ResidualOp residual, bool mayRound, bool &onlyUse) {
 /// use, so that its adjoint is zero where the mask is false. The adjoint of a
 /// scan reads it in other places, too. Those of maxima look for an equal
 /// element: rounded, it would find none; and what exponentials are relative to
-/// (pinned) has to be exact.
+/// (pinned) has to be exact. Who computes in float64 wants no rounded factors.
 static triton::StoreOp findStore(ResidualOp residual) {
   Operation *source = residual.getValue().getDefiningOp();
   bool isLocal = !isa_and_nonnull<triton::ScanOp>(source);
