@@ -195,6 +195,9 @@ def store(k: Kernel, value: Value) -> None:
     where, _ = place(k, buffer, value.shape, slot, last)
     offsets = Value(where, "i", value.shape, 0, buffer.size - 1)
     condition = condition_of(k, offsets, value, k.choices.chance(30))
+    if k.on_gpu and buffer in present:
+        # Threads overwrite what others have stored.
+        k.emit("tl.debug_barrier()")
     k.emit(f"tl.store({buffer.name} + {where}, {value.text}{condition})")
     if not condition:
         # The very offsets; they are read again wherever the store has been passed.

@@ -12,8 +12,8 @@ import re
 
 from .program import Program
 
-# Sizes of the noise of results, of conversions to M and to A, and of operands; and which sample.
-QUIET = (0.0, 0.0, 0.0, 0.0, 0.0)
+# Sizes of the noise of results, of conversions to M, A and F, and of operands; and which sample.
+QUIET = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 FLOAT = re.compile(r"[vs]\d+")
 STORE = re.compile(r"( *tl\.(?:store|atomic_add)\((\w+)(?: \+ .*)?), ([vs]\d+)((?:, mask=.*)?\))")
 OPERAND = r"([vs]\d+)(?:\.to\((\w)\))?"
@@ -59,7 +59,7 @@ def with_noise(program: Program) -> Program:
                     sizes = ["P", product[4]] if product[4] else ["P"]
                 lines += [f"{found[1]}{name} = {noisy(name, size)}" for size in sizes]
     name = f"{program.name}_noisy"
-    arguments = f"def {name}(e_T, e_M, e_A, e_P, sample, "
+    arguments = f"def {name}(e_T, e_M, e_A, e_F, e_P, sample, "
     head = program.head.replace(f"def {program.name}(", arguments)
     stub = program.stub.replace(f"def {program.name}_", f"def {name}_")
     stub = stub.replace("*, T=", f"*, noise={QUIET}, T=").replace("](", "](*noise, ", 1)

@@ -53,10 +53,10 @@ class Types:
         return {name: getattr(self, name) for name in ("T", "M", "A", "F", "P")}
 
     def noise(self) -> tuple[float, ...]:
-        """Return what rounding may make of results, conversions to M and A, and operands."""
+        """Return what rounding may make of results, conversions to M, A and F, and operands."""
         results = 2 * torch.finfo(self.T).eps
         operands = 2.0**-11 if self.P == "tf32" and self.T == torch.float32 else results
-        conversions = (torch.finfo(dtype).eps / 2 for dtype in (self.M, self.A))
+        conversions = (torch.finfo(dtype).eps / 2 for dtype in (self.M, self.A, self.F))
         return (results, *(max(size, results) for size in conversions), operands)
 
 

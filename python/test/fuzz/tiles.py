@@ -158,8 +158,12 @@ COMBINERS = {
 def combined(k: Kernel, value: Value, axis: int, shape: Shape, lanes, write) -> Value:
     """Return what a random combiner makes along an axis, by `write(operands, combiner)`."""
     n, x, low, high = value.shape[axis], value.text, value.low, value.high
-    ordered = dict.fromkeys(("average", "difference"), 0) if k.on_gpu else {}
-    how = k.kind("combine", {**COMBINERS, **ordered})
+    ordered = ["average", "difference"]
+    if shape != value.shape:
+        # Reductions on a GPU swap sides.
+        ordered.append("linear_recurrence")
+    left_out = dict.fromkeys(ordered, 0) if k.on_gpu else {}
+    how = k.kind("combine", {**COMBINERS, **left_out})
 
     def single(x: str, name: str, low: float, high: float) -> Value:
         return k.floating(write(x, name), shape, low, high, lanes)
@@ -176,7 +180,8 @@ def combined(k: Kernel, value: Value, axis: int, shape: Shape, lanes, write) -> 
     if how == "log_add_exp":
         return single(x, how, low, high + 3.5)
     if how == "probabilistic_or":
-        small = k.floating(f"0.5 + 0.45 * tl.sin({x})", value.shape, 0.05, 0.95)
+        # So that what is left of one is not small beside its rounding.
+        small = k.floating(f"0.06 + 0.05 * tl.sin({x})", value.shape, 0.01, 0.11)
         return single(small.text, how, 0.0, 1.0)
     if how == "root_of_squares":
         some = positive(k, value)

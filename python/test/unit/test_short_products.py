@@ -209,7 +209,7 @@ def test_forward_that_triton_gets_wrong():
     assert "short_products.py" in plan["report"]["miscomputed"][0]
     host = _plan(text, GPUTarget("cpu", "x86_64", 1))
     assert not host["forward"] and not host["report"]["miscomputed"]
-    with pytest.warns(UserWarning, match=r"kernel 'k', .*short_products.py:.*gets this product wrong"):
+    with pytest.warns(UserWarning, match=r"kernel 'k', .*short_products.py:.* product wrong"):
         warn_of_miscomputed("k", types.SimpleNamespace(report=plan["report"]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -63,8 +63,8 @@ def warn_of_miscomputed(kernel: str, plan) -> None:
             f"kernel {kernel!r}, {position}: Triton {triton.__version__} gets this product wrong, "
             "for it sums over so few elements. Launches that are differentiated compute it right, "
             "others do not. A tl.dot with an operand that comes of bytes needs a sum over 32 "
-            "elements, of 16-bit numbers one over 16. A sum that Triton makes a product of is right "
-            "with its factors in the other order, tl.sum(b[None, :, :] * a[:, :, None], 1), or from "
-            "Triton 3.8 on",
+            "elements, of 16-bit numbers one over 16. A sum that Triton makes a product of is "
+            "right with its factors in the other order, tl.sum(b[None, :, :] * a[:, :, None], 1), "
+            "or from Triton 3.8 on",
             stacklevel=2,
         )
