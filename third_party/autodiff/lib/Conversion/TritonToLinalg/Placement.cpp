@@ -232,6 +232,10 @@ bool Placement::decide(Value tile) {
     return getCost(tile) > cheap;
   if (inner.roots.size() == 1 && !inner.repeated)
     return false;
+  // Each product would build the same operand.
+  auto isProduct = [](Operation *user) { return isa<tt::DotOp>(user); };
+  if (llvm::count_if(tile.getUsers(), isProduct) > 1)
+    return true;
   return getCost(tile) > cheap;
 }
 
