@@ -52,6 +52,7 @@ bool tadRunPipeline(const char *ir, size_t irSize, const char *fileName,
                     const char *pipeline, TadSink onResult, TadSink onError,
                     void *user) {
   return runEntryPoint(
+      irSize,
       [&](std::string &diagnostics) {
         DialectRegistry registry;
         registerAllDialects(registry);

@@ -2,6 +2,7 @@
 
 #include "Session.h"
 
+#include "DeepStack.h"
 #include "autodiff/Support/CheckText.h"
 #include "autodiff/Support/CheckTiles.h"
 #include "autodiff/Support/Position.h"
@@ -123,9 +124,8 @@ static void handleFatalError(void *, const char *reason, bool) {
   std::longjmp(recovery->state, 1);
 }
 
-bool autodiff::runEntryPoint(
-    llvm::function_ref<bool(std::string &diagnostics)> body, TadSink onError,
-    void *user, bool *gaveUp) {
+static bool runHere(llvm::function_ref<bool(std::string &diagnostics)> body,
+                    TadSink onError, void *user, bool *gaveUp) {
   static std::once_flag installed;
   std::call_once(installed, [] {
     llvm::install_fatal_error_handler(handleFatalError);
@@ -156,5 +156,24 @@ bool autodiff::runEntryPoint(
   }
   if (!diagnostics.empty())
     emit(onError, diagnostics, user);
+  return succeeded;
+}
+
+bool autodiff::runEntryPoint(
+    size_t textSize, llvm::function_ref<bool(std::string &diagnostics)> body,
+    TadSink onError, void *user, bool *gaveUp) {
+  auto refuse = [&](const llvm::Twine &reason) {
+    emit(onError, ("error: " + reason + "\n").str(), user);
+    return false;
+  };
+  if (textSize > kLongestText)
+    return refuse("the kernel is too long: " + Twine(textSize >> 20) +
+                  " MiB of TTIR, of which up to " + Twine(kLongestText >> 20) +
+                  " can be compiled; let loops that are unrolled run instead "
+                  "(range for tl.static_range), or launch several kernels");
+  bool succeeded = false;
+  if (!runOnDeepStack(
+          textSize, [&] { succeeded = runHere(body, onError, user, gaveUp); }))
+    return refuse("no memory for the compiler's stack");
   return succeeded;
 }
