@@ -17,7 +17,8 @@ export TAD_BUILD_DIR := $(abspath $(BUILD))
 export MAX_JOBS := $(JOBS)
 
 .PHONY: install test lit pytest fuzz fuzz-gpu fuzz-opt fuzz-opt-binary mutation mutation-wheel wheel \
-  carry carry-packages gpu-test sanitize arena bench docs format lint types corners clean
+  carry carry-packages gpu-test sanitize arena bench docs format lint self-contained types \
+  corners clean
 
 install:
 	scripts/install.sh "$(PYTHON)" "$(TRITON)"
@@ -29,8 +30,10 @@ lit:
 	ninja -C $(BUILD) -j $(JOBS)
 	$(PY) -c 'from lit.main import main; main()' -q -Dbuild=$(TAD_BUILD_DIR) test third_party/autodiff/test
 
+# TESTS names some of them.
+TESTS ?= python/test
 pytest:
-	$(PY) -m pytest -q -rs -n $(TEST_JOBS) --dist worksteal python/test
+	$(PY) -m pytest -q -rs -n $(TEST_JOBS) --dist worksteal $(TESTS)
 
 # Gradients of N random programs against finite differences and, in half precision,
 # float64; JOBS programs at a time. Results and failing programs, made small, are in
@@ -124,6 +127,12 @@ lint:
 	git ls-files '*.cpp' '*.h' | xargs clang-format-22 --dry-run -Werror
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
+
+# Each C++ file includes what it uses, which the precompiled header hides: some ten minutes, so not
+# in CI. FILES names those that have changed.
+FILES ?=
+self-contained:
+	$(PY) scripts/self_contained.py --build $(BUILD) --jobs $(JOBS) $(FILES)
 
 # The public names as mypy and, where it is installed, pyright see them.
 types:

@@ -2,7 +2,7 @@
 # parsed once for all libraries. They are nine tenths of the time of a file
 # without that.
 #
-# A file still includes what it uses: -DTAD_PRECOMPILE=OFF shows where one does not.
+# A file still includes what it uses: `make self-contained` shows where one does not.
 
 option(TAD_PRECOMPILE "Parse MLIR's headers once for all files" ON)
 

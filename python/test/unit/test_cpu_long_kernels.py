@@ -1,13 +1,15 @@
 """Kernels with long bodies: compiled in time linear in their length, and freed.
 
-Times depend on the machine, so what is compared is what the compiler makes of bodies of several
-lengths: LLVM's time grows with the code, and with the square of the loops of one function.
+What is compared is what the compiler makes of bodies of several lengths: LLVM's time grows with the
+code, with the square of the loops of one function, and with that of the calls in it.
 """
 
 import gc
 import itertools
+import json
 import linecache
 import re
+import time
 
 import pytest
 import torch
@@ -17,8 +19,10 @@ from cpu_backend import close, on_cpu  # noqa: F401
 from triton.backends.autodiff import differentiable
 from triton.backends.autodiff.library import native
 
-# Blocks of a function: four for each of its 128 loops at most.
-_BLOCKS = 512
+# Loops of a function, or calls in it.
+_LONGEST = 128
+# Blocks of a function: four for each of its loops at most.
+_BLOCKS = 4 * _LONGEST
 
 
 @triton.jit
@@ -78,6 +82,11 @@ def functions(kernel, length, dump):
     return [function.splitlines() for function in found]
 
 
+def count_calls(function):
+    """Return how often the function calls parts of the kernel."""
+    return sum(" call " in line and ".part" in line for line in function)
+
+
 @pytest.fixture
 def dump(tmp_path, monkeypatch):
     """The file that LLVM IR is written to."""
@@ -97,7 +106,39 @@ def test_code_grows_with_the_body(kernel, lengths, dump):
         sizes.append(sum(map(len, parts)))
         blocks = [sum(re.match(r"[\w.]+:", line) is not None for line in part) for part in parts]
         assert len(parts) > 2 and max(blocks) <= _BLOCKS, f"{max(blocks)} blocks in one function"
+        calls = max(map(count_calls, parts))
+        assert 0 < calls < 2 * _LONGEST, f"{calls} calls in one function"
     assert sizes[1] <= 2.3 * sizes[0], f"lines of LLVM IR: {sizes}"
+
+
+@triton.jit
+def steps_kernel(x_ptr, w_ptr, y_ptr, LENGTH: tl.constexpr):
+    i = tl.arange(0, 256)
+    x = tl.load(x_ptr + i)
+    for j in tl.static_range(LENGTH):
+        x = tl.sin(x) * tl.load(w_ptr + j) + x
+    tl.store(y_ptr + i, x)
+
+
+@pytest.mark.parametrize("kernel, derives", [(sums_kernel, False), (steps_kernel, True)])
+def test_time_grows_with_the_body(kernel, derives):
+    """Four times the body takes about four times as long, not sixteen times."""
+
+    def text(length):
+        text = compiled(kernel, length).asm["ttir"]
+        if not derives:
+            return text
+        request = {"target": "cpu", "triton": triton.__version__}
+        return json.loads(native().differentiate(text, json.dumps(request)))["backward"][0]["ttir"]
+
+    def seconds(text):
+        begin = time.process_time()
+        native().compile_cpu(text, "{}")
+        return time.process_time() - begin
+
+    short, long = text(128), text(512)
+    # The least of three: a machine's pace changes.
+    assert min(seconds(long) / seconds(short) for _ in range(3)) < 6
 
 
 @pytest.mark.parametrize("kernel", [products_kernel, sums_kernel])
@@ -108,12 +149,14 @@ def test_stack_does_not_grow(kernel):
         _, description = native().compile_cpu(compiled(kernel, length).asm["ttir"], "{}")
         return int(re.search(r'"stack":\s*(\d+)', description)[1])
 
-    assert stack(64) == stack(128)
+    assert stack(128) == stack(256)
 
 
 def test_equal_nests_are_one_function(dump):
-    """Of a loop that is unrolled, each step runs the same code."""
-    assert len(functions(products_kernel, 64, dump)) == len(functions(products_kernel, 128, dump))
+    """Of a loop that is unrolled, each step runs the same code, but for where a tile is stored
+    because there are many operations in a row."""
+    parts = functions(products_kernel, 256, dump)
+    assert sum(not count_calls(part) for part in parts) < 12
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@
 #include "autodiff/Support/Elements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/ScopedPrinter.h"
@@ -221,9 +222,10 @@ void Activity::propagateUseful() {
     if (isUseful(to))
       changed |= markUseful(from);
   };
+  // Backwards: what uses a value comes before it.
   while (changed) {
     changed = false;
-    kernel.walk([&](Operation *op) {
+    kernel->walk<WalkOrder::PreOrder, ReverseIterator>([&](Operation *op) {
       if (followFlow(op, flow))
         return;
       if (Value stored = getWrittenValue(op)) {

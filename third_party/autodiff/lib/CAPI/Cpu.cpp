@@ -19,6 +19,7 @@ bool tadCompileCpu(const char *ir, size_t irSize, const char *fileName,
                    TadSink onError, void *user) {
   auto attempt = [&](bool vectorize, bool *gaveUp) {
     return runEntryPoint(
+        irSize,
         [&](std::string &diagnostics) {
           DialectRegistry registry;
           registerTritonDialects(registry);
@@ -57,6 +58,7 @@ TadKernel *tadLoadCpu(const char *object, size_t size, const char *symbol,
                       TadSink onError, void *user) {
   TadKernel *handle = nullptr;
   runEntryPoint(
+      /*textSize=*/0,
       [&](std::string &diagnostics) {
         llvm::Expected<std::unique_ptr<cpu::Kernel>> kernel =
             cpu::Kernel::load(StringRef(object, size), symbol);

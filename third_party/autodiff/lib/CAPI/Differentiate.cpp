@@ -24,6 +24,7 @@ bool tadDifferentiate(const char *ir, size_t irSize, const char *fileName,
                       const char *request, TadSink onPlan, TadSink onError,
                       void *user) {
   return runEntryPoint(
+      irSize,
       [&](std::string &diagnostics) {
         DialectRegistry registry;
         registerTritonDialects(registry);

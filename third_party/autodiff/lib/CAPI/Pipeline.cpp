@@ -4,6 +4,7 @@
 
 #include "autodiff/InitAll.h"
 #include "autodiff/Support/Dump.h"
+#include "autodiff/Support/PassRecord.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -38,6 +39,7 @@ static bool runPipeline(Session &session, const char *ir, size_t irSize,
     }
     PassManager pm(&session.getContext());
     static_cast<OpPassManager &>(pm) = std::move(*parsed);
+    recordPasses(pm);
     enableDump(pm);
     if (failed(pm.run(*module)))
       return false;
@@ -52,6 +54,7 @@ bool tadRunPipeline(const char *ir, size_t irSize, const char *fileName,
                     const char *pipeline, TadSink onResult, TadSink onError,
                     void *user) {
   return runEntryPoint(
+      irSize,
       [&](std::string &diagnostics) {
         DialectRegistry registry;
         registerAllDialects(registry);

@@ -2,6 +2,7 @@
 
 #include "Session.h"
 
+#include "DeepStack.h"
 #include "autodiff/Support/CheckText.h"
 #include "autodiff/Support/CheckTiles.h"
 #include "autodiff/Support/Position.h"
@@ -123,37 +124,52 @@ static void handleFatalError(void *, const char *reason, bool) {
   std::longjmp(recovery->state, 1);
 }
 
-bool autodiff::runEntryPoint(
-    llvm::function_ref<bool(std::string &diagnostics)> body, TadSink onError,
-    void *user, bool *gaveUp) {
+/// Runs `body`; false if a fatal error ended it, of which `frame` has the
+/// reason. Then there may be no memory left for this thread to say so.
+static bool runToTheEnd(llvm::function_ref<void()> body, Recovery &frame) {
   static std::once_flag installed;
   std::call_once(installed, [] {
     llvm::install_fatal_error_handler(handleFatalError);
     llvm::install_bad_alloc_error_handler(handleFatalError);
   });
-
-  std::string diagnostics;
-  volatile bool succeeded = false;
-  Recovery frame;
   Recovery *const outer = recovery;
+  volatile bool ended = false;
   if (setjmp(frame.state) == 0) {
     recovery = &frame;
-    succeeded = body(diagnostics);
-    recovery = outer;
-    if (!succeeded && diagnostics.empty())
-      diagnostics = "error: failed without a diagnostic\n";
-  } else {
-    recovery = outer;
-    succeeded = false;
-    if (gaveUp) {
-      *gaveUp = true;
-      return false;
-    }
-    emit(onError,
-         "error: the compiler gave up: " + std::string(frame.reason) + "\n",
-         user);
+    body();
+    ended = true;
+  }
+  recovery = outer;
+  return ended;
+}
+
+bool autodiff::runEntryPoint(
+    size_t textSize, llvm::function_ref<bool(std::string &diagnostics)> body,
+    TadSink onError, void *user, bool *gaveUp) {
+  auto refuse = [&](const llvm::Twine &reason) {
+    emit(onError, ("error: " + reason + "\n").str(), user);
+    return false;
+  };
+  if (textSize > kLongestText)
+    return refuse("the kernel is too long: " + Twine(textSize >> 20) +
+                  " MiB of TTIR, of which up to " + Twine(kLongestText >> 20) +
+                  " can be compiled; let loops that are unrolled run instead "
+                  "(range for tl.static_range), or launch several kernels");
+  std::string diagnostics;
+  bool succeeded = false, ended = false;
+  Recovery frame;
+  if (!runOnDeepStack(textSize, [&] {
+        ended = runToTheEnd([&] { succeeded = body(diagnostics); }, frame);
+      }))
+    return refuse("no memory for the compiler's stack");
+  if (!ended && gaveUp) {
+    *gaveUp = true;
     return false;
   }
+  if (!ended)
+    return refuse("the compiler gave up: " + Twine(frame.reason));
+  if (!succeeded && diagnostics.empty())
+    return refuse("failed without a diagnostic");
   if (!diagnostics.empty())
     emit(onError, diagnostics, user);
   return succeeded;

@@ -45,10 +45,12 @@ private:
 };
 
 /// Runs `body`, which leaves what it has to say in `diagnostics`, and reports
-/// to `onError`. A fatal error inside LLVM ends `body` early and counts as a
-/// failure; memory that it held then is lost. It is not reported where `gaveUp`
-/// takes note of it.
-bool runEntryPoint(llvm::function_ref<bool(std::string &diagnostics)> body,
+/// to `onError`. Its stack is deep enough for a module with that many
+/// characters; one that is too long is an error. A fatal error inside LLVM ends
+/// `body` early and counts as a failure; memory that it held then is lost. It
+/// is not reported where `gaveUp` takes note of it.
+bool runEntryPoint(size_t textSize,
+                   llvm::function_ref<bool(std::string &diagnostics)> body,
                    TadSink onError, void *user, bool *gaveUp = nullptr);
 
 /// Hands `text` to a sink.

@@ -2,6 +2,7 @@
 
 #include "autodiff/CPU/Compile.h"
 #include "autodiff/Support/Dump.h"
+#include "autodiff/Support/PassRecord.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -191,6 +192,7 @@ static OwningOpRef<ModuleOp> lower(ModuleOp module) {
     OwningOpRef<ModuleOp> copy = module.clone();
     PassManager pm(module.getContext());
     pm.enableVerifier(false);
+    recordPasses(pm);
     enableDump(pm);
     cpu::buildPipeline(pm, {vectorBits, vectorRegisters, copyCarried});
     std::optional<ScopedDiagnosticHandler> silence;

@@ -83,8 +83,9 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createLiftControlFlowToSCFPass());
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
-  pm.addPass(createCSEPass());
+  // Before CSE, which would compare each tile's code with that of all others.
   pm.addNestedPass<func::FuncOp>(createSeparateTiles());
+  pm.addPass(createCSEPass());
 
   bufferization::OneShotBufferizePassOptions bufferize;
   // Results of branches: vectors want their rows in one piece.

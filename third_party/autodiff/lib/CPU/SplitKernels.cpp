@@ -4,7 +4,8 @@
 // LLVM asks about a loop goes back over all that stands before it, so that its
 // time grows with the square of the number of loops in a function. In long
 // kernels each nest becomes a function of its own; equal ones, as unrolled code
-// has them, become one function. Kernels of usual length stay in one piece.
+// has them, become one function. So do runs of calls of them. Kernels of usual
+// length stay in one piece.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,10 +87,12 @@ public:
           split(inner);
       count += countLoops(op);
     }
-    if (count > longest)
-      for (Operation &op : llvm::make_early_inc_range(block))
-        if (countLoops(op))
-          outline(&op);
+    if (count <= longest)
+      return;
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (countLoops(op))
+        outline(&op);
+    splitCalls(block);
   }
 
 private:
@@ -109,22 +112,54 @@ private:
     copied.insert(op);
   }
 
-  void outline(Operation *nest) {
-    SetVector<Value> used(nest->operand_begin(), nest->operand_end());
-    getUsedValuesDefinedAbove(nest->getRegions(), used);
+  /// LLVM's time also grows with the square of the length of a block: runs of
+  /// `longest` calls, and what stands between them, become functions as well.
+  void splitCalls(Block &block) {
+    SmallVector<Operation *> run;
+    unsigned calls = 0;
+    for (Operation &op :
+         llvm::make_early_inc_range(block.without_terminator())) {
+      // What is copied needs nothing of the run, so that it may stay before it.
+      if (isa<memref::AllocaOp>(op) || isCopied(&op))
+        continue;
+      run.push_back(&op);
+      if (isa<func::CallOp>(op) && ++calls == longest) {
+        outline(run);
+        run.clear();
+        calls = 0;
+      }
+    }
+  }
+
+  /// Puts a call of a function in the place of some operations of a block.
+  void outline(ArrayRef<Operation *> ops) {
+    SetVector<Value> used;
+    for (Operation *op : ops) {
+      used.insert(op->operand_begin(), op->operand_end());
+      getUsedValuesDefinedAbove(op->getRegions(), used);
+    }
+    llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
     SetVector<Value> captured;
     SetVector<Operation *> copied;
     for (Value value : used)
-      capture(value, captured, copied);
+      if (!inside.contains(value.getDefiningOp()))
+        capture(value, captured, copied);
+    Block *block = ops.front()->getBlock();
+    SmallVector<Value> results;
+    for (Operation *op : ops)
+      for (Value result : op->getResults())
+        if (!llvm::all_of(result.getUsers(), [&](Operation *user) {
+              return inside.contains(block->findAncestorOpInBlock(*user));
+            }))
+          results.push_back(result);
     // Buffers come in by their places alone: then none is part of another one.
-    if (llvm::any_of(captured, isView) ||
-        llvm::any_of(nest->getResults(), isView))
+    if (llvm::any_of(captured, isView) || llvm::any_of(results, isView))
       return;
 
-    OpBuilder b(nest);
-    Location loc = nest->getLoc();
+    OpBuilder b(ops.back());
+    Location loc = ops.front()->getLoc();
     auto type = b.getFunctionType(TypeRange(captured.getArrayRef()),
-                                  nest->getResultTypes());
+                                  TypeRange(results));
     OwningOpRef<func::FuncOp> function = func::FuncOp::create(
         loc, (kernel.getName() + ".part" + Twine(number)).str(), type);
     Block *body = function->addEntryBlock();
@@ -133,13 +168,18 @@ private:
     OpBuilder inner = OpBuilder::atBlockBegin(body);
     for (Operation *op : copied)
       inner.clone(*op, mapping);
-    Operation *copy = inner.clone(*nest, mapping);
-    func::ReturnOp::create(inner, loc, copy->getResults());
+    for (Operation *op : ops)
+      inner.clone(*op, mapping);
+    SmallVector<Value> returned = llvm::map_to_vector(
+        results, [&](Value result) { return mapping.lookup(result); });
+    func::ReturnOp::create(inner, loc, returned);
 
     auto call = func::CallOp::create(b, loc, intern(std::move(function)),
                                      captured.getArrayRef());
-    nest->replaceAllUsesWith(call);
-    nest->erase();
+    for (auto [result, replacement] : llvm::zip(results, call.getResults()))
+      result.replaceAllUsesWith(replacement);
+    for (Operation *op : llvm::reverse(ops))
+      op->erase();
   }
 
   /// The function, or an equal one that is there already.

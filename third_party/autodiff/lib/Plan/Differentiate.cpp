@@ -4,6 +4,7 @@
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/CombinerLaws.h"
 #include "autodiff/Support/Dump.h"
+#include "autodiff/Support/PassRecord.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -70,6 +71,7 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
   // After each pass it takes as long as all passes; the tests do so.
   pm.enableVerifier(false);
   triton::FuncOp primal = getPrimal(module);
+  recordPasses(pm);
   enableDump(pm, primal ? primal.getSymName() : "");
   if (primal && failed(markDescriptors(primal, *request)))
     return failure();

@@ -13,16 +13,27 @@
 // CHECK-SAME:   -> f32
 // CHECK:        %[[SUM:.*]] = scf.for
 // CHECK:        return %[[SUM]] : f32
-// CHECK-NOT:  @long.part2
+
+// Two calls and what is between them are a function, too, which returns what
+// is used behind it; the next two another one.
+
+// CHECK:      func.func private @long.part2(
+// CHECK-SAME:   %[[X:.*]]: f32, %[[A:.*]]: memref<16xf32> {llvm.align = 64 : i64, llvm.noalias},
+// CHECK-SAME:   %[[Y:.*]]: f32, %[[B:.*]]: memref<16xf32> {llvm.align = 64 : i64, llvm.noalias})
+// CHECK-NEXT:   call @long.part0(%[[X]], %[[A]])
+// CHECK-NEXT:   call @long.part0(%[[Y]], %[[B]])
+// CHECK:      func.func private @long.part3(
+// CHECK:        %[[S:.*]] = call @long.part1(
+// CHECK:        %[[P:.*]] = arith.mulf %[[S]],
+// CHECK:        %[[T:.*]] = call @long.part1(%[[P]],
+// CHECK:        return %[[P]], %[[T]] : f32, f32
 
 // CHECK-LABEL: func.func @long(
 // CHECK:        %[[A:.*]] = memref.alloca()
 // CHECK:        %[[B:.*]] = memref.alloca()
-// CHECK:        call @long.part0(%{{.*}}, %[[A]])
-// CHECK:        call @long.part0(%{{.*}}, %[[B]])
-// CHECK:        %[[X:.*]] = call @long.part1(%{{.*}}, %[[A]])
-// CHECK:        %[[Y:.*]] = call @long.part1(%{{.*}}, %[[B]])
-// CHECK:        arith.addf %[[X]], %[[Y]]
+// CHECK:        call @long.part2(%{{.*}}, %[[A]], %{{.*}}, %[[B]])
+// CHECK:        %[[ST:.*]]:2 = call @long.part3(
+// CHECK:        arith.addf %[[ST]]#0, %[[ST]]#1
 func.func @long(%x: f32, %y: f32) -> f32 {
   %a = memref.alloca() {alignment = 64 : i64} : memref<16xf32>
   %b = memref.alloca() {alignment = 64 : i64} : memref<16xf32>
@@ -40,12 +51,13 @@ func.func @long(%x: f32, %y: f32) -> f32 {
     %n = arith.addf %r, %v : f32
     scf.yield %n : f32
   }
-  %t = scf.for %i = %c0 to %c16 step %c1 iter_args(%r = %y) -> f32 {
+  %p = arith.mulf %s, %s : f32
+  %t = scf.for %i = %c0 to %c16 step %c1 iter_args(%r = %p) -> f32 {
     %v = memref.load %b[%i] : memref<16xf32>
     %n = arith.addf %r, %v : f32
     scf.yield %n : f32
   }
-  %sum = arith.addf %s, %t : f32
+  %sum = arith.addf %p, %t : f32
   return %sum : f32
 }
 

@@ -173,13 +173,15 @@ void Lowering::lowerDot(tt::DotOp op) {
 
   Value lhs = getTensorAs(op.getA(), element);
   Value rhs = getTensorAs(op.getB(), element);
-  Value accumulator =
-      getTensorAs(op.getC(), element,
-                  element == resultElement ? findDestination(result) : Value());
+  Value destination =
+      element == resultElement ? findDestination(result) : Value();
+  Value accumulator = getTensorAs(op.getC(), element, destination);
   // Bufferization takes the first row that is written for all of a square tile:
   // it would not copy an accumulator that is needed again. That none is, is
-  // only sure of one that a loop carries for this alone.
-  bool isOurs = isa<BlockArgument>(op.getC()) && op.getC().hasOneUse();
+  // only sure of one that a loop carries for this alone, or that is made here.
+  bool isOurs = isa<BlockArgument>(op.getC())
+                    ? op.getC().hasOneUse()
+                    : !destination && !placement.isStored(op.getC());
   if (options.copyCarried || !isOurs)
     accumulator = copyTensor(accumulator);
   Value product = Product(builder, loc, lhs, rhs, options).build(accumulator);

@@ -21,6 +21,9 @@ namespace tt = mlir::triton;
 static constexpr int cheap = 12;
 /// Costs saturate here.
 static constexpr int expensive = 1000;
+/// More operations in a row are not computed in one go: LLVM's time grows with
+/// the square of their number.
+static constexpr unsigned longest = 256;
 
 bool Placement::isRearranging(Operation *op) {
   return isa<tt::SplatOp, tt::ExpandDimsOp, tt::BroadcastOp, tt::ReshapeOp,
@@ -45,6 +48,25 @@ bool Placement::isElementwise(Operation *op) {
 static bool isDeferred(Operation *op) {
   return op && (isa<arith::ConstantOp, ub::PoisonOp, tt::GatherOp>(op) ||
                 Placement::isElementwise(op) || Placement::isRearranging(op));
+}
+
+Placement::Placement(triton::FuncOp func) {
+  llvm::DenseMap<Value, unsigned> lengths;
+  func.walk([&](Operation *op) {
+    if (op->getNumResults() != 1 || !isElementwise(op))
+      return;
+    Value tile = op->getResult(0);
+    if (!asTile(tile.getType()) || isPointerTile(tile.getType()) ||
+        isUniform(tile))
+      return;
+    unsigned length = 1;
+    for (Value operand : op->getOperands())
+      length = std::max(length, lengths.lookup(operand) + 1);
+    if (length < longest)
+      lengths[tile] = length;
+    else
+      stored[tile] = true;
+  });
 }
 
 bool Placement::isUniform(Value tile) {
@@ -232,6 +254,10 @@ bool Placement::decide(Value tile) {
     return getCost(tile) > cheap;
   if (inner.roots.size() == 1 && !inner.repeated)
     return false;
+  // Each product would build the same operand.
+  auto isProduct = [](Operation *user) { return isa<tt::DotOp>(user); };
+  if (llvm::count_if(tile.getUsers(), isProduct) > 1)
+    return true;
   return getCost(tile) > cheap;
 }
 

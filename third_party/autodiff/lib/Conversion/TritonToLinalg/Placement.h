@@ -20,7 +20,7 @@ struct Movement {
 /// or computed wherever they are used.
 class Placement {
 public:
-  explicit Placement(triton::FuncOp func) : func(func) {}
+  explicit Placement(triton::FuncOp func);
 
   /// Whether the tile has to be stored where it is defined.
   bool isStored(Value tile);
@@ -51,7 +51,6 @@ private:
   bool decide(Value tile);
   bool canDefer(triton::LoadOp load, const Uses &uses);
 
-  triton::FuncOp func;
   llvm::DenseMap<Value, bool> stored, uniform;
   llvm::DenseMap<Value, Uses> uses;
   llvm::DenseMap<Value, int> costs;

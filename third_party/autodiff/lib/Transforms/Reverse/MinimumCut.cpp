@@ -7,6 +7,7 @@ using namespace mlir::autodiff;
 
 // Below this a residual capacity counts as used up.
 static constexpr double kEpsilon = 1e-9;
+static constexpr unsigned kUnreached = ~0u;
 
 unsigned FlowNetwork::addNode() {
   outgoing.emplace_back();
@@ -20,37 +21,65 @@ void FlowNetwork::addEdge(unsigned from, unsigned to, double capacity) {
   edges.push_back({from, 0});
 }
 
-/// Pushes flow along a shortest augmenting path; false if there is none.
-bool FlowNetwork::augment(unsigned source, unsigned sink) {
-  constexpr unsigned none = ~0u;
-  llvm::SmallVector<unsigned> reachedBy(outgoing.size(), none);
+/// How far nodes are from the source; false if the sink is out of reach.
+bool FlowNetwork::findLevels(unsigned source, unsigned sink) {
+  levels.assign(outgoing.size(), kUnreached);
+  levels[source] = 0;
   llvm::SmallVector<unsigned> queue{source};
-  for (unsigned next = 0; next < queue.size() && reachedBy[sink] == none;
-       ++next)
+  for (unsigned next = 0; next < queue.size(); ++next)
     for (unsigned edge : outgoing[queue[next]])
-      if (edges[edge].capacity > kEpsilon && edges[edge].to != source &&
-          reachedBy[edges[edge].to] == none) {
-        reachedBy[edges[edge].to] = edge;
-        queue.push_back(edges[edge].to);
+      if (unsigned to = edges[edge].to;
+          edges[edge].capacity > kEpsilon && levels[to] == kUnreached) {
+        levels[to] = levels[queue[next]] + 1;
+        queue.push_back(to);
       }
-  if (reachedBy[sink] == none)
-    return false;
-  double flow = kInfinite;
-  for (unsigned node = sink; node != source;
-       node = edges[reachedBy[node] ^ 1].to)
-    flow = std::min(flow, edges[reachedBy[node]].capacity);
-  for (unsigned node = sink; node != source;
-       node = edges[reachedBy[node] ^ 1].to) {
-    edges[reachedBy[node]].capacity -= flow;
-    edges[reachedBy[node] ^ 1].capacity += flow;
+  return levels[sink] != kUnreached;
+}
+
+/// Pushes flow along a shortest augmenting path, all of which are found by
+/// going on from where the last one was. None is left if it is zero.
+double FlowNetwork::augment(unsigned source, unsigned sink,
+                            llvm::MutableArrayRef<unsigned> tried) {
+  llvm::SmallVector<unsigned> path;
+  for (unsigned node = source; node != sink;) {
+    if (tried[node] < outgoing[node].size()) {
+      unsigned edge = outgoing[node][tried[node]];
+      if (edges[edge].capacity > kEpsilon &&
+          levels[edges[edge].to] == levels[node] + 1) {
+        path.push_back(edge);
+        node = edges[edge].to;
+      } else {
+        ++tried[node];
+      }
+    } else if (path.empty()) {
+      return 0;
+    } else {
+      node = edges[path.pop_back_val() ^ 1].to;
+      ++tried[node];
+    }
   }
-  // A path of infinite capacity cannot be cut; more flow would not end.
-  return flow < kInfinite / 2;
+  double flow = kInfinite;
+  for (unsigned edge : path)
+    flow = std::min(flow, edges[edge].capacity);
+  for (unsigned edge : path) {
+    edges[edge].capacity -= flow;
+    edges[edge ^ 1].capacity += flow;
+  }
+  return flow;
+}
+
+void FlowNetwork::saturate(unsigned source, unsigned sink) {
+  while (findLevels(source, sink)) {
+    llvm::SmallVector<unsigned> tried(outgoing.size());
+    while (double flow = augment(source, sink, tried))
+      // A path of infinite capacity cannot be cut; more flow would not end.
+      if (flow >= kInfinite / 2)
+        return;
+  }
 }
 
 llvm::BitVector FlowNetwork::cut(unsigned source, unsigned sink) {
-  while (augment(source, sink)) {
-  }
+  saturate(source, sink);
   // Nodes from which the sink can still be reached.
   llvm::BitVector side(outgoing.size());
   llvm::SmallVector<unsigned> queue{sink};

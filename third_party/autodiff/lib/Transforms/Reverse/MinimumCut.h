@@ -7,8 +7,8 @@
 
 namespace mlir::autodiff {
 
-/// A flow network with real capacities. Source: Edmonds and Karp, "Theoretical
-/// improvements in algorithmic efficiency for network flow problems", 1972.
+/// A flow network with real capacities. Source: Dinic, "Algorithm for solution
+/// of a problem of maximum flow in networks with power estimation", 1970.
 class FlowNetwork {
 public:
   static constexpr double kInfinite = 1e30;
@@ -26,11 +26,16 @@ private:
     unsigned to;
     double capacity;
   };
-  bool augment(unsigned source, unsigned sink);
+  void saturate(unsigned source, unsigned sink);
+  bool findLevels(unsigned source, unsigned sink);
+  double augment(unsigned source, unsigned sink,
+                 llvm::MutableArrayRef<unsigned> tried);
 
   /// Edge 2k and its reverse 2k + 1.
   llvm::SmallVector<Edge> edges;
   llvm::SmallVector<llvm::SmallVector<unsigned, 4>> outgoing;
+  /// Of each node.
+  llvm::SmallVector<unsigned> levels;
 };
 
 } // namespace mlir::autodiff

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# idle_passes.sh FILE: fails if one of our passes has changed nothing in the runs
+# that FILE is the record of (TRITON_AUTODIFF_PASSES).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+names() { cut -d'"' -f2 | sort -u; }
+# It only finds faults.
+idle=$(comm -23 \
+  <(grep -rhoE 'Pass<"[a-z-]+"' third_party/autodiff/include | names | grep -v verify) \
+  <(sed -n 's/^changed //p' "$1" | sort -u))
+[ -z "$idle" ] || { echo "No test of this part lets these passes change anything:" $idle >&2; exit 1; }
