@@ -16,6 +16,7 @@ from pathlib import Path
 from streams import lines_of
 
 from . import ROOT
+from .problem import THEIRS
 from .worker import MARK, Request
 
 # A process may take so long until it begins: packages are imported.
@@ -41,14 +42,14 @@ class Pool:
 
     def _finish(self, request: Request) -> int:
         """Run one request, in as many processes as it takes."""
-        tasks = list(request.tasks)
+        tasks, lost = list(request.tasks), []
         while tasks and self._left() > 0:
             with tempfile.TemporaryFile("w+") as errors:
-                self._run(request._replace(tasks=tasks), tasks, errors)
+                self._run(request._replace(tasks=tasks, lost=lost), tasks, lost, errors)
         return len(tasks)
 
-    def _run(self, request: Request, tasks: list, errors) -> None:
-        """Run a process; takes from `tasks` what has a row."""
+    def _run(self, request: Request, tasks: list, lost: list, errors) -> None:
+        """Run a process; takes from `tasks` what has a row, and adds to `lost`."""
         environment = {
             **os.environ,
             # Kernels are what is compared, not what a compiler makes of the code around them.
@@ -66,7 +67,7 @@ class Pool:
             text=True,
             env=environment,
         )
-        lines, limit = lines_of(process.stdout), max(_START, self.limit)
+        lines, limit, who = lines_of(process.stdout), max(_START, self.limit), None
         try:
             while tasks:
                 patience = min(limit, self._left())
@@ -78,16 +79,27 @@ class Pool:
                     return
                 if line is None:
                     if self._left() > 0:
-                        self._give_up(tasks, self._ending(process, errors))
+                        self._end(tasks, lost, who, self._ending(process, errors))
                     return
                 message = json.loads(line[len(MARK) :]) if line.startswith(MARK) else {}
                 limit = self.limit if message else limit
+                who = message.get("who", None if "begin" in message else who)
+                if "lost" in message:
+                    self._end(tasks, lost, who, message["lost"])
+                    return
                 if "row" in message:
                     tasks.pop(0)
                     self.write(message["row"])
         finally:
             process.kill()
             process.wait()
+
+    def _end(self, tasks: list, lost: list, who: str | None, how: str) -> None:
+        """Note whose code has ended a process, once; else the variant is given up."""
+        if who == THEIRS and tasks[0] not in [task for task, _ in lost]:
+            lost.append((tasks[0], how))
+        else:
+            self._give_up(tasks, how)
 
     def _give_up(self, tasks: list, reason: str) -> None:
         package, case, size, dtype = tasks.pop(0)

@@ -95,7 +95,9 @@ def eagerly():
 class Problem:
     """A case's inputs, the upstream gradients of its outputs, and both ways to differentiate it."""
 
-    def __init__(self, case: Case, modules, inputs: dict, options=None):
+    def __init__(self, case: Case, modules, inputs: dict, options=None, announce=None):
+        """`announce(who)` is called before a side computes: it may end the process."""
+        self.announce = announce or (lambda who: None)
         self.case = case
         self.modules = modules
         self.inputs = inputs
@@ -127,6 +129,7 @@ class Problem:
         if who == OURS and self.case.ours is not None:
             function = self.case.ours
         torch.manual_seed(SEED)
+        self.announce(who)
         with self.side(who):
             results = function(**inputs)
         return [y for y in tensors(results) if y.is_floating_point()]

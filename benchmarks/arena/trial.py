@@ -23,12 +23,12 @@ SEED = 1
 
 
 def make_problem(
-    plugin, case: Case, variant: Variant, device: str, options=None, seed: int = SEED
+    plugin, case: Case, variant: Variant, device: str, options=None, announce=None, seed: int = SEED
 ) -> Problem:
     """The case's inputs at a size and in a dtype; the same in every run on a device."""
     torch.manual_seed(seed)
     maker = Maker(plugin.DIMENSIONS[variant.size], getattr(torch, variant.dtype), device)
-    return Problem(case, plugin.MODULES, case.inputs(maker), options)
+    return Problem(case, plugin.MODULES, case.inputs(maker), options, announce)
 
 
 def _finite(claim: Claim) -> bool:
@@ -163,9 +163,8 @@ def _entry(found: Finding) -> dict:
     return entry
 
 
-def judged(plugin, case: Case, variant: Variant, device: str, exact: str, spoil=True, options=None):
+def judged(problem: Problem, exact: str, spoil=True):
     """The row of one variant of a case."""
-    problem = make_problem(plugin, case, variant, device, options)
     trial = Trial(problem, exact)
     try:
         row = trial.run()

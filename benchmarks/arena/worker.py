@@ -1,7 +1,8 @@
 """A process that runs variants of cases and prints a row of each.
 
-Lines that begin with MARK are for the parent: which variant is next, and what was found. What a
-package or a compiler prints is not. A process whose GPU context is lost ends.
+Lines that begin with MARK are for the parent: which variant is next, whose code runs, and what
+was found. What a package or a compiler prints is not. A process whose GPU context is lost ends: if
+that was while the authors' code ran, another one judges ours alone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import torch
 from .case import Variant
 from .measure import first_calls, times, warm_up
 from .packages import plugins
-from .problem import context_is_lost, told
+from .problem import THEIRS, context_is_lost, told
 from .trial import judged, make_problem
 
 MARK = "\x1earena "
@@ -29,7 +30,10 @@ BROKEN = 17  # the exit status of a process that can't go on
 
 
 class Request(NamedTuple):
-    """What a worker is asked to do: `tasks` are (package, case, size, dtype)."""
+    """What a worker is asked to do: `tasks` are (package, case, size, dtype).
+
+    `lost` are pairs of such a task and how a process ended that ran the authors' code for it.
+    """
 
     job: str  # "judge", "warm" or "time"
     device: str
@@ -38,6 +42,7 @@ class Request(NamedTuple):
     spoil: bool
     options: dict
     cache: str = ""
+    lost: tuple | list = ()
 
 
 def tell(**message) -> None:
@@ -63,10 +68,23 @@ def on_cpu_backend() -> None:
     driver.set_active(CPUDriver())
 
 
-def _row(request: Request, plugin, case, variant: Variant, fresh: bool) -> dict:
+class TheirsEnds(RuntimeError):
+    """The authors' code ends the process that runs it."""
+
+
+def _row(request: Request, plugin, case, variant: Variant, fresh: bool, lost: str | None) -> dict:
     found = {}
+
+    def announce(who):
+        if who == THEIRS and lost is not None:
+            raise TheirsEnds(lost)
+        tell(who=who)
+
+    def make():
+        return make_problem(plugin, case, variant, request.device, request.options, announce)
+
     if request.job != "judge" or fresh:
-        problem = make_problem(plugin, case, variant, request.device, request.options)
+        problem = make()
         found["first" if fresh else "again"] = first_calls(problem)
         if request.job == "time":
             found["us"] = times(problem)
@@ -77,7 +95,7 @@ def _row(request: Request, plugin, case, variant: Variant, fresh: bool) -> dict:
         is_small = variant.size == "small"
         exact = request.exact if is_small else "never"
         spoil = request.spoil and is_small
-        found |= judged(plugin, case, variant, request.device, exact, spoil, request.options)
+        found |= judged(make(), exact, spoil)
     return found
 
 
@@ -96,6 +114,7 @@ def run(request: Request) -> int:
         on_cpu_backend()
     warm_up(request.device)
     known = plugins()
+    lost = {tuple(task): why for task, why in request.lost}
     for package, name, size, dtype in request.tasks:
         tell(begin=[package, name, size, dtype])
         plugin = known[package]
@@ -104,18 +123,19 @@ def run(request: Request) -> int:
         fresh, knobs.cache.dir = _is_fresh(cache), str(cache)
         row = {"package": package, "case": name, "family": case.family, "size": size}
         row |= {"dtype": dtype, "whole": case.whole}
-        status, begin = 0, time.process_time()
+        begin = time.process_time()
         try:
-            row |= _row(request, plugin, case, Variant(size, dtype), fresh)
+            why = lost.get((package, name, size, dtype))
+            row |= _row(request, plugin, case, Variant(size, dtype), fresh, why)
         except torch.OutOfMemoryError:
             row["failed"] = "out of memory"
         except Exception as error:
+            if context_is_lost(error):
+                tell(lost=told(error))
+                return BROKEN
             row["failed"] = told(error)
-            status = BROKEN if context_is_lost(error) else 0
         row["cpu_s"] = time.process_time() - begin
         tell(row=row)
-        if status:
-            return status
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()

@@ -73,6 +73,14 @@ class Refuses(Silu):
         raise NotImplementedError("not for this device")
 
 
+class Crashes(Silu):
+    """Has a backward that ends the process."""
+
+    @staticmethod
+    def backward(ctx, dy):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
 def _aborts(x):
     os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -88,6 +96,7 @@ def cases():
         "scaled": lambda x: Scaled.apply(x),
         "empty": lambda x: Empty.apply(x),
         "refuses": lambda x: Refuses.apply(x),
+        "theirs crashes": lambda x: Crashes.apply(x),
         # As `f = Function.apply` in a module, where nobody finds it.
         "bound": lambda x, apply=Scaled.apply: apply(x),
         "crashes": _aborts,

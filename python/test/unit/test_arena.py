@@ -270,6 +270,8 @@ def test_a_run_survives_crashes_and_hangs(tmp_path):
     found = {key[1]: row for key, row in rows.read([tmp_path / "out"], rows.JUDGED).items()}
     assert "signal 11" in found["crashes"]["failed"], found["crashes"]
     assert "no result within 30 s" in found["hangs"]["failed"], found["hangs"]
+    assert "signal 11" in found["theirs crashes"]["refused"], found["theirs crashes"]
+    assert found["theirs crashes"]["verdict"] == "agree"
     verdicts = {name: row.get("verdict") for name, row in found.items()}
     assert verdicts["right"] == "agree" and verdicts["scaled"] == "ours", verdicts
     assert found["right"]["first"]["ours"]["backward_s"] > 0
@@ -320,7 +322,6 @@ def test_the_page_that_is_checked_in_has_its_picture():
 
 
 def test_judged_rows_hold_what_the_page_needs(device):
-    row = judged(
-        arena_plugin, arena_plugin.cases()[0], Variant("small", "float32"), device, "first"
-    )
+    case, variant = arena_plugin.cases()[0], Variant("small", "float32")
+    row = judged(make_problem(arena_plugin, case, variant, device), "first")
     assert row["verdict"] == AGREE and not row["spoilt"]["missed"] and row["gradients"]

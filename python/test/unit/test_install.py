@@ -110,8 +110,8 @@ def test_runs_with_old_libraries(name):
     assert "libstdc++" not in output
 
 
-# Allocations fail soon after the call begins, and after the stack for a long kernel (DeepStack.cpp);
-# what the compiler had is given back only at exit.
+# Allocations fail soon after the call begins, and after the stack for a long kernel
+# (DeepStack.cpp); what the compiler had is given back only at exit.
 OUT_OF_MEMORY = f"""
 import resource
 from {PACKAGE} import _native, errors
