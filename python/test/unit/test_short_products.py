@@ -18,6 +18,8 @@ from kernels import short_products as sp
 from triton.backends.autodiff import AutodiffError, _native, blame, corpus, executable, state
 from triton.backends.autodiff.executable import Executable
 from triton.backends.autodiff.omitted import (
+    _NOTHING,
+    _assembled,
     omits_products,
     warn_of_omitted,
     with_all_products,
@@ -297,6 +299,45 @@ def test_no_product_is_omitted(shape, iterations):
         warn_of_omitted(compiled, "k")
     with pytest.raises(AutodiffError, match="ptxas leaves out products"):
         with_all_products(lambda options: compiled, {})
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
+@pytest.mark.parametrize("shape", [(64, 16, 64), (128, 64, 64)], ids=str)
+def test_what_nothing_reads_may_be_omitted(shape, dtype):
+    """Of a loop whose products are not read, ptxas leaves a group that does nothing."""
+    constants = dict(zip("MNK", shape, strict=True), COUNT=4)
+    text = hopper.ttir(sp.unread_kernel, [*_types(dtype), "i32"], constants, True)
+    for options in ({}, {"ptx_options": "-O1"}):
+        compiled = hopper.compiled_text(text, assemble=True, **options)
+        assert _NOTHING in compiled.asm["cubin"] and not omits_products(compiled)
+
+
+def _with_unread_product(compiled):
+    """Return a kernel that takes its first product once more at its end, where nothing reads it."""
+    ptx = compiled.asm["ptx"]
+    end = "wgmma.wait_group.sync.aligned 0;"
+    group = ptx[ptx.index("wgmma.fence") : ptx.index(end) + len(end)]
+    results = re.search(r"wgmma\.mma_async\S+ \{([^}]*)\}", group)[1].split(",")
+    for place, register in enumerate(results):
+        group = re.sub(rf"{register}\b", f"%unread{place}", group)
+    lines = [line for line in group.splitlines() if not re.match(r"\s*(\$L|\.loc)", line)]
+    ptx = ptx.replace("\tret;", "\n".join((*lines, "\tret;")))
+    ptx = ptx.replace("\t.reg ", f"\t.reg .b32 %unread<{len(results)}>;\n\t.reg ", 1)
+    asm = {"ptx": ptx, "cubin": _assembled(ptx, compiled)}
+    return types.SimpleNamespace(asm=asm, metadata=compiled.metadata)
+
+
+@pytest.mark.parametrize("iterations", [4, 8])
+def test_what_is_read_is_missed_beside_what_is_not(iterations):
+    """One group that does nothing may have its reason, and another one none."""
+    constants = {"M": 64, "N": 16, "K": 64, "COUNT": iterations}
+    text = hopper.ttir(sp.exponentials_kernel, _types("bf16"), constants, True)
+    right = hopper.compiled_text(text, assemble=True, ptx_options="-O1")
+    assert _NOTHING not in right.asm["cubin"]
+    right = _with_unread_product(right)
+    assert _NOTHING in right.asm["cubin"] and not omits_products(right)
+    wrong = _with_unread_product(hopper.compiled_text(text, assemble=True))
+    assert wrong.asm["cubin"].count(_NOTHING) == 2 and omits_products(wrong)
 
 
 def test_rejected_kernels_take_another_form(monkeypatch, tmp_path):

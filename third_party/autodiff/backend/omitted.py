@@ -10,22 +10,142 @@ product of one iteration, whose accumulator is zero, for that of another, and le
 with 64 rows and 16 columns, the first product is then added twice, and the second never. In the
 place of a group of instructions that it has left out, ptxas puts one that does nothing. At its
 optimization level 1 it does not unroll.
+
+A product that nothing reads is left out with good reason. There are some that neither Triton nor
+LLVM removes: to them, its instructions are assembly text. To tell one from the other, the PTX is
+assembled again without these products. Then no group is left out, and as many are there.
 """
 
 from __future__ import annotations
 
+import re
+import struct
 import warnings
+
+from triton.backends.compiler import Language
+from triton.compiler.compiler import make_backend
 
 from .errors import AutodiffError
 
 # HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, without the last bits, which are for its scheduling.
 _NOTHING = bytes.fromhex("f079ff3f00000000ff00000c")
+# What is the same in the first bits of all matrix instructions that are asynchronous.
+_OPCODE, _OPCODE_BITS = 0x1F0, 0x1FC
+_EXECUTABLE = 4  # of an ELF section's flags
+
+_REGISTER = re.compile(r"%[a-z]+\d+")
+_COMMENT = re.compile(r'("[^"\n]*")|//.*')
+_WGMMA = re.compile(r"(?:@!?%p\d+\s+)?\bwgmma\.")
+_PRODUCT = "wgmma.mma_async"
+_COMMIT = "wgmma.commit_group"
+# Instructions that do nothing but to compute registers, of which they name first the results.
+_COMPUTES = re.compile(
+    r"(?:abs|add|and|bfe|cvt|div|ex2|fma|lg2|mad|max|min|mov|mul|neg|not|or|prmt|rcp|rsqrt|selp|setp"
+    r"|shl|shr|sqrt|sub|wgmma\.mma_async|xor)\.[\w.:]+\s+(?P<results>\{[^}]*\}|[^,]*),"
+)
+
+
+# --------------------------------------------------------------------------------------------
+# PTX
+# --------------------------------------------------------------------------------------------
+
+
+def _live(statements: list[str]) -> set[int]:
+    """Return which of the statements that compute something are needed by others.
+
+    Registers are told apart by name alone, wherever they are read: more may be live, not fewer.
+    """
+    makers, needed = {}, []
+    for place, statement in enumerate(statements):
+        made = _COMPUTES.search(statement)
+        for register in _REGISTER.findall(made["results"]) if made else ():
+            makers.setdefault(register, []).append(place)
+        if not made:
+            needed += _REGISTER.findall(statement)
+    live, known = set(), set()
+    while needed:
+        register = needed.pop()
+        if register not in known:
+            known.add(register)
+            for place in set(makers.get(register, ())) - live:
+                live.add(place)
+                needed += _REGISTER.findall(statements[place])
+    return live
+
+
+def _without_unread_products(ptx: str) -> str | None:
+    """Return PTX without the products that nothing reads, None if something reads each.
+
+    It is for the assembler alone: as groups are missing, others may not be waited for.
+    """
+    *statements, end = _COMMENT.sub(r"\1", ptx).split(";")
+    live = _live(statements)
+    unread, group = set(), []
+    for place, statement in enumerate(statements):
+        if _PRODUCT in statement:
+            group.append(place)
+        elif _COMMIT in statement:
+            dead = set(group) - live
+            unread |= dead
+            if dead and len(dead) == len(group):
+                unread.add(place)
+            group = []
+    if not unread:
+        return None
+    # Labels and braces in front of an instruction stay.
+    left = (
+        statement[: _WGMMA.search(statement).start()] if place in unread else f"{statement};"
+        for place, statement in enumerate(statements)
+    )
+    return "".join((*left, end))
+
+
+# --------------------------------------------------------------------------------------------
+# Cubins
+# --------------------------------------------------------------------------------------------
+
+
+def _code(cubin: bytes):
+    """Yield the instructions of a cubin, an ELF file, 16 bytes each."""
+    (table,) = struct.unpack_from("<Q", cubin, 40)
+    size, count = struct.unpack_from("<HH", cubin, 58)
+    for at in range(table, table + size * count, size):
+        flags, _, start, length = struct.unpack_from("<QQQQ", cubin, at + 8)
+        if flags & _EXECUTABLE:
+            yield from (cubin[i : i + 16] for i in range(start, start + length, 16))
+
+
+def _products(cubin: bytes) -> int:
+    """Return how many asynchronous matrix instructions there are that do something."""
+    found = (i for i in _code(cubin) if int.from_bytes(i[:2], "little") & _OPCODE_BITS == _OPCODE)
+    return sum(not instruction.startswith(_NOTHING) for instruction in found)
+
+
+def _assembled(ptx: str, compiled) -> bytes:
+    """Return what becomes of other PTX than a kernel's, with its options."""
+    backend = make_backend(compiled.metadata.target)
+    options = backend.parse_options(compiled.metadata._asdict())
+    stages = {}
+    backend.add_stages(stages, options, Language.TRITON)
+    return stages["cubin"](ptx, {})
+
+
+# --------------------------------------------------------------------------------------------
+# Kernels
+# --------------------------------------------------------------------------------------------
 
 
 def omits_products(compiled) -> bool:
-    """Return whether ptxas has left out a product of a kernel."""
+    """Return whether ptxas has left out a product of a kernel that something reads."""
+    ptx, cubin = compiled.asm.get("ptx", ""), compiled.asm.get("cubin", b"")
     # A synchronous product is not left out: its operands are registers.
-    return "wgmma" in compiled.asm.get("ptx", "") and _NOTHING in compiled.asm.get("cubin", b"")
+    if "wgmma" not in ptx or _NOTHING not in cubin:
+        return False
+    rest = _without_unread_products(ptx)
+    if rest is None:
+        return True
+    other = _assembled(rest, compiled)
+    return _NOTHING in other or _products(other) != _products(cubin)
 
 
 def with_all_products(translate, options: dict):
