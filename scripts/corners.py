@@ -9,7 +9,6 @@ before the next one is made, unless it is to be kept.
 """
 
 import argparse
-import itertools
 import os
 import shutil
 import subprocess
@@ -20,13 +19,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / "build" / "corners"
 NEWEST = "newest"
-ENDS = (("3.10", "3.14"), ("2.11.0", NEWEST), ("3.6.0", "3.9.0"))
-# Of what lies between the ends, one thing at a time.
-BETWEEN = [
-    *((python, NEWEST, "3.9.0") for python in ("3.11", "3.12", "3.13")),
-    *(("3.12", NEWEST, triton) for triton in ("3.7.1", "3.8.0")),
+# Triton 3.9 has no wheel for Python 3.10.
+NEWEST_TRITON = {"3.10": "3.8.0", "3.14": "3.9.0"}
+# The ends of what is supported, and of what lies between, one thing at a time.
+CORNERS = [
+    "-".join((python, torch, triton))
+    for python, newest in NEWEST_TRITON.items()
+    for torch in ("2.11.0", NEWEST)
+    for triton in ("3.6.0", newest)
 ]
-CORNERS = ["-".join(corner) for corner in [*itertools.product(*ENDS), *BETWEEN]]
+CORNERS += [f"{python}-{NEWEST}-3.9.0" for python in ("3.11", "3.12", "3.13")]
+CORNERS += [f"3.12-{NEWEST}-{triton}" for triton in ("3.7.1", "3.8.0")]
 
 
 class Missing(Exception):

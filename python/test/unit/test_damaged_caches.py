@@ -15,8 +15,8 @@ import torch
 import triton
 import triton.language as tl
 from triton.backends.autodiff import AutodiffError, cache, differentiable
+from triton.backends.autodiff.elf import is_whole
 from triton.backends.autodiff.executable import Executable
-from triton.backends.autodiff.whole import is_whole
 
 
 @pytest.fixture(autouse=True)

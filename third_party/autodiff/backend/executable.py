@@ -20,6 +20,7 @@ from .cache import (
     unusable,
     write_ir,
 )
+from .elf import check_whole
 from .errors import AutodiffError, DoesNotFit
 from .launchers import built_meanwhile, source_of
 from .miscompiled import ensure_right
@@ -27,7 +28,6 @@ from .omitted import with_all_products
 from .plan import Kernel
 from .target import verify, without_branches
 from .waiting import work
-from .whole import check_whole
 
 # What the backward inherits from the forward's compilation. A register limit is not among them:
 # it was tuned for another kernel.

@@ -19,19 +19,18 @@ assembled again without these products. Then no group is left out, and as many a
 from __future__ import annotations
 
 import re
-import struct
 import warnings
 
 from triton.backends.compiler import Language
 from triton.compiler.compiler import make_backend
 
+from .elf import sections
 from .errors import AutodiffError
 
 # HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, without the last bits, which are for its scheduling.
 _NOTHING = bytes.fromhex("f079ff3f00000000ff00000c")
 # What is the same in the first bits of all matrix instructions that are asynchronous.
 _OPCODE, _OPCODE_BITS = 0x1F0, 0x1FC
-_EXECUTABLE = 4  # of an ELF section's flags
 
 _REGISTER = re.compile(r"%[a-z]+\d+")
 _COMMENT = re.compile(r'("[^"\n]*")|//.*')
@@ -106,13 +105,10 @@ def _without_unread_products(ptx: str) -> str | None:
 
 
 def _code(cubin: bytes):
-    """Yield the instructions of a cubin, an ELF file, 16 bytes each."""
-    (table,) = struct.unpack_from("<Q", cubin, 40)
-    size, count = struct.unpack_from("<HH", cubin, 58)
-    for at in range(table, table + size * count, size):
-        flags, _, start, length = struct.unpack_from("<QQQQ", cubin, at + 8)
-        if flags & _EXECUTABLE:
-            yield from (cubin[i : i + 16] for i in range(start, start + length, 16))
+    """Yield the instructions of a cubin, 16 bytes each."""
+    for section in sections(cubin):
+        if section.is_code:
+            yield from (cubin[i : i + 16] for i in range(section.start, section.end, 16))
 
 
 def _products(cubin: bytes) -> int:

@@ -198,6 +198,8 @@ bool Bounds::assume(const Bound &bound) const {
       return false;
     number = number - term.coefficient * *term.dimension.digit;
   }
+  if (std::optional<int64_t> constant = number.getConstant())
+    return *constant >= 0;
   if (!assumed || bound.isGiven || number.readsMemory())
     return false;
   if (!llvm::is_contained(*assumed, number))
@@ -270,10 +272,10 @@ bool Bounds::eliminate(const Dimension &dimension,
       if (holdsAlways(sum) || (sum.isGiven && sum.form.isConstant()))
         continue;
       // Nothing is live in all of the launch if it does not hold.
-      if (!sum.form.isConstant())
+      bool isOfLaunch = sum.form.isConstant() &&
+                        (sum.bound - ScalarExpr::constant(1)).isBelowSize();
+      if (!isOfLaunch || !assume(sum))
         rest.push_back(sum);
-      else if (!assume(sum))
-        return false;
     }
   constraints = rest;
   return true;

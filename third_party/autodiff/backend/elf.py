@@ -1,0 +1,58 @@
+"""ELF files, which compiled kernels are: a GPU's driver trusts what such a file says of itself."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .cache import unusable
+
+# Where a 64-bit file says where its table of sections is, how long each entry is, and how many.
+_OFFSET, _COUNTS = 0x28, 0x3A
+_NOT_IN_FILE = 8  # a section's kind
+_EXECUTABLE = 4  # of its flags
+
+
+class Section(NamedTuple):
+    """What a file says of one of its sections; offsets and sizes in bytes."""
+
+    kind: int
+    flags: int
+    start: int
+    size: int
+
+    @property
+    def is_code(self) -> bool:
+        return bool(self.flags & _EXECUTABLE)
+
+    @property
+    def end(self) -> int:
+        """Where it ends in the file."""
+        return self.start if self.kind == _NOT_IN_FILE else self.start + self.size
+
+
+def sections(data: bytes) -> Iterator[Section]:
+    """Yield the sections of a 64-bit ELF file; raises `struct.error` where it ends before."""
+    (table,) = struct.unpack_from("<Q", data, _OFFSET)
+    size, count = struct.unpack_from("<HH", data, _COUNTS)
+    for at in range(table, table + size * count, size):
+        _, kind, flags, _, start, length, *_ = struct.unpack_from("<IIQQQQIIQQ", data, at)
+        yield Section(kind, flags, start, length)
+
+
+def is_whole(data: bytes) -> bool:
+    """Return whether an ELF file holds all that its headers name; true of other formats."""
+    if data[:5] != b"\x7fELF\x02":
+        return True
+    try:
+        return all(section.end <= len(data) for section in sections(data))
+    except struct.error:
+        return False
+
+
+def check_whole(compiled) -> None:
+    """Raise an `AutodiffError` if what Triton has read from its cache was cut off."""
+    for form in ("cubin", "hsaco"):
+        if not is_whole(compiled.asm.get(form, b"")):
+            raise unusable(f"the {form} of kernel {compiled.metadata.name!r} was cut off")
