@@ -89,8 +89,8 @@ class Report:
             groups.setdefault((one.key, tuple(one.differences)), []).append(one.target)
         lines = []
         for (key, differences), targets in groups.items():
-            fields = ", ".join(d.field for d in differences)
-            lines.append(f"{key} ({', '.join(targets)}): {fields}")
+            kinds = ", ".join(dict.fromkeys(d.kind for d in differences))
+            lines.append(f"{key} ({', '.join(targets)}): {kinds}")
             for difference in differences:
                 shown = difference.lines[: most or None]
                 lines.append(f"  {difference.field}")
@@ -101,7 +101,7 @@ class Report:
             lines.append(f"{one.key} ({one.target}): accepted, {'; '.join(reasons)}")
         for a in self.unused:
             lines.append(f"nothing is {a.kernel} {a.target} {a.field}: {a.reason}")
-        kinds = collections.Counter(
+        counts = collections.Counter(
             kind for one in self.others for kind in {d.kind for d in one.differences}
         )
         same = self.plans - len(self.others) - len(self.agreed)
@@ -109,5 +109,5 @@ class Report:
             f"{self.plans} plans: {same} the same, {len(self.agreed)} accepted, "
             f"{len(self.others)} different"
         )
-        lines += [f"{count:6} {kind}" for kind, count in kinds.most_common()]
+        lines += [f"{count:6} {kind}" for kind, count in sorted(counts.items())]
         return "\n".join(lines)
