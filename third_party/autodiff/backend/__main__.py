@@ -25,11 +25,16 @@ def _corpus(options) -> int:
     return _record_plans(options) if options.record else _corpus_table(options)
 
 
+def _say(what: str) -> None:
+    """Tell a person who waits what is done."""
+    print(what, file=sys.stderr, flush=True)
+
+
 def _record_plans(options) -> int:
     """Write the plans of a corpus to a file."""
     asked = recording.read(options.folder)
     plans, errors = stored_plans.record(
-        options.record, asked, options.targets, options.workers, options.timeout
+        options.record, asked, options.targets, options.workers, options.timeout, _say
     )
     targets = len(set(options.targets))
     size = os.path.getsize(options.record) / 2**20
@@ -45,7 +50,7 @@ def _compare_plans(options) -> int:
     if options.folder or options.record:
         raise AutodiffError("--compare takes the corpus from its file: leave DIR and --record out")
     accepted = comparison.read_accepted(options.accept) if options.accept else []
-    found = stored_plans.compare_with(options.compare, options.workers, options.timeout)
+    found = stored_plans.compare_with(options.compare, options.workers, options.timeout, _say)
     report = comparison.Report(found, accepted)
     print(report.as_json() if options.json else report.text(options.lines))
     return 1 if report.others else 0
@@ -55,7 +60,7 @@ def _corpus_table(options) -> int:
     """Print how far each file gets; 0 if every file passed every step asked for."""
 
     def progress(row):
-        print(f"{row.file} ({row.seconds:.1f} s)", file=sys.stderr, flush=True)
+        _say(f"{row.file} ({row.seconds:.1f} s)")
 
     # Every later step needs the parsed module.
     steps = [step for step in corpus.STEPS if step in options.steps or step == "parsed"]

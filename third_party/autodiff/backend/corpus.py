@@ -84,18 +84,20 @@ class Row:
 
 def parse_target(text):
     """`cuda:90`, `hip:gfx942` or `cpu:x86_64` as Triton's GPUTarget."""
+    import platform
+
     from triton.backends.compiler import GPUTarget
 
+    from .errors import ArgumentError
+
     backend, _, arch = text.partition(":")
-    if backend == "cuda":
+    if backend == "cuda" and (arch or "90").isdecimal():
         return GPUTarget("cuda", int(arch or 90), 32)
     if backend == "hip":
         return GPUTarget("hip", arch or "gfx942", 64)
     if backend == "cpu":
-        import platform
-
         return GPUTarget("cpu", arch or platform.machine(), 1)
-    raise ValueError(f"unknown target {text!r}; examples: cuda:90, hip:gfx942, cpu")
+    raise ArgumentError(f"unknown target {text!r}; examples: cuda:90, hip:gfx942, cpu")
 
 
 def argument_names(text, kernel, count):

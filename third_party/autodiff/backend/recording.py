@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import triton
+
 from .corpus import REQUEST
 from .errors import AutodiffError
 
@@ -57,7 +59,7 @@ def note(ttir: str, request: dict, name: str) -> None:
 def _read(path: Path) -> Asked:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".ttir":
-        return Asked(path.stem, text, REQUEST)
+        return Asked(path.stem, text, {**REQUEST, "triton": triton.__version__})
     try:
         data = json.loads(text)
     except ValueError as error:

@@ -120,11 +120,12 @@ def record(path, corpus, targets=TARGETS, workers=2, timeout=600.0, progress=Non
 
     `progress(key)` is called for each that is asked.
     """
-    from .library import native
-
     targets = list(dict.fromkeys(targets))
     for target in targets:
         parse_target(target)
+    # Not after minutes of work.
+    if not Path(path).absolute().parent.is_dir():
+        raise AutodiffError(f"{path} cannot be written: there is no such folder")
     blocks, plans, errors = {}, 0, 0
     tasks = [(asked, targets) for asked in corpus]
 
@@ -138,13 +139,15 @@ def record(path, corpus, targets=TARGETS, workers=2, timeout=600.0, progress=Non
         plans, errors = plans + len(answers) - failed, errors + failed
         if progress:
             progress(asked.key)
-    header = {"version": VERSION, "library": native().version(), "count": len(blocks)}
+    header = {"version": VERSION, "count": len(blocks)}
     unfinished = Path(f"{path}.{os.getpid()}")
-    with open(unfinished, "wb") as file:
-        file.write(_packed(header))
-        for key in sorted(blocks):
-            file.write(blocks[key])
-    os.replace(unfinished, path)
+    try:
+        unfinished.write_bytes(
+            b"".join((_packed(header), *(blocks[key] for key in sorted(blocks))))
+        )
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
     return plans, errors
 
 
