@@ -10,17 +10,57 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from . import __version__, corpus, doctor, leftovers
+from . import __version__, comparison, corpus, doctor, leftovers, recording, stored_plans
 from .errors import AutodiffError
 
 TARGETS = "cuda:90, hip:gfx942, cpu"
 
 
 def _corpus(options) -> int:
+    """Look at a corpus in one of three ways; 0 if all is well."""
+    if options.compare:
+        return _compare_plans(options)
+    if options.folder is None:
+        raise AutodiffError("corpus needs a folder, or a file of plans to --compare with")
+    return _record_plans(options) if options.record else _corpus_table(options)
+
+
+def _say(what: str) -> None:
+    """Tell a person who waits what is done."""
+    print(what, file=sys.stderr, flush=True)
+
+
+def _record_plans(options) -> int:
+    """Write the plans of a corpus to a file."""
+    asked = recording.read(options.folder)
+    plans, errors = stored_plans.record(
+        options.record, asked, options.targets, options.workers, options.timeout, _say
+    )
+    targets = len(set(options.targets))
+    size = os.path.getsize(options.record) / 2**20
+    print(
+        f"{len(asked)} requests for {targets} targets: {plans} plans and {errors} errors in "
+        f"{options.record}, {size:.1f} MiB"
+    )
+    return 0
+
+
+def _compare_plans(options) -> int:
+    """Print how plans differ from those in a file; 0 if none does, or all that do are accepted."""
+    if options.folder or options.record:
+        raise AutodiffError("--compare takes the corpus from its file: leave DIR and --record out")
+    accepted = comparison.read_accepted(options.accept) if options.accept else []
+    found = stored_plans.compare_with(options.compare, options.workers, options.timeout, _say)
+    report = comparison.Report(found, accepted)
+    print(report.as_json() if options.json else report.text(options.lines))
+    return 1 if report.others else 0
+
+
+def _corpus_table(options) -> int:
     """Print how far each file gets; 0 if every file passed every step asked for."""
 
     def progress(row):
-        print(f"{row.file} ({row.seconds:.1f} s)", file=sys.stderr, flush=True)
+        _say(f"{row.file} ({row.seconds:.1f} s)")
 
     # Every later step needs the parsed module.
     steps = [step for step in corpus.STEPS if step in options.steps or step == "parsed"]
@@ -114,6 +154,13 @@ def _cache(options) -> int:
     return 0
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is no positive number")
+    return number
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m triton_autodiff",
@@ -122,13 +169,37 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"triton-autodiff {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
 
-    table = commands.add_parser("corpus", help="how far each TTIR file of a folder gets")
-    table.add_argument("folder", help="searched for *.ttir, subfolders too; or one file")
+    table = commands.add_parser(
+        "corpus", help="how far each TTIR file of a folder gets, or what has changed in its plans"
+    )
+    table.add_argument(
+        "folder",
+        nargs="?",
+        help="searched for *.ttir (for --record, also for requests that were recorded, *.json), "
+        "subfolders too; or one file",
+    )
     table.add_argument("--target", default="cuda:90", help=TARGETS)
     table.add_argument("--steps", nargs="+", choices=corpus.STEPS, default=corpus.STEPS)
-    table.add_argument("--workers", type=int, default=2)
+    table.add_argument("--workers", "--jobs", type=_positive, default=2, help="processes at a time")
     table.add_argument("--timeout", type=float, default=600.0, help="seconds per file")
     table.add_argument("--json", action="store_true", help="one JSON list instead of a table")
+    table.add_argument("--record", metavar="FILE", help="write all plans to a file, no table")
+    table.add_argument(
+        "--targets", nargs="+", default=stored_plans.TARGETS, help="of the plans to --record"
+    )
+    table.add_argument(
+        "--compare",
+        metavar="FILE",
+        help="derive the plans of that file again, and list how they differ",
+    )
+    table.add_argument(
+        "--accept",
+        metavar="FILE",
+        help="differences that are as they should be, a line each: KERNEL TARGET FIELD: reason",
+    )
+    table.add_argument(
+        "--lines", type=int, default=40, help="shown of each difference; 0: all of them"
+    )
     table.set_defaults(run=_corpus)
 
     explain = commands.add_parser(

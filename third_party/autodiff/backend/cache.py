@@ -14,6 +14,7 @@ from triton import knobs
 from triton.compiler import CompiledKernel
 from triton.runtime.cache import FileCacheManager, get_cache_manager, get_dump_manager
 
+from . import recording
 from .errors import AutodiffError, PlanError
 from .library import native
 from .plan import VERSION, Plan, load
@@ -119,6 +120,7 @@ def _read(manager, filename: str) -> Plan | None:
 
 def plan_for(ttir: str, request: dict, name: str) -> Plan:
     """Return the plan that answers `request` for a kernel, differentiating it if need be."""
+    recording.note(ttir, request, name)
     text = json.dumps(request, sort_keys=True)
     memory_key = (ttir, text)
     plan = _plans.get(memory_key)

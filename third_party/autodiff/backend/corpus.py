@@ -10,13 +10,13 @@ of its own, so one that crashes or hangs costs one row.
 import collections
 import dataclasses
 import json
-import multiprocessing
-import multiprocessing.connection
 import os
 import pathlib
 import re
 import tempfile
 import time
+
+from .processes import End, run_each
 
 STEPS = ("parsed", "round-tripped", "forward", "differentiated", "accepted")
 
@@ -34,7 +34,8 @@ def request_for(target):
 class Row:
     """One file's results: per step, None while unknown, "" for success, else the reason.
 
-    `gradients` counts the arguments that get one: none does in a kernel of integers.
+    `gradients` counts the arguments that get one: none does in a kernel of integers. `step` is the
+    one that began last.
     """
 
     file: str
@@ -43,6 +44,24 @@ class Row:
     kernels: int = 0
     gradients: int = 0
     seconds: float = 0.0
+    step: str = STEPS[0]
+
+    def receive(self, event):
+        """Take one report; the step that did not end has the reason why the process did."""
+        if isinstance(event, End):
+            self.seconds = event.seconds
+            if event.reason is not None:
+                self.results[self.step] = event.reason
+            return
+        kind, value = event
+        if kind == "begin":
+            self.step = value
+        elif kind == "counts":
+            self.kernels, self.gradients = value
+        elif kind == "time":
+            step, self.times[step] = value
+        else:
+            self.results[kind] = value
 
     def reached(self, step):
         """Whether the file passed a step."""
@@ -65,18 +84,20 @@ class Row:
 
 def parse_target(text):
     """`cuda:90`, `hip:gfx942` or `cpu:x86_64` as Triton's GPUTarget."""
+    import platform
+
     from triton.backends.compiler import GPUTarget
 
+    from .errors import ArgumentError
+
     backend, _, arch = text.partition(":")
-    if backend == "cuda":
+    if backend == "cuda" and (arch or "90").isdecimal():
         return GPUTarget("cuda", int(arch or 90), 32)
     if backend == "hip":
         return GPUTarget("hip", arch or "gfx942", 64)
     if backend == "cpu":
-        import platform
-
         return GPUTarget("cpu", arch or platform.machine(), 1)
-    raise ValueError(f"unknown target {text!r}; examples: cuda:90, hip:gfx942, cpu")
+    raise ArgumentError(f"unknown target {text!r}; examples: cuda:90, hip:gfx942, cpu")
 
 
 def argument_names(text, kernel, count):
@@ -211,63 +232,14 @@ def examine(path, target, steps, report):
             return
 
 
-def _child(connection, path, target, steps):
-    """Entry point of a file's process."""
-    # What compilers print belongs to the row's reason, not into the table.
-    sink = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(sink, 1)
-    os.dup2(sink, 2)
-    examine(path, parse_target(target), steps, lambda *event: connection.send(event))
-    connection.send(("end", None))
+def _examine(send, path, target, steps):
+    """Examine a file, whatever `examine` is at the time."""
+    examine(path, parse_target(target), steps, lambda *event: send(event))
 
 
 # --------------------------------------------------------------------------------------------
 # Many files
 # --------------------------------------------------------------------------------------------
-
-
-class _Job:
-    """A file's process and what it has reported so far."""
-
-    def __init__(self, context, path, name, target, steps):
-        self.row = Row(name)
-        self.step = STEPS[0]
-        self.done = False
-        self.start = time.monotonic()
-        self.connection, other = context.Pipe(duplex=False)
-        self.process = context.Process(target=_child, args=(other, str(path), target, steps))
-        self.process.start()
-        other.close()
-
-    def receive(self):
-        """Take one report; the end of the stream before "end" is a crash."""
-        try:
-            kind, value = self.connection.recv()
-        except EOFError:
-            self.process.join()
-            self.finish(f"the process ended with {self.process.exitcode} (a crash)")
-            return
-        if kind == "begin":
-            self.step = value
-        elif kind == "counts":
-            self.row.kernels, self.row.gradients = value
-        elif kind == "time":
-            step, self.row.times[step] = value
-        elif kind == "end":
-            self.finish(None)
-        else:
-            self.row.results[kind] = value
-
-    def finish(self, reason):
-        """Close the row, with a reason if the current step did not end by itself."""
-        if reason is not None:
-            self.row.results[self.step] = reason
-        if self.process.is_alive() and reason is not None:
-            self.process.kill()
-        self.process.join()
-        self.connection.close()
-        self.row.seconds = time.monotonic() - self.start
-        self.done = True
 
 
 def run_corpus(
@@ -283,27 +255,14 @@ def run_corpus(
     folder = pathlib.Path(folder)
     paths = sorted(folder.rglob("*.ttir")) if folder.is_dir() else [folder]
     parse_target(target)
-    context = multiprocessing.get_context(start_method)
-    context.set_forkserver_preload(["triton", "triton_autodiff._native"])
-    waiting = list(reversed(paths))
-    running, rows = [], []
-    while waiting or running:
-        while waiting and len(running) < workers:
-            path = waiting.pop()
-            name = str(path.relative_to(folder)) if folder.is_dir() else path.name
-            running.append(_Job(context, path, name, target, steps))
-        ready = multiprocessing.connection.wait([job.connection for job in running], timeout=1.0)
-        for job in list(running):
-            if job.connection in ready:
-                job.receive()
-            elif time.monotonic() - job.start > timeout:
-                job.finish(f"took more than {timeout:g} s")
-            if job.done:
-                running.remove(job)
-                rows.append(job.row)
-                if progress:
-                    progress(job.row)
-    return sorted(rows, key=lambda row: row.file)
+    names = [str(path.relative_to(folder)) if folder.is_dir() else path.name for path in paths]
+    rows = {str(path): Row(name) for path, name in zip(paths, names, strict=True)}
+    tasks = [(path, target, steps) for path in rows]
+    for (path, *_), event in run_each(tasks, _examine, workers, timeout, start_method):
+        rows[path].receive(event)
+        if progress and isinstance(event, End):
+            progress(rows[path])
+    return sorted(rows.values(), key=lambda row: row.file)
 
 
 def general(reason):

@@ -29,6 +29,7 @@ _VARIABLES = {
     "TRITON_BACKENDS_IN_TREE": "Triton knows this package only after `import triton_autodiff`",
     "TRITON_DEFAULT_BACKEND": "Triton does not look for a device by itself",
     "TRITON_AUTODIFF_CHECK": "every access of a generated kernel is checked, which is slow",
+    "TRITON_AUTODIFF_RECORD": "every request for a plan leaves a file in that folder",
     "MLIR_ENABLE_DUMP": "compilers print the IR, and plans in the cache are not used",
 }
 

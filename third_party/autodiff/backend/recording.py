@@ -1,0 +1,91 @@
+"""What plans are asked for, kept in a folder: a corpus of launches.
+
+With `TRITON_AUTODIFF_RECORD=FOLDER`, every request for a plan leaves a file there, whether the
+plan is cached or not. A request that is there already is not written again, so that many runs and
+processes may share a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import triton
+
+from .corpus import REQUEST
+from .errors import AutodiffError
+
+VARIABLE = "TRITON_AUTODIFF_RECORD"
+
+
+class Asked(NamedTuple):
+    """A kernel by its name and text, and what is asked of it, as docs/plan.md says."""
+
+    name: str
+    ttir: str
+    request: dict
+
+    @property
+    def key(self) -> str:
+        """A name that no other request has."""
+        text = "\0".join((self.name, self.ttir, json.dumps(self.request, sort_keys=True)))
+        return f"{self.name[:80]}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def note(ttir: str, request: dict, name: str) -> None:
+    """Leave a request in the folder that the variable names, if it names one."""
+    given = os.environ.get(VARIABLE)
+    if not given:
+        return
+    asked = Asked(name, ttir, request)
+    folder = Path(given)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{asked.key}.json"
+        if path.exists():
+            return
+        # Another process may write the same: whoever comes last replaces it by its equal.
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
+            json.dump(asked._asdict(), file)
+        os.replace(file.name, path)
+    except OSError as error:
+        raise AutodiffError(f"{VARIABLE}={given} cannot be written to: {error}") from error
+
+
+def _read(path: Path) -> Asked:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ttir":
+        return Asked(path.stem, text, {**REQUEST, "triton": triton.__version__})
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise AutodiffError(f"{path} is damaged: {error}") from error
+    return asked_from_json(data, path)
+
+
+def asked_from_json(data, where) -> Asked:
+    """Return what was asked, as a file `where` holds it."""
+    for field, kind in (("name", str), ("ttir", str), ("request", dict)):
+        if not isinstance(data, dict) or not isinstance(data.get(field), kind):
+            raise AutodiffError(f"{where} holds no request for a plan: it has no {field!r}")
+    return Asked(*(data[field] for field in Asked._fields))
+
+
+def read(folder) -> list[Asked]:
+    """Return what is asked for in a folder, in order of the keys.
+
+    `*.json` are recorded requests, `*.ttir` kernels of which all gradients are wanted.
+    """
+    folder = Path(folder)
+    if folder.is_dir():
+        paths = [path for kind in ("json", "ttir") for path in folder.rglob(f"*.{kind}")]
+    else:
+        paths = [folder]
+    found = {asked.key: asked for asked in map(_read, paths)}
+    if not found:
+        raise AutodiffError(f"{folder} holds no *.json or *.ttir")
+    return [found[key] for key in sorted(found)]

@@ -1,0 +1,203 @@
+"""Plans of a corpus in a file, so that those of another compiler can be compared with them.
+
+The file is compressed JSON, a line each: first a header, then a request, what has been asked and
+the answers by target. It has all that is needed to derive the plans again, and its bytes depend
+on nothing but the corpus and the compiler.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+from .corpus import parse_target
+from .differences import Difference, compare
+from .errors import AutodiffError
+from .processes import End, run_each
+from .recording import Asked, asked_from_json
+from .target import described
+
+VERSION = 1
+TARGETS = ("cuda:80", "cuda:90", "cuda:120", "hip:gfx942", "cpu")
+
+
+class Stored(NamedTuple):
+    """What was asked, and by target the answer: its `plan` (JSON as text) or its `error`."""
+
+    asked: Asked
+    answers: dict[str, dict[str, str]]
+
+
+class Found(NamedTuple):
+    """How the plan of a kernel for one target differs from the stored one, if it does."""
+
+    key: str
+    target: str
+    differences: list[Difference]
+
+
+# --------------------------------------------------------------------------------------------
+# Deriving, each kernel in a process of its own
+# --------------------------------------------------------------------------------------------
+
+
+def derive(asked: Asked, target: str) -> dict[str, str]:
+    """Return the answer of the compiler for a target."""
+    from .library import native
+
+    given = described(parse_target(target))
+    # TTIR is spelled as the Triton that printed it reads it.
+    request = {**asked.request, **given}
+    request["triton"] = asked.request.get("triton", given["triton"])
+    try:
+        text = json.dumps(request, sort_keys=True)
+        name = f"<ttir of {asked.name}>"
+        return {"plan": native().differentiate(asked.ttir, text, file_name=name)}
+    except AutodiffError as error:
+        return {"error": str(error)}
+
+
+def _derive_each(send, asked, targets):
+    for target in targets:
+        send((target, derive(asked, target)))
+
+
+def _compare_each(send, asked, targets, before):
+    for target in targets:
+        send((target, _differences(before[target], derive(asked, target))))
+
+
+def _differences(before, after) -> list[Difference]:
+    if before == after:
+        return []
+    answers = (
+        {**answer, "plan": json.loads(answer["plan"])} if "plan" in answer else answer
+        for answer in (before, after)
+    )
+    return compare(*answers)
+
+
+def _run(work, tasks, crashed, workers, timeout):
+    """Yield what was asked, with the result of `work` by target.
+
+    Where a process dies, that target's result is `crashed(task, reason)`, and others are tried
+    once more.
+    """
+    results: dict[str, dict] = {}
+    while tasks:
+        again = []
+        for task, event in run_each(tasks, work, workers, timeout):
+            asked, targets, *more = task
+            result = results.setdefault(asked.key, {})
+            if not isinstance(event, End):
+                result.update([event])
+                continue
+            missing = [target for target in targets if target not in result]
+            if missing:
+                result[missing[0]] = crashed(task, missing[0], event.reason)
+                if missing[1:]:
+                    again.append((asked, missing[1:], *more))
+                    continue
+            yield asked, results.pop(asked.key)
+        tasks = again
+
+
+# --------------------------------------------------------------------------------------------
+# The file
+# --------------------------------------------------------------------------------------------
+
+
+def _packed(data) -> bytes:
+    return gzip.compress(f"{json.dumps(data)}\n".encode(), compresslevel=6, mtime=0)
+
+
+def record(path, corpus, targets=TARGETS, workers=2, timeout=600.0, progress=None):
+    """Derive all plans of a corpus, and write them to a file; returns how many and how many failed.
+
+    `progress(key)` is called for each that is asked.
+    """
+    targets = list(dict.fromkeys(targets))
+    for target in targets:
+        parse_target(target)
+    # Not after minutes of work.
+    if not Path(path).absolute().parent.is_dir():
+        raise AutodiffError(f"{path} cannot be written: there is no such folder")
+    blocks, plans, errors = {}, 0, 0
+    tasks = [(asked, targets) for asked in corpus]
+
+    def crashed(task, target, reason):
+        return {"error": reason}
+
+    for asked, answers in _run(_derive_each, tasks, crashed, workers, timeout):
+        ordered = {target: answers[target] for target in targets}
+        blocks[asked.key] = _packed({**asked._asdict(), "answers": ordered})
+        failed = sum("error" in answer for answer in answers.values())
+        plans, errors = plans + len(answers) - failed, errors + failed
+        if progress:
+            progress(asked.key)
+    header = {"version": VERSION, "count": len(blocks)}
+    unfinished = Path(f"{path}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(
+            b"".join((_packed(header), *(blocks[key] for key in sorted(blocks))))
+        )
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return plans, errors
+
+
+def _lines(path):
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            for line in file:
+                yield json.loads(line)
+    except (EOFError, ValueError, zlib.error, gzip.BadGzipFile) as error:
+        raise AutodiffError(f"{path} is damaged, or no file of plans: {error}") from error
+
+
+def _checked(line, path) -> Stored:
+    asked = asked_from_json(line, path)
+    answers = line.get("answers")
+    kinds = [set(answer) for answer in answers.values()] if isinstance(answers, dict) else [None]
+    if not all(kind in ({"plan"}, {"error"}) for kind in kinds):
+        raise AutodiffError(f"{path} is damaged: {asked.name} has no answers")
+    return Stored(asked, answers)
+
+
+def read(path):
+    """Yield what a file of plans has stored; an `AutodiffError` if it is damaged."""
+    lines = _lines(path)
+    header = next(lines, None)
+    if not isinstance(header, dict) or "count" not in header:
+        raise AutodiffError(f"{path} is no file of plans: make one with corpus DIR --record")
+    if header.get("version") != VERSION:
+        raise AutodiffError(
+            f"{path} is of version {header.get('version')}, this package reads {VERSION}: make it "
+            "again with corpus DIR --record"
+        )
+    count = 0
+    for line in lines:
+        yield _checked(line, path)
+        count += 1
+    if count != header["count"]:
+        raise AutodiffError(f"{path} is damaged: it has {count} of {header['count']} requests")
+
+
+def compare_with(path, workers=2, timeout=600.0, progress=None) -> list[Found]:
+    """Derive the plans of a file again; returns what was found of each, in order."""
+    tasks = ((asked, list(answers), answers) for asked, answers in read(path))
+    found = []
+
+    def crashed(task, target, reason):
+        return _differences(task[2][target], {"error": reason})
+
+    for asked, differences in _run(_compare_each, tasks, crashed, workers, timeout):
+        found += (Found(asked.key, target, these) for target, these in differences.items())
+        if progress:
+            progress(asked.key)
+    return sorted(found, key=lambda f: (f.key, f.target))
