@@ -24,7 +24,6 @@ EXCLUDED = {
     "chunk_mesa_net": "not a derivative: its backward is that of the exact solution",
     "cp, intracard_cp": "for several GPUs",
     "titans": "PyTorch, no kernel",
-    "fused_recurrent_cyfa": "for decoding: it raises where a gradient is wanted",
 }
 HALF = (BF16, F16)
 
@@ -364,20 +363,20 @@ def delta_rules(family="delta rules"):
             },
             options=FINAL,
         )  # fmt: skip
-    yield case(
-        "chunk_cyfa", family, "cyfa",
-        lambda m: {
-            **heads(m),
-            "g": per_head(m),
-            "delta": beta(m, F32),
-            "beta": beta(m, F32),
-            "readout": m.full(m.heads, 7, 7),
-            "q_norm_weight": m.full(m.keys, shift=1.0, scale=0.1),
-            "k_norm_weight": m.full(m.keys, shift=1.0, scale=0.1),
-        },
-        options={"q_norm_eps": 1e-6, "k_norm_eps": 1e-6},
-        gpu="its forward asks for CUDA tensors",
-    )  # fmt: skip
+        yield case(
+            f"{kind}_cyfa", family, "cyfa",
+            lambda m: {
+                **heads(m),
+                "g": per_head(m),
+                "delta": beta(m, F32),
+                "beta": beta(m, F32),
+                "readout": m.full(m.heads, 7, 7),
+                "q_norm_weight": m.full(m.keys, shift=1.0, scale=0.1),
+                "k_norm_weight": m.full(m.keys, shift=1.0, scale=0.1),
+            },
+            options={"q_norm_eps": 1e-6, "k_norm_eps": 1e-6},
+            gpu="its forward asks for CUDA tensors",
+        )  # fmt: skip
     yield from more_delta_rules(family)
 
 

@@ -369,6 +369,43 @@ FOUND = {
             y2=4,
         ),
     ),
+    "rows of later iterations": Fault(
+        "a loop counter counted as one that reaches every row",
+        (),
+        written(
+            """
+            i = tl.arange(0, 4)
+            v1 = tl.load(x1 + i)
+            for t in range(n):
+                v2 = tl.load(x2 + t)
+                tl.store(y1 + t, tl.sum(tl.where(i <= t, v1 * v2, 0.0)))
+            """,
+            n=2,
+            x1=4,
+            x2=2,
+            y1=2,
+        ),
+    ),
+    "rows of programs whose loop does not run": Fault(
+        "a loop that runs in one program counted as one that runs in all",
+        (),
+        written(
+            """
+            i = tl.arange(0, 4)
+            t = tl.program_id(0)
+            v1 = tl.load(x1 + i, mask=i < tl.num_programs(0), other=0.0)
+            v2 = tl.zeros([4], T)
+            for u in range(t, n):
+                v2 += tl.where(i <= t, v1 * tl.load(x2 + u), 0.0)
+            tl.store(y1 + t * 4 + i, v2)
+            """,
+            grid=(4,),
+            n=2,
+            x1=4,
+            x2=2,
+            y1=16,
+        ),
+    ),
     "one element": Fault(
         "what is combined with nothing reached the gradient of others",
         (),

@@ -121,10 +121,17 @@ def test_binaries_that_were_cut_off():
     struct.pack_into("<QQ", sections, 64 + 0x18, 64, 1 << 40)
     binary = bytes(header + bytes(16) + sections)
     assert is_whole(binary)
-    assert not any(is_whole(binary[:n]) for n in range(5, len(binary)))
+    assert not any(is_whole(binary[:n]) for n in range(len(binary)))
     struct.pack_into("<Q", sections, 0x20, 1000)
     assert not is_whole(bytes(header + bytes(16) + sections))
-    assert is_whole(b"") and is_whole(b"no ELF file")
+    assert not is_whole(b"") and not is_whole(b"no ELF file")
+    # Segments may be the last in it.
+    struct.pack_into("<Q", header, 0x20, 208)
+    struct.pack_into("<HH", header, 0x36, 56, 1)
+    struct.pack_into("<Q", sections, 0x20, 16)
+    binary = bytes(header + bytes(16) + sections + bytes(56))
+    assert is_whole(binary)
+    assert not any(is_whole(binary[:n]) for n in range(len(binary)))
 
 
 @contextlib.contextmanager

@@ -10,6 +10,9 @@ from .cache import unusable
 
 # Where a 64-bit file says where its table of sections is, how long each entry is, and how many.
 _OFFSET, _COUNTS = 0x28, 0x3A
+_ENTRY = 64
+# The same of its segments.
+_SEGMENTS, _SEGMENT_COUNTS = 0x20, 0x36
 _NOT_IN_FILE = 8  # a section's kind
 _EXECUTABLE = 4  # of its flags
 
@@ -36,23 +39,28 @@ def sections(data: bytes) -> Iterator[Section]:
     """Yield the sections of a 64-bit ELF file; raises `struct.error` where it ends before."""
     (table,) = struct.unpack_from("<Q", data, _OFFSET)
     size, count = struct.unpack_from("<HH", data, _COUNTS)
+    if size != _ENTRY:
+        raise struct.error(f"an entry of {size} bytes")
     for at in range(table, table + size * count, size):
         _, kind, flags, _, start, length, *_ = struct.unpack_from("<IIQQQQIIQQ", data, at)
         yield Section(kind, flags, start, length)
 
 
 def is_whole(data: bytes) -> bool:
-    """Return whether an ELF file holds all that its headers name; true of other formats."""
+    """Return whether this is a 64-bit ELF file that holds all that its headers name."""
     if data[:5] != b"\x7fELF\x02":
-        return True
+        return False
     try:
-        return all(section.end <= len(data) for section in sections(data))
+        (segments,) = struct.unpack_from("<Q", data, _SEGMENTS)
+        size, count = struct.unpack_from("<HH", data, _SEGMENT_COUNTS)
+        ends = [segments + size * count, *(section.end for section in sections(data))]
     except struct.error:
         return False
+    return max(ends) <= len(data)
 
 
 def check_whole(compiled) -> None:
     """Raise an `AutodiffError` if what Triton has read from its cache was cut off."""
     for form in ("cubin", "hsaco"):
-        if not is_whole(compiled.asm.get(form, b"")):
+        if form in compiled.asm and not is_whole(compiled.asm[form]):
             raise unusable(f"the {form} of kernel {compiled.metadata.name!r} was cut off")

@@ -214,10 +214,10 @@ class Execution:
         """
         if self._planned_for is not None:
             return self._planned_for
+        possible = self.backward.cotangents
         latest = self.state.latest.get(self.wanted)
         if latest is not None:
-            return latest
-        possible = self.backward.cotangents
+            return latest if {*latest} <= {*possible} else ()
         sizes = {j: math.prod(self.facts.tensors[j].shape) for j in possible}
         largest = [j for j in possible if sizes[j] == max(sizes.values())]
         return largest if len(largest) == 1 else ()

@@ -51,7 +51,11 @@ def built_meanwhile(target, source):
             kind(source(), _Metadata(target))
 
     thread = threading.Thread(target=build)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # There can be no more threads.
+        yield
+        return
     try:
         yield
     finally:

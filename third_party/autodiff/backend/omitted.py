@@ -39,7 +39,7 @@ _PRODUCT = "wgmma.mma_async"
 _COMMIT = "wgmma.commit_group"
 # Instructions that do nothing but to compute registers, of which they name first the results.
 _COMPUTES = re.compile(
-    r"(?:abs|add|and|bfe|cvt|div|ex2|fma|lg2|mad|max|min|mov|mul|neg|not|or|prmt|rcp|rsqrt|selp|setp"
+    r"(?<![\w.])(?:abs|add|and|bfe|cvt|div|ex2|fma|lg2|mad|max|min|mov|mul|neg|not|or|prmt|rcp|rsqrt|selp|setp"
     r"|shl|shr|sqrt|sub|wgmma\.mma_async|xor)\.[\w.:]+\s+(?P<results>\{[^}]*\}|[^,]*),"
 )
 

@@ -15,6 +15,7 @@
 #include "autodiff/Analysis/Constraints.h"
 #include "autodiff/Analysis/LiveLanes.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Analysis/WindowLoads.h"
 #include "autodiff/Dialect/Autodiff.h"
 
 using namespace mlir;
@@ -38,12 +39,16 @@ struct Bounds {
   SmallVector<Dimension> others;
   /// Numbers that are taken not to be negative; null if none may be.
   SmallVectorImpl<ScalarExpr> *assumed = nullptr;
+  /// Where it is asked which lanes are live: loops around it run.
+  Block *in = nullptr;
 
   static constexpr unsigned kGone = 1u << 16;
 
   bool add(const Lanes *lanes);
   bool isNotBelowZero(const Constraint &constraint) const;
   bool addThrough(const Lanes *lanes);
+  bool addRuns(scf::ForOp loop);
+  bool addRanges(Operation *load, const LinearForm &address);
   void dropAxis(unsigned axis, int64_t extent);
   void renumberAxes(llvm::function_ref<unsigned(unsigned)> map);
 
@@ -133,6 +138,8 @@ bool Bounds::add(const Lanes *lanes) {
     }
     return true;
   }
+  case Lanes::Kind::Runs:
+    return addRuns(cast<scf::ForOp>(lanes->loop));
   case Lanes::Kind::And:
     return llvm::all_of(lanes->parts,
                         [&](const Lanes *part) { return add(part); });
@@ -143,12 +150,27 @@ bool Bounds::add(const Lanes *lanes) {
   }
 }
 
+/// Adds that a loop has an iteration. Where it is asked inside of the loop, it
+/// has one in the program that asks, but perhaps not in another that reads the
+/// same.
+bool Bounds::addRuns(scf::ForOp loop) {
+  Constraints runs = lessThan(loop.getLowerBound(), loop.getUpperBound(),
+                              /*slack=*/0, ScalarExpr::From::Memory);
+  if (!runs || loop.getUnsignedCmp())
+    return false;
+  bool isGiven = in && loop->isAncestor(in->getParentOp());
+  for (const Constraint &constraint : *runs)
+    constraints.push_back({constraint, isGiven});
+  return true;
+}
+
 bool Bounds::addThrough(const Lanes *lanes) {
   OpOperand &use = *lanes->use;
   Operation *op = use.getOwner();
   Bounds inner;
   inner.gone = gone;
   inner.assumed = assumed;
+  inner.in = in;
   if (lanes->parts.size() != 1 || !inner.add(lanes->parts[0]))
     return false;
   auto result = dyn_cast<RankedTensorType>(op->getResult(0).getType());
@@ -235,6 +257,9 @@ bool Bounds::eliminate(const Dimension &dimension,
   }
   if (lower.empty() && upper.empty())
     return true;
+  // Is there one that is so large? Of loops, constraints say how far they go.
+  if (!lower.empty() && !extent && dimension.kind != Kind::Loop)
+    return false;
   auto limit = [&](int64_t sign, ScalarExpr bound) {
     LinearForm form;
     form.terms.push_back({dimension, ScalarExpr::constant(sign)});
@@ -272,9 +297,7 @@ bool Bounds::eliminate(const Dimension &dimension,
       if (holdsAlways(sum) || (sum.isGiven && sum.form.isConstant()))
         continue;
       // Nothing is live in all of the launch if it does not hold.
-      bool isOfLaunch = sum.form.isConstant() &&
-                        (sum.bound - ScalarExpr::constant(1)).isBelowSize();
-      if (!isOfLaunch || !assume(sum))
+      if (!sum.form.isConstant() || !assume(sum))
         rest.push_back(sum);
     }
   constraints = rest;
@@ -283,9 +306,21 @@ bool Bounds::eliminate(const Dimension &dimension,
 
 /// How many values a dimension has, from zero on; none if that is not known.
 static std::optional<ScalarExpr> countOf(const Dimension &dimension) {
-  if (dimension.digit && dimension.digit->isProgramId())
-    return ScalarExpr::grid(dimension.digit->getAxis());
-  return std::nullopt;
+  if (!dimension.digit)
+    return std::nullopt;
+  const ScalarExpr &digit = *dimension.digit;
+  if (digit.isProgramId())
+    return ScalarExpr::grid(digit.getAxis());
+  using Numbers = ScalarExpr::Kind;
+  bool isPart =
+      digit.getKind() == Numbers::Div || digit.getKind() == Numbers::Rem;
+  if (!isPart || !digit.getLhs().isProgramId() ||
+      digit.getRhs().dependsOnProgramId())
+    return std::nullopt;
+  ScalarExpr programs = ScalarExpr::grid(digit.getLhs().getAxis());
+  return ScalarExpr::binary(digit.getKind() == Numbers::Div ? Numbers::CeilDiv
+                                                            : Numbers::Min,
+                            programs, digit.getRhs());
 }
 
 /// Whether it is never negative.
@@ -390,10 +425,32 @@ static Constraints boundsAround(Operation *op) {
   return always;
 }
 
+/// Adds how far loops go that `load` is not in, but lanes depend on; false if
+/// that is not known.
+bool Bounds::addRanges(Operation *load, const LinearForm &address) {
+  llvm::SmallPtrSet<Operation *, 4> known;
+  while (findOthers(address)) {
+    auto *it = llvm::find_if(others, [&](const Dimension &other) {
+      return other.kind == Kind::Loop && !other.loop->isAncestor(load) &&
+             !known.contains(other.loop);
+    });
+    if (it == others.end())
+      return true;
+    known.insert(it->loop);
+    auto loop = dyn_cast<scf::ForOp>(it->loop);
+    Constraints range =
+        loop ? boundsAround(&loop.getBody()->front()) : std::nullopt;
+    if (!range)
+      return false;
+    constraints.append(range->begin(), range->end());
+  }
+  return false;
+}
+
 /// Adds what loops and branches around `load` say of what is to be eliminated;
 /// false if that is not known.
 bool Bounds::addGiven(Operation *load, const LinearForm &address) {
-  if (!findOthers(address))
+  if (!addRanges(load, address))
     return false;
   if (others.empty())
     return true;
@@ -418,7 +475,7 @@ bool Bounds::addGiven(Operation *load, const LinearForm &address) {
       constraints.push_back({constraint, /*isGiven=*/true});
     around.erase(it);
     // They may be about still others.
-    if (!findOthers(address))
+    if (!addRanges(load, address))
       return false;
   }
 }
@@ -567,15 +624,21 @@ bool Bounds::holdsIn(const Constraint &needed, triton::LoadOp load,
                       }) ||
          llvm::any_of(known, [&](const Constraint &mask) {
            Constraint slack = slackOf(mask);
-           return slack.form.isConstant() && assume(slack);
+           if (!slack.form.isConstant())
+             return false;
+           auto more = (mask.bound - needed.bound).getConstant();
+           return more > 0 ? isReadBefore(load, needed.form, *more)
+                           : assume(slack);
          });
 }
 
 Constraints
 mlir::autodiff::findMissingBounds(triton::LoadOp load, const Lanes *lanes,
-                                  SmallVectorImpl<ScalarExpr> *assumed) {
+                                  SmallVectorImpl<ScalarExpr> *assumed,
+                                  Block *in) {
   Bounds bounds;
   bounds.assumed = assumed;
+  bounds.in = in;
   std::optional<LinearForm> address =
       LinearForm::of(load.getPtr(), {}, ScalarExpr::From::Memory);
   if (lanes->isAll())

@@ -114,14 +114,18 @@ struct Recovery {
 
 static thread_local Recovery *recovery = nullptr;
 
-/// LLVM exits the process when its handler returns. Inside an entry point we
-/// leave through longjmp instead; the frames in between hold nothing but
-/// memory, which leaks.
-static void handleFatalError(void *, const char *reason, bool) {
+// LLVM exits the process when its handler returns. Inside an entry point we
+// leave through longjmp instead; the frames in between hold nothing but memory,
+// which leaks.
+void autodiff::giveUp(const char *reason) {
   if (!recovery)
     return;
   std::snprintf(recovery->reason, sizeof(recovery->reason), "%s", reason);
   std::longjmp(recovery->state, 1);
+}
+
+static void handleFatalError(void *, const char *reason, bool) {
+  autodiff::giveUp(reason);
 }
 
 /// Runs `body`; false if a fatal error ended it, of which `frame` has the

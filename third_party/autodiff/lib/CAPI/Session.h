@@ -53,6 +53,10 @@ bool runEntryPoint(size_t textSize,
                    llvm::function_ref<bool(std::string &diagnostics)> body,
                    TadSink onError, void *user, bool *gaveUp = nullptr);
 
+/// Ends the call into the library that this thread is in, for a reason; returns
+/// if it is in none.
+void giveUp(const char *reason);
+
 /// Hands `text` to a sink.
 inline void emit(TadSink sink, StringRef text, void *user) {
   if (sink)

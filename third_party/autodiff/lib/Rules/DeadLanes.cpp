@@ -46,16 +46,16 @@ Value Emitter::where(const Lanes *lanes, Type type) {
 LiveMask Emitter::runs(const Lanes *lanes, Type type) {
   auto loop = cast<scf::ForOp>(lanes->loop);
   bool isAgain = lanes->kind == Lanes::Kind::Again;
-  if (mutation::isMade("lanes:of no iteration"))
-    return {};
+  if (loop.getUnsignedCmp() || mutation::isMade("lanes:of no iteration"))
+    return {Value(), /*isExact=*/!loop.getUnsignedCmp()};
   Value from = adjoint.recomputed(isAgain ? loop.getInductionVar()
                                           : loop.getLowerBound());
-  Value left = arith::SubIOp::create(
-      b, loc, adjoint.recomputed(loop.getUpperBound()), from);
-  Value needed = isAgain ? adjoint.recomputed(loop.getStep())
-                         : integerOf(b, loc, left.getType(), 0);
-  Value condition =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, left, needed);
+  Value end = adjoint.recomputed(loop.getUpperBound());
+  // An iteration's number is below the end: this does not overflow.
+  Value left = isAgain ? arith::SubIOp::create(b, loc, end, from) : end;
+  Value condition = arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::slt,
+      isAgain ? adjoint.recomputed(loop.getStep()) : from, left);
   return {splatTo(b, loc, condition, withElementType(type, b.getI1Type()))};
 }
 

@@ -135,10 +135,8 @@ bool mlir::autodiff::isFiniteElsewhere(Value value, LiveLanes &lanes,
                                        Block *in) {
   auto isComplete = [&](triton::LoadOp load) {
     Constraints missing = findMissingBounds(
-        load,
-        lanes.without(lanes.seenFrom(in, lanes.of(load.getResult())),
-                      load.getMask()),
-        assumed);
+        load, lanes.without(lanes.of(load.getResult()), load.getMask()),
+        assumed, in);
     return missing && missing->empty();
   };
   // A residual comes from the forward, which reads what its own masks let it.

@@ -188,7 +188,7 @@ static std::optional<ScalarExpr> findOfLaunch(Value value) {
   return number && !number->dependsOnProgramId() ? number : std::nullopt;
 }
 
-/// low ≤ high + slack. Of sizes it is assumed that they are positive.
+/// low ≤ high + slack. Of a launch it is assumed: it has some live lane.
 void Conjunction::requireOrder(Value low, Value high, int64_t slack) {
   std::optional<ScalarExpr> least = findOfLaunch(low);
   std::optional<ScalarExpr> most = findOfLaunch(high);
@@ -196,7 +196,7 @@ void Conjunction::requireOrder(Value low, Value high, int64_t slack) {
     ScalarExpr left = *most + ScalarExpr::constant(slack) - *least;
     if (left.isNotNegative())
       return;
-    if (assumed && !left.readsMemory() && left.isBelowSize()) {
+    if (assumed && !left.readsMemory() && !left.getConstant()) {
       if (!llvm::is_contained(*assumed, left))
         assumed->push_back(left);
       return;

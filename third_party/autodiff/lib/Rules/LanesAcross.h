@@ -10,7 +10,7 @@ namespace mlir::autodiff {
 /// Where `live`, a condition on the lanes of a tile, holds for some lane along
 /// `axis`: a condition without that axis; null if that is everywhere. Numbers
 /// of a launch that must not be negative for that are added to `assumed`, if
-/// there may be any, where they are sizes less one.
+/// there may be any.
 Value findLiveAcross(OpBuilder &builder, Location loc, Value live,
                      unsigned axis, llvm::SmallVectorImpl<ScalarExpr> *assumed);
 

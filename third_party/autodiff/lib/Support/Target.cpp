@@ -52,7 +52,8 @@ static int64_t findNarrowestLoad(Value value) {
   int64_t narrowest = 64;
   for (Operation *op : slice)
     if (isa<triton::LoadOp, triton::DescriptorLoadOp>(op))
-      if (auto tile = dyn_cast<RankedTensorType>(op->getResult(0).getType()))
+      if (auto tile = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+          tile && tile.getElementType().isIntOrFloat())
         narrowest = std::min<int64_t>(narrowest, tile.getElementTypeBitWidth());
   return std::max<int64_t>(narrowest, 8);
 }

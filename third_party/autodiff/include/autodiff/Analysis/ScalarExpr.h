@@ -60,11 +60,6 @@ public:
   Kind getKind() const;
   /// Whether this is not made of others.
   bool isLeaf() const;
-  /// Whether this is one less than such a number. That sizes are positive may
-  /// be assumed of a launch: others are rare, and have little to do.
-  bool isBelowSize() const {
-    return !getConstant() && (*this + constant(1)).isLeaf();
-  }
   /// The operands of what `binary` makes.
   ScalarExpr getLhs() const;
   ScalarExpr getRhs() const;
