@@ -14,7 +14,7 @@
 
 #include "autodiff/Analysis/Constraints.h"
 #include "autodiff/Analysis/LiveLanes.h"
-#include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Analysis/LoopBounds.h"
 #include "autodiff/Analysis/WindowLoads.h"
 #include "autodiff/Dialect/Autodiff.h"
 
@@ -391,40 +391,6 @@ bool Bounds::findOthers(const LinearForm &address) {
   return true;
 }
 
-/// The constant step of a loop that reaches `end` in whole steps.
-static std::optional<int64_t>
-findWholeStep(scf::ForOp loop, const LinearForm &lower, const LinearForm &end) {
-  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
-  return step && *step > 0 && (end - lower).isMultipleOf(*step) ? step
-                                                                : std::nullopt;
-}
-
-/// What holds where a loop or branch runs the block that `op` is in; none if
-/// that is not a matter of bounds.
-static Constraints boundsAround(Operation *op) {
-  constexpr auto kFrom = ScalarExpr::From::Memory;
-  Operation *around = op->getParentOp();
-  if (auto branch = dyn_cast<scf::IfOp>(around))
-    return op->getBlock() == branch.thenBlock()
-               ? constraintsOf(branch.getCondition(), kFrom)
-               : constraintsOfNot(branch.getCondition());
-  auto loop = dyn_cast<scf::ForOp>(around);
-  if (!loop || loop.getUnsignedCmp())
-    return std::nullopt;
-  LoopEnd end = getEnd(loop);
-  Constraints always = constraintsOf(end.condition, kFrom);
-  auto number = LinearForm::of(loop.getInductionVar(), {}, kFrom);
-  auto lower = LinearForm::of(loop.getLowerBound(), {}, kFrom);
-  auto ends = smallestOf(end.end, kFrom);
-  if (!always || !number || !lower || !ends)
-    return std::nullopt;
-  always->push_back(lessThan(*lower, *number, 1));
-  for (const LinearForm &upper : *ends)
-    always->push_back(lessThan(
-        *number, upper, 1 - findWholeStep(loop, *lower, upper).value_or(1)));
-  return always;
-}
-
 /// Adds how far loops go that `load` is not in, but lanes depend on; false if
 /// that is not known.
 bool Bounds::addRanges(Operation *load, const LinearForm &address) {
@@ -535,19 +501,6 @@ bool Bounds::eliminateOthers(triton::LoadOp load, const LinearForm &address) {
 //===----------------------------------------------------------------------===//
 // Loads
 //===----------------------------------------------------------------------===//
-
-/// The greatest number of a loop's last iteration, as a form: an end that is
-/// reached in whole steps is a step behind it. None if that is not seen.
-static std::optional<LinearForm> findLast(scf::ForOp loop) {
-  auto lower = LinearForm::of(loop.getLowerBound());
-  auto ends = smallestOf(loop.getUpperBound());
-  if (!lower || !ends)
-    return std::nullopt;
-  for (const LinearForm &end : *ends)
-    if (auto step = findWholeStep(loop, *lower, end))
-      return end - LinearForm{ScalarExpr::constant(*step), {}};
-  return std::nullopt;
-}
 
 /// Puts a form that is no less in place of each dimension of `form` for which
 /// `most` knows one.
