@@ -14,8 +14,6 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-import triton
-
 from .corpus import REQUEST
 from .errors import AutodiffError
 
@@ -59,6 +57,8 @@ def note(ttir: str, request: dict, name: str) -> None:
 def _read(path: Path) -> Asked:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".ttir":
+        import triton
+
         return Asked(path.stem, text, {**REQUEST, "triton": triton.__version__})
     try:
         data = json.loads(text)
