@@ -107,8 +107,8 @@ bool Bounds::isNotBelowZero(const Constraint &constraint) const {
       numbers.push_back(*term.dimension.digit);
   }
   for (const ScalarExpr &number : numbers)
-    if (!number.isNotNegative() && !llvm::is_contained(*assumed, number))
-      assumed->push_back(number);
+    if (!number.isNotNegative())
+      addAssumption(*assumed, number);
   return true;
 }
 
@@ -224,8 +224,7 @@ bool Bounds::assume(const Bound &bound) const {
     return *constant >= 0;
   if (!assumed || bound.isGiven || number.readsMemory())
     return false;
-  if (!llvm::is_contained(*assumed, number))
-    assumed->push_back(number);
+  addAssumption(*assumed, number);
   return true;
 }
 

@@ -196,11 +196,8 @@ void Conjunction::requireOrder(Value low, Value high, int64_t slack) {
     ScalarExpr left = *most + ScalarExpr::constant(slack) - *least;
     if (left.isNotNegative())
       return;
-    if (assumed && !left.readsMemory() && !left.getConstant()) {
-      if (!llvm::is_contained(*assumed, left))
-        assumed->push_back(left);
-      return;
-    }
+    if (assumed && !left.readsMemory() && !left.getConstant())
+      return addAssumption(*assumed, left);
   }
   auto predicate = arith::CmpIPredicate::sle;
   if (slack == -1)

@@ -116,6 +116,13 @@ private:
 /// The number of iterations of `for (i = lower; i < upper; i += step)`.
 ScalarExpr tripCount(ScalarExpr lower, ScalarExpr upper, ScalarExpr step);
 
+/// Adds a number that a launch must not make negative to `assumed`, once.
+inline void addAssumption(llvm::SmallVectorImpl<ScalarExpr> &assumed,
+                          const ScalarExpr &number) {
+  if (!llvm::is_contained(assumed, number))
+    assumed.push_back(number);
+}
+
 /// An expression or another part of the plan as an attribute.
 StringAttr toAttribute(MLIRContext *context, llvm::json::Value json);
 /// What `toAttribute` has been given.

@@ -18,7 +18,8 @@ def MarkMiscomputed : TargetPass<"autodiff-mark-miscomputed", "::mlir::triton::F
     Up to Triton 3.7, `triton-combine` makes products in TF32 of sums, also where
     these are shorter than what a matrix instruction sums. In all versions, sums
     of `tl.dot` may be too short for operands that come of narrower elements in
-    memory. Such products are marked (`autodiff.miscomputed`), and the forward is to be derived, too.
+    memory. Such products are marked (`autodiff.miscomputed`), and the forward is
+    to be derived, too.
   }];
 }
 

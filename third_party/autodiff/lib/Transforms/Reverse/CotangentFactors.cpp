@@ -248,7 +248,8 @@ bool Transplant::collect(Value value) {
     sources[op] = source;
     if (source->getResultTypes() != op->getResultTypes())
       return false;
-    if (!op->hasAttr(kNarrowedAttr))
+    if (!op->hasAttr(kNarrowedAttr) ||
+        mutation::isMade("factors:of all that is read"))
       return true;
     auto load = cast<triton::LoadOp>(op);
     bool isPossible = collect(load.getMask()) && collect(load.getOther());
@@ -295,10 +296,9 @@ Operation *Transplant::emit(IRMapping &map) {
     map.map(cotangent,
             constantOf(b, cotangent.getLoc(), cotangent.getType(), 1.0));
   for (Operation *op : slice)
-    if (sources.contains(op) &&
-        !mutation::isMade("factors:of all that is read"))
+    if (sources.contains(op))
       narrow(b, cast<triton::LoadOp>(op), map);
-    else if (!sources.contains(op))
+    else
       b.clone(*op, map);
   return &*b.getInsertionPoint();
 }
