@@ -186,29 +186,33 @@ struct FactorOfBranch : OpRewritePattern<scf::IfOp> {
   }
 };
 
-/// A float that only needs what is known before a branch is computed before it:
-/// the sides then share their factors.
-struct FloatBeforeBranch : RewritePattern {
-  FloatBeforeBranch(MLIRContext *context)
-      : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
+/// Floats that only need what is known before a branch are computed before it:
+/// the sides then share their factors. A chain of them moves at once, which one
+/// pass over the kernel has to be enough for.
+struct FloatsBeforeBranch : OpRewritePattern<scf::IfOp> {
+  using OpRewritePattern::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(Operation *op,
+  LogicalResult matchAndRewrite(scf::IfOp branch,
                                 PatternRewriter &rewriter) const override {
-    auto branch = dyn_cast_or_null<scf::IfOp>(op->getParentOp());
     auto isKnown = [&](Value value) { return isBefore(value, branch); };
-    if (!branch || op->getNumResults() != 1 ||
-        !isa<FloatType>(op->getResult(0).getType()) ||
-        op->getNumRegions() != 0 || !isMemoryEffectFree(op) ||
-        !isSpeculatable(op) || !llvm::all_of(op->getOperands(), isKnown))
-      return failure();
-    rewriter.moveOpBefore(op, branch);
-    return success();
+    bool changed = false;
+    for (Region &side : branch->getRegions())
+      for (Operation &op : llvm::make_early_inc_range(side.getOps())) {
+        if (op.getNumResults() != 1 ||
+            !isa<FloatType>(op.getResult(0).getType()) ||
+            op.getNumRegions() != 0 || !isMemoryEffectFree(&op) ||
+            !isSpeculatable(&op) || !llvm::all_of(op.getOperands(), isKnown))
+          continue;
+        rewriter.moveOpBefore(&op, branch);
+        changed = true;
+      }
+    return success(changed);
   }
 };
 } // namespace
 
 void mlir::autodiff::populateUniformFactorPatterns(
     RewritePatternSet &patterns) {
-  patterns.add<FactorOfLoop, FactorOfBranch, FloatBeforeBranch>(
+  patterns.add<FactorOfLoop, FactorOfBranch, FloatsBeforeBranch>(
       patterns.getContext());
 }

@@ -127,3 +127,30 @@ tt.func @nested(%x: tensor<16x16xf32>, %y: tensor<16x16xf32>, %c: f32, %n: i32, 
   tt.store %p, %s : tensor<16x16x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// However long a chain of them is, floats that are known before a branch leave
+// it at once.
+// CHECK-LABEL: tt.func @chain_before_branch
+// CHECK-COUNT-12: math.exp
+// CHECK: scf.if
+// CHECK-NEXT: tt.store
+tt.func @chain_before_branch(%x: f32, %c: i1, %p: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
+  scf.if %c {
+    %0 = math.exp %x : f32
+    %1 = math.exp %0 : f32
+    %2 = math.exp %1 : f32
+    %3 = math.exp %2 : f32
+    %4 = math.exp %3 : f32
+    %5 = math.exp %4 : f32
+    %6 = math.exp %5 : f32
+    %7 = math.exp %6 : f32
+    %8 = math.exp %7 : f32
+    %9 = math.exp %8 : f32
+    %10 = math.exp %9 : f32
+    %11 = math.exp %10 : f32
+    tt.store %p, %11 : !tt.ptr<f32>
+  }
+  tt.return
+}

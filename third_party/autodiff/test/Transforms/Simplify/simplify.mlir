@@ -188,3 +188,26 @@ tt.func @reciprocal(%s: f32, %x: f32, %p: !tt.ptr<f32>) attributes {autodiff.rol
   tt.store %p, %primal : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// A while loop that is over before its first iteration: what decides that is
+// still computed.
+// CHECK-LABEL: tt.func @skipped_while
+// CHECK-NOT: scf.while
+// CHECK: %[[N:.*]] = arith.addi %arg1, %arg1
+// CHECK: tt.store %arg0, %[[N]]
+tt.func @skipped_while(%p: !tt.ptr<i32>, %n: i32) {
+  %false = arith.constant false
+  %r:2 = scf.while (%i = %n, %runs = %false) : (i32, i1) -> (i32, i32) {
+    %twice = arith.addi %i, %i : i32
+    scf.condition(%runs) %twice, %i : i32, i32
+  } do {
+  ^bb0(%i: i32, %unused: i32):
+    %x = tt.load %p : !tt.ptr<i32>
+    %more = arith.cmpi slt, %x, %n : i32
+    scf.yield %x, %more : i32, i1
+  }
+  tt.store %p, %r#0 : !tt.ptr<i32>
+  tt.return
+}
