@@ -88,7 +88,8 @@ def scaled(k: Kernel, value: Value, limit: float) -> Value:
     text = {
         "sin": f"tl.sin({x})",
         "quotient": f"{x} / (1.0 + tl.abs({x}))",
-        "clamp": f"tl.minimum(tl.maximum({x}, -1.0), 1.0)",
+        # Limits that no rounded input is equal to: two kinks at a point have no one derivative.
+        "clamp": f"tl.minimum(tl.maximum({x}, -0.9973), 0.9973)",
         "wave": f"tl.cos({x} * 0.5)",
     }[how]
     if limit < 1.0:

@@ -249,6 +249,9 @@ def reload(k: Kernel, shape: Shape) -> Value | None:
     slot, last = (at.text, int(at.high)) if at else ("0", 0)
     where, _ = place(k, buffer, shape, slot, last)
     k.values = [v for v in k.values if v.text != where]
+    if k.on_gpu:
+        # Other threads may have stored what is read.
+        k.emit("tl.debug_barrier()")
     return k.floating(f"tl.load({buffer.name} + {where}).to(T)", shape, -LIMIT, LIMIT)
 
 

@@ -49,7 +49,8 @@ class Subject:
             (kernel, stub), elements = self.noisy, 0
         factor = self.factor if self.types is None else 1.0
         with on_cpu():
-            check = Check(self.program, kernel, stub, seed, factor, rounded, elements)
+            elsewhere = self.device != "cpu"
+            check = Check(self.program, kernel, stub, seed, factor, rounded, elements, elsewhere)
             return check, check.verdict(self.passing_nan, self.without)
 
     def verdict(self) -> Verdict:

@@ -125,8 +125,11 @@ def Autodiff_ProgramsOp : Autodiff_Op<"programs", [Pure]> {
   let assemblyFormat = "$extents attr-dict `:` type($places)";
 }
 
-def Autodiff_PopOp : Autodiff_Op<"pop", [Pure]> {
+def Autodiff_PopOp : Autodiff_Op<"pop", [MemoryEffects<[MemRead]>]> {
   let summary = "the value that was pushed under this number";
+  let description = [{
+    It stays behind the pushes of its tape, which may be in the same kernel.
+  }];
   let arguments = (ins AnySignlessInteger:$iteration, I32Attr:$tape);
   let results = (outs AnyType:$result);
   let assemblyFormat = [{
