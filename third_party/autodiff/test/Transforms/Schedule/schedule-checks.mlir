@@ -364,3 +364,25 @@ tt.func @whole(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   tt.store %s, %sum : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// A quotient by zero is no number, in a launch, either; nor is what is made of
+// it.
+// CHECK-LABEL: tt.func @nowhere_bwd(
+// CHECK-SAME: <store 0 : {{.*}} checks [<bijective 0 at div(1, 0) [
+tt.func @nowhere(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %far = arith.divsi %one, %zero : i32
+  %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+  %s = tt.splat %far : i32 -> tensor<4xi32>
+  %at = arith.addi %i, %s : tensor<4xi32>
+  %px = tt.splat %x : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %p = tt.addptr %px, %at : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %v = tt.load %p : tensor<4x!tt.ptr<f32>>
+  %py = tt.splat %y : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %q = tt.addptr %py, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  tt.store %q, %v : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
