@@ -2,6 +2,7 @@
 #include "autodiff/Dialect/Expr.h"
 
 #include "ExprText.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

@@ -8,6 +8,7 @@
 #ifndef AUTODIFF_ANALYSIS_STOREDSTATES_H
 #define AUTODIFF_ANALYSIS_STOREDSTATES_H
 
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
