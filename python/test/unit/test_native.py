@@ -124,6 +124,6 @@ def test_tiles_that_triton_does_not_allow(shape):
 
 
 def test_operations_of_the_differentiation_are_not_compiled():
-    text = KERNEL.replace("arith.constant 1 : i32", 'autodiff.programs ["4"] : i32')
+    text = KERNEL.replace("arith.constant 1 : i32", "autodiff.programs [#autodiff.expr<4>] : i32")
     with pytest.raises(AutodiffError, match="'autodiff.programs' which is not part of a kernel"):
         _native.run_pipeline(text, "triton-to-llvm")

@@ -2,13 +2,9 @@
 #include "autodiff/Analysis/AccessSpace.h"
 
 #include "autodiff/Analysis/ProgramDigits.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
-using llvm::json::Object;
 using From = ScalarExpr::From;
 
 /// Whether dimensions of two accesses are the same, but maybe of other loops.
@@ -50,10 +46,15 @@ bool AccessSpace::touchesSameAs(const AccessSpace &other) const {
 AccessSpace::Reach AccessSpace::findReach() const {
   Reach reach{offset, {}};
   for (const Index &index : indices) {
-    SmallVector<std::string> digits;
+    // What a step is, and two expressions.
+    enum : int64_t { Count = -1, Program = -2, Bound = -3, Start = -4 };
+    SmallVector<Reach::Step> digits;
+    auto note = [&](int64_t what, const ScalarExpr &a, ExprAttr b) {
+      digits.push_back({what, toExpr(a).getAsOpaquePointer(),
+                        b ? b.getAsOpaquePointer() : nullptr});
+    };
     for (const Digit &digit : index.digits) {
-      std::optional<int64_t> extent =
-          digit.extent ? digit.extent->getAsInteger() : std::nullopt;
+      std::optional<int64_t> extent = digit.getLength();
       if (extent == 1 && !index.part)
         continue;
       ScalarExpr step = index.stride * digit.stride;
@@ -63,25 +64,20 @@ AccessSpace::Reach AccessSpace::findReach() const {
         reach.start = reach.start + step * ScalarExpr::constant(*extent - 1);
         step = ScalarExpr::constant(0) - step;
       }
-      digits.push_back(
-          llvm::formatv("{0} of {1}", step.toJSON(),
-                        digit.extent ? *digit.extent
-                                     : Array{digit.dimension.digit->toJSON()}));
+      note(digit.extent ? Count : Program, step,
+           digit.extent ? *digit.extent : digit.dimension.digit->getExpr());
     }
     // The first ones may be a part of their own.
     if (index.part)
-      digits.push_back(llvm::formatv("{0} below {1}", index.part->digits,
-                                     index.part->bound.toJSON()));
+      note(index.part->digits, index.part->bound, {});
     else
       llvm::sort(digits);
     if (index.bound)
-      digits.push_back(llvm::formatv("{0} below {1}", index.stride.toJSON(),
-                                     index.bound->toJSON()));
+      note(Bound, index.stride, toExpr(*index.bound));
     if (index.start)
-      digits.push_back(llvm::formatv("{0} from {1}", index.stride.toJSON(),
-                                     index.start->toJSON()));
+      note(Start, index.stride, toExpr(*index.start));
     if (!digits.empty())
-      reach.indices.push_back(llvm::join(digits, ", "));
+      reach.indices.push_back(std::move(digits));
   }
   llvm::sort(reach.indices);
   return reach;
@@ -105,7 +101,7 @@ const AccessSpace::Digit *AccessSpace::findSame(const Index &index,
   return nullptr;
 }
 
-std::optional<Array>
+std::optional<SmallVector<LimitAttr>>
 AccessSpace::findLimits(const AccessSpace &unbounded) const {
   auto count = [](const AccessSpace &space) {
     size_t digits = 0;
@@ -119,45 +115,44 @@ AccessSpace::findLimits(const AccessSpace &unbounded) const {
       llvm::any_of(unbounded.indices,
                    [](const Index &index) { return index.bound; }))
     return std::nullopt;
-  Array limits;
+  SmallVector<LimitAttr> limits;
   for (const Index &index : indices) {
-    llvm::json::Value most = 1;
+    ExprAttr most = ExprAttr::get(context, 1);
     for (const Digit &digit : index.digits) {
       const Digit *same = findSame(index, digit, unbounded);
       if (!same ||
           (index.bound && !(same->extent && digit.stride.isNotNegative())))
         return std::nullopt;
       if (index.bound)
-        most = Array{"add", std::move(most),
-                     Array{"mul", digit.stride.toJSON(),
-                           Array{"sub", *same->extent, 1}}};
+        most =
+            addOf(most, mulOf(toExpr(digit.stride), subOf(*same->extent, 1)));
     }
     if (index.bound)
-      limits.push_back(Array{std::move(most), index.bound->toJSON()});
+      limits.push_back(LimitAttr::get(context, most, toExpr(*index.bound)));
   }
   return limits;
 }
 
 struct AccessSpace::Local {
-  llvm::json::Value count = 1, last = 0;
+  ExprAttr count, last;
   size_t indices = 0, digits = 0;
   bool isBounded = false;     ///< one of the indices
   bool startsWithOne = false; ///< an axis in steps of one
 };
 
-std::optional<AccessSpace::Local> AccessSpace::findLocal(Array &limits) const {
-  Local local;
+std::optional<AccessSpace::Local>
+AccessSpace::findLocal(SmallVectorImpl<LimitAttr> &limits) const {
+  ExprAttr none = ExprAttr::get(context, 0), one = ExprAttr::get(context, 1);
+  Local local{one, none};
   for (const Index &index : indices) {
-    llvm::json::Value total = 1, last = 0;
+    ExprAttr total = one, last = none;
     size_t programs = 0;
     for (const Digit &digit : index.digits) {
       programs += !digit.extent;
       if (!digit.extent)
         continue;
-      total = Array{"mul", std::move(total), *digit.extent};
-      last = Array{
-          "add", std::move(last),
-          Array{"mul", digit.stride.toJSON(), Array{"sub", *digit.extent, 1}}};
+      total = mulOf(total, *digit.extent);
+      last = addOf(last, mulOf(toExpr(digit.stride), subOf(*digit.extent, 1)));
       local.startsWithOne |= digit.dimension.kind == Dimension::Kind::Axis &&
                              (index.stride * digit.stride).getConstant() == 1;
     }
@@ -170,19 +165,19 @@ std::optional<AccessSpace::Local> AccessSpace::findLocal(Array &limits) const {
     if (index.bound) {
       // Without gaps, and as far as the bound.
       local.isBounded = true;
-      limits.push_back(Array{Array{"add", last, 1}, total});
-      limits.push_back(Array{index.bound->toJSON(), total});
-      total = index.bound->toJSON();
-      last = Array{"sub", total, 1};
+      limits.push_back(LimitAttr::get(context, addOf(last, 1), total));
+      limits.push_back(LimitAttr::get(context, toExpr(*index.bound), total));
+      total = toExpr(*index.bound);
+      last = subOf(total, 1);
     }
-    local.count = Array{"mul", std::move(local.count), std::move(total)};
-    local.last = Array{"add", std::move(local.last),
-                       Array{"mul", index.stride.toJSON(), std::move(last)}};
+    local.count = mulOf(local.count, total);
+    local.last = addOf(local.last, mulOf(toExpr(index.stride), last));
   }
   return local;
 }
 
-std::optional<Array> AccessSpace::findSameRun(const AccessSpace &run) const {
+std::optional<SmallVector<LimitAttr>>
+AccessSpace::findSameRun(const AccessSpace &run) const {
   auto countPrograms = [](const AccessSpace &space) {
     return space.getProgramDigits().size();
   };
@@ -194,19 +189,19 @@ std::optional<Array> AccessSpace::findSameRun(const AccessSpace &run) const {
     for (const Digit &digit : index.digits)
       if (!digit.extent && !findSame(index, digit, run))
         return std::nullopt;
-  Array limits;
+  SmallVector<LimitAttr> limits;
   std::optional<Local> own = findLocal(limits), other = run.findLocal(limits);
   // Two digits without gaps, of which one counts ones, make up no number twice.
   if (!own || !other || other->indices != 1 || other->digits > 2 ||
       !other->isBounded || !other->startsWithOne)
     return std::nullopt;
   // As many as the last one is far: all from the first one on.
-  auto require = [&](const llvm::json::Value &a, const llvm::json::Value &b) {
-    limits.push_back(Array{a, b});
-    limits.push_back(Array{b, a});
+  auto require = [&](ExprAttr a, ExprAttr b) {
+    limits.push_back(LimitAttr::get(context, a, b));
+    limits.push_back(LimitAttr::get(context, b, a));
   };
-  require(Array{"add", own->last, 1}, own->count);
-  require(Array{"add", other->last, 1}, other->count);
+  require(addOf(own->last, 1), own->count);
+  require(addOf(other->last, 1), other->count);
   require(own->count, other->count);
   return limits;
 }
@@ -253,8 +248,9 @@ bool AccessSpace::joinBounded(ArrayRef<AccessSpace> spaces) {
           !areEqual(*boundOf(space), *index.bound - distance))
         return false;
     }
-    index.digits.push_back(
-        {step, {Dimension::Kind::Site}, int64_t(spaces.size())});
+    index.digits.push_back({step,
+                            {Dimension::Kind::Site},
+                            ExprAttr::get(context, int64_t(spaces.size()))});
     return true;
   }
   return false;
@@ -303,7 +299,9 @@ std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
           spaces, [&](const AccessSpace &s) { return s.hasSameShapeAs(all); }))
     return all.joinBounded(spaces) ? std::optional(all) : std::nullopt;
   for (auto &[step, count] : steps) {
-    Digit site{ScalarExpr::constant(1), {Dimension::Kind::Site}, count};
+    Digit site{ScalarExpr::constant(1),
+               {Dimension::Kind::Site},
+               ExprAttr::get(all.context, int64_t(count))};
     all.indices.push_back({step, {std::move(site)}, std::nullopt});
   }
   return all;
@@ -323,10 +321,11 @@ AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
                      std::optional<unsigned> axis) const {
   if (hasPartsOrStarts() || !(offset == known.constant))
     return std::nullopt;
-  auto extentOf = [&](const Digit &digit) -> std::optional<llvm::json::Value> {
-    if (!digit.extent && axis &&
-        *digit.dimension.digit == ScalarExpr::programId(*axis))
-      return Array{"grid", *axis};
+  auto extentOf = [&](const Digit &digit) -> std::optional<ExprAttr> {
+    const std::optional<ScalarExpr> &number = digit.dimension.digit;
+    if (!digit.extent && axis && number->isProgramId() &&
+        number->getAxis() == *axis)
+      return gridOf(context, *axis);
     return digit.extent;
   };
   SmallVector<std::pair<const Digit *, ScalarExpr>> moving;
@@ -338,7 +337,7 @@ AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
     for (const Digit &digit : index.digits) {
       ScalarExpr coefficient = index.stride * digit.stride;
       form.terms.push_back({digit.dimension, digit.stride});
-      if (digit.extent && *digit.extent == 1)
+      if (digit.getLength() == 1)
         ++units;
       else if (known.coefficientOf(digit.dimension) == coefficient)
         ++fixed;
@@ -367,7 +366,7 @@ AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
     return std::nullopt;
 
   // Each digit counts for as many as the ones before it have values.
-  Run run{{}, 1};
+  Run run{{}, ExprAttr::get(context, 1)};
   std::optional<int64_t> total = 1;
   while (!moving.empty()) {
     if (!total)
@@ -379,13 +378,13 @@ AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
       return std::nullopt;
     const Digit &digit = *next->first;
     run.digits.push_back({digit.dimension, *total});
-    run.size = Array{"mul", std::move(run.size), *extentOf(digit)};
-    std::optional<int64_t> extent = extentOf(digit)->getAsInteger();
+    run.size = mulOf(run.size, *extentOf(digit));
+    std::optional<int64_t> extent = extentOf(digit)->getConstant();
     total = extent ? std::optional(*total * *extent) : std::nullopt;
     moving.erase(next);
   }
   if (bound)
-    run.size = Array{"min", std::move(run.size), bound->toJSON()};
+    run.size = minOf(run.size, toExpr(*bound));
   return run;
 }
 
@@ -421,147 +420,136 @@ bool AccessSpace::boundsIterations() const {
   });
 }
 
-static Array toJSON(ArrayRef<ScalarExpr> numbers) {
-  Array array;
-  for (const ScalarExpr &number : numbers)
-    array.push_back(number.toJSON());
-  return array;
+SmallVector<ExprAttr> AccessSpace::toExprs(ArrayRef<ScalarExpr> numbers) const {
+  return llvm::map_to_vector(
+      numbers, [&](const ScalarExpr &number) { return toExpr(number); });
 }
 
-static Object makeDimension(llvm::json::Value stride, Array digits,
-                            llvm::json::Value bound) {
-  return Object{{"stride", std::move(stride)},
-                {"digits", std::move(digits)},
-                {"bound", std::move(bound)}};
-}
-
-Object AccessSpace::describeIndex(const Index &index, Array digits) {
-  Object dim = makeDimension(index.stride.toJSON(), std::move(digits),
-                             index.bound ? index.bound->toJSON()
-                                         : llvm::json::Value(nullptr));
+DimensionAttr AccessSpace::toDimension(const Index &index,
+                                       ArrayRef<DigitAttr> digits) const {
+  ExprAttr bound, partBound, start;
+  if (index.bound)
+    bound = toExpr(*index.bound);
   if (index.part)
-    dim["part"] = Array{index.part->digits, index.part->bound.toJSON()};
+    partBound = toExpr(index.part->bound);
   if (index.start)
-    dim["start"] = index.start->toJSON();
-  return dim;
+    start = toExpr(*index.start);
+  return DimensionAttr::get(context, toExpr(index.stride), digits, bound,
+                            index.part ? index.part->digits : 0, partBound,
+                            start);
 }
 
-Object AccessSpace::describe(
-    llvm::StringRef kind, unsigned argument,
-    llvm::function_ref<llvm::json::Value(const Digit &)> extentOf) const {
-  Array dims;
-  for (const Index &index : indices) {
-    Array digits;
-    for (const Digit &digit : index.digits)
-      digits.push_back(Array{digit.stride.toJSON(),
-                             digit.extent ? *digit.extent : extentOf(digit)});
-    dims.push_back(describeIndex(index, std::move(digits)));
-  }
-  Object check{{"kind", kind},
-               {"argument", argument},
-               {"offset", offset.toJSON()},
-               {"dims", std::move(dims)}};
-  if (!notNegative.empty())
-    check["notNegative"] = ::toJSON(notNegative);
-  return check;
+SmallVector<DimensionAttr> AccessSpace::toDimensions(
+    llvm::function_ref<DigitAttr(const Digit &)> toDigit) const {
+  return llvm::map_to_vector(indices, [&](const Index &index) {
+    return toDimension(index, llvm::map_to_vector(index.digits, toDigit));
+  });
 }
 
 /// Digits that are program ids themselves have the grid's extent, and an axis
 /// of the grid that no digit mentions repeats every address. Other digits are
 /// left for the launch to enumerate, all of them together; so are the ranges of
 /// a space that moves.
-Object AccessSpace::toCheck(llvm::StringRef kind, unsigned argument) const {
+CheckAttr AccessSpace::toCheck(CheckKind kind, unsigned argument) const {
   SmallVector<ScalarExpr> programs = getProgramDigits();
   bool plain = !moves && llvm::all_of(programs, [](const ScalarExpr &digit) {
     return digit.isProgramId();
   });
-  Object check = describe(kind, argument, [&](const Digit &digit) {
-    if (plain)
-      return Array{"grid", digit.dimension.digit->getAxis()};
-    return Array{"pids", digit.dimension.digit->toJSON()};
+  SmallVector<DimensionAttr> dims = toDimensions([&](const Digit &digit) {
+    ExprAttr extent = digit.extent.value_or(ExprAttr());
+    if (!digit.extent) {
+      const ScalarExpr &number = *digit.dimension.digit;
+      extent = plain ? number.getGrid().getExpr()
+                     : ExprAttr::get(ExprKind::OfPrograms, number.getExpr());
+    }
+    return DigitAttr::get(context, toExpr(digit.stride), extent);
   });
   for (unsigned axis = 0; plain && axis < 3; ++axis)
     if (llvm::none_of(programs, [&](const ScalarExpr &digit) {
           return digit.getAxis() == axis;
         }))
-      check.getArray("dims")->push_back(
-          makeDimension(0, Array{Array{1, Array{"grid", axis}}}, nullptr));
-  if (moves)
-    check["moves"] = true;
-  return check;
+      dims.push_back(
+          DimensionAttr::get(context, ExprAttr::get(context, 0),
+                             DigitAttr::get(context, ExprAttr::get(context, 1),
+                                            gridOf(context, axis))));
+  return CheckAttr::get(context, kind, argument, toExpr(offset), dims,
+                        toExprs(notNegative), moves);
 }
 
-Object AccessSpace::toSummedCheck(unsigned argument,
-                                  ArrayRef<ScalarExpr> summed,
-                                  ArrayRef<ScalarExpr> staying) const {
+CheckAttr AccessSpace::toSummedCheck(unsigned argument,
+                                     ArrayRef<ScalarExpr> summed,
+                                     ArrayRef<ScalarExpr> staying) const {
   SmallVector<ScalarExpr> programs = llvm::to_vector(summed);
   if (moves) {
-    Object check = toCheck("bijective", argument);
     programs.append(staying.begin(), staying.end());
-    check["programs"] = ::toJSON(programs);
-    check["summed"] = summed.size();
-    return check;
+    return toCheck(CheckKind::Bijective, argument)
+        .ofPrograms(toExprs(programs), summed.size());
   }
   programs.append(getProgramDigits());
-  Object check = describe("bijective", argument, [](const Digit &digit) {
-    return Array{"add", Array{"maxpids", digit.dimension.digit->toJSON()}, 1};
+  SmallVector<DimensionAttr> dims = toDimensions([&](const Digit &digit) {
+    ExprAttr extent =
+        digit.extent ? *digit.extent
+                     : addOf(ExprAttr::get(ExprKind::MostOfPrograms,
+                                           digit.dimension.digit->getExpr()),
+                             1);
+    return DigitAttr::get(context, toExpr(digit.stride), extent);
   });
-  check["programs"] = ::toJSON(programs);
-  return check;
+  return CheckAttr::get(context, CheckKind::Bijective, argument, toExpr(offset),
+                        dims, toExprs(notNegative), moves, toExprs(programs));
 }
 
-Array mlir::autodiff::toDigit(const Dimension &dimension,
-                              const ScalarExpr &step,
-                              llvm::json::Value extent) {
-  llvm::json::Value owner = "program";
+DigitAttr mlir::autodiff::toDigit(MLIRContext *context,
+                                  const Dimension &dimension,
+                                  const ScalarExpr &step, ExprAttr extent) {
+  DigitOwner owner = DigitOwner::Program;
+  unsigned number = 0;
   if (dimension.kind == Dimension::Kind::Axis) {
-    owner = dimension.axis;
+    owner = DigitOwner::Axis;
+    number = dimension.axis;
   } else if (dimension.kind == Dimension::Kind::Loop) {
-    int64_t depth = 0;
+    owner = DigitOwner::Loop;
     for (Operation *loop = dimension.loop->getParentOp(); loop;
          loop = loop->getParentOp())
-      depth += isa<LoopLikeOpInterface>(loop);
-    owner = llvm::formatv("loop {0}", depth).str();
+      number += isa<LoopLikeOpInterface>(loop);
   } else {
-    extent = dimension.digit->toJSON();
+    extent = dimension.digit->getExpr();
   }
-  return Array{step.toJSON(), std::move(extent), std::move(owner)};
+  return DigitAttr::get(context, step.get(context), extent, owner, number);
 }
 
-/// Sums of digits and what they are less than, for each constraint of each
-/// alternative.
-static Array describeGuard(const Alternatives &alternatives) {
-  Array choice;
+ArrayAttr mlir::autodiff::toDigits(MLIRContext *context,
+                                   const LinearForm &sum) {
+  SmallVector<Attribute> digits;
+  for (const LinearForm::Term &term : sum.terms)
+    digits.push_back(toDigit(context, term.dimension, term.coefficient));
+  return ArrayAttr::get(context, digits);
+}
+
+/// A list of constraints for each alternative.
+static ArrayAttr toGuard(MLIRContext *context,
+                         const Alternatives &alternatives) {
+  SmallVector<Attribute> choice;
   for (const auto &constraints : alternatives) {
-    Array all;
+    SmallVector<Attribute> all;
     for (const Constraint &constraint : constraints) {
-      Array digits;
-      for (const LinearForm::Term &term : constraint.form.terms)
-        digits.push_back(toDigit(term.dimension, term.coefficient, nullptr));
-      all.push_back(Array{std::move(digits), constraint.bound.toJSON()});
+      ArrayAttr digits = toDigits(context, constraint.form);
+      all.push_back(ConstraintAttr::get(
+          context, llvm::to_vector(digits.getAsRange<DigitAttr>()),
+          constraint.bound.get(context)));
     }
-    choice.push_back(std::move(all));
+    choice.push_back(ArrayAttr::get(context, all));
   }
-  return choice;
+  return ArrayAttr::get(context, choice);
 }
 
-Object AccessSpace::toReach() const {
-  Array dims;
-  for (const Index &index : indices) {
-    Array digits;
-    for (const Digit &digit : index.digits)
-      digits.push_back(toDigit(digit.dimension, digit.stride,
-                               digit.extent.value_or(nullptr)));
-    dims.push_back(describeIndex(index, std::move(digits)));
-  }
-  Object reach{
-      {"offset", offset.toJSON()}, {"dims", std::move(dims)}, {"exact", exact}};
-  if (!notNegative.empty())
-    reach["notNegative"] = ::toJSON(notNegative);
-  Array choices;
-  for (const Alternatives &guard : guards)
-    choices.push_back(describeGuard(guard));
-  if (!choices.empty())
-    reach["guards"] = std::move(choices);
-  return reach;
+ReachAttr AccessSpace::toReach() const {
+  SmallVector<DimensionAttr> dims = toDimensions([&](const Digit &digit) {
+    return toDigit(context, digit.dimension, digit.stride,
+                   digit.extent.value_or(ExprAttr()));
+  });
+  auto choices = llvm::map_to_vector(guards, [&](const Alternatives &guard) {
+    return toGuard(context, guard);
+  });
+  return ReachAttr::get(context, toExpr(offset), dims, exact,
+                        toExprs(notNegative), choices);
 }

@@ -8,7 +8,6 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 using From = ScalarExpr::From;
 
 namespace {
@@ -66,6 +65,7 @@ struct AccessSpace::Builder {
           bool isReach = false)
       : access(access), renumbering(renumbering), isReach(isReach),
         tile(dyn_cast<RankedTensorType>(access->getOperand(0).getType())) {
+    space.context = access->getContext();
     space.moves = from == From::Memory;
     conditions.push_back(mask());
   }
@@ -85,7 +85,7 @@ struct AccessSpace::Builder {
   }
   std::optional<StrideLoop> matchStride(scf::ForOp loop) const;
   std::optional<Digit> makeDigit(const Dimension &dimension, ScalarExpr stride);
-  llvm::json::Value mostTrips(scf::ForOp loop);
+  ExprAttr mostTrips(scf::ForOp loop);
   bool coversIterationSpace(LinearForm &address);
   bool restrictsPrograms(const Constraint &constraint,
                          const LinearForm &address);
@@ -155,9 +155,9 @@ AccessSpace::Builder::matchStride(scf::ForOp loop) const {
 
 /// The iterations of a loop in a reach, at most; null if the launch does not
 /// know.
-llvm::json::Value AccessSpace::Builder::mostTrips(scf::ForOp loop) {
+ExprAttr AccessSpace::Builder::mostTrips(scf::ForOp loop) {
   if (auto it = strideLoops.find(loop); it != strideLoops.end())
-    return it->second.trips.toJSON();
+    return space.toExpr(it->second.trips);
   auto isKnown = [](Value bound) {
     auto number = ScalarExpr::of(bound);
     return number && !number->dependsOnProgramId();
@@ -170,15 +170,16 @@ llvm::json::Value AccessSpace::Builder::mostTrips(scf::ForOp loop) {
     guard(ends ? std::optional(Alternatives{{ends->begin(), ends->end()}})
                : std::nullopt);
   }
-  std::optional<llvm::json::Value> most = mostIterations(loop);
-  return most && !dependsOnCounters(*most) ? std::move(*most) : nullptr;
+  ExprAttr most = mostIterations(loop);
+  return most && !dependsOnCounters(most) ? most : ExprAttr();
 }
 
 std::optional<AccessSpace::Digit>
 AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
   Digit digit{stride, dimension, std::nullopt};
   if (dimension.kind == Dimension::Kind::Axis)
-    digit.extent = tile.getDimSize(dimension.axis);
+    digit.extent =
+        ExprAttr::get(space.context, tile.getDimSize(dimension.axis));
   if (renumbering && dimension.loop == renumbering->loop) {
     digit.extent = renumbering->count;
   } else if (dimension.kind == Dimension::Kind::Index) {
@@ -193,13 +194,14 @@ AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
     if (!lower || !upper || !step)
       return std::nullopt;
     ScalarExpr trips = tripCount(*lower, *upper, *step);
-    digit.extent = trips.toJSON();
+    digit.extent = space.toExpr(trips);
     if (auto it = strideLoops.find(loop); it != strideLoops.end()) {
-      digit.extent = it->second.trips.toJSON();
+      digit.extent = space.toExpr(it->second.trips);
     } else if (trips.dependsOnProgramId()) {
       if (!space.moves)
         return std::nullopt;
-      digit.extent = Array{"each", trips.toJSON()};
+      digit.extent =
+          ExprAttr::get(ExprKind::InEachProgram, space.toExpr(trips));
       space.trips.push_back(trips);
     }
   }
@@ -560,7 +562,7 @@ std::optional<AccessSpace> AccessSpace::reachOf(Operation *access) {
   // Where nobody knows how often a loop runs, the mask has to say how far it
   // gets.
   auto isOpen = [](const Digit &digit) {
-    return digit.extent && digit.extent->getAsNull();
+    return digit.extent && !*digit.extent;
   };
   auto isLimited = [&](const Index &index) {
     return llvm::none_of(index.digits, isOpen) ||

@@ -309,14 +309,14 @@ static std::optional<ScalarExpr> countOf(const Dimension &dimension) {
     return std::nullopt;
   const ScalarExpr &digit = *dimension.digit;
   if (digit.isProgramId())
-    return ScalarExpr::grid(digit.getAxis());
+    return digit.getGrid();
   using Numbers = ScalarExpr::Kind;
   bool isPart =
       digit.getKind() == Numbers::Div || digit.getKind() == Numbers::Rem;
   if (!isPart || !digit.getLhs().isProgramId() ||
       digit.getRhs().dependsOnProgramId())
     return std::nullopt;
-  ScalarExpr programs = ScalarExpr::grid(digit.getLhs().getAxis());
+  ScalarExpr programs = digit.getLhs().getGrid();
   return ScalarExpr::binary(digit.getKind() == Numbers::Div ? Numbers::CeilDiv
                                                             : Numbers::Min,
                             programs, digit.getRhs());

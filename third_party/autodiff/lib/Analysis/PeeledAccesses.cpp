@@ -34,7 +34,7 @@ bool AccessSpace::addIteration(Operation *loop, const AccessSpace &other) {
     if (!areEqual(first.offset, other.offset) || !first.hasSameShapeAs(other))
       return false;
     Digit &longer = later.indices[place].digits[digit - index.digits.begin()];
-    longer.extent = llvm::json::Array{"add", *longer.extent, 1};
+    longer.extent = addOf(*longer.extent, 1);
     later.exact &= other.exact;
     *this = std::move(later);
     return true;

@@ -22,8 +22,9 @@ static bool occurs(const ScalarExpr &part, const ScalarExpr &expression,
   if (llvm::is_contained(except, expression))
     return false;
   return expression == part ||
-         (!expression.isLeaf() && (occurs(part, expression.getLhs(), except) ||
-                                   occurs(part, expression.getRhs(), except)));
+         llvm::any_of(expression.getOperands(), [&](const ScalarExpr &operand) {
+           return occurs(part, operand, except);
+         });
 }
 
 /// The other one of the remainder and the quotient that `digit` is; none if it
@@ -61,11 +62,10 @@ static bool isSharedByLoad(triton::FuncOp kernel, const ScalarExpr &part) {
 static bool usesWhole(const ScalarExpr &expression, const ScalarExpr &whole) {
   if (expression == whole)
     return true;
-  if (expression.isLeaf())
-    return false;
   bool isPart = findSibling(expression) && expression.getLhs() == whole;
-  return (!isPart && usesWhole(expression.getLhs(), whole)) ||
-         usesWhole(expression.getRhs(), whole);
+  return llvm::any_of(
+      llvm::drop_begin(expression.getOperands(), isPart),
+      [&](const ScalarExpr &operand) { return usesWhole(operand, whole); });
 }
 
 /// Replaces the number that `part` is the quotient or the remainder of, and all
@@ -110,8 +110,11 @@ static bool isDecidedBy(ArrayRef<ScalarExpr> digits,
   if (!expression.dependsOnProgramId() ||
       llvm::is_contained(digits, expression))
     return true;
-  return !expression.isLeaf() && isDecidedBy(digits, expression.getLhs()) &&
-         isDecidedBy(digits, expression.getRhs());
+  SmallVector<ScalarExpr, 2> operands = expression.getOperands();
+  return !operands.empty() &&
+         llvm::all_of(operands, [&](const ScalarExpr &operand) {
+           return isDecidedBy(digits, operand);
+         });
 }
 
 /// Drops what others determine (how much of a sequence is left in a chunk).
@@ -169,20 +172,19 @@ mlir::autodiff::findProgramDigits(triton::FuncOp kernel) {
   });
   for (unsigned axis = 0; axis < 3; ++axis)
     if (axes[axis])
-      digits.push_back(ScalarExpr::programId(axis));
+      digits.push_back(ScalarExpr::programId(kernel.getContext(), axis));
   return digits;
 }
 
 /// A quotient or remainder of `whole` in an expression.
 static std::optional<ScalarExpr> findPart(const ScalarExpr &expression,
                                           const ScalarExpr &whole) {
-  if (expression.isLeaf())
-    return std::nullopt;
   if (findSibling(expression) && expression.getLhs() == whole)
     return expression;
-  if (std::optional<ScalarExpr> part = findPart(expression.getLhs(), whole))
-    return part;
-  return findPart(expression.getRhs(), whole);
+  for (const ScalarExpr &operand : expression.getOperands())
+    if (std::optional<ScalarExpr> part = findPart(operand, whole))
+      return part;
+  return std::nullopt;
 }
 
 std::optional<Parts> mlir::autodiff::findParts(const ScalarExpr &whole,

@@ -3,46 +3,14 @@
 
 #include "ScalarSum.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 using Kind = ScalarExpr::Kind;
-
-struct ScalarExpr::Node {
-  Kind kind;
-  int64_t number = 0; // the constant, argument index or axis
-  std::shared_ptr<const Node> lhs, rhs;
-  std::string text = {}; // of a Size
-
-  static bool equal(const Node *a, const Node *b) {
-    if (a == b)
-      return true;
-    if (!a || !b || a->kind != b->kind || a->number != b->number ||
-        a->text != b->text)
-      return false;
-    return equal(a->lhs.get(), b->lhs.get()) &&
-           equal(a->rhs.get(), b->rhs.get());
-  }
-
-  /// An order of all expressions: less than zero if `a` comes first.
-  static int compare(const Node *a, const Node *b) {
-    if (a == b || !a || !b)
-      return (a != nullptr) - (b != nullptr);
-    auto key = [](const Node *n) {
-      return std::tie(n->kind, n->number, n->text);
-    };
-    if (key(a) != key(b))
-      return key(a) < key(b) ? -1 : 1;
-    int first = compare(a->lhs.get(), b->lhs.get());
-    return first ? first : compare(a->rhs.get(), b->rhs.get());
-  }
-};
 
 static std::optional<int64_t> fold(ScalarExpr::Kind kind, int64_t a,
                                    int64_t b) {
@@ -73,28 +41,35 @@ static std::optional<int64_t> fold(ScalarExpr::Kind kind, int64_t a,
   }
 }
 
-ScalarExpr ScalarExpr::constant(int64_t value) {
-  return ScalarExpr(
-      std::make_shared<Node>(Node{Kind::Constant, value, {}, {}}));
+ScalarExpr::ScalarExpr(ExprAttr of) : number(of.getConstant()) {
+  if (!number)
+    expr = of;
 }
-ScalarExpr ScalarExpr::argument(unsigned index) {
-  return ScalarExpr(
-      std::make_shared<Node>(Node{Kind::Argument, index, {}, {}}));
+
+ScalarExpr ScalarExpr::argument(MLIRContext *context, unsigned index) {
+  return ScalarExpr(ExprAttr::get(context, Kind::Argument, index));
 }
-ScalarExpr ScalarExpr::grid(unsigned axis) {
-  return ScalarExpr(std::make_shared<Node>(Node{Kind::Grid, axis, {}, {}}));
+ScalarExpr ScalarExpr::grid(MLIRContext *context, unsigned axis) {
+  return ScalarExpr(ExprAttr::get(context, Kind::Grid, axis));
 }
-ScalarExpr ScalarExpr::programId(unsigned axis) {
-  return ScalarExpr(
-      std::make_shared<Node>(Node{Kind::ProgramId, axis, {}, {}}));
+ScalarExpr ScalarExpr::programId(MLIRContext *context, unsigned axis) {
+  return ScalarExpr(ExprAttr::get(context, Kind::ProgramId, axis));
 }
-ScalarExpr ScalarExpr::size(llvm::StringRef json) {
-  return ScalarExpr(
-      std::make_shared<Node>(Node{Kind::Size, 0, {}, {}, json.str()}));
+
+ExprAttr ScalarExpr::get(MLIRContext *context) const {
+  if (expr)
+    return expr;
+  // A launch cannot evaluate it, either.
+  return number ? ExprAttr::get(context, *number)
+                : divOf(ExprAttr::get(context, 1), 0);
 }
-ScalarExpr ScalarExpr::element(unsigned index, ScalarExpr place) {
-  return ScalarExpr(std::make_shared<Node>(
-      Node{Kind::Element, 0, argument(index).node, place.node}));
+
+ScalarExpr ScalarExpr::make(Kind kind, const ScalarExpr &lhs,
+                            const ScalarExpr &rhs) {
+  if (!lhs.expr && !rhs.expr)
+    return ScalarExpr();
+  MLIRContext *context = (lhs.expr ? lhs.expr : rhs.expr).getContext();
+  return ScalarExpr(ExprAttr::get(kind, lhs.get(context), rhs.get(context)));
 }
 
 /// Adds the factors of a product, and multiplies `number` by those that are
@@ -113,8 +88,7 @@ static bool collectFactors(const ScalarExpr &e,
 
 ScalarExpr ScalarExpr::multiply(const ScalarExpr &lhs, const ScalarExpr &rhs) {
   auto product = [](const ScalarExpr &a, const ScalarExpr &b) {
-    return ScalarExpr(
-        std::make_shared<Node>(Node{Kind::Mul, 0, a.node, b.node}));
+    return make(Kind::Mul, a, b);
   };
   SmallVector<ScalarExpr> factors;
   int64_t number = 1;
@@ -122,7 +96,7 @@ ScalarExpr ScalarExpr::multiply(const ScalarExpr &lhs, const ScalarExpr &rhs) {
       !collectFactors(rhs, factors, number))
     return product(lhs, rhs);
   llvm::stable_sort(factors, [](const ScalarExpr &a, const ScalarExpr &b) {
-    return Node::compare(a.node.get(), b.node.get()) < 0;
+    return a.expr.compare(b.expr) < 0;
   });
   if (number == 0)
     return constant(0);
@@ -135,6 +109,8 @@ ScalarExpr ScalarExpr::multiply(const ScalarExpr &lhs, const ScalarExpr &rhs) {
 }
 
 ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
+  if (!lhs.hasValue() || !rhs.hasValue())
+    return ScalarExpr();
   std::optional<int64_t> a = lhs.getConstant(), b = rhs.getConstant();
   bool commutes = kind == Kind::Add || kind == Kind::Mul || kind == Kind::Min ||
                   kind == Kind::Max;
@@ -151,16 +127,14 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
   switch (kind) {
   case Kind::Sub:
     // 0 − (a − b) = b − a
-    if (a == 0 && rhs.node->kind == Kind::Sub)
-      return binary(Kind::Sub, ScalarExpr(rhs.node->rhs),
-                    ScalarExpr(rhs.node->lhs));
+    if (a == 0 && rhs.getKind() == Kind::Sub)
+      return binary(Kind::Sub, rhs.getRhs(), rhs.getLhs());
     [[fallthrough]];
   case Kind::Add:
     // a ± (b · −1) = a ∓ b
-    if (rhs.node->kind == Kind::Mul &&
-        ScalarExpr(rhs.node->rhs).getConstant() == -1)
+    if (rhs.getKind() == Kind::Mul && rhs.getRhs().getConstant() == -1)
       return binary(kind == Kind::Add ? Kind::Sub : Kind::Add, lhs,
-                    ScalarExpr(rhs.node->lhs));
+                    rhs.getLhs());
     if (zeroRhs)
       return lhs;
     break;
@@ -186,7 +160,7 @@ ScalarExpr ScalarExpr::binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs) {
   default:
     break;
   }
-  return ScalarExpr(std::make_shared<Node>(Node{kind, 0, lhs.node, rhs.node}));
+  return make(kind, lhs, rhs);
 }
 
 /// Whether no operation of the kernel can change what `argument` points to.
@@ -214,7 +188,8 @@ static std::optional<ScalarExpr> ofLoad(triton::LoadOp load) {
   if (!argument || !isa<triton::FuncOp>(argument.getOwner()->getParentOp()) ||
       !isOnlyRead(argument))
     return std::nullopt;
-  return ScalarExpr::element(argument.getArgNumber(), place);
+  return ScalarExpr(ExprAttr::get(Kind::Element, place.get(load.getContext()),
+                                  argument.getArgNumber()));
 }
 
 /// One if a < b, else zero.
@@ -256,12 +231,12 @@ static std::optional<ScalarExpr> ofCondition(Value condition,
 /// Whether this may be computed where it is not used: nothing is divided by a
 /// number that may be zero.
 static bool isSpeculatable(const ScalarExpr &expr) {
-  if (expr.isLeaf())
-    return expr.getKind() != Kind::Element;
   bool divides =
       llvm::is_contained({Kind::Div, Kind::Rem, Kind::CeilDiv}, expr.getKind());
   return (!divides || expr.getRhs().getConstant().value_or(0) > 0) &&
-         isSpeculatable(expr.getLhs()) && isSpeculatable(expr.getRhs());
+         llvm::all_of(expr.getOperands(), [](const ScalarExpr &operand) {
+           return isSpeculatable(operand);
+         });
 }
 
 /// The smaller, or larger, of two numbers, as a condition chooses it.
@@ -313,19 +288,20 @@ std::optional<ScalarExpr> ScalarExpr::of(Value value, From from) {
   if (!value.getType().isSignlessInteger() && !value.getType().isIndex())
     return std::nullopt;
 
+  MLIRContext *context = value.getContext();
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     if (isa<triton::FuncOp>(argument.getOwner()->getParentOp()))
-      return ScalarExpr::argument(argument.getArgNumber());
+      return ScalarExpr::argument(context, argument.getArgNumber());
     return std::nullopt;
   }
 
   Operation *op = value.getDefiningOp();
   if (auto pid = dyn_cast<triton::GetProgramIdOp>(op))
-    return programId(pid.getAxisAsInt());
+    return programId(context, pid.getAxisAsInt());
   if (auto count = dyn_cast<triton::GetNumProgramsOp>(op))
-    return grid(count.getAxisAsInt());
+    return grid(context, count.getAxisAsInt());
   if (auto size = dyn_cast<SizeOp>(op))
-    return ScalarExpr::size(size.getExpression());
+    return ScalarExpr(size.getExpression());
   if (auto load = dyn_cast<triton::LoadOp>(op))
     return from == From::Memory ? ofLoad(load) : std::nullopt;
   if (isa<arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp, HeldOp>(op)) {
@@ -404,46 +380,39 @@ int64_t ScalarExpr::countOf(const ScalarExpr &unit) const {
   return 0;
 }
 
-ScalarExpr::Kind ScalarExpr::getKind() const { return node->kind; }
-
-bool ScalarExpr::isLeaf() const { return !node->lhs; }
-
-ScalarExpr ScalarExpr::getLhs() const { return ScalarExpr(node->lhs); }
-
-ScalarExpr ScalarExpr::getRhs() const { return ScalarExpr(node->rhs); }
-
-std::optional<int64_t> ScalarExpr::getConstant() const {
-  return node->kind == Kind::Constant ? std::optional(node->number)
-                                      : std::nullopt;
+ScalarExpr::Kind ScalarExpr::getKind() const {
+  return expr ? expr.getKind() : Kind::Constant;
 }
 
-bool ScalarExpr::isProgramId() const { return node->kind == Kind::ProgramId; }
+SmallVector<ScalarExpr, 2> ScalarExpr::getOperands() const {
+  SmallVector<ScalarExpr, 2> operands;
+  if (getKind() >= Kind::Element)
+    for (ExprAttr operand : {expr.getLhs(), expr.getRhs()})
+      if (operand)
+        operands.push_back(ScalarExpr(operand));
+  return operands;
+}
+
+bool ScalarExpr::isProgramId() const { return getKind() == Kind::ProgramId; }
 
 unsigned ScalarExpr::getAxis() const {
-  assert(node->kind == Kind::ProgramId || node->kind == Kind::Grid);
-  return node->number;
+  assert(isProgramId() || getKind() == Kind::Grid);
+  return expr.getNumber();
 }
 
 bool ScalarExpr::dependsOnProgramId() const {
-  if (node->kind == Kind::ProgramId || node->kind == Kind::Element)
-    return true;
-  return (node->lhs && ScalarExpr(node->lhs).dependsOnProgramId()) ||
-         (node->rhs && ScalarExpr(node->rhs).dependsOnProgramId());
+  return mentions(Kind::ProgramId) || mentions(Kind::Element);
 }
 
-bool ScalarExpr::mentions(Kind leaf) const {
-  return node->kind == leaf ||
-         (node->lhs && ScalarExpr(node->lhs).mentions(leaf)) ||
-         (node->rhs && ScalarExpr(node->rhs).mentions(leaf));
+bool ScalarExpr::mentions(Kind part) const {
+  return expr &&
+         expr.hasPart([&](ExprAttr each) { return each.getKind() == part; });
 }
 
 bool ScalarExpr::isNotNegative() const {
-  auto holds = [](const std::shared_ptr<const Node> &operand) {
-    return ScalarExpr(operand).isNotNegative();
-  };
-  switch (node->kind) {
+  switch (getKind()) {
   case Kind::Constant:
-    return node->number >= 0;
+    return number.value_or(-1) >= 0;
   case Kind::ProgramId:
   case Kind::Grid:
     return true;
@@ -452,73 +421,20 @@ bool ScalarExpr::isNotNegative() const {
   case Kind::Div:
   case Kind::CeilDiv:
   case Kind::Min:
-    return holds(node->lhs) && holds(node->rhs);
+    return getLhs().isNotNegative() && getRhs().isNotNegative();
   case Kind::Rem:
-    return holds(node->lhs);
+    return getLhs().isNotNegative();
   case Kind::Max:
-    return holds(node->lhs) || holds(node->rhs);
-  case Kind::Argument:
-  case Kind::Size:
-  case Kind::Element:
-  case Kind::Sub:
+    return getLhs().isNotNegative() || getRhs().isNotNegative();
+  default:
     return false;
   }
-  llvm_unreachable("unknown kind");
 }
 
 bool ScalarExpr::mentionsAxis(unsigned axis) const {
-  if (node->kind == Kind::ProgramId)
-    return node->number == axis;
-  return (node->lhs && ScalarExpr(node->lhs).mentionsAxis(axis)) ||
-         (node->rhs && ScalarExpr(node->rhs).mentionsAxis(axis));
-}
-
-static llvm::StringRef spell(ScalarExpr::Kind kind) {
-  switch (kind) {
-  case Kind::Constant:
-    return "const";
-  case Kind::Argument:
-    return "arg";
-  case Kind::Grid:
-    return "grid";
-  case Kind::ProgramId:
-    return "pid";
-  case Kind::Size:
-    break;
-  case Kind::Element:
-    return "element";
-  case Kind::Add:
-    return "add";
-  case Kind::Sub:
-    return "sub";
-  case Kind::Mul:
-    return "mul";
-  case Kind::Div:
-    return "div";
-  case Kind::Rem:
-    return "rem";
-  case Kind::CeilDiv:
-    return "ceildiv";
-  case Kind::Min:
-    return "min";
-  case Kind::Max:
-    return "max";
-  }
-  llvm_unreachable("unknown kind");
-}
-
-llvm::json::Value ScalarExpr::toJSON() const {
-  if (node->kind == Kind::Constant)
-    return node->number;
-  if (node->kind == Kind::Size)
-    return llvm::cantFail(llvm::json::parse(node->text));
-  if (isLeaf())
-    return llvm::json::Array{spell(node->kind), node->number};
-  if (node->kind == Kind::Element)
-    return llvm::json::Array{spell(node->kind), node->lhs->number,
-                             ScalarExpr(node->rhs).toJSON()};
-  return llvm::json::Array{spell(node->kind), ScalarExpr(node->lhs).toJSON(),
-                           ScalarExpr(node->rhs).toJSON()};
+  return expr && expr.hasPart([&](ExprAttr part) {
+    return part.getKind() == Kind::ProgramId && part.getNumber() == axis;
+  });
 }
 
 Value ScalarExpr::emit(OpBuilder &b, Location loc, ValueRange arguments) const {
@@ -528,25 +444,32 @@ Value ScalarExpr::emit(OpBuilder &b, Location loc, ValueRange arguments) const {
                ? value
                : Value(arith::ExtSIOp::create(b, loc, i64, value));
   };
-  switch (node->kind) {
-  case Kind::Constant:
-    return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(node->number));
+  if (number)
+    return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(*number));
+  switch (getKind()) {
   case Kind::Argument:
-    return widen(arguments[node->number]);
+    return widen(arguments[expr.getNumber()]);
   case Kind::Grid:
-    return widen(triton::GetNumProgramsOp::create(b, loc, node->number));
+    return widen(triton::GetNumProgramsOp::create(b, loc, expr.getNumber()));
   case Kind::ProgramId:
-    return widen(triton::GetProgramIdOp::create(b, loc, node->number));
-  case Kind::Size:
-    return SizeOp::create(b, loc, b.getStringAttr(node->text));
+    return widen(triton::GetProgramIdOp::create(b, loc, expr.getNumber()));
   case Kind::Element:
     llvm_unreachable("derived kernels do not read places");
-  default:
+  case Kind::Add:
+  case Kind::Sub:
+  case Kind::Mul:
+  case Kind::Div:
+  case Kind::Rem:
+  case Kind::CeilDiv:
+  case Kind::Min:
+  case Kind::Max:
     break;
+  default:
+    return SizeOp::create(b, loc, get(b.getContext()));
   }
-  Value lhs = ScalarExpr(node->lhs).emit(b, loc, arguments);
-  Value rhs = ScalarExpr(node->rhs).emit(b, loc, arguments);
-  switch (node->kind) {
+  Value lhs = getLhs().emit(b, loc, arguments);
+  Value rhs = getRhs().emit(b, loc, arguments);
+  switch (getKind()) {
   case Kind::Add:
     return arith::AddIOp::create(b, loc, lhs, rhs);
   case Kind::Sub:
@@ -568,18 +491,11 @@ Value ScalarExpr::emit(OpBuilder &b, Location loc, ValueRange arguments) const {
   }
 }
 
-StringAttr mlir::autodiff::toAttribute(MLIRContext *context,
-                                       llvm::json::Value json) {
-  return StringAttr::get(context, llvm::formatv("{0}", std::move(json)).str());
-}
-
-llvm::json::Value mlir::autodiff::fromAttribute(Attribute attribute) {
-  return llvm::cantFail(
-      llvm::json::parse(cast<StringAttr>(attribute).getValue()));
-}
-
-bool ScalarExpr::operator==(const ScalarExpr &other) const {
-  return Node::equal(node.get(), other.node.get());
+ExprAttr mlir::autodiff::mostOfPrograms(MLIRContext *context,
+                                        const ScalarExpr &number) {
+  ExprAttr expr = number.get(context);
+  return number.dependsOnProgramId() ? ExprAttr::get(Kind::MostOfPrograms, expr)
+                                     : expr;
 }
 
 ScalarExpr mlir::autodiff::tripCount(ScalarExpr lower, ScalarExpr upper,

@@ -28,7 +28,7 @@ SmallVector<StoredState> mlir::autodiff::findStoredStates(scf::ForOp loop,
 }
 
 void mlir::autodiff::markState(StoredState state, unsigned index,
-                               StringAttr check) {
+                               CheckAttr check) {
   Builder b(check.getContext());
   state.store->setAttr(
       kStateAttr, b.getDictionaryAttr(
@@ -45,9 +45,9 @@ StoredState mlir::autodiff::findMarkedState(scf::ForOp loop, unsigned index) {
   return {};
 }
 
-StringAttr mlir::autodiff::getStateCheck(StoredState state) {
+CheckAttr mlir::autodiff::getStateCheck(StoredState state) {
   return state.store->getAttrOfType<DictionaryAttr>(kStateAttr)
-      .getAs<StringAttr>("check");
+      .getAs<CheckAttr>("check");
 }
 
 std::optional<SmallVector<Operation *>>

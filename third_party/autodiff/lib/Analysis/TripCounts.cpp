@@ -2,33 +2,16 @@
 #include "autodiff/Analysis/TripCounts.h"
 
 #include "autodiff/Analysis/LinearForm.h"
-#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Dialect/Expr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
-void mlir::autodiff::collectCounters(const llvm::json::Value &value,
-                                     llvm::DenseSet<int64_t> &counters) {
-  if (const llvm::json::Object *object = value.getAsObject()) {
-    for (const auto &[key, entry] : *object)
-      collectCounters(entry, counters);
-    return;
-  }
-  const llvm::json::Array *array = value.getAsArray();
-  if (!array || array->empty())
-    return;
-  if (array->front().getAsString() == "counted")
-    counters.insert(*(*array)[1].getAsInteger());
-  for (const llvm::json::Value &operand : *array)
-    collectCounters(operand, counters);
-}
-
-bool mlir::autodiff::dependsOnCounters(const llvm::json::Value &expression) {
+bool mlir::autodiff::dependsOnCounters(ExprAttr expression) {
   llvm::DenseSet<int64_t> counters;
-  collectCounters(expression, counters);
+  expression.collectCounters(counters);
   return !counters.empty();
 }
 
@@ -68,31 +51,27 @@ static std::optional<ScalarExpr> mostIterationsPerProgram(scf::ForOp loop) {
   return tripCount(ScalarExpr::constant(0), span, *step);
 }
 
-std::optional<llvm::json::Value>
-mlir::autodiff::mostIterations(Operation *loop) {
+ExprAttr mlir::autodiff::mostIterations(Operation *loop) {
+  MLIRContext *context = loop->getContext();
   if (auto counted = dyn_cast<scf::ForOp>(loop))
-    if (std::optional<ScalarExpr> count = mostIterationsPerProgram(counted)) {
-      if (!count->dependsOnProgramId())
-        return count->toJSON();
-      return Array{"maxpids", count->toJSON()};
-    }
+    if (std::optional<ScalarExpr> count = mostIterationsPerProgram(counted))
+      return mostOfPrograms(context, *count);
   if (auto counter = loop->getAttrOfType<IntegerAttr>(kCounterAttr))
-    return Array{"counted", counter.getInt()};
-  return std::nullopt;
+    return ExprAttr::get(context, ExprKind::Counted, counter.getInt());
+  return {};
 }
 
-std::optional<llvm::json::Value> mlir::autodiff::mostExecutions(Operation *op) {
-  std::optional<llvm::json::Value> product;
+ExprAttr mlir::autodiff::mostExecutions(Operation *op) {
+  ExprAttr product;
   for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp()) {
     if (!isa<LoopLikeOpInterface>(loop))
       continue;
-    std::optional<llvm::json::Value> count = mostIterations(loop);
+    ExprAttr count = mostIterations(loop);
     if (!count)
-      return std::nullopt;
-    product = product ? Array{"mul", std::move(*count), std::move(*product)}
-                      : std::move(*count);
+      return {};
+    product = product ? mulOf(count, product) : count;
   }
-  return product ? std::move(*product) : llvm::json::Value(1);
+  return product ? product : ExprAttr::get(op->getContext(), 1);
 }
 
 Value mlir::autodiff::iterationNumber(OpBuilder &b, Location loc,

@@ -1,5 +1,7 @@
 //===- Autodiff.cpp - The autodiff dialect --------------------------------===//
 #include "autodiff/Dialect/Autodiff.h"
+
+#include "ExprText.h"
 #include "autodiff/Support/Elements.h"
 
 #include "mlir/IR/Builders.h"
@@ -44,6 +46,31 @@ LogicalResult autodiff::CustomVjpOp::verify() {
     return failure();
   return verifyFloats(*this, yield.getGradients().getTypes(),
                       getInputs().getTypes(), "input");
+}
+
+/// A launch has one number for all programs.
+static LogicalResult verifySize(Operation *op, autodiff::ExprAttr size) {
+  using Kind = autodiff::ExprKind;
+  bool varies = size.hasPart([](autodiff::ExprAttr part) {
+    return llvm::is_contained(
+        {Kind::ProgramId, Kind::InEachProgram, Kind::OfPrograms},
+        part.getKind());
+  });
+  return varies ? op->emitOpError("is of a number that programs differ in")
+                : success();
+}
+
+LogicalResult autodiff::SizeOp::verify() {
+  return verifySize(*this, getExpression());
+}
+
+LogicalResult autodiff::ProgramsOp::verify() {
+  if (getExtents().size() != getNumResults())
+    return emitOpError("needs an extent for each number");
+  for (auto extent : getExtents().getAsRange<ExprAttr>())
+    if (failed(verifySize(*this, extent)))
+      return failure();
+  return success();
 }
 
 LogicalResult autodiff::SwapOp::verify() {

@@ -1,6 +1,7 @@
 //===- Explain.cpp - What was decided, and from what ----------------------===//
 #include "Explain.h"
 
+#include "PlanJson.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Position.h"
@@ -127,8 +128,9 @@ static void findLoads(Value value, llvm::DenseSet<Value> &visited,
     findLoads(source, visited, loads);
 }
 
-static Object describe(const LinearForm::Term &term, RankedTensorType tile) {
-  Object object{{"coefficient", term.coefficient.toJSON()}};
+static Object describe(MLIRContext *context, const LinearForm::Term &term,
+                       RankedTensorType tile) {
+  Object object{{"coefficient", toJSON(context, term.coefficient)}};
   switch (const Dimension &dimension = term.dimension; dimension.kind) {
   case Dimension::Kind::Axis:
     object["kind"] = "axis";
@@ -142,7 +144,7 @@ static Object describe(const LinearForm::Term &term, RankedTensorType tile) {
     break;
   case Dimension::Kind::Program:
     object["kind"] = "program";
-    object["number"] = dimension.digit->toJSON();
+    object["number"] = toJSON(context, *dimension.digit);
     break;
   case Dimension::Kind::Place:
   case Dimension::Kind::Scalar:
@@ -172,9 +174,9 @@ static Object describe(Operation *access) {
     return object;
   Array terms;
   for (const LinearForm::Term &term : form->terms)
-    terms.push_back(describe(term, tile));
+    terms.push_back(describe(access->getContext(), term, tile));
   object["terms"] = std::move(terms);
-  object["constant"] = form->constant.toJSON();
+  object["constant"] = toJSON(access->getContext(), form->constant);
   return object;
 }
 

@@ -2,6 +2,7 @@
 #include "autodiff/Plan/Plan.h"
 
 #include "Explain.h"
+#include "PlanJson.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/StoredStates.h"
@@ -97,7 +98,7 @@ Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
                      {"grid", "primal"},
                      {"operands", std::move(operands)}};
   if (Attribute grid = kernel->getAttr(kGridAttr))
-    description["grid"] = fromAttribute(grid);
+    description["grid"] = toJSON(grid);
   if (auto options = kernel->getAttrOfType<DictionaryAttr>(kOptionsAttr)) {
     Object list;
     for (NamedAttribute option : options)
@@ -106,7 +107,7 @@ Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
     description["options"] = std::move(list);
   }
   if (Attribute when = kernel->getAttr(kWhenAttr))
-    description["when"] = fromAttribute(when);
+    description["when"] = toJSON(when);
   if (auto accesses = kernel->getAttrOfType<ArrayAttr>(kAccessesAttr)) {
     Array list;
     for (auto access : accesses.getAsRange<DictionaryAttr>())
@@ -184,14 +185,14 @@ void PlanPrinter::collect(triton::FuncOp kernel) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
     auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
     if (Attribute check = kernel.getArgAttr(index, kCheckAttr))
-      checks.try_emplace(operand.getIndex(), fromAttribute(check));
+      checks.try_emplace(operand.getIndex(), toJSON(check));
     Attribute description = kernel.getArgAttr(index, kBufferAttr);
     if (!description)
       continue;
     auto &target = operand.getKind() == OperandKind::Buffer ? buffers
                    : operand.getKind() == OperandKind::Size ? sizes
                                                             : gradients;
-    target.emplace(operand.getIndex(), fromAttribute(description));
+    target.emplace(operand.getIndex(), toJSON(description));
   }
 }
 
@@ -252,13 +253,14 @@ llvm::json::Value PlanPrinter::print() {
     if (isStored)
       outputs.push_back(index);
   Array hazards;
+  MLIRContext *context = primal.getContext();
   MemoryFlow memory(primal);
   for (const MemoryFlow::Hazard &hazard : memory.getHazards()) {
     Object object{{"written", hazard.written}, {"read", hazard.read}};
     if (hazard.unless) {
       Array equalities;
       for (auto &[a, b] : *hazard.unless)
-        equalities.push_back(Array{a.toJSON(), b.toJSON()});
+        equalities.push_back(Array{toJSON(context, a), toJSON(context, b)});
       object["unless"] = std::move(equalities);
     }
     hazards.push_back(std::move(object));
@@ -274,11 +276,10 @@ llvm::json::Value PlanPrinter::print() {
       description["variants"] = std::move(variants);
     backwardList.push_back(std::move(description));
   }
-  Array assumed;
+  llvm::json::Value assumed = Array();
   Operation *module = primal->getParentOp();
-  if (auto numbers = module->getAttrOfType<ArrayAttr>(kAssumedAttr))
-    for (Attribute number : numbers)
-      assumed.push_back(fromAttribute(number));
+  if (Attribute numbers = module->getAttr(kAssumedAttr))
+    assumed = toJSON(numbers);
   Object plan{{"version", 1},
               {"kernel", primal.getSymName()},
               {"arguments", std::move(arguments)},
@@ -301,7 +302,7 @@ llvm::json::Value PlanPrinter::print() {
       {"live", kLiveAttr}};
   for (auto [key, name] : described)
     if (Attribute description = module->getAttr(name))
-      plan[key] = fromAttribute(description);
+      plan[key] = toJSON(description);
   if (forward)
     plan["forward"] = describeKernel(forward);
   else

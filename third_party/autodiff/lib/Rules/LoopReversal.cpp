@@ -129,7 +129,7 @@ SmallVector<Value> LoopReversal::pop(Value entry, ArrayRef<unsigned> tapes) {
 /// Records what the recomputed loop carries at the start of its iterations,
 /// every `interval`-th if that is not null.
 void LoopReversal::recordPrimal(Value interval, ArrayRef<unsigned> tapes,
-                                StringAttr entries) {
+                                ExprAttr entries) {
   Operation *loop = adjoint.primals.lookup(op.getOperation());
   Block &recording =
       loop->getRegion(body->getParent()->getRegionNumber()).front();
@@ -210,7 +210,7 @@ void LoopReversal::bindIteration(Value iteration, ValueRange values) {
 /// Runs `length` iterations from a checkpoint and records them.
 SmallVector<unsigned> LoopReversal::recordChunk(Value start, Value length,
                                                 ValueRange values,
-                                                StringAttr entries) {
+                                                ExprAttr entries) {
   SmallVector<unsigned> tapes = newTapes();
   Type type = length.getType();
   auto loop = scf::ForOp::create(b, loc, integer(type, 0), length,
@@ -309,21 +309,16 @@ LogicalResult LoopReversal::run(Value count) {
   for (Value capture : captures)
     addStart(capture);
 
-  std::optional<llvm::json::Value> most = mostIterations(op);
+  ExprAttr most = mostIterations(op);
   SmallVector<unsigned> tapes = newTapes();
   FailureOr<SmallVector<Value>> before;
   bool checkpoint = op->getParentOfType<ModuleOp>()->hasAttr(kCheckpointAttr);
   if (!checkpoint || general.empty() || !most) {
-    StringAttr entries;
-    if (most)
-      entries = toAttribute(b.getContext(), std::move(*most));
-    recordPrimal(Value(), tapes, entries);
+    recordPrimal(Value(), tapes, most);
     before = reverseRange(Value(), count, tapes, after);
   } else {
     // C = ⌊√n⌋ + 1 for the most iterations n, so that C·C > n.
-    StringAttr entries = toAttribute(
-        b.getContext(),
-        llvm::json::Array{"add", llvm::json::Array{"isqrt", *most}, 1});
+    ExprAttr entries = addOf(ExprAttr::get(ExprKind::SquareRoot, most), 1);
     Type type = count.getType();
     Value interval = castInteger(b, loc, SizeOp::create(b, loc, entries), type);
     // The recomputed loop stands before: its interval must, too.

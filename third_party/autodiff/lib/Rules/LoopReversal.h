@@ -56,8 +56,7 @@ private:
   Value affineValue(unsigned index, Value iteration);
   Value scaled(Value increment, Value iteration, bool wide);
   void classify();
-  void recordPrimal(Value interval, ArrayRef<unsigned> tapes,
-                    StringAttr entries);
+  void recordPrimal(Value interval, ArrayRef<unsigned> tapes, ExprAttr entries);
   bool addState(unsigned index);
   void bindPlace(Value iteration);
   Value readState(unsigned index, Value iteration);
@@ -65,7 +64,7 @@ private:
   SmallVector<Value> pop(Value entry, ArrayRef<unsigned> tapes);
   SmallVector<unsigned> newTapes();
   SmallVector<unsigned> recordChunk(Value start, Value length,
-                                    ValueRange general, StringAttr entries);
+                                    ValueRange general, ExprAttr entries);
   FailureOr<SmallVector<Value>> reverseRange(Value start, Value length,
                                              ArrayRef<unsigned> tapes,
                                              ValueRange adjoints);

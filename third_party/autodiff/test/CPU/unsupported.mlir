@@ -46,7 +46,7 @@ tt.func public @pointers_side_by_side(%p: !tt.ptr<f32>, %v: tensor<8xf32>) {
 tt.func public @operation_of_ours(%p: !tt.ptr<f32>) {
   %x = arith.constant 1.0 : f32
   // expected-error @below {{the CPU backend cannot compile 'autodiff.programs' which is not part of a kernel}}
-  %n = autodiff.programs ["4"] : i32
+  %n = autodiff.programs [#autodiff.expr<4>] : i32
   %q = tt.addptr %p, %n : !tt.ptr<f32>, i32
   tt.store %q, %x : !tt.ptr<f32>
   tt.return

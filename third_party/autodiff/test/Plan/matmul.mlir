@@ -6,8 +6,8 @@
 // CHECK-NOT: @matmul_fwd
 // CHECK-LABEL: tt.func @matmul_bwd(
 // CHECK-SAME: %arg4: !tt.ptr<f32> {autodiff.check
-// CHECK-SAME: %arg5: !tt.ptr<f16> {autodiff.buffer = "{\22accumulate\22:\22store\22,\22argument\22:0
-// CHECK-SAME: %arg6: !tt.ptr<f16> {autodiff.buffer = "{\22accumulate\22:\22store\22,\22argument\22:1
+// CHECK-SAME: %arg5: !tt.ptr<f16> {autodiff.buffer = #autodiff.gradient<store 0
+// CHECK-SAME: %arg6: !tt.ptr<f16> {autodiff.buffer = #autodiff.gradient<store 1
 // CHECK-DAG: %[[GA:.*]] = tt.splat %arg5
 // CHECK-DAG: %[[BASEA:.*]] = tt.addptr %[[GA]],
 // CHECK-DAG: %[[GB:.*]] = tt.splat %arg6

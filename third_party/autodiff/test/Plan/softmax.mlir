@@ -12,8 +12,8 @@
 // CHECK: %[[PS:.*]] = tt.addptr %arg4,
 // CHECK: tt.store %[[PS]], %[[S]]
 // CHECK-LABEL: tt.func @softmax_bwd(
-// CHECK-SAME: %arg3: {{.*}}\22saved0\22{{.*}}%arg4: {{.*}}\22saved1\22
-// CHECK-SAME: %arg6: {{.*}}\22accumulate\22:\22store\22,\22argument\22:0
+// CHECK-SAME: %arg3: {{.*}}"saved0"{{.*}}%arg4: {{.*}}"saved1"
+// CHECK-SAME: %arg6: {{.*}}#autodiff.gradient<store 0
 // CHECK-NOT: maxnumf
 // CHECK-NOT: atomic
 // CHECK: %[[START:.*]] = arith.muli {{.*}}, %arg2

@@ -4,8 +4,8 @@
 // What is added does not depend on a differentiated input, but what it is added
 // to is one: its gradient is the cotangent.
 // CHECK-LABEL: tt.func @add_constant_bwd(
-// CHECK-SAME: %arg1: !tt.ptr<f32> {autodiff.buffer = "{\22accumulate\22:\22atomic\22,\22argument\22:0,
-// CHECK-SAME: \22init\22:\22cotangent\22,\22returned\22:true}"
+// CHECK-SAME: %arg1: !tt.ptr<f32> {autodiff.buffer = #autodiff.gradient<atomic 0 : f32
+// CHECK-SAME: init = cotangent returned = true>
 // CHECK-NOT: atomic
 // CHECK: tt.return
 tt.func @add_constant(%py: !tt.ptr<f32>) {

@@ -8,7 +8,7 @@
 // CHECK: %[[R:.*]]:2 = scf.while (%[[K:.*]] = %c0_i32, %[[A:.*]] = %[[X]], %[[C:.*]] = %{{[0-9]+}})
 // CHECK: scf.condition(%[[C]]) %[[K]], %[[A]]
 // CHECK: ^bb0(%[[I:.*]]: i32, %[[B:.*]]: f32):
-// CHECK: autodiff.push %[[B]] at %[[I]] tape = 0 of "[\22counted\22,0]" : f32, i32
+// CHECK: autodiff.push %[[B]] at %[[I]] tape = 0 of <counted(0)> : f32, i32
 // CHECK: %[[T:.*]] = autodiff.upstream %arg1
 // CHECK: scf.for %[[J:[^ ,:)]+]] = %c0_i32 to %[[R]]#0 step %c1_i32 iter_args(%[[D:[^ ,:)]+]] = %[[T]])
 // CHECK: %[[LAST:.*]] = arith.subi %[[R]]#0, %c1_i32

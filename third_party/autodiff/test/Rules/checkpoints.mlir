@@ -5,14 +5,14 @@
 // iterations at a time: it records them from their checkpoint, and reverses
 // them.
 // CHECK-LABEL: tt.func @product_bwd(
-// CHECK: %[[C64:.*]] = autodiff.size "[\22add\22,[\22isqrt\22,[\22max\22,[\22arg\22,3],0]],1]"
+// CHECK: %[[C64:.*]] = autodiff.size <isqrt(max(arg3, 0)) + 1>
 // CHECK: %[[C:.*]] = arith.trunci %[[C64]] : i64 to i32
 // CHECK: scf.for %[[I:[^ ,:)]+]] = %c0_i32 to %arg3 step %c1_i32 iter_args(%[[H:[^ ,:)]+]] =
 // CHECK: %[[REST:.*]] = arith.remui %[[I]], %[[C]]
 // CHECK: %[[IS:.*]] = arith.cmpi eq, %[[REST]], %c0_i32
 // CHECK: %[[E:.*]] = arith.divui %[[I]], %[[C]]
 // CHECK: scf.if %[[IS]] {
-// CHECK: autodiff.push %[[H]] at %[[E]] tape = 0 of "[\22add\22,[\22isqrt\22,
+// CHECK: autodiff.push %[[H]] at %[[E]] tape = 0 of <isqrt(
 // CHECK: %[[CHUNKS:.*]] = arith.divui %{{.*}}, %[[C]]
 // CHECK: scf.for %{{.*}} = %c0_i32 to %[[CHUNKS]]
 // CHECK: %[[START:.*]] = arith.muli %[[CHUNK:[0-9a-z%]+]], %[[C]]

@@ -18,11 +18,12 @@
 
 namespace mlir::autodiff {
 
-/// A number as the plan describes it: the steps in which it counts, how many
-/// there are (or its value in each program), and what it counts: programs,
-/// iterations of a loop, or lanes along an axis.
-llvm::json::Array toDigit(const Dimension &dimension, const ScalarExpr &step,
-                          llvm::json::Value extent);
+/// A number of a reach: the steps in which it counts, how many there are (null
+/// if nobody knows; or its value in each program), and what it counts.
+DigitAttr toDigit(MLIRContext *context, const Dimension &dimension,
+                  const ScalarExpr &step, ExprAttr extent = {});
+/// A sum of numbers: an array of such.
+ArrayAttr toDigits(MLIRContext *context, const LinearForm &sum);
 
 class AccessSpace {
 public:
@@ -33,7 +34,7 @@ public:
     Operation *loop;
     bool startVaries;
     ScalarExpr step;
-    llvm::json::Value count;
+    ExprAttr count;
   };
 
   /// The space of a load, a store or an autodiff.accumulate; none if its
@@ -78,18 +79,17 @@ public:
   bool isOwnedLike(const AccessSpace &other) const;
 
   /// What must hold so that this, which has bounds, touches what `unbounded`,
-  /// which has none, touches at the same position in the same iteration: pairs
-  /// of expressions, of which the first must be no more than the second. None
+  /// which has none, touches at the same position in the same iteration. None
   /// if they differ in more than bounds.
-  std::optional<llvm::json::Array>
+  std::optional<llvm::SmallVector<LimitAttr>>
   findLimits(const AccessSpace &unbounded) const;
 
   /// What must hold so that each program touches the same addresses as through
   /// `run`, an access that goes along a row in one loop, if none of them
-  /// touches one twice: pairs of expressions, of which the first must be no
-  /// more than the second. None if what programs touch does not begin alike, or
+  /// touches one twice. None if what programs touch does not begin alike, or
   /// the one is no such run.
-  std::optional<llvm::json::Array> findSameRun(const AccessSpace &run) const;
+  std::optional<llvm::SmallVector<LimitAttr>>
+  findSameRun(const AccessSpace &run) const;
 
   /// The numbers that program ids determine in the addresses.
   llvm::SmallVector<ScalarExpr> getProgramDigits() const;
@@ -109,7 +109,7 @@ public:
   /// the sum of dimensions times how many they count for.
   struct Run {
     llvm::SmallVector<std::pair<Dimension, int64_t>> digits;
-    llvm::json::Value size;
+    ExprAttr size;
   };
 
   /// The number x with which the address is `known` + stride · x, where a mask
@@ -122,17 +122,16 @@ public:
 
   /// The check that the addresses are distinct ("distinct") or, in addition,
   /// exactly the elements of the tensor ("bijective").
-  llvm::json::Object toCheck(llvm::StringRef kind, unsigned argument) const;
+  CheckAttr toCheck(CheckKind kind, unsigned argument) const;
 
   /// The check that the addresses are exactly the elements of the tensor, each
   /// touched once for every choice of the digits `summed`, which they do not
   /// depend on; `staying` are the other ones.
-  llvm::json::Object toSummedCheck(unsigned argument,
-                                   llvm::ArrayRef<ScalarExpr> summed,
-                                   llvm::ArrayRef<ScalarExpr> staying) const;
+  CheckAttr toSummedCheck(unsigned argument, llvm::ArrayRef<ScalarExpr> summed,
+                          llvm::ArrayRef<ScalarExpr> staying) const;
 
-  /// What `reachOf` has found, as the plan describes it.
-  llvm::json::Object toReach() const;
+  /// What `reachOf` has found.
+  ReachAttr toReach() const;
 
 private:
   struct Digit {
@@ -140,7 +139,12 @@ private:
     Dimension dimension;
     /// None for Program digits; null where only a bound says how far a reach
     /// goes.
-    std::optional<llvm::json::Value> extent;
+    std::optional<ExprAttr> extent;
+
+    /// The extent, if it is known.
+    std::optional<int64_t> getLength() const {
+      return extent && *extent ? extent->getConstant() : std::nullopt;
+    }
   };
   /// The number that the first digits of an index make up, with a bound of its
   /// own: the place in a chunk, where the index is that in all of them.
@@ -166,13 +170,15 @@ private:
   /// The steps in which addresses are touched, by whatever lanes and
   /// iterations, and which of them programs choose; in an order of their own.
   struct Reach {
+    using Step = std::tuple<int64_t, const void *, const void *>;
     ScalarExpr start;
-    llvm::SmallVector<std::string> indices;
+    llvm::SmallVector<llvm::SmallVector<Step>> indices;
   };
 
   /// What digits of iterations and positions make up; adds what must hold for
   /// bounds to be reached. None if programs are counted by the same indices.
-  std::optional<Local> findLocal(llvm::json::Array &limits) const;
+  std::optional<Local>
+  findLocal(llvm::SmallVectorImpl<LimitAttr> &limits) const;
   Reach findReach() const;
   /// Whether something about an index is not that it is less than its bound:
   /// part of it has a bound of its own, or it starts behind zero.
@@ -189,12 +195,16 @@ private:
   /// Lets `loop` begin with one more iteration, what `other` touches. False if
   /// that is something else.
   bool addIteration(Operation *loop, const AccessSpace &other);
-  static llvm::json::Object describeIndex(const Index &index,
-                                          llvm::json::Array digits);
-  llvm::json::Object
-  describe(llvm::StringRef kind, unsigned argument,
-           llvm::function_ref<llvm::json::Value(const Digit &)> extentOf) const;
+  ExprAttr toExpr(const ScalarExpr &number) const {
+    return number.get(context);
+  }
+  llvm::SmallVector<ExprAttr> toExprs(llvm::ArrayRef<ScalarExpr> numbers) const;
+  DimensionAttr toDimension(const Index &index,
+                            llvm::ArrayRef<DigitAttr> digits) const;
+  llvm::SmallVector<DimensionAttr>
+  toDimensions(llvm::function_ref<DigitAttr(const Digit &)> toDigit) const;
 
+  MLIRContext *context = nullptr;
   ScalarExpr offset = ScalarExpr::constant(0);
   llvm::SmallVector<Index, 0> indices;
   llvm::SmallVector<ScalarExpr, 0> notNegative; ///< for masks to hold

@@ -9,46 +9,30 @@
 #ifndef AUTODIFF_ANALYSIS_SCALAREXPR_H
 #define AUTODIFF_ANALYSIS_SCALAREXPR_H
 
+#include "autodiff/Dialect/Expr.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Value.h"
-#include "llvm/Support/JSON.h"
-#include <memory>
 #include <optional>
 
 namespace mlir::autodiff {
 
+/// A number or an ExprAttr, folded where that is exact. What is no integer of
+/// 64 bits (a quotient by zero, a sum of numbers that is too large) has no
+/// value: it is equal to nothing, and what is made of it has none, either.
 class ScalarExpr {
 public:
-  enum class Kind {
-    Constant,
-    Argument,
-    Grid,
-    ProgramId,
-    Size,    ///< what only the launch can evaluate, as JSON
-    Element, ///< the integer that memory holds at a place, from an argument on
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-    CeilDiv,
-    Min,
-    Max
-  };
+  using Kind = ExprKind;
 
   /// Where integers may come from: what a launch is given, or memory that it
   /// can read as well (which it has to wait for).
   enum class From { Launch, Memory };
 
-  static ScalarExpr constant(int64_t value);
-  static ScalarExpr argument(unsigned index);
-  static ScalarExpr grid(unsigned axis);
-  static ScalarExpr programId(unsigned axis);
-  /// An expression of the plan of any kind.
-  static ScalarExpr size(llvm::StringRef json);
-  /// What memory holds `place` integers after where an argument points to.
-  static ScalarExpr element(unsigned argument, ScalarExpr place);
+  explicit ScalarExpr(ExprAttr expr);
+
+  static ScalarExpr constant(int64_t value) { return ScalarExpr(value); }
+  static ScalarExpr argument(MLIRContext *context, unsigned index);
+  static ScalarExpr grid(MLIRContext *context, unsigned axis);
+  static ScalarExpr programId(MLIRContext *context, unsigned axis);
   /// `lhs kind rhs`, folded where that is exact. Div and Rem truncate as in C.
   static ScalarExpr binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs);
 
@@ -58,13 +42,18 @@ public:
   static std::optional<ScalarExpr> of(Value value, From from = From::Launch);
 
   Kind getKind() const;
-  /// Whether this is not made of others.
-  bool isLeaf() const;
   /// The operands of what `binary` makes.
-  ScalarExpr getLhs() const;
-  ScalarExpr getRhs() const;
+  ScalarExpr getLhs() const { return ScalarExpr(expr.getLhs()); }
+  ScalarExpr getRhs() const { return ScalarExpr(expr.getRhs()); }
+  /// What this is made of in a program: what is the same in all of them, or
+  /// only a launch can evaluate, is not taken apart.
+  SmallVector<ScalarExpr, 2> getOperands() const;
+  /// This for the plan.
+  ExprAttr get(MLIRContext *context) const;
+  /// The same of what is no number.
+  ExprAttr getExpr() const { return get(nullptr); }
 
-  std::optional<int64_t> getConstant() const;
+  std::optional<int64_t> getConstant() const { return number; }
   /// The expression that this is a multiple of, and the multiple.
   std::pair<ScalarExpr, int64_t> asMultiple() const;
   /// The number that `divisor` times is this, if that is seen.
@@ -86,11 +75,14 @@ public:
   bool isProgramId() const;
   /// The axis of a program id or size of the grid.
   unsigned getAxis() const;
-  llvm::json::Value toJSON() const;
+  /// The size of the grid along the axis of a program id.
+  ScalarExpr getGrid() const { return grid(expr.getContext(), getAxis()); }
   /// Computes this in a kernel with these arguments, as an i64.
   Value emit(OpBuilder &builder, Location loc, ValueRange arguments) const;
 
-  bool operator==(const ScalarExpr &other) const;
+  bool operator==(const ScalarExpr &other) const {
+    return hasValue() && expr == other.expr && number == other.number;
+  }
   ScalarExpr operator+(const ScalarExpr &o) const {
     return binary(Kind::Add, *this, o);
   }
@@ -102,19 +94,26 @@ public:
   }
 
 private:
-  /// Whether a leaf of this kind occurs.
-  bool mentions(Kind leaf) const;
+  explicit ScalarExpr(int64_t number) : number(number) {}
+  ScalarExpr() = default; // without a value
+  bool hasValue() const { return expr || number; }
+  /// Whether a part of this kind occurs.
+  bool mentions(Kind part) const;
   /// The product, with its factors in an order of their own and a number last.
   static ScalarExpr multiply(const ScalarExpr &lhs, const ScalarExpr &rhs);
+  /// `lhs kind rhs` as it is; of two numbers it has no value.
+  static ScalarExpr make(Kind kind, const ScalarExpr &lhs,
+                         const ScalarExpr &rhs);
 
-  struct Node;
-  explicit ScalarExpr(std::shared_ptr<const Node> node)
-      : node(std::move(node)) {}
-  std::shared_ptr<const Node> node;
+  ExprAttr expr;                 // null for numbers
+  std::optional<int64_t> number; // none for expressions
 };
 
 /// The number of iterations of `for (i = lower; i < upper; i += step)`.
 ScalarExpr tripCount(ScalarExpr lower, ScalarExpr upper, ScalarExpr step);
+
+/// The largest value of a number in any program.
+ExprAttr mostOfPrograms(MLIRContext *context, const ScalarExpr &number);
 
 /// Adds a number that a launch must not make negative to `assumed`, once.
 inline void addAssumption(llvm::SmallVectorImpl<ScalarExpr> &assumed,
@@ -122,11 +121,6 @@ inline void addAssumption(llvm::SmallVectorImpl<ScalarExpr> &assumed,
   if (!llvm::is_contained(assumed, number))
     assumed.push_back(number);
 }
-
-/// An expression or another part of the plan as an attribute.
-StringAttr toAttribute(MLIRContext *context, llvm::json::Value json);
-/// What `toAttribute` has been given.
-llvm::json::Value fromAttribute(Attribute attribute);
 
 } // namespace mlir::autodiff
 

@@ -3,15 +3,14 @@
 // Tapes must be allocated before they are filled. How many entries they need is
 // an expression over the launch where loop bounds are; elsewhere a counting
 // kernel (autodiff-count-trips) finds the largest trip count, and the
-// expression refers to that as ["counted", n].
+// expression refers to that as `counted(n)`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_TRIPCOUNTS_H
 #define AUTODIFF_ANALYSIS_TRIPCOUNTS_H
 
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/DenseSet.h"
-#include "llvm/Support/JSON.h"
 #include <optional>
 
 namespace mlir::autodiff {
@@ -27,21 +26,16 @@ struct LoopEnd {
 LoopEnd getEnd(scf::ForOp loop);
 
 /// The most iterations that `loop`, a loop of the primal, has in any program
-/// and in any iteration of the loops around it, as an expression of the plan;
-/// none if it is neither known at the launch nor counted.
-std::optional<llvm::json::Value> mostIterations(Operation *loop);
+/// and in any iteration of the loops around it; null if it is neither known at
+/// the launch nor counted.
+ExprAttr mostIterations(Operation *loop);
 
 /// How often, at most, one program runs what `op` stands beside: the product of
 /// the most iterations of all loops around it.
-std::optional<llvm::json::Value> mostExecutions(Operation *op);
-
-/// Adds n of every ["counted", n] in an expression or a description to
-/// `counters`.
-void collectCounters(const llvm::json::Value &value,
-                     llvm::DenseSet<int64_t> &counters);
+ExprAttr mostExecutions(Operation *op);
 
 /// Whether an expression depends on what a counting kernel finds.
-bool dependsOnCounters(const llvm::json::Value &expression);
+bool dependsOnCounters(ExprAttr expression);
 
 /// The number of the current iteration of `loop`, at the insertion point
 /// inside of it.

@@ -21,9 +21,10 @@ namespace mlir::autodiff {
 
 /// Argument attribute of derived kernels: an OperandAttr.
 constexpr llvm::StringLiteral kOperandAttr = "autodiff.operand";
-/// Argument attribute of derived kernels for buffers: a JSON description.
+/// Argument attribute of derived kernels: a BufferAttr, a GradientAttr, or the
+/// ExprAttr of a size.
 constexpr llvm::StringLiteral kBufferAttr = "autodiff.buffer";
-/// Argument attribute of derived kernels: a JSON check that must hold for the
+/// Argument attribute of derived kernels: a CheckAttr that must hold for the
 /// way the argument is used.
 constexpr llvm::StringLiteral kCheckAttr = "autodiff.check";
 /// Marks primal arguments of a backward whose gradient is wanted.
@@ -54,12 +55,30 @@ constexpr llvm::StringLiteral kRuleSymbolAttr = "autodiff.rule_symbol";
 /// Marks loops of a backward that run in the forward's order: iteration t is
 /// the primal's, and stands alone but for sums.
 constexpr llvm::StringLiteral kParallelAttr = "autodiff.parallel";
-/// The grid of a kernel that is not the primal's: a JSON list of expressions.
+/// The grid of a kernel that is not the primal's: three expressions.
 constexpr llvm::StringLiteral kGridAttr = "autodiff.grid";
 /// Attributes of a kernel that does the same as another one, its name, in
 /// launches for which an expression is not zero.
 constexpr llvm::StringLiteral kVariantOfAttr = "autodiff.variant_of";
 constexpr llvm::StringLiteral kWhenAttr = "autodiff.when";
+/// Attribute of a module: numbers that must not be negative in any program of a
+/// launch for which the kernels are, an array of ExprAttr.
+constexpr llvm::StringLiteral kAssumedAttr = "autodiff.assumed";
+/// Attribute of a module: the launch that the kernels are for if that is not
+/// the user's, a LaunchAttr.
+constexpr llvm::StringLiteral kLaunchAttr = "autodiff.launch";
+/// Attribute of a module: how iterations may become an axis of tiles, a
+/// BatchAttr.
+constexpr llvm::StringLiteral kBatchAttr = "autodiff.batch";
+/// Attribute of a module: how positions may be taken apart into axes of tiles,
+/// an UnravelAttr.
+constexpr llvm::StringLiteral kUnravelAttr = "autodiff.unravel";
+
+/// Attributes of a module: the stores of the user's kernel, and where
+/// contributions to gradients may be other than zero: arrays of StoredAttr and
+/// LiveAttr.
+constexpr llvm::StringLiteral kStoresAttr = "autodiff.stores";
+constexpr llvm::StringLiteral kLiveAttr = "autodiff.live";
 /// The compile options of a kernel that are not the forward's: a dictionary.
 constexpr llvm::StringLiteral kOptionsAttr = "autodiff.options";
 /// Marks a loop that is to be divided, and says along which axis a store in it

@@ -9,54 +9,9 @@
 #ifndef AUTODIFF_DIALECT
 #define AUTODIFF_DIALECT
 
-include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/EnumAttr.td"
-include "mlir/IR/OpBase.td"
+include "autodiff/Dialect/PlanAttributes.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
-
-def Autodiff_Dialect : Dialect {
-  let name = "autodiff";
-  let cppNamespace = "::mlir::autodiff";
-  let summary = "Intermediate steps of differentiating a Triton kernel";
-  let useDefaultAttributePrinterParser = 1;
-}
-
-def Autodiff_OperandKind : I32EnumAttr<"OperandKind", "what a launch passes", [
-  I32EnumAttrCase<"Argument", 0, "argument">,
-  I32EnumAttrCase<"Cotangent", 1, "cotangent">,
-  I32EnumAttrCase<"Gradient", 2, "gradient">,
-  I32EnumAttrCase<"Buffer", 3, "buffer">,
-  I32EnumAttrCase<"Size", 4, "size">,
-  I32EnumAttrCase<"Counters", 5, "counters">,
-  I32EnumAttrCase<"Begin", 6, "begin">,
-  I32EnumAttrCase<"End", 7, "end">,
-  I32EnumAttrCase<"Violations", 8, "violations">,
-  I32EnumAttrCase<"Rounded", 9, "rounded">,
-  I32EnumAttrCase<"Claims", 10, "claims">
-]> {
-  let cppNamespace = "::mlir::autodiff";
-  let genSpecializedAttr = 0;
-}
-
-def Autodiff_OperandAttr : AttrDef<Autodiff_Dialect, "Operand"> {
-  let mnemonic = "operand";
-  let summary = "what the runtime passes for an argument of a derived kernel";
-  let description = [{
-    `argument i` is the primal's argument, `cotangent i` the upstream gradient
-    of the output passed as argument i, `gradient i` the buffer that collects
-    the gradient of argument i, `rounded i` that gradient in the argument's own
-    type, where it is not what is summed in, `buffer b` a saved residual or a tape, `size s`
-    an integer that the host evaluates, `counters 0` the memory that a counting
-    kernel leaves trip counts in. `begin k` and `end k` are addresses: those of
-    the memory behind the kernel's own argument k. `violations 0` is the buffer
-    in which `autodiff-check-bounds` leaves accesses outside of them, `claims k`
-    memory, cleared, for who stores to each element of that.
-  }];
-  let parameters = (ins EnumParameter<Autodiff_OperandKind>:$kind,
-                        "unsigned":$index);
-  let assemblyFormat = "`<` $kind $index `>`";
-}
 
 class Autodiff_Op<string mnemonic, list<Trait> traits = []>
     : Op<Autodiff_Dialect, mnemonic, traits>;
@@ -97,7 +52,7 @@ def Autodiff_PushOp : Autodiff_Op<"push", [MemoryEffects<[MemWrite]>]> {
     changes the memory that it comes from; the augmented forward records it.
   }];
   let arguments = (ins AnyType:$value, AnySignlessInteger:$iteration,
-                       I32Attr:$tape, OptionalAttr<StrAttr>:$entries);
+                       I32Attr:$tape, OptionalAttr<Autodiff_ExprAttr>:$entries);
   let assemblyFormat = [{
     $value `at` $iteration `tape` `=` $tape (`of` $entries^)? attr-dict
     `:` type($value) `,` type($iteration)
@@ -107,22 +62,23 @@ def Autodiff_PushOp : Autodiff_Op<"push", [MemoryEffects<[MemWrite]>]> {
 def Autodiff_SizeOp : Autodiff_Op<"size", [Pure]> {
   let summary = "an integer that the host evaluates when the kernel is launched";
   let description = [{
-    `expression` is one of the plan's. autodiff-sizes makes it an argument.
+    autodiff-sizes makes it an argument.
   }];
-  let arguments = (ins StrAttr:$expression);
+  let arguments = (ins Autodiff_ExprAttr:$expression);
   let results = (outs I64:$result);
   let assemblyFormat = "$expression attr-dict";
+  let hasVerifier = 1;
 }
 
 def Autodiff_ProgramsOp : Autodiff_Op<"programs", [Pure]> {
   let summary = "the place of a program in a box";
   let description = [{
-    The launch runs a program for every place. `extents` are expressions of the
-    plan; the first number runs fastest.
+    The launch runs a program for every place. The first number runs fastest.
   }];
-  let arguments = (ins StrArrayAttr:$extents);
+  let arguments = (ins Autodiff_ExprArrayAttr:$extents);
   let results = (outs Variadic<I32>:$places);
   let assemblyFormat = "$extents attr-dict `:` type($places)";
+  let hasVerifier = 1;
 }
 
 def Autodiff_PopOp : Autodiff_Op<"pop", [MemoryEffects<[MemRead]>]> {
@@ -174,15 +130,15 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
   let description = [{
     The adjoint of a load. How contributions meet (store, atomic) is the
     schedule's decision. `site` is the load's number in the primal. `whole`
-    says that this is all there is at its addresses, given a JSON check; with
+    says that this is all there is at its addresses, given a check; with
     `partial`, that it is one of several sums of which this holds, by its number
-    among `partials` (an expression of the plan). A `remainder` is added to what
+    among `partials`. A `remainder` is added to what
     kernels before have stored.
   }];
   let arguments = (ins AnyType:$ptr, AnyType:$value, Optional<AnyType>:$mask,
                        Optional<I32>:$partial, I32Attr:$argument,
-                       I32Attr:$site, OptionalAttr<StrAttr>:$whole,
-                       OptionalAttr<StrAttr>:$partials, UnitAttr:$remainder);
+                       I32Attr:$site, OptionalAttr<Autodiff_CheckAttr>:$whole,
+                       OptionalAttr<Autodiff_ExprAttr>:$partials, UnitAttr:$remainder);
   let results = (outs);
   let assemblyFormat = [{
     $ptr `,` $value (`mask` $mask^ `:` type($mask))?
@@ -193,7 +149,7 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
     OpBuilder<(ins "Value":$ptr, "Value":$value, "Value":$mask,
                    "unsigned":$argument, "unsigned":$site), [{
       build($_builder, $_state, ptr, value, mask, Value(), argument, site,
-            StringAttr(), StringAttr(), /*remainder=*/false);
+            CheckAttr(), ExprAttr(), /*remainder=*/false);
     }]>
   ];
 }

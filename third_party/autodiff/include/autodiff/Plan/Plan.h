@@ -10,7 +10,6 @@
 
 #include "autodiff/Support/Target.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/Support/JSON.h"
 #include <optional>
 
 namespace mlir::autodiff {

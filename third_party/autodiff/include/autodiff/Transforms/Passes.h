@@ -14,7 +14,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
-#include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {
 
@@ -50,30 +49,24 @@ constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
 /// the forward has to be derived from it, too.
 constexpr llvm::StringLiteral kOrderedAttr = "autodiff.ordered";
 
-/// Attribute of a module: numbers that must not be negative in any program of a
-/// launch for which the kernels are.
-constexpr llvm::StringLiteral kAssumedAttr = "autodiff.assumed";
-/// Adds to these numbers.
+/// Adds to the numbers that are assumed not to be negative.
 void assumeNotNegative(ModuleOp module, ArrayRef<ScalarExpr> numbers);
-/// Attribute of a module: the launch that the kernels are for if that is not
-/// the user's, as the plan describes it.
-constexpr llvm::StringLiteral kLaunchAttr = "autodiff.launch";
-/// Attribute of a module: how iterations may become an axis of tiles, as the
-/// plan describes it.
-constexpr llvm::StringLiteral kBatchAttr = "autodiff.batch";
-/// Attribute of a module: how positions may be taken apart into axes of tiles,
-/// as the plan describes it.
-constexpr llvm::StringLiteral kUnravelAttr = "autodiff.unravel";
+/// What a LaunchAttr says, while it is found out.
+struct Launch {
+  SmallVector<ExprAttr> grid, assumed;
+  SmallVector<CheckAttr> checks;
+  StringAttr position;
+  int64_t length = 0;
+  ArrayAttr batched;
+  SmallVector<int64_t> lengths;
+  StringAttr unraveled;
 
-/// Attributes of a module: the stores of the user's kernel, and where
-/// contributions to gradients may be other than zero, as the plan describes
-/// them.
-constexpr llvm::StringLiteral kStoresAttr = "autodiff.stores";
-constexpr llvm::StringLiteral kLiveAttr = "autodiff.live";
-
-/// The launch that the kernels are for, as far as it is known: the user's, if
-/// it is not another one already.
-llvm::json::Object getLaunch(ModuleOp module);
+  /// The launch that the kernels are for, as far as it is known: the user's, if
+  /// it is not another one already.
+  static Launch of(ModuleOp module);
+  void assume(ArrayRef<ScalarExpr> numbers);
+  LaunchAttr get() const;
+};
 
 /// A copy of `primal` after it for another role, whose arguments are the
 /// primal's; its name has `suffix`, the same as the role by default.
@@ -84,6 +77,10 @@ triton::FuncOp derive(triton::FuncOp primal, llvm::StringRef role,
 /// buffers, describes it.
 BlockArgument appendOperand(triton::FuncOp kernel, Type type,
                             OperandAttr operand, Attribute buffer = {});
+
+/// The grid of a kernel that has one of its own.
+SmallVector<ExprAttr> getGrid(triton::FuncOp kernel);
+void setGrid(triton::FuncOp kernel, ArrayRef<ExprAttr> grid);
 
 /// The operations of a backward's outer level that belong to the adjoint:
 /// effects, and what depends on a cotangent.

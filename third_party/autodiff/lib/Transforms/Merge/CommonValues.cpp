@@ -12,7 +12,6 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 CommonValues::CommonValues(triton::FuncOp kernel, const Positions &positions,
                            ArrayRef<int64_t> shape)
@@ -105,10 +104,11 @@ std::optional<double> CommonValues::choose() {
 // Memory
 //===----------------------------------------------------------------------===//
 
-llvm::json::Value CommonValues::countPlaces() const {
-  llvm::json::Value count = 1;
+ExprAttr CommonValues::countPlaces() const {
+  MLIRContext *context = triton::FuncOp(kernel).getContext();
+  ExprAttr count = ExprAttr::get(context, 1);
   for (const Position &position : positions.get())
-    count = Array{"mul", std::move(count), position.count()};
+    count = mulOf(count, position.count(context));
   return count;
 }
 
@@ -156,9 +156,9 @@ void CommonValues::store() {
     OpBuilder b(kernel.getContext());
     b.setInsertionPointAfterValue(value);
     buffer = appendBuffer(kernel, index, value.getType(),
-                          describeMemory(b, "common" + std::to_string(index),
-                                         "handover", value.getType(),
-                                         countPlaces()));
+                          describeMemory(BufferKind::Handover,
+                                         "common" + std::to_string(index),
+                                         value.getType(), countPlaces()));
     storeTo(b, loc, pointersOf(b, loc, buffer, nullptr), value);
   }
 }

@@ -11,7 +11,6 @@
 
 #include "Positions.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/Support/JSON.h"
 #include <set>
 
 namespace mlir::autodiff {
@@ -37,8 +36,8 @@ public:
   /// Lets neighbours load what is stored, where `b` stands.
   void provide(OpBuilder &b, Neighbors &neighbors) const;
 
-  /// How many places a buffer has: an expression. Indices are of 32 bits.
-  llvm::json::Value countPlaces() const;
+  /// How many places a buffer has. Indices are of 32 bits.
+  ExprAttr countPlaces() const;
 
 private:
   void follow(Value value, const Neighbors &neighbors);

@@ -33,7 +33,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 /// An atomic addition takes as long as so many loads, and what is done with
 /// them: measured on an H100 (docs/performance.md), three loads for each
@@ -463,16 +462,20 @@ void GatherWindows::gatherBehind(ArrayRef<AccumulateOp> gathered) {
 
 /// What positions have to be below for indices of 32 bits, and gathered
 /// elements for there to be as many positions.
-static Array boundsOf(ArrayRef<Elements> elements, const Positions &positions) {
-  Array within;
+static SmallVector<LimitAttr> boundsOf(MLIRContext *context,
+                                       ArrayRef<Elements> elements,
+                                       const Positions &positions) {
+  SmallVector<LimitAttr> within;
+  ExprAttr most = ExprAttr::get(context, kMost);
   for (const Elements &all : elements)
     for (size_t number : all.beyond)
-      within.push_back(
-          Array{all.bounds[number]->toJSON(), positions[number].count()});
+      within.push_back(LimitAttr::get(context, all.bounds[number]->get(context),
+                                      positions[number].count(context)));
   for (auto [number, bound] : llvm::enumerate(elements.front().bounds)) {
-    within.push_back(Array{positions[number].count(), kMost});
+    within.push_back(
+        LimitAttr::get(context, positions[number].count(context), most));
     if (bound)
-      within.push_back(Array{bound->toJSON(), kMost});
+      within.push_back(LimitAttr::get(context, bound->get(context), most));
   }
   return within;
 }
@@ -506,8 +509,8 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
   if (!space || !space->isExact() ||
       !findUnmentioned(digits, space->getProgramDigits()).empty())
     return gathering.undo();
-  llvm::json::Object check = space->toCheck("bijective", last.getArgument());
-  Array within = boundsOf(*elements, *positions);
+  MLIRContext *context = &getContext();
+  SmallVector<LimitAttr> within = boundsOf(context, *elements, *positions);
   bool isCheap = gathering.countLoads() <= kLoadsOfAtomic;
   double most =
       kLoadsOfAtomic * bytesOf(last.getValue().getType()) * accumulates.size();
@@ -521,10 +524,11 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
     LogicalResult isEmitted = gathering.emit(b, common);
     assert(succeeded(isEmitted) && "with more that is known than before");
     (void)isEmitted;
-    within.push_back(Array{common.countPlaces(), kMost});
+    within.push_back(LimitAttr::get(context, common.countPlaces(),
+                                    ExprAttr::get(context, kMost)));
   }
-  check["within"] = std::move(within);
-  StringAttr whole = toAttribute(&getContext(), std::move(check));
+  CheckAttr whole =
+      space->toCheck(CheckKind::Bijective, last.getArgument()).within(within);
   for (AccumulateOp op : gathering.get())
     op.setWholeAttr(whole);
   for (AccumulateOp op : accumulates)

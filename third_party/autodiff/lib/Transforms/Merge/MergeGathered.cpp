@@ -104,8 +104,8 @@ static std::optional<AccessSpace> findSpaceWhereRun(triton::LoadOp load,
   auto step = ScalarExpr::of(loop.getStep());
   if (!lower || !upper || !step)
     return std::nullopt;
-  AccessSpace::Renumbering numbers{loop, false, *step,
-                                   tripCount(*lower, *upper, *step).toJSON()};
+  ExprAttr trips = tripCount(*lower, *upper, *step).get(loop.getContext());
+  AccessSpace::Renumbering numbers{loop, false, *step, trips};
   return AccessSpace::of(load, &numbers);
 }
 
@@ -362,10 +362,7 @@ void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
       wide = arith::AddIOp::create(once, loc, wide,
                                    splatTo(once, loc, shift, like));
     }
-    Value size = SizeOp::create(
-        once, loc,
-        toAttribute(&getContext(),
-                    llvm::json::Array{"max", entry.run.size, 0}));
+    Value size = SizeOp::create(once, loc, maxOf(entry.run.size, 0));
     Value covered = arith::CmpIOp::create(once, loc, arith::CmpIPredicate::ult,
                                           wide, splatTo(once, loc, size, like));
     Value inside = covered, mask = op.getMask();

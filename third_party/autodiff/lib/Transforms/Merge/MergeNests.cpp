@@ -29,7 +29,7 @@ struct MergeNests : autodiff::impl::MergeNestsBase<MergeNests> {
 
   void runOnOperation() override;
   void merge(AccumulateOp byParts, AccumulateOp along);
-  StringAttr findCheck(AccumulateOp byParts, AccumulateOp along);
+  CheckAttr findCheck(AccumulateOp byParts, AccumulateOp along);
 
   llvm::DenseMap<unsigned, Operation *> sites;
   SmallVector<ScalarExpr> digits;
@@ -57,7 +57,7 @@ static bool isPointwise(Value value, LoopNest &nest, AccumulateOp op) {
 
 /// The check that both contribute to all elements of the tensor, each program
 /// to the same ones; null if that is not so in any launch.
-StringAttr MergeNests::findCheck(AccumulateOp byParts, AccumulateOp along) {
+CheckAttr MergeNests::findCheck(AccumulateOp byParts, AccumulateOp along) {
   auto spaceOf = [&](AccumulateOp op) {
     auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
     return load ? AccessSpace::of(load) : std::nullopt;
@@ -66,13 +66,12 @@ StringAttr MergeNests::findCheck(AccumulateOp byParts, AccumulateOp along) {
   if (!parts || !run || !parts->isExact() || !run->isExact() ||
       !findUnmentioned(digits, parts->getProgramDigits()).empty())
     return {};
-  std::optional<llvm::json::Array> limits = parts->findSameRun(*run);
+  std::optional<SmallVector<LimitAttr>> limits = parts->findSameRun(*run);
   if (!limits)
     return {};
-  llvm::json::Object check = parts->toCheck("bijective", along.getArgument());
-  if (!mutation::isMade("merge-nests:other elements"))
-    check["within"] = std::move(*limits);
-  return toAttribute(&getContext(), std::move(check));
+  CheckAttr check = parts->toCheck(CheckKind::Bijective, along.getArgument());
+  return mutation::isMade("merge-nests:other elements") ? check
+                                                        : check.within(*limits);
 }
 
 /// Loops like those of a nest at `builder`, which then stands in the innermost
@@ -112,7 +111,7 @@ void MergeNests::merge(AccumulateOp byParts, AccumulateOp along) {
       !byParts.getMask() || !along.getMask() ||
       !isPointwise(along.getValue(), *last, along))
     return;
-  StringAttr check = findCheck(byParts, along);
+  CheckAttr check = findCheck(byParts, along);
   if (!check)
     return;
   OpBuilder b(last->front()->getBlock(), ++Block::iterator(last->front()));

@@ -11,7 +11,6 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 //===----------------------------------------------------------------------===//
 // Positions
@@ -36,9 +35,9 @@ Position::coefficientIn(const LinearForm &form,
              : std::nullopt;
 }
 
-llvm::json::Value Position::count() const {
-  return digit ? Array{"mul", extentOf(*digit), length}
-               : llvm::json::Value(length);
+ExprAttr Position::count(MLIRContext *context) const {
+  return digit ? mulOf(extentOf(*digit), length)
+               : ExprAttr::get(context, length);
 }
 
 std::optional<Positions> Positions::of(const LinearForm &address,
@@ -182,7 +181,7 @@ Value Neighbors::limit(Location loc, Type type, const Axes &axes) {
     else
       require(arith::CmpIPredicate::slt, at,
               createSize(b, loc,
-                         Array{"max", 0, Array{"sub", position.count(), far}}));
+                         maxOf(0, subOf(position.count(b.getContext()), far))));
   }
   return limits;
 }

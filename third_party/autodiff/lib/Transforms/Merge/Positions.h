@@ -27,8 +27,8 @@ struct Position {
   /// lanes are on; none if it depends on parts of it in another way.
   std::optional<ScalarExpr> coefficientIn(const LinearForm &form,
                                           std::optional<unsigned> at) const;
-  /// How many there are: an expression.
-  llvm::json::Value count() const;
+  /// How many there are.
+  ExprAttr count(MLIRContext *context) const;
 };
 
 class Positions {

@@ -30,8 +30,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
-using llvm::json::Object;
 
 // Measured on an H100 (docs/performance.md): registers hold a tile of so many
 // elements beside its gradient. With sums over all rows, for weights of a norm,
@@ -49,10 +47,10 @@ public:
   int64_t getMostIterations();
   /// Puts the iterations on an axis, and returns what the plan offers; none if
   /// that cannot be done.
-  std::optional<Object> offer();
+  std::optional<BatchAttr> offer();
   /// Puts them on an axis as long as that, and adds to what a launch has to
   /// check; none if that cannot be done.
-  std::optional<Object> batch(int64_t length, Object launch);
+  std::optional<LaunchAttr> batch(int64_t length, Launch launch);
 
 private:
   explicit Row(triton::FuncOp kernel) : kernel(kernel) {}
@@ -65,12 +63,12 @@ private:
   /// Whether several programs may load the same numbers, whose gradients then
   /// are sums over these programs.
   bool hasSharedLoads();
-  Array getPositions();
+  ArrayAttr getPositions();
   /// Numbers that must not be negative if the axis is to be as long as that.
   SmallVector<ScalarExpr> getAssumed(int64_t length) const;
   /// Returns what has to be checked of stores; none if that cannot be checked,
   /// or something would have to be saved.
-  std::optional<Array> putOnAxis(int64_t length);
+  std::optional<SmallVector<CheckAttr>> putOnAxis(int64_t length);
 
   triton::FuncOp kernel;
   SmallVector<BatchedLoop, 0> loops;
@@ -152,11 +150,13 @@ int64_t Row::getMostIterations() {
   return (hasSharedLoads() ? kMostBesideSums : kMostElements) / largest;
 }
 
-Array Row::getPositions() {
-  Array positions;
+ArrayAttr Row::getPositions() {
+  Builder b(kernel.getContext());
+  SmallVector<Attribute> positions;
   for (BatchedLoop &loop : loops)
-    positions.push_back(spellPosition(loop.getLoop().getLoc()));
-  return positions;
+    positions.push_back(
+        b.getStringAttr(spellPosition(loop.getLoop().getLoc())));
+  return b.getArrayAttr(positions);
 }
 
 SmallVector<ScalarExpr> Row::getAssumed(int64_t length) const {
@@ -182,7 +182,7 @@ static bool readsWhatItWrites(triton::FuncOp kernel) {
   return mayAlias(loaded, written);
 }
 
-std::optional<Array> Row::putOnAxis(int64_t length) {
+std::optional<SmallVector<CheckAttr>> Row::putOnAxis(int64_t length) {
   SmallVector<triton::StoreOp> stores;
   for (BatchedLoop &loop : loops)
     llvm::append_range(stores, loop.batch(length));
@@ -190,24 +190,24 @@ std::optional<Array> Row::putOnAxis(int64_t length) {
   return readsWhatItWrites(kernel) ? std::nullopt : checkStores(stores);
 }
 
-std::optional<Object> Row::offer() {
-  Object offer{{"trips", getTrips().toJSON()},
-               {"most", getMostIterations()},
-               {"exact", isExact()}};
+std::optional<BatchAttr> Row::offer() {
+  MLIRContext *context = kernel.getContext();
+  BatchAttr offer = BatchAttr::get(context, getTrips().get(context),
+                                   getMostIterations(), isExact());
   if (!putOnAxis(/*length=*/1))
     return std::nullopt;
   return offer;
 }
 
-std::optional<Object> Row::batch(int64_t length, Object launch) {
-  for (const ScalarExpr &number : getAssumed(length))
-    launch.getArray("assumed")->push_back(number.toJSON());
-  launch["batch"] = Object{{"length", length}, {"positions", getPositions()}};
-  std::optional<Array> checks = putOnAxis(length);
+std::optional<LaunchAttr> Row::batch(int64_t length, Launch launch) {
+  launch.assume(getAssumed(length));
+  launch.length = length;
+  launch.batched = getPositions();
+  std::optional<SmallVector<CheckAttr>> checks = putOnAxis(length);
   if (!checks)
     return std::nullopt;
-  llvm::append_range(*launch.getArray("checks"), *checks);
-  return launch;
+  llvm::append_range(launch.checks, *checks);
+  return launch.get();
 }
 
 /// Whether there are loops, and each might be over a row: none is in another
@@ -251,11 +251,14 @@ void BatchLoops::runOnOperation() {
   if (failed(reframe(kernel)))
     return signalPassFailure();
   std::optional<Row> row = Row::match(kernel);
-  std::optional<Object> found;
-  if (row && (always || row->isReadAgain()) && row->getMostIterations() >= 1)
-    found = length ? row->batch(length, getLaunch(module)) : row->offer();
+  std::optional<Attribute> found;
+  if (row && (always || row->isReadAgain()) && row->getMostIterations() >= 1) {
+    if (length)
+      found = row->batch(length, Launch::of(module));
+    else
+      found = row->offer();
+  }
   (found && length ? primal : kernel).erase();
   if (found)
-    module->setAttr(length ? kLaunchAttr : kBatchAttr,
-                    toAttribute(&getContext(), std::move(*found)));
+    module->setAttr(length ? kLaunchAttr : kBatchAttr, *found);
 }

@@ -11,7 +11,6 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 Value mlir::autodiff::getMask(Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
@@ -59,18 +58,18 @@ SmallVector<triton::StoreOp> mlir::autodiff::collectStores(Operation *op) {
   return stores;
 }
 
-std::optional<Array>
+std::optional<SmallVector<CheckAttr>>
 mlir::autodiff::checkStores(ArrayRef<triton::StoreOp> stores) {
   llvm::MapVector<unsigned, SmallVector<Operation *>> byArgument;
   for (triton::StoreOp store : stores)
     byArgument[getBaseArgument(store.getPtr()).getArgNumber()].push_back(store);
-  Array checks;
+  SmallVector<CheckAttr> checks;
   for (auto &[argument, accesses] : byArgument) {
     std::optional<AccessSpace> space = AccessSpace::ofAll(accesses);
     if (!space)
       return std::nullopt;
     if (!mutation::isMade("spread:no check of stores"))
-      checks.push_back(space->toCheck("distinct", argument));
+      checks.push_back(space->toCheck(CheckKind::Distinct, argument));
   }
   return checks;
 }

@@ -2,9 +2,9 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_PROGRAMS_INDEPENDENCE_H
 #define AUTODIFF_LIB_TRANSFORMS_PROGRAMS_INDEPENDENCE_H
 
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
-#include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {
 
@@ -26,7 +26,8 @@ SmallVector<triton::StoreOp> collectStores(Operation *op);
 
 /// The checks that no two programs store to the same element: in a loop, the
 /// last one would decide. None if that cannot be checked.
-std::optional<llvm::json::Array> checkStores(ArrayRef<triton::StoreOp> stores);
+std::optional<SmallVector<CheckAttr>>
+checkStores(ArrayRef<triton::StoreOp> stores);
 
 } // namespace mlir::autodiff
 

@@ -15,8 +15,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
-using llvm::json::Object;
 
 namespace {
 struct MarkStores : autodiff::impl::MarkStoresBase<MarkStores> {
@@ -24,33 +22,28 @@ struct MarkStores : autodiff::impl::MarkStoresBase<MarkStores> {
 };
 } // namespace
 
-/// A store as the plan describes it; none if the launch cannot tell exactly
-/// where it goes.
-static std::optional<Object> describe(triton::StoreOp store,
-                                      triton::FuncOp kernel) {
+/// Where a store goes; null if the launch cannot tell exactly. `all` checks
+/// that all stores to its argument are distinct.
+static StoredAttr describe(triton::StoreOp store, triton::FuncOp kernel,
+                           CheckAttr all) {
+  MLIRContext *context = kernel.getContext();
   BlockArgument base = getBaseArgument(store.getPtr());
   if (!base || !isFloat(getPointee(base.getType())))
-    return std::nullopt;
+    return {};
   std::optional<AccessSpace> space = AccessSpace::reachOf(store);
   if (!space || !space->isExact())
-    return std::nullopt;
-  Object object{{"argument", base.getArgNumber()},
-                {"position", spellPosition(store.getLoc())},
-                {"reach", space->toReach()},
-                {"deciders", nullptr}};
-  auto deciders = findDeciders(store, kernel);
-  if (!deciders)
-    return object;
-  Array sums;
-  for (const LinearForm &sum : *deciders) {
-    Array digits;
-    for (const LinearForm::Term &term : sum.terms)
-      digits.push_back(toDigit(term.dimension, term.coefficient, nullptr));
-    if (!mutation::isMade("stores:what decides a value"))
-      sums.push_back(std::move(digits));
+    return {};
+  ArrayAttr sums;
+  if (auto deciders = findDeciders(store, kernel)) {
+    SmallVector<Attribute> all;
+    for (const LinearForm &sum : *deciders)
+      if (!mutation::isMade("stores:what decides a value"))
+        all.push_back(toDigits(context, sum));
+    sums = ArrayAttr::get(context, all);
   }
-  object["deciders"] = std::move(sums);
-  return object;
+  auto position = StringAttr::get(context, spellPosition(store.getLoc()));
+  return StoredAttr::get(context, base.getArgNumber(), position,
+                         space->toReach(), sums, all);
 }
 
 void MarkStores::runOnOperation() {
@@ -62,18 +55,16 @@ void MarkStores::runOnOperation() {
     for (BlockArgument base : getBaseArguments(store.getPtr()))
       byArgument[base.getArgNumber()].push_back(store);
   });
-  Array stores;
+  SmallVector<Attribute> stores;
   for (auto &[argument, ops] : byArgument) {
     // Then nobody need look at each of the places.
     std::optional<AccessSpace> all = AccessSpace::ofAll(ops);
+    CheckAttr check =
+        all ? all->toCheck(CheckKind::Distinct, argument) : CheckAttr();
     for (Operation *op : ops)
-      if (auto object = describe(cast<triton::StoreOp>(op), primal)) {
-        if (all)
-          (*object)["check"] = all->toCheck("distinct", argument);
-        stores.push_back(std::move(*object));
-      }
+      if (auto stored = describe(cast<triton::StoreOp>(op), primal, check))
+        stores.push_back(stored);
   }
   if (!stores.empty())
-    getOperation()->setAttr(kStoresAttr,
-                            toAttribute(&getContext(), std::move(stores)));
+    getOperation()->setAttr(kStoresAttr, ArrayAttr::get(&getContext(), stores));
 }

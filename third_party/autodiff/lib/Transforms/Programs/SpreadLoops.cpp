@@ -26,8 +26,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
-using llvm::json::Object;
 
 namespace {
 /// A loop over i from a program's number that does all that a kernel does.
@@ -40,8 +38,8 @@ public:
   bool spread();
   /// The grid of the n programs, and what must not be negative for them to run
   /// each iteration once: expressions over a launch of the kernel.
-  Array getGrid() const;
-  Array getAssumed() const;
+  SmallVector<ExprAttr> getGrid();
+  SmallVector<ScalarExpr> getAssumed();
   std::string getPosition() { return spellPosition(loop.getLoc()); }
 
 private:
@@ -80,7 +78,7 @@ bool GridStride::isCounter(size_t index) {
   if (!form || !isa_and_nonnull<arith::AddIOp, triton::AddPtrOp>(sum) ||
       !llvm::is_contained(sum->getOperands(), carried))
     return false;
-  ScalarExpr number = ScalarExpr::programId(axis);
+  ScalarExpr number = ScalarExpr::programId(loop.getContext(), axis);
   ScalarExpr slope = ScalarExpr::constant(0);
   for (const LinearForm::Term &term : form->terms) {
     const std::optional<ScalarExpr> &digit = term.dimension.digit;
@@ -167,30 +165,32 @@ bool GridStride::spread() {
   return !walk.wasInterrupted();
 }
 
-Array GridStride::getGrid() const {
-  Array grid;
+SmallVector<ExprAttr> GridStride::getGrid() {
+  MLIRContext *context = loop.getContext();
+  SmallVector<ExprAttr> grid;
   for (unsigned other = 0; other < 3; ++other)
-    grid.push_back(ScalarExpr::grid(other).toJSON());
+    grid.push_back(gridOf(context, other));
   ScalarExpr none = ScalarExpr::constant(0);
-  grid[axis] = ScalarExpr::binary(ScalarExpr::Kind::Max, end, none).toJSON();
+  grid[axis] =
+      ScalarExpr::binary(ScalarExpr::Kind::Max, end, none).get(context);
   return grid;
 }
 
 /// The numbers 0 … n − 1 are p + k · step of one program p and one k ≥ 0, if
 /// there are as many programs as a step, or n is neither more than these nor
 /// than those.
-Array GridStride::getAssumed() const {
+SmallVector<ScalarExpr> GridStride::getAssumed() {
   using Kind = ScalarExpr::Kind;
-  ScalarExpr programs = ScalarExpr::grid(axis);
+  ScalarExpr programs = ScalarExpr::grid(loop.getContext(), axis);
   int64_t limit = axis == 0 ? std::numeric_limits<int32_t>::max() : 65535;
-  Array assumed{(programs - ScalarExpr::constant(1)).toJSON(),
-                (ScalarExpr::constant(limit) - end).toJSON()};
+  SmallVector<ScalarExpr> assumed{programs - ScalarExpr::constant(1),
+                                  ScalarExpr::constant(limit) - end};
   if (step == programs)
     return assumed;
   ScalarExpr spare = ScalarExpr::binary(Kind::Min, step, programs) - end;
   ScalarExpr apart = ScalarExpr::binary(Kind::Min, step - programs,
                                         programs - step); // −|step − programs|
-  assumed.push_back(ScalarExpr::binary(Kind::Max, apart, spare).toJSON());
+  assumed.push_back(ScalarExpr::binary(Kind::Max, apart, spare));
   return assumed;
 }
 
@@ -204,15 +204,16 @@ void SpreadLoops::runOnOperation() {
   std::optional<GridStride> loop = GridStride::match(kernel);
   if (!loop)
     return kernel.erase();
-  Object launch{{"grid", loop->getGrid()},
-                {"assumed", loop->getAssumed()},
-                {"position", loop->getPosition()}};
-  std::optional<Array> checks;
+  Launch launch;
+  launch.grid = loop->getGrid();
+  launch.assume(loop->getAssumed());
+  launch.position = b.getStringAttr(loop->getPosition());
+  std::optional<SmallVector<CheckAttr>> checks;
   if (loop->spread())
     checks = checkStores(collectStores(kernel));
   if (!checks)
     return kernel.erase();
   primal.erase();
-  launch["checks"] = std::move(*checks);
-  module->setAttr(kLaunchAttr, toAttribute(&getContext(), std::move(launch)));
+  launch.checks = std::move(*checks);
+  module->setAttr(kLaunchAttr, launch.get());
 }

@@ -16,7 +16,6 @@
 
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_UNRAVELPOSITIONS
@@ -26,8 +25,6 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 using Kind = ScalarExpr::Kind;
-using llvm::json::Array;
-using llvm::json::Object;
 
 namespace {
 /// A line whose tiles have an axis of one of `lengths` for each digit, the
@@ -349,35 +346,32 @@ void UnravelPositions::runOnOperation() {
   std::optional<Line> line = Line::match(kernel);
   if (!line || !isWanted(*line))
     return kernel.erase();
-  Object launch = getLaunch(module);
-  Array &grid = *launch.getArray("grid");
-  ScalarExpr programs =
-      ScalarExpr::size(llvm::formatv("{0}", grid[line->getAxis()]).str());
+  Launch launch = Launch::of(module);
+  ExprAttr &count = launch.grid[line->getAxis()];
+  ScalarExpr programs(count);
   const DivisorChain &chain = line->getChain();
   if (lengths.size() != chain.getLength()) {
-    Array limits;
+    SmallVector<ExprAttr> limits;
     for (unsigned digit = 0; digit < chain.getLength(); ++digit)
       limits.push_back(
-          chain.getLimit(digit, findEnd(*line, programs)).toJSON());
-    module->setAttr(
-        kUnravelAttr,
-        toAttribute(&getContext(), Object{{"limits", std::move(limits)},
-                                          {"lanes", line->getTile()}}));
+          chain.getLimit(digit, findEnd(*line, programs)).get(&getContext()));
+    module->setAttr(kUnravelAttr,
+                    UnravelAttr::get(&getContext(), limits, line->getTile()));
     return kernel.erase();
   }
   SmallVector<int64_t> shape(lengths.begin(), lengths.end());
   Unraveled unraveled(kernel, *line, programs, shape);
-  for (const ScalarExpr &number : unraveled.getAssumed())
-    launch.getArray("assumed")->push_back(number.toJSON());
-  grid[line->getAxis()] = unraveled.countPrograms().toJSON();
-  launch["unraveled"] =
-      Object{{"lengths", Array(shape)},
-             {"position", spellPosition(line->getDivision()->getLoc())}};
+  launch.assume(unraveled.getAssumed());
+  count = unraveled.countPrograms().get(&getContext());
+  launch.lengths = shape;
+  launch.unraveled =
+      b.getStringAttr(spellPosition(line->getDivision()->getLoc()));
   unraveled.rewrite();
-  std::optional<Array> checks = checkStores(unraveled.getStores());
+  std::optional<SmallVector<CheckAttr>> checks =
+      checkStores(unraveled.getStores());
   if (!checks)
     return kernel.erase();
-  llvm::append_range(*launch.getArray("checks"), *checks);
+  llvm::append_range(launch.checks, *checks);
   primal.erase();
-  module->setAttr(kLaunchAttr, toAttribute(&getContext(), std::move(launch)));
+  module->setAttr(kLaunchAttr, launch.get());
 }

@@ -12,8 +12,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
-using llvm::json::Object;
 
 namespace {
 struct MarkLive : autodiff::impl::MarkLiveBase<MarkLive> {
@@ -21,12 +19,11 @@ struct MarkLive : autodiff::impl::MarkLiveBase<MarkLive> {
 };
 } // namespace
 
-/// What a load reaches, as the plan describes it; null if the launch does not
-/// know.
-static llvm::json::Value describeReach(Operation *load) {
+/// What a load reaches; null if the launch does not know.
+static ReachAttr findReach(Operation *load) {
   if (std::optional<AccessSpace> space = AccessSpace::reachOf(load))
     return space->toReach();
-  return nullptr;
+  return {};
 }
 
 void MarkLive::runOnOperation() {
@@ -35,19 +32,17 @@ void MarkLive::runOnOperation() {
   if (!kernel || !backward)
     return;
   llvm::DenseMap<unsigned, Operation *> sites = collectSites(kernel);
-  Array live;
+  SmallVector<Attribute> live;
   for (auto &[argument, use] : collectUses(backward)) {
     llvm::SetVector<Operation *> loads;
     for (AccumulateOp op : use.accumulates)
       loads.insert(sites.lookup(op.getSite()));
-    Array reach;
+    SmallVector<ReachAttr> reach;
     for (Operation *load : loads)
-      reach.push_back(describeReach(load));
+      reach.push_back(findReach(load));
     if (!reach.empty())
-      live.push_back(
-          Object{{"argument", argument}, {"reach", std::move(reach)}});
+      live.push_back(LiveAttr::get(&getContext(), argument, reach));
   }
   if (!live.empty() && !mutation::isMade("live:nobody knows where"))
-    getOperation()->setAttr(kLiveAttr,
-                            toAttribute(&getContext(), std::move(live)));
+    getOperation()->setAttr(kLiveAttr, ArrayAttr::get(&getContext(), live));
 }

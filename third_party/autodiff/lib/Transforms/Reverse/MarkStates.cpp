@@ -32,7 +32,7 @@ struct MarkStates : autodiff::impl::MarkStatesBase<MarkStates> {
 
   void runOnOperation() override;
   void mark(scf::ForOp loop, unsigned index);
-  std::optional<llvm::json::Object> findCheck(triton::StoreOp store);
+  CheckAttr findCheck(triton::StoreOp store);
 
   triton::FuncOp kernel;
 };
@@ -131,12 +131,12 @@ static bool mayBeRounded(scf::ForOp loop, unsigned index, Type stored) {
   return true;
 }
 
-/// The question whether memory holds what is stored; none if that depends on
+/// The question whether memory holds what is stored; null if that depends on
 /// more than addresses.
-std::optional<llvm::json::Object> MarkStates::findCheck(triton::StoreOp store) {
+CheckAttr MarkStates::findCheck(triton::StoreOp store) {
   BlockArgument base = getBaseArgument(store.getPtr());
   if (!base || llvm::is_contained(exchange, base.getArgNumber()))
-    return std::nullopt;
+    return {};
   SmallVector<Operation *> stores;
   kernel.walk([&](triton::StoreOp other) {
     if (getBaseArgument(other.getPtr()) == base)
@@ -144,11 +144,11 @@ std::optional<llvm::json::Object> MarkStates::findCheck(triton::StoreOp store) {
   });
   if (mayBeAccessed(
           base, [&](Operation *op) { return !llvm::is_contained(stores, op); }))
-    return std::nullopt;
+    return {};
   std::optional<AccessSpace> space = AccessSpace::findFor(stores);
   if (!space)
-    return std::nullopt;
-  return space->toCheck("distinct", base.getArgNumber());
+    return {};
+  return space->toCheck(CheckKind::Distinct, base.getArgNumber());
 }
 
 void MarkStates::mark(scf::ForOp loop, unsigned index) {
@@ -167,8 +167,8 @@ void MarkStates::mark(scf::ForOp loop, unsigned index) {
          !mutation::isMade("states:read where a mask left them out")) ||
         !findPlace(loop, state.store.getPtr()))
       continue;
-    if (std::optional<llvm::json::Object> check = findCheck(state.store)) {
-      markState(state, index, toAttribute(&getContext(), std::move(*check)));
+    if (CheckAttr check = findCheck(state.store)) {
+      markState(state, index, check);
       return;
     }
   }

@@ -3,7 +3,6 @@
 
 #include "Costs.h"
 #include "Schedule/Regrid.h"
-#include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -157,7 +156,7 @@ unsigned mlir::autodiff::nextBuffer(ModuleOp module) {
 
 BlockArgument mlir::autodiff::appendBuffer(triton::FuncOp kernel,
                                            unsigned index, Type value,
-                                           Attribute description) {
+                                           BufferAttr description) {
   MLIRContext *context = kernel.getContext();
   BlockArgument buffer = appendOperand(
       kernel, triton::PointerType::get(getStoredElement(value), 1),
@@ -167,25 +166,19 @@ BlockArgument mlir::autodiff::appendBuffer(triton::FuncOp kernel,
   return buffer;
 }
 
-Attribute mlir::autodiff::describeMemory(Builder &builder, llvm::StringRef name,
-                                         llvm::StringRef kind, Type value,
-                                         llvm::json::Value elements) {
-  llvm::json::Object object{{"name", name},
-                            {"kind", kind},
-                            {"dtype", spellType(getStoredElement(value))},
-                            {"size", std::move(elements)}};
-  return toAttribute(builder.getContext(), std::move(object));
+BufferAttr mlir::autodiff::describeMemory(BufferKind kind, llvm::StringRef name,
+                                          Type value, ExprAttr elements) {
+  return BufferAttr::get(value.getContext(), kind, name,
+                         getStoredElement(value), elements);
 }
 
-Attribute mlir::autodiff::describeBuffer(Builder &builder, llvm::StringRef name,
-                                         llvm::StringRef kind, Type value,
-                                         llvm::json::Value entries) {
-  using llvm::json::Array;
-  llvm::json::Value size = elementsOf(value);
+BufferAttr mlir::autodiff::describeBuffer(BufferKind kind, llvm::StringRef name,
+                                          Type value, ExprOperand entries) {
+  MLIRContext *context = value.getContext();
+  ExprAttr size = ExprAttr::get(context, elementsOf(value));
   for (int axis : {0, 1, 2})
-    size = Array{"mul", Array{"grid", axis}, std::move(size)};
-  return describeMemory(builder, name, kind, value,
-                        Array{"mul", std::move(entries), std::move(size)});
+    size = mulOf(gridOf(context, axis), size);
+  return describeMemory(kind, name, value, mulOf(entries, size));
 }
 
 Value mlir::autodiff::saveForBackward(OpBuilder &atSave, Value value,
@@ -197,7 +190,7 @@ Value mlir::autodiff::saveForBackward(OpBuilder &atSave, Value value,
   Location loc = value.getLoc();
   Type type = value.getType();
   unsigned index = countBuffers(backward);
-  Attribute description = describeBuffer(atSave, name, "saved", type, 1);
+  BufferAttr description = describeBuffer(BufferKind::Saved, name, type, 1);
   storeToSlot(atSave, loc, appendBuffer(forward, index, type, description),
               slotOfProgram(atSave, loc), value);
   return loadFromSlot(atLoad, loc,

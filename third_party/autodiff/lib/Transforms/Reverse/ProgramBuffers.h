@@ -12,7 +12,6 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/IR/Builders.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
-#include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {
 
@@ -53,19 +52,15 @@ unsigned nextBuffer(ModuleOp module);
 /// An argument of `kernel` for buffer `index`, with slots of a value of this
 /// type.
 BlockArgument appendBuffer(triton::FuncOp kernel, unsigned index, Type value,
-                           Attribute description);
+                           BufferAttr description);
 
-/// The description for the plan of a buffer of so many elements, an expression
-/// over the launch, of values of this type.
-Attribute describeMemory(Builder &builder, llvm::StringRef name,
-                         llvm::StringRef kind, Type value,
-                         llvm::json::Value elements);
+/// A buffer of so many elements of values of this type.
+BufferAttr describeMemory(BufferKind kind, llvm::StringRef name, Type value,
+                          ExprAttr elements);
 
-/// The same of a buffer with `entries` slots, an expression, of a value of this
-/// type for every program.
-Attribute describeBuffer(Builder &builder, llvm::StringRef name,
-                         llvm::StringRef kind, Type value,
-                         llvm::json::Value entries);
+/// A buffer with `entries` slots of a value of this type for every program.
+BufferAttr describeBuffer(BufferKind kind, llvm::StringRef name, Type value,
+                          ExprOperand entries);
 
 /// Stores `value` of a forward where `atSave` is, into a new buffer `name`, and
 /// loads it where `atLoad` is in the backward.

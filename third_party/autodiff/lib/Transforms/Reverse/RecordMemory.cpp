@@ -152,7 +152,7 @@ void RecordMemory::runOnOperation() {
       builder.setInsertionPointAfter(op);
       for (Value result : op->getResults())
         PushOp::create(builder, op->getLoc(), result, execution, tape++,
-                       StringAttr());
+                       ExprAttr());
     }
   }
 }

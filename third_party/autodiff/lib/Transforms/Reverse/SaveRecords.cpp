@@ -45,17 +45,15 @@ LogicalResult SaveRecords::save(unsigned tape, ArrayRef<PopOp> pops) {
               "changes"
            << (allowed ? ", and it is a pointer; compute the offset instead"
                        : ", and the forward may not save it");
-  std::optional<llvm::json::Value> entries = mostExecutions(push);
+  ExprAttr entries = mostExecutions(push);
   if (!entries)
     return emitError(push.getLoc())
            << "the backward needs what this reads from memory that the kernel "
               "changes, but how often it does is not known when the kernel is "
               "launched and not counted; run autodiff-count-trips first";
-  Builder builder(push.getContext());
   unsigned index = countBuffers(backward);
-  Attribute description =
-      describeBuffer(builder, "record" + std::to_string(tape), "saved", type,
-                     std::move(*entries));
+  BufferAttr description = describeBuffer(
+      BufferKind::Saved, "record" + std::to_string(tape), type, entries);
   lowerRecord(push, appendBuffer(forward, index, type, description), pops,
               appendBuffer(backward, index, type, description));
   return success();

@@ -54,12 +54,10 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
         "how many iterations there are is not known when the kernel is "
         "launched and not counted; run autodiff-count-trips first");
 
-  Builder builder(push.getContext());
   std::string name = "tape" + std::to_string(index);
-  BlockArgument buffer =
-      appendBuffer(getOperation(), index, type,
-                   describeBuffer(builder, name, "tape", type,
-                                  fromAttribute(push.getEntriesAttr())));
+  BlockArgument buffer = appendBuffer(
+      getOperation(), index, type,
+      describeBuffer(BufferKind::Tape, name, type, push.getEntriesAttr()));
   lowerRecord(push, buffer, recording.pops, buffer);
   return success();
 }

@@ -22,9 +22,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
-using llvm::json::Object;
-using Json = llvm::json::Value;
 
 namespace {
 struct ConfineGradients
@@ -68,19 +65,17 @@ static Value isInside(OpBuilder &b, Location loc, Value pointer,
   int64_t reach = getRunReach(pointer, axis);
   // Counted from the start of the buffer. What lies in front of it is a large
   // number, as numbers without a sign.
-  Array lead{"lead", argument};
+  MLIRContext *context = b.getContext();
+  ExprAttr lead = ExprAttr::get(context, ExprKind::Lead, argument);
   if (axis && *findLaneStep(pointer, *axis) < 0)
-    lead = Array{"sub", std::move(lead), reach - 1};
+    lead = subOf(lead, reach - 1);
   Value place = offsetFrom(b, loc, buffer, first);
-  auto number = [&](Array expression) {
-    return splatTo(
-        b, loc,
-        SizeOp::create(b, loc,
-                       toAttribute(b.getContext(), std::move(expression))),
-        place.getType());
+  auto number = [&](ExprAttr expression) {
+    return splatTo(b, loc, SizeOp::create(b, loc, expression), place.getType());
   };
-  place = arith::AddIOp::create(b, loc, place, number(std::move(lead)));
-  Value end = number(Array{"sub", Array{"span", argument}, reach - 1});
+  place = arith::AddIOp::create(b, loc, place, number(lead));
+  ExprAttr span = ExprAttr::get(context, ExprKind::Span, argument);
+  Value end = number(subOf(span, reach - 1));
   Value inside =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, place, end);
   if (!axis)
@@ -127,12 +122,11 @@ void ConfineGradients::runOnOperation() {
       return cast<triton::FuncOp>(buffer.getOwner()->getParentOp());
     };
     unsigned place = owner.getArgNumber();
-    Json text = fromAttribute(kernelOf(owner).getArgAttr(place, kBufferAttr));
-    Object &description = *text.getAsObject();
-    std::optional<llvm::StringRef> confined = description.getString("confined");
-    if (!confined)
+    auto gradient =
+        kernelOf(owner).getArgAttrOfType<GradientAttr>(place, kBufferAttr);
+    if (!gradient || gradient.getConfined() == Confined::Nothing)
       continue;
-    bool onlySums = *confined == "sums";
+    bool onlySums = gradient.getConfined() == Confined::Sums;
     int64_t margin = 0;
     for (BlockArgument buffer : buffers[argument]) {
       triton::FuncOp kernel = kernelOf(buffer);
@@ -144,8 +138,8 @@ void ConfineGradients::runOnOperation() {
       if (masks && !mutation::isMade("confine:gradients anywhere"))
         confine(kernel, buffer, argument, onlySums);
     }
-    description["margin"] = mutation::isMade("confine:no margin") ? 0 : margin;
-    kernelOf(owner).setArgAttr(place, kBufferAttr,
-                               toAttribute(&getContext(), std::move(text)));
+    if (mutation::isMade("confine:no margin"))
+      margin = 0;
+    kernelOf(owner).setArgAttr(place, kBufferAttr, gradient.withMargin(margin));
   }
 }

@@ -14,7 +14,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 namespace {
 struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
@@ -68,15 +67,15 @@ static bool agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
       return false;
     if (!space.touchesSameAs(spaces.front()) &&
         !mutation::isMade("exchange:other addresses")) {
-      std::optional<Array> limits = spaces.front().findLimits(space);
+      std::optional<SmallVector<LimitAttr>> limits =
+          spaces.front().findLimits(space);
       if (!limits)
         return false;
-      llvm::append_range(candidate.limits, std::move(*limits));
+      llvm::append_range(candidate.limits, *limits);
     }
-    llvm::json::Value count = contribution.loop.count();
+    ExprAttr count = contribution.loop.count();
     if (count != candidate.count)
-      candidate.count =
-          Array{"max", std::move(candidate.count), std::move(count)};
+      candidate.count = maxOf(candidate.count, count);
   }
   return true;
 }
@@ -85,7 +84,7 @@ static bool agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
 /// argument, as far as addresses and loops tell.
 std::optional<Candidate>
 Exchange::join(unsigned argument, ArrayRef<AccumulateOp> accumulates) const {
-  Candidate candidate{argument, {}, {}, 0, {}};
+  Candidate candidate{argument, {}, {}, {}, {}};
   SmallVector<AccessSpace> spaces;
   for (AccumulateOp op : accumulates) {
     std::optional<Contribution> contribution = locate(op);

@@ -6,7 +6,6 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 ExchangedKernel::ExchangedKernel(triton::FuncOp backward,
                                  ArrayRef<ScalarExpr> digits,
@@ -224,16 +223,15 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
     return failure();
   std::optional<AccessSpace> space = loop.findSpace(contribution.load, count);
   SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);
-  llvm::json::Object check =
-      space->toSummedCheck(candidate.argument, summed, staying);
+  CheckAttr check = space->toSummedCheck(candidate.argument, summed, staying);
   if (!space->boundsIterations() && differs(staying) &&
       !mutation::isMade("exchange:beyond what is read"))
-    check["whole"] = true;
+    check = check.aboutWhole();
   if (!candidate.limits.empty() &&
       !mutation::isMade("exchange:beyond the mask"))
-    check["within"] = llvm::json::Array(candidate.limits);
-  return accumulateWhole(builder, contribution.op, atZero, sum,
-                         std::move(check), partial, partials);
+    check = check.within(candidate.limits);
+  return accumulateWhole(builder, contribution.op, atZero, sum, check, partial,
+                         partials);
 }
 
 /// Whether programs that differ in `staying` may have fewer iterations: zeros
@@ -275,16 +273,15 @@ bool ExchangedKernel::isSplit() const {
 
 /// Numbers programs by iterations, then by parts of what is summed.
 void ExchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
-  llvm::json::Value parts =
+  ExprAttr parts =
       countPartials(summed.take_back(), countPrograms(staying, count),
                     /*perProcessor=*/{2, 2});
-  programs =
-      numberPrograms(builder, kernel, Array{"mul", count, parts}, staying);
+  programs = numberPrograms(builder, kernel, mulOf(count, parts), staying);
   Value iterations = createSize(builder, loc, count);
   iteration = arith::RemSIOp::create(builder, loc, programs.number, iterations);
   partial = arith::DivSIOp::create(builder, loc, programs.number, iterations);
   stride = createSize(builder, loc, parts);
-  partials = toAttribute(builder.getContext(), std::move(parts));
+  partials = parts;
 }
 
 triton::FuncOp ExchangedKernel::build(const Handover &left) {

@@ -21,9 +21,9 @@ struct Candidate {
   unsigned argument;
   /// The first one's mask lets through what the others touch, given `limits`.
   SmallVector<Contribution> contributions;
-  llvm::json::Array limits;
-  /// The numbers of iterations are below this: an expression.
-  llvm::json::Value count;
+  SmallVector<LimitAttr, 0> limits;
+  /// The numbers of iterations are below this.
+  ExprAttr count;
   /// The digits of program ids that the address does not depend on.
   SmallVector<ScalarExpr> summed;
 };
@@ -67,14 +67,14 @@ private:
   Location loc;
   SmallVector<ParallelLoop> loops;
   ArrayRef<std::pair<Value, Value>> handover;
-  llvm::json::Value count; // of iteration numbers
-  OpBuilder builder;       // at the end of the kernel
+  ExprAttr count;    // of iteration numbers
+  OpBuilder builder; // at the end of the kernel
   ProgramNumbers programs;
   Value zero;
   Value iteration; // the number that a program stands for
   /// Which of how many partial sums a program makes; null for whole sums.
   Value partial, stride;
-  StringAttr partials;
+  ExprAttr partials;
   /// The sums so far, by candidate.
   SmallVector<Value> sums;
   llvm::DenseSet<Operation *> followed;

@@ -129,8 +129,8 @@ void Handover::leave(ArrayRef<Value> results) {
     unsigned index = nextBuffer(kernel->getParentOfType<ModuleOp>());
     Type type = value.getType();
     Location loc = value.getLoc();
-    Attribute description = describeBuffer(
-        builder, "handover" + std::to_string(index), "handover", type, 1);
+    BufferAttr description = describeBuffer(
+        BufferKind::Handover, "handover" + std::to_string(index), type, 1);
     Value buffer = appendBuffer(kernel, index, type, description);
     Operation *source = value.getDefiningOp();
     Operation *next = source->getNextNode();

@@ -26,18 +26,37 @@ void mlir::autodiff::assumeNotNegative(ModuleOp module,
   if (auto known = module->getAttrOfType<ArrayAttr>(kAssumedAttr))
     assumed.append(known.begin(), known.end());
   for (const ScalarExpr &number : numbers)
-    assumed.push_back(toAttribute(module.getContext(), number.toJSON()));
+    assumed.push_back(number.get(module.getContext()));
   if (!assumed.empty())
     module->setAttr(kAssumedAttr, ArrayAttr::get(module.getContext(), assumed));
 }
 
-llvm::json::Object mlir::autodiff::getLaunch(ModuleOp module) {
-  using llvm::json::Array;
-  if (Attribute known = module->getAttr(kLaunchAttr))
-    return *fromAttribute(known).getAsObject();
-  Array grid{Array{"grid", 0}, Array{"grid", 1}, Array{"grid", 2}};
-  return llvm::json::Object{
-      {"grid", std::move(grid)}, {"assumed", Array()}, {"checks", Array()}};
+Launch Launch::of(ModuleOp module) {
+  Launch launch;
+  if (auto known = module->getAttrOfType<LaunchAttr>(kLaunchAttr)) {
+    launch.grid = llvm::to_vector(known.getGrid());
+    launch.assumed = llvm::to_vector(known.getAssumed());
+    launch.checks = llvm::to_vector(known.getChecks());
+    launch.position = known.getPosition();
+    launch.length = known.getLength();
+    launch.batched = known.getBatched();
+    launch.lengths = llvm::to_vector(known.getLengths());
+    launch.unraveled = known.getUnraveled();
+    return launch;
+  }
+  for (unsigned axis : {0, 1, 2})
+    launch.grid.push_back(gridOf(module.getContext(), axis));
+  return launch;
+}
+
+void Launch::assume(ArrayRef<ScalarExpr> numbers) {
+  for (const ScalarExpr &number : numbers)
+    assumed.push_back(number.get(grid.front().getContext()));
+}
+
+LaunchAttr Launch::get() const {
+  return LaunchAttr::get(grid.front().getContext(), grid, assumed, checks,
+                         position, length, batched, lengths, unraveled);
 }
 
 triton::FuncOp mlir::autodiff::getPrimal(ModuleOp module) {
@@ -135,6 +154,13 @@ BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
   (void)kernel.insertArgument(index, type, attributes.getDictionary(context),
                               kernel.getLoc());
   return kernel.getArgument(index);
+}
+
+SmallVector<ExprAttr> mlir::autodiff::getGrid(triton::FuncOp kernel) {
+  return toExpressions(kernel->getAttrOfType<ArrayAttr>(kGridAttr));
+}
+void mlir::autodiff::setGrid(triton::FuncOp kernel, ArrayRef<ExprAttr> grid) {
+  kernel->setAttr(kGridAttr, toArray(kernel.getContext(), grid));
 }
 
 llvm::DenseSet<Operation *> mlir::autodiff::findAdjoint(Block &body) {

@@ -13,8 +13,8 @@ static void lower(ProgramsOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   SmallVector<Value> extents;
-  for (Attribute extent : op.getExtents())
-    extents.push_back(createSize(b, loc, fromAttribute(extent)));
+  for (auto extent : op.getExtents().getAsRange<ExprAttr>())
+    extents.push_back(createSize(b, loc, extent));
   Value id = triton::GetProgramIdOp::create(b, loc, 0);
   op.replaceAllUsesWith(takeApart(b, loc, id, extents));
   op.erase();

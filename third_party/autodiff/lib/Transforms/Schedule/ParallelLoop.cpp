@@ -11,7 +11,6 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 using From = ScalarExpr::From;
 
 /// Whether no value of a form over program ids is negative.
@@ -78,26 +77,22 @@ std::optional<ParallelLoop> ParallelLoop::of(scf::ForOp loop, scf::ForOp primal,
   return ParallelLoop(loop, primal, *lower, *step, *upper, startVaries);
 }
 
-std::optional<AccessSpace>
-ParallelLoop::findSpace(Operation *access, llvm::json::Value count) const {
-  AccessSpace::Renumbering numbers = numberAlike(std::move(count));
+std::optional<AccessSpace> ParallelLoop::findSpace(Operation *access,
+                                                   ExprAttr count) const {
+  AccessSpace::Renumbering numbers = numberAlike(count);
   std::optional<AccessSpace> space = AccessSpace::of(access, &numbers);
   if (!space || !space->isExact())
     space = AccessSpace::of(access, &numbers, From::Memory);
   return space && space->isExact() ? space : std::nullopt;
 }
 
-llvm::json::Value ParallelLoop::count() const {
-  auto most = [](const ScalarExpr &number) -> llvm::json::Value {
-    if (number.dependsOnProgramId())
-      return Array{"maxpids", number.toJSON()};
-    return number.toJSON();
-  };
-  llvm::json::Value span =
+ExprAttr ParallelLoop::count() const {
+  MLIRContext *context = scf::ForOp(loop).getContext();
+  ExprAttr span =
       base.dependsOnProgramId()
-          ? most(upper - base)
-          : llvm::json::Value(Array{"sub", most(upper), base.toJSON()});
-  return Array{"max", Array{"ceildiv", std::move(span), step.toJSON()}, 0};
+          ? mostOfPrograms(context, upper - base)
+          : subOf(mostOfPrograms(context, upper), base.get(context));
+  return maxOf(ceilDivOf(span, step.get(context)), 0);
 }
 
 bool ParallelLoop::isUniform() const {

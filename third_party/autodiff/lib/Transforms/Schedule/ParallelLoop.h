@@ -19,13 +19,12 @@ public:
   scf::ForOp getLoop() const { return loop; }
   scf::ForOp getPrimal() const { return primal; }
   /// The numbering of `count` iterations.
-  AccessSpace::Renumbering numberAlike(llvm::json::Value count) const {
-    return {primal, startVaries, step, std::move(count)};
+  AccessSpace::Renumbering numberAlike(ExprAttr count) const {
+    return {primal, startVaries, step, count};
   }
   /// The exact space of an access in the loop, one that moves if need be; none
   /// if there is none. The numbers of iterations are below `count`.
-  std::optional<AccessSpace> findSpace(Operation *access,
-                                       llvm::json::Value count) const;
+  std::optional<AccessSpace> findSpace(Operation *access, ExprAttr count) const;
   /// Whether programs start at different numbers; then `base` is zero.
   bool isStartVarying() const { return startVaries; }
   /// Whether `base` is the same in programs that differ in `digits` alone.
@@ -40,8 +39,8 @@ public:
            (isUniform() && other.isUniform() && agreesWith(other) &&
             count() == other.count());
   }
-  /// The numbers are below this, in every program: an expression.
-  llvm::json::Value count() const;
+  /// The numbers are below this, in every program.
+  ExprAttr count() const;
   /// Whether all programs run the same iterations.
   bool isUniform() const;
   /// Whether the bounds of a program depend on `digit`.

@@ -31,7 +31,7 @@ struct Shared {
 /// One of these contributions, and the check of its argument's gradient.
 struct Contribution {
   AccumulateOp op;
-  llvm::json::Value check;
+  CheckAttr check;
 };
 
 struct Persist : autodiff::impl::PersistBase<Persist> {
@@ -119,8 +119,9 @@ void Persist::build(ArrayRef<Shared> group) {
       contributions.push_back(
           {op, shared.space.toSummedCheck(op.getArgument(), summed, staying)});
   }
-  llvm::json::Value partials =
-      countPartials(summed, countPrograms(staying), programsFor(registers));
+  ExprAttr one = ExprAttr::get(&getContext(), 1);
+  ExprAttr partials = countPartials(summed, countPrograms(staying, one),
+                                    programsFor(registers));
   ProgramNumbers programs = numberPrograms(b, kernel, partials, staying);
   Value stride = createSize(b, loc, partials);
   Value work, zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
@@ -170,9 +171,9 @@ void Persist::build(ArrayRef<Shared> group) {
     atZero.bindDigit(digit, zero, false);
   for (auto [each, sum] : llvm::zip_equal(contributions, loop.getResults()))
     succeeded =
-        succeeded && mlir::succeeded(accumulateWhole(
-                         b, each.op, atZero, sum, each.check, programs.number,
-                         toAttribute(b.getContext(), partials)));
+        succeeded &&
+        mlir::succeeded(accumulateWhole(b, each.op, atZero, sum, each.check,
+                                        programs.number, partials));
   triton::ReturnOp::create(b, loc, ValueRange());
   (succeeded ? backward : kernel).erase();
 }

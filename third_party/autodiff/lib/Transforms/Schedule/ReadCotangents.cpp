@@ -21,9 +21,9 @@ struct ReadCotangents : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
   using ReadCotangentsBase::ReadCotangentsBase;
 
   void runOnOperation() override;
-  bool mayRead(unsigned argument, ArgumentUse &use, Attribute &check);
+  bool mayRead(unsigned argument, ArgumentUse &use, CheckAttr &check);
   bool overwritesWhatItLoads(const ArgumentUse &use);
-  LogicalResult read(unsigned argument, ArgumentUse &use, Attribute check);
+  LogicalResult read(unsigned argument, ArgumentUse &use, CheckAttr check);
 
   triton::FuncOp backward;
   llvm::DenseMap<unsigned, Operation *> sites;
@@ -44,7 +44,7 @@ bool ReadCotangents::overwritesWhatItLoads(const ArgumentUse &use) {
 /// the argument, too, and then overwrites all of it, what was there is another
 /// tensor; so it is with what it does not load.
 bool ReadCotangents::mayRead(unsigned argument, ArgumentUse &use,
-                             Attribute &check) {
+                             CheckAttr &check) {
   bool isLoaded = !use.accumulates.empty();
   bool isInput = isLoaded || backward.getArgAttr(argument, kWantedAttr);
   if (use.upstreams.empty() ||
@@ -61,14 +61,13 @@ bool ReadCotangents::mayRead(unsigned argument, ArgumentUse &use,
   std::optional<AccessSpace> space = findDistinct(stores, argument, exchange);
   if (!space || (isLoaded && !space->isExact()))
     return false;
-  check = toAttribute(
-      &getContext(),
-      space->toCheck(isLoaded ? "bijective" : "distinct", argument));
+  check = space->toCheck(isLoaded ? CheckKind::Bijective : CheckKind::Distinct,
+                         argument);
   return true;
 }
 
 LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
-                                   Attribute check) {
+                                   CheckAttr check) {
   BlockArgument primal = backward.getArgument(argument);
   Type element = cast<triton::PointerType>(primal.getType()).getPointeeType();
   BlockArgument cotangent =
@@ -117,7 +116,7 @@ void ReadCotangents::runOnOperation() {
   backward = backwards.front();
   sites = collectSites(primal);
   for (auto &[argument, use] : collectUses(backward)) {
-    Attribute check;
+    CheckAttr check;
     if (mayRead(argument, use, check) && failed(read(argument, use, check)))
       return signalPassFailure();
   }

@@ -8,21 +8,19 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 Value mlir::autodiff::createSize(OpBuilder &b, Location loc,
-                                 llvm::json::Value expression) {
-  if (std::optional<int64_t> known = expression.getAsInteger())
+                                 ExprAttr expression) {
+  if (std::optional<int64_t> known = expression.getConstant())
     return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(*known));
-  Value size = SizeOp::create(
-      b, loc, toAttribute(b.getContext(), std::move(expression)));
+  Value size = SizeOp::create(b, loc, expression);
   return arith::TruncIOp::create(b, loc, b.getI32Type(), size);
 }
 
-llvm::json::Value mlir::autodiff::extentOf(const ScalarExpr &digit) {
+ExprAttr mlir::autodiff::extentOf(const ScalarExpr &digit) {
   if (digit.isProgramId())
-    return Array{"grid", digit.getAxis()};
-  return Array{"add", Array{"maxpids", digit.toJSON()}, 1};
+    return digit.getGrid().getExpr();
+  return addOf(ExprAttr::get(ExprKind::MostOfPrograms, digit.getExpr()), 1);
 }
 
 SmallVector<Value> mlir::autodiff::takeApart(OpBuilder &b, Location loc,
@@ -52,12 +50,11 @@ triton::FuncOp mlir::autodiff::createBeside(triton::FuncOp kernel,
 
 ProgramNumbers mlir::autodiff::numberPrograms(OpBuilder &b,
                                               triton::FuncOp kernel,
-                                              llvm::json::Value count,
+                                              ExprAttr count,
                                               ArrayRef<ScalarExpr> digits) {
-  SmallVector<Attribute> extents{toAttribute(b.getContext(), count)};
+  SmallVector<Attribute> extents{count};
   for (const ScalarExpr &digit : digits)
-    extents.push_back(toAttribute(b.getContext(), extentOf(digit)));
-  llvm::json::Value programs = countPrograms(digits, std::move(count));
+    extents.push_back(extentOf(digit));
   auto box = ProgramsOp::create(
       b, kernel.getLoc(), SmallVector<Type>(extents.size(), b.getI32Type()),
       b.getArrayAttr(extents));
@@ -65,30 +62,31 @@ ProgramNumbers mlir::autodiff::numberPrograms(OpBuilder &b,
   for (auto [digit, value] :
        llvm::zip_equal(digits, box.getPlaces().drop_front()))
     numbers.digits.push_back({digit, value});
-  kernel->setAttr(
-      kGridAttr, toAttribute(b.getContext(), Array{std::move(programs), 1, 1}));
+  ExprAttr one = ExprAttr::get(b.getContext(), 1);
+  setGrid(kernel, {countPrograms(digits, count), one, one});
   return numbers;
 }
 
-llvm::json::Value mlir::autodiff::countPrograms(ArrayRef<ScalarExpr> digits,
-                                                llvm::json::Value factor) {
+ExprAttr mlir::autodiff::countPrograms(ArrayRef<ScalarExpr> digits,
+                                       ExprAttr factor) {
   for (const ScalarExpr &digit : digits)
-    factor = Array{"mul", std::move(factor), extentOf(digit)};
+    factor = mulOf(factor, extentOf(digit));
   return factor;
 }
 
-llvm::json::Value mlir::autodiff::countPartials(ArrayRef<ScalarExpr> summed,
-                                                llvm::json::Value others,
-                                                ProgramRange perProcessor) {
-  llvm::json::Value each = perProcessor.most, work = countPrograms(summed);
+ExprAttr mlir::autodiff::countPartials(ArrayRef<ScalarExpr> summed,
+                                       ExprAttr others,
+                                       ProgramRange perProcessor) {
+  MLIRContext *context = others.getContext();
+  ExprAttr processors = ExprAttr::get(context, ExprKind::Processors, 0);
+  ExprAttr each = ExprAttr::get(context, perProcessor.most);
+  ExprAttr work = countPrograms(summed, ExprAttr::get(context, 1));
   if (perProcessor.most > perProcessor.least)
-    each = Array{"max", perProcessor.least,
-                 Array{"min", perProcessor.most,
-                       Array{"ceildiv", Array{"mul", 128, Array{"processors"}},
-                             Array{"max", work, 1}}}};
-  Array wanted{"ceildiv", Array{"mul", std::move(each), Array{"processors"}},
-               Array{"max", std::move(others), 1}};
-  return Array{"max", Array{"min", std::move(work), std::move(wanted)}, 1};
+    each =
+        maxOf(perProcessor.least,
+              minOf(each, ceilDivOf(mulOf(128, processors), maxOf(work, 1))));
+  ExprAttr wanted = ceilDivOf(mulOf(each, processors), maxOf(others, 1));
+  return maxOf(minOf(work, wanted), 1);
 }
 
 void Regrid::bind(Value source, Value value, bool varies) {
@@ -122,7 +120,7 @@ Value Regrid::ofDigit(Value source) {
     return map.lookup(source);
   }
   if (source.getDefiningOp<triton::GetNumProgramsOp>()) {
-    bind(source, createSize(once, source.getLoc(), expression->toJSON()),
+    bind(source, createSize(once, source.getLoc(), expression->getExpr()),
          false);
     return map.lookup(source);
   }
@@ -160,7 +158,8 @@ Value Regrid::ofNumber(const ScalarExpr &number, Location loc, bool &varies) {
   varies |= moves;
   OpBuilder &b = moves ? varying : once;
   Value scaled = arith::MulIOp::create(
-      b, loc, quotient, createSize(once, loc, parts->divisor.toJSON()));
+      b, loc, quotient,
+      createSize(once, loc, parts->divisor.get(once.getContext())));
   return arith::AddIOp::create(b, loc, scaled, remainder);
 }
 
@@ -218,16 +217,14 @@ SetVector<Value> mlir::autodiff::getUsedValues(Operation *op) {
 
 LogicalResult mlir::autodiff::accumulateWhole(OpBuilder &b, AccumulateOp op,
                                               Regrid &atZero, Value sum,
-                                              llvm::json::Value check,
-                                              Value partial,
-                                              StringAttr partials) {
+                                              CheckAttr check, Value partial,
+                                              ExprAttr partials) {
   Value pointer = atZero.get(op.getPtr());
   Value mask = op.getMask() ? atZero.get(op.getMask()) : Value();
   if (!pointer || (op.getMask() && !mask))
     return failure();
   AccumulateOp::create(b, op.getLoc(), pointer, sum, mask, partial,
-                       op.getArgument(), op.getSite(),
-                       toAttribute(b.getContext(), std::move(check)), partials,
+                       op.getArgument(), op.getSite(), check, partials,
                        /*remainder=*/false);
   return success();
 }

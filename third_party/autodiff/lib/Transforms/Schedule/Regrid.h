@@ -7,16 +7,14 @@
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {
 
 /// The size that the host evaluates from `expression`, as an i32.
-Value createSize(OpBuilder &builder, Location loc,
-                 llvm::json::Value expression);
+Value createSize(OpBuilder &builder, Location loc, ExprAttr expression);
 
-/// How many values a digit of program ids has, from 0 on: an expression.
-llvm::json::Value extentOf(const ScalarExpr &digit);
+/// How many values a digit of program ids has, from 0 on.
+ExprAttr extentOf(const ScalarExpr &digit);
 
 /// Takes `number` apart into digits of these extents, the first one fastest.
 SmallVector<Value> takeApart(OpBuilder &builder, Location loc, Value number,
@@ -36,22 +34,19 @@ struct ProgramNumbers {
 /// Gives `kernel` a grid of one program for each number below `count`, fastest,
 /// and each value of `digits`.
 ProgramNumbers numberPrograms(OpBuilder &builder, triton::FuncOp kernel,
-                              llvm::json::Value count,
-                              ArrayRef<ScalarExpr> digits);
+                              ExprAttr count, ArrayRef<ScalarExpr> digits);
 
-/// The number of partial sums, an expression, when the work of all `summed`
+/// The number of partial sums when the work of all `summed`
 /// digits is divided among programs of which there are `others` already: no
 /// more than there is work, and within `perProcessor` for every processor. More
 /// than the least of these pay where each has only few iterations: measured on
 /// an H100 (docs/performance.md), 16384 rows take 10 % longer with four than
 /// with two, 4096 less.
-llvm::json::Value countPartials(ArrayRef<ScalarExpr> summed,
-                                llvm::json::Value others,
-                                ProgramRange perProcessor);
+ExprAttr countPartials(ArrayRef<ScalarExpr> summed, ExprAttr others,
+                       ProgramRange perProcessor);
 
 /// The product of the extents of digits, times `factor`.
-llvm::json::Value countPrograms(ArrayRef<ScalarExpr> digits,
-                                llvm::json::Value factor = 1);
+ExprAttr countPrograms(ArrayRef<ScalarExpr> digits, ExprAttr factor);
 
 /// Computes values of a kernel in another one, in which other numbers take the
 /// place of program ids. What depends on numbers that vary within the new
@@ -102,9 +97,8 @@ SetVector<Value> getUsedValues(Operation *op);
 /// other values of the digits that `atZero` binds to zero. Neither the address
 /// nor the mask depends on these. Fails if one cannot be computed.
 LogicalResult accumulateWhole(OpBuilder &builder, AccumulateOp op,
-                              Regrid &atZero, Value sum,
-                              llvm::json::Value check, Value partial,
-                              StringAttr partials);
+                              Regrid &atZero, Value sum, CheckAttr check,
+                              Value partial, ExprAttr partials);
 
 } // namespace mlir::autodiff
 

@@ -5,7 +5,6 @@
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
@@ -18,7 +17,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Object;
 
 namespace {
 struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
@@ -29,7 +27,7 @@ struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
 
 /// Where all contributions to the gradient of an argument are.
 struct GradientReach {
-  llvm::json::Array spaces;
+  SmallVector<ReachAttr> spaces;
   bool isKnown = true;       ///< without running the kernel
   bool isConfined = false;   ///< they have to be masked
   bool hasRemainder = false; ///< which a later kernel adds
@@ -60,7 +58,7 @@ private:
   /// Of contributions that meet.
   Type getSumType();
   /// One program owns each address, or each address of its partial sum.
-  LogicalResult store(StringAttr check, llvm::StringRef init = "none");
+  LogicalResult store(CheckAttr check, GradientInit init = GradientInit::None);
   LogicalResult store(AccumulateOp op, ShadowPointers &shadow, bool adds);
   /// What a kernel before has stored is added to.
   LogicalResult addRemainder();
@@ -68,9 +66,9 @@ private:
   /// the cotangent, but zero there.
   LogicalResult clear(const AccessSpace &stores);
 
-  BlockArgument append(Type element, llvm::StringRef init,
-                       llvm::StringRef accumulate,
-                       llvm::json::Array checks = {}, StringAttr partials = {});
+  BlockArgument append(Type element, GradientInit init, Accumulate accumulate,
+                       SmallVector<CheckAttr> checks = {},
+                       ExprAttr partials = {});
   Value advanceTo(Value partial, AccumulateOp op, Value pointer);
   LogicalResult exchange(UpstreamOp op, ShadowPointers &shadow);
   LogicalResult addAtomically(AccumulateOp op, ShadowPointers &shadow);
@@ -96,36 +94,26 @@ static Value atomic(OpBuilder &b, Location loc, triton::RMWOp kind,
 }
 
 /// An argument for the gradient, with its description.
-BlockArgument ArgumentSchedule::append(Type element, llvm::StringRef init,
-                                       llvm::StringRef accumulate,
-                                       llvm::json::Array checks,
-                                       StringAttr partials) {
+BlockArgument ArgumentSchedule::append(Type element, GradientInit init,
+                                       Accumulate accumulate,
+                                       SmallVector<CheckAttr> checks,
+                                       ExprAttr partials) {
   if (mutation::isMade("schedule:no check of the addresses"))
     checks.clear();
-  Object description{
-      {"argument", argument},
-      {"dtype", spellType(element)},
-      {"init", init},
-      {"accumulate", accumulate},
-      {"returned", backward.getArgAttr(argument, kWantedAttr) != nullptr},
-      {"checks", std::move(checks)}};
-  if (use.accumulates.empty() && accumulate == "store")
-    description["overwritten"] = true;
-  if (partials)
-    description["partials"] = fromAttribute(partials);
-  if (reach.hasRemainder)
-    description["remainder"] = true;
-  if (!reach.spaces.empty())
-    description["reach"] = llvm::json::Array(reach.spaces);
+  bool isWanted = backward.getArgAttr(argument, kWantedAttr) != nullptr;
+  bool isOverwritten =
+      use.accumulates.empty() && accumulate == Accumulate::Store;
   // What is stored has a check that says where.
-  bool adds = accumulate == "atomic" || reach.hasRemainder;
-  if (reach.isConfined)
-    description["confined"] = "all";
-  else if (adds && !reach.isKnown)
-    description["confined"] = "sums";
-  return appendShadow(
-      backward, primal, OperandKind::Gradient, element,
-      toAttribute(backward.getContext(), std::move(description)));
+  bool adds = accumulate == Accumulate::Atomic || reach.hasRemainder;
+  Confined confined = reach.isConfined         ? Confined::All
+                      : adds && !reach.isKnown ? Confined::Sums
+                                               : Confined::Nothing;
+  return appendShadow(backward, primal, OperandKind::Gradient, element,
+                      GradientAttr::get(backward.getContext(), argument,
+                                        element, init, accumulate, partials,
+                                        isWanted, isOverwritten,
+                                        reach.hasRemainder, confined,
+                                        /*margin=*/0, checks, reach.spaces));
 }
 
 /// Takes the cotangent out of the shared buffer in one step, so that programs
@@ -190,7 +178,9 @@ LogicalResult ArgumentSchedule::accumulateAtomically() {
   bool startsFromCotangent =
       given && !mutation::isMade("schedule:shared from zero");
   BlockArgument buffer =
-      append(element, startsFromCotangent ? "cotangent" : "zero", "atomic");
+      append(element,
+             startsFromCotangent ? GradientInit::Cotangent : GradientInit::Zero,
+             Accumulate::Atomic);
   ShadowPointers shadow(primal, buffer);
   for (UpstreamOp op : use.upstreams)
     if (failed(exchange(op, shadow)))
@@ -208,8 +198,7 @@ Value ArgumentSchedule::advanceTo(Value partial, AccumulateOp op,
   OpBuilder b(op);
   Location loc = op.getLoc();
   Value extent = SizeOp::create(
-      b, loc,
-      toAttribute(b.getContext(), llvm::json::Array{"extent", argument}));
+      b, loc, ExprAttr::get(b.getContext(), ExprKind::Extent, argument));
   Value offset = arith::MulIOp::create(
       b, loc, arith::ExtSIOp::create(b, loc, b.getI64Type(), partial), extent);
   if (auto tile = dyn_cast<RankedTensorType>(pointer.getType()))
@@ -218,13 +207,13 @@ Value ArgumentSchedule::advanceTo(Value partial, AccumulateOp op,
   return triton::AddPtrOp::create(b, loc, pointer.getType(), pointer, offset);
 }
 
-LogicalResult ArgumentSchedule::store(StringAttr check, llvm::StringRef init) {
+LogicalResult ArgumentSchedule::store(CheckAttr check, GradientInit init) {
   AccumulateOp op = use.accumulates.front();
   Type element =
       op.getPartial() ? getElementTypeOrSelf(op.getValue().getType()) : pointee;
-  BlockArgument buffer =
-      append(element, init, op.getPartial() ? "partial" : "store",
-             llvm::json::Array{fromAttribute(check)}, op.getPartialsAttr());
+  BlockArgument buffer = append(
+      element, init, op.getPartial() ? Accumulate::Partial : Accumulate::Store,
+      {check}, op.getPartialsAttr());
   ShadowPointers shadow(primal, buffer);
   for (AccumulateOp each : use.accumulates)
     if (failed(store(each, shadow, /*adds=*/false)))
@@ -263,13 +252,13 @@ LogicalResult ArgumentSchedule::take(ArrayRef<Turn> turns) {
   Type element = isPlain ? pointee : getSumType();
   BlockArgument buffer;
   if (turns.front().kernel == backward) {
-    llvm::json::Array checks;
+    SmallVector<CheckAttr> checks;
     for (const Turn &turn : turns)
       if (!turn.isAtomic())
-        checks.push_back(*turn.check);
+        checks.push_back(turn.check);
     bool fills = isPlain && turns.front().isExact;
-    buffer = append(element, fills ? "none" : "zero",
-                    isPlain ? "store" : "atomic", std::move(checks));
+    buffer = append(element, fills ? GradientInit::None : GradientInit::Zero,
+                    isPlain ? Accumulate::Store : Accumulate::Atomic, checks);
   } else {
     buffer = appendShadow(backward, primal, OperandKind::Gradient, element, {});
   }
@@ -292,10 +281,12 @@ LogicalResult ArgumentSchedule::take(ArrayRef<Turn> turns) {
 
 LogicalResult ArgumentSchedule::clear(const AccessSpace &stores) {
   bool isExact = stores.isExact();
-  llvm::json::Array checks{
-      stores.toCheck(isExact ? "bijective" : "distinct", argument)};
-  ShadowPointers shadow(primal, append(pointee, isExact ? "none" : "cotangent",
-                                       "store", std::move(checks)));
+  CheckAttr check = stores.toCheck(
+      isExact ? CheckKind::Bijective : CheckKind::Distinct, argument);
+  ShadowPointers shadow(
+      primal,
+      append(pointee, isExact ? GradientInit::None : GradientInit::Cotangent,
+             Accumulate::Store, {check}));
   for (UpstreamOp op : use.upstreams) {
     Value pointer = shadow.get(op.getPtr());
     if (!pointer)
@@ -369,15 +360,14 @@ LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
                    [](AccumulateOp op) { return op.getRemainder(); }))
     return addRemainder();
   if (use.upstreams.empty()) {
-    if (StringAttr check = use.accumulates[0].getWholeAttr())
+    if (CheckAttr check = use.accumulates[0].getWholeAttr())
       return store(check);
     std::optional<AccessSpace> space = AccessSpace::findFor(loads);
     if (!forceAtomic && space)
-      return store(toAttribute(backward.getContext(),
-                               space->toCheck(space->isExact() ? "bijective"
-                                                               : "distinct",
-                                              argument)),
-                   space->isExact() ? "none" : "zero");
+      return space->isExact()
+                 ? store(space->toCheck(CheckKind::Bijective, argument))
+                 : store(space->toCheck(CheckKind::Distinct, argument),
+                         GradientInit::Zero);
   }
   return deterministic ? refuseAtomics(loads) : accumulateAtomically();
 }

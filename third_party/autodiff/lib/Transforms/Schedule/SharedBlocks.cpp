@@ -1,15 +1,14 @@
 //===- SharedBlocks.cpp - Blocks that several runs add to -----------------===//
 #include "SharedBlocks.h"
 
-#include "autodiff/Analysis/ScalarExpr.h"
-#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Dialect/Expr.h"
 #include "autodiff/Rules/Reduction.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 // The elements of a group, and the groups of a program: 32 of them take twice
 // as long where some blocks are shared, 2 where none is.
@@ -28,8 +27,8 @@ SharedBlocks::SharedBlocks(triton::FuncOp kernel, Value tally,
       loc(kernel.getLoc()),
       together(std::max<int64_t>(1, kElementsOfGroup / blocks.getLength())) {
   b.setInsertionPoint(triton::ReturnOp::create(b, loc));
-  Array grid{Array{"ceildiv", blocks.count(), kGroups * together}, 1, 1};
-  kernel->setAttr(kGridAttr, toAttribute(b.getContext(), std::move(grid)));
+  ExprAttr one = ExprAttr::get(b.getContext(), 1);
+  setGrid(kernel, {ceilDivOf(blocks.count(), kGroups * together), one, one});
   Value id = castInteger(b, loc, triton::GetProgramIdOp::create(b, loc, 0),
                          b.getI64Type());
   Value programs = castInteger(
@@ -79,8 +78,7 @@ Value SharedBlocks::toBlocks(Value groups) {
 }
 
 Value SharedBlocks::loadTally(Value tally, Value numbers) {
-  Value total =
-      SizeOp::create(b, loc, toAttribute(b.getContext(), blocks.count()));
+  Value total = SizeOp::create(b, loc, blocks.count());
   Value exists =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, numbers,
                             splatTo(b, loc, total, numbers.getType()));

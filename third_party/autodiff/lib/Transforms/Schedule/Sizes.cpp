@@ -21,7 +21,7 @@ struct Sizes : autodiff::impl::SizesBase<Sizes> {
   void keepCounters(triton::FuncOp counting);
 
   /// Expressions by number, over all kernels.
-  SmallVector<StringAttr> expressions;
+  SmallVector<ExprAttr> expressions;
 };
 } // namespace
 
@@ -29,7 +29,7 @@ struct Sizes : autodiff::impl::SizesBase<Sizes> {
 void Sizes::bind(triton::FuncOp kernel) {
   llvm::DenseMap<Attribute, Value> arguments;
   kernel.walk([&](SizeOp op) {
-    StringAttr expression = op.getExpressionAttr();
+    ExprAttr expression = op.getExpressionAttr();
     Value &argument = arguments[expression];
     if (!argument) {
       unsigned index =
@@ -51,8 +51,11 @@ void Sizes::keepCounters(triton::FuncOp counting) {
   llvm::DenseSet<int64_t> counters;
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
     for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
-      if (Attribute text = kernel.getArgAttr(index, kBufferAttr))
-        collectCounters(fromAttribute(text), counters);
+      if (Attribute description = kernel.getArgAttr(index, kBufferAttr))
+        description.walk([&](ExprAttr part) {
+          if (part.getKind() == ExprKind::Counted)
+            counters.insert(part.getNumber());
+        });
   if (counters.empty())
     return counting.erase();
   counting.walk([&](triton::AtomicRMWOp op) {

@@ -1,44 +1,43 @@
 //===- SumBlocks.cpp - The memory of a sum in blocks ----------------------===//
 #include "SumBlocks.h"
 
-#include "autodiff/Analysis/ScalarExpr.h"
-#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Dialect/Expr.h"
 #include "autodiff/Rules/Tile.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
-using Json = llvm::json::Value;
 
-SumBlocks::SumBlocks(unsigned argument, int64_t length)
-    : argument(argument), length(length) {
+SumBlocks::SumBlocks(MLIRContext *context, unsigned argument, int64_t length)
+    : context(context), argument(argument), length(length) {
   assert(llvm::isPowerOf2_64(length) && "tiles have such lengths");
 }
 
-Json SumBlocks::pitch() const { return Array{"pitch", argument, length}; }
+ExprAttr SumBlocks::pitch() const {
+  return ExprAttr::get(ExprKind::Pitch, ExprAttr::get(context, length),
+                       argument);
+}
+ExprAttr SumBlocks::lead() const {
+  return ExprAttr::get(context, ExprKind::Lead, argument);
+}
+ExprAttr SumBlocks::span() const {
+  return ExprAttr::get(context, ExprKind::Span, argument);
+}
 
 /// How far the first row starts before the tensor's first element, which is the
 /// first one of a row.
-Json SumBlocks::shift() const {
-  return Array{"mul", pitch(),
-               Array{"ceildiv", Array{"lead", argument}, pitch()}};
+ExprAttr SumBlocks::shift() const {
+  return mulOf(pitch(), ceilDivOf(lead(), pitch()));
 }
 
-Json SumBlocks::count() const {
-  Array covered{"add", Array{"span", argument},
-                Array{"sub", shift(), Array{"lead", argument}}};
-  return Array{"mul", Array{"ceildiv", std::move(covered), pitch()},
-               Array{"ceildiv", pitch(), length}};
+ExprAttr SumBlocks::count() const {
+  ExprAttr covered = addOf(span(), subOf(shift(), lead()));
+  return mulOf(ceilDivOf(covered, pitch()), ceilDivOf(pitch(), length));
 }
 
-Value SumBlocks::size(OpBuilder &b, Location loc, Json expression,
+Value SumBlocks::size(OpBuilder &b, Location loc, ExprAttr expression,
                       Type type) const {
-  return splatTo(
-      b, loc,
-      SizeOp::create(b, loc,
-                     toAttribute(b.getContext(), std::move(expression))),
-      type);
+  return splatTo(b, loc, SizeOp::create(b, loc, expression), type);
 }
 
 Value SumBlocks::piecesOfRow(OpBuilder &b, Location loc, Value pitch) const {
@@ -84,9 +83,8 @@ SumBlocks::Elements SumBlocks::elementsOf(OpBuilder &b, Location loc,
       arith::MulIOp::create(b, loc, piece, integerOf(b, loc, type, length));
   Value place = arith::AddIOp::create(
       b, loc, arith::MulIOp::create(b, loc, row, rowLength), inRow);
-  Value first =
-      size(b, loc, Array{"sub", shift(), Array{"lead", argument}}, type);
-  Value total = size(b, loc, Array{"span", argument}, type);
+  Value first = size(b, loc, subOf(shift(), lead()), type);
+  Value total = size(b, loc, span(), type);
   // Of the row, and of the storage.
   Value end = arith::MinSIOp::create(
       b, loc, sub(rowLength, inRow),

@@ -8,8 +8,8 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_SUMBLOCKS_H
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_SUMBLOCKS_H
 
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/IR/Builders.h"
-#include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {
 
@@ -18,12 +18,12 @@ class SumBlocks {
 public:
   /// Pieces have `length` elements, a power of two, except for the last of a
   /// row.
-  SumBlocks(unsigned argument, int64_t length);
+  SumBlocks(MLIRContext *context, unsigned argument, int64_t length);
 
   int64_t getLength() const { return length; }
-  /// How many there are, and elements in a row: expressions of the plan.
-  llvm::json::Value count() const;
-  llvm::json::Value pitch() const;
+  /// How many there are, and elements in a row.
+  ExprAttr count() const;
+  ExprAttr pitch() const;
 
   /// The number of the block with the element at `offset`, an i64 or a tile of
   /// them that counts elements from the tensor's first.
@@ -38,11 +38,14 @@ public:
   Elements elementsOf(OpBuilder &builder, Location loc, Value blocks) const;
 
 private:
-  llvm::json::Value shift() const;
-  Value size(OpBuilder &builder, Location loc, llvm::json::Value expression,
+  ExprAttr shift() const;
+  ExprAttr lead() const;
+  ExprAttr span() const;
+  Value size(OpBuilder &builder, Location loc, ExprAttr expression,
              Type type) const;
   Value piecesOfRow(OpBuilder &builder, Location loc, Value pitch) const;
 
+  MLIRContext *context;
   unsigned argument;
   int64_t length;
 };

@@ -14,12 +14,9 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
-using llvm::json::Object;
 
-Tally::Tally(const AtomicSum &sum, const SumBlocks &blocks,
-             llvm::json::Value when)
-    : sum(sum), blocks(blocks), when(std::move(when)),
+Tally::Tally(const AtomicSum &sum, const SumBlocks &blocks, ExprAttr when)
+    : sum(sum), blocks(blocks), when(when),
       buffer(nextBuffer(sum.kernel->getParentOfType<ModuleOp>())) {}
 
 LogicalResult Tally::lower(triton::FuncOp additions) {
@@ -34,7 +31,7 @@ LogicalResult Tally::lower(triton::FuncOp additions) {
 //===----------------------------------------------------------------------===//
 
 /// An expression: 1 in launches that count, 0 in others.
-llvm::json::Value Tally::isTallied() const { return Array{"min", 1, when}; }
+ExprAttr Tally::isTallied() const { return minOf(1, when); }
 
 std::string Tally::nameOf(llvm::StringRef role) const {
   triton::FuncOp kernel = sum.kernel;
@@ -43,13 +40,11 @@ std::string Tally::nameOf(llvm::StringRef role) const {
 
 /// An argument for the numbers of runs.
 BlockArgument Tally::appendTally(triton::FuncOp kernel) const {
-  MLIRContext *context = kernel.getContext();
-  Object description{{"name", "tally" + std::to_string(sum.argument)},
-                     {"kind", "tally"},
-                     {"dtype", "i32"},
-                     {"size", Array{"mul", isTallied(), blocks.count()}}};
-  return appendBuffer(kernel, buffer, IntegerType::get(context, 32),
-                      toAttribute(context, std::move(description)));
+  Type type = IntegerType::get(kernel.getContext(), 32);
+  return appendBuffer(kernel, buffer, type,
+                      describeMemory(BufferKind::Tally,
+                                     "tally" + std::to_string(sum.argument),
+                                     type, mulOf(isTallied(), blocks.count())));
 }
 
 /// An argument for the gradient in the tensor's own type.
@@ -120,7 +115,7 @@ void Tally::count(triton::FuncOp additions) const {
   Builder builder(additions.getContext());
   additions.setSymName(nameOf("tally"));
   additions->setAttr(kRoleAttr, builder.getStringAttr("tally"));
-  additions->setAttr(kWhenAttr, toAttribute(builder.getContext(), when));
+  additions->setAttr(kWhenAttr, when);
   BlockArgument tally = appendTally(additions);
   SmallVector<triton::AtomicRMWOp> adds;
   additions.walk([&](triton::AtomicRMWOp add) { adds.push_back(add); });
@@ -181,8 +176,7 @@ static Value areAlone(OpBuilder &b, triton::AtomicRMWOp add,
 Value Tally::areStored(OpBuilder &b, triton::AtomicRMWOp add,
                        Value tally) const {
   Location loc = add.getLoc();
-  Value isTallied =
-      SizeOp::create(b, loc, toAttribute(b.getContext(), this->isTallied()));
+  Value isTallied = SizeOp::create(b, loc, this->isTallied());
   Type type;
   auto branch = scf::IfOp::create(
       b, loc, compareTo(b, loc, arith::CmpIPredicate::ne, isTallied, 0),

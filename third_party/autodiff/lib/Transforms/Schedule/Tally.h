@@ -22,7 +22,7 @@ struct AtomicSum {
 class Tally {
 public:
   /// For launches in which `when`, an expression, is not zero.
-  Tally(const AtomicSum &sum, const SumBlocks &blocks, llvm::json::Value when);
+  Tally(const AtomicSum &sum, const SumBlocks &blocks, ExprAttr when);
 
   /// `additions` does nothing but add zeros where the sum's kernel adds.
   LogicalResult lower(triton::FuncOp additions);
@@ -31,7 +31,7 @@ private:
   std::string nameOf(llvm::StringRef role) const;
   BlockArgument appendTally(triton::FuncOp kernel) const;
   BlockArgument appendRounded(triton::FuncOp kernel) const;
-  llvm::json::Value isTallied() const;
+  ExprAttr isTallied() const;
 
   void count(triton::FuncOp additions) const;
   void createShared(llvm::StringRef role) const;
@@ -42,7 +42,7 @@ private:
 
   const AtomicSum &sum;
   SumBlocks blocks;
-  llvm::json::Value when;
+  ExprAttr when;
   unsigned buffer; // its number
 };
 

@@ -7,7 +7,6 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Cleanup.h"
@@ -22,9 +21,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
-using llvm::json::Object;
-using Json = llvm::json::Value;
 
 // Blocks of single lanes: what a sector of memory holds of a sum.
 constexpr int64_t kShortestBlock = 8;
@@ -35,11 +31,9 @@ namespace {
 struct TallySums : autodiff::impl::TallySumsBase<TallySums> {
   void runOnOperation() override;
   std::optional<AtomicSum> examine(BlockArgument buffer);
-  std::optional<Json>
-  countAll(const AtomicSum &sum,
-           llvm::function_ref<int64_t(triton::AtomicRMWOp)> together);
-  std::optional<Json> findCondition(const AtomicSum &sum,
-                                    const SumBlocks &blocks);
+  ExprAttr countAll(const AtomicSum &sum,
+                    llvm::function_ref<int64_t(triton::AtomicRMWOp)> together);
+  ExprAttr findCondition(const AtomicSum &sum, const SumBlocks &blocks);
   LogicalResult tally(const AtomicSum &sum);
   triton::FuncOp deriveAdditions(const AtomicSum &sum);
 
@@ -65,16 +59,14 @@ std::optional<AtomicSum> TallySums::examine(BlockArgument buffer) {
   auto kernel = cast<triton::FuncOp>(buffer.getOwner()->getParentOp());
   unsigned place = buffer.getArgNumber();
   auto operand = kernel.getArgAttrOfType<OperandAttr>(place, kOperandAttr);
-  Attribute text = kernel.getArgAttr(place, kBufferAttr);
-  if (operand.getKind() != OperandKind::Gradient || !text)
+  auto gradient = kernel.getArgAttrOfType<GradientAttr>(place, kBufferAttr);
+  if (!gradient)
     return std::nullopt;
-  Json json = fromAttribute(text);
-  const Object &description = *json.getAsObject();
   Type pointee = getPointee(primal.getArgument(operand.getIndex()).getType());
-  if (description.getString("accumulate") != "atomic" ||
-      description.getString("init") != "zero" ||
-      !description.getArray("checks")->empty() ||
-      description.getBoolean("returned") != true || !isHalf(pointee))
+  if (gradient.getAccumulate() != Accumulate::Atomic ||
+      gradient.getInit() != GradientInit::Zero ||
+      !gradient.getChecks().empty() || !gradient.getReturned() ||
+      !isHalf(pointee))
     return std::nullopt;
   AtomicSum sum{kernel, place, operand.getIndex(), {}};
   bool addsAlone = true;
@@ -90,46 +82,41 @@ std::optional<AtomicSum> TallySums::examine(BlockArgument buffer) {
 }
 
 /// How many elements all additions of a launch touch at most, by as many as
-/// are counted as one; none if that is not known before the kernel runs.
-std::optional<Json>
+/// are counted as one; null if that is not known before the kernel runs.
+ExprAttr
 TallySums::countAll(const AtomicSum &sum,
                     llvm::function_ref<int64_t(triton::AtomicRMWOp)> together) {
-  Json total = 0;
+  ExprAttr total = ExprAttr::get(&getContext(), 0);
   for (triton::AtomicRMWOp add : sum.adds) {
     auto site = add->getAttrOfType<IntegerAttr>(kSiteAttr);
     Operation *load = site ? sites.lookup(site.getInt()) : nullptr;
-    std::optional<Json> times = load ? mostExecutions(load) : std::nullopt;
+    ExprAttr times = load ? mostExecutions(load) : ExprAttr();
     if (!times)
-      return std::nullopt;
+      return {};
     int64_t each = elementsOf(load->getResult(0).getType()) / together(add);
-    total =
-        Array{"add", std::move(total), Array{"mul", std::move(*times), each}};
+    total = addOf(total, mulOf(times, each));
   }
   for (int axis : {0, 1, 2})
-    total = Array{"mul", std::move(total), Array{"grid", axis}};
-  if (dependsOnCounters(total))
-    return std::nullopt;
-  return total;
+    total = mulOf(total, gridOf(&getContext(), axis));
+  return dependsOnCounters(total) ? ExprAttr() : total;
 }
 
-/// An expression that is not zero in launches where the tally pays.
-std::optional<Json> TallySums::findCondition(const AtomicSum &sum,
-                                             const SumBlocks &blocks) {
-  std::optional<Json> touched =
-      countAll(sum, [](triton::AtomicRMWOp) { return 1; });
-  std::optional<Json> runs = countAll(sum, Runs::getLanes);
+/// What is not zero in launches where the tally pays.
+ExprAttr TallySums::findCondition(const AtomicSum &sum,
+                                  const SumBlocks &blocks) {
+  ExprAttr touched = countAll(sum, [](triton::AtomicRMWOp) { return 1; });
+  ExprAttr runs = countAll(sum, Runs::getLanes);
   if (!touched || !runs)
-    return std::nullopt;
+    return {};
   // Otherwise the whole sum is cleared, and read to be rounded: 8 bytes for
   // each element of the tensor, beside the gradient. Here it is at most 10 for
   // each that is touched, 12 for each block, the gradient is cleared, and three
   // launches take the time of some megabytes.
-  Array more{"add", Array{"mul", 10, std::move(*touched)},
-             Array{"add", Array{"mul", 12, blocks.count()}, 1 << 24}};
-  Array gain{"sub", Array{"mul", 8, Array{"extent", sum.argument}},
-             std::move(more)};
-  Array room{"sub", kMostRuns, std::move(*runs)};
-  return Array{"max", 0, Array{"min", std::move(gain), std::move(room)}};
+  ExprAttr more =
+      addOf(mulOf(10, touched), addOf(mulOf(12, blocks.count()), 1 << 24));
+  ExprAttr all = ExprAttr::get(&getContext(), ExprKind::Extent, sum.argument);
+  ExprAttr gain = subOf(mulOf(8, all), more);
+  return maxOf(0, minOf(gain, subOf(kMostRuns, runs)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -213,11 +200,11 @@ LogicalResult TallySums::tally(const AtomicSum &sum) {
     Runs::mark(add);
     length = std::max<int64_t>(length, llvm::PowerOf2Ceil(Runs::getReach(add)));
   }
-  SumBlocks blocks(sum.argument, length);
-  std::optional<Json> when = findCondition(sum, blocks);
+  SumBlocks blocks(&getContext(), sum.argument, length);
+  ExprAttr when = findCondition(sum, blocks);
   triton::FuncOp additions = when ? deriveAdditions(sum) : triton::FuncOp();
   if (additions)
-    return Tally(sum, blocks, std::move(*when)).lower(additions);
+    return Tally(sum, blocks, when).lower(additions);
   for (triton::AtomicRMWOp add : sum.adds)
     add->removeAttr(kRunAxisAttr);
   return success();

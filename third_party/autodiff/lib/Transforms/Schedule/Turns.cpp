@@ -2,7 +2,6 @@
 #include "Turns.h"
 
 #include "autodiff/Analysis/AccessSpace.h"
-#include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Mutation.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -48,8 +47,9 @@ Turn TurnFinder::make(ArrayRef<AccumulateOp> ops,
   Turn turn{kernel, llvm::to_vector(ops)};
   if (space) {
     turn.isExact = space->isExact();
-    turn.check = space->toCheck(
-        isFirst && turn.isExact ? "bijective" : "distinct", argument);
+    turn.check = space->toCheck(isFirst && turn.isExact ? CheckKind::Bijective
+                                                        : CheckKind::Distinct,
+                                argument);
   }
   return turn;
 }
@@ -90,9 +90,9 @@ TurnFinder::findOwned(ArrayRef<AccumulateOp> accumulates) const {
 SmallVector<Turn, 0>
 TurnFinder::find(ArrayRef<AccumulateOp> accumulates) const {
   if (AccumulateOp op = accumulates.front();
-      StringAttr whole = op.getWholeAttr()) {
+      CheckAttr whole = op.getWholeAttr()) {
     Turn turn{kernel, llvm::to_vector(accumulates)};
-    turn.check = fromAttribute(whole);
+    turn.check = whole;
     turn.isExact = true;
     return {turn};
   }

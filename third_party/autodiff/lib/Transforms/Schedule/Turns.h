@@ -12,7 +12,6 @@
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TURNS_H
 
 #include "ArgumentUses.h"
-#include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {
 
@@ -21,7 +20,7 @@ struct Turn {
   triton::FuncOp kernel;
   SmallVector<AccumulateOp> ops;
   /// That they reach no address twice; null if they may meet, in atomics.
-  std::optional<llvm::json::Value> check;
+  CheckAttr check;
   /// Whether they reach all that the check allows for.
   bool isExact = false;
   /// Whether the turn before is the same kernel's.

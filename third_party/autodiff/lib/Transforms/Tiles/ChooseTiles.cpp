@@ -12,7 +12,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 /// How far a loop advances along the axis that it sums over: enough for the
 /// matrix unit, and no more than that, for the sake of pipeline stages.
@@ -26,7 +25,7 @@ namespace {
 /// A kernel with longer tiles.
 struct Wider {
   triton::FuncOp kernel;
-  SmallVector<llvm::json::Value> conditions;
+  SmallVector<ExprAttr> conditions;
   /// The kernel whose loops advance in short steps.
   triton::FuncOp shorter;
   ProductCosts costs;
@@ -104,24 +103,26 @@ SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
 
 /// Whether a launch can evaluate this: it is the same for all programs, and no
 /// number of iterations that are counted on the device.
-static bool isKnownAtLaunch(const std::optional<ScalarExpr> &bound) {
+static bool isKnownAtLaunch(MLIRContext *context,
+                            const std::optional<ScalarExpr> &bound) {
   if (!bound || llvm::any_of(llvm::seq(3), [&](unsigned axis) {
         return bound->mentionsAxis(axis);
       }))
     return false;
-  return !dependsOnCounters(bound->toJSON());
+  return !dependsOnCounters(bound->get(context));
 }
 
 /// Makes it a condition that the loops of products run at all, where a launch
 /// can tell, and assumes it: with a way around a loop, there are two places
 /// where its sums come from, for which ptxas may serialize matrix instructions.
 static void requireIterations(triton::FuncOp kernel,
-                              SmallVectorImpl<llvm::json::Value> &conditions) {
+                              SmallVectorImpl<ExprAttr> &conditions) {
+  MLIRContext *context = kernel.getContext();
   kernel.walk([&](scf::ForOp loop) {
     std::optional<ScalarExpr> lower = ScalarExpr::of(loop.getLowerBound());
     std::optional<ScalarExpr> upper = ScalarExpr::of(loop.getUpperBound());
-    if (!getAdvance(loop) || !isKnownAtLaunch(lower) ||
-        !isKnownAtLaunch(upper) ||
+    if (!getAdvance(loop) || !isKnownAtLaunch(context, lower) ||
+        !isKnownAtLaunch(context, upper) ||
         (lower->getConstant() && upper->getConstant()))
       return;
     OpBuilder b(loop);
@@ -131,9 +132,9 @@ static void requireIterations(triton::FuncOp kernel,
                               loop.getUpperBound(), loop.getLowerBound());
     LLVM::AssumeOp::create(b, loc, runs);
     // Bounds are numbers of 32 bits in kernels.
-    Array fits{"sub", int64_t(1) << 31, upper->toJSON()};
-    conditions.push_back(Array{
-        "max", 0, Array{"min", (*upper - *lower).toJSON(), std::move(fits)}});
+    ExprAttr fits =
+        subOf(ExprAttr::get(context, int64_t(1) << 31), upper->get(context));
+    conditions.push_back(maxOf(0, minOf((*upper - *lower).get(context), fits)));
   });
 }
 
@@ -175,15 +176,13 @@ void ChooseTiles::addVariants(triton::FuncOp kernel,
     previous = wider;
     requireIterations(wider, variant.conditions);
     // Enough programs for the processors.
-    llvm::json::Value grid = fromAttribute(wider->getAttr(kGridAttr));
-    llvm::json::Value when =
-        Array{"max", 0,
-              Array{"sub", Array{"mul", 4, grid.getAsArray()->front()},
-                    Array{"sub", Array{"mul", 3, Array{"processors"}}, 1}}};
-    for (llvm::json::Value &condition : variant.conditions)
-      when = Array{"min", std::move(when), std::move(condition)};
+    ExprAttr processors = ExprAttr::get(context, ExprKind::Processors, 0);
+    ExprAttr when = maxOf(0, subOf(mulOf(4, getGrid(wider).front()),
+                                   subOf(mulOf(3, processors), 1)));
+    for (ExprAttr condition : variant.conditions)
+      when = minOf(when, condition);
     wider->setAttr(kVariantOfAttr, kernel.getSymNameAttr());
-    wider->setAttr(kWhenAttr, toAttribute(context, std::move(when)));
+    wider->setAttr(kWhenAttr, when);
     wider->setAttr(kRoleAttr, StringAttr::get(context, "variant"));
   }
 }

@@ -40,9 +40,8 @@ static void guard(scf::ForOp loop) {
 
 /// sum + 0.
 static Value renew(OpBuilder &b, Location loc, Value sum) {
-  using llvm::json::Array;
-  Value zero =
-      createSize(b, loc, Array{"sub", Array{"grid", 0}, Array{"grid", 0}});
+  ExprAttr programs = gridOf(b.getContext(), 0);
+  Value zero = createSize(b, loc, subOf(programs, programs));
   auto type = cast<RankedTensorType>(sum.getType());
   Value number = arith::SIToFPOp::create(b, loc, type.getElementType(), zero);
   Value tile = triton::SplatOp::create(b, loc, type, number);

@@ -7,7 +7,6 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 namespace {
 /// Writes the kernel whose values have the forms that are needed.
@@ -96,8 +95,7 @@ void ResizedKernel::emitPrograms(ProgramsOp op, OpBuilder &b) {
     return;
   unsigned number = cast<OpResult>(forms.getDigit()).getResultNumber();
   SmallVector<Attribute> extents(op.getExtents().getValue());
-  extents[number] = toAttribute(
-      b.getContext(), Array{"div", fromAttribute(extents[number]), factor});
+  extents[number] = divOf(cast<ExprAttr>(extents[number]), factor);
   copy.setExtentsAttr(b.getArrayAttr(extents));
   Value count =
       arith::ConstantOp::create(b, op.getLoc(), b.getI32IntegerAttr(factor));
@@ -259,20 +257,18 @@ triton::FuncOp ResizedKernel::build() {
 triton::FuncOp
 mlir::autodiff::widenTiles(triton::FuncOp kernel, OpResult place,
                            unsigned factor,
-                           SmallVectorImpl<llvm::json::Value> &conditions) {
+                           SmallVectorImpl<ExprAttr> &conditions) {
   TileForms forms(kernel, place, factor);
   if (failed(forms.collect()))
     return {};
   triton::FuncOp wider = ResizedKernel(kernel, forms).build();
   llvm::append_range(conditions, forms.getConditions());
   auto programs = cast<ProgramsOp>(place.getOwner());
-  Attribute extent = programs.getExtents()[place.getResultNumber()];
+  auto extent = cast<ExprAttr>(programs.getExtents()[place.getResultNumber()]);
   // The remainder is zero.
-  conditions.push_back(Array{
-      "max", 0, Array{"sub", 1, Array{"rem", fromAttribute(extent), factor}}});
-  Array grid = *fromAttribute(kernel->getAttr(kGridAttr)).getAsArray();
-  grid[0] = Array{"div", grid[0], factor};
-  wider->setAttr(kGridAttr, toAttribute(kernel.getContext(), std::move(grid)));
+  conditions.push_back(maxOf(0, subOf(1, remOf(extent, factor))));
+  SmallVector<ExprAttr> grid = getGrid(kernel);
+  setGrid(wider, {divOf(grid[0], factor), grid[1], grid[2]});
   return wider;
 }
 

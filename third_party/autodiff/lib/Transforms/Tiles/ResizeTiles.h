@@ -3,7 +3,6 @@
 #define AUTODIFF_LIB_TRANSFORMS_TILES_RESIZETILES_H
 
 #include "autodiff/Transforms/Passes.h"
-#include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {
 
@@ -15,7 +14,7 @@ namespace mlir::autodiff {
 /// place.
 triton::FuncOp widenTiles(triton::FuncOp kernel, OpResult place,
                           unsigned factor,
-                          SmallVectorImpl<llvm::json::Value> &conditions);
+                          SmallVectorImpl<ExprAttr> &conditions);
 
 /// A copy of `kernel` after it in which `loop`, whose iterations add up sums
 /// over tiles, or store tiles with an autodiff.divided axis, runs `factor`

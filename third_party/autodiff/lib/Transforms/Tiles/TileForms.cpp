@@ -7,7 +7,6 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using llvm::json::Array;
 
 //===----------------------------------------------------------------------===//
 // What is needed
@@ -368,12 +367,10 @@ bool TileForms::noteProduct(arith::MulIOp op, Form axis) {
   int64_t limit = llvm::maxIntN(width) / (size * factor);
   if (std::optional<int64_t> constant = stride->getConstant())
     return std::abs(*constant) <= limit;
-  llvm::json::Value expression = stride->toJSON();
+  ExprAttr expression = stride->get(source.getContext());
   // |stride| ≤ limit
   conditions.push_back(
-      Array{"max", 0,
-            Array{"sub", limit + 1,
-                  Array{"max", expression, Array{"sub", 0, expression}}}});
+      maxOf(0, subOf(limit + 1, maxOf(expression, subOf(0, expression)))));
   return true;
 }
 

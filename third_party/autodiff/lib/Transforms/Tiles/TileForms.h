@@ -18,7 +18,6 @@
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {
 
@@ -57,7 +56,7 @@ public:
     return isWidening() ? size * factor : size / factor;
   }
   /// Expressions that must not be zero when the kernel is launched.
-  ArrayRef<llvm::json::Value> getConditions() const { return conditions; }
+  ArrayRef<ExprAttr> getConditions() const { return conditions; }
 
   llvm::SmallSetVector<Form, 2> ofResults(Operation *op) const {
     return needed.lookup(op);
@@ -106,7 +105,7 @@ private:
   /// The forms of results of loops and branches.
   llvm::DenseMap<std::pair<Operation *, unsigned>, Form> carried;
   llvm::DenseMap<Operation *, Form> stores;
-  SmallVector<llvm::json::Value> conditions;
+  SmallVector<ExprAttr> conditions;
 };
 
 } // namespace mlir::autodiff

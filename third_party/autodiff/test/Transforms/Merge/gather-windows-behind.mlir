@@ -3,7 +3,7 @@
 // y[u] = (x[u] + x[u - 1]) a[u] b[u] c[u] d[u]: what both contributions of a
 // position are takes five loads. It is stored once, by a kernel before.
 // CHECK-LABEL: tt.func @scaled_bwd(
-// CHECK-SAME: %[[COMMON:[a-z0-9]+]]: !tt.ptr<f32> {autodiff.buffer = "{{.*}}handover{{.*}}common0{{.*}}[\22mul\22,[\22grid\22,0],16]
+// CHECK-SAME: %[[COMMON:[a-z0-9]+]]: !tt.ptr<f32> {autodiff.buffer = #autodiff.buffer<handover "common0" {{.*}}grid0 * 16
 // CHECK: %[[ALL:.*]] = tt.splat %[[COMMON]]
 // CHECK-NEXT: %[[AT:.*]] = tt.addptr %[[ALL]], %{{.*}}
 // CHECK-NEXT: tt.store %[[AT]], %{{.*}} :
@@ -23,7 +23,7 @@
 // CHECK: %[[H:.*]] = tt.load %[[OWN]] : tensor<16x!tt.ptr<f32>>
 // CHECK: %[[KEPT:.*]] = arith.select %{{.*}}, %[[H]]
 // CHECK: %[[SUM:.*]] = arith.addf %[[TAKEN]], %[[KEPT]]
-// CHECK: autodiff.accumulate %{{.*}}, %[[SUM]] {{.*}} whole "{{.*}}within{{.*}}[\22mul\22,1,[\22mul\22,[\22grid\22,0],16]],2147483647]
+// CHECK: autodiff.accumulate %{{.*}}, %[[SUM]] {{.*}} whole <{{.*}}within {{.*}}<1 * (grid0 * 16) at_most 2147483647>]
 // CHECK-NEXT: tt.return
 tt.func @scaled(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pa: !tt.ptr<f32>, %n: i32) {
   %c16 = arith.constant 16 : i32

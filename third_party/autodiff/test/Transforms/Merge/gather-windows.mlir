@@ -7,7 +7,7 @@
 // CHECK: %[[OWN:.*]] = arith.mulf %{{.*}}, %[[X]]
 // CHECK: %[[NEXT:.*]] = arith.addi %[[U:.*]], %{{.*}} : tensor<16xi32>
 // CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %[[NEXT]]
-// CHECK: %[[LAST:.*]] = autodiff.size "[\22max\22,0,[\22sub\22,[\22mul\22,[\22grid\22,0],16],1]]"
+// CHECK: %[[LAST:.*]] = autodiff.size <max(0, grid0 * 16 - 1)>
 // CHECK: %[[HAS:.*]] = arith.cmpi slt, %[[U]]
 // CHECK: %[[BOTH:.*]] = arith.andi %[[HAS]], %[[INSIDE]]
 // CHECK: tt.load %{{.*}}, %[[BOTH]]
@@ -15,7 +15,7 @@
 // CHECK: %[[TAKEN:.*]] = arith.select
 // CHECK: %[[KEPT:.*]] = arith.select %[[MASK:.*]], %[[OWN]]
 // CHECK: %[[SUM:.*]] = arith.addf %[[TAKEN]], %[[KEPT]]
-// CHECK: autodiff.accumulate %{{.*}}, %[[SUM]] mask %[[MASK]] {{.*}} whole "{{.*}}bijective{{.*}}within
+// CHECK: autodiff.accumulate %{{.*}}, %[[SUM]] mask %[[MASK]] {{.*}} whole <bijective{{.*}}within
 // CHECK-NOT: autodiff.accumulate
 // CHECK: tt.return
 tt.func @pairs(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {

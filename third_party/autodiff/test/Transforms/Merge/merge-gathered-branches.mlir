@@ -55,7 +55,7 @@ tt.func @picked(%px: !tt.ptr<f32>, %pf: !tt.ptr<i1>, %pt: !tt.ptr<i64>, %py: !tt
 // them could, and adds it if it is one of its own.
 // CHECK-LABEL: tt.func @shared_bwd(
 // CHECK: %[[T:.*]] = tt.load %{{.*}} : !tt.ptr<i64>
-// CHECK: autodiff.size "[\22max\22,[\22mul\22,[\22mul\22,1,16],[\22grid\22,1]],0]"
+// CHECK: autodiff.size <max(1 * 16 * grid1, 0)>
 // CHECK: %[[COVERED:.*]] = arith.cmpi ult, %[[T]],
 // CHECK: arith.cmpi eq, %{{.*}}, %{{.*}} : tensor<16xi32>
 // CHECK: autodiff.accumulate %{{.*}} : tensor<16x!tt.ptr<f32>>

@@ -4,7 +4,7 @@
 // is the target adds what goes there.
 // CHECK-LABEL: tt.func @target_bwd(
 // CHECK-DAG: %[[T:.*]] = tt.load {{.*}} : !tt.ptr<i64>
-// CHECK-DAG: %[[SIZE:.*]] = autodiff.size "[\22max\22,[\22min\22,[\22mul\22,[\22mul\22,1,16],[\22max\22,[\22ceildiv\22,[\22arg\22,3],16],0]],[\22arg\22,3]],0]"
+// CHECK-DAG: %[[SIZE:.*]] = autodiff.size <max(min(1 * 16 * max(ceildiv(arg3, 16), 0), arg3), 0)>
 // CHECK-DAG: %[[COVERED:.*]] = arith.cmpi ult, %[[T]], %[[SIZE]] : i64
 // CHECK-DAG: %[[SHORT:.*]] = arith.trunci %[[T]] : i64 to i32
 // CHECK-DAG: %[[PLACE:.*]] = arith.select %[[COVERED]], %[[SHORT]], %c-1_i32 : i32

@@ -10,8 +10,8 @@
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK: arith.addf
-// CHECK: autodiff.accumulate {{.*}} whole "{{.*}}\22kind\22:\22bijective\22
-// CHECK-SAME: \22within\22:
+// CHECK: autodiff.accumulate {{.*}} whole <bijective
+// CHECK-SAME: within [
 // CHECK: } {autodiff.parallel}
 // CHECK-NEXT: } {autodiff.parallel}
 // CHECK-NOT: autodiff.accumulate

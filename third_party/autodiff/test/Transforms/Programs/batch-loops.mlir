@@ -4,15 +4,13 @@
 // A row is read twice: its tiles are one, loaded once. A fourth iteration of
 // three adds nothing; what it would load and store, masks leave out.
 // OFFER: module attributes {autodiff.batch =
-// OFFER-SAME: \22exact\22:false,\22most\22:1024
-// OFFER-SAME: \22trips\22:[\22max\22,[\22ceildiv\22,[\22arg\22,2],16],0]
+// OFFER-SAME: #autodiff.batch<max(ceildiv(arg2, 16), 0) at_most 1024>
 // OFFER-LABEL: tt.func public @masked(
 // OFFER-COUNT-2: scf.for
 // CHECK: module attributes {autodiff.launch =
-// CHECK-SAME: \22assumed\22:{{\[\[}}\22sub\22,4,[\22max\22,[\22ceildiv\22,[\22arg\22,2],16],0]],[\22sub\22,[\22max\22,[\22ceildiv\22,[\22arg\22,2],16],0],1{{\]\]}}
-// CHECK-SAME: \22batch\22:{\22length\22:4,
-// CHECK-SAME: \22checks\22:[{\22argument\22:1,
-// CHECK-SAME: \22digits\22:{{\[\[}}16,4],[1,16{{\]\]}}
+// CHECK-SAME: assumed [4 - max(ceildiv(arg2, 16), 0), max(ceildiv(arg2, 16), 0) - 1
+// CHECK-SAME: checks [<distinct 1 {{.*}}<16 x 4>, <1 x 16>
+// CHECK-SAME: batched 4 [
 // CHECK-LABEL: tt.func public @masked(
 // CHECK-NOT: scf.for
 // CHECK-DAG: %[[NUMBER:.*]] = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
@@ -70,10 +68,10 @@ tt.func public @masked(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 
 // Nothing leaves out a fourth iteration: there must be as many as on the axis.
 // Scalars are an axis by themselves, and so is what advances beside the loop.
-// OFFER: \22exact\22:true
+// OFFER: exact = true
 // OFFER-LABEL: tt.func public @scalars(
 // CHECK: module attributes {autodiff.launch =
-// CHECK-SAME: \22assumed\22:{{\[\[}}\22sub\22,4,[\22max\22,[\22arg\22,2],0]],[\22sub\22,[\22max\22,[\22arg\22,2],0],4{{\]\]}}
+// CHECK-SAME: assumed [4 - max(arg2, 0), max(arg2, 0) - 4]
 // CHECK-LABEL: tt.func public @scalars(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: !tt.ptr<f32>, %{{[a-z0-9]+}}: !tt.ptr<f32>, %[[N:[a-z0-9]+]]: i32
 // CHECK-NOT: scf.for
@@ -217,7 +215,7 @@ tt.func public @softmax(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 
 // Weights that all programs share get sums over the rows, in registers, too.
 // OFFER: autodiff.batch =
-// OFFER-SAME: \22most\22:512
+// OFFER-SAME: at_most 512
 // OFFER-LABEL: tt.func public @weights(
 // CHECK-LABEL: tt.func public @weights(
 // CHECK-NOT: scf.for

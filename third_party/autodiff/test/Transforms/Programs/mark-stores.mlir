@@ -2,8 +2,8 @@
 // RUN:   -autodiff-mark-stores | FileCheck %s
 
 // Each program, and each lane, has an element and a value of its own.
-// CHECK: autodiff.stores = "[{\22argument\22:1,\22check\22:{{.*}}\22deciders\22:[{{\[\[}}8,[\22pid\22,0],\22program\22],[1,null,0{{\]\]}}],\22position\22:
-// CHECK-SAME: \22reach\22:{\22dims\22:[{\22bound\22:null,\22digits\22:{{\[\[}}1,[\22pid\22,0],\22program\22{{\]\]}},\22stride\22:8},{\22bound\22:null,\22digits\22:{{\[\[}}1,8,0{{\]\]}},\22stride\22:1}],\22exact\22:true,\22offset\22:0}
+// CHECK: autodiff.stores = [#autodiff.stored<1 "{{.*}}" <0 [<8 x [<1 x pid0 of program>]>, <1 x [<1 x 8 of axis 0>]>] exact = true>
+// CHECK-SAME: deciders {{\[\[}}#autodiff.digit<8 x pid0 of program>, #autodiff.digit<1 x ? of axis 0>{{\]\]}} check <distinct 1
 // CHECK-LABEL: tt.func @apart(
 tt.func @apart(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %c8 = arith.constant 8 : i32
@@ -24,8 +24,8 @@ tt.func @apart(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // -----
 
 // All programs store to one element: what they have read themselves.
-// CHECK: autodiff.stores = "[{\22argument\22:1,\22check\22:{{.*}}\22deciders\22:[{{\[\[}}1,[\22pid\22,0],\22program\22{{\]\]}}],\22position\22:
-// CHECK-SAME: \22reach\22:{\22dims\22:[],\22exact\22:true,\22offset\22:0}
+// CHECK: autodiff.stores = [#autodiff.stored<1 "{{.*}}" <0 [] exact = true>
+// CHECK-SAME: deciders {{\[\[}}#autodiff.digit<1 x pid0 of program>{{\]\]}}
 // CHECK-LABEL: tt.func @one(
 tt.func @one(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %id = tt.get_program_id x : i32
@@ -38,7 +38,7 @@ tt.func @one(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // -----
 
 // What is the same for all programs, nothing decides.
-// CHECK: \22deciders\22:[],\22position\22:
+// CHECK: deciders []
 // CHECK-LABEL: tt.func @alike(
 tt.func @alike(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
@@ -49,7 +49,8 @@ tt.func @alike(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // -----
 
 // What is read from memory that is stored to, too, may be anything.
-// CHECK: \22deciders\22:null,\22position\22:
+// CHECK: autodiff.stores = [#autodiff.stored<
+// CHECK-NOT: deciders
 // CHECK-LABEL: tt.func @changed(
 tt.func @changed(%py: !tt.ptr<f32>, %one: f32) {
   %y = tt.load %py : !tt.ptr<f32>
@@ -61,7 +62,7 @@ tt.func @changed(%py: !tt.ptr<f32>, %one: f32) {
 // -----
 
 // Lanes come together in a sum: the row is what counts.
-// CHECK: \22deciders\22:[{{\[\[}}1,[\22pid\22,1],\22program\22{{\]\]}}],\22position\22:
+// CHECK: deciders {{\[\[}}#autodiff.digit<1 x pid1 of program>{{\]\]}}
 // CHECK-LABEL: tt.func @rows(
 tt.func @rows(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %c8 = arith.constant 8 : i32
@@ -87,7 +88,7 @@ tt.func @rows(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // A mask that is no bound is a choice of bounds: i < 0, or -i < 0. So is the end
 // of a loop that programs bound: k - program < 0.
-// CHECK: \22guards\22:[{{\[\[\[\[\[}}1,null,0]],0{{\]\]}},{{\[\[\[\[}}-1,null,0]],0{{\]\]\]}},{{.*}}\22loop 0\22{{.*}}]
+// CHECK: guards {{\[\[\[}}#autodiff.constraint<[<1 x ? of axis 0>] below 0>], [#autodiff.constraint<[<-1 x ? of axis 0>] below 0>{{\]\]}}{{.*}}of loop 0
 // CHECK-LABEL: tt.func @but_one(
 tt.func @but_one(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %zero = arith.constant dense<0> : tensor<8xi32>

@@ -2,10 +2,9 @@
 
 // Rows are independent, and stored apart: each becomes a program.
 // CHECK: module attributes {autodiff.launch =
-// CHECK-SAME: \22assumed\22:{{\[\[}}\22sub\22,[\22grid\22,0],1],[\22sub\22,2147483647,[\22arg\22,2{{\]\]}}]
-// CHECK-SAME: \22checks\22:[{\22argument\22:1,\22dims\22:
-// CHECK-SAME: \22kind\22:\22distinct\22
-// CHECK-SAME: \22grid\22:{{\[\[}}\22max\22,[\22arg\22,2],0],[\22grid\22,1],[\22grid\22,2{{\]\]}}
+// CHECK-SAME: #autodiff.launch<[max(arg2, 0), grid1, grid2]
+// CHECK-SAME: assumed [grid0 - 1, 2147483647 - arg2]
+// CHECK-SAME: checks [<distinct 1 at
 // CHECK-LABEL: tt.func public @rows(
 // CHECK: %[[PID:.*]] = tt.get_program_id x
 // CHECK-NOT: scf.for
@@ -37,9 +36,9 @@ tt.func public @rows(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 // Steps that the kernel is compiled with, along another axis: as many as there
 // are programs, or no fewer than there is work. A number is counted beside.
 // CHECK: module attributes {autodiff.launch =
-// CHECK-SAME: [\22sub\22,65535,[\22arg\22,2{{\]\]}}
-// CHECK-SAME: [\22max\22,[\22min\22,
-// CHECK-SAME: [\22sub\22,[\22min\22,
+// CHECK-SAME: 65535 - arg2
+// CHECK-SAME: , max(min(
+// CHECK-SAME: min(
 // CHECK-LABEL: tt.func public @counted(
 // CHECK: %[[PID:.*]] = tt.get_program_id y
 // CHECK-NOT: scf.for
@@ -176,7 +175,7 @@ tt.func public @scattered(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %t: !tt.ptr<i32>, 
 
 // Sums don't ask who comes first; what they were before does.
 // CHECK: module attributes {autodiff.launch =
-// CHECK-SAME: \22checks\22:[]
+// CHECK-NOT: checks
 // CHECK-LABEL: tt.func public @added(
 // CHECK-NOT: scf.for
 // CHECK: tt.atomic_rmw
@@ -215,8 +214,8 @@ tt.func public @tickets(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %z: !tt.ptr<f32>, %n
 
 // Blocks of a line: programs and steps are counted in them.
 // CHECK: module attributes {autodiff.launch =
-// CHECK-SAME: [\22sub\22,2147483647,[\22ceildiv\22,[\22arg\22,2],16{{\]\]\]}}
-// CHECK-SAME: \22grid\22:{{\[\[}}\22max\22,[\22ceildiv\22,[\22arg\22,2],16],0],
+// CHECK-SAME: <[max(ceildiv(arg2, 16), 0), grid1, grid2]
+// CHECK-SAME: 2147483647 - ceildiv(arg2, 16)
 // CHECK-LABEL: tt.func public @blocks(
 // CHECK: %[[PID:.*]] = tt.get_program_id x
 // CHECK-NOT: scf.for

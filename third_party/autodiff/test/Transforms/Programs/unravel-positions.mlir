@@ -10,13 +10,13 @@
 // four rows. The end of the line is that of the last row. What was said of the
 // alignment of a tile with one axis, goes.
 // OFFER: module attributes {autodiff.unravel =
-// OFFER-SAME: \22lanes\22:64,\22limits\22:{{\[\[}}\22arg\22,4],[\22div\22,[\22arg\22,3],[\22arg\22,4{{\]\]\]}}
+// OFFER-SAME: #autodiff.unravel<[arg4, div(arg3, arg4)] lanes = 64>
 // OFFER-LABEL: tt.func public @column(
 // OFFER: arith.remsi %{{.*}} : tensor<64xi32>
 // CHECK: module attributes {autodiff.launch =
-// CHECK-SAME: \22assumed\22:{{\[\[}}\22sub\22,[\22arg\22,4],1],[\22sub\22,[\22arg\22,3],1],[\22sub\22,0,[\22rem\22,[\22arg\22,3],[\22arg\22,4{{\]\]\]}},[\22sub\22,[\22mul\22,[\22grid\22,0],64],[\22arg\22,3{{\]\]}},
-// CHECK-SAME: \22checks\22:[{\22argument\22:2,
-// CHECK-SAME: \22unraveled\22:{\22lengths\22:[16,4],
+// CHECK-SAME: assumed [arg4 - 1, arg3 - 1, 0 - rem(arg3, arg4), grid0 * 64 - arg3,
+// CHECK-SAME: checks [<distinct 2 at
+// CHECK-SAME: unraveled[16, 4]
 // CHECK-LABEL: tt.func public @column(
 // CHECK-DAG: %[[C16:.*]] = arith.constant 16 : i32
 // CHECK-DAG: %[[C4:.*]] = arith.constant 4 : i32
@@ -68,7 +68,7 @@ tt.func public @column(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n:
 
 // A channel is a digit between two others. The program's places for it are the
 // lowest: what is summed over the others may be summed by one program.
-// OFFER: \22limits\22:{{\[\[}}\22arg\22,5],[\22arg\22,4],[\22div\22,[\22arg\22,3],[\22mul\22,[\22arg\22,4],[\22arg\22,5{{\]\]\]\]}}
+// OFFER: [arg5, arg4, div(arg3, arg4 * arg5)]
 // THREE-LABEL: tt.func public @channel(
 // THREE: %[[PROGRAM:.*]] = tt.get_program_id x
 // THREE: %[[PLACE:.*]] = arith.remsi %[[PROGRAM]], %{{.*}} : i32
@@ -106,8 +106,8 @@ tt.func public @channel(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n
 
 // Without a mask, all programs are on the line, and rows must fill their tiles.
 // The remainder is the difference to a multiple.
-// OFFER: \22limits\22:[10,[\22div\22,[\22mul\22,[\22grid\22,0],64],10{{\]\]}}
-// CHECK: [\22sub\22,0,[\22rem\22,[\22div\22,[\22mul\22,[\22grid\22,0],64],10],4{{\]\]}}
+// OFFER: [10, div(grid0 * 64, 10)]
+// CHECK: 0 - rem(div(grid0 * 64, 10), 4)
 // CHECK-LABEL: tt.func public @unmasked(
 // CHECK: %[[COLUMN:.*]] = tt.expand_dims %{{.*}} -> tensor<16x1xi32>
 // CHECK: %[[INROW:.*]] = arith.cmpi slt, %[[COLUMN]], %{{.*}} : tensor<16x1xi32>

@@ -2,7 +2,7 @@
 
 // Lanes past the end are not stored: they need not be read, neither in the loop
 // nor through what is read.
-// CHECK: module attributes {autodiff.assumed = ["[\22arg\22,4]"]}
+// CHECK: module attributes {autodiff.assumed = [#autodiff.expr<arg4>]}
 // CHECK-LABEL: tt.func public @dropped(
 // CHECK-NOT: arith.remsi
 // CHECK: %[[IN:.*]] = arith.cmpi slt, %[[X:.*]], %{{.*}} : tensor<32xi32>

@@ -8,9 +8,9 @@
 // The backward reads row i − 1, and where nothing has stored, the first state.
 // NONE-NOT: autodiff.state
 // CHECK-LABEL: tt.func @after(
-// CHECK: tt.store {{.*}} autodiff.state = {carried = 0 : i32, check = "{\22argument\22:2,{{.*}}\22kind\22:\22distinct\22
+// CHECK: tt.store {{.*}} autodiff.state = {carried = 0 : i32, check = #autodiff.check<distinct 2 at
 // BACK-LABEL: tt.func @after_bwd(
-// BACK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = "{\22argument\22:2,
+// BACK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = #autodiff.check<distinct 2 at
 // BACK-DAG: %[[MASK:.*]] = arith.cmpi slt
 // BACK-DAG: %[[FIRST:.*]] = arith.constant dense<2.000000e+00>
 // BACK: scf.for

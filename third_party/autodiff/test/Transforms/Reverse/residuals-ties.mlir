@@ -6,7 +6,7 @@
 // CHECK-LABEL: tt.func @computed(
 // CHECK-NOT: @computed_fwd
 // CHECK-LABEL: tt.func @computed_bwd(
-// CHECK-NOT: \22kind\22:\22saved\22
+// CHECK-NOT: buffer<saved
 // CHECK: %[[X:.*]] = arith.addf
 // CHECK: %[[M:.*]] = "tt.reduce"(%[[X]])
 // CHECK: %[[S:.*]] = tt.splat %[[M]]
@@ -47,7 +47,7 @@ tt.func @computed(%pu: !tt.ptr<f32>, %pv: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: 
 // CHECK-LABEL: tt.func @loaded_fwd(
 // CHECK: "tt.reduce"
 // CHECK-LABEL: tt.func @loaded_bwd(
-// CHECK-SAME: \22kind\22:\22saved\22
+// CHECK-SAME: buffer<saved
 // CHECK-NOT: arith.maxnumf
 tt.func @loaded(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>

@@ -6,7 +6,7 @@
 // y = x·Σw: the sum over w is saved by the forward, a scalar per program, and
 // loaded by the backward, which does not need w any more.
 // SAVE-LABEL: tt.func @kernel_fwd(
-// SAVE-SAME: \22dtype\22:\22f32\22,\22kind\22:\22saved\22,\22name\22:\22saved0\22
+// SAVE-SAME: #autodiff.buffer<saved "saved0" : f32
 // SAVE-SAME: autodiff.operand = #autodiff.operand<buffer 0>
 // SAVE: %[[S:.*]] = "tt.reduce"
 // SAVE: %[[P:.*]] = tt.addptr %arg3, %{{.*}} : !tt.ptr<f32>, i64

@@ -7,7 +7,7 @@
 // iteration · programs + program, program = (z · ny + y) · nx + x. The sum beside
 // it is linear: nobody pops its tape, so it gets none, and is not summed again.
 // CHECK-LABEL: tt.func @product_bwd(
-// CHECK-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = "{\22dtype\22:\22f32\22,\22kind\22:\22tape\22,\22name\22:\22tape0\22,\22size\22:[\22mul\22,[\22max\22,[\22arg\22,3],0]
+// CHECK-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = #autodiff.buffer<tape "tape0" : f32, max(arg3, 0) * (grid2 * (grid1 * (grid0 *
 // CHECK-SAME: autodiff.operand = #autodiff.operand<buffer 0>, tt.divisibility = 16 : i32}) attributes
 // CHECK: scf.for %[[I:[^ ,:)]+]] = {{.*}} iter_args(%[[A:[^ ,:)]+]] = %{{[0-9]+}})
 // CHECK-DAG: %[[NZ:.*]] = tt.get_num_programs z

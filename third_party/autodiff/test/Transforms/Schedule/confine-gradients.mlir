@@ -8,17 +8,17 @@
 // Rows that memory says: one comparison for each of them, with a margin that
 // holds what is left of a row.
 // CHECK-LABEL: tt.func @rows_bwd(
-// CHECK-SAME: \22confined\22:\22all\22,\22dtype\22:\22f32\22,\22init\22:\22zero\22,\22margin\22:7,\22returned\22:true
+// CHECK-SAME: : f32 init = zero returned = true confined = all margin = 7
 // CHECK: %[[FIRST:.*]] = arith.shrsi {{.*}} : tensor<4xi64>
-// CHECK: autodiff.size "[\22lead\22,0]"
+// CHECK: autodiff.size <lead(arg0)>
 // CHECK: %[[PLACE:.*]] = arith.addi %[[FIRST]], %{{.*}} : tensor<4xi64>
-// CHECK: autodiff.size "[\22sub\22,[\22span\22,0],7]"
+// CHECK: autodiff.size <span(arg0) - 7>
 // CHECK: %[[ROWS:.*]] = arith.cmpi ult, %[[PLACE]], %{{.*}} : tensor<4xi64>
 // CHECK: %[[COLUMN:.*]] = tt.expand_dims %[[ROWS]]
 // CHECK: %[[MASK:.*]] = tt.broadcast %[[COLUMN]]
 // CHECK: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %{{.*}}, %[[MASK]]
 // KNOWN-LABEL: tt.func @rows_bwd(
-// KNOWN-SAME: \22confined\22:\22sums\22
+// KNOWN-SAME: confined = sums
 // KNOWN: %[[MASK:.*]] = tt.broadcast {{.*}} -> tensor<4x8xi1>
 // KNOWN: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %{{.*}}, %[[MASK]]
 tt.func @rows(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
@@ -52,13 +52,13 @@ tt.func @rows(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
 // A launch knows how far a sum of numbers goes. It may be too far for a buffer:
 // then what is stored is masked, too.
 // CHECK-LABEL: tt.func @sum_bwd(
-// CHECK-SAME: \22confined\22:\22all\22
+// CHECK-SAME: confined = all
 // CHECK: arith.cmpi ult, %{{.*}}, %{{.*}} : i64
 // CHECK: %[[MASK:.*]] = tt.splat %{{.*}} : i1 -> tensor<8xi1>
 // CHECK: tt.store %{{.*}}, %{{.*}}, %[[MASK]]
 // KNOWN-LABEL: tt.func @sum_bwd(
 // KNOWN-NOT: confined
-// KNOWN-SAME: \22reach\22:[{\22dims\22:[{\22bound\22:null,\22digits\22:{{\[\[}}1,8,0{{\]\]}},\22stride\22:1}],\22exact\22:true,\22offset\22:[\22arg\22,2]}]
+// KNOWN-SAME: reach [<arg2 [<1 x [<1 x 8 of axis 0>]>] exact = true>]
 // KNOWN-NOT: autodiff.size
 // KNOWN: tt.store %{{[0-9]+}}, %{{[0-9]+}} :
 tt.func @sum(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {

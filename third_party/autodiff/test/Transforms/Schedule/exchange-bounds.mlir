@@ -38,7 +38,7 @@ tt.func @start(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32)
 // An end that moves with the program: those that have iteration j are the
 // later ones, and the number of iterations is the most that any program has.
 // CHECK-LABEL: tt.func @end_bwd_exchanged0(
-// CHECK-SAME: autodiff.grid = "{{.*}}\22maxpids\22,[\22add\22,[\22pid\22,0],1]
+// CHECK-SAME: autodiff.grid = [{{.*}}maxpids(pid0 + 1)
 // CHECK: %[[PART:.*]] = arith.divsi
 // CHECK: %[[FIRST:.*]] = arith.maxsi {{.*}}, %c0_i32
 // CHECK: arith.cmpi slt, %[[FIRST]], %[[PROGRAMS:.*]] :
@@ -149,8 +149,8 @@ tt.func @sums_of_digits(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>,
 // run: iterations count from there. There is no mask, so that zeros are stored
 // behind shorter segments, and ranges have to be all of the tensor.
 // CHECK-LABEL: tt.func @from_memory_bwd_exchanged0(
-// CHECK-SAME: autodiff.grid = "{{.*}}\22maxpids\22,[\22sub\22,[\22element\22,3,[\22add\22,[\22pid\22,0],1]],[\22element\22,3,[\22pid\22,0]
-// CHECK: autodiff.accumulate {{.*}}\22moves\22:true{{.*}}\22whole\22:true
+// CHECK-SAME: autodiff.grid = [{{.*}}maxpids(element(arg3, pid0 + 1) - element(arg3, pid0))
+// CHECK: autodiff.accumulate {{.*}} moves = true{{.*}} whole = true
 tt.func @from_memory(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>) {
   %c1 = arith.constant 1 : i32
   %c8 = arith.constant 8 : i32

@@ -4,8 +4,8 @@
 // kernel has one iteration and one pair of heads, and runs over the heads of
 // the pair and the programs of each.
 // CHECK-LABEL: tt.func @heads_bwd_exchanged0(
-// CHECK-SAME: autodiff.grid = {{.*}}[\22maxpids\22,{{.}}\22div\22,[\22pid\22,1],2]],1]
-// CHECK: autodiff.size "[\22add\22,[\22maxpids\22,{{.}}\22rem\22,[\22pid\22,1],2]],1]"
+// CHECK-SAME: autodiff.grid = [{{.*}}(maxpids(div(pid1, 2)) + 1)
+// CHECK: autodiff.size <maxpids(rem(pid1, 2)) + 1>
 // CHECK: scf.for %[[PLACE:.*]] = %{{.*}} to
 // CHECK: scf.for
 // CHECK: %[[FIRST:.*]] = arith.muli %{{.*}}, %c2_i32

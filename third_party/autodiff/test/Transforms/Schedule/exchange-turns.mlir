@@ -6,13 +6,13 @@
 // a kernel; the second one adds to what the first one has stored.
 // CHECK-LABEL: tt.func @gram_bwd_exchanged0(
 // CHECK: tt.dot
-// CHECK: autodiff.accumulate {{.*}} whole "{{.*}}\22programs\22:{{\[\[}}\22pid\22,0],[\22pid\22,1]]
+// CHECK: autodiff.accumulate {{.*}} whole <{{.*}} programs [pid0, pid1]
 // CHECK-LABEL: tt.func @gram_bwd_exchanged1(
 // CHECK: tt.dot
-// CHECK: autodiff.accumulate {{.*}} whole "{{.*}}\22programs\22:{{\[\[}}\22pid\22,1],[\22pid\22,0]]
+// CHECK: autodiff.accumulate {{.*}} whole <{{.*}} programs [pid1, pid0]
 
 // PLAN-LABEL: tt.func @gram_bwd_exchanged0(
-// PLAN-SAME: \22accumulate\22:\22store\22,\22argument\22:0
+// PLAN-SAME: <store 0 :
 // PLAN: tt.dot
 // PLAN: tt.store
 // PLAN-LABEL: tt.func @gram_bwd_exchanged1(

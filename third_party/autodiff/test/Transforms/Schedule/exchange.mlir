@@ -10,13 +10,13 @@
 // CHECK-NOT: argument = 0
 // CHECK: autodiff.accumulate {{.*}} {argument = 1
 // CHECK-LABEL: tt.func @sums_bwd_exchanged0(
-// CHECK-SAME: autodiff.grid = "{{\[\[}}\22mul\22,[\22max\22,[\22ceildiv\22,[\22sub\22,[\22arg\22,3],0],1],0],
-// CHECK-SAME: \22processors\22
+// CHECK-SAME: autodiff.grid = [#autodiff.expr<max(ceildiv(arg3 - 0, 1), 0) *
+// CHECK-SAME: processors
 // CHECK: %[[N:.*]] = autodiff.programs
 // CHECK: %[[J:.*]] = arith.remsi %[[N]], %[[COUNT:.*]] :
 // CHECK: %[[PART:.*]] = arith.divsi %[[N]], %[[COUNT]]
 // CHECK: %[[PARTS:.*]] = arith.trunci
-// CHECK: %[[SIZE:.*]] = autodiff.size "[\22grid\22,0]"
+// CHECK: %[[SIZE:.*]] = autodiff.size <grid0>
 // CHECK: %[[PROGRAMS:.*]] = arith.trunci %[[SIZE]]
 // CHECK: %[[SUM:.*]] = scf.for %[[P:.*]] = %[[PART]] to %[[PROGRAMS]] step %[[PARTS]] iter_args(%[[ACC:.*]] = %cst)
 // CHECK: %[[WIDE:.*]] = arith.extsi %[[P]]
@@ -24,9 +24,9 @@
 // CHECK: %[[TW:.*]] = tt.load %[[LEFT]]
 // CHECK: arith.addf %[[ACC]], %[[TW]]
 // CHECK: %[[PX:.*]] = tt.addptr %arg0, %[[J]]
-// CHECK: autodiff.accumulate %[[PX]], %[[SUM]] partial %[[PART]] of "
-// CHECK-SAME: whole "
-// CHECK-SAME: \22programs\22:{{\[\[}}\22pid\22,0]]
+// CHECK: autodiff.accumulate %[[PX]], %[[SUM]] partial %[[PART]] of <
+// CHECK-SAME: whole <
+// CHECK-SAME: programs [pid0]
 // CHECK-SAME: {argument = 0
 tt.func @sums(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %c0 = arith.constant 0 : i32
@@ -52,11 +52,11 @@ tt.func @sums(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) 
 // An id that the kernel only uses as quotient and remainder is two digits: one
 // stays in the grid, the other one is summed over.
 // CHECK-LABEL: tt.func @digits_bwd_exchanged0(
-// CHECK-SAME: autodiff.grid = "{{\[\[}}\22mul\22,
-// CHECK-SAME: [\22add\22,[\22maxpids\22,[\22div\22,[\22pid\22,0],[\22arg\22,4]{{\]\]}},1]
-// CHECK: autodiff.size "[\22add\22,[\22maxpids\22,[\22rem\22,[\22pid\22,0],[\22arg\22,4]{{\]\]}},1]"
-// CHECK: autodiff.accumulate {{.*}} whole "
-// CHECK-SAME: \22programs\22:{{\[\[}}\22rem\22,[\22pid\22,0],[\22arg\22,4]],[\22div\22,[\22pid\22,0],[\22arg\22,4]{{\]\]}}
+// CHECK-SAME: autodiff.grid = [#autodiff.expr<
+// CHECK-SAME: (maxpids(div(pid0, arg4)) + 1)
+// CHECK: autodiff.size <maxpids(rem(pid0, arg4)) + 1>
+// CHECK: autodiff.accumulate {{.*}} whole <
+// CHECK-SAME: programs [rem(pid0, arg4), div(pid0, arg4)]
 tt.func @digits(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %h: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

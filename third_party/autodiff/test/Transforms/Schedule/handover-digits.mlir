@@ -4,7 +4,7 @@
 // place by these: the kernels that need it number their programs in another
 // way.
 // CHECK-LABEL: tt.func @product_bwd(
-// CHECK-SAME: %arg6: !tt.ptr<f32> {autodiff.buffer = "{\22dtype\22:\22f32\22,\22kind\22:\22handover\22
+// CHECK-SAME: %arg6: !tt.ptr<f32> {autodiff.buffer = #autodiff.buffer<handover
 // CHECK-DAG: %[[ROW:.*]] = arith.divsi %{{.*}}, %{{.*}} : i64
 // CHECK-DAG: %[[COLUMN:.*]] = arith.remsi %{{.*}}, %{{.*}} : i64
 // CHECK: %[[PLACE:.*]] = arith.muli %{{.*}}, %{{.*}} : i64

@@ -4,7 +4,7 @@
 // that may be rounded otherwise in another kernel. Its maximum, one number, is
 // not handed over: compared with what is computed again it might equal nothing.
 // CHECK-LABEL: tt.func @pick_bwd_exchanged0(
-// CHECK-NOT: \22kind\22:\22handover\22
+// CHECK-NOT: buffer<handover
 // CHECK: scf.for
 // CHECK: %[[PRODUCT:.*]] = arith.mulf
 // CHECK: %[[T:.*]] = arith.addf %[[PRODUCT]],

@@ -4,8 +4,8 @@
 // program and iteration: the kernel that stays leaves it in scratch memory,
 // once for both kernels that need it.
 // CHECK-LABEL: tt.func @product_bwd(
-// CHECK-SAME: %arg5: !tt.ptr<f32> {autodiff.buffer = "{\22dtype\22:\22f32\22,\22kind\22:\22handover\22
-// CHECK-NOT: \22kind\22:\22handover\22
+// CHECK-SAME: %arg5: !tt.ptr<f32> {autodiff.buffer = #autodiff.buffer<handover
+// CHECK-NOT: <handover
 // CHECK: %[[C:.*]] = arith.mulf
 // CHECK: %[[SLOT:.*]] = tt.addptr %arg5,
 // CHECK: tt.store %[[SLOT]], %[[C]]

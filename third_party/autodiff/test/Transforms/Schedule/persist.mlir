@@ -7,8 +7,8 @@
 // more programs than there were, and as many for each processor as it takes to
 // hide what programs of one warp wait for.
 // CHECK-LABEL: tt.func @scale_bwd_persistent(
-// CHECK-SAME: autodiff.grid = "{{\[\[}}\22max\22,[\22min\22,[\22mul\22,1,[\22grid\22,0]],
-// CHECK-SAME: [\22ceildiv\22,[\22mul\22,8,[\22processors\22]],[\22max\22,1,1]]],1],1,1]"
+// CHECK-SAME: autodiff.grid = [#autodiff.expr<max(min(1 * grid0,
+// CHECK-SAME: ceildiv(8 * processors, max(1, 1))), 1)>, #autodiff.expr<1>, #autodiff.expr<1>]
 // CHECK: %[[PART:.*]] = autodiff.programs
 // CHECK: %[[PARTS:.*]] = arith.trunci
 // CHECK: %[[W:.*]] = tt.load
@@ -16,8 +16,8 @@
 // CHECK-DAG: %[[NEXT:.*]] = arith.addf %[[ACC]],
 // CHECK-DAG: autodiff.accumulate {{.*}} {argument = 0
 // CHECK: scf.yield %[[NEXT]]
-// CHECK: autodiff.accumulate {{.*}}, %[[SUM]] partial %[[PART]] of "
-// CHECK-SAME: whole "
+// CHECK: autodiff.accumulate {{.*}}, %[[SUM]] partial %[[PART]] of <
+// CHECK-SAME: whole <
 // CHECK-SAME: {argument = 1
 tt.func @scale(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %width = arith.constant 16 : i32
@@ -44,10 +44,10 @@ tt.func @scale(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // Each processor has the registers for three programs, and runs two where three
 // would have many rows each.
 // CHECK-LABEL: tt.func @scale_middle_bwd_persistent(
-// CHECK-SAME: autodiff.grid = "{{\[\[}}\22max\22,[\22min\22,[\22mul\22,1,[\22grid\22,0]],
-// CHECK-SAME: [\22ceildiv\22,[\22mul\22,
-// CHECK-SAME: [\22max\22,2,[\22min\22,3,[\22ceildiv\22,[\22mul\22,128,[\22processors\22]],[\22max\22,[\22mul\22,1,[\22grid\22,0]],1]]]],
-// CHECK-SAME: [\22processors\22]],[\22max\22,1,1]]],1],1,1]"
+// CHECK-SAME: autodiff.grid = [#autodiff.expr<max(min(1 * grid0,
+// CHECK-SAME: ceildiv(
+// CHECK-SAME: max(2, min(3, ceildiv(128 * processors, max(1 * grid0, 1))))
+// CHECK-SAME:  * processors, max(1, 1))), 1)>, #autodiff.expr<1>, #autodiff.expr<1>]
 tt.func @scale_middle(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %width = arith.constant 4096 : i32
   %i = tt.make_range {end = 4096 : i32, start = 0 : i32} : tensor<4096xi32>
@@ -72,8 +72,8 @@ tt.func @scale_middle(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // Rows that take the registers of half a processor: one program for each.
 // CHECK-LABEL: tt.func @scale_long_bwd_persistent(
-// CHECK-SAME: autodiff.grid = "{{\[\[}}\22max\22,[\22min\22,[\22mul\22,1,[\22grid\22,0]],
-// CHECK-SAME: [\22ceildiv\22,[\22mul\22,1,[\22processors\22]],[\22max\22,1,1]]],1],1,1]"
+// CHECK-SAME: autodiff.grid = [#autodiff.expr<max(min(1 * grid0,
+// CHECK-SAME: ceildiv(1 * processors, max(1, 1))), 1)>, #autodiff.expr<1>, #autodiff.expr<1>]
 tt.func @scale_long(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %width = arith.constant 8192 : i32
   %i = tt.make_range {end = 8192 : i32, start = 0 : i32} : tensor<8192xi32>
@@ -128,8 +128,8 @@ tt.func @shift(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[SUMS:.*]]:2 = scf.for {{.*}} iter_args(%[[A:[^ ,:)]+]] = %[[ZERO:[^ ,]+]], %[[B:[^ ,:)]+]] = %[[ZERO]])
 // CHECK-DAG: arith.addf %[[A]],
 // CHECK-DAG: arith.addf %[[B]],
-// CHECK-DAG: autodiff.accumulate %{{.*}}, %[[SUMS]]#0 partial %[[PART]] of "{{.*}}" whole "[[CHECK:[^"]*bijective[^"]*]]"
-// CHECK-DAG: autodiff.accumulate %{{.*}}, %[[SUMS]]#1 partial %[[PART]] of "{{.*}}" whole "[[CHECK]]"
+// CHECK-DAG: autodiff.accumulate %{{.*}}, %[[SUMS]]#0 partial %[[PART]] of <{{.*}}> whole [[CHECK:<bijective[^{]*>]] {
+// CHECK-DAG: autodiff.accumulate %{{.*}}, %[[SUMS]]#1 partial %[[PART]] of <{{.*}}> whole [[CHECK]] {
 tt.func @parts(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %width = arith.constant 16 : i32
   %i = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>

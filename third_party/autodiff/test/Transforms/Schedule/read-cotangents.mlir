@@ -6,7 +6,7 @@
 // Each program stores to an address of its own, given the check: the upstream
 // gradient is read from the caller's tensor.
 // CHECK-LABEL: tt.func @copy_bwd(
-// CHECK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = "{{.*}}\22kind\22:\22distinct\22
+// CHECK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = #autodiff.check<distinct
 // CHECK-SAME: autodiff.operand = #autodiff.operand<cotangent 1>}
 // CHECK-NOT: autodiff.upstream
 // CHECK: %[[P:.*]] = tt.addptr %arg2,
@@ -27,8 +27,7 @@ tt.func @copy(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // Two stores, apart by a distance that the launch knows: distinct, if the check
 // holds.
 // CHECK-LABEL: tt.func @twice_bwd(
-// CHECK-SAME: \22digits\22:{{\[\[}}1,2{{\]\]}},\22stride\22:[\22arg\22,2]}
-// CHECK-SAME: \22kind\22:\22distinct\22
+// CHECK-SAME: #autodiff.check<distinct {{.*}}<arg2 x [<1 x 2>]>
 // CHECK-NOT: autodiff.upstream
 tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
   %x = tt.load %px : !tt.ptr<f32>
@@ -60,7 +59,7 @@ tt.func @hidden(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32, %n: i32) {
 
 // What is loaded before all of it is overwritten has a gradient of its own.
 // CHECK-LABEL: tt.func @overwritten_bwd(
-// CHECK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = "{{.*}}\22kind\22:\22bijective\22
+// CHECK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = #autodiff.check<bijective
 // CHECK-NOT: autodiff.upstream
 // CHECK: %[[DY:.*]] = tt.load
 // CHECK: %[[DX:.*]] = arith.mulf %[[DY]], %arg1
@@ -93,8 +92,7 @@ tt.func @some(%px: !tt.ptr<f32>, %a: f32, %c: i1) {
 
 // Halves of a tile, which one mask bounds: the index counts them.
 // CHECK-LABEL: tt.func @halves_bwd(
-// CHECK-SAME: \22bound\22:[\22arg\22,2],\22digits\22:{{\[\[}}8,[\22grid\22,0]],[1,4],[4,2]],\22stride\22:1}
-// CHECK-SAME: \22kind\22:\22distinct\22
+// CHECK-SAME: #autodiff.check<distinct {{.*}}<1 x [<8 x grid0>, <1 x 4>, <4 x 2>] below arg2>
 // CHECK-NOT: autodiff.upstream
 tt.func @halves(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %x = tt.load %px : !tt.ptr<f32>

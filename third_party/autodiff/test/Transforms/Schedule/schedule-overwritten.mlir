@@ -5,8 +5,8 @@
 // What was there before the kernel stored to it: its gradient is zero there. The
 // cotangent is read from another tensor.
 // CHECK-LABEL: tt.func @whole_bwd(
-// CHECK-SAME: %[[C:arg[0-9]+]]: !tt.ptr<f16> {autodiff.check = "{{[^"]*}}\22kind\22:\22distinct\22{{[^"]*}}", autodiff.operand = #autodiff.operand<cotangent 1>
-// CHECK-SAME: \22argument\22:1,{{[^"]*}}\22kind\22:\22bijective\22{{[^"]*}}\22dtype\22:\22f16\22,\22init\22:\22none\22,\22overwritten\22:true
+// CHECK-SAME: %[[C:arg[0-9]+]]: !tt.ptr<f16> {autodiff.check = #autodiff.check<distinct {{[^{]*}}, autodiff.operand = #autodiff.operand<cotangent 1>
+// CHECK-SAME: <store 1 : f16 init = none {{.*}}overwritten = true checks [<bijective
 // CHECK: tt.load %{{.*}} : !tt.ptr<f16>
 // CHECK: tt.store %{{.*}}, %cst{{.*}} : !tt.ptr<f16>
 tt.func @whole(%px: !tt.ptr<f16>, %py: !tt.ptr<f16>) {
@@ -22,7 +22,7 @@ tt.func @whole(%px: !tt.ptr<f16>, %py: !tt.ptr<f16>) {
 
 // If the mask says nothing of what is left out, the rest is the cotangent.
 // CHECK-LABEL: tt.func @some_bwd(
-// CHECK-SAME: \22argument\22:1,{{[^"]*}}\22kind\22:\22distinct\22{{[^"]*}}\22dtype\22:\22f32\22,\22init\22:\22cotangent\22,\22overwritten\22:true
+// CHECK-SAME: <store 1 : f32 init = cotangent {{.*}}overwritten = true checks [<distinct
 // CHECK: tt.store %{{.*}}, %cst{{.*}}, %arg2 : !tt.ptr<f32>
 tt.func @some(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1) {
   %id = tt.get_program_id x : i32

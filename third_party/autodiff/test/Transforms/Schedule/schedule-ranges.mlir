@@ -4,10 +4,10 @@
 // Rows of a segment, from where memory says: the check is about the ranges of
 // the programs, whose bounds are how many rows are left.
 // CHECK-LABEL: tt.func @segments_bwd(
-// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
-// CHECK-SAME: {\22bound\22:[\22add\22,[\22sub\22,0,[\22element\22,2,[\22pid\22,0]]],[\22element\22,3,[\22pid\22,0{{\]\]\]}},\22digits\22:{{\[\[}}1,4{{\]\]}},\22stride\22:1}
-// CHECK-SAME: [1,[\22pids\22,[\22element\22,2,[\22pid\22,0{{\]\]\]\]\]}},\22stride\22:1}
-// CHECK-SAME: \22kind\22:\22bijective\22,\22moves\22:true
+// CHECK-SAME: <store 0 : {{.*}} checks [<bijective
+// CHECK-SAME: <1 x [<1 x 4>] below 0 - element(arg2, pid0) + element(arg3, pid0)>
+// CHECK-SAME: <1 x [<1 x pids(element(arg2, pid0))>]>
+// CHECK-SAME: moves = true
 tt.func @segments(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>, %ends: !tt.ptr<i32>) {
   %id = tt.get_program_id x : i32
   %qs = tt.addptr %starts, %id : !tt.ptr<i32>, i32
@@ -33,9 +33,9 @@ tt.func @segments(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>, %
 // A loop from one place to another one: programs have as many iterations as
 // their segments take.
 // CHECK-LABEL: tt.func @looped_bwd(
-// CHECK-SAME: {\22accumulate\22:\22store\22,\22argument\22:0,
-// CHECK-SAME: {{\[}}2,[\22each\22,[\22max\22,[\22ceildiv\22,[\22sub\22,[\22element\22,3,[\22pid\22,0]],[\22element\22,2,[\22pid\22,0{{\]\]\]}},2],0{{\]\]\]}}
-// CHECK-SAME: \22moves\22:true
+// CHECK-SAME: <store 0 :
+// CHECK-SAME: <2 x each(max(ceildiv(element(arg3, pid0) - element(arg2, pid0), 2), 0))>
+// CHECK-SAME: moves = true
 tt.func @looped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>, %ends: !tt.ptr<i32>) {
   %c2 = arith.constant 2 : i32
   %zero = arith.constant dense<0.0> : tensor<2xf32>
@@ -73,7 +73,7 @@ tt.func @looped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>, %en
 // repeat, and are as many as there is work. What the kernel may write to says
 // nothing either.
 // CHECK-LABEL: tt.func @indices_bwd(
-// CHECK-SAME: {\22accumulate\22:\22atomic\22,\22argument\22:0,
+// CHECK-SAME: <atomic 0 :
 tt.func @indices(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %indices: !tt.ptr<i32>, %n: i32) {
   %id = tt.get_program_id x : i32
   %qs = tt.addptr %indices, %id : !tt.ptr<i32>, i32
@@ -96,7 +96,7 @@ tt.func @indices(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %indices: !tt.ptr<i32>, %
 // -----
 
 // CHECK-LABEL: tt.func @written_bwd(
-// CHECK-SAME: {\22accumulate\22:\22atomic\22,\22argument\22:0,
+// CHECK-SAME: <atomic 0 :
 tt.func @written(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>) {
   %id = tt.get_program_id x : i32
   %qs = tt.addptr %starts, %id : !tt.ptr<i32>, i32

@@ -3,7 +3,7 @@
 
 // A chosen address is chosen by the same condition in the gradient.
 // CHECK-LABEL: tt.func @select_bwd(
-// CHECK-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = "{\22accumulate\22:\22atomic\22
+// CHECK-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = #autodiff.gradient<atomic
 // CHECK: %[[Q:.*]] = tt.addptr %arg0, %arg3
 // CHECK: %[[G:.*]] = tt.addptr %arg4, %arg3
 // CHECK: %[[P:.*]] = arith.select %arg2, %arg4, %[[G]] : !tt.ptr<f32>

@@ -4,8 +4,8 @@
 // Addresses that data decide may coincide: their gradients meet in atomics, at
 // the gathered addresses.
 // CHECK-LABEL: tt.func @gather_bwd(
-// CHECK-SAME: \22accumulate\22:\22atomic\22,\22argument\22:0
-// CHECK-SAME: \22confined\22:\22sums\22,\22dtype\22:\22f32\22,\22init\22:\22zero\22
+// CHECK-SAME: <atomic 0 : f32 init = zero
+// CHECK-SAME: confined = sums
 // CHECK: %[[J:.*]] = tt.load {{.*}} : tensor<4x!tt.ptr<i32>>
 // CHECK: %[[G:.*]] = tt.splat %arg4
 // CHECK: %[[PG:.*]] = tt.addptr %[[G]], %[[J]]
@@ -31,7 +31,7 @@ tt.func @gather(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
 // What the store overwrote is cleared before the load's contribution is added.
 // CHECK-LABEL: tt.func @in_place_bwd(
 // CHECK-SAME: %arg2: !tt.ptr<f32>
-// CHECK-SAME: \22init\22:\22cotangent\22,\22reach\22:[{{.*}}],\22returned\22:true
+// CHECK-SAME: init = cotangent returned = true reach [<
 // CHECK: %[[Y:.*]] = math.exp
 // CHECK: %[[T:.*]] = tt.atomic_rmw exch, relaxed, gpu, %arg2, %{{.*}}, %arg1
 // CHECK: %[[S:.*]] = arith.select %arg1, %[[T]]
@@ -51,9 +51,9 @@ tt.func @in_place(%px: !tt.ptr<f32>, %c: i1) {
 // Two loads of the same argument, apart by a distance that the launch knows: a
 // plain store for each, if the check holds.
 // CHECK-LABEL: tt.func @twice_bwd(
-// CHECK-SAME: \22accumulate\22:\22store\22,\22argument\22:0
-// CHECK-SAME: \22digits\22:{{\[\[}}1,2{{\]\]}},\22stride\22:[\22arg\22,2]}
-// CHECK-SAME: \22kind\22:\22bijective\22,\22offset\22:0
+// CHECK-SAME: <store 0 :
+// CHECK-SAME: checks [<bijective 0 at 0
+// CHECK-SAME: <arg2 x [<1 x 2>]>
 // CHECK: %[[X:.*]] = tt.load %arg0
 // CHECK: %[[G:.*]] = tt.addptr %arg4, %arg2
 // CHECK: %[[W:.*]] = tt.load
@@ -75,8 +75,8 @@ tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
 
 // Three, apart by the same distance.
 // CHECK-LABEL: tt.func @thrice_bwd(
-// CHECK-SAME: \22accumulate\22:\22store\22,\22argument\22:0
-// CHECK-SAME: \22digits\22:{{\[\[}}1,3{{\]\]}},\22stride\22:[\22arg\22,2]}
+// CHECK-SAME: <store 0 :
+// CHECK-SAME: <arg2 x [<1 x 3>]>
 tt.func @thrice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
   %c2 = arith.constant 2 : i32
   %x = tt.load %px : !tt.ptr<f32>
@@ -95,7 +95,7 @@ tt.func @thrice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
 
 // Three, apart by two distances: their addresses may coincide.
 // CHECK-LABEL: tt.func @uneven_bwd(
-// CHECK-SAME: \22accumulate\22:\22atomic\22,\22argument\22:0
+// CHECK-SAME: <atomic 0 :
 // CHECK-COUNT-3: tt.atomic_rmw fadd, relaxed, gpu,
 tt.func @uneven(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32, %j: i32) {
   %x = tt.load %px : !tt.ptr<f32>

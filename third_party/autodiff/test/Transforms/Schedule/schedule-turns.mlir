@@ -4,10 +4,10 @@
 // The lanes of a program, and the same ones from behind: what the first turn has
 // stored, the second one adds to, behind a barrier.
 // CHECK-LABEL: tt.func @mirrored_bwd(
-// CHECK-SAME: \22accumulate\22:\22store\22,\22argument\22:0
-// CHECK-SAME: \22kind\22:\22bijective\22
-// CHECK-SAME: \22kind\22:\22distinct\22
-// CHECK-SAME: \22init\22:\22none\22
+// CHECK-SAME: <store 0 :
+// CHECK-SAME: init = none
+// CHECK-SAME: checks [<bijective
+// CHECK-SAME: <distinct
 // CHECK-NOT: tt.atomic_rmw
 // CHECK: tt.store %[[P:[^,]*]], %{{.*}} : tensor<4x!tt.ptr<f16>>
 // CHECK: gpu.barrier
@@ -42,7 +42,7 @@ tt.func @mirrored(%px: !tt.ptr<f16>, %py: !tt.ptr<f16>) {
 
 // The lanes of another program's: nothing tells which one is first.
 // CHECK-LABEL: tt.func @others_bwd(
-// CHECK-SAME: \22accumulate\22:\22atomic\22,\22argument\22:0
+// CHECK-SAME: <atomic 0 :
 // CHECK: tt.atomic_rmw fadd
 // CHECK: tt.atomic_rmw fadd
 tt.func @others(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {

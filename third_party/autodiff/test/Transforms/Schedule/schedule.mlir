@@ -10,13 +10,11 @@
 // tensor's type and at the primal's offsets and mask; the shadow is aligned as
 // the primal is.
 // CHECK-LABEL: tt.func @copy_bwd(
-// CHECK-SAME: %arg3: !tt.ptr<f16> {autodiff.check = "
-// CHECK-SAME: \22kind\22:\22distinct\22
+// CHECK-SAME: %arg3: !tt.ptr<f16> {autodiff.check = #autodiff.check<distinct
 // CHECK-SAME: autodiff.operand = #autodiff.operand<cotangent 1>}
-// CHECK-SAME: %arg4: !tt.ptr<f16> {autodiff.buffer = "{\22accumulate\22:\22store\22,\22argument\22:0,
-// CHECK-SAME: \22bound\22:[\22arg\22,2],\22digits\22:{{\[\[}}4,[\22grid\22,0]],[1,4]],\22stride\22:1}
-// CHECK-SAME: \22kind\22:\22bijective\22,\22offset\22:0}]
-// CHECK-SAME: \22init\22:\22none\22,\22reach\22:[{{.*}}],\22returned\22:true}", autodiff.operand = #autodiff.operand<gradient 0>, tt.divisibility = 16 : i32}
+// CHECK-SAME: %arg4: !tt.ptr<f16> {autodiff.buffer = #autodiff.gradient<store 0 : f16 init = none returned = true
+// CHECK-SAME: checks [<bijective 0 at 0 [<1 x [<4 x grid0>, <1 x 4>] below arg2>
+// CHECK-SAME: reach [{{.*}}]>, autodiff.operand = #autodiff.operand<gradient 0>, tt.divisibility = 16 : i32}
 // CHECK: %[[O:.*]] = arith.addi
 // CHECK: %[[M:.*]] = arith.cmpi slt, %[[O]],
 // CHECK: %[[GRADIENT:.*]] = tt.splat %arg4
@@ -30,13 +28,13 @@
 
 // Where that check failed, contributions are added in f32.
 // ATOMIC-LABEL: tt.func @copy_bwd(
-// ATOMIC-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = "{\22accumulate\22:\22atomic\22,\22argument\22:0,\22checks\22:[],\22dtype\22:\22f32\22,\22init\22:\22zero\22
+// ATOMIC-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = #autodiff.gradient<atomic 0 : f32 init = zero
 // ATOMIC: %[[M:.*]] = arith.cmpi slt
 // ATOMIC: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %{{.*}}, %[[M]] {autodiff.site = 0 : i32} : (tensor<4x!tt.ptr<f32>>
 
 // Where stored addresses may repeat, a cotangent is taken once only.
 // EXCHANGE-LABEL: tt.func @copy_bwd(
-// EXCHANGE-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = "{\22accumulate\22:\22atomic\22,\22argument\22:1,\22checks\22:[],\22dtype\22:\22f32\22,\22init\22:\22cotangent\22,\22returned\22:false}"
+// EXCHANGE-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = #autodiff.gradient<atomic 1 : f32 init = cotangent>
 // EXCHANGE: %[[M:.*]] = arith.cmpi slt
 // EXCHANGE: %[[Z:.*]] = arith.constant dense<0.000000e+00>
 // EXCHANGE: %[[OLD:.*]] = tt.atomic_rmw exch, relaxed, gpu, %{{.*}}, %[[Z]], %[[M]]

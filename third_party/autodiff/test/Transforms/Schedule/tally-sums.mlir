@@ -10,7 +10,7 @@
 // CHECK-SAME: %[[OUT:[a-z0-9]+]]: !tt.ptr<f16> {{[^%]*}}#autodiff.operand<rounded 0>
 // CHECK-DAG: %[[MASK:.*]] = arith.cmpi slt
 // CHECK: %[[D:.*]] = tt.load {{.*}} : tensor<8x!tt.ptr<f16>>
-// CHECK: %[[COUNTS:.*]] = autodiff.size "[\22min\22,1,
+// CHECK: %[[COUNTS:.*]] = autodiff.size <min(1,
 // CHECK: %[[ANY:.*]] = arith.cmpi ne, %[[COUNTS]]
 // CHECK: %[[ALONE:.*]] = scf.if %[[ANY]] -> (i1)
 // CHECK-NOT: tt.reduce
@@ -20,7 +20,7 @@
 // CHECK: %[[FIRST:.*]] = arith.shrsi %[[BYTES]]
 // CHECK: %[[LANES:.*]] = arith.minsi
 // CHECK: %[[ACTIVE:.*]] = arith.cmpi sgt, %[[LANES]], %c0_i64
-// CHECK: autodiff.size "[\22pitch\22,0,8]"
+// CHECK: autodiff.size <pitch(arg0, 8)>
 // CHECK: %[[AT:.*]] = tt.addptr %[[TALLY]]
 // CHECK: %[[COUNT:.*]] = tt.load %[[AT]], %[[ACTIVE]]
 // CHECK: %[[ONE:.*]] = arith.cmpi eq, %[[COUNT]], %c1_i32
@@ -35,7 +35,7 @@
 // CHECK: tt.return
 
 // CHECK-LABEL: tt.func @row_bwd_round0(
-// CHECK-SAME: autodiff.grid = {{.*}}ceildiv{{.*}}2048],1,1]
+// CHECK-SAME: autodiff.grid = [#autodiff.expr<ceildiv({{.*}}, 2048)>, #autodiff.expr<1>, #autodiff.expr<1>]
 // CHECK: %[[ALL:.*]] = tt.load {{.*}} : tensor<8x256x!tt.ptr<i32>>
 // CHECK: "tt.reduce"(%[[ALL]])
 // CHECK: %[[SHARED:.*]] = arith.cmpi sgt, %{{.*}}, %c1_i32

@@ -6,7 +6,7 @@
 // that their number is even, that strides fit, and that there are programs for
 // all processors. The loop advances by 64 instead of 128.
 // CHECK-LABEL: tt.func @rows(
-// CHECK: %[[P:.*]] = autodiff.programs ["[\22grid\22,0]"]
+// CHECK: %[[P:.*]] = autodiff.programs [#autodiff.expr<grid0>]
 // CHECK: %[[FIRST:.*]] = arith.muli %[[P]], %c64_i32
 // CHECK: scf.for %[[I:.*]] = %c0_i32 to %c4_i32 step %c1_i32 iter_args(%{{.*}}) -> (tensor<64x64xf32>)
 // CHECK-DAG: arith.divsi %[[I]], %c2_i32
@@ -14,22 +14,22 @@
 // CHECK-DAG: arith.muli %[[PART]], %c64_i32
 // CHECK: tt.dot {{.*}} tensor<64x64xf16> * tensor<64x64xf16>
 // CHECK-LABEL: tt.func @rows_wide0(
-// CHECK-SAME: autodiff.grid = "{{\[\[}}\22div\22,[\22grid\22,0],4],1,1]"
+// CHECK-SAME: autodiff.grid = [#autodiff.expr<div(grid0, 4)>, #autodiff.expr<1>, #autodiff.expr<1>]
 // CHECK-SAME: autodiff.role = "variant"
 // CHECK-SAME: autodiff.variant_of = "rows"
-// CHECK-SAME: autodiff.when = "[\22min\22,
-// CHECK-SAME: \22processors\22
-// CHECK-SAME: [\22sub\22,8388608,[\22max\22,[\22arg\22,3],[\22sub\22,0,[\22arg\22,3]
-// CHECK-SAME: [\22rem\22,[\22grid\22,0],4]
-// CHECK: %[[P:.*]] = autodiff.programs ["[\22div\22,[\22grid\22,0],4]"]
+// CHECK-SAME: autodiff.when = #autodiff.expr<min(
+// CHECK-SAME: processors
+// CHECK-SAME: 8388608 - max(arg3, 0 - arg3)
+// CHECK-SAME: rem(grid0, 4)
+// CHECK: %[[P:.*]] = autodiff.programs [#autodiff.expr<div(grid0, 4)>]
 // CHECK: %[[FIRST:.*]] = arith.muli %[[P]], %c256_i32
 // CHECK: tt.make_range {end = 256 : i32, start = 0 : i32}
 // CHECK: arith.cmpi slt, {{.*}} : tensor<256x1xi32>
 // CHECK: tt.dot {{.*}} tensor<256x64xf16> * tensor<64x64xf16> -> tensor<256x64xf32>
 // CHECK: tt.store {{.*}} : tensor<256x64x!tt.ptr<f32>>
 // CHECK-LABEL: tt.func @rows_wide1(
-// CHECK-SAME: [\22rem\22,[\22grid\22,0],2]
-tt.func @rows(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %stride: i32, %m: i32) attributes {autodiff.role = "backward", autodiff.grid = "[[\22grid\22,0],1,1]"} {
+// CHECK-SAME: rem(grid0, 2)
+tt.func @rows(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %stride: i32, %m: i32) attributes {autodiff.role = "backward", autodiff.grid = [#autodiff.expr<grid0>, #autodiff.expr<1>, #autodiff.expr<1>]} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c2 = arith.constant 2 : i32
@@ -37,7 +37,7 @@ tt.func @rows(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %stride: i32
   %c128 = arith.constant 128 : i32
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %none = arith.constant dense<0.0> : tensor<64x128xf16>
-  %p = autodiff.programs ["[\22grid\22,0]"] : i32
+  %p = autodiff.programs [#autodiff.expr<grid0>] : i32
   %first = arith.muli %p, %c64 : i32
   %lane = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
   %wide = tt.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
@@ -92,13 +92,13 @@ tt.func @rows(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %stride: i32
 // CHECK-LABEL: tt.func @apart(
 // CHECK: tt.dot {{.*}} tensor<64x128xf16> * tensor<128x64xf16>
 // CHECK-NOT: @apart_wide
-tt.func @apart(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes {autodiff.role = "backward", autodiff.grid = "[[\22grid\22,0],1,1]"} {
+tt.func @apart(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes {autodiff.role = "backward", autodiff.grid = [#autodiff.expr<grid0>, #autodiff.expr<1>, #autodiff.expr<1>]} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c2 = arith.constant 2 : i32
   %c4096 = arith.constant 4096 : i32
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %p = autodiff.programs ["[\22grid\22,0]"] : i32
+  %p = autodiff.programs [#autodiff.expr<grid0>] : i32
   %first = arith.muli %p, %c4096 : i32
   %lane = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
   %row = tt.expand_dims %lane {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
@@ -135,9 +135,9 @@ tt.func @apart(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes 
 // CHECK-LABEL: tt.func @product(
 // CHECK-NOT: llvm.intr.assume
 // CHECK-LABEL: tt.func @product_wide0(
-// CHECK-SAME: autodiff.grid = "{{\[\[}}\22div\22,[\22div\22,[\22mul\22,{{.*}},2],4],1,1]"
-// CHECK-SAME: [\22max\22,0,[\22min\22,[\22arg\22,9],[\22sub\22,2147483648,[\22arg\22,9]]]]
-// CHECK: %[[SIZE:.*]] = autodiff.size "[\22arg\22,9]"
+// CHECK-SAME: autodiff.grid = [#autodiff.expr<div(div({{.*}}, 2), 4)>, #autodiff.expr<1>, #autodiff.expr<1>]
+// CHECK-SAME: max(0, min(arg9, 2147483648 - arg9))
+// CHECK: %[[SIZE:.*]] = autodiff.size <arg9>
 // CHECK: %[[END:.*]] = arith.trunci %[[SIZE]]
 // CHECK: %[[RUNS:.*]] = arith.cmpi sgt, %[[END]], %c0_i32
 // CHECK: llvm.intr.assume %[[RUNS]] : i1
@@ -145,13 +145,13 @@ tt.func @apart(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes 
 // CHECK: tt.dot {{.*}} -> tensor<128x256xf32>
 // CHECK-LABEL: tt.func @product_wide1(
 // CHECK: tt.dot {{.*}} -> tensor<256x128xf32>
-tt.func @product(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes {autodiff.role = "backward", autodiff.grid = "[[\22mul\22,[\22grid\22,0],[\22grid\22,1]],1,1]"} {
+tt.func @product(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes {autodiff.role = "backward", autodiff.grid = [#autodiff.expr<grid0 * grid1>, #autodiff.expr<1>, #autodiff.expr<1>]} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c64 = arith.constant 64 : i32
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %p:2 = autodiff.programs ["[\22grid\22,0]", "[\22grid\22,1]"] : i32, i32
-  %size = autodiff.size "[\22arg\22,9]"
+  %p:2 = autodiff.programs [#autodiff.expr<grid0>, #autodiff.expr<grid1>] : i32, i32
+  %size = autodiff.size <arg9>
   %end = arith.trunci %size : i64 to i32
   %lane = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
   %top = arith.muli %p#0, %c64 : i32

@@ -1,0 +1,135 @@
+//===- AutodiffAttributes.td - Facts about a launch ---------*- tablegen -*-===//
+//
+// What passes tell one another, and the plan, about kernels. Each is uniqued:
+// equal ones are the same pointer. docs/plan.md says what they mean, as the
+// JSON that lib/Plan writes of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef AUTODIFF_ATTRIBUTES
+#define AUTODIFF_ATTRIBUTES
+
+include "autodiff/Dialect/AutodiffBase.td"
+
+class Autodiff_Attr<string name, string attrMnemonic>
+    : AttrDef<Autodiff_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Autodiff_OperandKind : I32EnumAttr<"OperandKind", "what a launch passes", [
+  I32EnumAttrCase<"Argument", 0, "argument">,
+  I32EnumAttrCase<"Cotangent", 1, "cotangent">,
+  I32EnumAttrCase<"Gradient", 2, "gradient">,
+  I32EnumAttrCase<"Buffer", 3, "buffer">,
+  I32EnumAttrCase<"Size", 4, "size">,
+  I32EnumAttrCase<"Counters", 5, "counters">,
+  I32EnumAttrCase<"Begin", 6, "begin">,
+  I32EnumAttrCase<"End", 7, "end">,
+  I32EnumAttrCase<"Violations", 8, "violations">,
+  I32EnumAttrCase<"Rounded", 9, "rounded">,
+  I32EnumAttrCase<"Claims", 10, "claims">
+]> {
+  let cppNamespace = "::mlir::autodiff";
+  let genSpecializedAttr = 0;
+}
+
+def Autodiff_OperandAttr : Autodiff_Attr<"Operand", "operand"> {
+  let summary = "what the runtime passes for an argument of a derived kernel";
+  let description = [{
+    `argument i` is the primal's argument, `cotangent i` the upstream gradient
+    of the output passed as argument i, `gradient i` the buffer that collects
+    the gradient of argument i, `rounded i` that gradient in the argument's own
+    type, where it is not what is summed in, `buffer b` a saved residual or a tape, `size s`
+    an integer that the host evaluates, `counters 0` the memory that a counting
+    kernel leaves trip counts in. `begin k` and `end k` are addresses: those of
+    the memory behind the kernel's own argument k. `violations 0` is the buffer
+    in which `autodiff-check-bounds` leaves accesses outside of them, `claims k`
+    memory, cleared, for who stores to each element of that.
+  }];
+  let parameters = (ins EnumParameter<Autodiff_OperandKind>:$kind,
+                        "unsigned":$index);
+  let assemblyFormat = "`<` $kind $index `>`";
+}
+
+// Factors of products have the order of these.
+def Autodiff_ExprKind : I32EnumAttr<"ExprKind", "how an integer is made", [
+  I32EnumAttrCase<"Constant", 0, "const">,
+  I32EnumAttrCase<"Argument", 1, "arg">,
+  I32EnumAttrCase<"Grid", 2, "grid">,
+  I32EnumAttrCase<"ProgramId", 3, "pid">,
+  I32EnumAttrCase<"Counted", 4, "counted">,
+  I32EnumAttrCase<"Extent", 5, "extent">,
+  I32EnumAttrCase<"SquareRoot", 6, "isqrt">,
+  I32EnumAttrCase<"Lead", 7, "lead">,
+  I32EnumAttrCase<"MostOfPrograms", 8, "maxpids">,
+  I32EnumAttrCase<"Pitch", 9, "pitch">,
+  I32EnumAttrCase<"Processors", 10, "processors">,
+  I32EnumAttrCase<"Span", 11, "span">,
+  I32EnumAttrCase<"InEachProgram", 12, "each">,
+  I32EnumAttrCase<"OfPrograms", 13, "pids">,
+  I32EnumAttrCase<"Element", 14, "element">,
+  I32EnumAttrCase<"Add", 15, "add">,
+  I32EnumAttrCase<"Sub", 16, "sub">,
+  I32EnumAttrCase<"Mul", 17, "mul">,
+  I32EnumAttrCase<"Div", 18, "div">,
+  I32EnumAttrCase<"Rem", 19, "rem">,
+  I32EnumAttrCase<"CeilDiv", 20, "ceildiv">,
+  I32EnumAttrCase<"Min", 21, "min">,
+  I32EnumAttrCase<"Max", 22, "max">
+]> {
+  let cppNamespace = "::mlir::autodiff";
+  let genSpecializedAttr = 0;
+}
+
+def Autodiff_ExprAttr : Autodiff_Attr<"Expr", "expr"> {
+  let summary = "an integer that a launch can evaluate";
+  let description = [{
+    For example `#autodiff.expr<ceildiv(arg3, 128) * grid0>`. Sums, differences
+    and products are written between their operands, everything else before
+    them: `div`, `rem` (which truncate as in C), `ceildiv`, `min` and `max` of
+    two, `isqrt` of one, and
+
+    * `arg3`, `grid0`, `pid0`: an argument, the grid's size, a program id;
+    * `maxpids(e)`: the largest value of `e` in any program;
+    * `extent(arg0)`, `span(arg0)`, `lead(arg0)`, `pitch(arg0, 32)`: of the
+      tensor that is passed;
+    * `element(arg0, e)`: the integer in memory at a place;
+    * `counted(0)`: what a counting kernel finds;
+    * `processors`: of the device.
+
+    `pids(e)` and `each(e)` are no numbers but what a digit of a check runs
+    through: it is `e` in each program, or below that.
+
+    It is what it was built as: nothing is folded. ScalarExpr folds.
+  }];
+  let parameters = (ins "ExprKind":$kind,
+                        "int64_t":$number, // the constant, argument or axis
+                        "ExprAttr":$lhs, "ExprAttr":$rhs);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// A number.
+    static ExprAttr get(::mlir::MLIRContext *context, int64_t number);
+    /// What has no operands.
+    static ExprAttr get(::mlir::MLIRContext *context, ExprKind kind,
+                        int64_t number);
+    /// What has one, and maybe an argument.
+    static ExprAttr get(ExprKind kind, ExprAttr operand, int64_t number = 0);
+    static ExprAttr get(ExprKind kind, ExprAttr lhs, ExprAttr rhs);
+
+    std::optional<int64_t> getConstant() const;
+    bool isConstant(int64_t number) const { return getConstant() == number; }
+    /// Whether this or a part of it is such a number. What is the same for all
+    /// programs is not about any of them.
+    bool hasPart(::llvm::function_ref<bool(ExprAttr)> isSuch) const;
+    /// Adds n of every `counted(n)`.
+    void collectCounters(::llvm::DenseSet<int64_t> &counters) const;
+    /// Less than zero if this comes before `other` in an order of all.
+    int compare(ExprAttr other) const;
+  }];
+}
+
+def Autodiff_ExprArrayAttr
+    : TypedArrayAttrBase<Autodiff_ExprAttr, "expressions">;
+
+#endif // AUTODIFF_ATTRIBUTES

@@ -1,0 +1,279 @@
+//===- PlanAttributes.td - Parts of a plan ------------------*- tablegen -*-===//
+//
+// Checks, buffers, launches and offers. docs/plan.md says what each part means.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef AUTODIFF_PLAN_ATTRIBUTES
+#define AUTODIFF_PLAN_ATTRIBUTES
+
+include "autodiff/Dialect/AutodiffAttributes.td"
+
+class Autodiff_Enum<string name, string description, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, description, cases> {
+  let cppNamespace = "::mlir::autodiff";
+  let genSpecializedAttr = 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+def Autodiff_DigitOwner : Autodiff_Enum<"DigitOwner", "what a digit counts", [
+  I32EnumAttrCase<"Any", 0, "any">,
+  I32EnumAttrCase<"Axis", 1, "axis">,
+  I32EnumAttrCase<"Loop", 2, "loop">,
+  I32EnumAttrCase<"Program", 3, "program">
+]>;
+
+def Autodiff_DigitAttr : Autodiff_Attr<"Digit", "digit"> {
+  let summary = "a number that an index is a sum of";
+  let description = [{
+    `<16 x grid0>` runs through as many numbers, in steps of 16; `?` stands for
+    an extent that nobody knows. In a reach it says what it counts:
+    `<1 x 8 of axis 0>`, `<1 x ? of loop 1>`, where 0 is the outermost loop
+    around the access, or `<8 x pid0 of program>`, whose value that is.
+  }];
+  let parameters = (ins "ExprAttr":$stride, OptionalParameter<"ExprAttr">:$extent,
+      DefaultValuedParameter<"DigitOwner", "DigitOwner::Any">:$owner,
+      DefaultValuedParameter<"unsigned", "0">:$number);
+  let hasCustomAssemblyFormat = 1;
+  let builders = [AttrBuilder<(ins "ExprAttr":$stride, "ExprAttr":$extent), [{
+    return $_get($_ctxt, stride, extent, DigitOwner::Any, 0);
+  }]>];
+}
+
+def Autodiff_DimensionAttr : Autodiff_Attr<"Dimension", "dim"> {
+  let summary = "an index of an address, and its stride";
+  let description = [{
+    `<arg3 x [<1 x 64>, <64 x grid0>] below arg4>`; the first digits may have a
+    bound of their own, and the index may start `from` a number.
+  }];
+  let parameters = (ins "ExprAttr":$stride,
+      OptionalArrayRefParameter<"DigitAttr">:$digits,
+      OptionalParameter<"ExprAttr">:$bound,
+      DefaultValuedParameter<"unsigned", "0">:$partDigits,
+      OptionalParameter<"ExprAttr">:$partBound,
+      OptionalParameter<"ExprAttr">:$start);
+  let assemblyFormat = [{
+    `<` custom<Expr>($stride) `x` custom<List>($digits)
+    (`below` custom<Expr>($bound)^)?
+    (`part` $partDigits^ `below` custom<Expr>($partBound))?
+    (`from` custom<Expr>($start)^)? `>`
+  }];
+  let builders = [AttrBuilder<(ins "ExprAttr":$stride, "DigitAttr":$digit), [{
+    return $_get($_ctxt, stride, digit, ExprAttr(), 0, ExprAttr(), ExprAttr());
+  }]>];
+}
+
+def Autodiff_LimitAttr : Autodiff_Attr<"Limit", "limit"> {
+  let summary = "that a number is no more than another one";
+  let parameters = (ins "ExprAttr":$number, "ExprAttr":$most);
+  let assemblyFormat = [{
+    `<` custom<Expr>($number) `at_most` custom<Expr>($most) `>`
+  }];
+}
+
+def Autodiff_CheckKind : Autodiff_Enum<"CheckKind", "what holds of addresses", [
+  I32EnumAttrCase<"Distinct", 0, "distinct">,
+  I32EnumAttrCase<"Bijective", 1, "bijective">
+]>;
+
+def Autodiff_CheckAttr : Autodiff_Attr<"Check", "check"> {
+  let summary = "a fact about addresses that a launch has to show";
+  let parameters = (ins EnumParameter<Autodiff_CheckKind>:$kind,
+      "unsigned":$argument, "ExprAttr":$offset,
+      OptionalArrayRefParameter<"DimensionAttr">:$dims,
+      OptionalArrayRefParameter<"ExprAttr">:$notNegative,
+      DefaultValuedParameter<"bool", "false">:$moves,
+      OptionalArrayRefParameter<"ExprAttr">:$programs,
+      DefaultValuedParameter<"unsigned", "0">:$summed,
+      DefaultValuedParameter<"bool", "false">:$whole,
+      OptionalArrayRefParameter<"LimitAttr">:$within);
+  let assemblyFormat = [{
+    `<` $kind $argument `at` custom<Expr>($offset) custom<List>($dims)
+    (`not_negative` custom<List>($notNegative)^)? (`moves` `=` $moves^)?
+    (`programs` custom<List>($programs)^)? (`summed` `=` $summed^)?
+    (`whole` `=` $whole^)? (`within` custom<List>($within)^)? `>`
+  }];
+  let builders = [AttrBuilder<(ins "CheckKind":$kind, "unsigned":$argument,
+      "ExprAttr":$offset, "::llvm::ArrayRef<DimensionAttr>":$dims,
+      "::llvm::ArrayRef<ExprAttr>":$notNegative, "bool":$moves,
+      CArg<"::llvm::ArrayRef<ExprAttr>", "{}">:$programs), [{
+    return $_get($_ctxt, kind, argument, offset, dims, notNegative, moves,
+                 programs, 0, false, ::llvm::ArrayRef<LimitAttr>());
+  }]>];
+  let extraClassDeclaration = [{
+    /// The same about sums over the first `summed` of `programs`.
+    CheckAttr ofPrograms(::llvm::ArrayRef<ExprAttr> programs,
+                         unsigned summed) const;
+    /// The same, given limits.
+    CheckAttr within(::llvm::ArrayRef<LimitAttr> limits) const;
+    /// The same about more than is read.
+    CheckAttr aboutWhole() const;
+  }];
+}
+
+def Autodiff_ConstraintAttr : Autodiff_Attr<"Constraint", "constraint"> {
+  let summary = "that a sum of digits is less than a number";
+  let parameters = (ins OptionalArrayRefParameter<"DigitAttr">:$digits,
+                        "ExprAttr":$bound);
+  let assemblyFormat = [{
+    `<` custom<List>($digits) `below` custom<Expr>($bound) `>`
+  }];
+}
+
+def Autodiff_ReachAttr : Autodiff_Attr<"Reach", "reach"> {
+  let summary = "all addresses that an access may touch";
+  let description = [{
+    Of each of the `guards`, one of several lists of constraints holds.
+  }];
+  let parameters = (ins "ExprAttr":$offset,
+      OptionalArrayRefParameter<"DimensionAttr">:$dims,
+      DefaultValuedParameter<"bool", "false">:$exact,
+      OptionalArrayRefParameter<"ExprAttr">:$notNegative,
+      OptionalArrayRefParameter<"ArrayAttr">:$guards);
+  let assemblyFormat = [{
+    `<` custom<Expr>($offset) custom<List>($dims) (`exact` `=` $exact^)?
+    (`not_negative` custom<List>($notNegative)^)?
+    (`guards` custom<List>($guards)^)? `>`
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def Autodiff_BufferKind : Autodiff_Enum<"BufferKind", "who fills a buffer", [
+  I32EnumAttrCase<"Saved", 0, "saved">,
+  I32EnumAttrCase<"Tape", 1, "tape">,
+  I32EnumAttrCase<"Handover", 2, "handover">,
+  I32EnumAttrCase<"Tally", 3, "tally">
+]>;
+
+def Autodiff_BufferAttr : Autodiff_Attr<"Buffer", "buffer"> {
+  let summary = "memory that kernels of a plan share";
+  let description = [{
+    `saved` by the augmented forward, a `tape` inside the backward, a `handover`
+    from one backward kernel to others, or a `tally`: cleared, and how many
+    contributions parts of a sum get. It has `size` elements.
+  }];
+  let parameters = (ins EnumParameter<Autodiff_BufferKind>:$kind,
+                        StringRefParameter<>:$name, "Type":$elementType,
+                        "ExprAttr":$size);
+  let assemblyFormat = [{
+    `<` $kind $name `:` $elementType `,` custom<Expr>($size) `>`
+  }];
+}
+
+def Autodiff_GradientInit : Autodiff_Enum<"GradientInit", "what is there first", [
+  I32EnumAttrCase<"None", 0, "none">,
+  I32EnumAttrCase<"Zero", 1, "zero">,
+  I32EnumAttrCase<"Cotangent", 2, "cotangent">
+]>;
+
+def Autodiff_Accumulate : Autodiff_Enum<"Accumulate", "how contributions meet", [
+  I32EnumAttrCase<"Store", 0, "store">,
+  I32EnumAttrCase<"Partial", 1, "partial">,
+  I32EnumAttrCase<"Atomic", 2, "atomic">
+]>;
+
+def Autodiff_Confined : Autodiff_Enum<"Confined", "which accesses are masked", [
+  I32EnumAttrCase<"Nothing", 0, "nothing">,
+  I32EnumAttrCase<"All", 1, "all">,
+  I32EnumAttrCase<"Sums", 2, "sums">
+]>;
+
+def Autodiff_GradientAttr : Autodiff_Attr<"Gradient", "gradient"> {
+  let summary = "the memory of a gradient";
+  let parameters = (ins "unsigned":$argument, "Type":$elementType,
+      EnumParameter<Autodiff_GradientInit>:$init,
+      EnumParameter<Autodiff_Accumulate>:$accumulate,
+      OptionalParameter<"ExprAttr">:$partials,
+      DefaultValuedParameter<"bool", "false">:$returned,
+      DefaultValuedParameter<"bool", "false">:$overwritten,
+      DefaultValuedParameter<"bool", "false">:$remainder,
+      DefaultValuedParameter<"Confined", "Confined::Nothing">:$confined,
+      DefaultValuedParameter<"int64_t", "0">:$margin,
+      OptionalArrayRefParameter<"CheckAttr">:$checks,
+      OptionalArrayRefParameter<"ReachAttr">:$reach);
+  let assemblyFormat = [{
+    `<` $accumulate $argument `:` $elementType `init` `=` $init
+    (`partials` custom<Expr>($partials)^)? (`returned` `=` $returned^)?
+    (`overwritten` `=` $overwritten^)? (`remainder` `=` $remainder^)?
+    (`confined` `=` $confined^)? (`margin` `=` $margin^)?
+    (`checks` custom<List>($checks)^)? (`reach` custom<List>($reach)^)? `>`
+  }];
+  let extraClassDeclaration = [{
+    /// The same with another margin.
+    GradientAttr withMargin(int64_t margin) const;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+def Autodiff_LaunchAttr : Autodiff_Attr<"Launch", "launch"> {
+  let summary = "a launch that does the same as the user's";
+  let description = [{
+    Iterations of the loop at `position` are programs, those of the loops at
+    `batched` an axis of so many lanes, or the digits that a division takes,
+    at `unraveled`, axes of these lengths. The `assumed` numbers must not be
+    negative.
+  }];
+  let parameters = (ins ArrayRefParameter<"ExprAttr">:$grid,
+      OptionalArrayRefParameter<"ExprAttr">:$assumed,
+      OptionalArrayRefParameter<"CheckAttr">:$checks,
+      OptionalParameter<"StringAttr">:$position,
+      DefaultValuedParameter<"int64_t", "0">:$length,
+      OptionalParameter<"ArrayAttr">:$batched,
+      OptionalArrayRefParameter<"int64_t">:$lengths,
+      OptionalParameter<"StringAttr">:$unraveled);
+  let assemblyFormat = [{
+    `<` custom<List>($grid) (`assumed` custom<List>($assumed)^)?
+    (`checks` custom<List>($checks)^)? (`position` $position^)?
+    (`batched` $length^ $batched)? (`unraveled` `[` $lengths^ `]` $unraveled)? `>`
+  }];
+}
+
+def Autodiff_BatchAttr : Autodiff_Attr<"Batch", "batch"> {
+  let summary = "an offer to make iterations of all loops an axis of tiles";
+  let parameters = (ins "ExprAttr":$trips, "int64_t":$most,
+                        DefaultValuedParameter<"bool", "false">:$exact);
+  let assemblyFormat = [{
+    `<` custom<Expr>($trips) `at_most` $most (`exact` `=` $exact^)? `>`
+  }];
+}
+
+def Autodiff_UnravelAttr : Autodiff_Attr<"Unravel", "unravel"> {
+  let summary = "an offer to give tiles an axis for each digit of positions";
+  let parameters = (ins ArrayRefParameter<"ExprAttr">:$limits,
+                        "int64_t":$lanes);
+  let assemblyFormat = "`<` custom<List>($limits) `lanes` `=` $lanes `>`";
+}
+
+def Autodiff_StoredAttr : Autodiff_Attr<"Stored", "stored"> {
+  let summary = "where a store of the user's kernel goes";
+  let description = [{
+    Wherever all `deciders`, sums of digits, are equal, the same is stored.
+  }];
+  let parameters = (ins "unsigned":$argument, "StringAttr":$position,
+      "ReachAttr":$reach, OptionalParameter<"ArrayAttr">:$deciders,
+      OptionalParameter<"CheckAttr">:$check);
+  let assemblyFormat = [{
+    `<` $argument $position $reach (`deciders` $deciders^)? (`check` $check^)? `>`
+  }];
+}
+
+def Autodiff_LiveAttr : Autodiff_Attr<"Live", "live"> {
+  let summary = "where contributions to a gradient may be other than zero";
+  let description = [{
+    A reach for each load that contributes; `?` where a launch does not know it.
+  }];
+  let parameters = (ins "unsigned":$argument,
+                        ArrayRefParameter<"ReachAttr">:$reach);
+  let assemblyFormat = "`<` $argument custom<List>($reach) `>`";
+}
+
+#endif // AUTODIFF_PLAN_ATTRIBUTES
