@@ -170,3 +170,42 @@ llvm::DenseSet<Value> mlir::autodiff::findTies(Operation *root) {
   });
   return std::move(ties.found);
 }
+
+/// Adds the reductions that computed floats behind `value`.
+static void collectSums(Value value, llvm::DenseSet<Value> &seen,
+                        llvm::SetVector<triton::ReduceOp> &sums) {
+  if (!seen.insert(value).second)
+    return;
+  Operation *op = value.getDefiningOp();
+  auto collect = [&](Value source) { collectSums(source, seen, sums); };
+  auto result = dyn_cast<OpResult>(value);
+  if (auto loop = op ? dyn_cast<scf::ForOp>(op) : nullptr) {
+    collect(loop.getInitArgs()[result.getResultNumber()]);
+    collect(loop.getYieldedValues()[result.getResultNumber()]);
+  } else if (auto branch = op ? dyn_cast<scf::IfOp>(op) : nullptr) {
+    for (Block *side : {branch.thenBlock(), branch.elseBlock()})
+      collect(side->getTerminator()->getOperand(result.getResultNumber()));
+  } else if (op) {
+    auto reduce = dyn_cast<triton::ReduceOp>(op);
+    if (reduce && !onlyChooses(reduce.getCombineOp()))
+      sums.insert(reduce);
+    llvm::for_each(keepFloats(op->getOperands()), collect);
+  } else if (auto loop = dyn_cast<scf::ForOp>(
+                 cast<BlockArgument>(value).getOwner()->getParentOp())) {
+    if (OpOperand *init = loop.getTiedLoopInit(cast<BlockArgument>(value)))
+      collect(loop.getTiedLoopResult(init));
+  }
+}
+
+llvm::SetVector<triton::ReduceOp>
+mlir::autodiff::findTiedSums(Operation *root) {
+  llvm::SetVector<triton::ReduceOp> sums;
+  llvm::DenseSet<Value> seen;
+  llvm::DenseSet<Value> ties = findTies(root);
+  root->walk([&](Operation *op) {
+    for (Value value : op->getResults())
+      if (ties.contains(value))
+        collectSums(value, seen, sums);
+  });
+  return sums;
+}

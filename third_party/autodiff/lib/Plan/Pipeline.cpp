@@ -198,6 +198,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.addToKernels(createPipelineLoads());
   passes.addToKernels(createSplitMasks());
   passes.addToKernels(createRenewSums());
+  passes.addToKernels(createUnifyCopies());
   passes.addToKernels(createFitProducts());
   passes.addToKernels(createLowerPrograms());
   passes.add(createSizes());

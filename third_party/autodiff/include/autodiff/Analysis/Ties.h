@@ -15,7 +15,9 @@
 #define AUTODIFF_ANALYSIS_TIES_H
 
 #include "mlir/IR/Value.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlir::autodiff {
 
@@ -27,6 +29,9 @@ bool isReproducible(Value value);
 /// The values in `root` that would meet, in a decision, something that they
 /// were chosen from and that is not reproducible.
 llvm::DenseSet<Value> findTies(Operation *root);
+
+/// The reductions in `root` that compute with what comes to such a decision.
+llvm::SetVector<triton::ReduceOp> findTiedSums(Operation *root);
 
 } // namespace mlir::autodiff
 

@@ -40,6 +40,16 @@ def FitProducts : TargetPass<"autodiff-fit-products", "::mlir::triton::FuncOp"> 
   ];
 }
 
+def UnifyCopies : TargetPass<"autodiff-unify-copies", "::mlir::triton::FuncOp"> {
+  let summary = "give all threads the same sum where one is looked for";
+  let description = [{
+    Several threads have what a reduction of Triton's results in, and as GPUs
+    contract products with sums, these copies may differ in the last bit. Where
+    something that a sum went into is compared with what was chosen from it, as
+    for the gradient of a maximum, all threads take the copy of the first lane.
+  }];
+}
+
 def LowerBarriers : TargetPass<"autodiff-lower-barriers", "::mlir::triton::FuncOp"> {
   let summary = "write barriers so that Triton orders all accesses by them";
   let description = [{

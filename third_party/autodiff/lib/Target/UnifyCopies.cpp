@@ -1,0 +1,62 @@
+//===- UnifyCopies.cpp - The same sum in all threads that have it ---------===//
+//
+// Where threads exchange what they sum, each adds its own part and another's,
+// and each has the result. Products are contracted with the sum, of a thread's
+// own part alone: fma(a, b, c·d) is not fma(c, d, a·b), and the copies differ
+// in the last bit. With one copy the maximum of such sums is found, and another
+// one is compared with it: then it is found nowhere, and its gradient is lost.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Ties.h"
+#include "autodiff/Rules/Axis.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Target.h"
+#include "autodiff/Target/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_UNIFYCOPIES
+#include "autodiff/Target/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// Lets all take the copy of the first lane: the sum of that and of zeros.
+static void unify(triton::ReduceOp reduce) {
+  OpBuilder b(reduce->getContext());
+  b.setInsertionPointAfter(reduce);
+  Location loc = reduce.getLoc();
+  unsigned axis = reduce.getAxis();
+  auto tile = cast<RankedTensorType>(reduce.getSrcs()[0].getType());
+  if (tile.getDimSize(axis) == 1)
+    return;
+  Axis lanes(b, loc, tile.getShape(), axis);
+  for (Value copies : reduce->getResults()) {
+    if (!isFloat(copies.getType()))
+      continue;
+    Value repeated = repeatAlong(b, loc, copies, axis,
+                                 tile.clone(getElementTypeOrSelf(copies)));
+    Tile lane(b, loc, repeated);
+    Value first = where(lanes.isFirst(), lane, lane.constant(0.0));
+    Value same = sumOver(b, loc, first, axis);
+    Operation *repeat = repeated.getDefiningOp();
+    if (auto broadcast = dyn_cast<triton::BroadcastOp>(repeat))
+      repeat = broadcast.getSrc().getDefiningOp();
+    copies.replaceAllUsesExcept(same, repeat);
+  }
+}
+
+namespace {
+struct UnifyCopies : autodiff::impl::UnifyCopiesBase<UnifyCopies> {
+  void runOnOperation() override {
+    triton::FuncOp kernel = getOperation();
+    if (!kernel->hasAttr(kRoleAttr) || Target::of(kernel).warpSize == 1 ||
+        mutation::isMade("unify-copies:none"))
+      return;
+    for (triton::ReduceOp reduce : findTiedSums(kernel))
+      unify(reduce);
+  }
+};
+} // namespace
