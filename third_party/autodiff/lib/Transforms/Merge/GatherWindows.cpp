@@ -62,7 +62,7 @@ using Bounds = SmallVector<std::optional<ScalarExpr>>;
 struct GatherWindows : autodiff::impl::GatherWindowsBase<GatherWindows> {
   using GatherWindowsBase::GatherWindowsBase;
 
-  void runOnOperation() override;
+  void transform() override;
   void gather(ArrayRef<AccumulateOp> accumulates);
   bool canGatherBehind();
   void gatherBehind(ArrayRef<AccumulateOp> gathered);
@@ -533,7 +533,7 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
     gatherBehind(gathering.get());
 }
 
-void GatherWindows::runOnOperation() {
+void GatherWindows::transform() {
   backward = getBackward(getOperation());
   digits = findProgramDigits(getDifferentiated(getOperation()));
   written.clear();

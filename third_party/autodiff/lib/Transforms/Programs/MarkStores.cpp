@@ -20,7 +20,7 @@ using llvm::json::Object;
 
 namespace {
 struct MarkStores : autodiff::impl::MarkStoresBase<MarkStores> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -53,10 +53,8 @@ static std::optional<Object> describe(triton::StoreOp store,
   return object;
 }
 
-void MarkStores::runOnOperation() {
+void MarkStores::transform() {
   triton::FuncOp primal = getPrimal(getOperation());
-  if (!primal)
-    return;
   llvm::MapVector<unsigned, SmallVector<Operation *>> byArgument;
   primal.walk([&](triton::StoreOp store) {
     for (BlockArgument base : getBaseArguments(store.getPtr()))

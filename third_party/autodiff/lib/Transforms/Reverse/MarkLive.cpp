@@ -17,7 +17,7 @@ using llvm::json::Object;
 
 namespace {
 struct MarkLive : autodiff::impl::MarkLiveBase<MarkLive> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -29,11 +29,9 @@ static llvm::json::Value describeReach(Operation *load) {
   return nullptr;
 }
 
-void MarkLive::runOnOperation() {
+void MarkLive::transform() {
   triton::FuncOp kernel = getDifferentiated(getOperation());
   triton::FuncOp backward = getBackward(getOperation());
-  if (!kernel || !backward)
-    return;
   llvm::DenseMap<unsigned, Operation *> sites = collectSites(kernel);
   Array live;
   for (auto &[argument, use] : collectUses(backward)) {

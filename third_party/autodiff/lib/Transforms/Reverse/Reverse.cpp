@@ -17,7 +17,7 @@ namespace {
 struct Reverse : autodiff::impl::ReverseBase<Reverse> {
   using ReverseBase::ReverseBase;
 
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -81,13 +81,8 @@ static triton::FuncOp createBackward(triton::FuncOp primal,
   return backward;
 }
 
-void Reverse::runOnOperation() {
+void Reverse::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
-  if (!primal || !primal.getBody().hasOneBlock()) {
-    getOperation().emitError("expected a kernel of one block; run "
-                             "autodiff-normalize first");
-    return signalPassFailure();
-  }
   if (failed(checkRecords(primal)))
     return signalPassFailure();
   Activity activity(primal, findWanted(primal, allWanted, wanted),

@@ -16,7 +16,7 @@ using namespace mlir::autodiff;
 
 namespace {
 struct Sizes : autodiff::impl::SizesBase<Sizes> {
-  void runOnOperation() override;
+  void transform() override;
   void bind(triton::FuncOp kernel);
   void keepCounters(triton::FuncOp counting);
 
@@ -78,7 +78,7 @@ void Sizes::keepCounters(triton::FuncOp counting) {
   dropUnusedArguments(counting);
 }
 
-void Sizes::runOnOperation() {
+void Sizes::transform() {
   expressions.clear();
   if (triton::FuncOp forward = getForward(getOperation()))
     bind(forward);

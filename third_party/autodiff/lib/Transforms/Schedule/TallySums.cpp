@@ -33,7 +33,7 @@ constexpr int64_t kMostRuns = int64_t(1) << 30;
 
 namespace {
 struct TallySums : autodiff::impl::TallySumsBase<TallySums> {
-  void runOnOperation() override;
+  void transform() override;
   std::optional<AtomicSum> examine(BlockArgument buffer);
   std::optional<Json>
   countAll(const AtomicSum &sum,
@@ -223,7 +223,7 @@ LogicalResult TallySums::tally(const AtomicSum &sum) {
   return success();
 }
 
-void TallySums::runOnOperation() {
+void TallySums::transform() {
   primal = getDifferentiated(getOperation());
   sites = collectSites(primal);
   SmallVector<triton::FuncOp> backwards = getBackwards(getOperation());
