@@ -62,3 +62,22 @@ tt.func public @pointers_of_ours(%p: !tt.ptr<f32>) {
   tt.store %0, %x : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+tt.func public @unused_descriptor(%p: !tt.ptr<f16>, %n: i32) {
+  %one = arith.constant 1 : i64
+  // expected-error @below {{the CPU backend cannot compile 'tt.make_tensor_descriptor'}}
+  %d = tt.make_tensor_descriptor %p, [%n], [%one] : !tt.ptr<f16>, !tt.tensordesc<4xf16>
+  tt.return
+}
+
+// -----
+
+// It would call itself.
+// expected-error @below {{the CPU backend cannot compile 'tt.func' with the name of a function that is called, 'hypotf'; give it another one}}
+tt.func public @hypotf(%p: !tt.ptr<f32>, %x: f32) {
+  %y = tt.extern_elementwise %x, %x {libname = "", libpath = "", pure = true, symbol = "__nv_hypotf"} : (f32, f32) -> f32
+  tt.store %p, %y : !tt.ptr<f32>
+  tt.return
+}

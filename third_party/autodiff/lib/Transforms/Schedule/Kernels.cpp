@@ -177,7 +177,7 @@ void mlir::autodiff::dropUnusedArguments(
   for (BlockArgument argument : kernel.getArguments()) {
     auto operand = kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
                                                         kOperandAttr);
-    if (mayGo(operand.getKind()) && argument.use_empty())
+    if (operand && mayGo(operand.getKind()) && argument.use_empty())
       unused.set(argument.getArgNumber());
   }
   LogicalResult erased = kernel.eraseArguments(unused);

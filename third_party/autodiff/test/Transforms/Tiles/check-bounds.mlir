@@ -104,3 +104,9 @@ tt.func @forward(%y: !tt.ptr<f16> {autodiff.operand = #autodiff.operand<argument
   tt.store %p, %value : tensor<4x!tt.ptr<f16>> loc("kernel.py":5:4)
   tt.return
 }
+
+// -----
+
+// Nobody says what the argument is for: it stays.
+// CHECK-LABEL: tt.func @unsaid(%{{[^ ]*}}: i32, %{{[^ ]*}}: !tt.ptr<i64>
+tt.func @unsaid(%x: i32) attributes {autodiff.role = "backward"} { tt.return }
