@@ -122,7 +122,8 @@ class Finding(Exception):
         """Return what findings of one cause have in common."""
         names = [re.sub(r"\{.*|.*\(|\)", "", each) for each in self.passes]
         if self.log.startswith(("an invalid", "no diag", "it gave up")):
-            said = re.sub(r"[@%]\w+|\d+", "_", self.log)[:120].replace("\n", " ")
+            said = re.sub(r"\S*: error: ", "", self.log).replace("\n", " ")
+            said = re.sub(r"[@%]\w+|'[^']*'|\d+", "_", said)[:120]
             return f"{names[-1]}: {said}"
         found = fuzz_opt.signature(self.log)
         # Without sanitizers, nothing says where it was.

@@ -12,6 +12,7 @@
 #include "Positions.h"
 #include "Programs/Independence.h"
 #include "Schedule/ArgumentUses.h"
+#include "Schedule/KernelName.h"
 #include "Schedule/Regrid.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ProgramDigits.h"
@@ -444,9 +445,9 @@ void GatherWindows::gatherBehind(ArrayRef<AccumulateOp> gathered) {
   b.setInsertionPointAfter(backward);
   IRMapping map;
   auto kernel = cast<triton::FuncOp>(b.clone(*backward, map));
-  kernel.setSymName((backward.getSymName() + "_windows" +
-                     llvm::Twine(AccumulateOp(gathered.front()).getArgument()))
-                        .str());
+  nameKernel(kernel,
+             backward.getSymName() + "_windows" +
+                 llvm::Twine(AccumulateOp(gathered.front()).getArgument()));
   llvm::DenseSet<Operation *> stay;
   for (AccumulateOp op : gathered) {
     stay.insert(map.lookup(op.getOperation()));

@@ -1,4 +1,5 @@
 //===- Reverse.cpp - Derive the backward of a kernel ----------------------===//
+#include "Schedule/KernelName.h"
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
@@ -91,7 +92,7 @@ void Reverse::transform() {
     return signalPassFailure();
 
   triton::FuncOp backward = createBackward(primal, activity);
-  backward.setSymName((getPrimal(getOperation()).getSymName() + "_bwd").str());
+  nameKernel(backward, getPrimal(getOperation()).getSymName() + "_bwd");
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
   LiveLanes lanes(primal, activity, exchange);

@@ -1,4 +1,6 @@
 //===- Kernels.cpp - The kernels of a module and their operands -----------===//
+#include "KernelName.h"
+
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -96,7 +98,7 @@ triton::FuncOp mlir::autodiff::getOrCreateDifferentiated(ModuleOp module) {
   OpBuilder builder(primal);
   builder.setInsertionPointAfter(primal);
   kernel = cast<triton::FuncOp>(builder.clone(*primal));
-  kernel.setSymName((primal.getSymName() + "_framed").str());
+  nameKernel(kernel, primal.getSymName() + "_framed");
   kernel->setAttr(kRoleAttr, builder.getStringAttr("differentiated"));
   return kernel;
 }
@@ -107,8 +109,8 @@ triton::FuncOp mlir::autodiff::derive(triton::FuncOp primal,
   OpBuilder builder(primal);
   builder.setInsertionPointAfter(primal);
   auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
-  kernel.setSymName(
-      (primal.getSymName() + "_" + (suffix.empty() ? role : suffix)).str());
+  nameKernel(kernel,
+             primal.getSymName() + "_" + (suffix.empty() ? role : suffix));
   kernel->setAttr(kRoleAttr, builder.getStringAttr(role));
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
     kernel.setArgAttr(

@@ -56,8 +56,9 @@ void Sizes::keepCounters(triton::FuncOp counting) {
   if (counters.empty())
     return counting.erase();
   counting.walk([&](triton::AtomicRMWOp op) {
+    // One without a number has been kept before.
     auto counter = op->getAttrOfType<IntegerAttr>(kCounterAttr);
-    if (!counters.contains(counter.getInt()))
+    if (counter && !counters.contains(counter.getInt()))
       op.erase();
     else
       op->removeAttr(kCounterAttr);
