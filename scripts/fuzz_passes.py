@@ -142,13 +142,29 @@ def ask(program, step, text, prefix, passes) -> str:
     return outcome
 
 
+def make_start(corpus, seed, number) -> str:
+    """Return the module that a walk starts with: one of the corpus, or somewhat odder."""
+    rng = random.Random(f"{seed}:{number}")
+    if rng.random() < 0.2:
+        return fuzz_opt.make_try(corpus, seed, number)
+    text = rng.choice(corpus)
+    if "module" not in text and "#loc" not in text and rng.random() < 0.2:
+        # What the library notes of a request.
+        noted = rng.sample(("autodiff.checkpoint", "autodiff.any_order"), rng.choice((1, 1, 2)))
+        return f"module attributes {{{', '.join(noted)}}} {{\n{text}\n}}"
+    return text
+
+
 def walk(program, text, seed, number, declared, tries, counts):
     """Take a module through the passes, with tries on the way, and count outcomes."""
     rng = random.Random(f"{seed}:{number}:walk")
     way = passes_of(program, random_request(rng))
     pool = declared + passes_of(program, random_request(rng))
-    if program.ask("load", text)[0] != "ok":
-        return
+    try:
+        if program.ask("load", text)[0] != "ok":
+            return
+    except Failure as failure:
+        raise Finding(text, [], [], str(failure)) from None
     prefix = []
     for stop in sorted(rng.randrange(len(way) + 1) for _ in range(tries)):
         while prefix is not None and len(prefix) < stop:
@@ -249,7 +265,7 @@ def work(options, corpus, numbers, results):
     program = Program(options.binary)
     declared = declared_passes()
     while (number := numbers.get()) is not None:
-        text = random.Random(f"{options.seed}:{number}").choice(corpus)
+        text = make_start(corpus, options.seed, number)
         counts, finding = collections.Counter(), None
         try:
             walk(program, text, options.seed, number, declared, options.stops, counts)
