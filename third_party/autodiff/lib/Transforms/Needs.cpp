@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// Looks for what one pass needs of one module. All but Need::Kernel take it for
-/// granted that there is one: it comes first.
+/// Looks for what one pass needs of one module. All but Need::Kernel take it
+/// for granted that there is one: it comes first.
 class Inspection {
 public:
   Inspection(llvm::StringRef pass, ModuleOp module)
