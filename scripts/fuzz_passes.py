@@ -250,11 +250,17 @@ def write(finding, stem):
 def replay(program, path) -> int:
     """Repeat a finding."""
     head, _, text = path.read_text().partition("\n")
-    outcome, errors = program.ask("load", text)
-    if outcome == "ok":
-        outcome, errors = program.ask("try", re.search(r"builtin\.module\((.*)\)'", head)[1])
+    passes = re.search(r"builtin\.module\((.*)\)'", head)
+    if not passes:
+        raise SystemExit(f"{path} does not begin with the command that repeats it")
+    try:
+        outcome, errors = program.ask("load", text)
+        if outcome == "ok":
+            outcome, errors = program.ask("try", passes[1])
+    except Failure as failure:
+        outcome, errors = "failed", str(failure)
     print(f"{outcome}\n{errors}")
-    return int(bool(complaint(outcome, errors)))
+    return int(outcome == "failed" or bool(complaint(outcome, errors)))
 
 
 # --------------------------------------------------------------------------- the campaign

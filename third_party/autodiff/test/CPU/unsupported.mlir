@@ -81,3 +81,21 @@ tt.func public @hypotf(%p: !tt.ptr<f32>, %x: f32) {
   tt.store %p, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+tt.func public @too_many(%p: !tt.ptr<f32>, %x: f32) {
+  // expected-error @below {{the CPU backend cannot compile 'tt.extern_elementwise' '__nv_expf'}}
+  %a = tt.extern_elementwise %x, %x {libname = "", libpath = "", pure = true, symbol = "__nv_expf"} : (f32, f32) -> f32
+  tt.store %p, %a : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func public @too_few(%p: !tt.ptr<f32>, %x: f32) {
+  // expected-error @below {{the CPU backend cannot compile 'tt.extern_elementwise' '__nv_fmaxf'}}
+  %a = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_fmaxf"} : (f32) -> f32
+  tt.store %p, %a : !tt.ptr<f32>
+  tt.return
+}
