@@ -76,8 +76,9 @@ SmallVector<triton::FuncOp> mlir::autodiff::getTallying(ModuleOp module) {
   return kernels;
 }
 bool mlir::autodiff::isBackward(triton::FuncOp kernel) {
-  return hasRole(kernel, "backward") || hasRole(kernel, "variant") ||
-         isTallying(kernel);
+  return !kernel.isDeclaration() &&
+         (hasRole(kernel, "backward") || hasRole(kernel, "variant") ||
+          isTallying(kernel));
 }
 triton::FuncOp mlir::autodiff::getForward(ModuleOp module) {
   return findByRole(module, "forward");
