@@ -16,7 +16,7 @@ PY = $(or $(PYTHON),$(shell cat build/python 2>/dev/null),python3)
 export TAD_BUILD_DIR := $(abspath $(BUILD))
 export MAX_JOBS := $(JOBS)
 
-.PHONY: install test lit pytest fuzz fuzz-gpu fuzz-opt fuzz-opt-binary mutation mutation-wheel wheel \
+.PHONY: install test lit pytest fuzz fuzz-gpu fuzz-opt fuzz-passes fuzz-opt-binary mutation mutation-wheel wheel \
   carry carry-packages gpu-test sanitize arena bench docs format lint self-contained types \
   corners clean
 
@@ -51,16 +51,21 @@ fuzz:
 fuzz-gpu:
 	$(MAKE) fuzz FUZZ="--device cuda $(FUZZ)"
 
-# N mangled TTIR files through a compiler built with sanitizers; CORPUS is a folder
-# of more TTIR to mangle.
+# N mangled TTIR files through a compiler built with sanitizers, and in it N times one
+# or two passes on what others have left; CORPUS is a folder of more TTIR. With its
+# SEED, the latter goes on where it was cut off.
 CORPUS ?=
-fuzz-opt:
+fuzz-opt: fuzz-passes
 	$(PY) scripts/fuzz_opt.py --tries $(N) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) $(if $(CORPUS),--corpus $(CORPUS))
+
+fuzz-passes:
+	$(PY) scripts/fuzz_passes.py --tries $(N) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) $(if $(CORPUS),--corpus $(CORPUS))
 
 # That compiler, and CORPUS, in .wheels/ for a machine without MLIR; there:
 #   gunzip .wheels/triton-autodiff-fuzz.gz && chmod +x .wheels/triton-autodiff-fuzz
 #   tar -xzf .wheels/fuzz-corpus.tar.gz -C .wheels
 #   python3 scripts/fuzz_opt.py --binary .wheels/triton-autodiff-fuzz --corpus .wheels --tries 100000
+# and scripts/fuzz_passes.py likewise.
 fuzz-opt-binary:
 	$(PY) -c 'import sys; sys.path.insert(0, "scripts"); import fuzz_opt; fuzz_opt.build()'
 	mkdir -p .wheels

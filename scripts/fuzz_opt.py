@@ -244,9 +244,9 @@ class Program:
         self.answers = 0
 
     def ask(self, step, text):
-        """Return whether a step succeeded, and its result or errors."""
-        # What longjmp leaves behind adds up.
-        if self.answers > 3000:
+        """Return "ok", "error" or "invalid", and the result of a step or its errors."""
+        # What longjmp leaves behind adds up. The module that it keeps would go, too.
+        if self.answers > 3000 and step not in ("advance", "print", "try"):
             self.stop()
         if self.process is None:
             environment = {**os.environ, **SANITIZERS}
@@ -266,7 +266,7 @@ class Program:
         while True:
             head, newline, rest = output.partition(b"\n")
             if newline and len(rest) >= int(head.split()[1]):
-                return head.startswith(b"ok"), rest.decode("utf-8", "surrogateescape")
+                return head.split()[0].decode(), rest.decode("utf-8", "surrogateescape")
             if not select.select([self.process.stdout], [], [], 1)[0]:
                 # Of its own time: the machine may be busy with other things.
                 if self.cpu_seconds() - began > SECONDS:
@@ -302,17 +302,17 @@ class Program:
 def examine(program, text) -> str:
     """Take a text through the compiler; returns how far it came."""
     parsed, _ = program.ask("parse", text)
-    if not parsed:
+    if parsed != "ok":
         return "unreadable"
     compiled, _ = program.ask("compile", text)
     differentiated, answer = program.ask("differentiate", text)
-    if not differentiated:
-        return "compiled" if compiled else "refused"
+    if differentiated != "ok":
+        return "compiled" if compiled == "ok" else "refused"
     plan = json.loads(answer)
     for kernel in [plan["forward"], *plan["backward"]]:
         if kernel is not None:
             valid, errors = program.ask("parse", kernel["ttir"])
-            if not valid:
+            if valid != "ok":
                 raise Failure(f"an invalid kernel was generated: {errors}\n{kernel['ttir']}")
             program.ask("compile", kernel["ttir"])
     return "differentiated"

@@ -1,6 +1,7 @@
 """lit: run as `lit -Dbuild=BUILD_FOLDER test third_party/autodiff/test`."""
 
 import os
+import sys
 
 import lit.formats
 
@@ -24,3 +25,4 @@ config.test_exec_root = os.path.join(build, "test")
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(build, "bin"), os.path.join(llvm, "bin"), os.environ["PATH"]]
 )
+config.substitutions += [("%python", sys.executable), ("%root", root), ("%build", build)]

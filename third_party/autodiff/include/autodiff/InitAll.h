@@ -20,6 +20,8 @@
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Transforms/Passes.h"
 
+#include <mutex>
+
 namespace mlir::autodiff {
 
 #define GEN_PASS_REGISTRATION
@@ -45,11 +47,14 @@ inline void registerAllDialects(DialectRegistry &registry) {
 
 /// Passes, and pipelines of them, that can be named in a textual pipeline.
 inline void registerAllPasses() {
-  mlir::registerTransformsPasses();
-  registerAutodiffPasses();
-  registerAutodiffTargetPasses();
-  registerDifferentiatePipeline();
-  cpu::registerPasses();
+  static std::once_flag registered;
+  std::call_once(registered, [] {
+    mlir::registerTransformsPasses();
+    registerAutodiffPasses();
+    registerAutodiffTargetPasses();
+    registerDifferentiatePipeline();
+    cpu::registerPasses();
+  });
 }
 
 } // namespace mlir::autodiff

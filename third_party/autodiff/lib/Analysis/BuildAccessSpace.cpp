@@ -182,7 +182,8 @@ AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
         ExprAttr::get(space.context, tile.getDimSize(dimension.axis));
   if (renumbering && dimension.loop == renumbering->loop) {
     digit.extent = renumbering->count;
-  } else if (dimension.kind == Dimension::Kind::Index) {
+  } else if (dimension.kind == Dimension::Kind::Index ||
+             dimension.kind == Dimension::Kind::Place) {
     return std::nullopt;
   } else if (dimension.kind == Dimension::Kind::Loop && isReach) {
     digit.extent = mostTrips(cast<scf::ForOp>(dimension.loop));

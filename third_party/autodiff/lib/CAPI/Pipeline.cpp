@@ -9,8 +9,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
-#include <mutex>
-
 using namespace mlir;
 using namespace mlir::autodiff;
 
@@ -21,8 +19,7 @@ static bool runPipeline(Session &session, const char *ir, size_t irSize,
     return false;
 
   if (pipeline && *pipeline) {
-    static std::once_flag registered;
-    std::call_once(registered, registerAllPasses);
+    registerAllPasses();
 
     // mlir-opt's spelling names the operation that the pipeline runs on; a bare
     // list of passes runs on the module.

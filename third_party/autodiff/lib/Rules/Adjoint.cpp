@@ -99,8 +99,15 @@ void Adjoint::recompute(Block &block) {
 void Adjoint::popInstead(PushOp push) {
   auto clone = cast<PushOp>(primals.lookup(push.getOperation()));
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(clone);
   Value copy = clone.getValue();
+  // What has been lifted out of assembly uses a value before it is recorded.
+  Operation *first = clone;
+  for (Operation *user : copy.getUsers()) {
+    Operation *inBlock = clone->getBlock()->findAncestorOpInBlock(*user);
+    if (inBlock && inBlock->isBeforeInBlock(first))
+      first = inBlock;
+  }
+  builder.setInsertionPoint(first);
   Value recorded = PopOp::create(builder, push.getLoc(), copy.getType(),
                                  clone.getIteration(), push.getTape());
   clone.erase();

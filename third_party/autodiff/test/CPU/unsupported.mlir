@@ -62,3 +62,40 @@ tt.func public @pointers_of_ours(%p: !tt.ptr<f32>) {
   tt.store %0, %x : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+tt.func public @unused_descriptor(%p: !tt.ptr<f16>, %n: i32) {
+  %one = arith.constant 1 : i64
+  // expected-error @below {{the CPU backend cannot compile 'tt.make_tensor_descriptor'}}
+  %d = tt.make_tensor_descriptor %p, [%n], [%one] : !tt.ptr<f16>, !tt.tensordesc<4xf16>
+  tt.return
+}
+
+// -----
+
+// It would call itself.
+// expected-error @below {{the CPU backend cannot compile 'tt.func' with the name of a function that is called, 'hypotf'; give it another one}}
+tt.func public @hypotf(%p: !tt.ptr<f32>, %x: f32) {
+  %y = tt.extern_elementwise %x, %x {libname = "", libpath = "", pure = true, symbol = "__nv_hypotf"} : (f32, f32) -> f32
+  tt.store %p, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func public @too_many(%p: !tt.ptr<f32>, %x: f32) {
+  // expected-error @below {{the CPU backend cannot compile 'tt.extern_elementwise' '__nv_expf'}}
+  %a = tt.extern_elementwise %x, %x {libname = "", libpath = "", pure = true, symbol = "__nv_expf"} : (f32, f32) -> f32
+  tt.store %p, %a : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func public @too_few(%p: !tt.ptr<f32>, %x: f32) {
+  // expected-error @below {{the CPU backend cannot compile 'tt.extern_elementwise' '__nv_fmaxf'}}
+  %a = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_fmaxf"} : (f32) -> f32
+  tt.store %p, %a : !tt.ptr<f32>
+  tt.return
+}

@@ -1,6 +1,6 @@
 //===- Merge.td - Contributions become one -----------------*- tablegen -*-===//
 
-def MergeContributions : AutodiffPass<"autodiff-merge-contributions", "::mlir::ModuleOp"> {
+def MergeContributions : AutodiffPass<"autodiff-merge-contributions", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "add up what goes to the same addresses";
   let description = [{
     Where a kernel loads the same elements in several loops (looped norms), the
@@ -9,7 +9,7 @@ def MergeContributions : AutodiffPass<"autodiff-merge-contributions", "::mlir::M
   }];
 }
 
-def MergeNests : AutodiffPass<"autodiff-merge-nests", "::mlir::ModuleOp"> {
+def MergeNests : AutodiffPass<"autodiff-merge-nests", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "add up what two ways through a row contribute";
   let description = [{
     Where a kernel goes along a row in one loop, and once more part by part
@@ -24,7 +24,7 @@ def MergeNests : AutodiffPass<"autodiff-merge-nests", "::mlir::ModuleOp"> {
   ];
 }
 
-def MergeGathered : AutodiffPass<"autodiff-merge-gathered", "::mlir::ModuleOp"> {
+def MergeGathered : AutodiffPass<"autodiff-merge-gathered", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "add what is gathered where all elements are stored";
   let description = [{
     Where one load reads every element and others read some of the same row by
@@ -40,7 +40,7 @@ def MergeGathered : AutodiffPass<"autodiff-merge-gathered", "::mlir::ModuleOp"> 
   ];
 }
 
-def GatherWindows : AutodiffPass<"autodiff-gather-windows", "::mlir::ModuleOp"> {
+def GatherWindows : AutodiffPass<"autodiff-gather-windows", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "have each element take what the windows it is in contribute";
   let description = [{
     Loads at several distances from a position (stencils, convolutions, pooling)

@@ -15,7 +15,7 @@ def ReleaseLoops : AutodiffPass<"autodiff-release-loops", "::mlir::triton::FuncO
   let summary = "let loops that run once be taken apart";
 }
 
-def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
+def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp", ["Kernel", "Underived"]> {
   let summary = "bring a kernel into the form that differentiation works on";
   let description = [{
     Inlines calls, turns unstructured control flow (an early `return`) into
@@ -30,7 +30,7 @@ def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp"> {
   }];
 }
 
-def CountTrips : AutodiffPass<"autodiff-count-trips", "::mlir::ModuleOp"> {
+def CountTrips : AutodiffPass<"autodiff-count-trips", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "derive a kernel that counts iterations";
   let description = [{
     Loops whose most iterations are not known when the kernel is launched
@@ -40,7 +40,7 @@ def CountTrips : AutodiffPass<"autodiff-count-trips", "::mlir::ModuleOp"> {
   }];
 }
 
-def LinkRules : AutodiffPass<"autodiff-link-rules", "::mlir::ModuleOp"> {
+def LinkRules : AutodiffPass<"autodiff-link-rules", "::mlir::ModuleOp", ["Kernel", "Underived"]> {
   let summary = "attach the derivatives that the user defines";
   let description = [{
     Inline assembly and library functions that a function with the role `rule`
@@ -56,7 +56,7 @@ def LinkRules : AutodiffPass<"autodiff-link-rules", "::mlir::ModuleOp"> {
   }];
 }
 
-def ForwardStores : AutodiffPass<"autodiff-forward-stores", "::mlir::ModuleOp"> {
+def ForwardStores : AutodiffPass<"autodiff-forward-stores", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "hand on what is loaded from where it was just stored";
   let description = [{
     A load behind a store to the same pointers gives what was stored, if nothing

@@ -4,6 +4,7 @@
 
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Transforms/Needs.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

@@ -4,7 +4,13 @@
 
 include "mlir/Pass/PassBase.td"
 
-class AutodiffPass<string argument, string operation> : Pass<argument, operation> {
+// A pass that says what it needs of a module (Needs.h), `Need`s by name: where
+// one is missing, it is an error that names it.
+class AutodiffPass<string argument, string operation, list<string> needs = []>
+    : PassBase<argument, !if(!empty(needs),
+        "::mlir::OperationPass<" # operation # ">",
+        "::mlir::autodiff::NeedyPass<" # !interleave(
+            !foreach(need, needs, "::mlir::autodiff::Need::" # need), ", ") # ">")> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::autodiff::AutodiffDialect",
     "::mlir::cf::ControlFlowDialect", "::mlir::gpu::GPUDialect",
@@ -13,6 +19,12 @@ class AutodiffPass<string argument, string operation> : Pass<argument, operation
     "::mlir::ub::UBDialect"
   ];
 }
+
+// The needs of passes that rewrite the kernel, of those that rewrite the copy
+// that is differentiated, and of those that look at what is derived.
+defvar RewritesKernel = ["Kernel", "OneBlock", "Underived"];
+defvar RewritesCopy = ["Kernel", "OneBlock", "Unreversed"];
+defvar LooksAtBackward = ["Kernel", "OneBlock", "Backward"];
 
 // What several passes are told of the launch.
 defvar WantedOptions = [

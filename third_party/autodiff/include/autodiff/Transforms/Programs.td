@@ -1,6 +1,6 @@
 //===- Programs.td - Which program does what ---------------*- tablegen -*-===//
 
-def MarkStores : AutodiffPass<"autodiff-mark-stores", "::mlir::ModuleOp"> {
+def MarkStores : AutodiffPass<"autodiff-mark-stores", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "note where programs store, and what tells values apart";
   let description = [{
     Programs that store different values to one address leave any of them there:
@@ -11,7 +11,7 @@ def MarkStores : AutodiffPass<"autodiff-mark-stores", "::mlir::ModuleOp"> {
   }];
 }
 
-def SpreadLoops : AutodiffPass<"autodiff-spread-loops", "::mlir::ModuleOp"> {
+def SpreadLoops : AutodiffPass<"autodiff-spread-loops", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "make iterations of a loop over the grid programs";
   let description = [{
     A kernel whose programs go through n iterations together, each starting at its
@@ -23,7 +23,7 @@ def SpreadLoops : AutodiffPass<"autodiff-spread-loops", "::mlir::ModuleOp"> {
   }];
 }
 
-def SinkStores : AutodiffPass<"autodiff-sink-stores", "::mlir::ModuleOp"> {
+def SinkStores : AutodiffPass<"autodiff-sink-stores", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "store once what both sides of a branch store";
   let description = [{
     Where the last thing that both sides of a branch do to memory is to store to
@@ -32,7 +32,7 @@ def SinkStores : AutodiffPass<"autodiff-sink-stores", "::mlir::ModuleOp"> {
   }];
 }
 
-def BoundLoops : AutodiffPass<"autodiff-bound-loops", "::mlir::ModuleOp"> {
+def BoundLoops : AutodiffPass<"autodiff-bound-loops", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "leave out iterations that do nothing";
   let description = [{
     Where all that an iteration does stands behind a branch, comparisons of the
@@ -43,7 +43,7 @@ def BoundLoops : AutodiffPass<"autodiff-bound-loops", "::mlir::ModuleOp"> {
   }];
 }
 
-def FlattenReturns : AutodiffPass<"autodiff-flatten-returns", "::mlir::ModuleOp"> {
+def FlattenReturns : AutodiffPass<"autodiff-flatten-returns", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "let programs that return early run empty loops";
   let description = [{
     Where programs return before they have done anything, and loops behind load
@@ -58,7 +58,7 @@ def FlattenReturns : AutodiffPass<"autodiff-flatten-returns", "::mlir::ModuleOp"
   }];
 }
 
-def BatchLoops : AutodiffPass<"autodiff-batch-loops", "::mlir::ModuleOp"> {
+def BatchLoops : AutodiffPass<"autodiff-batch-loops", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "make iterations of loops over a row an axis of tiles";
   let description = [{
     A kernel whose loops all go over one row, which some of them read again, may
@@ -77,7 +77,7 @@ def BatchLoops : AutodiffPass<"autodiff-batch-loops", "::mlir::ModuleOp"> {
   ];
 }
 
-def UnravelPositions : AutodiffPass<"autodiff-unravel-positions", "::mlir::ModuleOp"> {
+def UnravelPositions : AutodiffPass<"autodiff-unravel-positions", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "make digits of a position axes of tiles";
   let description = [{
     A kernel that does the same at each position of a line, in tiles of T of
@@ -95,7 +95,7 @@ def UnravelPositions : AutodiffPass<"autodiff-unravel-positions", "::mlir::Modul
   ]);
 }
 
-def UnwrapTiles : AutodiffPass<"autodiff-unwrap-tiles", "::mlir::ModuleOp"> {
+def UnwrapTiles : AutodiffPass<"autodiff-unwrap-tiles", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "read tiles up to the end of a tensor, not around it";
   let description = [{
     Positions modulo a length, x % M, or back from beyond it, where(x < M, x, 0),

@@ -9,7 +9,7 @@ def MarkResiduals : AutodiffPass<"autodiff-mark-residuals", "::mlir::triton::Fun
   }];
 }
 
-def MarkStates : AutodiffPass<"autodiff-mark-states", "::mlir::ModuleOp"> {
+def MarkStates : AutodiffPass<"autodiff-mark-states", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "mark the stores of states that a backward may read back";
   let description = [{
     Where a loop carries a value and stores it in every iteration, in the body
@@ -19,7 +19,7 @@ def MarkStates : AutodiffPass<"autodiff-mark-states", "::mlir::ModuleOp"> {
   let options = RepeatedOptions;
 }
 
-def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
+def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp", !listconcat(RewritesCopy, ["Sites"])> {
   let summary = "derive the backward of a kernel";
   let description = [{
     Adds `@<kernel>_bwd`: the primal values recomputed, then the adjoint of
@@ -31,7 +31,7 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp"> {
                             RepeatedOptions);
 }
 
-def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp"> {
+def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "note where contributions to gradients may be other than zero";
   let description = [{
     A kernel may load from beyond a tensor what leads to nothing that it stores:
@@ -42,7 +42,7 @@ def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp"> {
   }];
 }
 
-def IgnoreOutputs : AutodiffPass<"autodiff-ignore-outputs", "::mlir::ModuleOp"> {
+def IgnoreOutputs : AutodiffPass<"autodiff-ignore-outputs", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "leave out what is stored where no gradient comes from";
   let description = [{
     The copy that is differentiated has no stores to arguments without a
@@ -53,7 +53,7 @@ def IgnoreOutputs : AutodiffPass<"autodiff-ignore-outputs", "::mlir::ModuleOp"> 
   let options = CotangentOptions;
 }
 
-def MaskLoads : AutodiffPass<"autodiff-mask-loads", "::mlir::ModuleOp"> {
+def MaskLoads : AutodiffPass<"autodiff-mask-loads", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "load only lanes that outputs depend on";
   let description = [{
     Loads of the copy that is differentiated get masks that leave out elements
@@ -65,7 +65,7 @@ def MaskLoads : AutodiffPass<"autodiff-mask-loads", "::mlir::ModuleOp"> {
                             RepeatedOptions);
 }
 
-def LiftAssembly : AutodiffPass<"autodiff-lift-assembly", "::mlir::ModuleOp"> {
+def LiftAssembly : AutodiffPass<"autodiff-lift-assembly", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "turn inline assembly between differentiated values into arithmetic";
   let description = [{
     In the copy that is differentiated, PTX becomes operations on each element:
@@ -94,7 +94,7 @@ def RecordMemory : AutodiffPass<"autodiff-record-memory", "::mlir::triton::FuncO
   }];
 }
 
-def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp"> {
+def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp", !listconcat(LooksAtBackward, ["Taped"])> {
   let summary = "let the forward write what it records";
   let description = [{
     Every record that the backward still reads gets a buffer, which the
@@ -105,7 +105,7 @@ def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp"> {
   ];
 }
 
-def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp"> {
+def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "choose what the backward reloads instead of recomputing";
   let description = [{
     A minimum cut between what memory holds and what the adjoint needs, at the

@@ -1,6 +1,6 @@
 //===- Schedule.td - How contributions meet ----------------*- tablegen -*-===//
 
-def ReadCotangents : AutodiffPass<"autodiff-read-cotangents", "::mlir::ModuleOp"> {
+def ReadCotangents : AutodiffPass<"autodiff-read-cotangents", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "read upstream gradients where they are";
   let description = [{
     Where a kernel stores to each address of an output at most once, given a
@@ -20,7 +20,7 @@ def OrderLoops : AutodiffPass<"autodiff-order-loops", "::mlir::triton::FuncOp"> 
   }];
 }
 
-def CountUp : AutodiffPass<"autodiff-count-up", "::mlir::ModuleOp"> {
+def CountUp : AutodiffPass<"autodiff-count-up", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "let loops that go down go up";
   let description = [{
     A primal loop that counts up but uses only numbers that fall, n − 1 − i, goes
@@ -30,7 +30,7 @@ def CountUp : AutodiffPass<"autodiff-count-up", "::mlir::ModuleOp"> {
   }];
 }
 
-def Exchange : AutodiffPass<"autodiff-exchange", "::mlir::ModuleOp"> {
+def Exchange : AutodiffPass<"autodiff-exchange", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "make iterations programs, and programs iterations";
   let description = [{
     A contribution in a parallel loop whose address depends on the iteration
@@ -48,7 +48,7 @@ def Exchange : AutodiffPass<"autodiff-exchange", "::mlir::ModuleOp"> {
   ];
 }
 
-def Persist : AutodiffPass<"autodiff-persist", "::mlir::ModuleOp"> {
+def Persist : AutodiffPass<"autodiff-persist", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "let few programs do the work of many, and sum on the way";
   let description = [{
     Where all programs contribute to the same addresses (weights of a norm, a
@@ -63,7 +63,7 @@ def Persist : AutodiffPass<"autodiff-persist", "::mlir::ModuleOp"> {
   ];
 }
 
-def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
+def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "decide how contributions to a gradient meet";
   let description = [{
     Lowers `autodiff.accumulate`, and `autodiff.upstream` where it is left, to
@@ -84,7 +84,7 @@ def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp"> {
   ];
 }
 
-def ConfineGradients : AutodiffPass<"autodiff-confine-gradients", "::mlir::ModuleOp"> {
+def ConfineGradients : AutodiffPass<"autodiff-confine-gradients", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "keep gradients inside of their buffers";
   let description = [{
     A kernel may load from anywhere, also where there is no tensor. Where its
@@ -99,7 +99,7 @@ def ConfineGradients : AutodiffPass<"autodiff-confine-gradients", "::mlir::Modul
   ];
 }
 
-def TallySums : AutodiffPass<"autodiff-tally-sums", "::mlir::ModuleOp"> {
+def TallySums : AutodiffPass<"autodiff-tally-sums", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "store what is added to a part of an atomic sum alone";
   let description = [{
     Halves are added atomically in f32, and the sum is rounded. Where data decide
@@ -125,7 +125,7 @@ def LowerPrograms : AutodiffPass<"autodiff-lower-programs", "::mlir::triton::Fun
   let summary = "take program ids apart into places";
 }
 
-def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp"> {
+def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp", !listconcat(LooksAtBackward, ["Unsized"])> {
   let summary = "hand kernels the sizes that the host knows";
   let description = [{
     `autodiff.size` becomes an argument. Counters that no size depends on go,

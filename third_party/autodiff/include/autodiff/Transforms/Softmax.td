@@ -1,6 +1,6 @@
 //===- Softmax.td - Rescaled sums become plain ones --------*- tablegen -*-===//
 
-def RescaleAccumulators : AutodiffPass<"autodiff-rescale-accumulators", "::mlir::ModuleOp"> {
+def RescaleAccumulators : AutodiffPass<"autodiff-rescale-accumulators", "::mlir::ModuleOp", !listconcat(RewritesCopy, ["SameLoops"])> {
   let summary = "turn rescaled accumulators (online softmax) into plain ones";
   let description = [{
     A loop that carries a running maximum m and accumulators A with
@@ -11,7 +11,7 @@ def RescaleAccumulators : AutodiffPass<"autodiff-rescale-accumulators", "::mlir:
   }];
 }
 
-def CarrySums : AutodiffPass<"autodiff-carry-sums", "::mlir::ModuleOp"> {
+def CarrySums : AutodiffPass<"autodiff-carry-sums", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "carry plain sums in place of their means and logarithms";
   let description = [{
     Where a loop carries the logarithm of a sum, ℓ' = c + log(e^(ℓ−c) + s), or
@@ -21,7 +21,7 @@ def CarrySums : AutodiffPass<"autodiff-carry-sums", "::mlir::ModuleOp"> {
   }];
 }
 
-def DropMaxima : AutodiffPass<"autodiff-drop-maxima", "::mlir::ModuleOp"> {
+def DropMaxima : AutodiffPass<"autodiff-drop-maxima", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "drop derivatives of maxima that the outputs do not depend on";
   let description = [{
     Where a scaling-degree analysis proves that what the kernel stores is
@@ -30,7 +30,7 @@ def DropMaxima : AutodiffPass<"autodiff-drop-maxima", "::mlir::ModuleOp"> {
   }];
 }
 
-def FoldNormalizers : AutodiffPass<"autodiff-fold-normalizers", "::mlir::ModuleOp"> {
+def FoldNormalizers : AutodiffPass<"autodiff-fold-normalizers", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "take exponentials relative to their sum";
   let description = [{
     A maximum m that was dropped may be any value. Where a sum of exponentials
@@ -40,7 +40,7 @@ def FoldNormalizers : AutodiffPass<"autodiff-fold-normalizers", "::mlir::ModuleO
   }];
 }
 
-def PickMaxima : AutodiffPass<"autodiff-pick-maxima", "::mlir::ModuleOp"> {
+def PickMaxima : AutodiffPass<"autodiff-pick-maxima", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "turn running maxima with a derivative into sums";
   let description = [{
     Where a loop keeps the maximum of what its iterations offer, and the outputs

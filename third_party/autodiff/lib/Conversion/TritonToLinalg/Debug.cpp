@@ -15,7 +15,12 @@ Value Lowering::callExternal(OpBuilder &b, Location loc, StringRef name,
   SmallVector<Type> results;
   if (result)
     results.push_back(result);
-  if (!module.lookupSymbol(name)) {
+  Operation *known = module.lookupSymbol(name);
+  if (known &&
+      !(isa<func::FuncOp>(known) && cast<func::FuncOp>(known).isDeclaration()))
+    fail(source, "with the name of a function that is called, '" + name +
+                     "'; give it another one");
+  if (!known) {
     OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
     auto function = func::FuncOp::create(
         top, loc, name,

@@ -109,6 +109,15 @@ static Value createOperation(OpBuilder &b, Location loc, StringRef name,
   return b.create(state)->getResult(0);
 }
 
+/// Whether an operation is a function of so many operands.
+static bool takes(OperationName operation, size_t operands) {
+  return operands == 1 ? operation.hasTrait<OpTrait::OneOperand>()
+         : operands == 2
+             ? operation.hasTrait<OpTrait::NOperands<2>::Impl>()
+             : operands == 3 &&
+                   operation.hasTrait<OpTrait::NOperands<3>::Impl>();
+}
+
 /// Rounds in the mode that the symbol ends with, then saturates as GPUs do.
 static Value convertToInteger(OpBuilder &b, Location loc, StringRef symbol,
                               StringRef sign, Type type, Value x) {
@@ -156,6 +165,10 @@ Value cpu::lowerFunction(Lowering &lowering, OpBuilder &b, Location loc,
                          StringRef name, Type result, ValueRange operands) {
   auto isFloat = [](Type type) { return type.isF32() || type.isF64(); };
   Type type = isFloat(result) ? result : operands.back().getType();
+  bool isExtremum = name == "fmax" || name == "fmin" || name == "maximum" ||
+                    name == "minimum";
+  if (isExtremum && operands.size() != 2)
+    return {};
   if (name == "fmax" || name == "fmin")
     return selectOrdered(b, loc, name == "fmax", operands[0], operands[1]);
   if (name == "mov")
@@ -173,6 +186,8 @@ Value cpu::lowerFunction(Lowering &lowering, OpBuilder &b, Location loc,
   if (name == "exp2" && type.isF32())
     return expandExp2(b, loc, operands[0]);
   if (StringRef operation = findOperation(name); !operation.empty()) {
+    if (!takes(OperationName(operation, b.getContext()), operands.size()))
+      return {};
     bool counts = operation == "math.ctpop" || operation == "math.ctlz";
     Type computed = counts ? operands[0].getType() : result;
     Value value = createOperation(b, loc, operation, computed, operands);

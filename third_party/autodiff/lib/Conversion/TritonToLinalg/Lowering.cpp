@@ -29,7 +29,11 @@ void Lowering::fail(Operation *op, const Twine &reason) {
 Value Lowering::getPoison(OpBuilder &b, Location loc, Type type) {
   if (isa<LLVM::LLVMPointerType>(type))
     return LLVM::ZeroOp::create(b, loc, type);
-  return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  if (TypedAttr zero = b.getZeroAttr(type))
+    return arith::ConstantOp::create(b, loc, zero);
+  // Of what cannot be lowered, until the function is given up.
+  return UnrealizedConversionCastOp::create(b, loc, type, ValueRange())
+      .getResult(0);
 }
 
 //===----------------------------------------------------------------------===//

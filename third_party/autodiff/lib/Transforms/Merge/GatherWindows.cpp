@@ -12,6 +12,7 @@
 #include "Positions.h"
 #include "Programs/Independence.h"
 #include "Schedule/ArgumentUses.h"
+#include "Schedule/KernelName.h"
 #include "Schedule/Regrid.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ProgramDigits.h"
@@ -61,7 +62,7 @@ using Bounds = SmallVector<std::optional<ScalarExpr>>;
 struct GatherWindows : autodiff::impl::GatherWindowsBase<GatherWindows> {
   using GatherWindowsBase::GatherWindowsBase;
 
-  void runOnOperation() override;
+  void transform() override;
   void gather(ArrayRef<AccumulateOp> accumulates);
   bool canGatherBehind();
   void gatherBehind(ArrayRef<AccumulateOp> gathered);
@@ -443,9 +444,9 @@ void GatherWindows::gatherBehind(ArrayRef<AccumulateOp> gathered) {
   b.setInsertionPointAfter(backward);
   IRMapping map;
   auto kernel = cast<triton::FuncOp>(b.clone(*backward, map));
-  kernel.setSymName((backward.getSymName() + "_windows" +
-                     llvm::Twine(AccumulateOp(gathered.front()).getArgument()))
-                        .str());
+  nameKernel(kernel,
+             backward.getSymName() + "_windows" +
+                 llvm::Twine(AccumulateOp(gathered.front()).getArgument()));
   llvm::DenseSet<Operation *> stay;
   for (AccumulateOp op : gathered) {
     stay.insert(map.lookup(op.getOperation()));
@@ -537,7 +538,7 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
     gatherBehind(gathering.get());
 }
 
-void GatherWindows::runOnOperation() {
+void GatherWindows::transform() {
   backward = getBackward(getOperation());
   digits = findProgramDigits(getDifferentiated(getOperation()));
   written.clear();

@@ -20,7 +20,7 @@ using namespace mlir::autodiff;
 namespace {
 struct MergeContributions
     : autodiff::impl::MergeContributionsBase<MergeContributions> {
-  void runOnOperation() override;
+  void transform() override;
   void merge(ArrayRef<AccumulateOp> accumulates);
 
   llvm::DenseMap<unsigned, Operation *> sites;
@@ -85,7 +85,7 @@ void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
     op.erase();
 }
 
-void MergeContributions::runOnOperation() {
+void MergeContributions::transform() {
   triton::FuncOp backward = getBackward(getOperation());
   sites = collectSites(getDifferentiated(getOperation()));
   for (auto &[argument, use] : collectUses(backward)) {

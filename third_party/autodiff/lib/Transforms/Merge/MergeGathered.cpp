@@ -50,7 +50,7 @@ struct Gathered {
 struct MergeGathered : autodiff::impl::MergeGatheredBase<MergeGathered> {
   using MergeGatheredBase::MergeGatheredBase;
 
-  void runOnOperation() override;
+  void transform() override;
   std::optional<Dense> findDense(const ArgumentUse &use);
   std::optional<Gathered> examine(AccumulateOp op, const Dense &dense);
   bool collectSlice(Value value, SetVector<Operation *> &slice);
@@ -417,7 +417,7 @@ void MergeGathered::splitRemainder(ArrayRef<AccumulateOp> remainder) {
   triton::ReturnOp::create(b, backward.getLoc(), ValueRange());
 }
 
-void MergeGathered::runOnOperation() {
+void MergeGathered::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
   backward = getBackward(getOperation());
   sites = collectSites(primal);

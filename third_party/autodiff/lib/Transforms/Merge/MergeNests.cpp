@@ -27,7 +27,7 @@ namespace {
 struct MergeNests : autodiff::impl::MergeNestsBase<MergeNests> {
   using MergeNestsBase::MergeNestsBase;
 
-  void runOnOperation() override;
+  void transform() override;
   void merge(AccumulateOp byParts, AccumulateOp along);
   CheckAttr findCheck(AccumulateOp byParts, AccumulateOp along);
 
@@ -138,7 +138,7 @@ void MergeNests::merge(AccumulateOp byParts, AccumulateOp along) {
   along.erase();
 }
 
-void MergeNests::runOnOperation() {
+void MergeNests::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
   triton::FuncOp backward = getBackward(getOperation());
   sites = collectSites(primal);

@@ -13,7 +13,7 @@ using namespace mlir::autodiff;
 
 namespace {
 struct CountTrips : autodiff::impl::CountTripsBase<CountTrips> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -76,16 +76,25 @@ static void dropEffects(triton::FuncOp primal, triton::FuncOp kernel) {
   }
 }
 
-void CountTrips::runOnOperation() {
+void CountTrips::transform() {
   triton::FuncOp primal = getPrimal(getOperation());
-  if (!primal)
-    return;
   Builder builder(&getContext());
   int counters = 0;
-  primal.walk([&](LoopLikeOpInterface loop) {
-    if (!mostIterations(loop))
-      loop->setAttr(kCounterAttr, builder.getI32IntegerAttr(counters++));
+  WalkResult walk = primal.walk([&](LoopLikeOpInterface loop) {
+    if (mostIterations(loop))
+      return WalkResult::advance();
+    auto repeated = dyn_cast<scf::WhileOp>(loop.getOperation());
+    if (repeated && !findCounter(repeated)) {
+      repeated.emitError(getArgument())
+          << " needs a loop that counts its iterations (autodiff-normalize "
+             "makes it so)";
+      return WalkResult::interrupt();
+    }
+    loop->setAttr(kCounterAttr, builder.getI32IntegerAttr(counters++));
+    return WalkResult::advance();
   });
+  if (walk.wasInterrupted())
+    return signalPassFailure();
   if (counters == 0)
     return;
 

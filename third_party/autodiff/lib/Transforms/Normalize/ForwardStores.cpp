@@ -28,7 +28,7 @@ using namespace mlir::autodiff;
 
 namespace {
 struct ForwardStores : autodiff::impl::ForwardStoresBase<ForwardStores> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -96,10 +96,8 @@ static bool readsWhatIsStored(triton::LoadOp load, triton::StoreOp store) {
          !mayChangeBetween(store, load, pointer);
 }
 
-void ForwardStores::runOnOperation() {
+void ForwardStores::transform() {
   triton::FuncOp primal = getPrimal(getOperation());
-  if (!primal)
-    return;
   Synchronization synchronization(primal);
   // By load: of several stores, the last one.
   llvm::MapVector<triton::LoadOp, triton::StoreOp> found;

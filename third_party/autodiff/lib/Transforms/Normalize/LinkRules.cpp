@@ -203,10 +203,8 @@ static LogicalResult linkMarker(Operation *op) {
 
 namespace {
 struct LinkRules : autodiff::impl::LinkRulesBase<LinkRules> {
-  void runOnOperation() override {
+  void transform() override {
     triton::FuncOp kernel = getPrimal(getOperation());
-    if (!kernel)
-      return;
     SmallVector<triton::FuncOp> rules, declarations;
     for (auto function : getOperation().getOps<triton::FuncOp>()) {
       auto role = function->getAttrOfType<StringAttr>(kRoleAttr);

@@ -17,7 +17,7 @@ using namespace mlir::autodiff;
 
 namespace {
 struct Normalize : autodiff::impl::NormalizeBase<Normalize> {
-  void runOnOperation() override;
+  void transform() override;
   LogicalResult structure(triton::FuncOp kernel);
   void define(triton::FuncOp kernel);
   void findRemainders(triton::FuncOp kernel);
@@ -27,8 +27,6 @@ struct Normalize : autodiff::impl::NormalizeBase<Normalize> {
 
 /// What Triton makes of a kernel, and nothing else that a function could be.
 static LogicalResult checkSignature(triton::FuncOp kernel) {
-  if (kernel.getNumResults())
-    return kernel.emitError("a kernel returns nothing: store the results");
   for (BlockArgument argument : kernel.getArguments()) {
     Type type = argument.getType();
     Type element =
@@ -138,7 +136,7 @@ void Normalize::number(triton::FuncOp kernel) {
   });
 }
 
-void Normalize::runOnOperation() {
+void Normalize::transform() {
   // Gradients have the primal's addressing, and are written.
   triton::makePointersGlobal(getOperation());
 
@@ -149,10 +147,6 @@ void Normalize::runOnOperation() {
     return signalPassFailure();
 
   triton::FuncOp kernel = getPrimal(getOperation());
-  if (!kernel) {
-    getOperation().emitError("no public function to differentiate");
-    return signalPassFailure();
-  }
   if (failed(checkSignature(kernel)))
     return signalPassFailure();
   for (auto function : getOperation().getOps<triton::FuncOp>())

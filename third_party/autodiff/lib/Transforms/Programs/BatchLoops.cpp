@@ -77,7 +77,7 @@ private:
 struct BatchLoops : autodiff::impl::BatchLoopsBase<BatchLoops> {
   using BatchLoopsBase::BatchLoopsBase;
   LogicalResult reframe(triton::FuncOp kernel);
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -240,11 +240,10 @@ LogicalResult BatchLoops::reframe(triton::FuncOp kernel) {
   return runPipeline(clean, kernel);
 }
 
-void BatchLoops::runOnOperation() {
+void BatchLoops::transform() {
   ModuleOp module = getOperation();
   triton::FuncOp primal = getPrimal(module);
-  if (!primal || primal->hasAttr(kOrderedAttr) ||
-      !primal.getBody().hasOneBlock() || !mayHaveRow(primal))
+  if (primal->hasAttr(kOrderedAttr) || !mayHaveRow(primal))
     return;
   OpBuilder b(primal);
   auto kernel = cast<triton::FuncOp>(b.clone(*primal));

@@ -79,7 +79,7 @@ private:
 };
 
 struct BoundLoops : autodiff::impl::BoundLoopsBase<BoundLoops> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -330,10 +330,8 @@ void SkippingLoop::start(Value bound, bool isExtreme) {
   loop.setLowerBound(make<arith::MaxSIOp>(loop.getLowerBound(), bound));
 }
 
-void BoundLoops::runOnOperation() {
+void BoundLoops::transform() {
   triton::FuncOp primal = getPrimal(getOperation());
-  if (!primal)
-    return;
   bool isBounded = false;
   primal.walk([&](scf::ForOp loop) {
     if (auto skipping = SkippingLoop::match(loop))

@@ -59,7 +59,7 @@ private:
 };
 
 struct FlattenReturns : autodiff::impl::FlattenReturnsBase<FlattenReturns> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -224,11 +224,9 @@ void GuardedKernel::flatten(SmallVectorImpl<ScalarExpr> &assumed) {
   branch.erase();
 }
 
-void FlattenReturns::runOnOperation() {
+void FlattenReturns::transform() {
   ModuleOp module = getOperation();
   triton::FuncOp primal = getPrimal(module);
-  if (!primal)
-    return;
   SmallVector<ScalarExpr> assumed;
   while (std::optional<GuardedKernel> guarded = GuardedKernel::match(primal)) {
     if (!guarded->canFlatten() || !guarded->isWorthIt(primal))

@@ -18,7 +18,7 @@ using namespace mlir::autodiff;
 
 namespace {
 struct MarkStores : autodiff::impl::MarkStoresBase<MarkStores> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -46,10 +46,8 @@ static StoredAttr describe(triton::StoreOp store, triton::FuncOp kernel,
                          space->toReach(), sums, all);
 }
 
-void MarkStores::runOnOperation() {
+void MarkStores::transform() {
   triton::FuncOp primal = getPrimal(getOperation());
-  if (!primal)
-    return;
   llvm::MapVector<unsigned, SmallVector<Operation *>> byArgument;
   primal.walk([&](triton::StoreOp store) {
     for (BlockArgument base : getBaseArguments(store.getPtr()))

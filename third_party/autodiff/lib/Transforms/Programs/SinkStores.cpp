@@ -26,7 +26,7 @@ using namespace mlir::autodiff;
 
 namespace {
 struct SinkStores : autodiff::impl::SinkStoresBase<SinkStores> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -90,10 +90,8 @@ static scf::IfOp sinkStore(scf::IfOp branch) {
   return branch;
 }
 
-void SinkStores::runOnOperation() {
+void SinkStores::transform() {
   triton::FuncOp primal = getPrimal(getOperation());
-  if (!primal)
-    return;
   SmallVector<scf::IfOp> branches;
   primal.walk([&](scf::IfOp branch) {
     if (branch.elseBlock())

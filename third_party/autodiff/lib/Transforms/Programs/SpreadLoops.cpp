@@ -58,7 +58,7 @@ private:
 };
 
 struct SpreadLoops : autodiff::impl::SpreadLoopsBase<SpreadLoops> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -194,11 +194,9 @@ SmallVector<ScalarExpr> GridStride::getAssumed() {
   return assumed;
 }
 
-void SpreadLoops::runOnOperation() {
+void SpreadLoops::transform() {
   ModuleOp module = getOperation();
   triton::FuncOp primal = getPrimal(module);
-  if (!primal)
-    return;
   OpBuilder b(primal);
   auto kernel = cast<triton::FuncOp>(b.clone(*primal));
   std::optional<GridStride> loop = GridStride::match(kernel);

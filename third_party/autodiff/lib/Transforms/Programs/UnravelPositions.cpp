@@ -75,7 +75,7 @@ struct UnravelPositions
     : autodiff::impl::UnravelPositionsBase<UnravelPositions> {
   using UnravelPositionsBase::UnravelPositionsBase;
 
-  void runOnOperation() override;
+  void transform() override;
   bool isWanted(const Line &line) const;
 };
 } // namespace
@@ -336,10 +336,10 @@ bool UnravelPositions::isWanted(const Line &line) const {
   });
 }
 
-void UnravelPositions::runOnOperation() {
+void UnravelPositions::transform() {
   ModuleOp module = getOperation();
   triton::FuncOp primal = getPrimal(module);
-  if (!primal || primal->hasAttr(kOrderedAttr))
+  if (primal->hasAttr(kOrderedAttr))
     return;
   OpBuilder b(primal);
   auto kernel = cast<triton::FuncOp>(b.clone(*primal));

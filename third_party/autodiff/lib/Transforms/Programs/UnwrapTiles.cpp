@@ -58,7 +58,7 @@ private:
 };
 
 struct UnwrapTiles : autodiff::impl::UnwrapTilesBase<UnwrapTiles> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -217,11 +217,9 @@ void Wraparound::unwrap() {
   op->erase();
 }
 
-void UnwrapTiles::runOnOperation() {
+void UnwrapTiles::transform() {
   ModuleOp module = getOperation();
   triton::FuncOp primal = getPrimal(module);
-  if (!primal)
-    return;
   SmallVector<Operation *> ops;
   primal.walk([&](Operation *op) {
     if (isa<arith::RemSIOp, arith::SelectOp>(op))

@@ -50,8 +50,9 @@ double mlir::autodiff::bytesOfProduct(triton::DotOp dot) {
 }
 
 double mlir::autodiff::bytesOfArithmetic(Operation *op) {
-  if (op->getNumResults() != 1 || op->getNumRegions() != 0 ||
-      !op->hasTrait<OpTrait::Elementwise>() || !isMemoryEffectFree(op))
+  if (op->getNumOperands() == 0 || op->getNumResults() != 1 ||
+      op->getNumRegions() != 0 || !op->hasTrait<OpTrait::Elementwise>() ||
+      !isMemoryEffectFree(op))
     return 0;
   // An H100 does about 8 operations on float32 in the time that it moves a
   // byte, 4 on integers, one exponential. Kernels that do little else than move

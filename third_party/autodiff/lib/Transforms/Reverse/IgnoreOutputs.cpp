@@ -24,7 +24,7 @@ namespace {
 struct IgnoreOutputs : autodiff::impl::IgnoreOutputsBase<IgnoreOutputs> {
   using IgnoreOutputsBase::IgnoreOutputsBase;
 
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -37,10 +37,8 @@ static bool missesAll(Operation *write, const ArgumentSet &outputs) {
   });
 }
 
-void IgnoreOutputs::runOnOperation() {
+void IgnoreOutputs::transform() {
   triton::FuncOp kernel = getOrCreateDifferentiated(getOperation());
-  if (!kernel)
-    return;
   ArgumentSet outputs = findWithCotangents(kernel, allCotangents, cotangents);
   MemoryFlow memory(kernel);
   SmallVector<Operation *> ignored;

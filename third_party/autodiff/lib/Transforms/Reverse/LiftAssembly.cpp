@@ -16,7 +16,7 @@ namespace {
 struct LiftAssembly : autodiff::impl::LiftAssemblyBase<LiftAssembly> {
   using LiftAssemblyBase::LiftAssemblyBase;
 
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -28,10 +28,8 @@ struct Reinterpreted {
 };
 } // namespace
 
-void LiftAssembly::runOnOperation() {
+void LiftAssembly::transform() {
   triton::FuncOp kernel = getOrCreateDifferentiated(getOperation());
-  if (!kernel)
-    return;
   auto analyse = [&] {
     return Activity(kernel, findWanted(kernel, allWanted, wanted),
                     findWithCotangents(kernel, allCotangents, cotangents));

@@ -15,7 +15,7 @@ using namespace mlir::autodiff;
 
 namespace {
 struct MarkLive : autodiff::impl::MarkLiveBase<MarkLive> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -26,11 +26,9 @@ static ReachAttr findReach(Operation *load) {
   return {};
 }
 
-void MarkLive::runOnOperation() {
+void MarkLive::transform() {
   triton::FuncOp kernel = getDifferentiated(getOperation());
   triton::FuncOp backward = getBackward(getOperation());
-  if (!kernel || !backward)
-    return;
   llvm::DenseMap<unsigned, Operation *> sites = collectSites(kernel);
   SmallVector<Attribute> live;
   for (auto &[argument, use] : collectUses(backward)) {

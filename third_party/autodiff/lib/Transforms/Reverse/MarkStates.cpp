@@ -30,7 +30,7 @@ namespace {
 struct MarkStates : autodiff::impl::MarkStatesBase<MarkStates> {
   using MarkStatesBase::MarkStatesBase;
 
-  void runOnOperation() override;
+  void transform() override;
   void mark(scf::ForOp loop, unsigned index);
   CheckAttr findCheck(triton::StoreOp store);
 
@@ -174,10 +174,8 @@ void MarkStates::mark(scf::ForOp loop, unsigned index) {
   }
 }
 
-void MarkStates::runOnOperation() {
+void MarkStates::transform() {
   kernel = getDifferentiated(getOperation());
-  if (!kernel)
-    return;
   kernel.walk([&](scf::ForOp loop) {
     for (unsigned index = 0; index < loop.getNumRegionIterArgs(); ++index)
       mark(loop, index);

@@ -38,7 +38,7 @@ namespace {
 struct MaskLoads : autodiff::impl::MaskLoadsBase<MaskLoads> {
   using MaskLoadsBase::MaskLoadsBase;
 
-  void runOnOperation() override;
+  void transform() override;
 };
 
 /// Computes a bound of the lanes of a load, before it.
@@ -183,7 +183,7 @@ static void addBounds(triton::LoadOp load, ArrayRef<Constraint> bounds) {
   load->setAttr(kNarrowedAttr, b.getUnitAttr());
 }
 
-void MaskLoads::runOnOperation() {
+void MaskLoads::transform() {
   ModuleOp module = getOperation();
   triton::FuncOp kernel = getDifferentiated(module);
   if (!kernel || mutation::isMade("loads:of lanes that nobody needs"))
@@ -215,7 +215,7 @@ void MaskLoads::runOnOperation() {
   // The forward loads what it did; bounds are about the loops of the copy.
   if (kernel == getPrimal(module)) {
     (void)getOrCreateDifferentiated(module);
-    return runOnOperation();
+    return transform();
   }
   for (auto &[load, bounds] : missing)
     addBounds(load, bounds);

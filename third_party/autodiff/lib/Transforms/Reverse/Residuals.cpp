@@ -189,7 +189,7 @@ namespace {
 struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
   using ResidualsBase::ResidualsBase;
 
-  void runOnOperation() override;
+  void transform() override;
   void reloadOutput(ResidualOp residual, triton::StoreOp store);
   void loadSaved(ResidualOp residual);
 
@@ -244,13 +244,9 @@ void Residuals::loadSaved(ResidualOp residual) {
   residual.erase();
 }
 
-void Residuals::runOnOperation() {
+void Residuals::transform() {
   primal = getPrimal(getOperation());
   backward = getBackward(getOperation());
-  if (!primal || !backward) {
-    getOperation().emitError("no backward to improve; run autodiff-reverse");
-    return signalPassFailure();
-  }
   llvm::DenseMap<unsigned, triton::StoreOp> outputs;
   if (reload)
     primal.walk([&](ResidualOp residual) {

@@ -1,4 +1,5 @@
 //===- Reverse.cpp - Derive the backward of a kernel ----------------------===//
+#include "Schedule/KernelName.h"
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
@@ -17,7 +18,7 @@ namespace {
 struct Reverse : autodiff::impl::ReverseBase<Reverse> {
   using ReverseBase::ReverseBase;
 
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -81,13 +82,8 @@ static triton::FuncOp createBackward(triton::FuncOp primal,
   return backward;
 }
 
-void Reverse::runOnOperation() {
+void Reverse::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
-  if (!primal || !primal.getBody().hasOneBlock()) {
-    getOperation().emitError("expected a kernel of one block; run "
-                             "autodiff-normalize first");
-    return signalPassFailure();
-  }
   if (failed(checkRecords(primal)))
     return signalPassFailure();
   Activity activity(primal, findWanted(primal, allWanted, wanted),
@@ -96,7 +92,7 @@ void Reverse::runOnOperation() {
     return signalPassFailure();
 
   triton::FuncOp backward = createBackward(primal, activity);
-  backward.setSymName((getPrimal(getOperation()).getSymName() + "_bwd").str());
+  nameKernel(backward, getPrimal(getOperation()).getSymName() + "_bwd");
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
   LiveLanes lanes(primal, activity, exchange);

@@ -19,7 +19,7 @@ namespace {
 struct SaveRecords : autodiff::impl::SaveRecordsBase<SaveRecords> {
   using SaveRecordsBase::SaveRecordsBase;
 
-  void runOnOperation() override;
+  void transform() override;
   LogicalResult save(unsigned tape, ArrayRef<PopOp> pops);
 
   triton::FuncOp backward, forward;
@@ -59,7 +59,7 @@ LogicalResult SaveRecords::save(unsigned tape, ArrayRef<PopOp> pops) {
   return success();
 }
 
-void SaveRecords::runOnOperation() {
+void SaveRecords::transform() {
   backward = getBackward(getOperation());
   llvm::MapVector<unsigned, SmallVector<PopOp>> needed;
   backward.walk([&](PopOp pop) { needed[pop.getTape()].push_back(pop); });

@@ -28,7 +28,7 @@ struct ConfineGradients
     : autodiff::impl::ConfineGradientsBase<ConfineGradients> {
   using ConfineGradientsBase::ConfineGradientsBase;
 
-  void runOnOperation() override;
+  void transform() override;
   void confine(triton::FuncOp kernel, BlockArgument buffer, unsigned argument,
                bool onlySums);
 };
@@ -103,7 +103,7 @@ void ConfineGradients::confine(triton::FuncOp kernel, BlockArgument buffer,
   }
 }
 
-void ConfineGradients::runOnOperation() {
+void ConfineGradients::transform() {
   // Kernels that share a buffer have its number, one of them what it is.
   std::map<unsigned, SmallVector<BlockArgument>> buffers;
   std::map<unsigned, BlockArgument> described;

@@ -51,7 +51,7 @@ private:
 };
 
 struct CountUp : autodiff::impl::CountUpBase<CountUp> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -154,7 +154,7 @@ void FallingLoop::turn() {
     number.replaceAllUsesWith(rising);
 }
 
-void CountUp::runOnOperation() {
+void CountUp::transform() {
   llvm::DenseMap<unsigned, Operation *> sites =
       collectSites(getDifferentiated(getOperation()));
   llvm::MapVector<Operation *, llvm::SetVector<Operation *>> derived;

@@ -19,7 +19,7 @@ namespace {
 struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
   using ExchangeBase::ExchangeBase;
 
-  void runOnOperation() override;
+  void transform() override;
   std::optional<Contribution> locate(AccumulateOp op) const;
   std::optional<Candidate> join(unsigned argument,
                                 ArrayRef<AccumulateOp> accumulates) const;
@@ -290,7 +290,7 @@ static bool canShareKernel(ArrayRef<Candidate> group,
          !contributesTo(group, candidate.argument);
 }
 
-void Exchange::runOnOperation() {
+void Exchange::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
   backward = getBackward(getOperation());
   sites = collectSites(primal);

@@ -1,4 +1,6 @@
 //===- Kernels.cpp - The kernels of a module and their operands -----------===//
+#include "KernelName.h"
+
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -93,8 +95,9 @@ SmallVector<triton::FuncOp> mlir::autodiff::getTallying(ModuleOp module) {
   return kernels;
 }
 bool mlir::autodiff::isBackward(triton::FuncOp kernel) {
-  return hasRole(kernel, "backward") || hasRole(kernel, "variant") ||
-         isTallying(kernel);
+  return !kernel.isDeclaration() &&
+         (hasRole(kernel, "backward") || hasRole(kernel, "variant") ||
+          isTallying(kernel));
 }
 triton::FuncOp mlir::autodiff::getForward(ModuleOp module) {
   return findByRole(module, "forward");
@@ -115,7 +118,7 @@ triton::FuncOp mlir::autodiff::getOrCreateDifferentiated(ModuleOp module) {
   OpBuilder builder(primal);
   builder.setInsertionPointAfter(primal);
   kernel = cast<triton::FuncOp>(builder.clone(*primal));
-  kernel.setSymName((primal.getSymName() + "_framed").str());
+  nameKernel(kernel, primal.getSymName() + "_framed");
   kernel->setAttr(kRoleAttr, builder.getStringAttr("differentiated"));
   return kernel;
 }
@@ -126,8 +129,8 @@ triton::FuncOp mlir::autodiff::derive(triton::FuncOp primal,
   OpBuilder builder(primal);
   builder.setInsertionPointAfter(primal);
   auto kernel = cast<triton::FuncOp>(builder.clone(*primal));
-  kernel.setSymName(
-      (primal.getSymName() + "_" + (suffix.empty() ? role : suffix)).str());
+  nameKernel(kernel,
+             primal.getSymName() + "_" + (suffix.empty() ? role : suffix));
   kernel->setAttr(kRoleAttr, builder.getStringAttr(role));
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
     kernel.setArgAttr(
@@ -203,7 +206,7 @@ void mlir::autodiff::dropUnusedArguments(
   for (BlockArgument argument : kernel.getArguments()) {
     auto operand = kernel.getArgAttrOfType<OperandAttr>(argument.getArgNumber(),
                                                         kOperandAttr);
-    if (mayGo(operand.getKind()) && argument.use_empty())
+    if (operand && mayGo(operand.getKind()) && argument.use_empty())
       unused.set(argument.getArgNumber());
   }
   LogicalResult erased = kernel.eraseArguments(unused);

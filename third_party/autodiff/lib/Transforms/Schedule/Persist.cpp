@@ -37,7 +37,7 @@ struct Contribution {
 struct Persist : autodiff::impl::PersistBase<Persist> {
   using PersistBase::PersistBase;
 
-  void runOnOperation() override;
+  void transform() override;
   std::optional<Shared> examine(unsigned argument, const ArgumentUse &use);
   bool isContributedElsewhere(unsigned argument);
   bool isWorthIt(ArrayRef<Shared> group);
@@ -178,7 +178,7 @@ void Persist::build(ArrayRef<Shared> group) {
   (succeeded ? backward : kernel).erase();
 }
 
-void Persist::runOnOperation() {
+void Persist::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
   backward = getBackward(getOperation());
   // A kernel with a grid of its own has been scheduled before.

@@ -20,7 +20,7 @@ namespace {
 struct ReadCotangents : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
   using ReadCotangentsBase::ReadCotangentsBase;
 
-  void runOnOperation() override;
+  void transform() override;
   bool mayRead(unsigned argument, ArgumentUse &use, CheckAttr &check);
   bool overwritesWhatItLoads(const ArgumentUse &use);
   LogicalResult read(unsigned argument, ArgumentUse &use, CheckAttr check);
@@ -106,13 +106,9 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
   return success();
 }
 
-void ReadCotangents::runOnOperation() {
+void ReadCotangents::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
   SmallVector<triton::FuncOp> backwards = getBackwards(getOperation());
-  if (!primal || backwards.empty()) {
-    getOperation().emitError("no backward to schedule; run autodiff-reverse");
-    return signalPassFailure();
-  }
   backward = backwards.front();
   sites = collectSites(primal);
   for (auto &[argument, use] : collectUses(backward)) {

@@ -1,6 +1,7 @@
 //===- Regrid.cpp - A kernel whose programs are numbered anew -------------===//
 #include "Regrid.h"
 
+#include "KernelName.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Tile.h"
@@ -40,8 +41,8 @@ triton::FuncOp mlir::autodiff::createBeside(triton::FuncOp kernel,
   builder.setInsertionPointAfter(
       getBackwards(kernel->getParentOfType<ModuleOp>()).back());
   auto created = cast<triton::FuncOp>(kernel->cloneWithoutRegions());
-  created.setSymName(name.str());
   builder.insert(created);
+  nameKernel(created, name);
   Block *body = builder.createBlock(&created.getBody());
   for (BlockArgument argument : kernel.getArguments())
     body->addArgument(argument.getType(), argument.getLoc());

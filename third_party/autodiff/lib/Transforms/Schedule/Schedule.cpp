@@ -22,7 +22,7 @@ namespace {
 struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
   using ScheduleBase::ScheduleBase;
 
-  void runOnOperation() override;
+  void transform() override;
 };
 
 /// Where all contributions to the gradient of an argument are.
@@ -396,7 +396,7 @@ findReach(unsigned argument, ArrayRef<triton::FuncOp> kernels,
   return reach;
 }
 
-void Schedule::runOnOperation() {
+void Schedule::transform() {
   llvm::DenseMap<unsigned, Operation *> sites =
       collectSites(getDifferentiated(getOperation()));
   SmallVector<triton::FuncOp> kernels = getBackwards(getOperation());

@@ -16,7 +16,7 @@ using namespace mlir::autodiff;
 
 namespace {
 struct Sizes : autodiff::impl::SizesBase<Sizes> {
-  void runOnOperation() override;
+  void transform() override;
   void bind(triton::FuncOp kernel);
   void keepCounters(triton::FuncOp counting);
 
@@ -59,8 +59,9 @@ void Sizes::keepCounters(triton::FuncOp counting) {
   if (counters.empty())
     return counting.erase();
   counting.walk([&](triton::AtomicRMWOp op) {
+    // One without a number has been kept before.
     auto counter = op->getAttrOfType<IntegerAttr>(kCounterAttr);
-    if (!counters.contains(counter.getInt()))
+    if (counter && !counters.contains(counter.getInt()))
       op.erase();
     else
       op->removeAttr(kCounterAttr);
@@ -81,7 +82,7 @@ void Sizes::keepCounters(triton::FuncOp counting) {
   dropUnusedArguments(counting);
 }
 
-void Sizes::runOnOperation() {
+void Sizes::transform() {
   expressions.clear();
   if (triton::FuncOp forward = getForward(getOperation()))
     bind(forward);

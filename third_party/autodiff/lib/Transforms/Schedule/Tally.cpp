@@ -1,6 +1,7 @@
 //===- Tally.cpp - Who adds to a block of a sum alone ---------------------===//
 #include "Tally.h"
 
+#include "KernelName.h"
 #include "Regrid.h"
 #include "Reverse/ProgramBuffers.h"
 #include "Runs.h"
@@ -113,7 +114,7 @@ static void countRuns(triton::AtomicRMWOp add, const SumBlocks &blocks,
 
 void Tally::count(triton::FuncOp additions) const {
   Builder builder(additions.getContext());
-  additions.setSymName(nameOf("tally"));
+  nameKernel(additions, nameOf("tally"));
   additions->setAttr(kRoleAttr, builder.getStringAttr("tally"));
   additions->setAttr(kWhenAttr, when);
   BlockArgument tally = appendTally(additions);

@@ -29,7 +29,7 @@ constexpr int64_t kMostRuns = int64_t(1) << 30;
 
 namespace {
 struct TallySums : autodiff::impl::TallySumsBase<TallySums> {
-  void runOnOperation() override;
+  void transform() override;
   std::optional<AtomicSum> examine(BlockArgument buffer);
   ExprAttr countAll(const AtomicSum &sum,
                     llvm::function_ref<int64_t(triton::AtomicRMWOp)> together);
@@ -210,7 +210,7 @@ LogicalResult TallySums::tally(const AtomicSum &sum) {
   return success();
 }
 
-void TallySums::runOnOperation() {
+void TallySums::transform() {
   primal = getDifferentiated(getOperation());
   sites = collectSites(primal);
   SmallVector<triton::FuncOp> backwards = getBackwards(getOperation());

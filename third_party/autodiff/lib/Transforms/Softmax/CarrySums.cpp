@@ -23,7 +23,7 @@ using namespace mlir::autodiff;
 
 namespace {
 struct CarrySums : autodiff::impl::CarrySumsBase<CarrySums> {
-  void runOnOperation() override;
+  void transform() override;
   void fixLevels(scf::ForOp loop);
 
   triton::FuncOp primal, kernel;
@@ -64,10 +64,10 @@ static void eraseDead(triton::FuncOp kernel) {
   });
 }
 
-void CarrySums::runOnOperation() {
+void CarrySums::transform() {
   primal = getPrimal(getOperation());
   kernel = getDifferentiated(getOperation());
-  if (!kernel || kernel == primal)
+  if (kernel == primal)
     return;
   fixed.clear();
   for (scf::ForOp loop : getLoops(kernel))

@@ -21,10 +21,8 @@ static bool isLogSum(Value value) {
 
 namespace {
 struct DropMaxima : autodiff::impl::DropMaximaBase<DropMaxima> {
-  void runOnOperation() override {
+  void transform() override {
     triton::FuncOp kernel = getDifferentiated(getOperation());
-    if (!kernel)
-      return;
     SmallVector<Value> maxima;
     kernel.walk([&](ResidualOp residual) {
       if (isDifferentiable(residual.getType()) &&

@@ -498,10 +498,10 @@ static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
 
 namespace {
 struct FoldNormalizers : autodiff::impl::FoldNormalizersBase<FoldNormalizers> {
-  void runOnOperation() override {
+  void transform() override {
     triton::FuncOp primal = getPrimal(getOperation());
     triton::FuncOp kernel = getDifferentiated(getOperation());
-    if (!primal || !kernel || primal == kernel)
+    if (primal == kernel)
       return;
     unsigned nextId =
         std::max(getNextResidualId(primal), getNextResidualId(kernel));

@@ -53,7 +53,7 @@ struct Extremum {
 };
 
 struct PickMaxima : autodiff::impl::PickMaximaBase<PickMaxima> {
-  void runOnOperation() override;
+  void transform() override;
   bool pick(ResidualOp residual, triton::FuncOp primal, triton::FuncOp kernel);
 };
 } // namespace
@@ -191,10 +191,10 @@ bool PickMaxima::pick(ResidualOp residual, triton::FuncOp primal,
   return true;
 }
 
-void PickMaxima::runOnOperation() {
+void PickMaxima::transform() {
   triton::FuncOp primal = getPrimal(getOperation());
   triton::FuncOp kernel = getDifferentiated(getOperation());
-  if (!kernel || kernel == primal)
+  if (kernel == primal)
     return;
   bool changed = false;
   for (ResidualOp residual :

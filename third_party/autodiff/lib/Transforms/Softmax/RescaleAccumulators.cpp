@@ -22,7 +22,7 @@ using namespace mlir::autodiff;
 namespace {
 struct RescaleAccumulators
     : autodiff::impl::RescaleAccumulatorsBase<RescaleAccumulators> {
-  void runOnOperation() override;
+  void transform() override;
 };
 } // namespace
 
@@ -59,10 +59,8 @@ static void nameResults(const RescaledLoop &found, scf::ForOp original,
   name(found.maximum).setPinned(true);
 }
 
-void RescaleAccumulators::runOnOperation() {
+void RescaleAccumulators::transform() {
   triton::FuncOp primal = getPrimal(getOperation());
-  if (!primal)
-    return;
   triton::FuncOp kernel = getOrCreateDifferentiated(getOperation());
   unsigned nextId = getNextResidualId(primal);
   for (auto [loop, original] :

@@ -328,6 +328,11 @@ void CheckBounds::runOnOperation() {
   triton::FuncOp kernel = getOperation();
   if (!kernel->hasAttr(kRoleAttr) || kernel.isExternal())
     return;
+  // Of another kernel.
+  pointers.clear();
+  bounds.clear();
+  claims.clear();
+  accesses.clear();
   dropUnusedArguments(kernel);
   for (BlockArgument argument : kernel.getArguments())
     if (isa<triton::PointerType>(argument.getType()))

@@ -1,6 +1,7 @@
 //===- ChooseTiles.cpp - Tiles that suit the products of new kernels ------===//
 #include "ResizeTiles.h"
 #include "Reverse/Costs.h"
+#include "Schedule/KernelName.h"
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Transforms/Passes.h"
@@ -170,9 +171,8 @@ void ChooseTiles::addVariants(triton::FuncOp kernel,
       wider.erase();
       continue;
     }
-    wider.setSymName(
-        (kernel.getSymName() + "_wide" + llvm::Twine(number++)).str());
     wider->moveAfter(previous);
+    nameKernel(wider, kernel.getSymName() + "_wide" + llvm::Twine(number++));
     previous = wider;
     requireIterations(wider, variant.conditions);
     // Enough programs for the processors.

@@ -1,6 +1,6 @@
 // RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics -autodiff-normalize
 
-// expected-error @+1 {{no public function to differentiate}}
+// expected-error @+1 {{autodiff-normalize needs a kernel: there is no public function to differentiate}}
 module {
   tt.func private @helper(%x: f32) { tt.return }
 }

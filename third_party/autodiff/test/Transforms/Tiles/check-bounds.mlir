@@ -104,3 +104,31 @@ tt.func @forward(%y: !tt.ptr<f16> {autodiff.operand = #autodiff.operand<argument
   tt.store %p, %value : tensor<4x!tt.ptr<f16>> loc("kernel.py":5:4)
   tt.return
 }
+
+// -----
+
+// Nobody says what the argument is for: it stays.
+// CHECK-LABEL: tt.func @unsaid(%{{[^ ]*}}: i32, %{{[^ ]*}}: !tt.ptr<i64>
+tt.func @unsaid(%x: i32) attributes {autodiff.role = "backward"} { tt.return }
+
+// -----
+
+// Two kernels of a module: the second one's pointers and accesses are its own.
+// CHECK-LABEL: tt.func @first(
+// CHECK-LABEL: tt.func @second(
+// CHECK-SAME: autodiff.accesses = [{argument = -1 : i64, op = "load", position = "{{[^"]*}}"}]
+// CHECK-COUNT-4: arith.cmpi
+// CHECK-NOT: arith.cmpi
+tt.func @first(%x: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argument 0>})
+    attributes {autodiff.role = "backward"} {
+  %v = tt.load %x : !tt.ptr<f32>
+  tt.store %x, %v : !tt.ptr<f32>
+  tt.return
+}
+tt.func @second(%x: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argument 0>},
+                %y: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argument 1>}, %c: i1 {autodiff.operand = #autodiff.operand<argument 2>})
+    attributes {autodiff.role = "backward"} {
+  %p = arith.select %c, %x, %y : !tt.ptr<f32>
+  %v = tt.load %p {isVolatile = true} : !tt.ptr<f32>
+  tt.return
+}
