@@ -277,7 +277,7 @@ bool ExchangedKernel::isSplit() const {
 void ExchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
   llvm::json::Value parts =
       countPartials(summed.take_back(), countPrograms(staying, count),
-                    /*perProcessor=*/{2, 2});
+                    {Target::kFewestPrograms, Target::kFewestPrograms});
   programs =
       numberPrograms(builder, kernel, Array{"mul", count, parts}, staying);
   Value iterations = createSize(builder, loc, count);

@@ -82,10 +82,12 @@ llvm::json::Value mlir::autodiff::countPartials(ArrayRef<ScalarExpr> summed,
                                                 ProgramRange perProcessor) {
   llvm::json::Value each = perProcessor.most, work = countPrograms(summed);
   if (perProcessor.most > perProcessor.least)
-    each = Array{"max", perProcessor.least,
-                 Array{"min", perProcessor.most,
-                       Array{"ceildiv", Array{"mul", 128, Array{"processors"}},
-                             Array{"max", work, 1}}}};
+    each = Array{
+        "max", perProcessor.least,
+        Array{"min", perProcessor.most,
+              Array{"ceildiv",
+                    Array{"mul", Target::kSummedForMost, Array{"processors"}},
+                    Array{"max", work, 1}}}};
   Array wanted{"ceildiv", Array{"mul", std::move(each), Array{"processors"}},
                Array{"max", std::move(others), 1}};
   return Array{"max", Array{"min", std::move(work), std::move(wanted)}, 1};

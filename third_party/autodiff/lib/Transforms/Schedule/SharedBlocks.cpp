@@ -5,15 +5,12 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Reduction.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Target.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 using llvm::json::Array;
-
-// The elements of a group, and the groups of a program: 32 of them take twice
-// as long where some blocks are shared, 2 where none is.
-constexpr int64_t kElementsOfGroup = 2048, kGroups = 8;
 
 Value mlir::autodiff::pointInto(OpBuilder &b, Location loc, Value base,
                                 Value offset) {
@@ -26,9 +23,11 @@ SharedBlocks::SharedBlocks(triton::FuncOp kernel, Value tally,
                            const SumBlocks &blocks)
     : blocks(blocks), b(OpBuilder::atBlockEnd(&kernel.getBody().front())),
       loc(kernel.getLoc()),
-      together(std::max<int64_t>(1, kElementsOfGroup / blocks.getLength())) {
+      together(
+          std::max<int64_t>(1, Target::kElementsOfGroup / blocks.getLength())) {
   b.setInsertionPoint(triton::ReturnOp::create(b, loc));
-  Array grid{Array{"ceildiv", blocks.count(), kGroups * together}, 1, 1};
+  Array grid{Array{"ceildiv", blocks.count(), Target::kGroups * together}, 1,
+             1};
   kernel->setAttr(kGridAttr, toAttribute(b.getContext(), std::move(grid)));
   Value id = castInteger(b, loc, triton::GetProgramIdOp::create(b, loc, 0),
                          b.getI64Type());
@@ -41,10 +40,10 @@ SharedBlocks::SharedBlocks(triton::FuncOp kernel, Value tally,
         arith::MulIOp::create(b, loc, step, splatTo(b, loc, programs, type));
     return arith::AddIOp::create(b, loc, splatTo(b, loc, id, type), distance);
   };
-  Value numbers = toBlocks(groupAt(range(kGroups)));
+  Value numbers = toBlocks(groupAt(range(Target::kGroups)));
   enterIfShared(loadTally(tally, numbers));
-  auto loop =
-      scf::ForOp::create(b, loc, constant(0), constant(kGroups), constant(1));
+  auto loop = scf::ForOp::create(b, loc, constant(0), constant(Target::kGroups),
+                                 constant(1));
   b.setInsertionPointToStart(loop.getBody());
   numbers = toBlocks(groupAt(loop.getInductionVar()));
   Value tallies = loadTally(tally, numbers);

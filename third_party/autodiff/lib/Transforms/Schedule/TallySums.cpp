@@ -26,8 +26,6 @@ using llvm::json::Array;
 using llvm::json::Object;
 using Json = llvm::json::Value;
 
-// Blocks of single lanes: what a sector of memory holds of a sum.
-constexpr int64_t kShortestBlock = 8;
 // Tallies of fewer runs are numbers of 32 bits, and so are twice as many.
 constexpr int64_t kMostRuns = int64_t(1) << 30;
 
@@ -123,9 +121,10 @@ std::optional<Json> TallySums::findCondition(const AtomicSum &sum,
   // Otherwise the whole sum is cleared, and read to be rounded: 8 bytes for
   // each element of the tensor, beside the gradient. Here it is at most 10 for
   // each that is touched, 12 for each block, the gradient is cleared, and three
-  // launches take the time of some megabytes.
+  // launches take time.
   Array more{"add", Array{"mul", 10, std::move(*touched)},
-             Array{"add", Array{"mul", 12, blocks.count()}, 1 << 24}};
+             Array{"add", Array{"mul", 12, blocks.count()},
+                   Target::of(primal).traffic.ofTally}};
   Array gain{"sub", Array{"mul", 8, Array{"extent", sum.argument}},
              std::move(more)};
   Array room{"sub", kMostRuns, std::move(*runs)};
@@ -208,7 +207,8 @@ triton::FuncOp TallySums::deriveAdditions(const AtomicSum &sum) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult TallySums::tally(const AtomicSum &sum) {
-  int64_t length = kShortestBlock;
+  // Of single lanes: what a sector of memory holds of a sum in float32.
+  int64_t length = Target::of(primal).traffic.sector / 4;
   for (triton::AtomicRMWOp add : sum.adds) {
     Runs::mark(add);
     length = std::max<int64_t>(length, llvm::PowerOf2Ceil(Runs::getReach(add)));

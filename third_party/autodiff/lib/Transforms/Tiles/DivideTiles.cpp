@@ -24,12 +24,6 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-// Measured on an H100 (docs/performance.md): up to twice as many registers as a
-// processor has, the compiler finds an order that takes fewer. Pieces leave
-// room for several programs.
-constexpr double kMostRegisters = 128 * 1024, kRegistersOfPiece = 16 * 1024;
-/// Triton multiplies tiles of half this length, but that does not pay.
-constexpr int64_t kShortest = 32;
 constexpr unsigned kMostPieces = 16;
 
 static bool multiplies(triton::FuncOp kernel) {
@@ -40,9 +34,10 @@ static bool multiplies(triton::FuncOp kernel) {
 /// A kernel with products does not run without the shared memory that they
 /// take. Others are slow without the registers.
 static bool fits(triton::FuncOp kernel) {
-  return multiplies(kernel) ? countSharedMemory(kernel) <=
-                                  Target::of(kernel).getSharedMemoryOfProducts()
-                            : countRegisters(kernel) <= kMostRegisters;
+  const Target &target = Target::of(kernel);
+  return multiplies(kernel)
+             ? countSharedMemory(kernel) <= target.getSharedMemoryOfProducts()
+             : countRegisters(kernel) <= target.getMostRegisters();
 }
 
 //===----------------------------------------------------------------------===//
@@ -329,7 +324,7 @@ static triton::FuncOp divide(triton::FuncOp kernel, unsigned block,
   Block &body = *collectBlocks(divided)[block];
   RelatedAxes axes = collectCandidates(body)[candidate];
   int64_t length = getLength(axes);
-  int64_t shortest = multiplies(kernel) ? kShortest : 1;
+  int64_t shortest = multiplies(kernel) ? Target::kShortestPiece : 1;
   if (length % factor != 0 || length / factor < shortest ||
       failed(DividedBlock(body, axes).build()))
     return giveUp();
@@ -370,8 +365,9 @@ static triton::FuncOp divide(triton::FuncOp kernel) {
   if (fits(kernel) || !isReorderable(kernel))
     return {};
   if (!multiplies(kernel))
-    return divide(kernel, llvm::PowerOf2Ceil(std::ceil(countRegisters(kernel) /
-                                                       kRegistersOfPiece)));
+    return divide(kernel, llvm::PowerOf2Ceil(std::ceil(
+                              countRegisters(kernel) /
+                              Target::of(kernel).getRegistersOfPiece())));
   for (unsigned factor = 2; factor <= kMostPieces; factor *= 2)
     if (triton::FuncOp divided = divide(kernel, factor))
       return divided;
