@@ -7,24 +7,24 @@
 
 module attributes {autodiff.target = "TARGET"} {
 
-// A stage is 16 KiB. Half of a processor's shared memory holds six of them, two
-// (sm_89), or one: then all of it is taken, which holds three (gfx942).
+// A stage is 24 KiB. Half of a processor's shared memory holds four, or one; a
+// further one is in registers where products take operands from these.
 // CHECK-LABEL: tt.func @product(
 // SM90-SAME: autodiff.options = {num_stages = 3 : i32, num_warps = 4 : i32}
 // SM89-SAME: autodiff.options = {num_stages = 2 : i32, num_warps = 4 : i32}
 // SM100-SAME: autodiff.options = {num_stages = 3 : i32, num_warps = 4 : i32}
-// GFX942-SAME: autodiff.options = {num_stages = 3 : i32, num_warps = 4 : i32}
-tt.func @product(%a: tensor<64x64x!tt.ptr<f16>>, %n: i32) -> tensor<64x64xf32> attributes {autodiff.role = "backward"} {
+// GFX942-SAME: autodiff.options = {num_stages = 2 : i32, num_warps = 4 : i32}
+tt.func @product(%a: tensor<64x64x!tt.ptr<f16>>, %b: tensor<64x128x!tt.ptr<f16>>, %n: i32) -> tensor<64x128xf32> attributes {autodiff.role = "backward"} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x128xf32>) : i32 {
     %x = tt.load %a : tensor<64x64x!tt.ptr<f16>>
-    %y = tt.load %a : tensor<64x64x!tt.ptr<f16>>
-    %next = tt.dot %x, %y, %acc : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
-    scf.yield %next : tensor<64x64xf32>
+    %y = tt.load %b : tensor<64x128x!tt.ptr<f16>>
+    %next = tt.dot %x, %y, %acc : tensor<64x64xf16> * tensor<64x128xf16> -> tensor<64x128xf32>
+    scf.yield %next : tensor<64x128xf32>
   }
-  tt.return %sum : tensor<64x64xf32>
+  tt.return %sum : tensor<64x128xf32>
 }
 
 // 256×128 sums are 32768 registers: eight warps, half as many of 64 lanes.

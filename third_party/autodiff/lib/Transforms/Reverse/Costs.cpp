@@ -139,7 +139,8 @@ std::optional<int> ProductCosts::getWarps() const {
 
 int ProductCosts::getStages() const {
   auto fit = [&](double memory) {
-    return static_cast<int>((memory - kept) / std::max(loaded, 1.0));
+    int held = static_cast<int>((memory - kept) / std::max(loaded, 1.0));
+    return held + (held > 0 && target->matrixUnit.takesRegisters);
   };
   double all = target->getSharedMemoryOfProducts();
   double half = target->getSharedMemoryOfTwo();

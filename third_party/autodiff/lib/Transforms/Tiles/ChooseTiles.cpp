@@ -136,9 +136,11 @@ static void requireIterations(triton::FuncOp kernel,
 
 /// Whether longer tiles pay. Where a loop computes between products, two groups
 /// of four warps, one of which multiplies while the other computes, are better
-/// than one of eight.
+/// than one of eight. Nor do they where no loads are on their way during a
+/// product, but would be with shorter tiles.
 static bool isBetter(const ProductCosts &longer, const ProductCosts &costs) {
   return longer.getIntensity() > costs.getIntensity() &&
+         longer.getStages() >= std::min(2, costs.getStages()) &&
          (costs.between == 0 || longer.getWarps() == costs.getWarps());
 }
 
