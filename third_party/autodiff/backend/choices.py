@@ -24,17 +24,17 @@ def _options(kernels, *names):
 def choices(plan: dict) -> dict[str, list]:
     """Return what was chosen, by kind, in a form that can be compared."""
     kernels = kernels_of(plan)
-    saved = [buffer for buffer in plan["buffers"] if buffer["kind"] == "saved"]
-    offered = [plan.get(name) and plan[name].get("most") for name in ("batch",)]
+    tallied = [gradient.get("tallied") for gradient in plan["gradients"]]
     return {
-        "values that the forward saves": [(b["name"], b["dtype"], b["size"]) for b in saved],
+        "values that are saved or handed over": [(b["name"], b["dtype"]) for b in plan["buffers"]],
         "kernels and variants": [kernel["name"] for kernel in kernels],
         "products and their tiles": [_PRODUCT.findall(kernel["ttir"]) for kernel in kernels],
         "warps": _options(kernels, "num_warps", "least_warps"),
         "stages of products": _options(kernels, "num_stages"),
         "stages of other loops": [_STAGES.findall(kernel["ttir"]) for kernel in kernels],
         "programs": [kernel["grid"] for kernel in kernels],
-        "iterations on an axis": offered,
+        "iterations on an axis": [(plan.get("batch") or {}).get("most")],
+        "when additions are counted first": [found and found["tally"]["when"] for found in tallied],
     }
 
 

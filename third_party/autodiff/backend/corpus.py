@@ -170,6 +170,8 @@ def assembly(asm):
 def kernels_of(plan):
     """All derived kernels of a plan in JSON, variants too."""
     derived = [k for k in (plan.get("counting"), plan.get("forward"), *plan["backward"]) if k]
+    for tallied in (gradient.get("tallied") for gradient in plan["gradients"]):
+        derived += [tallied[name] for name in ("tally", "clear", "round")] if tallied else []
     return [one for kernel in derived for one in (kernel, *kernel.get("variants", ()))]
 
 
