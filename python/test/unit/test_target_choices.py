@@ -103,7 +103,7 @@ def test_samples_compile(target):
 
 def test_table_of_choices(tmp_path, capsys):
     """It counts the kernels for which something is chosen otherwise."""
-    (tmp_path / "attention.ttir").write_text(_attention(128))
+    (tmp_path / "product.ttir").write_text(_product(128, 128, 32))
     (tmp_path / "short.ttir").write_text((SAMPLES / "loads_and_stores.ttir").read_text())
     path = tmp_path / "plans"
     targets = ["cuda:90", "cuda:89", "cpu"]
@@ -119,4 +119,5 @@ def test_table_of_choices(tmp_path, capsys):
     assert rows[0] == ["2 kernels", "sm_89", "cpu"]
     table = {row[0]: row[1:] for row in rows[2:]}
     assert table["stages of products"] == ["1", "0"]
-    assert set(table.values().__iter__().__next__()) <= {"0", "1", "2"}
+    assert int(table["any of these"][0]) >= 1
+    assert {row[1] for row in table.values()} == {"0"}
