@@ -439,4 +439,39 @@ FOUND = {
         "cuda",
         "bfloat16",
     ),
+    "the largest of sums": Fault(
+        "threads had other copies of a sum than that which the maximum was made of",
+        ("reduce max", "reduce sum"),
+        written(
+            """
+            i = tl.arange(0, 8)[:, None] * 32 + tl.arange(0, 32)[None, :]
+            v1 = tl.sum(tl.load(x1 + i) * tl.load(x2 + i), 1)
+            tl.store(y1, tl.max(v1, 0))
+            """,
+            x1=256,
+            x2=256,
+            y1=1,
+        ),
+        "cuda",
+        "float32",
+    ),
+    "a record in a branch": Fault(
+        "what a loop in a branch recorded was read before",
+        ("carried general",),
+        written(
+            """
+            if tl.program_id(0) < n:
+                v1 = tl.load(x1)
+                for i in range(tl.load(x2).to(tl.int32), tl.load(x2).to(tl.int32) + 1):
+                    v1 = tl.maximum(tl.sin(v1), tl.load(x3))
+                tl.store(y1 + tl.program_id(0), v1 * v1)
+            """,
+            grid=(2,),
+            n=1,
+            x1=1,
+            x2=1,
+            x3=1,
+            y1=2,
+        ),
+    ),
 }

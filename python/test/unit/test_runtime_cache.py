@@ -8,6 +8,8 @@ import pytest
 from test_plan import PLAN
 from triton.backends.autodiff import cache
 from triton.backends.autodiff.errors import AutodiffError, PlanError
+from triton.backends.autodiff.target import described
+from triton.backends.compiler import GPUTarget
 
 REQUEST = {"wanted": [0], "cotangents": None, "atomic": [], "save": True, "reload": True}
 
@@ -58,6 +60,30 @@ def test_key_holds_everything_that_matters(native):
     native.version = "2"
     fresh()
     assert native.runs == 4
+
+
+DEVICES = [
+    GPUTarget("cuda", 89, 32),
+    GPUTarget("cuda", 90, 32),
+    GPUTarget("hip", "gfx942", 64),
+    GPUTarget("cpu", "x86_64", 1),
+]
+
+
+def test_devices_have_entries_of_their_own(native):
+    for device in DEVICES:
+        fresh(request={**REQUEST, **described(device)})
+        fresh(request={**REQUEST, **described(device)})
+    assert native.runs == len(DEVICES)
+    assert len(files(native.directory, "k.plan.json")) == len(DEVICES)
+
+
+def test_forms_are_accepted_for_a_device(native):
+    """What Triton compiles in place of a kernel that it rejects for one device is for that one."""
+    one, *others = DEVICES
+    cache.note_accepted("module {}", one, "module { }")
+    assert cache.accepted_form("module {}", one) == "module { }"
+    assert all(cache.accepted_form("module {}", other) == "module {}" for other in others)
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"\xff\xfe", b'{"version": 1', b'{"version": 0}'])

@@ -170,3 +170,46 @@ def test_many_choices(device):
     op = autodiff(chosen_often, stub)
     inputs = [random_tensor(COLUMNS, device=device) for _ in range(2)]
     assert_gradients_close(op, chosen_often_reference, inputs)
+
+
+@triton.jit
+def soft_sum(a, s, b, t):
+    m = tl.maximum(a, b)
+    return m, s * tl.exp(a - m) + t * tl.exp(b - m)
+
+
+@triton.jit
+def largest_of_sums(x, w, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, SOFT: tl.constexpr):
+    place = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    v = tl.load(x + tl.program_id(0) * ROWS * COLUMNS + place) * tl.load(w + place)
+    if SOFT:
+        _, s = tl.reduce((v, v * 0.0 + 1.0), 1, soft_sum)
+    else:
+        s = tl.sum(v, 1)
+    tl.store(y + tl.program_id(0), tl.max(s, 0))
+
+
+def largest_of_sums_reference(x, w, soft):
+    v = x * w
+    s = (v - v.amax(2, keepdim=True)).exp().sum(2) if soft else v.sum(2)
+    return s.amax(1)
+
+
+@pytest.mark.parametrize("num_warps", [1, 4])
+@pytest.mark.parametrize("soft", [False, True], ids=["sum", "soft_sum"])
+@pytest.mark.parametrize("columns", [4, 16, 32])
+def test_largest_sum_is_found_in_all_threads(device, columns, soft, num_warps):
+    """Threads that have the same sum have it with other bits: products are contracted with it."""
+    programs, rows = 24, 8
+
+    def stub(kernel, x, w):
+        y = torch.empty(programs, device=x.device, dtype=x.dtype)
+        kernel[(programs,)](x, w, y, ROWS=rows, COLUMNS=columns, SOFT=soft, num_warps=num_warps)
+        return y
+
+    op = autodiff(largest_of_sums, stub)
+    inputs = [
+        random_tensor(*shape, device=device)
+        for shape in ((programs, rows, columns), (rows, columns))
+    ]
+    assert_gradients_close(op, lambda x, w: largest_of_sums_reference(x, w, soft), inputs)

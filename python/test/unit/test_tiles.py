@@ -132,6 +132,7 @@ CHUNKS = {
     "masked": (100, 120, None),
     "several programs": (128, 300, 128),
     "few values": (128, 32, None),
+    "two axes": (256, 256, None),
 }
 
 
@@ -159,13 +160,16 @@ def test_products_of_large_tiles(device, name, dtype):
     if name != "few values" and not FORWARD_ONLY:
         # The largest tile is nowhere whole.
         columns = block or triton.next_power_of_2(values)
-        assert f"tensor<128x{columns}x" not in op.backward_ir(q, k, v, h, w)
+        rows = triton.next_power_of_2(keys)
+        assert f"tensor<{rows}x{columns}x" not in op.backward_ir(q, k, v, h, w)
 
 
-@pytest.mark.parametrize("name", ["one program", "few values"])
+@pytest.mark.parametrize("name", ["one program", "few values", "two axes"])
 @pytest.mark.parametrize("dtype", ["fp32", "fp16"])
 def test_large_tiles_fit_hopper(name, dtype):
     """With one pipeline stage, to which a launch falls back."""
+    if (name, dtype) == ("two axes", "fp32"):
+        pytest.skip("one of its tiles is larger than the shared memory")
     import hopper
 
     rows, keys, values, block = chunk_sizes(name, dtype == "fp16")

@@ -10,16 +10,28 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from . import __version__, comparison, corpus, doctor, leftovers, recording, stored_plans
+from . import (
+    __version__,
+    choices,
+    comparison,
+    corpus,
+    doctor,
+    leftovers,
+    recording,
+    stored_plans,
+)
 from .errors import AutodiffError
 
 TARGETS = "cuda:90, hip:gfx942, cpu"
 
 
 def _corpus(options) -> int:
-    """Look at a corpus in one of three ways; 0 if all is well."""
+    """Look at a corpus in one of four ways; 0 if all is well."""
     if options.compare:
         return _compare_plans(options)
+    if options.choices:
+        print(choices.table(stored_plans.read(options.choices)))
+        return 0
     if options.folder is None:
         raise AutodiffError("corpus needs a folder, or a file of plans to --compare with")
     return _record_plans(options) if options.record else _corpus_table(options)
@@ -67,7 +79,13 @@ def _corpus_table(options) -> int:
     if "accepted" in steps and "differentiated" not in steps:
         steps.insert(steps.index("accepted"), "differentiated")
     rows = corpus.run_corpus(
-        options.folder, options.target, steps, options.workers, options.timeout, progress
+        options.folder,
+        options.target,
+        steps,
+        options.workers,
+        options.timeout,
+        progress,
+        assemble=not options.text,
     )
     if options.json:
         print(json.dumps([row.as_json() for row in rows], indent=1))
@@ -175,11 +193,14 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument(
         "folder",
         nargs="?",
-        help="searched for *.ttir (for --record, also for requests that were recorded, *.json), "
-        "subfolders too; or one file",
+        help="searched for *.ttir and for requests that were recorded, *.json, subfolders too; or "
+        "one file",
     )
     table.add_argument("--target", default="cuda:90", help=TARGETS)
     table.add_argument("--steps", nargs="+", choices=corpus.STEPS, default=corpus.STEPS)
+    table.add_argument(
+        "--text", action="store_true", help="compile to assembly text, without the assembler"
+    )
     table.add_argument("--workers", "--jobs", type=_positive, default=2, help="processes at a time")
     table.add_argument("--timeout", type=float, default=600.0, help="seconds per file")
     table.add_argument("--json", action="store_true", help="one JSON list instead of a table")
@@ -191,6 +212,11 @@ def _parser() -> argparse.ArgumentParser:
         "--compare",
         metavar="FILE",
         help="derive the plans of that file again, and list how they differ",
+    )
+    table.add_argument(
+        "--choices",
+        metavar="FILE",
+        help="count the kernels of that file for which other targets get other choices than sm_90",
     )
     table.add_argument(
         "--accept",

@@ -2,9 +2,11 @@
 
 `python -m triton_autodiff corpus DIR` prints a table of the steps: the file is *parsed*;
 printed by us again it means the same to Triton (*round-tripped*); Triton compiles it (*forward*);
-it is *differentiated*; Triton compiles every kernel that comes of it (*accepted*). Below are
-the totals, and the reasons of refusals with their frequency. Every file is examined in a process
-of its own, so one that crashes or hangs costs one row.
+it is *differentiated*; Triton compiles every kernel that comes of it, with the options that the
+plan has for it (*accepted*). A kernel that takes more shared memory than the device has counts as
+one that does not compile. Below are the totals, and the reasons of refusals with their frequency.
+Every file, a kernel or a recorded request, is examined in a process of its own, so one that crashes
+or hangs costs one row.
 """
 
 import collections
@@ -116,7 +118,12 @@ def argument_names(text, kernel, count):
 
 
 def compile_ttir(text, target, assemble=True):
-    """Compile TTIR text with Triton and return its assembly, stage by stage.
+    """Compile TTIR text with Triton and return its assembly, stage by stage."""
+    return dict(compiled_ttir(text, target, assemble).asm)
+
+
+def compiled_ttir(text, target, assemble=True, options=None):
+    """Return what Triton compiles TTIR text to, with the options.
 
     Without `assemble` the target's assembler is left out: the assembly text is all that
     a comparison needs, and it takes a fraction of the time.
@@ -142,7 +149,7 @@ def compile_ttir(text, target, assemble=True):
                 knobs.compilation.disable_line_info = True
                 if not assemble:
                     knobs.runtime.add_stages_inspection_hook = stop_at_text
-                return dict(triton.compile("kernel.ttir", target=target).asm)
+                return triton.compile("kernel.ttir", target=target, options=options)
         finally:
             os.chdir(previous)
 
@@ -158,6 +165,36 @@ def assembly(asm):
 # --------------------------------------------------------------------------------------------
 # One file
 # --------------------------------------------------------------------------------------------
+
+
+def kernels_of(plan):
+    """All derived kernels of a plan in JSON, variants too."""
+    derived = [k for k in (plan.get("counting"), plan.get("forward"), *plan["backward"]) if k]
+    for tallied in (gradient.get("tallied") for gradient in plan["gradients"]):
+        derived += [tallied[name] for name in ("tally", "clear", "round")] if tallied else []
+    return [one for kernel in derived for one in (kernel, *kernel.get("variants", ()))]
+
+
+def why_not_compiled(text, target, assemble=True, options=None):
+    """Why Triton cannot compile a kernel for a device, or the device not run it; "" if all is well.
+
+    The options are a plan's.
+    """
+    from .executable import own_options
+    from .target import beyond_memory, without_branches
+
+    usual = {"num_warps": 4, "warp_size": target.warp_size}
+    options = own_options(usual, dict(options or {}), {})
+    del options["warp_size"]
+    try:
+        compiled = compiled_ttir(text, target, assemble, options)
+    except (RuntimeError, ValueError):
+        # As a launch does.
+        other = without_branches(text)
+        if other is None:
+            raise
+        compiled = compiled_ttir(other, target, assemble, options)
+    return beyond_memory(compiled.metadata.shared, target)
 
 
 def compare_round_trip(text, printed, target):
@@ -178,11 +215,13 @@ def first_line(error):
     return (errors or lines or [type(error).__name__])[0][:300]
 
 
-def examine(path, target, steps, report):
+def examine(path, target, steps, report, assemble=True):
     """Take one file as far as it gets, calling `report(step, reason)` after each step."""
-    from . import _native
+    from . import _native, recording
+    from .stored_plans import request_on
 
-    text = pathlib.Path(path).read_text()
+    asked = recording.read_one(pathlib.Path(path))
+    text = asked.ttir
     state = {}
 
     def parse():
@@ -193,13 +232,12 @@ def examine(path, target, steps, report):
         return compare_round_trip(text, state["printed"], target)
 
     def forward():
-        compile_ttir(text, target)
-        return ""
+        return why_not_compiled(text, target, assemble)
 
     def differentiate():
-        plan = json.loads(_native.differentiate(text, request_for(target), str(path)))
-        derived = (plan.get("counting"), plan.get("forward"), *plan["backward"])
-        state["kernels"] = [kernel for kernel in derived if kernel]
+        request = json.dumps(request_on(asked, target))
+        plan = json.loads(_native.differentiate(text, request, str(path)))
+        state["kernels"] = kernels_of(plan)
         gradients = sum(gradient.get("returned", True) for gradient in plan["gradients"])
         report("counts", (len(state["kernels"]), gradients))
         return ""
@@ -207,9 +245,11 @@ def examine(path, target, steps, report):
     def accept():
         for kernel in state["kernels"]:
             try:
-                compile_ttir(kernel["ttir"], target)
+                why = why_not_compiled(kernel["ttir"], target, assemble, kernel.get("options"))
             except Exception as error:
-                return f"{kernel['name']}: {first_line(error)}"
+                why = first_line(error)
+            if why:
+                return f"{kernel['name']}: {why}"
         return ""
 
     needs = {"accepted": "differentiated"}
@@ -232,9 +272,10 @@ def examine(path, target, steps, report):
             return
 
 
-def _examine(send, path, target, steps):
+def _examine(send, path, target, steps, assemble):
     """Examine a file, whatever `examine` is at the time."""
-    examine(path, parse_target(target), steps, lambda *event: send(event))
+    more = {} if assemble else {"assemble": False}
+    examine(path, parse_target(target), steps, lambda *event: send(event), **more)
 
 
 # --------------------------------------------------------------------------------------------
@@ -250,14 +291,20 @@ def run_corpus(
     timeout=600.0,
     progress=None,
     start_method="forkserver",
+    assemble=True,
 ):
-    """Examine every `*.ttir` file under `folder` and return the rows in order of their names."""
+    """Examine every `*.ttir` and `*.json` under `folder`; return the rows in order of their names.
+
+    Without `assemble`, the target's assembler is left out.
+    """
+    from .recording import files
+
     folder = pathlib.Path(folder)
-    paths = sorted(folder.rglob("*.ttir")) if folder.is_dir() else [folder]
+    paths = files(folder)
     parse_target(target)
     names = [str(path.relative_to(folder)) if folder.is_dir() else path.name for path in paths]
     rows = {str(path): Row(name) for path, name in zip(paths, names, strict=True)}
-    tasks = [(path, target, steps) for path in rows]
+    tasks = [(path, target, steps, assemble) for path in rows]
     for (path, *_), event in run_each(tasks, _examine, workers, timeout, start_method):
         rows[path].receive(event)
         if progress and isinstance(event, End):
@@ -292,5 +339,8 @@ def format_table(rows, steps=STEPS):
     if "differentiated" in steps:
         idle = sum(row.reached("differentiated") and not row.gradients for row in rows)
         lines.append(f"{idle} of those differentiated have no gradient to compute")
+    if {"forward", "accepted"} <= set(steps):
+        worse = sum(row.reached("forward") and not row.reached("accepted") for row in rows)
+        lines.append(f"{worse} compile, and what is derived from them does not")
     lines += [f"{count:5} {step}: {why}" for (step, why), count in count_reasons(rows)]
     return "\n".join(lines)

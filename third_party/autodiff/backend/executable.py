@@ -57,7 +57,7 @@ def inherited_options(metadata) -> dict:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _own_options(forward: dict, plan: dict, chosen: dict) -> dict:
+def own_options(forward: dict, plan: dict, chosen: dict) -> dict:
     """Return a kernel's compile options. The plan's `least_warps` are warps of 32 threads.
 
     Its `num_ctas` is what a kernel with barriers has to be compiled for, whoever chose another.
@@ -113,7 +113,7 @@ class Executable:
         self.target = target
         self.inherited = options
         self.chosen = chosen or {}
-        self.options = _own_options(options, dict(kernel.options), self.chosen)
+        self.options = own_options(options, dict(kernel.options), self.chosen)
         self.compiled = None
         self.fits = True
         self.variants = tuple(Executable(v, target, options, chosen) for v in kernel.variants)

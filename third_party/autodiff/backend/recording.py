@@ -54,7 +54,8 @@ def note(ttir: str, request: dict, name: str) -> None:
         raise AutodiffError(f"{VARIABLE}={given} cannot be written to: {error}") from error
 
 
-def _read(path: Path) -> Asked:
+def read_one(path: Path) -> Asked:
+    """Return what is asked for in a file; of a kernel in TTIR, all gradients."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".ttir":
         import triton
@@ -75,17 +76,20 @@ def asked_from_json(data, where) -> Asked:
     return Asked(*(data[field] for field in Asked._fields))
 
 
+def files(folder) -> list[Path]:
+    """Return the files of a corpus, in order of their names."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        return [folder]
+    return sorted(path for kind in ("json", "ttir") for path in folder.rglob(f"*.{kind}"))
+
+
 def read(folder) -> list[Asked]:
     """Return what is asked for in a folder, in order of the keys.
 
     `*.json` are recorded requests, `*.ttir` kernels of which all gradients are wanted.
     """
-    folder = Path(folder)
-    if folder.is_dir():
-        paths = [path for kind in ("json", "ttir") for path in folder.rglob(f"*.{kind}")]
-    else:
-        paths = [folder]
-    found = {asked.key: asked for asked in map(_read, paths)}
+    found = {asked.key: asked for asked in map(read_one, files(folder))}
     if not found:
         raise AutodiffError(f"{folder} holds no *.json or *.ttir")
     return [found[key] for key in sorted(found)]

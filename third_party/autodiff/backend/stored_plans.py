@@ -21,7 +21,7 @@ from .processes import End, run_each
 from .recording import Asked, asked_from_json
 
 VERSION = 1
-TARGETS = ("cuda:80", "cuda:90", "cuda:120", "hip:gfx942", "cpu")
+TARGETS = ("cuda:80", "cuda:89", "cuda:90", "cuda:100", "cuda:120", "hip:gfx942", "cpu")
 
 
 class Stored(NamedTuple):
@@ -44,19 +44,22 @@ class Found(NamedTuple):
 # --------------------------------------------------------------------------------------------
 
 
+def request_on(asked: Asked, target) -> dict:
+    """Return what is asked, of another device (Triton's `GPUTarget`)."""
+    # The commands that need no Triton work where it is broken.
+    from .target import described
+
+    given = described(target)
+    # TTIR is spelled as the Triton that printed it reads it.
+    return {**asked.request, **given, "triton": asked.request.get("triton", given["triton"])}
+
+
 def derive(asked: Asked, target: str) -> dict[str, str]:
     """Return the answer of the compiler for a target."""
     from .library import native
 
-    # The commands that need no Triton work where it is broken.
-    from .target import described
-
-    given = described(parse_target(target))
-    # TTIR is spelled as the Triton that printed it reads it.
-    request = {**asked.request, **given}
-    request["triton"] = asked.request.get("triton", given["triton"])
     try:
-        text = json.dumps(request, sort_keys=True)
+        text = json.dumps(request_on(asked, parse_target(target)), sort_keys=True)
         name = f"<ttir of {asked.name}>"
         return {"plan": native().differentiate(asked.ttir, text, file_name=name)}
     except AutodiffError as error:

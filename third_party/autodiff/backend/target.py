@@ -33,6 +33,16 @@ def described(target) -> dict[str, str | bool]:
     }
 
 
+def beyond_memory(shared: int, target) -> str:
+    """Say why a kernel that Triton gives so many bytes of shared memory does not run, if so."""
+    options = f"target={name_of(target)} shared-memory={shared}"
+    try:
+        native().run_pipeline("module {}", f"builtin.module(autodiff-verify-target{{{options}}})")
+    except AutodiffError as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
 def verify(ttir: str, kernel: str, target) -> None:
     """Raise an `AutodiffError` if Triton's passes have left what the device does not take."""
     if all(int(length) >= _LONGEST for length in _SUMMED.findall(ttir)):

@@ -84,6 +84,9 @@ static std::optional<unsigned> getCapability(StringRef name) {
 }
 
 const Target *Target::find(StringRef name) {
+  // Older than sm_89, and with its shared memory and matrix unit, not sm_80's.
+  if (name == "sm_86")
+    name = "sm_89";
   std::optional<unsigned> capability = getCapability(name);
   const Target *found = nullptr;
   for (const Target &target : kTargets) {

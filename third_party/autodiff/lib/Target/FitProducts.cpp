@@ -119,7 +119,9 @@ struct FitProducts : autodiff::impl::FitProductsBase<FitProducts> {
     });
     kernel.walk([&](triton::DotOp dot) {
       if (target.isTooShort(dot))
-        fit(dot, target, mostMultiplyAdds);
+        fit(dot, target,
+            mostMultiplyAdds < 0 ? target.getMostMultiplyAdds()
+                                 : mostMultiplyAdds);
     });
   }
 };

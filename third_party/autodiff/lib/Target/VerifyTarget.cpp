@@ -81,6 +81,12 @@ struct VerifyTarget : autodiff::impl::VerifyTargetBase<VerifyTarget> {
       getOperation().emitError("unknown target '") << target << "'";
       return signalPassFailure();
     }
+    if (sharedMemory > device->sharedMemory) {
+      report(getOperation(), *device)
+          << sharedMemory.getValue() << " bytes of shared memory, and at most "
+          << device->sharedMemory << " are allowed";
+      return signalPassFailure();
+    }
     auto functions = getOperation().getOps<triton::FuncOp>();
     bool anyDerived = llvm::any_of(functions, [](triton::FuncOp function) {
       return function->hasAttr(kRoleAttr);

@@ -1,8 +1,22 @@
 //===- Target.h - The devices that kernels are derived for ------*- C++ -*-===//
 //
-// What a device takes, as data: one entry a device, each number with where it
-// is from. No derived kernel leaves the compiler that its target does not take
-// (autodiff-verify-target).
+// What a device takes, and what it is good at, as data: one entry a device,
+// each number with its unit and where it is from. Passes that choose (what to
+// save, how to sum, tiles, warps, stages) ask here, and no derived kernel
+// leaves the compiler that its target does not take (autodiff-verify-target).
+//
+// Sources. What the comments call
+//   measured    was, on an H100, by the command that is named beside it, which
+//               docs/performance.md has the results of. Nobody has measured it
+//               on the other devices.
+//   documented  is from the vendor: for NVIDIA, the CUDA C++ Programming Guide
+//               (Technical Specifications per Compute Capability; Throughput of
+//               Native Arithmetic Instructions) and the data sheet of the board
+//               that the entry names; for AMD, "AMD GPU specifications" of
+//               ROCm's documentation, and the CDNA 3 white paper and
+//               instruction set architecture.
+//   scaled      is what was measured on the H100, in proportion to documented
+//               numbers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_SUPPORT_TARGET_H
@@ -28,19 +42,181 @@ struct LeastSums {
   int64_t doubles;
 };
 
+/// What a processor (a streaming multiprocessor, a compute unit) shares among
+/// the programs that run on it. Documented.
+struct Processor {
+  /// Of 32 bits.
+  int64_t registers;
+  /// Bytes.
+  int64_t sharedMemory;
+  /// Multiply-adds of float32 in a cycle, without the matrix unit.
+  int64_t multiplyAdds;
+};
+
+/// How products are laid out in warps. Documented, and as Triton does it.
+struct MatrixUnit {
+  /// For these rows and columns of a product, operands are read from shared
+  /// memory once: those of an instruction that reads them there, or, where
+  /// warps load operands into registers, the tile that a warp has.
+  int64_t rows, columns;
+  /// The rows that four warps have at least if each has some of its own.
+  int64_t rowsOfFourWarps;
+  /// Whether operands are loaded into registers. Then the first stage of loads
+  /// takes no shared memory: it is in registers while others are on their way.
+  /// Seen in what Triton 3.6 allocates for a product in 1, 2 and 3 stages
+  /// (python/test/unit/test_target_choices.py).
+  bool takesRegisters;
+};
+
+/// What is done in the time that memory moves a byte: documented peak rates
+/// by documented bandwidth.
+struct Rates {
+  /// Of the matrix unit, on operands of 16 bits.
+  double multiplyAdds;
+  /// Operations on float32 and on integers of 32 bits.
+  double floats, integers;
+  /// Exponentials, and what else takes the unit for special functions.
+  double specials;
+};
+
+/// What hides the latency of memory, and what moving it takes, in bytes.
+struct Traffic {
+  /// What should be on its way to a processor. Measured: 48 KiB,
+  /// `python benchmarks/run.py --only "layer norm"`; scaled by bandwidth for
+  /// each processor.
+  int64_t onItsWay;
+  /// What a program may read ahead at most. Measured: 128 KiB, `--only
+  /// recurrence`; scaled by shared memory.
+  int64_t mostAhead;
+  /// What is moved in the time of the launches that a tally takes more.
+  /// Measured: 16 MiB, `--only embedding`; scaled by bandwidth.
+  int64_t ofTally;
+  /// What memory moves at least. Documented.
+  int64_t sector;
+};
+
 struct Target {
   llvm::StringLiteral name;
   LeastSums sums;
-  /// Threads of a warp, and of a program at most.
+  /// Threads of a warp (lanes of a wave), and of a program at most. Documented.
   int64_t warpSize, mostThreads;
-  /// Bytes of shared memory that a program may have at most.
+  /// Bytes of shared memory that a program may have at most. Documented.
   int64_t sharedMemory;
+  Processor processor;
+  MatrixUnit matrixUnit;
+  Rates rates;
+  Traffic traffic;
+
+  //===--------------------------------------------------------------------===//
+  // The same for all devices, for want of other measurements
+  //===--------------------------------------------------------------------===//
+
+  /// Registers of a thread for which its processor has warps enough to hide
+  /// what they wait for. Measured: with twice as many it has not, `--only
+  /// norm`.
+  static constexpr int64_t kRegistersPerThread = 128;
+  /// Of a thread's registers, those that it needs for addresses. An estimate.
+  static constexpr int64_t kAddressesPerThread = 8;
+  /// Of the 255 (of AMD's: 256 without those of matrix instructions alone) that
+  /// a thread may have, those that can hold elements of products. Measured:
+  /// `--only attention`.
+  static constexpr int64_t kElementsPerThread = 192;
+  /// A thread's registers at most, and one: what a program of so many warps as
+  /// have all of a processor's has in each. Documented.
+  static constexpr int64_t kMostRegistersPerThread = 256;
+  /// What Triton launches a kernel with unless it is told.
+  static constexpr int64_t kUsualWarps = 4;
+  /// Programs that sum for others in registers, for each processor: at least
+  /// so many, or so many warps, and at most so many, and that only while each
+  /// sums what so many did. Measured: 65536 rows of 128, 25 µs with 8 programs
+  /// of one warp, 33 with 4 and 57 with 2; 4096 rows of 1024, 15 µs with 4, 18
+  /// with 2; 16384 of 2048, 83 with 4, 75 with 2 (`--only norm`).
+  static constexpr int64_t kFewestPrograms = 2, kFewestWarps = 8,
+                           kMostPrograms = 4, kSummedForMost = 128;
+  /// How many times what elementwise arithmetic takes is hidden behind memory.
+  /// Measured: a quarter is felt, `--only elementwise`.
+  static constexpr double kHiddenArithmetic = 4;
+  /// The rows of a product that a warp multiplies at a time (m16n8k16 and its
+  /// like, a warp's part of wgmma, MFMA of 16 rows). Documented.
+  static constexpr int64_t kRowsOfWarp = 16;
+  /// How far a loop of products advances along the axis that it sums over, and
+  /// the rows or columns of a product beyond which longer ones do not pay.
+  /// Measured: `--only matmul`.
+  static constexpr int64_t kAdvance = 64, kLongestProduct = 256;
+  /// Stages of loads for products, at most. Measured: a fourth does not help,
+  /// `--only matmul`.
+  static constexpr int kMostStagesOfProducts = 3;
+  /// Stages of loads in other loops. Measured: two wait for each other, `--only
+  /// "layer norm"`, and twelve are enough, `--only recurrence`.
+  static constexpr int kFewestStages = 3, kMostStages = 12;
+  /// Pieces of tiles for products are no shorter. An estimate.
+  static constexpr int64_t kShortestPiece = 32;
+  /// An atomic addition takes as long as so many loads, and what is done with
+  /// them. Measured: three loads for each contribution take a third of the time
+  /// of atomics, five 1.4 times as long (`--only convolution`).
+  static constexpr int64_t kLoadsOfAtomic = 4;
+  /// As many elements are moved in the time of an atomic addition that others
+  /// wait for. An estimate, confirmed by `--only norm`.
+  static constexpr int64_t kMovedOfAtomic = 8;
+  /// Lanes whose sum is worth a loop in place of an addition each. An estimate,
+  /// confirmed by `--only "group norm"`.
+  static constexpr int64_t kShortestRun = 64;
+  /// Elements of a group of blocks that several runs add to, and the groups of
+  /// a program: 32 of them take twice as long where some blocks are shared, 2
+  /// where none is. Measured: `--only embedding`.
+  static constexpr int64_t kElementsOfGroup = 2048, kGroups = 8;
+  /// Cycles that multiply-adds without the matrix unit may take where it would
+  /// have to be given zeros. An estimate, which
+  /// `python benchmarks/short_products.py` measures.
+  static constexpr int64_t kCyclesOfShortProduct = 32;
+
+  //===--------------------------------------------------------------------===//
 
   bool isNvidia() const { return name.starts_with("sm_"); }
   int64_t getMostWarps() const { return mostThreads / warpSize; }
   /// The bytes of shared memory that products may take. Some are left for the
   /// conversion of layouts.
   int64_t getSharedMemoryOfProducts() const { return sharedMemory - 7 * 1024; }
+  /// Those with which another program's warps fill in. Measured: `--only
+  /// attention`.
+  int64_t getSharedMemoryOfTwo() const {
+    return processor.sharedMemory / 2 - 6 * 1024;
+  }
+  /// The fewest warps whose threads have all of a processor's registers.
+  int64_t getWarpsOfAllRegisters() const {
+    return processor.registers / (kMostRegistersPerThread * warpSize);
+  }
+  /// The elements of products that so many warps hold.
+  int64_t getElementsOf(int64_t warps) const {
+    return warps * warpSize * kElementsPerThread;
+  }
+  /// The elements that a tile may have if a row lies in registers beside its
+  /// gradient: with sums over all rows, for weights of a norm, twice as many
+  /// spill; without, they do not pay. Measured: 8192 and 16384, `--only norm`
+  /// and `--only softmax`; scaled by registers.
+  int64_t getLongestRow(bool besideSums) const {
+    return processor.registers / (besideSums ? 8 : 4);
+  }
+  /// The registers for tiles up to which compilers find an order that takes no
+  /// more than there are, and those of a piece, for several programs to have
+  /// room. Measured: 128 Ki and 16 Ki, `--only "group norm"`; scaled.
+  int64_t getMostRegisters() const { return 2 * processor.registers; }
+  int64_t getRegistersOfPiece() const { return processor.registers / 4; }
+  /// Bytes that might be moved in the time that one of the special functions is
+  /// felt beside them.
+  double getBytesOfSpecial() const {
+    return 1 / (rates.specials * kHiddenArithmetic);
+  }
+  /// The multiply-adds of the largest product that does without the matrix unit
+  /// where it would have to be given zeros.
+  int64_t getMostMultiplyAdds() const {
+    return kCyclesOfShortProduct * processor.multiplyAdds;
+  }
+  /// The programs along an axis of the grid. Documented; AMD's and the CPU's
+  /// launches would take more.
+  static int64_t getMostPrograms(unsigned axis) {
+    return axis == 0 ? std::numeric_limits<int32_t>::max() : 65535;
+  }
   /// The fewest elements that such a product may sum over.
   int64_t getLeastSum(triton::DotOp dot) const;
   /// Whether a product sums over fewer.
@@ -62,19 +238,88 @@ struct Target {
 // (`computeOrigBitWidth` in Triton's AccelerateMatmul.cpp), and four threads
 // twice as many as the instruction takes for that: the sum may be no shorter.
 // On AMD GPUs Triton multiplies short tiles without matrix instructions, but
-// its passes fail where float32 is to be rounded to TF32 (16x16x8). Threads and
-// shared memory: CUDA programming guide, "Technical Specifications per Compute
-// Capability", and AMD's "CDNA 3 Instruction Set Architecture" (LDS). On the
-// CPU, nothing of this limits a program; its tiles are divided as sm_90's.
+// its passes fail where float32 is to be rounded to TF32 (16x16x8).
+//
+// Boards, with bandwidth, processors, clock, and 16-bit multiply-adds with sums
+// in float32, from their data sheets:
+//   sm_80   A100 80GB SXM  2039 GB/s  108  1.41 GHz   156 T/s
+//   sm_89   RTX 4090       1008 GB/s  128  2.52 GHz    83 T/s
+//   sm_90   H100 SXM       3350 GB/s  132  1.83 GHz   495 T/s
+//   sm_100  B200           8000 GB/s  148  1.85 GHz  1125 T/s
+//   sm_120  RTX 5090       1792 GB/s  170  2.41 GHz   105 T/s
+//   gfx942  MI300X         5300 GB/s  304  2.10 GHz   654 T/s
+// In a cycle, a processor does 128 operations on float32 (sm_80, and gfx942
+// without packing: 64), 64 on integers (sm_120: 128), and 16 exponentials. The
+// rates of sm_90 are rounded to what its choices were measured with.
+//
+// A processor of gfx942 has 512 KiB of registers: 512 in each of four times 64
+// lanes. On the CPU, nothing of this limits a program. It gets the kernels of
+// sm_90, but for the shortest sums: what is tested there is what runs on GPUs.
+constexpr int64_t kKiB = 1024, kMiB = 1024 * 1024;
 constexpr Target kTargets[] = {
-    // name, {bytes, halves, tf32, doubles}, warp, threads, shared memory
-    {"sm_80", {32, 16, 8, 16}, 32, 1024, 163 * 1024},
-    {"sm_89", {32, 16, 8, 4}, 32, 1024, 99 * 1024},
-    {"sm_90", {32, 16, 8, 16}, 32, 1024, 227 * 1024},
-    {"sm_100", {32, 16, 8, 4}, 32, 1024, 227 * 1024},
-    {"sm_120", {32, 16, 8, 4}, 32, 1024, 99 * 1024},
-    {"gfx942", {1, 1, 16, 1}, 64, 1024, 64 * 1024},
-    {"cpu", {1, 1, 1, 1}, 1, INT64_MAX, 227 * 1024},
+    {"sm_80",
+     /*sums=*/{32, 16, 8, 16},
+     /*warpSize=*/32,
+     /*mostThreads=*/1024,
+     /*sharedMemory=*/163 * kKiB,
+     /*processor=*/{64 * 1024, 164 * kKiB, 64},
+     /*matrixUnit=*/{64, 64, 16, true},
+     /*rates=*/{76, 4.8, 4.8, 1.2},
+     /*traffic=*/{36 * kKiB, 92 * kKiB, 10 * kMiB, 32}},
+    {"sm_89",
+     /*sums=*/{32, 16, 8, 4},
+     /*warpSize=*/32,
+     /*mostThreads=*/1024,
+     /*sharedMemory=*/99 * kKiB,
+     /*processor=*/{64 * 1024, 100 * kKiB, 128},
+     /*matrixUnit=*/{64, 64, 16, true},
+     /*rates=*/{82, 41, 20, 5.1},
+     /*traffic=*/{15 * kKiB, 56 * kKiB, 5 * kMiB, 32}},
+    {"sm_90",
+     /*sums=*/{32, 16, 8, 16},
+     /*warpSize=*/32,
+     /*mostThreads=*/1024,
+     /*sharedMemory=*/227 * kKiB,
+     /*processor=*/{64 * 1024, 228 * kKiB, 128},
+     /*matrixUnit=*/{64, 256, 64, false},
+     /*rates=*/{150, 8, 4, 1},
+     /*traffic=*/{48 * kKiB, 128 * kKiB, 16 * kMiB, 32}},
+    {"sm_100",
+     /*sums=*/{32, 16, 8, 4},
+     /*warpSize=*/32,
+     /*mostThreads=*/1024,
+     /*sharedMemory=*/227 * kKiB,
+     /*processor=*/{64 * 1024, 228 * kKiB, 128},
+     /*matrixUnit=*/{128, 256, 64, false},
+     /*rates=*/{140, 4.4, 2.2, 0.55},
+     /*traffic=*/{102 * kKiB, 128 * kKiB, 38 * kMiB, 32}},
+    {"sm_120",
+     /*sums=*/{32, 16, 8, 4},
+     /*warpSize=*/32,
+     /*mostThreads=*/1024,
+     /*sharedMemory=*/99 * kKiB,
+     /*processor=*/{64 * 1024, 100 * kKiB, 128},
+     /*matrixUnit=*/{64, 64, 16, true},
+     /*rates=*/{58, 29, 29, 3.7},
+     /*traffic=*/{20 * kKiB, 56 * kKiB, 9 * kMiB, 32}},
+    {"gfx942",
+     /*sums=*/{1, 1, 16, 1},
+     /*warpSize=*/64,
+     /*mostThreads=*/1024,
+     /*sharedMemory=*/64 * kKiB,
+     /*processor=*/{128 * 1024, 64 * kKiB, 64},
+     /*matrixUnit=*/{64, 64, 16, true},
+     /*rates=*/{123, 7.7, 7.7, 1.9},
+     /*traffic=*/{33 * kKiB, 36 * kKiB, 25 * kMiB, 64}},
+    {"cpu",
+     /*sums=*/{1, 1, 1, 1},
+     /*warpSize=*/32,
+     /*mostThreads=*/1024,
+     /*sharedMemory=*/227 * kKiB,
+     /*processor=*/{64 * 1024, 228 * kKiB, 128},
+     /*matrixUnit=*/{64, 256, 64, false},
+     /*rates=*/{150, 8, 4, 1},
+     /*traffic=*/{48 * kKiB, 128 * kKiB, 16 * kMiB, 32}},
 };
 
 } // namespace mlir::autodiff

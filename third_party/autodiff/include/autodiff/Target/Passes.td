@@ -33,10 +33,9 @@ def FitProducts : TargetPass<"autodiff-fit-products", "::mlir::triton::FuncOp"> 
     or gets its factors in the other order.
   }];
   let options = [
-    // An estimate for Hopper, of which a processor does 128 in a cycle.
-    // benchmarks/short_products.py measures what either form takes.
-    Option<"mostMultiplyAdds", "most-multiply-adds", "int64_t", "4 * 1024",
-           "those of the largest product that does without the matrix unit">
+    Option<"mostMultiplyAdds", "most-multiply-adds", "int64_t", "-1",
+           "those of the largest product that does without the matrix unit; as "
+           "many as pay on the target, if negative">
   ];
 }
 
@@ -68,11 +67,14 @@ def VerifyTarget : TargetPass<"autodiff-verify-target", "::mlir::ModuleOp"> {
     Products over fewer elements than a matrix instruction takes, sums that
     Triton would take for products, tiles and numbers of warps beyond the
     limits are internal errors. In a module without derived kernels, all
-    functions are examined: so it is with what Triton's passes have left of one.
+    functions are examined: so it is with what Triton's passes have left of one,
+    of which the shared memory is known, too.
   }];
   let options = [
     Option<"target", "target", "std::string", "",
-           "the device; that of the module without it">
+           "the device; that of the module without it">,
+    Option<"sharedMemory", "shared-memory", "int64_t", "0",
+           "bytes that Triton has given a program">
   ];
 }
 

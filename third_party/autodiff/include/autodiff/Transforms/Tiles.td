@@ -43,7 +43,7 @@ def DivideTiles : AutodiffPass<"autodiff-divide-tiles", "::mlir::ModuleOp"> {
     for what takes the sums. Where products need more shared memory than there
     is, a kernel, or the body of one of its loops, goes over one of the axes of
     their tiles in pieces: products that sum over it add up, others make parts
-    of their results.
+    of their results. Where one axis is not enough, pieces are divided again.
   }];
 }
 

@@ -19,6 +19,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -34,11 +35,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-/// An atomic addition takes as long as so many loads, and what is done with
-/// them: measured on an H100 (docs/performance.md), three loads for each
-/// contribution take a third of the time of atomics, five 1.4 times as long.
-constexpr unsigned kLoadsOfAtomic = 4;
 
 /// Indices are of 32 bits.
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -512,9 +508,9 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
     return gathering.undo();
   MLIRContext *context = &getContext();
   SmallVector<LimitAttr> within = boundsOf(context, *elements, *positions);
-  bool isCheap = gathering.countLoads() <= kLoadsOfAtomic;
-  double most =
-      kLoadsOfAtomic * bytesOf(last.getValue().getType()) * accumulates.size();
+  bool isCheap = gathering.countLoads() <= Target::kLoadsOfAtomic;
+  double most = Target::kLoadsOfAtomic * bytesOf(last.getValue().getType()) *
+                accumulates.size();
   bool isBehind = !isCheap && canGatherBehind() &&
                   common.choose().value_or(most + 1) <= most;
   if (!isCheap && !isBehind && !always)

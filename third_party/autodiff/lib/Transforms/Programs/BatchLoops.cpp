@@ -17,6 +17,7 @@
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Position.h"
+#include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Cleanup.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -30,11 +31,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-// Measured on an H100 (docs/performance.md): registers hold a tile of so many
-// elements beside its gradient. With sums over all rows, for weights of a norm,
-// twice as many spill; without, they do not pay.
-constexpr int64_t kMostBesideSums = 8192, kMostElements = 16384;
 
 namespace {
 /// The loops of a kernel, which all have as many iterations.
@@ -147,7 +143,7 @@ int64_t Row::getMostIterations() {
   int64_t largest = 1;
   for (const BatchedLoop &loop : loops)
     largest = std::max(largest, loop.getLargestTile());
-  return (hasSharedLoads() ? kMostBesideSums : kMostElements) / largest;
+  return Target::of(kernel).getLongestRow(hasSharedLoads()) / largest;
 }
 
 ArrayAttr Row::getPositions() {

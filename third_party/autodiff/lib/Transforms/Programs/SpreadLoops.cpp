@@ -13,6 +13,7 @@
 #include "Independence.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Support/Position.h"
+#include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -182,7 +183,7 @@ SmallVector<ExprAttr> GridStride::getGrid() {
 SmallVector<ScalarExpr> GridStride::getAssumed() {
   using Kind = ScalarExpr::Kind;
   ScalarExpr programs = ScalarExpr::grid(loop.getContext(), axis);
-  int64_t limit = axis == 0 ? std::numeric_limits<int32_t>::max() : 65535;
+  int64_t limit = Target::getMostPrograms(axis);
   SmallVector<ScalarExpr> assumed{programs - ScalarExpr::constant(1),
                                   ScalarExpr::constant(limit) - end};
   if (step == programs)

@@ -12,6 +12,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Position.h"
+#include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Transforms/RegionUtils.h"
@@ -120,8 +121,7 @@ SmallVector<ScalarExpr> Unraveled::getAssumed() const {
     assumed.push_back(none -
                       ScalarExpr::binary(Kind::Rem, getLimit(last),
                                          ScalarExpr::constant(lengths[last])));
-  int64_t limit =
-      line.getAxis() == 0 ? std::numeric_limits<int32_t>::max() : 65535;
+  int64_t limit = Target::getMostPrograms(line.getAxis());
   assumed.push_back(ScalarExpr::constant(std::numeric_limits<int32_t>::max()) -
                     end);
   assumed.push_back(ScalarExpr::constant(limit) - countPrograms());

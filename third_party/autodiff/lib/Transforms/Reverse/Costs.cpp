@@ -10,43 +10,42 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-// Measured on an H100 (docs/performance.md): a thread with twice as many
-// registers leaves a processor too few warps to hide what they wait for. Each
-// thread needs some for addresses, and every program adds sums to the others'.
-constexpr double kRegistersPerThread = 128, kRegistersOfProcessor = 64 * 1024;
-constexpr int kMostWarps = 32, kUsualWarps = 4, kMostPrograms = 4,
-              kAddressesPerThread = 8;
-// A row of 128 elements, 65536 of them: 25 µs with 8 programs of one warp, 33
-// with 4 and 57 with 2.
-constexpr int kFewestPrograms = 2, kFewestWarps = 8;
-
-int mlir::autodiff::warpsFor(double registers) {
+int mlir::autodiff::warpsFor(const Target &target, double registers) {
   int warps = 1;
-  while (warps < kMostWarps && registers > 32 * warps * kRegistersPerThread)
+  while (warps < target.getMostWarps() &&
+         registers > target.warpSize * warps * Target::kRegistersPerThread)
     warps *= 2;
   return warps;
 }
 
-double mlir::autodiff::registersOfWarpsFor(double registers) {
-  return 32 * std::max(warpsFor(registers), kUsualWarps) * kRegistersPerThread;
+/// Those of a program, which has Triton's usual warps at least.
+static double threadsFor(const Target &target, double registers) {
+  return target.warpSize *
+         std::max<int64_t>(warpsFor(target, registers), Target::kUsualWarps);
 }
 
-ProgramRange mlir::autodiff::programsFor(double registers) {
-  int warps = warpsFor(registers);
-  double threads = 32 * std::max(warps, kUsualWarps);
-  int least = std::max(kFewestPrograms, kFewestWarps / warps);
-  int most =
-      std::clamp(static_cast<int>(kRegistersOfProcessor /
-                                  (registers + kAddressesPerThread * threads)),
-                 1, std::max(kMostPrograms, least));
+double mlir::autodiff::registersOfWarpsFor(const Target &target,
+                                           double registers) {
+  return threadsFor(target, registers) * Target::kRegistersPerThread;
+}
+
+ProgramRange mlir::autodiff::programsFor(const Target &target,
+                                         double registers) {
+  // Each thread needs some for addresses.
+  double each =
+      registers + Target::kAddressesPerThread * threadsFor(target, registers);
+  int64_t least = std::max(Target::kFewestPrograms,
+                           Target::kFewestWarps / warpsFor(target, registers));
+  int64_t most =
+      std::clamp(static_cast<int64_t>(target.processor.registers / each),
+                 int64_t(1), std::max(Target::kMostPrograms, least));
   return {std::min(least, most), most};
 }
 
 double mlir::autodiff::bytesOfProduct(triton::DotOp dot) {
-  // A Hopper or Ampere GPU does about 150 multiply-adds per byte.
   auto lhs = cast<RankedTensorType>(dot.getA().getType());
   return cast<RankedTensorType>(dot.getType()).getNumElements() *
-         lhs.getShape().back() / 150.0;
+         lhs.getShape().back() / Target::of(dot).rates.multiplyAdds;
 }
 
 double mlir::autodiff::bytesOfArithmetic(Operation *op) {
@@ -54,17 +53,15 @@ double mlir::autodiff::bytesOfArithmetic(Operation *op) {
       op->getNumRegions() != 0 || !op->hasTrait<OpTrait::Elementwise>() ||
       !isMemoryEffectFree(op))
     return 0;
-  // An H100 does about 8 operations on float32 in the time that it moves a
-  // byte, 4 on integers, one exponential. Kernels that do little else than move
-  // memory hide arithmetic behind it, so that a quarter is felt.
-  constexpr double kFloats = 4 * 8, kIntegers = 4 * 4, kSpecial = 4;
+  const Rates &rates = Target::of(op).rates;
   Type type = op->getOperandTypes().front();
-  double perByte = isFloat(type) ? kFloats : kIntegers;
+  double perByte = isFloat(type) ? rates.floats : rates.integers;
   if (isa<math::MathDialect>(op->getDialect()) ||
       isa<arith::DivFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
           arith::RemUIOp, triton::ExternElementwiseOp>(op))
-    perByte = kSpecial;
-  return elementsOf(op->getResult(0).getType()) / perByte;
+    perByte = rates.specials;
+  return elementsOf(op->getResult(0).getType()) /
+         (Target::kHiddenArithmetic * perByte);
 }
 
 /// Adds up the tiles that are loaded for `value` in the loop and before it.
@@ -85,17 +82,15 @@ static void collectLoads(Value value, scf::ForOp loop, ProductCosts &costs,
 }
 
 /// What the instructions of a product of so many rows and columns read for a
-/// step along the axis that they sum over. One of Hopper multiplies 64 rows by
-/// up to 256 columns.
-static double readFor(int64_t rows, int64_t columns) {
-  constexpr int64_t kRows = 64, kColumns = 256;
-  double down = llvm::divideCeil(rows, kRows);
-  double across = llvm::divideCeil(columns, kColumns);
+/// step along the axis that they sum over.
+static double readFor(const MatrixUnit &unit, int64_t rows, int64_t columns) {
+  double down = llvm::divideCeil(rows, unit.rows);
+  double across = llvm::divideCeil(columns, unit.columns);
   return across * rows + down * columns;
 }
 
 static ProductCosts costsOf(scf::ForOp loop) {
-  ProductCosts costs;
+  ProductCosts costs(Target::of(loop));
   llvm::DenseSet<Value> visited;
   auto yield = loop.getYieldedValues();
   for (auto dot : loop.getBody()->getOps<triton::DotOp>()) {
@@ -107,7 +102,7 @@ static ProductCosts costsOf(scf::ForOp loop) {
     int64_t columns = type.getShape().back();
     costs.rows = std::max(costs.rows, rows);
     costs.columns = std::max(costs.columns, columns);
-    costs.read += readFor(rows, columns);
+    costs.read += readFor(costs.target->matrixUnit, rows, columns);
     if (!llvm::is_contained(yield, dot.getResult()))
       costs.between += type.getNumElements();
     for (Value operand : {dot.getA(), dot.getB()})
@@ -125,7 +120,7 @@ static ProductCosts costsOf(scf::ForOp loop) {
 }
 
 ProductCosts ProductCosts::of(triton::FuncOp kernel) {
-  ProductCosts most;
+  ProductCosts most(Target::of(kernel));
   kernel.walk([&](scf::ForOp loop) {
     ProductCosts costs = costsOf(loop);
     if (costs.work * costs.getLive() > most.work * most.getLive())
@@ -134,29 +129,24 @@ ProductCosts ProductCosts::of(triton::FuncOp kernel) {
   return most;
 }
 
-// Measured on an H100 (docs/performance.md): of 255 registers a thread, some
-// 190 can hold elements; half of the shared memory lets a second group of
-// warps fill in.
-constexpr double kElementsPerThread = 192, kThreadsPerWarp = 32;
-constexpr double kHalfOfSharedMemory = 108 * 1024;
-
 std::optional<int> ProductCosts::getWarps() const {
-  double four = 4 * kThreadsPerWarp * kElementsPerThread;
-  if (getLive() <= four)
+  if (getLive() <= target->getElementsOf(4))
     return 4;
-  // A group of four warps takes 64 rows.
-  if (getLive() <= 2 * four && rows >= 128)
+  if (getLive() <= target->getElementsOf(8) &&
+      rows >= 2 * target->matrixUnit.rowsOfFourWarps)
     return 8;
   return std::nullopt;
 }
 
-int ProductCosts::getStages(double sharedMemory) const {
+int ProductCosts::getStages() const {
   auto fit = [&](double memory) {
-    return static_cast<int>((memory - kept) / std::max(loaded, 1.0));
+    int held = static_cast<int>((memory - kept) / std::max(loaded, 1.0));
+    return held + (held > 0 && target->matrixUnit.takesRegisters);
   };
-  int stages =
-      getWarps() == 4 ? fit(std::min(kHalfOfSharedMemory, sharedMemory)) : 0;
+  double all = target->getSharedMemoryOfProducts();
+  double half = target->getSharedMemoryOfTwo();
+  int stages = getWarps() == 4 ? fit(std::min(half, all)) : 0;
   if (stages < 2)
-    stages = fit(sharedMemory);
-  return std::clamp(stages, 1, 3);
+    stages = fit(all);
+  return std::clamp(stages, 1, Target::kMostStagesOfProducts);
 }

@@ -3,23 +3,24 @@
 #define AUTODIFF_LIB_TRANSFORMS_REVERSE_COSTS_H
 
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Target.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 namespace mlir::autodiff {
 
 /// The fewest warps, of a program that needs so many registers for tiles, whose
 /// threads have enough.
-int warpsFor(double registers);
+int warpsFor(const Target &target, double registers);
 
 /// How many registers those warps have, which are Triton's usual four at least.
-double registersOfWarpsFor(double registers);
+double registersOfWarpsFor(const Target &target, double registers);
 
 /// How many such programs a processor should run at a time, at least for its
 /// warps to hide what they wait for, and at most for their registers.
 struct ProgramRange {
-  int least, most;
+  int64_t least, most;
 };
-ProgramRange programsFor(double registers);
+ProgramRange programsFor(const Target &target, double registers);
 
 /// Bytes that might be moved in the time that a product takes.
 double bytesOfProduct(triton::DotOp dot);
@@ -30,6 +31,10 @@ double bytesOfArithmetic(Operation *op);
 
 /// What the loops of a kernel that multiply tiles need; the most of any loop.
 struct ProductCosts {
+  explicit ProductCosts(const Target &target) : target(&target) {}
+
+  /// What the kernel is for.
+  const Target *target;
   /// Bytes of tiles that an iteration loads for products, and of those that
   /// products take from before the loop.
   double loaded = 0, kept = 0;
@@ -51,8 +56,8 @@ struct ProductCosts {
   double getLive() const { return carried + between; }
   /// How many warps have registers for it; none if even eight have not.
   std::optional<int> getWarps() const;
-  /// How many stages of loads so many bytes hold, at most three.
-  int getStages(double sharedMemory) const;
+  /// How many stages of loads its shared memory holds, at least one.
+  int getStages() const;
   /// Multiply-adds for each byte loaded.
   double getIntensity() const { return work / std::max(loaded, 1.0); }
 };

@@ -24,10 +24,6 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// For so many bytes of an element, about an exponential, a factor is not worth
-/// it.
-constexpr double kLeast = 0.25;
-
 namespace {
 /// What a value is linear in.
 struct Linearity {
@@ -365,10 +361,12 @@ void mlir::autodiff::saveFactors(triton::FuncOp backward,
     bytes += bytesOf(residual.getType());
   Transplant transplant(backward, forward);
   SmallVector<Type> stored;
+  // For what takes no longer than an exponential, a factor is not worth it.
+  double least = Target::of(backward).getBytesOfSpecial();
   for (Value product : products) {
     Value cotangent = linear.of(product).cotangent;
     stored.push_back(getStored(product, cotangent));
-    bytes -= bytesOf(stored.back()) + kLeast * elementsOf(stored.back());
+    bytes -= bytesOf(stored.back()) + least * elementsOf(stored.back());
     if (!transplant.add(product, cotangent))
       return;
   }

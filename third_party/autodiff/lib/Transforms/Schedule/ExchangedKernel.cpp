@@ -275,7 +275,7 @@ bool ExchangedKernel::isSplit() const {
 void ExchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
   ExprAttr parts =
       countPartials(summed.take_back(), countPrograms(staying, count),
-                    /*perProcessor=*/{2, 2});
+                    {Target::kFewestPrograms, Target::kFewestPrograms});
   programs = numberPrograms(builder, kernel, mulOf(count, parts), staying);
   Value iterations = createSize(builder, loc, count);
   iteration = arith::RemSIOp::create(builder, loc, programs.number, iterations);

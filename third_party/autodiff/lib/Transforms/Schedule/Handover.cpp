@@ -39,7 +39,7 @@ static double costOfComputing(Operation *op) {
     if (auto tile = dyn_cast<RankedTensorType>(type);
         tile && isa<FloatType>(tile.getElementType()) &&
         op->hasTrait<OpTrait::Elementwise>())
-      cost += 0.25 * tile.getNumElements();
+      cost += Target::of(op).getBytesOfSpecial() * tile.getNumElements();
   for (Region &region : op->getRegions())
     region.walk([&](Operation *inner) { cost += costOfComputing(inner); });
   return cost;

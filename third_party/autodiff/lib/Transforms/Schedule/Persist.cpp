@@ -98,7 +98,7 @@ bool Persist::isWorthIt(ArrayRef<Shared> group) {
     if (isa<triton::LoadOp, triton::StoreOp>(op))
       moved = std::max(moved, elementsOf(op->getOperand(0).getType()));
   });
-  return !loops && 8 * added >= moved;
+  return !loops && Target::kMovedOfAtomic * added >= moved;
 }
 
 /// Replaces the backward by one whose programs each do a part of the work of
@@ -120,8 +120,9 @@ void Persist::build(ArrayRef<Shared> group) {
           {op, shared.space.toSummedCheck(op.getArgument(), summed, staying)});
   }
   ExprAttr one = ExprAttr::get(&getContext(), 1);
-  ExprAttr partials = countPartials(summed, countPrograms(staying, one),
-                                    programsFor(registers));
+  ExprAttr partials =
+      countPartials(summed, countPrograms(staying, one),
+                    programsFor(Target::of(backward), registers));
   ProgramNumbers programs = numberPrograms(b, kernel, partials, staying);
   Value stride = createSize(b, loc, partials);
   Value work, zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));

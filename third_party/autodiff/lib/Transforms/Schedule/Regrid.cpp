@@ -85,7 +85,8 @@ ExprAttr mlir::autodiff::countPartials(ArrayRef<ScalarExpr> summed,
   if (perProcessor.most > perProcessor.least)
     each =
         maxOf(perProcessor.least,
-              minOf(each, ceilDivOf(mulOf(128, processors), maxOf(work, 1))));
+              minOf(each, ceilDivOf(mulOf(Target::kSummedForMost, processors),
+                                    maxOf(work, 1))));
   ExprAttr wanted = ceilDivOf(mulOf(each, processors), maxOf(others, 1));
   return maxOf(minOf(work, wanted), 1);
 }

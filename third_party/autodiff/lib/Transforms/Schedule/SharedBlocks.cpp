@@ -4,15 +4,12 @@
 #include "autodiff/Dialect/Expr.h"
 #include "autodiff/Rules/Reduction.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-// The elements of a group, and the groups of a program: 32 of them take twice
-// as long where some blocks are shared, 2 where none is.
-constexpr int64_t kElementsOfGroup = 2048, kGroups = 8;
 
 Value mlir::autodiff::pointInto(OpBuilder &b, Location loc, Value base,
                                 Value offset) {
@@ -25,10 +22,12 @@ SharedBlocks::SharedBlocks(triton::FuncOp kernel, Value tally,
                            const SumBlocks &blocks)
     : blocks(blocks), b(OpBuilder::atBlockEnd(&kernel.getBody().front())),
       loc(kernel.getLoc()),
-      together(std::max<int64_t>(1, kElementsOfGroup / blocks.getLength())) {
+      together(
+          std::max<int64_t>(1, Target::kElementsOfGroup / blocks.getLength())) {
   b.setInsertionPoint(triton::ReturnOp::create(b, loc));
   ExprAttr one = ExprAttr::get(b.getContext(), 1);
-  setGrid(kernel, {ceilDivOf(blocks.count(), kGroups * together), one, one});
+  setGrid(kernel,
+          {ceilDivOf(blocks.count(), Target::kGroups * together), one, one});
   Value id = castInteger(b, loc, triton::GetProgramIdOp::create(b, loc, 0),
                          b.getI64Type());
   Value programs = castInteger(
@@ -40,10 +39,10 @@ SharedBlocks::SharedBlocks(triton::FuncOp kernel, Value tally,
         arith::MulIOp::create(b, loc, step, splatTo(b, loc, programs, type));
     return arith::AddIOp::create(b, loc, splatTo(b, loc, id, type), distance);
   };
-  Value numbers = toBlocks(groupAt(range(kGroups)));
+  Value numbers = toBlocks(groupAt(range(Target::kGroups)));
   enterIfShared(loadTally(tally, numbers));
-  auto loop =
-      scf::ForOp::create(b, loc, constant(0), constant(kGroups), constant(1));
+  auto loop = scf::ForOp::create(b, loc, constant(0), constant(Target::kGroups),
+                                 constant(1));
   b.setInsertionPointToStart(loop.getBody());
   numbers = toBlocks(groupAt(loop.getInductionVar()));
   Value tallies = loadTally(tally, numbers);

@@ -22,8 +22,6 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-// Blocks of single lanes: what a sector of memory holds of a sum.
-constexpr int64_t kShortestBlock = 8;
 // Tallies of fewer runs are numbers of 32 bits, and so are twice as many.
 constexpr int64_t kMostRuns = int64_t(1) << 30;
 
@@ -111,9 +109,10 @@ ExprAttr TallySums::findCondition(const AtomicSum &sum,
   // Otherwise the whole sum is cleared, and read to be rounded: 8 bytes for
   // each element of the tensor, beside the gradient. Here it is at most 10 for
   // each that is touched, 12 for each block, the gradient is cleared, and three
-  // launches take the time of some megabytes.
+  // launches take time.
   ExprAttr more =
-      addOf(mulOf(10, touched), addOf(mulOf(12, blocks.count()), 1 << 24));
+      addOf(mulOf(10, touched), addOf(mulOf(12, blocks.count()),
+                                      Target::of(primal).traffic.ofTally));
   ExprAttr all = ExprAttr::get(&getContext(), ExprKind::Extent, sum.argument);
   ExprAttr gain = subOf(mulOf(8, all), more);
   return maxOf(0, minOf(gain, subOf(kMostRuns, runs)));
@@ -195,7 +194,8 @@ triton::FuncOp TallySums::deriveAdditions(const AtomicSum &sum) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult TallySums::tally(const AtomicSum &sum) {
-  int64_t length = kShortestBlock;
+  // Of single lanes: what a sector of memory holds of a sum in float32.
+  int64_t length = Target::of(primal).traffic.sector / 4;
   for (triton::AtomicRMWOp add : sum.adds) {
     Runs::mark(add);
     length = std::max<int64_t>(length, llvm::PowerOf2Ceil(Runs::getReach(add)));

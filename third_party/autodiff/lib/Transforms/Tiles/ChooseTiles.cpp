@@ -14,11 +14,6 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// How far a loop advances along the axis that it sums over: enough for the
-/// matrix unit, and no more than that, for the sake of pipeline stages.
-constexpr int64_t kAdvance = 64;
-/// Products of more rows or columns do not pay.
-constexpr int64_t kLongest = 256;
 /// Variants of a kernel, the best ones.
 constexpr unsigned kVariants = 8;
 
@@ -61,9 +56,10 @@ static triton::FuncOp shorten(triton::FuncOp kernel) {
     changed = false;
     shorter.walk([&](scf::ForOp loop) {
       int64_t advance = getAdvance(loop);
-      if (advance <= kAdvance || advance % kAdvance != 0)
+      if (advance <= Target::kAdvance || advance % Target::kAdvance != 0)
         return WalkResult::advance();
-      triton::FuncOp next = narrowTiles(shorter, loop, advance / kAdvance);
+      triton::FuncOp next =
+          narrowTiles(shorter, loop, advance / Target::kAdvance);
       if (!next)
         return WalkResult::advance();
       shorter.erase();
@@ -83,7 +79,7 @@ static ProgramsOp getPrograms(triton::FuncOp kernel) {
 SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
   SmallVector<Wider> found;
   for (unsigned factor = 2; factor <= widen; factor *= 2) {
-    Wider wider{{}, from.conditions, {}, {}};
+    Wider wider{{}, from.conditions, {}, from.costs};
     triton::FuncOp kernel = from.kernel;
     wider.kernel = widenTiles(kernel, getPrograms(kernel).getPlaces()[place],
                               factor, wider.conditions);
@@ -92,7 +88,8 @@ SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
     wider.shorter = shorten(wider.kernel);
     wider.costs = ProductCosts::of(wider.shorter);
     if (!wider.costs.getWarps() ||
-        std::max(wider.costs.rows, wider.costs.columns) > kLongest) {
+        std::max(wider.costs.rows, wider.costs.columns) >
+            Target::kLongestProduct) {
       wider.kernel.erase();
       wider.shorter.erase();
       break;
@@ -141,9 +138,11 @@ static void requireIterations(triton::FuncOp kernel,
 
 /// Whether longer tiles pay. Where a loop computes between products, two groups
 /// of four warps, one of which multiplies while the other computes, are better
-/// than one of eight.
+/// than one of eight. Nor do they where no loads are on their way during a
+/// product, but would be with shorter tiles.
 static bool isBetter(const ProductCosts &longer, const ProductCosts &costs) {
   return longer.getIntensity() > costs.getIntensity() &&
+         longer.getStages() >= std::min(2, costs.getStages()) &&
          (costs.between == 0 || longer.getWarps() == costs.getWarps());
 }
 
@@ -188,7 +187,7 @@ void ChooseTiles::addVariants(triton::FuncOp kernel,
 }
 
 void ChooseTiles::choose(triton::FuncOp kernel) {
-  SmallVector<Wider> candidates{{kernel, {}, {}, {}}};
+  SmallVector<Wider> candidates{{kernel, {}, {}, ProductCosts::of(kernel)}};
   for (unsigned place = 0; place < getPrograms(kernel).getNumResults(); ++place)
     for (size_t from = 0, end = candidates.size(); from < end; ++from)
       for (Wider &wider : widenAlong(candidates[from], place))

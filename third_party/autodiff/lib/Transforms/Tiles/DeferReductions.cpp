@@ -104,7 +104,7 @@ void DeferReductions::runOnOperation() {
     return;
   // As many as the warps have that there are anyway.
   double registers = countRegisters(kernel);
-  double most = registersOfWarpsFor(registers);
+  double most = registersOfWarpsFor(Target::of(kernel), registers);
   bool changed = true;
   while (changed) {
     changed = false;

@@ -24,13 +24,9 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-// Measured on an H100 (docs/performance.md): up to twice as many registers as a
-// processor has, the compiler finds an order that takes fewer. Pieces leave
-// room for several programs.
-constexpr double kMostRegisters = 128 * 1024, kRegistersOfPiece = 16 * 1024;
-/// Triton multiplies tiles of half this length, but that does not pay.
-constexpr int64_t kShortest = 32;
 constexpr unsigned kMostPieces = 16;
+/// The blocks and axes that a kernel is divided along, one after the other.
+constexpr int kMostTimes = 4;
 
 static bool multiplies(triton::FuncOp kernel) {
   return kernel.walk([](triton::DotOp) { return WalkResult::interrupt(); })
@@ -40,9 +36,10 @@ static bool multiplies(triton::FuncOp kernel) {
 /// A kernel with products does not run without the shared memory that they
 /// take. Others are slow without the registers.
 static bool fits(triton::FuncOp kernel) {
-  return multiplies(kernel) ? countSharedMemory(kernel) <=
-                                  Target::of(kernel).getSharedMemoryOfProducts()
-                            : countRegisters(kernel) <= kMostRegisters;
+  const Target &target = Target::of(kernel);
+  return multiplies(kernel)
+             ? countSharedMemory(kernel) <= target.getSharedMemoryOfProducts()
+             : countRegisters(kernel) <= target.getMostRegisters();
 }
 
 //===----------------------------------------------------------------------===//
@@ -329,7 +326,7 @@ static triton::FuncOp divide(triton::FuncOp kernel, unsigned block,
   Block &body = *collectBlocks(divided)[block];
   RelatedAxes axes = collectCandidates(body)[candidate];
   int64_t length = getLength(axes);
-  int64_t shortest = multiplies(kernel) ? kShortest : 1;
+  int64_t shortest = multiplies(kernel) ? Target::kShortestPiece : 1;
   if (length % factor != 0 || length / factor < shortest ||
       failed(DividedBlock(body, axes).build()))
     return giveUp();
@@ -343,9 +340,20 @@ static triton::FuncOp divide(triton::FuncOp kernel, unsigned block,
   return divided;
 }
 
-/// The copy that fits with the fewest pieces, and of these the one that takes
-/// least shared memory; null if there is none.
-static triton::FuncOp divide(triton::FuncOp kernel, unsigned factor) {
+/// What products take at a time, and what all of them take.
+static std::pair<double, double> sizeProducts(triton::FuncOp kernel) {
+  double all = 0;
+  kernel.walk([&](triton::DotOp dot) {
+    for (Value operand : dot.getOperands())
+      all += bytesOf(operand.getType());
+  });
+  return {countSharedMemory(kernel), all};
+}
+
+/// The copy in so many pieces whose products take least, if it takes less than
+/// `kernel`; null if there is none.
+static triton::FuncOp divideForProducts(triton::FuncOp kernel,
+                                        unsigned factor) {
   triton::FuncOp best;
   for (auto [number, block] : llvm::enumerate(collectBlocks(kernel))) {
     unsigned candidates = collectCandidates(*block).size();
@@ -353,9 +361,7 @@ static triton::FuncOp divide(triton::FuncOp kernel, unsigned factor) {
       triton::FuncOp divided = divide(kernel, number, candidate, factor);
       if (!divided)
         continue;
-      bool isBetter = fits(divided) && (!best || countSharedMemory(divided) <
-                                                     countSharedMemory(best));
-      if (isBetter)
+      if (sizeProducts(divided) < sizeProducts(best ? best : kernel))
         std::swap(best, divided);
       if (divided)
         divided.erase();
@@ -364,18 +370,58 @@ static triton::FuncOp divide(triton::FuncOp kernel, unsigned factor) {
   return best;
 }
 
+static triton::FuncOp divideForProducts(triton::FuncOp kernel, int times);
+
+/// Along the axis with which it takes least, and then along others.
+static triton::FuncOp divideAgain(triton::FuncOp kernel, int times) {
+  triton::FuncOp best;
+  for (unsigned factor = 2; factor <= kMostPieces; factor *= 2) {
+    triton::FuncOp divided = divideForProducts(kernel, factor);
+    if (divided && (!best || sizeProducts(divided) < sizeProducts(best)))
+      std::swap(best, divided);
+    if (divided)
+      divided.erase();
+  }
+  if (!best)
+    return {};
+  triton::FuncOp divided = divideForProducts(best, times - 1);
+  if (!divided)
+    return best;
+  best.erase();
+  return divided;
+}
+
+/// The copy that fits with the fewest pieces along one axis, or else with some
+/// along several, at most so many. If none does, one that takes less, for what
+/// is counted may be more than Triton takes; null if there is none.
+static triton::FuncOp divideForProducts(triton::FuncOp kernel, int times) {
+  if (times == 0)
+    return {};
+  for (unsigned factor = 2; factor <= kMostPieces; factor *= 2) {
+    triton::FuncOp divided = divideForProducts(kernel, factor);
+    if (divided && fits(divided))
+      return divided;
+    if (divided)
+      divided.erase();
+  }
+  return divideAgain(kernel, times);
+}
+
 /// A kernel that goes over its tiles in pieces, if its tiles need that; null if
 /// not, or if it cannot.
 static triton::FuncOp divide(triton::FuncOp kernel) {
   if (fits(kernel) || !isReorderable(kernel))
     return {};
-  if (!multiplies(kernel))
-    return divide(kernel, llvm::PowerOf2Ceil(std::ceil(countRegisters(kernel) /
-                                                       kRegistersOfPiece)));
-  for (unsigned factor = 2; factor <= kMostPieces; factor *= 2)
-    if (triton::FuncOp divided = divide(kernel, factor))
-      return divided;
-  return {};
+  if (multiplies(kernel))
+    return divideForProducts(kernel, kMostTimes);
+  unsigned factor = llvm::PowerOf2Ceil(std::ceil(
+      countRegisters(kernel) / Target::of(kernel).getRegistersOfPiece()));
+  triton::FuncOp divided = divide(kernel, /*block=*/0, /*candidate=*/0, factor);
+  if (divided && !fits(divided)) {
+    divided.erase();
+    return {};
+  }
+  return divided;
 }
 
 namespace {

@@ -13,19 +13,16 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// With eight warps, threads have all registers of a processor.
-constexpr int64_t kWarpsOfAllRegisters = 8;
-/// The rows of a product that a warp takes.
-constexpr int64_t kRowsOfWarp = 16;
-
 /// How many warps a kernel's products have rows for, or should have for their
 /// registers; none without products. More would multiply the same rows again.
-static std::optional<int64_t> countWarpsOfProducts(triton::FuncOp kernel) {
+static std::optional<int64_t> countWarpsOfProducts(triton::FuncOp kernel,
+                                                   const Target &target) {
   std::optional<int64_t> most;
   kernel.walk([&](triton::DotOp dot) {
     auto tile = cast<RankedTensorType>(dot.getType());
     int64_t rows = tile.getDimSize(tile.getRank() - 2);
-    most = std::max(most.value_or(kWarpsOfAllRegisters), rows / kRowsOfWarp);
+    most = std::max(most.value_or(target.getWarpsOfAllRegisters()),
+                    rows / Target::kRowsOfWarp);
   });
   return most;
 }
@@ -43,16 +40,19 @@ struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
       // processor's shared memory: all registers are its own.
       double memory = target.getSharedMemoryOfProducts();
       bool isAlone = countSharedMemory(kernel) > memory / 2;
-      return set({{"num_stages", costs.getStages(memory)},
-                  {"num_warps", isAlone ? 8 : costs.getWarps().value_or(8)}});
+      int64_t all = target.getWarpsOfAllRegisters();
+      return set(
+          {{"num_stages", costs.getStages()},
+           {"num_warps", isAlone ? all : costs.getWarps().value_or(all)}});
     }
-    int64_t warps = warpsFor(countRegisters(kernel));
-    warps = std::min(warps, countWarpsOfProducts(kernel).value_or(warps));
+    int64_t warps = warpsFor(target, countRegisters(kernel));
+    warps =
+        std::min(warps, countWarpsOfProducts(kernel, target).value_or(warps));
     // Few programs with a loop each do not do what the forward's do.
     if (kernel->hasAttr(kGridAttr) && !kernel.getOps<scf::ForOp>().empty())
-      return set({{"num_warps", std::min(warps, target.getMostWarps())}});
+      return set({{"num_warps", warps}});
     if (warps > 1)
-      set({{"least_warps", warps}});
+      set({{"least_warps", warps * target.warpSize / 32}});
   }
 
   void set(ArrayRef<std::pair<llvm::StringRef, int64_t>> options) {

@@ -15,12 +15,6 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-// Measured on an H100 (docs/performance.md): so much should be on its way to a
-// processor, which runs two programs at least if they fit, and no more than
-// that be kept for one program. Two stages wait for each other.
-constexpr double kOnItsWay = 48 * 1024, kMostAhead = 128 * 1024;
-constexpr int kFewestStages = 3, kMostStages = 12;
-
 /// The pointers that a loop writes through.
 static SmallVector<Value> collectWritten(scf::ForOp loop) {
   SmallVector<Value> written;
@@ -63,15 +57,19 @@ struct PipelineLoads : autodiff::impl::PipelineLoadsBase<PipelineLoads> {
     triton::FuncOp kernel = getOperation();
     if (!isBackward(kernel))
       return;
-    int programs = std::min(programsFor(countRegisters(kernel)).most, 2);
+    const Target &target = Target::of(kernel);
+    // A processor runs two programs at least if they fit.
+    int64_t programs =
+        std::min<int64_t>(programsFor(target, countRegisters(kernel)).most, 2);
     kernel.walk([&](scf::ForOp loop) {
       double bytes = bytesLoaded(loop);
       if (bytes == 0 || loop->hasAttr(kStagesAttr) || !isPipelinable(loop))
         return;
-      int stages = std::clamp(
-          1 + static_cast<int>(std::ceil(kOnItsWay / (programs * bytes))),
-          kFewestStages, kMostStages);
-      if ((stages - 1) * bytes <= kMostAhead)
+      int stages =
+          std::clamp(1 + static_cast<int>(std::ceil(target.traffic.onItsWay /
+                                                    (programs * bytes))),
+                     Target::kFewestStages, Target::kMostStages);
+      if ((stages - 1) * bytes <= target.traffic.mostAhead)
         loop->setAttr(kStagesAttr,
                       Builder(kernel.getContext()).getI32IntegerAttr(stages));
     });

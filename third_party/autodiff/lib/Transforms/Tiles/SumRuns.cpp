@@ -12,6 +12,7 @@
 #include "autodiff/Rules/FirstLane.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -21,9 +22,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-/// A run that is shorter is not worth a sum over the tile.
-constexpr int64_t kShortestRun = 64;
 
 namespace {
 struct SumRuns : autodiff::impl::SumRunsBase<SumRuns> {
@@ -111,8 +109,8 @@ static void sumRuns(triton::AtomicRMWOp op, Operation *quotient) {
   last->getResult(0).setType(end.getType());
   dropHints(last);
   Value others = arith::SubIOp::create(b, loc, last->getResult(0), first);
-  Value most =
-      integerOf(b, loc, others.getType(), type.getDimSize(0) / kShortestRun);
+  Value most = integerOf(b, loc, others.getType(),
+                         type.getDimSize(0) / Target::kShortestRun);
   Value areFew =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, others, most);
   auto branch = scf::IfOp::create(b, loc, areFew, /*withElse=*/true);
@@ -131,7 +129,7 @@ void SumRuns::runOnOperation() {
     auto type = dyn_cast<RankedTensorType>(op.getPtr().getType());
     Operation *quotient = nullptr;
     if (op.getAtomicRmwOp() == triton::RMWOp::FADD && op->use_empty() && type &&
-        type.getRank() == 1 && type.getDimSize(0) >= kShortestRun &&
+        type.getRank() == 1 && type.getDimSize(0) >= Target::kShortestRun &&
         findQuotient(op.getPtr(), quotient) && quotient)
       found.push_back({op, quotient});
   });
