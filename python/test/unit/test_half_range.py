@@ -3,10 +3,14 @@
 Products have their operands in half precision, and their cotangents as they come.
 """
 
+import re
+
+import hopper
 import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import half_range as hr
+from kernels import matmul
 
 
 def halves(*shape, device, scale):
@@ -41,3 +45,14 @@ def test_norms_of_later_steps(device):
     a, b = (halves(hr.STEPS, hr.SIZE, hr.SIZE, device=device, scale=1e-3) for _ in range(2))
     operation = differentiated(hr.steps_kernel, hr.steps)
     assert_gradients_close(operation, hr.steps_reference, (a, b, 1e-12))
+
+
+@pytest.mark.parametrize("tile", [(128, 128, 32), (128, 256, 64)], ids=str)
+def test_large_tiles_fit_in_shared_memory(tile):
+    """Operands of float32 take twice as much of it."""
+    types = ["*fp16", "*fp16", "*fp32", *["i32"] * 9]
+    sizes = dict(zip(["BLOCK_M", "BLOCK_N", "BLOCK_K"], tile, strict=True))
+    text = hopper.ttir(matmul.matmul_kernel, types, {**sizes, "PRECISION": "tf32"}, True)
+    for kernel in hopper.plan_of(text)["backward"]:
+        assert re.search(r"tt.dot .*inputPrecision = tf32", kernel["ttir"])
+        assert hopper.shared_memory(kernel) <= hopper.SHARED_MEMORY

@@ -5,6 +5,7 @@
 #include "autodiff/Rules/Functions.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Constants.h"
 #include "autodiff/Support/Elements.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -23,9 +24,20 @@ static std::string nameOf(Operation *op) {
   return name;
 }
 
-/// Whether exponentials are among the terms of a sum: what is divided by it is
-/// the share of a whole (softmax, the logistic function).
-static bool sumsExponentials(Value value) {
+/// Whether a value is a constant that is not small.
+static bool isLargeConstant(Value value) {
+  constexpr double kNotSmall = 1.0 / 16;
+  Attribute constant;
+  if (!matchPattern(value, m_Constant(&constant)))
+    return false;
+  std::optional<APFloat> number = getNumber(constant);
+  return number && std::abs(number->convertToDouble()) >= kNotSmall;
+}
+
+/// Whether a constant that is not small, or exponentials, are among the terms
+/// of a sum: what is divided by it is the share of a whole (softmax, the
+/// logistic function).
+static bool isWhole(Value value) {
   llvm::SmallPtrSet<Value, 16> seen;
   SmallVector<Value> pending = {value};
   while (!pending.empty()) {
@@ -40,11 +52,12 @@ static bool sumsExponentials(Value value) {
     if (!op)
       continue;
     std::string name = nameOf(op);
-    if (name == "exp" || name == "exp2")
+    bool collects = name == "add" || name == "fmax" || name == "maximum";
+    if (name == "exp" || name == "exp2" ||
+        (collects && llvm::any_of(op->getOperands(), isLargeConstant)))
       return true;
-    if (movesElements(op) || isa<arith::SelectOp, triton::ReduceOp>(op) ||
-        name == "add" || name == "mul" || name == "fma" || name == "fmax" ||
-        name == "maximum")
+    if (collects || name == "mul" || movesElements(op) ||
+        isa<arith::SelectOp, triton::ReduceOp>(op))
       llvm::append_range(pending, op->getOperands());
   }
   return false;
@@ -63,7 +76,7 @@ static bool mayBeSmall(Value divisor) {
   auto argument = dyn_cast<BlockArgument>(divisor);
   bool isGiven =
       argument && isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
-  return !isGiven && !sumsExponentials(divisor);
+  return !isGiven && !isWhole(divisor);
 }
 
 /// Whether `factor` is a quotient that may be large, or a product with one.
@@ -105,17 +118,21 @@ bool mlir::autodiff::mayLeaveHalf(Value value, const Activity &activity) {
     Value next = pending.pop_back_val();
     if (!activity.isActive(next) || !seen.insert(next).second)
       continue;
+    auto follow = [&](Operation *op) {
+      return followFlow(op, [&](Value from, Value to) {
+        if (from == next)
+          pending.push_back(to);
+      });
+    };
+    if (auto carried = dyn_cast<BlockArgument>(next))
+      follow(carried.getOwner()->getParentOp());
     for (OpOperand &use : next.getUses()) {
       Operation *user = use.getOwner();
       if (getWrittenValue(user) == next &&
           !getPointee(user->getOperand(0).getType()).isF16())
         return true;
-      Operation *flow =
-          user->hasTrait<OpTrait::IsTerminator>() ? user->getParentOp() : user;
-      if (followFlow(flow, [&](Value from, Value to) {
-            if (from == next)
-              pending.push_back(to);
-          }))
+      bool isHandedOn = user->hasTrait<OpTrait::IsTerminator>();
+      if (follow(isHandedOn ? user->getParentOp() : user))
         continue;
       if (enlarges(use))
         return true;

@@ -135,3 +135,27 @@ tt.func @later(%pa: !tt.ptr<f16>, %pb: !tt.ptr<f16>, %py: !tt.ptr<f16>, %m: i32,
   tt.store %2, %h : tensor<16x16x!tt.ptr<f16>>
   tt.return
 }
+// -----
+
+// A loop adds up what is stored behind it.
+// CHECK-LABEL: tt.func @accumulated_bwd(
+// CHECK: tt.dot %{{.*}}, inputPrecision = tf32 : tensor<16x16xf32> * tensor<16x16xf32>
+// CHECK: tt.dot %{{.*}}, inputPrecision = tf32 : tensor<16x16xf32> * tensor<16x16xf32>
+tt.func @accumulated(%pa: !tt.ptr<f16>, %pb: !tt.ptr<f16>, %py: !tt.ptr<f32>, %m: i32) {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 1 : i32
+  %2 = tt.splat %py : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  %y = scf.for %i = %lower to %m step %step iter_args(%c = %zero) -> (tensor<16x16xf32>) : i32 {
+    %p = tt.addptr %pa, %i : !tt.ptr<f16>, i32
+    %q = tt.addptr %pb, %i : !tt.ptr<f16>, i32
+    %0 = tt.splat %p : !tt.ptr<f16> -> tensor<16x16x!tt.ptr<f16>>
+    %1 = tt.splat %q : !tt.ptr<f16> -> tensor<16x16x!tt.ptr<f16>>
+    %a = tt.load %0 : tensor<16x16x!tt.ptr<f16>>
+    %b = tt.load %1 : tensor<16x16x!tt.ptr<f16>>
+    %d = tt.dot %a, %b, %c : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+    scf.yield %d : tensor<16x16xf32>
+  }
+  tt.store %2, %y : tensor<16x16x!tt.ptr<f32>>
+  tt.return
+}
