@@ -81,15 +81,23 @@ static bool mayBeSmall(Value divisor) {
 
 /// Whether `factor` is a quotient that may be large, or a product with one.
 static bool mayBeLarge(Value factor) {
-  Operation *op = factor.getDefiningOp();
-  if (!op)
-    return false;
-  std::string name = nameOf(op);
-  if (name == "div" || name == "rcp" || name == "rsqrt")
-    return mayBeSmall(op->getOperands().back());
-  return (movesElements(op) || isa<arith::SelectOp>(op) || name == "mul" ||
-          name == "neg") &&
-         llvm::any_of(op->getOperands(), mayBeLarge);
+  llvm::SmallPtrSet<Value, 16> seen;
+  SmallVector<Value> pending = {factor};
+  while (!pending.empty()) {
+    Value next = pending.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    if (!op || !seen.insert(next).second)
+      continue;
+    std::string name = nameOf(op);
+    if (name == "div" || name == "rcp" || name == "rsqrt") {
+      if (mayBeSmall(op->getOperands().back()))
+        return true;
+    } else if (movesElements(op) || isa<arith::SelectOp>(op) || name == "mul" ||
+               name == "neg") {
+      llvm::append_range(pending, op->getOperands());
+    }
+  }
+  return false;
 }
 
 /// Whether the partial derivative of an operation by the operand of a use is a
