@@ -42,10 +42,13 @@ def strip(library: Path) -> None:
 
 
 class BuildPython(build_py):
-    """Copies the Python files into a folder that holds no older ones."""
+    """Copies the Python files into a folder that holds nothing of earlier builds.
+
+    All that is in it goes into the wheel: what was a file once, or a package of another name.
+    """
 
     def run(self):
-        shutil.rmtree(Path(self.build_lib, PACKAGE), ignore_errors=True)
+        shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
 
 

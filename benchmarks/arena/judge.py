@@ -36,6 +36,9 @@ _SLABS = 16
 _JUDGED = 2
 # A slab whose gradient is smaller than this share of a typical one's is measured by that.
 _LEAST = 0.3
+# The largest number of half precision, and how many gradients may be larger.
+_LARGEST_HALF = torch.finfo(torch.float16).max
+_MOST_BEYOND = 64
 # A claim that is off by so many times what is allowed is no measure of the other one.
 _HARD = 3.0
 # In a random direction, errors of rounding do not cancel as the gradient does.
@@ -155,7 +158,9 @@ class Judge:
         `alone`: there is one claim, which stands on both sides.
         """
         a, b = _present(theirs, like), _present(ours, like)
-        broken = [not x.isfinite().all() for x in (a, b)]
+        same = (a == b) & (not alone)
+        half = [x is not None and x.dtype == torch.float16 for x in (theirs, ours)]
+        broken = [self._overflow(index, x, h, same) for x, h in zip((a, b), half, strict=True)]
         a, b = _where_both(a, b)
         apart = b - a
         whole = max(norm(a), norm(b))
@@ -163,11 +168,11 @@ class Judge:
         slabs = sorted(_slabs(a, b, apart, whole), key=lambda s: -s.ratio)
         largest = slabs[0].ratio if slabs else difference
         found = Finding(name, AGREE, difference, largest)
-        if any(broken):
+        if broken != [False, False]:
             # What there is of numbers is still judged.
             infinite = [torch.inf if x else 0.0 for x in broken]
             found.evidence.append(Evidence("not finite", *infinite, 0.0))
-        wrong, unsure = list(broken), [False, False]
+        wrong, unsure = [x is True for x in broken], [x is None for x in broken]
         if alone:
             examined = self._examine_alone(index, b)
         elif difference > self.allowed.same or largest > 4 * self.allowed.same:
@@ -175,14 +180,14 @@ class Judge:
         else:
             examined = ()
         if self.truth is None:
-            unsure = [examined != ()] * 2
+            unsure = [x or examined != () for x in unsure]
             examined = ()
         for evidence, limit in examined:
             found.evidence.append(evidence)
             for side, decided in enumerate(_wrong(evidence, limit, alone)):
                 wrong[side] |= decided is True
                 unsure[side] |= decided is None
-        if wrong[0] != wrong[1] and not any(broken) and self.truth is not None:
+        if wrong[0] != wrong[1] and broken == [False, False] and self.truth is not None:
             # What is wrong is no measure of the other one, which may be wrong as well.
             other = wrong.index(False)
             rest = self.finding(index, name, *(2 * [(theirs, ours)[other]]), like, alone=True)
@@ -190,6 +195,32 @@ class Judge:
             wrong[other] = rest.wrong[0]
         found.verdict, found.wrong = _verdict(wrong, unsure), tuple(wrong)
         return found
+
+    def _overflow(self, index: int, x: Tensor, half: bool, same: Tensor) -> bool | None:
+        """Whether a claim has no number where it should have one; None if nobody knows.
+
+        What is beyond half precision has none there, if the truth, or the other claim where they
+        are the `same`, says so. What the truth says takes its place.
+        """
+        lost = ~x.isfinite()
+        places = lost.nonzero().tolist()
+        if not places:
+            return False
+        if not half or x.isnan().any() or len(places) > _MOST_BEYOND:
+            return True
+        if self.truth is None:
+            return None if (lost & ~same).any() else False
+        known, estimate = True, torch.where(lost, 0.0, x)
+        for place in map(tuple, places):
+            direction = torch.zeros_like(x)
+            direction[place] = 1.0
+            slope = self.truth.slope(index, direction, estimate)
+            size = slope.value if x[place] > 0 else -slope.value
+            if size + slope.error < _LARGEST_HALF:
+                return True
+            known &= size - slope.error >= _LARGEST_HALF
+            x[place] = slope.value
+        return False if known else None
 
     def _examine(self, index, a, b, apart, whole, difference, slabs):
         """Yields what was found along each direction, and what a claim may be off there."""

@@ -24,6 +24,10 @@ EXCLUDED = {
     "chunk_mesa_net": "not a derivative: its backward is that of the exact solution",
     "cp, intracard_cp": "for several GPUs",
     "titans": "PyTorch, no kernel",
+    "chunk_momentum_delta_rule, fused_recurrent_momentum_delta_rule": (
+        "PyTorch, no kernel but that of l2_norm, which is a case"
+    ),
+    "fused_recurrent_cyfa": "for inference: its backward raises NotImplementedError",
 }
 HALF = (BF16, F16)
 
@@ -333,19 +337,6 @@ def delta_rules(family="delta rules"):
             options={"scale": 1.0, **FINAL},
         )  # fmt: skip
         yield case(
-            f"{kind}_momentum_delta_rule", family, "momentum_delta_rule",
-            lambda m: {
-                **short(m),
-                "log_alpha": per_head(m),
-                "log_mu": per_head(m),
-                "p": m.unit(m.batch, m.time, m.heads, m.keys),
-                "beta": beta(m),
-                "eta": beta(m),
-            },
-            options={"use_qk_l2norm_in_kernel": False, **FINAL}, dtypes=(BF16,),
-            slow=kind == "chunk",
-        )  # fmt: skip
-        yield case(
             f"{kind}_precond_gated_delta_rule", family, "precond_gated_delta_rule",
             lambda m: {
                 **with_decay(m), "g_atk": per_head(m), "beta_atk": beta(m)
@@ -363,20 +354,23 @@ def delta_rules(family="delta rules"):
             },
             options=FINAL,
         )  # fmt: skip
-        yield case(
-            f"{kind}_cyfa", family, "cyfa",
-            lambda m: {
-                **heads(m),
-                "g": per_head(m),
-                "delta": beta(m, F32),
-                "beta": beta(m, F32),
-                "readout": m.full(m.heads, 7, 7),
-                "q_norm_weight": m.full(m.keys, shift=1.0, scale=0.1),
-                "k_norm_weight": m.full(m.keys, shift=1.0, scale=0.1),
-            },
-            options={"q_norm_eps": 1e-6, "k_norm_eps": 1e-6},
-            gpu="its forward asks for CUDA tensors",
-        )  # fmt: skip
+    # In bfloat16 `delta` shows how gradients are added up: it is a sum over time, in which those of
+    # `write` nearly cancel. Of four launches, PyTorch adds these in bfloat16, and `delta` is off by
+    # 4 %; the authors' two kernels add them in float32: 2 %.
+    yield case(
+        "chunk_cyfa", family, "cyfa",
+        lambda m: {
+            **heads(m),
+            "g": per_head(m),
+            "delta": beta(m, F32),
+            "beta": beta(m, F32),
+            "readout": m.full(m.heads, 7, 7),
+            "q_norm_weight": m.full(m.keys, shift=1.0, scale=0.1),
+            "k_norm_weight": m.full(m.keys, shift=1.0, scale=0.1),
+        },
+        options={"q_norm_eps": 1e-6, "k_norm_eps": 1e-6},
+        gpu="its forward asks for CUDA tensors",
+    )  # fmt: skip
     yield from more_delta_rules(family)
 
 

@@ -130,6 +130,28 @@ def test_numbers_that_are_none(truth, dtype):
     assert verdict(broken, broken, truth, dtype) == NEITHER
 
 
+def test_numbers_beyond_half_precision(truth):
+    """They are infinite, where the truth is as large."""
+    exact = truth.clone()
+    exact[1, 2, 3], exact[4, 0, 7] = 7e4, -9e4
+    claim = rounded(exact, torch.float16)
+    assert claim.isinf().sum() == 2
+
+    def judged(theirs, ours, truth=exact, **options):
+        return verdict(theirs, ours, truth, torch.float16, **options)
+
+    turned, broken, within = claim.clone(), claim.clone(), exact.clone()
+    turned[1, 2, 3], broken[1, 2, 3], within[1, 2, 3] = -math.inf, math.nan, 7.0
+    assert judged(claim, claim) == AGREE
+    assert judged(claim, claim, alone=True) == AGREE
+    for wrong in (turned, broken):
+        assert judged(claim, wrong) == THEIRS_RIGHT
+        assert judged(wrong, claim) == OURS_RIGHT
+    assert judged(claim, rounded(within, torch.float16), within) == OURS_RIGHT
+    assert judged(claim, claim, error=0.5) == UNDECIDED
+    assert judged(claim.float(), claim) == OURS_RIGHT
+
+
 def test_no_gradient_is_zero(truth, dtype):
     assert verdict(truth, None, truth, dtype) == THEIRS_RIGHT
     assert verdict(None, None, torch.zeros(3), dtype) == AGREE

@@ -188,6 +188,26 @@ bool mlir::autodiff::followFlow(Operation *op,
   return true;
 }
 
+std::optional<SmallVector<Value>> mlir::autodiff::findHandedOn(Value value) {
+  auto ofLoop = [](scf::ForOp loop, unsigned number) {
+    return SmallVector<Value>{loop.getInitArgs()[number],
+                              loop.getYieldedValues()[number]};
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop || argument == loop.getInductionVar())
+      return std::nullopt;
+    return ofLoop(loop, argument.getArgNumber() - 1);
+  }
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  if (auto loop = value.getDefiningOp<scf::ForOp>())
+    return ofLoop(loop, number);
+  if (auto branch = value.getDefiningOp<scf::IfOp>())
+    return SmallVector<Value>{branch.thenYield().getOperand(number),
+                              branch.elseYield().getOperand(number)};
+  return std::nullopt;
+}
+
 void Activity::propagateVaried() {
   bool changed = true;
   auto flow = [&](Value from, Value to) {

@@ -65,8 +65,6 @@ struct Bounds {
 };
 } // namespace
 
-static Dimension axisAt(unsigned axis) { return {Kind::Axis, axis}; }
-
 static LinearForm multiple(const Dimension &dimension,
                            const ScalarExpr &coefficient) {
   return {ScalarExpr::constant(0), {{dimension, coefficient}}};
@@ -154,9 +152,8 @@ bool Bounds::add(const Lanes *lanes) {
 /// has one in the program that asks, but perhaps not in another that reads the
 /// same.
 bool Bounds::addRuns(scf::ForOp loop) {
-  Constraints runs = lessThan(loop.getLowerBound(), loop.getUpperBound(),
-                              /*slack=*/0, ScalarExpr::From::Memory);
-  if (!runs || loop.getUnsignedCmp())
+  Constraints runs = boundsOfRunning(loop, ScalarExpr::From::Memory);
+  if (!runs)
     return false;
   bool isGiven = in && loop->isAncestor(in->getParentOp());
   for (const Constraint &constraint : *runs)
@@ -260,9 +257,8 @@ bool Bounds::eliminate(const Dimension &dimension,
   if (!lower.empty() && !extent && dimension.kind != Kind::Loop)
     return false;
   auto limit = [&](int64_t sign, ScalarExpr bound) {
-    LinearForm form;
-    form.terms.push_back({dimension, ScalarExpr::constant(sign)});
-    return Bound({form, bound}, /*isGiven=*/true);
+    return Bound({multiple(dimension, ScalarExpr::constant(sign)), bound},
+                 /*isGiven=*/true);
   };
   lower.push_back(limit(-1, ScalarExpr::constant(1)));
   if (extent)
@@ -379,8 +375,7 @@ bool Bounds::findOthers(const LinearForm &address) {
   for (const Constraint &constraint : constraints)
     for (const LinearForm::Term &term : constraint.form.terms) {
       const Dimension &dimension = term.dimension;
-      bool isLane = dimension.kind == Kind::Axis;
-      if (isLane || address.coefficientOf(dimension) ||
+      if (dimension.kind == Kind::Axis || address.coefficientOf(dimension) ||
           llvm::is_contained(others, dimension))
         continue;
       if (!countsFromZero(dimension))
@@ -459,13 +454,12 @@ bool Bounds::eliminateOthers(triton::LoadOp load, const LinearForm &address) {
       });
     });
   };
-  if (!isFree(address) ||
-      !llvm::all_of(constraints, [&](const Constraint &constraint) {
-        return isFree(constraint.form);
+  if (!isFree(address) || !llvm::all_of(constraints, [&](const Bound &bound) {
+        return isFree(bound.form);
       }))
     return false;
   for (auto [number, extent] : llvm::enumerate(gone)) {
-    Dimension lane = axisAt(kGone + number);
+    Dimension lane{Kind::Axis, kGone + static_cast<unsigned>(number)};
     std::optional<ScalarExpr> count = ScalarExpr::constant(extent);
     // Neighbouring programs or iterations go on where the lanes end: together
     // they are one number.
@@ -566,8 +560,7 @@ bool Bounds::holdsIn(const Constraint &needed, triton::LoadOp load,
       (needed.bound - most.constant).getConstant().value_or(0) > 0)
     return true;
   auto slackOf = [&](const Constraint &mask) {
-    LinearForm apart = needed.form - mask.form;
-    return Constraint{apart,
+    return Constraint{needed.form - mask.form,
                       needed.bound - mask.bound + ScalarExpr::constant(1)};
   };
   return llvm::any_of(known,
@@ -599,10 +592,9 @@ mlir::autodiff::findMissingBounds(triton::LoadOp load, const Lanes *lanes,
     return std::nullopt;
   SmallVector<Constraint> known =
       knownConstraintsOf(load.getMask(), ScalarExpr::From::Memory);
-  SmallVector<Constraint> missing(bounds.constraints.begin(),
-                                  bounds.constraints.end());
-  llvm::erase_if(missing, [&](const Constraint &needed) {
-    return bounds.holdsIn(needed, load, known);
-  });
+  SmallVector<Constraint> missing;
+  for (const Bound &needed : bounds.constraints)
+    if (!bounds.holdsIn(needed, load, known))
+      missing.push_back(needed);
   return missing;
 }

@@ -1,7 +1,7 @@
 //===- Lanes.cpp - Conditions on the lanes of a tile ----------------------===//
 #include "autodiff/Analysis/LiveLanes.h"
 
-#include "autodiff/Analysis/Constraints.h"
+#include "autodiff/Analysis/LoopBounds.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -71,8 +71,7 @@ const Lanes *LaneAlgebra::get(Kind kind, Operation *loop) {
 }
 
 const Lanes *LaneAlgebra::ifRuns(scf::ForOp loop) {
-  Constraints runs = lessThan(loop.getLowerBound(), loop.getUpperBound(),
-                              /*slack=*/0, ScalarExpr::From::Launch);
+  Constraints runs = boundsOfRunning(loop, ScalarExpr::From::Launch);
   return runs && runs->empty() ? all() : get(Kind::Runs, loop);
 }
 

@@ -38,6 +38,14 @@ Constraints mlir::autodiff::boundsAround(Operation *op) {
   return always;
 }
 
+Constraints mlir::autodiff::boundsOfRunning(scf::ForOp loop,
+                                            ScalarExpr::From from) {
+  if (loop.getUnsignedCmp())
+    return std::nullopt;
+  return lessThan(loop.getLowerBound(), loop.getUpperBound(), /*slack=*/0,
+                  from);
+}
+
 std::optional<LinearForm> mlir::autodiff::findLast(scf::ForOp loop) {
   auto lower = LinearForm::of(loop.getLowerBound());
   auto ends = smallestOf(loop.getUpperBound());

@@ -1,6 +1,7 @@
 //===- Dot.cpp - Matrix products ------------------------------------------===//
 #include "LanesAcross.h"
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/CotangentRange.h"
 #include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/FirstLane.h"
 #include "autodiff/Rules/Infinities.h"
@@ -12,12 +13,13 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// D = A·B + C: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄, with the operands in the
-/// forward's type and precision, accumulated in the adjoint's.
+/// D = A·B + C: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄, accumulated in the adjoint's
+/// type, with the operands in one that cotangents fit in.
 struct DotReversal {
   triton::DotOp op;
   Adjoint &adjoint;
   OpBuilder &b = adjoint.builder;
+  Type element = findElement();
 
   Value transposed(Value tile) {
     unsigned rank = cast<RankedTensorType>(tile.getType()).getRank();
@@ -29,14 +31,26 @@ struct DotReversal {
                                    ArrayRef<int32_t>(order));
   }
 
-  /// 8-bit floats are too coarse for a cotangent: multiply in f16 instead.
-  Type operandElement() {
+  /// The forward's type. 8-bit floats are too coarse for a cotangent, and half
+  /// precision may be too small.
+  Type findElement() {
     Type element = cast<RankedTensorType>(op.getA().getType()).getElementType();
-    return element.getIntOrFloatBitWidth() == 8 ? b.getF16Type() : element;
+    if (element.getIntOrFloatBitWidth() == 8)
+      element = b.getF16Type();
+    bool isTooSmall =
+        element.isF16() && mayLeaveHalf(op.getResult(), adjoint.activity);
+    return isTooSmall ? b.getF32Type() : element;
+  }
+
+  /// The forward's; of half precision in float32, what keeps all bits.
+  triton::InputPrecision getPrecision() {
+    bool isWidened =
+        element.isF32() && getElementTypeOrSelf(op.getA().getType()) != element;
+    return isWidened ? triton::InputPrecision::TF32 : op.getInputPrecision();
   }
 
   Value operand(Value value) {
-    return castFloat(b, adjoint.loc(), value, operandElement());
+    return castFloat(b, adjoint.loc(), value, element);
   }
 
   /// The primal of an operand as a factor of the other one's adjoint.
@@ -86,9 +100,9 @@ struct DotReversal {
     mutation::inContribution(b, adjoint.loc(), into, lhs);
     Value zero = adjoint.constant(into.getType(), 0.0);
     Value sum = live ? Value() : adjoint.get(into);
-    Value product = triton::DotOp::create(
-        b, adjoint.loc(), zero.getType(), lhs, rhs, sum ? sum : zero,
-        op.getInputPrecision(), op.getMaxNumImpreciseAcc());
+    Value product = triton::DotOp::create(b, adjoint.loc(), zero.getType(), lhs,
+                                          rhs, sum ? sum : zero, getPrecision(),
+                                          op.getMaxNumImpreciseAcc());
     if (!live)
       return adjoint.set(into, product);
     adjoint.add(into,

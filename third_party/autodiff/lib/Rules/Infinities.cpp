@@ -1,6 +1,7 @@
 //===- Infinities.cpp - Infinite factors of cotangents --------------------===//
 #include "autodiff/Rules/Infinities.h"
 
+#include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/LaneBounds.h"
 #include "autodiff/Analysis/LiveLanes.h"
 #include "autodiff/Dialect/Autodiff.h"
@@ -15,14 +16,6 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-/// Operations that take an element elsewhere, or write it otherwise.
-static bool movesElements(Operation *op) {
-  return isa<arith::ExtFOp, arith::TruncFOp, ResidualOp, triton::FpToFpOp,
-             triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-             triton::ReshapeOp, triton::TransOp, triton::JoinOp,
-             triton::SplitOp, triton::CatOp>(op);
-}
 
 static bool isQuotient(Operation *op) {
   return isa<arith::DivFOp, triton::ApproxDivFOp, triton::PreciseDivFOp>(op);
@@ -47,28 +40,6 @@ static bool keepsFinite(Operation *op) {
          isa<arith::SelectOp, math::FloorOp, math::CeilOp, math::SinOp,
              math::CosOp, math::ErfOp, math::TanhOp, triton::ClampFOp,
              triton::DotOp, triton::ReduceOp, triton::ScanOp>(op);
-}
-
-/// The values of which a loop or branch makes `value`; none if it is of another
-/// kind.
-static std::optional<SmallVector<Value>> findHandedOn(Value value) {
-  auto ofLoop = [](scf::ForOp loop, unsigned number) {
-    return SmallVector<Value>{loop.getInitArgs()[number],
-                              loop.getYieldedValues()[number]};
-  };
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-    if (!loop || argument == loop.getInductionVar())
-      return std::nullopt;
-    return ofLoop(loop, argument.getArgNumber() - 1);
-  }
-  unsigned number = cast<OpResult>(value).getResultNumber();
-  if (auto loop = value.getDefiningOp<scf::ForOp>())
-    return ofLoop(loop, number);
-  if (auto branch = value.getDefiningOp<scf::IfOp>())
-    return SmallVector<Value>{branch.thenYield().getOperand(number),
-                              branch.elseYield().getOperand(number)};
-  return std::nullopt;
 }
 
 bool mlir::autodiff::isFiniteEverywhere(

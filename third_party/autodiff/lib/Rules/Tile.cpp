@@ -1,5 +1,6 @@
 //===- Tile.cpp - Arithmetic on tiles, written as formulas ----------------===//
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Reduction.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -255,4 +256,11 @@ Value mlir::autodiff::castFloat(OpBuilder &builder, Location loc, Value value,
   // f16 and bf16 meet in f32.
   Value wide = castFloat(builder, loc, value, builder.getF32Type());
   return castFloat(builder, loc, wide, element);
+}
+
+bool mlir::autodiff::movesElements(Operation *op) {
+  return isa<arith::ExtFOp, arith::TruncFOp, ResidualOp, triton::FpToFpOp,
+             triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
+             triton::ReshapeOp, triton::TransOp, triton::JoinOp,
+             triton::SplitOp, triton::CatOp>(op);
 }

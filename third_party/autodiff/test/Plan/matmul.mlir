@@ -15,16 +15,17 @@
 // CHECK-DAG: %[[GC:.*]] = tt.splat %arg4
 // CHECK-DAG: %[[PC:.*]] = tt.addptr %[[GC]],
 // CHECK: %[[T:.*]] = tt.load %[[PC]]
-// CHECK: %[[H:.*]] = arith.truncf %[[T]]
 // CHECK: scf.for {{.*}} step %c1_i32 : i32 {
 // CHECK: %[[PA:.*]] = tt.addptr %[[BASEA]],
 // CHECK: %[[PB:.*]] = tt.addptr %[[BASEB]],
 // CHECK: %[[A:.*]] = tt.load {{.*}}site = 0
 // CHECK: %[[B:.*]] = tt.load {{.*}}site = 1
-// CHECK: %[[BT:.*]] = tt.trans %[[B]]
-// CHECK: %[[DA:.*]] = tt.dot %[[H]], %[[BT]],
-// CHECK: %[[AT:.*]] = tt.trans %[[A]]
-// CHECK: %[[DB:.*]] = tt.dot %[[AT]], %[[H]],
+// CHECK: %[[WB:.*]] = arith.extf %[[B]]
+// CHECK: %[[BT:.*]] = tt.trans %[[WB]]
+// CHECK: %[[DA:.*]] = tt.dot %[[T]], %[[BT]],
+// CHECK: %[[WA:.*]] = arith.extf %[[A]]
+// CHECK: %[[AT:.*]] = tt.trans %[[WA]]
+// CHECK: %[[DB:.*]] = tt.dot %[[AT]], %[[T]],
 // CHECK: %[[HB:.*]] = arith.truncf %[[DB]]
 // CHECK: tt.store %[[PB]], %[[HB]]
 // CHECK: %[[HA:.*]] = arith.truncf %[[DA]]

@@ -341,6 +341,26 @@ tt.func @stored_by_a_loop_that_runs(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
+// Counted without signs, -1 is the largest number: nobody knows whether it runs.
+// CHECK-LABEL: tt.func @stored_by_an_unsigned_loop_bwd(
+// CHECK: %[[COUNTS:.*]] = arith.cmpf une, %[[T:.*]], %{{.*}} : f32
+// CHECK: arith.select %[[COUNTS]], %{{.*}} : f32
+// CHECK: autodiff.accumulate
+tt.func @stored_by_an_unsigned_loop(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %from = arith.constant -1 : i32
+  %one = arith.constant 1 : i32
+  %to = tt.get_program_id x : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = arith.mulf %x, %x : f32
+  scf.for unsigned %i = %from to %to step %one : i32 {
+    %p = tt.addptr %py, %i : !tt.ptr<f32>, i32
+    tt.store %p, %y : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
 // What a loop hands on, and the last iteration to nobody.
 // CHECK-LABEL: tt.func @handed_on_bwd(
 // CHECK: %[[LEFT:.*]] = arith.subi %arg3, %[[I:.*]] : i32

@@ -39,15 +39,16 @@ tt.func @dot(%pa: !tt.ptr<f32>, %pb: !tt.ptr<f32>, %pc: !tt.ptr<f32>, %pd: !tt.p
 // CHECK: %[[DB:.*]] = tt.dot %[[AT]], %[[H]], {{.*}} -> tensor<2x32x16xf32>
 // CHECK: autodiff.accumulate {{.*}}, %[[DB]] {argument = 1 : i32
 // CHECK: autodiff.accumulate {{.*}}, %[[DA]] {argument = 0 : i32
-tt.func @batched(%pa: !tt.ptr<f16>, %pb: !tt.ptr<f16>, %pd: !tt.ptr<f32>) {
+tt.func @batched(%pa: !tt.ptr<f16>, %pb: !tt.ptr<f16>, %pd: !tt.ptr<f16>) {
   %c = arith.constant dense<0.0> : tensor<2x16x16xf32>
   %0 = tt.splat %pa : !tt.ptr<f16> -> tensor<2x16x32x!tt.ptr<f16>>
   %a = tt.load %0 : tensor<2x16x32x!tt.ptr<f16>>
   %1 = tt.splat %pb : !tt.ptr<f16> -> tensor<2x32x16x!tt.ptr<f16>>
   %b = tt.load %1 : tensor<2x32x16x!tt.ptr<f16>>
   %d = tt.dot %a, %b, %c : tensor<2x16x32xf16> * tensor<2x32x16xf16> -> tensor<2x16x16xf32>
-  %3 = tt.splat %pd : !tt.ptr<f32> -> tensor<2x16x16x!tt.ptr<f32>>
-  tt.store %3, %d : tensor<2x16x16x!tt.ptr<f32>>
+  %e = arith.truncf %d : tensor<2x16x16xf32> to tensor<2x16x16xf16>
+  %3 = tt.splat %pd : !tt.ptr<f16> -> tensor<2x16x16x!tt.ptr<f16>>
+  tt.store %3, %e : tensor<2x16x16x!tt.ptr<f16>>
   tt.return
 }
 
@@ -88,15 +89,16 @@ tt.func @shared(%pa: !tt.ptr<f32>, %pd: !tt.ptr<f32>) {
 // CHECK: %[[DW:.*]] = tt.dot %[[XT]], %[[H]], {{.*}} -> tensor<32x16xf32>
 // CHECK: autodiff.accumulate {{.*}}, %[[DW]] {argument = 1 : i32
 // CHECK: autodiff.accumulate {{.*}}, %[[DX]] {argument = 0 : i32
-tt.func @fp8(%pa: !tt.ptr<f8E4M3FN>, %pb: !tt.ptr<f8E4M3FN>, %pd: !tt.ptr<f32>) {
+tt.func @fp8(%pa: !tt.ptr<f8E4M3FN>, %pb: !tt.ptr<f8E4M3FN>, %pd: !tt.ptr<f16>) {
   %c = arith.constant dense<0.0> : tensor<16x16xf32>
   %0 = tt.splat %pa : !tt.ptr<f8E4M3FN> -> tensor<16x32x!tt.ptr<f8E4M3FN>>
   %a = tt.load %0 : tensor<16x32x!tt.ptr<f8E4M3FN>>
   %1 = tt.splat %pb : !tt.ptr<f8E4M3FN> -> tensor<32x16x!tt.ptr<f8E4M3FN>>
   %b = tt.load %1 : tensor<32x16x!tt.ptr<f8E4M3FN>>
   %d = tt.dot %a, %b, %c : tensor<16x32xf8E4M3FN> * tensor<32x16xf8E4M3FN> -> tensor<16x16xf32>
-  %3 = tt.splat %pd : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
-  tt.store %3, %d : tensor<16x16x!tt.ptr<f32>>
+  %e = arith.truncf %d : tensor<16x16xf32> to tensor<16x16xf16>
+  %3 = tt.splat %pd : !tt.ptr<f16> -> tensor<16x16x!tt.ptr<f16>>
+  tt.store %3, %e : tensor<16x16x!tt.ptr<f16>>
   tt.return
 }
 

@@ -85,6 +85,10 @@ private:
 /// for a function with a derivative of its own. Whether `op` is one of these.
 bool followFlow(Operation *op, llvm::function_ref<void(Value, Value)> flow);
 
+/// The values of which a loop or a branch makes `value`; none if it is of
+/// another kind.
+std::optional<SmallVector<Value>> findHandedOn(Value value);
+
 /// Whether an adjoint can belong to values of this type: floats and tiles of
 /// floats.
 bool isDifferentiable(Type type);

@@ -11,6 +11,10 @@ namespace mlir::autodiff {
 /// that is not a matter of bounds.
 Constraints boundsAround(Operation *op);
 
+/// What holds if a loop has an iteration; none if that is not a matter of
+/// bounds.
+Constraints boundsOfRunning(scf::ForOp loop, ScalarExpr::From from);
+
 /// The greatest number of a loop's last iteration, as a form: an end that is
 /// reached in whole steps is a step behind it. None if that is not seen.
 std::optional<LinearForm> findLast(scf::ForOp loop);

@@ -114,6 +114,9 @@ Type withElementType(Type type, Type element);
 /// `value`, a float or tile of floats, with element type `element`.
 Value castFloat(OpBuilder &builder, Location loc, Value value, Type element);
 
+/// Whether `op` takes elements elsewhere, or writes them otherwise.
+bool movesElements(Operation *op);
+
 /// `value`, an integer or tile of integers, with element type `element`:
 /// signed.
 Value castInteger(OpBuilder &builder, Location loc, Value value, Type element);

@@ -29,7 +29,7 @@
 #include "Reciprocals.h"
 #include "Reverse/ResidualIds.h"
 #include "Sign.h"
-#include "autodiff/Analysis/Constraints.h"
+#include "autodiff/Analysis/LoopBounds.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
@@ -203,8 +203,7 @@ bool Search::seesFirst(Value mask, Operation *op) const {
   if (loop) {
     lower = LinearForm::of(loop.getLowerBound(), {}, From::Memory);
     // There is a first iteration.
-    known =
-        lessThan(loop.getLowerBound(), loop.getUpperBound(), 0, From::Memory);
+    known = boundsOfRunning(loop, From::Memory);
   }
   if (!needed || (loop && (!lower || !known)))
     return false;
