@@ -11,10 +11,6 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-static Value primalOrNull(Value value, Adjoint &adjoint) {
-  return value ? adjoint.primal(value) : Value();
-}
-
 static unsigned siteOf(Operation *op) {
   return op->getAttrOfType<IntegerAttr>(kSiteAttr).getInt();
 }
@@ -25,7 +21,7 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
   if (!cotangent)
     return success();
   OpBuilder &b = adjoint.builder;
-  Value mask = primalOrNull(op.getMask(), adjoint);
+  Value mask = adjoint.primalOrNull(op.getMask());
   if (op.getOther() && adjoint.isActive(op.getOther())) {
     Tile t(b, adjoint.loc(), cotangent);
     adjoint.add(op.getOther(), where(mask, t.constant(0.0), t));
@@ -66,7 +62,7 @@ static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
 
 static LogicalResult store(triton::StoreOp op, Adjoint &adjoint) {
   takeUpstream(op, op.getPtr(), op.getValue(),
-               primalOrNull(op.getMask(), adjoint), /*keep=*/false, adjoint);
+               adjoint.primalOrNull(op.getMask()), /*keep=*/false, adjoint);
   return success();
 }
 
@@ -94,7 +90,7 @@ static Value whereFinal(triton::AtomicRMWOp op, Value pointer, Value value,
                         Adjoint &adjoint) {
   OpBuilder &b = adjoint.builder;
   Location loc = adjoint.loc();
-  Value mask = primalOrNull(op.getMask(), adjoint);
+  Value mask = adjoint.primalOrNull(op.getMask());
   Value other;
   if (mask)
     other = zeroOf(b, loc, value.getType());
@@ -123,7 +119,7 @@ static LogicalResult atomic(triton::AtomicRMWOp op, Adjoint &adjoint) {
   if (bases.empty())
     return success(); // Activity has rejected what would be active
   if (op.getAtomicRmwOp() == triton::RMWOp::FADD) {
-    takeUpstream(op, pointer, value, primalOrNull(op.getMask(), adjoint),
+    takeUpstream(op, pointer, value, adjoint.primalOrNull(op.getMask()),
                  /*keep=*/true, adjoint);
     return success();
   }

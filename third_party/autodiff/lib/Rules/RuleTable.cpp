@@ -2,6 +2,7 @@
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Functions.h"
 
+#include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 
@@ -29,12 +30,50 @@ const RuleTable &RuleTable::get() {
   return table;
 }
 
+LogicalResult Rule::pullBack(Operation *op, Adjoint &adjoint) const {
+  if (auto *partialsOf = std::get_if<PartialsOf>(&derivative))
+    return pullBackPartials(op, adjoint, (*partialsOf)(op));
+  if (auto *pullBack = std::get_if<PullBack>(&derivative))
+    return (*pullBack)(op, adjoint);
+  return success();
+}
+
 const Rule *RuleTable::lookup(Operation *op) const {
   std::string function;
   if (findFunction(op, &function))
     return &functions.find(function)->second;
   auto it = rules.find(op->getName().getStringRef());
   return it == rules.end() ? nullptr : &it->second;
+}
+
+/// What an error calls `op`.
+static std::string describe(Operation *op) {
+  std::string name = ("'" + op->getName().getStringRef() + "'").str();
+  if (auto call = dyn_cast<triton::ExternElementwiseOp>(op))
+    return "the library function '" + call.getSymbol().str() + "' (" + name +
+           ")";
+  if (auto assembly = dyn_cast<triton::ElementwiseInlineAsmOp>(op))
+    return "the inline assembly \"" + assembly.getAsmString().trim().str() +
+           "\" (" + name + ")";
+  return name;
+}
+
+/// What a user can do about an operation without a rule.
+static llvm::StringRef suggest(Operation *op) {
+  if (isa<triton::ExternElementwiseOp, triton::ElementwiseInlineAsmOp>(op))
+    return "give its rule with register_vjp (docs/python.md)";
+  return "express it with supported operations (docs/rules.md)";
+}
+
+const Rule *RuleTable::require(Operation *op) const {
+  const Rule *rule = lookup(op);
+  if (!rule)
+    op->emitError() << "no derivative rule for " << describe(op)
+                    << ", which lies between a differentiated input and an "
+                       "output; "
+                    << suggest(op)
+                    << ", or detach the tensors that it depends on";
+  return rule;
 }
 
 void RuleTable::insert(llvm::StringRef operation, Rule rule) {
@@ -79,5 +118,5 @@ std::string RuleTable::toMarkdown() const {
 
 bool mlir::autodiff::isPiecewiseConstant(Operation *op) {
   const Rule *rule = RuleTable::get().lookup(op);
-  return rule && rule->piecewiseConstant;
+  return rule && rule->isConstant();
 }
