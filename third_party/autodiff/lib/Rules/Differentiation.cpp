@@ -67,3 +67,15 @@ Operation *Differentiation::clone(Operation &op) {
   });
   return builder.clone(op, primals);
 }
+
+void mlir::autodiff::dropMarkers(Operation *root) {
+  root->walk([](Operation *op) {
+    if (auto custom = dyn_cast<CustomVjpOp>(op))
+      custom->replaceAllUsesWith(custom.getValues());
+    else if (auto stop = dyn_cast<StopGradientOp>(op))
+      stop->replaceAllUsesWith(ValueRange{stop.getValue()});
+    else
+      return;
+    op->erase();
+  });
+}

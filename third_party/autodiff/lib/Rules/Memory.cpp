@@ -6,6 +6,7 @@
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/Tangents.h"
 #include "autodiff/Rules/Tile.h"
 
 using namespace mlir;
@@ -16,7 +17,7 @@ static unsigned siteOf(Operation *op) {
 }
 
 /// v = mask ? *p : other.
-static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
+static LogicalResult pullBack(triton::LoadOp op, Adjoint &adjoint) {
   Value cotangent = adjoint.get(op.getResult());
   if (!cotangent)
     return success();
@@ -36,6 +37,22 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
       AccumulateOp::create(b, adjoint.loc(), adjoint.primal(op.getPtr()),
                            cotangent, mask, argument, siteOf(op));
   }
+  return success();
+}
+
+static LogicalResult push(triton::LoadOp op, Tangents &tangents) {
+  OpBuilder &b = tangents.builder;
+  Location loc = tangents.loc();
+  Value mask = tangents.primalOrNull(op.getMask());
+  Tile loaded(b, loc, tangents.constant(op.getType(), 0.0));
+  if (Value pointer = tangents.get(op.getPtr())) {
+    Value other = mask ? zeroOf(b, loc, op.getType()) : Value();
+    loaded = loaded.like(
+        tangents.widen(triton::LoadOp::create(b, loc, pointer, mask, other)));
+  }
+  if (Value other = op.getOther() ? tangents.get(op.getOther()) : Value())
+    loaded = where(mask, loaded, loaded.like(other));
+  tangents.add(op.getResult(), loaded);
   return success();
 }
 
@@ -60,9 +77,30 @@ static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
   }
 }
 
-static LogicalResult store(triton::StoreOp op, Adjoint &adjoint) {
+static LogicalResult pullBack(triton::StoreOp op, Adjoint &adjoint) {
   takeUpstream(op, op.getPtr(), op.getValue(),
                adjoint.primalOrNull(op.getMask()), /*keep=*/false, adjoint);
+  return success();
+}
+
+/// The tangent of a written value, as memory holds it; zeros of what has none.
+static Value getWrittenTangent(Value value, Tangents &tangents) {
+  if (tangents.get(value))
+    return castFloat(tangents.builder, tangents.loc(), tangents.get(value),
+                     getElementTypeOrSelf(value.getType()));
+  return zeroOf(tangents.builder, tangents.loc(), value.getType());
+}
+
+static LogicalResult push(triton::StoreOp op, Tangents &tangents) {
+  Value pointer = tangents.get(op.getPtr());
+  if (!pointer ||
+      (!tangents.get(op.getValue()) &&
+       mutation::isMade("tangents:what was there, under constants")))
+    return success();
+  Value mask = tangents.primalOrNull(op.getMask());
+  mutation::inMask(tangents.builder, op, mask);
+  triton::StoreOp::create(tangents.builder, tangents.loc(), pointer,
+                          getWrittenTangent(op.getValue(), tangents), mask);
   return success();
 }
 
@@ -109,7 +147,7 @@ static Value whereFinal(triton::AtomicRMWOp op, Value pointer, Value value,
   return mask ? Value(arith::AndIOp::create(b, loc, mask, equal)) : equal;
 }
 
-static LogicalResult atomic(triton::AtomicRMWOp op, Adjoint &adjoint) {
+static LogicalResult pullBack(triton::AtomicRMWOp op, Adjoint &adjoint) {
   Value pointer = withoutBitcast(op.getPtr());
   Value value = withoutBitcast(op.getVal());
   SmallVector<BlockArgument> bases = getBaseArguments(pointer);
@@ -144,13 +182,34 @@ static LogicalResult atomic(triton::AtomicRMWOp op, Adjoint &adjoint) {
   return success();
 }
 
+static LogicalResult push(triton::AtomicRMWOp op, Tangents &tangents) {
+  Value pointer = tangents.get(op.getPtr());
+  if (!pointer)
+    return success();
+  if (op.getAtomicRmwOp() != triton::RMWOp::FADD)
+    return op.emitError()
+           << "no forward-mode rule for 'tt.atomic_rmw "
+           << stringifyRMWOp(op.getAtomicRmwOp())
+           << "' on a differentiated tensor; floating-point add has one";
+  if (!tangents.get(op.getVal()))
+    return success();
+  IRMapping map;
+  if (Value mask = op.getMask())
+    map.map(mask, tangents.primal(mask));
+  map.map(op.getPtr(), pointer);
+  map.map(op.getVal(), getWrittenTangent(op.getVal(), tangents));
+  tangents.builder.clone(*op, map);
+  return success();
+}
+
 void mlir::autodiff::addMemoryRules(RuleTable &table) {
   table.add<triton::LoadOp>(
-      "gradient at p += v̄ under the mask, other̅ += v̄ elsewhere", load);
+      "gradient at p += v̄ under the mask, other̅ += v̄ elsewhere", pullBack,
+      push);
   table.add<triton::StoreOp>(
-      "v̄ += cotangent at p under the mask; then cleared there", store);
+      "v̄ += cotangent at p under the mask; then cleared there", pullBack, push);
   table.add<triton::AtomicRMWOp>(
       "fadd: v̄ += cotangent at p under the mask; max, min, exchange: the same "
       "where v is what p holds in the end; then cleared there",
-      atomic);
+      pullBack, push);
 }

@@ -30,14 +30,6 @@ const RuleTable &RuleTable::get() {
   return table;
 }
 
-LogicalResult Rule::pullBack(Operation *op, Adjoint &adjoint) const {
-  if (auto *partialsOf = std::get_if<PartialsOf>(&derivative))
-    return pullBackPartials(op, adjoint, (*partialsOf)(op));
-  if (auto *pullBack = std::get_if<PullBack>(&derivative))
-    return (*pullBack)(op, adjoint);
-  return success();
-}
-
 const Rule *RuleTable::lookup(Operation *op) const {
   std::string function;
   if (findFunction(op, &function))
@@ -63,6 +55,31 @@ static llvm::StringRef suggest(Operation *op) {
   if (isa<triton::ExternElementwiseOp, triton::ElementwiseInlineAsmOp>(op))
     return "give its rule with register_vjp (docs/python.md)";
   return "express it with supported operations (docs/rules.md)";
+}
+
+LogicalResult Rule::pullBack(Operation *op, Adjoint &adjoint) const {
+  if (auto *partialsOf = std::get_if<PartialsOf>(&derivative))
+    return pullBackPartials(op, adjoint, (*partialsOf)(op));
+  if (auto *map = std::get_if<LinearMap>(&derivative))
+    return pullBackLinear(op, adjoint, *map);
+  if (auto *ways = std::get_if<Ways>(&derivative))
+    return ways->pullBack(op, adjoint);
+  return success();
+}
+
+LogicalResult Rule::push(Operation *op, Tangents &tangents) const {
+  if (auto *partialsOf = std::get_if<PartialsOf>(&derivative))
+    return pushPartials(op, tangents, (*partialsOf)(op));
+  if (auto *map = std::get_if<LinearMap>(&derivative))
+    return pushLinear(op, tangents, *map);
+  auto *ways = std::get_if<Ways>(&derivative);
+  if (!ways)
+    return success();
+  if (!ways->push)
+    return op->emitError() << "no forward-mode rule for " << describe(op)
+                           << ", which lies between a differentiated input "
+                              "and an output; reverse mode has one";
+  return ways->push(op, tangents);
 }
 
 const Rule *RuleTable::require(Operation *op) const {
@@ -94,24 +111,37 @@ sorted(const llvm::StringMap<Rule> &rules) {
   return result;
 }
 
+/// How a rule states its derivative, for the documentation.
+static llvm::StringRef describeKind(const Rule &rule) {
+  if (std::holds_alternative<Rule::PartialsOf>(rule.derivative))
+    return "partials";
+  if (std::holds_alternative<LinearMap>(rule.derivative))
+    return "linear map";
+  if (auto *ways = std::get_if<Rule::Ways>(&rule.derivative))
+    return ways->push ? "both ways" : "pullback";
+  return "constant";
+}
+
 std::string RuleTable::toMarkdown() const {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "| operation | pullback |\n| --- | --- |\n";
+  os << "| operation | pullback | stated as |\n| --- | --- | --- |\n";
   for (const auto &[name, rule] : sorted(rules))
-    os << "| `" << name << "` | " << rule->formula << " |\n";
+    os << "| `" << name << "` | " << rule->formula << " | "
+       << describeKind(*rule) << " |\n";
   os << "\n## Functions\n\n"
         "By plain name, whatever computes the function: an operation, a call "
         "of a device\nlibrary (`__nv_tanhf`, `__nv_fast_tanhf`, "
         "`__ocml_tanh_f64`), any rounding mode, or an\ninstruction of inline "
         "assembly.\n\n"
-        "| function | operations | pullback |\n| --- | --- | --- |\n";
+        "| function | operations | pullback | stated as |\n"
+        "| --- | --- | --- | --- |\n";
   for (const auto &[name, rule] : sorted(functions)) {
     os << "| `" << name << "` |";
     for (const auto &[operation, function] : getFunctionOperations())
       if (function == name)
         os << " `" << operation << "`";
-    os << " | " << rule->formula << " |\n";
+    os << " | " << rule->formula << " | " << describeKind(*rule) << " |\n";
   }
   return text;
 }

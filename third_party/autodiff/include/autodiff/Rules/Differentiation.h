@@ -63,6 +63,9 @@ protected:
   Location location;
 };
 
+/// Where derivatives were stopped or defined, leaves only the value.
+void dropMarkers(Operation *root);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_RULES_DIFFERENTIATION_H

@@ -13,6 +13,7 @@
 namespace mlir::autodiff {
 
 class Adjoint;
+class Tangents;
 
 /// One partial derivative applied to a tangent or cotangent `t`:
 /// t · ∂y/∂x_k, where `x` are the operands and `y` the result.
@@ -24,6 +25,10 @@ using Partials = SmallVector<Partial>;
 /// x̄_k += ȳ · ∂y/∂x_k for every active operand of `op`.
 LogicalResult pullBackPartials(Operation *op, Adjoint &adjoint,
                                llvm::ArrayRef<Partial> partials);
+
+/// ẏ = Σ ẋ_k · ∂y/∂x_k.
+LogicalResult pushPartials(Operation *op, Tangents &tangents,
+                           llvm::ArrayRef<Partial> partials);
 
 } // namespace mlir::autodiff
 

@@ -11,16 +11,14 @@
 #ifndef AUTODIFF_RULES_RULETABLE_H
 #define AUTODIFF_RULES_RULETABLE_H
 
+#include "autodiff/Rules/LinearMap.h"
 #include "autodiff/Rules/Partials.h"
-#include "mlir/IR/Operation.h"
 #include "llvm/ADT/StringMap.h"
 #include <functional>
 #include <string>
 #include <variant>
 
 namespace mlir::autodiff {
-
-class Adjoint;
 
 struct Rule {
   /// For the documentation, e.g. "x̄ += ȳ · y".
@@ -30,15 +28,21 @@ struct Rule {
   struct Constant {};
   /// Of an elementwise operation.
   using PartialsOf = std::function<Partials(Operation *op)>;
-  /// Emits the adjoint of `op` into the backward kernel.
-  using PullBack = std::function<LogicalResult(Operation *op, Adjoint &)>;
-  std::variant<Constant, PartialsOf, PullBack> derivative;
+  /// Of any other: both ways, or the way back alone.
+  struct Ways {
+    std::function<LogicalResult(Operation *op, Adjoint &)> pullBack;
+    std::function<LogicalResult(Operation *op, Tangents &)> push;
+  };
+  std::variant<Constant, PartialsOf, LinearMap, Ways> derivative;
 
   bool isConstant() const {
     return std::holds_alternative<Constant>(derivative);
   }
   /// Emits the contributions of `op` to the adjoints of its operands.
   LogicalResult pullBack(Operation *op, Adjoint &adjoint) const;
+  /// Emits what the tangents of the operands of `op` add to those of its
+  /// results; an error if no way forward is known.
+  LogicalResult push(Operation *op, Tangents &tangents) const;
 };
 
 class RuleTable {
@@ -67,15 +71,24 @@ public:
            {formula.str(),
             Rule::PartialsOf([partials](Operation *) { return partials; })});
   }
+  template <typename OpT>
+  void addLinear(const llvm::Twine &formula, LinearMap map) {
+    insert(OpT::getOperationName(), {formula.str(), std::move(map)});
+  }
   /// Any other operation.
   template <typename OpT>
   void add(const llvm::Twine &formula,
-           LogicalResult (*pullBack)(OpT, Adjoint &)) {
-    insert(
-        OpT::getOperationName(),
-        {formula.str(), Rule::PullBack([pullBack](Operation *op, Adjoint &a) {
-           return pullBack(cast<OpT>(op), a);
-         })});
+           LogicalResult (*pullBack)(OpT, Adjoint &),
+           LogicalResult (*push)(OpT, Tangents &)) {
+    Rule::Ways ways;
+    ways.pullBack = [pullBack](Operation *op, Adjoint &adjoint) {
+      return pullBack(cast<OpT>(op), adjoint);
+    };
+    if (push)
+      ways.push = [push](Operation *op, Tangents &tangents) {
+        return push(cast<OpT>(op), tangents);
+      };
+    insert(OpT::getOperationName(), {formula.str(), std::move(ways)});
   }
   void insert(llvm::StringRef operation, Rule rule);
   /// The rule of a function by its plain name, whatever computes it.
