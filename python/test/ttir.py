@@ -8,7 +8,11 @@ SIZE = 16
 
 
 def kernel(body: str, element: str, inputs: int) -> str:
-    """A kernel that loads tiles %x0, %x1, …, and stores %y of a body."""
+    """A kernel that loads tiles %x0, %x1, …, and stores %y of a body.
+
+    In a body, TILE is the type of these, MATRIX one of 4×4, and ELEMENT that of an element. Tiles
+    are at the POINTERS %p0, %p1, …; INTEGERS and CONDITIONS are as long, and so are the numbers %r.
+    """
     tile, pointers = f"tensor<{SIZE}x{element}>", f"tensor<{SIZE}x!tt.ptr<{element}>>"
     arguments = ", ".join(f"%arg{i}: !tt.ptr<{element}>" for i in range(inputs + 1))
     lines = [
@@ -19,7 +23,16 @@ def kernel(body: str, element: str, inputs: int) -> str:
         lines.append(f"%p{i} = tt.addptr %s{i}, %r : {pointers}, tensor<{SIZE}xi32>")
         if i < inputs:
             lines.append(f"%x{i} = tt.load %p{i} : {pointers}")
-    body = body.replace("POINTERS", pointers).replace("TILE", tile).replace("ELEMENT", element)
+    types = {
+        "TILE": tile,
+        "POINTERS": pointers,
+        "INTEGERS": f"tensor<{SIZE}xi32>",
+        "CONDITIONS": f"tensor<{SIZE}xi1>",
+        "MATRIX": f"tensor<4x4x{element}>",
+        "ELEMENT": element,
+    }
+    for name, type in types.items():
+        body = body.replace(name, type)
     lines += body.split("\n")
     lines.append(f"tt.store %p{inputs}, %y : {pointers}")
     text = "\n    ".join(lines)
