@@ -40,15 +40,33 @@ static LogicalResult pullBack(triton::LoadOp op, Adjoint &adjoint) {
   return success();
 }
 
+/// Where the tangents are of what `op` accesses; null if there are none.
+static FailureOr<Value> findTangents(Operation *op, const Tangents &tangents) {
+  Value pointer = op->getOperand(0);
+  Value found = tangents.get(pointer);
+  bool mayHaveSome =
+      llvm::any_of(getBaseArguments(pointer), [&](BlockArgument base) {
+        return tangents.activity.hasShadow(base.getArgNumber());
+      });
+  if (found || !mayHaveSome)
+    return found;
+  return op->emitError("no forward-mode rule for an access to one of several "
+                       "tensors, of which some have no tangents; select values "
+                       "instead of pointers");
+}
+
 static LogicalResult push(triton::LoadOp op, Tangents &tangents) {
+  FailureOr<Value> pointer = findTangents(op, tangents);
+  if (failed(pointer))
+    return failure();
   OpBuilder &b = tangents.builder;
   Location loc = tangents.loc();
   Value mask = tangents.primalOrNull(op.getMask());
   Tile loaded(b, loc, tangents.constant(op.getType(), 0.0));
-  if (Value pointer = tangents.get(op.getPtr())) {
+  if (*pointer) {
     Value other = mask ? zeroOf(b, loc, op.getType()) : Value();
     loaded = loaded.like(
-        tangents.widen(triton::LoadOp::create(b, loc, pointer, mask, other)));
+        tangents.widen(triton::LoadOp::create(b, loc, *pointer, mask, other)));
   }
   if (Value other = op.getOther() ? tangents.get(op.getOther()) : Value())
     loaded = where(mask, loaded, loaded.like(other));
@@ -92,14 +110,15 @@ static Value getWrittenTangent(Value value, Tangents &tangents) {
 }
 
 static LogicalResult push(triton::StoreOp op, Tangents &tangents) {
-  Value pointer = tangents.get(op.getPtr());
-  if (!pointer ||
-      (!tangents.get(op.getValue()) &&
-       mutation::isMade("tangents:what was there, under constants")))
+  FailureOr<Value> pointer = findTangents(op, tangents);
+  if (failed(pointer) || !*pointer)
+    return pointer;
+  if (!tangents.get(op.getValue()) &&
+      mutation::isMade("tangents:what was there, under constants"))
     return success();
   Value mask = tangents.primalOrNull(op.getMask());
   mutation::inMask(tangents.builder, op, mask);
-  triton::StoreOp::create(tangents.builder, tangents.loc(), pointer,
+  triton::StoreOp::create(tangents.builder, tangents.loc(), *pointer,
                           getWrittenTangent(op.getValue(), tangents), mask);
   return success();
 }
@@ -183,9 +202,9 @@ static LogicalResult pullBack(triton::AtomicRMWOp op, Adjoint &adjoint) {
 }
 
 static LogicalResult push(triton::AtomicRMWOp op, Tangents &tangents) {
-  Value pointer = tangents.get(op.getPtr());
-  if (!pointer)
-    return success();
+  FailureOr<Value> pointer = findTangents(op, tangents);
+  if (failed(pointer) || !*pointer)
+    return pointer;
   if (op.getAtomicRmwOp() != triton::RMWOp::FADD)
     return op.emitError()
            << "no forward-mode rule for 'tt.atomic_rmw "
@@ -196,7 +215,7 @@ static LogicalResult push(triton::AtomicRMWOp op, Tangents &tangents) {
   IRMapping map;
   if (Value mask = op.getMask())
     map.map(mask, tangents.primal(mask));
-  map.map(op.getPtr(), pointer);
+  map.map(op.getPtr(), *pointer);
   map.map(op.getVal(), getWrittenTangent(op.getVal(), tangents));
   tangents.builder.clone(*op, map);
   return success();
