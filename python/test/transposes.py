@@ -5,6 +5,7 @@ import re
 
 import torch
 from triton.backends.autodiff import _native
+from triton.backends.autodiff.expr import evaluate
 from ttir import SIZE, count_inputs, kernel, launch
 
 SWAPS = "tt.func(autodiff-{}-swaps)"
@@ -41,6 +42,7 @@ def pull(text: str, plan: dict, arguments: list, cotangents: dict) -> dict:
         "argument": after,
         "cotangent": {i: t.clone() for i, t in cotangents.items()},
         "gradient": gradients,
+        "size": [evaluate(size, arguments, (1, 1, 1)) for size in plan["sizes"]],
         # As many elements as any tape here has.
         "buffer": [torch.zeros(4096, dtype=torch.float64) for _ in plan["buffers"]],
     }

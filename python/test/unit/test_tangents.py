@@ -280,6 +280,67 @@ def test_padding_does_not_move():
     check_body(body, "f64")
 
 
+ROW, THIN = "tensor<4xELEMENT>", "tensor<4x1xELEMENT>"
+
+
+def across(name: str, source: str) -> str:
+    """Return code that repeats a row of numbers along the other axis of a matrix."""
+    return f"""%{name}_thin = tt.expand_dims %{source} {{axis = 1 : i32}} : {ROW} -> {THIN}
+%{name} = tt.broadcast %{name}_thin : {THIN} -> MATRIX"""
+
+
+def fold(name: str, operation: str, source: str) -> str:
+    """Return code that combines the elements of a matrix along its last axis."""
+    return f"""%{name} = "tt.reduce"(%{source}) <{{axis = 1 : i32}}> ({{
+^bb0(%left: ELEMENT, %right: ELEMENT):
+  %both = {operation} %left, %right : ELEMENT
+  tt.reduce.return %both : ELEMENT
+}}) : (MATRIX) -> {ROW}"""
+
+
+ATTENTION = f"""{NUMBERS}%q = tt.reshape %x0 : TILE -> MATRIX
+%k = tt.reshape %x1 : TILE -> MATRIX
+%zero = arith.constant dense<0.0> : MATRIX
+%none = arith.constant dense<0.0> : {ROW}
+%start = arith.constant dense<0xFFF0000000000000> : {ROW}
+%masked = arith.constant dense<0xFFF0000000000000> : MATRIX
+%range = tt.make_range {{start = 0 : i32, end = 4 : i32}} : tensor<4xi32>
+%column_thin = tt.expand_dims %range {{axis = 0 : i32}} : tensor<4xi32> -> tensor<1x4xi32>
+%column = tt.broadcast %column_thin : tensor<1x4xi32> -> tensor<4x4xi32>
+%m, %l, %sum = scf.for %i = %c0 to %c5 step %c1
+    iter_args(%m0 = %start, %l0 = %none, %sum0 = %zero) -> ({ROW}, {ROW}, MATRIX) : i32 {{
+  %number = arith.sitofp %i : i32 to ELEMENT
+  %factor = tt.splat %number : ELEMENT -> MATRIX
+  %v = arith.mulf %k, %factor : MATRIX
+  %scores = tt.dot %q, %v, %zero : MATRIX * MATRIX -> MATRIX
+  %limit = tt.splat %i : i32 -> tensor<4x4xi32>
+  %seen = arith.cmpi sle, %column, %limit : tensor<4x4xi32>
+  %s = arith.select %seen, %scores, %masked : tensor<4x4xi1>, MATRIX
+  {fold("largest", "arith.maximumf", "s")}
+  %m1 = arith.maximumf %m0, %largest : {ROW}
+  {across("m_all", "m1")}
+  %shifted = arith.subf %s, %m_all : MATRIX
+  %p = math.exp %shifted : MATRIX
+  {fold("total", "arith.addf", "p")}
+  %step = arith.subf %m0, %m1 : {ROW}
+  %scale = math.exp %step : {ROW}
+  %l_scaled = arith.mulf %l0, %scale : {ROW}
+  %l1 = arith.addf %l_scaled, %total : {ROW}
+  {across("scale_all", "scale")}
+  %sum_scaled = arith.mulf %sum0, %scale_all : MATRIX
+  %sum1 = tt.dot %p, %v, %sum_scaled : MATRIX * MATRIX -> MATRIX
+  scf.yield %m1, %l1, %sum1 : {ROW}, {ROW}, MATRIX
+}}
+{across("l_all", "l")}
+%mean = arith.divf %sum, %l_all : MATRIX
+%y = tt.reshape %mean : MATRIX -> TILE"""
+
+
+def test_attention():
+    """All of it together: a softmax as it runs, with masks, whose maxima carry no gradient."""
+    check_body(ATTENTION, "f64")
+
+
 @pytest.mark.parametrize("operation", ["max", "exch"])
 def test_atomics_that_choose_are_refused(operation):
     body = f"""%true = arith.constant dense<true> : CONDITIONS
