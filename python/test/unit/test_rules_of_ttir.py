@@ -8,32 +8,7 @@ import json
 import pytest
 import torch
 from triton.backends.autodiff import _native
-
-SIZE = 16
-
-
-def kernel(body: str, element: str, inputs: int) -> str:
-    """A kernel that loads tiles %x0, %x1, …, and stores %y of a body."""
-    tile, pointers = f"tensor<{SIZE}x{element}>", f"tensor<{SIZE}x!tt.ptr<{element}>>"
-    arguments = ", ".join(f"%a{i}: !tt.ptr<{element}>" for i in range(inputs + 1))
-    lines = [
-        f"%r = tt.make_range {{start = 0 : i32, end = {SIZE} : i32}} : tensor<{SIZE}xi32>",
-    ]
-    for i in range(inputs + 1):
-        lines.append(f"%s{i} = tt.splat %a{i} : !tt.ptr<{element}> -> {pointers}")
-        lines.append(f"%p{i} = tt.addptr %s{i}, %r : {pointers}, tensor<{SIZE}xi32>")
-        if i < inputs:
-            lines.append(f"%x{i} = tt.load %p{i} : {pointers}")
-    lines += body.replace("TILE", tile).replace("ELEMENT", element).split("\n")
-    lines.append(f"tt.store %p{inputs}, %y : {pointers}")
-    text = "\n    ".join(lines)
-    return f"module {{\n  tt.func public @k({arguments}) {{\n    {text}\n    tt.return\n  }}\n}}"
-
-
-def launch(ttir: str, arguments) -> None:
-    """Compile a kernel and run one program of it."""
-    code, description = _native.compile_cpu(ttir, "{}")
-    _native.load_cpu(code, json.loads(description)["symbol"]).launch(1, 1, 1, tuple(arguments))
+from ttir import SIZE, count_inputs, kernel, launch
 
 
 def check(body: str, element: str, reference, inputs) -> None:
@@ -132,7 +107,7 @@ def test_rule(rule, dtype, element):
     # Positive, and never where a comparison is tied or a quotient jumps.
     w = torch.rand(SIZE, dtype=dtype) + 0.4
     b = w + torch.rand(SIZE, dtype=dtype) + 0.1
-    inputs = [x, w, b][: 1 + max(i for i in range(3) if f"%x{i}" in body)]
+    inputs = [x, w, b][: count_inputs(body)]
     check(body, element, reference, inputs)
 
 

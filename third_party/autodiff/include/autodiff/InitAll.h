@@ -4,6 +4,7 @@
 #define AUTODIFF_INITALL_H
 
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Forward/Passes.h"
 #include "autodiff/Plan/Differentiate.h"
 #include "autodiff/Target/Passes.h"
 #include "autodiff/Transforms/Passes.h"
@@ -26,6 +27,9 @@ namespace mlir::autodiff {
 
 #define GEN_PASS_REGISTRATION
 #include "autodiff/Transforms/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "autodiff/Forward/Passes.h.inc"
 
 #define GEN_PASS_REGISTRATION
 #include "autodiff/Target/Passes.h.inc"
@@ -51,6 +55,7 @@ inline void registerAllPasses() {
   std::call_once(registered, [] {
     mlir::registerTransformsPasses();
     registerAutodiffPasses();
+    registerAutodiffForwardPasses();
     registerAutodiffTargetPasses();
     registerDifferentiatePipeline();
     cpu::registerPasses();

@@ -49,5 +49,7 @@ static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
 }
 
 void mlir::autodiff::addCustomVjpRules(RuleTable &table) {
-  table.add<CustomVjpOp>("what the user's function returns", customVjp);
+  // The user has given one way only.
+  table.add<CustomVjpOp>("what the user's function returns", customVjp,
+                         /*push=*/nullptr);
 }

@@ -7,10 +7,33 @@
 #include "autodiff/Rules/Infinities.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/Tangents.h"
 #include "autodiff/Rules/Tile.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+/// 8-bit floats are too coarse for a tangent or cotangent: multiply in f16
+/// instead.
+static Type getFactorElement(triton::DotOp op) {
+  Type element = cast<RankedTensorType>(op.getA().getType()).getElementType();
+  return element.getIntOrFloatBitWidth() == 8
+             ? Float16Type::get(op.getContext())
+             : element;
+}
+
+/// lhs·rhs + sum as `op` multiplies; of half precision in float32, TF32 keeps
+/// all bits.
+static Value multiply(triton::DotOp op, Value lhs, Value rhs, Value sum,
+                      Differentiation &in) {
+  Type element = getElementTypeOrSelf(lhs);
+  bool isWidened =
+      element.isF32() && getElementTypeOrSelf(op.getA()) != element;
+  return triton::DotOp::create(
+      in.builder, in.loc(), sum.getType(), lhs, rhs, sum,
+      isWidened ? triton::InputPrecision::TF32 : op.getInputPrecision(),
+      op.getMaxNumImpreciseAcc());
+}
 
 namespace {
 /// D = A·B + C: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄, accumulated in the adjoint's
@@ -31,22 +54,12 @@ struct DotReversal {
                                    ArrayRef<int32_t>(order));
   }
 
-  /// The forward's type. 8-bit floats are too coarse for a cotangent, and half
-  /// precision may be too small.
+  /// The forward's type, if half precision is not too small.
   Type findElement() {
-    Type element = cast<RankedTensorType>(op.getA().getType()).getElementType();
-    if (element.getIntOrFloatBitWidth() == 8)
-      element = b.getF16Type();
+    Type element = getFactorElement(op);
     bool isTooSmall =
         element.isF16() && mayLeaveHalf(op.getResult(), adjoint.activity);
     return isTooSmall ? b.getF32Type() : element;
-  }
-
-  /// The forward's; of half precision in float32, what keeps all bits.
-  triton::InputPrecision getPrecision() {
-    bool isWidened =
-        element.isF32() && getElementTypeOrSelf(op.getA().getType()) != element;
-    return isWidened ? triton::InputPrecision::TF32 : op.getInputPrecision();
   }
 
   Value operand(Value value) {
@@ -100,9 +113,7 @@ struct DotReversal {
     mutation::inContribution(b, adjoint.loc(), into, lhs);
     Value zero = adjoint.constant(into.getType(), 0.0);
     Value sum = live ? Value() : adjoint.get(into);
-    Value product = triton::DotOp::create(b, adjoint.loc(), zero.getType(), lhs,
-                                          rhs, sum ? sum : zero, getPrecision(),
-                                          op.getMaxNumImpreciseAcc());
+    Value product = multiply(op, lhs, rhs, sum ? sum : zero, adjoint);
     if (!live)
       return adjoint.set(into, product);
     adjoint.add(into,
@@ -126,12 +137,29 @@ struct DotReversal {
 };
 } // namespace
 
-static LogicalResult dot(triton::DotOp op, Adjoint &adjoint) {
+static LogicalResult pullBack(triton::DotOp op, Adjoint &adjoint) {
   if (Value cotangent = adjoint.get(op.getResult()))
     DotReversal{op, adjoint}.run(cotangent);
   return success();
 }
 
+/// Ḋ = Ȧ·B + A·Ḃ + Ċ, all in one accumulator.
+static LogicalResult push(triton::DotOp op, Tangents &tangents) {
+  auto factor = [&](Value value) {
+    return castFloat(tangents.builder, tangents.loc(), value,
+                     getFactorElement(op));
+  };
+  Value sum = tangents.getOrZero(op.getC());
+  if (Value tangent = tangents.get(op.getA()))
+    sum = multiply(op, factor(tangent), factor(tangents.primal(op.getB())), sum,
+                   tangents);
+  if (Value tangent = tangents.get(op.getB()))
+    sum = multiply(op, factor(tangents.primal(op.getA())), factor(tangent), sum,
+                   tangents);
+  tangents.add(op.getResult(), sum);
+  return success();
+}
+
 void mlir::autodiff::addDotRules(RuleTable &table) {
-  table.add<triton::DotOp>("Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄", dot);
+  table.add<triton::DotOp>("Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄", pullBack, push);
 }

@@ -2,6 +2,7 @@
 #include "LoopReversal.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/Tangents.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -37,9 +38,32 @@ static LogicalResult reverseFor(scf::ForOp op, Adjoint &adjoint) {
   return ForReversal(op, adjoint).run(count);
 }
 
+/// The loop carries each value with its tangent.
+static LogicalResult pushFor(scf::ForOp op, Tangents &tangents) {
+  OpBuilder &b = tangents.builder;
+  ValueRange carried = op.getRegionIterArgs();
+  LogicalResult result = success();
+  auto loop = scf::ForOp::create(
+      b, tangents.loc(), tangents.primal(op.getLowerBound()),
+      tangents.primal(op.getUpperBound()), tangents.primal(op.getStep()),
+      tangents.pair(op.getInitArgs(), carried),
+      [&](OpBuilder &, Location, Value induction, ValueRange pairs) {
+        tangents.primals.map(op.getInductionVar(), induction);
+        tangents.bind(carried, pairs, carried);
+        result = tangents.push(*op.getBody());
+        if (succeeded(result))
+          scf::YieldOp::create(b, op.getLoc(),
+                               tangents.pair(op.getYieldedValues(), carried));
+      },
+      op.getUnsignedCmp());
+  loop->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  tangents.bind(op.getResults(), loop.getResults(), carried);
+  return result;
+}
+
 void mlir::autodiff::addForRules(RuleTable &table) {
   table.add<scf::ForOp>("iterations reversed in reverse order; carried primal "
                         "values from the iteration's number, from where the "
                         "loop stored them, or a tape",
-                        reverseFor);
+                        reverseFor, pushFor);
 }

@@ -1,7 +1,6 @@
 //===- Functions.cpp - Derivatives of mathematical functions --------------===//
 #include "autodiff/Rules/Functions.h"
 
-#include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/LibraryNames.h"
@@ -174,20 +173,19 @@ static Partial bindPartial(Operation *op, const Function &function,
   };
 }
 
-LogicalResult mlir::autodiff::pullBackFunction(Operation *op,
-                                               Adjoint &adjoint) {
+Partials mlir::autodiff::getPartials(Operation *op) {
   const Function &function = *findFunction(op);
-  SmallVector<Partial> partials;
+  Partials partials;
   for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
     partials.push_back(bindPartial(op, function, operand));
-  return pullBackPartials(op, adjoint, partials);
+  return partials;
 }
 
 void mlir::autodiff::addFunctionRules(RuleTable &table) {
   for (const auto &entry : getFunctions()) {
-    const Function &function = entry.getValue();
-    table.insertFunction(
-        entry.getKey(),
-        Rule{function.formula, pullBackFunction, function.partials.empty()});
+    Rule rule{entry.getValue().formula, Rule::Constant()};
+    if (!entry.getValue().partials.empty())
+      rule.derivative = getPartials;
+    table.insertFunction(entry.getKey(), std::move(rule));
   }
 }

@@ -5,7 +5,7 @@
 // tile.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/Differentiation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -19,9 +19,9 @@ static constexpr int64_t kMostElements = 1 << 14;
 namespace {
 struct GatherReversal {
   triton::GatherOp op;
-  Adjoint &adjoint;
-  OpBuilder &b = adjoint.builder;
-  Location loc = adjoint.loc();
+  Differentiation &in;
+  OpBuilder &b = in.builder;
+  Location loc = in.loc();
   unsigned axis = op.getAxis();
 
   /// `tile` with an axis of `size` at `at`, repeated along it.
@@ -49,7 +49,7 @@ struct GatherReversal {
 
 /// The indices as i32: no axis is longer than that.
 Value GatherReversal::indices() {
-  return castInteger(b, loc, adjoint.primal(op.getIndices()), b.getI32Type());
+  return castInteger(b, loc, in.primal(op.getIndices()), b.getI32Type());
 }
 
 /// x̄ at positions `first` to `first` + `size` - 1.
@@ -67,7 +67,8 @@ Value GatherReversal::chunk(Value first, int64_t size, Value index,
 }
 
 Value GatherReversal::run(Value cotangent) {
-  auto type = cast<RankedTensorType>(Adjoint::typeFor(op.getSrc().getType()));
+  auto type =
+      cast<RankedTensorType>(Differentiation::typeFor(op.getSrc().getType()));
   int64_t length = type.getDimSize(axis);
   int64_t size = length;
   while (size > 1 && size % 2 == 0 &&
@@ -81,7 +82,7 @@ Value GatherReversal::run(Value cotangent) {
   SmallVector<int64_t> split(type.getShape());
   split[axis] = size;
   split.insert(split.begin() + axis, length / size);
-  Value zero = adjoint.constant(type.clone(split), 0.0);
+  Value zero = in.constant(type.clone(split), 0.0);
   auto loop = scf::ForOp::create(
       b, loc, integer(0), integer(length / size), integer(1), zero,
       [&](OpBuilder &, Location, Value number, ValueRange carried) {
@@ -98,10 +99,10 @@ Value GatherReversal::run(Value cotangent) {
   return triton::ReshapeOp::create(b, loc, type, loop.getResult(0));
 }
 
-static LogicalResult gather(triton::GatherOp op, Adjoint &adjoint) {
-  Value cotangent = adjoint.get(op.getResult());
-  if (!cotangent)
-    return success();
+static FailureOr<SmallVector<Value>> scatterBack(Operation *gather,
+                                                 ArrayRef<Value> cotangents,
+                                                 Differentiation &in) {
+  auto op = cast<triton::GatherOp>(gather);
   auto from = cast<RankedTensorType>(op.getSrc().getType());
   auto to = cast<RankedTensorType>(op.getType());
   for (unsigned other = 0; other < from.getRank(); ++other)
@@ -109,10 +110,10 @@ static LogicalResult gather(triton::GatherOp op, Adjoint &adjoint) {
       return op.emitError("no derivative rule for a gather from a part of its "
                           "source; let the indices have the source's size "
                           "along every other axis");
-  adjoint.add(op.getSrc(), GatherReversal{op, adjoint}.run(cotangent));
-  return success();
+  return SmallVector<Value>{GatherReversal{op, in}.run(cotangents[0]), Value()};
 }
 
 void mlir::autodiff::addGatherRules(RuleTable &table) {
-  table.add<triton::GatherOp>("x̄ⱼ += Σ ȳᵢ over the i whose index is j", gather);
+  table.addLinear<triton::GatherOp>("x̄ⱼ += Σ ȳᵢ over the i whose index is j",
+                                    {applyItself, scatterBack});
 }

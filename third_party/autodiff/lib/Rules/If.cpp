@@ -2,10 +2,12 @@
 //
 // Both sides are reversed under the same condition. What a side contributes to
 // the adjoints of values from outside becomes a result of the reversed branch.
+// Forward, each side yields tangents beside its values.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/Tangents.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -81,7 +83,31 @@ static LogicalResult reverseIf(scf::IfOp op, Adjoint &adjoint) {
   return success();
 }
 
+static LogicalResult pushIf(scf::IfOp op, Tangents &tangents) {
+  OpBuilder &b = tangents.builder;
+  bool hasElse = !op.getElseRegion().empty();
+  auto branch =
+      scf::IfOp::create(b, tangents.loc(), tangents.pairTypes(op.getResults()),
+                        tangents.primal(op.getCondition()), hasElse);
+  for (auto [side, region] :
+       llvm::zip_equal(branch->getRegions(), op->getRegions())) {
+    if (region.empty())
+      continue;
+    OpBuilder::InsertionGuard guard(b);
+    Block &block = region.front();
+    side.front().clear();
+    b.setInsertionPointToStart(&side.front());
+    if (failed(tangents.push(block)))
+      return failure();
+    scf::YieldOp::create(
+        b, op.getLoc(),
+        tangents.pair(block.getTerminator()->getOperands(), op.getResults()));
+  }
+  tangents.bind(op.getResults(), branch.getResults(), op.getResults());
+  return success();
+}
+
 void mlir::autodiff::addIfRules(RuleTable &table) {
   table.add<scf::IfOp>("both sides reversed under the same condition",
-                       reverseIf);
+                       reverseIf, pushIf);
 }

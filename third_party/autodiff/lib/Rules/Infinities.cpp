@@ -255,12 +255,13 @@ bool PaddingSearch::find(llvm::function_ref<Value(Value)> follow) {
   return false;
 }
 
-Tile mlir::autodiff::besidePadding(Tile contribution, Tile cotangent,
-                                   Operation *op, ArrayRef<Tile> operands,
-                                   Tile result) {
+/// Whether what `t` is multiplied with in `contribution`, by a partial
+/// derivative of `op`, comes of an infinite padding.
+static bool multipliesPadding(Tile contribution, Tile t, Operation *op,
+                              ArrayRef<Tile> operands, Tile result) {
   // The primal knows where loops start.
   auto inPrimal = [&](Value value) -> Value {
-    if (value == Value(cotangent))
+    if (value == Value(t))
       return {};
     if (value == Value(result))
       return op->getResult(0);
@@ -271,9 +272,27 @@ Tile mlir::autodiff::besidePadding(Tile contribution, Tile cotangent,
   };
   PaddingSearch search(PaddingSearch::Of::Infinities);
   search.add(contribution);
-  if (!search.find(inPrimal) || mutation::isMade("padding:as any other number"))
+  return search.find(inPrimal) &&
+         !mutation::isMade("padding:as any other number");
+}
+
+Tile mlir::autodiff::besidePadding(Tile contribution, Tile cotangent,
+                                   Operation *op, ArrayRef<Tile> operands,
+                                   Tile result) {
+  if (!multipliesPadding(contribution, cotangent, op, operands, result))
     return contribution;
   return unlessZero(cotangent, contribution, contribution);
+}
+
+Tile mlir::autodiff::unlessPadding(Tile contribution, Tile tangent,
+                                   Operation *op, ArrayRef<Tile> operands,
+                                   Tile result) {
+  if (!multipliesPadding(contribution, tangent, op, operands, result))
+    return contribution;
+  Tile infinity = result.constant(std::numeric_limits<double>::infinity());
+  Value isInfinite = compare(arith::CmpFPredicate::OEQ,
+                             result.make<math::AbsFOp>(result), infinity);
+  return where(isInfinite, contribution.constant(0.0), contribution);
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,26 +6,23 @@
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/Tangents.h"
 #include "autodiff/Rules/Tile.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-static Value primalOrNull(Value value, Adjoint &adjoint) {
-  return value ? adjoint.primal(value) : Value();
-}
 
 static unsigned siteOf(Operation *op) {
   return op->getAttrOfType<IntegerAttr>(kSiteAttr).getInt();
 }
 
 /// v = mask ? *p : other.
-static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
+static LogicalResult pullBack(triton::LoadOp op, Adjoint &adjoint) {
   Value cotangent = adjoint.get(op.getResult());
   if (!cotangent)
     return success();
   OpBuilder &b = adjoint.builder;
-  Value mask = primalOrNull(op.getMask(), adjoint);
+  Value mask = adjoint.primalOrNull(op.getMask());
   if (op.getOther() && adjoint.isActive(op.getOther())) {
     Tile t(b, adjoint.loc(), cotangent);
     adjoint.add(op.getOther(), where(mask, t.constant(0.0), t));
@@ -40,6 +37,40 @@ static LogicalResult load(triton::LoadOp op, Adjoint &adjoint) {
       AccumulateOp::create(b, adjoint.loc(), adjoint.primal(op.getPtr()),
                            cotangent, mask, argument, siteOf(op));
   }
+  return success();
+}
+
+/// Where the tangents are of what `op` accesses; null if there are none.
+static FailureOr<Value> findTangents(Operation *op, const Tangents &tangents) {
+  Value pointer = op->getOperand(0);
+  Value found = tangents.get(pointer);
+  bool mayHaveSome =
+      llvm::any_of(getBaseArguments(pointer), [&](BlockArgument base) {
+        return tangents.activity.hasShadow(base.getArgNumber());
+      });
+  if (found || !mayHaveSome)
+    return found;
+  return op->emitError("no forward-mode rule for an access to one of several "
+                       "tensors, of which some have no tangents; select values "
+                       "instead of pointers");
+}
+
+static LogicalResult push(triton::LoadOp op, Tangents &tangents) {
+  FailureOr<Value> pointer = findTangents(op, tangents);
+  if (failed(pointer))
+    return failure();
+  OpBuilder &b = tangents.builder;
+  Location loc = tangents.loc();
+  Value mask = tangents.primalOrNull(op.getMask());
+  Tile loaded(b, loc, tangents.constant(op.getType(), 0.0));
+  if (*pointer) {
+    Value other = mask ? zeroOf(b, loc, op.getType()) : Value();
+    loaded = loaded.like(
+        tangents.widen(triton::LoadOp::create(b, loc, *pointer, mask, other)));
+  }
+  if (Value other = op.getOther() ? tangents.get(op.getOther()) : Value())
+    loaded = where(mask, loaded, loaded.like(other));
+  tangents.add(op.getResult(), loaded);
   return success();
 }
 
@@ -64,9 +95,31 @@ static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
   }
 }
 
-static LogicalResult store(triton::StoreOp op, Adjoint &adjoint) {
+static LogicalResult pullBack(triton::StoreOp op, Adjoint &adjoint) {
   takeUpstream(op, op.getPtr(), op.getValue(),
-               primalOrNull(op.getMask(), adjoint), /*keep=*/false, adjoint);
+               adjoint.primalOrNull(op.getMask()), /*keep=*/false, adjoint);
+  return success();
+}
+
+/// The tangent of a written value, as memory holds it; zeros of what has none.
+static Value getWrittenTangent(Value value, Tangents &tangents) {
+  if (tangents.get(value))
+    return castFloat(tangents.builder, tangents.loc(), tangents.get(value),
+                     getElementTypeOrSelf(value.getType()));
+  return zeroOf(tangents.builder, tangents.loc(), value.getType());
+}
+
+static LogicalResult push(triton::StoreOp op, Tangents &tangents) {
+  FailureOr<Value> pointer = findTangents(op, tangents);
+  if (failed(pointer) || !*pointer)
+    return pointer;
+  if (!tangents.get(op.getValue()) &&
+      mutation::isMade("tangents:what was there, under constants"))
+    return success();
+  Value mask = tangents.primalOrNull(op.getMask());
+  mutation::inMask(tangents.builder, op, mask);
+  triton::StoreOp::create(tangents.builder, tangents.loc(), *pointer,
+                          getWrittenTangent(op.getValue(), tangents), mask);
   return success();
 }
 
@@ -94,7 +147,7 @@ static Value whereFinal(triton::AtomicRMWOp op, Value pointer, Value value,
                         Adjoint &adjoint) {
   OpBuilder &b = adjoint.builder;
   Location loc = adjoint.loc();
-  Value mask = primalOrNull(op.getMask(), adjoint);
+  Value mask = adjoint.primalOrNull(op.getMask());
   Value other;
   if (mask)
     other = zeroOf(b, loc, value.getType());
@@ -113,7 +166,7 @@ static Value whereFinal(triton::AtomicRMWOp op, Value pointer, Value value,
   return mask ? Value(arith::AndIOp::create(b, loc, mask, equal)) : equal;
 }
 
-static LogicalResult atomic(triton::AtomicRMWOp op, Adjoint &adjoint) {
+static LogicalResult pullBack(triton::AtomicRMWOp op, Adjoint &adjoint) {
   Value pointer = withoutBitcast(op.getPtr());
   Value value = withoutBitcast(op.getVal());
   SmallVector<BlockArgument> bases = getBaseArguments(pointer);
@@ -123,7 +176,7 @@ static LogicalResult atomic(triton::AtomicRMWOp op, Adjoint &adjoint) {
   if (bases.empty())
     return success(); // Activity has rejected what would be active
   if (op.getAtomicRmwOp() == triton::RMWOp::FADD) {
-    takeUpstream(op, pointer, value, primalOrNull(op.getMask(), adjoint),
+    takeUpstream(op, pointer, value, adjoint.primalOrNull(op.getMask()),
                  /*keep=*/true, adjoint);
     return success();
   }
@@ -148,13 +201,34 @@ static LogicalResult atomic(triton::AtomicRMWOp op, Adjoint &adjoint) {
   return success();
 }
 
+static LogicalResult push(triton::AtomicRMWOp op, Tangents &tangents) {
+  FailureOr<Value> pointer = findTangents(op, tangents);
+  if (failed(pointer) || !*pointer)
+    return pointer;
+  if (op.getAtomicRmwOp() != triton::RMWOp::FADD)
+    return op.emitError()
+           << "no forward-mode rule for 'tt.atomic_rmw "
+           << stringifyRMWOp(op.getAtomicRmwOp())
+           << "' on a differentiated tensor; floating-point add has one";
+  if (!tangents.get(op.getVal()))
+    return success();
+  IRMapping map;
+  if (Value mask = op.getMask())
+    map.map(mask, tangents.primal(mask));
+  map.map(op.getPtr(), *pointer);
+  map.map(op.getVal(), getWrittenTangent(op.getVal(), tangents));
+  tangents.builder.clone(*op, map);
+  return success();
+}
+
 void mlir::autodiff::addMemoryRules(RuleTable &table) {
   table.add<triton::LoadOp>(
-      "gradient at p += v̄ under the mask, other̅ += v̄ elsewhere", load);
+      "gradient at p += v̄ under the mask, other̅ += v̄ elsewhere", pullBack,
+      push);
   table.add<triton::StoreOp>(
-      "v̄ += cotangent at p under the mask; then cleared there", store);
+      "v̄ += cotangent at p under the mask; then cleared there", pullBack, push);
   table.add<triton::AtomicRMWOp>(
       "fadd: v̄ += cotangent at p under the mask; max, min, exchange: the same "
       "where v is what p holds in the end; then cleared there",
-      atomic);
+      pullBack, push);
 }

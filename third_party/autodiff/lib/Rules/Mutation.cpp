@@ -51,7 +51,10 @@ static std::string ruleOf(Operation *op) {
   return name + "(" + llvm::join(combiner, ",") + ")";
 }
 
-static std::string operandOf(Operation *op, Value value) {
+/// What a mistake is in: the adjoint of an operand, or the tangent of a result.
+static std::string placeOf(Operation *op, Value value) {
+  if (value.getDefiningOp() == op)
+    return "tangent " + std::to_string(cast<OpResult>(value).getResultNumber());
   for (OpOperand &operand : op->getOpOperands())
     if (operand.get() == value)
       return std::to_string(operand.getOperandNumber());
@@ -60,6 +63,8 @@ static std::string operandOf(Operation *op, Value value) {
 
 /// The operand that could be mistaken for `value`.
 static Value findTwin(Operation *op, Value value) {
+  if (value.getDefiningOp() == op)
+    return {};
   for (Value operand : op->getOperands())
     if (operand != value && operand.getType() == value.getType())
       return operand;
@@ -70,7 +75,7 @@ void mutation::inContribution(OpBuilder &builder, Location loc, Value &value,
                               Value &contribution) {
   if (!reversed)
     return;
-  std::string site = ruleOf(reversed) + ":" + operandOf(reversed, value) + ":";
+  std::string site = ruleOf(reversed) + ":" + placeOf(reversed, value) + ":";
   Tile tile(builder, loc, contribution);
   if (isMade(site + "sign"))
     contribution = -tile;

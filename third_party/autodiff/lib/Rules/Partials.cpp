@@ -1,8 +1,9 @@
-//===- Partials.cpp - From partial derivatives to a pullback --------------===//
+//===- Partials.cpp - From partial derivatives to both ways ---------------===//
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/Functions.h"
 #include "autodiff/Rules/Infinities.h"
+#include "autodiff/Rules/Tangents.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -11,6 +12,24 @@ using namespace mlir::autodiff;
 static bool isMultipleOfResult(Operation *op) {
   std::string name;
   return findFunction(op, &name) && llvm::is_contained({"exp", "exp2"}, name);
+}
+
+/// Fails if `operand` of `op`, which is active, is no float.
+static LogicalResult requireFloat(Operation *op, Value operand) {
+  Type element = getElementTypeOrSelf(operand.getType());
+  if (!isa<IntegerType>(element) || element.isInteger(1))
+    return success();
+  return op->emitError("derivative lost: an integer operand holds bits of "
+                       "a float that depends on a differentiated input; "
+                       "compute with floats instead");
+}
+
+/// `contribution` in the type of the tangent or adjoint of `value`: casts to
+/// and from f64 have an operand and a result that differ.
+static Tile castFor(Value value, Tile contribution) {
+  Type type = Differentiation::typeFor(value.getType());
+  return contribution.like(castFloat(contribution.b(), contribution.loc(),
+                                     contribution, getElementTypeOrSelf(type)));
 }
 
 LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
@@ -46,21 +65,40 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
   for (auto [operand, partial] : llvm::zip_equal(op->getOperands(), partials)) {
     if (!adjoint.isActive(operand))
       continue;
-    Type element = getElementTypeOrSelf(operand.getType());
-    if (isa<IntegerType>(element) && !element.isInteger(1))
-      return op->emitError("derivative lost: an integer operand holds bits of "
-                           "a float that depends on a differentiated input; "
-                           "compute with floats instead");
+    if (failed(requireFloat(op, operand)))
+      return failure();
     if (!partial)
       continue;
     Tile contribution =
         besidePadding(partial(t, operands, result), t, op, operands, result);
     if (!factors.giveFinite(contribution))
       contribution = onlyLive(contribution, Value(t), getLive());
-    // Operand and result may differ in their type: casts to and from f64.
-    adjoint.add(operand, castFloat(adjoint.builder, adjoint.loc(), contribution,
-                                   getElementTypeOrSelf(
-                                       Adjoint::typeFor(operand.getType()))));
+    adjoint.add(operand, castFor(operand, contribution));
+  }
+  return success();
+}
+
+LogicalResult mlir::autodiff::pushPartials(Operation *op, Tangents &tangents,
+                                           ArrayRef<Partial> partials) {
+  auto tile = [&](Value primal) {
+    Value value = tangents.primal(primal);
+    if (isDifferentiable(value.getType()))
+      value = tangents.widen(value);
+    return Tile(tangents.builder, tangents.loc(), value);
+  };
+  SmallVector<Tile> operands = llvm::map_to_vector(op->getOperands(), tile);
+  Tile result = tile(op->getResult(0));
+  for (auto [operand, partial] : llvm::zip_equal(op->getOperands(), partials)) {
+    if (!tangents.isActive(operand))
+      continue;
+    if (failed(requireFloat(op, operand)))
+      return failure();
+    Value tangent = tangents.get(operand);
+    if (!partial || !tangent)
+      continue;
+    Tile t = castFor(op->getResult(0), result.like(tangent));
+    tangents.add(op->getResult(0), unlessPadding(partial(t, operands, result),
+                                                 t, op, operands, result));
   }
   return success();
 }

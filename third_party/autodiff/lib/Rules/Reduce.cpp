@@ -4,6 +4,7 @@
 // after, S: y = P∘(xᵢ∘S). P and S are scans with the same ∘, shifted by one
 // element, and the adjoint of xᵢ follows from two applications of ∘. The first
 // element has no P and the last one no S: ∘ need not have a neutral element.
+// Forward, a reduction of pairs of an element and its tangent gives both.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/Axis.h"
@@ -19,15 +20,26 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-class ReduceReversal {
+/// What ẏ is the sum of, ẋ in some places, and where ȳ goes in turn.
+struct Share {
+  Value places; ///< null: everywhere
+  Value ties;   ///< how many there are, if each counts for its part only
+};
+
+class Reduction {
 public:
-  ReduceReversal(triton::ReduceOp op, Adjoint &adjoint)
-      : op(op), adjoint(adjoint), b(adjoint.builder), loc(adjoint.loc()),
-        axis(op.getAxis()), count(op.getSrcs().size()) {}
+  Reduction(triton::ReduceOp op, Differentiation &in)
+      : op(op), in(in), b(in.builder), loc(in.loc()), axis(op.getAxis()),
+        count(op.getSrcs().size()) {}
 
-  LogicalResult run();
+  /// The share of elements; nothing where ∘ is any function.
+  FailureOr<std::optional<Share>> findShare();
 
-private:
+  /// A share's part of a row that is repeated, or of a tile that is summed.
+  Value pull(const Share &share, Value cotangent, unsigned index);
+  Value push(const Share &share, Value tangent, unsigned index);
+
+protected:
   RankedTensorType typeOf(unsigned index) {
     return cast<RankedTensorType>(op.getSrcs()[index].getType());
   }
@@ -40,34 +52,39 @@ private:
   Value select(Value condition, Value a, Value c) {
     return arith::SelectOp::create(b, loc, condition, a, c);
   }
-  void give(unsigned index, Value share) {
-    adjoint.add(op.getSrcs()[index], share);
-  }
-
-  Value shareOfExtremum();
+  Share findAttaining();
   Value findChosen();
-  void shareOfEqual();
-  LogicalResult runGeneral();
 
   triton::ReduceOp op;
-  Adjoint &adjoint;
+  Differentiation &in;
   OpBuilder &b;
   Location loc;
   unsigned axis, count;
 };
+
+class GeneralReversal : Reduction {
+public:
+  GeneralReversal(triton::ReduceOp op, Adjoint &adjoint)
+      : Reduction(op, adjoint), adjoint(adjoint) {}
+
+  LogicalResult run();
+
+private:
+  Adjoint &adjoint;
+};
 } // namespace
 
-/// ȳ where x attains y, shared evenly on ties, as PyTorch's amax does. NaN
+/// Where x attains y, shared evenly on ties, as PyTorch's amax does. NaN
 /// attains NaN.
-Value ReduceReversal::shareOfExtremum() {
+Share Reduction::findAttaining() {
   auto repeated = [&](Value row) { return Tile(b, loc, repeat(row, 0)); };
   // y is taken from the very x that it is compared with: what the forward
   // saved may differ in the last place from what is recomputed here.
-  Value source = adjoint.primal(op.getSrcs()[0]);
+  Value source = in.primal(op.getSrcs()[0]);
   IRMapping mapping;
   mapping.map(op.getSrcs()[0], source);
-  Tile x(b, loc, adjoint.widen(source));
-  Tile y(b, loc, adjoint.widen(b.clone(*op, mapping)->getResult(0)));
+  Tile x(b, loc, in.widen(source));
+  Tile y(b, loc, in.widen(b.clone(*op, mapping)->getResult(0)));
   using arith::CmpFPredicate;
   Value isNan =
       arith::AndIOp::create(b, loc, compare(CmpFPredicate::UNO, x, x),
@@ -75,10 +92,8 @@ Value ReduceReversal::shareOfExtremum() {
   Value attains = arith::OrIOp::create(
       b, loc, compare(CmpFPredicate::OEQ, x, repeated(y)), isNan);
   Tile zero = x.constant(0.0);
-  Tile ties(b, loc,
-            sumOver(b, loc, where(attains, x.constant(1.0), zero), axis));
-  Tile share = ties.like(adjoint.get(op.getResult()[0])) / ties;
-  return where(attains, repeated(share), zero);
+  return {attains,
+          sumOver(b, loc, where(attains, x.constant(1.0), zero), axis)};
 }
 
 /// Whether the integers of `tile` are distinct along `axis`: those of a range.
@@ -107,7 +122,7 @@ static bool countsAlong(Value tile, unsigned axis) {
 
 /// Where the element is that a reduction by choice (arg-max) has chosen, if an
 /// index among its results tells; else null.
-Value ReduceReversal::findChosen() {
+Value Reduction::findChosen() {
   if (!isChoice(op.getCombineOp()))
     return {};
   for (auto [index, source] : llvm::enumerate(op.getSrcs())) {
@@ -115,26 +130,56 @@ Value ReduceReversal::findChosen() {
         !countsAlong(source, axis))
       continue;
     return arith::CmpIOp::create(
-        b, loc, arith::CmpIPredicate::eq, adjoint.primal(source),
-        repeat(adjoint.primal(op.getResult()[index]), index));
+        b, loc, arith::CmpIPredicate::eq, in.primal(source),
+        repeat(in.primal(op.getResult()[index]), index));
   }
   return {};
 }
 
-/// Of elements that are the same and stay so, the first one stands for all.
-void ReduceReversal::shareOfEqual() {
-  Value isFirst = Axis(b, loc, typeOf(0).getShape(), axis).isFirst();
-  for (auto [index, result] : llvm::enumerate(op.getResult()))
-    if (Value cotangent = adjoint.get(result)) {
-      Value all = repeat(cotangent, index);
-      give(index,
-           mutation::isMade("combiner:each of equal elements")
-               ? all
-               : select(isFirst, all, adjoint.constant(typeOf(index), 0.0)));
-    }
+FailureOr<std::optional<Share>> Reduction::findShare() {
+  // One element is combined with nothing.
+  if (typeOf(0).getDimSize(axis) == 1)
+    return std::optional(Share());
+  switch (classifyCombiner(op.getCombineOp())) {
+  case Combiner::Sum:
+    return std::optional(Share());
+  case Combiner::Max:
+  case Combiner::Min:
+    return std::optional(findAttaining());
+  case Combiner::Other:
+    break;
+  }
+  if (Value chosen = findChosen())
+    return std::optional(Share{chosen, {}});
+  FailureOr<Combination> combination =
+      requireOrder(op, axis, in.findActive(op.getSrcs()));
+  if (failed(combination))
+    return failure();
+  if (*combination == Combination::Associative)
+    return std::optional<Share>();
+  // Of elements that are the same and stay so, the first one stands for all.
+  if (mutation::isMade("combiner:each of equal elements"))
+    return std::optional(Share());
+  return std::optional(
+      Share{Axis(b, loc, typeOf(0).getShape(), axis).isFirst(), {}});
 }
 
-LogicalResult ReduceReversal::runGeneral() {
+Value Reduction::pull(const Share &share, Value cotangent, unsigned index) {
+  Tile row(b, loc, cotangent);
+  Value all = repeat(share.ties ? row / row.like(share.ties) : row, index);
+  return share.places
+             ? select(share.places, all, in.constant(typeOf(index), 0.0))
+             : all;
+}
+
+Value Reduction::push(const Share &share, Value tangent, unsigned index) {
+  if (share.places)
+    tangent = select(share.places, tangent, in.constant(typeOf(index), 0.0));
+  Tile sum(b, loc, sumOver(b, loc, tangent, axis));
+  return share.ties ? sum / sum.like(share.ties) : sum;
+}
+
+LogicalResult GeneralReversal::run() {
   ArrayRef<int64_t> shape = typeOf(0).getShape();
   FailureOr<TileFunction> combine =
       TileFunction::lift(op.getCombineOp(), shape);
@@ -147,18 +192,12 @@ LogicalResult ReduceReversal::runGeneral() {
   combine->preferFirstOnTies();
 
   // Members of the tuple that carry a derivative: in x, and in combinations.
-  llvm::BitVector members = adjoint.findActive(op.getSrcs()), wanted = members,
-                  varied(2 * count);
+  llvm::BitVector wanted = adjoint.findActive(op.getSrcs());
+  llvm::BitVector members = combine->findMembers(wanted);
   wanted.resize(2 * count);
-  for (llvm::BitVector before; before != members;) {
-    before = members;
-    varied = members;
-    varied.resize(2 * count);
-    for (unsigned index : members.set_bits())
-      varied.set(index + count);
-    members |= combine->findVaried(varied);
-  }
-  varied.reset(0, count);
+  llvm::BitVector varied = members;
+  varied.resize(2 * count);
+  varied <<= count;
 
   SmallVector<Value> x = llvm::map_to_vector(
       op.getSrcs(), [&](Value source) { return adjoint.primal(source); });
@@ -218,53 +257,44 @@ LogicalResult ReduceReversal::runGeneral() {
       isFound = true;
       share = onlyLive(Tile(b, loc, share), cotangents, live);
     }
-    give(index, share);
+    adjoint.add(op.getSrcs()[index], share);
   }
   return success();
 }
 
-LogicalResult ReduceReversal::run() {
+static LogicalResult pullBack(triton::ReduceOp op, Adjoint &adjoint) {
   if (llvm::none_of(op.getResult(),
                     [&](Value result) { return adjoint.get(result); }))
     return success();
-  // One element is combined with nothing.
-  if (typeOf(0).getDimSize(axis) == 1) {
-    for (auto [index, result] : llvm::enumerate(op.getResult()))
-      if (Value cotangent = adjoint.get(result))
-        give(index, repeat(cotangent, index));
-    return success();
-  }
-  switch (classifyCombiner(op.getCombineOp())) {
-  case Combiner::Sum:
-    give(0, repeat(adjoint.get(op.getResult()[0]), 0));
-    return success();
-  case Combiner::Max:
-  case Combiner::Min:
-    give(0, shareOfExtremum());
-    return success();
-  case Combiner::Other:
-    break;
-  }
-  Value chosen = findChosen();
-  if (!chosen) {
-    FailureOr<Combination> combination =
-        requireOrder(op, axis, adjoint.findActive(op.getSrcs()));
-    if (failed(combination))
-      return failure();
-    if (*combination == Combination::Associative)
-      return runGeneral();
-    shareOfEqual();
-    return success();
-  }
+  Reduction reduction(op, adjoint);
+  FailureOr<std::optional<Share>> share = reduction.findShare();
+  if (failed(share))
+    return failure();
+  if (!*share)
+    return GeneralReversal(op, adjoint).run();
   for (auto [index, result] : llvm::enumerate(op.getResult()))
     if (Value cotangent = adjoint.get(result))
-      give(index, select(chosen, repeat(cotangent, index),
-                         adjoint.constant(typeOf(index), 0.0)));
+      adjoint.add(op.getSrcs()[index],
+                  reduction.pull(**share, cotangent, index));
   return success();
 }
 
-static LogicalResult reduce(triton::ReduceOp op, Adjoint &adjoint) {
-  return ReduceReversal(op, adjoint).run();
+static LogicalResult push(triton::ReduceOp op, Tangents &tangents) {
+  Reduction reduction(op, tangents);
+  FailureOr<std::optional<Share>> share = reduction.findShare();
+  if (failed(share))
+    return failure();
+  if (!*share)
+    return pushPairs(op, op.getCombineOp(), tangents,
+                     [&](ValueRange tiles, CombineBuilder build) {
+                       return reduceWith(tangents.builder, tangents.loc(),
+                                         tiles, op.getAxis(), build);
+                     });
+  for (auto [index, source] : llvm::enumerate(op.getSrcs()))
+    if (Value tangent = tangents.get(source))
+      tangents.add(op.getResult()[index],
+                   reduction.push(**share, tangent, index));
+  return success();
 }
 
 void mlir::autodiff::addReduceRules(RuleTable &table) {
@@ -273,5 +303,5 @@ void mlir::autodiff::addReduceRules(RuleTable &table) {
       "on ties; arg-max, arg-min: ȳ to the chosen element; any other "
       "associative ∘: x̄ᵢ by the rules of P∘(xᵢ∘S), with P and S all that is "
       "combined before and after",
-      reduce);
+      pullBack, push);
 }

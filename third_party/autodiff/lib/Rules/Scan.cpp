@@ -9,6 +9,8 @@
 // For a tuple M is a matrix. Of it only those entries exist that a product of
 // the matrices can fill, so that a diagonal derivative stays a diagonal.
 //
+// Forward, a scan of pairs of an element and its tangent gives both.
+//
 // "Previous" and "next" are meant in the direction of the scan.
 //
 //===----------------------------------------------------------------------===//
@@ -269,39 +271,78 @@ LogicalResult ScanReversal::runGeneral() {
   return success();
 }
 
+namespace {
+/// What a scan makes of tangents and cotangents.
+enum class Kind {
+  Identity, ///< each element stands for itself
+  Sum,
+  General
+};
+} // namespace
+
+static FailureOr<Kind> classify(triton::ScanOp op, const Differentiation &in) {
+  auto type = cast<RankedTensorType>(op.getSrcs()[0].getType());
+  if (type.getDimSize(op.getAxis()) == 1)
+    return Kind::Identity;
+  if (classifyCombiner(op.getCombineOp()) == Combiner::Sum)
+    return Kind::Sum;
+  FailureOr<Combination> combination =
+      requireOrder(op, op.getAxis(), in.findActive(op.getSrcs()));
+  if (failed(combination))
+    return failure();
+  return *combination == Combination::Associative ? Kind::General
+                                                  : Kind::Identity;
+}
+
+/// The running sum of `tile` along the axis of `op`.
+static Value runningSum(triton::ScanOp op, Value tile, bool reverse,
+                        Differentiation &in) {
+  auto sum = [&](OpBuilder &, ValueRange running, ValueRange next) {
+    Tile first(in.builder, in.loc(), running[0]);
+    return SmallVector<Value>{first + first.like(next[0])};
+  };
+  return scanWith(in.builder, in.loc(), tile, op.getAxis(), reverse, sum)[0];
+}
+
 LogicalResult ScanReversal::run() {
   for (Value result : op.getResult())
     cotangents.push_back(adjoint.get(result));
   if (llvm::none_of(cotangents, [](Value cotangent) { return cotangent; }))
     return success();
-  // Each element stands for itself.
-  auto handOn = [&] {
-    for (auto [source, cotangent] : llvm::zip_equal(op.getSrcs(), cotangents))
-      adjoint.add(source, cotangent);
-    return success();
-  };
-  if (cast<RankedTensorType>(op.getSrcs()[0].getType())
-          .getDimSize(op.getAxis()) == 1)
-    return handOn();
-  if (classifyCombiner(op.getCombineOp()) != Combiner::Sum) {
-    FailureOr<Combination> combination =
-        requireOrder(op, op.getAxis(), adjoint.findActive(op.getSrcs()));
-    if (failed(combination))
-      return failure();
-    if (*combination == Combination::Associative)
-      return runGeneral();
-    return handOn();
-  }
-  auto sum = [&](OpBuilder &, ValueRange running, ValueRange next) {
-    return SmallVector<Value>{add(running[0], next[0])};
-  };
-  adjoint.add(op.getSrcs()[0], scanWith(b, loc, cotangents, op.getAxis(),
-                                        !op.getReverse(), sum)[0]);
+  FailureOr<Kind> kind = classify(op, adjoint);
+  if (failed(kind))
+    return failure();
+  if (*kind == Kind::General)
+    return runGeneral();
+  for (auto [source, cotangent] : llvm::zip_equal(op.getSrcs(), cotangents))
+    adjoint.add(source,
+                *kind == Kind::Identity
+                    ? cotangent
+                    : runningSum(op, cotangent, !op.getReverse(), adjoint));
   return success();
 }
 
-static LogicalResult scan(triton::ScanOp op, Adjoint &adjoint) {
+static LogicalResult pullBack(triton::ScanOp op, Adjoint &adjoint) {
   return ScanReversal(op, adjoint).run();
+}
+
+static LogicalResult push(triton::ScanOp op, Tangents &tangents) {
+  FailureOr<Kind> kind = classify(op, tangents);
+  if (failed(kind))
+    return failure();
+  if (*kind == Kind::General)
+    return pushPairs(op, op.getCombineOp(), tangents,
+                     [&](ValueRange tiles, CombineBuilder build) {
+                       return scanWith(tangents.builder, tangents.loc(), tiles,
+                                       op.getAxis(), op.getReverse(), build);
+                     });
+  for (auto [source, result] : llvm::zip_equal(op.getSrcs(), op.getResult()))
+    if (Value tangent = tangents.get(source))
+      tangents.add(result,
+                   *kind == Kind::Identity
+                       ? tangent
+                       : runningSum(op, tangent, op.getReverse(), tangents));
+  return success();
 }
 
 void mlir::autodiff::addScanRules(RuleTable &table) {
@@ -309,5 +350,5 @@ void mlir::autodiff::addScanRules(RuleTable &table) {
       "sum: x̄ += running sum of ȳ from the other end; any other associative "
       "∘: s̄ᵢ = ȳᵢ + Aᵢ₊₁ᵀ s̄ᵢ₊₁ as a scan over affine maps, x̄ᵢ += Bᵢᵀ s̄ᵢ, with "
       "A, B the derivatives of sᵢ₋₁∘xᵢ",
-      scan);
+      pullBack, push);
 }

@@ -21,14 +21,14 @@ using namespace mlir::autodiff;
 namespace {
 class Lifting {
 public:
-  Lifting(OpBuilder &builder, ArrayRef<int64_t> shape)
+  Lifting(OpBuilder &builder, std::optional<ArrayRef<int64_t>> shape)
       : b(builder), shape(shape) {}
 
   /// Appends the block's code; its values are in `values` afterwards.
   LogicalResult lift(Block &block, IRMapping &values);
 
   Type typeOf(Type scalar) const {
-    return RankedTensorType::get(shape, scalar);
+    return shape ? RankedTensorType::get(*shape, scalar) : scalar;
   }
 
 private:
@@ -37,7 +37,7 @@ private:
                                          const IRMapping &values);
 
   OpBuilder &b;
-  ArrayRef<int64_t> shape;
+  std::optional<ArrayRef<int64_t>> shape;
 };
 } // namespace
 
@@ -49,12 +49,11 @@ LogicalResult Lifting::lift(Block &block, IRMapping &values) {
       continue;
     }
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-      auto type = cast<RankedTensorType>(typeOf(constant.getType()));
-      values.map(
-          constant.getResult(),
-          arith::ConstantOp::create(
-              b, op.getLoc(), DenseElementsAttr::get(type, constant.getValue()))
-              .getResult());
+      TypedAttr number = constant.getValue();
+      if (auto type = dyn_cast<RankedTensorType>(typeOf(number.getType())))
+        number = DenseElementsAttr::get(type, Attribute(number));
+      values.map(constant.getResult(),
+                 arith::ConstantOp::create(b, op.getLoc(), number).getResult());
       continue;
     }
     if (op.getNumRegions() || !isMemoryEffectFree(&op))
@@ -96,10 +95,7 @@ LogicalResult Lifting::liftIf(scf::IfOp op, IRMapping &values) {
                         "element; assign what it chooses");
   Location loc = op.getLoc();
   Value condition = values.lookup(op.getCondition());
-  Value all = arith::ConstantOp::create(
-      b, loc,
-      DenseElementsAttr::get(cast<RankedTensorType>(condition.getType()),
-                             true));
+  Value all = integerOf(b, loc, condition.getType(), 1);
   Value otherwise = arith::XOrIOp::create(b, loc, condition, all);
   auto onThen = liftSide(op.getThenRegion(), condition, values);
   auto onElse = liftSide(op.getElseRegion(), otherwise, values);
@@ -111,8 +107,8 @@ LogicalResult Lifting::liftIf(scf::IfOp op, IRMapping &values) {
   return success();
 }
 
-FailureOr<TileFunction> TileFunction::lift(Region &region,
-                                           ArrayRef<int64_t> shape) {
+FailureOr<TileFunction>
+TileFunction::lift(Region &region, std::optional<ArrayRef<int64_t>> shape) {
   Operation *parent = region.getParentOp();
   if (!region.hasOneBlock())
     return parent->emitError("no derivative rule for a function with an early "
@@ -177,26 +173,45 @@ void TileFunction::preferFirstOnTies() {
 // Use
 //===----------------------------------------------------------------------===//
 
-void TileFunction::bind(Adjoint &adjoint, ValueRange arguments,
+void TileFunction::bind(Differentiation &outer, ValueRange arguments,
                         IRMapping &mapping) const {
   mapping.map(body().getArguments().take_front(numArguments), arguments);
   for (auto [capture, argument] : llvm::zip_equal(
            captures, body().getArguments().drop_front(numArguments)))
-    mapping.map(argument, triton::SplatOp::create(
-                              adjoint.builder, adjoint.loc(),
-                              argument.getType(), adjoint.primal(capture))
-                              .getResult());
+    mapping.map(argument, splatTo(outer.builder, outer.loc(),
+                                  outer.primal(capture), argument.getType()));
 }
 
-SmallVector<Value> TileFunction::evaluate(Adjoint &adjoint,
+SmallVector<Value> TileFunction::evaluate(Differentiation &in,
                                           ValueRange arguments) const {
   IRMapping mapping;
-  bind(adjoint, arguments, mapping);
+  bind(in, arguments, mapping);
   for (Operation &op : body().without_terminator())
-    adjoint.builder.clone(op, mapping);
+    in.builder.clone(op, mapping);
   return llvm::map_to_vector(
       body().getTerminator()->getOperands(),
       [&](Value value) { return mapping.lookup(value); });
+}
+
+FailureOr<TileFunction::Pairs>
+TileFunction::push(Tangents &outer, ValueRange arguments,
+                   ArrayRef<Value> tangents) const {
+  SmallVector<Value> independent;
+  for (auto [argument, tangent] : llvm::zip(body().getArguments(), tangents))
+    if (tangent)
+      independent.push_back(argument);
+  ValueRange results = body().getTerminator()->getOperands();
+  Activity activity(function.get(), independent, results);
+  Tangents inner(outer.builder, activity, outer.loc());
+  bind(outer, arguments, inner.primals);
+  for (auto [argument, tangent] : llvm::zip(body().getArguments(), tangents))
+    inner.set(argument, tangent);
+  if (failed(inner.push(body())))
+    return failure();
+  Pairs pairs{{}, inner.get(results)};
+  for (Value result : results)
+    pairs.values.push_back(inner.primal(result));
+  return pairs;
 }
 
 FailureOr<SmallVector<Value>>
@@ -238,9 +253,23 @@ llvm::BitVector TileFunction::findVaried(const llvm::BitVector &varied) const {
   return results;
 }
 
-Value TileFunction::findActiveCapture(const Adjoint &adjoint) const {
+llvm::BitVector TileFunction::findMembers(const llvm::BitVector &active) const {
+  llvm::BitVector members = active;
+  for (llvm::BitVector before; before != members;) {
+    before = members;
+    // On the left and on the right.
+    llvm::BitVector varied = members;
+    varied.resize(2 * members.size());
+    for (unsigned index : members.set_bits())
+      varied.set(index + members.size());
+    members |= findVaried(varied);
+  }
+  return members;
+}
+
+Value TileFunction::findActiveCapture(const Differentiation &in) const {
   for (Value capture : captures)
-    if (adjoint.isActive(capture))
+    if (in.isActive(capture))
       return capture;
   return {};
 }

@@ -7,6 +7,7 @@
 #include "LoopReversal.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/Tangents.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -33,8 +34,35 @@ static LogicalResult reverseWhile(scf::WhileOp op, Adjoint &adjoint) {
       .run(count);
 }
 
+/// The loop carries each value with its tangent, and passes both to its body.
+static LogicalResult pushWhile(scf::WhileOp op, Tangents &tangents) {
+  OpBuilder &b = tangents.builder;
+  ValueRange before = op.getBeforeArguments(), after = op.getAfterArguments();
+  auto loop = scf::WhileOp::create(b, tangents.loc(), tangents.pairTypes(after),
+                                   tangents.pair(op.getInits(), before),
+                                   /*beforeBuilder=*/nullptr,
+                                   /*afterBuilder=*/nullptr);
+  loop->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBeforeBody());
+  tangents.bind(before, loop.getBeforeArguments(), before);
+  if (failed(tangents.push(*op.getBeforeBody())))
+    return failure();
+  scf::ConditionOp end = op.getConditionOp();
+  scf::ConditionOp::create(b, end.getLoc(), tangents.primal(end.getCondition()),
+                           tangents.pair(end.getArgs(), after));
+  b.setInsertionPointToStart(loop.getAfterBody());
+  tangents.bind(after, loop.getAfterArguments(), after);
+  if (failed(tangents.push(*op.getAfterBody())))
+    return failure();
+  scf::YieldOp::create(b, op.getLoc(),
+                       tangents.pair(op.getYieldedValues(), before));
+  tangents.bind(op.getResults(), loop.getResults(), after);
+  return success();
+}
+
 void mlir::autodiff::addWhileRules(RuleTable &table) {
   table.add<scf::WhileOp>("as many iterations as the loop had, reversed in "
                           "reverse order, as in a for loop",
-                          reverseWhile);
+                          reverseWhile, pushWhile);
 }

@@ -7,7 +7,8 @@
 
 namespace mlir::autodiff {
 
-class Adjoint;
+class Differentiation;
+class Tangents;
 
 enum class Combiner { Sum, Max, Min, Other };
 
@@ -22,15 +23,26 @@ bool isChoice(Region &region);
 /// The running combination ∘ of `tiles` along an axis by the primal's `region`:
 /// x₁∘…∘xᵢ, or in reverse xᵢ∘…∘xₙ.
 SmallVector<Value> scanWith(Region &region, ValueRange tiles, unsigned axis,
-                            bool reverse, Adjoint &adjoint);
+                            bool reverse, Differentiation &in);
 
-/// What a scan of `tiles` with the combine function that `build` emits gives.
-SmallVector<Value>
-scanWith(OpBuilder &builder, Location loc, ValueRange tiles, unsigned axis,
-         bool reverse,
-         llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange running,
-                                               ValueRange next)>
-             build);
+/// Emits what a combine function makes of a combination and an element.
+using CombineBuilder = llvm::function_ref<SmallVector<Value>(
+    OpBuilder &, ValueRange running, ValueRange next)>;
+
+/// What a scan, or a reduction, of `tiles` with the combine function that
+/// `build` emits gives.
+SmallVector<Value> scanWith(OpBuilder &builder, Location loc, ValueRange tiles,
+                            unsigned axis, bool reverse, CombineBuilder build);
+SmallVector<Value> reduceWith(OpBuilder &builder, Location loc,
+                              ValueRange tiles, unsigned axis,
+                              CombineBuilder build);
+
+/// The tangents of `op`, a reduction or scan with the function of `region`: it
+/// combines pairs of an element and its tangent, as `combine` combines tiles.
+LogicalResult pushPairs(
+    Operation *op, Region &region, Tangents &tangents,
+    llvm::function_ref<SmallVector<Value>(ValueRange tiles, CombineBuilder)>
+        combine);
 
 } // namespace mlir::autodiff
 

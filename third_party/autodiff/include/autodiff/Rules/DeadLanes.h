@@ -7,6 +7,7 @@
 
 namespace mlir::autodiff {
 
+class Adjoint;
 struct Lanes;
 
 /// Where lanes are live, in a backward kernel: a condition, null for all, which

@@ -8,7 +8,7 @@
 #ifndef AUTODIFF_RULES_FUNCTIONS_H
 #define AUTODIFF_RULES_FUNCTIONS_H
 
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Rules/Partials.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace mlir::autodiff {
@@ -54,8 +54,8 @@ const Function *findFunction(Operation *op, std::string *name = nullptr);
 /// The operands of `op` that its function gets, in its order.
 SmallVector<unsigned> getFunctionOperands(Operation *op);
 
-/// Reverses `op`, which computes a function of the table.
-LogicalResult pullBackFunction(Operation *op, Adjoint &adjoint);
+/// The partial derivatives of `op`, which computes a function of the table.
+Partials getPartials(Operation *op);
 
 /// The digamma function ψ = (ln Γ)′.
 Tile digamma(Tile x);

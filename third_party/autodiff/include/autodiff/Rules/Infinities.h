@@ -31,6 +31,12 @@ bool isFiniteElsewhere(Value value, LiveLanes &lanes,
 Tile besidePadding(Tile contribution, Tile cotangent, Operation *op,
                    ArrayRef<Tile> operands, Tile result);
 
+/// The same of a tangent: zero where the result of `op` is infinite, if what
+/// `tangent` is multiplied with comes of an infinite padding. What is infinite
+/// does not move.
+Tile unlessPadding(Tile contribution, Tile tangent, Operation *op,
+                   ArrayRef<Tile> operands, Tile result);
+
 // A sigmoid, 1/(1 + eᶻ), has come to its limit long before the exponential
 // overflows: what it multiplies is zero then, and so is the product.
 

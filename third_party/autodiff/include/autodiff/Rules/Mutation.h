@@ -5,7 +5,8 @@
 // names of those that it could have made to a file instead. scripts/mutation.py
 // checks that a test notices each. In every other build all of this is empty.
 //
-// Mistakes in contributions are named "operation:operand:kind", those in masks
+// Mistakes in contributions to adjoints are named "operation:operand:kind",
+// those to tangents "operation:tangent result:kind", those in masks
 // "operation:mask:kind", all others as they stand in the source.
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +32,8 @@ private:
 /// Whether to make the mistake `name`.
 bool isMade(llvm::StringRef name);
 
-/// Makes a mistake in `contribution`, or in whose adjoint it is added to.
+/// Makes a mistake in `contribution`, or in whose adjoint it is added to. If
+/// `value` is a result, it is added to that one's tangent.
 void inContribution(OpBuilder &builder, Location loc, Value &value,
                     Value &contribution);
 

@@ -1,30 +1,48 @@
 //===- RuleTable.h - The derivative of every operation ----------*- C++ -*-===//
 //
-// One rule per operation, all in one table. A rule is what reverse mode needs
-// to know of an operation y = f(x): how the cotangent ȳ becomes contributions
-// to x̄ (its pullback, or VJP). Elementwise operations give their partial
-// derivatives, which serve the forward mode (JVP) just as well.
+// One rule per operation y = f(x), all in one table. A rule states the
+// derivative once. Of an elementwise operation that is its partial derivatives,
+// of a linear one its map and the transpose: the cotangent ȳ becomes
+// contributions to x̄ by them (the pullback, or VJP), and the tangent ẋ a
+// tangent ẏ (the pushforward, or JVP). What is neither has a function for each
+// way.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_RULES_RULETABLE_H
 #define AUTODIFF_RULES_RULETABLE_H
 
-#include "mlir/IR/Operation.h"
+#include "autodiff/Rules/LinearMap.h"
+#include "autodiff/Rules/Partials.h"
 #include "llvm/ADT/StringMap.h"
 #include <functional>
 #include <string>
+#include <variant>
 
 namespace mlir::autodiff {
-
-class Adjoint;
 
 struct Rule {
   /// For the documentation, e.g. "x̄ += ȳ · y".
   std::string formula;
-  /// Emits the adjoint of `op` into the backward kernel.
-  std::function<LogicalResult(Operation *op, Adjoint &adjoint)> pullback;
+
   /// The result does not move with the operands (floor, sign): no derivative.
-  bool piecewiseConstant = false;
+  struct Constant {};
+  /// Of an elementwise operation.
+  using PartialsOf = std::function<Partials(Operation *op)>;
+  /// Of any other: both ways, or the way back alone.
+  struct Ways {
+    std::function<LogicalResult(Operation *op, Adjoint &)> pullBack;
+    std::function<LogicalResult(Operation *op, Tangents &)> push;
+  };
+  std::variant<Constant, PartialsOf, LinearMap, Ways> derivative;
+
+  bool isConstant() const {
+    return std::holds_alternative<Constant>(derivative);
+  }
+  /// Emits the contributions of `op` to the adjoints of its operands.
+  LogicalResult pullBack(Operation *op, Adjoint &adjoint) const;
+  /// Emits what the tangents of the operands of `op` add to those of its
+  /// results; an error if no way forward is known.
+  LogicalResult push(Operation *op, Tangents &tangents) const;
 };
 
 class RuleTable {
@@ -35,13 +53,42 @@ public:
   /// The rule of `op`: of the function that it computes, or of its kind.
   const Rule *lookup(Operation *op) const;
 
+  /// The same, with an error where there is none.
+  const Rule *require(Operation *op) const;
+
+  /// An elementwise operation, whose partial derivatives may depend on what
+  /// `op` says besides its operands.
+  template <typename OpT>
+  void addElementwise(const llvm::Twine &formula, Partials (*partials)(OpT)) {
+    insert(OpT::getOperationName(),
+           {formula.str(), Rule::PartialsOf([partials](Operation *op) {
+              return partials(cast<OpT>(op));
+            })});
+  }
+  template <typename OpT>
+  void addElementwise(const llvm::Twine &formula, Partials partials) {
+    insert(OpT::getOperationName(),
+           {formula.str(),
+            Rule::PartialsOf([partials](Operation *) { return partials; })});
+  }
+  template <typename OpT>
+  void addLinear(const llvm::Twine &formula, LinearMap map) {
+    insert(OpT::getOperationName(), {formula.str(), std::move(map)});
+  }
+  /// Any other operation.
   template <typename OpT>
   void add(const llvm::Twine &formula,
-           LogicalResult (*pullback)(OpT, Adjoint &)) {
-    insert(OpT::getOperationName(),
-           Rule{formula.str(), [pullback](Operation *op, Adjoint &adjoint) {
-                  return pullback(cast<OpT>(op), adjoint);
-                }});
+           LogicalResult (*pullBack)(OpT, Adjoint &),
+           LogicalResult (*push)(OpT, Tangents &)) {
+    Rule::Ways ways;
+    ways.pullBack = [pullBack](Operation *op, Adjoint &adjoint) {
+      return pullBack(cast<OpT>(op), adjoint);
+    };
+    if (push)
+      ways.push = [push](Operation *op, Tangents &tangents) {
+        return push(cast<OpT>(op), tangents);
+      };
+    insert(OpT::getOperationName(), {formula.str(), std::move(ways)});
   }
   void insert(llvm::StringRef operation, Rule rule);
   /// The rule of a function by its plain name, whatever computes it.

@@ -5,12 +5,9 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/ArrayRef.h"
-#include <functional>
 #include <optional>
 
 namespace mlir::autodiff {
-
-class Adjoint;
 
 /// A float or tile of floats together with the builder that computes with it.
 class Tile {
@@ -120,15 +117,6 @@ bool movesElements(Operation *op);
 /// `value`, an integer or tile of integers, with element type `element`:
 /// signed.
 Value castInteger(OpBuilder &builder, Location loc, Value value, Type element);
-
-/// One partial derivative applied to a tangent or cotangent `t`:
-/// t · ∂y/∂x_k, where `x` are the operands and `y` the result.
-using Partial = std::function<Tile(Tile t, llvm::ArrayRef<Tile> x, Tile y)>;
-
-/// x̄_k += ȳ · ∂y/∂x_k for every active operand of `op`, an operation of one
-/// result; a null partial is zero.
-LogicalResult pullBackPartials(Operation *op, Adjoint &adjoint,
-                               llvm::ArrayRef<Partial> partials);
 
 } // namespace mlir::autodiff
 

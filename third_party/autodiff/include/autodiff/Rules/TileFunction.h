@@ -3,6 +3,7 @@
 #define AUTODIFF_RULES_TILEFUNCTION_H
 
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/Tangents.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/BitVector.h"
@@ -11,12 +12,14 @@ namespace mlir::autodiff {
 
 /// The scalar code in the region of a reduction, scan or map, lifted to tiles:
 /// its operations work element by element there, so that it can be evaluated
-/// and reversed with the rules that all other operations have.
+/// and differentiated, either way, with the rules that all other operations
+/// have.
 class TileFunction {
 public:
-  /// Lifts `region`, to be applied to tiles of `shape`. Emits an error at code
-  /// that has no counterpart on tiles.
-  static FailureOr<TileFunction> lift(Region &region, ArrayRef<int64_t> shape);
+  /// Lifts `region`, to be applied to tiles of `shape`, or to scalars if there
+  /// is none. Emits an error at code that has no counterpart on tiles.
+  static FailureOr<TileFunction> lift(Region &region,
+                                      std::optional<ArrayRef<int64_t>> shape);
 
   /// Makes the derivative of maxima and minima of equal numbers that of the
   /// first one. Where a tuple is combined in more than one order, even shares
@@ -28,8 +31,16 @@ public:
     return body().getTerminator()->getNumOperands();
   }
 
-  /// The results for these arguments, computed in the backward kernel.
-  SmallVector<Value> evaluate(Adjoint &adjoint, ValueRange arguments) const;
+  /// The results for these arguments, computed in the derived kernel.
+  SmallVector<Value> evaluate(Differentiation &in, ValueRange arguments) const;
+
+  /// The results, and their tangents (null for zero) given those of the
+  /// arguments (null for zero, too).
+  struct Pairs {
+    SmallVector<Value> values, tangents;
+  };
+  FailureOr<Pairs> push(Tangents &outer, ValueRange arguments,
+                        ArrayRef<Value> tangents) const;
 
   /// The adjoints of the `wanted` arguments, null for zero, given those of the
   /// results (null for zero, too).
@@ -40,8 +51,12 @@ public:
   /// The results that vary with the `varied` arguments.
   llvm::BitVector findVaried(const llvm::BitVector &varied) const;
 
+  /// Of a combine function, the members of the tuple that carry a derivative in
+  /// combinations of elements of which `active` members do.
+  llvm::BitVector findMembers(const llvm::BitVector &active) const;
+
   /// A value from outside that the code uses and that carries a derivative.
-  Value findActiveCapture(const Adjoint &adjoint) const;
+  Value findActiveCapture(const Differentiation &in) const;
 
 private:
   TileFunction(OwningOpRef<triton::FuncOp> function, unsigned numArguments,
@@ -54,7 +69,8 @@ private:
         ->getBody()
         .front();
   }
-  void bind(Adjoint &adjoint, ValueRange arguments, IRMapping &mapping) const;
+  void bind(Differentiation &outer, ValueRange arguments,
+            IRMapping &mapping) const;
 
   OwningOpRef<triton::FuncOp> function;
   unsigned numArguments;

@@ -44,7 +44,7 @@ triton::FuncOp getDifferentiated(ModuleOp module);
 triton::FuncOp getOrCreateDifferentiated(ModuleOp module);
 
 /// Attribute of derived functions: "differentiated", "backward", "variant",
-/// "tally", "clear", "round", "forward" or "count".
+/// "tally", "clear", "round", "forward", "count" or "tangent".
 constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
 /// Attribute of a primal whose elements have an order that Triton leaves open:
 /// the forward has to be derived from it, too.

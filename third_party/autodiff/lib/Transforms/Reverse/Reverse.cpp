@@ -22,19 +22,6 @@ struct Reverse : autodiff::impl::ReverseBase<Reverse> {
 };
 } // namespace
 
-/// Where derivatives were stopped or defined, only the value is left.
-static void dropMarkers(ModuleOp module) {
-  module.walk([](Operation *op) {
-    if (auto custom = dyn_cast<CustomVjpOp>(op))
-      custom->replaceAllUsesWith(custom.getValues());
-    else if (auto stop = dyn_cast<StopGradientOp>(op))
-      stop->replaceAllUsesWith(ValueRange{stop.getValue()});
-    else
-      return;
-    op->erase();
-  });
-}
-
 /// The first number that no tape of `kernel` has.
 static unsigned countTapes(triton::FuncOp kernel) {
   unsigned count = 0;

@@ -1,0 +1,33 @@
+//===- Passes.td - Tangents beside values ------------------*- tablegen -*-===//
+#ifndef AUTODIFF_FORWARD_PASSES_TD
+#define AUTODIFF_FORWARD_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def PushTangents : Pass<"autodiff-push-tangents", "::mlir::ModuleOp"> {
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::autodiff::AutodiffDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::triton::TritonDialect"
+  ];
+  let summary = "derive a kernel that computes tangents beside its values";
+  let description = [{
+    Adds `@<kernel>_jvp`, which does what the kernel does and pushes tangents of
+    the wanted arguments forward to what it stores, by the rules' other way.
+    Behind the kernel's arguments it takes a pointer to tangents for each that
+    is wanted, is an output, or carries a derivative from a store to a load, with
+    the argument's addressing and, as `autodiff.tangent`, its number.
+  }];
+  let options = [
+    ListOption<"wanted", "wanted", "unsigned",
+               "arguments that have tangents">,
+    Option<"allWanted", "all-wanted", "bool", "true",
+           "take every float argument that is loaded instead">,
+    ListOption<"outputs", "outputs", "unsigned",
+               "arguments whose stored content gets tangents">,
+    Option<"allOutputs", "all-outputs", "bool", "true",
+           "take every float argument that is stored to instead">
+  ];
+}
+
+#endif // AUTODIFF_FORWARD_PASSES_TD

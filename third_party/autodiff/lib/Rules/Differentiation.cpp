@@ -1,0 +1,81 @@
+//===- Differentiation.cpp - What a rule sees, either way -----------------===//
+#include "autodiff/Rules/Differentiation.h"
+
+#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Tile.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+llvm::BitVector Differentiation::findActive(ValueRange values) const {
+  llvm::BitVector active(values.size());
+  for (auto [index, value] : llvm::enumerate(values))
+    active[index] = isActive(value);
+  return active;
+}
+
+bool Differentiation::takesPart(Operation &op) const {
+  if (isa<triton::StoreOp, triton::AtomicRMWOp>(op))
+    return true;
+  if (op.getNumRegions() && !isa<triton::ReduceOp, triton::ScanOp,
+                                 triton::MapElementwiseOp, CustomVjpOp>(op)) {
+    // A region matters if an active value or an effect is inside.
+    bool matters = false;
+    op.walk([&](Operation *inner) {
+      matters |= isa<triton::StoreOp, triton::AtomicRMWOp>(inner) ||
+                 llvm::any_of(inner->getResults(),
+                              [&](Value result) { return isActive(result); });
+    });
+    return matters;
+  }
+  return llvm::any_of(op.getResults(), [&](Value result) {
+    return isDifferentiable(result.getType()) && isActive(result);
+  });
+}
+
+Value Differentiation::primal(Value primal) const {
+  for (Operation *user : primal.getUsers())
+    if (auto residual = dyn_cast<ResidualOp>(user))
+      if (Value reloadable = primals.lookupOrNull(residual.getResult()))
+        return reloadable;
+  return primals.lookupOrDefault(primal);
+}
+
+Type Differentiation::typeFor(Type primal) {
+  Type element = getElementTypeOrSelf(primal);
+  if (element.isF64())
+    return primal;
+  return withElementType(primal, Float32Type::get(primal.getContext()));
+}
+
+Value Differentiation::widen(Value value) {
+  return castFloat(builder, location, value,
+                   getElementTypeOrSelf(typeFor(value.getType())));
+}
+
+Value Differentiation::constant(Type primalType, double number) {
+  return constantOf(builder, location, typeFor(primalType), number);
+}
+
+Operation *Differentiation::clone(Operation &op) {
+  // Cloning keeps block arguments that are mapped already, from an earlier
+  // recomputation of a block around this one: those are another region's.
+  op.walk([&](Block *inner) {
+    for (BlockArgument argument : inner->getArguments())
+      primals.erase(argument);
+  });
+  return builder.clone(op, primals);
+}
+
+void mlir::autodiff::dropMarkers(Operation *root) {
+  root->walk([](Operation *op) {
+    if (auto custom = dyn_cast<CustomVjpOp>(op))
+      custom->replaceAllUsesWith(custom.getValues());
+    else if (auto stop = dyn_cast<StopGradientOp>(op))
+      stop->replaceAllUsesWith(ValueRange{stop.getValue()});
+    else
+      return;
+    op->erase();
+  });
+}
