@@ -171,7 +171,16 @@ llvm::DenseSet<Value> mlir::autodiff::findTies(Operation *root) {
   return std::move(ties.found);
 }
 
-/// Adds the reductions that computed floats behind `value`.
+/// Whether all threads have the same bits of a sum: of two summands, none is
+/// contracted with it, and their order does not matter.
+static bool hasEqualCopies(triton::ReduceOp reduce) {
+  Block &combine = reduce.getCombineOp().front();
+  return llvm::hasNItems(combine, 2) && isa<arith::AddFOp>(combine.front()) &&
+         standsAlone(reduce.getSrcs()[0]);
+}
+
+/// Adds the reductions that computed floats behind `value`, of which threads
+/// may have different copies. Of what `tt.dot` gives, there is one copy.
 static void collectSums(Value value, llvm::DenseSet<Value> &seen,
                         llvm::SetVector<triton::ReduceOp> &sums) {
   if (!seen.insert(value).second)
@@ -185,14 +194,15 @@ static void collectSums(Value value, llvm::DenseSet<Value> &seen,
   } else if (auto branch = op ? dyn_cast<scf::IfOp>(op) : nullptr) {
     for (Block *side : {branch.thenBlock(), branch.elseBlock()})
       collect(side->getTerminator()->getOperand(result.getResultNumber()));
-  } else if (op) {
+  } else if (op && !isa<triton::DotOp>(op)) {
     auto reduce = dyn_cast<triton::ReduceOp>(op);
-    if (reduce && !onlyChooses(reduce.getCombineOp()))
+    if (reduce && !onlyChooses(reduce.getCombineOp()) &&
+        !hasEqualCopies(reduce))
       sums.insert(reduce);
     llvm::for_each(keepFloats(op->getOperands()), collect);
-  } else if (auto loop = dyn_cast<scf::ForOp>(
-                 cast<BlockArgument>(value).getOwner()->getParentOp())) {
-    if (OpOperand *init = loop.getTiedLoopInit(cast<BlockArgument>(value)))
+  } else if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (OpOperand *init = loop ? loop.getTiedLoopInit(argument) : nullptr)
       collect(loop.getTiedLoopResult(init));
   }
 }

@@ -53,7 +53,7 @@ tt.func @wide(%a: tensor<256x16x!tt.ptr<f16>>, %b: tensor<16x128x!tt.ptr<f16>>, 
 // SM89-SAME: autodiff.options = {num_warps = 16 : i32}
 // SM100-SAME: autodiff.options = {num_warps = 16 : i32}
 // GFX942-SAME: autodiff.options = {num_warps = 8 : i32}
-tt.func @persistent(%p: tensor<16384x!tt.ptr<f32>>, %n: i32) -> tensor<16384xf32> attributes {autodiff.role = "backward", autodiff.grid = "[1,1,1]"} {
+tt.func @persistent(%p: tensor<16384x!tt.ptr<f32>>, %n: i32) -> tensor<16384xf32> attributes {autodiff.role = "backward", autodiff.grid = [#autodiff.expr<1>, #autodiff.expr<1>, #autodiff.expr<1>]} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<16384xf32>

@@ -124,7 +124,7 @@ module {
   tt.func public @kernel_bwd() attributes {autodiff.role = "backward"} {
     %zero = arith.constant 0 : i32
     // expected-error @+1 {{autodiff-save-records needs tapes with a place (autodiff-tape gives them one)}}
-    autodiff.push %zero at %zero tape = 0 of "1" : i32, i32
+    autodiff.push %zero at %zero tape = 0 of <1> : i32, i32
     tt.return
   }
 }

@@ -30,7 +30,8 @@ bool isReproducible(Value value);
 /// were chosen from and that is not reproducible.
 llvm::DenseSet<Value> findTies(Operation *root);
 
-/// The reductions in `root` that compute with what comes to such a decision.
+/// The reductions in `root` that what comes to such a decision is computed
+/// from, and of whose results threads may have copies with other bits.
 llvm::SetVector<triton::ReduceOp> findTiedSums(Operation *root);
 
 } // namespace mlir::autodiff

@@ -126,7 +126,7 @@ tt.func @scattered(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
 // CHECK-NOT: autodiff.stores
 // CHECK-LABEL: tt.func @place(
 tt.func @place(%p: !tt.ptr<f32>, %x: f32) {
-  %n = autodiff.programs ["[\22grid\22,0]"] : i32
+  %n = autodiff.programs [#autodiff.expr<grid0>] : i32
   %q = tt.addptr %p, %n : !tt.ptr<f32>, i32
   tt.store %q, %x : !tt.ptr<f32>
   tt.return
