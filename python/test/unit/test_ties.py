@@ -5,12 +5,15 @@ round what it computes again otherwise than the forward did. Here inputs change 
 unnoticed, which does the same to all that is computed again, on any device.
 """
 
+import json
+
+import hopper
 import pytest
 import torch
 import triton
 import triton.language as tl
 from gradients import assert_gradients_close, random_tensor
-from triton.backends.autodiff import AutodiffError, autodiff
+from triton.backends.autodiff import AutodiffError, _native, autodiff, corpus
 
 COLUMNS = 64
 
@@ -213,3 +216,16 @@ def test_largest_sum_is_found_in_all_threads(device, columns, soft, num_warps):
         for shape in ((programs, rows, columns), (rows, columns))
     ]
     assert_gradients_close(op, lambda x, w: largest_of_sums_reference(x, w, soft), inputs)
+
+
+def test_copies_are_made_equal_for_gpus():
+    """There the backward sums once more; a thread of the CPU has all of a tile."""
+    constants = {"ROWS": 8, "COLUMNS": 32, "SOFT": False}
+    text = hopper.ttir(largest_of_sums, ["*fp32"] * 3, constants)
+    request = json.loads(corpus.request_for(hopper.TARGET))
+
+    def sums(target):
+        plan = _native.differentiate(text, json.dumps({**request, "target": target}), "kernel.ttir")
+        return sum(kernel["ttir"].count('"tt.reduce"') for kernel in json.loads(plan)["backward"])
+
+    assert sums("sm_90") == sums("cpu") + 1
