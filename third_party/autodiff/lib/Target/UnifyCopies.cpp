@@ -12,7 +12,6 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
-#include "autodiff/Support/Target.h"
 #include "autodiff/Target/Passes.h"
 
 namespace mlir::autodiff {
@@ -52,8 +51,7 @@ namespace {
 struct UnifyCopies : autodiff::impl::UnifyCopiesBase<UnifyCopies> {
   void runOnOperation() override {
     triton::FuncOp kernel = getOperation();
-    if (!kernel->hasAttr(kRoleAttr) || Target::of(kernel).warpSize == 1 ||
-        mutation::isMade("unify-copies:none"))
+    if (!kernel->hasAttr(kRoleAttr) || mutation::isMade("unify-copies:none"))
       return;
     for (triton::ReduceOp reduce : findTiedSums(kernel))
       unify(reduce);
