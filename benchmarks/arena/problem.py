@@ -172,15 +172,17 @@ class Problem:
         used = [(y, g) for y, g in zip(outputs, self.upstreams, strict=True) if y.requires_grad]
         if not used:
             raise NoHistory(_NO_HISTORY)
-        return list(
-            torch.autograd.grad(
-                [y for y, _ in used],
-                leaves,
-                [g.to(y.dtype, copy=not again) for y, g in used],
-                retain_graph=again,
-                allow_unused=True,
+        # A package's backward launches kernels that have autotuners, too.
+        with first_configuration():
+            return list(
+                torch.autograd.grad(
+                    [y for y, _ in used],
+                    leaves,
+                    [g.to(y.dtype, copy=not again) for y, g in used],
+                    retain_graph=again,
+                    allow_unused=True,
+                )
             )
-        )
 
     def claim(self, who: str, poisoned=True) -> Claim:
         """The outputs and gradients of one side; `poisoned`: what nobody wrote is NaN."""
