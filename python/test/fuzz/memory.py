@@ -195,9 +195,8 @@ def store(k: Kernel, value: Value) -> None:
     where, _ = place(k, buffer, value.shape, slot, last)
     offsets = Value(where, "i", value.shape, 0, buffer.size - 1)
     condition = condition_of(k, offsets, value, k.choices.chance(30))
-    if k.on_gpu and buffer in present:
-        # Threads overwrite what others have stored.
-        k.emit("tl.debug_barrier()")
+    if buffer in present:
+        wait_for_threads(k)
     k.emit(f"tl.store({buffer.name} + {where}, {value.text}{condition})")
     if not condition:
         # The very offsets; they are read again wherever the store has been passed.
@@ -233,12 +232,19 @@ def store_state(k: Kernel, state: Value, iteration: str, last: int) -> None:
     k.values = [v for v in k.values if v.text != where]
 
 
+def wait_for_threads(k: Kernel) -> None:
+    """On a GPU, threads of a program overwrite, and read, what others of it have stored."""
+    if k.on_gpu:
+        k.emit("tl.debug_barrier()")
+
+
 def reload(k: Kernel, shape: Shape) -> Value | None:
     """Load what the program stored, or what an updated input holds; None if there is nothing."""
     written = [w for w in k.written if w[2].shape == shape]
     if written and k.choices.chance(60):
         k.feature("load of a stored value")
         name, where, value = k.choices.pick(written)
+        wait_for_threads(k)
         return k.floating(f"tl.load({name} + {where}).to(T)", shape, -LIMIT, LIMIT)
     updates = k.having("update")
     if not updates:
@@ -249,9 +255,7 @@ def reload(k: Kernel, shape: Shape) -> Value | None:
     slot, last = (at.text, int(at.high)) if at else ("0", 0)
     where, _ = place(k, buffer, shape, slot, last)
     k.values = [v for v in k.values if v.text != where]
-    if k.on_gpu:
-        # Other threads may have stored what is read.
-        k.emit("tl.debug_barrier()")
+    wait_for_threads(k)
     return k.floating(f"tl.load({buffer.name} + {where}).to(T)", shape, -LIMIT, LIMIT)
 
 

@@ -255,6 +255,20 @@ def test_the_first_configuration(device):
     assert before == (Autotuner.prune_configs, Autotuner._bench)
 
 
+def test_no_backward_is_tuned(device, monkeypatch):
+    """The package's own backward launches kernels with autotuners, too."""
+    bench, met = Autotuner._bench, []
+    gradient = arena_plugin.Silu.gradient
+
+    def watched(x, dy):
+        met.append(Autotuner._bench)
+        return gradient(x, dy)
+
+    monkeypatch.setattr(arena_plugin.Silu, "gradient", watched)
+    trial_of("right", torch.float32, device).run()
+    assert met and bench not in met
+
+
 def test_inputs_are_the_same_in_every_run(device):
     first, second = (trial_of("right", torch.float32, device).problem for _ in range(2))
     assert torch.equal(first.inputs["x"], second.inputs["x"])
