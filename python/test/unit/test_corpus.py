@@ -74,7 +74,7 @@ def test_general_reasons():
 def test_a_crash_costs_one_row(tmp_path, monkeypatch):
     """A process that dies or hangs leaves its reason, the rest of the table stands."""
 
-    def examine(path, target, steps, report):
+    def examine(path, target, steps, report, assemble):
         report("begin", "parsed")
         if path.endswith("dies.ttir"):
             os._exit(3)

@@ -274,8 +274,7 @@ def examine(path, target, steps, report, assemble=True):
 
 def _examine(send, path, target, steps, assemble):
     """Examine a file, whatever `examine` is at the time."""
-    more = {} if assemble else {"assemble": False}
-    examine(path, parse_target(target), steps, lambda *event: send(event), **more)
+    examine(path, parse_target(target), steps, lambda *event: send(event), assemble)
 
 
 # --------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 //===- Ties.cpp - Comparisons that hold exactly by construction -----------===//
 #include "autodiff/Analysis/Ties.h"
 
+#include "autodiff/Analysis/Activity.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Elements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -97,7 +98,7 @@ static bool isReproducible(Value value, llvm::DenseMap<Value, bool> &known) {
   } else if (isa<arith::AddFOp, arith::SubFOp>(op)) {
     holds = llvm::all_of(op->getOperands(), standsAlone);
   } else {
-    holds = op->getNumRegions() == 0 && !isa<triton::DotOp, PopOp>(op) &&
+    holds = op->getNumRegions() == 0 && !isa<triton::DotOp>(op) &&
             (isPure(op) || isa<triton::LoadOp>(op));
   }
   holds = holds && (!op || llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -185,26 +186,18 @@ static void collectSums(Value value, llvm::DenseSet<Value> &seen,
                         llvm::SetVector<triton::ReduceOp> &sums) {
   if (!seen.insert(value).second)
     return;
-  Operation *op = value.getDefiningOp();
   auto collect = [&](Value source) { collectSums(source, seen, sums); };
-  auto result = dyn_cast<OpResult>(value);
-  if (auto loop = op ? dyn_cast<scf::ForOp>(op) : nullptr) {
-    collect(loop.getInitArgs()[result.getResultNumber()]);
-    collect(loop.getYieldedValues()[result.getResultNumber()]);
-  } else if (auto branch = op ? dyn_cast<scf::IfOp>(op) : nullptr) {
-    for (Block *side : {branch.thenBlock(), branch.elseBlock()})
-      collect(side->getTerminator()->getOperand(result.getResultNumber()));
-  } else if (op && !isa<triton::DotOp>(op)) {
-    auto reduce = dyn_cast<triton::ReduceOp>(op);
-    if (reduce && !onlyChooses(reduce.getCombineOp()) &&
-        !hasEqualCopies(reduce))
-      sums.insert(reduce);
-    llvm::for_each(keepFloats(op->getOperands()), collect);
-  } else if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-    if (OpOperand *init = loop ? loop.getTiedLoopInit(argument) : nullptr)
-      collect(loop.getTiedLoopResult(init));
+  if (auto handedOn = findHandedOn(value)) {
+    llvm::for_each(*handedOn, collect);
+    return;
   }
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<triton::DotOp>(op))
+    return;
+  auto reduce = dyn_cast<triton::ReduceOp>(op);
+  if (reduce && !onlyChooses(reduce.getCombineOp()) && !hasEqualCopies(reduce))
+    sums.insert(reduce);
+  llvm::for_each(keepFloats(op->getOperands()), collect);
 }
 
 llvm::SetVector<triton::ReduceOp>

@@ -206,8 +206,7 @@ void PlanPrinter::describeTallying(triton::FuncOp kernel) {
     Object &gradient = *gradients.at(operand.getIndex()).getAsObject();
     llvm::json::Value &tallied =
         gradient.try_emplace("tallied", Object()).first->second;
-    auto role = kernel->getAttrOfType<StringAttr>(kRoleAttr);
-    (*tallied.getAsObject())[role.getValue()] = describeKernel(kernel);
+    (*tallied.getAsObject())[getRole(kernel)] = describeKernel(kernel);
   }
 }
 

@@ -31,19 +31,18 @@ static void unify(triton::ReduceOp reduce) {
   auto tile = cast<RankedTensorType>(reduce.getSrcs()[0].getType());
   if (tile.getDimSize(axis) == 1)
     return;
-  Axis lanes(b, loc, tile.getShape(), axis);
+  Value isFirst = Axis(b, loc, tile.getShape(), axis).isFirst();
   for (Value copies : reduce->getResults()) {
     if (!isFloat(copies.getType()))
       continue;
-    Value repeated = repeatAlong(b, loc, copies, axis,
-                                 tile.clone(getElementTypeOrSelf(copies)));
-    Tile lane(b, loc, repeated);
-    Value first = where(lanes.isFirst(), lane, lane.constant(0.0));
-    Value same = sumOver(b, loc, first, axis);
-    Operation *repeat = repeated.getDefiningOp();
-    if (auto broadcast = dyn_cast<triton::BroadcastOp>(repeat))
-      repeat = broadcast.getSrc().getDefiningOp();
-    copies.replaceAllUsesExcept(same, repeat);
+    auto uses = llvm::to_vector(llvm::make_pointer_range(copies.getUses()));
+    Tile lane(b, loc,
+              repeatAlong(b, loc, copies, axis,
+                          tile.clone(getElementTypeOrSelf(copies))));
+    Value same =
+        sumOver(b, loc, where(isFirst, lane, lane.constant(0.0)), axis);
+    for (OpOperand *use : uses)
+      use->set(same);
   }
 }
 

@@ -42,11 +42,6 @@ private:
 };
 } // namespace
 
-static llvm::StringRef getRole(triton::FuncOp function) {
-  auto role = function->getAttrOfType<StringAttr>(kRoleAttr);
-  return role ? role.getValue() : "";
-}
-
 LogicalResult Inspection::checkKernel() {
   if (!primal)
     return lacks(module, "a kernel: there is no public function "

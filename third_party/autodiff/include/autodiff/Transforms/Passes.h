@@ -46,6 +46,8 @@ triton::FuncOp getOrCreateDifferentiated(ModuleOp module);
 /// Attribute of derived functions: "differentiated", "backward", "variant",
 /// "tally", "clear", "round", "forward", "count" or "tangent".
 constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
+/// That of a function; empty if it has none.
+llvm::StringRef getRole(triton::FuncOp function);
 /// Attribute of a primal whose elements have an order that Triton leaves open:
 /// the forward has to be derived from it, too.
 constexpr llvm::StringLiteral kOrderedAttr = "autodiff.ordered";

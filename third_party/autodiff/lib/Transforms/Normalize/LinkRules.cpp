@@ -207,8 +207,7 @@ struct LinkRules : autodiff::impl::LinkRulesBase<LinkRules> {
     triton::FuncOp kernel = getPrimal(getOperation());
     SmallVector<triton::FuncOp> rules, declarations;
     for (auto function : getOperation().getOps<triton::FuncOp>()) {
-      auto role = function->getAttrOfType<StringAttr>(kRoleAttr);
-      if (role && role.getValue() == "rule") {
+      if (getRole(function) == "rule") {
         if (!function->getAttrOfType<StringAttr>(kRuleAttr)) {
           function.emitError("a rule without a name in `") << kRuleAttr << "`";
           return signalPassFailure();

@@ -253,10 +253,10 @@ bool Transplant::collect(Value value) {
     return isPossible;
   }
   // (What was recorded of memory is for the backward to read.)
-  bool isPossible =
-      op->getNumRegions() == 0 && isMemoryEffectFree(op) && !isa<PopOp>(op) &&
-      llvm::all_of(op->getOperands(),
-                   [&](Value operand) { return collect(operand); });
+  bool isPossible = op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+                    llvm::all_of(op->getOperands(), [&](Value operand) {
+                      return collect(operand);
+                    });
   slice.insert(op);
   return isPossible;
 }

@@ -94,8 +94,7 @@ bool Tape::dropUnread(llvm::MapVector<unsigned, Recording> &recordings) {
 }
 
 void Tape::runOnOperation() {
-  auto role = getOperation()->getAttrOfType<StringAttr>(kRoleAttr);
-  if (!role || role.getValue() != "backward")
+  if (getRole(getOperation()) != "backward")
     return;
   llvm::MapVector<unsigned, Recording> recordings;
   do

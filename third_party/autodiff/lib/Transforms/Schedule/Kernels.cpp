@@ -9,10 +9,13 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
+llvm::StringRef mlir::autodiff::getRole(triton::FuncOp function) {
+  auto role = function->getAttrOfType<StringAttr>(kRoleAttr);
+  return role ? role.getValue() : "";
+}
+
 static bool hasRole(triton::FuncOp function, llvm::StringRef role) {
-  auto attribute = function->getAttrOfType<StringAttr>(kRoleAttr);
-  return attribute ? attribute.getValue() == role
-                   : role.empty() && function.isPublic();
+  return getRole(function) == role && (!role.empty() || function.isPublic());
 }
 
 static triton::FuncOp findByRole(ModuleOp module, llvm::StringRef role) {

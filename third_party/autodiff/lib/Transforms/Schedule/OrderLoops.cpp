@@ -89,8 +89,7 @@ static std::optional<SmallVector<Operation *>> findNumbers(scf::ForOp loop) {
 namespace {
 struct OrderLoops : autodiff::impl::OrderLoopsBase<OrderLoops> {
   void runOnOperation() override {
-    auto role = getOperation()->getAttrOfType<StringAttr>(kRoleAttr);
-    if (!role || role.getValue() != "backward")
+    if (getRole(getOperation()) != "backward")
       return;
     getOperation().walk([](scf::ForOp loop) {
       std::optional<SmallVector<Operation *>> numbers = findNumbers(loop);

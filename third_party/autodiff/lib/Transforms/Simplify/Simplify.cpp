@@ -299,12 +299,12 @@ struct SkipWhile : OpRewritePattern<scf::WhileOp> {
 struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
   void runOnOperation() override {
     // The primal's own sums stay as the user wrote them.
-    auto role = getOperation()->getAttrOfType<StringAttr>(kRoleAttr);
-    bool isDerived = role && role.getValue() == "backward";
+    llvm::StringRef role = getRole(getOperation());
+    bool isDerived = role == "backward";
     RewritePatternSet patterns(&getContext());
     patterns.add<SumOfOne, PruneCarried, SkipWhile>(&getContext());
     // A loop that will be reversed must count its iterations.
-    if (role && role.getValue() != "differentiated")
+    if (!role.empty() && role != "differentiated")
       patterns.add<PruneWhile>(&getContext());
     if (isDerived) {
       patterns.add<AddIntoDot, ReduceInnerFirst, MultiplyByReciprocal>(

@@ -211,8 +211,7 @@ static Value programNumber(OpBuilder &b, Location loc) {
 /// Whether it is a tensor of floats that the user's kernel stores to.
 bool CheckBounds::isOutput(BlockArgument base) {
   triton::FuncOp kernel = getOperation();
-  auto role = kernel->getAttrOfType<StringAttr>(kRoleAttr);
-  if (!base || role.getValue() != "forward" ||
+  if (!base || getRole(kernel) != "forward" ||
       !isFloat(getPointee(base.getType())))
     return false;
   auto operand =

@@ -301,8 +301,7 @@ static SmallVector<Component> findComponents(Block &block) {
 namespace {
 struct OrientDots : autodiff::impl::OrientDotsBase<OrientDots> {
   void runOnOperation() override {
-    auto role = getOperation()->getAttrOfType<StringAttr>(kRoleAttr);
-    if (!role || role.getValue() != "backward")
+    if (getRole(getOperation()) != "backward")
       return;
     RewritePatternSet set(&getContext());
     set.add<ComputedFirst, TransposedProduct, CarryTransposed>(&getContext());
