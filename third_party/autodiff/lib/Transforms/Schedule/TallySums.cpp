@@ -6,6 +6,7 @@
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Analysis/SharedQuotient.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
@@ -72,7 +73,9 @@ std::optional<AtomicSum> TallySums::examine(BlockArgument buffer) {
     Value pointer = getAccessedPointer(op);
     if (!pointer || !mayPointInto(pointer, buffer))
       return;
-    addsAlone &= getSum(op) != nullptr && getBaseArgument(pointer) == buffer;
+    // Lanes that share an element never add to it alone.
+    addsAlone &= getSum(op) != nullptr && getBaseArgument(pointer) == buffer &&
+                 !findSharedQuotient(pointer);
     if (addsAlone)
       sum.adds.push_back(cast<triton::AtomicRMWOp>(op));
   });

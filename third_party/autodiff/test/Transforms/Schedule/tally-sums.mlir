@@ -243,3 +243,23 @@ tt.func @floats(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
   tt.store %py, %x : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Lanes of a channel share its element: none is alone.
+// CHECK-LABEL: tt.func @channel_bwd(
+// CHECK-NOT: autodiff.role = "tally"
+tt.func @channel(%px: !tt.ptr<f16>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f16>, %pixels: i32) {
+  %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+  %p = tt.splat %pixels : i32 -> tensor<64xi32>
+  %c = arith.divsi %i, %p : tensor<64xi32>
+  %j = tt.load %pi : !tt.ptr<i32>
+  %0 = tt.addptr %px, %j : !tt.ptr<f16>, i32
+  %1 = tt.splat %0 : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+  %2 = tt.addptr %1, %c : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+  %x = tt.load %2 : tensor<64x!tt.ptr<f16>>
+  %3 = tt.splat %py : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+  %4 = tt.addptr %3, %i : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+  tt.store %4, %x : tensor<64x!tt.ptr<f16>>
+  tt.return
+}
