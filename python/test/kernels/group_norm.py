@@ -118,9 +118,7 @@ def flat(kernel, x, w, b, channels, ROWS=1, BLOCK=128):
     """Of x: (groups, channels of a group × pixels), contiguous."""
     groups, size = x.shape
     y = poisoned(x.shape, x)
-    kernel[(groups,)](
-        x, w, b, y, size, size // channels, CHANNELS=channels, ROWS=ROWS, BLOCK=BLOCK
-    )
+    kernel[(groups,)](x, w, b, y, size, size // channels, CHANNELS=channels, ROWS=ROWS, BLOCK=BLOCK)
     return y
 
 

@@ -133,17 +133,9 @@ bool GuardedKernel::canFlatten() const {
 /// Computes the condition in front of the branch.
 void GuardedKernel::makeCondition() {
   condition = branch.getCondition();
-  if (body == branch.thenBlock())
-    return;
   OpBuilder b(branch);
-  Location loc = branch.getLoc();
-  if (auto comparison = condition.getDefiningOp<arith::CmpIOp>())
-    condition = arith::CmpIOp::create(
-        b, loc, arith::invertPredicate(comparison.getPredicate()),
-        comparison.getLhs(), comparison.getRhs());
-  else
-    condition = arith::XOrIOp::create(b, loc, condition,
-                                      integerOf(b, loc, b.getI1Type(), 1));
+  if (body == branch.elseBlock())
+    condition = negationOf(b, branch.getLoc(), condition);
 }
 
 /// Whether a mask lets no lane through where the condition fails: a lane's
