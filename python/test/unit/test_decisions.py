@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 from gradients import random_tensor
-from triton.backends.autodiff import AutodiffError, autodiff
+from triton.backends.autodiff import autodiff
 
 ROWS, COLUMNS = 4, 8
 
@@ -59,6 +59,13 @@ def branches(p, u, v, w, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 
 @triton.jit
+def numbers(p, u, v, w, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    i = tl.arange(0, ROWS)
+    k = tl.argmax(sums(p, u, v, ROWS, COLUMNS), 0)
+    tl.store(y + p + i, tl.load(w + p + i) * (k + 0.5))
+
+
+@triton.jit
 def masked(p, u, v, w, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     i = tl.arange(0, ROWS)
     tl.store(y + p + i, tl.load(w + p + i), mask=sums(p, u, v, ROWS, COLUMNS) > 0)
@@ -89,6 +96,7 @@ BODIES = [
     selected,
     codes,
     branches,
+    numbers,
     masked,
     one_after_another,
     in_branch,

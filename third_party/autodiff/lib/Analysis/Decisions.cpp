@@ -34,7 +34,7 @@ static bool asksForSpecial(Operation *op) {
 }
 
 namespace {
-/// Goes backward from what decisions lead to.
+/// Goes backward from addresses, masks, branches and numbers.
 class DecisionFinder {
 public:
   explicit DecisionFinder(triton::FuncOp kernel);
@@ -42,15 +42,15 @@ public:
   llvm::SetVector<Value> decisions;
 
 private:
-  void addPlaces(Operation *op);
-  void leadThere(Value value);
-  void select(Value condition);
+  void addNeeds(Operation *op);
+  void need(Value value);
+  void makeFloat(Value value);
   void visit(Value value);
   ValueRange getSources(Value value);
 
   // What loops and branches hand on, from its end.
   llvm::DenseMap<Value, SmallVector<Value>> handedOn;
-  llvm::SetVector<Value> leading;
+  llvm::SetVector<Value> needed;
   llvm::DenseSet<Value> selecting;
   llvm::DenseMap<Value, bool> reproducible;
 };
@@ -64,43 +64,41 @@ ValueRange DecisionFinder::getSources(Value value) {
   return op ? ValueRange(op->getOperands()) : ValueRange();
 }
 
-void DecisionFinder::leadThere(Value value) {
+void DecisionFinder::need(Value value) {
   if (value && !isFloat(value.getType()) && !isPointer(value.getType()))
-    leading.insert(value);
+    needed.insert(value);
 }
 
-/// Follows a condition that selects between floats to the integers that it
-/// compares.
-void DecisionFinder::select(Value condition) {
-  if (!selecting.insert(condition).second)
-    return;
-  for (Value source : getSources(condition))
-    if (isCondition(source.getType()))
-      select(source);
-    else
-      leadThere(source);
+/// Follows what a float is made of, or selected by; conditions to the integers
+/// that they compare.
+void DecisionFinder::makeFloat(Value value) {
+  if (!isCondition(value.getType()))
+    return need(value);
+  if (selecting.insert(value).second)
+    llvm::for_each(getSources(value), [&](Value v) { makeFloat(v); });
 }
 
 /// Adds what `op` takes to find an address, or which way to go.
-void DecisionFinder::addPlaces(Operation *op) {
+void DecisionFinder::addNeeds(Operation *op) {
   if (llvm::any_of(op->getResultTypes(), isPointer) && op->getNumRegions() == 0)
-    llvm::for_each(op->getOperands(), [&](Value v) { leadThere(v); });
+    llvm::for_each(op->getOperands(), [&](Value v) { need(v); });
   if (auto load = dyn_cast<triton::LoadOp>(op))
-    leadThere(load.getMask());
+    need(load.getMask());
   else if (auto store = dyn_cast<triton::StoreOp>(op))
-    leadThere(store.getMask());
+    need(store.getMask());
   else if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
-    leadThere(atomic.getMask());
+    need(atomic.getMask());
   else if (auto gather = dyn_cast<triton::GatherOp>(op))
-    leadThere(gather.getIndices());
+    need(gather.getIndices());
   else if (auto branch = dyn_cast<scf::IfOp>(op))
-    leadThere(branch.getCondition());
-  else if (auto choice = dyn_cast<arith::SelectOp>(op))
-    isFloat(choice.getType()) ? select(choice.getCondition()) : void();
+    need(branch.getCondition());
+  else if (isa<arith::SelectOp, arith::SIToFPOp, arith::UIToFPOp>(op) &&
+           isFloat(op->getResult(0).getType()))
+    makeFloat(op->getOperand(0));
   else if (auto loop = dyn_cast<scf::ForOp>(op))
     for (Value bound :
          {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
-      leadThere(bound);
+      need(bound);
 }
 
 void DecisionFinder::visit(Value value) {
@@ -113,20 +111,20 @@ void DecisionFinder::visit(Value value) {
       !asksForSpecial(op) && !isReproducible(value, reproducible))
     decisions.insert(value);
   for (Value source : getSources(value))
-    leadThere(source);
+    need(source);
 }
 
 DecisionFinder::DecisionFinder(triton::FuncOp kernel) {
   kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
     followFlow(op, [&](Value from, Value to) { handedOn[to].push_back(from); });
-    addPlaces(op);
+    addNeeds(op);
     // What is done for each element is no decision of the program.
     bool isProgram =
         isa<triton::FuncOp, scf::ForOp, scf::WhileOp, scf::IfOp>(op);
     return isProgram ? WalkResult::advance() : WalkResult::skip();
   });
-  for (unsigned next = 0; next < leading.size(); ++next)
-    visit(leading[next]);
+  for (unsigned next = 0; next < needed.size(); ++next)
+    visit(needed[next]);
 }
 
 llvm::SetVector<Value> mlir::autodiff::findDecisions(triton::FuncOp kernel) {

@@ -1,18 +1,19 @@
 //===- Decisions.h - What a kernel decides by computed floats ---*- C++ -*-===//
 //
 // A *decision* is an integer or a condition that is made of floats: the index
-// that an arg-max finds among sums, whether a sum is above a threshold. Floats
-// that are computed again may differ in the last bit, for which gradients do
-// not care; but where that turns a decision which *leads* to an address, a mask
-// or a branch, the backward goes elsewhere than the forward went. So in every
+// that an arg-max finds among sums, the code of a quantized number, whether a
+// sum is above a threshold. Floats that are computed again may differ in the
+// last bit. Gradients do not care, but where that turns a decision, another
+// address is read, or another branch taken, than in the forward. So in every
 // derived kernel this holds:
 //
-//   A decision that leads there is the one that the forward took: floats that
-//   it is made of are reproducible (Ties.h), or the forward saves it.
+//   An integer, a mask of an access, or a branch is the one of the forward: the
+//   floats that decided are reproducible (Ties.h), or the forward saves it.
 //
-// A condition that only selects between floats does not lead there. Mostly both
-// are equal where it turns (relu, clamp, abs), and then so is what is left of
-// the gradient. An index does: `where(lane == argmax(s), x, y)`.
+// Conditions that select between floats are made again. One in some ten million
+// turns, mostly where both sides are equal (relu, clamp, softplus) or neither
+// matters (a guard against division by zero), and attention has some for each
+// score.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_DECISIONS_H
@@ -23,8 +24,8 @@
 
 namespace mlir::autodiff {
 
-/// The decisions of `kernel` that lead to an address, a mask or a branch, and
-/// that need not come out alike in another kernel.
+/// The decisions of `kernel` that a backward must not make again, for they need
+/// not come out alike in another kernel.
 llvm::SetVector<Value> findDecisions(triton::FuncOp kernel);
 
 } // namespace mlir::autodiff

@@ -177,7 +177,8 @@ LogicalResult Recomputation::refuse() {
     if (residual && mustBeTaken(residual) && costOfTaking(value) == kImpossible)
       return residual.emitError(
           "the backward needs what the kernel decides by floats that it "
-          "computes, or writes atomically, and the forward may not save it");
+          "computes, or leaves in memory by an atomic operation, and the "
+          "forward may not save it");
   }
   return success();
 }
@@ -189,7 +190,7 @@ FailureOr<SmallVector<ResidualOp>> Recomputation::chooseResiduals() {
       if (!isAtHand(value) && !adjoint.contains(value.getDefiningOp()))
         need(value);
   Choice choice = choose();
-  if (choice.cost >= kImpossible && failed(refuse()))
+  if (choice.isImpossible && failed(refuse()))
     return failure();
   auto taken = llvm::map_to_vector(choice.taken, [](Value value) {
     return value.getDefiningOp<ResidualOp>();
