@@ -2,6 +2,7 @@
 #include "autodiff/Analysis/Decisions.h"
 
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Ties.h"
 #include "autodiff/Dialect/Autodiff.h"
@@ -87,7 +88,8 @@ void DecisionFinder::addNeeds(Operation *op) {
   else if (auto store = dyn_cast<triton::StoreOp>(op))
     need(store.getMask());
   else if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
-    need(atomic.getMask());
+    // A maximum's sign says how it is found; it is saved itself.
+    need(selectsContent(atomic) ? Value() : atomic.getMask());
   else if (auto gather = dyn_cast<triton::GatherOp>(op))
     need(gather.getIndices());
   else if (auto branch = dyn_cast<scf::IfOp>(op))
