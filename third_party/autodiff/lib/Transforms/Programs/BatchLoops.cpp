@@ -13,6 +13,7 @@
 #include "Softmax/Maxima.h"
 #include "Softmax/Reframing.h"
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/Decisions.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Support/Elements.h"
@@ -167,15 +168,15 @@ SmallVector<ScalarExpr> Row::getAssumed(int64_t length) const {
   return assumed;
 }
 
-/// Whether a kernel loads what it may have written: that would have to be
-/// saved.
-static bool readsWhatItWrites(triton::FuncOp kernel) {
+/// Whether something would have to be saved: what a kernel decides, or loads
+/// and may have written.
+static bool hasToSave(triton::FuncOp kernel) {
   SmallVector<Value> loaded, written;
   kernel.walk([&](Operation *op) {
     if (Value pointer = getAccessedPointer(op))
       (mayWrite(op) ? written : loaded).push_back(pointer);
   });
-  return mayAlias(loaded, written);
+  return mayAlias(loaded, written) || !findDecisions(kernel).empty();
 }
 
 std::optional<SmallVector<CheckAttr>> Row::putOnAxis(int64_t length) {
@@ -183,7 +184,7 @@ std::optional<SmallVector<CheckAttr>> Row::putOnAxis(int64_t length) {
   for (BatchedLoop &loop : loops)
     llvm::append_range(stores, loop.batch(length));
   dropRepeatedLoads(kernel, stores);
-  return readsWhatItWrites(kernel) ? std::nullopt : checkStores(stores);
+  return hasToSave(kernel) ? std::nullopt : checkStores(stores);
 }
 
 std::optional<BatchAttr> Row::offer() {

@@ -2,8 +2,10 @@
 #include "Costs.h"
 #include "CotangentFactors.h"
 #include "ProgramBuffers.h"
+#include "ResidualIds.h"
 #include "Schedule/Regrid.h"
 #include "ValueNetwork.h"
+#include "autodiff/Analysis/Decisions.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Ties.h"
@@ -114,10 +116,11 @@ public:
       : body(backward.getBody().front()), costOfSaving(costOfSaving),
         mustBeTaken(mustBeTaken) {}
 
-  /// The residuals to load.
-  SmallVector<ResidualOp> chooseResiduals();
+  /// The residuals to load; fails if one can neither be loaded nor computed.
+  FailureOr<SmallVector<ResidualOp>> chooseResiduals();
 
 private:
+  LogicalResult refuse();
   bool isAtHand(Value value) override;
   double costOfTaking(Value value) override;
   double costOfComputing(Value value) override;
@@ -167,13 +170,29 @@ double Recomputation::costOfComputing(Value value) {
              : costOfOperation(value.getDefiningOp());
 }
 
-SmallVector<ResidualOp> Recomputation::chooseResiduals() {
+/// Says which value has to be taken and cannot.
+LogicalResult Recomputation::refuse() {
+  for (Value value : getValues()) {
+    auto residual = value.getDefiningOp<ResidualOp>();
+    if (residual && mustBeTaken(residual) && costOfTaking(value) == kImpossible)
+      return residual.emitError(
+          "the backward needs what the kernel decides by floats that it "
+          "computes, or leaves in memory by an atomic operation, and the "
+          "forward may not save it");
+  }
+  return success();
+}
+
+FailureOr<SmallVector<ResidualOp>> Recomputation::chooseResiduals() {
   llvm::DenseSet<Operation *> adjoint = findAdjoint(body);
   for (Operation *op : adjoint)
     for (Value value : getUsedValues(op))
       if (!isAtHand(value) && !adjoint.contains(value.getDefiningOp()))
         need(value);
-  auto taken = llvm::map_to_vector(choose().taken, [](Value value) {
+  Choice choice = choose();
+  if (choice.isImpossible && failed(refuse()))
+    return failure();
+  auto taken = llvm::map_to_vector(choice.taken, [](Value value) {
     return value.getDefiningOp<ResidualOp>();
   });
   llvm::sort(taken,
@@ -277,13 +296,22 @@ void Residuals::transform() {
         !isReproducible(residual.getValue()))
       selected.insert(residual.getId());
   });
+  llvm::DenseSet<unsigned> decided;
+  for (Value decision : findDecisions(primal))
+    if (ResidualOp residual = findName(decision))
+      decided.insert(residual.getId());
   auto mustBeTaken = [&](ResidualOp residual) {
-    return selected.contains(residual.getId()) &&
-           !mutation::isMade("residuals:atomic values computed again");
+    return (selected.contains(residual.getId()) &&
+            !mutation::isMade("residuals:atomic values computed again")) ||
+           (decided.contains(residual.getId()) &&
+            !mutation::isMade("residuals:decisions are made again"));
   };
+  auto taken =
+      Recomputation(backward, costOfSaving, mustBeTaken).chooseResiduals();
+  if (failed(taken))
+    return signalPassFailure();
   SmallVector<ResidualOp> saved, reloaded;
-  for (ResidualOp residual :
-       Recomputation(backward, costOfSaving, mustBeTaken).chooseResiduals())
+  for (ResidualOp residual : *taken)
     (outputs.contains(residual.getId()) ? reloaded : saved).push_back(residual);
   if (!saved.empty())
     saveFactors(backward, getOrCreateForward(getOperation()), saved);

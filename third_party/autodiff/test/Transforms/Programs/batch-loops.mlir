@@ -378,3 +378,34 @@ tt.func public @other_lanes(%x: !tt.ptr<f32>, %s: !tt.ptr<f32>, %y: !tt.ptr<f32>
   }
   tt.return
 }
+
+// -----
+
+// What is decided by a sum over the row would have to be saved, too.
+// OFFER-NOT: autodiff.batch
+// OFFER-LABEL: tt.func public @decided(
+// CHECK-NOT: autodiff.launch
+// CHECK-LABEL: tt.func public @decided(
+// CHECK-COUNT-2: scf.for
+tt.func public @decided(%x: !tt.ptr<f32>, %w: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
+  %lower = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %sum = scf.for %i = %lower to %n step %one iter_args(%s = %zero) -> (f32) : i32 {
+    %p = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %p : !tt.ptr<f32>
+    %t = arith.addf %s, %v : f32
+    scf.yield %t : f32
+  }
+  %code = arith.fptosi %sum : f32 to i32
+  %at = tt.addptr %w, %code : !tt.ptr<f32>, i32
+  %factor = tt.load %at : !tt.ptr<f32>
+  scf.for %i = %lower to %n step %one : i32 {
+    %p = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %p : !tt.ptr<f32>
+    %u = arith.mulf %v, %factor : f32
+    %q = tt.addptr %y, %i : !tt.ptr<f32>, i32
+    tt.store %q, %u : !tt.ptr<f32>
+  }
+  tt.return
+}
