@@ -44,6 +44,10 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<bool> plain{*this, "plain",
                      llvm::cl::desc("Schedule nothing: lower the plan as it "
                                     "is derived.")};
+  ListOption<unsigned> atomic{
+      *this, "atomic",
+      llvm::cl::desc("Arguments whose gradient must be accumulated "
+                     "atomically.")};
 };
 } // namespace
 
@@ -305,6 +309,7 @@ static void registerParts(llvm::StringRef name, llvm::StringRef description,
           return failure();
         Request request;
         request.scheduled = !options.plain;
+        request.atomic.assign(options.atomic.begin(), options.atomic.end());
         using Schedule = Request::Schedule;
         if (options.always)
           request.schedules = {Schedule::Merge, Schedule::Exchange,
