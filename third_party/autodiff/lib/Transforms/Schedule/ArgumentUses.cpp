@@ -1,7 +1,6 @@
 //===- ArgumentUses.cpp - What a backward does with gradients -------------===//
 #include "ArgumentUses.h"
 
-#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 using namespace mlir;
@@ -33,7 +32,7 @@ mlir::autodiff::collectOwnUses(triton::FuncOp backward) {
       own.try_emplace(argument, use);
   for (triton::FuncOp other :
        getBackwards(backward->getParentOfType<ModuleOp>()))
-    if (other != backward && !mutation::isMade("uses:what others contribute"))
+    if (other != backward)
       for (auto &[argument, use] : collectUses(other))
         if (!isRemainder(use))
           own.erase(argument);
