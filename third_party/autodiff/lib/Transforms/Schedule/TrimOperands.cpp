@@ -1,4 +1,5 @@
 //===- TrimOperands.cpp - Drop what no kernel of a plan uses --------------===//
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -45,6 +46,9 @@ void TrimOperands::numberBuffers(PlanOp plan) {
     places[buffer.getNumber()] = place;
     buffer.setNumber(place);
   }
+  if (mutation::isMade("trim-operands:numbers of other buffers"))
+    for (auto &[number, place] : places)
+      place = places.size() - 1 - place;
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
     for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
       auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
