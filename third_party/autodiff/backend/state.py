@@ -63,6 +63,7 @@ class Ask(NamedTuple):
     axes: tuple[int, ...] = ()
     widen: int | None = None
     schedules: tuple[str, ...] | None = None
+    scheduled: bool | None = None
 
     def to_json(self) -> dict:
         """Return the request that the compiler reads."""

@@ -30,6 +30,7 @@ private:
   LogicalResult checkUnderived(llvm::ArrayRef<llvm::StringRef> roles);
   LogicalResult checkSameLoops();
   LogicalResult checkBackward();
+  LogicalResult checkOneBackward();
   LogicalResult checkTaped();
   LogicalResult checkUnsized();
   LogicalResult checkOperands(triton::FuncOp kernel);
@@ -160,6 +161,13 @@ LogicalResult Inspection::checkBackward() {
   return success();
 }
 
+LogicalResult Inspection::checkOneBackward() {
+  if (backwards.size() == 1)
+    return success();
+  return lacks(backwards[1], "one backward kernel, before any schedule, but "
+                             "here is another one");
+}
+
 LogicalResult Inspection::checkTaped() {
   llvm::DenseSet<unsigned> recorded;
   primal.walk([&](PushOp push) { recorded.insert(push.getTape()); });
@@ -207,6 +215,8 @@ LogicalResult Inspection::check(Need need) {
     return checkSameLoops();
   case Need::Backward:
     return checkBackward();
+  case Need::OneBackward:
+    return checkOneBackward();
   case Need::Taped:
     return checkTaped();
   case Need::Unsized:

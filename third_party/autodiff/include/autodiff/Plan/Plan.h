@@ -78,6 +78,9 @@ struct Request {
   unsigned widen = 4;
   /// Refuse what would have to be summed with atomics.
   bool deterministic = false;
+  /// Look for schedules; otherwise kernels are as they are derived, on the
+  /// forward's grid.
+  bool scheduled = true;
   /// The device combines what is reduced in any order, sides swapped.
   bool anyOrder = false;
   /// Those to use, wherever they apply; where they pay if absent.

@@ -31,7 +31,7 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp", !listconcat(R
                             RepeatedOptions);
 }
 
-def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp", LooksAtBackward> {
+def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "note where contributions to gradients may be other than zero";
   let description = [{
     A kernel may load from beyond a tensor what leads to nothing that it stores:
@@ -77,7 +77,7 @@ def LiftAssembly : AutodiffPass<"autodiff-lift-assembly", "::mlir::ModuleOp", Re
   let options = !listconcat(WantedOptions, CotangentOptions);
 }
 
-def Tape : AutodiffPass<"autodiff-tape", "::mlir::triton::FuncOp"> {
+def Tape : AutodiffPass<"autodiff-tape", "::mlir::ModuleOp"> {
   let summary = "give the tapes that are read a place in memory";
   let description = [{
     Every `autodiff.pop` that is still used becomes a load from a buffer that
@@ -94,7 +94,7 @@ def RecordMemory : AutodiffPass<"autodiff-record-memory", "::mlir::triton::FuncO
   }];
 }
 
-def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp", !listconcat(LooksAtBackward, ["Taped"])> {
+def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp", !listconcat(LooksAtOneBackward, ["Taped"])> {
   let summary = "let the forward write what it records";
   let description = [{
     Every record that the backward still reads gets a buffer, which the
@@ -105,7 +105,7 @@ def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp", !lis
   ];
 }
 
-def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp", LooksAtBackward> {
+def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "choose what the backward reloads instead of recomputing";
   let description = [{
     A minimum cut between what memory holds and what the adjoint needs, at the

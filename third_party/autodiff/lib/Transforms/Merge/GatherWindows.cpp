@@ -59,6 +59,7 @@ struct GatherWindows : autodiff::impl::GatherWindowsBase<GatherWindows> {
   using GatherWindowsBase::GatherWindowsBase;
 
   void transform() override;
+  void gatherIn(triton::FuncOp kernel);
   void gather(ArrayRef<AccumulateOp> accumulates);
   bool canGatherBehind();
   void gatherBehind(ArrayRef<AccumulateOp> gathered);
@@ -535,14 +536,19 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
 }
 
 void GatherWindows::transform() {
-  backward = getBackward(getOperation());
+  for (triton::FuncOp each : getUnscheduled(getOperation()))
+    gatherIn(each);
+}
+
+void GatherWindows::gatherIn(triton::FuncOp kernel) {
+  backward = kernel;
   digits = findProgramDigits(getDifferentiated(getOperation()));
   written.clear();
   backward.walk([&](Operation *op) {
     if (isa<triton::StoreOp, triton::AtomicRMWOp, triton::AtomicCASOp>(op))
       written.push_back(op->getOperand(0));
   });
-  for (auto &[argument, use] : collectUses(backward)) {
+  for (auto &[argument, use] : collectOwnUses(backward)) {
     AccumulateOp first =
         use.accumulates.empty() ? AccumulateOp() : use.accumulates.front();
     bool areAlike = llvm::all_of(use.accumulates, [&](AccumulateOp op) {

@@ -86,17 +86,17 @@ void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
 }
 
 void MergeContributions::transform() {
-  triton::FuncOp backward = getBackward(getOperation());
   sites = collectSites(getDifferentiated(getOperation()));
-  for (auto &[argument, use] : collectUses(backward)) {
-    if (!use.upstreams.empty())
-      continue;
-    llvm::MapVector<size_t, SmallVector<AccumulateOp>> byDepth;
-    for (AccumulateOp op : use.accumulates)
-      if (std::optional<LoopNest> nest = getLoopNest(op))
-        byDepth[nest->size()].push_back(op);
-    for (auto &[depth, alike] : byDepth)
-      if (alike.size() > 1)
-        merge(alike);
-  }
+  for (triton::FuncOp backward : getUnscheduled(getOperation()))
+    for (auto &[argument, use] : collectOwnUses(backward)) {
+      if (!use.upstreams.empty())
+        continue;
+      llvm::MapVector<size_t, SmallVector<AccumulateOp>> byDepth;
+      for (AccumulateOp op : use.accumulates)
+        if (std::optional<LoopNest> nest = getLoopNest(op))
+          byDepth[nest->size()].push_back(op);
+      for (auto &[depth, alike] : byDepth)
+        if (alike.size() > 1)
+          merge(alike);
+    }
 }

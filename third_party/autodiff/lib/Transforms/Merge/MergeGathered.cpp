@@ -51,6 +51,7 @@ struct MergeGathered : autodiff::impl::MergeGatheredBase<MergeGathered> {
   using MergeGatheredBase::MergeGatheredBase;
 
   void transform() override;
+  void mergeIn(triton::FuncOp kernel);
   std::optional<Dense> findDense(const ArgumentUse &use);
   std::optional<Gathered> examine(AccumulateOp op, const Dense &dense);
   bool collectSlice(Value value, SetVector<Operation *> &slice);
@@ -419,16 +420,21 @@ void MergeGathered::splitRemainder(ArrayRef<AccumulateOp> remainder) {
 
 void MergeGathered::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
-  backward = getBackward(getOperation());
   sites = collectSites(primal);
   digits = findProgramDigits(primal);
+  for (triton::FuncOp each : getUnscheduled(getOperation()))
+    mergeIn(each);
+}
+
+void MergeGathered::mergeIn(triton::FuncOp kernel) {
+  backward = kernel;
   written.clear();
   backward.walk([&](Operation *op) {
     if (isa<triton::StoreOp, triton::AtomicRMWOp, triton::AtomicCASOp>(op))
       written.push_back(op->getOperand(0));
   });
   SmallVector<AccumulateOp> remainder;
-  for (auto &[argument, use] : collectUses(backward)) {
+  for (auto &[argument, use] : collectOwnUses(backward)) {
     if (!use.upstreams.empty() || llvm::is_contained(atomic, argument))
       continue;
     std::optional<Dense> dense = findDense(use);

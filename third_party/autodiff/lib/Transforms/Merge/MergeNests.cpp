@@ -140,11 +140,11 @@ void MergeNests::merge(AccumulateOp byParts, AccumulateOp along) {
 
 void MergeNests::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
-  triton::FuncOp backward = getBackward(getOperation());
   sites = collectSites(primal);
   digits = findProgramDigits(primal);
-  for (auto &[argument, use] : collectUses(backward))
-    if (use.upstreams.empty() && use.accumulates.size() == 2 &&
-        !llvm::is_contained(atomic, argument))
-      merge(use.accumulates[0], use.accumulates[1]);
+  for (triton::FuncOp backward : getUnscheduled(getOperation()))
+    for (auto &[argument, use] : collectOwnUses(backward))
+      if (use.upstreams.empty() && use.accumulates.size() == 2 &&
+          !llvm::is_contained(atomic, argument))
+        merge(use.accumulates[0], use.accumulates[1]);
 }

@@ -47,7 +47,7 @@ public:
   std::optional<BatchAttr> offer();
   /// Puts them on an axis as long as that, and adds to what a launch has to
   /// check; none if that cannot be done.
-  std::optional<LaunchAttr> batch(int64_t length, Launch launch);
+  bool batch(int64_t length, Launch &launch);
 
 private:
   explicit Row(triton::FuncOp kernel) : kernel(kernel) {}
@@ -196,15 +196,15 @@ std::optional<BatchAttr> Row::offer() {
   return offer;
 }
 
-std::optional<LaunchAttr> Row::batch(int64_t length, Launch launch) {
+bool Row::batch(int64_t length, Launch &launch) {
   launch.assume(getAssumed(length));
   launch.length = length;
   launch.batched = getPositions();
   std::optional<SmallVector<CheckAttr>> checks = putOnAxis(length);
   if (!checks)
-    return std::nullopt;
+    return false;
   llvm::append_range(launch.checks, *checks);
-  return launch.get();
+  return true;
 }
 
 /// Whether there are loops, and each might be over a row: none is in another
@@ -247,14 +247,16 @@ void BatchLoops::transform() {
   if (failed(reframe(kernel)))
     return signalPassFailure();
   std::optional<Row> row = Row::match(kernel);
-  std::optional<Attribute> found;
-  if (row && (always || row->isReadAgain()) && row->getMostIterations() >= 1) {
-    if (length)
-      found = row->batch(length, Launch::of(module));
-    else
-      found = row->offer();
+  if (!row || !(always || row->isReadAgain()) || row->getMostIterations() < 1)
+    return kernel.erase();
+  if (!length) {
+    if (std::optional<BatchAttr> offer = row->offer())
+      PlanOp::getOrCreate(module).add<OfferOp>(*offer);
+    return kernel.erase();
   }
-  (found && length ? primal : kernel).erase();
-  if (found)
-    module->setAttr(length ? kLaunchAttr : kBatchAttr, *found);
+  Launch launch = Launch::of(module);
+  if (!row->batch(length, launch))
+    return kernel.erase();
+  primal.erase();
+  launch.record(module);
 }

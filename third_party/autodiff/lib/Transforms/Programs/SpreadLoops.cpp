@@ -214,5 +214,5 @@ void SpreadLoops::transform() {
     return kernel.erase();
   primal.erase();
   launch.checks = std::move(*checks);
-  module->setAttr(kLaunchAttr, launch.get());
+  launch.record(module);
 }

@@ -355,8 +355,8 @@ void UnravelPositions::transform() {
     for (unsigned digit = 0; digit < chain.getLength(); ++digit)
       limits.push_back(
           chain.getLimit(digit, findEnd(*line, programs)).get(&getContext()));
-    module->setAttr(kUnravelAttr,
-                    UnravelAttr::get(&getContext(), limits, line->getTile()));
+    PlanOp::getOrCreate(module).add<OfferOp>(
+        UnravelAttr::get(&getContext(), limits, line->getTile()));
     return kernel.erase();
   }
   SmallVector<int64_t> shape(lengths.begin(), lengths.end());
@@ -373,5 +373,5 @@ void UnravelPositions::transform() {
     return kernel.erase();
   llvm::append_range(launch.checks, *checks);
   primal.erase();
-  module->setAttr(kLaunchAttr, launch.get());
+  launch.record(module);
 }

@@ -20,6 +20,7 @@ struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
   using ExchangeBase::ExchangeBase;
 
   void transform() override;
+  void exchangeIn(triton::FuncOp kernel);
   std::optional<Contribution> locate(AccumulateOp op) const;
   std::optional<Candidate> join(unsigned argument,
                                 ArrayRef<AccumulateOp> accumulates) const;
@@ -212,7 +213,7 @@ SmallVector<Contribution> Exchange::findFollowers(ArrayRef<Candidate> group,
     for (const Contribution &contribution : candidate.contributions)
       done.insert(contribution.op);
   SmallVector<Contribution> followers;
-  for (auto &[argument, use] : collectUses(backward)) {
+  for (auto &[argument, use] : collectOwnUses(backward)) {
     bool isSummed = contributesTo(group, argument) ||
                     llvm::any_of(later, [argument = argument](const Group &g) {
                       return contributesTo(g, argument);
@@ -292,14 +293,19 @@ static bool canShareKernel(ArrayRef<Candidate> group,
 
 void Exchange::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
-  backward = getBackward(getOperation());
   sites = collectSites(primal);
   digits = findProgramDigits(primal);
+  for (triton::FuncOp each : getUnscheduled(getOperation()))
+    exchangeIn(each);
+}
+
+void Exchange::exchangeIn(triton::FuncOp kernel) {
+  backward = kernel;
   hoistProgramIds(backward);
 
   // Arguments whose kernels have the same order of iterations share one.
   SmallVector<Group> groups;
-  for (auto &[argument, use] : collectUses(backward))
+  for (auto &[argument, use] : collectOwnUses(backward))
     for (Candidate &candidate : examine(argument, use)) {
       auto same = llvm::find_if(groups, [&](ArrayRef<Candidate> group) {
         return canShareKernel(group, candidate);
@@ -327,5 +333,5 @@ void Exchange::transform() {
   }
   // Nothing may be left to do for the kernel that stayed.
   if (getBackwards(getOperation()).size() > 1 && !mayWrite(backward))
-    backward.erase();
+    eraseKernel(backward);
 }

@@ -311,6 +311,6 @@ triton::FuncOp ExchangedKernel::build(const Handover &left) {
     triton::ReturnOp::create(builder, loc, ValueRange());
     return kernel;
   }
-  kernel.erase();
+  eraseKernel(kernel);
   return {};
 }

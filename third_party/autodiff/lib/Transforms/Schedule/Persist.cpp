@@ -38,6 +38,7 @@ struct Persist : autodiff::impl::PersistBase<Persist> {
   using PersistBase::PersistBase;
 
   void transform() override;
+  void persistIn(triton::FuncOp kernel);
   std::optional<Shared> examine(unsigned argument, const ArgumentUse &use);
   bool isContributedElsewhere(unsigned argument);
   bool isWorthIt(ArrayRef<Shared> group);
@@ -176,17 +177,19 @@ void Persist::build(ArrayRef<Shared> group) {
         mlir::succeeded(accumulateWhole(b, each.op, atZero, sum, each.check,
                                         programs.number, partials));
   triton::ReturnOp::create(b, loc, ValueRange());
-  (succeeded ? backward : kernel).erase();
+  eraseKernel(succeeded ? backward : kernel);
 }
 
 void Persist::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
-  backward = getBackward(getOperation());
-  // A kernel with a grid of its own has been scheduled before.
-  if (backward->hasAttr(kGridAttr))
-    return;
   sites = collectSites(primal);
   digits = findProgramDigits(primal);
+  for (triton::FuncOp each : getUnscheduled(getOperation()))
+    persistIn(each);
+}
+
+void Persist::persistIn(triton::FuncOp kernel) {
+  backward = kernel;
   std::vector<Shared> group;
   for (auto &[argument, use] : collectUses(backward)) {
     // Cotangents that are taken out of their buffers stay where they are.

@@ -73,7 +73,10 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
   BlockArgument cotangent =
       appendShadow(backward, primal, OperandKind::Cotangent, element, {});
   if (check && !mutation::isMade("schedule:no check of the outputs"))
-    backward.setArgAttr(cotangent.getArgNumber(), kCheckAttr, check);
+    PlanOp::getOrCreate(getOperation())
+        .require(
+            OperandAttr::get(&getContext(), OperandKind::Cotangent, argument),
+            check);
   // The gradient of what was loaded before starts from nothing. If nothing was,
   // it is the cotangent, but for what the kernel overwrites.
   bool isOnlyOverwritten =

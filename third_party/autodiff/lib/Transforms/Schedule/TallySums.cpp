@@ -58,7 +58,10 @@ std::optional<AtomicSum> TallySums::examine(BlockArgument buffer) {
   auto kernel = cast<triton::FuncOp>(buffer.getOwner()->getParentOp());
   unsigned place = buffer.getArgNumber();
   auto operand = kernel.getArgAttrOfType<OperandAttr>(place, kOperandAttr);
-  auto gradient = kernel.getArgAttrOfType<GradientAttr>(place, kBufferAttr);
+  PlanOp plan = PlanOp::of(getOperation());
+  auto gradient =
+      plan ? dyn_cast_or_null<GradientAttr>(plan.getDescription(operand))
+           : GradientAttr();
   if (!gradient)
     return std::nullopt;
   Type pointee = getPointee(primal.getArgument(operand.getIndex()).getType());
@@ -226,7 +229,7 @@ void TallySums::transform() {
     }
   for (triton::FuncOp backward : backwards) {
     // Sums in a grid of another size are not those of the primal's loads.
-    if (backward->hasAttr(kGridAttr))
+    if (!getGrid(backward).empty())
       continue;
     unsigned places = backward.getNumArguments();
     for (unsigned i = 0; i < places; ++i) {

@@ -25,6 +25,7 @@ struct Wider {
   /// The kernel whose loops advance in short steps.
   triton::FuncOp shorter;
   ProductCosts costs;
+  SmallVector<ExprAttr> grid;
 };
 
 struct ChooseTiles : autodiff::impl::ChooseTilesBase<ChooseTiles> {
@@ -79,7 +80,7 @@ static ProgramsOp getPrograms(triton::FuncOp kernel) {
 SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
   SmallVector<Wider> found;
   for (unsigned factor = 2; factor <= widen; factor *= 2) {
-    Wider wider{{}, from.conditions, {}, from.costs};
+    Wider wider{{}, from.conditions, {}, from.costs, from.grid};
     triton::FuncOp kernel = from.kernel;
     wider.kernel = widenTiles(kernel, getPrograms(kernel).getPlaces()[place],
                               factor, wider.conditions);
@@ -94,6 +95,7 @@ SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
       wider.shorter.erase();
       break;
     }
+    wider.grid[0] = divOf(wider.grid[0], factor);
     found.push_back(std::move(wider));
   }
   return found;
@@ -176,18 +178,20 @@ void ChooseTiles::addVariants(triton::FuncOp kernel,
     requireIterations(wider, variant.conditions);
     // Enough programs for the processors.
     ExprAttr processors = ExprAttr::get(context, ExprKind::Processors, 0);
-    ExprAttr when = maxOf(0, subOf(mulOf(4, getGrid(wider).front()),
+    ExprAttr when = maxOf(0, subOf(mulOf(4, variant.grid.front()),
                                    subOf(mulOf(3, processors), 1)));
     for (ExprAttr condition : variant.conditions)
       when = minOf(when, condition);
-    wider->setAttr(kVariantOfAttr, kernel.getSymNameAttr());
-    wider->setAttr(kWhenAttr, when);
     wider->setAttr(kRoleAttr, StringAttr::get(context, "variant"));
+    setGrid(wider, variant.grid);
+    launchOf(wider).setInPlaceOf(kernel.getSymName());
+    launchOf(wider).setWhenAttr(when);
   }
 }
 
 void ChooseTiles::choose(triton::FuncOp kernel) {
-  SmallVector<Wider> candidates{{kernel, {}, {}, ProductCosts::of(kernel)}};
+  SmallVector<Wider> candidates{
+      {kernel, {}, {}, ProductCosts::of(kernel), getGrid(kernel)}};
   for (unsigned place = 0; place < getPrograms(kernel).getNumResults(); ++place)
     for (size_t from = 0, end = candidates.size(); from < end; ++from)
       for (Wider &wider : widenAlong(candidates[from], place))

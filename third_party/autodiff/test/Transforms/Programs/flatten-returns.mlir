@@ -2,7 +2,7 @@
 
 // A program that returns runs its loop no times, stores nothing, and loads what
 // says how long its sequence is.
-// CHECK: module attributes {autodiff.assumed = [#autodiff.expr<max(element(arg4, pid1), 0)>]}
+// CHECK: autodiff.assume <max(element(arg4, pid1), 0)>
 // CHECK-LABEL: tt.func public @returns(
 // CHECK: %[[N:.*]] = tt.load %{{.*}} : !tt.ptr<i32>
 // CHECK: %[[RUNS:.*]] = arith.cmpi slt, %[[FIRST:.*]], %[[N]]
@@ -58,7 +58,7 @@ tt.func public @returns(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>,
 // -----
 
 // What a division divides by is positive then, which the launch has to see.
-// CHECK: module attributes {autodiff.assumed = [#autodiff.expr<arg3 - 1>]}
+// CHECK: autodiff.assume <arg3 - 1>
 // CHECK-LABEL: tt.func public @divides(
 // CHECK-NOT: scf.if
 // CHECK: arith.divsi %{{.*}}, %arg3 : i32

@@ -1,6 +1,6 @@
 // RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics -autodiff-normalize \
 // RUN:   -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents \
-// RUN:   -autodiff-schedule=deterministic=true
+// RUN:   -autodiff-lower-accumulates=deterministic=true
 
 // Data decide the addresses.
 tt.func @gather(%px: !tt.ptr<f32> loc("x"("k.py":1:1)), %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {

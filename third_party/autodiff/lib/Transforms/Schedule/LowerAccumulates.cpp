@@ -1,4 +1,4 @@
-//===- Schedule.cpp - Decide how contributions to a gradient meet ---------===//
+//===- LowerAccumulates.cpp - How contributions to a gradient meet --------===//
 #include "ArgumentUses.h"
 #include "ShadowPointers.h"
 #include "Turns.h"
@@ -11,7 +11,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::autodiff {
-#define GEN_PASS_DEF_SCHEDULE
+#define GEN_PASS_DEF_LOWERACCUMULATES
 #include "autodiff/Transforms/Passes.h.inc"
 } // namespace mlir::autodiff
 
@@ -19,8 +19,9 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
-  using ScheduleBase::ScheduleBase;
+struct LowerAccumulates
+    : autodiff::impl::LowerAccumulatesBase<LowerAccumulates> {
+  using LowerAccumulatesBase::LowerAccumulatesBase;
 
   void transform() override;
 };
@@ -396,7 +397,7 @@ findReach(unsigned argument, ArrayRef<triton::FuncOp> kernels,
   return reach;
 }
 
-void Schedule::transform() {
+void LowerAccumulates::transform() {
   llvm::DenseMap<unsigned, Operation *> sites =
       collectSites(getDifferentiated(getOperation()));
   SmallVector<triton::FuncOp> kernels = getBackwards(getOperation());
