@@ -4,8 +4,9 @@ def MarkResiduals : AutodiffPass<"autodiff-mark-residuals", "::mlir::triton::Fun
   let summary = "name the values that a forward may save for its backward";
   let description = [{
     Wraps, at the kernel's outer level, what only a loop, branch, reduction or
-    product can compute, what the kernel stores, and conditions that take much
-    arithmetic (what a dropout keeps), in `autodiff.residual`.
+    product can compute, what the kernel stores, conditions that take much
+    arithmetic (what a dropout keeps), and what is decided by computed floats,
+    in `autodiff.residual`.
   }];
 }
 
@@ -88,9 +89,9 @@ def Tape : AutodiffPass<"autodiff-tape", "::mlir::ModuleOp"> {
 def RecordMemory : AutodiffPass<"autodiff-record-memory", "::mlir::triton::FuncOp"> {
   let summary = "mark what only this run of the primal can know";
   let description = [{
-    Pushes what the kernel loads from memory that it stores to itself, and what
-    atomic operations return. A backward pops these instead of computing them
-    again.
+    Pushes what the kernel loads from memory that it stores to itself, what
+    atomic operations return, and what loops and branches decide by computed
+    floats. A backward pops these instead of computing them again.
   }];
 }
 
@@ -111,8 +112,8 @@ def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp", LooksAtOn
     A minimum cut between what memory holds and what the adjoint needs, at the
     outer level of the backward: cost is bytes moved, or that might be moved in
     the time that arithmetic takes; what only a loop, branch, reduction or
-    product can compute must be saved or reloaded. The
-    forward that saves is added as `@<kernel>_fwd`; values that the primal
+    product can compute must be saved or reloaded, and so must what is decided
+    by computed floats. The forward that saves is added as `@<kernel>_fwd`; values that the primal
     stores anyway are reloaded from its outputs.
   }];
   let options = [
