@@ -138,9 +138,17 @@ LogicalResult Inspection::checkContributions(triton::FuncOp backward) {
             : isa_and_nonnull<triton::StoreOp, triton::AtomicRMWOp>(site);
     unsigned argument =
         accumulate ? accumulate.getArgument() : upstream.getArgument();
-    if (fits && argument < primal.getNumArguments())
+    if (!fits || argument >= primal.getNumArguments()) {
+      (void)lacks(op, "the adjoint of an access that the kernel has");
+      return WalkResult::interrupt();
+    }
+    auto own =
+        OperandAttr::get(op->getContext(), OperandKind::Argument, argument);
+    if (argument < backward.getNumArguments() &&
+        backward.getArgAttr(argument, kOperandAttr) == own)
       return WalkResult::advance();
-    (void)lacks(op, "the adjoint of an access that the kernel has");
+    (void)lacks(op, "backward kernels with all arguments of its kernel, in "
+                    "order (autodiff-trim-operands comes last)");
     return WalkResult::interrupt();
   });
   return failure(walk.wasInterrupted());
