@@ -120,6 +120,7 @@ static bool Request::*findFlag(StringRef key) {
       .Case("checkpoint", &Request::checkpoint)
       .Case("deterministic", &Request::deterministic)
       .Case("anyOrder", &Request::anyOrder)
+      .Case("explain", &Request::explain)
       .Default(nullptr);
 }
 

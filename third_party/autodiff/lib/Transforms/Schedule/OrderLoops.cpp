@@ -1,4 +1,5 @@
 //===- OrderLoops.cpp - Run loops in the forward's order ------------------===//
+#include "ParallelLoop.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -42,20 +43,34 @@ static bool isSum(BlockArgument carried, Value next) {
   return true;
 }
 
-/// Whether the iterations may run in any order: they read memory, and add.
-static bool isOrderFree(scf::ForOp loop) {
-  WalkResult walk = loop.getBody()->walk([](Operation *op) {
+/// What of a loop must run in one order: its iterations do more than read
+/// memory and add.
+Obstacle mlir::autodiff::findOrder(scf::ForOp loop) {
+  Operation *ordered = nullptr;
+  loop.getBody()->walk([&](Operation *op) {
     bool adds = isa<AccumulateOp, triton::LoadOp>(op) ||
                 op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
                 isMemoryEffectFree(op);
+    ordered = adds ? nullptr : op;
     return adds ? WalkResult::advance() : WalkResult::interrupt();
   });
-  return !walk.wasInterrupted() &&
-         llvm::all_of(
-             llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues()),
-             [](auto pair) {
-               return isSum(std::get<0>(pair), std::get<1>(pair));
-             });
+  if (ordered)
+    return because(loop,
+                   "iterations of the loop at {0} have an order, as they write "
+                   "to memory at {1}",
+                   loop, ordered);
+  for (auto [carried, next] :
+       llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues()))
+    if (!isSum(carried, next)) {
+      Operation *update = next.getDefiningOp();
+      return because(
+          loop,
+          "iterations of the loop at {0} have an order: each goes on "
+          "with what the one before has left, at {1}, which is no "
+          "sum",
+          loop, update ? update : loop.getOperation());
+    }
+  return std::nullopt;
 }
 
 /// Whether `value` is one less than the loop's number of iterations.
@@ -94,7 +109,7 @@ struct OrderLoops : autodiff::impl::OrderLoopsBase<OrderLoops> {
     getOperation().walk([](scf::ForOp loop) {
       std::optional<SmallVector<Operation *>> numbers = findNumbers(loop);
       if (!numbers ||
-          (!isOrderFree(loop) && !mutation::isMade("order-loops:any loop")))
+          (findOrder(loop) && !mutation::isMade("order-loops:any loop")))
         return;
       for (Operation *number : *numbers) {
         number->replaceAllUsesWith(ValueRange{loop.getInductionVar()});
