@@ -141,7 +141,7 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
         except AutodiffError as error:
             message = f"cannot differentiate kernel {name!r}: {error}"
             if request.get("deterministic"):
-                message += refusal((ttir, text, name))
+                message = message.rstrip() + refusal((ttir, text, name))
             # Everything but what cannot be read has a place in the user's file.
             if str(error).startswith("<ttir of"):
                 message += _UNREADABLE.format(triton.__version__, knobs.cache.dir)
