@@ -265,7 +265,7 @@ CASES = [
     (divided_kernel, (3,), lambda: (_grad(48), torch.empty(48), 16, 16), {"N": 16}, "x_ptr",
      "plain-stores .* `arith.divsi` at"),
     (recurrence_kernel, (8,), lambda: (_grad(8, 20), torch.empty(8, 20), 20), {}, "x_ptr",
-     "plain-stores .* it is loaded at .* as well, in other steps or bounds"),
+     "plain-stores .* it is loaded at .* and .*, in other steps or bounds"),
     (jagged_kernel, (3,),
      lambda: (_grad(16, 32), _grad(3, 32), _index(0, 12, 20, 32), torch.empty(3, 16), 32),
      {"B": 16}, "w_ptr", "exchange .* a mask or a loop lets programs go depends on all of"),

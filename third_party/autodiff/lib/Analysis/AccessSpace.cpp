@@ -271,10 +271,11 @@ ReasonOr<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
     // Loops of the same shape may run differently often.
     if (!spaces.empty() && (!space->hasSameShapeAs(spaces[0], false) ||
                             access->getBlock() != accesses[0]->getBlock()))
-      return because(access,
-                     "it is loaded at {0} as well, in other steps or bounds: "
-                     "both may share elements",
-                     accesses[0]);
+      return because(
+          access,
+          "it is loaded at {0} and {1}, in other steps or bounds: both "
+          "may share elements",
+          accesses[0], access);
     spaces.push_back(std::move(*space));
   }
   if (spaces.empty())

@@ -355,13 +355,12 @@ void AccessSpace::Builder::restrict(Value condition, bool isMet,
   Constraints constraints =
       isMet ? constraintsOf(condition, from()) : constraintsOfNot(condition);
   if (!constraints) {
-    guard(
-        alternativesOf(condition, isMet),
-        because(access,
-                "it is left to the condition at {0} which elements are "
-                "accessed: that is no comparison of sums of program ids, loop "
-                "counters and ranges",
-                condition.getLoc()));
+    guard(alternativesOf(condition, isMet),
+          because(access,
+                  "it is left to the condition at {0} which elements are "
+                  "accessed, no comparison of sums of program ids, loop "
+                  "counters and ranges: {1}",
+                  condition.getLoc(), constraints.why()));
     constraints = isMet ? knownConstraintsOf(condition, from())
                         : SmallVector<Constraint>();
   }

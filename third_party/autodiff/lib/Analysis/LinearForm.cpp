@@ -118,8 +118,8 @@ namespace {
 struct FormBuilder {
   llvm::function_ref<bool(Value)> isOpaque;
   ScalarExpr::From from;
-  /// Why the innermost value that has no form has none.
-  Reason why;
+  /// Why the innermost values that have no form have none.
+  SmallVector<Reason> why;
 
   Form of(Value value);
   Form sum(Value a, Value b, bool negate = false);
@@ -134,15 +134,15 @@ struct FormBuilder {
 } // namespace
 
 Form FormBuilder::sum(Value a, Value b, bool negate) {
-  Form lhs = of(a), rhs = lhs ? of(b) : std::nullopt;
-  if (!rhs)
+  Form lhs = of(a), rhs = lhs || !why.empty() ? of(b) : std::nullopt;
+  if (!lhs || !rhs)
     return std::nullopt;
   return negate ? *lhs - *rhs : *lhs + *rhs;
 }
 
 Form FormBuilder::product(Value a, Value b) {
-  Form lhs = of(a), rhs = lhs ? of(b) : std::nullopt;
-  if (!rhs)
+  Form lhs = of(a), rhs = lhs || !why.empty() ? of(b) : std::nullopt;
+  if (!lhs || !rhs)
     return std::nullopt;
   if (rhs->isConstant())
     return lhs->scaled(rhs->constant);
@@ -290,11 +290,12 @@ static Reason explain(Value value) {
 }
 
 Form FormBuilder::of(Value value) {
+  size_t before = why.size();
   Form form = find(value);
   if (form)
-    why = {};
-  else if (!why && wantsReasons(value.getContext()))
-    why = explain(value);
+    why.truncate(before);
+  else if (why.size() == before && wantsReasons(value.getContext()))
+    why.push_back(explain(value));
   return form;
 }
 
@@ -346,5 +347,5 @@ ReasonOr<LinearForm> LinearForm::of(Value value,
   FormBuilder builder{isOpaque, from, {}};
   if (Form form = builder.of(value))
     return form;
-  return builder.why;
+  return Reason::all(builder.why);
 }

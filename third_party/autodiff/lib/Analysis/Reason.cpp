@@ -2,6 +2,7 @@
 #include "autodiff/Analysis/Reason.h"
 
 #include "autodiff/Support/Position.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -9,6 +10,14 @@ using namespace mlir::autodiff;
 
 bool mlir::autodiff::wantsReasons(MLIRContext *context) {
   return context->getRemarkEngine() != nullptr;
+}
+
+Reason Reason::all(ArrayRef<Reason> reasons) {
+  SmallVector<StringRef> texts;
+  for (const Reason &reason : reasons)
+    if (reason && !llvm::is_contained(texts, reason.getText()))
+      texts.push_back(reason.getText());
+  return texts.empty() ? Reason() : Reason(llvm::join(texts, "; "));
 }
 
 std::string reasons::spell(MLIRContext *, Location loc) {

@@ -3,6 +3,7 @@
 #define AUTODIFF_LIB_PLAN_REMARKLOG_H
 
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlir::autodiff {

@@ -9,6 +9,8 @@
 #define AUTODIFF_ANALYSIS_REASON_H
 
 #include "autodiff/Analysis/ScalarExpr.h"
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <memory>
 
@@ -24,6 +26,9 @@ public:
   Reason() = default;
   explicit Reason(std::string text)
       : text(std::make_shared<const std::string>(std::move(text))) {}
+
+  /// All of these, each once.
+  static Reason all(llvm::ArrayRef<Reason> reasons);
 
   llvm::StringRef getText() const { return text ? *text : llvm::StringRef(); }
   /// Whether there is a text.
@@ -92,6 +97,7 @@ Reason because(Value value, const char *format, const Ts &...values) {
 /// What was found, or why it was not: an optional that can be asked.
 template <typename T> class ReasonOr : public std::optional<T> {
 public:
+  ReasonOr() = default;
   ReasonOr(T value) : std::optional<T>(std::move(value)) {}
   ReasonOr(std::optional<T> value) : std::optional<T>(std::move(value)) {}
   ReasonOr(std::nullopt_t) {}

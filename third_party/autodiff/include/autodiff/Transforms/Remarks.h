@@ -10,7 +10,7 @@
 #define AUTODIFF_TRANSFORMS_REMARKS_H
 
 #include "autodiff/Analysis/Reason.h"
-#include "mlir/IR/Operation.h"
+#include "mlir/IR/OpDefinition.h"
 
 namespace mlir::autodiff {
 

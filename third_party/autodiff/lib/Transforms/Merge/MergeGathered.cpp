@@ -260,13 +260,15 @@ static bool implies(Value mask, Value condition) {
 
 ReasonOr<Gathered> MergeGathered::examine(AccumulateOp op, const Dense &dense) {
   AccumulateOp to = dense.op;
-  std::optional<GatheredForm> form = GatheredForm::of(op.getPtr());
+  ReasonOr<GatheredForm> form = GatheredForm::of(op.getPtr());
   Gathered gathered{op, {}, {{}, 0}, ScalarExpr::constant(0), {}, {}, {}};
   ArrayRef<int64_t> shape = shapeOf(op.getPtr());
   bool isStored = !dense.condition || implies(op.getMask(), dense.condition) ||
                   mutation::isMade("merge-gathered:rows that are left out");
-  if (!form || !form->index)
-    return because(op, "its address is no element of a row at an index");
+  if (!form)
+    return form.why();
+  if (!form->index)
+    return because(op, "its address has no index from memory");
   if (!isStored)
     return because(op,
                    "programs that do not run the loop at {0} look it up, too",

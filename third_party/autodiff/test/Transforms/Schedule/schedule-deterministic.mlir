@@ -42,7 +42,7 @@ tt.func @square(%px: !tt.ptr<f32>, %c: i1) {
 // -----
 
 // Two loads add up.
-// CHECK: remark: [Missed] plain-stores {{.*}}it is loaded at {{.*}} as well, in other steps or bounds
+// CHECK: remark: [Missed] plain-stores {{.*}}it is loaded at {{.*}} and {{.*}}, in other steps or bounds
 tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   // expected-error @+4 {{would meet in atomic operations here}}
   %x = tt.load %px {isVolatile = true} : !tt.ptr<f32>
