@@ -320,7 +320,7 @@ def test_refusal():
         return kernel.explain(*arguments, grid=(6,), REMOVED=removed, B=32)
 
     with pytest.raises(
-        AutodiffError, match=r"plain-stores at .*: no, .* loaded at test_reasons.py"
+        AutodiffError, match=r"plain-stores at .*: no: .* loaded at test_reasons.py"
     ):
         explain(False)
     assert "plain stores" in explain(True)
@@ -333,6 +333,6 @@ def test_everything_that_was_tried():
     text = kernel.explain(*arguments, grid=(3, 3), verbose=True, REMOVED=True, B=16)
     tried = text.partition("what was tried:")[2]
     assert re.search(
-        r"\n    exchange at test_reasons.py:\d+: yes, each iteration of the loop", tried
+        r"\n    exchange at test_reasons.py:\d+: yes: each iteration of the loop", tried
     )
-    assert re.search(r"\n    batch-loops at test_reasons.py:\d+: no, ", tried)
+    assert re.search(r"\n    batch-loops at test_reasons.py:\d+: no: ", tried)

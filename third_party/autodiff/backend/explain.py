@@ -215,7 +215,7 @@ class _Explanation:
         lines = dict.fromkeys(f"    {remark.line()}" for remark in about)
         if failed:
             objection = self._objections[argument]
-            lines[f"    plain-stores: no, a check of the addresses fails: {objection}"] = None
+            lines[f"    plain-stores: no: a check of the addresses fails: {objection}"] = None
         return list(lines)
 
     def _access(self, load) -> str:

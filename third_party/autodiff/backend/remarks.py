@@ -11,6 +11,7 @@ import json
 import os
 from typing import NamedTuple
 
+from .errors import AutodiffError
 from .library import native
 
 # What a deterministic backward cannot be, and for which argument.
@@ -30,7 +31,7 @@ class Remark(NamedTuple):
     def line(self) -> str:
         """Return the remark as a line of text."""
         where = f" at {place(self.position)}" if self.position else f" of {self.kernel}"
-        return f"{self.schedule}{where}: {'yes' if self.taken else 'no'}, {self.reason}"
+        return f"{self.schedule}{where}: {'yes' if self.taken else 'no'}: {self.reason}"
 
 
 def place(position: str) -> str:
@@ -66,8 +67,14 @@ def unchecked(asked: tuple[str, str, str]) -> tuple[str, str, str]:
 
 
 def refusal(asked: tuple[str, str, str]) -> str:
-    """Return what stands in the way of a deterministic backward that was refused, as lines."""
-    remarks = remarks_for(asked)
+    """Return what stands in the way of a deterministic backward that was refused, as lines.
+
+    There are none if something else was refused.
+    """
+    try:
+        remarks = remarks_for(asked)
+    except AutodiffError:  # a text or a request that no pass has seen
+        return ""
     refused = {r.argument for r in remarks if r.schedule == _REFUSED}
     return _lines(r for r in remarks if r.argument in refused)
 
