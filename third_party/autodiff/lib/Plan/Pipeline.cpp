@@ -151,9 +151,9 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
     passes.add(createGatherWindows(windows));
     passes.clean();
   }
-  // What it leaves over meets in atomics.
-  if (request.allows(Request::Schedule::Merge) && !request.deterministic) {
+  if (request.allows(Request::Schedule::Merge)) {
     MergeGatheredOptions gathered;
+    gathered.deterministic = request.deterministic;
     gathered.atomic.assign(request.atomic.begin(), request.atomic.end());
     passes.add(createMergeGathered(gathered));
     passes.clean();

@@ -478,6 +478,11 @@ void MergeGathered::transform() {
     if (!use.upstreams.empty() || llvm::is_contained(atomic, argument))
       continue;
     ReasonOr<Dense> dense = findDense(use);
+    if (dense && deterministic)
+      dense =
+          because(backward, "where an index is that of no lane, it would be "
+                            "added atomically, and a deterministic backward "
+                            "was asked for");
     if (!dense && wantsReasons(&getContext()))
       for (AccumulateOp op : use.accumulates)
         if (!LinearForm::of(op.getPtr()))
@@ -494,8 +499,14 @@ void MergeGathered::transform() {
       else
         kRemarks.missed(op, entry.why());
     }
-    if (gathered.empty() || gathered.size() + 1 != use.accumulates.size())
+    if (gathered.empty())
       continue;
+    if (gathered.size() + 1 != use.accumulates.size()) {
+      for (const Gathered &entry : gathered)
+        kRemarks.missed(entry.op, "of {0} loads of it, not all can be added so",
+                        use.accumulates.size());
+      continue;
+    }
     merge(*dense, gathered);
     for (const Gathered &entry : gathered) {
       kRemarks.passed(entry.op,

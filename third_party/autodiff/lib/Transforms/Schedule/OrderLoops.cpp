@@ -2,6 +2,7 @@
 #include "ParallelLoop.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -12,6 +13,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("order-loops");
 
 /// Whether a carried value is only ever added to, by the loop or by loops in it
 /// that hand it on, and nothing reads it before the loop has ended.
@@ -108,9 +111,12 @@ struct OrderLoops : autodiff::impl::OrderLoopsBase<OrderLoops> {
       return;
     getOperation().walk([](scf::ForOp loop) {
       std::optional<SmallVector<Operation *>> numbers = findNumbers(loop);
-      if (!numbers ||
-          (findOrder(loop) && !mutation::isMade("order-loops:any loop")))
+      if (!numbers)
         return;
+      if (Obstacle order = findOrder(loop);
+          order && !mutation::isMade("order-loops:any loop"))
+        return kRemarks.missed(loop, *order);
+      kRemarks.passed(loop, "its iterations only add up, and stand alone");
       for (Operation *number : *numbers) {
         number->replaceAllUsesWith(ValueRange{loop.getInductionVar()});
         number->erase();
