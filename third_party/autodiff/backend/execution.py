@@ -39,6 +39,7 @@ class Execution:
         self.state = state
         self.wanted = wanted
         self.atomic, self.exchange = choice.atomic, choice.exchange
+        self.objections = choice.objections
         self.assume, self.axes = choice.assume, choice.axes
         self.checkpoint = choice.checkpoint
         self.facts = facts

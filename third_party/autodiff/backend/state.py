@@ -42,6 +42,7 @@ class Choice(NamedTuple):
     axes: tuple[int, ...]
     scalars: frozenset[int]  # the arguments that decided
     checkpoint: bool
+    objections: dict[int, str]  # why checks of gradients failed, by argument
 
 
 class Ask(NamedTuple):
@@ -184,6 +185,7 @@ class KernelState:
         more["reload"] = reload and facts.keeps_outputs()
         more |= facts.descriptors._asdict()
         scalars: set[int] = set()
+        objections: dict[int, str] = {}
         confine: tuple[int, ...] = ()
         while True:
             # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
@@ -234,13 +236,16 @@ class KernelState:
                 tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
                 if tapes <= self.tape_limit(facts.device):
                     used = frozenset(scalars)
-                    return Choice(handle, facts, atomic, exchange, assume, axes, used, checkpoint)
+                    return Choice(
+                        handle, facts, atomic, exchange, assume, axes, used, checkpoint, objections
+                    )
                 checkpoint = True
                 continue
             if self._atomics == FORBIDDEN and not nothing_runs:
                 determinism.refuse(self.spec, plan, failed, repeated)
             if set(failed) <= set(atomic) and repeated <= set(exchange):
                 raise PlanError(f"kernel {self.spec.name!r}: plan repeats checks that failed")
+            objections |= failed
             atomic = tuple(sorted({*atomic, *failed}))
             exchange = tuple(sorted({*exchange, *repeated}))
 

@@ -200,9 +200,10 @@ static void addGather(Passes &passes, const Request &request) {
     passes.clean();
   }
   // What it leaves over meets in atomics.
-  if (request.allows(Request::Schedule::Merge) && !request.deterministic) {
-    passes.add(
-        createMergeGathered(withAtomic(request, MergeGatheredOptions())));
+  if (request.allows(Request::Schedule::Merge)) {
+    MergeGatheredOptions gathered;
+    gathered.deterministic = request.deterministic;
+    passes.add(createMergeGathered(withAtomic(request, gathered)));
     passes.clean();
   }
 }

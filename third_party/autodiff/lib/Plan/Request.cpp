@@ -121,6 +121,7 @@ static bool Request::*findFlag(StringRef key) {
       .Case("deterministic", &Request::deterministic)
       .Case("scheduled", &Request::scheduled)
       .Case("anyOrder", &Request::anyOrder)
+      .Case("explain", &Request::explain)
       .Default(nullptr);
 }
 

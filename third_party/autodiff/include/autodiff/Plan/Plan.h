@@ -83,6 +83,9 @@ struct Request {
   bool scheduled = true;
   /// The device combines what is reduced in any order, sides swapped.
   bool anyOrder = false;
+  /// The answer is what passes have decided on the way, and why, in place of a
+  /// plan, whether there is one or not.
+  bool explain = false;
   /// Those to use, wherever they apply; where they pay if absent.
   std::optional<SmallVector<Schedule>> schedules;
 

@@ -12,6 +12,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -24,6 +25,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("residuals");
 
 //===----------------------------------------------------------------------===//
 // Reloading outputs
@@ -209,12 +212,43 @@ struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
   using ResidualsBase::ResidualsBase;
 
   void transform() override;
+  void explain(ArrayRef<ResidualOp> taken, ArrayRef<ResidualOp> reloaded,
+               llvm::function_ref<double(ResidualOp)> costOfSaving);
   void reloadOutput(ResidualOp residual, triton::StoreOp store);
   void loadSaved(ResidualOp residual);
 
   triton::FuncOp primal, backward;
 };
 } // namespace
+
+/// Says of each value that could be taken from the forward whether it is.
+void Residuals::explain(ArrayRef<ResidualOp> taken,
+                        ArrayRef<ResidualOp> reloaded,
+                        llvm::function_ref<double(ResidualOp)> costOfSaving) {
+  backward.walk([&](ResidualOp residual) {
+    double cost = costOfSaving(residual);
+    Operation *source = residual.getValue().getDefiningOp();
+    Subject value(backward, source ? source->getLoc() : residual.getLoc());
+    if (llvm::is_contained(reloaded, residual))
+      kRemarks.passed(value, "read back from what the forward has stored");
+    else if (llvm::is_contained(taken, residual))
+      kRemarks.passed(value, "saved by the forward: {0} bytes a program",
+                      cost / 2);
+    else if (cost == ValueNetwork::kImpossible && !save)
+      kRemarks.missed(value, "computed again: nothing may be saved");
+    else if (cost == ValueNetwork::kImpossible)
+      kRemarks.missed(value, "computed again: a maximum is looked for among "
+                             "elements that are computed again, or the forward "
+                             "does not compute it");
+    else
+      kRemarks.missed(
+          value,
+          "computed again, from what is loaded anyway or from other "
+          "values that are saved: to save it and load it would move "
+          "{0} bytes a program, which takes longer",
+          cost);
+  });
+}
 
 /// Loads what the primal stored, at the same address.
 void Residuals::reloadOutput(ResidualOp residual, triton::StoreOp store) {
@@ -313,6 +347,8 @@ void Residuals::transform() {
   SmallVector<ResidualOp> saved, reloaded;
   for (ResidualOp residual : *taken)
     (outputs.contains(residual.getId()) ? reloaded : saved).push_back(residual);
+  if (wantsReasons(&getContext()))
+    explain(*taken, reloaded, costOfSaving);
   if (!saved.empty())
     saveFactors(backward, getOrCreateForward(getOperation()), saved);
   for (ResidualOp residual : saved)

@@ -12,6 +12,7 @@
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Cleanup.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -22,6 +23,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("tally-sums");
 
 // Tallies of fewer runs are numbers of 32 bits, and so are twice as many.
 constexpr int64_t kMostRuns = int64_t(1) << 30;
@@ -209,8 +212,23 @@ LogicalResult TallySums::tally(const AtomicSum &sum) {
   SumBlocks blocks(&getContext(), sum.argument, length);
   ExprAttr when = findCondition(sum, blocks);
   triton::FuncOp additions = when ? deriveAdditions(sum) : triton::FuncOp();
-  if (additions)
+  Subject subject(sum.adds.front(), sum.argument);
+  if (additions) {
+    kRemarks.passed(subject,
+                    "in launches that touch few elements, contributions "
+                    "are counted first, and those that are alone in a "
+                    "block of {0} elements are stored",
+                    length);
     return Tally(sum, blocks, when).lower(additions);
+  }
+  if (!when)
+    kRemarks.missed(subject,
+                    "a launch does not know how many elements are added "
+                    "to");
+  else
+    kRemarks.missed(subject,
+                    "the addresses alone cannot be computed by integers, "
+                    "or with little work");
   for (triton::AtomicRMWOp add : sum.adds)
     add->removeAttr(kRunAxisAttr);
   return success();

@@ -5,6 +5,7 @@
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_CHOOSETILES
@@ -13,6 +14,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("choose-tiles");
 
 /// Variants of a kernel, the best ones.
 constexpr unsigned kVariants = 8;
@@ -84,13 +87,26 @@ SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
     triton::FuncOp kernel = from.kernel;
     wider.kernel = widenTiles(kernel, getPrograms(kernel).getPlaces()[place],
                               factor, wider.conditions);
-    if (!wider.kernel)
+    if (!wider.kernel) {
+      kRemarks.missed(kernel,
+                      "tiles of {0} neighbouring programs are not one longer "
+                      "tile: something in the kernel is no function of "
+                      "digit · size + position",
+                      factor);
       break;
+    }
     wider.shorter = shorten(wider.kernel);
     wider.costs = ProductCosts::of(wider.shorter);
-    if (!wider.costs.getWarps() ||
-        std::max(wider.costs.rows, wider.costs.columns) >
-            Target::kLongestProduct) {
+    int64_t longest = std::max(wider.costs.rows, wider.costs.columns);
+    if (!wider.costs.getWarps() || longest > Target::kLongestProduct) {
+      kRemarks.missed(
+          kernel,
+          !wider.costs.getWarps()
+              ? "tiles that are {0} times as long need more registers "
+                "or shared memory than there is"
+              : "tiles that are {0} times as long have products of {1} "
+                "rows or columns, more than {2}",
+          factor, longest, int64_t(Target::kLongestProduct));
       wider.kernel.erase();
       wider.shorter.erase();
       break;
@@ -169,12 +185,30 @@ void ChooseTiles::addVariants(triton::FuncOp kernel,
     triton::FuncOp wider = variant.shorter;
     variant.kernel.erase();
     if (number == kVariants || !isBetter(variant.costs, costs)) {
+      if (number == kVariants)
+        kRemarks.missed(kernel,
+                        "there are {0} variants with longer tiles already",
+                        unsigned(kVariants));
+      else
+        kRemarks.missed(
+            kernel,
+            "longer tiles do not pay: {0} multiply-adds for a byte, "
+            "{1} stages and {2} warps, with {3}, {4} and {5} as it is",
+            variant.costs.getIntensity(), variant.costs.getStages(),
+            variant.costs.getWarps().value_or(0), costs.getIntensity(),
+            costs.getStages(), costs.getWarps().value_or(0));
       wider.erase();
       continue;
     }
     wider->moveAfter(previous);
     nameKernel(wider, kernel.getSymName() + "_wide" + llvm::Twine(number++));
     previous = wider;
+    kRemarks.passed(kernel,
+                    "{0} has longer tiles, for launches whose numbers of "
+                    "programs these divide: {1} multiply-adds for a byte in "
+                    "place of {2}",
+                    wider.getSymName(), variant.costs.getIntensity(),
+                    costs.getIntensity());
     requireIterations(wider, variant.conditions);
     // Enough programs for the processors.
     ExprAttr processors = ExprAttr::get(context, ExprKind::Processors, 0);
