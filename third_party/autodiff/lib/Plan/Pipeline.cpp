@@ -127,9 +127,9 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.clean();
   // Who stores where is noted in the forward.
   passes.add(createResiduals(
-      ResidualsOptions{request.save, request.reload, request.check}));
+      ResidualsOptions{request.saves(), request.reload, request.check}));
   passes.clean();
-  passes.add(createSaveRecords(SaveRecordsOptions{request.save}));
+  passes.add(createSaveRecords(SaveRecordsOptions{request.saves()}));
   passes.clean();
   passes.add(createReadCotangents(setRepeated(ReadCotangentsOptions())));
   passes.clean();
@@ -209,6 +209,15 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
       createLowerBarriers(LowerBarriersOptions{request.ownBarriers}));
   if (request.check)
     passes.addToKernels(createCheckBounds());
+  AskNextOptions next;
+  next.assume = request.assume;
+  next.reload = request.reload;
+  next.checkpoint = request.checkpoint;
+  next.deterministic = request.deterministic;
+  next.adds = !request.atomic.empty() || !request.exchange.empty();
+  next.hasAxes = !request.axes.empty();
+  next.takesAxes = request.axes.empty() && !request.declinesAxes;
+  passes.add(createAskNext(next));
   passes.add(createVerifyTarget());
   return success(passes.isComplete());
 }

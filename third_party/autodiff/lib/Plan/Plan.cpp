@@ -279,7 +279,7 @@ llvm::json::Value PlanPrinter::print() {
   Operation *module = primal->getParentOp();
   if (Attribute numbers = module->getAttr(kAssumedAttr))
     assumed = toJSON(numbers);
-  Object plan{{"version", 1},
+  Object plan{{"version", 2},
               {"kernel", primal.getSymName()},
               {"arguments", std::move(arguments)},
               {"inputs", std::move(inputs)},
@@ -295,8 +295,7 @@ llvm::json::Value PlanPrinter::print() {
               {"report", std::move(report)}};
   std::pair<llvm::StringRef, llvm::StringRef> described[] = {
       {"launch", kLaunchAttr},
-      {"batch", kBatchAttr},
-      {"unravel", kUnravelAttr},
+      {"next", kNextAttr},
       {"stores", kStoresAttr},
       {"live", kLiveAttr}};
   for (auto [key, name] : described)

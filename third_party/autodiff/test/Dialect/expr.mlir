@@ -31,6 +31,8 @@ tt.func @launch() {
   %2 = autodiff.size <ceildiv(span(arg1) - lead(arg1), pitch(arg1, 64)) * extent(arg2)>
   // CHECK-NEXT: autodiff.size <element(arg5, arg3 + 1) * processors>
   %3 = autodiff.size <element(arg5, arg3 + 1) * processors>
+  // CHECK-NEXT: autodiff.size <coarsest(arg3, shared + parts * deterministic)>
+  %5 = autodiff.size <coarsest(arg3, shared + parts * deterministic)>
   // CHECK-NEXT: autodiff.programs [#autodiff.expr<grid0>, #autodiff.expr<4>]
   %4:2 = autodiff.programs [#autodiff.expr<grid0>, #autodiff.expr<4>] : i32, i32
   tt.return
@@ -43,12 +45,14 @@ tt.func @launch() {
 // CHECK-SAME: autodiff.batch = #autodiff.batch<max(ceildiv(arg2, 16), 0) at_most 1024 exact = true>
 // CHECK-SAME: autodiff.launch = #autodiff.launch<[max(arg2, 0), grid1, grid2] assumed [grid0 - 1] checks [<distinct 1 at 0 [<1 x [<1 x grid0>] below arg2>]>] position "a.py:3:1" batched 4 ["a.py:5:1"] unraveled[16, 4] "a.py:7:1">
 // CHECK-SAME: autodiff.live = [#autodiff.live<0 [?, <arg4 [<8 x [<1 x pid0 of program>]>, <1 x [<1 x 8 of axis 0>, <8 x ? of loop 1>] below arg2>] exact = true not_negative [arg4]
+// CHECK-SAME: autodiff.next = {{\[\[}}#autodiff.next<axes [16, arg2] not_negative [0 - shared, arg2 - 1]>, #autodiff.next<axes []>, #autodiff.next<reload [0]>], [#autodiff.next<assume [0] fails = launch>], [#autodiff.next<atomic [0, 2] fails = gradient of 0>, #autodiff.next<none [] not_negative [arg2] fails = output of 1>], []]
 // CHECK-SAME: autodiff.unravel = #autodiff.unravel<[arg4, div(arg3, arg4)] lanes = 64>
 module attributes {
   autodiff.assumed = [#autodiff.expr<arg3 - 1>],
   autodiff.launch = #autodiff.launch<[max(arg2, 0), grid1, grid2] assumed [grid0 - 1] checks [<distinct 1 at 0 [<1 x [<1 x grid0>] below arg2>]>] position "a.py:3:1" batched 4 ["a.py:5:1"] unraveled [16, 4] "a.py:7:1">,
   autodiff.batch = #autodiff.batch<max(ceildiv(arg2, 16), 0) at_most 1024 exact = true>,
   autodiff.unravel = #autodiff.unravel<[arg4, div(arg3, arg4)] lanes = 64>,
+  autodiff.next = [[#autodiff.next<axes [16, arg2] not_negative [0 - shared, arg2 - 1]>, #autodiff.next<axes []>, #autodiff.next<reload [0]>], [#autodiff.next<assume [0] fails = launch>], [#autodiff.next<atomic [0, 2] fails = gradient of 0>, #autodiff.next<none [] not_negative [arg2] fails = output of 1>], []],
   autodiff.live = [#autodiff.live<0 [?, <arg4 [<8 x [<1 x pid0 of program>]>, <1 x [<1 x 8 of axis 0>, <8 x ? of loop 1>] below arg2>] exact = true not_negative [arg4] guards [[[#autodiff.constraint<[<1 x ? of axis 0>] below 0>], [#autodiff.constraint<[<-1 x ? of axis 0>] below 0>]]]>]>],
   autodiff.stores = [#autodiff.stored<1 "a.py:3:1" <0 [] exact = true> deciders [] check <bijective 1 at 0 []>>]
 } {

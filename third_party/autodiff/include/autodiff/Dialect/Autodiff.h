@@ -73,6 +73,9 @@ constexpr llvm::StringLiteral kBatchAttr = "autodiff.batch";
 /// Attribute of a module: how positions may be taken apart into axes of tiles,
 /// an UnravelAttr.
 constexpr llvm::StringLiteral kUnravelAttr = "autodiff.unravel";
+/// Attribute of a module: what to ask for next, arrays of NextAttr in order of
+/// priority.
+constexpr llvm::StringLiteral kNextAttr = "autodiff.next";
 
 /// Attributes of a module: the stores of the user's kernel, and where
 /// contributions to gradients may be other than zero: arrays of StoredAttr and
