@@ -56,8 +56,8 @@ class _Explanation:
     def __init__(self, names, plan, execution):
         self._names = names
         self._plan = plan
-        self._atomic = () if execution is None else execution.atomic
-        self._exchange = () if execution is None else execution.exchange
+        self._atomic = () if execution is None else execution.ask.atomic
+        self._exchange = () if execution is None else execution.ask.exchange
         self._wanted = () if execution is None else execution.wanted
         self._planned = None if execution is None else execution.planned
         self._grid = None if execution is None else execution.backward.facts.grid
