@@ -11,6 +11,7 @@ import pytest
 VARIANTS = 8
 # By name: the options of differentiable kernels.
 OPTIONS = {
+    "derived": {"backward": {"scheduled": False}},
     "atomics": {"backward": {"schedules": ()}},
     "batch": {"backward": {"schedules": ("batch",)}},
     "unravel": {"backward": {"schedules": ("unravel",)}},

@@ -455,6 +455,30 @@ FOUND = {
         "cuda",
         "float32",
     ),
+    "an index that is found again": Fault(
+        "a backward found the largest of equal sums elsewhere than the forward",
+        ("reduce pair", "reduce sum"),
+        written(
+            """
+            r = tl.arange(0, 2)
+            for i in range(tl.program_id(0), n, tl.num_programs(0)):
+                k = (1 - r)[:, None, None] + (r // 2)[None, :, None] * 2
+                v1 = tl.load(x1 + k + tl.arange(0, 16)[None, None, :] * 4)
+                v2, v3 = tl.split(tl.reshape(v1, [2, 2, 8, 2]))
+                v4 = tl.sum(tl.sum(tl.interleave(v3, v2), 2) * 0.16666666666666666, 0)
+                v5, k1 = tl.max(v4 / (1.0 + tl.abs(v4)), 0, return_indices=True)
+                tl.store(y1 + i, v5)
+                tl.store(y2 + i, tl.load(x2 + k1))
+            """,
+            n=1,
+            x1=64,
+            x2=2,
+            y1=1,
+            y2=1,
+        ),
+        "cuda",
+        "float32",
+    ),
     "a record in a branch": Fault(
         "what a loop in a branch recorded was read before",
         ("carried general",),

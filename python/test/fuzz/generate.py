@@ -7,6 +7,7 @@ import re
 
 from .choices import Choices, seeded
 from .control import early_return, statement
+from .endless import is_endless
 from .expressions import scaled
 from .grids import shared
 from .integers import count, program_ids
@@ -98,7 +99,12 @@ def program_of(request: dict) -> Program:
         return Program(**request["program"])
     on_gpu = bool(request.get("on_gpu"))
     without = frozenset(request.get("without", ()))
-    return generate(seeded(request["seed"]), request["name"], without, on_gpu)
+    seed = request["seed"]
+    while True:
+        program = generate(seeded(seed), request["name"], without, on_gpu)
+        if not on_gpu or not is_endless(program):
+            return program
+        seed = f"{seed}:again"
 
 
 def module(programs: list[Program]) -> str:

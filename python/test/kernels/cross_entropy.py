@@ -183,13 +183,17 @@ def chunked_reference(logits, target, ignored, picked_by=0, BLOCK=16):
 @triton.jit
 def returning_kernel(
     logits_ptr, target_ptr, loss_ptr, lse_ptr, stride, n_classes, ignored, smoothing,
-    TARGET_FIRST: tl.constexpr, BLOCK: tl.constexpr,
+    TARGET_FIRST: tl.constexpr, BY_FLOATS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Programs whose row does not count store zeros and return."""
     row = tl.program_id(0)
     target = tl.load(target_ptr + row)
     logits_ptr += row.to(tl.int64) * stride
-    if target == ignored:
+    if BY_FLOATS:
+        returns = target.to(tl.float32) == ignored
+    else:
+        returns = target == ignored
+    if returns:
         tl.store(lse_ptr + row, 0.0)
         tl.store(loss_ptr + row, 0.0)
         return
@@ -213,17 +217,17 @@ def returning_kernel(
     tl.store(loss_ptr + row, lse - (1 - smoothing) * picked - smoothing * total / n_classes)
 
 
-def returning(kernel, logits, target, ignored, target_first=True, BLOCK=16):
+def returning(kernel, logits, target, ignored, target_first=True, by_floats=False, BLOCK=16):
     rows, classes = logits.shape
     loss, lse = poisoned((rows,), logits), poisoned((rows,), logits)
     kernel[(rows,)](
         logits, target, loss, lse, logits.stride(0), classes, ignored, 0.25,
-        TARGET_FIRST=target_first, BLOCK=BLOCK,
+        TARGET_FIRST=target_first, BY_FLOATS=by_floats, BLOCK=BLOCK,
     )  # fmt: skip
     return loss, lse
 
 
-def returning_reference(logits, target, ignored, target_first=True, BLOCK=16):
+def returning_reference(logits, target, ignored, target_first=True, by_floats=False, BLOCK=16):
     """A target beyond the classes is one of the next row's."""
     starts = torch.arange(logits.shape[0], device=logits.device) * logits.shape[1]
     picked = logits.flatten()[starts + target.clamp(min=0)]

@@ -94,3 +94,34 @@ def channels_reference(x, w, groups, counted=None, pixels=None, BLOCK=16):
     rstd = ((part**2).mean(1, keepdim=True) - mean**2 + EPS).rsqrt()
     y = ((rows - mean) * rstd).view_as(x) * w[:, None]
     return y if pixels is None else F.pad(y[:, :pixels], (0, x.shape[1] - pixels))
+
+
+@triton.jit
+def flat_kernel(
+    x_ptr, w_ptr, b_ptr, y_ptr, size, pixels,
+    CHANNELS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A scale and a shift for each channel, whose pixels lie in a row, `ROWS` blocks at a time."""
+    group = tl.program_id(0)
+    rows = tl.arange(0, ROWS)[:, None] * BLOCK
+    for start in range(0, size, ROWS * BLOCK):
+        places = start + rows + tl.arange(0, BLOCK)[None, :]
+        mask = places < size
+        channel = group * CHANNELS + places // pixels
+        x = widen(tl.load(x_ptr + group * size + places, mask=mask, other=0.0))
+        w = widen(tl.load(w_ptr + channel, mask=mask))
+        b = widen(tl.load(b_ptr + channel, mask=mask))
+        tl.store(y_ptr + group * size + places, x * w + b, mask=mask)
+
+
+def flat(kernel, x, w, b, channels, ROWS=1, BLOCK=128):
+    """Of x: (groups, channels of a group × pixels), contiguous."""
+    groups, size = x.shape
+    y = poisoned(x.shape, x)
+    kernel[(groups,)](x, w, b, y, size, size // channels, CHANNELS=channels, ROWS=ROWS, BLOCK=BLOCK)
+    return y
+
+
+def flat_reference(x, w, b, channels, ROWS=1, BLOCK=128):
+    y = x.view(len(w), -1) * w[:, None] + b[:, None]
+    return y.view_as(x)

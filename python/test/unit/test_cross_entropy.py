@@ -60,17 +60,18 @@ def test_rows_that_do_not_count(device, ran, dtype, counts_first, rows):
     assert_sums(ran, "store", 0)
 
 
+@pytest.mark.parametrize("by_floats", [False, True])
 @pytest.mark.parametrize("target_first", [True, False])
 @pytest.mark.parametrize("classes", [16, 45])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
-def test_rows_that_return(device, ran, dtype, classes, target_first):
+def test_rows_that_return(device, ran, dtype, classes, target_first, by_floats):
     """They run no iteration, and get no gradient but from another row's target."""
     logits = random_tensor(7, classes, device=device, dtype=dtype, scale=2.0)
     target = torch.randint(classes, (7,), device=device)
     target[2] = target[3] = target[6] = -100
     target[1] = classes + 3
     op = differentiated(ce.returning_kernel, ce.returning)
-    inputs = (logits, target, -100, target_first)
+    inputs = (logits, target, -100, target_first, by_floats)
     assert_gradients_close(op, ce.returning_reference, inputs, roundings=16)
     assert_sums(ran, "store", 0)
 

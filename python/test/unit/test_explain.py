@@ -47,8 +47,8 @@ def test_matmul(device):
     assert f"iteration of the loop at {loop}" in a and "program_id(0)" in a
     for gradient, summed in ((a, 1), (b, 0)):
         assert "plain stores" in gradient
-        assert f"is one iteration of the loop at {loop}" in gradient
-        assert f"sums over program_id({summed}) (checked on the host" in gradient
+        assert f"yes: each iteration of the loop at {loop} is a program of " in gradient
+        assert f", which sums over program_id({summed})" in gradient
     assert f"_exchanged0, whose programs are iterations of the loop at {loop}" in text
     assert f"reads again: a_ptr (as at {load})" in text and "handed over" not in text
 
@@ -58,7 +58,9 @@ def test_shared_operand(device):
     op = differentiated(mm.batched_matmul_kernel, mm.batched_matmul)
     b = random_tensor(50, 40, device=device)
     op(random_tensor(3, 64, 50, device=device), b.expand(3, -1, -1))
-    assert "atomic adds in f32" in _gradient(op.explain(), "b_ptr")
+    text = _gradient(op.explain(), "b_ptr")
+    assert "atomic adds in f32" in text
+    assert "plain-stores: no: a check of the addresses fails: " in text
 
 
 def test_epilogue(device):
@@ -87,9 +89,9 @@ def test_layer_norm(device):
     op(*(random_tensor(*s, device=device) for s in ((8, 100), (100,), (100,))))
     text = op.explain()
     assert "plain stores" in _gradient(text, "x_ptr")
-    assert "reaches every element of the tensor exactly once" in _gradient(text, "x_ptr")
+    assert "yes: each element is loaded once" in _gradient(text, "x_ptr")
     w = _gradient(text, "w_ptr")
-    assert "partial sums in f32" in w and "contributions for every program_id(0)" in w
+    assert "partial sums in f32" in w and "and sum over program_id(0) in registers" in w
     assert "_persistent, whose programs each do the work of several" in text
     where = _line(norm.layer_norm_kernel, "mean =")
     assert f"saved: a reduction of 'mean' at {where}, 1 f32 a program, 32 bytes" in text
@@ -102,8 +104,8 @@ def test_targets(device):
     op(random_tensor(7, 33, device=device), torch.randint(33, (7,), device=device))
     text = _gradient(op.explain(), "logits_ptr")
     where = _line(ce.cross_entropy_kernel, "picked =")
-    assert "plain stores" in text and f"what is gathered at {where} is added there" in text
-    assert "by cross_entropy_kernel_bwd_remainder, atomically" in text
+    assert "plain stores" in text and f"merge-gathered at {where}: yes: lanes at " in text
+    assert "a kernel behind this one where its index is none of theirs" in text
 
 
 def test_softmax(device):
@@ -121,7 +123,7 @@ def test_gather(device):
     op(index, random_tensor(17, 33, device=device))
     text = op.explain()
     where = _line(gather.embedding_kernel, "tl.load(index_ptr")
-    assert f"because its addresses depend on what is loaded at {where}" in text
+    assert f"it depends on what is loaded at {where}" in text
     assert "no gradient of index_ptr: it holds integers" in text
     assert "forward: the kernel itself" in text and "saved" not in text
 
@@ -143,7 +145,7 @@ def test_update_in_place(device):
     op(random_tensor(100, device=device))
     text = op.explain()
     assert "gradient of x_ptr: plain stores, each element once" in text
-    assert "and the kernel then overwrites all of it" in text
+    assert "yes: read from the caller's tensor, where each element is stored to once" in text
     assert "x_ptr is copied before the launch, which overwrites it" in text
 
 

@@ -29,3 +29,15 @@ def test_channels(random, ran, dtype, channels, pitch, groups):
 def test_other_elements(random, ran, counted, pixels):
     """Statistics of a part of the group, or of more than is normalized; as many, but others."""
     _check(random, ran, 6, 37, 2, "atomic", counted=counted, pixels=pixels)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize(
+    ("channels", "pixels"), [(1, 512), (3, 300), (1, 70), (40, 17)], ids=lambda n: str(n)
+)
+def test_pixels_of_a_channel(random, dtype, rows, channels, pixels):
+    """Lanes that share a channel: tiles with one of them, a few, and one at every 17th lane."""
+    op = differentiated(gn.flat_kernel, gn.flat)
+    inputs = (random(3, channels * pixels), random(3 * channels), random(3 * channels))
+    assert_gradients_close(op, gn.flat_reference, (*inputs, channels, rows), roundings=64)

@@ -12,6 +12,7 @@ import triton.language as tl
 from fuzz import campaign, faults
 from fuzz.choices import Choices, seeded
 from fuzz.differences import POISON, UNSEEN, gradients_of
+from fuzz.endless import is_endless
 from fuzz.generate import generate, kinds, write
 from fuzz.oracle import Subject
 from fuzz.points import Forward, same
@@ -100,6 +101,22 @@ def test_every_kind_is_generated(on_gpu):
     assert not missing
     named = {kind for fault in faults.FOUND.values() for kind in fault.kinds} - set(POISON)
     assert on_gpu or named <= met
+
+
+def test_endless_loops_are_seen():
+    """Triton's compiler would hang on a tile that a loop permutes and reshapes."""
+    body = """
+    v1 = tl.load(x1 + tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :])
+    for i in range(n):
+        v2 = tl.permute(v1, (1, 0))
+        v3 = tl.{function}(v2 * 0.5{more})
+        v1 = tl.reshape(v3, [4, 16])
+    tl.store(y1, tl.sum(tl.sum(v1, 1), 0))
+    """
+    for function, more, endless in (("sin", "", True), ("cumsum", ", 1", False)):
+        text = body.format(function=function, more=more)
+        program = faults.written(text, x1=64, y1=1)
+        assert is_endless(program) == endless
 
 
 def test_kinds_can_be_left_out():

@@ -84,4 +84,5 @@ def test_explanation(device):
     op(random_tensor(40, 33, device=device))
     text = op.explain()
     assert "gradient of x_ptr: plain stores, each element once a turn" in text
-    assert "later ones add, in gram_kernel_bwd_exchanged0" in text
+    assert "yes: stored first, and others add to it" in text
+    assert "yes: added to what others have stored before, in an earlier kernel" in text

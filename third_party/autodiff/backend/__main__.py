@@ -104,7 +104,7 @@ def _explain(options) -> int:
     plan = plan_for(text, request, Path(options.file).stem)
     names = corpus.argument_names(text, plan.kernel, len(plan.arguments))
     plans = [(SimpleNamespace(spec=SimpleNamespace(names=names)), plan, None)]
-    print(backward_text(plans) if options.ir else report(plans))
+    print(backward_text(plans) if options.ir else report(plans, options.verbose))
     return 0
 
 
@@ -234,6 +234,9 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("file", help="a kernel as Triton prints it, *.ttir")
     explain.add_argument("--target", default="cuda:90", help=TARGETS)
     explain.add_argument("--ir", action="store_true", help="print the backward kernels instead")
+    explain.add_argument(
+        "--verbose", action="store_true", help="also say what was tried, and what stood in its way"
+    )
     explain.set_defaults(run=_explain)
 
     check = commands.add_parser("check", help="compare gradients with finite differences")

@@ -243,9 +243,12 @@ class DifferentiableKernel(Differentiable):
         """
         return backward_text(self._plans(args, kwargs))
 
-    def explain(self, *args, **kwargs) -> str:
-        """Return how each gradient of the last (or the given) launch is computed, and why."""
-        return report(self._plans(args, kwargs))
+    def explain(self, *args, verbose: bool = False, **kwargs) -> str:
+        """Return how each gradient of the last (or the given) launch is computed, and why.
+
+        `verbose`, also every schedule that the compiler tried, and what stood in its way.
+        """
+        return report(self._plans(args, kwargs), verbose)
 
 
 class _Preview(DifferentiableKernel):
@@ -397,9 +400,12 @@ class Op(Outermost):
         """Return the TTIR of the backward kernels of the last call, or of a call with `args`."""
         return backward_text(self._preview(args, kwargs))
 
-    def explain(self, *args, **kwargs) -> str:
-        """Return how each gradient of the last (or the given) call is computed, and why."""
-        return report(self._preview(args, kwargs))
+    def explain(self, *args, verbose: bool = False, **kwargs) -> str:
+        """Return how each gradient of the last (or the given) call is computed, and why.
+
+        `verbose`, also every schedule that the compiler tried, and what stood in its way.
+        """
+        return report(self._preview(args, kwargs), verbose)
 
 
 def _given(tape_limit, deterministic, backward, autotune) -> dict:

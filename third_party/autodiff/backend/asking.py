@@ -38,6 +38,7 @@ class Ask(NamedTuple):
     axes: tuple[int, ...] | None = ()
     widen: int | None = None
     schedules: tuple[str, ...] | None = None
+    scheduled: bool | None = None
 
     def to_json(self) -> dict:
         """Return the request that the compiler reads."""
@@ -90,6 +91,11 @@ class Case:
     def changes(self, entries) -> list[tuple[str, object]]:
         """Return what entries that hold ask for, as `(key, value)` pairs."""
         return [(entry.key, self._value(entry)) for entry in entries]
+
+    def failed_among(self, entries) -> dict[int, str]:
+        """Return why checks of gradients fail that entries are about, by argument."""
+        about = {entry.argument for entry in entries if entry.fails == "gradient"}
+        return {argument: self.failed[argument] for argument in about}
 
     def _holds(self, entry: Next) -> bool:
         try:

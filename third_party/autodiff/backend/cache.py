@@ -8,6 +8,7 @@ import json
 import os
 import threading
 import traceback
+from dataclasses import replace
 
 import triton
 from triton import knobs
@@ -18,6 +19,7 @@ from . import recording
 from .errors import AutodiffError, PlanError
 from .library import native
 from .plan import VERSION, Plan, load
+from .remarks import refusal
 from .waiting import work
 
 _plans: dict[tuple[str, str], Plan] = {}
@@ -138,6 +140,8 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
                 answer = library.differentiate(ttir, text, file_name=f"<ttir of {name}>")
         except AutodiffError as error:
             message = f"cannot differentiate kernel {name!r}: {error}"
+            if request.get("deterministic"):
+                message = message.rstrip() + refusal((ttir, text, name))
             # Everything but what cannot be read has a place in the user's file.
             if str(error).startswith("<ttir of"):
                 message += _UNREADABLE.format(triton.__version__, knobs.cache.dir)
@@ -146,7 +150,7 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
         put(manager, answer, filename)
         if knobs.compilation.dump_ir:
             _dump(plan, answer, key)
-    _plans[memory_key] = plan
+    plan = _plans[memory_key] = replace(plan, asked=(ttir, text, name))
     return plan
 
 

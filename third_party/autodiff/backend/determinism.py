@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 
 from .errors import AutodiffError
+from .remarks import in_the_way
 
 _ORDER = "atomic operations, whose order differs from run to run"
 
@@ -34,13 +35,13 @@ def refused(spec, plan, failed: dict, repeated) -> AutodiffError:
             "asked for. It can do without them if the kernel loads every element of the tensor "
             f"exactly once, or every program all of them; but at this launch {objection}. Pass "
             "the part of the tensor that is loaded, contiguous, or allow atomics "
-            "(deterministic=False)"
+            f"(deterministic=False){in_the_way(plan, {argument})}"
         )
     return AutodiffError(
         f"the upstream gradient of argument {spec.names[min(repeated)]!r} of kernel {spec.name!r} "
         f"would be taken by {_ORDER}, and a deterministic backward was asked for: programs "
         "may store to the same address of it. Let the kernel store to each address once, or "
-        "allow atomics (deterministic=False)"
+        f"allow atomics (deterministic=False){in_the_way(plan, {min(repeated)})}"
     )
 
 

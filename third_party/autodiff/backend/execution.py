@@ -39,6 +39,7 @@ class Execution:
         self.state = state
         self.wanted = wanted
         self.ask = choice.ask
+        self.objections = choice.objections
         self.facts = facts
         self.planned = planned
         handle = choice.handle

@@ -1,11 +1,13 @@
 """Texts about plans: the backward's TTIR, and how each gradient is computed, and why.
 
-The compiler states facts (`Plan.report`, see docs/plan.md); here they become sentences.
+The compiler states facts (`Plan.report`, see docs/plan.md); here they become sentences. Why things
+are as they are, its remarks say.
 """
 
 from __future__ import annotations
 
-import os
+from .remarks import place as _place
+from .remarks import remarks_for, unchecked
 
 _INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "floordiv": "/", "rem": "%"}
 _SOURCES = {
@@ -24,18 +26,15 @@ def backward_text(plans) -> str:
     return "\n".join(kernel.ttir for _, plan, _ in plans for kernel in plan.backward)
 
 
-def report(plans) -> str:
-    """Return a description of `(state, plan, execution)` triples for people."""
+def report(plans, verbose: bool = False) -> str:
+    """Return a description of `(state, plan, execution)` triples for people.
+
+    `verbose`, it ends with all remarks of the compiler.
+    """
     lines = []
     for state, plan, execution in plans:
-        lines += _Explanation(state.spec.names, plan, execution).lines()
+        lines += _Explanation(state.spec.names, plan, execution).lines(verbose)
     return "\n".join(lines)
-
-
-def _place(position: str) -> str:
-    """Return "file:line" of a position, without the directory."""
-    path, *rest = position.rsplit(":", 2)
-    return ":".join([os.path.basename(path), *rest[:1]]) if position else "an unknown line"
 
 
 def _places(positions) -> str:
@@ -56,11 +55,9 @@ class _Explanation:
     def __init__(self, names, plan, execution):
         self._names = names
         self._plan = plan
-        self._atomic = () if execution is None else execution.ask.atomic
-        self._exchange = () if execution is None else execution.ask.exchange
+        self._objections = {} if execution is None else execution.objections
         self._wanted = () if execution is None else execution.wanted
         self._planned = None if execution is None else execution.planned
-        self._grid = None if execution is None else execution.backward.facts.grid
         # Sizes are known once there was a launch.
         self._sizes = None if execution is None else execution.shown.buffers
         self._based = () if execution is None else execution.based
@@ -71,8 +68,9 @@ class _Explanation:
         self._buffers = {b["buffer"]: b for b in facts.get("buffers", ())}
         self._reads = facts.get("reads", ())
         self._inactive = facts.get("inactive", ())
+        self._remarks = () if plan.asked is None else remarks_for(plan.asked)
 
-    def lines(self) -> list[str]:
+    def lines(self, verbose: bool = False) -> list[str]:
         plan, names = self._plan, self._names
         inputs = ", ".join(names[i] for i in plan.inputs) or "nothing"
         outputs = ", ".join(names[j] for j in plan.outputs) or "nothing"
@@ -103,6 +101,9 @@ class _Explanation:
             lines.append(f"  {names[i]} is copied before the launch, which overwrites it")
         lines += [self._read(read) for read in self._reads]
         lines += [self._inactive_line(entry) for entry in self._inactive]
+        if verbose:
+            lines.append("  what was tried:")
+            lines += [f"    {remark.line()}" for remark in self._remarks]
         return lines
 
     def _launch(self, launch) -> list[str]:
@@ -148,12 +149,6 @@ class _Explanation:
 
     # Gradients.
 
-    def _storing_kernel(self, gradient):
-        """Return the kernel with a grid of its own that stores a gradient, None if none has."""
-        operand = ("gradient", gradient.argument)
-        kernels = [k for k in self._plan.backward if k.grid is not None and operand in k.operands]
-        return kernels[0] if kernels else None
-
     def _terms(self, gradient, *kinds) -> list:
         loads = self._gradients.get(gradient.argument, {"loads": ()})["loads"]
         return [t for load in loads for t in load["terms"] or () if t["kind"] in kinds]
@@ -177,13 +172,11 @@ class _Explanation:
         name = self._names[gradient.argument]
         if not gradient.returned:
             how = f"a copy in {gradient.dtype}, from which each element is taken once, atomically"
-            if gradient.argument in self._exchange:
-                how += ", because a host check on its addresses failed for these arguments"
-            return [f"  upstream gradient of {name}: {how}"]
+            return [f"  upstream gradient of {name}: {how}", *self._schedules(gradient)]
         if gradient.overwritten:
             rest = ", the upstream gradient elsewhere" if gradient.init == "cotangent" else ""
             return [f"  gradient of {name} before the launch: zero where it is stored to{rest}"]
-        facts = self._gradients.get(gradient.argument, {"loads": (), "stored": False})
+        facts = self._gradients.get(gradient.argument, {"loads": ()})
         a_turn = " a turn" if len(gradient.checks) > 1 else ""
         how = {
             "store": f"plain stores, each element once{a_turn}",
@@ -200,7 +193,7 @@ class _Explanation:
             rounded = "; if few elements are touched, parts with one contribution are stored"
         lines = [
             f"  gradient of {name}: {how}{start[gradient.init]}{rounded}",
-            f"    because {self._reason(gradient, facts)}",
+            *self._schedules(gradient),
         ]
         if gradient.confined == "all":
             lines.append("    masked where the kernel reads beyond the tensor, which may be far")
@@ -208,80 +201,22 @@ class _Explanation:
             lines.append("    that of what is read around it goes to the tensor it is a view of")
         return lines + [f"    loaded at {self._access(load)}" for load in facts["loads"]]
 
-    def _reason(self, gradient, facts) -> str:
-        loads = facts["loads"]
-        if len(gradient.checks) > 1:
-            return self._turns(gradient, loads)
-        if gradient.accumulate != "atomic":
-            checked = " (checked on the host for this launch)" if gradient.checks else ""
-            kernel, summed = self._storing_kernel(gradient), self._summed(gradient)
-            if summed:
-                part = " a part of" if gradient.accumulate == "partial" else ""
-                loops = self._loops(gradient)
-                if not loops:
-                    return (
-                        f"it gets contributions for every {summed}, and a program of "
-                        f"{kernel.name} sums over{part} them{checked}"
-                    )
-                return (
-                    f"a program of {kernel.name} is one iteration of the loop at "
-                    f"{_places(loops)}, whose elements no other one reads, and "
-                    f"sums over{part} {summed}{checked}"
-                )
-            # Of several, others are added to those whose places are known without memory.
-            reaching = [load for load in loads if not load["gathered"]] or loads
-            loading = "one load reaches" if len(reaching) == 1 else f"{len(reaching)} loads reach"
-            if not gradient.fills_tensor and gradient.checks:
-                return f"{loading} elements, but none twice{checked}"
-            once = f"{loading} every element of the tensor exactly once{checked}"
-            if facts["stored"]:
-                once += ", and the kernel then overwrites all of it"
-            return once + self._gathered(gradient, loads)
-        if gradient.argument in self._atomic:
-            why = "a host check failed: its load does not reach each element exactly once"
-            return why + self._sharing(loads)
-        if facts["stored"]:
-            return "the kernel also stores to it"
-        if len(loads) > 1:
-            return f"it is loaded in {len(loads)} places, which may share elements"
-        if loads and loads[0]["gathered"]:
-            return f"its addresses depend on what is loaded at {_places(loads[0]['gathered'])}"
-        if loads and loads[0]["terms"] is None:
-            return "its addresses are not sums of program ids, loop counters and ranges"
-        return "its load may reach an element more than once, or skip some"
-
-    def _turns(self, gradient, loads) -> str:
-        """Return how contributions meet that each reach an element at most once."""
-        operand = ("gradient", gradient.argument)
-        kernels = [kernel.name for kernel in self._plan.backward if operand in kernel.operands]
-        later = f"in {', '.join(kernels)}" if len(kernels) > 1 else "behind a barrier"
-        return (
-            f"{len(loads)} loads reach elements, each of them none twice (checked on the host for "
-            f"this launch): they take turns, the first one stores and later ones add, {later}"
-        )
-
-    def _gathered(self, gradient, loads) -> str:
-        """Return what becomes of the other loads, which memory gives the addresses of."""
-        if not gradient.remainder:
-            return ""
-        kernel = next(k.name for k in self._plan.backward if k.name.endswith("_remainder"))
-        places = _places([load["position"] for load in loads if load["gathered"]])
-        return (
-            f"; what is gathered at {places} is added there, or, where its index is outside of "
-            f"what the program reads, by {kernel}, atomically"
-        )
-
-    def _sharing(self, loads) -> str:
-        """Return which programs share elements, if a program id moves no address."""
-        if self._grid is None or len(loads) != 1 or loads[0]["terms"] is None:
-            return ""
-        used = str([term for term in loads[0]["terms"] if term["kind"] == "program"])
-        axes = [
-            axis for axis, extent in enumerate(self._grid)
-            if extent > 1 and f"['pid', {axis}]" not in used
-        ]  # fmt: skip
-        shared = " and ".join(f"axis {axis} ({self._grid[axis]})" for axis in axes)
-        return f"; programs along {shared} share its elements" if axes else ""
+    def _schedules(self, gradient) -> list[str]:
+        """Return which schedules were taken; where sums are atomic, why the others were not."""
+        argument = gradient.argument
+        meets = gradient.accumulate == "atomic" or gradient.remainder or not gradient.returned
+        remarks = self._remarks
+        failed = argument in self._objections and self._plan.asked is not None
+        if failed:
+            # What was in the way of others than the one whose check failed.
+            before = remarks_for(unchecked(self._plan.asked))
+            remarks = [remark for remark in before if not remark.taken]
+        about = [r for r in remarks if r.argument == argument and (meets or r.taken)]
+        lines = dict.fromkeys(f"    {remark.line()}" for remark in about)
+        if failed:
+            objection = self._objections[argument]
+            lines[f"    plain-stores: no: a check of the addresses fails: {objection}"] = None
+        return list(lines)
 
     def _access(self, load) -> str:
         shape = "×".join(map(str, load["shape"])) or "1"

@@ -14,9 +14,9 @@ _POWERS_OF_TWO = ("num_warps", "num_ctas", "widen")
 _COUNTS = ("num_stages", "maxnreg")
 # How the compiler may rearrange programs and loops; see docs/plan.md.
 _SCHEDULES = ("batch", "unravel", "merge", "exchange", "persist")
-_KNOWN = (*_POWERS_OF_TWO, *_COUNTS, "schedules")
+_KNOWN = (*_POWERS_OF_TWO, *_COUNTS, "schedules", "scheduled")
 # What the compiler is asked for.
-REQUESTED = ("widen", "schedules")
+REQUESTED = ("widen", "schedules", "scheduled")
 
 
 def _checked_schedules(value) -> tuple[str, ...]:
@@ -28,11 +28,19 @@ def _checked_schedules(value) -> tuple[str, ...]:
     return tuple(sorted(set(value)))
 
 
-def _checked_option(name, value) -> int | tuple[str, ...]:
+def _checked_flag(name: str, value) -> bool | None:
+    if value is not None and type(value) is not bool:
+        raise TypeError(f"{name} should be True or False, got {value!r}")
+    return value
+
+
+def _checked_option(name, value) -> int | tuple[str, ...] | bool | None:
     if name not in _KNOWN:
         raise ArgumentError(f"backward: {name!r} is none of the options {', '.join(_KNOWN)}")
     if name == "schedules":
         return _checked_schedules(value)
+    if name == "scheduled":
+        return _checked_flag("backward: scheduled", value)
     if type(value) is not int:
         raise TypeError(f"backward: {name} should be an integer, got {value!r}")
     if value < 1 or (name in _POWERS_OF_TWO and value & (value - 1)):
@@ -49,12 +57,6 @@ def _checked_backward(given) -> tuple[tuple[str, object], ...] | None:
         raise TypeError(f'backward should be a dictionary like {{"num_warps": 8}}, got {given!r}')
     checked = {name: _checked_option(name, value) for name, value in given.items()}
     return tuple(sorted(checked.items()))
-
-
-def _checked_flag(name: str, value) -> bool | None:
-    if value is not None and type(value) is not bool:
-        raise TypeError(f"{name} should be True or False, got {value!r}")
-    return value
 
 
 class Options(NamedTuple):

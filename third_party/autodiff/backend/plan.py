@@ -262,6 +262,8 @@ class Plan:
     next: tuple[tuple[Next, ...], ...] = ()
     stores: tuple[Store, ...] = ()
     live: dict[int, tuple[Space | None, ...]] = field(default_factory=dict)
+    # What it answers: the kernel's text, the request and the kernel's name.
+    asked: tuple[str, str, str] | None = field(default=None, repr=False, compare=False)
 
     def grid_of(self, args, grid) -> tuple[int, int, int] | None:
         """Return the grid that the kernels are for; None if what they assume of a launch fails.

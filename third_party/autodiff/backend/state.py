@@ -32,13 +32,15 @@ _saves_by_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 class Choice(NamedTuple):
     """A plan that holds for a launch, the facts of the launch that it is for, and what was asked.
 
-    `scalars` are the arguments that decided.
+    `scalars` are the arguments that decided, `objections` say by argument why checks of gradients
+    failed on the way.
     """
 
     handle: Handle
     facts: Facts
     ask: Ask
     scalars: frozenset[int]
+    objections: dict[int, str]
 
 
 class KernelState:
@@ -132,6 +134,7 @@ class KernelState:
         """
         scalars: set[int] = set()
         asked: set[Ask] = set()
+        objections: dict[int, str] = {}
         forbidden = self._atomics == FORBIDDEN
         while ask not in asked:
             asked.add(ask)
@@ -140,9 +143,10 @@ class KernelState:
             case = Case(handle, facts, forbidden, self.tape_limit(facts.device))
             found = case.next()
             if not found:
-                return Choice(case.handle, case.facts, ask, frozenset(scalars))
+                return Choice(case.handle, case.facts, ask, frozenset(scalars), objections)
             if any(entry.key is None for entry in found):
                 raise determinism.refused(self.spec, handle.plan, case.failed, case.repeated)
+            objections |= case.failed_among(found)
             ask = ask.changed(case.changes(found))
         raise PlanError(f"kernel {self.spec.name!r}: plans say to ask for what was asked before")
 

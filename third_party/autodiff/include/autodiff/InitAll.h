@@ -57,7 +57,7 @@ inline void registerAllPasses() {
     registerAutodiffPasses();
     registerAutodiffForwardPasses();
     registerAutodiffTargetPasses();
-    registerDifferentiatePipeline();
+    registerPipelines();
     cpu::registerPasses();
   });
 }

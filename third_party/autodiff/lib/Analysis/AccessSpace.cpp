@@ -101,7 +101,7 @@ const AccessSpace::Digit *AccessSpace::findSame(const Index &index,
   return nullptr;
 }
 
-std::optional<SmallVector<LimitAttr>>
+ReasonOr<SmallVector<LimitAttr>>
 AccessSpace::findLimits(const AccessSpace &unbounded) const {
   auto count = [](const AccessSpace &space) {
     size_t digits = 0;
@@ -114,7 +114,7 @@ AccessSpace::findLimits(const AccessSpace &unbounded) const {
       !(offset == unbounded.offset) || count(*this) != count(unbounded) ||
       llvm::any_of(unbounded.indices,
                    [](const Index &index) { return index.bound; }))
-    return std::nullopt;
+    return because(context, "they go to other elements, or both have masks");
   SmallVector<LimitAttr> limits;
   for (const Index &index : indices) {
     ExprAttr most = ExprAttr::get(context, 1);
@@ -122,7 +122,10 @@ AccessSpace::findLimits(const AccessSpace &unbounded) const {
       const Digit *same = findSame(index, digit, unbounded);
       if (!same ||
           (index.bound && !(same->extent && digit.stride.isNotNegative())))
-        return std::nullopt;
+        return because(context,
+                       "one of them counts in steps of {0}, the other "
+                       "one does not",
+                       index.stride * digit.stride);
       if (index.bound)
         most =
             addOf(most, mulOf(toExpr(digit.stride), subOf(*same->extent, 1)));
@@ -176,7 +179,7 @@ AccessSpace::findLocal(SmallVectorImpl<LimitAttr> &limits) const {
   return local;
 }
 
-std::optional<SmallVector<LimitAttr>>
+ReasonOr<SmallVector<LimitAttr>>
 AccessSpace::findSameRun(const AccessSpace &run) const {
   auto countPrograms = [](const AccessSpace &space) {
     return space.getProgramDigits().size();
@@ -184,17 +187,19 @@ AccessSpace::findSameRun(const AccessSpace &run) const {
   if (moves || run.moves || hasPartsOrStarts() || run.hasPartsOrStarts() ||
       notNegative != run.notNegative || !(offset == run.offset) ||
       countPrograms(*this) != countPrograms(run))
-    return std::nullopt;
+    return because(context, "the two do not begin at the same element in each "
+                            "program, or other programs do them");
   for (const Index &index : indices)
     for (const Digit &digit : index.digits)
       if (!digit.extent && !findSame(index, digit, run))
-        return std::nullopt;
+        return because(context, "programs are {0} apart in one of them only",
+                       index.stride * digit.stride);
   SmallVector<LimitAttr> limits;
   std::optional<Local> own = findLocal(limits), other = run.findLocal(limits);
   // Two digits without gaps, of which one counts ones, make up no number twice.
   if (!own || !other || other->indices != 1 || other->digits > 2 ||
       !other->isBounded || !other->startsWithOne)
-    return std::nullopt;
+    return because(context, "neither goes along a row without gaps");
   // As many as the last one is far: all from the first one on.
   auto require = [&](ExprAttr a, ExprAttr b) {
     limits.push_back(LimitAttr::get(context, a, b));
@@ -256,20 +261,27 @@ bool AccessSpace::joinBounded(ArrayRef<AccessSpace> spaces) {
   return false;
 }
 
-std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
-                                              From from) {
+ReasonOr<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
+                                         From from) {
   SmallVector<AccessSpace> spaces;
   for (Operation *access : accesses) {
-    std::optional<AccessSpace> space = of(access, nullptr, from);
+    ReasonOr<AccessSpace> space = of(access, nullptr, from);
+    if (!space)
+      return space;
     // Loops of the same shape may run differently often.
-    if (!space ||
-        (!spaces.empty() && (!space->hasSameShapeAs(spaces[0], false) ||
-                             access->getBlock() != accesses[0]->getBlock())))
-      return std::nullopt;
+    if (!spaces.empty() && (!space->hasSameShapeAs(spaces[0], false) ||
+                            access->getBlock() != accesses[0]->getBlock()))
+      return because(
+          access,
+          "it is loaded at {0} and {1}, in other steps or bounds: both "
+          "may share elements",
+          accesses[0], access);
     spaces.push_back(std::move(*space));
   }
-  if (spaces.size() < 2)
-    return spaces.empty() ? std::nullopt : std::optional(spaces[0]);
+  if (spaces.empty())
+    return std::nullopt;
+  if (spaces.size() == 1)
+    return spaces[0];
   // From the first one on: known offsets grow, others follow in either order.
   auto isKnown = [](const AccessSpace &space) {
     return space.offset.getConstant().has_value();
@@ -290,14 +302,23 @@ std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
   if (!takeApart(steps)) {
     std::reverse(rest, spaces.end());
     if (!takeApart(steps))
-      return std::nullopt;
+      return because(accesses[0],
+                     "{0} loads of it are not in steps of one length, so they "
+                     "may share elements",
+                     accesses.size());
   }
   AccessSpace all = spaces[0];
-  all.exact =
-      llvm::all_of(spaces, [](const AccessSpace &s) { return s.exact; });
+  for (const AccessSpace &space : spaces)
+    if (!space.exact)
+      std::tie(all.exact, all.inexact) = std::tie(space.exact, space.inexact);
   if (!llvm::all_of(
           spaces, [&](const AccessSpace &s) { return s.hasSameShapeAs(all); }))
-    return all.joinBounded(spaces) ? std::optional(all) : std::nullopt;
+    return all.joinBounded(spaces)
+               ? ReasonOr(all)
+               : because(accesses[0],
+                         "{0} loads of it have masks of their own, so they may "
+                         "share elements",
+                         accesses.size());
   for (auto &[step, count] : steps) {
     Digit site{ScalarExpr::constant(1),
                {Dimension::Kind::Site},
@@ -307,20 +328,25 @@ std::optional<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
   return all;
 }
 
-std::optional<AccessSpace>
-AccessSpace::findFor(ArrayRef<Operation *> accesses) {
-  std::optional<AccessSpace> space = ofAll(accesses);
-  if (!space)
-    space = ofPeeled(accesses);
-  return space ? space : ofAll(accesses, From::Memory);
+ReasonOr<AccessSpace> AccessSpace::findFor(ArrayRef<Operation *> accesses) {
+  ReasonOr<AccessSpace> space = ofAll(accesses);
+  if (space)
+    return space;
+  if (ReasonOr<AccessSpace> peeled = ofPeeled(accesses))
+    return peeled;
+  // What there is without memory is nearer to what the kernel says.
+  ReasonOr<AccessSpace> moving = ofAll(accesses, From::Memory);
+  return moving ? moving : space;
 }
 
-std::optional<AccessSpace::Run>
+ReasonOr<AccessSpace::Run>
 AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
                      ArrayRef<Constraint> limits,
                      std::optional<unsigned> axis) const {
+  auto refuse = [&](const char *why) { return because(context, "{0}", why); };
   if (hasPartsOrStarts() || !(offset == known.constant))
-    return std::nullopt;
+    return refuse("what is loaded as a whole begins at another element, or is "
+                  "bounded from below");
   auto extentOf = [&](const Digit &digit) -> std::optional<ExprAttr> {
     const std::optional<ScalarExpr> &number = digit.dimension.digit;
     if (!digit.extent && axis && number->isProgramId() &&
@@ -344,38 +370,44 @@ AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
       else if (extentOf(digit) && !known.coefficientOf(digit.dimension))
         moving.push_back({&digit, coefficient});
       else
-        return std::nullopt;
+        return refuse("a row is looked up by other programs or iterations than "
+                      "those that load it as a whole");
     }
     bool isFixed = fixed - before + units == index.digits.size();
     if (!isFixed && fixed != before)
-      return std::nullopt;
+      return refuse("a mask bounds the index together with other numbers");
     indicesMoving += !isFixed;
     if (!index.bound)
       continue;
     if (!isFixed) {
       if (!(index.stride == stride))
-        return std::nullopt;
+        return refuse("the index counts in other steps than what is loaded as "
+                      "a whole");
       bound = index.bound;
     } else if (llvm::none_of(limits, [&](const Constraint &limit) {
                  return limit.form == form && limit.bound == *index.bound;
                })) {
-      return std::nullopt;
+      return refuse("the mask of what is loaded as a whole bounds a number "
+                    "that that of the looked-up element does not bound");
     }
   }
   if (fixed != known.terms.size() || (bound && indicesMoving > 1))
-    return std::nullopt;
+    return refuse("the address of what is looked up has parts that that of "
+                  "what is loaded as a whole has not");
 
   // Each digit counts for as many as the ones before it have values.
   Run run{{}, ExprAttr::get(context, 1)};
   std::optional<int64_t> total = 1;
   while (!moving.empty()) {
     if (!total)
-      return std::nullopt;
+      return refuse("how many elements are loaded as a whole in each step is "
+                    "known at launch only");
     auto next = llvm::find_if(moving, [&](const auto &entry) {
       return entry.second == stride * ScalarExpr::constant(*total);
     });
     if (next == moving.end())
-      return std::nullopt;
+      return refuse("no number that is loaded as a whole counts in steps as "
+                    "long as those of the index");
     const Digit &digit = *next->first;
     run.digits.push_back({digit.dimension, *total});
     run.size = mulOf(run.size, *extentOf(digit));
@@ -410,6 +442,19 @@ AccessSpace::findShared(ArrayRef<ScalarExpr> digits) const {
       decisive.push_back(*index.start);
   }
   return findUnmentioned(digits, decisive);
+}
+
+Reason AccessSpace::whyUnshared(ArrayRef<ScalarExpr> digits) const {
+  if (findUnmentioned(digits, getProgramDigits()).empty())
+    return because(
+        context,
+        "no two programs load the same elements: the address depends "
+        "on all of {0}",
+        digits);
+  return because(context,
+                 "programs may load the same elements, but how far a mask or a "
+                 "loop lets programs go depends on all of {0}",
+                 digits);
 }
 
 bool AccessSpace::boundsIterations() const {

@@ -60,6 +60,7 @@ struct AccessSpace::Builder {
   SmallVector<Value> failing;    // and those under which it is not
   SmallVector<Constraint> met;   // by what is accessed: what the masks say
   llvm::MapVector<Operation *, StrideLoop> strideLoops;
+  Reason why; // there is no space
 
   Builder(Operation *access, const Renumbering *renumbering, From from,
           bool isReach = false)
@@ -77,6 +78,18 @@ struct AccessSpace::Builder {
     if (auto sum = dyn_cast<AccumulateOp>(access))
       return sum.getMask();
     return cast<triton::StoreOp>(access).getMask();
+  }
+
+  /// The space is but a bound of what is accessed.
+  void loosen(const Reason &reason) {
+    if (space.exact)
+      space.inexact = reason;
+    space.exact = false;
+  }
+  template <typename... Ts>
+  bool refuse(const char *format, const Ts &...values) {
+    why = because(access, format, values...);
+    return false;
   }
 
   bool renumber(LinearForm &form) const;
@@ -98,9 +111,10 @@ struct AccessSpace::Builder {
   bool attach(Constraint constraint, LinearForm &address);
   bool holds(const Constraint &constraint, const LinearForm &address);
   bool numberAll(Alternatives &alternatives) const;
-  void guard(std::optional<Alternatives> alternatives);
+  void guard(std::optional<Alternatives> alternatives, const Reason &reason);
   void restrict(Value condition, bool isMet, LinearForm &address);
-  void restrict(SmallVector<Constraint> constraints, LinearForm &address);
+  void restrict(SmallVector<Constraint> constraints, LinearForm &address,
+                Location loc);
   bool build();
 };
 
@@ -163,12 +177,14 @@ ExprAttr AccessSpace::Builder::mostTrips(scf::ForOp loop) {
     return number && !number->dependsOnProgramId();
   };
   Value end = getEnd(loop).end;
-  space.exact &= isKnown(loop.getStep()) && !loop.getUnsignedCmp();
+  if (!isKnown(loop.getStep()) || loop.getUnsignedCmp())
+    loosen({});
   if (!isKnown(loop.getLowerBound()) || !isKnown(end)) {
     Constraints ends =
         lessThan(loop.getInductionVar(), end, 0, ScalarExpr::From::Launch);
     guard(ends ? std::optional(Alternatives{{ends->begin(), ends->end()}})
-               : std::nullopt);
+               : std::nullopt,
+          {});
   }
   ExprAttr most = mostIterations(loop);
   return most && !dependsOnCounters(most) ? most : ExprAttr();
@@ -184,6 +200,9 @@ AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
     digit.extent = renumbering->count;
   } else if (dimension.kind == Dimension::Kind::Index ||
              dimension.kind == Dimension::Kind::Place) {
+    if (dimension.loop)
+      refuse("programs start the loop at {0} at different numbers",
+             dimension.loop);
     return std::nullopt;
   } else if (dimension.kind == Dimension::Kind::Loop && isReach) {
     digit.extent = mostTrips(cast<scf::ForOp>(dimension.loop));
@@ -192,15 +211,21 @@ AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
     auto lower = ScalarExpr::of(loop.getLowerBound(), from());
     auto upper = ScalarExpr::of(getEnd(loop).end, from());
     auto step = ScalarExpr::of(loop.getStep());
-    if (!lower || !upper || !step)
+    if (!lower || !upper || !step) {
+      refuse("a launch does not know how often the loop at {0} runs", loop);
       return std::nullopt;
+    }
     ScalarExpr trips = tripCount(*lower, *upper, *step);
     digit.extent = space.toExpr(trips);
     if (auto it = strideLoops.find(loop); it != strideLoops.end()) {
       digit.extent = space.toExpr(it->second.trips);
     } else if (trips.dependsOnProgramId()) {
-      if (!space.moves)
+      if (!space.moves) {
+        refuse("how often the loop at {0} runs differs from program to "
+               "program: {1} times",
+               loop, trips);
         return std::nullopt;
+      }
       digit.extent =
           ExprAttr::get(ExprKind::InEachProgram, space.toExpr(trips));
       space.trips.push_back(trips);
@@ -229,7 +254,8 @@ bool AccessSpace::Builder::coversIterationSpace(LinearForm &address) {
         }))
       continue;
     if (!repeat({Dimension::Kind::Axis, unsigned(axis)}))
-      return false;
+      return refuse("all {0} lanes along axis {1} of its tile share an address",
+                    tile.getDimSize(axis), axis);
   }
   for (Operation *parent = access->getParentOp(); !isa<triton::FuncOp>(parent);
        parent = parent->getParentOp()) {
@@ -241,19 +267,26 @@ bool AccessSpace::Builder::coversIterationSpace(LinearForm &address) {
       else if (isReach)
         failing.push_back(branch.getCondition());
       else
-        space.exact = false;
+        loosen(because(access,
+                       "it is in the other branch of the condition at {0}",
+                       branch));
       continue;
     }
     auto loop = dyn_cast<scf::ForOp>(parent);
     if (!loop && isReach) {
-      space.exact = false;
+      loosen({});
       continue;
     }
     Dimension iteration{Dimension::Kind::Loop};
     iteration.loop = loop;
-    if (!loop || (!uses([&](const Dimension &d) { return d.loop == loop; }) &&
-                  !repeat(iteration)))
-      return false;
+    if (!loop)
+      return refuse("it is in a loop, at {0}, of which nobody knows how often "
+                    "it runs before it ends",
+                    parent);
+    if (!uses([&](const Dimension &d) { return d.loop == loop; }) &&
+        !repeat(iteration))
+      return refuse("all iterations of the loop at {0} share its addresses",
+                    loop);
     if (renumbering && renumbering->loop == loop)
       continue;
     if (Value condition = getEnd(loop).condition)
@@ -308,11 +341,12 @@ bool AccessSpace::Builder::numberAll(Alternatives &alternatives) const {
 }
 
 /// Lets a reach look at what bounds no index; other spaces are not exact then.
-void AccessSpace::Builder::guard(std::optional<Alternatives> alternatives) {
+void AccessSpace::Builder::guard(std::optional<Alternatives> alternatives,
+                                 const Reason &reason) {
   if (isReach && alternatives && numberAll(*alternatives))
     space.guards.push_back(std::move(*alternatives));
   else
-    space.exact = false;
+    loosen(reason);
 }
 
 /// Bounds the address by the constraints of a condition, which is met or not.
@@ -321,22 +355,32 @@ void AccessSpace::Builder::restrict(Value condition, bool isMet,
   Constraints constraints =
       isMet ? constraintsOf(condition, from()) : constraintsOfNot(condition);
   if (!constraints) {
-    guard(alternativesOf(condition, isMet));
+    guard(alternativesOf(condition, isMet),
+          because(access,
+                  "it is left to the condition at {0} which elements are "
+                  "accessed, no comparison of sums of program ids, loop "
+                  "counters and ranges: {1}",
+                  condition.getLoc(), constraints.why()));
     constraints = isMet ? knownConstraintsOf(condition, from())
                         : SmallVector<Constraint>();
   }
-  restrict(*constraints, address);
+  restrict(*constraints, address,
+           condition ? condition.getLoc() : access->getLoc());
 }
 
 void AccessSpace::Builder::restrict(SmallVector<Constraint> constraints,
-                                    LinearForm &address) {
+                                    LinearForm &address, Location loc) {
   for (Constraint &constraint : constraints) {
     bool isNumbered = number(constraint.form);
     // Loops may start behind a constant.
     constraint = lessThan(constraint.form, {constraint.bound, {}});
     if (!isNumbered ||
         (!attach(constraint, address) && !holds(constraint, address)))
-      guard(Alternatives{{constraint}});
+      guard(Alternatives{{constraint}},
+            because(access,
+                    "the condition at {0} bounds other numbers than those that "
+                    "the address is made of",
+                    loc));
     if (isNumbered)
       met.push_back(constraint);
   }
@@ -526,10 +570,17 @@ bool AccessSpace::Builder::attach(Constraint constraint, LinearForm &address) {
 
 bool AccessSpace::Builder::build() {
   Value pointer = access->getOperand(0);
-  std::optional<LinearForm> address = LinearForm::of(pointer, {}, from());
-  if (!address || !number(*address) || !coversIterationSpace(*address) ||
-      !startsRanges(*address))
+  ReasonOr<LinearForm> address = LinearForm::of(pointer, {}, from());
+  if (!address)
+    return refuse("its address is no sum of multiples of program ids, loop "
+                  "counters and ranges: {0}",
+                  address.why());
+  if (!number(*address))
+    return refuse("programs start a loop in its address at different numbers");
+  if (!coversIterationSpace(*address))
     return false;
+  if (!startsRanges(*address))
+    return refuse("each of its addresses is looked up in memory by itself");
   space.offset = address->constant;
   for (Value condition : conditions)
     restrict(condition, /*isMet=*/true, *address);
@@ -537,7 +588,11 @@ bool AccessSpace::Builder::build() {
     restrict(condition, /*isMet=*/false, *address);
   for (const auto &[loop, stride] : strideLoops)
     if (!stride.isMasked(met) && !attach(stride.inBlocks(), *address))
-      guard(Alternatives{{stride.end}});
+      guard(Alternatives{{stride.end}},
+            because(access,
+                    "where programs end in the loop at {0} bounds other "
+                    "numbers than those that the address is made of",
+                    loop));
   for (const LinearForm::Term &term : address->terms) {
     std::optional<Digit> digit =
         makeDigit(term.dimension, ScalarExpr::constant(1));
@@ -548,18 +603,18 @@ bool AccessSpace::Builder::build() {
   return true;
 }
 
-std::optional<AccessSpace>
+ReasonOr<AccessSpace>
 AccessSpace::of(Operation *access, const Renumbering *renumbering, From from) {
   Builder builder(access, renumbering, from);
   if (!builder.build())
-    return std::nullopt;
+    return builder.why;
   return std::move(builder.space);
 }
 
-std::optional<AccessSpace> AccessSpace::reachOf(Operation *access) {
+ReasonOr<AccessSpace> AccessSpace::reachOf(Operation *access) {
   Builder builder(access, nullptr, From::Launch, /*isReach=*/true);
   if (!builder.build())
-    return std::nullopt;
+    return builder.why;
   // Where nobody knows how often a loop runs, the mask has to say how far it
   // gets.
   auto isOpen = [](const Digit &digit) {
@@ -573,6 +628,6 @@ std::optional<AccessSpace> AccessSpace::reachOf(Operation *access) {
             }));
   };
   if (!llvm::all_of(builder.space.indices, isLimited))
-    return std::nullopt;
+    return because(access, "no mask says how far a loop around it goes");
   return std::move(builder.space);
 }

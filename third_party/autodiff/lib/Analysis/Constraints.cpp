@@ -49,18 +49,19 @@ static bool choosesExtremum(Operation *op, ScalarExpr::Kind kind, From from) {
 
 /// The forms of which a number is the smallest (`OpT` a minimum) or largest.
 template <typename OpT, ScalarExpr::Kind kind>
-static std::optional<SmallVector<LinearForm>> splitExtremum(Value value,
-                                                            From from) {
-  std::optional<LinearForm> form = LinearForm::of(value, {}, from);
+static ReasonOr<SmallVector<LinearForm>> splitExtremum(Value value, From from) {
+  ReasonOr<LinearForm> form = LinearForm::of(value, {}, from);
   Operation *op = value.getDefiningOp();
-  if (!form || !op || !hasExtremum(*form, kind))
-    return form ? std::optional(SmallVector<LinearForm>{*form}) : std::nullopt;
+  if (!form)
+    return form.why();
+  if (!op || !hasExtremum(*form, kind))
+    return SmallVector<LinearForm>{*form};
   if (isa<OpT>(op) || choosesExtremum(op, kind, from)) {
     SmallVector<LinearForm> all;
     for (Value number : op->getOperands().take_back(2)) {
       auto forms = splitExtremum<OpT, kind>(number, from);
       if (!forms)
-        return std::nullopt;
+        return forms.why();
       all.append(*forms);
     }
     return all;
@@ -91,8 +92,8 @@ static std::optional<SmallVector<LinearForm>> splitExtremum(Value value,
   return SmallVector<LinearForm>{*form};
 }
 
-std::optional<SmallVector<LinearForm>> mlir::autodiff::smallestOf(Value value,
-                                                                  From from) {
+ReasonOr<SmallVector<LinearForm>> mlir::autodiff::smallestOf(Value value,
+                                                             From from) {
   return splitExtremum<arith::MinSIOp, ScalarExpr::Kind::Min>(value, from);
 }
 
@@ -102,7 +103,7 @@ Constraints mlir::autodiff::lessThan(Value lhs, Value rhs, int64_t slack,
       splitExtremum<arith::MaxSIOp, ScalarExpr::Kind::Max>(lhs, from);
   auto least = smallestOf(rhs, from);
   if (!greatest || !least)
-    return std::nullopt;
+    return greatest ? least.why() : greatest.why();
   SmallVector<Constraint> constraints;
   for (const LinearForm &a : *greatest)
     for (const LinearForm &b : *least) {
@@ -115,8 +116,9 @@ Constraints mlir::autodiff::lessThan(Value lhs, Value rhs, int64_t slack,
 
 /// x = 0, of an x that is not negative: x < 1.
 static Constraints isZero(Value x, Value zero, From from) {
+  Reason why = because(x, "the comparison at {0} is for equality", x.getLoc());
   if (!matchPattern(zero, m_Zero()))
-    return std::nullopt;
+    return why;
   std::optional<LinearForm> form = LinearForm::of(x, {}, from);
   bool isDigit = form && form->constant.isNotNegative() &&
                  llvm::all_of(form->terms, [](const LinearForm::Term &term) {
@@ -125,7 +127,7 @@ static Constraints isZero(Value x, Value zero, From from) {
                           term.dimension.digit->isNotNegative();
                  });
   if (!isDigit)
-    return std::nullopt;
+    return why;
   return lessThan(x, zero, 1, from);
 }
 
@@ -144,7 +146,10 @@ static Constraints ofComparison(arith::CmpIOp op,
   case CmpIPredicate::eq:
     return isZero(op.getLhs(), op.getRhs(), from);
   default:
-    return std::nullopt;
+    return because(op.getOperation(),
+                   "the comparison at {0} is for inequality, or of unsigned "
+                   "numbers",
+                   op.getOperation());
   }
 }
 
@@ -159,39 +164,41 @@ static void expandAxes(Operation *op, MutableArrayRef<Constraint> constraints) {
         [&](unsigned axis) { return axis + (axis >= expand.getAxis()); });
 }
 
-/// Collects the constraints that the conjunction `mask` consists of; false if
-/// it consists of others, too.
-static bool collectConstraints(Value mask, SmallVectorImpl<Constraint> &found,
-                               From from) {
+/// Collects the constraints that the conjunction `mask` consists of; says what
+/// else it consists of.
+static Obstacle
+collectConstraints(Value mask, SmallVectorImpl<Constraint> &found, From from) {
   if (!mask || matchPattern(mask, m_One()))
-    return true;
+    return std::nullopt;
   Operation *op = mask.getDefiningOp();
   if (!op)
-    return false;
+    return because(mask, "an argument or a loop gives it");
   if (auto comparison = dyn_cast<arith::CmpIOp>(op)) {
     Constraints constraints =
         ofComparison(comparison, comparison.getPredicate(), from);
-    if (constraints)
-      found.append(*constraints);
-    return constraints.has_value();
+    if (!constraints)
+      return constraints.why();
+    found.append(*constraints);
+    return std::nullopt;
   }
   if (isa<arith::AndIOp>(op)) {
-    bool lhs = collectConstraints(op->getOperand(0), found, from);
-    bool rhs = collectConstraints(op->getOperand(1), found, from);
-    return lhs && rhs;
+    Obstacle lhs = collectConstraints(op->getOperand(0), found, from);
+    Obstacle rhs = collectConstraints(op->getOperand(1), found, from);
+    return lhs ? lhs : rhs;
   }
   if (!isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(op))
-    return false;
+    return because(op, "`{0}` at {1} makes it", op->getName().getStringRef(),
+                   op);
   size_t known = found.size();
-  bool isAll = collectConstraints(op->getOperand(0), found, from);
+  Obstacle others = collectConstraints(op->getOperand(0), found, from);
   expandAxes(op, MutableArrayRef(found).drop_front(known));
-  return isAll;
+  return others;
 }
 
 Constraints mlir::autodiff::constraintsOf(Value mask, From from) {
   SmallVector<Constraint> constraints;
-  if (!collectConstraints(mask, constraints, from))
-    return std::nullopt;
+  if (Obstacle others = collectConstraints(mask, constraints, from))
+    return *others;
   return constraints;
 }
 

@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-std::optional<AccessSpace>
+ReasonOr<AccessSpace>
 mlir::autodiff::findDistinct(ArrayRef<Operation *> stores, unsigned argument,
                              ArrayRef<unsigned> repeated) {
   auto goesThere = [&](Operation *op) {
@@ -15,9 +15,18 @@ mlir::autodiff::findDistinct(ArrayRef<Operation *> stores, unsigned argument,
     BlockArgument base = store ? getBaseArgument(store.getPtr()) : nullptr;
     return base && base.getArgNumber() == argument;
   };
-  if (llvm::is_contained(repeated, argument) ||
-      !llvm::all_of(stores, goesThere))
+  if (stores.empty())
     return std::nullopt;
+  if (llvm::is_contained(repeated, argument))
+    return because(stores.front(),
+                   "a check, that no element is stored to twice, failed at a "
+                   "launch");
+  for (Operation *store : stores)
+    if (!goesThere(store))
+      return because(store,
+                     "`{0}` at {1} writes to it, or maybe to another "
+                     "argument",
+                     store->getName().getStringRef(), store);
   return AccessSpace::findFor(stores);
 }
 

@@ -7,7 +7,7 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using Form = std::optional<GatheredForm>;
+using Form = ReasonOr<GatheredForm>;
 
 void GatheredForm::renumberAxes(llvm::function_ref<unsigned(unsigned)> map) {
   known.renumberAxes(map);
@@ -18,8 +18,11 @@ void GatheredForm::renumberAxes(llvm::function_ref<unsigned(unsigned)> map) {
 /// lhs + factor · rhs; none if both have an index.
 static Form sum(Value lhs, Value rhs, int64_t factor) {
   Form a = GatheredForm::of(lhs), b = GatheredForm::of(rhs);
-  if (!a || !b || (a->index && b->index))
-    return std::nullopt;
+  if (!a || !b)
+    return a ? b.why() : a.why();
+  if (a->index && b->index)
+    return because(lhs, "its address depends on two indices, at {0} and {1}",
+                   a->index.getLoc(), b->index.getLoc());
   ScalarExpr scale = ScalarExpr::constant(factor);
   GatheredForm total = b->index ? *b : *a;
   if (b->index)

@@ -118,6 +118,8 @@ namespace {
 struct FormBuilder {
   llvm::function_ref<bool(Value)> isOpaque;
   ScalarExpr::From from;
+  /// Why the innermost values that have no form have none.
+  SmallVector<Reason> why;
 
   Form of(Value value);
   Form sum(Value a, Value b, bool negate = false);
@@ -127,18 +129,19 @@ struct FormBuilder {
   Form ofArgument(BlockArgument argument);
   Form ofShape(Operation *op);
   Form ofProgram(Value value) const;
+  Form find(Value value);
 };
 } // namespace
 
 Form FormBuilder::sum(Value a, Value b, bool negate) {
-  Form lhs = of(a), rhs = of(b);
+  Form lhs = of(a), rhs = lhs || !why.empty() ? of(b) : std::nullopt;
   if (!lhs || !rhs)
     return std::nullopt;
   return negate ? *lhs - *rhs : *lhs + *rhs;
 }
 
 Form FormBuilder::product(Value a, Value b) {
-  Form lhs = of(a), rhs = of(b);
+  Form lhs = of(a), rhs = lhs || !why.empty() ? of(b) : std::nullopt;
   if (!lhs || !rhs)
     return std::nullopt;
   if (rhs->isConstant())
@@ -259,7 +262,44 @@ static bool mixesDigits(const LinearForm &form) {
   return digits > 1 && constants && !plain;
 }
 
+/// Why a value has no form, though what it is computed from may have one.
+static Reason explain(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    op = cast<BlockArgument>(value).getOwner()->getParentOp();
+  if (isa<triton::LoadOp>(op))
+    return because(op, "it depends on what is loaded at {0}", op);
+  if (isa<scf::ForOp>(op) && isa<BlockArgument>(value))
+    return because(op,
+                   "it depends on what the loop at {0} carries, which does not "
+                   "advance by the same number in each iteration",
+                   op);
+  if (isa<LoopLikeOpInterface, scf::IfOp>(op))
+    return because(op, "it depends on what the {0} at {1} computes",
+                   isa<scf::IfOp>(op) ? "branch" : "loop", op);
+  if (isa<arith::MulIOp>(op))
+    return because(op,
+                   "it depends on a product, at {0}, of two numbers that "
+                   "programs, iterations or lanes have",
+                   op);
+  StringRef name = op->getName().getStringRef();
+  return because(op,
+                 "it depends on what `{0}` at {1} makes of the numbers that "
+                 "programs, iterations or lanes have",
+                 name, op);
+}
+
 Form FormBuilder::of(Value value) {
+  size_t before = why.size();
+  Form form = find(value);
+  if (form)
+    why.truncate(before);
+  else if (why.size() == before && wantsReasons(value.getContext()))
+    why.push_back(explain(value));
+  return form;
+}
+
+Form FormBuilder::find(Value value) {
   if (std::optional<ScalarExpr> scalar = ScalarExpr::of(value, from))
     if (!scalar->dependsOnProgramId())
       return uniform(*scalar);
@@ -301,7 +341,11 @@ Form FormBuilder::of(Value value) {
   return ofProgram(value);
 }
 
-Form LinearForm::of(Value value, llvm::function_ref<bool(Value)> isOpaque,
-                    ScalarExpr::From from) {
-  return FormBuilder{isOpaque, from}.of(value);
+ReasonOr<LinearForm> LinearForm::of(Value value,
+                                    llvm::function_ref<bool(Value)> isOpaque,
+                                    ScalarExpr::From from) {
+  FormBuilder builder{isOpaque, from, {}};
+  if (Form form = builder.of(value))
+    return form;
+  return Reason::all(builder.why);
 }

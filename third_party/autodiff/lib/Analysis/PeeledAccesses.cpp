@@ -35,29 +35,30 @@ bool AccessSpace::addIteration(Operation *loop, const AccessSpace &other) {
       return false;
     Digit &longer = later.indices[place].digits[digit - index.digits.begin()];
     longer.extent = addOf(*longer.extent, 1);
-    later.exact &= other.exact;
+    if (!other.exact)
+      std::tie(later.exact, later.inexact) =
+          std::tie(other.exact, other.inexact);
     *this = std::move(later);
     return true;
   }
   return false;
 }
 
-std::optional<AccessSpace>
-AccessSpace::ofPeeled(ArrayRef<Operation *> accesses) {
+ReasonOr<AccessSpace> AccessSpace::ofPeeled(ArrayRef<Operation *> accesses) {
   scf::ForOp loop;
   std::optional<AccessSpace> space;
   SmallVector<AccessSpace> others;
   for (Operation *access : accesses) {
-    std::optional<AccessSpace> found = of(access);
+    ReasonOr<AccessSpace> found = of(access);
     if (!found)
-      return std::nullopt;
+      return found;
     auto parent = dyn_cast<scf::ForOp>(access->getParentOp());
     bool isInner =
         parent && llvm::all_of(accesses, [&](Operation *other) {
           return other == access || other->getBlock() == parent->getBlock();
         });
     if (isInner)
-      std::tie(loop, space) = std::pair(parent, found);
+      std::tie(loop, space) = std::pair(parent, *found);
     else
       others.push_back(std::move(*found));
   }

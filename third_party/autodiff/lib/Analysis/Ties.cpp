@@ -83,7 +83,8 @@ static bool standsAlone(Value value) {
   });
 }
 
-static bool isReproducible(Value value, llvm::DenseMap<Value, bool> &known) {
+bool mlir::autodiff::isReproducible(Value value,
+                                    llvm::DenseMap<Value, bool> &known) {
   auto [it, isNew] = known.try_emplace(value, true);
   if (!isNew)
     return it->second;
@@ -109,7 +110,7 @@ static bool isReproducible(Value value, llvm::DenseMap<Value, bool> &known) {
 
 bool mlir::autodiff::isReproducible(Value value) {
   llvm::DenseMap<Value, bool> known;
-  return ::isReproducible(value, known);
+  return isReproducible(value, known);
 }
 
 //===----------------------------------------------------------------------===//
@@ -135,7 +136,7 @@ private:
 void Ties::meet(ValueRange values) {
   llvm::SetVector<Value> all = chosenFrom(values);
   auto isOpen = [&](Value source) {
-    return !::isReproducible(source, reproducible);
+    return !isReproducible(source, reproducible);
   };
   if (llvm::none_of(all, isOpen))
     return;

@@ -41,6 +41,14 @@ ParseResult parseList(AsmParser &parser, SmallVectorImpl<AttrT> &list) {
       });
 }
 
+/// A list of expressions in an operation.
+void printNumbers(OpAsmPrinter &printer, Operation *op, ArrayAttr numbers);
+ParseResult parseNumbers(OpAsmParser &parser, ArrayAttr &numbers);
+
+/// The parts of a plan, of which there may be none.
+void printParts(OpAsmPrinter &printer, Operation *op, Region &body);
+ParseResult parseParts(OpAsmParser &parser, Region &body);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_LIB_DIALECT_EXPRTEXT_H

@@ -99,58 +99,11 @@ NextAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Where they are
-//===----------------------------------------------------------------------===//
-
-template <typename AttrT> static bool isListOf(Attribute attribute) {
-  auto list = dyn_cast<ArrayAttr>(attribute);
-  return list && llvm::all_of(list, llvm::IsaPred<AttrT>);
-}
-
-LogicalResult AutodiffDialect::verifyOperationAttribute(Operation *op,
-                                                        NamedAttribute named) {
-  using Holds = bool (*)(Attribute);
-  static const std::pair<llvm::StringLiteral, Holds> kinds[] = {
-      {kGridAttr,
-       [](Attribute a) {
-         return isListOf<ExprAttr>(a) && cast<ArrayAttr>(a).size() == 3;
-       }},
-      {kWhenAttr, [](Attribute a) { return isa<ExprAttr>(a); }},
-      {kAssumedAttr, isListOf<ExprAttr>},
-      {kLaunchAttr,
-       [](Attribute a) {
-         auto launch = dyn_cast<LaunchAttr>(a);
-         return launch && launch.getGrid().size() == 3;
-       }},
-      {kBatchAttr, [](Attribute a) { return isa<BatchAttr>(a); }},
-      {kUnravelAttr, [](Attribute a) { return isa<UnravelAttr>(a); }},
-      {kNextAttr,
-       [](Attribute a) {
-         return isListOf<ArrayAttr>(a) &&
-                llvm::all_of(cast<ArrayAttr>(a), isListOf<NextAttr>);
-       }},
-      {kStoresAttr, isListOf<StoredAttr>},
-      {kLiveAttr, isListOf<LiveAttr>}};
-  for (const auto &[name, holds] : kinds)
-    if (named.getName() == name && !holds(named.getValue()))
-      return op->emitError()
-             << "'" << name << "' cannot be " << named.getValue();
-  return success();
-}
-
 LogicalResult AutodiffDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                         unsigned,
                                                         NamedAttribute named) {
   Attribute value = named.getValue();
-  bool holds = true;
-  if (named.getName() == kOperandAttr)
-    holds = isa<OperandAttr>(value);
-  else if (named.getName() == kBufferAttr)
-    holds = isa<BufferAttr, ExprAttr, GradientAttr>(value);
-  else if (named.getName() == kCheckAttr)
-    holds = isa<CheckAttr>(value);
-  if (holds)
+  if (named.getName() != kOperandAttr || isa<OperandAttr>(value))
     return success();
   return op->emitError() << "'" << named.getName().getValue()
                          << "' of an argument cannot "

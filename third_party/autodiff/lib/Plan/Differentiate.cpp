@@ -1,6 +1,7 @@
 //===- Differentiate.cpp - From a kernel to a plan ------------------------===//
 #include "autodiff/Plan/Differentiate.h"
 
+#include "RemarkLog.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/CombinerLaws.h"
 #include "autodiff/Support/Dump.h"
@@ -82,8 +83,11 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
                                                  request->target->name));
   if (request->anyOrder)
     module->setAttr(kAnyOrderAttr, UnitAttr::get(module.getContext()));
-  if (failed(buildDifferentiatePipeline(pm, *request)) ||
-      failed(pm.run(module)) || failed(verify(module)))
+  if (failed(buildDifferentiatePipeline(pm, *request)))
+    return failure();
+  if (request->explain)
+    return RemarkLog(module.getContext()).follow([&] { (void)pm.run(module); });
+  if (failed(pm.run(module)) || failed(verify(module)))
     return failure();
   return printPlan(module);
 }

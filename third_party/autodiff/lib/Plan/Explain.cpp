@@ -1,4 +1,4 @@
-//===- Explain.cpp - What was decided, and from what ----------------------===//
+//===- Explain.cpp - What kernels load, keep and read again ---------------===//
 #include "Explain.h"
 
 #include "PlanJson.h"
@@ -87,47 +87,6 @@ static Array shapeOf(Type type) {
   return shape;
 }
 
-/// What `value`, which `op` makes or gives to its body, is computed from: of a
-/// loop, what it starts from, is in the next iteration, and the bounds.
-static SmallVector<Value> getSources(Value value, Operation *op) {
-  SmallVector<Value> sources(op->getOperands());
-  auto loop = dyn_cast<scf::ForOp>(op);
-  if (auto argument = dyn_cast<BlockArgument>(value); loop && argument)
-    value = loop.getTiedLoopResult(argument);
-  if (loop) {
-    sources.assign(
-        {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()});
-    if (auto result = dyn_cast_or_null<OpResult>(value)) {
-      sources.push_back(loop.getInits()[result.getResultNumber()]);
-      sources.push_back(loop.getYieldedValues()[result.getResultNumber()]);
-    }
-    return sources;
-  }
-  for (Region &region : op->getRegions())
-    for (Block &block : region)
-      if (block.mightHaveTerminator())
-        llvm::append_range(sources, block.getTerminator()->getOperands());
-  return sources;
-}
-
-/// The loads that `value` is computed from, nearest first.
-static void findLoads(Value value, llvm::DenseSet<Value> &visited,
-                      SmallVectorImpl<Operation *> &loads) {
-  if (!visited.insert(value).second)
-    return;
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    op = cast<BlockArgument>(value).getOwner()->getParentOp();
-  if (!op || isa<triton::FuncOp>(op))
-    return;
-  if (isa<triton::LoadOp>(op)) {
-    loads.push_back(op);
-    return;
-  }
-  for (Value source : getSources(value, op))
-    findLoads(source, visited, loads);
-}
-
 static Object describe(MLIRContext *context, const LinearForm::Term &term,
                        RankedTensorType tile) {
   Object object{{"coefficient", toJSON(context, term.coefficient)}};
@@ -160,16 +119,10 @@ static Object describe(Operation *access) {
   auto tile = dyn_cast<RankedTensorType>(pointer.getType());
   Object object{{"position", spellPosition(access->getLoc())},
                 {"shape", shapeOf(pointer.getType())},
-                {"terms", nullptr},
-                {"gathered", Array()}};
+                {"terms", nullptr}};
   std::optional<LinearForm> form = LinearForm::of(pointer);
-  if (!form) {
+  if (!form)
     form = LinearForm::of(pointer, {}, ScalarExpr::From::Memory);
-    llvm::DenseSet<Value> visited;
-    SmallVector<Operation *> loads;
-    findLoads(pointer, visited, loads);
-    object["gathered"] = positionsOf(loads);
-  }
   if (!form)
     return object;
   Array terms;
@@ -187,17 +140,12 @@ Array Explainer::explainGradients() {
     if (operand.getKind() != OperandKind::Gradient)
       continue;
     Array loads;
-    bool stored = false;
     for (Operation *op :
-         primalAccesses.lookup(primal.getArgument(operand.getIndex()))) {
-      stored |= !isa<triton::LoadOp>(op);
+         primalAccesses.lookup(primal.getArgument(operand.getIndex())))
       if (isa<triton::LoadOp>(op))
         loads.push_back(describe(op));
-    }
-    gradients.push_back(Object{{"argument", operand.getIndex()},
-                               {"loads", std::move(loads)},
-                               {"stored", stored},
-                               {"contributions", positionsOf(ops)}});
+    gradients.push_back(
+        Object{{"argument", operand.getIndex()}, {"loads", std::move(loads)}});
   }
   return gradients;
 }

@@ -1,4 +1,4 @@
-//===- Explain.h - What was decided, and from what --------------*- C++ -*-===//
+//===- Explain.h - What kernels load, keep and read again -------*- C++ -*-===//
 #ifndef AUTODIFF_LIB_PLAN_EXPLAIN_H
 #define AUTODIFF_LIB_PLAN_EXPLAIN_H
 
@@ -8,8 +8,8 @@
 namespace mlir::autodiff {
 
 /// The facts behind a plan, for people: how each gradient's argument is
-/// addressed and its contributions meet, what buffers hold, what the backward
-/// reads again, and which arguments have no gradient. docs/plan.md describes
+/// addressed, what buffers hold, what the backward reads again, and which
+/// arguments have no gradient. Why, remarks say. docs/plan.md describes
 /// them. `forward` may be null.
 llvm::json::Object explain(triton::FuncOp primal, triton::FuncOp forward,
                            ArrayRef<triton::FuncOp> backwards);

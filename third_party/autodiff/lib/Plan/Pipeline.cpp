@@ -1,4 +1,9 @@
 //===- Pipeline.cpp - The passes from a kernel to its derived kernels -----===//
+//
+// Three parts: rearrange (a kernel becomes one that does the same in another
+// launch), derive (it becomes a plan) and schedule (that becomes another one).
+//
+//===----------------------------------------------------------------------===//
 #include "autodiff/Plan/Differentiate.h"
 
 #include "autodiff/Target/Passes.h"
@@ -36,6 +41,13 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("The last of the passes; what cleans up follows it.")};
   Option<bool> always{*this, "always",
                       llvm::cl::desc("Use all schedules wherever they apply.")};
+  Option<bool> plain{*this, "plain",
+                     llvm::cl::desc("Schedule nothing: lower the plan as it "
+                                    "is derived.")};
+  ListOption<unsigned> atomic{
+      *this, "atomic",
+      llvm::cl::desc("Arguments whose gradient must be accumulated "
+                     "atomically.")};
 };
 } // namespace
 
@@ -56,16 +68,52 @@ void Passes::clean() {
     pm.addPass(createCleanup());
 }
 
-LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
-                                                         const Request &request,
-                                                         llvm::StringRef last) {
-  Passes passes(pm, last);
-  auto setWanted = [&](auto options) {
-    options.allWanted = !request.wanted;
-    if (request.wanted)
-      options.wanted.assign(request.wanted->begin(), request.wanted->end());
-    return options;
-  };
+//===----------------------------------------------------------------------===//
+// What passes are told
+//===----------------------------------------------------------------------===//
+
+template <typename Options>
+static Options withWanted(const Request &request, Options options) {
+  options.allWanted = !request.wanted;
+  if (request.wanted)
+    options.wanted.assign(request.wanted->begin(), request.wanted->end());
+  return options;
+}
+
+template <typename Options>
+static Options withCotangents(const Request &request, Options options) {
+  options.allCotangents = !request.cotangents;
+  if (request.cotangents)
+    options.cotangents.assign(request.cotangents->begin(),
+                              request.cotangents->end());
+  return options;
+}
+
+template <typename Options>
+static Options withRepeated(const Request &request, Options options) {
+  options.exchange.assign(request.exchange.begin(), request.exchange.end());
+  return options;
+}
+
+template <typename Options>
+static Options withLaunch(const Request &request, Options options) {
+  options.assume = request.assume;
+  return withWanted(request,
+                    withCotangents(request, withRepeated(request, options)));
+}
+
+template <typename Options>
+static Options withAtomic(const Request &request, Options options) {
+  options.atomic.assign(request.atomic.begin(), request.atomic.end());
+  return options;
+}
+
+//===----------------------------------------------------------------------===//
+// The parts
+//===----------------------------------------------------------------------===//
+
+/// A form of the kernel that the other parts know, and what its stores do.
+static void addNormalize(Passes &passes, const Request &request) {
   if (request.allows(Request::Schedule::Exchange))
     passes.addToKernels(createHoldLoops());
   passes.add(createNormalize());
@@ -75,55 +123,52 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createForwardStores());
   passes.add(createBoundLoops());
   passes.add(createMarkStores());
-  if (request.assume) {
-    passes.add(createSpreadLoops());
-    passes.add(createUnwrapTiles());
-    if (request.allows(Request::Schedule::Batch))
-      passes.add(createBatchLoops(
-          BatchLoopsOptions{request.axes.size() == 1 ? request.axes[0] : 0,
-                            request.schedules.has_value()}));
-    if (request.allows(Request::Schedule::Unravel)) {
-      UnravelPositionsOptions unravel;
-      unravel.lengths.assign(request.axes.begin(), request.axes.end());
-      passes.add(createUnravelPositions(setWanted(unravel)));
-    }
-    if (request.allows(Request::Schedule::Exchange))
-      passes.add(createFlattenReturns());
+}
+
+/// From the kernel to one that does the same in another launch, from which
+/// better backwards are derived.
+static void addRearrange(Passes &passes, const Request &request) {
+  if (!request.assume || !request.scheduled)
+    return;
+  passes.add(createSpreadLoops());
+  passes.add(createUnwrapTiles());
+  if (request.allows(Request::Schedule::Batch))
+    passes.add(createBatchLoops(
+        BatchLoopsOptions{request.axes.size() == 1 ? request.axes[0] : 0,
+                          request.schedules.has_value()}));
+  if (request.allows(Request::Schedule::Unravel)) {
+    UnravelPositionsOptions unravel;
+    unravel.lengths.assign(request.axes.begin(), request.axes.end());
+    passes.add(createUnravelPositions(withWanted(request, unravel)));
   }
+  if (request.allows(Request::Schedule::Exchange))
+    passes.add(createFlattenReturns());
+}
+
+/// From the kernel to an unscheduled plan: an augmented forward, if one is
+/// needed, and one backward on the forward's grid, whose contributions to
+/// gradients are still operations of ours.
+static void addDerive(Passes &passes, const Request &request) {
   passes.add(createCountTrips());
   passes.addToKernels(createMarkResiduals());
   passes.addToKernels(createRecordMemory());
-  auto setCotangents = [&](auto options) {
-    options.allCotangents = !request.cotangents;
-    if (request.cotangents)
-      options.cotangents.assign(request.cotangents->begin(),
-                                request.cotangents->end());
-    return options;
-  };
-  passes.add(createIgnoreOutputs(setCotangents(IgnoreOutputsOptions())));
   passes.add(
-      createLiftAssembly(setWanted(setCotangents(LiftAssemblyOptions()))));
+      createIgnoreOutputs(withCotangents(request, IgnoreOutputsOptions())));
+  passes.add(createLiftAssembly(
+      withWanted(request, withCotangents(request, LiftAssemblyOptions()))));
   passes.add(createRescaleAccumulators());
   passes.add(createCarrySums());
   passes.add(createDropMaxima());
   passes.add(createFoldNormalizers());
   passes.clean();
   passes.add(createPickMaxima());
-  auto setRepeated = [&](auto options) {
-    options.exchange.assign(request.exchange.begin(), request.exchange.end());
-    return options;
-  };
   if (request.reload)
-    passes.add(createMarkStates(setRepeated(MarkStatesOptions())));
-  auto setLaunch = [&](auto options) {
-    options.assume = request.assume;
-    return setWanted(setCotangents(setRepeated(options)));
-  };
-  passes.add(createMaskLoads(setLaunch(MaskLoadsOptions())));
-  passes.add(createReverse(setLaunch(ReverseOptions())));
+    passes.add(createMarkStates(withRepeated(request, MarkStatesOptions())));
+  passes.add(createMaskLoads(withLaunch(request, MaskLoadsOptions())));
+  passes.add(createReverse(withLaunch(request, ReverseOptions())));
   passes.clean();
   passes.add(createMarkLive());
-  passes.addToKernels(createTape());
+  passes.add(createTape());
   passes.clean();
   // Who stores where is noted in the forward.
   passes.add(createResiduals(
@@ -131,8 +176,14 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.clean();
   passes.add(createSaveRecords(SaveRecordsOptions{request.saves()}));
   passes.clean();
-  passes.add(createReadCotangents(setRepeated(ReadCotangentsOptions())));
+  passes.add(
+      createReadCotangents(withRepeated(request, ReadCotangentsOptions())));
   passes.clean();
+  passes.add(createListLaunches());
+}
+
+/// Lets contributions meet in fewer places and passes over memory.
+static void addGather(Passes &passes, const Request &request) {
   // What loops need from outside is then seen to be there.
   passes.addToKernels(createLoopInvariantCodeMotionPass());
   passes.addToKernels(createOrderLoops());
@@ -140,28 +191,27 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.add(createCountUp());
   passes.clean();
   passes.add(createMergeContributions());
-  MergeNestsOptions nests;
-  nests.atomic.assign(request.atomic.begin(), request.atomic.end());
-  passes.add(createMergeNests(nests));
+  passes.add(createMergeNests(withAtomic(request, MergeNestsOptions())));
   passes.clean();
   if (request.allows(Request::Schedule::Merge)) {
     GatherWindowsOptions windows;
     windows.always = request.deterministic || request.schedules;
-    windows.atomic.assign(request.atomic.begin(), request.atomic.end());
-    passes.add(createGatherWindows(windows));
+    passes.add(createGatherWindows(withAtomic(request, windows)));
     passes.clean();
   }
   // What it leaves over meets in atomics.
-  if (request.allows(Request::Schedule::Merge) && !request.deterministic) {
+  if (request.allows(Request::Schedule::Merge)) {
     MergeGatheredOptions gathered;
-    gathered.atomic.assign(request.atomic.begin(), request.atomic.end());
-    passes.add(createMergeGathered(gathered));
+    gathered.deterministic = request.deterministic;
+    passes.add(createMergeGathered(withAtomic(request, gathered)));
     passes.clean();
   }
+}
+
+/// Makes other grids of the backward's.
+static void addRegrid(Passes &passes, const Request &request) {
   if (request.allows(Request::Schedule::Exchange)) {
-    ExchangeOptions exchange;
-    exchange.atomic.assign(request.atomic.begin(), request.atomic.end());
-    passes.add(createExchange(exchange));
+    passes.add(createExchange(withAtomic(request, ExchangeOptions())));
     passes.addToKernels(createReleaseLoops());
     passes.clean();
   }
@@ -171,33 +221,51 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.clean();
   if (request.allows(Request::Schedule::Persist)) {
     PersistOptions persist;
-    persist.atomic.assign(request.atomic.begin(), request.atomic.end());
     persist.always = request.deterministic || request.schedules;
-    passes.add(createPersist(persist));
+    passes.add(createPersist(withAtomic(request, persist)));
     passes.clean();
   }
-  ScheduleOptions schedule;
-  schedule.atomic.assign(request.atomic.begin(), request.atomic.end());
-  schedule.confine.assign(request.confine.begin(), request.confine.end());
-  schedule.deterministic = request.deterministic;
-  passes.add(createSchedule(schedule));
-  passes.add(createChooseTiles(ChooseTilesOptions{request.widen}));
-  passes.clean();
-  passes.add(createDivideTiles());
+}
+
+/// From a plan to one whose kernels Triton can compile. If it is to be as it
+/// was derived, only what has to be done is.
+static void addSchedule(Passes &passes, const Request &request) {
+  if (request.scheduled) {
+    addGather(passes, request);
+    addRegrid(passes, request);
+  } else {
+    passes.addToKernels(createReleaseLoops());
+    passes.clean();
+  }
+  LowerAccumulatesOptions accumulates;
+  accumulates.confine.assign(request.confine.begin(), request.confine.end());
+  accumulates.deterministic = request.deterministic;
+  passes.add(createLowerAccumulates(withAtomic(request, accumulates)));
+  if (request.scheduled) {
+    passes.add(createChooseTiles(ChooseTilesOptions{request.widen}));
+    passes.clean();
+    passes.add(createDivideTiles());
+  }
   // Checks look at each access themselves.
   passes.add(createConfineGradients(ConfineGradientsOptions{!request.check}));
-  passes.add(createTallySums());
+  if (request.scheduled)
+    passes.add(createTallySums());
   passes.add(createSymbolDCEPass());
   passes.clean();
-  passes.addToKernels(createSumRuns());
-  passes.addToKernels(createDeferReductions());
-  passes.clean();
+  if (request.scheduled) {
+    passes.addToKernels(createSumRuns());
+    passes.addToKernels(createDeferReductions());
+    passes.clean();
+  }
   passes.addToKernels(createPowersOfTwo());
-  passes.addToKernels(createLoadEarly());
-  passes.addToKernels(createLaunchOptions());
-  passes.addToKernels(createPipelineLoads());
-  passes.addToKernels(createSplitMasks());
-  passes.addToKernels(createRenewSums());
+  if (request.scheduled)
+    passes.addToKernels(createLoadEarly());
+  passes.add(createLaunchOptions());
+  if (request.scheduled) {
+    passes.addToKernels(createPipelineLoads());
+    passes.addToKernels(createSplitMasks());
+    passes.addToKernels(createRenewSums());
+  }
   passes.addToKernels(createUnifyCopies());
   passes.addToKernels(createFitProducts());
   passes.addToKernels(createLowerPrograms());
@@ -205,10 +273,12 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   passes.addToKernels(createLowerSwaps());
   passes.clean();
   passes.addToKernels(createLoopInvariantCodeMotionPass());
-  passes.addToKernels(
-      createLowerBarriers(LowerBarriersOptions{request.ownBarriers}));
+  passes.add(createLowerBarriers(LowerBarriersOptions{request.ownBarriers}));
   if (request.check)
-    passes.addToKernels(createCheckBounds());
+    passes.add(createCheckBounds());
+  passes.add(createVerifyTarget());
+  passes.add(createListLaunches());
+  passes.add(createTrimOperands());
   AskNextOptions next;
   next.assume = request.assume;
   next.reload = request.reload;
@@ -218,29 +288,65 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   next.hasAxes = !request.axes.empty();
   next.takesAxes = request.axes.empty() && !request.declinesAxes;
   passes.add(createAskNext(next));
-  passes.add(createVerifyTarget());
+}
+
+//===----------------------------------------------------------------------===//
+// Pipelines
+//===----------------------------------------------------------------------===//
+
+LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
+                                                         const Request &request,
+                                                         llvm::StringRef last) {
+  Passes passes(pm, last);
+  addNormalize(passes, request);
+  addRearrange(passes, request);
+  addDerive(passes, request);
+  addSchedule(passes, request);
   return success(passes.isComplete());
 }
 
-void mlir::autodiff::registerDifferentiatePipeline() {
+using BuildPart = void (*)(Passes &passes, const Request &request);
+
+/// Makes some parts, one after the other, a pipeline of textual ones.
+static void registerParts(llvm::StringRef name, llvm::StringRef description,
+                          std::vector<BuildPart> parts) {
   registerPassPipeline(
-      "autodiff-differentiate",
-      "Derive the kernels of a kernel's gradient, as the library does",
-      [](OpPassManager &pm, llvm::StringRef text,
-         llvm::function_ref<LogicalResult(const Twine &)> fail) {
+      name, description,
+      [parts](OpPassManager &pm, llvm::StringRef text,
+              llvm::function_ref<LogicalResult(const Twine &)> fail) {
         PipelineOptions options;
         if (failed(options.parseFromString(text)))
           return failure();
         Request request;
+        request.scheduled = !options.plain;
+        request.atomic.assign(options.atomic.begin(), options.atomic.end());
         using Schedule = Request::Schedule;
         if (options.always)
           request.schedules = {Schedule::Merge, Schedule::Exchange,
                                Schedule::Persist};
-        if (failed(buildDifferentiatePipeline(pm, request, options.until)))
+        Passes passes(pm, options.until);
+        for (BuildPart part : parts)
+          part(passes, request);
+        if (!passes.isComplete())
           return fail("no pass of the pipeline is " + options.until);
         return success();
       },
       [](llvm::function_ref<void(const mlir::detail::PassOptions &)> show) {
         show(PipelineOptions());
       });
+}
+
+void mlir::autodiff::registerPipelines() {
+  registerParts("autodiff-rearrange",
+                "Make a kernel one from which better backwards are derived",
+                {addNormalize, addRearrange});
+  registerParts("autodiff-derive",
+                "Derive the unscheduled plan of a kernel's gradient",
+                {addNormalize, addDerive});
+  registerParts("autodiff-schedule", "Schedule a plan, and lower its kernels",
+                {addSchedule});
+  registerParts("autodiff-differentiate",
+                "Derive the kernels of a kernel's gradient, as the library "
+                "does: all parts, one after the other",
+                {addNormalize, addRearrange, addDerive, addSchedule});
 }

@@ -34,25 +34,7 @@ static std::string printKernel(triton::FuncOp kernel) {
       ModuleOp::create(kernel->getParentOp()->getLoc());
   auto copy = cast<triton::FuncOp>(kernel->clone());
   module->push_back(copy);
-  copy->removeAttr(kRoleAttr);
-  copy->removeAttr(kOrderedAttr);
-  copy->removeAttr(kAccessesAttr);
-  copy->removeAttr(kGridAttr);
-  copy->removeAttr(kVariantOfAttr);
-  copy->removeAttr(kWhenAttr);
-  copy->removeAttr(kOptionsAttr);
-  for (unsigned index = 0; index < copy.getNumArguments(); ++index) {
-    for (llvm::StringRef name : {kOperandAttr, kBufferAttr, kCheckAttr,
-                                 kWantedAttr, kHasCotangentAttr})
-      copy.removeArgAttr(index, name);
-  }
-  copy.walk([](Operation *op) {
-    op->removeAttr(kSiteAttr);
-    op->removeAttr(kStateAttr);
-    op->removeAttr(kCounterAttr);
-    op->removeAttr(kParallelAttr);
-    op->removeAttr(kMiscomputedAttr);
-  });
+  dropMarks(copy);
   std::string text;
   llvm::raw_string_ostream os(text);
   module->print(os, getPrintingFlags());
@@ -62,61 +44,88 @@ static std::string printKernel(triton::FuncOp kernel) {
 namespace {
 class PlanPrinter {
 public:
-  PlanPrinter(ModuleOp module)
-      : primal(getPrimal(module)), forward(getForward(module)),
-        backwards(getBackwards(module)), tallying(getTallying(module)),
-        counting(getCounting(module)) {}
+  explicit PlanPrinter(ModuleOp module);
 
   llvm::json::Value print();
 
 private:
-  Object describeKernel(triton::FuncOp kernel);
+  triton::FuncOp getKernel(LaunchOp launch);
+  Object describe(LaunchOp launch);
   Array describeArguments();
-  SmallVector<triton::FuncOp> getKernels() const;
-  void numberBuffers();
-  void describeTallying(triton::FuncOp kernel);
-  void collect(triton::FuncOp kernel);
+  Array describeBackwards();
+  Array describeGradients();
+  Array describeChecks();
+  Array describeHazards();
+  Array findSnapshots();
+  void describeRearrangement(Object &description);
 
-  triton::FuncOp primal, forward;
-  SmallVector<triton::FuncOp> backwards, tallying;
-  triton::FuncOp counting;
-  // By number; std::map keeps the plan's order stable.
-  std::map<unsigned, llvm::json::Value> buffers, gradients, sizes, checks;
+  triton::FuncOp primal;
+  PlanOp plan;
+  LaunchOp forward, counting;
+  /// In launch order, without the variants, which come after what they replace.
+  SmallVector<LaunchOp> backwards, tallying;
   std::map<unsigned, bool> loaded, stored;
 };
 } // namespace
 
-Object PlanPrinter::describeKernel(triton::FuncOp kernel) {
+PlanPrinter::PlanPrinter(ModuleOp module)
+    : primal(getPrimal(module)), plan(PlanOp::getOrCreate(module)) {
+  for (auto launch : plan.getParts<LaunchOp>()) {
+    llvm::StringRef role = getRole(getKernel(launch));
+    if (role == "forward")
+      forward = launch;
+    else if (role == "count")
+      counting = launch;
+    else if (role == "backward")
+      backwards.push_back(launch);
+    else if (role != "variant")
+      tallying.push_back(launch);
+  }
+}
+
+triton::FuncOp PlanPrinter::getKernel(LaunchOp launch) {
+  return SymbolTable::lookupNearestSymbolFrom<triton::FuncOp>(
+      launch, launch.getKernelAttr());
+}
+
+static Array describe(ArrayAttr accesses) {
+  Array list;
+  for (auto access : accesses.getAsRange<DictionaryAttr>())
+    list.push_back(
+        Object{{"argument", access.getAs<IntegerAttr>("argument").getInt()},
+               {"op", access.getAs<StringAttr>("op").getValue()},
+               {"position", access.getAs<StringAttr>("position").getValue()}});
+  return list;
+}
+
+static Object describe(DictionaryAttr options) {
+  Object list;
+  for (NamedAttribute option : options)
+    list[option.getName().getValue()] =
+        cast<IntegerAttr>(option.getValue()).getInt();
+  return list;
+}
+
+Object PlanPrinter::describe(LaunchOp launch) {
+  triton::FuncOp kernel = getKernel(launch);
   Array operands;
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
     auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
     operands.push_back(Object{{"kind", stringifyOperandKind(operand.getKind())},
                               {"index", operand.getIndex()}});
   }
-  Object description{{"name", kernel.getSymName()},
+  Object description{{"name", launch.getKernel()},
                      {"ttir", printKernel(kernel)},
                      {"grid", "primal"},
                      {"operands", std::move(operands)}};
-  if (Attribute grid = kernel->getAttr(kGridAttr))
+  if (ArrayAttr grid = launch.getGridAttr())
     description["grid"] = toJSON(grid);
-  if (auto options = kernel->getAttrOfType<DictionaryAttr>(kOptionsAttr)) {
-    Object list;
-    for (NamedAttribute option : options)
-      list[option.getName().getValue()] =
-          cast<IntegerAttr>(option.getValue()).getInt();
-    description["options"] = std::move(list);
-  }
-  if (Attribute when = kernel->getAttr(kWhenAttr))
+  if (DictionaryAttr options = launch.getOptionsAttr())
+    description["options"] = ::describe(options);
+  if (ExprAttr when = launch.getWhenAttr())
     description["when"] = toJSON(when);
-  if (auto accesses = kernel->getAttrOfType<ArrayAttr>(kAccessesAttr)) {
-    Array list;
-    for (auto access : accesses.getAsRange<DictionaryAttr>())
-      list.push_back(Object{
-          {"argument", access.getAs<IntegerAttr>("argument").getInt()},
-          {"op", access.getAs<StringAttr>("op").getValue()},
-          {"position", access.getAs<StringAttr>("position").getValue()}});
-    description["accesses"] = std::move(list);
-  }
+  if (ArrayAttr accesses = launch.getAccessesAttr())
+    description["accesses"] = ::describe(accesses);
   return description;
 }
 
@@ -145,114 +154,58 @@ Array PlanPrinter::describeArguments() {
   return arguments;
 }
 
-/// All kernels but the counting one, which has no buffers.
-SmallVector<triton::FuncOp> PlanPrinter::getKernels() const {
-  SmallVector<triton::FuncOp> kernels;
-  if (forward)
-    kernels.push_back(forward);
-  for (triton::FuncOp backward : backwards) {
-    kernels.push_back(backward);
-    llvm::append_range(kernels, getVariants(backward));
+Array PlanPrinter::describeBackwards() {
+  Array list;
+  for (LaunchOp backward : backwards) {
+    Object description = describe(backward);
+    Array variants;
+    for (LaunchOp launch : plan.getParts<LaunchOp>())
+      if (launch.getInPlaceOf() == backward.getKernel())
+        variants.push_back(describe(launch));
+    if (!variants.empty())
+      description["variants"] = std::move(variants);
+    list.push_back(std::move(description));
   }
-  llvm::append_range(kernels, tallying);
-  return kernels;
+  return list;
 }
 
-/// Numbers buffers by their places in the plan: passes drop some on the way.
-void PlanPrinter::numberBuffers() {
-  std::map<unsigned, unsigned> places;
-  auto forEach = [&](auto body) {
-    for (triton::FuncOp kernel : getKernels())
-      for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
-        auto operand =
-            kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
-        if (operand.getKind() == OperandKind::Buffer)
-          body(kernel, index, operand.getIndex());
-      }
-  };
-  forEach(
-      [&](triton::FuncOp, unsigned, unsigned number) { places[number] = 0; });
-  for (auto [place, entry] : llvm::enumerate(places))
-    entry.second = place;
-  forEach([&](triton::FuncOp kernel, unsigned index, unsigned number) {
-    kernel.setArgAttr(index, kOperandAttr,
-                      OperandAttr::get(kernel.getContext(), OperandKind::Buffer,
-                                       places[number]));
-  });
-}
-
-void PlanPrinter::collect(triton::FuncOp kernel) {
-  for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
-    auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
-    if (Attribute check = kernel.getArgAttr(index, kCheckAttr))
-      checks.try_emplace(operand.getIndex(), toJSON(check));
-    Attribute description = kernel.getArgAttr(index, kBufferAttr);
-    if (!description)
-      continue;
-    auto &target = operand.getKind() == OperandKind::Buffer ? buffers
-                   : operand.getKind() == OperandKind::Size ? sizes
-                                                            : gradients;
-    target.emplace(operand.getIndex(), toJSON(description));
-  }
-}
-
-/// Adds a kernel that counts for a gradient, or clears or rounds parts of it,
-/// to that.
-void PlanPrinter::describeTallying(triton::FuncOp kernel) {
-  for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
-    auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
-    if (operand.getKind() != OperandKind::Gradient)
-      continue;
-    Object &gradient = *gradients.at(operand.getIndex()).getAsObject();
-    llvm::json::Value &tallied =
-        gradient.try_emplace("tallied", Object()).first->second;
-    (*tallied.getAsObject())[getRole(kernel)] = describeKernel(kernel);
-  }
-}
-
-llvm::json::Value PlanPrinter::print() {
-  for (triton::FuncOp kernel : getKernels())
-    dropUnusedArguments(kernel);
-  numberBuffers();
-  Object report = explain(primal, forward, backwards);
-  Array arguments = describeArguments();
-  for (triton::FuncOp kernel : getKernels())
-    collect(kernel);
-  for (triton::FuncOp kernel : tallying)
-    describeTallying(kernel);
-
-  // The backward reads these as they were before the forward.
-  Array snapshots, inputs, outputs;
-  std::set<unsigned> overwritten;
-  SmallVector<triton::FuncOp> readers = backwards;
-  if (counting)
-    readers.push_back(counting);
-  for (triton::FuncOp kernel : readers)
-    for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
-      auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
-      if (operand.getKind() == OperandKind::Argument &&
-          stored[operand.getIndex()] && loaded[operand.getIndex()])
-        overwritten.insert(operand.getIndex());
+/// With the kernels that count for a gradient, or clear or round parts of it.
+Array PlanPrinter::describeGradients() {
+  Array list;
+  for (auto part : plan.getParts<GradientOp>()) {
+    llvm::json::Value description = toJSON(part.getGradient());
+    Object tallied;
+    for (LaunchOp launch : tallying) {
+      triton::FuncOp kernel = getKernel(launch);
+      auto taken = OperandAttr::get(plan.getContext(), OperandKind::Gradient,
+                                    part.getGradient().getArgument());
+      for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+        if (kernel.getArgAttr(index, kOperandAttr) == taken)
+          tallied[getRole(kernel)] = describe(launch);
     }
-  for (unsigned index : overwritten)
-    snapshots.push_back(index);
-  Array gradientList, bufferList, sizeList, checkList;
-  for (auto &[index, gradient] : gradients) {
-    if (*gradient.getAsObject()->getBoolean("returned"))
-      inputs.push_back(index);
-    gradientList.push_back(std::move(gradient));
+    if (!tallied.empty())
+      (*description.getAsObject())["tallied"] = std::move(tallied);
+    list.push_back(std::move(description));
   }
-  for (auto &[index, buffer] : buffers)
-    bufferList.push_back(std::move(buffer));
-  for (auto &[index, size] : sizes)
-    sizeList.push_back(std::move(size));
-  for (auto &[index, check] : checks)
-    checkList.push_back(std::move(check));
-  for (auto [index, isStored] : stored)
-    if (isStored)
-      outputs.push_back(index);
+  return list;
+}
+
+/// One of each output: that of what is read of it comes first.
+Array PlanPrinter::describeChecks() {
+  Array list;
+  std::optional<unsigned> last;
+  for (auto part : plan.getParts<CheckOp>()) {
+    unsigned index = part.getOperand().getIndex();
+    if (last != index)
+      list.push_back(toJSON(part.getFact()));
+    last = index;
+  }
+  return list;
+}
+
+Array PlanPrinter::describeHazards() {
   Array hazards;
-  MLIRContext *context = primal.getContext();
+  MLIRContext *context = plan.getContext();
   MemoryFlow memory(primal);
   for (const MemoryFlow::Hazard &hazard : memory.getHazards()) {
     Object object{{"written", hazard.written}, {"read", hazard.read}};
@@ -264,52 +217,89 @@ llvm::json::Value PlanPrinter::print() {
     }
     hazards.push_back(std::move(object));
   }
+  return hazards;
+}
 
-  Array backwardList;
-  for (triton::FuncOp backward : backwards) {
-    Object description = describeKernel(backward);
-    Array variants;
-    for (triton::FuncOp variant : getVariants(backward))
-      variants.push_back(describeKernel(variant));
-    if (!variants.empty())
-      description["variants"] = std::move(variants);
-    backwardList.push_back(std::move(description));
-  }
-  llvm::json::Value assumed = Array();
-  Operation *module = primal->getParentOp();
-  if (Attribute numbers = module->getAttr(kAssumedAttr))
-    assumed = toJSON(numbers);
-  Object plan{{"version", 2},
-              {"kernel", primal.getSymName()},
-              {"arguments", std::move(arguments)},
-              {"inputs", std::move(inputs)},
-              {"outputs", std::move(outputs)},
-              {"snapshots", std::move(snapshots)},
-              {"hazards", std::move(hazards)},
-              {"buffers", std::move(bufferList)},
-              {"sizes", std::move(sizeList)},
-              {"gradients", std::move(gradientList)},
-              {"checks", std::move(checkList)},
-              {"assumed", std::move(assumed)},
-              {"backward", std::move(backwardList)},
-              {"report", std::move(report)}};
-  std::pair<llvm::StringRef, llvm::StringRef> described[] = {
-      {"launch", kLaunchAttr},
-      {"next", kNextAttr},
-      {"stores", kStoresAttr},
-      {"live", kLiveAttr}};
-  for (auto [key, name] : described)
-    if (Attribute description = module->getAttr(name))
-      plan[key] = toJSON(description);
-  if (forward)
-    plan["forward"] = describeKernel(forward);
-  else
-    plan["forward"] = nullptr;
+/// What the backward reads as it was before the forward.
+Array PlanPrinter::findSnapshots() {
+  std::set<unsigned> overwritten;
+  SmallVector<LaunchOp> readers = backwards;
   if (counting)
-    plan["counting"] = describeKernel(counting);
-  else
-    plan["counting"] = nullptr;
-  return plan;
+    readers.push_back(counting);
+  for (LaunchOp reader : readers) {
+    triton::FuncOp kernel = getKernel(reader);
+    for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+      auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
+      if (operand.getKind() == OperandKind::Argument &&
+          stored[operand.getIndex()] && loaded[operand.getIndex()])
+        overwritten.insert(operand.getIndex());
+    }
+  }
+  return Array(overwritten);
+}
+
+/// What the launch is, and does.
+void PlanPrinter::describeRearrangement(Object &description) {
+  Array assumed, stores, live;
+  for (auto part : plan.getParts<AssumeOp>())
+    assumed.push_back(toJSON(part.getNumber()));
+  for (auto part : plan.getParts<StoredOp>())
+    stores.push_back(toJSON(part.getStore()));
+  for (auto part : plan.getParts<LiveOp>())
+    live.push_back(toJSON(part.getContributions()));
+  description["assumed"] = std::move(assumed);
+  if (!stores.empty())
+    description["stores"] = std::move(stores);
+  if (!live.empty())
+    description["live"] = std::move(live);
+  for (auto part : plan.getParts<RearrangedOp>())
+    description["launch"] = toJSON(part.getLaunch());
+}
+
+llvm::json::Value PlanPrinter::print() {
+  SmallVector<triton::FuncOp> kernels;
+  for (LaunchOp backward : backwards)
+    kernels.push_back(getKernel(backward));
+  Array inputs, outputs, buffers, sizes;
+  Array arguments = describeArguments();
+  for (auto part : plan.getParts<GradientOp>())
+    if (part.getGradient().getReturned())
+      inputs.push_back(part.getGradient().getArgument());
+  for (auto part : plan.getParts<BufferOp>())
+    buffers.push_back(toJSON(part.getBuffer()));
+  for (auto part : plan.getParts<HostSizeOp>())
+    sizes.push_back(toJSON(part.getValue()));
+  for (auto [index, isStored] : stored)
+    if (isStored)
+      outputs.push_back(index);
+  auto describeOptional = [&](LaunchOp launch) {
+    return launch ? llvm::json::Value(describe(launch)) : nullptr;
+  };
+  Object description{
+      {"version", 2},
+      {"kernel", primal.getSymName()},
+      {"arguments", std::move(arguments)},
+      {"inputs", std::move(inputs)},
+      {"outputs", std::move(outputs)},
+      {"snapshots", findSnapshots()},
+      {"hazards", describeHazards()},
+      {"buffers", std::move(buffers)},
+      {"sizes", std::move(sizes)},
+      {"gradients", describeGradients()},
+      {"checks", describeChecks()},
+      {"forward", describeOptional(forward)},
+      {"backward", describeBackwards()},
+      {"counting", describeOptional(counting)},
+      {"report",
+       explain(primal, forward ? getKernel(forward) : triton::FuncOp(),
+               kernels)}};
+  describeRearrangement(description);
+  Array next;
+  for (auto part : plan.getParts<NextOp>())
+    next.push_back(toJSON(part.getStep()));
+  if (!next.empty())
+    description["next"] = std::move(next);
+  return description;
 }
 
 std::string mlir::autodiff::printPlan(ModuleOp module) {

@@ -119,7 +119,9 @@ static bool Request::*findFlag(StringRef key) {
       .Case("assume", &Request::assume)
       .Case("checkpoint", &Request::checkpoint)
       .Case("deterministic", &Request::deterministic)
+      .Case("scheduled", &Request::scheduled)
       .Case("anyOrder", &Request::anyOrder)
+      .Case("explain", &Request::explain)
       .Default(nullptr);
 }
 

@@ -90,8 +90,10 @@ bool LoopReversal::addState(unsigned index) {
       adjoint.primal(getBaseArgument(state.store.getPtr())));
   auto backward = cast<triton::FuncOp>(output.getOwner()->getParentOp());
   if (!mutation::isMade("states:no check that they are there"))
-    backward.setArgAttr(output.getArgNumber(), kCheckAttr,
-                        getStateCheck(state));
+    PlanOp::getOrCreate(backward->getParentOfType<ModuleOp>())
+        .require(backward.getArgAttrOfType<OperandAttr>(output.getArgNumber(),
+                                                        kOperandAttr),
+                 getStateCheck(state));
   return true;
 }
 

@@ -143,6 +143,41 @@ Value mlir::autodiff::bothHold(OpBuilder &builder, Location loc, Value a,
   return arith::AndIOp::create(builder, loc, a, b);
 }
 
+static arith::CmpFPredicate invertPredicate(arith::CmpFPredicate predicate) {
+  using P = arith::CmpFPredicate;
+  constexpr std::pair<P, P> kOpposites[] = {
+      {P::OEQ, P::UNE}, {P::OGT, P::ULE},
+      {P::OGE, P::ULT}, {P::OLT, P::UGE},
+      {P::OLE, P::UGT}, {P::ONE, P::UEQ},
+      {P::ORD, P::UNO}, {P::AlwaysFalse, P::AlwaysTrue}};
+  for (auto [one, other] : kOpposites) {
+    if (predicate == one)
+      return other;
+    if (predicate == other)
+      return one;
+  }
+  llvm_unreachable("a comparison of floats");
+}
+
+Value mlir::autodiff::negationOf(OpBuilder &b, Location loc, Value condition) {
+  Operation *op = condition.getDefiningOp();
+  if (auto integers = dyn_cast_if_present<arith::CmpIOp>(op))
+    return arith::CmpIOp::create(
+        b, loc, arith::invertPredicate(integers.getPredicate()),
+        integers.getLhs(), integers.getRhs());
+  if (auto floats = dyn_cast_if_present<arith::CmpFOp>(op))
+    return arith::CmpFOp::create(b, loc, invertPredicate(floats.getPredicate()),
+                                 floats.getLhs(), floats.getRhs());
+  if (!isa_and_present<arith::AndIOp, arith::OrIOp>(op))
+    return arith::XOrIOp::create(b, loc, condition,
+                                 integerOf(b, loc, condition.getType(), 1));
+  Value one = negationOf(b, loc, op->getOperand(0));
+  Value other = negationOf(b, loc, op->getOperand(1));
+  if (isa<arith::OrIOp>(op))
+    return arith::AndIOp::create(b, loc, one, other);
+  return arith::OrIOp::create(b, loc, one, other);
+}
+
 Value mlir::autodiff::repeatOver(OpBuilder &builder, Location loc, Value value,
                                  ArrayRef<unsigned> axes,
                                  ArrayRef<int64_t> shape) {

@@ -13,9 +13,10 @@ using namespace mlir::autodiff;
 /// Compiles `kernel` for one CTA a program, whatever the forward takes.
 static void setOneCta(triton::FuncOp kernel) {
   Builder b(kernel.getContext());
-  NamedAttrList options(kernel->getAttrOfType<DictionaryAttr>(kOptionsAttr));
+  LaunchOp launch = launchOf(kernel);
+  NamedAttrList options(launch.getOptionsAttr());
   options.set("num_ctas", b.getI32IntegerAttr(1));
-  kernel->setAttr(kOptionsAttr, options.getDictionary(b.getContext()));
+  launch.setOptionsAttr(options.getDictionary(b.getContext()));
 }
 
 namespace {
@@ -23,9 +24,12 @@ struct LowerBarriers : autodiff::impl::LowerBarriersBase<LowerBarriers> {
   using LowerBarriersBase::LowerBarriersBase;
 
   void runOnOperation() override {
-    triton::FuncOp kernel = getOperation();
-    if (!kernel->hasAttr(kRoleAttr))
-      return;
+    for (auto kernel : getOperation().getOps<triton::FuncOp>())
+      if (kernel->hasAttr(kRoleAttr))
+        lower(kernel);
+  }
+
+  void lower(triton::FuncOp kernel) {
     bool isOwn = own && !mutation::isMade("lower-barriers:not Triton's own");
     bool waits = false;
     kernel.walk([&](Operation *op) {

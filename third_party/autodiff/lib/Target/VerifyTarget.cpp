@@ -44,7 +44,8 @@ static LogicalResult verify(triton::ReduceOp sum, const Target &target) {
 /// threads.
 static LogicalResult verifyOptions(triton::FuncOp kernel,
                                    const Target &target) {
-  auto options = kernel->getAttrOfType<DictionaryAttr>(kOptionsAttr);
+  LaunchOp launch = findLaunch(kernel);
+  DictionaryAttr options = launch ? launch.getOptionsAttr() : DictionaryAttr();
   for (auto [name, warpSize] : {std::pair("num_warps", target.warpSize),
                                 std::pair("least_warps", int64_t(32))}) {
     auto warps = options ? options.getAs<IntegerAttr>(name) : IntegerAttr();

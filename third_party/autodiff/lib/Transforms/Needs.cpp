@@ -30,6 +30,7 @@ private:
   LogicalResult checkUnderived(llvm::ArrayRef<llvm::StringRef> roles);
   LogicalResult checkSameLoops();
   LogicalResult checkBackward();
+  LogicalResult checkOneBackward();
   LogicalResult checkTaped();
   LogicalResult checkUnsized();
   LogicalResult checkOperands(triton::FuncOp kernel);
@@ -137,9 +138,17 @@ LogicalResult Inspection::checkContributions(triton::FuncOp backward) {
             : isa_and_nonnull<triton::StoreOp, triton::AtomicRMWOp>(site);
     unsigned argument =
         accumulate ? accumulate.getArgument() : upstream.getArgument();
-    if (fits && argument < primal.getNumArguments())
+    if (!fits || argument >= primal.getNumArguments()) {
+      (void)lacks(op, "the adjoint of an access that the kernel has");
+      return WalkResult::interrupt();
+    }
+    auto own =
+        OperandAttr::get(op->getContext(), OperandKind::Argument, argument);
+    if (argument < backward.getNumArguments() &&
+        backward.getArgAttr(argument, kOperandAttr) == own)
       return WalkResult::advance();
-    (void)lacks(op, "the adjoint of an access that the kernel has");
+    (void)lacks(op, "backward kernels with all arguments of its kernel, in "
+                    "order (autodiff-trim-operands comes last)");
     return WalkResult::interrupt();
   });
   return failure(walk.wasInterrupted());
@@ -158,6 +167,13 @@ LogicalResult Inspection::checkBackward() {
       return failure();
   }
   return success();
+}
+
+LogicalResult Inspection::checkOneBackward() {
+  if (backwards.size() == 1)
+    return success();
+  return lacks(backwards[1], "one backward kernel, before any schedule, but "
+                             "here is another one");
 }
 
 LogicalResult Inspection::checkTaped() {
@@ -207,6 +223,8 @@ LogicalResult Inspection::check(Need need) {
     return checkSameLoops();
   case Need::Backward:
     return checkBackward();
+  case Need::OneBackward:
+    return checkOneBackward();
   case Need::Taped:
     return checkTaped();
   case Need::Unsized:

@@ -63,15 +63,8 @@ module attributes {test.reach = #autodiff.reach<0 [<1 x [<1 x 8 of lane 0>]>]>} 
 
 // -----
 
-// expected-error @below {{'autodiff.grid' cannot be}}
-tt.func @grid() attributes {autodiff.grid = [#autodiff.expr<1>]} {
-  tt.return
-}
-
-// -----
-
-// expected-error @below {{'autodiff.buffer' of an argument cannot be "f32"}}
-tt.func @buffer(%x: !tt.ptr<f32> {autodiff.buffer = "f32"}) {
+// expected-error @below {{'autodiff.operand' of an argument cannot be "f32"}}
+tt.func @operand(%x: !tt.ptr<f32> {autodiff.operand = "f32"}) {
   tt.return
 }
 
@@ -107,10 +100,4 @@ module attributes {autodiff.next = [[#autodiff.next<assume [arg0]>]]} {
 
 // expected-error @below {{'confine' is a list of arguments}}
 module attributes {autodiff.next = [[#autodiff.next<confine [arg0]>]]} {
-}
-
-// -----
-
-// expected-error @below {{'autodiff.next' cannot be}}
-module attributes {autodiff.next = [#autodiff.next<none [] fails = launch>]} {
 }

@@ -4,15 +4,18 @@
 // loop reads the tiles of A and B as the forward does, takes C̄ once, before the loop, and stores
 // tiles of Ā = C̄·Bᵀ and B̄ = Aᵀ·C̄.
 // CHECK-NOT: @matmul_fwd
+// CHECK: autodiff.gradient <store 0
+// CHECK: autodiff.gradient <store 1
+// CHECK: autodiff.check <cotangent 2>
 // CHECK-LABEL: tt.func @matmul_bwd(
-// CHECK-SAME: %arg4: !tt.ptr<f32> {autodiff.check
-// CHECK-SAME: %arg5: !tt.ptr<f16> {autodiff.buffer = #autodiff.gradient<store 0
-// CHECK-SAME: %arg6: !tt.ptr<f16> {autodiff.buffer = #autodiff.gradient<store 1
-// CHECK-DAG: %[[GA:.*]] = tt.splat %arg5
+// CHECK-SAME: %arg3: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<cotangent 2>
+// CHECK-SAME: %arg4: !tt.ptr<f16> {autodiff.operand = #autodiff.operand<gradient 0>
+// CHECK-SAME: %arg5: !tt.ptr<f16> {autodiff.operand = #autodiff.operand<gradient 1>
+// CHECK-DAG: %[[GA:.*]] = tt.splat %arg4
 // CHECK-DAG: %[[BASEA:.*]] = tt.addptr %[[GA]],
-// CHECK-DAG: %[[GB:.*]] = tt.splat %arg6
+// CHECK-DAG: %[[GB:.*]] = tt.splat %arg5
 // CHECK-DAG: %[[BASEB:.*]] = tt.addptr %[[GB]],
-// CHECK-DAG: %[[GC:.*]] = tt.splat %arg4
+// CHECK-DAG: %[[GC:.*]] = tt.splat %arg3
 // CHECK-DAG: %[[PC:.*]] = tt.addptr %[[GC]],
 // CHECK: %[[T:.*]] = tt.load %[[PC]]
 // CHECK: scf.for {{.*}} step %c1_i32 : i32 {

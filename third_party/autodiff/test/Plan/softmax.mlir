@@ -2,6 +2,9 @@
 
 // The softmax backward as an expert writes it, x̄ = e·(ȳ − Σ ȳ·y)/s: maximum and
 // sum come from the forward, one reduction is left, nothing is atomic.
+// CHECK: autodiff.buffer 0 <saved "saved0"
+// CHECK: autodiff.buffer 1 <saved "saved1"
+// CHECK: autodiff.gradient <store 0
 // CHECK-LABEL: tt.func @softmax_fwd(
 // CHECK: %[[M:.*]] = "tt.reduce"
 // CHECK: maxnumf
@@ -12,29 +15,29 @@
 // CHECK: %[[PS:.*]] = tt.addptr %arg4,
 // CHECK: tt.store %[[PS]], %[[S]]
 // CHECK-LABEL: tt.func @softmax_bwd(
-// CHECK-SAME: %arg3: {{.*}}"saved0"{{.*}}%arg4: {{.*}}"saved1"
-// CHECK-SAME: %arg6: {{.*}}#autodiff.gradient<store 0
+// CHECK-SAME: %arg2: {{.*}}<buffer 0>{{.*}}%arg3: {{.*}}<buffer 1>
+// CHECK-SAME: %arg5: {{.*}}<gradient 0>
 // CHECK-NOT: maxnumf
 // CHECK-NOT: atomic
-// CHECK: %[[START:.*]] = arith.muli {{.*}}, %arg2
+// CHECK: %[[START:.*]] = arith.muli {{.*}}, %arg1
 // CHECK-DAG: %[[AX:.*]] = tt.addptr %arg0, %[[START]]
-// CHECK-DAG: %[[AG:.*]] = tt.addptr %arg6, %[[START]]
+// CHECK-DAG: %[[AG:.*]] = tt.addptr %arg5, %[[START]]
 // CHECK-DAG: %[[BX:.*]] = tt.splat %[[AX]]
 // CHECK-DAG: %[[BG:.*]] = tt.splat %[[AG]]
 // CHECK-DAG: %[[PX:.*]] = tt.addptr %[[BX]]
 // CHECK-DAG: %[[PG:.*]] = tt.addptr %[[BG]]
 // CHECK: %[[X:.*]] = tt.load %[[PX]]
-// CHECK: %[[PM:.*]] = tt.addptr %arg3,
+// CHECK: %[[PM:.*]] = tt.addptr %arg2,
 // CHECK: %[[M:.*]] = tt.load %[[PM]]
 // CHECK: %[[MS:.*]] = tt.splat %[[M]]
 // CHECK: %[[D:.*]] = arith.subf %[[X]], %[[MS]]
 // CHECK: %[[X:.*]] = arith.mulf %[[D]]
 // CHECK: %[[E:.*]] = math.exp2 %[[X]]
-// CHECK: %[[PS:.*]] = tt.addptr %arg4,
+// CHECK: %[[PS:.*]] = tt.addptr %arg3,
 // CHECK: %[[S:.*]] = tt.load %[[PS]]
 // CHECK: %[[SS:.*]] = tt.splat %[[S]]
 // CHECK: %[[Y:.*]] = arith.divf %[[E]], %[[SS]]
-// CHECK: %[[AT:.*]] = tt.addptr %arg5, %[[START]]
+// CHECK: %[[AT:.*]] = tt.addptr %arg4, %[[START]]
 // CHECK: %[[BT:.*]] = tt.splat %[[AT]]
 // CHECK: %[[PT:.*]] = tt.addptr %[[BT]],
 // CHECK: %[[T:.*]] = tt.load %[[PT]]

@@ -1,19 +1,32 @@
 // What is chosen for a target is its own: one kernel of each kind, for four.
 //
-// RUN: sed s/TARGET/sm_90/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-launch-options,autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM90
-// RUN: sed s/TARGET/sm_89/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-launch-options,autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM89
-// RUN: sed s/TARGET/sm_100/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-launch-options,autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM100
-// RUN: sed s/TARGET/gfx942/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-launch-options,autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,GFX942
+// RUN: sed s/TARGET/sm_90/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-launch-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM90
+// RUN: sed s/TARGET/sm_89/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-launch-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM89
+// RUN: sed s/TARGET/sm_100/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-launch-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM100
+// RUN: sed s/TARGET/gfx942/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-launch-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,GFX942
+
+// SM90: autodiff.launch @product options {num_stages = 3 : i32, num_warps = 4 : i32}
+// SM89: autodiff.launch @product options {num_stages = 2 : i32, num_warps = 4 : i32}
+// SM100: autodiff.launch @product options {num_stages = 3 : i32, num_warps = 4 : i32}
+// GFX942: autodiff.launch @product options {num_stages = 2 : i32, num_warps = 4 : i32}
+// SM90: autodiff.launch @wide options {{.*}}num_warps = 8 : i32
+// SM89: autodiff.launch @wide options {{.*}}num_warps = 8 : i32
+// SM100: autodiff.launch @wide options {{.*}}num_warps = 8 : i32
+// GFX942: autodiff.launch @wide options {{.*}}num_warps = 4 : i32
+// SM90: autodiff.launch @persistent grid [1, 1, 1] options {num_warps = 16 : i32}
+// SM89: autodiff.launch @persistent grid [1, 1, 1] options {num_warps = 16 : i32}
+// SM100: autodiff.launch @persistent grid [1, 1, 1] options {num_warps = 16 : i32}
+// GFX942: autodiff.launch @persistent grid [1, 1, 1] options {num_warps = 8 : i32}
+// CHECK: autodiff.launch @tiles options {least_warps = 16 : i32}
 
 module attributes {autodiff.target = "TARGET"} {
+autodiff.plan {
+  autodiff.launch @persistent grid [1, 1, 1]
+}
 
 // A stage is 24 KiB. Half of a processor's shared memory holds four, or one; a
 // further one is in registers where products take operands from these.
 // CHECK-LABEL: tt.func @product(
-// SM90-SAME: autodiff.options = {num_stages = 3 : i32, num_warps = 4 : i32}
-// SM89-SAME: autodiff.options = {num_stages = 2 : i32, num_warps = 4 : i32}
-// SM100-SAME: autodiff.options = {num_stages = 3 : i32, num_warps = 4 : i32}
-// GFX942-SAME: autodiff.options = {num_stages = 2 : i32, num_warps = 4 : i32}
 tt.func @product(%a: tensor<64x64x!tt.ptr<f16>>, %b: tensor<64x128x!tt.ptr<f16>>, %n: i32) -> tensor<64x128xf32> attributes {autodiff.role = "backward"} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
@@ -29,10 +42,6 @@ tt.func @product(%a: tensor<64x64x!tt.ptr<f16>>, %b: tensor<64x128x!tt.ptr<f16>>
 
 // 256×128 sums are 32768 registers: eight warps, half as many of 64 lanes.
 // CHECK-LABEL: tt.func @wide(
-// SM90-SAME: num_warps = 8 : i32
-// SM89-SAME: num_warps = 8 : i32
-// SM100-SAME: num_warps = 8 : i32
-// GFX942-SAME: num_warps = 4 : i32
 tt.func @wide(%a: tensor<256x16x!tt.ptr<f16>>, %b: tensor<16x128x!tt.ptr<f16>>, %n: i32) -> tensor<256x128xf32> attributes {autodiff.role = "backward"} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
@@ -49,11 +58,7 @@ tt.func @wide(%a: tensor<256x16x!tt.ptr<f16>>, %b: tensor<16x128x!tt.ptr<f16>>, 
 // Few programs that go through rows: 16 warps for three tiles of 16384, half as
 // many of 64 lanes, and as many loads ahead as hide the latency of a memory.
 // CHECK-LABEL: tt.func @persistent(
-// SM90-SAME: autodiff.options = {num_warps = 16 : i32}
-// SM89-SAME: autodiff.options = {num_warps = 16 : i32}
-// SM100-SAME: autodiff.options = {num_warps = 16 : i32}
-// GFX942-SAME: autodiff.options = {num_warps = 8 : i32}
-tt.func @persistent(%p: tensor<16384x!tt.ptr<f32>>, %n: i32) -> tensor<16384xf32> attributes {autodiff.role = "backward", autodiff.grid = [#autodiff.expr<1>, #autodiff.expr<1>, #autodiff.expr<1>]} {
+tt.func @persistent(%p: tensor<16384x!tt.ptr<f32>>, %n: i32) -> tensor<16384xf32> attributes {autodiff.role = "backward"} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<16384xf32>
@@ -69,7 +74,6 @@ tt.func @persistent(%p: tensor<16384x!tt.ptr<f32>>, %n: i32) -> tensor<16384xf32
 
 // Tiles in any other kernel: warps of 32 threads, whatever those of the target.
 // CHECK-LABEL: tt.func @tiles(
-// CHECK-SAME: autodiff.options = {least_warps = 16 : i32}
 tt.func @tiles(%p: tensor<16384x!tt.ptr<f32>>) attributes {autodiff.role = "backward"} {
   %x = tt.load %p : tensor<16384x!tt.ptr<f32>>
   %y = tt.load %p : tensor<16384x!tt.ptr<f32>>

@@ -1,14 +1,18 @@
-// RUN: triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-lower-barriers))' %s | FileCheck %s
-// RUN: triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-lower-barriers{own}))' %s | FileCheck %s --check-prefix=OWN
+// RUN: triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-lower-barriers)' %s | FileCheck %s
+// RUN: triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-lower-barriers{own})' %s | FileCheck %s --check-prefix=OWN
 
 // A kernel with barriers is compiled for one CTA.
-// CHECK: tt.func @waits({{.*}} attributes {autodiff.options = {num_ctas = 1 : i32, num_warps = 4 : i32}
+// CHECK: autodiff.launch @waits options {num_ctas = 1 : i32, num_warps = 4 : i32}
+// CHECK-NOT: autodiff.launch
 // CHECK: gpu.barrier
 // CHECK-NEXT: gpu.barrier
-// OWN: tt.func @waits({{.*}} attributes {autodiff.options = {num_ctas = 1 : i32, num_warps = 4 : i32}
+// OWN: autodiff.launch @waits options {num_ctas = 1 : i32, num_warps = 4 : i32}
 // OWN: ttg.barrier all
 // OWN-NEXT: ttg.barrier all
-tt.func @waits(%p: tensor<16x!tt.ptr<f32>>, %x: tensor<16xf32>) attributes {autodiff.role = "backward", autodiff.options = {num_warps = 4 : i32}} {
+autodiff.plan {
+  autodiff.launch @waits options {num_warps = 4 : i32}
+}
+tt.func @waits(%p: tensor<16x!tt.ptr<f32>>, %x: tensor<16xf32>) attributes {autodiff.role = "backward"} {
   tt.store %p, %x : tensor<16x!tt.ptr<f32>>
   gpu.barrier
   ttg.barrier all

@@ -46,14 +46,20 @@ tt.func @sum(%a: tensor<16x4xf32>, %b: tensor<4x16xf32>) -> tensor<16x16xf32> at
 
 // -----
 
+autodiff.plan {
+  autodiff.launch @warps options {num_warps = 64 : i32}
+}
 // expected-error @below {{64 warps, and at most 32 are allowed}}
-tt.func @warps() attributes {autodiff.role = "backward", autodiff.options = {num_warps = 64 : i32}} {
+tt.func @warps() attributes {autodiff.role = "backward"} {
   tt.return
 }
 
 // -----
 
+autodiff.plan {
+  autodiff.launch @odd_warps options {least_warps = 3 : i32}
+}
 // expected-error @below {{3 warps, and at most 32 are allowed}}
-tt.func @odd_warps() attributes {autodiff.role = "backward", autodiff.options = {least_warps = 3 : i32}} {
+tt.func @odd_warps() attributes {autodiff.role = "backward"} {
   tt.return
 }

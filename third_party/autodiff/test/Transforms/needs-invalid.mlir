@@ -105,6 +105,22 @@ module {
   }
 }
 
+// -----
+
+module {
+  tt.func public @kernel(%n: i32, %p: !tt.ptr<f32>) {
+    %x = tt.load %p {autodiff.site = 0 : i32} : !tt.ptr<f32>
+    tt.return
+  }
+  tt.func public @kernel_bwd(%p: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argument 1>})
+      attributes {autodiff.role = "backward"} {
+    %one = arith.constant 1.0 : f32
+    // expected-error @+1 {{autodiff-persist needs backward kernels with all arguments of its kernel, in order (autodiff-trim-operands comes last)}}
+    autodiff.accumulate %p, %one {argument = 1 : i32, site = 0 : i32} : !tt.ptr<f32>, f32
+    tt.return
+  }
+}
+
 //--- same-loops.mlir
 
 module {
@@ -139,6 +155,15 @@ module {
     %x = autodiff.pop %zero tape = 0 : i32 -> f32
     tt.return
   }
+}
+
+// -----
+
+module {
+  tt.func public @kernel() { tt.return }
+  tt.func public @kernel_bwd() attributes {autodiff.role = "backward"} { tt.return }
+  // expected-error @+1 {{autodiff-save-records needs one backward kernel, before any schedule, but here is another one}}
+  tt.func public @kernel_bwd_exchanged0() attributes {autodiff.role = "backward"} { tt.return }
 }
 
 //--- unsized.mlir

@@ -40,7 +40,7 @@ public:
   /// The space of a load, a store or an autodiff.accumulate; none if its
   /// addresses are not of this form or it repeats within a program. `from`
   /// memory it is one that moves.
-  static std::optional<AccessSpace>
+  static ReasonOr<AccessSpace>
   of(Operation *access, const Renumbering *renumbering = nullptr,
      ScalarExpr::From from = ScalarExpr::From::Launch);
 
@@ -49,24 +49,22 @@ public:
   /// tensor), or rows of such ones (the pixels of a window); none if they are
   /// not of this kind. What bounds an index may move with it (halves of a
   /// tile).
-  static std::optional<AccessSpace>
+  static ReasonOr<AccessSpace>
   ofAll(llvm::ArrayRef<Operation *> accesses,
         ScalarExpr::From from = ScalarExpr::From::Launch);
 
   /// The space of accesses in a loop and in front of it, of which each one
   /// there is an iteration that the loop does not begin with (x[0], then x[1],
   /// x[2], … in the loop); none if they are not of this kind.
-  static std::optional<AccessSpace>
-  ofPeeled(llvm::ArrayRef<Operation *> accesses);
+  static ReasonOr<AccessSpace> ofPeeled(llvm::ArrayRef<Operation *> accesses);
 
   /// One or the other, if need be from memory.
-  static std::optional<AccessSpace>
-  findFor(llvm::ArrayRef<Operation *> accesses);
+  static ReasonOr<AccessSpace> findFor(llvm::ArrayRef<Operation *> accesses);
 
   /// All addresses that an access may touch under its mask, maybe more than
   /// once, and maybe among others; none if they are not of this form. Loops and
   /// axes that do not move the address count steps of zero.
-  static std::optional<AccessSpace> reachOf(Operation *access);
+  static ReasonOr<AccessSpace> reachOf(Operation *access);
 
   const ScalarExpr &getOffset() const { return offset; }
 
@@ -81,14 +79,14 @@ public:
   /// What must hold so that this, which has bounds, touches what `unbounded`,
   /// which has none, touches at the same position in the same iteration. None
   /// if they differ in more than bounds.
-  std::optional<llvm::SmallVector<LimitAttr>>
+  ReasonOr<llvm::SmallVector<LimitAttr>>
   findLimits(const AccessSpace &unbounded) const;
 
   /// What must hold so that each program touches the same addresses as through
   /// `run`, an access that goes along a row in one loop, if none of them
   /// touches one twice. None if what programs touch does not begin alike, or
   /// the one is no such run.
-  std::optional<llvm::SmallVector<LimitAttr>>
+  ReasonOr<llvm::SmallVector<LimitAttr>>
   findSameRun(const AccessSpace &run) const;
 
   /// The numbers that program ids determine in the addresses.
@@ -97,9 +95,14 @@ public:
   llvm::SmallVector<ScalarExpr>
   findShared(llvm::ArrayRef<ScalarExpr> digits) const;
 
+  /// Why there are none of these.
+  Reason whyUnshared(llvm::ArrayRef<ScalarExpr> digits) const;
+
   /// Whether every program performs the access in every iteration, and its mask
   /// is understood: then the space is exact, else an upper bound.
   bool isExact() const { return exact; }
+  /// Why it is not exact, if it is not.
+  const Reason &whyInexact() const { return inexact; }
 
   /// Whether a mask says in which iterations an address is accessed.
   bool boundsIterations() const;
@@ -116,9 +119,9 @@ public:
   /// with `limits` lets `known` through: then the access touches every x that
   /// its check allows for. Axes of `known` and of `limits` are this access's.
   /// Programs along `axis` may share the numbers among them.
-  std::optional<Run> findRun(const LinearForm &known, const ScalarExpr &stride,
-                             llvm::ArrayRef<Constraint> limits,
-                             std::optional<unsigned> axis = {}) const;
+  ReasonOr<Run> findRun(const LinearForm &known, const ScalarExpr &stride,
+                        llvm::ArrayRef<Constraint> limits,
+                        std::optional<unsigned> axis = {}) const;
 
   /// The check that the addresses are distinct ("distinct") or, in addition,
   /// exactly the elements of the tensor ("bijective").
@@ -211,6 +214,7 @@ private:
   /// Of a reach, what else must hold: each a choice of constraints.
   llvm::SmallVector<Alternatives, 0> guards;
   bool exact = true;
+  Reason inexact;                         ///< why it is not exact
   llvm::SmallVector<ScalarExpr, 0> trips; ///< of loops, where programs differ
   bool moves = false;                     ///< from program to program
 };

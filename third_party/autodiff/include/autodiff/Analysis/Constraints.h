@@ -11,7 +11,7 @@ struct Constraint {
   LinearForm form; // without a constant
   ScalarExpr bound = ScalarExpr::constant(0);
 };
-using Constraints = std::optional<llvm::SmallVector<Constraint>>;
+using Constraints = ReasonOr<llvm::SmallVector<Constraint>>;
 /// Conjunctions of which one holds.
 using Alternatives = llvm::SmallVector<llvm::SmallVector<Constraint, 0>, 0>;
 
@@ -24,7 +24,7 @@ Constraint lessThan(const LinearForm &lhs, const LinearForm &rhs,
 bool holdsAlways(const Constraint &constraint);
 
 /// The forms of which a number is the smallest; none if it is none of these.
-std::optional<llvm::SmallVector<LinearForm>>
+ReasonOr<llvm::SmallVector<LinearForm>>
 smallestOf(Value value, ScalarExpr::From from = ScalarExpr::From::Launch);
 
 /// lhs < rhs + slack, but for what is always true: of a maximum of numbers, or

@@ -10,9 +10,9 @@ namespace mlir::autodiff {
 
 /// Where `stores` to an argument go, if a launch can check that no element is
 /// stored to twice; `repeated` are the arguments for which that has failed.
-std::optional<AccessSpace> findDistinct(ArrayRef<Operation *> stores,
-                                        unsigned argument,
-                                        ArrayRef<unsigned> repeated);
+ReasonOr<AccessSpace> findDistinct(ArrayRef<Operation *> stores,
+                                   unsigned argument,
+                                   ArrayRef<unsigned> repeated);
 
 /// The writes of a kernel after which nothing else is written there.
 class FinalStores {

@@ -2,7 +2,7 @@
 #ifndef AUTODIFF_ANALYSIS_LINEARFORM_H
 #define AUTODIFF_ANALYSIS_LINEARFORM_H
 
-#include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Analysis/Reason.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace mlir::autodiff {
@@ -47,7 +47,7 @@ struct LinearForm {
   /// a tile of these; none if it is not such a sum. Scalars for which
   /// `isOpaque` holds are dimensions of their own; `from` memory, integers that
   /// it holds are numbers that program ids determine.
-  static std::optional<LinearForm>
+  static ReasonOr<LinearForm>
   of(Value value, llvm::function_ref<bool(Value)> isOpaque = {},
      ScalarExpr::From from = ScalarExpr::From::Launch);
 

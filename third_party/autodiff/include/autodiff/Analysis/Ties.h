@@ -16,6 +16,7 @@
 
 #include "mlir/IR/Value.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -25,6 +26,8 @@ namespace mlir::autodiff {
 /// same memory: no sum in an order of its own, and no sum of a product that may
 /// or may not be contracted with it.
 bool isReproducible(Value value);
+/// The same; `known` keeps what was found.
+bool isReproducible(Value value, llvm::DenseMap<Value, bool> &known);
 
 /// The values in `root` that would meet, in a decision, something that they
 /// were chosen from and that is not reproducible.

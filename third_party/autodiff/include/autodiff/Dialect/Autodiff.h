@@ -4,9 +4,12 @@
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -21,12 +24,6 @@ namespace mlir::autodiff {
 
 /// Argument attribute of derived kernels: an OperandAttr.
 constexpr llvm::StringLiteral kOperandAttr = "autodiff.operand";
-/// Argument attribute of derived kernels: a BufferAttr, a GradientAttr, or the
-/// ExprAttr of a size.
-constexpr llvm::StringLiteral kBufferAttr = "autodiff.buffer";
-/// Argument attribute of derived kernels: a CheckAttr that must hold for the
-/// way the argument is used.
-constexpr llvm::StringLiteral kCheckAttr = "autodiff.check";
 /// Marks primal arguments of a backward whose gradient is wanted.
 constexpr llvm::StringLiteral kWantedAttr = "autodiff.wanted";
 /// Marks primal arguments of a backward whose content has a cotangent.
@@ -55,42 +52,11 @@ constexpr llvm::StringLiteral kRuleSymbolAttr = "autodiff.rule_symbol";
 /// Marks loops of a backward that run in the forward's order: iteration t is
 /// the primal's, and stands alone but for sums.
 constexpr llvm::StringLiteral kParallelAttr = "autodiff.parallel";
-/// The grid of a kernel that is not the primal's: three expressions.
-constexpr llvm::StringLiteral kGridAttr = "autodiff.grid";
-/// Attributes of a kernel that does the same as another one, its name, in
-/// launches for which an expression is not zero.
-constexpr llvm::StringLiteral kVariantOfAttr = "autodiff.variant_of";
-constexpr llvm::StringLiteral kWhenAttr = "autodiff.when";
-/// Attribute of a module: numbers that must not be negative in any program of a
-/// launch for which the kernels are, an array of ExprAttr.
-constexpr llvm::StringLiteral kAssumedAttr = "autodiff.assumed";
-/// Attribute of a module: the launch that the kernels are for if that is not
-/// the user's, a LaunchAttr.
-constexpr llvm::StringLiteral kLaunchAttr = "autodiff.launch";
-/// Attribute of a module: how iterations may become an axis of tiles, a
-/// BatchAttr.
-constexpr llvm::StringLiteral kBatchAttr = "autodiff.batch";
-/// Attribute of a module: how positions may be taken apart into axes of tiles,
-/// an UnravelAttr.
-constexpr llvm::StringLiteral kUnravelAttr = "autodiff.unravel";
-/// Attribute of a module: what to ask for next, arrays of NextAttr in order of
-/// priority.
-constexpr llvm::StringLiteral kNextAttr = "autodiff.next";
-
-/// Attributes of a module: the stores of the user's kernel, and where
-/// contributions to gradients may be other than zero: arrays of StoredAttr and
-/// LiveAttr.
-constexpr llvm::StringLiteral kStoresAttr = "autodiff.stores";
-constexpr llvm::StringLiteral kLiveAttr = "autodiff.live";
-/// The compile options of a kernel that are not the forward's: a dictionary.
-constexpr llvm::StringLiteral kOptionsAttr = "autodiff.options";
 /// Marks a loop that is to be divided, and says along which axis a store in it
 /// takes part.
 constexpr llvm::StringLiteral kDividedAttr = "autodiff.divided";
 /// Triton's attribute of loops: how many stages loads are pipelined over.
 constexpr llvm::StringLiteral kStagesAttr = "tt.num_stages";
-/// The checked accesses of a kernel, by number.
-constexpr llvm::StringLiteral kAccessesAttr = "autodiff.accesses";
 
 } // namespace mlir::autodiff
 

@@ -11,8 +11,10 @@ def Autodiff_Dialect : Dialect {
   let cppNamespace = "::mlir::autodiff";
   let summary = "Intermediate steps of differentiating a Triton kernel";
   let useDefaultAttributePrinterParser = 1;
-  let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
 }
+
+class Autodiff_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Autodiff_Dialect, mnemonic, traits>;
 
 #endif // AUTODIFF_BASE

@@ -9,12 +9,9 @@
 #ifndef AUTODIFF_DIALECT
 #define AUTODIFF_DIALECT
 
-include "autodiff/Dialect/PlanAttributes.td"
+include "autodiff/Dialect/PlanOps.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
-
-class Autodiff_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Autodiff_Dialect, mnemonic, traits>;
 
 def Autodiff_ResidualOp : Autodiff_Op<"residual",
     [AlwaysSpeculatable, SameOperandsAndResultType,

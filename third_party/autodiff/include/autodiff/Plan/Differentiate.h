@@ -15,8 +15,8 @@ LogicalResult buildDifferentiatePipeline(OpPassManager &pm,
                                          const Request &request,
                                          llvm::StringRef last = "");
 
-/// Makes these passes a named pipeline of textual ones.
-void registerDifferentiatePipeline();
+/// Makes these passes, and each part of them, named pipelines of textual ones.
+void registerPipelines();
 
 /// Differentiates the kernel of `module`; the request and the resulting plan
 /// are JSON. Errors are emitted as diagnostics with the user's locations.

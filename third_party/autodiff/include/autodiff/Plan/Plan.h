@@ -80,8 +80,14 @@ struct Request {
   unsigned widen = 4;
   /// Refuse what would have to be summed with atomics.
   bool deterministic = false;
+  /// Look for schedules; otherwise kernels are as they are derived, on the
+  /// forward's grid.
+  bool scheduled = true;
   /// The device combines what is reduced in any order, sides swapped.
   bool anyOrder = false;
+  /// The answer is what passes have decided on the way, and why, in place of a
+  /// plan, whether there is one or not.
+  bool explain = false;
   /// Those to use, wherever they apply; where they pay if absent.
   std::optional<SmallVector<Schedule>> schedules;
 

@@ -88,6 +88,9 @@ Value repeatAlong(OpBuilder &builder, Location loc, Value tile, unsigned axis,
                   RankedTensorType type);
 /// Where two conditions hold; one that is null holds everywhere.
 Value bothHold(OpBuilder &builder, Location loc, Value a, Value b);
+/// Where a condition does not hold, as comparisons: analyses read these, and a
+/// canonical selection is not by a negation.
+Value negationOf(OpBuilder &builder, Location loc, Value condition);
 /// `value`, a scalar or a tile whose axes longer than one are `axes` of
 /// `shape`, one after the other, repeated along the other ones.
 Value repeatOver(OpBuilder &builder, Location loc, Value value,

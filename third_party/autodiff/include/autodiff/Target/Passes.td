@@ -49,7 +49,7 @@ def UnifyCopies : TargetPass<"autodiff-unify-copies", "::mlir::triton::FuncOp"> 
   }];
 }
 
-def LowerBarriers : TargetPass<"autodiff-lower-barriers", "::mlir::triton::FuncOp"> {
+def LowerBarriers : TargetPass<"autodiff-lower-barriers", "::mlir::ModuleOp"> {
   let summary = "write barriers so that Triton orders all accesses by them";
   let description = [{
     Triton from 3.7 on pipelines loads across `gpu.barrier`, and not across

@@ -32,11 +32,14 @@ def MergeGathered : AutodiffPass<"autodiff-merge-gathered", "::mlir::ModuleOp", 
     count), each lane of the first one whose position is an index adds what is
     contributed there. What has an index that no lane of the program stands for
     (given the mask and the range that a check on the host vouches for) is left
-    to a kernel that runs afterwards, `@<kernel>_bwd_remainder`.
+    to a kernel that runs afterwards, `@<kernel>_bwd_remainder`. That adds
+    atomically: a `deterministic` backward has none, and only remarks are made.
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
-               "arguments whose gradient must be accumulated atomically">
+               "arguments whose gradient must be accumulated atomically">,
+    Option<"deterministic", "deterministic", "bool", "false",
+           "Nothing may be added atomically.">
   ];
 }
 

@@ -25,6 +25,8 @@ enum class Need {
   /// Backward kernels, whose arguments say what they are, of accesses that the
   /// differentiated kernel has.
   Backward,
+  /// No pass has made several backward kernels of it.
+  OneBackward,
   /// What a backward kernel records itself has a place in memory.
   Taped,
   /// No kernel has sizes as arguments yet.

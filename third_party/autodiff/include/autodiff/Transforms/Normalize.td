@@ -30,6 +30,18 @@ def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp", ["Kernel"
   }];
 }
 
+def AdoptKernel : AutodiffPass<"autodiff-adopt-kernel", "::mlir::ModuleOp"> {
+  let summary = "make a derived kernel the one to differentiate";
+  let description = [{
+    Everything else goes, and so does what passes have noted. The kernel has to
+    be lowered to Triton's own operations.
+  }];
+  let options = [
+    Option<"kernel", "kernel", "std::string", "",
+           "its name; otherwise the only backward kernel">
+  ];
+}
+
 def CountTrips : AutodiffPass<"autodiff-count-trips", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "derive a kernel that counts iterations";
   let description = [{

@@ -31,6 +31,8 @@ SmallVector<triton::FuncOp> getBackwards(ModuleOp module);
 SmallVector<triton::FuncOp> getVariants(triton::FuncOp backward);
 /// The kernels around those that add to sums; see autodiff-tally-sums.
 SmallVector<triton::FuncOp> getTallying(ModuleOp module);
+/// Whether the plan has this kernel run.
+bool isLaunched(triton::FuncOp kernel);
 /// Whether this is a backward kernel, a variant of one, or one of the last.
 bool isBackward(triton::FuncOp kernel);
 /// The function that a pass of ours derived, or null.
@@ -68,7 +70,8 @@ struct Launch {
   /// it is not another one already.
   static Launch of(ModuleOp module);
   void assume(ArrayRef<ScalarExpr> numbers);
-  LaunchAttr get() const;
+  /// Makes it the one that the kernels are for.
+  void record(ModuleOp module) const;
 };
 
 /// A copy of `primal` after it for another role, whose arguments are the
@@ -81,7 +84,20 @@ triton::FuncOp derive(triton::FuncOp primal, llvm::StringRef role,
 BlockArgument appendOperand(triton::FuncOp kernel, Type type,
                             OperandAttr operand, Attribute buffer = {});
 
-/// The grid of a kernel that has one of its own.
+/// How the plan has a kernel launched; null if it does not say.
+LaunchOp findLaunch(triton::FuncOp kernel);
+/// The same; at first like the forward.
+LaunchOp launchOf(triton::FuncOp kernel);
+/// Removes a kernel and its launch.
+void eraseKernel(triton::FuncOp kernel);
+/// What the kernels of a module take.
+llvm::DenseSet<OperandAttr> collectOperands(ModuleOp module);
+void collectOperands(triton::FuncOp kernel,
+                     llvm::DenseSet<OperandAttr> &operands);
+/// Removes what passes of ours have noted at a kernel and its operations.
+void dropMarks(triton::FuncOp kernel);
+
+/// The grid of a kernel that has one of its own; empty if it has not.
 SmallVector<ExprAttr> getGrid(triton::FuncOp kernel);
 void setGrid(triton::FuncOp kernel, ArrayRef<ExprAttr> grid);
 

@@ -25,6 +25,7 @@ class AutodiffPass<string argument, string operation, list<string> needs = []>
 defvar RewritesKernel = ["Kernel", "OneBlock", "Underived"];
 defvar RewritesCopy = ["Kernel", "OneBlock", "Unreversed"];
 defvar LooksAtBackward = ["Kernel", "OneBlock", "Backward"];
+defvar LooksAtOneBackward = !listconcat(LooksAtBackward, ["OneBackward"]);
 
 // What several passes are told of the launch.
 defvar WantedOptions = [

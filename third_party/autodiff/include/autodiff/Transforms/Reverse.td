@@ -4,8 +4,9 @@ def MarkResiduals : AutodiffPass<"autodiff-mark-residuals", "::mlir::triton::Fun
   let summary = "name the values that a forward may save for its backward";
   let description = [{
     Wraps, at the kernel's outer level, what only a loop, branch, reduction or
-    product can compute, what the kernel stores, and conditions that take much
-    arithmetic (what a dropout keeps), in `autodiff.residual`.
+    product can compute, what the kernel stores, conditions that take much
+    arithmetic (what a dropout keeps), and what is decided by computed floats,
+    in `autodiff.residual`.
   }];
 }
 
@@ -31,7 +32,7 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp", !listconcat(R
                             RepeatedOptions);
 }
 
-def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp", LooksAtBackward> {
+def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "note where contributions to gradients may be other than zero";
   let description = [{
     A kernel may load from beyond a tensor what leads to nothing that it stores:
@@ -77,7 +78,7 @@ def LiftAssembly : AutodiffPass<"autodiff-lift-assembly", "::mlir::ModuleOp", Re
   let options = !listconcat(WantedOptions, CotangentOptions);
 }
 
-def Tape : AutodiffPass<"autodiff-tape", "::mlir::triton::FuncOp"> {
+def Tape : AutodiffPass<"autodiff-tape", "::mlir::ModuleOp"> {
   let summary = "give the tapes that are read a place in memory";
   let description = [{
     Every `autodiff.pop` that is still used becomes a load from a buffer that
@@ -88,13 +89,13 @@ def Tape : AutodiffPass<"autodiff-tape", "::mlir::triton::FuncOp"> {
 def RecordMemory : AutodiffPass<"autodiff-record-memory", "::mlir::triton::FuncOp"> {
   let summary = "mark what only this run of the primal can know";
   let description = [{
-    Pushes what the kernel loads from memory that it stores to itself, and what
-    atomic operations return. A backward pops these instead of computing them
-    again.
+    Pushes what the kernel loads from memory that it stores to itself, what
+    atomic operations return, and what loops and branches decide by computed
+    floats. A backward pops these instead of computing them again.
   }];
 }
 
-def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp", !listconcat(LooksAtBackward, ["Taped"])> {
+def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp", !listconcat(LooksAtOneBackward, ["Taped"])> {
   let summary = "let the forward write what it records";
   let description = [{
     Every record that the backward still reads gets a buffer, which the
@@ -105,14 +106,14 @@ def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp", !lis
   ];
 }
 
-def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp", LooksAtBackward> {
+def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "choose what the backward reloads instead of recomputing";
   let description = [{
     A minimum cut between what memory holds and what the adjoint needs, at the
     outer level of the backward: cost is bytes moved, or that might be moved in
     the time that arithmetic takes; what only a loop, branch, reduction or
-    product can compute must be saved or reloaded. The
-    forward that saves is added as `@<kernel>_fwd`; values that the primal
+    product can compute must be saved or reloaded, and so must what is decided
+    by computed floats. The forward that saves is added as `@<kernel>_fwd`; values that the primal
     stores anyway are reloaded from its outputs.
   }];
   let options = [

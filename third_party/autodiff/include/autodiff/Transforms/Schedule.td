@@ -1,6 +1,6 @@
 //===- Schedule.td - How contributions meet ----------------*- tablegen -*-===//
 
-def ReadCotangents : AutodiffPass<"autodiff-read-cotangents", "::mlir::ModuleOp", LooksAtBackward> {
+def ReadCotangents : AutodiffPass<"autodiff-read-cotangents", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "read upstream gradients where they are";
   let description = [{
     Where a kernel stores to each address of an output at most once, given a
@@ -63,7 +63,7 @@ def Persist : AutodiffPass<"autodiff-persist", "::mlir::ModuleOp", LooksAtBackwa
   ];
 }
 
-def Schedule : AutodiffPass<"autodiff-schedule", "::mlir::ModuleOp", LooksAtBackward> {
+def LowerAccumulates : AutodiffPass<"autodiff-lower-accumulates", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "decide how contributions to a gradient meet";
   let description = [{
     Lowers `autodiff.accumulate`, and `autodiff.upstream` where it is left, to
@@ -147,6 +147,19 @@ def AskNext : AutodiffPass<"autodiff-ask-next", "::mlir::ModuleOp", LooksAtBackw
     Option<"hasAxes", "has-axes", "bool", "false", "axes have been taken">,
     Option<"takesAxes", "takes-axes", "bool", "true", "axes may be taken">
   ];
+}
+
+def ListLaunches : AutodiffPass<"autodiff-list-launches", "::mlir::ModuleOp"> {
+  let summary = "give every derived kernel a launch in the plan";
+}
+
+def TrimOperands : AutodiffPass<"autodiff-trim-operands", "::mlir::ModuleOp"> {
+  let summary = "drop what no kernel of a plan uses";
+  let description = [{
+    Arguments of the primal and buffers that a kernel does not use, for which
+    the runtime would have to keep memory, and what the plan says of operands
+    that no kernel takes. Other buffers are numbered anew.
+  }];
 }
 
 def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp", !listconcat(LooksAtBackward, ["Unsized"])> {

@@ -47,7 +47,7 @@ def DivideTiles : AutodiffPass<"autodiff-divide-tiles", "::mlir::ModuleOp"> {
   }];
 }
 
-def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::triton::FuncOp"> {
+def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::ModuleOp"> {
   let summary = "choose the warps and stages that tiles need";
   let description = [{
     For loops of products as many warps as the tiles between products need
@@ -121,13 +121,13 @@ def RenewSums : AutodiffPass<"autodiff-renew-sums", "::mlir::triton::FuncOp"> {
   }];
 }
 
-def CheckBounds : AutodiffPass<"autodiff-check-bounds", "::mlir::triton::FuncOp"> {
+def CheckBounds : AutodiffPass<"autodiff-check-bounds", "::mlir::ModuleOp"> {
   let summary = "check every access of a derived kernel";
   let description = [{
     For debugging. Every pointer argument gets two more, the addresses between
     which its memory lies. Lanes of loads, stores and atomics that go outside
     are switched off, and the first such access is noted in a buffer of
-    violations, by its number in `autodiff.accesses`. In a forward, each element
+    violations, by its number in the `accesses` of its launch. In a forward, each element
     of an output is claimed, with the bits that are stored, by the program that
     stores to it; there, the first race is noted: an element that another program
     has claimed, or another lane at the same time, with other bits.

@@ -21,6 +21,7 @@
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SmallSet.h"
@@ -35,6 +36,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("gather-windows");
 
 /// Indices are of 32 bits.
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -59,7 +62,8 @@ struct GatherWindows : autodiff::impl::GatherWindowsBase<GatherWindows> {
   using GatherWindowsBase::GatherWindowsBase;
 
   void transform() override;
-  void gather(ArrayRef<AccumulateOp> accumulates);
+  void gatherIn(triton::FuncOp kernel);
+  Obstacle gather(ArrayRef<AccumulateOp> accumulates);
   bool canGatherBehind();
   void gatherBehind(ArrayRef<AccumulateOp> gathered);
 
@@ -109,17 +113,20 @@ static Member measure(AccumulateOp op, ScalarExpr elements,
 
 /// The windows of contributions to elements that differ by constants; none if
 /// they differ by anything else.
-static std::optional<std::vector<Window>>
+static ReasonOr<std::vector<Window>>
 findWindows(ArrayRef<AccumulateOp> accumulates, const LinearForm &first,
             const Positions &positions) {
   std::vector<Window> windows;
   for (AccumulateOp op : accumulates) {
-    std::optional<LinearForm> form = LinearForm::of(op.getPtr());
+    ReasonOr<LinearForm> form = LinearForm::of(op.getPtr());
     if (!form)
-      return std::nullopt;
+      return form.why();
     LinearForm between = *form - first;
     if (!between.isConstant())
-      return std::nullopt;
+      return because(op,
+                     "elements at {0} and {1} are not as far apart in all "
+                     "programs and lanes",
+                     op, accumulates.front());
     ScalarExpr remainder = ScalarExpr::constant(0);
     Member member = measure(op, between.constant, positions, remainder);
     auto window = llvm::find_if(
@@ -225,9 +232,9 @@ struct Elements {
 
 /// The elements from where `origin` contributes at the first position; none if
 /// contributions may go to others.
-static std::optional<Elements> findElements(const Window &window,
-                                            const Member &origin,
-                                            const Positions &positions) {
+static ReasonOr<Elements> findElements(const Window &window,
+                                       const Member &origin,
+                                       const Positions &positions) {
   Elements elements{&origin, {}, {}};
   SmallVector<SmallVector<SmallVector<ScalarExpr, 1>>> below(positions.size());
   for (const Member &member : window.members) {
@@ -236,7 +243,10 @@ static std::optional<Elements> findElements(const Window &window,
       int64_t far = member.distance[number] - origin.distance[number];
       if (limits.least[number] + far < 0 &&
           !mutation::isMade("windows:elements before the first"))
-        return std::nullopt;
+        return because(member.op,
+                       "its mask at {0} does not leave out what lies "
+                       "in front of the first element",
+                       member.op);
       if (far > 0)
         elements.beyond.insert(number);
       for (ScalarExpr &bound : limits.below[number])
@@ -247,14 +257,17 @@ static std::optional<Elements> findElements(const Window &window,
   for (size_t number = 0; number < positions.size(); ++number) {
     elements.bounds.push_back(findCommon(below[number]));
     if (elements.beyond.contains(number) && !elements.bounds.back())
-      return std::nullopt;
+      return because(origin.op,
+                     "masks do not say, all alike, where the elements "
+                     "end along axis {0} of the positions",
+                     number);
   }
   return elements;
 }
 
 /// From the last one on, the first origin that no contribution precedes.
-static std::optional<Elements> findElements(const Window &window,
-                                            const Positions &positions) {
+static ReasonOr<Elements> findElements(const Window &window,
+                                       const Positions &positions) {
   auto total = [](const Member *member) {
     return std::accumulate(member->distance.begin(), member->distance.end(),
                            int64_t(0));
@@ -265,22 +278,26 @@ static std::optional<Elements> findElements(const Window &window,
   llvm::stable_sort(order, [&](const Member *x, const Member *y) {
     return total(x) > total(y);
   });
-  for (const Member *origin : order)
-    if (std::optional<Elements> found =
-            findElements(window, *origin, positions))
+  Reason first;
+  for (const Member *origin : order) {
+    ReasonOr<Elements> found = findElements(window, *origin, positions);
+    if (found)
       return found;
-  return std::nullopt;
+    if (!first)
+      first = found.why();
+  }
+  return first;
 }
 
 /// The elements of each window, all below the same bounds; none if they are not
 /// known.
-static std::optional<std::vector<Elements>>
+static ReasonOr<std::vector<Elements>>
 findElements(ArrayRef<Window> windows, const Positions &positions) {
   std::vector<Elements> all;
   for (const Window &window : windows) {
-    std::optional<Elements> elements = findElements(window, positions);
+    ReasonOr<Elements> elements = findElements(window, positions);
     if (!elements)
-      return std::nullopt;
+      return elements.why();
     all.push_back(std::move(*elements));
   }
   for (size_t number = 0; number < positions.size(); ++number) {
@@ -294,7 +311,11 @@ findElements(ArrayRef<Window> windows, const Positions &positions) {
     }
     std::optional<ScalarExpr> common = findCommon(bounds);
     if (isBeyond && !common)
-      return std::nullopt;
+      return because(
+          windows.front().members.front().op,
+          "masks do not say, all alike, where the elements end along "
+          "axis {0} of the positions",
+          number);
     for (Elements &elements : all)
       elements.bounds[number] = common;
   }
@@ -478,34 +499,51 @@ static SmallVector<LimitAttr> boundsOf(MLIRContext *context,
 }
 
 /// Makes contributions to overlapping windows one, or leaves them.
-void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
+Obstacle GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
   AccumulateOp last = accumulates.back();
   auto tile = dyn_cast<RankedTensorType>(last.getPtr().getType());
-  std::optional<LinearForm> form = LinearForm::of(last.getPtr());
+  ReasonOr<LinearForm> form = LinearForm::of(last.getPtr());
+  if (!form)
+    return form.why();
   std::optional<Positions> positions =
-      form ? Positions::of(*form, tile ? tile.getShape() : ArrayRef<int64_t>())
-           : std::nullopt;
+      Positions::of(*form, tile ? tile.getShape() : ArrayRef<int64_t>());
   if (!positions)
-    return;
+    return because(last, "its address counts iterations, and not only programs "
+                         "and lanes");
   auto windows = findWindows(accumulates, *form, *positions);
-  if (!windows || llvm::none_of(*windows, [&](const Window &window) {
+  if (!windows)
+    return windows.why();
+  if (llvm::none_of(*windows, [&](const Window &window) {
         return mayOverlap(window, *positions);
       }))
-    return;
+    return because(last, "what is loaded in {0} places does not overlap",
+                   accumulates.size());
   auto elements = findElements(*windows, *positions);
   if (!elements)
-    return;
+    return elements.why();
   OpBuilder b(last);
   Gathering gathering(*windows, *elements, *positions, written);
   CommonValues common(backward, *positions,
                       tile ? tile.getShape() : ArrayRef<int64_t>());
   if (failed(gathering.emit(b, common)))
-    return;
-  std::optional<AccessSpace> space =
+    return because(last,
+                   "what neighbours contribute cannot be computed here: it "
+                   "is not made lane by lane of what is loaded");
+  ReasonOr<AccessSpace> space =
       AccessSpace::ofAll(SmallVector<Operation *>(gathering.get()));
-  if (!space || !space->isExact() ||
-      !findUnmentioned(digits, space->getProgramDigits()).empty())
-    return gathering.undo();
+  Obstacle meets;
+  if (!space)
+    meets = space.why();
+  else if (!space->isExact())
+    meets = space->whyInexact();
+  else if (auto shared = findUnmentioned(digits, space->getProgramDigits());
+           !shared.empty())
+    meets = because(last, "programs that differ in {0} load the same elements",
+                    shared);
+  if (meets) {
+    gathering.undo();
+    return meets;
+  }
   MLIRContext *context = &getContext();
   SmallVector<LimitAttr> within = boundsOf(context, *elements, *positions);
   bool isCheap = gathering.countLoads() <= Target::kLoadsOfAtomic;
@@ -513,8 +551,15 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
                 accumulates.size();
   bool isBehind = !isCheap && canGatherBehind() &&
                   common.choose().value_or(most + 1) <= most;
-  if (!isCheap && !isBehind && !always)
-    return gathering.undo();
+  if (!isCheap && !isBehind && !always) {
+    gathering.undo();
+    return because(
+        last,
+        "each neighbour takes {0} loads, more than {1}, and what is "
+        "common to them takes more bytes than {2}, or the kernel adds "
+        "atomically elsewhere",
+        gathering.countLoads(), Target::kLoadsOfAtomic, most);
+  }
   if (isBehind) {
     gathering.undo();
     common.store();
@@ -526,23 +571,34 @@ void GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
   }
   CheckAttr whole =
       space->toCheck(CheckKind::Bijective, last.getArgument()).within(within);
+  kRemarks.passed(last,
+                  "each element gathers what the positions around it "
+                  "contribute in {0} places{1}",
+                  accumulates.size(),
+                  isBehind ? ", in a kernel behind this one" : "");
   for (AccumulateOp op : gathering.get())
     op.setWholeAttr(whole);
   for (AccumulateOp op : accumulates)
     op.erase();
   if (isBehind)
     gatherBehind(gathering.get());
+  return std::nullopt;
 }
 
 void GatherWindows::transform() {
-  backward = getBackward(getOperation());
+  for (triton::FuncOp each : getUnscheduled(getOperation()))
+    gatherIn(each);
+}
+
+void GatherWindows::gatherIn(triton::FuncOp kernel) {
+  backward = kernel;
   digits = findProgramDigits(getDifferentiated(getOperation()));
   written.clear();
   backward.walk([&](Operation *op) {
     if (isa<triton::StoreOp, triton::AtomicRMWOp, triton::AtomicCASOp>(op))
       written.push_back(op->getOperand(0));
   });
-  for (auto &[argument, use] : collectUses(backward)) {
+  for (auto &[argument, use] : collectOwnUses(backward)) {
     AccumulateOp first =
         use.accumulates.empty() ? AccumulateOp() : use.accumulates.front();
     bool areAlike = llvm::all_of(use.accumulates, [&](AccumulateOp op) {
@@ -550,8 +606,16 @@ void GatherWindows::transform() {
              op.getPtr().getType() == first.getPtr().getType() &&
              op.getValue().getType() == first.getValue().getType();
     });
-    if (areAlike && use.accumulates.size() > 1 && use.upstreams.empty() &&
-        !llvm::is_contained(atomic, argument))
-      gather(use.accumulates);
+    if (use.accumulates.size() < 2 || !use.upstreams.empty() ||
+        llvm::is_contained(atomic, argument))
+      continue;
+    Obstacle why = because(first,
+                           "the {0} loads of it are of different shapes, or "
+                           "in loops or branches",
+                           use.accumulates.size());
+    if (areAlike)
+      why = gather(use.accumulates);
+    if (why)
+      kRemarks.missed(use.accumulates.back(), *why);
   }
 }

@@ -46,8 +46,7 @@ static bool takeOut(AccumulateOp op, scf::IfOp branch) {
   Location loc = op.getLoc();
   Value condition = branch.getCondition();
   if (!isThen && !mutation::isMade("masked contributions:other side"))
-    condition = arith::XOrIOp::create(
-        b, loc, condition, integerOf(b, loc, condition.getType(), 1));
+    condition = negationOf(b, loc, condition);
   IRMapping map;
   for (Operation *each : needed) {
     Operation *copy = b.clone(*each, map);

@@ -6,6 +6,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -17,11 +18,13 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
+static constexpr Remarks kRemarks("merge-contributions");
+
 namespace {
 struct MergeContributions
     : autodiff::impl::MergeContributionsBase<MergeContributions> {
   void transform() override;
-  void merge(ArrayRef<AccumulateOp> accumulates);
+  Obstacle merge(ArrayRef<AccumulateOp> accumulates);
 
   llvm::DenseMap<unsigned, Operation *> sites;
 };
@@ -49,54 +52,74 @@ static std::optional<SmallVector<ScalarExpr>> findSteps(Operation *access) {
 
 /// Moves contributions to the last one, if all are made in nests of loops that
 /// run the same iterations, and go to the same addresses in each.
-void MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
+Obstacle MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
   AccumulateOp last = accumulates.back();
   LoopNest target = *getLoopNest(last);
   Operation *load = sites.lookup(last.getSite());
-  std::optional<AccessSpace> space = AccessSpace::of(load);
-  if (!space || !space->isExact())
-    return;
+  ReasonOr<AccessSpace> space = AccessSpace::of(load);
+  if (!space)
+    return space.why();
+  if (!space->isExact())
+    return space->whyInexact();
   OpBuilder builder(last);
   Value sum = last.getValue();
   for (AccumulateOp op : accumulates.drop_back()) {
     LoopNest nest = *getLoopNest(op);
     Operation *other = sites.lookup(op.getSite());
-    std::optional<AccessSpace> otherSpace = AccessSpace::of(other);
+    ReasonOr<AccessSpace> otherSpace = AccessSpace::of(other);
     bool alike = haveSameBounds(nest, target) ||
                  mutation::isMade("merge:other iterations");
-    if (!alike || op.getValue().getType() != sum.getType() || !otherSpace ||
-        !otherSpace->isExact())
-      return;
+    if (!alike)
+      return because(last,
+                     "the loops around it at {0} and {1} do not have the "
+                     "same bounds",
+                     op, last);
+    if (op.getValue().getType() != sum.getType())
+      return because(last, "tiles at {0} and {1} have other shapes", op, last);
+    if (!otherSpace)
+      return otherSpace.why();
+    if (!otherSpace->isExact())
+      return otherSpace->whyInexact();
     bool meet = otherSpace->touchesSameAs(*space) &&
                 (findSteps(other) == findSteps(load) ||
                  mutation::isMade("merge:other order of loops"));
     if (!meet && !mutation::isMade("merge:other addresses"))
-      return;
+      return because(last,
+                     "lanes and iterations at {0} and {1} do not go to the "
+                     "same elements in the same order",
+                     op, last);
     IRMapping map;
     for (auto [from, to] : llvm::zip_equal(nest, target))
       map.map(from.getInductionVar(), to.getInductionVar());
     Value value = recompute(op.getValue(), nest, builder, map);
     if (!value)
-      return;
+      return because(last,
+                     "what is contributed at {0} cannot be computed at "
+                     "{1}: it depends on what a loop there carries",
+                     op, last);
     sum = arith::AddFOp::create(builder, op.getLoc(), sum, value);
   }
   last.getValueMutable().assign(sum);
+  kRemarks.passed(last, "what {0} loads of it get is added up first",
+                  accumulates.size());
   for (AccumulateOp op : accumulates.drop_back())
     op.erase();
+  return std::nullopt;
 }
 
 void MergeContributions::transform() {
-  triton::FuncOp backward = getBackward(getOperation());
   sites = collectSites(getDifferentiated(getOperation()));
-  for (auto &[argument, use] : collectUses(backward)) {
-    if (!use.upstreams.empty())
-      continue;
-    llvm::MapVector<size_t, SmallVector<AccumulateOp>> byDepth;
-    for (AccumulateOp op : use.accumulates)
-      if (std::optional<LoopNest> nest = getLoopNest(op))
-        byDepth[nest->size()].push_back(op);
-    for (auto &[depth, alike] : byDepth)
-      if (alike.size() > 1)
-        merge(alike);
-  }
+  for (triton::FuncOp backward : getUnscheduled(getOperation()))
+    for (auto &[argument, use] : collectOwnUses(backward)) {
+      if (!use.upstreams.empty())
+        continue;
+      llvm::MapVector<size_t, SmallVector<AccumulateOp>> byDepth;
+      for (AccumulateOp op : use.accumulates)
+        if (std::optional<LoopNest> nest = getLoopNest(op))
+          byDepth[nest->size()].push_back(op);
+      for (auto &[depth, alike] : byDepth)
+        if (alike.size() > 1)
+          if (Obstacle why = merge(alike))
+            kRemarks.missed(alike.back(), *why);
+    }
 }

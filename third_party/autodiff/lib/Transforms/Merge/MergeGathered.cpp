@@ -1,6 +1,7 @@
 //===- MergeGathered.cpp - Add what is gathered where all is stored -------===//
 #include "MaskedContributions.h"
 #include "Schedule/ArgumentUses.h"
+#include "Schedule/ParallelLoop.h"
 #include "Schedule/Regrid.h"
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/GatheredForm.h"
@@ -10,6 +11,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/Matchers.h"
 
@@ -20,6 +22,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("merge-gathered");
 
 namespace {
 /// The contribution to every element of a program's part of the tensor.
@@ -51,8 +55,9 @@ struct MergeGathered : autodiff::impl::MergeGatheredBase<MergeGathered> {
   using MergeGatheredBase::MergeGatheredBase;
 
   void transform() override;
-  std::optional<Dense> findDense(const ArgumentUse &use);
-  std::optional<Gathered> examine(AccumulateOp op, const Dense &dense);
+  void mergeIn(triton::FuncOp kernel);
+  ReasonOr<Dense> findDense(const ArgumentUse &use);
+  ReasonOr<Gathered> examine(AccumulateOp op, const Dense &dense);
   bool collectSlice(Value value, SetVector<Operation *> &slice);
   void merge(const Dense &dense, ArrayRef<Gathered> gathered);
   void splitRemainder(ArrayRef<AccumulateOp> remainder);
@@ -97,25 +102,26 @@ static Value findRunCondition(scf::ForOp loop, scf::ForOp primal) {
 
 /// The space of what a loop loads in programs that run it, like those of which
 /// all run theirs.
-static std::optional<AccessSpace> findSpaceWhereRun(triton::LoadOp load,
-                                                    scf::ForOp loop) {
+static ReasonOr<AccessSpace> findSpaceWhereRun(triton::LoadOp load,
+                                               scf::ForOp loop) {
   auto lower = ScalarExpr::of(loop.getLowerBound());
   auto upper = ScalarExpr::of(getEnd(loop).end);
   auto step = ScalarExpr::of(loop.getStep());
   if (!lower || !upper || !step)
-    return std::nullopt;
+    return because(
+        loop, "a launch does not know how often the loop at {0} runs", loop);
   ExprAttr trips = tripCount(*lower, *upper, *step).get(loop.getContext());
   AccessSpace::Renumbering numbers{loop, false, *step, trips};
   return AccessSpace::of(load, &numbers);
 }
 
 /// The one contribution that is not gathered, if its program owns its elements.
-std::optional<Dense> MergeGathered::findDense(const ArgumentUse &use) {
+ReasonOr<Dense> MergeGathered::findDense(const ArgumentUse &use) {
   std::optional<Dense> dense;
   for (AccumulateOp op : use.accumulates) {
     auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
-    std::optional<LinearForm> form =
-        load ? LinearForm::of(load.getPtr()) : std::nullopt;
+    ReasonOr<LinearForm> form = load ? LinearForm::of(load.getPtr())
+                                     : ReasonOr<LinearForm>(std::nullopt);
     if (!form)
       continue;
     Operation *loop = op->getParentOp();
@@ -123,20 +129,47 @@ std::optional<Dense> MergeGathered::findDense(const ArgumentUse &use) {
     bool isInLoop = loop->hasAttr(kParallelAttr) &&
                     loop->getParentOp() == backward &&
                     isa<scf::ForOp>(load->getParentOp());
-    std::optional<AccessSpace> space = AccessSpace::of(load);
+    ReasonOr<AccessSpace> space = AccessSpace::of(load);
     Value condition;
     if (auto primal = dyn_cast<scf::ForOp>(load->getParentOp());
         isInLoop && getEnd(primal).condition) {
       space = findSpaceWhereRun(load, primal);
       condition = findRunCondition(cast<scf::ForOp>(loop), primal);
       if (!condition)
-        return std::nullopt;
+        return because(op, "which programs run the loop at {0} is not known",
+                       loop);
     }
-    if (dense || !space || !space->isExact() || !(isOuter || isInLoop) ||
-        !findUnmentioned(digits, space->getProgramDigits()).empty())
-      return std::nullopt;
+    if (dense)
+      return because(op,
+                     "it is loaded as a whole in two places, at {0} and {1}",
+                     dense->op, op);
+    if (!space)
+      return space.why();
+    if (!space->isExact())
+      return space->whyInexact();
+    if (!isOuter && !isInLoop) {
+      if (auto order = dyn_cast<scf::ForOp>(loop))
+        if (Obstacle why = findOrder(order))
+          return *why;
+      return because(op,
+                     "it is loaded as a whole inside of the loop or branch at "
+                     "{0}",
+                     loop);
+    }
+    SmallVector<ScalarExpr> shared =
+        findUnmentioned(digits, space->getProgramDigits());
+    if (!shared.empty())
+      return because(op,
+                     "programs that differ in {0} load the same elements "
+                     "at {1}",
+                     shared, op);
     dense = Dense{op, load, *space, *form, condition};
   }
+  if (!dense && !use.accumulates.empty())
+    return because(
+        use.accumulates.front(),
+        "no load in the kernel takes it as a whole, to which what is "
+        "looked up could be added");
   return dense;
 }
 
@@ -226,23 +259,35 @@ static bool implies(Value mask, Value condition) {
          implies(op->getOperand(0), condition);
 }
 
-std::optional<Gathered> MergeGathered::examine(AccumulateOp op,
-                                               const Dense &dense) {
+ReasonOr<Gathered> MergeGathered::examine(AccumulateOp op, const Dense &dense) {
   AccumulateOp to = dense.op;
-  std::optional<GatheredForm> form = GatheredForm::of(op.getPtr());
+  ReasonOr<GatheredForm> form = GatheredForm::of(op.getPtr());
   Gathered gathered{op, {}, {{}, 0}, ScalarExpr::constant(0), {}, {}, {}};
   ArrayRef<int64_t> shape = shapeOf(op.getPtr());
   bool isStored = !dense.condition || implies(op.getMask(), dense.condition) ||
                   mutation::isMade("merge-gathered:rows that are left out");
-  if (!form || !form->index || !isStored || op->getParentOp() != backward ||
-      getElementTypeOrSelf(op.getValue().getType()) !=
+  if (!form)
+    return form.why();
+  if (!form->index)
+    return because(op, "its address has no index from memory");
+  if (!isStored)
+    return because(op,
+                   "programs that do not run the loop at {0} look it up, too",
+                   to->getParentOp());
+  if (op->getParentOp() != backward)
+    return because(op, "it is looked up inside of the loop or branch at {0}",
+                   op->getParentOp());
+  if (getElementTypeOrSelf(op.getValue().getType()) !=
           getElementTypeOrSelf(to.getValue().getType()) ||
       (!shape.empty() && shapeOf(to.getPtr()).empty()))
-    return std::nullopt;
+    return because(op,
+                   "it is loaded as a whole, at {0}, in another type or "
+                   "without a tile",
+                   to);
   std::optional<SmallVector<unsigned>> axes =
       matchAxes(form->known, shape, dense);
   if (!axes)
-    return std::nullopt;
+    return because(op, "rows of its tile are not those of the tile at {0}", to);
   gathered.axes = *axes;
 
   // Axes of length one say nothing; the others become those of the dense one.
@@ -270,12 +315,14 @@ std::optional<Gathered> MergeGathered::examine(AccumulateOp op,
   if (distance.getConstant() != 0)
     shift = distance.dividedBy(form->coefficient);
   form->known.constant = dense.space.getOffset();
-  if (!shift || shift->dependsOnProgramId() ||
-      !collectSlice(op.getPtr(), gathered.slice) ||
+  if (!shift || shift->dependsOnProgramId())
+    return because(op, "its index counts from another element than that at {0}",
+                   to);
+  if (!collectSlice(op.getPtr(), gathered.slice) ||
       !collectSlice(op.getValue(), gathered.slice) ||
       (op.getMask() && !collectSlice(op.getMask(), gathered.slice)))
-    return std::nullopt;
-  std::optional<AccessSpace::Run> run =
+    return because(op, "it depends on what the backward itself stores");
+  ReasonOr<AccessSpace::Run> run =
       dense.space.findRun(form->known, form->coefficient, limits);
   if (!run)
     if (triton::GetProgramIdOp program =
@@ -283,7 +330,7 @@ std::optional<Gathered> MergeGathered::examine(AccumulateOp op,
       run = dense.space.findRun(form->known, form->coefficient, limits,
                                 program.getAxisAsInt());
   if (!run)
-    return std::nullopt;
+    return because(op, "it is loaded as a whole at {0}: {1}", to, run.why());
   gathered.form = *form;
   gathered.run = *run;
   gathered.shift = *shift;
@@ -419,33 +466,61 @@ void MergeGathered::splitRemainder(ArrayRef<AccumulateOp> remainder) {
 
 void MergeGathered::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
-  backward = getBackward(getOperation());
   sites = collectSites(primal);
   digits = findProgramDigits(primal);
+  for (triton::FuncOp each : getUnscheduled(getOperation()))
+    mergeIn(each);
+}
+
+void MergeGathered::mergeIn(triton::FuncOp kernel) {
+  backward = kernel;
   written.clear();
   backward.walk([&](Operation *op) {
     if (isa<triton::StoreOp, triton::AtomicRMWOp, triton::AtomicCASOp>(op))
       written.push_back(op->getOperand(0));
   });
   SmallVector<AccumulateOp> remainder;
-  for (auto &[argument, use] : collectUses(backward)) {
+  for (auto &[argument, use] : collectOwnUses(backward)) {
     if (!use.upstreams.empty() || llvm::is_contained(atomic, argument))
       continue;
-    std::optional<Dense> dense = findDense(use);
+    ReasonOr<Dense> dense = findDense(use);
+    if (dense && deterministic)
+      dense =
+          because(backward, "where an index is that of no lane, it would be "
+                            "added atomically, and a deterministic backward "
+                            "was asked for");
+    if (!dense && wantsReasons(&getContext()))
+      for (AccumulateOp op : use.accumulates)
+        if (!LinearForm::of(op.getPtr()))
+          kRemarks.missed(op, dense.why());
     std::vector<Gathered> gathered;
     for (AccumulateOp op : use.accumulates) {
       if (!dense || op == dense->op)
         continue;
       if (written.empty())
         takeOutOfBranches(op);
-      if (std::optional<Gathered> entry = examine(op, *dense))
+      ReasonOr<Gathered> entry = examine(op, *dense);
+      if (entry)
         gathered.push_back(*entry);
+      else
+        kRemarks.missed(op, entry.why());
     }
-    if (gathered.empty() || gathered.size() + 1 != use.accumulates.size())
+    if (gathered.empty())
       continue;
+    if (gathered.size() + 1 != use.accumulates.size()) {
+      for (const Gathered &entry : gathered)
+        kRemarks.missed(entry.op, "of {0} loads of it, not all can be added so",
+                        use.accumulates.size());
+      continue;
+    }
     merge(*dense, gathered);
-    for (const Gathered &entry : gathered)
+    for (const Gathered &entry : gathered) {
+      kRemarks.passed(entry.op,
+                      "lanes at {0} add it, and a kernel behind this "
+                      "one where its index is none of theirs",
+                      dense->op);
       remainder.push_back(entry.op);
+    }
   }
   if (!remainder.empty())
     splitRemainder(remainder);

@@ -14,6 +14,7 @@
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_MERGENESTS
@@ -23,13 +24,15 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
+static constexpr Remarks kRemarks("merge-nests");
+
 namespace {
 struct MergeNests : autodiff::impl::MergeNestsBase<MergeNests> {
   using MergeNestsBase::MergeNestsBase;
 
   void transform() override;
-  void merge(AccumulateOp byParts, AccumulateOp along);
-  CheckAttr findCheck(AccumulateOp byParts, AccumulateOp along);
+  Obstacle merge(AccumulateOp byParts, AccumulateOp along);
+  ReasonOr<CheckAttr> findCheck(AccumulateOp byParts, AccumulateOp along);
 
   llvm::DenseMap<unsigned, Operation *> sites;
   SmallVector<ScalarExpr> digits;
@@ -56,19 +59,26 @@ static bool isPointwise(Value value, LoopNest &nest, AccumulateOp op) {
 }
 
 /// The check that both contribute to all elements of the tensor, each program
-/// to the same ones; null if that is not so in any launch.
-CheckAttr MergeNests::findCheck(AccumulateOp byParts, AccumulateOp along) {
-  auto spaceOf = [&](AccumulateOp op) {
+/// to the same ones; none if that is not so in any launch.
+ReasonOr<CheckAttr> MergeNests::findCheck(AccumulateOp byParts,
+                                          AccumulateOp along) {
+  auto spaceOf = [&](AccumulateOp op) -> ReasonOr<AccessSpace> {
     auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
     return load ? AccessSpace::of(load) : std::nullopt;
   };
-  std::optional<AccessSpace> parts = spaceOf(byParts), run = spaceOf(along);
-  if (!parts || !run || !parts->isExact() || !run->isExact() ||
-      !findUnmentioned(digits, parts->getProgramDigits()).empty())
-    return {};
-  std::optional<SmallVector<LimitAttr>> limits = parts->findSameRun(*run);
+  ReasonOr<AccessSpace> parts = spaceOf(byParts), run = spaceOf(along);
+  if (!parts || !run)
+    return parts ? run.why() : parts.why();
+  if (!parts->isExact() || !run->isExact())
+    return parts->isExact() ? run->whyInexact() : parts->whyInexact();
+  SmallVector<ScalarExpr> shared =
+      findUnmentioned(digits, parts->getProgramDigits());
+  if (!shared.empty())
+    return because(along, "programs that differ in {0} load the same elements",
+                   shared);
+  ReasonOr<SmallVector<LimitAttr>> limits = parts->findSameRun(*run);
   if (!limits)
-    return {};
+    return limits.why();
   CheckAttr check = parts->toCheck(CheckKind::Bijective, along.getArgument());
   return mutation::isMade("merge-nests:other elements") ? check
                                                         : check.within(*limits);
@@ -102,23 +112,38 @@ static scf::ForOp copyLoops(LoopNest &nest, OpBuilder &builder,
 
 /// Computes both contributions, to the same elements by the check, in a nest
 /// like that of the first one.
-void MergeNests::merge(AccumulateOp byParts, AccumulateOp along) {
+Obstacle MergeNests::merge(AccumulateOp byParts, AccumulateOp along) {
   std::optional<LoopNest> nest = getLoopNest(byParts),
                           last = getLoopNest(along);
-  if (!nest || !last || nest->empty() || last->size() != 1 ||
-      byParts.getPtr().getType() != along.getPtr().getType() ||
-      byParts.getValue().getType() != along.getValue().getType() ||
-      !byParts.getMask() || !along.getMask() ||
-      !isPointwise(along.getValue(), *last, along))
-    return;
-  CheckAttr check = findCheck(byParts, along);
+  if (!nest || !last || nest->empty() || last->size() != 1)
+    return because(along,
+                   "the loads at {0} and {1} are not both in loops whose "
+                   "iterations stand alone, the latter in one",
+                   byParts, along);
+  if (byParts.getPtr().getType() != along.getPtr().getType() ||
+      byParts.getValue().getType() != along.getValue().getType())
+    return because(along, "tiles at {0} and {1} have other shapes", byParts,
+                   along);
+  if (!byParts.getMask() || !along.getMask())
+    return because(along, "one of the loads at {0} and {1} has no mask",
+                   byParts, along);
+  if (!isPointwise(along.getValue(), *last, along))
+    return because(along,
+                   "what is contributed at {0} to an element depends on "
+                   "others, too",
+                   along);
+  ReasonOr<CheckAttr> check = findCheck(byParts, along);
   if (!check)
-    return;
+    return check.why();
   OpBuilder b(last->front()->getBlock(), ++Block::iterator(last->front()));
   IRMapping map;
   scf::ForOp copy = copyLoops(*nest, b, map);
+  Reason carries = because(along,
+                           "what is contributed depends on what a loop at "
+                           "{0} carries",
+                           nest->front());
   if (!copy)
-    return;
+    return carries;
   Value pointer = recompute(byParts.getPtr(), *nest, b, map);
   Value mask = recompute(byParts.getMask(), *nest, b, map);
   Value value = recompute(byParts.getValue(), *nest, b, map);
@@ -129,22 +154,30 @@ void MergeNests::merge(AccumulateOp byParts, AccumulateOp along) {
   Value other = pointer && mask && value
                     ? recompute(along.getValue(), *last, b, here)
                     : Value();
-  if (!other)
-    return copy.erase();
+  if (!other) {
+    copy.erase();
+    return carries;
+  }
   Value sum = arith::AddFOp::create(b, along.getLoc(), value, other);
   map.map(byParts.getValue(), sum);
-  cast<AccumulateOp>(b.clone(*byParts, map)).setWholeAttr(check);
+  cast<AccumulateOp>(b.clone(*byParts, map)).setWholeAttr(*check);
+  kRemarks.passed(along,
+                  "computed in a nest of loops like that at {0}, and added "
+                  "to what is contributed there",
+                  nest->front());
   byParts.erase();
   along.erase();
+  return std::nullopt;
 }
 
 void MergeNests::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
-  triton::FuncOp backward = getBackward(getOperation());
   sites = collectSites(primal);
   digits = findProgramDigits(primal);
-  for (auto &[argument, use] : collectUses(backward))
-    if (use.upstreams.empty() && use.accumulates.size() == 2 &&
-        !llvm::is_contained(atomic, argument))
-      merge(use.accumulates[0], use.accumulates[1]);
+  for (triton::FuncOp backward : getUnscheduled(getOperation()))
+    for (auto &[argument, use] : collectOwnUses(backward))
+      if (use.upstreams.empty() && use.accumulates.size() == 2 &&
+          !llvm::is_contained(atomic, argument))
+        if (Obstacle why = merge(use.accumulates[0], use.accumulates[1]))
+          kRemarks.missed(use.accumulates[1], *why);
 }

@@ -1,6 +1,7 @@
 //===- HeldLoops.cpp - Loops that run once and stay loops -----------------===//
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_HOLDLOOPS
@@ -10,6 +11,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("hold-loops");
 
 /// Whether a loop runs at most once, from where the program says.
 static bool isSingleBlock(scf::ForOp loop) {
@@ -47,8 +50,17 @@ void HoldLoops::runOnOperation() {
       return other != loop &&
              ScalarExpr::of(other.getStep()) == ScalarExpr::of(loop.getStep());
     });
-    if (!hasPeer || !isSingleBlock(loop))
+    if (!isSingleBlock(loop))
       continue;
+    if (!hasPeer) {
+      kRemarks.missed(loop,
+                      "no other loop goes through such blocks: none has its "
+                      "step");
+      continue;
+    }
+    kRemarks.passed(loop,
+                    "kept as a loop, though it has one iteration: others go "
+                    "through such blocks, too");
     OpBuilder b(loop);
     loop.setUpperBound(
         HeldOp::create(b, loop.getLoc(), loop.getUpperBound()).getResult());

@@ -13,6 +13,7 @@
 #include "Softmax/Maxima.h"
 #include "Softmax/Reframing.h"
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/Decisions.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Support/Elements.h"
@@ -20,6 +21,7 @@
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Cleanup.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/DenseSet.h"
@@ -32,26 +34,30 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
+static constexpr Remarks kRemarks("batch-loops");
+
 namespace {
 /// The loops of a kernel, which all have as many iterations.
 class Row {
 public:
-  static std::optional<Row> match(triton::FuncOp kernel);
+  static ReasonOr<Row> match(triton::FuncOp kernel);
 
   /// Whether loops read what earlier ones have read or stored.
   bool isReadAgain();
   int64_t getMostIterations();
+  /// Why it does not pay, if it does not.
+  Obstacle findCost(bool always);
   /// Puts the iterations on an axis, and returns what the plan offers; none if
   /// that cannot be done.
-  std::optional<BatchAttr> offer();
+  ReasonOr<BatchAttr> offer();
   /// Puts them on an axis as long as that, and adds to what a launch has to
-  /// check; none if that cannot be done.
-  std::optional<LaunchAttr> batch(int64_t length, Launch launch);
+  /// check, or says why that cannot be done.
+  Obstacle batch(int64_t length, Launch &launch);
 
 private:
   explicit Row(triton::FuncOp kernel) : kernel(kernel) {}
-  /// Whether it may matter how the ties of a maximum are divided.
-  bool hasTies() const;
+  /// Where it may matter how the ties of a maximum are divided.
+  Obstacle findTie() const;
   bool isExact() const {
     return llvm::any_of(loops, std::mem_fn(&BatchedLoop::isExact));
   }
@@ -64,7 +70,8 @@ private:
   SmallVector<ScalarExpr> getAssumed(int64_t length) const;
   /// Returns what has to be checked of stores; none if that cannot be checked,
   /// or something would have to be saved.
-  std::optional<SmallVector<CheckAttr>> putOnAxis(int64_t length);
+  ReasonOr<SmallVector<CheckAttr>> putOnAxis(int64_t length);
+
 
   triton::FuncOp kernel;
   SmallVector<BatchedLoop, 0> loops;
@@ -77,36 +84,55 @@ struct BatchLoops : autodiff::impl::BatchLoopsBase<BatchLoops> {
 };
 } // namespace
 
-std::optional<Row> Row::match(triton::FuncOp kernel) {
+ReasonOr<Row> Row::match(triton::FuncOp kernel) {
   Row row(kernel);
+  Reason why;
   WalkResult walk = kernel.walk([&](LoopLikeOpInterface op) {
     auto loop = dyn_cast<scf::ForOp>(op.getOperation());
-    std::optional<BatchedLoop> found;
+    ReasonOr<BatchedLoop> found = std::nullopt;
     if (loop && loop->getParentOp() == kernel)
       found = BatchedLoop::match(loop);
-    if (!found || (!row.loops.empty() &&
-                   !(row.loops.front().getTrips() == found->getTrips())))
+    why = because(kernel, "the loop at {0} cannot be one tile: {1}",
+                  op.getOperation(), found.why());
+    if (!found)
+      return WalkResult::interrupt();
+    why =
+        because(kernel, "the loops at {0} and {1} do not run equally often",
+                row.loops.empty() ? op.getOperation()
+                                  : row.loops.front().getLoop().getOperation(),
+                op.getOperation());
+    if (!row.loops.empty() &&
+        !(row.loops.front().getTrips() == found->getTrips()))
       return WalkResult::interrupt();
     row.loops.push_back(std::move(*found));
     return WalkResult::advance();
   });
-  if (walk.wasInterrupted() || row.loops.empty() || row.hasTies())
-    return std::nullopt;
+  if (walk.wasInterrupted())
+    return why;
+  if (row.loops.empty())
+    return because(kernel, "it has no loops");
+  if (Obstacle tie = row.findTie())
+    return *tie;
   return row;
 }
 
-bool Row::hasTies() const {
+Obstacle Row::findTie() const {
   SmallVector<Value> maxima;
   triton::FuncOp(kernel).walk([&](Operation *op) {
     llvm::copy_if(op->getResults(), std::back_inserter(maxima),
                   [](Value v) { return isFloat(v.getType()) && isMaximum(v); });
   });
   maxima = findFreeMaxima(kernel, std::move(maxima));
-  return llvm::any_of(loops, [&](const BatchedLoop &loop) {
-    return llvm::any_of(loop.getSelected(), [&](Value selected) {
-      return !llvm::is_contained(maxima, selected);
-    });
-  });
+  for (const BatchedLoop &loop : loops)
+    for (Value selected : loop.getSelected())
+      if (!llvm::is_contained(maxima, selected))
+        return because(
+            selected,
+            "the loop at {0} takes a maximum or minimum that outputs "
+            "depend on: iterations would divide the gradient of equal "
+            "elements otherwise",
+            loop.getLoop());
+  return std::nullopt;
 }
 
 bool Row::isReadAgain() {
@@ -167,56 +193,78 @@ SmallVector<ScalarExpr> Row::getAssumed(int64_t length) const {
   return assumed;
 }
 
-/// Whether a kernel loads what it may have written: that would have to be
-/// saved.
-static bool readsWhatItWrites(triton::FuncOp kernel) {
+/// Whether something would have to be saved: what a kernel decides, or loads
+/// and may have written.
+static bool hasToSave(triton::FuncOp kernel) {
   SmallVector<Value> loaded, written;
   kernel.walk([&](Operation *op) {
     if (Value pointer = getAccessedPointer(op))
       (mayWrite(op) ? written : loaded).push_back(pointer);
   });
-  return mayAlias(loaded, written);
+  return mayAlias(loaded, written) || !findDecisions(kernel).empty();
 }
 
-std::optional<SmallVector<CheckAttr>> Row::putOnAxis(int64_t length) {
+ReasonOr<SmallVector<CheckAttr>> Row::putOnAxis(int64_t length) {
   SmallVector<triton::StoreOp> stores;
   for (BatchedLoop &loop : loops)
     llvm::append_range(stores, loop.batch(length));
   dropRepeatedLoads(kernel, stores);
-  return readsWhatItWrites(kernel) ? std::nullopt : checkStores(stores);
+  if (hasToSave(kernel))
+    return because(kernel, "the kernel loads what it stores elsewhere, or "
+                           "decides by floats that it computes");
+  return checkStores(stores);
 }
 
-std::optional<BatchAttr> Row::offer() {
+Obstacle Row::findCost(bool always) {
+  if (!always && !isReadAgain())
+    return because(kernel,
+                   "no loop reads what an earlier one has read or stored");
+  if (getMostIterations() < 1)
+    return because(kernel,
+                   "tiles have more elements, for one iteration, than a "
+                   "row may have: {0}",
+                   Target::of(kernel).getLongestRow(hasSharedLoads()));
+  return std::nullopt;
+}
+
+ReasonOr<BatchAttr> Row::offer() {
   MLIRContext *context = kernel.getContext();
   BatchAttr offer = BatchAttr::get(context, getTrips().get(context),
                                    getMostIterations(), isExact());
-  if (!putOnAxis(/*length=*/1))
-    return std::nullopt;
+  if (ReasonOr<SmallVector<CheckAttr>> checks = putOnAxis(/*length=*/1);
+      !checks)
+    return checks.why();
   return offer;
 }
 
-std::optional<LaunchAttr> Row::batch(int64_t length, Launch launch) {
+Obstacle Row::batch(int64_t length, Launch &launch) {
   launch.assume(getAssumed(length));
   launch.length = length;
   launch.batched = getPositions();
-  std::optional<SmallVector<CheckAttr>> checks = putOnAxis(length);
+  ReasonOr<SmallVector<CheckAttr>> checks = putOnAxis(length);
   if (!checks)
-    return std::nullopt;
+    return checks.why();
   llvm::append_range(launch.checks, *checks);
-  return launch.get();
+  return std::nullopt;
 }
 
 /// Whether there are loops, and each might be over a row: none is in another
 /// one, or multiplies matrices.
 static bool mayHaveRow(triton::FuncOp kernel) {
   bool hasLoops = false;
+  Operation *other = nullptr;
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (!isa<LoopLikeOpInterface, triton::DotOp>(op))
       return WalkResult::advance();
     hasLoops |= !isa<triton::DotOp>(op);
     bool isOutside = op->getParentOp() == kernel;
+    other = isOutside ? other : op;
     return isOutside ? WalkResult::advance() : WalkResult::interrupt();
   });
+  if (hasLoops && other)
+    kRemarks.missed(other, isa<triton::DotOp>(other)
+                               ? "a loop multiplies matrices"
+                               : "a loop is inside of another one");
   return hasLoops && !walk.wasInterrupted();
 }
 
@@ -245,15 +293,35 @@ void BatchLoops::transform() {
   auto kernel = cast<triton::FuncOp>(b.clone(*primal));
   if (failed(reframe(kernel)))
     return signalPassFailure();
-  std::optional<Row> row = Row::match(kernel);
-  std::optional<Attribute> found;
-  if (row && (always || row->isReadAgain()) && row->getMostIterations() >= 1) {
-    if (length)
-      found = row->batch(length, Launch::of(module));
+  ReasonOr<Row> row = Row::match(kernel);
+  Obstacle why = row ? row->findCost(always) : Obstacle(row.why());
+  Location loc = kernel.getOps<scf::ForOp>().empty()
+                     ? kernel.getLoc()
+                     : (*kernel.getOps<scf::ForOp>().begin()).getLoc();
+  Launch launch = Launch::of(module);
+  std::optional<BatchAttr> offered;
+  if (!why && length) {
+    why = row->batch(length, launch);
+  } else if (!why) {
+    ReasonOr<BatchAttr> offer = row->offer();
+    if (offer)
+      offered = *offer;
     else
-      found = row->offer();
+      why = offer.why();
   }
-  (found && length ? primal : kernel).erase();
-  if (found)
-    module->setAttr(length ? kLaunchAttr : kBatchAttr, *found);
+  if (why) {
+    kRemarks.missed({kernel, loc}, *why);
+    return kernel.erase();
+  }
+  if (offered) {
+    kRemarks.passed({kernel, loc},
+                    "offered: a launch decides how long the axis of all "
+                    "iterations is");
+    PlanOp::getOrCreate(module).add<OfferOp>(*offered);
+    return kernel.erase();
+  }
+  kRemarks.passed({kernel, loc}, "all iterations are on an axis of {0}",
+                  int64_t(length));
+  primal.erase();
+  launch.record(module);
 }

@@ -32,12 +32,16 @@ static bool isIdempotent(Operation *op) {
 }
 
 /// Carried values are reductions, which nothing else looks at, or advance.
-bool BatchedLoop::classifyCarried() {
+Obstacle BatchedLoop::classifyCarried() {
   for (auto [number, carried] : llvm::enumerate(loop.getRegionIterArgs())) {
     Operation *step = loop.getYieldedValues()[number].getDefiningOp();
+    Reason goesOn = because(loop,
+                            "iterations go on with what the ones before have "
+                            "left, at {0}, which is no sum or maximum",
+                            step ? step : loop.getOperation());
     if (!step || step->getParentOp() != loop ||
         !llvm::is_contained(step->getOperands(), carried))
-      return false;
+      return goesOn;
     bool isAdvance = isa<arith::AddIOp, triton::AddPtrOp>(step);
     bool isReduction =
         isa<arith::AddFOp, arith::AddIOp>(step) || isIdempotent(step);
@@ -46,10 +50,10 @@ bool BatchedLoop::classifyCarried() {
     else if (isAdvance)
       advancing.insert(number);
     else
-      return false;
+      return goesOn;
     combined.push_back(step->getOperand(step->getOperand(0) == carried));
   }
-  return true;
+  return std::nullopt;
 }
 
 SmallVector<Value> BatchedLoop::getSelected() const {
@@ -103,9 +107,9 @@ bool BatchedLoop::isLeftOut(Operation *access) const {
   return mutation::isMade("batch:unmasked");
 }
 
-/// Finds what differs from one iteration to another; false if it cannot be
+/// Finds what differs from one iteration to another, unless it cannot be
 /// batched.
-bool BatchedLoop::findVarying() {
+Obstacle BatchedLoop::findVarying() {
   varying.insert(loop.getInductionVar());
   for (unsigned number : advancing)
     varying.insert(loop.getRegionIterArg(number));
@@ -113,13 +117,17 @@ bool BatchedLoop::findVarying() {
   for (Operation &op : loop.getBody()->without_terminator()) {
     if (reductions.contains(&op))
       continue;
+    Reason cannot = because(loop,
+                            "`{0}` at {1} has no form for several iterations "
+                            "at a time",
+                            op.getName().getStringRef(), &op);
     if (!hasPlainRegions(&op))
-      return false;
+      return cannot;
     bool isAtomic = isa<triton::AtomicRMWOp>(op);
     if (!isAtomic && llvm::none_of(op.getOperands(), isVarying))
       continue;
     if (!hasRule(&op))
-      return false;
+      return cannot;
     exact |= getAccessedPointer(&op) ? !isLeftOut(&op) : !isSpeculatable(&op);
     onAxisOps.insert(&op);
     varying.insert(op.result_begin(), op.result_end());
@@ -128,22 +136,32 @@ bool BatchedLoop::findVarying() {
     for (Value value : op.getResults())
       largest = std::max(largest, elementsOf(value.getType()));
   }
-  return llvm::none_of(
-      advancing, [&](unsigned number) { return varies(combined[number]); });
+  for (unsigned number : advancing)
+    if (varies(combined[number]))
+      return because(loop,
+                     "what it carries at {0} does not advance by the same "
+                     "in each iteration",
+                     loop.getYieldedValues()[number].getLoc());
+  return std::nullopt;
 }
 
-std::optional<BatchedLoop> BatchedLoop::match(scf::ForOp loop) {
+ReasonOr<BatchedLoop> BatchedLoop::match(scf::ForOp loop) {
   auto lower = ScalarExpr::of(loop.getLowerBound());
   auto upper = ScalarExpr::of(loop.getUpperBound());
   auto step = ScalarExpr::of(loop.getStep());
   if (!lower || !upper || !step || loop.getUnsignedCmp() ||
       !loop.getInductionVar().getType().isInteger())
-    return std::nullopt;
+    return because(loop, "a launch does not know its bounds");
   BatchedLoop found(loop, *lower, *step, tripCount(*lower, *upper, *step));
   if (lower->dependsOnProgramId() || step->dependsOnProgramId() ||
-      found.trips.dependsOnProgramId() || !found.classifyCarried() ||
-      !found.findVarying() || !mayRunInAnyOrder(loop, loop))
-    return std::nullopt;
+      found.trips.dependsOnProgramId())
+    return because(loop, "its bounds depend on the program");
+  if (Obstacle why = found.classifyCarried())
+    return *why;
+  if (Obstacle why = found.findVarying())
+    return *why;
+  if (Obstacle why = findDependence(loop, loop))
+    return *why;
   return found;
 }
 

@@ -13,7 +13,7 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_PROGRAMS_BATCHEDLOOP_H
 #define AUTODIFF_LIB_TRANSFORMS_PROGRAMS_BATCHEDLOOP_H
 
-#include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Analysis/Reason.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -26,7 +26,7 @@ class BatchedLoop {
 public:
   /// A loop whose iterations may be an axis; none if they may not, or if a
   /// launch does not tell how many there are.
-  static std::optional<BatchedLoop> match(scf::ForOp loop);
+  static ReasonOr<BatchedLoop> match(scf::ForOp loop);
 
   scf::ForOp getLoop() const { return loop; }
   /// How many iterations there are.
@@ -52,8 +52,8 @@ private:
               ScalarExpr trips)
       : loop(loop), lower(lower), step(step), trips(trips) {}
 
-  bool classifyCarried();
-  bool findVarying();
+  Obstacle classifyCarried();
+  Obstacle findVarying();
   bool hasPlainRegions(Operation *op) const;
   bool isLeftOut(Operation *access) const;
   bool varies(Value value) const { return varying.contains(value); }

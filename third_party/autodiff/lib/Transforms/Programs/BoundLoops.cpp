@@ -165,8 +165,7 @@ bool SkippingLoop::bound() {
   for (Value condition : left)
     all = arith::AndIOp::create(inside, loc, all, condition);
   if (findWork(branch) == branch.elseBlock())
-    all = arith::XOrIOp::create(inside, loc, all,
-                                integerOf(inside, loc, inside.getI1Type(), 1));
+    all = negationOf(inside, loc, all);
   branch.getConditionMutable().assign(all);
   return true;
 }

@@ -20,6 +20,7 @@
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_FLATTENRETURNS
@@ -28,6 +29,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("flatten-returns");
 using From = ScalarExpr::From;
 
 namespace {
@@ -39,8 +42,9 @@ public:
   /// Whether loops in it load what programs share, or stand beside a load that
   /// data place.
   bool isWorthIt(triton::FuncOp kernel) const;
-  /// Whether everything can stand beside the branch.
-  bool canFlatten() const;
+  /// What cannot stand beside the branch.
+  Obstacle findObstacle(triton::FuncOp kernel) const;
+  scf::IfOp getBranch() const { return branch; }
   /// Moves everything out of the branch. What all programs then load, and
   /// divide by, is added to `assumed` as numbers that are not negative.
   void flatten(SmallVectorImpl<ScalarExpr> &assumed);
@@ -118,8 +122,8 @@ static std::optional<ScalarExpr> findDivisor(Operation &op) {
   return ScalarExpr::of(divisor);
 }
 
-bool GuardedKernel::canFlatten() const {
-  return llvm::all_of(body->without_terminator(), [](Operation &op) {
+Obstacle GuardedKernel::findObstacle(triton::FuncOp kernel) const {
+  auto canStand = [](Operation &op) {
     if (auto load = dyn_cast<triton::LoadOp>(op))
       return !load.getIsVolatile() && !isPointer(load.getType());
     if (auto branch = dyn_cast<scf::IfOp>(op); branch && !branch.elseBlock())
@@ -127,23 +131,24 @@ bool GuardedKernel::canFlatten() const {
     return isa<scf::ForOp, triton::StoreOp>(op) ||
            (isMemoryEffectFree(&op) &&
             (isSpeculatable(&op) || findDivisor(op)));
-  });
+  };
+  for (Operation &op : body->without_terminator())
+    if (!canStand(op))
+      return because(&op, "`{0}` at {1} may not run in programs that return",
+                     op.getName().getStringRef(), &op);
+  if (!isWorthIt(kernel))
+    return because(branch,
+                   "no loop in it loads what programs share, nor stands "
+                   "beside a load that data place");
+  return std::nullopt;
 }
 
 /// Computes the condition in front of the branch.
 void GuardedKernel::makeCondition() {
   condition = branch.getCondition();
-  if (body == branch.thenBlock())
-    return;
   OpBuilder b(branch);
-  Location loc = branch.getLoc();
-  if (auto comparison = condition.getDefiningOp<arith::CmpIOp>())
-    condition = arith::CmpIOp::create(
-        b, loc, arith::invertPredicate(comparison.getPredicate()),
-        comparison.getLhs(), comparison.getRhs());
-  else
-    condition = arith::XOrIOp::create(b, loc, condition,
-                                      integerOf(b, loc, b.getI1Type(), 1));
+  if (body == branch.elseBlock())
+    condition = negationOf(b, branch.getLoc(), condition);
 }
 
 /// Whether a mask lets no lane through where the condition fails: a lane's
@@ -229,8 +234,13 @@ void FlattenReturns::transform() {
   triton::FuncOp primal = getPrimal(module);
   SmallVector<ScalarExpr> assumed;
   while (std::optional<GuardedKernel> guarded = GuardedKernel::match(primal)) {
-    if (!guarded->canFlatten() || !guarded->isWorthIt(primal))
+    if (Obstacle why = guarded->findObstacle(primal)) {
+      kRemarks.missed(guarded->getBranch(), *why);
       break;
+    }
+    kRemarks.passed(guarded->getBranch(),
+                    "programs that return run loops of no "
+                    "iterations instead");
     guarded->flatten(assumed);
   }
   assumeNotNegative(module, assumed);

@@ -29,7 +29,13 @@ bool mlir::autodiff::isElementwise(Operation *op) {
 
 bool mlir::autodiff::mayRunInAnyOrder(Operation *repeating,
                                       Operation *repeated) {
+  return !findDependence(repeating, repeated);
+}
+
+Obstacle mlir::autodiff::findDependence(Operation *repeating,
+                                        Operation *repeated) {
   SmallVector<Value> loaded, stored, added;
+  Operation *other = nullptr;
   WalkResult walk = repeated->walk([&](Operation *op) {
     auto load = dyn_cast<triton::LoadOp>(op);
     auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
@@ -42,14 +48,29 @@ bool mlir::autodiff::mayRunInAnyOrder(Operation *repeating,
       added.push_back(atomic.getPtr());
     else if (!op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() &&
              !op->hasTrait<OpTrait::IsTerminator>() &&
-             !isa<triton::FuncOp>(op) && !isMemoryEffectFree(op))
+             !isa<triton::FuncOp>(op) && !isMemoryEffectFree(op)) {
+      other = op;
       return WalkResult::interrupt();
+    }
     return WalkResult::advance();
   });
-  return !walk.wasInterrupted() && llvm::all_of(stored, getBaseArgument) &&
-         !mayAlias(stored, added) && !mayAlias(added, loaded) &&
-         (!mayAlias(stored, loaded) ||
-          mutation::isMade("spread:stores are loaded"));
+  if (walk.wasInterrupted())
+    return because(other,
+                   "`{0}` at {1} does more to memory than loading, storing "
+                   "and adding",
+                   other->getName().getStringRef(), other);
+  for (Value pointer : stored)
+    if (!getBaseArgument(pointer))
+      return because(pointer,
+                     "it is not known which argument is stored to at {0}",
+                     pointer.getLoc());
+  if (mayAlias(stored, added) || mayAlias(added, loaded))
+    return because(repeating, "what is added to atomically is also loaded or "
+                              "stored to");
+  if (mayAlias(stored, loaded) && !mutation::isMade("spread:stores are loaded"))
+    return because(repeating, "what is stored may be loaded by another program "
+                              "or iteration");
+  return std::nullopt;
 }
 
 SmallVector<triton::StoreOp> mlir::autodiff::collectStores(Operation *op) {
@@ -58,16 +79,18 @@ SmallVector<triton::StoreOp> mlir::autodiff::collectStores(Operation *op) {
   return stores;
 }
 
-std::optional<SmallVector<CheckAttr>>
+ReasonOr<SmallVector<CheckAttr>>
 mlir::autodiff::checkStores(ArrayRef<triton::StoreOp> stores) {
   llvm::MapVector<unsigned, SmallVector<Operation *>> byArgument;
   for (triton::StoreOp store : stores)
     byArgument[getBaseArgument(store.getPtr()).getArgNumber()].push_back(store);
   SmallVector<CheckAttr> checks;
   for (auto &[argument, accesses] : byArgument) {
-    std::optional<AccessSpace> space = AccessSpace::ofAll(accesses);
+    ReasonOr<AccessSpace> space = AccessSpace::ofAll(accesses);
     if (!space)
-      return std::nullopt;
+      return because(accesses.front(),
+                     "programs may store to the same element at {0}: {1}",
+                     accesses.front(), space.why());
     if (!mutation::isMade("spread:no check of stores"))
       checks.push_back(space->toCheck(CheckKind::Distinct, argument));
   }

@@ -2,6 +2,7 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_PROGRAMS_INDEPENDENCE_H
 #define AUTODIFF_LIB_TRANSFORMS_PROGRAMS_INDEPENDENCE_H
 
+#include "autodiff/Analysis/Reason.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -14,6 +15,8 @@ namespace mlir::autodiff {
 /// that only loads from arguments that nothing is written to in `op`, and to
 /// each other one `op` either stores or adds. What is carried is not looked at.
 bool mayRunInAnyOrder(Operation *op, Operation *repeated);
+/// Why it may not, if it may not.
+Obstacle findDependence(Operation *op, Operation *repeated);
 
 /// The mask of a load, store or atomic operation; null for other operations.
 Value getMask(Operation *op);
@@ -26,8 +29,7 @@ SmallVector<triton::StoreOp> collectStores(Operation *op);
 
 /// The checks that no two programs store to the same element: in a loop, the
 /// last one would decide. None if that cannot be checked.
-std::optional<SmallVector<CheckAttr>>
-checkStores(ArrayRef<triton::StoreOp> stores);
+ReasonOr<SmallVector<CheckAttr>> checkStores(ArrayRef<triton::StoreOp> stores);
 
 } // namespace mlir::autodiff
 

@@ -125,7 +125,7 @@ bool Line::isMapped(Operation *op) const {
   return hasTile;
 }
 
-bool Line::collect() {
+Obstacle Line::collect() {
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     if (op.getNumResults() == 1 && isPosition(op.getResult(0)))
       parts[op.getResult(0)] = Part();
@@ -137,9 +137,20 @@ bool Line::collect() {
              llvm::any_of(op.getOperands(), [&](Value operand) {
                return mapped.contains(operand.getDefiningOp());
              }))
-      return false;
+      return because(&op,
+                     "`{0}` at {1} is done for several positions at once, "
+                     "or not at positions",
+                     op.getName().getStringRef(), &op);
   }
-  return division && !asksForProgram() && chain.order();
+  if (!division)
+    return because(kernel, "no position is divided");
+  if (asksForProgram())
+    return because(kernel, "what is done depends on the program in another way "
+                           "than by the position");
+  if (!chain.order())
+    return because(kernel, "positions are divided by numbers of which none is "
+                           "seen to divide the other");
+  return std::nullopt;
 }
 
 /// Whether what is done depends on the program in another way than by the
@@ -251,11 +262,16 @@ void Line::findTakenApart() {
         takenApart.push_back(argument);
 }
 
-std::optional<Line> Line::match(triton::FuncOp kernel) {
+ReasonOr<Line> Line::match(triton::FuncOp kernel) {
   Line line(kernel);
-  if (!kernel.getBody().hasOneBlock() || !line.collect() || !line.findEnd() ||
-      !mayRunInAnyOrder(kernel, kernel))
-    return std::nullopt;
+  if (!kernel.getBody().hasOneBlock())
+    return because(kernel, "it returns early");
+  if (Obstacle why = line.collect())
+    return *why;
+  if (!line.findEnd())
+    return because(kernel, "stores do not agree on where positions end");
+  if (Obstacle why = findDependence(kernel, kernel))
+    return *why;
   line.findDigits();
   line.findTakenApart();
   return line;

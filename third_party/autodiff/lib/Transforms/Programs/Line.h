@@ -12,6 +12,7 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_PROGRAMS_LINE_H
 #define AUTODIFF_LIB_TRANSFORMS_PROGRAMS_LINE_H
 
+#include "autodiff/Analysis/Reason.h"
 #include "DivisorChain.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/DenseMap.h"
@@ -26,7 +27,7 @@ public:
 
   /// The line that a kernel goes along; none if it does anything else, or does
   /// not take positions apart.
-  static std::optional<Line> match(triton::FuncOp kernel);
+  static ReasonOr<Line> match(triton::FuncOp kernel);
 
   /// The arguments that are loaded from where only digits tell, and no sum over
   /// programs and lanes.
@@ -55,7 +56,7 @@ public:
 private:
   explicit Line(triton::FuncOp kernel) : kernel(kernel) {}
 
-  bool collect();
+  Obstacle collect();
   bool isPosition(Value value);
   std::optional<Part> takeApart(Operation *op);
   bool isMapped(Operation *op) const;

@@ -47,13 +47,17 @@ static StoredAttr describe(triton::StoreOp store, triton::FuncOp kernel,
 }
 
 void MarkStores::transform() {
+  // It is about the user's own launch, before any rearrangement.
+  if (PlanOp plan = PlanOp::of(getOperation());
+      plan && (!plan.getParts<StoredOp>().empty() ||
+               !plan.getParts<RearrangedOp>().empty()))
+    return;
   triton::FuncOp primal = getPrimal(getOperation());
   llvm::MapVector<unsigned, SmallVector<Operation *>> byArgument;
   primal.walk([&](triton::StoreOp store) {
     for (BlockArgument base : getBaseArguments(store.getPtr()))
       byArgument[base.getArgNumber()].push_back(store);
   });
-  SmallVector<Attribute> stores;
   for (auto &[argument, ops] : byArgument) {
     // Then nobody need look at each of the places.
     std::optional<AccessSpace> all = AccessSpace::ofAll(ops);
@@ -61,8 +65,6 @@ void MarkStores::transform() {
         all ? all->toCheck(CheckKind::Distinct, argument) : CheckAttr();
     for (Operation *op : ops)
       if (auto stored = describe(cast<triton::StoreOp>(op), primal, check))
-        stores.push_back(stored);
+        PlanOp::getOrCreate(getOperation()).add<StoredOp>(stored);
   }
-  if (!stores.empty())
-    getOperation()->setAttr(kStoresAttr, ArrayAttr::get(&getContext(), stores));
 }

@@ -15,6 +15,7 @@
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
@@ -28,26 +29,31 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
+static constexpr Remarks kRemarks("spread-loops");
+
 namespace {
 /// A loop over i from a program's number that does all that a kernel does.
 class GridStride {
 public:
   static std::optional<GridStride> match(triton::FuncOp kernel);
 
-  /// Takes the loop away, so that i is the program's number; false if what is
-  /// left asks for the number, or for how many there are, in another way.
-  bool spread();
+  /// Takes the loop away, so that i is the program's number, unless
+  /// what is left asks for the number, or for how many there are, in another
+  /// way.
+  Obstacle spread();
   /// The grid of the n programs, and what must not be negative for them to run
   /// each iteration once: expressions over a launch of the kernel.
   SmallVector<ExprAttr> getGrid();
   SmallVector<ScalarExpr> getAssumed();
-  std::string getPosition() { return spellPosition(loop.getLoc()); }
+  Location getLoc() { return loop.getLoc(); }
+  std::string getPosition() { return spellPosition(getLoc()); }
 
 private:
   GridStride(scf::ForOp loop, unsigned axis, ScalarExpr end, ScalarExpr step)
       : loop(loop), axis(axis), end(end), step(step) {}
 
-  static std::optional<GridStride> match(scf::ForOp loop);
+  static ReasonOr<GridStride> match(scf::ForOp loop);
+  Obstacle findObstacle(triton::FuncOp kernel);
 
   bool isCounter(size_t index);
   Value repeat(OpBuilder &b, Value value, Value number) const;
@@ -94,20 +100,30 @@ bool GridStride::isCounter(size_t index) {
          (added->constant == slope * step || added->constant == step * slope);
 }
 
-std::optional<GridStride> GridStride::match(scf::ForOp loop) {
+ReasonOr<GridStride> GridStride::match(scf::ForOp loop) {
   auto start = ScalarExpr::of(loop.getLowerBound());
   auto end = ScalarExpr::of(loop.getUpperBound());
   auto step = ScalarExpr::of(loop.getStep());
-  if (!start || !end || end->dependsOnProgramId() || !step ||
-      step->dependsOnProgramId() || loop.getUnsignedCmp() || !loop->use_empty())
-    return std::nullopt;
+  if (!start || !end || !step)
+    return because(loop, "a launch does not know its bounds");
+  if (end->dependsOnProgramId() || step->dependsOnProgramId())
+    return because(loop, "its end or step depends on the program: {0} and {1}",
+                   *end, *step);
+  if (loop.getUnsignedCmp())
+    return because(loop, "it compares unsigned numbers");
+  if (!loop->use_empty())
+    return because(loop, "what it computes is used behind it");
   auto [number, length] = start->asMultiple();
   if (!number.isProgramId() || length <= 0)
-    return std::nullopt;
+    return because(
+        loop, "it starts at {0}, which is no multiple of a program id", *start);
   ScalarExpr block = ScalarExpr::constant(length);
   std::optional<ScalarExpr> blocks = step->dividedBy(block);
   if (!blocks)
-    return std::nullopt;
+    return because(loop,
+                   "it starts at multiples of {0}, and its step, {1}, is "
+                   "none",
+                   length, *step);
   ScalarExpr count = ScalarExpr::binary(ScalarExpr::Kind::CeilDiv, *end, block);
   return GridStride(loop, number.getAxis(), count, *blocks);
 }
@@ -116,13 +132,26 @@ std::optional<GridStride> GridStride::match(triton::FuncOp kernel) {
   if (!kernel.getBody().hasOneBlock())
     return std::nullopt;
   for (auto loop : kernel.getOps<scf::ForOp>()) {
-    std::optional<GridStride> found = match(loop);
-    auto isCounter = [&](size_t index) { return found->isCounter(index); };
-    if (found && llvm::all_of(llvm::seq(loop.getInits().size()), isCounter) &&
-        mayRunInAnyOrder(loop, kernel))
+    ReasonOr<GridStride> found = match(loop);
+    Obstacle why = found ? found->findObstacle(kernel) : found.why();
+    if (!why)
       return found;
+    // Others are not over programs.
+    auto start = ScalarExpr::of(loop.getLowerBound());
+    if (start && start->dependsOnProgramId())
+      kRemarks.missed(loop, *why);
   }
   return std::nullopt;
+}
+
+Obstacle GridStride::findObstacle(triton::FuncOp kernel) {
+  for (size_t index : llvm::seq(loop.getInits().size()))
+    if (!isCounter(index))
+      return because(loop,
+                     "iterations go on with what the ones before have left "
+                     "at {0}",
+                     loop.getYieldedValues()[index].getLoc());
+  return findDependence(loop, kernel);
 }
 
 /// Computes a value once more for another number of the program.
@@ -142,7 +171,7 @@ Value GridStride::repeat(OpBuilder &b, Value value, Value number) const {
   return map.lookupOrDefault(value);
 }
 
-bool GridStride::spread() {
+Obstacle GridStride::spread() {
   auto kernel = loop->getParentOfType<triton::FuncOp>();
   OpBuilder b(loop);
   auto number = triton::GetProgramIdOp::create(b, loop.getLoc(), axis);
@@ -158,12 +187,19 @@ bool GridStride::spread() {
 
   IRRewriter rewriter(kernel.getContext());
   (void)runRegionDCE(rewriter, kernel->getRegions());
-  WalkResult walk = kernel.walk([&](Operation *op) {
-    return WalkResult(
-        failure((op != number && asksFor<triton::GetProgramIdOp>(op, axis)) ||
-                asksFor<triton::GetNumProgramsOp>(op, axis)));
+  Operation *asking = nullptr;
+  kernel.walk([&](Operation *op) {
+    if ((op != number && asksFor<triton::GetProgramIdOp>(op, axis)) ||
+        asksFor<triton::GetNumProgramsOp>(op, axis))
+      asking = op;
+    return WalkResult(failure(asking));
   });
-  return !walk.wasInterrupted();
+  if (asking)
+    return because(asking,
+                   "the kernel asks for the program's number, or for how "
+                   "many there are, at {0}, too",
+                   asking);
+  return std::nullopt;
 }
 
 SmallVector<ExprAttr> GridStride::getGrid() {
@@ -207,12 +243,18 @@ void SpreadLoops::transform() {
   launch.grid = loop->getGrid();
   launch.assume(loop->getAssumed());
   launch.position = b.getStringAttr(loop->getPosition());
-  std::optional<SmallVector<CheckAttr>> checks;
-  if (loop->spread())
+  ReasonOr<SmallVector<CheckAttr>> checks = std::nullopt;
+  Location loc = loop->getLoc();
+  if (Obstacle why = loop->spread())
+    checks = *why;
+  else
     checks = checkStores(collectStores(kernel));
-  if (!checks)
+  if (!checks) {
+    kRemarks.missed({kernel, loc}, checks.why());
     return kernel.erase();
+  }
+  kRemarks.passed({kernel, loc}, "each of its iterations is a program");
   primal.erase();
   launch.checks = std::move(*checks);
-  module->setAttr(kLaunchAttr, launch.get());
+  launch.record(module);
 }

@@ -14,6 +14,7 @@
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -25,6 +26,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("unravel-positions");
 using Kind = ScalarExpr::Kind;
 
 namespace {
@@ -343,9 +346,22 @@ void UnravelPositions::transform() {
     return;
   OpBuilder b(primal);
   auto kernel = cast<triton::FuncOp>(b.clone(*primal));
-  std::optional<Line> line = Line::match(kernel);
-  if (!line || !isWanted(*line))
+  ReasonOr<Line> line = Line::match(kernel);
+  if (!line) {
+    // Other kernels have no positions to take apart.
+    for (Operation &op : kernel.getBody().front())
+      if (isa<arith::DivSIOp, arith::RemSIOp>(op) &&
+          isa<RankedTensorType>(op.getResult(0).getType()))
+        kRemarks.missed(&op, line.why());
     return kernel.erase();
+  }
+  Operation *division = line->getDivision();
+  if (!isWanted(*line)) {
+    kRemarks.missed(division,
+                    "no gradient is wanted of what is loaded at parts of "
+                    "positions");
+    return kernel.erase();
+  }
   Launch launch = Launch::of(module);
   ExprAttr &count = launch.grid[line->getAxis()];
   ScalarExpr programs(count);
@@ -355,8 +371,12 @@ void UnravelPositions::transform() {
     for (unsigned digit = 0; digit < chain.getLength(); ++digit)
       limits.push_back(
           chain.getLimit(digit, findEnd(*line, programs)).get(&getContext()));
-    module->setAttr(kUnravelAttr,
-                    UnravelAttr::get(&getContext(), limits, line->getTile()));
+    PlanOp::getOrCreate(module).add<OfferOp>(
+        UnravelAttr::get(&getContext(), limits, line->getTile()));
+    kRemarks.passed(division,
+                    "offered: a launch decides how long the axes of "
+                    "tiles are that get {0} parts of positions",
+                    limits.size());
     return kernel.erase();
   }
   SmallVector<int64_t> shape(lengths.begin(), lengths.end());
@@ -366,12 +386,18 @@ void UnravelPositions::transform() {
   launch.lengths = shape;
   launch.unraveled =
       b.getStringAttr(spellPosition(line->getDivision()->getLoc()));
+  Location loc = division->getLoc();
   unraveled.rewrite();
-  std::optional<SmallVector<CheckAttr>> checks =
-      checkStores(unraveled.getStores());
-  if (!checks)
+  ReasonOr<SmallVector<CheckAttr>> checks = checkStores(unraveled.getStores());
+  if (!checks) {
+    kRemarks.missed({kernel, loc}, checks.why());
     return kernel.erase();
+  }
+  kRemarks.passed({kernel, loc},
+                  "tiles have an axis for each of {0} parts of "
+                  "positions",
+                  lengths.size());
   llvm::append_range(launch.checks, *checks);
   primal.erase();
-  module->setAttr(kLaunchAttr, launch.get());
+  launch.record(module);
 }

@@ -13,6 +13,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -24,12 +25,14 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
+static constexpr Remarks kRemarks("unwrap-tiles");
+
 namespace {
 /// A tile that is x % M or a selection of x, in whose other lanes, outside of
 /// the tensor, nothing that depends on it is kept.
 class Wraparound {
 public:
-  static std::optional<Wraparound> match(Operation *op);
+  static ReasonOr<Wraparound> match(Operation *op);
 
   /// Numbers that must not be negative.
   ArrayRef<ScalarExpr> getAssumed() const { return assumed; }
@@ -39,14 +42,16 @@ public:
 private:
   explicit Wraparound(Operation *op) : op(op) {}
 
-  bool match(arith::RemSIOp remainder);
-  bool match(arith::SelectOp selection);
+  Obstacle match(arith::RemSIOp remainder);
+  Obstacle match(arith::SelectOp selection);
   bool follow(Value value, unsigned axis);
   bool follow(OpOperand &use, unsigned axis);
   bool followCarried(scf::ForOp loop, unsigned number, unsigned axis);
   bool leavesOut(Value mask, unsigned axis) const;
 
   Operation *op;
+  /// What may depend on lanes outside.
+  Operation *keeping = nullptr;
   Value x;
   Value isInside;                 // null: x < M
   SmallVector<Constraint> inside; // the same
@@ -83,18 +88,24 @@ static SmallVector<ScalarExpr> findSigns(const LinearForm &form) {
   return signs;
 }
 
-bool Wraparound::match(arith::RemSIOp remainder) {
+Obstacle Wraparound::match(arith::RemSIOp remainder) {
   x = remainder.getLhs();
-  std::optional<LinearForm> form = LinearForm::of(x);
+  ReasonOr<LinearForm> form = LinearForm::of(x);
   std::optional<LinearForm> length = LinearForm::of(remainder.getRhs());
-  if (!form || !isFixed(*form) || !length || !length->isConstant())
-    return false;
+  if (!form)
+    return form.why();
+  if (!isFixed(*form))
+    return because(op, "positions move from iteration to iteration");
+  if (!length || !length->isConstant())
+    return because(op,
+                   "it is taken modulo a number that lanes or programs do not "
+                   "have in common");
   inside = {lessThan(*form, *length)};
   assumed = findSigns(*form);
-  return true;
+  return std::nullopt;
 }
 
-bool Wraparound::match(arith::SelectOp selection) {
+Obstacle Wraparound::match(arith::SelectOp selection) {
   x = selection.getTrueValue();
   isInside = selection.getCondition();
   Constraints constraints = constraintsOf(isInside);
@@ -102,9 +113,9 @@ bool Wraparound::match(arith::SelectOp selection) {
       !llvm::all_of(*constraints, [](const Constraint &constraint) {
         return isFixed(constraint.form);
       }))
-    return false;
+    return because(op, "its condition is no bound of positions");
   inside = *constraints;
-  return true;
+  return std::nullopt;
 }
 
 /// Whether a mask leaves out all lanes outside, which lie along `axis`.
@@ -125,8 +136,12 @@ bool Wraparound::follow(Value value, unsigned axis) {
   auto [known, isNew] = dependent.insert({value, axis});
   if (!isNew)
     return known->second == axis;
-  return llvm::all_of(value.getUses(),
-                      [&](OpOperand &use) { return follow(use, axis); });
+  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
+    bool isLeftOut = follow(use, axis);
+    if (!isLeftOut && !keeping)
+      keeping = use.getOwner();
+    return isLeftOut;
+  });
 }
 
 /// The axis of the user's results along which the lanes lie that lie along
@@ -184,16 +199,23 @@ bool Wraparound::follow(OpOperand &use, unsigned axis) {
          });
 }
 
-std::optional<Wraparound> Wraparound::match(Operation *op) {
+ReasonOr<Wraparound> Wraparound::match(Operation *op) {
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!type || type.getRank() != 1 || !type.getElementType().isInteger())
     return std::nullopt;
   Wraparound found(op);
   auto remainder = dyn_cast<arith::RemSIOp>(op);
-  bool matches = remainder ? found.match(remainder)
+  Obstacle why = remainder ? found.match(remainder)
                            : found.match(cast<arith::SelectOp>(op));
-  if (!matches || !found.follow(op->getResult(0), 0))
-    return std::nullopt;
+  if (why)
+    return remainder ? *why : Reason();
+  if (!found.follow(op->getResult(0), 0))
+    return because(op,
+                   "`{0}` at {1} may keep what lies beyond the end: no mask "
+                   "there leaves it out",
+                   found.keeping ? found.keeping->getName().getStringRef()
+                                 : llvm::StringRef("something"),
+                   found.keeping ? found.keeping : op);
   return found;
 }
 
@@ -227,9 +249,14 @@ void UnwrapTiles::transform() {
   });
   SmallVector<ScalarExpr> assumed;
   for (Operation *op : ops)
-    if (std::optional<Wraparound> found = Wraparound::match(op)) {
+    if (ReasonOr<Wraparound> found = Wraparound::match(op)) {
+      kRemarks.passed(op,
+                      "positions are taken as they are: masks leave out what "
+                      "lies beyond the end");
       llvm::append_range(assumed, found->getAssumed());
       found->unwrap();
+    } else {
+      kRemarks.missed(op, found.why());
     }
   assumeNotNegative(module, assumed);
 }

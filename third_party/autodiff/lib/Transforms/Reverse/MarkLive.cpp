@@ -30,7 +30,6 @@ void MarkLive::transform() {
   triton::FuncOp kernel = getDifferentiated(getOperation());
   triton::FuncOp backward = getBackward(getOperation());
   llvm::DenseMap<unsigned, Operation *> sites = collectSites(kernel);
-  SmallVector<Attribute> live;
   for (auto &[argument, use] : collectUses(backward)) {
     llvm::SetVector<Operation *> loads;
     for (AccumulateOp op : use.accumulates)
@@ -38,9 +37,8 @@ void MarkLive::transform() {
     SmallVector<ReachAttr> reach;
     for (Operation *load : loads)
       reach.push_back(findReach(load));
-    if (!reach.empty())
-      live.push_back(LiveAttr::get(&getContext(), argument, reach));
+    if (!reach.empty() && !mutation::isMade("live:nobody knows where"))
+      PlanOp::getOrCreate(getOperation())
+          .add<LiveOp>(LiveAttr::get(&getContext(), argument, reach));
   }
-  if (!live.empty() && !mutation::isMade("live:nobody knows where"))
-    getOperation()->setAttr(kLiveAttr, ArrayAttr::get(&getContext(), live));
 }

@@ -1,5 +1,6 @@
 //===- MarkResiduals.cpp - Name the values that a forward may save --------===//
 #include "Costs.h"
+#include "autodiff/Analysis/Decisions.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Transforms/Passes.h"
@@ -60,6 +61,7 @@ struct MarkResiduals : autodiff::impl::MarkResidualsBase<MarkResiduals> {
       if (auto store = dyn_cast<triton::StoreOp>(op))
         values.insert(beforeRounding(store.getValue()));
     }
+    values.insert_range(findDecisions(kernel));
     // The backward asks whether memory holds them, bit for bit.
     kernel.walk([&](triton::AtomicRMWOp atomic) {
       if (selectsContent(atomic))

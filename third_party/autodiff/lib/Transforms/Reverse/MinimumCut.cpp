@@ -73,7 +73,7 @@ void FlowNetwork::saturate(unsigned source, unsigned sink) {
     llvm::SmallVector<unsigned> tried(outgoing.size());
     while (double flow = augment(source, sink, tried))
       // A path of infinite capacity cannot be cut; more flow would not end.
-      if (flow >= kInfinite / 2)
+      if ((endless = flow >= kInfinite / 2))
         return;
   }
 }

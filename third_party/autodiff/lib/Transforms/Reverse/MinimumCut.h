@@ -21,6 +21,10 @@ public:
   /// sink.
   llvm::BitVector cut(unsigned source, unsigned sink);
 
+  /// Whether no cut does without edges of infinite capacity; that is what `cut`
+  /// has found.
+  bool isEndless() const { return endless; }
+
 private:
   struct Edge {
     unsigned to;
@@ -36,6 +40,7 @@ private:
   llvm::SmallVector<llvm::SmallVector<unsigned, 4>> outgoing;
   /// Of each node.
   llvm::SmallVector<unsigned> levels;
+  bool endless = false;
 };
 
 } // namespace mlir::autodiff

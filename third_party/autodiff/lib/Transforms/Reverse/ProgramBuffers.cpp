@@ -138,8 +138,10 @@ Value mlir::autodiff::loadFromSlot(OpBuilder &b, Location loc, Value buffer,
 
 unsigned mlir::autodiff::countBuffers(triton::FuncOp kernel) {
   unsigned count = 0;
-  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
-    count += kernel.getArgAttr(index, kBufferAttr) != nullptr;
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
+    count += operand && operand.getKind() == OperandKind::Buffer;
+  }
   return count;
 }
 

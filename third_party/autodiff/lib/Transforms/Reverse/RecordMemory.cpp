@@ -3,10 +3,13 @@
 // What a kernel loads from memory that it changes itself, and what an atomic
 // operation returns, cannot be computed again by a backward. The value is
 // pushed where it appears, under a number that counts the executions of its
-// block: a counter carried through the loops and branches around it.
+// block: a counter carried through the loops and branches around it. So are
+// decisions in loops and branches; others are residuals.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Decisions.h"
 #include "autodiff/Analysis/MemoryFlow.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -138,10 +141,18 @@ void RecordMemory::runOnOperation() {
   if (kernel->hasAttr(kRoleAttr) || !kernel.getBody().hasOneBlock())
     return;
   MemoryFlow memory(kernel);
+  llvm::SetVector<Value> decisions = findDecisions(kernel);
+  auto isRecorded = [&](OpResult result) {
+    Operation *op = result.getOwner();
+    bool isDecision =
+        decisions.contains(result) && op->getParentOp() != kernel &&
+        !mutation::isMade("record-memory:decisions are made again");
+    return isDecision || (!op->use_empty() && !memory.isRepeatable(op));
+  };
   // By block: its first such operation stands for it, since blocks move.
   llvm::MapVector<Block *, SmallVector<Operation *>> recorded;
   kernel.walk([&](Operation *op) {
-    if (!op->use_empty() && !memory.isRepeatable(op))
+    if (llvm::any_of(op->getResults(), isRecorded))
       recorded[op->getBlock()].push_back(op);
   });
   OpBuilder builder(kernel.getContext());
@@ -150,7 +161,7 @@ void RecordMemory::runOnOperation() {
     Value execution = CounterThreading(kernel).countExecutions(ops.front());
     for (Operation *op : ops) {
       builder.setInsertionPointAfter(op);
-      for (Value result : op->getResults())
+      for (Value result : llvm::make_filter_range(op->getResults(), isRecorded))
         PushOp::create(builder, op->getLoc(), result, execution, tape++,
                        ExprAttr());
     }

@@ -2,14 +2,17 @@
 #include "Costs.h"
 #include "CotangentFactors.h"
 #include "ProgramBuffers.h"
+#include "ResidualIds.h"
 #include "Schedule/Regrid.h"
 #include "ValueNetwork.h"
+#include "autodiff/Analysis/Decisions.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Ties.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -22,6 +25,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("residuals");
 
 //===----------------------------------------------------------------------===//
 // Reloading outputs
@@ -114,10 +119,11 @@ public:
       : body(backward.getBody().front()), costOfSaving(costOfSaving),
         mustBeTaken(mustBeTaken) {}
 
-  /// The residuals to load.
-  SmallVector<ResidualOp> chooseResiduals();
+  /// The residuals to load; fails if one can neither be loaded nor computed.
+  FailureOr<SmallVector<ResidualOp>> chooseResiduals();
 
 private:
+  LogicalResult refuse();
   bool isAtHand(Value value) override;
   double costOfTaking(Value value) override;
   double costOfComputing(Value value) override;
@@ -167,13 +173,29 @@ double Recomputation::costOfComputing(Value value) {
              : costOfOperation(value.getDefiningOp());
 }
 
-SmallVector<ResidualOp> Recomputation::chooseResiduals() {
+/// Says which value has to be taken and cannot.
+LogicalResult Recomputation::refuse() {
+  for (Value value : getValues()) {
+    auto residual = value.getDefiningOp<ResidualOp>();
+    if (residual && mustBeTaken(residual) && costOfTaking(value) == kImpossible)
+      return residual.emitError(
+          "the backward needs what the kernel decides by floats that it "
+          "computes, or leaves in memory by an atomic operation, and the "
+          "forward may not save it");
+  }
+  return success();
+}
+
+FailureOr<SmallVector<ResidualOp>> Recomputation::chooseResiduals() {
   llvm::DenseSet<Operation *> adjoint = findAdjoint(body);
   for (Operation *op : adjoint)
     for (Value value : getUsedValues(op))
       if (!isAtHand(value) && !adjoint.contains(value.getDefiningOp()))
         need(value);
-  auto taken = llvm::map_to_vector(choose().taken, [](Value value) {
+  Choice choice = choose();
+  if (choice.isImpossible && failed(refuse()))
+    return failure();
+  auto taken = llvm::map_to_vector(choice.taken, [](Value value) {
     return value.getDefiningOp<ResidualOp>();
   });
   llvm::sort(taken,
@@ -190,12 +212,43 @@ struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
   using ResidualsBase::ResidualsBase;
 
   void transform() override;
+  void explain(ArrayRef<ResidualOp> taken, ArrayRef<ResidualOp> reloaded,
+               llvm::function_ref<double(ResidualOp)> costOfSaving);
   void reloadOutput(ResidualOp residual, triton::StoreOp store);
   void loadSaved(ResidualOp residual);
 
   triton::FuncOp primal, backward;
 };
 } // namespace
+
+/// Says of each value that could be taken from the forward whether it is.
+void Residuals::explain(ArrayRef<ResidualOp> taken,
+                        ArrayRef<ResidualOp> reloaded,
+                        llvm::function_ref<double(ResidualOp)> costOfSaving) {
+  backward.walk([&](ResidualOp residual) {
+    double cost = costOfSaving(residual);
+    Operation *source = residual.getValue().getDefiningOp();
+    Subject value(backward, source ? source->getLoc() : residual.getLoc());
+    if (llvm::is_contained(reloaded, residual))
+      kRemarks.passed(value, "read back from what the forward has stored");
+    else if (llvm::is_contained(taken, residual))
+      kRemarks.passed(value, "saved by the forward: {0} bytes a program",
+                      cost / 2);
+    else if (cost == ValueNetwork::kImpossible && !save)
+      kRemarks.missed(value, "computed again: nothing may be saved");
+    else if (cost == ValueNetwork::kImpossible)
+      kRemarks.missed(value, "computed again: a maximum is looked for among "
+                             "elements that are computed again, or the forward "
+                             "does not compute it");
+    else
+      kRemarks.missed(
+          value,
+          "computed again, from what is loaded anyway or from other "
+          "values that are saved: to save it and load it would move "
+          "{0} bytes a program, which takes longer",
+          cost);
+  });
+}
 
 /// Loads what the primal stored, at the same address.
 void Residuals::reloadOutput(ResidualOp residual, triton::StoreOp store) {
@@ -277,14 +330,25 @@ void Residuals::transform() {
         !isReproducible(residual.getValue()))
       selected.insert(residual.getId());
   });
+  llvm::DenseSet<unsigned> decided;
+  for (Value decision : findDecisions(primal))
+    if (ResidualOp residual = findName(decision))
+      decided.insert(residual.getId());
   auto mustBeTaken = [&](ResidualOp residual) {
-    return selected.contains(residual.getId()) &&
-           !mutation::isMade("residuals:atomic values computed again");
+    return (selected.contains(residual.getId()) &&
+            !mutation::isMade("residuals:atomic values computed again")) ||
+           (decided.contains(residual.getId()) &&
+            !mutation::isMade("residuals:decisions are made again"));
   };
+  auto taken =
+      Recomputation(backward, costOfSaving, mustBeTaken).chooseResiduals();
+  if (failed(taken))
+    return signalPassFailure();
   SmallVector<ResidualOp> saved, reloaded;
-  for (ResidualOp residual :
-       Recomputation(backward, costOfSaving, mustBeTaken).chooseResiduals())
+  for (ResidualOp residual : *taken)
     (outputs.contains(residual.getId()) ? reloaded : saved).push_back(residual);
+  if (wantsReasons(&getContext()))
+    explain(*taken, reloaded, costOfSaving);
   if (!saved.empty())
     saveFactors(backward, getOrCreateForward(getOperation()), saved);
   for (ResidualOp residual : saved)

@@ -26,6 +26,10 @@ struct SaveRecords : autodiff::impl::SaveRecordsBase<SaveRecords> {
 };
 } // namespace
 
+constexpr StringLiteral kNeeded =
+    "the backward needs what this reads from memory that the kernel changes, "
+    "or decides by floats that it computes";
+
 static PushOp findPush(triton::FuncOp kernel, unsigned tape) {
   PushOp found;
   kernel.walk([&](PushOp push) {
@@ -41,15 +45,14 @@ LogicalResult SaveRecords::save(unsigned tape, ArrayRef<PopOp> pops) {
   Type type = push.getValue().getType();
   if (!allowed || isPointer(type))
     return emitError(push.getLoc())
-           << "the backward needs what this reads from memory that the kernel "
-              "changes"
+           << kNeeded
            << (allowed ? ", and it is a pointer; compute the offset instead"
                        : ", and the forward may not save it");
   ExprAttr entries = mostExecutions(push);
   if (!entries)
     return emitError(push.getLoc())
-           << "the backward needs what this reads from memory that the kernel "
-              "changes, but how often it does is not known when the kernel is "
+           << kNeeded
+           << ", but how often it does is not known when the kernel is "
               "launched and not counted; run autodiff-count-trips first";
   unsigned index = countBuffers(backward);
   BufferAttr description = describeBuffer(

@@ -23,10 +23,13 @@ struct Recording {
 
 struct Tape : autodiff::impl::TapeBase<Tape> {
   void runOnOperation() override;
+  LogicalResult lowerAll();
   LogicalResult lower(unsigned index, Recording &recording);
   void addBarriers(Operation *loop);
   llvm::MapVector<unsigned, Recording> collect();
   bool dropUnread(llvm::MapVector<unsigned, Recording> &recordings);
+
+  triton::FuncOp backward;
 };
 } // namespace
 
@@ -56,7 +59,7 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
 
   std::string name = "tape" + std::to_string(index);
   BlockArgument buffer = appendBuffer(
-      getOperation(), index, type,
+      backward, index, type,
       describeBuffer(BufferKind::Tape, name, type, push.getEntriesAttr()));
   lowerRecord(push, buffer, recording.pops, buffer);
   return success();
@@ -65,7 +68,7 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
 /// The tapes by number.
 llvm::MapVector<unsigned, Recording> Tape::collect() {
   llvm::MapVector<unsigned, Recording> recordings;
-  getOperation().walk([&](Operation *op) {
+  backward.walk([&](Operation *op) {
     if (auto push = dyn_cast<PushOp>(op))
       recordings[push.getTape()].push = push;
     else if (auto pop = dyn_cast<PopOp>(op))
@@ -88,14 +91,12 @@ bool Tape::dropUnread(llvm::MapVector<unsigned, Recording> &recordings) {
   OpPassManager cleanup(triton::FuncOp::getOperationName());
   cleanup.addPass(createSimplify());
   cleanup.addPass(createCanonicalizerPass());
-  if (failed(runPipeline(cleanup, getOperation())))
+  if (failed(runPipeline(cleanup, backward)))
     signalPassFailure();
   return true;
 }
 
-void Tape::runOnOperation() {
-  if (getRole(getOperation()) != "backward")
-    return;
+LogicalResult Tape::lowerAll() {
   llvm::MapVector<unsigned, Recording> recordings;
   do
     recordings = collect();
@@ -107,8 +108,17 @@ void Tape::runOnOperation() {
       continue; // the forward records it
     loops.insert(recording.push->getParentOfType<LoopLikeOpInterface>());
     if (failed(lower(buffers++, recording)))
-      return signalPassFailure();
+      return failure();
   }
   for (Operation *loop : loops)
     addBarriers(loop);
+  return success();
+}
+
+void Tape::runOnOperation() {
+  for (triton::FuncOp each : getBackwards(getOperation())) {
+    backward = each;
+    if (failed(lowerAll()))
+      return signalPassFailure();
+  }
 }

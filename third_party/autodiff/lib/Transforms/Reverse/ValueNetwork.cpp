@@ -27,6 +27,7 @@ ValueNetwork::Nodes ValueNetwork::nodesOf(Value value) {
 ValueNetwork::Choice ValueNetwork::choose() {
   llvm::BitVector side = network.cut(memory, needs);
   Choice choice;
+  choice.isImpossible = network.isEndless();
   for (auto &[value, pair] : nodes) {
     if (isAtHand(value))
       continue;

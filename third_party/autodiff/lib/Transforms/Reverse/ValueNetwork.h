@@ -28,6 +28,8 @@ public:
   struct Choice {
     SmallVector<Value> taken;
     double cost = 0;
+    /// Whether something can neither be taken nor computed.
+    bool isImpossible = false;
   };
   /// Of the best choices, the one that computes least.
   Choice choose();

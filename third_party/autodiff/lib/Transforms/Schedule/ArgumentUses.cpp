@@ -1,6 +1,8 @@
 //===- ArgumentUses.cpp - What a backward does with gradients -------------===//
 #include "ArgumentUses.h"
 
+#include "autodiff/Transforms/Passes.h"
+
 using namespace mlir;
 using namespace mlir::autodiff;
 
@@ -14,6 +16,34 @@ mlir::autodiff::collectUses(triton::FuncOp backward) {
       uses[accumulate.getArgument()].accumulates.push_back(accumulate);
   });
   return uses;
+}
+
+static bool isRemainder(const ArgumentUse &use) {
+  return use.upstreams.empty() &&
+         llvm::all_of(use.accumulates,
+                      [](AccumulateOp op) { return op.getRemainder(); });
+}
+
+std::map<unsigned, ArgumentUse>
+mlir::autodiff::collectOwnUses(triton::FuncOp backward) {
+  std::map<unsigned, ArgumentUse> own;
+  for (auto &[argument, use] : collectUses(backward))
+    if (!isRemainder(use))
+      own.try_emplace(argument, use);
+  for (triton::FuncOp other :
+       getBackwards(backward->getParentOfType<ModuleOp>()))
+    if (other != backward)
+      for (auto &[argument, use] : collectUses(other))
+        if (!isRemainder(use))
+          own.erase(argument);
+  return own;
+}
+
+SmallVector<triton::FuncOp> mlir::autodiff::getUnscheduled(ModuleOp module) {
+  SmallVector<triton::FuncOp> kernels = getBackwards(module);
+  llvm::erase_if(
+      kernels, [](triton::FuncOp kernel) { return !getGrid(kernel).empty(); });
+  return kernels;
 }
 
 llvm::DenseMap<unsigned, Operation *>

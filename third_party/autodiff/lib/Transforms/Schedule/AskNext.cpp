@@ -53,7 +53,8 @@ private:
     return subOf(ExprAttr::get(&getContext(), fact, 0), 1);
   }
 
-  SmallVector<Attribute> step, steps;
+  PlanOp plan;
+  SmallVector<Attribute> step;
   // By argument, in order.
   std::map<unsigned, GradientAttr> gradients;
   std::set<unsigned> checkedOutputs;
@@ -73,30 +74,25 @@ static llvm::DenseSet<unsigned> findOutputs(triton::FuncOp primal) {
   return outputs;
 }
 
-/// Finds out what the plan will say of memory.
+/// Finds out what the plan says of memory.
 void AskNext::collect() {
   ModuleOp module = getOperation();
+  plan = PlanOp::getOrCreate(module);
+  for (auto part : plan.getParts<GradientOp>())
+    gradients.try_emplace(part.getGradient().getArgument(), part.getGradient());
+  for (auto part : plan.getParts<BufferOp>())
+    hasTapes |= part.getBuffer().getKind() == BufferKind::Tape;
+  for (auto part : plan.getParts<CheckOp>())
+    checkedOutputs.insert(part.getOperand().getIndex());
   llvm::DenseSet<unsigned> outputs = findOutputs(getPrimal(module));
   for (auto kernel : module.getOps<triton::FuncOp>()) {
-    bool isRead = isBackward(kernel) || kernel == getCounting(module);
-    if (!isRead && kernel != getForward(module))
+    if (!isBackward(kernel) && kernel != getCounting(module))
       continue;
     for (unsigned place = 0; place < kernel.getNumArguments(); ++place) {
       auto operand = kernel.getArgAttrOfType<OperandAttr>(place, kOperandAttr);
-      bool isArgument = operand.getKind() == OperandKind::Argument;
-      // The plan leaves out what is not used; gradients have to be made.
-      if (operand.getKind() != OperandKind::Gradient &&
-          kernel.getArgument(place).use_empty())
-        continue;
-      unsigned index = operand.getIndex();
-      Attribute memory = kernel.getArgAttr(place, kBufferAttr);
-      if (auto gradient = dyn_cast_or_null<GradientAttr>(memory))
-        gradients.try_emplace(index, gradient);
-      if (auto buffer = dyn_cast_or_null<BufferAttr>(memory))
-        hasTapes |= buffer.getKind() == BufferKind::Tape;
-      if (kernel.getArgAttr(place, kCheckAttr))
-        checkedOutputs.insert(index);
-      readsOutputs |= isRead && isArgument && outputs.contains(index);
+      readsOutputs |= operand.getKind() == OperandKind::Argument &&
+                      !kernel.getArgument(place).use_empty() &&
+                      outputs.contains(operand.getIndex());
     }
   }
 }
@@ -114,7 +110,7 @@ void AskNext::set(Answer answer, Key key, bool value,
 
 void AskNext::endStep() {
   if (!step.empty())
-    steps.push_back(ArrayAttr::get(&getContext(), step));
+    plan.add<NextOp>(ArrayAttr::get(&getContext(), step));
   step.clear();
 }
 
@@ -158,16 +154,18 @@ static ExprAttr chooseLength(ExprAttr limit, ExprAttr lanes) {
 /// Iterations, or digits of positions, become axes of tiles. Through shared
 /// memory, they may depend on one another.
 void AskNext::askForAxes() {
-  ModuleOp module = getOperation();
   MLIRContext *context = &getContext();
   Numbers holds{subOf(0, ExprAttr::get(context, ExprKind::Shared, 0))}, axes;
-  if (auto batch = module->getAttrOfType<BatchAttr>(kBatchAttr)) {
+  auto offers = plan.getParts<OfferOp>();
+  Attribute offer =
+      offers.empty() ? Attribute() : (*offers.begin()).getRearrangement();
+  if (auto batch = dyn_cast_or_null<BatchAttr>(offer)) {
     ExprAttr trips = batch.getTrips(), length = powerOfTwoFrom(trips);
     holds.append({subOf(trips, 1), subOf(batch.getMost(), length)});
     if (batch.getExact())
       holds.push_back(subOf(trips, length));
     axes.push_back(length);
-  } else if (auto unravel = module->getAttrOfType<UnravelAttr>(kUnravelAttr)) {
+  } else if (auto unravel = dyn_cast_or_null<UnravelAttr>(offer)) {
     // Lower digits, whose elements are neighbours in memory, get the lanes
     // first.
     ExprAttr lanes = number(unravel.getLanes());
@@ -184,15 +182,14 @@ void AskNext::askForAxes() {
 /// Another launch than the user's, and what is assumed, is given up: axes
 /// first.
 void AskNext::askWithoutLaunch() {
-  ModuleOp module = getOperation();
-  bool hasLaunch = module->hasAttr(kLaunchAttr);
+  bool hasLaunch = !plan.getParts<RearrangedOp>().empty();
   auto giveUp = [&](Answer answer, ArrayRef<ExprAttr> notNegative = {}) {
     if (hasAxes)
       ask(answer, Key::Axes, {}, notNegative);
     else if (assume)
       set(answer, Key::Assume, false, notNegative);
   };
-  if (hasLaunch || module->hasAttr(kAssumedAttr))
+  if (hasLaunch || !plan.getParts<AssumeOp>().empty())
     giveUp({Failure::Launch});
   if (hasLaunch && !mutation::isMade("ask-next:no memory shared"))
     giveUp({Failure::Nothing}, where(ExprKind::Shared));
@@ -250,6 +247,4 @@ void AskNext::transform() {
   askWithoutLaunch();
   askWithoutChecks();
   askForMemory();
-  if (!steps.empty())
-    getOperation()->setAttr(kNextAttr, ArrayAttr::get(&getContext(), steps));
 }

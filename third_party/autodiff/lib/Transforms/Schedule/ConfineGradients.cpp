@@ -104,9 +104,8 @@ void ConfineGradients::confine(triton::FuncOp kernel, BlockArgument buffer,
 }
 
 void ConfineGradients::transform() {
-  // Kernels that share a buffer have its number, one of them what it is.
-  std::map<unsigned, SmallVector<BlockArgument>> buffers;
-  std::map<unsigned, BlockArgument> described;
+  // Kernels that share a buffer have its number.
+  llvm::DenseMap<unsigned, SmallVector<BlockArgument>> buffers;
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
     for (BlockArgument buffer : kernel.getArguments()) {
       unsigned place = buffer.getArgNumber();
@@ -114,22 +113,19 @@ void ConfineGradients::transform() {
       if (!operand || operand.getKind() != OperandKind::Gradient)
         continue;
       buffers[operand.getIndex()].push_back(buffer);
-      if (kernel.getArgAttr(place, kBufferAttr))
-        described.try_emplace(operand.getIndex(), buffer);
     }
-  for (auto [argument, owner] : described) {
-    auto kernelOf = [](BlockArgument buffer) {
-      return cast<triton::FuncOp>(buffer.getOwner()->getParentOp());
-    };
-    unsigned place = owner.getArgNumber();
-    auto gradient =
-        kernelOf(owner).getArgAttrOfType<GradientAttr>(place, kBufferAttr);
-    if (!gradient || gradient.getConfined() == Confined::Nothing)
+  PlanOp plan = PlanOp::of(getOperation());
+  if (!plan)
+    return;
+  for (auto part : plan.getParts<GradientOp>()) {
+    GradientAttr gradient = part.getGradient();
+    unsigned argument = gradient.getArgument();
+    if (gradient.getConfined() == Confined::Nothing)
       continue;
     bool onlySums = gradient.getConfined() == Confined::Sums;
     int64_t margin = 0;
     for (BlockArgument buffer : buffers[argument]) {
-      triton::FuncOp kernel = kernelOf(buffer);
+      auto kernel = cast<triton::FuncOp>(buffer.getOwner()->getParentOp());
       for (Operation *op : findAccesses(kernel, buffer, onlySums)) {
         Value pointer = getAccessedPointer(op);
         margin =
@@ -140,6 +136,6 @@ void ConfineGradients::transform() {
     }
     if (mutation::isMade("confine:no margin"))
       margin = 0;
-    kernelOf(owner).setArgAttr(place, kBufferAttr, gradient.withMargin(margin));
+    part.setGradientAttr(gradient.withMargin(margin));
   }
 }

@@ -158,11 +158,12 @@ void CountUp::transform() {
   llvm::DenseMap<unsigned, Operation *> sites =
       collectSites(getDifferentiated(getOperation()));
   llvm::MapVector<Operation *, llvm::SetVector<Operation *>> derived;
-  getBackward(getOperation()).walk([&](AccumulateOp op) {
-    Operation *primal = sites.lookup(op.getSite())->getParentOp();
-    if (isa<scf::ForOp>(primal))
-      derived[primal].insert(op->getParentOp());
-  });
+  for (triton::FuncOp backward : getBackwards(getOperation()))
+    backward.walk([&](AccumulateOp op) {
+      Operation *primal = sites.lookup(op.getSite())->getParentOp();
+      if (isa<scf::ForOp>(primal))
+        derived[primal].insert(op->getParentOp());
+    });
   for (auto &[primal, loops] : derived) {
     SmallVector<std::optional<FallingLoop>> falling{
         FallingLoop::match(cast<scf::ForOp>(primal))};

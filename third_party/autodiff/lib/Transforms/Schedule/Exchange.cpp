@@ -6,6 +6,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_EXCHANGE
@@ -15,14 +16,17 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
+static constexpr Remarks kRemarks("exchange");
+
 namespace {
 struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
   using ExchangeBase::ExchangeBase;
 
   void transform() override;
-  std::optional<Contribution> locate(AccumulateOp op) const;
-  std::optional<Candidate> join(unsigned argument,
-                                ArrayRef<AccumulateOp> accumulates) const;
+  void exchangeIn(triton::FuncOp kernel);
+  ReasonOr<Contribution> locate(AccumulateOp op) const;
+  ReasonOr<Candidate> join(unsigned argument,
+                           ArrayRef<AccumulateOp> accumulates) const;
   SmallVector<Candidate> examine(unsigned argument,
                                  const ArgumentUse &use) const;
   SmallVector<Contribution> locateFollowers(const ArgumentUse &use,
@@ -30,9 +34,9 @@ struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
   using Group = SmallVector<Candidate>;
   SmallVector<Contribution> findFollowers(ArrayRef<Candidate> group,
                                           ArrayRef<Group> later) const;
-  triton::FuncOp build(ArrayRef<Candidate> group,
-                       ArrayRef<Contribution> followers, unsigned number,
-                       Handover &handover) const;
+  ReasonOr<triton::FuncOp> build(ArrayRef<Candidate> group,
+                                 ArrayRef<Contribution> followers,
+                                 unsigned number, Handover &handover) const;
 
   triton::FuncOp backward;
   llvm::DenseMap<unsigned, Operation *> sites;
@@ -41,60 +45,76 @@ struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
 } // namespace
 
 /// The loops that an addition is in, which has to be at their outer level.
-std::optional<Contribution> Exchange::locate(AccumulateOp op) const {
+ReasonOr<Contribution> Exchange::locate(AccumulateOp op) const {
   auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
   auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
   auto primal = load ? dyn_cast<scf::ForOp>(load->getParentOp()) : nullptr;
-  if (!loop || !primal || loop->getParentOp() != backward ||
+  if (!load)
+    return because(op, "it is read by an atomic operation");
+  if (!loop && op->getParentOp() == backward)
+    return because(op,
+                   "no loop contributes, whose iterations could be programs");
+  if (!loop)
+    return because(op, "what is contributed is made in the branch at {0}",
+                   op->getParentOp());
+  if (!primal || loop->getParentOp() != backward ||
       !isa<triton::FuncOp>(primal->getParentOp()))
-    return std::nullopt;
-  std::optional<ParallelLoop> parallel = ParallelLoop::of(loop, primal, digits);
+    return because(
+        op, "the loop at {0} is inside of another loop or of a branch", loop);
+  ReasonOr<ParallelLoop> parallel = ParallelLoop::of(loop, primal, digits);
   if (!parallel)
-    return std::nullopt;
+    return parallel.why();
   return Contribution{op, load, *parallel};
 }
 
 /// Whether contributions go to the same addresses in iterations of the same
 /// number; notes how many there are, and what must hold for that.
-static bool agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
+static Obstacle agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
   const Contribution &first = candidate.contributions.front();
   candidate.count = first.loop.count();
   for (auto [contribution, space] :
        llvm::drop_begin(llvm::zip_equal(candidate.contributions, spaces))) {
     AccumulateOp op = contribution.op, firstOp = first.op;
-    if (!contribution.loop.agreesWith(first.loop) ||
-        op.getValue().getType() != firstOp.getValue().getType())
-      return false;
+    if (!contribution.loop.agreesWith(first.loop))
+      return because(op, "the loops at {0} and {1} start or step differently",
+                     first.loop.getLoop(), contribution.loop.getLoop());
+    if (op.getValue().getType() != firstOp.getValue().getType())
+      return because(op,
+                     "it is loaded at {0} as well, in tiles of another shape",
+                     firstOp);
     if (!space.touchesSameAs(spaces.front()) &&
         !mutation::isMade("exchange:other addresses")) {
-      std::optional<SmallVector<LimitAttr>> limits =
+      ReasonOr<SmallVector<LimitAttr>> limits =
           spaces.front().findLimits(space);
       if (!limits)
-        return false;
+        return because(op,
+                       "it is loaded at {0} as well, where iterations of the "
+                       "same number do not go to the same elements: {1}",
+                       firstOp, limits.why());
       llvm::append_range(candidate.limits, *limits);
     }
     ExprAttr count = contribution.loop.count();
     if (count != candidate.count)
       candidate.count = maxOf(candidate.count, count);
   }
-  return true;
+  return std::nullopt;
 }
 
 /// Whether an exchanged kernel can store the sum of contributions to an
 /// argument, as far as addresses and loops tell.
-std::optional<Candidate>
-Exchange::join(unsigned argument, ArrayRef<AccumulateOp> accumulates) const {
+ReasonOr<Candidate> Exchange::join(unsigned argument,
+                                   ArrayRef<AccumulateOp> accumulates) const {
   Candidate candidate{argument, {}, {}, {}, {}};
   SmallVector<AccessSpace> spaces;
   for (AccumulateOp op : accumulates) {
-    std::optional<Contribution> contribution = locate(op);
+    ReasonOr<Contribution> contribution = locate(op);
     if (!contribution)
-      return std::nullopt;
+      return contribution.why();
     const ParallelLoop &parallel = contribution->loop;
-    std::optional<AccessSpace> space =
+    ReasonOr<AccessSpace> space =
         parallel.findSpace(contribution->load, parallel.count());
     if (!space)
-      return std::nullopt;
+      return space.why();
     spaces.push_back(*space);
     candidate.contributions.push_back(*contribution);
   }
@@ -106,12 +126,16 @@ Exchange::join(unsigned argument, ArrayRef<AccumulateOp> accumulates) const {
     std::swap(spaces.front(), *bounded);
     std::swap(candidate.contributions.front(), candidate.contributions[place]);
   }
-  if (!agree(candidate, spaces))
-    return std::nullopt;
+  if (Obstacle differs = agree(candidate, spaces))
+    return *differs;
   candidate.summed = spaces.front().findShared(digits);
-  if (candidate.summed.empty() ||
-      !candidate.contributions[0].loop.hasSameBase(candidate.summed))
-    return std::nullopt;
+  if (candidate.summed.empty())
+    return spaces.front().whyUnshared(digits);
+  if (!candidate.contributions[0].loop.hasSameBase(candidate.summed))
+    return because(backward,
+                   "where the loop at {0} starts depends on {1}, and programs "
+                   "that differ in it load the same elements",
+                   candidate.contributions[0].loop.getLoop(), candidate.summed);
   // The digit that bounds depend on runs fastest.
   llvm::stable_sort(candidate.summed, [&](const auto &x, const auto &y) {
     auto decides = [&](const ScalarExpr &digit) {
@@ -129,30 +153,55 @@ Exchange::join(unsigned argument, ArrayRef<AccumulateOp> accumulates) const {
 /// is one sum for each of its elements, as products have it.
 SmallVector<Candidate> Exchange::examine(unsigned argument,
                                          const ArgumentUse &use) const {
-  if (llvm::is_contained(atomic, argument) || !use.upstreams.empty())
+  if (use.accumulates.empty())
     return {};
-  if (std::optional<Candidate> all = join(argument, use.accumulates))
+  AccumulateOp subject = use.accumulates.front();
+  if (llvm::is_contained(atomic, argument)) {
+    kRemarks.missed(subject, "a check of the addresses failed at a launch");
+    return {};
+  }
+  if (!use.upstreams.empty()) {
+    kRemarks.missed(subject, "the kernel stores to the argument, too, at {0}",
+                    use.upstreams.front());
+    return {};
+  }
+  ReasonOr<Candidate> all = join(argument, use.accumulates);
+  if (all)
     return {std::move(*all)};
+  if (use.accumulates.size() == 1)
+    kRemarks.missed(subject, all.why());
   SmallVector<SmallVector<AccumulateOp>> alike;
   for (AccumulateOp op : use.accumulates) {
     if (op.getRemainder() || op.getWhole())
       return {};
+    Reason alone;
     auto joins = [&](ArrayRef<AccumulateOp> others) {
       SmallVector<AccumulateOp> more = llvm::to_vector(others);
       more.push_back(op);
-      return join(argument, more).has_value();
+      ReasonOr<Candidate> candidate = join(argument, more);
+      alone = candidate.why();
+      return candidate.has_value();
     };
     auto place = llvm::find_if(alike, joins);
     if (place != alike.end())
       place->push_back(op);
     else if (joins({}))
       alike.push_back({op});
+    else if (use.accumulates.size() > 1)
+      kRemarks.missed(op, alone);
   }
   SmallVector<Candidate> candidates;
-  for (ArrayRef<AccumulateOp> accumulates : alike)
-    if (std::optional<Candidate> candidate = join(argument, accumulates);
-        addsProducts(*candidate))
+  for (ArrayRef<AccumulateOp> accumulates : alike) {
+    ReasonOr<Candidate> candidate = join(argument, accumulates);
+    if (addsProducts(*candidate))
       candidates.push_back(std::move(*candidate));
+    else
+      kRemarks.missed(AccumulateOp(accumulates.front()),
+                      "it is loaded in {0} places, of which not all go "
+                      "together, and what is contributed here is no product, "
+                      "which would be worth a kernel of its own: {1}",
+                      use.accumulates.size(), all.why());
+  }
   return candidates;
 }
 
@@ -171,7 +220,7 @@ Exchange::locateFollowers(const ArgumentUse &use,
   SmallVector<Contribution> followers;
   SmallVector<Operation *> loads;
   for (AccumulateOp op : use.accumulates) {
-    std::optional<Contribution> follower = locate(op);
+    ReasonOr<Contribution> follower = locate(op);
     if (!follower || op.getWhole() || !isRun(*follower))
       return {};
     followers.push_back(*follower);
@@ -212,7 +261,7 @@ SmallVector<Contribution> Exchange::findFollowers(ArrayRef<Candidate> group,
     for (const Contribution &contribution : candidate.contributions)
       done.insert(contribution.op);
   SmallVector<Contribution> followers;
-  for (auto &[argument, use] : collectUses(backward)) {
+  for (auto &[argument, use] : collectOwnUses(backward)) {
     bool isSummed = contributesTo(group, argument) ||
                     llvm::any_of(later, [argument = argument](const Group &g) {
                       return contributesTo(g, argument);
@@ -241,11 +290,12 @@ static double bytesRead(ArrayRef<Contribution> followers) {
   return bytes;
 }
 
-/// The group's kernel, with what is handed over to it; null if there is none,
+/// The group's kernel, with what is handed over to it; none if there is none,
 /// or if more would be handed over for the followers than they save.
-triton::FuncOp Exchange::build(ArrayRef<Candidate> group,
-                               ArrayRef<Contribution> followers,
-                               unsigned number, Handover &handover) const {
+ReasonOr<triton::FuncOp> Exchange::build(ArrayRef<Candidate> group,
+                                         ArrayRef<Contribution> followers,
+                                         unsigned number,
+                                         Handover &handover) const {
   SmallVector<Value> results;
   for (const Candidate &candidate : group)
     for (const Contribution &contribution : candidate.contributions)
@@ -254,8 +304,12 @@ triton::FuncOp Exchange::build(ArrayRef<Candidate> group,
     results.push_back(AccumulateOp(follower.op).getValue());
   handover.leave(results);
   if (!followers.empty() && handover.getBytes() > bytesRead(followers)) {
+    Reason why = because(backward,
+                         "{0} bytes would be handed over for an iteration, and "
+                         "{1} be read less",
+                         handover.getBytes(), bytesRead(followers));
     handover.undo();
-    return {};
+    return why;
   }
   ExchangedKernel exchanged(backward, digits, group, followers, number);
   if (triton::FuncOp kernel = exchanged.build(handover))
@@ -263,9 +317,11 @@ triton::FuncOp Exchange::build(ArrayRef<Candidate> group,
   // Its place among the programs may have no number in the new kernel.
   handover.undo();
   if (!handover.isOptional())
-    return {};
-  return ExchangedKernel(backward, digits, group, followers, number)
-      .build(handover);
+    return exchanged.why();
+  ExchangedKernel again(backward, digits, group, followers, number);
+  if (triton::FuncOp kernel = again.build(handover))
+    return kernel;
+  return again.why();
 }
 
 /// Whatever takes the place of program ids can only do so at the outer level.
@@ -292,14 +348,19 @@ static bool canShareKernel(ArrayRef<Candidate> group,
 
 void Exchange::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
-  backward = getBackward(getOperation());
   sites = collectSites(primal);
   digits = findProgramDigits(primal);
+  for (triton::FuncOp each : getUnscheduled(getOperation()))
+    exchangeIn(each);
+}
+
+void Exchange::exchangeIn(triton::FuncOp kernel) {
+  backward = kernel;
   hoistProgramIds(backward);
 
   // Arguments whose kernels have the same order of iterations share one.
   SmallVector<Group> groups;
-  for (auto &[argument, use] : collectUses(backward))
+  for (auto &[argument, use] : collectOwnUses(backward))
     for (Candidate &candidate : examine(argument, use)) {
       auto same = llvm::find_if(groups, [&](ArrayRef<Candidate> group) {
         return canShareKernel(group, candidate);
@@ -312,20 +373,36 @@ void Exchange::transform() {
   for (auto [number, group] : llvm::enumerate(groups)) {
     SmallVector<Contribution> followers =
         findFollowers(group, ArrayRef(groups).drop_front(number + 1));
-    triton::FuncOp kernel = build(group, followers, number, handover);
+    ReasonOr<triton::FuncOp> kernel = build(group, followers, number, handover);
     if (!kernel && !followers.empty()) {
+      for (Contribution &follower : followers)
+        kRemarks.missed(follower.op, kernel.why());
       followers.clear();
       kernel = build(group, followers, number, handover);
     }
+    for (Candidate &candidate : group)
+      for (Contribution &contribution : candidate.contributions)
+        if (kernel)
+          kRemarks.passed(contribution.op,
+                          "each iteration of the loop at {0} is a program of "
+                          "{1}, which sums over {2}",
+                          contribution.loop.getLoop(), kernel->getSymName(),
+                          candidate.summed);
+        else
+          kRemarks.missed(contribution.op, kernel.why());
     if (!kernel)
       continue;
     for (Candidate &candidate : group)
       for (Contribution &contribution : candidate.contributions)
         contribution.op.erase();
-    for (Contribution &follower : followers)
+    for (Contribution &follower : followers) {
+      kRemarks.passed(follower.op,
+                      "stored by {0} on its way through the loop at {1}",
+                      kernel->getSymName(), follower.loop.getLoop());
       follower.op.erase();
+    }
   }
   // Nothing may be left to do for the kernel that stayed.
   if (getBackwards(getOperation()).size() > 1 && !mayWrite(backward))
-    backward.erase();
+    eraseKernel(backward);
 }

@@ -61,6 +61,13 @@ ExchangedKernel::candidatesOf(const ParallelLoop &loop) const {
   return places;
 }
 
+LogicalResult ExchangedKernel::refuse(const char *what, const Reason &why) {
+  reason = because(backward,
+                   "a program of an iteration's own cannot compute {0}: {1}",
+                   what, why);
+  return failure();
+}
+
 /// Adds what all programs that have the iteration contribute in this loop.
 LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
   SmallVector<unsigned> adding = candidatesOf(loop);
@@ -68,7 +75,7 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
   bindAllZero(atZero);
   Value index = indexOf(builder, atZero, loop);
   if (!index)
-    return failure();
+    return refuse("which iteration it is", atZero.why());
   Value last = createSize(builder, loc, extentOf(summed.back()));
   if ((loop.isUniform() && loop.count() == count) ||
       mutation::isMade("exchange:iterations that no program has"))
@@ -79,12 +86,23 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
   SmallVector<ScalarExpr> deciding = llvm::filter_to_vector(
       summed, [&](const ScalarExpr &digit) { return loop.dependsOn(digit); });
   if (deciding.size() > 1 ||
-      (deciding.size() == 1 && !(deciding[0] == summed.back())))
+      (deciding.size() == 1 && !(deciding[0] == summed.back()))) {
+    reason = because(backward,
+                     "which programs run an iteration of the loop at "
+                     "{0} depends on several numbers: {1}",
+                     loop.getLoop(), deciding);
     return failure();
+  }
   FailureOr<std::pair<Value, Value>> range =
       loop.invert(builder, summed.back(), last, index, atZero);
-  if (failed(range))
+  if (failed(range)) {
+    reason =
+        because(backward,
+                "which programs run an iteration of the loop at {0} is not "
+                "known: its bounds are no sums of multiples of {1}",
+                loop.getLoop(), summed.back());
     return failure();
+  }
   Type i32 = builder.getI32Type();
   Value from = castInteger(builder, loc, range->first, i32);
   Value to = castInteger(builder, loc, range->second, i32);
@@ -117,13 +135,13 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
 /// carry them from where their loops start.
 LogicalResult ExchangedKernel::bindShared(const ParallelLoop &loop,
                                           OpBuilder &once, Value index,
-                                          Regrid &regrid) const {
+                                          Regrid &regrid) {
   if (!loop.isStartVarying())
     return success();
   Regrid atZero(kernel, once, once);
   bindAllZero(atZero);
   if (failed(loop.bind(atZero, once, iteration, index)))
-    return failure();
+    return refuse("where the loop starts", atZero.why());
   for (Value place : loop.findSharedPlaces(summed))
     if (Value shared = atZero.get(place))
       regrid.bind(place, shared, false);
@@ -167,8 +185,9 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
     regrid.bindDigit(digit, loop.getInductionVar(), true);
   for (auto [value, reloaded] : handover)
     regrid.redirect(value, reloaded);
-  if (failed(loop.bind(regrid, inside, iteration, index)) ||
-      failed(bindShared(loop, once, index, regrid)))
+  if (failed(loop.bind(regrid, inside, iteration, index)))
+    return refuse("where the loop starts", regrid.why());
+  if (failed(bindShared(loop, once, index, regrid)))
     return failure();
   for (auto [sum, place] : llvm::zip_equal(carried, adding))
     for (const Contribution &contribution : group[place].contributions) {
@@ -177,7 +196,7 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
       AccumulateOp op = contribution.op;
       Value value = regrid.get(op.getValue());
       if (!value)
-        return failure();
+        return refuse("what is contributed", regrid.why());
       if (mutation::isMade("exchange:the last program alone"))
         sum = value;
       else
@@ -206,7 +225,7 @@ LogicalResult ExchangedKernel::runFollowers(const ParallelLoop &loop,
       return failure();
     if (!mutation::isMade("exchange:followers left behind") &&
         failed(regrid.copy(follower.op)))
-      return failure();
+      return refuse("what else is contributed", regrid.why());
   }
   return success();
 }
@@ -220,7 +239,7 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
   bindAllZero(atZero);
   Value index = indexOf(builder, atZero, loop);
   if (!index || failed(loop.bind(atZero, builder, iteration, index)))
-    return failure();
+    return refuse("which iteration it is", atZero.why());
   std::optional<AccessSpace> space = loop.findSpace(contribution.load, count);
   SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);
   CheckAttr check = space->toSummedCheck(candidate.argument, summed, staying);
@@ -230,8 +249,10 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
   if (!candidate.limits.empty() &&
       !mutation::isMade("exchange:beyond the mask"))
     check = check.within(candidate.limits);
-  return accumulateWhole(builder, contribution.op, atZero, sum, check, partial,
-                         partials);
+  if (failed(accumulateWhole(builder, contribution.op, atZero, sum, check,
+                             partial, partials)))
+    return refuse("the address", atZero.why());
+  return success();
 }
 
 /// Whether programs that differ in `staying` may have fewer iterations: zeros
@@ -311,6 +332,6 @@ triton::FuncOp ExchangedKernel::build(const Handover &left) {
     triton::ReturnOp::create(builder, loc, ValueRange());
     return kernel;
   }
-  kernel.erase();
+  eraseKernel(kernel);
   return {};
 }

@@ -41,12 +41,14 @@ public:
   /// Uses what the handover leaves. Null if something in the loops cannot be
   /// computed that way.
   triton::FuncOp build(const Handover &handover);
+  /// Why there is none.
+  const Reason &why() const { return reason; }
 
 private:
   void collectLoops();
   LogicalResult runLoop(const ParallelLoop &loop);
   LogicalResult bindShared(const ParallelLoop &loop, OpBuilder &once,
-                           Value index, Regrid &regrid) const;
+                           Value index, Regrid &regrid);
   LogicalResult runPrograms(const ParallelLoop &loop, OpBuilder &b, Value index,
                             Value from, Value to, ArrayRef<unsigned> adding);
   LogicalResult runFollowers(const ParallelLoop &loop, OpBuilder &b,
@@ -58,6 +60,8 @@ private:
   bool isSplit() const;
   void splitPrograms(ArrayRef<ScalarExpr> staying);
   SmallVector<unsigned> candidatesOf(const ParallelLoop &loop) const;
+  /// Notes what a program of the kernel cannot compute.
+  LogicalResult refuse(const char *what, const Reason &why);
 
   triton::FuncOp backward, kernel;
   ArrayRef<ScalarExpr> digits, summed;
@@ -78,6 +82,7 @@ private:
   /// The sums so far, by candidate.
   SmallVector<Value> sums;
   llvm::DenseSet<Operation *> followed;
+  Reason reason;
 };
 
 } // namespace mlir::autodiff

@@ -27,18 +27,22 @@ static triton::FuncOp findByRole(ModuleOp module, llvm::StringRef role) {
 
 void mlir::autodiff::assumeNotNegative(ModuleOp module,
                                        ArrayRef<ScalarExpr> numbers) {
-  SmallVector<Attribute> assumed;
-  if (auto known = module->getAttrOfType<ArrayAttr>(kAssumedAttr))
-    assumed.append(known.begin(), known.end());
   for (const ScalarExpr &number : numbers)
-    assumed.push_back(number.get(module.getContext()));
-  if (!assumed.empty())
-    module->setAttr(kAssumedAttr, ArrayAttr::get(module.getContext(), assumed));
+    PlanOp::getOrCreate(module).add<AssumeOp>(number.get(module.getContext()));
+}
+
+/// The part of a plan that says which launch the kernels are for, or null.
+static RearrangedOp findRearranged(ModuleOp module) {
+  PlanOp plan = PlanOp::of(module);
+  if (!plan || plan.getParts<RearrangedOp>().empty())
+    return {};
+  return *plan.getParts<RearrangedOp>().begin();
 }
 
 Launch Launch::of(ModuleOp module) {
   Launch launch;
-  if (auto known = module->getAttrOfType<LaunchAttr>(kLaunchAttr)) {
+  if (RearrangedOp rearranged = findRearranged(module)) {
+    LaunchAttr known = rearranged.getLaunch();
     launch.grid = llvm::to_vector(known.getGrid());
     launch.assumed = llvm::to_vector(known.getAssumed());
     launch.checks = llvm::to_vector(known.getChecks());
@@ -59,9 +63,14 @@ void Launch::assume(ArrayRef<ScalarExpr> numbers) {
     assumed.push_back(number.get(grid.front().getContext()));
 }
 
-LaunchAttr Launch::get() const {
-  return LaunchAttr::get(grid.front().getContext(), grid, assumed, checks,
-                         position, length, batched, lengths, unraveled);
+void Launch::record(ModuleOp module) const {
+  auto launch =
+      LaunchAttr::get(grid.front().getContext(), grid, assumed, checks,
+                      position, length, batched, lengths, unraveled);
+  if (RearrangedOp rearranged = findRearranged(module))
+    rearranged.setLaunchAttr(launch);
+  else
+    PlanOp::getOrCreate(module).add<RearrangedOp>(launch);
 }
 
 triton::FuncOp mlir::autodiff::getPrimal(ModuleOp module) {
@@ -82,8 +91,9 @@ mlir::autodiff::getVariants(triton::FuncOp backward) {
   SmallVector<triton::FuncOp> kernels;
   for (auto function :
        backward->getParentOfType<ModuleOp>().getOps<triton::FuncOp>())
-    if (function->getAttr(kVariantOfAttr) == backward.getSymNameAttr())
-      kernels.push_back(function);
+    if (LaunchOp launch = findLaunch(function))
+      if (launch.getInPlaceOf() == backward.getSymName())
+        kernels.push_back(function);
   return kernels;
 }
 static bool isTallying(triton::FuncOp kernel) {
@@ -96,6 +106,10 @@ SmallVector<triton::FuncOp> mlir::autodiff::getTallying(ModuleOp module) {
     if (isTallying(function))
       kernels.push_back(function);
   return kernels;
+}
+bool mlir::autodiff::isLaunched(triton::FuncOp kernel) {
+  return isBackward(kernel) || hasRole(kernel, "forward") ||
+         hasRole(kernel, "count");
 }
 bool mlir::autodiff::isBackward(triton::FuncOp kernel) {
   return !kernel.isDeclaration() &&
@@ -151,22 +165,70 @@ triton::FuncOp mlir::autodiff::getOrCreateForward(ModuleOp module) {
 BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
                                             OperandAttr operand,
                                             Attribute buffer) {
-  MLIRContext *context = kernel.getContext();
-  NamedAttrList attributes;
-  attributes.set(kOperandAttr, operand);
-  if (buffer)
-    attributes.set(kBufferAttr, buffer);
+  Builder builder(kernel.getContext());
   unsigned index = kernel.getNumArguments();
-  (void)kernel.insertArgument(index, type, attributes.getDictionary(context),
-                              kernel.getLoc());
+  (void)kernel.insertArgument(
+      index, type,
+      builder.getDictionaryAttr(builder.getNamedAttr(kOperandAttr, operand)),
+      kernel.getLoc());
+  if (buffer)
+    PlanOp::getOrCreate(kernel->getParentOfType<ModuleOp>())
+        .describe(operand, buffer);
   return kernel.getArgument(index);
 }
 
+LaunchOp mlir::autodiff::findLaunch(triton::FuncOp kernel) {
+  PlanOp plan = PlanOp::of(kernel->getParentOfType<ModuleOp>());
+  return plan ? plan.findLaunch(kernel.getSymName()) : LaunchOp();
+}
+LaunchOp mlir::autodiff::launchOf(triton::FuncOp kernel) {
+  return PlanOp::getOrCreate(kernel->getParentOfType<ModuleOp>())
+      .launch(kernel);
+}
+void mlir::autodiff::eraseKernel(triton::FuncOp kernel) {
+  if (LaunchOp launch = findLaunch(kernel))
+    launch.erase();
+  kernel.erase();
+}
+llvm::DenseSet<OperandAttr> mlir::autodiff::collectOperands(ModuleOp module) {
+  llvm::DenseSet<OperandAttr> operands;
+  for (auto kernel : module.getOps<triton::FuncOp>())
+    collectOperands(kernel, operands);
+  return operands;
+}
+void mlir::autodiff::collectOperands(triton::FuncOp kernel,
+                                     llvm::DenseSet<OperandAttr> &operands) {
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    if (auto operand =
+            kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr))
+      operands.insert(operand);
+}
+
+/// Whether a pass of ours has given something this name.
+static bool isOurs(NamedAttribute named) {
+  return named.getName().getValue().starts_with("autodiff.");
+}
+
+void mlir::autodiff::dropMarks(triton::FuncOp kernel) {
+  kernel.walk([](Operation *op) {
+    for (NamedAttribute named : llvm::to_vector(op->getDiscardableAttrs()))
+      if (isOurs(named))
+        op->removeDiscardableAttr(named.getName());
+  });
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    for (NamedAttribute named :
+         llvm::to_vector(function_interface_impl::getArgAttrs(kernel, index)))
+      if (isOurs(named))
+        kernel.removeArgAttr(index, named.getName());
+}
+
 SmallVector<ExprAttr> mlir::autodiff::getGrid(triton::FuncOp kernel) {
-  return toExpressions(kernel->getAttrOfType<ArrayAttr>(kGridAttr));
+  LaunchOp launch = findLaunch(kernel);
+  ArrayAttr grid = launch ? launch.getGridAttr() : ArrayAttr();
+  return grid ? toExpressions(grid) : SmallVector<ExprAttr>();
 }
 void mlir::autodiff::setGrid(triton::FuncOp kernel, ArrayRef<ExprAttr> grid) {
-  kernel->setAttr(kGridAttr, toArray(kernel.getContext(), grid));
+  launchOf(kernel).setGridAttr(toArray(kernel.getContext(), grid));
 }
 
 llvm::DenseSet<Operation *> mlir::autodiff::findAdjoint(Block &body) {

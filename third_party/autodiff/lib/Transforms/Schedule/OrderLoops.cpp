@@ -1,6 +1,8 @@
 //===- OrderLoops.cpp - Run loops in the forward's order ------------------===//
+#include "ParallelLoop.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -11,6 +13,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("order-loops");
 
 /// Whether a carried value is only ever added to, by the loop or by loops in it
 /// that hand it on, and nothing reads it before the loop has ended.
@@ -42,20 +46,34 @@ static bool isSum(BlockArgument carried, Value next) {
   return true;
 }
 
-/// Whether the iterations may run in any order: they read memory, and add.
-static bool isOrderFree(scf::ForOp loop) {
-  WalkResult walk = loop.getBody()->walk([](Operation *op) {
+/// What of a loop must run in one order: its iterations do more than read
+/// memory and add.
+Obstacle mlir::autodiff::findOrder(scf::ForOp loop) {
+  Operation *ordered = nullptr;
+  loop.getBody()->walk([&](Operation *op) {
     bool adds = isa<AccumulateOp, triton::LoadOp>(op) ||
                 op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
                 isMemoryEffectFree(op);
+    ordered = adds ? nullptr : op;
     return adds ? WalkResult::advance() : WalkResult::interrupt();
   });
-  return !walk.wasInterrupted() &&
-         llvm::all_of(
-             llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues()),
-             [](auto pair) {
-               return isSum(std::get<0>(pair), std::get<1>(pair));
-             });
+  if (ordered)
+    return because(loop,
+                   "iterations of the loop at {0} have an order, as they write "
+                   "to memory at {1}",
+                   loop, ordered);
+  for (auto [carried, next] :
+       llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues()))
+    if (!isSum(carried, next)) {
+      Operation *update = next.getDefiningOp();
+      return because(
+          loop,
+          "iterations of the loop at {0} have an order: each goes on "
+          "with what the one before has left, at {1}, which is no "
+          "sum",
+          loop, update ? update : loop.getOperation());
+    }
+  return std::nullopt;
 }
 
 /// Whether `value` is one less than the loop's number of iterations.
@@ -93,9 +111,12 @@ struct OrderLoops : autodiff::impl::OrderLoopsBase<OrderLoops> {
       return;
     getOperation().walk([](scf::ForOp loop) {
       std::optional<SmallVector<Operation *>> numbers = findNumbers(loop);
-      if (!numbers ||
-          (!isOrderFree(loop) && !mutation::isMade("order-loops:any loop")))
+      if (!numbers)
         return;
+      if (Obstacle order = findOrder(loop);
+          order && !mutation::isMade("order-loops:any loop"))
+        return kRemarks.missed(loop, *order);
+      kRemarks.passed(loop, "its iterations only add up, and stand alone");
       for (Operation *number : *numbers) {
         number->replaceAllUsesWith(ValueRange{loop.getInductionVar()});
         number->erase();

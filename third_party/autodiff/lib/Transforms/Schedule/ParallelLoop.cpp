@@ -57,18 +57,33 @@ static std::optional<SmallVector<arith::CmpIOp>> findGuards(scf::ForOp loop) {
   return guards;
 }
 
-std::optional<ParallelLoop> ParallelLoop::of(scf::ForOp loop, scf::ForOp primal,
-                                             ArrayRef<ScalarExpr> digits) {
-  if (!loop->hasAttr(kParallelAttr) || primal.getUnsignedCmp())
-    return std::nullopt;
+ReasonOr<ParallelLoop> ParallelLoop::of(scf::ForOp loop, scf::ForOp primal,
+                                        ArrayRef<ScalarExpr> digits) {
+  if (!loop->hasAttr(kParallelAttr)) {
+    if (Obstacle order = findOrder(loop))
+      return *order;
+    return because(loop,
+                   "iterations of the loop at {0} are not numbered from "
+                   "zero on",
+                   loop);
+  }
+  if (primal.getUnsignedCmp())
+    return because(loop, "the loop at {0} compares unsigned numbers", loop);
   std::optional<ScalarExpr> lower =
       ScalarExpr::of(primal.getLowerBound(), From::Memory);
   std::optional<ScalarExpr> upper =
       ScalarExpr::of(getEnd(primal).end, From::Memory);
   std::optional<ScalarExpr> step = ScalarExpr::of(primal.getStep());
-  if (!lower || !upper || !step || step->dependsOnProgramId() ||
-      !findGuards(primal))
-    return std::nullopt;
+  if (!lower || !upper || !step || step->dependsOnProgramId())
+    return because(loop,
+                   "where the loop at {0} starts or ends is no number that "
+                   "program ids and a launch determine",
+                   loop);
+  if (!findGuards(primal))
+    return because(loop,
+                   "some programs do not run the loop at {0} at all, by a "
+                   "condition that is no comparison of program ids",
+                   loop);
   std::optional<int64_t> constant = step->getConstant();
   bool startVaries = lower->dependsOnProgramId() && constant && *constant > 0 &&
                      startsOnGrid(primal.getLowerBound(), *constant, digits);
@@ -77,13 +92,17 @@ std::optional<ParallelLoop> ParallelLoop::of(scf::ForOp loop, scf::ForOp primal,
   return ParallelLoop(loop, primal, *lower, *step, *upper, startVaries);
 }
 
-std::optional<AccessSpace> ParallelLoop::findSpace(Operation *access,
-                                                   ExprAttr count) const {
+ReasonOr<AccessSpace> ParallelLoop::findSpace(Operation *access,
+                                              ExprAttr count) const {
   AccessSpace::Renumbering numbers = numberAlike(count);
-  std::optional<AccessSpace> space = AccessSpace::of(access, &numbers);
-  if (!space || !space->isExact())
-    space = AccessSpace::of(access, &numbers, From::Memory);
-  return space && space->isExact() ? space : std::nullopt;
+  ReasonOr<AccessSpace> space = AccessSpace::of(access, &numbers);
+  if (space && space->isExact())
+    return space;
+  ReasonOr<AccessSpace> moving =
+      AccessSpace::of(access, &numbers, From::Memory);
+  if (moving && moving->isExact())
+    return moving;
+  return space ? space->whyInexact() : space.why();
 }
 
 ExprAttr ParallelLoop::count() const {

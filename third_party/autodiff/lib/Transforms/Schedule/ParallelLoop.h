@@ -7,14 +7,18 @@
 
 namespace mlir::autodiff {
 
+/// Why iterations of a loop of a backward have to run in one order, if they do;
+/// see autodiff-order-loops.
+Obstacle findOrder(scf::ForOp loop);
+
 /// A parallel loop of a backward, whose iterations are numbered alike in all
 /// programs: `index = base + number · step` is the primal's induction variable.
 class ParallelLoop {
 public:
   /// None if `loop`, which reverses the loop `primal`, is not of this kind.
   /// The launch makes sure that no value of `digits` is negative.
-  static std::optional<ParallelLoop> of(scf::ForOp loop, scf::ForOp primal,
-                                        ArrayRef<ScalarExpr> digits);
+  static ReasonOr<ParallelLoop> of(scf::ForOp loop, scf::ForOp primal,
+                                   ArrayRef<ScalarExpr> digits);
 
   scf::ForOp getLoop() const { return loop; }
   scf::ForOp getPrimal() const { return primal; }
@@ -24,7 +28,7 @@ public:
   }
   /// The exact space of an access in the loop, one that moves if need be; none
   /// if there is none. The numbers of iterations are below `count`.
-  std::optional<AccessSpace> findSpace(Operation *access, ExprAttr count) const;
+  ReasonOr<AccessSpace> findSpace(Operation *access, ExprAttr count) const;
   /// Whether programs start at different numbers; then `base` is zero.
   bool isStartVarying() const { return startVaries; }
   /// Whether `base` is the same in programs that differ in `digits` alone.

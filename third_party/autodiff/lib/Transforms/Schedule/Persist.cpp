@@ -9,6 +9,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_PERSIST
@@ -17,6 +18,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("persist");
 
 namespace {
 /// What every program contributes at the same addresses of an argument.
@@ -38,10 +41,11 @@ struct Persist : autodiff::impl::PersistBase<Persist> {
   using PersistBase::PersistBase;
 
   void transform() override;
-  std::optional<Shared> examine(unsigned argument, const ArgumentUse &use);
-  bool isContributedElsewhere(unsigned argument);
-  bool isWorthIt(ArrayRef<Shared> group);
-  void build(ArrayRef<Shared> group);
+  void persistIn(triton::FuncOp kernel);
+  ReasonOr<Shared> examine(unsigned argument, const ArgumentUse &use);
+  triton::FuncOp findOther(unsigned argument);
+  Obstacle findCost(ArrayRef<Shared> group);
+  Obstacle build(ArrayRef<Shared> group);
 
   triton::FuncOp backward;
   llvm::DenseMap<unsigned, Operation *> sites;
@@ -49,33 +53,40 @@ struct Persist : autodiff::impl::PersistBase<Persist> {
 };
 } // namespace
 
-/// Whether other kernels contribute to an argument: then these and what is
-/// summed here would have to meet once more.
-bool Persist::isContributedElsewhere(unsigned argument) {
-  return llvm::any_of(getBackwards(getOperation()), [&](triton::FuncOp kernel) {
-    return kernel != backward && collectUses(kernel).count(argument) &&
-           !mutation::isMade("persist:what other kernels contribute");
-  });
+/// Another kernel that contributes to an argument, null if there is none: what
+/// it does and what is summed here would have to meet once more.
+triton::FuncOp Persist::findOther(unsigned argument) {
+  for (triton::FuncOp kernel : getBackwards(getOperation()))
+    if (kernel != backward && collectUses(kernel).count(argument) &&
+        !mutation::isMade("persist:what other kernels contribute"))
+      return kernel;
+  return {};
 }
 
-std::optional<Shared> Persist::examine(unsigned argument,
-                                       const ArgumentUse &use) {
-  if (llvm::is_contained(atomic, argument) || !use.upstreams.empty() ||
-      isContributedElsewhere(argument))
-    return std::nullopt;
+ReasonOr<Shared> Persist::examine(unsigned argument, const ArgumentUse &use) {
+  if (llvm::is_contained(atomic, argument))
+    return because(backward, "a check of the addresses failed at a launch");
+  if (triton::FuncOp other = findOther(argument))
+    return because(backward, "{0} contributes to it, too", other.getSymName());
   SmallVector<Operation *> loads;
   for (AccumulateOp op : use.accumulates) {
     loads.push_back(sites.lookup(op.getSite()));
-    if (!isa<triton::LoadOp>(loads.back()) || op->getParentOp() != backward)
-      return std::nullopt;
+    if (!isa<triton::LoadOp>(loads.back()))
+      return because(backward, "it is read by an atomic operation at {0}", op);
+    if (op->getParentOp() != backward)
+      return because(backward, "what is contributed is made in the {0} at {1}",
+                     isa<scf::IfOp>(op->getParentOp()) ? "branch" : "loop",
+                     op->getParentOp());
   }
-  std::optional<AccessSpace> space = AccessSpace::ofAll(loads);
-  if (!space || !space->isExact())
-    return std::nullopt;
+  ReasonOr<AccessSpace> space = AccessSpace::ofAll(loads);
+  if (!space)
+    return space.why();
+  if (!space->isExact())
+    return space->whyInexact();
   Shared shared{llvm::to_vector(use.accumulates), *space, {}};
   shared.summed = space->findShared(digits);
   if (shared.summed.empty())
-    return std::nullopt;
+    return space->whyUnshared(digits);
   return shared;
 }
 
@@ -86,24 +97,36 @@ static int64_t countAdded(const Shared &shared) {
   return added;
 }
 
-/// Whether meeting in atomics would cost something beside the rest of the work:
-/// a kernel without loops adds not much less than it loads or stores at a time.
-bool Persist::isWorthIt(ArrayRef<Shared> group) {
+/// Why meeting in atomics would cost nothing beside the rest of the work, if
+/// so: a kernel without loops adds not much less than it loads or stores at a
+/// time.
+Obstacle Persist::findCost(ArrayRef<Shared> group) {
   int64_t added = 0, moved = 0;
   for (const Shared &shared : group)
     added += countAdded(shared);
-  bool loops = false;
+  Operation *loop = nullptr;
   backward.walk([&](Operation *op) {
-    loops |= isa<LoopLikeOpInterface>(op);
+    if (isa<LoopLikeOpInterface>(op))
+      loop = op;
     if (isa<triton::LoadOp, triton::StoreOp>(op))
       moved = std::max(moved, elementsOf(op->getOperand(0).getType()));
   });
-  return !loops && Target::kMovedOfAtomic * added >= moved;
+  if (loop)
+    return because(backward,
+                   "the loop at {0} is long beside what is added once for a "
+                   "program",
+                   loop);
+  if (Target::kMovedOfAtomic * added < moved)
+    return because(backward,
+                   "{0} elements are added, and {1} moved at a time, more than "
+                   "{2} times as many, which takes longer",
+                   added, moved, Target::kMovedOfAtomic);
+  return std::nullopt;
 }
 
 /// Replaces the backward by one whose programs each do a part of the work of
 /// those that contribute to the same addresses.
-void Persist::build(ArrayRef<Shared> group) {
+Obstacle Persist::build(ArrayRef<Shared> group) {
   Location loc = backward.getLoc();
   ArrayRef<ScalarExpr> summed = group.front().summed;
   SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);
@@ -148,6 +171,7 @@ void Persist::build(ArrayRef<Shared> group) {
     regrid.bindDigit(digit, value, true);
   SmallVector<Value> next(loop.getRegionIterArgs());
   bool succeeded = true;
+  Reason why;
   for (Operation &op : backward.getBody().front().without_terminator()) {
     auto found = llvm::find_if(
         contributions, [&](Contribution &each) { return each.op == &op; });
@@ -162,6 +186,10 @@ void Persist::build(ArrayRef<Shared> group) {
     } else if (mayWrite(&op)) {
       succeeded &= mlir::succeeded(regrid.copy(&op));
     }
+    if (!succeeded && !why)
+      why =
+          because(&op, "one program cannot do the work of several at {0}: {1}",
+                  &op, regrid.why());
   }
   scf::YieldOp::create(inside, loc, next);
 
@@ -176,26 +204,71 @@ void Persist::build(ArrayRef<Shared> group) {
         mlir::succeeded(accumulateWhole(b, each.op, atZero, sum, each.check,
                                         programs.number, partials));
   triton::ReturnOp::create(b, loc, ValueRange());
-  (succeeded ? backward : kernel).erase();
+  if (!succeeded) {
+    eraseKernel(kernel);
+    return why ? why
+               : because(backward,
+                         "addresses or masks depend on what would be "
+                         "summed over: {0}",
+                         atZero.why());
+  }
+  for (const Contribution &each : contributions)
+    kRemarks.passed(each.op,
+                    "programs of {0} do the work of several each, and sum "
+                    "over {1} in registers",
+                    kernel.getSymName(), summed);
+  eraseKernel(backward);
+  return std::nullopt;
 }
 
 void Persist::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
-  backward = getBackward(getOperation());
-  // A kernel with a grid of its own has been scheduled before.
-  if (backward->hasAttr(kGridAttr))
-    return;
   sites = collectSites(primal);
   digits = findProgramDigits(primal);
-  std::vector<Shared> group;
-  for (auto &[argument, use] : collectUses(backward)) {
-    // Cotangents that are taken out of their buffers stay where they are.
-    if (!use.upstreams.empty())
+  for (triton::FuncOp each : getUnscheduled(getOperation()))
+    persistIn(each);
+}
+
+void Persist::persistIn(triton::FuncOp kernel) {
+  backward = kernel;
+  std::map<unsigned, ArgumentUse> uses = collectUses(backward);
+  auto refuse = [](const ArgumentUse &use, const Reason &why) {
+    for (AccumulateOp op : use.accumulates)
+      kRemarks.missed(op, why);
+  };
+  for (auto &[argument, use] : uses)
+    if (!use.upstreams.empty()) {
+      // Cotangents that are taken out of their buffers stay where they are.
+      Reason why = because(backward,
+                           "upstream gradients are taken one by one, where the "
+                           "kernel stores at {0}",
+                           use.upstreams.front());
+      for (auto &[other, otherUse] : uses)
+        refuse(otherUse, why);
       return;
-    std::optional<Shared> shared = examine(argument, use);
-    if (shared && (group.empty() || group[0].summed == shared->summed))
+    }
+  std::vector<Shared> group;
+  for (auto &[argument, use] : uses) {
+    ReasonOr<Shared> shared = examine(argument, use);
+    if (!shared)
+      refuse(use, shared.why());
+    else if (group.empty() || group[0].summed == shared->summed)
       group.push_back(*shared);
+    else
+      refuse(use, because(backward,
+                          "programs would sum over {0}, and do so over {1} for "
+                          "another argument",
+                          shared->summed, group[0].summed));
   }
-  if (!group.empty() && (always || isWorthIt(group)))
-    build(group);
+  if (group.empty())
+    return;
+  SmallVector<AccumulateOp> sums;
+  for (const Shared &shared : group)
+    llvm::append_range(sums, shared.ops);
+  Obstacle why = always ? std::nullopt : findCost(group);
+  if (!why)
+    why = build(group);
+  if (why)
+    for (AccumulateOp op : sums)
+      kRemarks.missed(op, *why);
 }

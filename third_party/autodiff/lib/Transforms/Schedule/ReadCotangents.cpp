@@ -7,6 +7,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_READCOTANGENTS
@@ -16,13 +17,15 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
+static constexpr Remarks kRemarks("read-cotangents");
+
 namespace {
 struct ReadCotangents : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
   using ReadCotangentsBase::ReadCotangentsBase;
 
   void transform() override;
-  bool mayRead(unsigned argument, ArgumentUse &use, CheckAttr &check);
-  bool overwritesWhatItLoads(const ArgumentUse &use);
+  ReasonOr<CheckAttr> findCheck(unsigned argument, ArgumentUse &use);
+  Operation *findLoadOfOwn(const ArgumentUse &use);
   LogicalResult read(unsigned argument, ArgumentUse &use, CheckAttr check);
 
   triton::FuncOp backward;
@@ -30,40 +33,56 @@ struct ReadCotangents : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
 };
 } // namespace
 
-/// Whether the kernel loads an argument before it stores to it.
-bool ReadCotangents::overwritesWhatItLoads(const ArgumentUse &use) {
+/// A load of an argument of what the kernel may have stored there, or added to
+/// it; null if there is none.
+Operation *ReadCotangents::findLoadOfOwn(const ArgumentUse &use) {
   MemoryFlow flow(getDifferentiated(getOperation()));
-  return llvm::all_of(use.accumulates, [&](AccumulateOp op) {
+  for (AccumulateOp op : use.accumulates) {
     Operation *load = sites.lookup(op.getSite());
-    return isa<triton::LoadOp>(load) && flow.getWritesSeenBy(load).empty();
-  });
+    if (!isa<triton::LoadOp>(load) || !flow.getWritesSeenBy(load).empty())
+      return load;
+  }
+  return nullptr;
 }
 
-/// Whether nothing is added to a cotangent and nothing hides it: the kernel
-/// stores to each address once, given `check` (null: in any case). If it loads
+/// The check with which nothing is added to a cotangent and nothing hides it,
+/// as the kernel stores to each address once (null: in any case). If it loads
 /// the argument, too, and then overwrites all of it, what was there is another
 /// tensor; so it is with what it does not load.
-bool ReadCotangents::mayRead(unsigned argument, ArgumentUse &use,
-                             CheckAttr &check) {
+ReasonOr<CheckAttr> ReadCotangents::findCheck(unsigned argument,
+                                              ArgumentUse &use) {
   bool isLoaded = !use.accumulates.empty();
   bool isInput = isLoaded || backward.getArgAttr(argument, kWantedAttr);
   if (use.upstreams.empty() ||
-      !backward.getArgAttr(argument, kHasCotangentAttr) ||
-      (isLoaded && !overwritesWhatItLoads(use)))
-    return false;
+      !backward.getArgAttr(argument, kHasCotangentAttr))
+    return std::nullopt;
+  if (isLoaded)
+    if (Operation *load = findLoadOfOwn(use))
+      return because(load,
+                     "what is loaded at {0} may be what the kernel has "
+                     "stored there",
+                     load);
   SmallVector<UpstreamOp> hiding = llvm::filter_to_vector(
       use.upstreams, [](UpstreamOp op) { return !op.getKeep(); });
+  if (hiding.empty() && isInput)
+    return because(backward,
+                   "the kernel adds to it, and its content before has a "
+                   "gradient, too");
   if (hiding.empty())
-    return !isInput;
+    return CheckAttr();
   SmallVector<Operation *> stores;
   for (UpstreamOp op : use.upstreams)
     stores.push_back(sites.lookup(op.getSite()));
-  std::optional<AccessSpace> space = findDistinct(stores, argument, exchange);
-  if (!space || (isLoaded && !space->isExact()))
-    return false;
-  check = space->toCheck(isLoaded ? CheckKind::Bijective : CheckKind::Distinct,
-                         argument);
-  return true;
+  ReasonOr<AccessSpace> space = findDistinct(stores, argument, exchange);
+  if (!space)
+    return because(backward, "the kernel may store to an element twice: {0}",
+                   space.why());
+  if (isLoaded && !space->isExact())
+    return because(backward,
+                   "the kernel loads it, and may not overwrite all of it: {0}",
+                   space->whyInexact());
+  return space->toCheck(isLoaded ? CheckKind::Bijective : CheckKind::Distinct,
+                        argument);
 }
 
 LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
@@ -73,7 +92,10 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
   BlockArgument cotangent =
       appendShadow(backward, primal, OperandKind::Cotangent, element, {});
   if (check && !mutation::isMade("schedule:no check of the outputs"))
-    backward.setArgAttr(cotangent.getArgNumber(), kCheckAttr, check);
+    PlanOp::getOrCreate(getOperation())
+        .require(
+            OperandAttr::get(&getContext(), OperandKind::Cotangent, argument),
+            check);
   // The gradient of what was loaded before starts from nothing. If nothing was,
   // it is the cotangent, but for what the kernel overwrites.
   bool isOnlyOverwritten =
@@ -112,8 +134,16 @@ void ReadCotangents::transform() {
   backward = backwards.front();
   sites = collectSites(primal);
   for (auto &[argument, use] : collectUses(backward)) {
-    CheckAttr check;
-    if (mayRead(argument, use, check) && failed(read(argument, use, check)))
+    ReasonOr<CheckAttr> check = findCheck(argument, use);
+    if (!check && !use.upstreams.empty())
+      kRemarks.missed(use.upstreams.front(), check.why());
+    if (!check)
+      continue;
+    kRemarks.passed(
+        use.upstreams.front(),
+        "read from the caller's tensor, where each element is stored "
+        "to once");
+    if (failed(read(argument, use, *check)))
       return signalPassFailure();
   }
 }

@@ -175,12 +175,29 @@ bool Regrid::bindOperands(Operation *op, bool &varies) {
   return true;
 }
 
+/// Null: what `op` gives is not known in the new kernel.
+Value Regrid::refuse(Operation *op) {
+  if (isa<triton::GetProgramIdOp>(op))
+    reason = because(
+        op, "it depends, at {0}, on a program id in a way of its own", op);
+  else if (isa<LoopLikeOpInterface>(op))
+    reason = because(op,
+                     "it depends on what the loop at {0} carries from "
+                     "iteration to iteration",
+                     op);
+  else
+    reason = because(op, "it depends on what `{0}` at {1} does to memory",
+                     op->getName().getStringRef(), op);
+  return {};
+}
+
 Value Regrid::get(Value source) {
   if (Value known = map.lookupOrNull(source))
     return known;
   if (auto argument = dyn_cast<BlockArgument>(source)) {
-    if (!isa<triton::FuncOp>(argument.getOwner()->getParentOp()))
-      return {};
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (!isa<triton::FuncOp>(parent))
+      return refuse(parent);
     map.map(source, target.getArgument(argument.getArgNumber()));
     return map.lookup(source);
   }
@@ -193,8 +210,9 @@ Value Regrid::get(Value source) {
     return value;
   Operation *op = source.getDefiningOp();
   bool varies = false;
-  if (isa<triton::GetProgramIdOp>(op) || mayWrite(op) ||
-      !bindOperands(op, varies))
+  if (isa<triton::GetProgramIdOp>(op) || mayWrite(op))
+    return refuse(op);
+  if (!bindOperands(op, varies))
     return {};
   (varies ? varying : once).clone(*op, map);
   if (varies)

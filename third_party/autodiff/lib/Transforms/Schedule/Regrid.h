@@ -3,6 +3,7 @@
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_REGRID_H
 
 #include "Reverse/Costs.h"
+#include "autodiff/Analysis/Reason.h"
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
@@ -68,6 +69,9 @@ public:
   /// bound (a program id, what a loop carries) or has effects on memory.
   Value get(Value source);
 
+  /// Why the last value that has none has none.
+  const Reason &why() const { return reason; }
+
   /// Copies an operation with effects to where what varies goes.
   LogicalResult copy(Operation *op);
 
@@ -80,6 +84,7 @@ private:
   bool bindOperands(Operation *op, bool &varies);
   Value ofDigit(Value source);
   Value ofNumber(const ScalarExpr &number, Location loc, bool &varies);
+  Value refuse(Operation *op);
 
   triton::FuncOp target;
   OpBuilder once, varying;
@@ -87,6 +92,7 @@ private:
   IRMapping map;
   llvm::DenseSet<Value> variant;
   llvm::DenseMap<Value, Value> redirected;
+  Reason reason;
 };
 
 /// The values that an operation and its regions use.

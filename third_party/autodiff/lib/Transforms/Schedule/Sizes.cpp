@@ -49,15 +49,16 @@ void Sizes::bind(triton::FuncOp kernel) {
 /// Removes the counters that no size depends on, and the kernel without any.
 void Sizes::keepCounters(triton::FuncOp counting) {
   llvm::DenseSet<int64_t> counters;
-  for (auto kernel : getOperation().getOps<triton::FuncOp>())
-    for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
-      if (Attribute description = kernel.getArgAttr(index, kBufferAttr))
-        description.walk([&](ExprAttr part) {
-          if (part.getKind() == ExprKind::Counted)
-            counters.insert(part.getNumber());
-        });
+  PlanOp plan = PlanOp::of(getOperation());
+  for (OperandAttr operand : collectOperands(getOperation()))
+    if (Attribute description =
+            plan ? plan.getDescription(operand) : Attribute())
+      description.walk([&](ExprAttr part) {
+        if (part.getKind() == ExprKind::Counted)
+          counters.insert(part.getNumber());
+      });
   if (counters.empty())
-    return counting.erase();
+    return eraseKernel(counting);
   counting.walk([&](triton::AtomicRMWOp op) {
     // One without a number has been kept before.
     auto counter = op->getAttrOfType<IntegerAttr>(kCounterAttr);

@@ -116,15 +116,15 @@ void Tally::count(triton::FuncOp additions) const {
   Builder builder(additions.getContext());
   nameKernel(additions, nameOf("tally"));
   additions->setAttr(kRoleAttr, builder.getStringAttr("tally"));
-  additions->setAttr(kWhenAttr, when);
+  LaunchOp launch = launchOf(additions);
+  launch.setWhenAttr(when);
   BlockArgument tally = appendTally(additions);
   SmallVector<triton::AtomicRMWOp> adds;
   additions.walk([&](triton::AtomicRMWOp add) { adds.push_back(add); });
   // A program has few runs.
   if (llvm::none_of(adds, Runs::areLanes))
-    additions->setAttr(kOptionsAttr,
-                       builder.getDictionaryAttr(builder.getNamedAttr(
-                           "num_warps", builder.getI32IntegerAttr(1))));
+    launch.setOptionsAttr(builder.getDictionaryAttr(
+        builder.getNamedAttr("num_warps", builder.getI32IntegerAttr(1))));
   for (triton::AtomicRMWOp add : adds) {
     countRuns(add, blocks, tally);
     add.erase();

@@ -6,11 +6,13 @@
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Analysis/SharedQuotient.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Cleanup.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -21,6 +23,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("tally-sums");
 
 // Tallies of fewer runs are numbers of 32 bits, and so are twice as many.
 constexpr int64_t kMostRuns = int64_t(1) << 30;
@@ -57,7 +61,10 @@ std::optional<AtomicSum> TallySums::examine(BlockArgument buffer) {
   auto kernel = cast<triton::FuncOp>(buffer.getOwner()->getParentOp());
   unsigned place = buffer.getArgNumber();
   auto operand = kernel.getArgAttrOfType<OperandAttr>(place, kOperandAttr);
-  auto gradient = kernel.getArgAttrOfType<GradientAttr>(place, kBufferAttr);
+  PlanOp plan = PlanOp::of(getOperation());
+  auto gradient =
+      plan ? dyn_cast_or_null<GradientAttr>(plan.getDescription(operand))
+           : GradientAttr();
   if (!gradient)
     return std::nullopt;
   Type pointee = getPointee(primal.getArgument(operand.getIndex()).getType());
@@ -72,7 +79,9 @@ std::optional<AtomicSum> TallySums::examine(BlockArgument buffer) {
     Value pointer = getAccessedPointer(op);
     if (!pointer || !mayPointInto(pointer, buffer))
       return;
-    addsAlone &= getSum(op) != nullptr && getBaseArgument(pointer) == buffer;
+    // Lanes that share an element never add to it alone.
+    addsAlone &= getSum(op) != nullptr && getBaseArgument(pointer) == buffer &&
+                 !findSharedQuotient(pointer);
     if (addsAlone)
       sum.adds.push_back(cast<triton::AtomicRMWOp>(op));
   });
@@ -203,8 +212,23 @@ LogicalResult TallySums::tally(const AtomicSum &sum) {
   SumBlocks blocks(&getContext(), sum.argument, length);
   ExprAttr when = findCondition(sum, blocks);
   triton::FuncOp additions = when ? deriveAdditions(sum) : triton::FuncOp();
-  if (additions)
+  Subject subject(sum.adds.front(), sum.argument);
+  if (additions) {
+    kRemarks.passed(subject,
+                    "in launches that touch few elements, contributions "
+                    "are counted first, and those that are alone in a "
+                    "block of {0} elements are stored",
+                    length);
     return Tally(sum, blocks, when).lower(additions);
+  }
+  if (!when)
+    kRemarks.missed(subject,
+                    "a launch does not know how many elements are added "
+                    "to");
+  else
+    kRemarks.missed(subject,
+                    "the addresses alone cannot be computed by integers, "
+                    "or with little work");
   for (triton::AtomicRMWOp add : sum.adds)
     add->removeAttr(kRunAxisAttr);
   return success();
@@ -223,7 +247,7 @@ void TallySums::transform() {
     }
   for (triton::FuncOp backward : backwards) {
     // Sums in a grid of another size are not those of the primal's loads.
-    if (backward->hasAttr(kGridAttr))
+    if (!getGrid(backward).empty())
       continue;
     unsigned places = backward.getNumArguments();
     for (unsigned i = 0; i < places; ++i) {

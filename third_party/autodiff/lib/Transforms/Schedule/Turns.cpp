@@ -3,11 +3,14 @@
 
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Rules/Mutation.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("turns");
 
 namespace {
 class TurnFinder {
@@ -20,10 +23,10 @@ public:
   SmallVector<Turn, 0> find(ArrayRef<AccumulateOp> accumulates) const;
 
 private:
-  std::optional<AccessSpace> findSpace(ArrayRef<AccumulateOp> ops) const;
-  Turn make(ArrayRef<AccumulateOp> ops, const std::optional<AccessSpace> &space,
+  ReasonOr<AccessSpace> findSpace(ArrayRef<AccumulateOp> ops) const;
+  Turn make(ArrayRef<AccumulateOp> ops, const ReasonOr<AccessSpace> &space,
             bool isFirst) const;
-  std::optional<SmallVector<Turn, 0>>
+  ReasonOr<SmallVector<Turn, 0>>
   findOwned(ArrayRef<AccumulateOp> accumulates) const;
 
   triton::FuncOp kernel;
@@ -33,8 +36,7 @@ private:
 };
 } // namespace
 
-std::optional<AccessSpace>
-TurnFinder::findSpace(ArrayRef<AccumulateOp> ops) const {
+ReasonOr<AccessSpace> TurnFinder::findSpace(ArrayRef<AccumulateOp> ops) const {
   SmallVector<Operation *> loads;
   for (AccumulateOp op : ops)
     loads.push_back(sites.lookup(op.getSite()));
@@ -42,9 +44,9 @@ TurnFinder::findSpace(ArrayRef<AccumulateOp> ops) const {
 }
 
 Turn TurnFinder::make(ArrayRef<AccumulateOp> ops,
-                      const std::optional<AccessSpace> &space,
-                      bool isFirst) const {
+                      const ReasonOr<AccessSpace> &space, bool isFirst) const {
   Turn turn{kernel, llvm::to_vector(ops)};
+  turn.why = space.why();
   if (space) {
     turn.isExact = space->isExact();
     turn.check = space->toCheck(isFirst && turn.isExact ? CheckKind::Bijective
@@ -67,7 +69,7 @@ Operation *Turn::getOutermost() const {
 
 /// A turn for each operation at the outer level, if programs touch the same
 /// addresses in all of them.
-std::optional<SmallVector<Turn, 0>>
+ReasonOr<SmallVector<Turn, 0>>
 TurnFinder::findOwned(ArrayRef<AccumulateOp> accumulates) const {
   llvm::MapVector<Operation *, SmallVector<AccumulateOp>> byPlace;
   for (AccumulateOp op : accumulates)
@@ -75,10 +77,15 @@ TurnFinder::findOwned(ArrayRef<AccumulateOp> accumulates) const {
   SmallVector<Turn, 0> turns;
   std::optional<AccessSpace> first;
   for (auto &[place, ops] : byPlace) {
-    std::optional<AccessSpace> space = findSpace(ops);
-    if (!space || (first && !space->isOwnedLike(*first) &&
-                   !mutation::isMade("turns:addresses of other programs")))
-      return std::nullopt;
+    ReasonOr<AccessSpace> space = findSpace(ops);
+    if (!space)
+      return space.why();
+    if (first && !space->isOwnedLike(*first) &&
+        !mutation::isMade("turns:addresses of other programs"))
+      return because(place,
+                     "it is loaded at {0} and {1}, and what a program loads at "
+                     "one of them may be another one's at the other",
+                     turns.front().ops.front(), ops.front());
     turns.push_back(make(ops, space, isFirst && !first));
     turns.back().isBehindBarrier = first.has_value();
     if (!first)
@@ -96,11 +103,12 @@ TurnFinder::find(ArrayRef<AccumulateOp> accumulates) const {
     turn.isExact = true;
     return {turn};
   }
-  if (std::optional<AccessSpace> space = findSpace(accumulates))
+  if (ReasonOr<AccessSpace> space = findSpace(accumulates))
     return {make(accumulates, space, isFirst)};
-  if (auto turns = findOwned(accumulates))
+  ReasonOr<SmallVector<Turn, 0>> turns = findOwned(accumulates);
+  if (turns)
     return std::move(*turns);
-  return {make(accumulates, std::nullopt, isFirst)};
+  return {make(accumulates, turns.why(), isFirst)};
 }
 
 /// What is summed, added or taken elsewhere has its own way.
@@ -125,6 +133,9 @@ mlir::autodiff::findTurns(ArrayRef<triton::FuncOp> kernels, unsigned argument,
     TurnFinder finder(kernel, argument, turns.empty(), sites);
     llvm::append_range(turns, finder.find(use->second.accumulates));
   }
+  for (const Turn &turn : turns)
+    if (turn.isAtomic() && (turns.size() > 1 || turn.ops.size() > 1))
+      kRemarks.missed(AccumulateOp(turn.ops.front()), turn.why);
   bool areAtomic =
       llvm::all_of(turns, [](const Turn &t) { return t.isAtomic(); });
   return turns.size() < 2 || areAtomic ? SmallVector<Turn, 0>() : turns;

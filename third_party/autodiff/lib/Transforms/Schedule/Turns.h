@@ -12,6 +12,7 @@
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TURNS_H
 
 #include "ArgumentUses.h"
+#include "autodiff/Analysis/Reason.h"
 
 namespace mlir::autodiff {
 
@@ -25,6 +26,8 @@ struct Turn {
   bool isExact = false;
   /// Whether the turn before is the same kernel's.
   bool isBehindBarrier = false;
+  /// Why they may meet, if they may.
+  Reason why;
 
   bool isAtomic() const { return !check; }
   /// The operation at the outer level of the kernel that it begins with.

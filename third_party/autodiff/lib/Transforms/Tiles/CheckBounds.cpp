@@ -33,6 +33,7 @@ struct CheckBounds : autodiff::impl::CheckBoundsBase<CheckBounds> {
   void runOnOperation() override;
 
 private:
+  LogicalResult check(triton::FuncOp each);
   LogicalResult check(Operation *op);
   FailureOr<Access> getAccess(Operation *op);
   void confine(Operation *op, Value inside);
@@ -46,6 +47,7 @@ private:
   Value getClaims(BlockArgument base);
   void claim(triton::StoreOp store, Value address, BlockArgument base);
 
+  triton::FuncOp kernel;
   SmallVector<BlockArgument> pointers;
   llvm::MapVector<BlockArgument, std::pair<Value, Value>> bounds;
   llvm::DenseMap<Value, Value> claims;
@@ -61,7 +63,7 @@ std::pair<Value, Value> CheckBounds::getBounds(BlockArgument argument) {
     Type type = IntegerType::get(context, 64);
     unsigned index = argument.getArgNumber();
     auto append = [&](OperandKind kind) {
-      return appendOperand(getOperation(), type,
+      return appendOperand(kernel, type,
                            OperandAttr::get(context, kind, index));
     };
     Value begin = append(OperandKind::Begin), end = append(OperandKind::End);
@@ -210,7 +212,6 @@ static Value programNumber(OpBuilder &b, Location loc) {
 
 /// Whether it is a tensor of floats that the user's kernel stores to.
 bool CheckBounds::isOutput(BlockArgument base) {
-  triton::FuncOp kernel = getOperation();
   if (!base || getRole(kernel) != "forward" ||
       !isFloat(getPointee(base.getType())))
     return false;
@@ -226,7 +227,7 @@ Value CheckBounds::getClaims(BlockArgument base) {
     MLIRContext *context = &getContext();
     auto type = triton::PointerType::get(IntegerType::get(context, 64), 1);
     memory = appendOperand(
-        getOperation(), type,
+        kernel, type,
         OperandAttr::get(context, OperandKind::Claims, base.getArgNumber()));
   }
   return memory;
@@ -323,11 +324,9 @@ LogicalResult CheckBounds::check(Operation *op) {
   return success();
 }
 
-void CheckBounds::runOnOperation() {
-  triton::FuncOp kernel = getOperation();
-  if (!kernel->hasAttr(kRoleAttr) || kernel.isExternal())
-    return;
-  // Of another kernel.
+LogicalResult CheckBounds::check(triton::FuncOp each) {
+  // The rest is of another kernel.
+  kernel = each;
   pointers.clear();
   bounds.clear();
   claims.clear();
@@ -344,6 +343,13 @@ void CheckBounds::runOnOperation() {
       OperandAttr::get(context, OperandKind::Violations, 0));
   for (Operation *op : ops)
     if (failed(check(op)))
+      return failure();
+  launchOf(kernel).setAccessesAttr(ArrayAttr::get(context, accesses));
+  return success();
+}
+
+void CheckBounds::runOnOperation() {
+  for (auto each : getOperation().getOps<triton::FuncOp>())
+    if (each->hasAttr(kRoleAttr) && !each.isExternal() && failed(check(each)))
       return signalPassFailure();
-  kernel->setAttr(kAccessesAttr, ArrayAttr::get(context, accesses));
 }

@@ -5,6 +5,7 @@
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_CHOOSETILES
@@ -13,6 +14,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("choose-tiles");
 
 /// Variants of a kernel, the best ones.
 constexpr unsigned kVariants = 8;
@@ -25,6 +28,7 @@ struct Wider {
   /// The kernel whose loops advance in short steps.
   triton::FuncOp shorter;
   ProductCosts costs;
+  SmallVector<ExprAttr> grid;
 };
 
 struct ChooseTiles : autodiff::impl::ChooseTilesBase<ChooseTiles> {
@@ -79,21 +83,35 @@ static ProgramsOp getPrograms(triton::FuncOp kernel) {
 SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
   SmallVector<Wider> found;
   for (unsigned factor = 2; factor <= widen; factor *= 2) {
-    Wider wider{{}, from.conditions, {}, from.costs};
+    Wider wider{{}, from.conditions, {}, from.costs, from.grid};
     triton::FuncOp kernel = from.kernel;
     wider.kernel = widenTiles(kernel, getPrograms(kernel).getPlaces()[place],
                               factor, wider.conditions);
-    if (!wider.kernel)
+    if (!wider.kernel) {
+      kRemarks.missed(kernel,
+                      "tiles of {0} neighbouring programs are not one longer "
+                      "tile: something in the kernel is no function of "
+                      "digit · size + position",
+                      factor);
       break;
+    }
     wider.shorter = shorten(wider.kernel);
     wider.costs = ProductCosts::of(wider.shorter);
-    if (!wider.costs.getWarps() ||
-        std::max(wider.costs.rows, wider.costs.columns) >
-            Target::kLongestProduct) {
+    int64_t longest = std::max(wider.costs.rows, wider.costs.columns);
+    if (!wider.costs.getWarps() || longest > Target::kLongestProduct) {
+      kRemarks.missed(
+          kernel,
+          !wider.costs.getWarps()
+              ? "tiles that are {0} times as long need more registers "
+                "or shared memory than there is"
+              : "tiles that are {0} times as long have products of {1} "
+                "rows or columns, more than {2}",
+          factor, longest, int64_t(Target::kLongestProduct));
       wider.kernel.erase();
       wider.shorter.erase();
       break;
     }
+    wider.grid[0] = divOf(wider.grid[0], factor);
     found.push_back(std::move(wider));
   }
   return found;
@@ -167,27 +185,47 @@ void ChooseTiles::addVariants(triton::FuncOp kernel,
     triton::FuncOp wider = variant.shorter;
     variant.kernel.erase();
     if (number == kVariants || !isBetter(variant.costs, costs)) {
+      if (number == kVariants)
+        kRemarks.missed(kernel,
+                        "there are {0} variants with longer tiles already",
+                        unsigned(kVariants));
+      else
+        kRemarks.missed(
+            kernel,
+            "longer tiles do not pay: {0} multiply-adds for a byte, "
+            "{1} stages and {2} warps, with {3}, {4} and {5} as it is",
+            variant.costs.getIntensity(), variant.costs.getStages(),
+            variant.costs.getWarps().value_or(0), costs.getIntensity(),
+            costs.getStages(), costs.getWarps().value_or(0));
       wider.erase();
       continue;
     }
     wider->moveAfter(previous);
     nameKernel(wider, kernel.getSymName() + "_wide" + llvm::Twine(number++));
     previous = wider;
+    kRemarks.passed(kernel,
+                    "{0} has longer tiles, for launches whose numbers of "
+                    "programs these divide: {1} multiply-adds for a byte in "
+                    "place of {2}",
+                    wider.getSymName(), variant.costs.getIntensity(),
+                    costs.getIntensity());
     requireIterations(wider, variant.conditions);
     // Enough programs for the processors.
     ExprAttr processors = ExprAttr::get(context, ExprKind::Processors, 0);
-    ExprAttr when = maxOf(0, subOf(mulOf(4, getGrid(wider).front()),
+    ExprAttr when = maxOf(0, subOf(mulOf(4, variant.grid.front()),
                                    subOf(mulOf(3, processors), 1)));
     for (ExprAttr condition : variant.conditions)
       when = minOf(when, condition);
-    wider->setAttr(kVariantOfAttr, kernel.getSymNameAttr());
-    wider->setAttr(kWhenAttr, when);
     wider->setAttr(kRoleAttr, StringAttr::get(context, "variant"));
+    setGrid(wider, variant.grid);
+    launchOf(wider).setInPlaceOf(kernel.getSymName());
+    launchOf(wider).setWhenAttr(when);
   }
 }
 
 void ChooseTiles::choose(triton::FuncOp kernel) {
-  SmallVector<Wider> candidates{{kernel, {}, {}, ProductCosts::of(kernel)}};
+  SmallVector<Wider> candidates{
+      {kernel, {}, {}, ProductCosts::of(kernel), getGrid(kernel)}};
   for (unsigned place = 0; place < getPrograms(kernel).getNumResults(); ++place)
     for (size_t from = 0, end = candidates.size(); from < end; ++from)
       for (Wider &wider : widenAlong(candidates[from], place))

@@ -12,6 +12,7 @@
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -23,6 +24,8 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+static constexpr Remarks kRemarks("divide-tiles");
 
 constexpr unsigned kMostPieces = 16;
 /// The blocks and axes that a kernel is divided along, one after the other.
@@ -424,12 +427,35 @@ static triton::FuncOp divide(triton::FuncOp kernel) {
   return divided;
 }
 
+/// What tiles take, and what there is.
+static Reason spellNeed(triton::FuncOp kernel) {
+  const Target &target = Target::of(kernel);
+  if (multiplies(kernel))
+    return because(kernel, "{0} bytes of shared memory, of which there are {1}",
+                   countSharedMemory(kernel),
+                   target.getSharedMemoryOfProducts());
+  return because(kernel, "{0} registers, of which there are {1}",
+                 countRegisters(kernel), target.getMostRegisters());
+}
+
 namespace {
 struct DivideTiles : autodiff::impl::DivideTilesBase<DivideTiles> {
   void runOnOperation() override {
     for (triton::FuncOp kernel : getBackwards(getOperation()))
-      if (triton::FuncOp divided = divide(kernel))
+      if (triton::FuncOp divided = divide(kernel)) {
+        kRemarks.passed(kernel, "tiles are gone over in pieces: they need {0}",
+                        spellNeed(kernel));
         kernel.erase();
+      } else if (wantsReasons(&getContext()) && !fits(kernel)) {
+        kRemarks.missed(
+            kernel,
+            isReorderable(kernel)
+                ? "tiles need {0}, and have no axis along which pieces "
+                  "fit, or add up"
+                : "tiles need {0}, but what the kernel does to memory "
+                  "has an order",
+            spellNeed(kernel));
+      }
   }
 };
 } // namespace

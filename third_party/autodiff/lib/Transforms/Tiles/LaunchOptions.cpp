@@ -30,9 +30,12 @@ static std::optional<int64_t> countWarpsOfProducts(triton::FuncOp kernel,
 namespace {
 struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
   void runOnOperation() override {
-    triton::FuncOp kernel = getOperation();
-    if (!isBackward(kernel))
-      return;
+    for (auto kernel : getOperation().getOps<triton::FuncOp>())
+      if (isBackward(kernel))
+        choose(kernel);
+  }
+
+  void choose(triton::FuncOp kernel) {
     const Target &target = Target::of(kernel);
     ProductCosts costs = ProductCosts::of(kernel);
     if (costs.work > 0) {
@@ -41,26 +44,27 @@ struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
       double memory = target.getSharedMemoryOfProducts();
       bool isAlone = countSharedMemory(kernel) > memory / 2;
       int64_t all = target.getWarpsOfAllRegisters();
-      return set(
-          {{"num_stages", costs.getStages()},
-           {"num_warps", isAlone ? all : costs.getWarps().value_or(all)}});
+      return set(kernel, {{"num_stages", costs.getStages()},
+                          {"num_warps",
+                           isAlone ? all : costs.getWarps().value_or(all)}});
     }
     int64_t warps = warpsFor(target, countRegisters(kernel));
     warps =
         std::min(warps, countWarpsOfProducts(kernel, target).value_or(warps));
     // Few programs with a loop each do not do what the forward's do.
-    if (kernel->hasAttr(kGridAttr) && !kernel.getOps<scf::ForOp>().empty())
-      return set({{"num_warps", warps}});
+    if (!getGrid(kernel).empty() && !kernel.getOps<scf::ForOp>().empty())
+      return set(kernel, {{"num_warps", warps}});
     if (warps > 1)
-      set({{"least_warps", warps * target.warpSize / 32}});
+      set(kernel, {{"least_warps", warps * target.warpSize / 32}});
   }
 
-  void set(ArrayRef<std::pair<llvm::StringRef, int64_t>> options) {
+  void set(triton::FuncOp kernel,
+           ArrayRef<std::pair<llvm::StringRef, int64_t>> options) {
     Builder b(&getContext());
     SmallVector<NamedAttribute> list;
     for (auto [name, value] : options)
       list.push_back(b.getNamedAttr(name, b.getI32IntegerAttr(value)));
-    getOperation()->setAttr(kOptionsAttr, b.getDictionaryAttr(list));
+    launchOf(kernel).setOptionsAttr(b.getDictionaryAttr(list));
   }
 };
 } // namespace

@@ -267,8 +267,6 @@ mlir::autodiff::widenTiles(triton::FuncOp kernel, OpResult place,
   auto extent = cast<ExprAttr>(programs.getExtents()[place.getResultNumber()]);
   // The remainder is zero.
   conditions.push_back(maxOf(0, subOf(1, remOf(extent, factor))));
-  SmallVector<ExprAttr> grid = getGrid(kernel);
-  setGrid(wider, {divOf(grid[0], factor), grid[1], grid[2]});
   return wider;
 }
 

@@ -1,17 +1,18 @@
 //===- SumRuns.cpp - One addition for neighbours that share an address ----===//
 //
-// Neighbours in a tile whose positions p have the same quotient p / d, pixels
-// of a channel, add to the same element, one after the other. If there are few
-// such runs in a tile, which only the program can tell, they are summed first:
+// Lanes of a tile whose positions p have the same quotient p / d, pixels of a
+// channel, add to the same element, one after the other. If there are few such
+// runs in a tile, which only the program can tell, they are summed first. From
+// the position p₀ of the first lane to p₁ of the last:
 //
-//   for q in p₀ / d … (p₀ + T − 1) / d: add(address(q), Σ value where p / d =
-//   q)
+//   for q in p₀ / d … p₁ / d: add(address(q), Σ value where p / d = q)
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Analysis/LaneSteps.h"
+#include "autodiff/Analysis/SharedQuotient.h"
 #include "autodiff/Rules/FirstLane.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -29,50 +30,45 @@ struct SumRuns : autodiff::impl::SumRunsBase<SumRuns> {
 };
 } // namespace
 
-/// Finds the only quotient p / d, of neighbouring positions by one number, on
-/// which it depends in which lane `value` is; false if there is anything else.
-static bool findQuotient(Value value, Operation *&quotient) {
-  if (findLaneStep(value, 0) == 0)
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (!op || !op->hasTrait<OpTrait::Elementwise>() || !isMemoryEffectFree(op))
-    return false;
-  if (isa<arith::DivSIOp, arith::DivUIOp>(op) &&
-      findLaneStep(op->getOperand(0), 0) == 1 &&
-      findLaneStep(op->getOperand(1), 0) == 0) {
-    if (!quotient)
-      quotient = op;
-    return quotient == op;
-  }
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    return findQuotient(operand, quotient);
-  });
+/// The sum of `values` along the last axis, and whether any of `flags` is one.
+static std::pair<Value, Value> sumLastAxis(OpBuilder &b, Location loc,
+                                           Value values, Value flags) {
+  auto type = cast<RankedTensorType>(values.getType());
+  Type element = type.getElementType(), flag = getElementTypeOrSelf(flags);
+  int axis = type.getRank() - 1;
+  auto reduce =
+      triton::ReduceOp::create(b, loc, ValueRange{values, flags}, axis);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body =
+      b.createBlock(&reduce.getCombineOp(), {}, {element, flag, element, flag},
+                    SmallVector<Location>(4, loc));
+  ValueRange args = body->getArguments();
+  Value sum = arith::AddFOp::create(b, loc, args[0], args[2]);
+  Value any = arith::OrIOp::create(b, loc, args[1], args[3]);
+  triton::ReduceReturnOp::create(b, loc, ValueRange{sum, any});
+  return {reduce->getResult(0), reduce->getResult(1)};
 }
 
 /// The sum of `values` in lanes of the run, and whether there are any.
 static std::pair<Value, Value> sumOfRun(OpBuilder &b, Location loc,
                                         Value values, Value isRun) {
-  Type type = values.getType(), element = getElementTypeOrSelf(type);
-  values = arith::SelectOp::create(b, loc, isRun, values,
-                                   constantOf(b, loc, type, 0.0));
-  Type flag = b.getI32Type();
-  Value flags =
-      arith::ExtUIOp::create(b, loc, withElementType(type, flag), isRun);
-  auto reduce =
-      triton::ReduceOp::create(b, loc, ValueRange{values, flags}, /*axis=*/0);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    Block *body = b.createBlock(&reduce.getCombineOp(), {},
-                                {element, flag, element, flag},
-                                SmallVector<Location>(4, loc));
-    ValueRange args = body->getArguments();
-    Value sum = arith::AddFOp::create(b, loc, args[0], args[2]);
-    Value any = arith::OrIOp::create(b, loc, args[1], args[3]);
-    triton::ReduceReturnOp::create(b, loc, ValueRange{sum, any});
-  }
-  Value isAny =
-      arith::TruncIOp::create(b, loc, b.getI1Type(), reduce->getResult(1));
-  return {reduce->getResult(0), isAny};
+  Type type = values.getType();
+  Value sum = arith::SelectOp::create(b, loc, isRun, values,
+                                      constantOf(b, loc, type, 0.0));
+  Value any = arith::ExtUIOp::create(
+      b, loc, withElementType(type, b.getI32Type()), isRun);
+  while (isa<RankedTensorType>(sum.getType()))
+    std::tie(sum, any) = sumLastAxis(b, loc, sum, any);
+  return {sum, arith::TruncIOp::create(b, loc, b.getI1Type(), any)};
+}
+
+/// What the first of all lanes has; null where that takes more than arithmetic.
+/// If some tiles are `known`, they are taken to be that in the first lanes of
+/// the first axis.
+static Value getFirst(OpBuilder &b, Value tile, const IRMapping &known = {}) {
+  while (tile && isa<RankedTensorType>(tile.getType()))
+    tile = getFirstLane(b, tile, 0, known);
+  return tile;
 }
 
 /// Adds what lanes with quotient `number` add, at once.
@@ -85,9 +81,14 @@ static void addRun(OpBuilder &b, triton::AtomicRMWOp op, Value quotient,
   if (op.getMask() && !mutation::isMade("runs:masked lanes"))
     isRun = arith::AndIOp::create(b, loc, isRun, op.getMask());
   auto [sum, isAny] = sumOfRun(b, loc, op.getVal(), isRun);
+  auto shape = cast<RankedTensorType>(quotient.getType()).getShape();
   IRMapping known;
-  known.map(quotient, number);
-  Value pointer = getFirstLane(b, op.getPtr(), 0, known);
+  known.map(quotient, shape.size() == 1
+                          ? number
+                          : splatTo(b, loc, number,
+                                    RankedTensorType::get(shape.drop_front(),
+                                                          number.getType())));
+  Value pointer = getFirst(b, op.getPtr(), known);
   triton::AtomicRMWOp::create(b, loc, sum.getType(), op.getAtomicRmwOp(),
                               pointer, sum, isAny, op.getSem(), op.getScope());
 }
@@ -95,22 +96,22 @@ static void addRun(OpBuilder &b, triton::AtomicRMWOp op, Value quotient,
 static void sumRuns(triton::AtomicRMWOp op, Operation *quotient) {
   OpBuilder b(op);
   Location loc = op.getLoc();
-  auto type = cast<RankedTensorType>(op.getPtr().getType());
   Value number = quotient->getResult(0);
-  Value first = getFirstLane(b, number, 0);
-  Value position = getFirstLane(b, quotient->getOperand(0), 0);
-  Value divisor = getFirstLane(b, quotient->getOperand(1), 0);
+  Value first = getFirst(b, number);
+  Value position = getFirst(b, quotient->getOperand(0));
+  Value divisor = getFirst(b, quotient->getOperand(1));
   // An address that the first quotient gives, others give, too.
-  if (!first || !position || !divisor || !getFirstLane(b, op.getPtr(), 0))
+  if (!first || !position || !divisor || !getFirst(b, op.getPtr()))
     return;
-  Value end = addInteger(Tile(b, loc, position), type.getDimSize(0) - 1);
+  Value end = addInteger(Tile(b, loc, position), getPositionReach(quotient));
   Operation *last = b.clone(*quotient);
   last->setOperands({end, divisor});
   last->getResult(0).setType(end.getType());
   dropHints(last);
   Value others = arith::SubIOp::create(b, loc, last->getResult(0), first);
-  Value most = integerOf(b, loc, others.getType(),
-                         type.getDimSize(0) / Target::kShortestRun);
+  Value most =
+      integerOf(b, loc, others.getType(),
+                elementsOf(op.getPtr().getType()) / Target::kShortestRun);
   Value areFew =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, others, most);
   auto branch = scf::IfOp::create(b, loc, areFew, /*withElse=*/true);
@@ -126,11 +127,11 @@ static void sumRuns(triton::AtomicRMWOp op, Operation *quotient) {
 void SumRuns::runOnOperation() {
   SmallVector<std::pair<triton::AtomicRMWOp, Operation *>> found;
   getOperation().walk([&](triton::AtomicRMWOp op) {
-    auto type = dyn_cast<RankedTensorType>(op.getPtr().getType());
-    Operation *quotient = nullptr;
-    if (op.getAtomicRmwOp() == triton::RMWOp::FADD && op->use_empty() && type &&
-        type.getRank() == 1 && type.getDimSize(0) >= Target::kShortestRun &&
-        findQuotient(op.getPtr(), quotient) && quotient)
+    Value pointer = op.getPtr();
+    if (op.getAtomicRmwOp() != triton::RMWOp::FADD || !op->use_empty() ||
+        elementsOf(pointer.getType()) < Target::kShortestRun)
+      return;
+    if (Operation *quotient = findSharedQuotient(pointer))
       found.push_back({op, quotient});
   });
   for (auto [op, quotient] : found)

@@ -2,8 +2,9 @@
 
 // y[u] = (x[u] + x[u - 1]) a[u] b[u] c[u] d[u]: what both contributions of a
 // position are takes five loads. It is stored once, by a kernel before.
+// CHECK: autodiff.buffer 0 <handover "common0" {{.*}}grid0 * 16
 // CHECK-LABEL: tt.func @scaled_bwd(
-// CHECK-SAME: %[[COMMON:[a-z0-9]+]]: !tt.ptr<f32> {autodiff.buffer = #autodiff.buffer<handover "common0" {{.*}}grid0 * 16
+// CHECK-SAME: %[[COMMON:[a-z0-9]+]]: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<buffer 0>
 // CHECK: %[[ALL:.*]] = tt.splat %[[COMMON]]
 // CHECK-NEXT: %[[AT:.*]] = tt.addptr %[[ALL]], %{{.*}}
 // CHECK-NEXT: tt.store %[[AT]], %{{.*}} :
@@ -13,7 +14,7 @@
 // CHECK: tt.return
 
 // CHECK-LABEL: tt.func @scaled_bwd_windows0(
-// CHECK-SAME: %[[COMMON:[a-z0-9]+]]: !tt.ptr<f32> {autodiff.buffer
+// CHECK-SAME: %[[COMMON:[a-z0-9]+]]: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<buffer 0>
 // CHECK-NOT: tt.load
 // CHECK: %[[ALL:.*]] = tt.splat %[[COMMON]]
 // CHECK: %[[NEXT:.*]] = tt.addptr %[[ALL]]

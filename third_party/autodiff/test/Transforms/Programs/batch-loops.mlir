@@ -3,11 +3,10 @@
 
 // A row is read twice: its tiles are one, loaded once. A fourth iteration of
 // three adds nothing; what it would load and store, masks leave out.
-// OFFER: module attributes {autodiff.batch =
-// OFFER-SAME: #autodiff.batch<max(ceildiv(arg2, 16), 0) at_most 1024>
+// OFFER: autodiff.offer #autodiff.batch<max(ceildiv(arg2, 16), 0) at_most 1024>
 // OFFER-LABEL: tt.func public @masked(
 // OFFER-COUNT-2: scf.for
-// CHECK: module attributes {autodiff.launch =
+// CHECK: autodiff.rearranged
 // CHECK-SAME: assumed [4 - max(ceildiv(arg2, 16), 0), max(ceildiv(arg2, 16), 0) - 1
 // CHECK-SAME: checks [<distinct 1 {{.*}}<16 x 4>, <1 x 16>
 // CHECK-SAME: batched 4 [
@@ -70,7 +69,7 @@ tt.func public @masked(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 // Scalars are an axis by themselves, and so is what advances beside the loop.
 // OFFER: exact = true
 // OFFER-LABEL: tt.func public @scalars(
-// CHECK: module attributes {autodiff.launch =
+// CHECK: autodiff.rearranged
 // CHECK-SAME: assumed [4 - max(arg2, 0), max(arg2, 0) - 4]
 // CHECK-LABEL: tt.func public @scalars(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: !tt.ptr<f32>, %{{[a-z0-9]+}}: !tt.ptr<f32>, %[[N:[a-z0-9]+]]: i32
@@ -109,9 +108,9 @@ tt.func public @scalars(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 
 // A maximum that the result depends on, whose ties the loop divides in its own
 // way.
-// OFFER-NOT: autodiff.batch
+// OFFER-NOT: autodiff.offer
 // OFFER-LABEL: tt.func public @maximum(
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @maximum(
 // CHECK: scf.for
 tt.func public @maximum(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
@@ -138,10 +137,10 @@ tt.func public @maximum(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 
 // An online softmax is put in the frame of its final maximum, which is one over
 // the axis. The result does not depend on it: it may as well be that of a tile.
-// OFFER: autodiff.batch =
+// OFFER: autodiff.offer #autodiff.batch
 // OFFER-LABEL: tt.func public @softmax(
 // OFFER: scf.for {{.*}} -> (f32, f32)
-// CHECK: autodiff.launch =
+// CHECK: autodiff.rearranged
 // CHECK-LABEL: tt.func public @softmax(
 // CHECK-NOT: scf.for
 // CHECK: %[[X:.*]] = tt.load %{{.*}} : tensor<4x16x!tt.ptr<f32>>
@@ -214,7 +213,7 @@ tt.func public @softmax(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 // -----
 
 // Weights that all programs share get sums over the rows, in registers, too.
-// OFFER: autodiff.batch =
+// OFFER: autodiff.offer #autodiff.batch
 // OFFER-SAME: at_most 512
 // OFFER-LABEL: tt.func public @weights(
 // CHECK-LABEL: tt.func public @weights(
@@ -260,9 +259,9 @@ tt.func public @weights(%x: !tt.ptr<f32>, %w: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n
 // -----
 
 // Rows that are read once, and one that the next iteration reads.
-// OFFER-NOT: autodiff.batch
+// OFFER-NOT: autodiff.offer
 // OFFER-LABEL: tt.func public @once(
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @once(
 // CHECK: scf.for
 tt.func public @once(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
@@ -279,9 +278,9 @@ tt.func public @once(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 
 // -----
 
-// OFFER-NOT: autodiff.batch
+// OFFER-NOT: autodiff.offer
 // OFFER-LABEL: tt.func public @recurrence(
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @recurrence(
 // CHECK: scf.for
 tt.func public @recurrence(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
@@ -309,7 +308,7 @@ tt.func public @recurrence(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 
 // What a loop stores, the next one reads: it is handed on, where the mask has
 // it stored, and is what the load gives other lanes.
-// OFFER: module attributes {autodiff.batch =
+// OFFER: autodiff.offer #autodiff.batch
 // OFFER-LABEL: tt.func public @stored(
 // OFFER-COUNT-2: scf.for
 // CHECK-LABEL: tt.func public @stored(
@@ -354,9 +353,9 @@ tt.func public @stored(%x: !tt.ptr<f32>, %s: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n:
 // -----
 
 // Other lanes of it than were stored: what they read would have to be saved.
-// OFFER-NOT: autodiff.batch
+// OFFER-NOT: autodiff.offer
 // OFFER-LABEL: tt.func public @other_lanes(
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @other_lanes(
 // CHECK-COUNT-2: scf.for
 tt.func public @other_lanes(%x: !tt.ptr<f32>, %s: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
@@ -375,6 +374,37 @@ tt.func public @other_lanes(%x: !tt.ptr<f32>, %s: !tt.ptr<f32>, %y: !tt.ptr<f32>
     %v = tt.load %q : !tt.ptr<f32>
     %p = tt.addptr %y, %i : !tt.ptr<f32>, i32
     tt.store %p, %v : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
+// What is decided by a sum over the row would have to be saved, too.
+// OFFER-NOT: autodiff.batch
+// OFFER-LABEL: tt.func public @decided(
+// CHECK-NOT: autodiff.launch
+// CHECK-LABEL: tt.func public @decided(
+// CHECK-COUNT-2: scf.for
+tt.func public @decided(%x: !tt.ptr<f32>, %w: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
+  %lower = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %sum = scf.for %i = %lower to %n step %one iter_args(%s = %zero) -> (f32) : i32 {
+    %p = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %p : !tt.ptr<f32>
+    %t = arith.addf %s, %v : f32
+    scf.yield %t : f32
+  }
+  %code = arith.fptosi %sum : f32 to i32
+  %at = tt.addptr %w, %code : !tt.ptr<f32>, i32
+  %factor = tt.load %at : !tt.ptr<f32>
+  scf.for %i = %lower to %n step %one : i32 {
+    %p = tt.addptr %x, %i : !tt.ptr<f32>, i32
+    %v = tt.load %p : !tt.ptr<f32>
+    %u = arith.mulf %v, %factor : f32
+    %q = tt.addptr %y, %i : !tt.ptr<f32>, i32
+    tt.store %q, %u : !tt.ptr<f32>
   }
   tt.return
 }

@@ -2,7 +2,7 @@
 
 // A program that returns runs its loop no times, stores nothing, and loads what
 // says how long its sequence is.
-// CHECK: module attributes {autodiff.assumed = [#autodiff.expr<max(element(arg4, pid1), 0)>]}
+// CHECK: autodiff.assume <max(element(arg4, pid1), 0)>
 // CHECK-LABEL: tt.func public @returns(
 // CHECK: %[[N:.*]] = tt.load %{{.*}} : !tt.ptr<i32>
 // CHECK: %[[RUNS:.*]] = arith.cmpi slt, %[[FIRST:.*]], %[[N]]
@@ -58,7 +58,7 @@ tt.func public @returns(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>,
 // -----
 
 // What a division divides by is positive then, which the launch has to see.
-// CHECK: module attributes {autodiff.assumed = [#autodiff.expr<arg3 - 1>]}
+// CHECK: autodiff.assume <arg3 - 1>
 // CHECK-LABEL: tt.func public @divides(
 // CHECK-NOT: scf.if
 // CHECK: arith.divsi %{{.*}}, %arg3 : i32
@@ -176,5 +176,41 @@ tt.func public @chosen(%px: !tt.ptr<f32>, %pt: !tt.ptr<i32>, %py: !tt.ptr<f32>, 
   }
   %qy = tt.addptr %py, %row : !tt.ptr<f32>, i32
   tt.store %qy, %loss : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// What is not the case is said by comparisons of its own.
+// CHECK-LABEL: tt.func public @returns_by_floats(
+// CHECK: %[[KEPT:.*]] = tt.load %{{.*}} : !tt.ptr<f32>
+// CHECK-NOT: scf.if
+// CHECK-DAG: %[[COUNTS:.*]] = arith.cmpf une, %[[KEPT]], %cst
+// CHECK-DAG: %[[STARTS:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : i32
+// CHECK: %[[RUNS:.*]] = arith.andi %[[COUNTS]], %[[STARTS]]
+// CHECK: arith.select %[[RUNS]], %{{.*}}, %c0_i32
+tt.func public @returns_by_floats(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pk: !tt.ptr<f32>, %other: !tt.ptr<i32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %none = arith.constant 0.0 : f32
+  %row = tt.get_program_id x : i32
+  %qk = tt.addptr %pk, %row : !tt.ptr<f32>, i32
+  %kept = tt.load %qk : !tt.ptr<f32>
+  %skips = arith.cmpf oeq, %kept, %none : f32
+  %beyond = arith.cmpi sge, %row, %n : i32
+  %returns = arith.ori %skips, %beyond : i1
+  scf.if %returns {
+  } else {
+    %qo = tt.addptr %other, %row : !tt.ptr<i32>, i32
+    %has = tt.load %qo : !tt.ptr<i32>
+    %sum = scf.for %j = %c0 to %has step %c1 iter_args(%acc = %none) -> (f32) : i32 {
+      %qx = tt.addptr %px, %j : !tt.ptr<f32>, i32
+      %x = tt.load %qx : !tt.ptr<f32>
+      %next = arith.addf %acc, %x : f32
+      scf.yield %next : f32
+    }
+    %qy = tt.addptr %py, %row : !tt.ptr<f32>, i32
+    tt.store %qy, %sum : !tt.ptr<f32>
+  }
   tt.return
 }

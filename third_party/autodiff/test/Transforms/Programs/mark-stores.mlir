@@ -2,7 +2,7 @@
 // RUN:   -autodiff-mark-stores | FileCheck %s
 
 // Each program, and each lane, has an element and a value of its own.
-// CHECK: autodiff.stores = [#autodiff.stored<1 "{{.*}}" <0 [<8 x [<1 x pid0 of program>]>, <1 x [<1 x 8 of axis 0>]>] exact = true>
+// CHECK: autodiff.stored <1 "{{.*}}" <0 [<8 x [<1 x pid0 of program>]>, <1 x [<1 x 8 of axis 0>]>] exact = true>
 // CHECK-SAME: deciders {{\[\[}}#autodiff.digit<8 x pid0 of program>, #autodiff.digit<1 x ? of axis 0>{{\]\]}} check <distinct 1
 // CHECK-LABEL: tt.func @apart(
 tt.func @apart(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
@@ -24,7 +24,7 @@ tt.func @apart(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // -----
 
 // All programs store to one element: what they have read themselves.
-// CHECK: autodiff.stores = [#autodiff.stored<1 "{{.*}}" <0 [] exact = true>
+// CHECK: autodiff.stored <1 "{{.*}}" <0 [] exact = true>
 // CHECK-SAME: deciders {{\[\[}}#autodiff.digit<1 x pid0 of program>{{\]\]}}
 // CHECK-LABEL: tt.func @one(
 tt.func @one(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
@@ -49,7 +49,7 @@ tt.func @alike(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // -----
 
 // What is read from memory that is stored to, too, may be anything.
-// CHECK: autodiff.stores = [#autodiff.stored<
+// CHECK: autodiff.stored <
 // CHECK-NOT: deciders
 // CHECK-LABEL: tt.func @changed(
 tt.func @changed(%py: !tt.ptr<f32>, %one: f32) {
@@ -110,7 +110,7 @@ tt.func @but_one(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // -----
 
 // Nobody knows where it goes: memory says so.
-// CHECK-NOT: autodiff.stores
+// CHECK-NOT: autodiff.stored
 // CHECK-LABEL: tt.func @scattered(
 tt.func @scattered(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
@@ -123,7 +123,7 @@ tt.func @scattered(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
 // -----
 
 // Only a launch of ours has places; where they are is not known here.
-// CHECK-NOT: autodiff.stores
+// CHECK-NOT: autodiff.stored
 // CHECK-LABEL: tt.func @place(
 tt.func @place(%p: !tt.ptr<f32>, %x: f32) {
   %n = autodiff.programs [#autodiff.expr<grid0>] : i32

@@ -1,8 +1,7 @@
 // RUN: triton-autodiff-opt -autodiff-spread-loops -split-input-file %s | FileCheck %s
 
 // Rows are independent, and stored apart: each becomes a program.
-// CHECK: module attributes {autodiff.launch =
-// CHECK-SAME: #autodiff.launch<[max(arg2, 0), grid1, grid2]
+// CHECK: autodiff.rearranged <[max(arg2, 0), grid1, grid2]
 // CHECK-SAME: assumed [grid0 - 1, 2147483647 - arg2]
 // CHECK-SAME: checks [<distinct 1 at
 // CHECK-LABEL: tt.func public @rows(
@@ -35,7 +34,7 @@ tt.func public @rows(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 
 // Steps that the kernel is compiled with, along another axis: as many as there
 // are programs, or no fewer than there is work. A number is counted beside.
-// CHECK: module attributes {autodiff.launch =
+// CHECK: autodiff.rearranged
 // CHECK-SAME: 65535 - arg2
 // CHECK-SAME: , max(min(
 // CHECK-SAME: min(
@@ -64,7 +63,7 @@ tt.func public @counted(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 // -----
 
 // Places that advance as far as the rows that are left out.
-// CHECK: module attributes {autodiff.launch =
+// CHECK: autodiff.rearranged
 // CHECK-LABEL: tt.func public @advanced(
 // CHECK: %[[PID:.*]] = tt.get_program_id x
 // CHECK-NOT: scf.for
@@ -89,7 +88,7 @@ tt.func public @advanced(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %stride: i
 
 // -----
 
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @elsewhere(
 // CHECK: scf.for
 tt.func public @elsewhere(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %stride: i32) {
@@ -110,7 +109,7 @@ tt.func public @elsewhere(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %stride: 
 // -----
 
 // One reads what another one has stored.
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @in_place(
 // CHECK: scf.for
 tt.func public @in_place(%x: !tt.ptr<f32>, %n: i32) {
@@ -128,7 +127,7 @@ tt.func public @in_place(%x: !tt.ptr<f32>, %n: i32) {
 // -----
 
 // What is stored depends on the program, in a branch before the loop.
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @numbered(
 // CHECK: scf.for
 tt.func public @numbered(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i1) {
@@ -154,7 +153,7 @@ tt.func public @numbered(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i1) {
 // -----
 
 // Nobody can tell whether the last store decides.
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @scattered(
 // CHECK: scf.for
 tt.func public @scattered(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %t: !tt.ptr<i32>, %n: i32) {
@@ -174,7 +173,7 @@ tt.func public @scattered(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %t: !tt.ptr<i32>, 
 // -----
 
 // Sums don't ask who comes first; what they were before does.
-// CHECK: module attributes {autodiff.launch =
+// CHECK: autodiff.rearranged
 // CHECK-NOT: checks
 // CHECK-LABEL: tt.func public @added(
 // CHECK-NOT: scf.for
@@ -193,7 +192,7 @@ tt.func public @added(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 
 // -----
 
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @tickets(
 // CHECK: scf.for
 tt.func public @tickets(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %z: !tt.ptr<f32>, %n: i32) {
@@ -213,7 +212,7 @@ tt.func public @tickets(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %z: !tt.ptr<f32>, %n
 // -----
 
 // Blocks of a line: programs and steps are counted in them.
-// CHECK: module attributes {autodiff.launch =
+// CHECK: autodiff.rearranged
 // CHECK-SAME: <[max(ceildiv(arg2, 16), 0), grid1, grid2]
 // CHECK-SAME: 2147483647 - ceildiv(arg2, 16)
 // CHECK-LABEL: tt.func public @blocks(

@@ -4,16 +4,15 @@
 // RUN: triton-autodiff-opt "-autodiff-unravel-positions=all-wanted=false wanted=0" -split-input-file %s | FileCheck %s --check-prefix=OTHER
 
 // Nobody asks for what positions share.
-// OTHER-NOT: autodiff.unravel
+// OTHER-NOT: autodiff.offer
 
 // Each column has an element of b: it is loaded, and later added to, once for
 // four rows. The end of the line is that of the last row. What was said of the
 // alignment of a tile with one axis, goes.
-// OFFER: module attributes {autodiff.unravel =
-// OFFER-SAME: #autodiff.unravel<[arg4, div(arg3, arg4)] lanes = 64>
+// OFFER: autodiff.offer #autodiff.unravel<[arg4, div(arg3, arg4)] lanes = 64>
 // OFFER-LABEL: tt.func public @column(
 // OFFER: arith.remsi %{{.*}} : tensor<64xi32>
-// CHECK: module attributes {autodiff.launch =
+// CHECK: autodiff.rearranged
 // CHECK-SAME: assumed [arg4 - 1, arg3 - 1, 0 - rem(arg3, arg4), grid0 * 64 - arg3,
 // CHECK-SAME: checks [<distinct 2 at
 // CHECK-SAME: unraveled[16, 4]
@@ -139,9 +138,9 @@ tt.func public @unmasked(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %
 // -----
 
 // Lanes meet.
-// OFFER-NOT: autodiff.unravel
+// OFFER-NOT: autodiff.offer
 // OFFER-LABEL: tt.func public @summed(
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @summed(
 tt.func public @summed(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i32) {
   %size = arith.constant 64 : i32
@@ -175,9 +174,9 @@ tt.func public @summed(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n:
 // -----
 
 // What is stored depends on the lane.
-// OFFER-NOT: autodiff.unravel
+// OFFER-NOT: autodiff.offer
 // OFFER-LABEL: tt.func public @lane(
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @lane(
 tt.func public @lane(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i32) {
   %size = arith.constant 64 : i32
@@ -207,9 +206,9 @@ tt.func public @lane(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i
 // -----
 
 // It depends on the number of the program.
-// OFFER-NOT: autodiff.unravel
+// OFFER-NOT: autodiff.offer
 // OFFER-LABEL: tt.func public @program(
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @program(
 tt.func public @program(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i32) {
   %size = arith.constant 64 : i32
@@ -240,9 +239,9 @@ tt.func public @program(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n
 // -----
 
 // A number of 16 bits is not a part of the position.
-// OFFER-NOT: autodiff.unravel
+// OFFER-NOT: autodiff.offer
 // OFFER-LABEL: tt.func public @short(
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @short(
 tt.func public @short(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i32) {
   %size = arith.constant 64 : i32
@@ -272,9 +271,9 @@ tt.func public @short(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: 
 // -----
 
 // A grid of rows and columns would have another number of programs.
-// OFFER-NOT: autodiff.unravel
+// OFFER-NOT: autodiff.offer
 // OFFER-LABEL: tt.func public @count(
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @count(
 tt.func public @count(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i32) {
   %size = arith.constant 64 : i32
@@ -304,9 +303,9 @@ tt.func public @count(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: 
 // -----
 
 // Numbers do not divide one another, as far as is known.
-// OFFER-NOT: autodiff.unravel
+// OFFER-NOT: autodiff.offer
 // OFFER-LABEL: tt.func public @others(
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @others(
 tt.func public @others(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i32, %s: i32) {
   %size = arith.constant 64 : i32
@@ -338,9 +337,9 @@ tt.func public @others(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n:
 // -----
 
 // Addresses are sums already.
-// OFFER-NOT: autodiff.unravel
+// OFFER-NOT: autodiff.offer
 // OFFER-LABEL: tt.func public @affine(
-// CHECK-NOT: autodiff.launch
+// CHECK-NOT: autodiff.rearranged
 // CHECK-LABEL: tt.func public @affine(
 tt.func public @affine(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c: i32) {
   %size = arith.constant 64 : i32

@@ -2,7 +2,7 @@
 
 // Lanes past the end are not stored: they need not be read, neither in the loop
 // nor through what is read.
-// CHECK: module attributes {autodiff.assumed = [#autodiff.expr<arg4>]}
+// CHECK: autodiff.assume <arg4>
 // CHECK-LABEL: tt.func public @dropped(
 // CHECK-NOT: arith.remsi
 // CHECK: %[[IN:.*]] = arith.cmpi slt, %[[X:.*]], %{{.*}} : tensor<32xi32>
@@ -51,7 +51,7 @@ tt.func public @dropped(%a: !tt.ptr<f16>, %b: tensor<16x16xf16>, %out: !tt.ptr<f
 // -----
 
 // They are stored, or summed with others, or decide what is stored.
-// CHECK-NOT: autodiff.assumed
+// CHECK-NOT: autodiff.assume
 // CHECK-LABEL: tt.func public @stored(
 // CHECK: arith.remsi
 tt.func public @stored(%a: !tt.ptr<f32>, %out: tensor<32x!tt.ptr<f32>>, %n: i32) {
@@ -146,7 +146,7 @@ tt.func public @carried(%a: !tt.ptr<f32>, %out: tensor<32x!tt.ptr<f32>>, %n: i32
 // -----
 
 // Back to the start from beyond the end; an index from memory may go there, too.
-// CHECK-NOT: autodiff.assumed
+// CHECK-NOT: autodiff.assume
 // CHECK-LABEL: tt.func public @selected(
 // CHECK: %[[MASK:.*]] = arith.cmpi slt
 // CHECK-NOT: arith.select

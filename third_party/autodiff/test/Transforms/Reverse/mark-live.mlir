@@ -2,7 +2,7 @@
 // RUN:   -autodiff-mask-loads -autodiff-reverse -autodiff-mark-live | FileCheck %s
 
 // A tile is loaded, and as much of it as is stored has a gradient.
-// CHECK: autodiff.live = [#autodiff.live<0 [<0 [<1 x [<1 x 8 of axis 0>] below arg2>] exact = true>]>]
+// CHECK: autodiff.live <0 [<0 [<1 x [<1 x 8 of axis 0>] below arg2>] exact = true>]>
 // CHECK-LABEL: tt.func @tail(
 tt.func @tail(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %range = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
@@ -20,7 +20,7 @@ tt.func @tail(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 // -----
 
 // Memory says where it is.
-// CHECK: autodiff.live = [#autodiff.live<0 [?]>]
+// CHECK: autodiff.live <0 [?]>
 // CHECK-LABEL: tt.func @gathered(
 tt.func @gathered(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
   %i = tt.load %pi : !tt.ptr<i32>

@@ -9,8 +9,8 @@
 // NONE-NOT: autodiff.state
 // CHECK-LABEL: tt.func @after(
 // CHECK: tt.store {{.*}} autodiff.state = {carried = 0 : i32, check = #autodiff.check<distinct 2 at
+// BACK: autodiff.check <argument 2> <distinct 2 at
 // BACK-LABEL: tt.func @after_bwd(
-// BACK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = #autodiff.check<distinct 2 at
 // BACK-DAG: %[[MASK:.*]] = arith.cmpi slt
 // BACK-DAG: %[[FIRST:.*]] = arith.constant dense<2.000000e+00>
 // BACK: scf.for

@@ -2,8 +2,8 @@
 // RUN:   -autodiff-reverse -canonicalize -cse -autodiff-residuals -canonicalize -cse | FileCheck %s
 
 // y = z², rounded: the cotangent is bfloat16, and so is what it is multiplied by.
+// CHECK: autodiff.buffer 0 <saved "factor0" : bf16
 // CHECK-LABEL: tt.func @square_fwd(
-// CHECK-SAME: #autodiff.buffer<saved "factor0" : bf16
 // CHECK: %[[Z:.*]] = "tt.reduce"
 // CHECK: %[[TWICE:.*]] = arith.addf %[[Z]], %[[Z]]
 // CHECK: %[[HALF:.*]] = arith.truncf %[[TWICE]] : tensor<64xf32> to tensor<64xbf16>
@@ -77,8 +77,8 @@ tt.func @pole(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>) {
 // -----
 
 // Half precision has not the range of what it is computed with.
+// CHECK: autodiff.buffer 0 <saved "saved0" : f32
 // CHECK-LABEL: tt.func @narrow_fwd(
-// CHECK-SAME: #autodiff.buffer<saved "saved0" : f32
 tt.func @narrow(%px: !tt.ptr<f32>, %py: !tt.ptr<f16>) {
   %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
   %n = arith.constant dense<64> : tensor<64x1xi32>
@@ -107,8 +107,8 @@ tt.func @narrow(%px: !tt.ptr<f32>, %py: !tt.ptr<f16>) {
 // -----
 
 // A factor for each of two cotangents takes as much as the sum itself.
-// CHECK-LABEL: tt.func @two_fwd(
-// CHECK-SAME: <saved "saved0"
+// CHECK: autodiff.plan
+// CHECK: <saved "saved0"
 // CHECK-NOT: <saved "factor
 tt.func @two(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>, %pv: !tt.ptr<bf16>) {
   %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
@@ -144,8 +144,8 @@ tt.func @two(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>, %pv: !tt.ptr<bf16>) {
 
 // Where a sum over lanes comes between, a cotangent is not multiplied by one
 // number: the sum is saved as it is.
+// CHECK: autodiff.buffer 0 <saved "saved0" : f32
 // CHECK-LABEL: tt.func @lanes_fwd(
-// CHECK-SAME: #autodiff.buffer<saved "saved0" : f32
 // CHECK-NOT: <saved "factor
 tt.func @lanes(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>) {
   %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>

@@ -44,10 +44,11 @@ tt.func @computed(%pu: !tt.ptr<f32>, %pv: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: 
 // -----
 
 // What is loaded has the same bits everywhere: its maximum is saved.
+// CHECK: autodiff.buffer 0 <saved
 // CHECK-LABEL: tt.func @loaded_fwd(
 // CHECK: "tt.reduce"
 // CHECK-LABEL: tt.func @loaded_bwd(
-// CHECK-SAME: buffer<saved
+// CHECK-SAME: #autodiff.operand<buffer 0>
 // CHECK-NOT: arith.maxnumf
 tt.func @loaded(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>

@@ -5,8 +5,8 @@
 
 // y = x·Σw: the sum over w is saved by the forward, a scalar per program, and
 // loaded by the backward, which does not need w any more.
+// SAVE: autodiff.buffer 0 <saved "saved0" : f32
 // SAVE-LABEL: tt.func @kernel_fwd(
-// SAVE-SAME: #autodiff.buffer<saved "saved0" : f32
 // SAVE-SAME: autodiff.operand = #autodiff.operand<buffer 0>
 // SAVE: %[[S:.*]] = "tt.reduce"
 // SAVE: %[[P:.*]] = tt.addptr %arg3, %{{.*}} : !tt.ptr<f32>, i64

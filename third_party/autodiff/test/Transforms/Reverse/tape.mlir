@@ -6,9 +6,9 @@
 // and loaded at it by the reversed one, with a barrier between. A slot is
 // iteration · programs + program, program = (z · ny + y) · nx + x. The sum beside
 // it is linear: nobody pops its tape, so it gets none, and is not summed again.
+// CHECK: autodiff.buffer 0 <tape "tape0" : f32, max(arg3, 0) * (grid2 * (grid1 * (grid0 *
 // CHECK-LABEL: tt.func @product_bwd(
-// CHECK-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = #autodiff.buffer<tape "tape0" : f32, max(arg3, 0) * (grid2 * (grid1 * (grid0 *
-// CHECK-SAME: autodiff.operand = #autodiff.operand<buffer 0>, tt.divisibility = 16 : i32}) attributes
+// CHECK-SAME: %arg4: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<buffer 0>, tt.divisibility = 16 : i32}) attributes
 // CHECK: scf.for %[[I:[^ ,:)]+]] = {{.*}} iter_args(%[[A:[^ ,:)]+]] = %{{[0-9]+}})
 // CHECK-DAG: %[[NZ:.*]] = tt.get_num_programs z
 // CHECK-DAG: %[[LNZ:.*]] = arith.extsi %[[NZ]]

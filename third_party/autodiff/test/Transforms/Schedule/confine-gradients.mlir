@@ -1,14 +1,14 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-read-cotangents -autodiff-schedule=confine=0 \
+// RUN:   -canonicalize -cse -autodiff-read-cotangents -autodiff-lower-accumulates=confine=0 \
 // RUN:   -autodiff-confine-gradients -canonicalize -cse | FileCheck %s
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-read-cotangents -autodiff-schedule \
+// RUN:   -canonicalize -cse -autodiff-read-cotangents -autodiff-lower-accumulates \
 // RUN:   -autodiff-confine-gradients -canonicalize -cse | FileCheck %s --check-prefix=KNOWN
 
 // Rows that memory says: one comparison for each of them, with a margin that
 // holds what is left of a row.
+// CHECK: autodiff.gradient {{.*}}: f32 init = zero returned = true confined = all margin = 7
 // CHECK-LABEL: tt.func @rows_bwd(
-// CHECK-SAME: : f32 init = zero returned = true confined = all margin = 7
 // CHECK: %[[FIRST:.*]] = arith.shrsi {{.*}} : tensor<4xi64>
 // CHECK: autodiff.size <lead(arg0)>
 // CHECK: %[[PLACE:.*]] = arith.addi %[[FIRST]], %{{.*}} : tensor<4xi64>
@@ -17,8 +17,8 @@
 // CHECK: %[[COLUMN:.*]] = tt.expand_dims %[[ROWS]]
 // CHECK: %[[MASK:.*]] = tt.broadcast %[[COLUMN]]
 // CHECK: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %{{.*}}, %[[MASK]]
+// KNOWN: autodiff.gradient {{.*}}confined = sums
 // KNOWN-LABEL: tt.func @rows_bwd(
-// KNOWN-SAME: confined = sums
 // KNOWN: %[[MASK:.*]] = tt.broadcast {{.*}} -> tensor<4x8xi1>
 // KNOWN: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %{{.*}}, %[[MASK]]
 tt.func @rows(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
@@ -51,14 +51,15 @@ tt.func @rows(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
 
 // A launch knows how far a sum of numbers goes. It may be too far for a buffer:
 // then what is stored is masked, too.
+// CHECK: autodiff.gradient {{.*}}confined = all
 // CHECK-LABEL: tt.func @sum_bwd(
-// CHECK-SAME: confined = all
 // CHECK: arith.cmpi ult, %{{.*}}, %{{.*}} : i64
 // CHECK: %[[MASK:.*]] = tt.splat %{{.*}} : i1 -> tensor<8xi1>
 // CHECK: tt.store %{{.*}}, %{{.*}}, %[[MASK]]
-// KNOWN-LABEL: tt.func @sum_bwd(
+// KNOWN: autodiff.plan
 // KNOWN-NOT: confined
-// KNOWN-SAME: reach [<arg2 [<1 x [<1 x 8 of axis 0>]>] exact = true>]
+// KNOWN: autodiff.gradient {{.*}} reach [<arg2 [<1 x [<1 x 8 of axis 0>]>] exact = true>]
+// KNOWN-LABEL: tt.func @sum_bwd(
 // KNOWN-NOT: autodiff.size
 // KNOWN: tt.store %{{[0-9]+}}, %{{[0-9]+}} :
 tt.func @sum(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {

@@ -37,8 +37,8 @@ tt.func @start(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32)
 
 // An end that moves with the program: those that have iteration j are the
 // later ones, and the number of iterations is the most that any program has.
+// CHECK: autodiff.launch @end_bwd_exchanged0 grid [{{.*}}maxpids(pid0 + 1)
 // CHECK-LABEL: tt.func @end_bwd_exchanged0(
-// CHECK-SAME: autodiff.grid = [{{.*}}maxpids(pid0 + 1)
 // CHECK: %[[PART:.*]] = arith.divsi
 // CHECK: %[[FIRST:.*]] = arith.maxsi {{.*}}, %c0_i32
 // CHECK: arith.cmpi slt, %[[FIRST]], %[[PROGRAMS:.*]] :
@@ -112,6 +112,7 @@ tt.func @below(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 
 // A number that is put together of two is one digit of the programs, also where
 // it says how far they go: those from j on have iteration j.
+// CHECK: autodiff.plan
 // CHECK-LABEL: tt.func @sums_of_digits_bwd_exchanged0(
 // CHECK: %[[N:.*]] = autodiff.programs
 // CHECK: %[[J:.*]] = arith.remsi %[[N]]
@@ -148,8 +149,8 @@ tt.func @sums_of_digits(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>,
 // A loop from one place in memory to another one, that all programs of a row
 // run: iterations count from there. There is no mask, so that zeros are stored
 // behind shorter segments, and ranges have to be all of the tensor.
+// CHECK: autodiff.launch @from_memory_bwd_exchanged0 grid [{{.*}}maxpids(element(arg3, pid0 + 1) - element(arg3, pid0))
 // CHECK-LABEL: tt.func @from_memory_bwd_exchanged0(
-// CHECK-SAME: autodiff.grid = [{{.*}}maxpids(element(arg3, pid0 + 1) - element(arg3, pid0))
 // CHECK: autodiff.accumulate {{.*}} moves = true{{.*}} whole = true
 tt.func @from_memory(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>) {
   %c1 = arith.constant 1 : i32

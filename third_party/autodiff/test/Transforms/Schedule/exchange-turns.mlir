@@ -11,8 +11,8 @@
 // CHECK: tt.dot
 // CHECK: autodiff.accumulate {{.*}} whole <{{.*}} programs [pid1, pid0]
 
+// PLAN: autodiff.gradient <store 0 :
 // PLAN-LABEL: tt.func @gram_bwd_exchanged0(
-// PLAN-SAME: <store 0 :
 // PLAN: tt.dot
 // PLAN: tt.store
 // PLAN-LABEL: tt.func @gram_bwd_exchanged1(

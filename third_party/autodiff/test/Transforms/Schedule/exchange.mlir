@@ -5,13 +5,13 @@
 // for each iteration sums what all programs contribute there, each a part of
 // them, for there is little to do; its addresses are a check of the launch. The
 // gradient of w stays where it was.
+// CHECK: autodiff.launch @sums_bwd_exchanged0 grid [max(ceildiv(arg3 - 0, 1), 0) *
+// CHECK-SAME: processors
 // CHECK-LABEL: tt.func @sums_bwd(
 // CHECK: scf.for
 // CHECK-NOT: argument = 0
 // CHECK: autodiff.accumulate {{.*}} {argument = 1
 // CHECK-LABEL: tt.func @sums_bwd_exchanged0(
-// CHECK-SAME: autodiff.grid = [#autodiff.expr<max(ceildiv(arg3 - 0, 1), 0) *
-// CHECK-SAME: processors
 // CHECK: %[[N:.*]] = autodiff.programs
 // CHECK: %[[J:.*]] = arith.remsi %[[N]], %[[COUNT:.*]] :
 // CHECK: %[[PART:.*]] = arith.divsi %[[N]], %[[COUNT]]
@@ -51,9 +51,9 @@ tt.func @sums(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) 
 
 // An id that the kernel only uses as quotient and remainder is two digits: one
 // stays in the grid, the other one is summed over.
-// CHECK-LABEL: tt.func @digits_bwd_exchanged0(
-// CHECK-SAME: autodiff.grid = [#autodiff.expr<
+// CHECK: autodiff.launch @digits_bwd_exchanged0 grid [
 // CHECK-SAME: (maxpids(div(pid0, arg4)) + 1)
+// CHECK-LABEL: tt.func @digits_bwd_exchanged0(
 // CHECK: autodiff.size <maxpids(rem(pid0, arg4)) + 1>
 // CHECK: autodiff.accumulate {{.*}} whole <
 // CHECK-SAME: programs [rem(pid0, arg4), div(pid0, arg4)]

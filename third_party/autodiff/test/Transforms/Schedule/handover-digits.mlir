@@ -3,8 +3,9 @@
 // One program id holds the row and the column. What is handed over has its
 // place by these: the kernels that need it number their programs in another
 // way.
+// CHECK: autodiff.buffer {{[0-9]}} <handover
 // CHECK-LABEL: tt.func @product_bwd(
-// CHECK-SAME: %arg6: !tt.ptr<f32> {autodiff.buffer = #autodiff.buffer<handover
+// CHECK-SAME: %arg6: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<buffer
 // CHECK-DAG: %[[ROW:.*]] = arith.divsi %{{.*}}, %{{.*}} : i64
 // CHECK-DAG: %[[COLUMN:.*]] = arith.remsi %{{.*}}, %{{.*}} : i64
 // CHECK: %[[PLACE:.*]] = arith.muli %{{.*}}, %{{.*}} : i64

@@ -3,8 +3,10 @@
 // A product with an epilogue. The cotangent of the sum takes two loads for each
 // program and iteration: the kernel that stays leaves it in scratch memory,
 // once for both kernels that need it.
+// CHECK: autodiff.buffer {{[0-9]}} <handover
+// CHECK-NOT: <handover
 // CHECK-LABEL: tt.func @product_bwd(
-// CHECK-SAME: %arg5: !tt.ptr<f32> {autodiff.buffer = #autodiff.buffer<handover
+// CHECK-SAME: %arg5: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<buffer
 // CHECK-NOT: <handover
 // CHECK: %[[C:.*]] = arith.mulf
 // CHECK: %[[SLOT:.*]] = tt.addptr %arg5,

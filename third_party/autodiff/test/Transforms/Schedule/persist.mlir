@@ -6,9 +6,9 @@
 // keeps the sum for the weights, and stores that as one of several. There are no
 // more programs than there were, and as many for each processor as it takes to
 // hide what programs of one warp wait for.
+// CHECK: autodiff.launch @scale_bwd_persistent grid [max(min(1 * grid0,
+// CHECK-SAME: ceildiv(8 * processors, max(1, 1))), 1), 1, 1]
 // CHECK-LABEL: tt.func @scale_bwd_persistent(
-// CHECK-SAME: autodiff.grid = [#autodiff.expr<max(min(1 * grid0,
-// CHECK-SAME: ceildiv(8 * processors, max(1, 1))), 1)>, #autodiff.expr<1>, #autodiff.expr<1>]
 // CHECK: %[[PART:.*]] = autodiff.programs
 // CHECK: %[[PARTS:.*]] = arith.trunci
 // CHECK: %[[W:.*]] = tt.load
@@ -43,11 +43,11 @@ tt.func @scale(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // Each processor has the registers for three programs, and runs two where three
 // would have many rows each.
-// CHECK-LABEL: tt.func @scale_middle_bwd_persistent(
-// CHECK-SAME: autodiff.grid = [#autodiff.expr<max(min(1 * grid0,
+// CHECK: autodiff.launch @scale_middle_bwd_persistent grid [max(min(1 * grid0,
 // CHECK-SAME: ceildiv(
 // CHECK-SAME: max(2, min(3, ceildiv(128 * processors, max(1 * grid0, 1))))
-// CHECK-SAME:  * processors, max(1, 1))), 1)>, #autodiff.expr<1>, #autodiff.expr<1>]
+// CHECK-SAME:  * processors, max(1, 1))), 1), 1, 1]
+// CHECK-LABEL: tt.func @scale_middle_bwd_persistent(
 tt.func @scale_middle(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %width = arith.constant 4096 : i32
   %i = tt.make_range {end = 4096 : i32, start = 0 : i32} : tensor<4096xi32>
@@ -71,9 +71,9 @@ tt.func @scale_middle(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // -----
 
 // Rows that take the registers of half a processor: one program for each.
+// CHECK: autodiff.launch @scale_long_bwd_persistent grid [max(min(1 * grid0,
+// CHECK-SAME: ceildiv(1 * processors, max(1, 1))), 1), 1, 1]
 // CHECK-LABEL: tt.func @scale_long_bwd_persistent(
-// CHECK-SAME: autodiff.grid = [#autodiff.expr<max(min(1 * grid0,
-// CHECK-SAME: ceildiv(1 * processors, max(1, 1))), 1)>, #autodiff.expr<1>, #autodiff.expr<1>]
 tt.func @scale_long(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %width = arith.constant 8192 : i32
   %i = tt.make_range {end = 8192 : i32, start = 0 : i32} : tensor<8192xi32>
@@ -123,6 +123,7 @@ tt.func @shift(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // -----
 
 // Two parts of the weights: a sum for each, and one check that they are all.
+// CHECK: autodiff.plan
 // CHECK-LABEL: tt.func @parts_bwd_persistent(
 // CHECK: %[[PART:.*]] = autodiff.programs
 // CHECK: %[[SUMS:.*]]:2 = scf.for {{.*}} iter_args(%[[A:[^ ,:)]+]] = %[[ZERO:[^ ,]+]], %[[B:[^ ,:)]+]] = %[[ZERO]])

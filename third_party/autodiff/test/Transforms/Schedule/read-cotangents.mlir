@@ -5,9 +5,9 @@
 
 // Each program stores to an address of its own, given the check: the upstream
 // gradient is read from the caller's tensor.
+// CHECK: autodiff.check <cotangent 1> <distinct
 // CHECK-LABEL: tt.func @copy_bwd(
-// CHECK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = #autodiff.check<distinct
-// CHECK-SAME: autodiff.operand = #autodiff.operand<cotangent 1>}
+// CHECK-SAME: %arg2: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<cotangent 1>}
 // CHECK-NOT: autodiff.upstream
 // CHECK: %[[P:.*]] = tt.addptr %arg2,
 // CHECK: tt.load %[[P]]
@@ -26,8 +26,8 @@ tt.func @copy(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // Two stores, apart by a distance that the launch knows: distinct, if the check
 // holds.
+// CHECK: autodiff.check <cotangent 1> <distinct {{.*}}<arg2 x [<1 x 2>]>
 // CHECK-LABEL: tt.func @twice_bwd(
-// CHECK-SAME: #autodiff.check<distinct {{.*}}<arg2 x [<1 x 2>]>
 // CHECK-NOT: autodiff.upstream
 tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
   %x = tt.load %px : !tt.ptr<f32>
@@ -58,8 +58,8 @@ tt.func @hidden(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32, %n: i32) {
 // -----
 
 // What is loaded before all of it is overwritten has a gradient of its own.
+// CHECK: autodiff.check <cotangent 0> <bijective
 // CHECK-LABEL: tt.func @overwritten_bwd(
-// CHECK-SAME: %arg2: !tt.ptr<f32> {autodiff.check = #autodiff.check<bijective
 // CHECK-NOT: autodiff.upstream
 // CHECK: %[[DY:.*]] = tt.load
 // CHECK: %[[DX:.*]] = arith.mulf %[[DY]], %arg1
@@ -91,8 +91,8 @@ tt.func @some(%px: !tt.ptr<f32>, %a: f32, %c: i1) {
 // -----
 
 // Halves of a tile, which one mask bounds: the index counts them.
+// CHECK: autodiff.check <cotangent 1> <distinct {{.*}}<1 x [<8 x grid0>, <1 x 4>, <4 x 2>] below arg2>
 // CHECK-LABEL: tt.func @halves_bwd(
-// CHECK-SAME: #autodiff.check<distinct {{.*}}<1 x [<8 x grid0>, <1 x 4>, <4 x 2>] below arg2>
 // CHECK-NOT: autodiff.upstream
 tt.func @halves(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %x = tt.load %px : !tt.ptr<f32>

@@ -1,13 +1,13 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize \
-// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-schedule | FileCheck %s
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-lower-accumulates | FileCheck %s
 
 // Program numbers computed from one id are enumerated by the launch, each with
 // the stride that the address has.
-// CHECK-LABEL: tt.func @grouped_bwd(
-// CHECK-SAME: <store 0 : {{.*}} checks [<bijective 0 at
+// CHECK: autodiff.gradient <store 0 : {{.*}} checks [<bijective 0 at
 // CHECK-SAME: <arg2 * 4 x [<1 x pids(div(pid0, arg4))>]>
 // CHECK-SAME: <arg2 x [<1 x 4>]>
 // CHECK-SAME: <arg3 x [<1 x pids(rem(pid0, arg4))>]>
+// CHECK-LABEL: tt.func @grouped_bwd(
 tt.func @grouped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %sm: i32, %sn: i32, %n: i32) {
   %c4 = arith.constant 4 : i32
   %id = tt.get_program_id x : i32
@@ -35,10 +35,10 @@ tt.func @grouped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %sm: i32, %sn: i32, %n: i
 
 // A loop over a row: the iteration is the high digit of the column, and the
 // mask bounds the two together.
-// CHECK-LABEL: tt.func @looped_bwd(
-// CHECK-SAME: <store 0 : {{.*}} checks [<bijective 0 at
+// CHECK: autodiff.gradient <store 0 : {{.*}} checks [<bijective 0 at
 // CHECK-SAME: <4 x max(ceildiv(arg2, 4), 0)>
 // CHECK-SAME: below arg2>
+// CHECK-LABEL: tt.func @looped_bwd(
 tt.func @looped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c4 = arith.constant 4 : i32
@@ -61,8 +61,8 @@ tt.func @looped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 // -----
 
 // The same address in every iteration: contributions must add up.
+// CHECK: autodiff.gradient <atomic 0 :
 // CHECK-LABEL: tt.func @invariant_bwd(
-// CHECK-SAME: <atomic 0 :
 // CHECK: scf.for
 // CHECK: tt.atomic_rmw fadd, relaxed, gpu, %arg3,
 tt.func @invariant(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
@@ -79,10 +79,10 @@ tt.func @invariant(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 // -----
 
 // A mask that data decide leaves elements out, whose gradient is zero then.
-// CHECK-LABEL: tt.func @data_mask_bwd(
-// CHECK-SAME: <store 0 :
+// CHECK: autodiff.gradient <store 0 :
 // CHECK-SAME: init = zero
 // CHECK-SAME: checks [<distinct
+// CHECK-LABEL: tt.func @data_mask_bwd(
 tt.func @data_mask(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: tensor<4xi1>) {
   %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
   %p = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
@@ -97,10 +97,10 @@ tt.func @data_mask(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: tensor<4xi1>) {
 // -----
 
 // So does a branch.
-// CHECK-LABEL: tt.func @branch_bwd(
-// CHECK-SAME: <store 0 :
+// CHECK: autodiff.gradient <store 0 :
 // CHECK-SAME: init = zero
 // CHECK-SAME: checks [<distinct
+// CHECK-LABEL: tt.func @branch_bwd(
 tt.func @branch(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1) {
   %id = tt.get_program_id x : i32
   scf.if %c {
@@ -116,11 +116,11 @@ tt.func @branch(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %c: i1) {
 
 // The pixels of a window: two loads in each of two rows, which are as far from
 // one another as an argument says.
-// CHECK-LABEL: tt.func @window_bwd(
-// CHECK-SAME: <store 0 : {{.*}} checks [<bijective
+// CHECK: autodiff.gradient <store 0 : {{.*}} checks [<bijective
 // CHECK-SAME: <2 x [<1 x 4>]>
 // CHECK-SAME: <1 x [<1 x 2>]>
 // CHECK-SAME: <arg2 x [<1 x 2>]>
+// CHECK-LABEL: tt.func @window_bwd(
 tt.func @window(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %width: i32) {
   %one = arith.constant 1 : i32
   %two = arith.constant dense<2> : tensor<4xi32>
@@ -155,9 +155,9 @@ tt.func @window(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %width: i32) {
 
 // Chunks of a sequence, of which the last one may be shorter: a place in a chunk
 // is a number with a bound of its own. A minimum bounds by both of its operands.
-// CHECK-LABEL: tt.func @chunks_bwd(
-// CHECK-SAME: <store 0 : {{.*}} checks [<bijective
+// CHECK: autodiff.gradient <store 0 : {{.*}} checks [<bijective
 // CHECK-SAME: <1 x [<1 x 4>, <arg3 x grid0>] below arg2 part 1 below arg3>
+// CHECK-LABEL: tt.func @chunks_bwd(
 tt.func @chunks(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %length: i32, %chunk: i32) {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
   %id = tt.get_program_id x : i32
@@ -182,11 +182,11 @@ tt.func @chunks(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %length: i32, %chunk: i32)
 
 // Of a line, whose positions are tiles and lanes, only the first program loads:
 // its number is no other one beside the position, and others leave elements out.
-// CHECK-LABEL: tt.func @first_bwd(
-// CHECK-SAME: <store 0 :
+// CHECK: autodiff.gradient <store 0 :
 // CHECK-SAME: init = zero
 // CHECK-SAME: checks [<distinct
 // CHECK-SAME: <1 x [<4 x grid0>, <1 x 4>] below arg2>
+// CHECK-LABEL: tt.func @first_bwd(
 tt.func @first(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
   %c0 = arith.constant 0 : i32
@@ -214,10 +214,10 @@ tt.func @first(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 
 // A mask with a lower end, in either order: where the index starts, and what it
 // stays below.
-// CHECK-LABEL: tt.func @behind_bwd(
-// CHECK-SAME: <store 0 :
+// CHECK: autodiff.gradient <store 0 :
 // CHECK-SAME: at arg2 * -1 [
 // CHECK-SAME: <1 x [<1 x 8>] below arg3 from arg2>
+// CHECK-LABEL: tt.func @behind_bwd(
 tt.func @behind(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %m: i32) {
   %i = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
   %0 = tt.splat %n : i32 -> tensor<8xi32>
@@ -238,10 +238,10 @@ tt.func @behind(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %m: i32) {
 // -----
 
 // A load in front of a loop that is an iteration before its first one.
-// CHECK-LABEL: tt.func @peeled_bwd(
-// CHECK-SAME: <store 0 :
+// CHECK: autodiff.gradient <store 0 :
 // CHECK-SAME: checks [<bijective 0 at 0
 // CHECK-SAME: <1 x max({{.*}}, 0) + 1>
+// CHECK-LABEL: tt.func @peeled_bwd(
 // CHECK: tt.return
 tt.func @peeled(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %c1 = arith.constant 1 : i32
@@ -260,8 +260,8 @@ tt.func @peeled(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 // -----
 
 // Not so if it is one of the loop's own.
+// CHECK: autodiff.gradient <atomic 0 :
 // CHECK-LABEL: tt.func @repeated_bwd(
-// CHECK-SAME: <atomic 0 :
 // CHECK: tt.return
 tt.func @repeated(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %c0 = arith.constant 0 : i32
@@ -302,10 +302,10 @@ tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // A loop from a block of each program's own on, to an end that all have in
 // common: programs and iterations are digits of one index, whose bound is that
 // of the mask.
-// CHECK-LABEL: tt.func @strided_bwd(
-// CHECK-SAME: <store 0 : {{.*}} checks [<bijective
+// CHECK: autodiff.gradient <store 0 : {{.*}} checks [<bijective
 // CHECK-SAME: <1 x [<4 x grid0>,
 // CHECK-SAME: <grid0 * 4 x max(ceildiv(arg2, grid0 * 4), 0)>, <1 x 4>] below arg2>
+// CHECK-LABEL: tt.func @strided_bwd(
 tt.func @strided(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %c4 = arith.constant 4 : i32
   %zero = arith.constant dense<0.0> : tensor<4xf32>
@@ -336,10 +336,10 @@ tt.func @strided(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 // -----
 
 // Without a mask it is the end of the loop, counted in blocks.
-// CHECK-LABEL: tt.func @whole_bwd(
-// CHECK-SAME: <store 0 : {{.*}} checks [<bijective
+// CHECK: autodiff.gradient <store 0 : {{.*}} checks [<bijective
 // CHECK-SAME: <4 x [<1 x grid0>,
 // CHECK-SAME: <grid0 x max(ceildiv(arg2, grid0 * 4), 0)>] below ceildiv(arg2, 4)>
+// CHECK-LABEL: tt.func @whole_bwd(
 tt.func @whole(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %c4 = arith.constant 4 : i32
   %zero = arith.constant dense<0.0> : tensor<4xf32>
@@ -369,8 +369,8 @@ tt.func @whole(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 
 // A quotient by zero is no number, in a launch, either; nor is what is made of
 // it.
+// CHECK: autodiff.gradient <store 0 : {{.*}} checks [<bijective 0 at div(1, 0) [
 // CHECK-LABEL: tt.func @nowhere_bwd(
-// CHECK-SAME: <store 0 : {{.*}} checks [<bijective 0 at div(1, 0) [
 tt.func @nowhere(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32

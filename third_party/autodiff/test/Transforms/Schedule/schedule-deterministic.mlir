@@ -1,8 +1,17 @@
 // RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics -autodiff-normalize \
 // RUN:   -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents \
-// RUN:   -autodiff-schedule=deterministic=true
+// RUN:   -autodiff-lower-accumulates=deterministic=true
+// RUN: not triton-autodiff-opt %s -split-input-file -autodiff-normalize \
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents \
+// RUN:   -autodiff-lower-accumulates=deterministic=true \
+// RUN:   -remarks-filter-missed='plain-stores|deterministic' 2>&1 | FileCheck %s
+
+// What stands in the way, remarks say.
 
 // Data decide the addresses.
+// CHECK: remark: [Missed] plain-stores {{.*}} Argument=0
+// CHECK-SAME: it depends on what is loaded at
+// CHECK: remark: [Missed] deterministic {{.*}} Argument=0
 tt.func @gather(%px: !tt.ptr<f32> loc("x"("k.py":1:1)), %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
   %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
   %0 = tt.splat %pi : !tt.ptr<i32> -> tensor<4x!tt.ptr<i32>>
@@ -10,7 +19,7 @@ tt.func @gather(%px: !tt.ptr<f32> loc("x"("k.py":1:1)), %pi: !tt.ptr<i32>, %py: 
   %j = tt.load %1 : tensor<4x!tt.ptr<i32>>
   %2 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
   %3 = tt.addptr %2, %j : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
-  // expected-error @+1 {{the gradient of argument 'x' would meet in atomic operations here, whose order differs from run to run, and a deterministic backward was asked for: the addresses are not sums of program ids}}
+  // expected-error @+1 {{the gradient of argument 'x' would meet in atomic operations here, whose order differs from run to run, and a deterministic backward was asked for: remove what stands in the way of its other schedules, or allow atomics (deterministic=False)}}
   %x = tt.load %3 : tensor<4x!tt.ptr<f32>>
   %4 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
   %5 = tt.addptr %4, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
@@ -21,8 +30,9 @@ tt.func @gather(%px: !tt.ptr<f32> loc("x"("k.py":1:1)), %pi: !tt.ptr<i32>, %py: 
 // -----
 
 // In place, but maybe not everywhere.
+// CHECK: remark: [Missed] plain-stores {{.*}}the kernel stores to the argument at
 tt.func @square(%px: !tt.ptr<f32>, %c: i1) {
-  // expected-error @+1 {{the kernel stores to the argument, at addresses that are not known to be distinct or that it also reads}}
+  // expected-error @+1 {{would meet in atomic operations here}}
   %x = tt.load %px : !tt.ptr<f32>
   %y = arith.mulf %x, %x : f32
   tt.store %px, %y, %c : !tt.ptr<f32>
@@ -32,8 +42,9 @@ tt.func @square(%px: !tt.ptr<f32>, %c: i1) {
 // -----
 
 // Two loads add up.
+// CHECK: remark: [Missed] plain-stores {{.*}}it is loaded at {{.*}} and {{.*}}, in other steps or bounds
 tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
-  // expected-error @+4 {{it is loaded in 2 places, which may share addresses; load it once, or allow atomics (deterministic=False)}}
+  // expected-error @+4 {{would meet in atomic operations here}}
   %x = tt.load %px {isVolatile = true} : !tt.ptr<f32>
   %i = tt.get_program_id x : i32
   %p = tt.addptr %px, %i : !tt.ptr<f32>, i32

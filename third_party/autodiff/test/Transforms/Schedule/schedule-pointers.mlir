@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics \
-// RUN:   -autodiff-normalize -autodiff-reverse -autodiff-schedule
+// RUN:   -autodiff-normalize -autodiff-reverse -autodiff-lower-accumulates
 
 // The gradient's buffer may have wider elements: bytes cannot be counted in it.
 tt.func @bytes(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %o: i32) {

@@ -1,13 +1,13 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize \
-// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-schedule | FileCheck %s
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-lower-accumulates | FileCheck %s
 
 // Rows of a segment, from where memory says: the check is about the ranges of
 // the programs, whose bounds are how many rows are left.
-// CHECK-LABEL: tt.func @segments_bwd(
-// CHECK-SAME: <store 0 : {{.*}} checks [<bijective
+// CHECK: autodiff.gradient <store 0 : {{.*}} checks [<bijective
 // CHECK-SAME: <1 x [<1 x 4>] below 0 - element(arg2, pid0) + element(arg3, pid0)>
 // CHECK-SAME: <1 x [<1 x pids(element(arg2, pid0))>]>
 // CHECK-SAME: moves = true
+// CHECK-LABEL: tt.func @segments_bwd(
 tt.func @segments(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>, %ends: !tt.ptr<i32>) {
   %id = tt.get_program_id x : i32
   %qs = tt.addptr %starts, %id : !tt.ptr<i32>, i32
@@ -32,10 +32,10 @@ tt.func @segments(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>, %
 
 // A loop from one place to another one: programs have as many iterations as
 // their segments take.
-// CHECK-LABEL: tt.func @looped_bwd(
-// CHECK-SAME: <store 0 :
+// CHECK: autodiff.gradient <store 0 :
 // CHECK-SAME: <2 x each(max(ceildiv(element(arg3, pid0) - element(arg2, pid0), 2), 0))>
 // CHECK-SAME: moves = true
+// CHECK-LABEL: tt.func @looped_bwd(
 tt.func @looped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>, %ends: !tt.ptr<i32>) {
   %c2 = arith.constant 2 : i32
   %zero = arith.constant dense<0.0> : tensor<2xf32>
@@ -72,8 +72,8 @@ tt.func @looped(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>, %en
 // A row of an embedding begins anywhere, but is not one of a range: indices
 // repeat, and are as many as there is work. What the kernel may write to says
 // nothing either.
+// CHECK: autodiff.gradient <atomic 0 :
 // CHECK-LABEL: tt.func @indices_bwd(
-// CHECK-SAME: <atomic 0 :
 tt.func @indices(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %indices: !tt.ptr<i32>, %n: i32) {
   %id = tt.get_program_id x : i32
   %qs = tt.addptr %indices, %id : !tt.ptr<i32>, i32
@@ -95,8 +95,8 @@ tt.func @indices(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %indices: !tt.ptr<i32>, %
 
 // -----
 
+// CHECK: autodiff.gradient <atomic 0 :
 // CHECK-LABEL: tt.func @written_bwd(
-// CHECK-SAME: <atomic 0 :
 tt.func @written(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>) {
   %id = tt.get_program_id x : i32
   %qs = tt.addptr %starts, %id : !tt.ptr<i32>, i32

@@ -1,9 +1,9 @@
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-schedule | FileCheck %s
+// RUN:   -canonicalize -cse -autodiff-lower-accumulates | FileCheck %s
 
 // A chosen address is chosen by the same condition in the gradient.
+// CHECK: autodiff.gradient <atomic
 // CHECK-LABEL: tt.func @select_bwd(
-// CHECK-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = #autodiff.gradient<atomic
 // CHECK: %[[Q:.*]] = tt.addptr %arg0, %arg3
 // CHECK: %[[G:.*]] = tt.addptr %arg4, %arg3
 // CHECK: %[[P:.*]] = arith.select %arg2, %arg4, %[[G]] : !tt.ptr<f32>

@@ -1,11 +1,11 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize \
-// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-schedule | FileCheck %s
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-lower-accumulates | FileCheck %s
 
 // Addresses that data decide may coincide: their gradients meet in atomics, at
 // the gathered addresses.
-// CHECK-LABEL: tt.func @gather_bwd(
-// CHECK-SAME: <atomic 0 : f32 init = zero
+// CHECK: autodiff.gradient <atomic 0 : f32 init = zero
 // CHECK-SAME: confined = sums
+// CHECK-LABEL: tt.func @gather_bwd(
 // CHECK: %[[J:.*]] = tt.load {{.*}} : tensor<4x!tt.ptr<i32>>
 // CHECK: %[[G:.*]] = tt.splat %arg4
 // CHECK: %[[PG:.*]] = tt.addptr %[[G]], %[[J]]
@@ -29,9 +29,9 @@ tt.func @gather(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
 
 // In place, maybe: one buffer is the cotangent first and the gradient afterwards.
 // What the store overwrote is cleared before the load's contribution is added.
+// CHECK: autodiff.gradient {{.*}}init = cotangent returned = true reach [<
 // CHECK-LABEL: tt.func @in_place_bwd(
 // CHECK-SAME: %arg2: !tt.ptr<f32>
-// CHECK-SAME: init = cotangent returned = true reach [<
 // CHECK: %[[Y:.*]] = math.exp
 // CHECK: %[[T:.*]] = tt.atomic_rmw exch, relaxed, gpu, %arg2, %{{.*}}, %arg1
 // CHECK: %[[S:.*]] = arith.select %arg1, %[[T]]
@@ -50,10 +50,10 @@ tt.func @in_place(%px: !tt.ptr<f32>, %c: i1) {
 
 // Two loads of the same argument, apart by a distance that the launch knows: a
 // plain store for each, if the check holds.
-// CHECK-LABEL: tt.func @twice_bwd(
-// CHECK-SAME: <store 0 :
+// CHECK: autodiff.gradient <store 0 :
 // CHECK-SAME: checks [<bijective 0 at 0
 // CHECK-SAME: <arg2 x [<1 x 2>]>
+// CHECK-LABEL: tt.func @twice_bwd(
 // CHECK: %[[X:.*]] = tt.load %arg0
 // CHECK: %[[G:.*]] = tt.addptr %arg4, %arg2
 // CHECK: %[[W:.*]] = tt.load
@@ -74,9 +74,9 @@ tt.func @twice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
 // -----
 
 // Three, apart by the same distance.
-// CHECK-LABEL: tt.func @thrice_bwd(
-// CHECK-SAME: <store 0 :
+// CHECK: autodiff.gradient <store 0 :
 // CHECK-SAME: <arg2 x [<1 x 3>]>
+// CHECK-LABEL: tt.func @thrice_bwd(
 tt.func @thrice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
   %c2 = arith.constant 2 : i32
   %x = tt.load %px : !tt.ptr<f32>
@@ -94,8 +94,8 @@ tt.func @thrice(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32) {
 // -----
 
 // Three, apart by two distances: their addresses may coincide.
+// CHECK: autodiff.gradient <atomic 0 :
 // CHECK-LABEL: tt.func @uneven_bwd(
-// CHECK-SAME: <atomic 0 :
 // CHECK-COUNT-3: tt.atomic_rmw fadd, relaxed, gpu,
 tt.func @uneven(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32, %j: i32) {
   %x = tt.load %px : !tt.ptr<f32>

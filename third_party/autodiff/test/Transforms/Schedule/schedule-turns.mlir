@@ -1,13 +1,13 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize \
-// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-schedule | FileCheck %s
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-lower-accumulates | FileCheck %s
 
 // The lanes of a program, and the same ones from behind: what the first turn has
 // stored, the second one adds to, behind a barrier.
-// CHECK-LABEL: tt.func @mirrored_bwd(
-// CHECK-SAME: <store 0 :
+// CHECK: autodiff.gradient <store 0 :
 // CHECK-SAME: init = none
 // CHECK-SAME: checks [<bijective
 // CHECK-SAME: <distinct
+// CHECK-LABEL: tt.func @mirrored_bwd(
 // CHECK-NOT: tt.atomic_rmw
 // CHECK: tt.store %[[P:[^,]*]], %{{.*}} : tensor<4x!tt.ptr<f16>>
 // CHECK: gpu.barrier
@@ -41,8 +41,8 @@ tt.func @mirrored(%px: !tt.ptr<f16>, %py: !tt.ptr<f16>) {
 // -----
 
 // The lanes of another program's: nothing tells which one is first.
+// CHECK: autodiff.gradient <atomic 0 :
 // CHECK-LABEL: tt.func @others_bwd(
-// CHECK-SAME: <atomic 0 :
 // CHECK: tt.atomic_rmw fadd
 // CHECK: tt.atomic_rmw fadd
 tt.func @others(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {

@@ -1,20 +1,21 @@
-// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-schedule \
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-lower-accumulates \
 // RUN:   | FileCheck %s
-// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-schedule=atomic=0 \
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-lower-accumulates=atomic=0 \
 // RUN:   | FileCheck %s --check-prefix=ATOMIC
-// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents=exchange=1 -autodiff-schedule \
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents=exchange=1 -autodiff-lower-accumulates \
 // RUN:   | FileCheck %s --check-prefix=EXCHANGE
 
 // A tile per program. Given the check that programs' tiles cover the tensor
 // without overlap, the cotangent is loaded and the gradient stored, in the
 // tensor's type and at the primal's offsets and mask; the shadow is aligned as
 // the primal is.
-// CHECK-LABEL: tt.func @copy_bwd(
-// CHECK-SAME: %arg3: !tt.ptr<f16> {autodiff.check = #autodiff.check<distinct
-// CHECK-SAME: autodiff.operand = #autodiff.operand<cotangent 1>}
-// CHECK-SAME: %arg4: !tt.ptr<f16> {autodiff.buffer = #autodiff.gradient<store 0 : f16 init = none returned = true
+// CHECK: autodiff.gradient <store 0 : f16 init = none returned = true
 // CHECK-SAME: checks [<bijective 0 at 0 [<1 x [<4 x grid0>, <1 x 4>] below arg2>
-// CHECK-SAME: reach [{{.*}}]>, autodiff.operand = #autodiff.operand<gradient 0>, tt.divisibility = 16 : i32}
+// CHECK-SAME: reach [{{.*}}]>
+// CHECK: autodiff.check <cotangent 1> <distinct
+// CHECK-LABEL: tt.func @copy_bwd(
+// CHECK-SAME: %arg3: !tt.ptr<f16> {autodiff.operand = #autodiff.operand<cotangent 1>}
+// CHECK-SAME: %arg4: !tt.ptr<f16> {autodiff.operand = #autodiff.operand<gradient 0>, tt.divisibility = 16 : i32}
 // CHECK: %[[O:.*]] = arith.addi
 // CHECK: %[[M:.*]] = arith.cmpi slt, %[[O]],
 // CHECK: %[[GRADIENT:.*]] = tt.splat %arg4
@@ -27,14 +28,16 @@
 // CHECK: tt.store %[[PG]], %[[R]], %[[M]]
 
 // Where that check failed, contributions are added in f32.
+// ATOMIC: autodiff.gradient <atomic 0 : f32 init = zero
 // ATOMIC-LABEL: tt.func @copy_bwd(
-// ATOMIC-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = #autodiff.gradient<atomic 0 : f32 init = zero
+// ATOMIC-SAME: %arg4: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<gradient 0>
 // ATOMIC: %[[M:.*]] = arith.cmpi slt
 // ATOMIC: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %{{.*}}, %[[M]] {autodiff.site = 0 : i32} : (tensor<4x!tt.ptr<f32>>
 
 // Where stored addresses may repeat, a cotangent is taken once only.
+// EXCHANGE: autodiff.gradient <atomic 1 : f32 init = cotangent>
 // EXCHANGE-LABEL: tt.func @copy_bwd(
-// EXCHANGE-SAME: %arg4: !tt.ptr<f32> {autodiff.buffer = #autodiff.gradient<atomic 1 : f32 init = cotangent>
+// EXCHANGE-SAME: %arg4: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<gradient 1>
 // EXCHANGE: %[[M:.*]] = arith.cmpi slt
 // EXCHANGE: %[[Z:.*]] = arith.constant dense<0.000000e+00>
 // EXCHANGE: %[[OLD:.*]] = tt.atomic_rmw exch, relaxed, gpu, %{{.*}}, %[[Z]], %[[M]]

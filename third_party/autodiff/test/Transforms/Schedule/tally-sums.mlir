@@ -1,12 +1,15 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize \
-// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-schedule \
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-lower-accumulates \
 // RUN:   -autodiff-tally-sums -canonicalize -cse | FileCheck %s
 
 // A row of a table in half precision. It is stored if no other one is counted
 // in its block, and added otherwise.
+// CHECK: autodiff.buffer 0 <tally
+// CHECK: autodiff.launch @row_bwd_round0 grid [ceildiv({{.*}}, 2048), 1, 1]
+// CHECK: autodiff.launch @row_bwd_tally0 when {{.*}}extent{{.*}} options {num_warps = 1 : i32}
 // CHECK-LABEL: tt.func @row_bwd(
 // CHECK-SAME: %[[SUM:[a-z0-9]+]]: !tt.ptr<f32> {{[^%]*}}#autodiff.operand<gradient 0>
-// CHECK-SAME: %[[TALLY:[a-z0-9]+]]: !tt.ptr<i32> {{[^%]*}}tally{{[^%]*}}#autodiff.operand<buffer 0>
+// CHECK-SAME: %[[TALLY:[a-z0-9]+]]: !tt.ptr<i32> {{[^%]*}}#autodiff.operand<buffer 0>
 // CHECK-SAME: %[[OUT:[a-z0-9]+]]: !tt.ptr<f16> {{[^%]*}}#autodiff.operand<rounded 0>
 // CHECK-DAG: %[[MASK:.*]] = arith.cmpi slt
 // CHECK: %[[D:.*]] = tt.load {{.*}} : tensor<8x!tt.ptr<f16>>
@@ -35,7 +38,6 @@
 // CHECK: tt.return
 
 // CHECK-LABEL: tt.func @row_bwd_round0(
-// CHECK-SAME: autodiff.grid = [#autodiff.expr<ceildiv({{.*}}, 2048)>, #autodiff.expr<1>, #autodiff.expr<1>]
 // CHECK: %[[ALL:.*]] = tt.load {{.*}} : tensor<8x256x!tt.ptr<i32>>
 // CHECK: "tt.reduce"(%[[ALL]])
 // CHECK: %[[SHARED:.*]] = arith.cmpi sgt, %{{.*}}, %c1_i32
@@ -64,9 +66,7 @@
 
 // A run in several blocks counts twice in each.
 // CHECK-LABEL: tt.func @row_bwd_tally0(
-// CHECK-SAME: autodiff.options = {num_warps = 1 : i32}
 // CHECK-SAME: autodiff.role = "tally"
-// CHECK-SAME: autodiff.when = {{.*}}extent
 // CHECK-DAG: %[[C2:.*]] = arith.constant 2 : i32
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : i32
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : i32
@@ -241,5 +241,25 @@ tt.func @floats(%px: !tt.ptr<f32>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f32>) {
   %0 = tt.addptr %px, %j : !tt.ptr<f32>, i32
   %x = tt.load %0 : !tt.ptr<f32>
   tt.store %py, %x : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Lanes of a channel share its element: none is alone.
+// CHECK-LABEL: tt.func @channel_bwd(
+// CHECK-NOT: autodiff.role = "tally"
+tt.func @channel(%px: !tt.ptr<f16>, %pi: !tt.ptr<i32>, %py: !tt.ptr<f16>, %pixels: i32) {
+  %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+  %p = tt.splat %pixels : i32 -> tensor<64xi32>
+  %c = arith.divsi %i, %p : tensor<64xi32>
+  %j = tt.load %pi : !tt.ptr<i32>
+  %0 = tt.addptr %px, %j : !tt.ptr<f16>, i32
+  %1 = tt.splat %0 : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+  %2 = tt.addptr %1, %c : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+  %x = tt.load %2 : tensor<64x!tt.ptr<f16>>
+  %3 = tt.splat %py : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+  %4 = tt.addptr %3, %i : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+  tt.store %4, %x : tensor<64x!tt.ptr<f16>>
   tt.return
 }

@@ -2,6 +2,9 @@
 
 // A load, a store and an atomic under masks. The memory of every pointer is
 // known by two addresses; the argument that nobody uses goes.
+// CHECK: autodiff.launch @derived accesses [
+// CHECK-SAME: {argument = 0 : i64, op = "load", position = "kernel.py:3:4"}
+// CHECK-SAME: {argument = 1 : i64, op = "atomic_rmw", position = "kernel.py:4:4"}
 // CHECK-LABEL: tt.func @derived(
 // CHECK-SAME: %[[X:.*]]: !tt.ptr<f16> {autodiff.operand = #autodiff.operand<argument 0>}
 // CHECK-SAME: %[[G:[^ ]*]]: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<gradient 0>}
@@ -10,9 +13,6 @@
 // CHECK-SAME: %[[END_X:[^ ]*]]: i64 {autodiff.operand = #autodiff.operand<end 0>}
 // CHECK-SAME: %[[BEGIN_G:[^ ]*]]: i64 {autodiff.operand = #autodiff.operand<begin 1>}
 // CHECK-SAME: %[[END_G:[^ ]*]]: i64 {autodiff.operand = #autodiff.operand<end 1>}
-// CHECK-SAME: autodiff.accesses = [
-// CHECK-SAME: {argument = 0 : i64, op = "load", position = "kernel.py:3:4"}
-// CHECK-SAME: {argument = 1 : i64, op = "atomic_rmw", position = "kernel.py:4:4"}
 tt.func @derived(%x: !tt.ptr<f16> {autodiff.operand = #autodiff.operand<argument 0>},
                  %unused: !tt.ptr<f16> {autodiff.operand = #autodiff.operand<argument 1>},
                  %g: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<gradient 0>},
@@ -51,8 +51,8 @@ tt.func @derived(%x: !tt.ptr<f16> {autodiff.operand = #autodiff.operand<argument
 
 // A pointer that is chosen may point into either memory; what has no mask goes
 // to a spare place.
+// CHECK: autodiff.launch @chosen accesses [{argument = -1 : i64, op = "atomic_cas"
 // CHECK-LABEL: tt.func @chosen
-// CHECK-SAME: {argument = -1 : i64, op = "atomic_cas"
 // CHECK: %[[A:.*]] = arith.andi
 // CHECK: %[[B:.*]] = arith.andi
 // CHECK: %[[INSIDE:.*]] = arith.ori %[[A]], %[[B]]
@@ -84,11 +84,12 @@ tt.func @primal(%x: !tt.ptr<i32>) {
 
 // What a forward stores, its program claims: who finds something else of
 // another program there, or of another lane, notes a race.
+// CHECK: autodiff.launch @forward accesses [
+// CHECK-SAME: {argument = 0 : i64, op = "store", position = "kernel.py:5:4"}
+// CHECK-SAME: {argument = 0 : i64, op = "race", position = "kernel.py:5:4"}
 // CHECK-LABEL: tt.func @forward
 // CHECK-SAME: %[[NOTED:[^ ]*]]: !tt.ptr<i64> {autodiff.operand = #autodiff.operand<violations 0>}
 // CHECK-SAME: %[[CLAIMS:[^ ]*]]: !tt.ptr<i64> {autodiff.operand = #autodiff.operand<claims 0>}
-// CHECK-SAME: {argument = 0 : i64, op = "store", position = "kernel.py:5:4"}
-// CHECK-SAME: {argument = 0 : i64, op = "race", position = "kernel.py:5:4"}
 // CHECK: %[[PLACE:.*]] = tt.addptr {{.*}} : tensor<4x!tt.ptr<i64>>, tensor<4xi64>
 // CHECK: %[[BEFORE:.*]] = tt.atomic_rmw exch, relaxed, gpu, %[[PLACE]], %[[MINE:.*]], %[[ON:.*]] :
 // CHECK: gpu.barrier
@@ -114,9 +115,9 @@ tt.func @unsaid(%x: i32) attributes {autodiff.role = "backward"} { tt.return }
 // -----
 
 // Two kernels of a module: the second one's pointers and accesses are its own.
+// CHECK: autodiff.launch @second accesses [{argument = -1 : i64, op = "load", position = "{{[^"]*}}"}]
 // CHECK-LABEL: tt.func @first(
 // CHECK-LABEL: tt.func @second(
-// CHECK-SAME: autodiff.accesses = [{argument = -1 : i64, op = "load", position = "{{[^"]*}}"}]
 // CHECK-COUNT-4: arith.cmpi
 // CHECK-NOT: arith.cmpi
 tt.func @first(%x: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argument 0>})

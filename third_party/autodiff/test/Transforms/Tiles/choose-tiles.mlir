@@ -5,6 +5,14 @@
 // Rows of two neighbours are one tile of twice as many, where the host sees
 // that their number is even, that strides fit, and that there are programs for
 // all processors. The loop advances by 64 instead of 128.
+// CHECK: autodiff.launch @rows grid [grid0, 1, 1]
+// CHECK: autodiff.launch @rows_wide0 in_place_of @rows when <min(
+// CHECK-SAME: processors
+// CHECK-SAME: 8388608 - max(arg3, 0 - arg3)
+// CHECK-SAME: rem(grid0, 4)
+// CHECK-SAME: grid [div(grid0, 4), 1, 1]
+// CHECK: autodiff.launch @rows_wide1
+// CHECK-SAME: rem(grid0, 2)
 // CHECK-LABEL: tt.func @rows(
 // CHECK: %[[P:.*]] = autodiff.programs [#autodiff.expr<grid0>]
 // CHECK: %[[FIRST:.*]] = arith.muli %[[P]], %c64_i32
@@ -14,13 +22,7 @@
 // CHECK-DAG: arith.muli %[[PART]], %c64_i32
 // CHECK: tt.dot {{.*}} tensor<64x64xf16> * tensor<64x64xf16>
 // CHECK-LABEL: tt.func @rows_wide0(
-// CHECK-SAME: autodiff.grid = [#autodiff.expr<div(grid0, 4)>, #autodiff.expr<1>, #autodiff.expr<1>]
 // CHECK-SAME: autodiff.role = "variant"
-// CHECK-SAME: autodiff.variant_of = "rows"
-// CHECK-SAME: autodiff.when = #autodiff.expr<min(
-// CHECK-SAME: processors
-// CHECK-SAME: 8388608 - max(arg3, 0 - arg3)
-// CHECK-SAME: rem(grid0, 4)
 // CHECK: %[[P:.*]] = autodiff.programs [#autodiff.expr<div(grid0, 4)>]
 // CHECK: %[[FIRST:.*]] = arith.muli %[[P]], %c256_i32
 // CHECK: tt.make_range {end = 256 : i32, start = 0 : i32}
@@ -28,8 +30,10 @@
 // CHECK: tt.dot {{.*}} tensor<256x64xf16> * tensor<64x64xf16> -> tensor<256x64xf32>
 // CHECK: tt.store {{.*}} : tensor<256x64x!tt.ptr<f32>>
 // CHECK-LABEL: tt.func @rows_wide1(
-// CHECK-SAME: rem(grid0, 2)
-tt.func @rows(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %stride: i32, %m: i32) attributes {autodiff.role = "backward", autodiff.grid = [#autodiff.expr<grid0>, #autodiff.expr<1>, #autodiff.expr<1>]} {
+autodiff.plan {
+  autodiff.launch @rows grid [grid0, 1, 1]
+}
+tt.func @rows(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %stride: i32, %m: i32) attributes {autodiff.role = "backward"} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c2 = arith.constant 2 : i32
@@ -92,7 +96,10 @@ tt.func @rows(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %stride: i32
 // CHECK-LABEL: tt.func @apart(
 // CHECK: tt.dot {{.*}} tensor<64x128xf16> * tensor<128x64xf16>
 // CHECK-NOT: @apart_wide
-tt.func @apart(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes {autodiff.role = "backward", autodiff.grid = [#autodiff.expr<grid0>, #autodiff.expr<1>, #autodiff.expr<1>]} {
+autodiff.plan {
+  autodiff.launch @apart grid [grid0, 1, 1]
+}
+tt.func @apart(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c2 = arith.constant 2 : i32
@@ -132,11 +139,12 @@ tt.func @apart(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes 
 // Of tiles that load alike, the one that is wide is better: its instructions,
 // of 64 rows, read less. A launch for it must be one in which the loop runs at
 // all.
+// CHECK: autodiff.launch @product_wide0
+// CHECK-SAME: max(0, min(arg9, 2147483648 - arg9))
+// CHECK-SAME: grid [div(div({{.*}}, 2), 4), 1, 1]
 // CHECK-LABEL: tt.func @product(
 // CHECK-NOT: llvm.intr.assume
 // CHECK-LABEL: tt.func @product_wide0(
-// CHECK-SAME: autodiff.grid = [#autodiff.expr<div(div({{.*}}, 2), 4)>, #autodiff.expr<1>, #autodiff.expr<1>]
-// CHECK-SAME: max(0, min(arg9, 2147483648 - arg9))
 // CHECK: %[[SIZE:.*]] = autodiff.size <arg9>
 // CHECK: %[[END:.*]] = arith.trunci %[[SIZE]]
 // CHECK: %[[RUNS:.*]] = arith.cmpi sgt, %[[END]], %c0_i32
@@ -145,7 +153,10 @@ tt.func @apart(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes 
 // CHECK: tt.dot {{.*}} -> tensor<128x256xf32>
 // CHECK-LABEL: tt.func @product_wide1(
 // CHECK: tt.dot {{.*}} -> tensor<256x128xf32>
-tt.func @product(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes {autodiff.role = "backward", autodiff.grid = [#autodiff.expr<grid0 * grid1>, #autodiff.expr<1>, #autodiff.expr<1>]} {
+autodiff.plan {
+  autodiff.launch @product grid [grid0 * grid1, 1, 1]
+}
+tt.func @product(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c64 = arith.constant 64 : i32

@@ -1,8 +1,13 @@
-// RUN: triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-launch-options))' %s | FileCheck %s
+// RUN: triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-launch-options)' %s | FileCheck %s
+// CHECK: autodiff.plan {
+// CHECK-NEXT: autodiff.launch @small options {num_stages = 3 : i32, num_warps = 4 : i32}
+// CHECK-NEXT: autodiff.launch @large options {num_stages = 2 : i32, num_warps = 8 : i32}
+// CHECK-NEXT: autodiff.launch @alone options {num_stages = 1 : i32, num_warps = 8 : i32}
+// CHECK-NEXT: autodiff.launch @long options {least_warps = 16 : i32}
+// CHECK-NEXT: }
 
 // 64×64 sums take few registers and 16 KiB a stage.
 // CHECK-LABEL: tt.func @small(
-// CHECK-SAME: autodiff.options = {num_stages = 3 : i32, num_warps = 4 : i32}
 tt.func @small(%a: tensor<64x64x!tt.ptr<f16>>, %n: i32) -> tensor<64x64xf32> attributes {autodiff.role = "backward"} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
@@ -18,7 +23,6 @@ tt.func @small(%a: tensor<64x64x!tt.ptr<f16>>, %n: i32) -> tensor<64x64xf32> att
 
 // 256×128 sums need eight warps; a stage is 96 KiB.
 // CHECK-LABEL: tt.func @large(
-// CHECK-SAME: autodiff.options = {num_stages = 2 : i32, num_warps = 8 : i32}
 tt.func @large(%a: tensor<256x128x!tt.ptr<f16>>, %b: tensor<128x128x!tt.ptr<f16>>, %n: i32) -> tensor<256x128xf32> attributes {autodiff.role = "backward"} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
@@ -35,7 +39,6 @@ tt.func @large(%a: tensor<256x128x!tt.ptr<f16>>, %b: tensor<128x128x!tt.ptr<f16>
 // 64×64 sums again, but of operands that fill more than half of a processor's
 // shared memory: no other program is there for the registers.
 // CHECK-LABEL: tt.func @alone(
-// CHECK-SAME: autodiff.options = {num_stages = 1 : i32, num_warps = 8 : i32}
 tt.func @alone(%a: tensor<64x256x!tt.ptr<f32>>, %b: tensor<256x64x!tt.ptr<f32>>, %n: i32) -> tensor<64x64xf32> attributes {autodiff.role = "backward"} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
@@ -51,7 +54,6 @@ tt.func @alone(%a: tensor<64x256x!tt.ptr<f32>>, %b: tensor<256x64x!tt.ptr<f32>>,
 
 // Without products, the forward's options stay where tiles are small.
 // CHECK-LABEL: tt.func @none(
-// CHECK-NOT: autodiff.options
 tt.func @none(%p: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
   %x = tt.load %p : !tt.ptr<f32>
   tt.store %p, %x : !tt.ptr<f32>
@@ -62,7 +64,6 @@ tt.func @none(%p: !tt.ptr<f32>) attributes {autodiff.role = "backward"} {
 // addresses and what is broadcast do not count, nor do branches that are not
 // taken together.
 // CHECK-LABEL: tt.func @long(
-// CHECK-SAME: autodiff.options = {least_warps = 16 : i32}
 tt.func @long(%p: tensor<16384x!tt.ptr<f32>>, %mask: tensor<16384xi1>, %one: tensor<1xf32>, %b: i1) attributes {autodiff.role = "backward"} {
   %x = tt.load %p : tensor<16384x!tt.ptr<f32>>
   %y = tt.load %p, %mask : tensor<16384x!tt.ptr<f32>>

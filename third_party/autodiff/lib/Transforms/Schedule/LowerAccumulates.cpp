@@ -1,4 +1,4 @@
-//===- Schedule.cpp - Decide how contributions to a gradient meet ---------===//
+//===- LowerAccumulates.cpp - How contributions to a gradient meet --------===//
 #include "ArgumentUses.h"
 #include "ShadowPointers.h"
 #include "Turns.h"
@@ -8,19 +8,24 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
+#include "autodiff/Transforms/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::autodiff {
-#define GEN_PASS_DEF_SCHEDULE
+#define GEN_PASS_DEF_LOWERACCUMULATES
 #include "autodiff/Transforms/Passes.h.inc"
 } // namespace mlir::autodiff
 
 using namespace mlir;
 using namespace mlir::autodiff;
 
+static constexpr Remarks kRemarks("plain-stores"), kTurns("turns"),
+    kDeterministic("deterministic");
+
 namespace {
-struct Schedule : autodiff::impl::ScheduleBase<Schedule> {
-  using ScheduleBase::ScheduleBase;
+struct LowerAccumulates
+    : autodiff::impl::LowerAccumulatesBase<LowerAccumulates> {
+  using LowerAccumulatesBase::LowerAccumulatesBase;
 
   void transform() override;
 };
@@ -49,10 +54,15 @@ public:
                     bool forceAtomic, bool deterministic);
   /// Where contributions take `turns`: those of this kernel.
   LogicalResult take(ArrayRef<Turn> turns);
-  /// Explains why the contributions would have to meet in atomics.
-  LogicalResult refuseAtomics(ArrayRef<Operation *> loads);
+  /// The error that contributions would have to meet in atomics. Remarks say
+  /// why.
+  LogicalResult refuseAtomics();
 
 private:
+  /// Where contributions, or else stores, are.
+  Subject getSubject() const;
+  Reason findMeeting(const ReasonOr<AccessSpace> &space,
+                     bool forceAtomic) const;
   /// Contributions meet in atomics, with the cotangent if the argument has one.
   LogicalResult accumulateAtomically();
   /// Of contributions that meet.
@@ -247,6 +257,16 @@ LogicalResult ArgumentSchedule::store(AccumulateOp op, ShadowPointers &shadow,
 }
 
 LogicalResult ArgumentSchedule::take(ArrayRef<Turn> turns) {
+  for (const Turn &turn : turns)
+    if (turn.kernel == backward && !turn.isAtomic())
+      kTurns.passed(AccumulateOp(turn.ops.front()),
+                    &turn == &turns.front()
+                        ? "stored first, and others add to it: each reaches no "
+                          "element twice"
+                        : "added to what others have stored before, {0}: each "
+                          "reaches no element twice",
+                    turn.isBehindBarrier ? "behind a barrier"
+                                         : "in an earlier kernel");
   bool isPlain =
       llvm::none_of(turns, [](const Turn &turn) { return turn.isAtomic(); });
   Type element = isPlain ? pointee : getSumType();
@@ -323,30 +343,35 @@ static std::string nameOf(BlockArgument argument) {
   return llvm::formatv("{0}", argument.getArgNumber());
 }
 
-LogicalResult ArgumentSchedule::refuseAtomics(ArrayRef<Operation *> loads) {
-  Location site = use.accumulates.empty() ? use.upstreams.front().getLoc()
-                                          : use.accumulates.front().getLoc();
-  InFlightDiagnostic error = emitError(site, "the gradient of argument ");
-  error << nameOf(primal)
-        << " would meet in atomic operations here, whose order differs from "
-           "run to run, and a deterministic backward was asked for: ";
+LogicalResult ArgumentSchedule::refuseAtomics() {
+  kDeterministic.missed(getSubject(),
+                        "contributions meet in atomic operations");
+  return emitError(getSubject().op->getLoc(), "the gradient of argument ")
+         << nameOf(primal)
+         << " would meet in atomic operations here, whose order differs from "
+            "run to run, and a deterministic backward was asked for: remove "
+            "what stands in the way of its other schedules, or allow atomics "
+            "(deterministic=False)";
+}
+
+Subject ArgumentSchedule::getSubject() const {
+  if (!use.accumulates.empty())
+    return AccumulateOp(use.accumulates.front());
+  return UpstreamOp(use.upstreams.front());
+}
+
+/// Why contributions of `loads`, of which this is the space, may meet.
+Reason ArgumentSchedule::findMeeting(const ReasonOr<AccessSpace> &space,
+                                     bool forceAtomic) const {
   if (!use.upstreams.empty())
-    error << "the kernel stores to the argument, at addresses that are not "
-             "known to be distinct or that it also reads; let it write to an "
-             "argument of its own, each address once";
-  else if (use.accumulates.size() > 1)
-    error << "it is loaded in " << use.accumulates.size()
-          << " places, which may share addresses; load it once";
-  else if (!AccessSpace::findFor(loads[0]))
-    error << "the addresses are not sums of program ids, loop counters and "
-             "ranges (they may depend on what is loaded), so programs may "
-             "share them; where they are indices, gather before the launch, in "
-             "PyTorch";
-  else
-    error << "programs, iterations or elements of the tile share addresses, "
-             "and no kernel was found that sums over these in one place";
-  error << ", or allow atomics (deterministic=False)";
-  return error;
+    return because(
+        backward,
+        "the kernel stores to the argument at {0}, at addresses that "
+        "are not known to be distinct, or that it also reads",
+        UpstreamOp(use.upstreams.front()));
+  if (forceAtomic)
+    return because(backward, "a check of the addresses failed at a launch");
+  return space.why();
 }
 
 LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
@@ -354,22 +379,35 @@ LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
                                     bool forceAtomic, bool deterministic) {
   bool isRead =
       llvm::any_of(use.upstreams, [](UpstreamOp op) { return op.getRead(); });
-  if (isRead && !forceAtomic)
+  if (isRead && !forceAtomic) {
+    kRemarks.passed(getSubject(), "it is the upstream gradient, and zero where "
+                                  "the kernel stores");
     return clear(*AccessSpace::findFor(stores));
+  }
   if (llvm::any_of(use.accumulates,
                    [](AccumulateOp op) { return op.getRemainder(); }))
     return addRemainder();
+  ReasonOr<AccessSpace> space = std::nullopt;
   if (use.upstreams.empty()) {
-    if (CheckAttr check = use.accumulates[0].getWholeAttr())
+    if (CheckAttr check = use.accumulates[0].getWholeAttr()) {
+      kRemarks.passed(getSubject(), "each element is stored once");
       return store(check);
-    std::optional<AccessSpace> space = AccessSpace::findFor(loads);
-    if (!forceAtomic && space)
-      return space->isExact()
-                 ? store(space->toCheck(CheckKind::Bijective, argument))
-                 : store(space->toCheck(CheckKind::Distinct, argument),
-                         GradientInit::Zero);
+    }
+    space = AccessSpace::findFor(loads);
+    if (!forceAtomic && space) {
+      bool isExact = space->isExact();
+      kRemarks.passed(getSubject(),
+                      isExact
+                          ? "each element is loaded once, as a launch checks"
+                          : "no element is loaded twice, as a "
+                            "launch checks");
+      return isExact ? store(space->toCheck(CheckKind::Bijective, argument))
+                     : store(space->toCheck(CheckKind::Distinct, argument),
+                             GradientInit::Zero);
+    }
   }
-  return deterministic ? refuseAtomics(loads) : accumulateAtomically();
+  kRemarks.missed(getSubject(), findMeeting(space, forceAtomic));
+  return deterministic ? refuseAtomics() : accumulateAtomically();
 }
 
 /// Where the contributions of all `kernels` to a gradient are.
@@ -396,7 +434,7 @@ findReach(unsigned argument, ArrayRef<triton::FuncOp> kernels,
   return reach;
 }
 
-void Schedule::transform() {
+void LowerAccumulates::transform() {
   llvm::DenseMap<unsigned, Operation *> sites =
       collectSites(getDifferentiated(getOperation()));
   SmallVector<triton::FuncOp> kernels = getBackwards(getOperation());
@@ -428,7 +466,7 @@ void Schedule::transform() {
           taken.empty() ? schedule.run(loads, stores,
                                        llvm::is_contained(atomic, argument),
                                        deterministic)
-          : meet && deterministic ? schedule.refuseAtomics(loads)
+          : meet && deterministic ? schedule.refuseAtomics()
                                   : schedule.take(taken);
       if (failed(done))
         return signalPassFailure();

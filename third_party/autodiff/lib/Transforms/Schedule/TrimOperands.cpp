@@ -1,0 +1,71 @@
+//===- TrimOperands.cpp - Drop what no kernel of a plan uses --------------===//
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_TRIMOPERANDS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct TrimOperands : autodiff::impl::TrimOperandsBase<TrimOperands> {
+  void runOnOperation() override;
+  void dropParts(PlanOp plan);
+  void numberBuffers(PlanOp plan);
+};
+} // namespace
+
+/// Drops what the plan says of operands that no kernel takes. A check is of
+/// what backward kernels do with theirs.
+void TrimOperands::dropParts(PlanOp plan) {
+  llvm::DenseSet<OperandAttr> taken = collectOperands(getOperation()), read;
+  for (auto kernel : getOperation().getOps<triton::FuncOp>())
+    if (isBackward(kernel))
+      collectOperands(kernel, read);
+  auto drop = [&](Operation *part, OperandKind kind, unsigned number,
+                  const llvm::DenseSet<OperandAttr> &operands) {
+    if (!operands.contains(OperandAttr::get(&getContext(), kind, number)))
+      part->erase();
+  };
+  for (auto part : llvm::make_early_inc_range(plan.getParts<BufferOp>()))
+    drop(part, OperandKind::Buffer, part.getNumber(), taken);
+  for (auto part : llvm::make_early_inc_range(plan.getParts<GradientOp>()))
+    drop(part, OperandKind::Gradient, part.getGradient().getArgument(), taken);
+  for (auto part : llvm::make_early_inc_range(plan.getParts<CheckOp>()))
+    drop(part, part.getOperand().getKind(), part.getOperand().getIndex(), read);
+}
+
+/// Passes drop some buffers on the way: numbers them by their places.
+void TrimOperands::numberBuffers(PlanOp plan) {
+  llvm::DenseMap<unsigned, unsigned> places;
+  for (auto buffer : plan.getParts<BufferOp>()) {
+    unsigned place = places.size();
+    places[buffer.getNumber()] = place;
+    buffer.setNumber(place);
+  }
+  if (mutation::isMade("trim-operands:numbers of other buffers"))
+    for (auto &[number, place] : places)
+      place = places.size() - 1 - place;
+  for (auto kernel : getOperation().getOps<triton::FuncOp>())
+    for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+      auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
+      if (operand && operand.getKind() == OperandKind::Buffer &&
+          places.contains(operand.getIndex()))
+        kernel.setArgAttr(index, kOperandAttr,
+                          OperandAttr::get(&getContext(), OperandKind::Buffer,
+                                           places.lookup(operand.getIndex())));
+    }
+}
+
+void TrimOperands::runOnOperation() {
+  for (auto kernel : getOperation().getOps<triton::FuncOp>())
+    if (getRole(kernel) == "forward" || isBackward(kernel))
+      dropUnusedArguments(kernel);
+  if (PlanOp plan = PlanOp::of(getOperation())) {
+    dropParts(plan);
+    numberBuffers(plan);
+  }
+}
