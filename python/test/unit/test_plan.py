@@ -28,7 +28,7 @@ KERNEL = {
     ],
 }
 PLAN = {
-    "version": 1,
+    "version": 2,
     "kernel": "k",
     "arguments": [
         {"type": "ptr<f16>", "loaded": True, "stored": False},
@@ -152,7 +152,17 @@ def test_launch(n, stride, programs, expected):
 @pytest.mark.parametrize(
     "path, value",
     [
-        (["version"], 2),
+        (["version"], 1),
+        (["next"], [{}]),
+        (["next"], [[{"fails": "luck", "ask": "assume", "value": False}]]),
+        (["next"], [[{"fails": "gradient", "ask": "atomic", "value": [0]}]]),
+        (["next"], [[{"fails": "launch", "argument": 0, "ask": "assume", "value": False}]]),
+        (["next"], [[{"ask": "assume", "value": 0}]]),
+        (["next"], [[{"ask": "wanted", "value": [0]}]]),
+        (["next"], [[{"ask": "confine", "value": [4]}]]),
+        (["next"], [[{"ask": "axes", "value": [["pid", 0]]}]]),
+        (["next"], [[{"value": True}]]),
+        (["next"], [[{"notNegative": [["arg", 9]], "ask": "axes", "value": None}]]),
         (["kernel"], None),
         (["arguments"], {}),
         (["arguments", 0], "ptr<f16>"),
@@ -229,6 +239,19 @@ def test_division_is_that_of_c(a, b):
     assert evaluate(["maxpids", shifted], [], (5, 1, 1)) == max(values)
 
 
+@given(st.integers(-3, 70), st.integers(-3, 90))
+def test_the_coarsest_step_that_meets_a_range(a, b):
+    expr = ["coarsest", a, b]
+    if not 0 < a <= b:
+        with pytest.raises(CheckError):
+            evaluate(expr, [], (1, 1, 1))
+        return
+    steps = [1 << k for k in range(8) if b // (1 << k) * (1 << k) >= a]
+    assert evaluate(expr, [], (1, 1, 1)) == max(steps)
+    least = evaluate(["coarsest", a, ["sub", ["mul", 2, a], 1]], [], (1, 1, 1))
+    assert least // 2 < a <= least and least.bit_count() == 1
+
+
 def test_max_over_programs_spans_all_axes_mentioned():
     expr = ["maxpids", ["sub", ["mul", ["pid", 0], 10], ["rem", ["pid", 2], ["arg", 0]]]]
     grid = (3, 1000, 4)
@@ -268,6 +291,7 @@ def test_a_float_is_no_integer():
 
 @pytest.mark.parametrize("expr", [
     *(True, "1", [], ["pow", 1, 2], ["add", 1], ["grid", 3], ["arg"], ["span", 1], ["lead", True]),
+    *(["coarsest", 1], ["maxpids", ["coarsest", 1, 2]], ["shared", 0], ["maxpids", ["parts"]]),
     *(["extent"], ["pitch", 0], ["pitch", 0, -1], ["pitch", 0, ["arg", 0]]),
     *([["maxpids", [name, 0, *more]] for name, *more in (["span"], ["pitch", 8])]),
 ])  # fmt: skip

@@ -141,7 +141,7 @@ def _grid(plan):
 
 
 def _offer(plan):
-    plan["batch"] = {"trips": 3, "most": 4, "exact": True}
+    plan["next"].append([{"ask": "axes", "value": [4]}])
     return True
 
 
@@ -173,7 +173,7 @@ CHANGES = {
     _new_buffer: r"buffers\[more\]",
     _check: r"gradients\[argument \d\]\.checks\[argument \d\].offset",
     _grid: r"backward\[\w+\]\.grid",
-    _offer: "batch",
+    _offer: "next",
     _report: r"report\.inactive(\[.*)?",
     _assumed: "assumed",
     _kernel: r"backward\[another\]",

@@ -97,7 +97,7 @@ def differentiate_for_gpu(tmp_path, kernel, constants, pointers):
     from triton.backends.autodiff.state import KernelState
 
     compiled = compile_for_gpu(kernel, constants, pointers)
-    plan = KernelState.of(compiled, kernel).handle(None).plan
+    plan = KernelState.of(compiled, kernel).plan_of_everything()
     for index, derived in enumerate(plan.kernels):
         path = tmp_path / f"derived{index}.ttir"
         path.write_text(derived.ttir)

@@ -33,7 +33,9 @@ def choices(plan: dict) -> dict[str, list]:
         "stages of products": _options(kernels, "num_stages"),
         "stages of other loops": [_STAGES.findall(kernel["ttir"]) for kernel in kernels],
         "programs": [kernel["grid"] for kernel in kernels],
-        "iterations on an axis": [(plan.get("batch") or {}).get("most")],
+        "iterations on an axis": [
+            entry for step in plan.get("next", ()) for entry in step if entry.get("ask") == "axes"
+        ],
         "when additions are counted first": [found and found["tally"]["when"] for found in tallied],
     }
 

@@ -22,14 +22,14 @@ def _loads(plan, argument: int) -> str:
     return f" (loaded at {places})" if places else ""
 
 
-def refuse(spec, plan, failed: dict, repeated) -> None:
-    """Raise because of the checks that failed at a launch.
+def refused(spec, plan, failed: dict, repeated) -> AutodiffError:
+    """Return the error that checks which failed at a launch are.
 
     `failed` holds by argument what a gradient's check objects to, `repeated` the outputs that may
-    be stored to twice.
+    be stored to twice; one of them is not empty.
     """
     for argument, objection in failed.items():
-        raise AutodiffError(
+        return AutodiffError(
             f"the gradient of argument {spec.names[argument]!r} of kernel {spec.name!r}"
             f"{_loads(plan, argument)} would meet in {_ORDER}, and a deterministic backward was "
             "asked for. It can do without them if the kernel loads every element of the tensor "
@@ -37,13 +37,12 @@ def refuse(spec, plan, failed: dict, repeated) -> None:
             "the part of the tensor that is loaded, contiguous, or allow atomics "
             f"(deterministic=False){in_the_way(plan, {argument})}"
         )
-    for argument in sorted(repeated):
-        raise AutodiffError(
-            f"the upstream gradient of argument {spec.names[argument]!r} of kernel {spec.name!r} "
-            f"would be taken by {_ORDER}, and a deterministic backward was asked for: programs "
-            "may store to the same address of it. Let the kernel store to each address once, or "
-            f"allow atomics (deterministic=False){in_the_way(plan, {argument})}"
-        )
+    return AutodiffError(
+        f"the upstream gradient of argument {spec.names[min(repeated)]!r} of kernel {spec.name!r} "
+        f"would be taken by {_ORDER}, and a deterministic backward was asked for: programs "
+        "may store to the same address of it. Let the kernel store to each address once, or "
+        f"allow atomics (deterministic=False){in_the_way(plan, {min(repeated)})}"
+    )
 
 
 def warn(spec, plan) -> None:

@@ -38,10 +38,8 @@ class Execution:
     def __init__(self, state, wanted, choice, facts: Facts, planned=None):
         self.state = state
         self.wanted = wanted
-        self.atomic, self.exchange = choice.atomic, choice.exchange
+        self.ask = choice.ask
         self.objections = choice.objections
-        self.assume, self.axes = choice.assume, choice.axes
-        self.checkpoint = choice.checkpoint
         self.facts = facts
         self.planned = planned
         handle = choice.handle
@@ -304,7 +302,7 @@ class Execution:
             counts = backward.count_trips(arguments, saved)
             limit = self.state.tape_limit(self.facts.device)
             if counts and tape_bytes(backward.buffers, counts) > limit:
-                backward = self._backward_for(upstream, checkpoint=True)
+                backward = self._backward_for(upstream, backward.plan.answers("tapes"))
                 counts = backward.count_trips(arguments, saved)
             given = (arguments, buffers, upstream, saved)
             if self.state.tunes:
@@ -368,21 +366,21 @@ class Execution:
     def _is_unplanned(self, upstream) -> bool:
         return self.planned is not None and not upstream.keys() <= set(self.planned)
 
-    def _backward_for(self, upstream, checkpoint=False, foreseen=False) -> Backward:
+    def _backward_for(self, upstream, changes=(), foreseen=False) -> Backward:
         """Return a backward for exactly these cotangents, or the one for all of them.
 
         The forward could not know which outputs would receive a gradient, nor, if iterations are
-        counted, that the tapes should hold checkpoints. If gradients are missing that another
-        forward need not save for, or come that none was planned for, the next one will know:
-        unless they are `foreseen` only.
+        counted, that the tapes would be too large, for which a plan asks for `changes`. If
+        gradients are missing that another forward need not save for, or come that none was planned
+        for, the next one will know: unless they are `foreseen` only.
         """
         if self._is_unplanned(upstream):
             self.state.expect(self.wanted, upstream)
-            return self.spare.backward(checkpoint)
+            return self.spare.backward(changes)
         missing = self.backward.cotangents - upstream.keys()
-        if not missing and not checkpoint:
+        if not missing and not changes:
             return self.backward
-        live = (tuple(sorted(upstream)) if missing else self.planned, checkpoint)
+        live = (tuple(sorted(upstream)) if missing else self.planned, changes)
         found = self._variants.get(live)
         if found is None:
             found = self._make_variant(*live, learns=not foreseen)
@@ -404,23 +402,15 @@ class Execution:
                 self._tuned_backwards[backward] = found
         return found or backward
 
-    def _make_variant(self, live, checkpoint, learns) -> Backward | None:
+    def _make_variant(self, live, changes, learns) -> Backward | None:
         """Return a backward like the first that can run on what this forward kept.
 
         If there is none, and the state `learns`, the next forward is another one.
         """
         keep_saving = self._plan.forward is not None
-        choice = self.state.choose(
-            self.wanted,
-            self.facts,
-            live,
-            save=keep_saving,
-            atomic=self.atomic,
-            exchange=self.exchange,
-            assume=self.assume,
-            axes=self.axes,
-            checkpoint=checkpoint or self.checkpoint,
-        )
+        # What others reach need not be confined.
+        ask = self.ask._replace(cotangents=live, save=keep_saving, confine=())
+        choice = self.state.choose(ask.changed(changes), self.facts)
         backward = Backward(choice.handle, choice.facts, self.state.spec).give_to(self.based)
         if not self._can_precede(backward):
             if live is not None and learns:

@@ -7,8 +7,12 @@ program ids of the grid, evaluated with numpy over the axes that `e` mentions. E
 is what a counting kernel has left in counter n. Known to a launch are, for the tensor passed as
 argument i, `["extent", i]`, the elements from its first to its last one, `["span", i]`, those of
 its storage, `["lead", i]`, those of them before its first one, and `["pitch", i, n]`, how far rows
-lie apart that tiles of length n may hold (see memory.py); and `["processors"]`, how many programs
-the device runs side by side. `substitute` puts them in. `["element", i, e]` is the integer at place
+lie apart that tiles of length n may hold (see memory.py); `["processors"]`, how many programs
+the device runs side by side; and `["shared"]`, `["parts"]` and `["deterministic"]`, 1 or 0, whether
+arguments share memory that the kernel writes, whether its outputs overlap or are parts of larger
+tensors, and whether no gradients may meet in atomics. `substitute` puts them in.
+`["coarsest", a, b]` is the largest power of two of which a multiple lies from a to b.
+`["element", i, e]` is the integer at place
 e of what argument i points to (see contents.py).
 """
 
@@ -30,6 +34,13 @@ def _divide(a, b):
     if isinstance(quotient, numpy.ndarray):
         return numpy.where(negative, -quotient, quotient)
     return -quotient if negative else quotient
+
+
+def _coarsest(a: int, b: int) -> int:
+    if not 0 < a <= b:
+        raise CheckError(f"there is no multiple of a power of two from {a} to {b}")
+    # Of 2^k one lies there if a - 1 and b differ when divided by it.
+    return 1 << ((a - 1) ^ b).bit_length() - 1
 
 
 def _minimum(a, b):
@@ -54,7 +65,8 @@ _BINARY = {
     "max": _maximum,
 }
 _DIVIDING = ("floordiv", "ceildiv", "div", "rem")
-# What a launch knows of tensors, and how many numbers say what is asked for.
+# What a launch knows, and what it knows of tensors, and how many numbers say what is asked for.
+_OF_LAUNCHES = ("processors", "shared", "parts", "deterministic")
 _OF_TENSORS = {"extent": 1, "span": 1, "lead": 1, "pitch": 2}
 
 
@@ -85,9 +97,14 @@ def validate(expr, arguments: int, per_program: bool = False) -> None:
         valid = len(operands) == _OF_TENSORS[operator] and all(type(n) is int for n in operands)
         if not valid or not 0 <= operands[0] < arguments or min(operands) < 0 or per_program:
             raise PlanError(f"malformed or misplaced expression {expr!r}")
-    elif operator == "processors":
+    elif operator in _OF_LAUNCHES:
         if operands or per_program:
             raise PlanError(f"malformed or misplaced expression {expr!r}")
+    elif operator == "coarsest":
+        if len(operands) != 2 or per_program:
+            raise PlanError(f"coarsest outside of programs takes two operands, got {expr!r}")
+        for operand in operands:
+            validate(operand, arguments)
     elif operator == "counted":
         if len(operands) != 1 or not isinstance(operands[0], int) or operands[0] < 0 or per_program:
             raise PlanError(f"malformed or misplaced expression {expr!r}")
@@ -151,7 +168,7 @@ def _evaluate(expr, args, grid, pids):
         return int(value)
     if operator == "grid":
         return grid[expr[1]]
-    if operator in ("counted", "processors", *_OF_TENSORS):
+    if operator in ("counted", *_OF_LAUNCHES, *_OF_TENSORS):
         raise CheckError(f"nobody has told {expr!r}")
     if operator == "pid":
         return pids[expr[1]]
@@ -166,6 +183,8 @@ def _evaluate(expr, args, grid, pids):
     if operator == "isqrt":
         return math.isqrt(a)
     b = _evaluate(expr[2], args, grid, pids)
+    if operator == "coarsest":
+        return _coarsest(a, b)
     if operator in _DIVIDING and numpy.any(numpy.equal(b, 0)):
         raise CheckError(f"division by zero in {expr!r}")
     return _BINARY[operator](a, b)

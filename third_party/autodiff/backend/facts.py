@@ -126,6 +126,8 @@ class Facts:
             "lead": lambda i: self.span(i).lead,
             "pitch": self._pitch,
             "processors": lambda: processors(self.device),
+            "shared": lambda: int(bool(self.aliasing)),
+            "parts": lambda: int(not self.keeps_outputs()),
         }
         return evaluate(substitute(expr, known), self.scalars, self.grid)
 

@@ -17,15 +17,17 @@ from .checks import BijectiveCheck, DistinctCheck
 from .errors import CheckError, PlanError
 from .expr import evaluate, used_arguments, used_counters, validate
 from .fields import get, number_below, one_of, require
+from .launches import Launch
 from .memory import Span, extent
-from .offers import OFFERS, Batch, Launch, Unravel
 from .races import Store
 from .spaces import Space, union
 
-VERSION = 1
+VERSION = 2
 
 INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "partial", "atomic")
+# Those of an argument first.
+FAILURES = ("gradient", "output", "reach", "launch", "tapes")
 CONFINED = ("none", "sums", "all")
 BUFFER_KINDS = ("saved", "tape", "handover", "tally")
 OPERAND_KINDS = (
@@ -190,6 +192,53 @@ class Hazard:
     unless: tuple[tuple, ...] | None
 
 
+class Next(NamedTuple):
+    """What to ask for at launches for which a plan will not do, or need not.
+
+    These are the ones for which no number is negative and something `fails`, if that is said: what
+    the plan says of the launch, of the `argument`, or how large the tapes are. A `key` of the
+    request then gets a value; without one, there is no plan for such launches.
+    """
+
+    not_negative: tuple
+    fails: str | None
+    argument: int | None
+    key: str | None
+    value: object
+
+    FLAGS = ("assume", "reload", "checkpoint", "deterministic")
+    LISTS = ("atomic", "exchange", "confine")
+
+    @classmethod
+    def from_json(cls, data, arguments: int) -> Next:
+        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        not_negative = tuple(get(data, "notNegative", list, []))
+        for expr in not_negative:
+            validate(expr, arguments)
+        fails, argument, key = (data.get(name) for name in ("fails", "argument", "ask"))
+        if fails is not None:
+            one_of(fails, FAILURES, "failure")
+        require((fails in FAILURES[:3]) == (argument is not None), f"malformed {fails!r}")
+        if argument is not None:
+            number_below(argument, arguments, "argument")
+        value = data.get("value")
+        if key in cls.LISTS:
+            value = tuple(number_below(i, arguments, key) for i in get(data, "value", list))
+        elif key == "axes" and value is not None:
+            value = tuple(get(data, "value", list))
+            for expr in value:
+                validate(expr, arguments)
+        else:
+            valid = type(value) is bool if key in cls.FLAGS else value is None
+            require(valid and key in (None, "axes", *cls.FLAGS), f"malformed request {data!r}")
+        return cls(not_negative, fails, argument, key, value)
+
+    @property
+    def expressions(self) -> tuple:
+        """The expressions over a launch that decide."""
+        return (*self.not_negative, *((self.value or ()) if self.key == "axes" else ()))
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything needed to run one kernel's backward, as long as its `checks` hold."""
@@ -210,7 +259,7 @@ class Plan:
     hazards: tuple[Hazard, ...] = ()
     assumed: tuple = ()
     launch: Launch | None = None
-    offer: Batch | Unravel | None = None
+    next: tuple[tuple[Next, ...], ...] = ()
     stores: tuple[Store, ...] = ()
     live: dict[int, tuple[Space | None, ...]] = field(default_factory=dict)
     # What it answers: the kernel's text, the request and the kernel's name.
@@ -230,6 +279,11 @@ class Plan:
         except CheckError:
             return None
         return grid if holds else None
+
+    def answers(self, fails: str) -> tuple[tuple[str, object], ...]:
+        """Return the changes of the request, `(key, value)` pairs, that a failure leads to."""
+        entries = (entry for step in self.next for entry in step)
+        return tuple((entry.key, entry.value) for entry in entries if entry.fails == fails)
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -252,7 +306,7 @@ class Plan:
     def used_arguments(self) -> frozenset[int]:
         """Return the scalar arguments on which sizes, grids and checks depend."""
         exprs = [*(b.size for b in self.buffers), *self.sizes, *self.assumed]
-        exprs += [] if self.offer is None else self.offer.expressions
+        exprs += [e for step in self.next for entry in step for e in entry.expressions]
         exprs += [e for k in self.kernels for e in (*(k.grid or ()), k.when)]
         exprs += [g.partials for g in self.gradients if g.partials is not None]
         used = set().union(*(used_arguments(e) for e in exprs))
@@ -425,7 +479,8 @@ def load(text: str) -> Plan:
         kinds = {kind for kind, _ in counting.operands} - {*bounds.OPERANDS}
         require(kinds <= {"argument", "counters"}, "the counting kernel reads what is not there")
     launch = data.get("launch")
-    offers = [kind.from_json(data[key], len(arguments)) for key, kind in OFFERS if key in data]
+    steps = get(data, "next", list, [])
+    require(all(isinstance(step, list) for step in steps), f"malformed steps {steps!r}")
     plan = Plan(
         kernel=get(data, "kernel", str),
         arguments=arguments,
@@ -452,7 +507,9 @@ def load(text: str) -> Plan:
         ),
         assumed=tuple(get(data, "assumed", list, [])),
         launch=None if launch is None else Launch.from_json(launch, len(arguments)),
-        offer=offers[0] if offers else None,
+        next=tuple(
+            tuple(Next.from_json(entry, len(arguments)) for entry in step) for step in steps
+        ),
         stores=tuple(Store.from_json(s, len(arguments)) for s in get(data, "stores", list, [])),
         live={
             number_below(get(entry, "argument", int), len(arguments), "argument"): tuple(

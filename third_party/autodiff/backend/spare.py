@@ -23,7 +23,7 @@ class Spare:
         self.plan = choice.handle.plan
         self.scalars = choice.scalars
         self._first = self._bind(choice)
-        self._checkpointed: Backward | None = None
+        self._changed: dict[tuple, Backward] = {}
         known = {*execution.kept, *execution.copied, *execution.opaque}
         self._held = tuple(i for i in self._first.pointers if i not in known)
 
@@ -40,10 +40,10 @@ class Spare:
         return spare if spare._finds_inputs() else None
 
     @staticmethod
-    def _choose(execution, **more):
-        return execution.state.choose(
-            execution.wanted, execution.facts, save=False, reload=False, **more
-        )
+    def _choose(execution, changes=()):
+        state, facts = execution.state, execution.facts
+        ask = state.ask(execution.wanted, facts, save=False, reload=False)
+        return state.choose(ask.changed(changes), facts)
 
     def _bind(self, choice) -> Backward:
         backward = Backward(choice.handle, choice.facts, self._execution.state.spec)
@@ -61,15 +61,15 @@ class Spare:
         """Return the arguments whose storage extent this depends on."""
         return self._first.spanned()
 
-    def backward(self, checkpoint: bool) -> Backward:
-        """Return the backward, whose tapes hold checkpoints if asked to."""
-        if not checkpoint:
+    def backward(self, changes=()) -> Backward:
+        """Return the backward, of a plan with `changes` of the request if there are any."""
+        if not changes:
             return self._first
-        if self._checkpointed is None:
-            found = self._bind(self._choose(self._execution, checkpoint=True))
+        if changes not in self._changed:
+            found = self._bind(self._choose(self._execution, changes))
             fits = set(found.pointers) <= set(self._first.pointers)
-            self._checkpointed = found if fits else self._first
-        return self._checkpointed
+            self._changed[changes] = found if fits else self._first
+        return self._changed[changes]
 
     def hold(self, leaves) -> list:
         """Return the inputs that only this needs, and which version of them."""

@@ -12,14 +12,15 @@ from typing import NamedTuple
 import torch
 
 from . import bounds, determinism
-from .backward import Handle, buffer_sizes
+from .asking import Ask, Case
+from .backward import Handle
 from .cache import plan_for
 from .errors import AutodiffError, PlanError
 from .execution import Execution
 from .facts import FactKey, Facts
-from .options import DEFAULT, FORBIDDEN, REQUESTED, WARNED_OF, Options
+from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
 from .specialize import Specialization
-from .tapes import default_limit, tape_bytes
+from .tapes import default_limit
 from .target import described, warn_of_miscomputed
 from .user_rules import generation, rules_for
 
@@ -29,50 +30,17 @@ _saves_by_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 
 class Choice(NamedTuple):
-    """A plan whose host checks hold, the arguments whose checks failed on the way, and why.
+    """A plan that holds for a launch, the facts of the launch that it is for, and what was asked.
 
-    The facts are those of the launch that the plan is for.
+    `scalars` are the arguments that decided, `objections` say by argument why checks of gradients
+    failed on the way.
     """
 
     handle: Handle
     facts: Facts
-    atomic: tuple[int, ...]
-    exchange: tuple[int, ...]
-    assume: bool
-    axes: tuple[int, ...]
-    scalars: frozenset[int]  # the arguments that decided
-    checkpoint: bool
-    objections: dict[int, str]  # why checks of gradients failed, by argument
-
-
-class Ask(NamedTuple):
-    """What a plan is asked for; see docs/plan.md."""
-
-    wanted: tuple[int, ...] | None
-    cotangents: tuple[int, ...] | None = None
-    atomic: tuple[int, ...] = ()
-    exchange: tuple[int, ...] = ()
-    confine: tuple[int, ...] = ()
-    aligned: tuple[int, ...] = ()
-    known: tuple[tuple[int, int], ...] = ()
-    same: tuple[tuple[int, int], ...] = ()
-    save: bool = True
-    reload: bool = True
-    checkpoint: bool = False
-    deterministic: bool = False
-    assume: bool = True
-    axes: tuple[int, ...] = ()
-    widen: int | None = None
-    schedules: tuple[str, ...] | None = None
-    scheduled: bool | None = None
-
-    def to_json(self) -> dict:
-        """Return the request that the compiler reads."""
-        request = {k: list(v) if isinstance(v, tuple) else v for k, v in self._asdict().items()}
-        for name in REQUESTED:
-            if request[name] is None:
-                del request[name]
-        return request
+    ask: Ask
+    scalars: frozenset[int]
+    objections: dict[int, str]
 
 
 class KernelState:
@@ -120,14 +88,13 @@ class KernelState:
         registered = [f"register_vjp of {rule['name']!r}" for rule in self._rules]
         return [*self.spec.own_derivatives(), *registered]
 
-    def handle(self, wanted, cotangents=None, allows_atomics=False, **more) -> Handle:
-        """Return the plan for a request (see `Ask`), with its executables.
+    def ask(self, wanted, facts: Facts | None = None, **more) -> Ask:
+        """Return what to ask for first, as the user and the launch, if there is one, say."""
+        described = {} if facts is None else facts.descriptors._asdict()
+        return Ask(wanted, **{**self._options.requested, **described, **more})
 
-        `allows_atomics` says that they do no harm where they are forbidden.
-        """
-        deterministic = self._atomics == FORBIDDEN and not allows_atomics
-        requested = self._options.requested
-        ask = Ask(wanted, cotangents, deterministic=deterministic, **{**requested, **more})
+    def handle(self, ask: Ask) -> Handle:
+        """Return the plan for a request, with its executables."""
         handle = self._handles.get(ask)
         if handle is None:
             spec = self.spec
@@ -159,127 +126,29 @@ class KernelState:
         limit = self._options.tape_limit
         return default_limit(device) if limit is None else limit
 
-    def choose(
-        self,
-        wanted,
-        facts: Facts,
-        cotangents=None,
-        atomic=(),
-        exchange=(),
-        assume=True,
-        axes=None,
-        checkpoint=False,
-        save=True,
-        reload=True,
-        **more,
-    ) -> Choice:
-        """Return a plan whose host checks hold for a launch.
+    def choose(self, ask: Ask, facts: Facts) -> Choice:
+        """Return a plan that holds for a launch: that of a request, or of what plans make of it.
 
-        Gradients of `atomic` are summed atomically and upstream gradients of `exchange` are used
-        up atomically from the start; checks that fail add to these. What plans `assume` of a launch
-        is given up where it does not hold. Iterations, or digits of positions, become axes of tiles
-        (none of them if `axes` is empty; None: as the plan offers). Tapes hold checkpoints if asked
-        to, or if they would exceed the limit otherwise. For `more`, see `Ask`.
+        This ends: no request comes twice, and those that the compiler takes are finitely many, as
+        flags, sets of arguments and lengths of axes of at most 2^20 lanes in all are.
         """
-        launched = facts
-        more["reload"] = reload and facts.keeps_outputs()
-        more |= facts.descriptors._asdict()
         scalars: set[int] = set()
+        asked: set[Ask] = set()
         objections: dict[int, str] = {}
-        confine: tuple[int, ...] = ()
-        while True:
-            # Where no program runs, the checks of addresses fail, and nothing meets in atomics.
-            nothing_runs = 0 in facts.grid
-            # A plan that is asked what it offers is not run where it may not.
-            more["allows_atomics"] = nothing_runs or axes is None
-            handle = self.handle(
-                wanted,
-                cotangents,
-                atomic=atomic,
-                exchange=exchange,
-                confine=confine,
-                assume=assume,
-                axes=axes or (),
-                checkpoint=checkpoint,
-                # One axis are iterations: a program that holds all of a row computes it again.
-                save=save and len(axes or ()) != 1,
-                **more,
-            )
-            plan = handle.plan
-            scalars |= plan.used_arguments()
-            if axes is None:
-                axes = self._axes(plan, launched)
-                if axes or self._atomics == FORBIDDEN:
-                    continue
-            grid = plan.grid_of(launched.scalars, launched.grid)
-            # Through shared memory, iterations may depend on one another.
-            if grid is None or (plan.launch is not None and launched.aliasing):
-                # The axes are given up first.
-                assume, axes = bool(axes), ()
-                continue
-            facts = launched.with_grid(grid)
-            repeated = {c.argument for c in plan.checks if self._objection(c, facts)}
-            failed = self._objections(plan.gradients, facts)
-            # Elements that are left out have gradient zero, but none need meet for that.
-            others = (g.leaving_out() for g in plan.gradients if g.argument in failed)
-            sparse = [g for g in others if g and not self._objections([g], facts)]
-            if sparse:
-                handle = handle.with_gradients(sparse)
-                failed = self._objections(handle.plan.gradients, facts)
-            if not failed and not repeated:
-                spans = self._spans(handle.plan, facts)
-                far = {argument for argument, span in spans.items() if span is None}
-                if far:
-                    confine = tuple(sorted({*confine, *far}))
-                    continue
-                facts = facts.with_spans(spans)
-                tapes = 0 if checkpoint else tape_bytes(buffer_sizes(plan, facts))
-                if tapes <= self.tape_limit(facts.device):
-                    used = frozenset(scalars)
-                    return Choice(
-                        handle, facts, atomic, exchange, assume, axes, used, checkpoint, objections
-                    )
-                checkpoint = True
-                continue
-            if self._atomics == FORBIDDEN and not nothing_runs:
-                determinism.refuse(self.spec, plan, failed, repeated)
-            if set(failed) <= set(atomic) and repeated <= set(exchange):
-                raise PlanError(f"kernel {self.spec.name!r}: plan repeats checks that failed")
-            objections |= failed
-            atomic = tuple(sorted({*atomic, *failed}))
-            exchange = tuple(sorted({*exchange, *repeated}))
-
-    @staticmethod
-    def _axes(plan, facts: Facts) -> tuple[int, ...]:
-        """Return the axes that iterations or digits are to become for a launch, none if none."""
-        if plan.offer is None or facts.aliasing:
-            return ()
-        return plan.offer.axes(facts.scalars, facts.grid)
-
-    def _objections(self, gradients, facts: Facts) -> dict[int, str]:
-        """Return why checks of gradients fail, by argument."""
-        return {
-            gradient.argument: objection
-            for gradient in gradients
-            for check in gradient.checks
-            if (objection := self._objection(check, facts)) is not None
-        }
-
-    @staticmethod
-    def _objection(check, facts: Facts) -> str | None:
-        tensor = facts.tensors[check.argument]
-        if not tensor.is_tensor:
-            return "what it reaches is not known to be a tensor"
-        return check.objection(tensor.shape, tensor.strides, facts.scalars, facts.grid)
-
-    @staticmethod
-    def _spans(plan, facts: Facts) -> dict:
-        """Return the memory of gradients; None where contributions have to be confined to it."""
-        return {
-            gradient.argument: gradient.span(tensor, facts.scalars, facts.grid)
-            for gradient in plan.gradients
-            if (tensor := facts.tensors[gradient.argument]).is_tensor
-        }
+        forbidden = self._atomics == FORBIDDEN
+        while ask not in asked:
+            asked.add(ask)
+            handle = self.handle(ask)
+            scalars |= handle.plan.used_arguments()
+            case = Case(handle, facts, forbidden, self.tape_limit(facts.device))
+            found = case.next()
+            if not found:
+                return Choice(case.handle, case.facts, ask, frozenset(scalars), objections)
+            if any(entry.key is None for entry in found):
+                raise determinism.refused(self.spec, handle.plan, case.failed, case.repeated)
+            objections |= case.failed_among(found)
+            ask = ask.changed(case.changes(found))
+        raise PlanError(f"kernel {self.spec.name!r}: plans say to ask for what was asked before")
 
     def execution(self, wanted, grid, leaves) -> Execution:
         """Return how to run a launch that wants the gradients of arguments `wanted`."""
@@ -324,7 +193,8 @@ class KernelState:
 
     def _planned(self, wanted, facts, outputs) -> Execution:
         """Return how to run a launch for gradients of these outputs, or (None) of all."""
-        return Execution(self, wanted, self.choose(wanted, facts, outputs), facts, outputs)
+        choice = self.choose(self.ask(wanted, facts, cotangents=outputs), facts)
+        return Execution(self, wanted, choice, facts, outputs)
 
     def expect(self, wanted, outputs) -> None:
         """Plan launches from now on for gradients of these outputs, and those expected before.
@@ -338,7 +208,7 @@ class KernelState:
             self._expected[wanted] = tuple(sorted({*before, *outputs}))
 
     def _family(self, wanted):
-        plan = self.handle(wanted, allows_atomics=True).plan
+        plan = self.handle(self.ask(wanted)).plan
         spec = self.spec
         return FactKey(spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors), {}
 
@@ -355,7 +225,7 @@ class KernelState:
 
     def plan_of_everything(self):
         """Return the plan for all inputs and outputs, for display."""
-        handle = self.handle(None)
+        handle = self.handle(self.ask(None, deterministic=self._atomics == FORBIDDEN))
         if not handle.plan.inputs or not handle.plan.backward:
             raise AutodiffError(
                 f"kernel {self.spec.name!r} has nothing to differentiate: no floating-point "

@@ -34,6 +34,9 @@ static Shape shapeOf(Kind kind) {
   case Kind::Span:
     return {0, Shape::Index};
   case Kind::Processors:
+  case Kind::Shared:
+  case Kind::Parts:
+  case Kind::Deterministic:
     return {0, Shape::None};
   case Kind::SquareRoot:
   case Kind::MostOfPrograms:
@@ -51,9 +54,16 @@ static Shape shapeOf(Kind kind) {
   case Kind::CeilDiv:
   case Kind::Min:
   case Kind::Max:
+  case Kind::Coarsest:
     return {2, Shape::None};
   }
   llvm_unreachable("unknown kind");
+}
+
+/// Whether nothing but its name says what it is.
+static bool isWord(Kind kind) {
+  Shape shape = shapeOf(kind);
+  return shape.operands == 0 && shape.number == Shape::None;
 }
 
 LogicalResult
@@ -183,7 +193,7 @@ void mlir::autodiff::printExpr(AsmPrinter &printer, ExprAttr expr) {
     printer << number;
   else if (kind == Kind::Counted)
     printer << "(" << number << ")";
-  else if (kind != Kind::Processors) {
+  else if (!isWord(kind)) {
     llvm::ListSeparator comma;
     printer << "(";
     if (shapeOf(kind).number == Shape::Index)
@@ -275,8 +285,7 @@ static FailureOr<ExprAttr> parsePrimary(AsmParser &parser) {
   SmallVector<ExprAttr, 2> operands;
   if (isNumbered)
     number = suffix;
-  else if (*kind != Kind::Processors &&
-           parseOperands(parser, *kind, number, operands))
+  else if (!isWord(*kind) && parseOperands(parser, *kind, number, operands))
     return failure();
   operands.resize(2);
   ExprAttr expr = parser.getChecked<ExprAttr>(loc, context, *kind, number,

@@ -58,7 +58,8 @@ static std::pair<int, unsigned> placeOf(Operation *part) {
         return std::pair(7, op.getGradient().getArgument());
       })
       .Case([](CheckOp op) { return std::pair(8, op.getOperand().getIndex()); })
-      .Default(std::pair(9, 0u)); // launches
+      .Case([](LaunchOp) { return std::pair(9, 0u); })
+      .Default(std::pair(10, 0u)); // what to ask for next
 }
 
 /// Whether two parts say the same kind of thing about the same thing.
@@ -184,7 +185,7 @@ LogicalResult PlanOp::verify() {
   SmallVector<Operation *> parts;
   for (Operation &part : getBody().front()) {
     if (!isa<RearrangedOp, AssumeOp, OfferOp, StoredOp, LiveOp, BufferOp,
-             HostSizeOp, GradientOp, CheckOp, LaunchOp>(part))
+             HostSizeOp, GradientOp, CheckOp, LaunchOp, NextOp>(part))
       return part.emitOpError("is no part of a plan");
     for (Operation *earlier : parts)
       if (clash(earlier, &part))

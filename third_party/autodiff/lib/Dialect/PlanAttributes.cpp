@@ -71,6 +71,34 @@ GradientAttr GradientAttr::withMargin(int64_t margin) const {
              getRemainder(), getConfined(), margin, getChecks(), getReach());
 }
 
+LogicalResult
+NextAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                 ArrayRef<ExprAttr> notNegative, Failure failure,
+                 int64_t argument, RequestKey key, ArrayRef<ExprAttr> value) {
+  bool isOfOne = llvm::is_contained(
+      {Failure::Gradient, Failure::Output, Failure::Reach}, failure);
+  if (isOfOne != (argument >= 0))
+    return emitError() << "'" << stringifyFailure(failure) << "' is of "
+                       << (isOfOne ? "an" : "no") << " argument";
+  bool isFlag =
+      llvm::is_contained({RequestKey::Assume, RequestKey::Reload,
+                          RequestKey::Checkpoint, RequestKey::Deterministic},
+                         key);
+  if (isFlag && (value.size() != 1 ||
+                 !(value[0].isConstant(0) || value[0].isConstant(1))))
+    return emitError() << "'" << stringifyRequestKey(key) << "' is 0 or 1";
+  bool isList = llvm::is_contained(
+      {RequestKey::Atomic, RequestKey::Exchange, RequestKey::Confine}, key);
+  if (isList && (value.empty() || !llvm::all_of(value, [](ExprAttr argument) {
+                   return argument.getConstant().value_or(-1) >= 0;
+                 })))
+    return emitError() << "'" << stringifyRequestKey(key)
+                       << "' is a list of arguments";
+  if (key == RequestKey::None && !value.empty())
+    return emitError() << "a value of no key";
+  return success();
+}
+
 LogicalResult AutodiffDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                         unsigned,
                                                         NamedAttribute named) {

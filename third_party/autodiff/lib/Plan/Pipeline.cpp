@@ -172,9 +172,9 @@ static void addDerive(Passes &passes, const Request &request) {
   passes.clean();
   // Who stores where is noted in the forward.
   passes.add(createResiduals(
-      ResidualsOptions{request.save, request.reload, request.check}));
+      ResidualsOptions{request.saves(), request.reload, request.check}));
   passes.clean();
-  passes.add(createSaveRecords(SaveRecordsOptions{request.save}));
+  passes.add(createSaveRecords(SaveRecordsOptions{request.saves()}));
   passes.clean();
   passes.add(
       createReadCotangents(withRepeated(request, ReadCotangentsOptions())));
@@ -279,6 +279,15 @@ static void addSchedule(Passes &passes, const Request &request) {
   passes.add(createVerifyTarget());
   passes.add(createListLaunches());
   passes.add(createTrimOperands());
+  AskNextOptions next;
+  next.assume = request.assume;
+  next.reload = request.reload;
+  next.checkpoint = request.checkpoint;
+  next.deterministic = request.deterministic;
+  next.adds = !request.atomic.empty() || !request.exchange.empty();
+  next.hasAxes = !request.axes.empty();
+  next.takesAxes = request.axes.empty() && !request.declinesAxes;
+  passes.add(createAskNext(next));
 }
 
 //===----------------------------------------------------------------------===//

@@ -238,7 +238,7 @@ Array PlanPrinter::findSnapshots() {
   return Array(overwritten);
 }
 
-/// What the launch is, may be, and does.
+/// What the launch is, and does.
 void PlanPrinter::describeRearrangement(Object &description) {
   Array assumed, stores, live;
   for (auto part : plan.getParts<AssumeOp>())
@@ -254,11 +254,6 @@ void PlanPrinter::describeRearrangement(Object &description) {
     description["live"] = std::move(live);
   for (auto part : plan.getParts<RearrangedOp>())
     description["launch"] = toJSON(part.getLaunch());
-  for (auto part : plan.getParts<OfferOp>()) {
-    bool isBatch = isa<BatchAttr>(part.getRearrangement());
-    description[isBatch ? "batch" : "unravel"] =
-        toJSON(part.getRearrangement());
-  }
 }
 
 llvm::json::Value PlanPrinter::print() {
@@ -281,7 +276,7 @@ llvm::json::Value PlanPrinter::print() {
     return launch ? llvm::json::Value(describe(launch)) : nullptr;
   };
   Object description{
-      {"version", 1},
+      {"version", 2},
       {"kernel", primal.getSymName()},
       {"arguments", std::move(arguments)},
       {"inputs", std::move(inputs)},
@@ -299,6 +294,11 @@ llvm::json::Value PlanPrinter::print() {
        explain(primal, forward ? getKernel(forward) : triton::FuncOp(),
                kernels)}};
   describeRearrangement(description);
+  Array next;
+  for (auto part : plan.getParts<NextOp>())
+    next.push_back(toJSON(part.getStep()));
+  if (!next.empty())
+    description["next"] = std::move(next);
   return description;
 }
 

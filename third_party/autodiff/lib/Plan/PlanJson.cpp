@@ -170,15 +170,36 @@ static Json write(LaunchAttr launch) {
   return object;
 }
 
-static Json write(BatchAttr batch) {
-  return Object{{"trips", toJSON(batch.getTrips())},
-                {"most", batch.getMost()},
-                {"exact", batch.getExact()}};
+/// The value that a request has for a key.
+static Json writeValue(NextAttr next) {
+  switch (next.getKey()) {
+  case RequestKey::Assume:
+  case RequestKey::Reload:
+  case RequestKey::Checkpoint:
+  case RequestKey::Deterministic:
+    return next.getValue().front().isConstant(1);
+  case RequestKey::Axes:
+    if (next.getValue().empty())
+      return nullptr;
+    [[fallthrough]];
+  default:
+    return toList(next.getValue());
+  }
 }
 
-static Json write(UnravelAttr unravel) {
-  return Object{{"limits", toList(unravel.getLimits())},
-                {"lanes", unravel.getLanes()}};
+static Json write(NextAttr next) {
+  Object object;
+  if (!next.getNotNegative().empty())
+    object["notNegative"] = toList(next.getNotNegative());
+  if (next.getFailure() != Failure::Nothing)
+    object["fails"] = stringifyFailure(next.getFailure());
+  if (next.getArgument() >= 0)
+    object["argument"] = next.getArgument();
+  if (next.getKey() != RequestKey::None) {
+    object["ask"] = stringifyRequestKey(next.getKey());
+    object["value"] = writeValue(next);
+  }
+  return object;
 }
 
 static Json write(StoredAttr stored) {
@@ -202,8 +223,8 @@ Json mlir::autodiff::toJSON(Attribute attribute) {
   return llvm::TypeSwitch<Attribute, Json>(attribute)
       .Case<ArrayAttr, StringAttr, ExprAttr, DigitAttr, DimensionAttr,
             LimitAttr, ConstraintAttr, CheckAttr, ReachAttr, BufferAttr,
-            GradientAttr, LaunchAttr, BatchAttr, UnravelAttr, StoredAttr,
-            LiveAttr>([](auto known) { return write(known); });
+            GradientAttr, LaunchAttr, StoredAttr, LiveAttr, NextAttr>(
+          [](auto known) { return write(known); });
 }
 
 Json mlir::autodiff::toJSON(MLIRContext *context, const ScalarExpr &number) {

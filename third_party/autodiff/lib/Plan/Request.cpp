@@ -167,7 +167,8 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
       valid = own.has_value();
       request.ownBarriers = own.value_or(false);
     } else if (key == "axes") {
-      valid = readAxes(entry, request.axes);
+      request.declinesAxes = entry.getAsNull().has_value();
+      valid = request.declinesAxes || readAxes(entry, request.axes);
     } else if (key == "schedules") {
       valid = readSchedules(entry, request.schedules.emplace());
     } else if (key == "rules") {

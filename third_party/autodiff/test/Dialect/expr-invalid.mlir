@@ -83,3 +83,21 @@ tt.func @extents() {
   %0:2 = autodiff.programs [#autodiff.expr<4>] : i32, i32
   tt.return
 }
+
+// -----
+
+// expected-error @below {{'gradient' is of an argument}}
+module attributes {autodiff.next = [[#autodiff.next<atomic [0] fails = gradient>]]} {
+}
+
+// -----
+
+// expected-error @below {{'assume' is 0 or 1}}
+module attributes {autodiff.next = [[#autodiff.next<assume [arg0]>]]} {
+}
+
+// -----
+
+// expected-error @below {{'confine' is a list of arguments}}
+module attributes {autodiff.next = [[#autodiff.next<confine [arg0]>]]} {
+}

@@ -31,6 +31,8 @@ tt.func @launch() {
   %2 = autodiff.size <ceildiv(span(arg1) - lead(arg1), pitch(arg1, 64)) * extent(arg2)>
   // CHECK-NEXT: autodiff.size <element(arg5, arg3 + 1) * processors>
   %3 = autodiff.size <element(arg5, arg3 + 1) * processors>
+  // CHECK-NEXT: autodiff.size <coarsest(arg3, shared + parts * deterministic)>
+  %5 = autodiff.size <coarsest(arg3, shared + parts * deterministic)>
   // CHECK-NEXT: autodiff.programs [#autodiff.expr<grid0>, #autodiff.expr<4>]
   %4:2 = autodiff.programs [#autodiff.expr<grid0>, #autodiff.expr<4>] : i32, i32
   tt.return

@@ -50,6 +50,20 @@ tt.func private @wide(%tape: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<
 
 // -----
 
+// What to ask for, step by step.
+// CHECK: autodiff.plan {
+// CHECK-NEXT: autodiff.next [#autodiff.next<axes [16, arg2] not_negative [0 - shared, arg2 - 1]>, #autodiff.next<axes []>, #autodiff.next<reload [0]>]
+// CHECK-NEXT: autodiff.next [#autodiff.next<assume [0] fails = launch>]
+// CHECK-NEXT: autodiff.next [#autodiff.next<atomic [0, 2] fails = gradient of 0>, #autodiff.next<none [] not_negative [arg2] fails = output of 1>]
+// CHECK-NEXT: }
+autodiff.plan {
+  autodiff.next [#autodiff.next<axes [16, arg2] not_negative [0 - shared, arg2 - 1]>, #autodiff.next<axes []>, #autodiff.next<reload [0]>]
+  autodiff.next [#autodiff.next<assume [0] fails = launch>]
+  autodiff.next [#autodiff.next<atomic [0, 2] fails = gradient of 0>, #autodiff.next<none [] not_negative [arg2] fails = output of 1>]
+}
+
+// -----
+
 // CHECK: autodiff.plan {
 // CHECK-NEXT: }
 autodiff.plan {}

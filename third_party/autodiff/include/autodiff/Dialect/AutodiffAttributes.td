@@ -75,7 +75,11 @@ def Autodiff_ExprKind : I32EnumAttr<"ExprKind", "how an integer is made", [
   I32EnumAttrCase<"Rem", 19, "rem">,
   I32EnumAttrCase<"CeilDiv", 20, "ceildiv">,
   I32EnumAttrCase<"Min", 21, "min">,
-  I32EnumAttrCase<"Max", 22, "max">
+  I32EnumAttrCase<"Max", 22, "max">,
+  I32EnumAttrCase<"Coarsest", 23, "coarsest">,
+  I32EnumAttrCase<"Shared", 24, "shared">,
+  I32EnumAttrCase<"Parts", 25, "parts">,
+  I32EnumAttrCase<"Deterministic", 26, "deterministic">
 ]> {
   let cppNamespace = "::mlir::autodiff";
   let genSpecializedAttr = 0;
@@ -87,7 +91,8 @@ def Autodiff_ExprAttr : Autodiff_Attr<"Expr", "expr"> {
     For example `#autodiff.expr<ceildiv(arg3, 128) * grid0>`. Sums, differences
     and products are written between their operands, everything else before
     them: `div`, `rem` (which truncate as in C), `ceildiv`, `min` and `max` of
-    two, `isqrt` of one, and
+    two, `isqrt` of one, `coarsest(a, b)`, the largest power of two of which a
+    multiple lies from `a` to `b`, and
 
     * `arg3`, `grid0`, `pid0`: an argument, the grid's size, a program id;
     * `maxpids(e)`: the largest value of `e` in any program;
@@ -95,7 +100,10 @@ def Autodiff_ExprAttr : Autodiff_Attr<"Expr", "expr"> {
       tensor that is passed;
     * `element(arg0, e)`: the integer in memory at a place;
     * `counted(0)`: what a counting kernel finds;
-    * `processors`: of the device.
+    * `processors`: of the device;
+    * `shared`, `parts`, `deterministic`: 1 or 0, whether memory that the kernel
+      writes is that of other arguments, too; whether the outputs overlap or are
+      parts of larger tensors; whether no gradients may meet in atomics.
 
     `pids(e)` and `each(e)` are no numbers but what a digit of a check runs
     through: it is `e` in each program, or below that.

@@ -57,6 +57,15 @@ inline ExprAttr minOf(ExprOperand a, ExprOperand b) {
 inline ExprAttr maxOf(ExprOperand a, ExprOperand b) {
   return makeExpr(ExprKind::Max, a, b);
 }
+/// The largest power of two of which a multiple lies from `a` to `b`.
+inline ExprAttr coarsestOf(ExprOperand a, ExprOperand b) {
+  return makeExpr(ExprKind::Coarsest, a, b);
+}
+/// The least power of two that is no less than `a`: from there to 2a - 1, there
+/// is one power of two.
+inline ExprAttr powerOfTwoFrom(ExprOperand a) {
+  return coarsestOf(a, subOf(mulOf(2, a), 1));
+}
 /// The size of the grid along an axis.
 inline ExprAttr gridOf(MLIRContext *context, unsigned axis) {
   return ExprAttr::get(context, ExprKind::Grid, axis);

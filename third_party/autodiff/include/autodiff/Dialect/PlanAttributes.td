@@ -276,4 +276,53 @@ def Autodiff_LiveAttr : Autodiff_Attr<"Live", "live"> {
   let assemblyFormat = "`<` $argument custom<List>($reach) `>`";
 }
 
+//===----------------------------------------------------------------------===//
+// What to ask for next
+//===----------------------------------------------------------------------===//
+
+def Autodiff_Failure : Autodiff_Enum<"Failure", "what a launch does not show", [
+  I32EnumAttrCase<"Nothing", 0, "nothing">,
+  I32EnumAttrCase<"Launch", 1, "launch">,
+  I32EnumAttrCase<"Gradient", 2, "gradient">,
+  I32EnumAttrCase<"Output", 3, "output">,
+  I32EnumAttrCase<"Reach", 4, "reach">,
+  I32EnumAttrCase<"Tapes", 5, "tapes">
+]>;
+
+// Spelled as the keys of a request.
+def Autodiff_RequestKey : Autodiff_Enum<"RequestKey", "what is asked for", [
+  I32EnumAttrCase<"None", 0, "none">,
+  I32EnumAttrCase<"Assume", 1, "assume">,
+  I32EnumAttrCase<"Reload", 2, "reload">,
+  I32EnumAttrCase<"Checkpoint", 3, "checkpoint">,
+  I32EnumAttrCase<"Deterministic", 4, "deterministic">,
+  I32EnumAttrCase<"Atomic", 5, "atomic">,
+  I32EnumAttrCase<"Exchange", 6, "exchange">,
+  I32EnumAttrCase<"Confine", 7, "confine">,
+  I32EnumAttrCase<"Axes", 8, "axes">
+]>;
+
+def Autodiff_NextAttr : Autodiff_Attr<"Next", "next"> {
+  let summary = "what to ask for if a launch needs another plan";
+  let description = [{
+    It is about launches for which no number is negative, and in which something
+    `fails`: what the plan says of the launch, the checks of a gradient or an
+    output, that a gradient's contributions are near its tensor, that the tapes
+    fit. `<atomic [0] fails = gradient of 0>` adds an argument to a list of the
+    request, `<assume [0] fails = launch>` sets a flag, and `axes [64]` lengths,
+    which are given up if there are none. `none []` says that there is no plan for
+    the launch.
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"ExprAttr">:$notNegative,
+      DefaultValuedParameter<"Failure", "Failure::Nothing">:$failure,
+      DefaultValuedParameter<"int64_t", "-1">:$argument,
+      EnumParameter<Autodiff_RequestKey>:$key,
+      OptionalArrayRefParameter<"ExprAttr">:$value);
+  let assemblyFormat = [{
+    `<` $key custom<List>($value) (`not_negative` custom<List>($notNegative)^)?
+    (`fails` `=` $failure^)? (`of` $argument^)? `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 #endif // AUTODIFF_PLAN_ATTRIBUTES

@@ -158,4 +158,13 @@ def Autodiff_LaunchOp : Autodiff_PlanPart<"launch",
   let hasVerifier = 1;
 }
 
+def Autodiff_NextOp : Autodiff_PlanPart<"next"> {
+  let summary = "a step of what to ask for where the plan does not do";
+  let description = [{
+    The first step counts of which an entry holds at a launch.
+  }];
+  let arguments = (ins TypedArrayAttrBase<Autodiff_NextAttr, "what to ask for">:$step);
+  let assemblyFormat = "$step attr-dict";
+}
+
 #endif // AUTODIFF_PLAN_OPS

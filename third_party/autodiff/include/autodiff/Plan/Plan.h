@@ -72,6 +72,8 @@ struct Request {
   /// positions, become, as a plan has offered; empty if these stay what they
   /// are.
   SmallVector<int64_t> axes;
+  /// They do, whatever a plan may offer.
+  bool declinesAxes = false;
   /// Record only some iterations of a loop, and run the others once more.
   bool checkpoint = false;
   /// The largest factor by which tiles may become longer.
@@ -89,6 +91,8 @@ struct Request {
   /// Those to use, wherever they apply; where they pay if absent.
   std::optional<SmallVector<Schedule>> schedules;
 
+  /// A program that holds all of a row computes it again.
+  bool saves() const { return save && axes.size() != 1; }
   bool allows(Schedule schedule) const {
     return !schedules || llvm::is_contained(*schedules, schedule);
   }

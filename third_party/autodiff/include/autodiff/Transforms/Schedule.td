@@ -125,6 +125,30 @@ def LowerPrograms : AutodiffPass<"autodiff-lower-programs", "::mlir::triton::Fun
   let summary = "take program ids apart into places";
 }
 
+def AskNext : AutodiffPass<"autodiff-ask-next", "::mlir::ModuleOp", LooksAtBackward> {
+  let summary = "say which plan to ask for where this one does not do";
+  let description = [{
+    A plan is for the launches that pass its checks. `autodiff.next` is for the
+    others, and for those that allow of a better plan: steps in order of
+    priority, of which the first one counts in which anything holds of a launch.
+    What is asked for is then changed by all of that step that holds. Every
+    change goes one way, so that no request comes again: flags are set, lists
+    grow, and axes are taken, then given up.
+  }];
+  let options = [
+    Option<"assume", "assume", "bool", "true", "something may be assumed">,
+    Option<"reload", "reload", "bool", "true", "outputs may be read back">,
+    Option<"checkpoint", "checkpoint", "bool", "false",
+           "tapes hold checkpoints">,
+    Option<"deterministic", "deterministic", "bool", "false",
+           "atomics are refused">,
+    Option<"adds", "adds", "bool", "false",
+           "some gradients have to meet in atomics already">,
+    Option<"hasAxes", "has-axes", "bool", "false", "axes have been taken">,
+    Option<"takesAxes", "takes-axes", "bool", "true", "axes may be taken">
+  ];
+}
+
 def ListLaunches : AutodiffPass<"autodiff-list-launches", "::mlir::ModuleOp"> {
   let summary = "give every derived kernel a launch in the plan";
 }

@@ -11,7 +11,7 @@
 // CHECK: %[[K:.*]] = arith.fptosi
 // CHECK: tt.store {{.*}}, %[[K]]
 // CHECK-LABEL: tt.func @code_bwd(
-// CHECK-SAME: buffer<saved
+// CHECK-SAME: operand<buffer 0>
 // CHECK-NOT: arith.fptosi
 // CHECK: %[[K:.*]] = tt.load {{.*}} : tensor<64x!tt.ptr<i32>>
 // CHECK: %[[A:.*]] = tt.addptr {{.*}}, %[[K]]
@@ -70,8 +70,8 @@ tt.func @exact(%pu: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK-NOT: autodiff.program
 // CHECK: tt.store {{.*}}, %[[K]]
 // CHECK-LABEL: tt.func @selected_bwd(
-// CHECK-COUNT-1: buffer<saved
-// CHECK-NOT: buffer<saved
+// CHECK-SAME: operand<buffer 0>
+// CHECK-NOT: operand<buffer 1>
 // CHECK: arith.cmpf ogt
 tt.func @selected(%pu: !tt.ptr<f32>, %pv: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
@@ -109,7 +109,7 @@ tt.func @selected(%pu: !tt.ptr<f32>, %pv: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // CHECK: %[[BYTE:.*]] = arith.extui %[[GOES]] : i1 to i8
 // CHECK: tt.store {{.*}}, %[[BYTE]]
 // CHECK-LABEL: tt.func @branches_bwd(
-// CHECK-SAME: buffer<saved "record0"
+// CHECK-SAME: operand<buffer 1>
 // CHECK: scf.for
 // CHECK: %[[BYTE:.*]] = tt.load {{.*}} : !tt.ptr<i8>
 // CHECK: %[[GOES:.*]] = arith.{{.*}} %[[BYTE]]

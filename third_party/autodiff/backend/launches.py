@@ -1,0 +1,59 @@
+"""Launches in place of the user's, which plans may be for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .checks import DistinctCheck
+from .expr import evaluate, used_arguments, validate
+from .fields import get, require
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The launch that a plan is for, where iterations have become programs, or lanes of tiles.
+
+    `grid` are three expressions over the user's launch. Both do the same if the numbers `assumed`
+    are not negative there, and the `checks` of outputs hold for the programs of this one. The loop
+    that became programs is at `position`; those that became an axis at `batched`. The digits of a
+    position that became axes are those of the division at `unraveled`, the lowest first.
+    """
+
+    grid: tuple
+    assumed: tuple
+    checks: tuple[DistinctCheck, ...]
+    position: str = ""
+    batched: tuple[str, ...] = ()
+    unraveled: str = ""
+    axes: tuple[int, ...] = ()
+
+    @classmethod
+    def from_json(cls, data, arguments: int) -> Launch:
+        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        grid, assumed = (tuple(get(data, key, list)) for key in ("grid", "assumed"))
+        require(len(grid) == 3, f"a grid has three extents, got {grid!r}")
+        for expr in (*grid, *assumed):
+            validate(expr, arguments)
+        checks = (DistinctCheck.from_json(c, arguments) for c in get(data, "checks", list))
+        batch, unraveled = (get(data, key, dict, {}) for key in ("batch", "unraveled"))
+        return cls(
+            grid,
+            assumed,
+            tuple(checks),
+            get(data, "position", str, ""),
+            tuple(get(batch, "positions", list, [])),
+            get(unraveled, "position", str, ""),
+            tuple(get(unraveled, "lengths", list, [get(batch, "length", int)] if batch else [])),
+        )
+
+    def used_arguments(self) -> set[int]:
+        """Return the scalar arguments that decide the grid, and whether it holds."""
+        used = (used_arguments(e) for e in (*self.grid, *self.assumed))
+        return set().union(*used, *(check.used_arguments() for check in self.checks))
+
+    def replaced(self, args, grid) -> tuple[int, int, int] | None:
+        """Return the grid in place of that of a launch; None if it would not do the same."""
+        if any(evaluate(e, args, grid) < 0 for e in self.assumed):
+            return None
+        programs = tuple(evaluate(e, args, grid) for e in self.grid)
+        return programs if all(c.holds(args, programs) for c in self.checks) else None

@@ -1,0 +1,250 @@
+//===- AskNext.cpp - Which plan to ask for where this one does not do -----===//
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Dialect/Expr.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include <map>
+#include <set>
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_ASKNEXT
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+using Key = RequestKey;
+using Numbers = SmallVector<ExprAttr>;
+
+// From so many lanes on, an axis of a tile may be shorter than what it is for.
+constexpr int64_t kLeastLanes = 64;
+
+namespace {
+/// What is asked for if something of a launch fails, or (Nothing) anyway.
+struct Answer {
+  Failure failure;
+  int64_t argument = -1;
+};
+
+struct AskNext : autodiff::impl::AskNextBase<AskNext> {
+  using AskNextBase::AskNextBase;
+  void transform() override;
+
+private:
+  void collect();
+  void ask(Answer answer, Key key, ArrayRef<ExprAttr> value,
+           ArrayRef<ExprAttr> notNegative = {});
+  void set(Answer answer, Key key, bool value,
+           ArrayRef<ExprAttr> notNegative = {});
+  void endStep();
+
+  void askForLaunch();
+  void askForAxes();
+  void askWithoutLaunch();
+  void askWithoutChecks();
+  void askForMemory();
+
+  /// Not negative if no program runs in the launch that the kernels are for.
+  ExprAttr noProgramRuns();
+  ExprAttr number(int64_t value) { return ExprAttr::get(&getContext(), value); }
+  /// Not negative where a number of the launch is not zero.
+  ExprAttr where(ExprKind fact) {
+    return subOf(ExprAttr::get(&getContext(), fact, 0), 1);
+  }
+
+  PlanOp plan;
+  SmallVector<Attribute> step;
+  // By argument, in order.
+  std::map<unsigned, GradientAttr> gradients;
+  std::set<unsigned> checkedOutputs;
+  bool readsOutputs = false, hasTapes = false;
+};
+} // namespace
+
+/// The arguments that a kernel stores to.
+static llvm::DenseSet<unsigned> findOutputs(triton::FuncOp primal) {
+  llvm::DenseSet<unsigned> outputs;
+  primal.walk([&](Operation *op) {
+    Value pointer = getAccessedPointer(op);
+    if (pointer && mayWrite(op))
+      for (BlockArgument base : getBaseArguments(pointer))
+        outputs.insert(base.getArgNumber());
+  });
+  return outputs;
+}
+
+/// Finds out what the plan says of memory.
+void AskNext::collect() {
+  ModuleOp module = getOperation();
+  plan = PlanOp::getOrCreate(module);
+  for (auto part : plan.getParts<GradientOp>())
+    gradients.try_emplace(part.getGradient().getArgument(), part.getGradient());
+  for (auto part : plan.getParts<BufferOp>())
+    hasTapes |= part.getBuffer().getKind() == BufferKind::Tape;
+  for (auto part : plan.getParts<CheckOp>())
+    checkedOutputs.insert(part.getOperand().getIndex());
+  llvm::DenseSet<unsigned> outputs = findOutputs(getPrimal(module));
+  for (auto kernel : module.getOps<triton::FuncOp>()) {
+    if (!isBackward(kernel) && kernel != getCounting(module))
+      continue;
+    for (unsigned place = 0; place < kernel.getNumArguments(); ++place) {
+      auto operand = kernel.getArgAttrOfType<OperandAttr>(place, kOperandAttr);
+      readsOutputs |= operand.getKind() == OperandKind::Argument &&
+                      !kernel.getArgument(place).use_empty() &&
+                      outputs.contains(operand.getIndex());
+    }
+  }
+}
+
+void AskNext::ask(Answer answer, Key key, ArrayRef<ExprAttr> value,
+                  ArrayRef<ExprAttr> notNegative) {
+  step.push_back(NextAttr::get(&getContext(), notNegative, answer.failure,
+                               answer.argument, key, value));
+}
+
+void AskNext::set(Answer answer, Key key, bool value,
+                  ArrayRef<ExprAttr> notNegative) {
+  ask(answer, key, number(value), notNegative);
+}
+
+void AskNext::endStep() {
+  if (!step.empty())
+    plan.add<NextOp>(ArrayAttr::get(&getContext(), step));
+  step.clear();
+}
+
+ExprAttr AskNext::noProgramRuns() {
+  Launch launch = Launch::of(getOperation());
+  return subOf(0, mulOf(mulOf(launch.grid[0], launch.grid[1]), launch.grid[2]));
+}
+
+//===----------------------------------------------------------------------===//
+// The steps
+//===----------------------------------------------------------------------===//
+
+/// What the compiler could not know of the launch.
+void AskNext::askForLaunch() {
+  Answer anyway{Failure::Nothing};
+  if (reload && readsOutputs && !mutation::isMade("ask-next:no reload"))
+    set(anyway, Key::Reload, false, where(ExprKind::Parts));
+  if (takesAxes)
+    askForAxes();
+  // What is added atomically by now is so where no program runs.
+  if (!deterministic && !adds) {
+    MLIRContext *context = &getContext();
+    ExprAttr programs = mulOf(mulOf(gridOf(context, 0), gridOf(context, 1)),
+                              gridOf(context, 2));
+    set(anyway, Key::Deterministic, true,
+        {where(ExprKind::Deterministic), subOf(programs, 1)});
+  }
+  endStep();
+}
+
+/// The length of an axis for a digit below `limit`, if lanes are left.
+///
+/// A multiple of it should be little more than the limit: by an eighth at most,
+/// unless 64 lanes leave out more.
+static ExprAttr chooseLength(ExprAttr limit, ExprAttr lanes) {
+  ExprAttr close = maxOf(addOf(limit, divOf(limit, 8)),
+                         mulOf(ceilDivOf(limit, kLeastLanes), kLeastLanes));
+  return minOf(minOf(powerOfTwoFrom(limit), coarsestOf(limit, close)), lanes);
+}
+
+/// Iterations, or digits of positions, become axes of tiles. Through shared
+/// memory, they may depend on one another.
+void AskNext::askForAxes() {
+  MLIRContext *context = &getContext();
+  Numbers holds{subOf(0, ExprAttr::get(context, ExprKind::Shared, 0))}, axes;
+  auto offers = plan.getParts<OfferOp>();
+  Attribute offer =
+      offers.empty() ? Attribute() : (*offers.begin()).getRearrangement();
+  if (auto batch = dyn_cast_or_null<BatchAttr>(offer)) {
+    ExprAttr trips = batch.getTrips(), length = powerOfTwoFrom(trips);
+    holds.append({subOf(trips, 1), subOf(batch.getMost(), length)});
+    if (batch.getExact())
+      holds.push_back(subOf(trips, length));
+    axes.push_back(length);
+  } else if (auto unravel = dyn_cast_or_null<UnravelAttr>(offer)) {
+    // Lower digits, whose elements are neighbours in memory, get the lanes
+    // first.
+    ExprAttr lanes = number(unravel.getLanes());
+    for (ExprAttr limit : unravel.getLimits()) {
+      holds.push_back(subOf(limit, 1));
+      axes.push_back(chooseLength(limit, lanes));
+      lanes = divOf(lanes, axes.back());
+    }
+  }
+  if (!axes.empty())
+    ask({Failure::Nothing}, Key::Axes, axes, holds);
+}
+
+/// Another launch than the user's, and what is assumed, is given up: axes
+/// first.
+void AskNext::askWithoutLaunch() {
+  bool hasLaunch = !plan.getParts<RearrangedOp>().empty();
+  auto giveUp = [&](Answer answer, ArrayRef<ExprAttr> notNegative = {}) {
+    if (hasAxes)
+      ask(answer, Key::Axes, {}, notNegative);
+    else if (assume)
+      set(answer, Key::Assume, false, notNegative);
+  };
+  if (hasLaunch || !plan.getParts<AssumeOp>().empty())
+    giveUp({Failure::Launch});
+  if (hasLaunch && !mutation::isMade("ask-next:no memory shared"))
+    giveUp({Failure::Nothing}, where(ExprKind::Shared));
+  endStep();
+}
+
+/// What is not known to be touched once meets in atomics, if it may.
+void AskNext::askWithoutChecks() {
+  SmallVector<std::pair<Answer, Key>> answers;
+  for (auto [argument, gradient] : gradients)
+    if (!gradient.getChecks().empty())
+      answers.push_back({{Failure::Gradient, argument}, Key::Atomic});
+  for (unsigned argument : checkedOutputs)
+    answers.push_back({{Failure::Output, argument}, Key::Exchange});
+  Numbers holds;
+  // Checks fail where nothing is touched, and nothing meets there.
+  if (deterministic)
+    holds.push_back(noProgramRuns());
+  for (auto [answer, key] : answers) {
+    ask(answer, key, number(answer.argument), holds);
+    if (deterministic)
+      set(answer, Key::Deterministic, false, holds);
+  }
+  endStep();
+  if (deterministic)
+    for (auto [answer, key] : answers)
+      ask(answer, Key::None, {});
+  endStep();
+}
+
+/// Whether a launch may find that contributions are far from the tensor.
+static bool mayReachFar(GradientAttr gradient) {
+  auto moves = [](CheckAttr check) {
+    return check.getMoves() && check.getKind() == CheckKind::Distinct;
+  };
+  return gradient.getConfined() != Confined::All &&
+         (!gradient.getReach().empty() ||
+          llvm::any_of(gradient.getChecks(), moves));
+}
+
+/// Buffers that would be too large.
+void AskNext::askForMemory() {
+  for (auto [argument, gradient] : gradients)
+    if (mayReachFar(gradient))
+      ask({Failure::Reach, argument}, Key::Confine, number(argument));
+  endStep();
+  if (hasTapes && !checkpoint)
+    set({Failure::Tapes}, Key::Checkpoint, true);
+  endStep();
+}
+
+void AskNext::transform() {
+  collect();
+  askForLaunch();
+  askWithoutLaunch();
+  askWithoutChecks();
+  askForMemory();
+}
