@@ -15,9 +15,11 @@ from triton.backends.autodiff import AutodiffError, differentiable
 
 
 @pytest.fixture(autouse=True)
-def needs_gradients():
+def needs_gradients(device):
     if gradients.FORWARD_ONLY:
         pytest.skip("nothing is derived in the forward pass")
+    with torch.device(device):
+        yield
 
 
 @triton.jit
