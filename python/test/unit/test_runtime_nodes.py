@@ -107,7 +107,7 @@ def gradient(argument, init="zero", accumulate="atomic", checks=()):
 
 def make(
     arguments, inputs, outputs, gradients, backward, snapshots=(), buffers=(), forward=None,
-    checks=(),
+    checks=(), steps=(),
 ):  # fmt: skip
     return plans.Plan(
         "k",
@@ -121,6 +121,7 @@ def make(
         tuple(backward),
         {},
         tuple(checks),
+        next=tuple(steps),
     )
 
 
@@ -549,6 +550,7 @@ def scatter(monkeypatch):
             [gradient(0), *([taken] if exchanged else [])],
             [backward_kernel(name, (kind, 1), ("gradient", 0), ("argument", 2))],
             checks=() if exchanged else (DistinctCheck.from_json(check, 3),),
+            steps=() if exchanged else ([plans.Next((), "output", 1, "exchange", (1,))],),
         )
 
     signature = {"x": "*fp32", "y": "*fp32", "s": "i32"}
@@ -578,5 +580,5 @@ def test_a_plan_that_repeats_a_failed_check_is_refused(scatter, monkeypatch):
         "plan_for",
         lambda ttir, request, name: plan_for(ttir, {**request, "exchange": []}, name),
     )
-    with pytest.raises(PlanError, match="what to ask for"):
+    with pytest.raises(PlanError, match="to ask for what was asked before"):
         scatter.launch(torch.ones(4, requires_grad=True), torch.zeros(4), 0, grid=(4, 1, 1))
