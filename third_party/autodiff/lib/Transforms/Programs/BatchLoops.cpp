@@ -72,7 +72,6 @@ private:
   /// or something would have to be saved.
   ReasonOr<SmallVector<CheckAttr>> putOnAxis(int64_t length);
 
-
   triton::FuncOp kernel;
   SmallVector<BatchedLoop, 0> loops;
 };

@@ -12,8 +12,8 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_PROGRAMS_LINE_H
 #define AUTODIFF_LIB_TRANSFORMS_PROGRAMS_LINE_H
 
-#include "autodiff/Analysis/Reason.h"
 #include "DivisorChain.h"
+#include "autodiff/Analysis/Reason.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
