@@ -37,11 +37,17 @@ static APFloat widen(APFloat value) {
   return value;
 }
 
+/// Whether `op` makes a number of the bits of another one.
+static bool reinterprets(Operation *op) {
+  auto call = dyn_cast<triton::ExternElementwiseOp>(op);
+  return isa<arith::BitcastOp, triton::BitcastOp>(op) ||
+         (call && call.getSymbol().contains("_as_"));
+}
+
 /// What is more than a change of types cannot be promoted.
 static LogicalResult refuse(Operation *op) {
-  if (isa<arith::BitcastOp, triton::BitcastOp>(op) &&
-      (holdsFloats(op->getOperand(0).getType()) ||
-       holdsFloats(op->getResult(0).getType())))
+  if (reinterprets(op) && (holdsFloats(op->getOperand(0).getType()) ||
+                           holdsFloats(op->getResult(0).getType())))
     return op->emitError("reinterprets the bits of floating-point numbers, "
                          "which differ in double precision");
   if (isa<triton::DotScaledOp>(op))

@@ -27,13 +27,22 @@ void PushTangents::runOnOperation() {
                              "autodiff-normalize first");
     return signalPassFailure();
   }
+  if (primal.getNumResults() > 0) {
+    primal.emitError("a kernel returns nothing: store the results");
+    return signalPassFailure();
+  }
+  std::string name = (getPrimal(getOperation()).getSymName() + "_jvp").str();
+  if (getOperation().lookupSymbol(name)) {
+    primal.emitError("has its tangents already, in '") << name << "'";
+    return signalPassFailure();
+  }
   Activity activity(primal, findWanted(primal, allWanted, wanted),
                     findWithCotangents(primal, allOutputs, outputs));
   if (failed(activity.check()))
     return signalPassFailure();
 
   triton::FuncOp kernel = derive(primal, "tangent");
-  kernel.setSymName((getPrimal(getOperation()).getSymName() + "_jvp").str());
+  kernel.setSymName(name);
   Block &body = kernel.getBody().front();
   body.clear();
   OpBuilder builder = OpBuilder::atBlockEnd(&body);

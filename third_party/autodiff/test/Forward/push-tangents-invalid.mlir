@@ -36,3 +36,13 @@ tt.func @extremum(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %old = tt.atomic_rmw max, acq_rel, gpu, %py, %x, %true : (!tt.ptr<f32>, f32, i1) -> f32
   tt.return
 }
+
+// -----
+
+// expected-error @below {{has its tangents already, in 'again_jvp'}}
+tt.func @again(%px: !tt.ptr<f32>) {
+  tt.return
+}
+tt.func @again_jvp(%px: !tt.ptr<f32>) attributes {autodiff.role = "tangent"} {
+  tt.return
+}
