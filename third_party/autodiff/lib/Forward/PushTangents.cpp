@@ -3,6 +3,7 @@
 
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Rules/Tangents.h"
+#include "autodiff/Transforms/Needs.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_PUSHTANGENTS
@@ -21,16 +22,10 @@ struct PushTangents : autodiff::impl::PushTangentsBase<PushTangents> {
 } // namespace
 
 void PushTangents::runOnOperation() {
+  if (failed(checkNeeds(getArgument(), getOperation(),
+                        {Need::Kernel, Need::OneBlock})))
+    return signalPassFailure();
   triton::FuncOp primal = getDifferentiated(getOperation());
-  if (!primal || !primal.getBody().hasOneBlock()) {
-    getOperation().emitError("expected a kernel of one block; run "
-                             "autodiff-normalize first");
-    return signalPassFailure();
-  }
-  if (primal.getNumResults() > 0) {
-    primal.emitError("a kernel returns nothing: store the results");
-    return signalPassFailure();
-  }
   std::string name = (getPrimal(getOperation()).getSymName() + "_jvp").str();
   if (getOperation().lookupSymbol(name)) {
     primal.emitError("has its tangents already, in '") << name << "'";
