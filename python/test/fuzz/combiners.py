@@ -117,11 +117,27 @@ def nan_clamp(x, low, high):
 
 
 @triton.jit
+def nan_place(place, x, axis: tl.constexpr):
+    found = tl.max((x != x).to(tl.int32), axis)
+    return (place + found) % x.shape[axis]
+
+
+@triton.jit
+def nan_argmax(x, axis: tl.constexpr):
+    return nan_place(tl.argmax(x, axis), x, axis)
+
+
+@triton.jit
+def nan_argmin(x, axis: tl.constexpr):
+    return nan_place(tl.argmin(x, axis), x, axis)
+
+
+@triton.jit
 def nan_max(x, axis: tl.constexpr, keep_dims: tl.constexpr = False, return_indices=False):
     nan = tl.sum(nan_of(x), axis, keep_dims=keep_dims)
     if return_indices:
         most, place = tl.max(x, axis, return_indices=True)
-        return most + nan, place
+        return most + nan, nan_place(place, x, axis)
     else:
         return tl.max(x, axis, keep_dims=keep_dims) + nan
 

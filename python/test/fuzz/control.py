@@ -5,7 +5,7 @@ from __future__ import annotations
 from .expressions import LIMIT, scaled
 from .integers import arithmetic, reduced, scalars, small_scalar
 from .lanes import fitting, settled, tail_lanes
-from .memory import atomic_add, store, store_state
+from .memory import atomic_add, store, store_part, store_state
 from .operations import expression
 from .program import Kernel, Lanes, Value
 from .softmax import OnlineSoftmax, hidden
@@ -20,7 +20,8 @@ def statement(k: Kernel) -> None:
     """Write one statement, or a loop or branch of several."""
     nested = 2 * (k.depth < DEPTH)
     options = {"expression": 12, "store": 2, "integer": 1, "loop": 2 * nested, "branch": nested}
-    how = k.kind("statement", {**options, "while": nested // 2, "atomic add": 1})
+    options |= {"while": nested // 2, "atomic add": 1, "store of a part": 1}
+    how = k.kind("statement", options)
     if how == "loop":
         loop(k)
     elif how == "branch":
@@ -33,7 +34,7 @@ def statement(k: Kernel) -> None:
         expression(k, k.choices.pick(shapes(k)))
     else:
         value = expression(k, k.choices.pick(shapes(k)))
-        (store if how == "store" else atomic_add)(k, value)
+        {"store": store, "store of a part": store_part, "atomic add": atomic_add}[how](k, value)
 
 
 def statements(k: Kernel, most: int) -> None:

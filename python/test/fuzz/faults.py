@@ -455,6 +455,63 @@ FOUND = {
         "cuda",
         "float32",
     ),
+    "a maximum in two layouts": Fault(
+        "the largest of sums was looked for in a copy that another layout had summed",
+        ("reduce max", "reduce sum"),
+        written(
+            """
+            r = tl.arange(0, 2)
+            k = (1 - r)[:, None, None] + (r // 2)[None, :, None] * 2
+            v1 = tl.load(x1 + k + tl.arange(0, 16)[None, None, :] * 4)
+            v2, v3 = tl.split(tl.reshape(v1, [2, 2, 8, 2]))
+            v4 = tl.sum(tl.sum(tl.interleave(v3, v2), 2) * 0.16666666666666666, 0)
+            v5 = v4 / (1.0 + tl.abs(v4))
+            if n > 0:
+                v5 = v4
+            tl.store(y1, tl.max(v5, 0))
+            """,
+            x1=64,
+            y1=1,
+        ),
+        "cuda",
+        "float32",
+    ),
+    "a lane that decides": Fault(
+        "lanes were not read of which a selection depends, but nothing that is differentiated",
+        ("statement store of a part",),
+        written(
+            """
+            i = tl.arange(0, 8)
+            v1 = tl.load(x1 + i)
+            tl.store(y1 + i, v1, mask=i < n)
+            tl.store(y2 + i, tl.where(v1 > 0.1, tl.load(x2 + i), tl.load(x3 + i)))
+            """,
+            n=3,
+            x1=8,
+            x2=8,
+            x3=8,
+            y1=8,
+            y2=8,
+        ),
+    ),
+    "a lane that branches": Fault(
+        "lanes were not read by which a branch is taken that stores",
+        ("statement store of a part",),
+        written(
+            """
+            for i in range(tl.program_id(0), 4, tl.num_programs(0)):
+                v1 = tl.load(x1 + i)
+                if v1 > -0.4:
+                    tl.store(y1 + i, tl.load(x2 + i))
+                tl.store(y2 + i, v1, mask=i < n)
+            """,
+            n=0,
+            x1=4,
+            x2=4,
+            y1=4,
+            y2=4,
+        ),
+    ),
     "an index that is found again": Fault(
         "a backward found the largest of equal sums elsewhere than the forward",
         ("reduce pair", "reduce sum"),

@@ -204,6 +204,22 @@ def store(k: Kernel, value: Value) -> None:
     k.values = [v for v in k.values if v.text != where]
 
 
+def store_part(k: Kernel, value: Value) -> Value:
+    """Store some lanes of a tile only; return what all of its lanes decide about two others."""
+    value = settled(k, value)
+    buffer = k.buffer("output")
+    where, _ = place(k, buffer, value.shape, "0", 0)
+    k.values = [v for v in k.values if v.text != where]
+    lanes, _ = mask(k, Value(where, "i", value.shape, 0, buffer.size - 1))
+    part = k.mask_of(lanes, value.shape)
+    k.emit(f"tl.store({buffer.name} + {where}, {value.text}, mask={part})")
+    one, other = load(k, value.shape), load(k, value.shape)
+    one, other = settled(k, one), settled(k, other)
+    low, high = min(one.low, other.low), max(one.high, other.high)
+    condition = predicate(k, value, value)
+    return k.floating(f"tl.where({condition}, {one.text}, {other.text})", value.shape, low, high)
+
+
 def store_raced(k: Kernel, value: Value) -> None:
     """Store a tile where other programs store as well: the same numbers, or others."""
     how = k.kind("race of", {"equal numbers": 1, "different numbers": not k.on_gpu})

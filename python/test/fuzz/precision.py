@@ -15,7 +15,7 @@ from watched import Watch
 
 from .differences import FATAL, Verdict, gradients_of
 from .noise import QUIET
-from .points import Tensors
+from .points import Tensors, same
 from .program import Program
 
 # How many units in the last place of its largest elements a gradient may be off by, how many of
@@ -27,6 +27,8 @@ MOVES_OF_ONE = 24
 # More than that of a gradient's size is too much: one that is off by a tenth has to be seen.
 MOST = 0.08
 SAMPLES, MORE = 8, 48
+# Why nothing is said of a program whose plain kernel gives other numbers on the device.
+THEIRS = "Triton computes the forward otherwise"
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,15 @@ class Trial:
             if verdict.status in ("wrong", "forward"):
                 # A mask that flips rarely moves much, in few samples.
                 verdict = self.worst(ours, right, moved + self.moved(SAMPLES, MORE))
+        if verdict.status == "forward" and self.device != "cpu" and self.is_plain(ours):
+            return Verdict("discarded", f"{THEIRS}: {verdict.reason.split(' is ')[0]}")
         return verdict
+
+    def is_plain(self, ours) -> bool:
+        """Return whether the plain kernel computes the same outputs: then they are Triton's."""
+        plain = self.stub(self.kernel, *self.values().values(), **self.types.options)
+        pairs = zip(self.program.outputs, plain, strict=True)
+        return all(same([ours[f"output {name}"]], [y.double().cpu()]) for name, y in pairs)
 
     def worst(self, ours, right, moved) -> Verdict:
         """Return what is wrong first; without a gradient that can be judged, nothing is said."""

@@ -93,6 +93,16 @@ with on_cpu():
     for name, places in POISON.items():
         double[name][places] = float("nan")
     truth = gradients({n: placed(x) for n, x in double.items()}, upstream)
+    for name in WANTED:  # is the truth right?
+        step = {n: torch.zeros_like(x) for n, x in double.items()}
+        step[name] = inputs.normal(step[name].shape) * 1e-6
+        ends = [
+            STUB(KERNEL, *(placed(x.detach() + sign * step[n]) for n, x in double.items()))
+            for sign in (1, -1)
+        ]
+        slope = sum(((a - b) * g).nansum() for a, b, g in zip(*ends, upstream)) / 2e-6
+        found = (truth[name] * step[name] * 1e6).nansum()
+        print(f"{name}, float64: differences {slope:.6g}, gradient {found:.6g}")
 device = "DEVICE" if torch.cuda.is_available() else "cpu"
 values = {n: x.detach().to(device, TYPES[OF[n]]) for n, x in double.items()}
 with on_cpu() if device == "cpu" else contextlib.nullcontext():

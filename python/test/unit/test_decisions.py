@@ -130,9 +130,9 @@ def _operation(kernel, body):
 @pytest.mark.parametrize("kernel", [decide_once, decide], ids=["once", "in a loop"])
 def test_decisions_are_those_of_the_forward(device, kernel, body):
     """The gradient is that of what the forward did, whatever the sums are by now."""
-    u = random_tensor((6, ROWS, COLUMNS), device=device)
+    u = random_tensor((24, ROWS, COLUMNS), device=device)
     v = random_tensor((ROWS, COLUMNS), device=device)
-    w = random_tensor((6, ROWS), device=device).requires_grad_()
+    w = random_tensor((24, ROWS), device=device).requires_grad_()
     upstream = torch.randn_like(w)
     op = _operation(kernel, body)
     (right,) = torch.autograd.grad(op(u, v, w), w, upstream)

@@ -19,20 +19,30 @@ using namespace mlir::autodiff;
 constexpr unsigned kMostRounds = 64;
 
 LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
-                     ArrayRef<unsigned> repeated)
-    : LiveLanes(kernel, activity, FinalStores(kernel, repeated), ValueRange()) {
-}
+                     ArrayRef<unsigned> repeated, Effects effects)
+    : LiveLanes(kernel, activity, FinalStores(kernel, repeated), ValueRange(),
+                effects) {}
 
 LiveLanes::LiveLanes(triton::FuncOp function, const Activity &activity,
                      ValueRange outputs)
-    : LiveLanes(function, activity, FinalStores(function, {}), outputs) {}
+    : LiveLanes(function, activity, FinalStores(function, {}), outputs,
+                Effects::Differentiable) {}
 
 LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
-                     FinalStores final, ValueRange outputs)
-    : activity(activity), final(std::move(final)) {
+                     FinalStores final, ValueRange outputs, Effects effects)
+    : activity(activity), effects(effects), final(std::move(final)) {
   do
     solve(kernel, outputs);
   while (findOverwritten(kernel));
+}
+
+bool LiveLanes::counts(Value value) const {
+  return effects == Effects::All || activity.isUseful(value);
+}
+
+/// `lanes` of what decides something, which no gradient comes back by.
+const Lanes *LiveLanes::ifDecisionsCount(const Lanes *lanes) {
+  return effects == Effects::All ? lanes : algebra.none();
 }
 
 /// Lets lanes flow from outputs until nothing changes.
@@ -118,7 +128,7 @@ const Lanes *LiveLanes::handedOn(Value argument) {
 
 /// Lets `lanes`, in terms of block `from`, be live.
 void LiveLanes::add(Value value, const Lanes *lanes, Block *from) {
-  if (!activity.isUseful(value) || lanes->isNone())
+  if (!counts(value) || lanes->isNone())
     return;
   const Lanes *&known = live.insert({value, algebra.none()}).first->second;
   const Lanes *sum =
@@ -169,10 +179,11 @@ const Lanes *LiveLanes::through(OpOperand &use) {
   Operation *op = use.getOwner();
   unsigned number = use.getOperandNumber();
   constexpr unsigned kWritten = 1;
+  const Lanes *deciding = ifDecisionsCount(algebra.all());
   if (auto store = dyn_cast<triton::StoreOp>(op))
-    return number == kWritten ? ofStored(op, store.getMask()) : algebra.none();
+    return number == kWritten ? ofStored(op, store.getMask()) : deciding;
   if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
-    return number == kWritten ? ofStored(op, atomic.getMask()) : algebra.none();
+    return number == kWritten ? ofStored(op, atomic.getMask()) : deciding;
 
   const Lanes *lanes = algebra.none();
   SmallVector<const Lanes *> results;
@@ -185,10 +196,11 @@ const Lanes *LiveLanes::through(OpOperand &use) {
   if (auto load = dyn_cast<triton::LoadOp>(op))
     return use.get() == load.getOther()
                ? algebra.both(lanes, algebra.where(load.getMask(), false))
-               : algebra.none();
+               : ifDecisionsCount(lanes);
   if (auto select = dyn_cast<arith::SelectOp>(op))
     return number == 0
-               ? algebra.none()
+               ? isa<ShapedType>(use.get().getType()) ? ifDecisionsCount(lanes)
+                                                      : deciding
                : algebra.both(
                      lanes, algebra.where(select.getCondition(), number == 1));
   auto dot = dyn_cast<triton::DotOp>(op);
@@ -197,7 +209,7 @@ const Lanes *LiveLanes::through(OpOperand &use) {
     return lanes;
   if (auto custom = dyn_cast<CustomVjpOp>(op)) {
     if (number < custom.getValues().size())
-      return algebra.none();
+      return ifDecisionsCount(algebra.unknown());
     return isLanewise(custom) ? lanes : algebra.unknown();
   }
   if (isa<triton::SplitOp>(op))
@@ -215,7 +227,9 @@ void LiveLanes::visit(Operation *op) {
     return visitLoop(loop);
   if (auto loop = dyn_cast<scf::WhileOp>(op))
     return visitLoop(loop);
+  const Lanes *deciding = ifDecisionsCount(algebra.all());
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    add(branch.getCondition(), deciding, op->getBlock());
     for (Value result : branch.getResults())
       for (Region &side : branch->getRegions()) {
         unsigned number = cast<OpResult>(result).getResultNumber();
@@ -228,10 +242,20 @@ void LiveLanes::visit(Operation *op) {
   // Combine functions are no tiles.
   if (!isa_and_nonnull<triton::FuncOp, scf::ForOp, scf::WhileOp, scf::IfOp>(
           op->getParentOp()))
-    return;
+    return addCaptured(op);
   for (OpOperand &use : op->getOpOperands())
-    if (activity.isUseful(use.get()))
+    if (counts(use.get()))
       add(use.get(), through(use), op->getBlock());
+}
+
+/// What a combine function takes from outside is used there as it is.
+void LiveLanes::addCaptured(Operation *op) {
+  Operation *around = op->getParentOp();
+  if (!around || isa<ModuleOp>(around))
+    return;
+  for (Value value : op->getOperands())
+    if (value.getParentBlock() == around->getBlock())
+      add(value, ifDecisionsCount(algebra.all()), around->getBlock());
 }
 
 //===----------------------------------------------------------------------===//
@@ -247,6 +271,9 @@ const Lanes *LiveLanes::ofResult(Value result, Value argument) {
 
 void LiveLanes::visitLoop(scf::ForOp loop) {
   Block *around = loop->getBlock(), *body = loop.getBody();
+  for (Value bound :
+       {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+    add(bound, ifDecisionsCount(algebra.all()), around);
   for (auto [init, argument, next, result] :
        llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
                        loop.getYieldedValues(), loop.getResults())) {
@@ -261,6 +288,8 @@ void LiveLanes::visitLoop(scf::ForOp loop) {
 }
 
 void LiveLanes::visitLoop(scf::WhileOp loop) {
+  add(loop.getConditionOp().getCondition(), ifDecisionsCount(algebra.all()),
+      loop.getBeforeBody());
   // Nobody knows before whether an iteration follows.
   auto ifRuns = [&](Value argument) {
     return algebra.both(handedOn(argument), algebra.unknown());

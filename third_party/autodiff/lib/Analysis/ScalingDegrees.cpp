@@ -231,17 +231,17 @@ static MaybeDegree ofReduce(triton::ReduceOp op, const Degree &x) {
 static MaybeDegree ofDot(triton::DotOp op, const Degree &a, const Degree &b,
                          const Degree &c) {
   unsigned rank = cast<RankedTensorType>(op.getType()).getRank();
-  // Rows come from A, columns from B, batches from both.
+  // Rows come from A, columns from B, batches from both. Along the axis that is
+  // summed, here one more, the degrees of both have to cancel.
+  const int summed = rank;
   MaybeDegree rows = renumber(a, [&](unsigned axis) -> int {
-    return axis == rank - 1 ? -1 : static_cast<int>(axis);
+    return axis == rank - 1 ? summed : static_cast<int>(axis);
   });
   MaybeDegree columns = renumber(b, [&](unsigned axis) -> int {
-    return axis == rank - 2 ? -1 : static_cast<int>(axis);
+    return axis == rank - 2 ? summed : static_cast<int>(axis);
   });
-  if (!rows || !columns)
-    return std::nullopt;
   MaybeDegree ab = product(*rows, *columns, 1);
-  if (!ab)
+  if (!ab || (!ab->isInvariant() && llvm::is_contained(ab->axes, rank)))
     return std::nullopt;
   return ab->isScale() && c.isScale() ? agree(*ab, c) : std::nullopt;
 }

@@ -181,10 +181,10 @@ static bool hasEqualCopies(triton::ReduceOp reduce) {
          standsAlone(reduce.getSrcs()[0]);
 }
 
-/// Adds the reductions that computed floats behind `value`, of which threads
-/// may have different copies. Of what `tt.dot` gives, there is one copy.
+/// Adds the reductions and scans that computed floats behind `value`. Of what
+/// `tt.dot` gives, there is one copy.
 static void collectSums(Value value, llvm::DenseSet<Value> &seen,
-                        llvm::SetVector<triton::ReduceOp> &sums) {
+                        llvm::SetVector<Operation *> &sums) {
   if (!seen.insert(value).second)
     return;
   auto collect = [&](Value source) { collectSums(source, seen, sums); };
@@ -195,15 +195,22 @@ static void collectSums(Value value, llvm::DenseSet<Value> &seen,
   Operation *op = value.getDefiningOp();
   if (!op || isa<triton::DotOp>(op))
     return;
-  auto reduce = dyn_cast<triton::ReduceOp>(op);
-  if (reduce && !onlyChooses(reduce.getCombineOp()) && !hasEqualCopies(reduce))
-    sums.insert(reduce);
+  if (isa<triton::ReduceOp, triton::ScanOp>(op) &&
+      !onlyChooses(op->getRegion(0)))
+    sums.insert(op);
   llvm::for_each(keepFloats(op->getOperands()), collect);
+}
+
+bool mlir::autodiff::dependsOnOrder(Value value) {
+  llvm::SetVector<Operation *> sums;
+  llvm::DenseSet<Value> seen;
+  collectSums(value, seen, sums);
+  return !sums.empty();
 }
 
 llvm::SetVector<triton::ReduceOp>
 mlir::autodiff::findTiedSums(Operation *root) {
-  llvm::SetVector<triton::ReduceOp> sums;
+  llvm::SetVector<Operation *> sums;
   llvm::DenseSet<Value> seen;
   llvm::DenseSet<Value> ties = findTies(root);
   root->walk([&](Operation *op) {
@@ -211,5 +218,10 @@ mlir::autodiff::findTiedSums(Operation *root) {
       if (ties.contains(value))
         collectSums(value, seen, sums);
   });
-  return sums;
+  llvm::SetVector<triton::ReduceOp> tied;
+  for (Operation *sum : sums)
+    if (auto reduce = dyn_cast<triton::ReduceOp>(sum);
+        reduce && !hasEqualCopies(reduce))
+      tied.insert(reduce);
+  return tied;
 }

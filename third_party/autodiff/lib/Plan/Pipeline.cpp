@@ -158,6 +158,7 @@ static void addDerive(Passes &passes, const Request &request) {
       withWanted(request, withCotangents(request, LiftAssemblyOptions()))));
   passes.add(createRescaleAccumulators());
   passes.add(createCarrySums());
+  passes.add(createDropReferences());
   passes.add(createDropMaxima());
   passes.add(createFoldNormalizers());
   passes.clean();
@@ -266,6 +267,7 @@ static void addSchedule(Passes &passes, const Request &request) {
     passes.addToKernels(createSplitMasks());
     passes.addToKernels(createRenewSums());
   }
+  passes.addToKernels(createPlaceMaxima());
   passes.addToKernels(createUnifyCopies());
   passes.addToKernels(createFitProducts());
   passes.addToKernels(createLowerPrograms());

@@ -103,10 +103,15 @@ bool isLanewise(CustomVjpOp custom);
 
 class LiveLanes {
 public:
+  /// By what an output depends on a value: what a gradient comes back by, or
+  /// also what is decided by it, as a selection, an address or a branch.
+  enum class Effects { Differentiable, All };
+
   /// Analyses a kernel, whose outputs are what it stores to differentiated
   /// tensors, to those of `repeated` more than once.
   LiveLanes(triton::FuncOp kernel, const Activity &activity,
-            ArrayRef<unsigned> repeated);
+            ArrayRef<unsigned> repeated,
+            Effects effects = Effects::Differentiable);
   /// Analyses a function with these `outputs`.
   LiveLanes(triton::FuncOp function, const Activity &activity,
             ValueRange outputs);
@@ -128,19 +133,23 @@ public:
 
 private:
   LiveLanes(triton::FuncOp kernel, const Activity &activity, FinalStores final,
-            ValueRange outputs);
+            ValueRange outputs, Effects effects);
   void solve(triton::FuncOp kernel, ValueRange outputs);
   bool findOverwritten(triton::FuncOp kernel);
   void visit(Operation *op);
   void visitLoop(scf::ForOp loop);
   void visitLoop(scf::WhileOp loop);
+  bool counts(Value value) const;
+  const Lanes *ifDecisionsCount(const Lanes *lanes);
   void add(Value value, const Lanes *lanes, Block *from);
+  void addCaptured(Operation *op);
   const Lanes *ofStored(Operation *write, Value mask);
   const Lanes *ofResult(Value result, Value argument);
   const Lanes *leave(const Lanes *lanes, Block *from, Block *to);
   const Lanes *handedOn(Value argument);
 
   const Activity &activity;
+  Effects effects;
   FinalStores final;
   LaneAlgebra algebra;
   llvm::DenseMap<Value, const Lanes *> live;

@@ -33,6 +33,10 @@ bool isReproducible(Value value, llvm::DenseMap<Value, bool> &known);
 /// were chosen from and that is not reproducible.
 llvm::DenseSet<Value> findTies(Operation *root);
 
+/// Whether a sum of a tile's elements went into `value`: its order is that of
+/// a layout. Of what `tt.dot` gives, there is one copy, which all layouts get.
+bool dependsOnOrder(Value value);
+
 /// The reductions in `root` that what comes to such a decision is computed
 /// from, and of whose results threads may have copies with other bits.
 llvm::SetVector<triton::ReduceOp> findTiedSums(Operation *root);

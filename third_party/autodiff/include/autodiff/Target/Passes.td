@@ -39,6 +39,16 @@ def FitProducts : TargetPass<"autodiff-fit-products", "::mlir::triton::FuncOp"> 
   ];
 }
 
+def PlaceMaxima : TargetPass<"autodiff-place-maxima", "::mlir::triton::FuncOp"> {
+  let summary = "look for a maximum of sums by its place, not by its value";
+  let description = [{
+    Triton may compute a tile for two layouts, each of which sums in an order of
+    its own. Where a maximum of such a tile is compared with its elements, as for
+    its gradient, the comparison is of their places instead: of equal elements,
+    the first one counts.
+  }];
+}
+
 def UnifyCopies : TargetPass<"autodiff-unify-copies", "::mlir::triton::FuncOp"> {
   let summary = "give all threads the same sum where one is looked for";
   let description = [{

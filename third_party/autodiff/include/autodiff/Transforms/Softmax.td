@@ -21,6 +21,15 @@ def CarrySums : AutodiffPass<"autodiff-carry-sums", "::mlir::ModuleOp", Rewrites
   }];
 }
 
+def DropReferences : AutodiffPass<"autodiff-drop-references", "::mlir::ModuleOp", RewritesCopy> {
+  let summary = "drop derivatives of what exponents are taken relative to";
+  let description = [{
+    Where a scaling-degree analysis proves that what the kernel stores is
+    unchanged by a shift of a value that exponents are taken relative to (the
+    decay of linear attention in factors), no derivative flows through it.
+  }];
+}
+
 def DropMaxima : AutodiffPass<"autodiff-drop-maxima", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "drop derivatives of maxima that the outputs do not depend on";
   let description = [{

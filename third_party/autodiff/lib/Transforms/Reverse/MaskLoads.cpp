@@ -5,7 +5,8 @@
 // memory. A backward need not read it: of such lanes it would multiply zeros,
 // and they would get a gradient, zero. So the mask of a load says which lanes
 // are live, as far as that is known of the elements that it reads, whatever
-// programs and iterations they are read in.
+// programs and iterations they are read in. Lanes are live, too, by which
+// something is decided: a selection, an address, a branch.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/LaneBounds.h"
@@ -192,7 +193,10 @@ void MaskLoads::transform() {
                     findWithCotangents(kernel, allCotangents, cotangents));
   if (failed(activity.check()))
     return signalPassFailure();
-  LiveLanes lanes(kernel, activity, exchange);
+  bool isUnaware = mutation::isMade("loads:of lanes that decide");
+  LiveLanes lanes(kernel, activity, exchange,
+                  isUnaware ? LiveLanes::Effects::Differentiable
+                            : LiveLanes::Effects::All);
   SmallVector<std::pair<triton::LoadOp, SmallVector<Constraint>>> missing;
   SmallVector<ScalarExpr> assumed;
   kernel.walk([&](triton::LoadOp load) {

@@ -32,40 +32,56 @@ static void seedAttained(ScalingDegrees &degrees, Value maximum,
       degrees.seed(sum, degree->with(Degree::Special::AtLeastOne));
 }
 
-/// Whether nothing that `kernel` stores changes when `maximum` alone does, the
-/// others staying as they are. Row by row, it may be taken to be finite: where
-/// it is −∞ it has no derivative, nor where it is what it started from, a
-/// constant.
-static bool isFree(Value maximum, ArrayRef<Value> others,
+/// Whether nothing that `kernel` stores changes when `value` alone is shifted,
+/// the others staying as they are.
+static bool isFree(Value value, ArrayRef<Value> others,
                    triton::FuncOp kernel) {
+  ScalingDegrees degrees;
+  for (Value other : others)
+    degrees.seed(other, Degree());
+  degrees.seed(value, Degree::shifted({1, 0}, seedAxes(value)));
+  return degrees.hasInvariantEffects(kernel);
+}
+
+/// The same of a maximum. Row by row, it may be taken to be finite: where it is
+/// −∞ it has no derivative, nor where it is what it started from, a constant.
+static bool isFreeMaximum(Value maximum, ArrayRef<Value> others,
+                          triton::FuncOp kernel) {
+  if (isFree(maximum, others, kernel) ||
+      mutation::isMade("maxima:dropped without a proof"))
+    return true;
   SmallVector<unsigned, 2> axes = seedAxes(maximum);
-  Degree shifted = Degree::shifted({1, 0}, axes);
-  for (bool isFinite : {false, true}) {
-    ScalingDegrees degrees;
-    for (Value other : others)
-      degrees.seed(other, Degree());
-    degrees.seed(maximum, isFinite
-                              ? shifted.with(Degree::Special::Finite).at(axes)
-                              : shifted);
-    if (isFinite)
-      seedAttained(degrees, maximum, kernel);
-    if (degrees.hasInvariantEffects(kernel, /*orLocal=*/isFinite))
-      return true;
+  ScalingDegrees degrees;
+  for (Value other : others)
+    degrees.seed(other, Degree());
+  degrees.seed(maximum, Degree::shifted({1, 0}, axes)
+                            .with(Degree::Special::Finite)
+                            .at(axes));
+  seedAttained(degrees, maximum, kernel);
+  return degrees.hasInvariantEffects(kernel, /*orLocal=*/true);
+}
+
+/// Those that remain are free together: each one's proof holds the others
+/// fixed, whatever they in turn depend on.
+static SmallVector<Value>
+findFree(triton::FuncOp kernel, SmallVector<Value> values,
+         llvm::function_ref<bool(Value, ArrayRef<Value>, triton::FuncOp)>
+             isFree) {
+  for (bool changed = true; changed;) {
+    SmallVector<Value> free = llvm::filter_to_vector(
+        values, [&](Value value) { return isFree(value, values, kernel); });
+    changed = free.size() != values.size();
+    values = std::move(free);
   }
-  return false;
+  return values;
+}
+
+SmallVector<Value> mlir::autodiff::findFree(triton::FuncOp kernel,
+                                            SmallVector<Value> values) {
+  return ::findFree(kernel, std::move(values), isFree);
 }
 
 SmallVector<Value> mlir::autodiff::findFreeMaxima(triton::FuncOp kernel,
                                                   SmallVector<Value> maxima) {
-  // All that remain are free together: each one's proof holds the others
-  // fixed, whatever they in turn depend on.
-  for (bool changed = true; changed;) {
-    SmallVector<Value> free = llvm::filter_to_vector(maxima, [&](Value value) {
-      return isFree(value, maxima, kernel) ||
-             mutation::isMade("maxima:dropped without a proof");
-    });
-    changed = free.size() != maxima.size();
-    maxima = std::move(free);
-  }
-  return maxima;
+  return ::findFree(kernel, std::move(maxima), isFreeMaximum);
 }

@@ -12,6 +12,10 @@
 
 namespace mlir::autodiff {
 
+/// Those of `values` that may all be shifted at once, element by element,
+/// without a change of what `kernel` stores.
+SmallVector<Value> findFree(triton::FuncOp kernel, SmallVector<Value> values);
+
 /// Those of `maxima` that may all be other values at once without a change of
 /// what `kernel` stores.
 SmallVector<Value> findFreeMaxima(triton::FuncOp kernel,

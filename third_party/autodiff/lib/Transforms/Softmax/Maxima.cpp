@@ -72,7 +72,11 @@ bool mlir::autodiff::isMaximum(Value value) {
          getCarriedMaximum(loop, cast<OpResult>(value).getResultNumber());
 }
 
-SmallVector<unsigned, 2> mlir::autodiff::seedAxes(Value maximum) {
-  auto tile = dyn_cast<RankedTensorType>(maximum.getType());
-  return llvm::to_vector<2>(llvm::seq<unsigned>(0, tile ? tile.getRank() : 0));
+SmallVector<unsigned, 2> mlir::autodiff::seedAxes(Value value) {
+  SmallVector<unsigned, 2> axes;
+  if (auto tile = dyn_cast<RankedTensorType>(value.getType()))
+    for (unsigned axis = 0; axis < tile.getRank(); ++axis)
+      if (tile.getDimSize(axis) > 1)
+        axes.push_back(axis);
+  return axes;
 }

@@ -17,8 +17,8 @@ Operation *getCarriedMaximum(scf::ForOp loop, unsigned index);
 /// what `loop` carries: max(max(m, r), c) = max(m, max(r, c)).
 void raiseCarriedMaxima(scf::ForOp loop);
 
-/// The axes along which the shift of a maximum may run: all that it has.
-SmallVector<unsigned, 2> seedAxes(Value maximum);
+/// The axes along which the shift of a value may run: those longer than one.
+SmallVector<unsigned, 2> seedAxes(Value value);
 
 } // namespace mlir::autodiff
 

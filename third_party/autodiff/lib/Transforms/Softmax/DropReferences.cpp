@@ -1,0 +1,87 @@
+//===- DropReferences.cpp - What exponents are taken relative to ----------===//
+//
+// The decay from position j to i is e^(gᵢ − gⱼ). As a product of matrices it is
+// written e^(gᵢ − r) · e^(r − gⱼ), with a reference r near both, one of the g,
+// that keeps the factors in range. What comes out is the same for any r, so its
+// derivative is zero: a sum of two that cancel, and in low precision do not.
+// Where the scaling degrees prove that, no derivative is taken.
+//
+//===----------------------------------------------------------------------===//
+#include "FreeMaxima.h"
+#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_DROPREFERENCES
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+/// Whether `value`, or a sum with it, is an exponent: then it moves what is
+/// computed from that by a factor, and factors may cancel.
+static bool leadsToExponents(Value value) {
+  llvm::SetVector<Value> moved;
+  moved.insert(value);
+  bool found = false;
+  for (unsigned next = 0; next < moved.size(); ++next)
+    for (Operation *user : moved[next].getUsers()) {
+      if (isa<math::ExpOp, math::Exp2Op>(user))
+        found = true;
+      else if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
+                   arith::SelectOp, arith::ExtFOp, arith::TruncFOp, ResidualOp,
+                   triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
+                   triton::ReshapeOp, triton::TransOp>(user))
+        moved.insert(user->getResult(0));
+      else
+        return false;
+    }
+  return found;
+}
+
+/// What an operand of a difference is made of, but for its shape and a constant.
+static Value findReference(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    auto isFixed = [](Value operand) {
+      return matchPattern(operand, m_Constant());
+    };
+    bool isShifted = isa<arith::AddFOp, arith::SubFOp>(op);
+    if (isa<arith::ExtFOp, arith::TruncFOp, triton::SplatOp,
+            triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
+            triton::TransOp>(op) ||
+        (isShifted && isFixed(op->getOperand(1))))
+      value = op->getOperand(0);
+    else
+      return isFixed(value) ? Value() : value;
+  }
+  return {};
+}
+
+namespace {
+struct DropReferences : autodiff::impl::DropReferencesBase<DropReferences> {
+  void transform() override {
+    triton::FuncOp kernel = getDifferentiated(getOperation());
+    if (mutation::isMade("references:not dropped"))
+      return;
+    llvm::SetVector<Value> references;
+    kernel.walk([&](arith::SubFOp difference) {
+      for (Value operand : difference->getOperands())
+        if (Value reference = findReference(operand);
+            reference && leadsToExponents(reference))
+          references.insert(reference);
+    });
+    for (Value reference : findFree(kernel, references.takeVector())) {
+      OpBuilder b(kernel->getContext());
+      b.setInsertionPointAfterValue(reference);
+      auto fixed = StopGradientOp::create(b, reference.getLoc(), reference);
+      reference.replaceAllUsesExcept(fixed, fixed);
+    }
+  }
+};
+} // namespace
