@@ -32,9 +32,11 @@ def statement(k: Kernel) -> None:
         arithmetic(k, k.choices.pick(scalars(k)[::-1]))
     elif how == "expression":
         expression(k, k.choices.pick(shapes(k)))
+    elif how == "store of a part":
+        store_part(k, k.choices.pick(shapes(k)))
     else:
         value = expression(k, k.choices.pick(shapes(k)))
-        {"store": store, "store of a part": store_part, "atomic add": atomic_add}[how](k, value)
+        (store if how == "store" else atomic_add)(k, value)
 
 
 def statements(k: Kernel, most: int) -> None:

@@ -204,20 +204,19 @@ def store(k: Kernel, value: Value) -> None:
     k.values = [v for v in k.values if v.text != where]
 
 
-def store_part(k: Kernel, value: Value) -> Value:
-    """Store some lanes of a tile only; return what all of its lanes decide about two others."""
-    value = settled(k, value)
+def store_part(k: Kernel, shape: Shape) -> None:
+    """Store some lanes of a tile only, all of which decide about two others."""
+    value = settled(k, load(k, shape))
     buffer = k.buffer("output")
-    where, _ = place(k, buffer, value.shape, "0", 0)
-    k.values = [v for v in k.values if v.text != where]
-    lanes, _ = mask(k, Value(where, "i", value.shape, 0, buffer.size - 1))
-    part = k.mask_of(lanes, value.shape)
-    k.emit(f"tl.store({buffer.name} + {where}, {value.text}, mask={part})")
-    one, other = load(k, value.shape), load(k, value.shape)
-    one, other = settled(k, one), settled(k, other)
-    low, high = min(one.low, other.low), max(one.high, other.high)
+    where, _ = place(k, buffer, shape, "0", 0)
+    lanes, _ = mask(k, Value(where, "i", shape, 0, buffer.size - 1))
+    k.emit(f"tl.store({buffer.name} + {where}, {value.text}, mask={k.mask_of(lanes, shape)})")
     condition = predicate(k, value, value)
-    return k.floating(f"tl.where({condition}, {one.text}, {other.text})", value.shape, low, high)
+    # Nothing else asks for its lanes.
+    k.values = [v for v in k.values if v.text not in (where, value.text)]
+    one, other = settled(k, load(k, shape)), settled(k, load(k, shape))
+    low, high = min(one.low, other.low), max(one.high, other.high)
+    k.floating(f"tl.where({condition}, {one.text}, {other.text})", shape, low, high)
 
 
 def store_raced(k: Kernel, value: Value) -> None:

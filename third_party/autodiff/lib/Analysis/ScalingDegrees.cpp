@@ -300,6 +300,13 @@ static MaybeDegree ofFixed(Operation *op, ArrayRef<Degree> x) {
   return result;
 }
 
+/// Whether a region of `op` has a seed: it moves, then, by itself.
+bool ScalingDegrees::hasSeed(Operation *op) {
+  return llvm::any_of(seeds, [&](Value seed) {
+    return op->isAncestor(seed.getParentBlock()->getParentOp());
+  });
+}
+
 MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
   if (op->hasAttr(kChangesFrameAttr) || op->hasAttr(kIfRunAttr))
     return of(op->getOperand(1));
@@ -316,7 +323,8 @@ MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
   getUsedValuesDefinedAbove(op->getRegions(), captures);
   bool invariant =
       llvm::all_of(x, [](const Degree &d) { return d.isInvariant(); }) &&
-      llvm::all_of(captures, [&](Value v) { return isInvariant(v); });
+      llvm::all_of(captures, [&](Value v) { return isInvariant(v); }) &&
+      !hasSeed(op);
   bool anySpecial =
       llvm::any_of(x, [](const Degree &d) { return !d.is(Special::None); });
   if (invariant && !anySpecial)

@@ -9,6 +9,10 @@
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tangents.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Target.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -22,6 +26,77 @@ static Type getFactorElement(triton::DotOp op) {
              : element;
 }
 
+//===----------------------------------------------------------------------===//
+// Precision
+//===----------------------------------------------------------------------===//
+
+/// What an operand has been made of by shape, rounding, or a choice of zero.
+static Value stripShape(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<arith::ExtFOp, arith::TruncFOp, triton::SplatOp,
+             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
+             triton::TransOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// Whether a tile is all zeros and ones: a product with it is a sum of elements
+/// of the other operand.
+static bool selectsElements(Value value) {
+  auto isZeroOrOne = [](Value side) {
+    return matchPattern(side, m_AnyZeroFloat()) ||
+           matchPattern(side, m_OneFloat());
+  };
+  value = stripShape(value);
+  if (auto select = value.getDefiningOp<arith::SelectOp>())
+    return isZeroOrOne(select.getTrueValue()) &&
+           isZeroOrOne(select.getFalseValue());
+  auto number = value.getDefiningOp<arith::UIToFPOp>();
+  return number && getElementTypeOrSelf(number.getIn()).isInteger(1);
+}
+
+/// Whether a factor of each element of a tile is an exponential that is
+/// differentiated.
+static bool hasExponential(Value value, Differentiation &in) {
+  value = stripShape(value);
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<math::ExpOp, math::Exp2Op>(op))
+    return in.isActive(value);
+  if (isa_and_nonnull<arith::MulFOp>(op))
+    return llvm::any_of(op->getOperands(), [&](Value factor) {
+      return hasExponential(factor, in);
+    });
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(op))
+    return hasExponential(select.getTrueValue(), in) ||
+           hasExponential(select.getFalseValue(), in);
+  return false;
+}
+
+/// The precision of products of cotangents in float32. TF32 keeps eleven bits,
+/// which is what the user takes for the result. Some gradients need more:
+///
+///  - a product with zeros and ones sums the other operand. So does its
+///    adjoint, of what may cancel, and sums are of float32;
+///  - of a decay in two factors, (q·e^(g-r))·(k·e^(r-g))ᵀ, the exponent g gets
+///    the difference of what q and k get, which cancels but for the decay.
+static triton::InputPrecision findPrecision(triton::DotOp op,
+                                            Differentiation &in) {
+  using triton::InputPrecision;
+  InputPrecision own = op.getInputPrecision();
+  Value a = op.getA(), b = op.getB();
+  bool cancels = selectsElements(a) || selectsElements(b) ||
+                 (hasExponential(a, in) && hasExponential(b, in));
+  if (own != InputPrecision::TF32 || !cancels ||
+      mutation::isMade("dot:the forward's precision"))
+    return own;
+  // Three products of what TF32 keeps, and of what it leaves out.
+  return Target::of(op->getParentOfType<triton::FuncOp>()).isNvidia()
+             ? InputPrecision::TF32x3
+             : InputPrecision::IEEE;
+}
+
 /// lhs·rhs + sum as `op` multiplies; of half precision in float32, TF32 keeps
 /// all bits.
 static Value multiply(triton::DotOp op, Value lhs, Value rhs, Value sum,
@@ -31,7 +106,7 @@ static Value multiply(triton::DotOp op, Value lhs, Value rhs, Value sum,
       element.isF32() && getElementTypeOrSelf(op.getA()) != element;
   return triton::DotOp::create(
       in.builder, in.loc(), sum.getType(), lhs, rhs, sum,
-      isWidened ? triton::InputPrecision::TF32 : op.getInputPrecision(),
+      isWidened ? triton::InputPrecision::TF32 : findPrecision(op, in),
       op.getMaxNumImpreciseAcc());
 }
 

@@ -117,21 +117,21 @@ void Extremum::place(ArrayRef<arith::CmpFOp> searches) {
   unsigned axis = reduce.getAxis();
   auto tile = cast<RankedTensorType>(x.getType());
   Value position = Axis(b, loc, tile.getShape(), axis).position();
-  SmallVector<Value> found = reduceWith(
-      b, loc, {x, position}, axis,
-      [&](OpBuilder &inside, ValueRange left, ValueRange right) {
-        Value isLeft = isTaken(inside, left, right);
-        SmallVector<Value> taken;
-        for (auto [one, other] : llvm::zip_equal(left, right))
-          taken.push_back(
-              arith::SelectOp::create(inside, loc, isLeft, one, other));
-        return taken;
-      });
+  SmallVector<Value> found =
+      reduceWith(b, loc, {x, position}, axis,
+                 [&](OpBuilder &inside, ValueRange left, ValueRange right) {
+                   Value isLeft = isTaken(inside, left, right);
+                   SmallVector<Value> taken;
+                   for (auto [one, other] : llvm::zip_equal(left, right))
+                     taken.push_back(arith::SelectOp::create(
+                         inside, loc, isLeft, one, other));
+                   return taken;
+                 });
   reduce->getResult(0).replaceAllUsesWith(found[0]);
   auto integers = cast<RankedTensorType>(position.getType());
   Value place = repeatAlong(b, loc, found[1], axis, integers);
-  Value isThere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                        position, place);
+  Value isThere =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, position, place);
   for (arith::CmpFOp search : searches) {
     search->getResult(0).replaceAllUsesWith(isThere);
     search->erase();

@@ -154,3 +154,48 @@ tt.func @zero_upstream(%pa: !tt.ptr<f32>, %pb: !tt.ptr<f32>, %pd: !tt.ptr<f32>) 
   tt.store %3, %l : tensor<16x16x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// A product with zeros and ones is a sum; so is its adjoint, as exact as sums.
+// CHECK-LABEL: tt.func @sum_bwd(
+// CHECK: tt.dot {{.*}}, inputPrecision = tf32x3 : {{.*}} -> tensor<16x16xf32>
+tt.func @sum(%pb: !tt.ptr<f32>, %pd: !tt.ptr<f32>) {
+  %zeros = arith.constant dense<0.0> : tensor<16x16xf32>
+  %ones = arith.constant dense<1.0> : tensor<16x16xf32>
+  %range = tt.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
+  %er = tt.expand_dims %range {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
+  %ec = tt.expand_dims %range {axis = 0 : i32} : tensor<16xi32> -> tensor<1x16xi32>
+  %rows = tt.broadcast %er : tensor<16x1xi32> -> tensor<16x16xi32>
+  %columns = tt.broadcast %ec : tensor<1x16xi32> -> tensor<16x16xi32>
+  %below = arith.cmpi sge, %rows, %columns : tensor<16x16xi32>
+  %a = arith.select %below, %ones, %zeros : tensor<16x16xi1>, tensor<16x16xf32>
+  %0 = tt.splat %pb : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  %b = tt.load %0 : tensor<16x16x!tt.ptr<f32>>
+  %d = tt.dot %a, %b, %zeros, inputPrecision = tf32 : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+  %1 = tt.splat %pd : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  tt.store %1, %d : tensor<16x16x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// A decay in two factors: what the exponents get is a difference.
+// CHECK-LABEL: tt.func @decay_bwd(
+// CHECK-COUNT-2: tt.dot {{.*}}, inputPrecision = tf32x3 :
+tt.func @decay(%pg: !tt.ptr<f32>, %pq: !tt.ptr<f32>, %pd: !tt.ptr<f32>) {
+  %zeros = arith.constant dense<0.0> : tensor<16x16xf32>
+  %0 = tt.splat %pg : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  %g = tt.load %0 : tensor<16x16x!tt.ptr<f32>>
+  %1 = tt.splat %pq : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  %q = tt.load %1 : tensor<16x16x!tt.ptr<f32>>
+  %up = math.exp2 %g : tensor<16x16xf32>
+  %n = arith.subf %zeros, %g : tensor<16x16xf32>
+  %down = math.exp2 %n : tensor<16x16xf32>
+  %a = arith.mulf %q, %up : tensor<16x16xf32>
+  %b = tt.trans %down {order = array<i32: 1, 0>} : tensor<16x16xf32> -> tensor<16x16xf32>
+  %d = tt.dot %a, %b, %zeros, inputPrecision = tf32 : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+  %2 = tt.splat %pd : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  tt.store %2, %d : tensor<16x16x!tt.ptr<f32>>
+  tt.return
+}

@@ -59,7 +59,10 @@ struct Degree {
 
 class ScalingDegrees {
 public:
-  void seed(Value value, Degree degree) { known[value] = degree; }
+  void seed(Value value, Degree degree) {
+    known[value] = degree;
+    seeds.push_back(value);
+  }
 
   /// The degree of `value`; none if it is not homogeneous.
   std::optional<Degree> of(Value value);
@@ -81,8 +84,10 @@ private:
   std::optional<Degree> ofOperation(Operation *op, unsigned result);
   std::optional<Degree> ofSelect(arith::SelectOp op);
   std::optional<Degree> ofLoop(Operation *loop, unsigned result);
+  bool hasSeed(Operation *op);
 
   llvm::DenseMap<Value, std::optional<Degree>> known;
+  llvm::SmallVector<Value> seeds;
 };
 
 } // namespace mlir::autodiff

@@ -45,7 +45,8 @@ static bool leadsToExponents(Value value) {
   return found;
 }
 
-/// What an operand of a difference is made of, but for its shape and a constant.
+/// What an operand of a difference is made of, but for its shape and a
+/// constant.
 static Value findReference(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     auto isFixed = [](Value operand) {
@@ -58,7 +59,8 @@ static Value findReference(Value value) {
         (isShifted && isFixed(op->getOperand(1))))
       value = op->getOperand(0);
     else
-      return isFixed(value) ? Value() : value;
+      // Maxima that are kept are the matter of drop-maxima.
+      return isFixed(value) || isa<ResidualOp>(op) ? Value() : value;
   }
   return {};
 }

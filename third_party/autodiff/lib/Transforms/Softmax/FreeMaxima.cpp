@@ -6,6 +6,8 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Mutation.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 using namespace mlir;
 using namespace mlir::autodiff;
 
@@ -32,15 +34,44 @@ static void seedAttained(ScalingDegrees &degrees, Value maximum,
       degrees.seed(sum, degree->with(Degree::Special::AtLeastOne));
 }
 
-/// Whether nothing that `kernel` stores changes when `value` alone is shifted,
-/// the others staying as they are.
-static bool isFree(Value value, ArrayRef<Value> others,
-                   triton::FuncOp kernel) {
-  ScalingDegrees degrees;
+/// What a proof about `value` is about: the innermost loop around it, or the
+/// kernel. In a loop, each iteration has a value of its own to be shifted.
+static Operation *findScope(Value value, triton::FuncOp kernel) {
+  Operation *parent = value.getParentBlock()->getParentOp();
+  while (!isa<scf::ForOp, scf::WhileOp>(parent) && parent != kernel)
+    parent = parent->getParentOp();
+  return parent;
+}
+
+/// Takes what comes into an iteration, and `others`, as they are.
+static void holdFixed(ScalingDegrees &degrees, Operation *scope,
+                      ArrayRef<Value> others) {
+  if (auto loop = dyn_cast<scf::ForOp>(scope))
+    for (Value carried : loop.getRegionIterArgs())
+      degrees.seed(carried, Degree());
   for (Value other : others)
     degrees.seed(other, Degree());
+}
+
+/// Whether nothing that leaves the scope changes.
+static bool isUnseen(ScalingDegrees &degrees, Operation *scope, bool orLocal) {
+  if (isa<scf::WhileOp>(scope))
+    return false;
+  if (auto loop = dyn_cast<scf::ForOp>(scope))
+    for (Value next : loop.getYieldedValues())
+      if (!degrees.isInvariant(next))
+        return false;
+  return degrees.hasInvariantEffects(scope, orLocal);
+}
+
+/// Whether nothing that `kernel` stores changes when `value` alone is shifted,
+/// the others staying as they are.
+static bool isFree(Value value, ArrayRef<Value> others, triton::FuncOp kernel) {
+  Operation *scope = findScope(value, kernel);
+  ScalingDegrees degrees;
+  holdFixed(degrees, scope, others);
   degrees.seed(value, Degree::shifted({1, 0}, seedAxes(value)));
-  return degrees.hasInvariantEffects(kernel);
+  return isUnseen(degrees, scope, /*orLocal=*/false);
 }
 
 /// The same of a maximum. Row by row, it may be taken to be finite: where it is
@@ -50,23 +81,22 @@ static bool isFreeMaximum(Value maximum, ArrayRef<Value> others,
   if (isFree(maximum, others, kernel) ||
       mutation::isMade("maxima:dropped without a proof"))
     return true;
+  Operation *scope = findScope(maximum, kernel);
   SmallVector<unsigned, 2> axes = seedAxes(maximum);
   ScalingDegrees degrees;
-  for (Value other : others)
-    degrees.seed(other, Degree());
-  degrees.seed(maximum, Degree::shifted({1, 0}, axes)
-                            .with(Degree::Special::Finite)
-                            .at(axes));
+  holdFixed(degrees, scope, others);
+  degrees.seed(
+      maximum,
+      Degree::shifted({1, 0}, axes).with(Degree::Special::Finite).at(axes));
   seedAttained(degrees, maximum, kernel);
-  return degrees.hasInvariantEffects(kernel, /*orLocal=*/true);
+  return isUnseen(degrees, scope, /*orLocal=*/true);
 }
 
 /// Those that remain are free together: each one's proof holds the others
 /// fixed, whatever they in turn depend on.
-static SmallVector<Value>
-findFree(triton::FuncOp kernel, SmallVector<Value> values,
-         llvm::function_ref<bool(Value, ArrayRef<Value>, triton::FuncOp)>
-             isFree) {
+static SmallVector<Value> findFree(
+    triton::FuncOp kernel, SmallVector<Value> values,
+    llvm::function_ref<bool(Value, ArrayRef<Value>, triton::FuncOp)> isFree) {
   for (bool changed = true; changed;) {
     SmallVector<Value> free = llvm::filter_to_vector(
         values, [&](Value value) { return isFree(value, values, kernel); });

@@ -100,3 +100,57 @@ tt.func @seen(%g0: !tt.ptr<f32>, %r0: !tt.ptr<f32>, %y0: !tt.ptr<f32>, %z0: !tt.
   tt.store %pz, %eb : tensor<16x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// In a branch, what a row is multiplied with is no reference: it stays.
+// CHECK-LABEL: tt.func @branch
+// CHECK-NOT: stop_gradient
+tt.func @branch(%g0: !tt.ptr<f32>, %r0: !tt.ptr<f32>, %y0: !tt.ptr<f32>, %c: i1) {
+  %zero = arith.constant dense<0.0> : tensor<16xf32>
+  %pg = tt.splat %g0 : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %pr = tt.splat %r0 : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %py = tt.splat %y0 : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %y = scf.if %c -> (tensor<16xf32>) {
+    %g = tt.load %pg : tensor<16x!tt.ptr<f32>>
+    %r = tt.load %pr : tensor<16x!tt.ptr<f32>>
+    %a = arith.subf %g, %r : tensor<16xf32>
+    %ea = math.exp %a : tensor<16xf32>
+    scf.yield %ea : tensor<16xf32>
+  } else {
+    scf.yield %zero : tensor<16xf32>
+  }
+  tt.store %py, %y : tensor<16x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// Each iteration has a reference of its own: that a shift of all of them cancels
+// does not make one of them free.
+// CHECK-LABEL: tt.func @iterations
+// CHECK-NOT: stop_gradient
+tt.func @iterations(%g0: !tt.ptr<f32>, %r0: !tt.ptr<f32>, %y0: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<16xf32>
+  %pg = tt.splat %g0 : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %pr = tt.splat %r0 : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %py = tt.splat %y0 : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %sums:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero, %b = %zero) -> (tensor<16xf32>, tensor<16xf32>) : i32 {
+    %at = tt.splat %i : i32 -> tensor<16xi32>
+    %pgi = tt.addptr %pg, %at : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %pri = tt.addptr %pr, %at : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %g = tt.load %pgi : tensor<16x!tt.ptr<f32>>
+    %r = tt.load %pri : tensor<16x!tt.ptr<f32>>
+    %d = arith.subf %g, %r : tensor<16xf32>
+    %e = math.exp %d : tensor<16xf32>
+    %eg = arith.mulf %e, %g : tensor<16xf32>
+    %a1 = arith.addf %a, %e : tensor<16xf32>
+    %b1 = arith.addf %b, %eg : tensor<16xf32>
+    scf.yield %a1, %b1 : tensor<16xf32>, tensor<16xf32>
+  }
+  %y = arith.divf %sums#1, %sums#0 : tensor<16xf32>
+  tt.store %py, %y : tensor<16x!tt.ptr<f32>>
+  tt.return
+}
