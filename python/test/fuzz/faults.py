@@ -476,6 +476,26 @@ FOUND = {
         "cuda",
         "float32",
     ),
+    "iterations of some programs": Fault(
+        "a loop runs in programs whose lanes are dead, told by another digit than the mask's",
+        ("shared loops",),
+        written(
+            """
+            p = tl.program_id(0)
+            k = p // 2
+            i = tl.arange(0, 8)
+            v1 = tl.load(x1 + k * 8 + i)
+            v2 = tl.zeros([8], T)
+            for j in range(k + 1):
+                v2 += v1 * tl.load(x2 + j * 16 + i)
+            tl.store(y1 + p * 8 + i, v2, mask=p * 8 + i < 7)
+            """,
+            grid=(6,),
+            x1=24,
+            x2=48,
+            y1=48,
+        ),
+    ),
     "a lane that decides": Fault(
         "lanes were not read of which a selection depends, but nothing that is differentiated",
         ("statement store of a part",),

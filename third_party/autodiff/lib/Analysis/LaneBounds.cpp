@@ -342,6 +342,11 @@ static bool areIndependent(const ScalarExpr &a, const ScalarExpr &b) {
          a.getRhs() == b.getRhs();
 }
 
+/// Whether they are one dimension, or numbers of one program.
+static bool areRelated(const Dimension &a, const Dimension &b) {
+  return a == b || (a.digit && b.digit && !areIndependent(*a.digit, *b.digit));
+}
+
 /// Counts the iterations of loops that the address does not depend on, where
 /// bounds are about their induction variables.
 bool Bounds::countIterations(const LinearForm &address) {
@@ -420,7 +425,9 @@ bool Bounds::addGiven(Operation *load, const LinearForm &address) {
     around.push_back(boundsAround(op));
   auto concernsOthers = [&](const Constraint &constraint) {
     return llvm::any_of(constraint.form.terms, [&](const auto &term) {
-      return llvm::is_contained(others, term.dimension);
+      return llvm::any_of(others, [&](const Dimension &other) {
+        return areRelated(term.dimension, other);
+      });
     });
   };
   while (true) {
@@ -448,9 +455,7 @@ bool Bounds::eliminateOthers(triton::LoadOp load, const LinearForm &address) {
   auto isFree = [&](const LinearForm &form) {
     return llvm::all_of(form.terms, [&](const LinearForm::Term &term) {
       return llvm::all_of(others, [&](const Dimension &other) {
-        return term.dimension == other || !term.dimension.digit ||
-               !other.digit ||
-               areIndependent(*term.dimension.digit, *other.digit);
+        return term.dimension == other || !areRelated(term.dimension, other);
       });
     });
   };
