@@ -19,6 +19,7 @@ from fuzz.points import Forward, same
 from fuzz.pool import Worker
 from fuzz.script import script
 from fuzz.worker import subjects
+from triton.backends.autodiff import AutodiffError
 from watched import watched
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -192,12 +193,20 @@ def test_errors_in_other_types_are_caught(device, types, error, factor, first, t
 def test_noise_of_no_size_changes_nothing(device, first, tmp_path):
     """The program with noise is the program, if the noise is zero."""
     programs = [generate(seeded((first, number)), f"kernel_{number}") for number in range(20)]
-    for number, program in enumerate([p for p in programs if not p.races][:4]):
+    compared = 0
+    for number, program in enumerate(programs):
         subject = _subject(tmp_path, program, "bfloat16")
-        check, verdict = subject.in_float64(number)
+        try:
+            check, verdict = subject.in_float64(number)
+        except AutodiffError:  # a race, or a function that is not associative
+            continue
         quiet = Forward(*subject.noisy, check.inputs.values)
         pairs = list(zip(check.forward({}), quiet({}), strict=True))
+        compared += 1
         assert same([y for y, _ in pairs], [y for _, y in pairs]), verdict
+        if compared == 4:
+            break
+    assert compared == 4
 
 
 @on_cpu
