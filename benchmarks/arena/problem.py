@@ -96,8 +96,11 @@ class Problem:
     """A case's inputs, the upstream gradients of its outputs, and both ways to differentiate it."""
 
     def __init__(self, case: Case, modules, inputs: dict, options=None, announce=None):
-        """`announce(who)` is called before a side computes: it may end the process."""
-        self.announce = announce or (lambda who: None)
+        """`announce(who, whole)` is called before a side computes: it may end the process.
+
+        `whole`: a backward may follow the forward.
+        """
+        self.announce = announce or (lambda who, whole: None)
         self.case = case
         self.modules = modules
         self.inputs = inputs
@@ -123,13 +126,13 @@ class Problem:
                 stack.enter_context(differentiated(self.modules, self.kernels, self.case.constants))
             yield
 
-    def call(self, who: str, inputs: dict) -> list[Tensor]:
+    def call(self, who: str, inputs: dict, whole: bool = False) -> list[Tensor]:
         """The wrapper's floating-point outputs, which it may have made of the inputs' memory."""
         function = self.case.function
         if who == OURS and self.case.ours is not None:
             function = self.case.ours
         torch.manual_seed(SEED)
-        self.announce(who)
+        self.announce(who, whole)
         with self.side(who):
             results = function(**inputs)
         return [y for y in tensors(results) if y.is_floating_point()]
@@ -157,7 +160,7 @@ class Problem:
 
     def forward_from(self, copies: dict, who: str):
         """The same of leaves that are there."""
-        outputs = self.call(who, mapped(own, copies))
+        outputs = self.call(who, mapped(own, copies), whole=True)
         if who == OURS:
             check_graph(outputs, self.modules)
         self.choose(outputs)

@@ -75,8 +75,9 @@ class TheirsEnds(RuntimeError):
 def _row(request: Request, plugin, case, variant: Variant, fresh: bool, lost: str | None) -> dict:
     found = {}
 
-    def announce(who):
-        if who == THEIRS and lost is not None:
+    def announce(who, whole):
+        # Slopes of their forward may still judge ours.
+        if who == THEIRS and whole and lost is not None:
             raise TheirsEnds(lost)
         tell(who=who)
 
