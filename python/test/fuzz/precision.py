@@ -123,11 +123,14 @@ class Trial:
         gradient is rounded by itself, though; so noise comes with the upstream gradients, too.
         """
         sizes = self.types.noise()
+        # Gradients are summed in float32, but for those of float64.
+        double = all(self.types.of(self.program, n).itemsize == 8 for n in self.program.wanted)
+        size = max(sizes[0], torch.finfo(torch.float64 if double else torch.float32).eps)
         found = []
         for sample in range(first, first + count):
             source = torch.Generator().manual_seed(sample)
             upstream = [
-                g * (1 + sizes[0] * (torch.rand(g.shape, generator=source) - 0.5))
+                g * (1 + size * (torch.rand(g.shape, generator=source) - 0.5))
                 for g in self.upstream
             ]
             found.append(self.true((*sizes, 0.618 * sample), upstream))
