@@ -177,6 +177,17 @@ def condition_of(k: Kernel, where: Value, value: Value, masked: bool) -> str:
     return f", mask={' & '.join(masks)}" if masks else ""
 
 
+def put(k: Kernel, buffer: Buffer, where: str, value: Value, masked: bool, again=False) -> str:
+    """Store a tile at some offsets, `again` if something is there; return its mask's text."""
+    offsets = Value(where, "i", value.shape, 0, buffer.size - 1)
+    condition = condition_of(k, offsets, value, masked)
+    if again:
+        wait_for_threads(k)
+    k.emit(f"tl.store({buffer.name} + {where}, {value.text}{condition})")
+    k.values = [v for v in k.values if v.text != where]
+    return condition
+
+
 def store(k: Kernel, value: Value) -> None:
     """Store a tile to the program's share of an output or of an updated input."""
     value = scaled(k, value, LIMIT)
@@ -193,15 +204,9 @@ def store(k: Kernel, value: Value) -> None:
     at = counter(k)
     slot, last = (at.text, int(at.high)) if at else ("0", 0)
     where, _ = place(k, buffer, value.shape, slot, last)
-    offsets = Value(where, "i", value.shape, 0, buffer.size - 1)
-    condition = condition_of(k, offsets, value, k.choices.chance(30))
-    if buffer in present:
-        wait_for_threads(k)
-    k.emit(f"tl.store({buffer.name} + {where}, {value.text}{condition})")
-    if not condition:
+    if not put(k, buffer, where, value, k.choices.chance(30), again=buffer in present):
         # The very offsets; they are read again wherever the store has been passed.
         k.written.append((buffer.name, where, value))
-    k.values = [v for v in k.values if v.text != where]
 
 
 def store_part(k: Kernel, shape: Shape) -> None:
@@ -209,11 +214,10 @@ def store_part(k: Kernel, shape: Shape) -> None:
     value = settled(k, load(k, shape))
     buffer = k.buffer("output")
     where, _ = place(k, buffer, shape, "0", 0)
-    lanes, _ = mask(k, Value(where, "i", shape, 0, buffer.size - 1))
-    k.emit(f"tl.store({buffer.name} + {where}, {value.text}, mask={k.mask_of(lanes, shape)})")
+    put(k, buffer, where, value, masked=True)
     condition = predicate(k, value, value)
     # Nothing else asks for its lanes.
-    k.values = [v for v in k.values if v.text not in (where, value.text)]
+    k.values = [v for v in k.values if v.text != value.text]
     one, other = settled(k, load(k, shape)), settled(k, load(k, shape))
     low, high = min(one.low, other.low), max(one.high, other.high)
     k.floating(f"tl.where({condition}, {one.text}, {other.text})", shape, low, high)
@@ -241,10 +245,7 @@ def store_state(k: Kernel, state: Value, iteration: str, last: int) -> None:
     k.feature("stored state")
     buffer = k.buffer("output")
     where, _ = place(k, buffer, state.shape, iteration, last)
-    offsets = Value(where, "i", state.shape, 0, buffer.size - 1)
-    condition = condition_of(k, offsets, state, k.choices.chance(30))
-    k.emit(f"tl.store({buffer.name} + {where}, {state.text}{condition})")
-    k.values = [v for v in k.values if v.text != where]
+    put(k, buffer, where, state, k.choices.chance(30))
 
 
 def wait_for_threads(k: Kernel) -> None:

@@ -15,6 +15,7 @@
 #include "autodiff/Analysis/Constraints.h"
 #include "autodiff/Analysis/LiveLanes.h"
 #include "autodiff/Analysis/LoopBounds.h"
+#include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/WindowLoads.h"
 #include "autodiff/Dialect/Autodiff.h"
 
@@ -322,24 +323,6 @@ static std::optional<ScalarExpr> countOf(const Dimension &dimension) {
 static bool countsFromZero(const Dimension &dimension) {
   return dimension.kind == Kind::Loop ||
          (dimension.digit && dimension.digit->isNotNegative());
-}
-
-/// Whether two numbers that program ids determine come in all pairs: they are
-/// of different axes, or quotient and remainder of one division.
-static bool areIndependent(const ScalarExpr &a, const ScalarExpr &b) {
-  constexpr unsigned kAxes = 3;
-  bool shareAxis = llvm::any_of(llvm::seq(kAxes), [&](unsigned axis) {
-    return a.mentionsAxis(axis) && b.mentionsAxis(axis);
-  });
-  if (!shareAxis)
-    return true;
-  using Numbers = ScalarExpr::Kind;
-  auto isPair = [](const ScalarExpr &quotient, const ScalarExpr &remainder) {
-    return quotient.getKind() == Numbers::Div &&
-           remainder.getKind() == Numbers::Rem;
-  };
-  return (isPair(a, b) || isPair(b, a)) && a.getLhs() == b.getLhs() &&
-         a.getRhs() == b.getRhs();
 }
 
 /// Whether they are one dimension, or numbers of one program.

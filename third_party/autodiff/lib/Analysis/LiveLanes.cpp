@@ -179,11 +179,12 @@ const Lanes *LiveLanes::through(OpOperand &use) {
   Operation *op = use.getOwner();
   unsigned number = use.getOperandNumber();
   constexpr unsigned kWritten = 1;
-  const Lanes *deciding = ifDecisionsCount(algebra.all());
   if (auto store = dyn_cast<triton::StoreOp>(op))
-    return number == kWritten ? ofStored(op, store.getMask()) : deciding;
+    return number == kWritten ? ofStored(op, store.getMask())
+                              : ifDecisionsCount();
   if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
-    return number == kWritten ? ofStored(op, atomic.getMask()) : deciding;
+    return number == kWritten ? ofStored(op, atomic.getMask())
+                              : ifDecisionsCount();
 
   const Lanes *lanes = algebra.none();
   SmallVector<const Lanes *> results;
@@ -197,12 +198,14 @@ const Lanes *LiveLanes::through(OpOperand &use) {
     return use.get() == load.getOther()
                ? algebra.both(lanes, algebra.where(load.getMask(), false))
                : ifDecisionsCount(lanes);
-  if (auto select = dyn_cast<arith::SelectOp>(op))
-    return number == 0
-               ? isa<ShapedType>(use.get().getType()) ? ifDecisionsCount(lanes)
-                                                      : deciding
-               : algebra.both(
-                     lanes, algebra.where(select.getCondition(), number == 1));
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    if (number > 0)
+      return algebra.both(lanes,
+                          algebra.where(select.getCondition(), number == 1));
+    // A bool decides about all lanes.
+    bool isTile = isa<ShapedType>(use.get().getType());
+    return isTile ? ifDecisionsCount(lanes) : ifDecisionsCount();
+  }
   auto dot = dyn_cast<triton::DotOp>(op);
   if (op->hasTrait<OpTrait::Elementwise>() || (dot && number == 2) ||
       isa<triton::MapElementwiseOp, ResidualOp>(op))
@@ -227,9 +230,8 @@ void LiveLanes::visit(Operation *op) {
     return visitLoop(loop);
   if (auto loop = dyn_cast<scf::WhileOp>(op))
     return visitLoop(loop);
-  const Lanes *deciding = ifDecisionsCount(algebra.all());
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
-    add(branch.getCondition(), deciding, op->getBlock());
+    add(branch.getCondition(), ifDecisionsCount(), op->getBlock());
     for (Value result : branch.getResults())
       for (Region &side : branch->getRegions()) {
         unsigned number = cast<OpResult>(result).getResultNumber();
@@ -255,7 +257,7 @@ void LiveLanes::addCaptured(Operation *op) {
     return;
   for (Value value : op->getOperands())
     if (value.getParentBlock() == around->getBlock())
-      add(value, ifDecisionsCount(algebra.all()), around->getBlock());
+      add(value, ifDecisionsCount(), around->getBlock());
 }
 
 //===----------------------------------------------------------------------===//
@@ -273,7 +275,7 @@ void LiveLanes::visitLoop(scf::ForOp loop) {
   Block *around = loop->getBlock(), *body = loop.getBody();
   for (Value bound :
        {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
-    add(bound, ifDecisionsCount(algebra.all()), around);
+    add(bound, ifDecisionsCount(), around);
   for (auto [init, argument, next, result] :
        llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
                        loop.getYieldedValues(), loop.getResults())) {
@@ -288,7 +290,7 @@ void LiveLanes::visitLoop(scf::ForOp loop) {
 }
 
 void LiveLanes::visitLoop(scf::WhileOp loop) {
-  add(loop.getConditionOp().getCondition(), ifDecisionsCount(algebra.all()),
+  add(loop.getConditionOp().getCondition(), ifDecisionsCount(),
       loop.getBeforeBody());
   // Nobody knows before whether an iteration follows.
   auto ifRuns = [&](Value argument) {

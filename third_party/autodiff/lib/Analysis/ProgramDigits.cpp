@@ -228,3 +228,19 @@ mlir::autodiff::findUnmentioned(ArrayRef<ScalarExpr> digits,
     });
   });
 }
+
+bool mlir::autodiff::areIndependent(const ScalarExpr &a, const ScalarExpr &b) {
+  constexpr unsigned kAxes = 3;
+  bool shareAxis = llvm::any_of(llvm::seq(kAxes), [&](unsigned axis) {
+    return a.mentionsAxis(axis) && b.mentionsAxis(axis);
+  });
+  if (!shareAxis)
+    return true;
+  using Numbers = ScalarExpr::Kind;
+  auto isPair = [](const ScalarExpr &quotient, const ScalarExpr &remainder) {
+    return quotient.getKind() == Numbers::Div &&
+           remainder.getKind() == Numbers::Rem;
+  };
+  return (isPair(a, b) || isPair(b, a)) && a.getLhs() == b.getLhs() &&
+         a.getRhs() == b.getRhs();
+}

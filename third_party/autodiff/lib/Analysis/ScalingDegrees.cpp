@@ -302,9 +302,9 @@ static MaybeDegree ofFixed(Operation *op, ArrayRef<Degree> x) {
 
 /// Whether a region of `op` has a seed: it moves, then, by itself.
 bool ScalingDegrees::hasSeed(Operation *op) {
-  return llvm::any_of(seeds, [&](Value seed) {
-    return op->isAncestor(seed.getParentBlock()->getParentOp());
-  });
+  return op->getNumRegions() > 0 && llvm::any_of(seeds, [&](Value seed) {
+           return op->isAncestor(seed.getParentBlock()->getParentOp());
+         });
 }
 
 MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {

@@ -30,15 +30,10 @@ static Type getFactorElement(triton::DotOp op) {
 // Precision
 //===----------------------------------------------------------------------===//
 
-/// What an operand has been made of by shape, rounding, or a choice of zero.
+/// What an operand has been made of by changes of shape and width.
 static Value stripShape(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<arith::ExtFOp, arith::TruncFOp, triton::SplatOp,
-             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
-             triton::TransOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
+  while (value.getDefiningOp() && rearranges(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
   return value;
 }
 

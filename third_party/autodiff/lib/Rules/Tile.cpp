@@ -293,9 +293,13 @@ Value mlir::autodiff::castFloat(OpBuilder &builder, Location loc, Value value,
   return castFloat(builder, loc, wide, element);
 }
 
+bool mlir::autodiff::rearranges(Operation *op) {
+  return isa<arith::ExtFOp, arith::TruncFOp, triton::SplatOp,
+             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
+             triton::TransOp>(op);
+}
+
 bool mlir::autodiff::movesElements(Operation *op) {
-  return isa<arith::ExtFOp, arith::TruncFOp, ResidualOp, triton::FpToFpOp,
-             triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-             triton::ReshapeOp, triton::TransOp, triton::JoinOp,
-             triton::SplitOp, triton::CatOp>(op);
+  return rearranges(op) || isa<ResidualOp, triton::FpToFpOp, triton::JoinOp,
+                               triton::SplitOp, triton::CatOp>(op);
 }

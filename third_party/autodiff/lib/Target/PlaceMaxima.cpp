@@ -17,7 +17,7 @@
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Target/Passes.h"
 
-#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_PLACEMAXIMA
@@ -35,13 +35,10 @@ public:
       : reduce(reduce), x(reduce.getSrcs()[0]),
         step(&reduce.getCombineOp().front().front()) {}
 
-  /// Where its tile is compared with it for equality.
-  SmallVector<arith::CmpFOp> findSearches();
+  /// Has the places compared where elements of the tile are, with it.
   void place(ArrayRef<arith::CmpFOp> searches);
 
 private:
-  bool isIt(Value value);
-  bool isOfTile(Value value);
   Value isTaken(OpBuilder &b, ValueRange left, ValueRange right);
 
   triton::ReduceOp reduce;
@@ -61,32 +58,29 @@ static Value stripExtension(Value value) {
   return value;
 }
 
-/// Whether `value` is the extremum in all elements along the axis.
-bool Extremum::isIt(Value value) {
-  std::optional<Repeated> repeated = matchRepeated(stripExtension(value));
-  return repeated && repeated->axis == reduce.getAxis() &&
-         stripExtension(repeated->source) == reduce->getResult(0);
-}
-
-bool Extremum::isOfTile(Value value) {
-  return stripExtension(value) == stripExtension(x);
-}
-
-SmallVector<arith::CmpFOp> Extremum::findSearches() {
-  SmallVector<arith::CmpFOp> searches;
-  Value tile = stripExtension(x);
-  SmallVector<Value> forms = {tile};
-  for (unsigned next = 0; next < forms.size(); ++next)
-    for (Operation *user : forms[next].getUsers()) {
-      if (isa<arith::ExtFOp>(user))
-        forms.push_back(user->getResult(0));
-      auto test = dyn_cast<arith::CmpFOp>(user);
-      if (test && test.getPredicate() == arith::CmpFPredicate::OEQ &&
-          ((isOfTile(test.getLhs()) && isIt(test.getRhs())) ||
-           (isOfTile(test.getRhs()) && isIt(test.getLhs()))))
-        searches.push_back(test);
-    }
-  return searches;
+/// The extremum that a comparison looks for in its own tile; null if it does
+/// not, or finds it in every copy.
+static triton::ReduceOp findSought(arith::CmpFOp test) {
+  if (test.getPredicate() != arith::CmpFPredicate::OEQ)
+    return {};
+  for (auto [tile, other] : {std::pair(test.getLhs(), test.getRhs()),
+                             std::pair(test.getRhs(), test.getLhs())}) {
+    auto repeated = matchRepeated(stripExtension(other));
+    auto reduce =
+        repeated
+            ? stripExtension(repeated->source).getDefiningOp<triton::ReduceOp>()
+            : triton::ReduceOp();
+    if (!reduce || reduce.getSrcs().size() != 1 ||
+        repeated->axis != reduce.getAxis())
+      continue;
+    Value x = reduce.getSrcs()[0];
+    Combiner combiner = classifyCombiner(reduce.getCombineOp());
+    if ((combiner == Combiner::Max || combiner == Combiner::Min) &&
+        isFloat(x.getType()) && stripExtension(tile) == stripExtension(x) &&
+        dependsOnOrder(x))
+      return reduce;
+  }
+  return {};
 }
 
 /// Whether (value, place) on the left is taken: as the extremum itself takes
@@ -143,20 +137,11 @@ void PlaceMaxima::runOnOperation() {
   triton::FuncOp kernel = getOperation();
   if (!kernel->hasAttr(kRoleAttr) || mutation::isMade("place-maxima:none"))
     return;
-  SmallVector<triton::ReduceOp> extrema;
-  kernel.walk([&](triton::ReduceOp reduce) {
-    if (reduce.getSrcs().size() != 1)
-      return;
-    Combiner combiner = classifyCombiner(reduce.getCombineOp());
-    if ((combiner == Combiner::Max || combiner == Combiner::Min) &&
-        isFloat(reduce.getSrcs()[0].getType()) &&
-        dependsOnOrder(reduce.getSrcs()[0]))
-      extrema.push_back(reduce);
+  llvm::MapVector<triton::ReduceOp, SmallVector<arith::CmpFOp>> searches;
+  kernel.walk([&](arith::CmpFOp test) {
+    if (triton::ReduceOp sought = findSought(test))
+      searches[sought].push_back(test);
   });
-  for (triton::ReduceOp reduce : extrema) {
-    Extremum extremum(reduce);
-    SmallVector<arith::CmpFOp> searches = extremum.findSearches();
-    if (!searches.empty())
-      extremum.place(searches);
-  }
+  for (auto &[extremum, tests] : searches)
+    Extremum(extremum).place(tests);
 }

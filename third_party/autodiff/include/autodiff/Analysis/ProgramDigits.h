@@ -34,6 +34,10 @@ bool dependsOnDigit(const ScalarExpr &expression, const ScalarExpr &digit);
 SmallVector<ScalarExpr> findUnmentioned(ArrayRef<ScalarExpr> digits,
                                         ArrayRef<ScalarExpr> mentioned);
 
+/// Whether two numbers that program ids determine come in all pairs: they are
+/// of different axes, or quotient and remainder of one division.
+bool areIndependent(const ScalarExpr &a, const ScalarExpr &b);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_ANALYSIS_PROGRAMDIGITS_H

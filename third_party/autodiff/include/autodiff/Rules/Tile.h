@@ -114,6 +114,9 @@ Type withElementType(Type type, Type element);
 /// `value`, a float or tile of floats, with element type `element`.
 Value castFloat(OpBuilder &builder, Location loc, Value value, Type element);
 
+/// Whether `op` does nothing but give all elements of its operand other places,
+/// or another width.
+bool rearranges(Operation *op);
 /// Whether `op` takes elements elsewhere, or writes them otherwise.
 bool movesElements(Operation *op);
 

@@ -14,6 +14,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/StoredStates.h"
 #include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Leaves.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -79,10 +80,8 @@ static bool keepsToMask(scf::ForOp loop, unsigned index,
 }
 
 /// Operations that neither add nor multiply.
-static bool movesElements(Operation *op) {
-  return isa<arith::ExtFOp, arith::TruncFOp, arith::NegFOp, arith::SelectOp,
-             triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-             triton::TransOp, triton::ReshapeOp>(op);
+static bool passesOn(Operation *op) {
+  return rearranges(op) || isa<arith::NegFOp, arith::SelectOp>(op);
 }
 
 /// Whether `op` adds to `value`, or adds up its elements.
@@ -115,7 +114,7 @@ static bool mayBeRounded(scf::ForOp loop, unsigned index, Type stored) {
         continue;
       if (adds(op, use.get()) || isa<triton::DotOp>(op))
         sums.insert_range(op->getResults());
-      else if (movesElements(op) || isa<arith::MulFOp, arith::DivFOp>(op))
+      else if (passesOn(op) || isa<arith::MulFOp, arith::DivFOp>(op))
         products.insert_range(op->getResults());
       else
         return false;
@@ -124,7 +123,7 @@ static bool mayBeRounded(scf::ForOp loop, unsigned index, Type stored) {
     for (OpOperand &use : sums[next].getUses()) {
       if (isHarmless(use))
         continue;
-      if (!adds(use.getOwner(), use.get()) && !movesElements(use.getOwner()))
+      if (!adds(use.getOwner(), use.get()) && !passesOn(use.getOwner()))
         return false;
       sums.insert_range(use.getOwner()->getResults());
     }

@@ -10,6 +10,7 @@
 #include "FreeMaxima.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -34,10 +35,9 @@ static bool leadsToExponents(Value value) {
     for (Operation *user : moved[next].getUsers()) {
       if (isa<math::ExpOp, math::Exp2Op>(user))
         found = true;
-      else if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
-                   arith::SelectOp, arith::ExtFOp, arith::TruncFOp, ResidualOp,
-                   triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-                   triton::ReshapeOp, triton::TransOp>(user))
+      else if (rearranges(user) ||
+               isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
+                   arith::SelectOp, ResidualOp>(user))
         moved.insert(user->getResult(0));
       else
         return false;
@@ -53,10 +53,7 @@ static Value findReference(Value value) {
       return matchPattern(operand, m_Constant());
     };
     bool isShifted = isa<arith::AddFOp, arith::SubFOp>(op);
-    if (isa<arith::ExtFOp, arith::TruncFOp, triton::SplatOp,
-            triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
-            triton::TransOp>(op) ||
-        (isShifted && isFixed(op->getOperand(1))))
+    if (rearranges(op) || (isShifted && isFixed(op->getOperand(1))))
       value = op->getOperand(0);
     else
       // Maxima that are kept are the matter of drop-maxima.

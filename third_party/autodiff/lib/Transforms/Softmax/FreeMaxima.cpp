@@ -43,16 +43,6 @@ static Operation *findScope(Value value, triton::FuncOp kernel) {
   return parent;
 }
 
-/// Takes what comes into an iteration, and `others`, as they are.
-static void holdFixed(ScalingDegrees &degrees, Operation *scope,
-                      ArrayRef<Value> others) {
-  if (auto loop = dyn_cast<scf::ForOp>(scope))
-    for (Value carried : loop.getRegionIterArgs())
-      degrees.seed(carried, Degree());
-  for (Value other : others)
-    degrees.seed(other, Degree());
-}
-
 /// Whether nothing that leaves the scope changes.
 static bool isUnseen(ScalingDegrees &degrees, Operation *scope, bool orLocal) {
   if (isa<scf::WhileOp>(scope))
@@ -65,41 +55,35 @@ static bool isUnseen(ScalingDegrees &degrees, Operation *scope, bool orLocal) {
 }
 
 /// Whether nothing that `kernel` stores changes when `value` alone is shifted,
-/// the others staying as they are.
-static bool isFree(Value value, ArrayRef<Value> others, triton::FuncOp kernel) {
+/// the others staying as they are; where it is finite, if it is a maximum that
+/// is taken to be.
+static bool isFree(Value value, ArrayRef<Value> others, triton::FuncOp kernel,
+                   bool isFinite) {
   Operation *scope = findScope(value, kernel);
   ScalingDegrees degrees;
-  holdFixed(degrees, scope, others);
-  degrees.seed(value, Degree::shifted({1, 0}, seedAxes(value)));
-  return isUnseen(degrees, scope, /*orLocal=*/false);
-}
-
-/// The same of a maximum. Row by row, it may be taken to be finite: where it is
-/// −∞ it has no derivative, nor where it is what it started from, a constant.
-static bool isFreeMaximum(Value maximum, ArrayRef<Value> others,
-                          triton::FuncOp kernel) {
-  if (isFree(maximum, others, kernel) ||
-      mutation::isMade("maxima:dropped without a proof"))
-    return true;
-  Operation *scope = findScope(maximum, kernel);
-  SmallVector<unsigned, 2> axes = seedAxes(maximum);
-  ScalingDegrees degrees;
-  holdFixed(degrees, scope, others);
-  degrees.seed(
-      maximum,
-      Degree::shifted({1, 0}, axes).with(Degree::Special::Finite).at(axes));
-  seedAttained(degrees, maximum, kernel);
-  return isUnseen(degrees, scope, /*orLocal=*/true);
+  // What comes into an iteration is as it is.
+  if (auto loop = dyn_cast<scf::ForOp>(scope))
+    for (Value carried : loop.getRegionIterArgs())
+      degrees.seed(carried, Degree());
+  for (Value other : others)
+    degrees.seed(other, Degree());
+  SmallVector<unsigned, 2> axes = seedAxes(value);
+  Degree shifted = Degree::shifted({1, 0}, axes);
+  degrees.seed(value, isFinite ? shifted.with(Degree::Special::Finite).at(axes)
+                               : shifted);
+  if (isFinite)
+    seedAttained(degrees, value, kernel);
+  return isUnseen(degrees, scope, /*orLocal=*/isFinite);
 }
 
 /// Those that remain are free together: each one's proof holds the others
 /// fixed, whatever they in turn depend on.
-static SmallVector<Value> findFree(
-    triton::FuncOp kernel, SmallVector<Value> values,
-    llvm::function_ref<bool(Value, ArrayRef<Value>, triton::FuncOp)> isFree) {
+static SmallVector<Value>
+keepFree(SmallVector<Value> values,
+         llvm::function_ref<bool(Value, ArrayRef<Value>)> isFree) {
   for (bool changed = true; changed;) {
     SmallVector<Value> free = llvm::filter_to_vector(
-        values, [&](Value value) { return isFree(value, values, kernel); });
+        values, [&](Value value) { return isFree(value, values); });
     changed = free.size() != values.size();
     values = std::move(free);
   }
@@ -108,10 +92,18 @@ static SmallVector<Value> findFree(
 
 SmallVector<Value> mlir::autodiff::findFree(triton::FuncOp kernel,
                                             SmallVector<Value> values) {
-  return ::findFree(kernel, std::move(values), isFree);
+  return keepFree(std::move(values), [&](Value value, ArrayRef<Value> others) {
+    return isFree(value, others, kernel, /*isFinite=*/false);
+  });
 }
 
+/// Row by row, a maximum may be taken to be finite: where it is −∞ it has no
+/// derivative, nor where it is what it started from, a constant.
 SmallVector<Value> mlir::autodiff::findFreeMaxima(triton::FuncOp kernel,
                                                   SmallVector<Value> maxima) {
-  return ::findFree(kernel, std::move(maxima), isFreeMaximum);
+  return keepFree(std::move(maxima), [&](Value value, ArrayRef<Value> others) {
+    return isFree(value, others, kernel, /*isFinite=*/false) ||
+           isFree(value, others, kernel, /*isFinite=*/true) ||
+           mutation::isMade("maxima:dropped without a proof");
+  });
 }
