@@ -22,7 +22,7 @@ import torch
 from .case import Variant
 from .measure import first_calls, times, warm_up
 from .packages import plugins
-from .problem import THEIRS, context_is_lost, told
+from .problem import THEIRS, TheirsEnds, context_is_lost, told
 from .trial import judged, make_problem
 
 MARK = "\x1earena "
@@ -66,10 +66,6 @@ def on_cpu_backend() -> None:
     from triton_autodiff.driver import CPUDriver
 
     driver.set_active(CPUDriver())
-
-
-class TheirsEnds(RuntimeError):
-    """The authors' code ends the process that runs it."""
 
 
 def _row(request: Request, plugin, case, variant: Variant, fresh: bool, lost: str | None) -> dict:

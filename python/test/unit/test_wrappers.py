@@ -5,6 +5,7 @@
 
 import inspect
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import gradients
 import pytest
@@ -256,3 +257,21 @@ def test_threads(device):
     for thread in threads:
         thread.join()
     assert not errors, errors[0]
+
+
+@pytest.mark.parametrize("wants", [True, False])
+def test_threads_that_tune(device, wants):
+    """Triton's autotuner keeps the arguments of a launch, which another thread must not see."""
+    wrapper = tuned(make())
+    kernel = differentiable(wrapper)
+
+    def work(first):
+        for size in range(first, first + 20):
+            x, w = inputs(device, size)
+            with torch.set_grad_enabled(wants):
+                y = by(kernel)(x, w)
+            torch.testing.assert_close(y, w * x * x)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, (100, 200, 300, 400)))
+    assert len(wrapper.cache) == 80

@@ -137,7 +137,8 @@ class DifferentiableKernel(Differentiable):
             resolver.rehearse(args, kwargs, grid)
             return runtime.each_launch(resolver, self._start, args, kwargs, grid)
         try:
-            kernel = self._kernel.run(*args, grid=grid, warmup=False, **kwargs)
+            with resolver.lock:
+                kernel = self._kernel.run(*args, grid=grid, warmup=False, **kwargs)
         except AutodiffError:
             raise
         except Exception as error:

@@ -21,7 +21,7 @@ from .interpreted import compilable, compiling, is_interpreted, rehearse
 from .miscompiled import warn_of_wrong
 from .omitted import warn_of_omitted
 from .options import DEFAULT
-from .wrappers import catch, chain, is_plain, passes_on, prepare
+from .wrappers import catch, chain, is_plain, one_at_a_time, passes_on, prepare
 
 
 def _configs(wrappers) -> tuple[tuple[int, int], ...]:
@@ -59,6 +59,8 @@ class Resolver:
         # Whether arguments of a call are known to be those of the launch.
         self.passes_on = plain and all(passes_on(wrapper) for wrapper in wrappers)
         self._kernel = kernel
+        # Held while wrappers run.
+        self.lock = one_at_a_time(kernel) if self.wrapped else contextlib.nullcontext()
         if self.wrapped:
             prepare(wrappers, inner)
         parameters = list(self.function.signature.parameters.values())
@@ -120,7 +122,8 @@ class Resolver:
 
     def through_wrappers(self, take, call, args, kwargs):
         """Return what a call of wrapped code returns; with `take(launch)` for its launches."""
-        return catch(functools.partial(self._caught, take), call, *args, **kwargs)
+        with self.lock:
+            return catch(functools.partial(self._caught, take), call, *args, **kwargs)
 
     def _caught(self, take, kernel, grid, values):
         function = getattr(kernel.src, "fn", None)

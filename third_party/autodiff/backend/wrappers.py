@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import weakref
 
 import torch
 from triton.compiler import CompiledKernel
@@ -40,6 +41,8 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+# One for each wrapper that is in use, by its `id`.
+_locks: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
 def chain(kernel, what: str = "kernel") -> list:
@@ -102,6 +105,14 @@ def is_plain(function) -> bool:
 def passes_on(wrapper) -> bool:
     """Whether a wrapper is known to pass its arguments on as they are, and to add some by name."""
     return getattr(type(wrapper), "run", None) in (Autotuner.run, Heuristics.run)
+
+
+def one_at_a_time(kernel) -> threading.RLock:
+    """Return the lock of a kernel's wrappers, which live as long as it does.
+
+    They need not be made for threads: Triton's autotuner keeps the arguments of the launch.
+    """
+    return _locks.setdefault(id(kernel), threading.RLock())
 
 
 def catch(handle, call, /, *args, **kwargs):
