@@ -16,10 +16,10 @@ import triton.language as tl
 from gradients import assert_gradients_close, differentiated, random_tensor, relative_error
 from kernels import short_products as sp
 from triton.backends.autodiff import AutodiffError, _native, blame, corpus, executable, state
+from triton.backends.autodiff.assembler import assembled
 from triton.backends.autodiff.executable import Executable
 from triton.backends.autodiff.omitted import (
     _NOTHING,
-    _assembled,
     omits_products,
     warn_of_omitted,
     with_all_products,
@@ -323,7 +323,7 @@ def _with_unread_product(compiled):
     lines = [line for line in group.splitlines() if not re.match(r"\s*(\$L|\.loc)", line)]
     ptx = ptx.replace("\tret;", "\n".join((*lines, "\tret;")))
     ptx = ptx.replace("\t.reg ", f"\t.reg .b32 %unread<{len(results)}>;\n\t.reg ", 1)
-    asm = {"ptx": ptx, "cubin": _assembled(ptx, compiled)}
+    asm = {"ptx": ptx, "cubin": assembled(ptx, compiled)}
     return types.SimpleNamespace(asm=asm, metadata=compiled.metadata)
 
 

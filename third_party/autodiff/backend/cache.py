@@ -99,15 +99,24 @@ def replacing_entries():
                 knobs.cache.manager_class = chosen
 
 
-def read_text(manager, filename: str) -> str | None:
-    """Return the text of a cache file, None if it is not there, not text, or not to be used."""
+def read_bytes(manager, filename: str) -> bytes | None:
+    """Return what is in a cache file, None if it is not there, or not to be used."""
     path = manager.get_file(filename) if reads_disk() else None
     if path is None:
         return None
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             return file.read()
-    except (OSError, UnicodeDecodeError):
+    except OSError:
+        return None
+
+
+def read_text(manager, filename: str) -> str | None:
+    """Return the text of a cache file, None if it is not there, not text, or not to be used."""
+    data = read_bytes(manager, filename)
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
         return None
 
 
@@ -154,10 +163,10 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
     return plan
 
 
-def put(manager, text: str, filename: str) -> str:
+def put(manager, data: str | bytes, filename: str) -> str:
     """Write a file of the cache and return its path."""
     try:
-        return manager.put(text, filename, binary=False)
+        return manager.put(data, filename, binary=isinstance(data, bytes))
     except OSError as error:
         raise unusable(repr(error)) from error
 

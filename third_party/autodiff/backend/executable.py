@@ -23,6 +23,7 @@ from .cache import (
 from .elf import check_whole
 from .errors import AutodiffError, DoesNotFit
 from .launchers import built_meanwhile, source_of
+from .misaddressed import ensure_addresses
 from .miscompiled import ensure_right
 from .omitted import with_all_products
 from .plan import Kernel
@@ -153,6 +154,7 @@ class Executable:
         """Return what Triton makes of a file, or has in its cache, ready to be launched."""
         with built_meanwhile(self.target, lambda: source_of(path, self.target)):
             compiled = ensure_right(self._translate(path), self._translate)
+            compiled = ensure_addresses(compiled)
         check_whole(compiled)
         compiled._init_handles()
         if self.target.backend != "cpu":

@@ -21,10 +21,7 @@ from __future__ import annotations
 import re
 import warnings
 
-from triton.backends.compiler import Language
-from triton.compiler.compiler import make_backend
-
-from .elf import sections
+from .assembler import assembled, instructions
 from .errors import AutodiffError
 
 # HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, without the last bits, which are for its scheduling.
@@ -104,26 +101,11 @@ def _without_unread_products(ptx: str) -> str | None:
 # --------------------------------------------------------------------------------------------
 
 
-def _code(cubin: bytes):
-    """Yield the instructions of a cubin, 16 bytes each."""
-    for section in sections(cubin):
-        if section.is_code:
-            yield from (cubin[i : i + 16] for i in range(section.start, section.end, 16))
-
-
 def _products(cubin: bytes) -> int:
     """Return how many asynchronous matrix instructions there are that do something."""
-    found = (i for i in _code(cubin) if int.from_bytes(i[:2], "little") & _OPCODE_BITS == _OPCODE)
-    return sum(not instruction.startswith(_NOTHING) for instruction in found)
-
-
-def _assembled(ptx: str, compiled) -> bytes:
-    """Return what becomes of other PTX than a kernel's, with its options."""
-    backend = make_backend(compiled.metadata.target)
-    options = backend.parse_options(compiled.metadata._asdict())
-    stages = {}
-    backend.add_stages(stages, options, Language.TRITON)
-    return stages["cubin"](ptx, {})
+    found = (i for i in instructions(cubin) if i & _OPCODE_BITS == _OPCODE)
+    nothing = int.from_bytes(_NOTHING, "little")
+    return sum(i & (1 << 8 * len(_NOTHING)) - 1 != nothing for i in found)
 
 
 # --------------------------------------------------------------------------------------------
@@ -140,7 +122,7 @@ def omits_products(compiled) -> bool:
     rest = _without_unread_products(ptx)
     if rest is None:
         return True
-    other = _assembled(rest, compiled)
+    other = assembled(rest, compiled)
     return _NOTHING in other or _products(other) != _products(cubin)
 
 

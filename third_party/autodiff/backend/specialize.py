@@ -18,6 +18,7 @@ from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options, launch
 from .grid import checked_grid
 from .interpreted import compilable, compiling, is_interpreted, rehearse
+from .misaddressed import warn_of_misaddressed
 from .miscompiled import warn_of_wrong
 from .omitted import warn_of_omitted
 from .options import DEFAULT
@@ -201,6 +202,7 @@ class Specialization:
         refuse_results(self.ttir)
         refuse_idle(kernel, function)
         warn_of_wrong(kernel, self.name)
+        warn_of_misaddressed(kernel, self.name)
         warn_of_omitted(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:
             from .tracing import trace_for_derivative
