@@ -27,7 +27,7 @@ from .misaddressed import ensure_addresses
 from .miscompiled import ensure_right
 from .omitted import with_all_products
 from .plan import Kernel
-from .target import verify, without_branches
+from .target import other_form, verify
 from .waiting import work
 
 # What the backward inherits from the forward's compilation. A register limit is not among them:
@@ -204,7 +204,7 @@ class Executable:
 
     def _other_form(self, error, ttir: str, path: str) -> str:
         """Return another form of a kernel that Triton has rejected."""
-        other = without_branches(ttir)
+        other = other_form(ttir)
         if other is None:
             raise AutodiffError(
                 f"Triton rejects the generated kernel {self.kernel.name!r} ({path}), unless a "

@@ -57,13 +57,18 @@ def verify(ttir: str, kernel: str, target) -> None:
         ) from error
 
 
-def without_branches(ttir: str) -> str | None:
+# Passes that change what Triton may not take, the most likely first.
+_OTHER_FORMS = ("autodiff-loop-branches", "autodiff-reduce-columns")
+
+
+def other_form(ttir: str) -> str | None:
     """Return another form of a kernel that Triton has rejected, None if there is none."""
-    if "scf.if" not in ttir:
-        return None
-    passes = "builtin.module(tt.func(autodiff-loop-branches))"
-    before, after = (native().run_pipeline(ttir, p, "<ttir>") for p in ("", passes))
-    return None if after == before else after
+    before = native().run_pipeline(ttir, "", "<ttir>")
+    for name in _OTHER_FORMS:
+        after = native().run_pipeline(ttir, f"builtin.module(tt.func({name}))", "<ttir>")
+        if after != before:
+            return after
+    return None
 
 
 def warn_of_miscomputed(kernel: str, plan) -> None:

@@ -98,4 +98,13 @@ def LoopBranches : TargetPass<"autodiff-loop-branches", "::mlir::triton::FuncOp"
   }];
 }
 
+def ReduceColumns : TargetPass<"autodiff-reduce-columns", "::mlir::triton::FuncOp"> {
+  let summary = "reduce to scalars what has a second axis, of one element";
+  let description = [{
+    For Blackwell, Triton 3.6 looks through reductions for layouts of what a
+    product is computed in, and ends where one of a single axis results in a
+    scalar. This is for kernels that it has rejected.
+  }];
+}
+
 #endif // AUTODIFF_TARGET_PASSES_TD
