@@ -144,6 +144,11 @@ bool mlir::autodiff::mayAlias(ArrayRef<Value> some, ArrayRef<Value> others) {
   });
 }
 
+bool mlir::autodiff::isElsewhere(triton::StoreOp store, Value pointer) {
+  return isa<FloatType>(getPointee(pointer.getType())) &&
+         !mayAlias(store.getPtr(), pointer);
+}
+
 Value mlir::autodiff::getUnknownOrigin(Value pointer) {
   return BaseFinder(pointer).unknown;
 }

@@ -38,6 +38,10 @@ bool mayBeAccessed(BlockArgument argument,
 /// one kernel argument. What may come from somewhere else may point anywhere.
 bool mayAlias(ArrayRef<Value> some, ArrayRef<Value> others);
 
+/// Whether a store leaves what a pointer points to. (Of outputs that share
+/// memory, launches refuse only floats.)
+bool isElsewhere(triton::StoreOp store, Value pointer);
+
 /// A value that `pointer` may come from and that is no kernel argument; null
 /// if there is none.
 Value getUnknownOrigin(Value pointer);

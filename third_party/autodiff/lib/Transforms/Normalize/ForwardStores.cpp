@@ -61,13 +61,12 @@ static bool isFresh(triton::LoadOp load) {
 }
 
 /// Whether `op`, by itself, leaves what `pointer` points to, and waits for
-/// nobody. (Of outputs that share memory, launches refuse only floats.)
+/// nobody.
 static bool isHarmless(Operation *op, Value pointer) {
   if (auto load = dyn_cast<triton::LoadOp>(op))
     return !isFresh(load);
   if (auto store = dyn_cast<triton::StoreOp>(op))
-    return isa<FloatType>(getPointee(pointer.getType())) &&
-           !mayAlias(store.getPtr(), pointer);
+    return isElsewhere(store, pointer);
   return op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
          op->hasTrait<OpTrait::IsTerminator>() || isMemoryEffectFree(op) ||
          isa<gpu::BarrierOp, triton::gpu::BarrierOp>(op);

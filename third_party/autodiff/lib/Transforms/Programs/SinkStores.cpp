@@ -2,12 +2,14 @@
 //
 //   if (c) { …; *p = a } else { …; *p = b }
 //
-// stores what the branch chooses. With one store, it is seen that each program
-// stores to p, and once; and where one side does nothing else, the other one
-// may be all that the kernel does (FlattenReturns.cpp).
+// stores what the branch chooses, also where a side stores something else
+// behind. With one store, it is seen that each program stores to p, and once;
+// and where one side does nothing else, the other one may be all that the
+// kernel does (FlattenReturns.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "Branches.h"
+#include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -30,12 +32,23 @@ struct SinkStores : autodiff::impl::SinkStoresBase<SinkStores> {
 };
 } // namespace
 
-/// The store that is the last thing that a side of a branch does to memory.
-static triton::StoreOp findLastStore(Block &side) {
-  for (Operation &op : llvm::reverse(side))
-    if (!isMemoryEffectFree(&op))
-      return dyn_cast<triton::StoreOp>(op);
-  return {};
+/// The stores of a side of a branch behind which it does nothing to the same
+/// memory, the last one first.
+static SmallVector<triton::StoreOp> findLastStores(Block &side) {
+  SmallVector<triton::StoreOp> behind, found;
+  for (Operation &op : llvm::reverse(side)) {
+    if (isMemoryEffectFree(&op))
+      continue;
+    auto store = dyn_cast<triton::StoreOp>(op);
+    if (!store)
+      break;
+    if (llvm::all_of(behind, [&](triton::StoreOp later) {
+          return isElsewhere(later, store.getPtr());
+        }))
+      found.push_back(store);
+    behind.push_back(store);
+  }
+  return found;
 }
 
 /// The attributes of a store, but for its number.
@@ -64,30 +77,38 @@ static bool hoist(Value value, scf::IfOp branch) {
   return true;
 }
 
-/// Lets one store behind the branch do what the last ones of both sides do, and
-/// returns the branch with what it is given; null if that is not the same.
-static scf::IfOp sinkStore(scf::IfOp branch) {
-  triton::StoreOp onTrue = findLastStore(*branch.thenBlock());
-  triton::StoreOp onFalse = findLastStore(*branch.elseBlock());
-  if (!onTrue || !onFalse ||
-      onTrue.getValue().getType() != onFalse.getValue().getType() ||
+/// Whether both sides of a branch store by the same pointer and mask, which
+/// then are computed in front of it.
+static bool storeToTheSame(triton::StoreOp onTrue, triton::StoreOp onFalse,
+                           scf::IfOp branch) {
+  if (onTrue.getValue().getType() != onFalse.getValue().getType() ||
       getHints(onTrue) != getHints(onFalse))
-    return {};
+    return false;
   for (triton::StoreOp store : {onTrue, onFalse})
     if (!hoist(store.getPtr(), branch) || !hoist(store.getMask(), branch))
-      return {};
+      return false;
   IRRewriter rewriter(branch);
   DominanceInfo dominance(branch->getParentOp());
   eliminateCommonSubExpressions(rewriter, dominance, branch->getParentOp());
   bool isSame = onTrue.getPtr() == onFalse.getPtr() ||
                 mutation::isMade("sink-stores:other places");
-  if (!isSame || onTrue.getMask() != onFalse.getMask())
-    return {};
-  Value chosen = addResult(branch, onTrue.getValue(), onFalse.getValue());
-  onTrue->moveAfter(branch);
-  onTrue.getValueMutable().assign(chosen);
-  onFalse.erase();
-  return branch;
+  return isSame && onTrue.getMask() == onFalse.getMask();
+}
+
+/// Lets one store behind the branch do what one on each side does, and returns
+/// the branch with what it is given; null if no two are the same.
+static scf::IfOp sinkStore(scf::IfOp branch) {
+  for (triton::StoreOp onTrue : findLastStores(*branch.thenBlock()))
+    for (triton::StoreOp onFalse : findLastStores(*branch.elseBlock())) {
+      if (!storeToTheSame(onTrue, onFalse, branch))
+        continue;
+      Value chosen = addResult(branch, onTrue.getValue(), onFalse.getValue());
+      onTrue->moveAfter(branch);
+      onTrue.getValueMutable().assign(chosen);
+      onFalse.erase();
+      return branch;
+    }
+  return {};
 }
 
 void SinkStores::transform() {

@@ -73,3 +73,48 @@ tt.func @masks(%pa: !tt.ptr<f32>, %c: i1, %d: i1) {
   }
   tt.return
 }
+
+// -----
+
+// What a side stores elsewhere afterwards stays where it is. Integers may be
+// in the same memory, and so may what the same argument points to.
+// CHECK-LABEL: tt.func @behind(
+// CHECK: %[[CHOSEN:.*]] = scf.if
+// CHECK-NEXT: tt.store %arg1, %{{.*}} : !tt.ptr<f32>
+// CHECK-NEXT: scf.yield
+// CHECK: tt.store %arg0, %[[CHOSEN]] : !tt.ptr<f32>
+tt.func @behind(%pa: !tt.ptr<f32>, %pb: !tt.ptr<f32>, %c: i1) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  scf.if %c {
+    tt.store %pa, %zero : !tt.ptr<f32>
+    tt.store %pb, %one : !tt.ptr<f32>
+  } else {
+    tt.store %pa, %one : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
+// CHECK-LABEL: tt.func @maybe_the_same_memory(
+// CHECK-COUNT-6: tt.store
+// CHECK: tt.return
+tt.func @maybe_the_same_memory(%pa: !tt.ptr<i32>, %pb: !tt.ptr<i32>, %pc: !tt.ptr<f32>, %n: i32, %c: i1) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1.0 : f32
+  %pd = tt.addptr %pc, %n : !tt.ptr<f32>, i32
+  scf.if %c {
+    tt.store %pa, %zero : !tt.ptr<i32>
+    tt.store %pb, %n : !tt.ptr<i32>
+  } else {
+    tt.store %pa, %n : !tt.ptr<i32>
+  }
+  scf.if %c {
+    tt.store %pc, %one : !tt.ptr<f32>
+    tt.store %pd, %one : !tt.ptr<f32>
+  } else {
+    tt.store %pc, %one : !tt.ptr<f32>
+  }
+  tt.return
+}
