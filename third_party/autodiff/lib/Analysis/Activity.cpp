@@ -81,6 +81,11 @@ static SmallVector<Value> getInputs(Operation *op) {
   return inputs.takeVector();
 }
 
+static bool isFloatTensor(BlockArgument argument) {
+  return isPointer(argument.getType()) &&
+         isDifferentiable(getPointee(argument.getType()));
+}
+
 /// The float tensors that `kernel` accesses with one of `AccessOps`.
 template <typename... AccessOps>
 static ArgumentSet findAccessed(triton::FuncOp kernel) {
@@ -89,22 +94,33 @@ static ArgumentSet findAccessed(triton::FuncOp kernel) {
     if (!isa<AccessOps...>(op))
       return;
     for (BlockArgument base : getBaseArguments(op->getOperand(0)))
-      if (isDifferentiable(getPointee(base.getType())))
+      if (isFloatTensor(base))
         arguments.insert(base.getArgNumber());
   });
+  return arguments;
+}
+
+/// Those of some arguments that are float tensors: others have no gradient.
+static ArgumentSet findFloats(triton::FuncOp kernel,
+                              ArrayRef<unsigned> listed) {
+  ArgumentSet arguments;
+  for (unsigned number : listed)
+    if (number < kernel.getNumArguments() &&
+        isFloatTensor(kernel.getArgument(number)))
+      arguments.insert(number);
   return arguments;
 }
 
 ArgumentSet mlir::autodiff::findWanted(triton::FuncOp kernel, bool all,
                                        ArrayRef<unsigned> listed) {
   return all ? findAccessed<triton::LoadOp>(kernel)
-             : ArgumentSet(listed.begin(), listed.end());
+             : findFloats(kernel, listed);
 }
 
 ArgumentSet mlir::autodiff::findWithCotangents(triton::FuncOp kernel, bool all,
                                                ArrayRef<unsigned> listed) {
   return all ? findAccessed<triton::StoreOp, triton::AtomicRMWOp>(kernel)
-             : ArgumentSet(listed.begin(), listed.end());
+             : findFloats(kernel, listed);
 }
 
 Activity::Activity(triton::FuncOp kernel, const ArgumentSet &wanted,

@@ -11,6 +11,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Iterators.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -225,7 +227,17 @@ const Lanes *LiveLanes::through(OpOperand &use) {
   return algebra.unknown();
 }
 
+/// Whether `op` is in a combine function, where there are no tiles.
+static bool isInCombineFunction(Operation *op) {
+  while (
+      isa_and_nonnull<scf::ForOp, scf::WhileOp, scf::IfOp>(op->getParentOp()))
+    op = op->getParentOp();
+  return !isa_and_nonnull<triton::FuncOp, ModuleOp>(op->getParentOp());
+}
+
 void LiveLanes::visit(Operation *op) {
+  if (isInCombineFunction(op))
+    return;
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return visitLoop(loop);
   if (auto loop = dyn_cast<scf::WhileOp>(op))
@@ -241,23 +253,19 @@ void LiveLanes::visit(Operation *op) {
       }
     return;
   }
-  // Combine functions are no tiles.
-  if (!isa_and_nonnull<triton::FuncOp, scf::ForOp, scf::WhileOp, scf::IfOp>(
-          op->getParentOp()))
-    return addCaptured(op);
   for (OpOperand &use : op->getOpOperands())
     if (counts(use.get()))
       add(use.get(), through(use), op->getBlock());
+  if (!isa<triton::FuncOp>(op))
+    addCaptured(op);
 }
 
 /// What a combine function takes from outside is used there as it is.
 void LiveLanes::addCaptured(Operation *op) {
-  Operation *around = op->getParentOp();
-  if (!around || isa<ModuleOp>(around))
-    return;
-  for (Value value : op->getOperands())
-    if (value.getParentBlock() == around->getBlock())
-      add(value, ifDecisionsCount(), around->getBlock());
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  for (Value value : captured)
+    add(value, ifDecisionsCount(), op->getBlock());
 }
 
 //===----------------------------------------------------------------------===//

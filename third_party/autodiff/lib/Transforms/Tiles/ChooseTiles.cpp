@@ -237,6 +237,7 @@ void ChooseTiles::choose(triton::FuncOp kernel) {
 
 void ChooseTiles::runOnOperation() {
   for (triton::FuncOp kernel : getBackwards(getOperation()))
-    if (getPrograms(kernel) && ProductCosts::of(kernel).work > 0)
+    if (!kernel.isDeclaration() && getPrograms(kernel) &&
+        ProductCosts::of(kernel).work > 0)
       choose(kernel);
 }

@@ -60,3 +60,16 @@ tt.func @read(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %z: !tt.ptr<f32>,
   tt.store %y, %b : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Integers have no cotangent, whoever asks for one.
+// CHECK-LABEL: tt.func @bits_framed(
+// CHECK-NOT: tt.store
+// CHECK: tt.return
+tt.func @bits(%x: !tt.ptr<f32>, %y: !tt.ptr<i32>) {
+  %a = tt.load %x : !tt.ptr<f32>
+  %b = arith.bitcast %a : f32 to i32
+  tt.store %y, %b : !tt.ptr<i32>
+  tt.return
+}

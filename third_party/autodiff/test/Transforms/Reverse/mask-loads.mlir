@@ -84,3 +84,29 @@ tt.func @before(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   tt.store %q, %sum, %mask : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// What a combine function computes, in a loop or not, are no lanes of tiles.
+// CHECK-LABEL: tt.func @loop_in_combine_function(
+// CHECK: tt.load
+// CHECK: "tt.reduce"
+// CHECK: scf.for
+tt.func @loop_in_combine_function(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %i = tt.make_range {end = 2 : i32, start = 0 : i32} : tensor<2xi32>
+  %s = tt.splat %px : !tt.ptr<f32> -> tensor<2x!tt.ptr<f32>>
+  %p = tt.addptr %s, %i : tensor<2x!tt.ptr<f32>>, tensor<2xi32>
+  %x = tt.load %p : tensor<2x!tt.ptr<f32>>
+  %r = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = scf.for %j = %c0 to %n step %c1 iter_args(%u = %a) -> (f32) : i32 {
+      %v = arith.maximumf %u, %b : f32
+      scf.yield %v : f32
+    }
+    tt.reduce.return %t : f32
+  }) : (tensor<2xf32>) -> f32
+  tt.store %py, %r : !tt.ptr<f32>
+  tt.return
+}

@@ -202,3 +202,10 @@ tt.func @product(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>) attribute
   tt.store %15, %sum : tensor<64x64x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// A kernel that is only declared has no tiles.
+// CHECK: tt.func private @declared
+tt.func public @k() { tt.return }
+tt.func private @declared(!tt.ptr<f32>) attributes {autodiff.role = "backward"}
