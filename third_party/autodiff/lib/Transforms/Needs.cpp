@@ -155,14 +155,19 @@ LogicalResult Inspection::checkContributions(triton::FuncOp backward) {
 }
 
 LogicalResult Inspection::checkBackward() {
-  if (backwards.empty())
-    return lacks(module, "a backward kernel (autodiff-reverse makes it)");
-  for (auto function : module.getOps<triton::FuncOp>())
+  bool isFound = false;
+  for (auto function : module.getOps<triton::FuncOp>()) {
     if (isPlanned(getRole(function)) && failed(checkOperands(function)))
       return failure();
+    if (getRole(function) != "backward")
+      continue;
+    isFound = true;
+    if (!function.getBody().hasOneBlock())
+      return lacks(function, "a backward kernel of one block");
+  }
+  if (!isFound)
+    return lacks(module, "a backward kernel (autodiff-reverse makes it)");
   for (triton::FuncOp backward : backwards) {
-    if (!backward.getBody().hasOneBlock())
-      return lacks(backward, "a backward kernel of one block");
     if (failed(checkContributions(backward)))
       return failure();
   }

@@ -99,3 +99,12 @@ tt.func public @too_few(%p: !tt.ptr<f32>, %x: f32) {
   tt.store %p, %a : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Triton's frontend makes one of integers of it.
+tt.func public @maximum_of_floats(%p: !tt.ptr<f32>, %x: f32, %m: i1) {
+  // expected-error @below {{the CPU backend cannot compile 'tt.atomic_rmw' 'max' of f32}}
+  %old = tt.atomic_rmw max, acq_rel, gpu, %p, %x, %m : (!tt.ptr<f32>, f32, i1) -> f32
+  tt.return
+}

@@ -9,6 +9,7 @@
 #include "Numerics.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Support/DebugStringHelper.h"
 
 using namespace mlir;
 using namespace mlir::autodiff::cpu;
@@ -199,8 +200,18 @@ void Lowering::lowerAtomic(
   setTensor(result, generate(loc, getStorageTensor(tile), {}, store).front());
 }
 
+/// Whether an atomic operation is one of numbers of a type.
+static bool isOf(Type type, tt::RMWOp op) {
+  if (op == tt::RMWOp::XCHG)
+    return true;
+  return isa<FloatType>(getElementTypeOrSelf(type)) == (op == tt::RMWOp::FADD);
+}
+
 void Lowering::lowerAtomicRMW(tt::AtomicRMWOp op) {
   Location loc = op.getLoc();
+  if (!isOf(op.getType(), op.getAtomicRmwOp()))
+    return fail(op, "'" + tt::stringifyRMWOp(op.getAtomicRmwOp()) + "' of " +
+                        debugString(getElementTypeOrSelf(op.getType())));
   auto body = [&](OpBuilder &b, Value address, Element &element,
                   ArrayRef<Value> indices) -> Value {
     Value value = element.get(op.getVal(), indices);

@@ -82,7 +82,7 @@ triton::FuncOp mlir::autodiff::getBackward(ModuleOp module) {
 SmallVector<triton::FuncOp> mlir::autodiff::getBackwards(ModuleOp module) {
   SmallVector<triton::FuncOp> kernels;
   for (auto function : module.getOps<triton::FuncOp>())
-    if (hasRole(function, "backward"))
+    if (!function.isDeclaration() && hasRole(function, "backward"))
       kernels.push_back(function);
   return kernels;
 }

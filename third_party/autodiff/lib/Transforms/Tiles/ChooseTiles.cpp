@@ -237,7 +237,6 @@ void ChooseTiles::choose(triton::FuncOp kernel) {
 
 void ChooseTiles::runOnOperation() {
   for (triton::FuncOp kernel : getBackwards(getOperation()))
-    if (!kernel.isDeclaration() && getPrograms(kernel) &&
-        ProductCosts::of(kernel).work > 0)
+    if (getPrograms(kernel) && ProductCosts::of(kernel).work > 0)
       choose(kernel);
 }

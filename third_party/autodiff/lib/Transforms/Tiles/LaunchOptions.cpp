@@ -4,6 +4,7 @@
 #include "autodiff/Analysis/SharedMemory.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_LAUNCHOPTIONS
@@ -25,6 +26,21 @@ static std::optional<int64_t> countWarpsOfProducts(triton::FuncOp kernel,
                     rows / Target::kRowsOfWarp);
   });
   return most;
+}
+
+/// How many warps the longest tile of a kernel should have, of those that
+/// Triton usually launches: with few, the registers of one leave no room for
+/// others.
+static int64_t countWarpsOfTiles(triton::FuncOp kernel, const Target &target) {
+  int64_t longest = 1;
+  kernel.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (auto tile = dyn_cast<RankedTensorType>(type))
+        longest = std::max(longest, tile.getNumElements());
+  });
+  int64_t warps = llvm::PowerOf2Ceil(llvm::divideCeil(
+      longest, Target::kElementsOfTilePerThread * target.warpSize));
+  return std::min(warps, Target::kUsualWarps);
 }
 
 namespace {
@@ -49,11 +65,13 @@ struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
                            isAlone ? all : costs.getWarps().value_or(all)}});
     }
     int64_t warps = warpsFor(target, countRegisters(kernel));
-    warps =
-        std::min(warps, countWarpsOfProducts(kernel, target).value_or(warps));
+    std::optional<int64_t> ofProducts = countWarpsOfProducts(kernel, target);
+    warps = std::min(warps, ofProducts.value_or(warps));
     // Few programs with a loop each do not do what the forward's do.
     if (!getGrid(kernel).empty() && !kernel.getOps<scf::ForOp>().empty())
       return set(kernel, {{"num_warps", warps}});
+    if (!ofProducts)
+      warps = std::max(warps, countWarpsOfTiles(kernel, target));
     if (warps > 1)
       set(kernel, {{"least_warps", warps * target.warpSize / 32}});
   }
