@@ -45,6 +45,13 @@ class Types:
         """Return numbers as memory holds them, in float64."""
         return {n: x.to(self.of(program, n)).double() for n, x in point.items()}
 
+    def held(self, program: Program, point: Tensors) -> Tensors:
+        """Return numbers with NaN for what is infinite and has no place in memory's type."""
+        return {
+            n: x if _has_infinity(self.of(program, n)) else x.masked_fill(x.isinf(), torch.nan)
+            for n, x in point.items()
+        }
+
     def of(self, program: Program, buffer: str) -> torch.dtype:
         """Return the type of a buffer's elements."""
         return getattr(self, program.types[buffer])
@@ -62,6 +69,11 @@ class Types:
         return (results, *(max(size, results) for size in conversions), operands)
 
 
+def _has_infinity(dtype: torch.dtype) -> bool:
+    """Return whether a type of floats holds infinity; others have their largest number for it."""
+    return bool(torch.tensor(torch.inf).to(dtype).double().isinf())
+
+
 TYPES = {
     "bfloat16": Types(torch.float32, torch.bfloat16, torch.float16, torch.float8_e5m2),
     "float16": Types(torch.float32, torch.float16, torch.float32, torch.float8_e4m3fn),
@@ -77,7 +89,7 @@ class Trial:
     def __init__(self, program, kernel, stub, noisy, noisy_stub, types, device, point, upstream):
         self.program, self.types, self.device = program, types, device
         self.kernel, self.stub, self.noisy, self.noisy_stub = kernel, stub, noisy, noisy_stub
-        self.point, self.upstream = point, upstream
+        self.point, self.upstream = types.held(program, point), upstream
 
     def run(self, kernel, stub, values, options, upstream=None) -> dict[str, torch.Tensor]:
         """Return outputs and gradients, by what they are called in reports."""
