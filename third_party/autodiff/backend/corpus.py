@@ -181,7 +181,7 @@ def why_not_compiled(text, target, assemble=True, options=None):
     The options are a plan's.
     """
     from .executable import own_options
-    from .target import beyond_memory, without_branches
+    from .target import beyond_memory, other_form
 
     usual = {"num_warps": 4, "warp_size": target.warp_size}
     options = own_options(usual, dict(options or {}), {})
@@ -190,7 +190,7 @@ def why_not_compiled(text, target, assemble=True, options=None):
         compiled = compiled_ttir(text, target, assemble, options)
     except (RuntimeError, ValueError):
         # As a launch does.
-        other = without_branches(text)
+        other = other_form(text)
         if other is None:
             raise
         compiled = compiled_ttir(other, target, assemble, options)

@@ -57,17 +57,18 @@ def verify(ttir: str, kernel: str, target) -> None:
         ) from error
 
 
-# Passes that change what Triton may not take, the most likely first.
-_OTHER_FORMS = ("autodiff-loop-branches", "autodiff-reduce-columns")
+# Passes that change what Triton may not take, and what of; the most likely first.
+_OTHER_FORMS = {"autodiff-loop-branches": "scf.if", "autodiff-reduce-columns": '"tt.reduce"'}
 
 
 def other_form(ttir: str) -> str | None:
     """Return another form of a kernel that Triton has rejected, None if there is none."""
-    before = native().run_pipeline(ttir, "", "<ttir>")
-    for name in _OTHER_FORMS:
-        after = native().run_pipeline(ttir, f"builtin.module(tt.func({name}))", "<ttir>")
-        if after != before:
-            return after
+    for name, changed in _OTHER_FORMS.items():
+        if changed in ttir:
+            passes = f"builtin.module(tt.func({name}))"
+            before, after = (native().run_pipeline(ttir, p, "<ttir>") for p in ("", passes))
+            if after != before:
+                return after
     return None
 
 
