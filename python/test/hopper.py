@@ -81,6 +81,11 @@ def compiled_text(text, stage="ttir", assemble=False, **options):
         return _compile(file.name, assemble, **options)
 
 
+def compiled(source, **options) -> str:
+    """Return the PTX that Triton compiles a kernel's source to."""
+    return _compile(source, **options).asm["ptx"]
+
+
 def _compiled(kernel, **options):
     options = {"num_warps": 4, **kernel.get("options", {}), **options}
     options["num_warps"] = max(options["num_warps"], options.pop("least_warps", 1))

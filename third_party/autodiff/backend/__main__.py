@@ -108,6 +108,14 @@ def _explain(options) -> int:
     return 0
 
 
+def _source(options) -> int:
+    """Print a kernel as Triton Python."""
+    from .source import python_of
+
+    print(python_of(Path(options.file).read_text(encoding="utf-8"), options.file), end="")
+    return 0
+
+
 def _example(place: str):
     """Return what the function at FILE.py:NAME or MODULE:NAME returns, an operation and inputs."""
     source, _, name = place.partition(":")
@@ -238,6 +246,10 @@ def _parser() -> argparse.ArgumentParser:
         "--verbose", action="store_true", help="also say what was tried, and what stood in its way"
     )
     explain.set_defaults(run=_explain)
+
+    source = commands.add_parser("source", help="print a kernel as Triton Python")
+    source.add_argument("file", help="a kernel as Triton prints it, *.ttir")
+    source.set_defaults(run=_source)
 
     check = commands.add_parser("check", help="compare gradients with finite differences")
     check.add_argument(

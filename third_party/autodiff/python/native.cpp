@@ -67,6 +67,19 @@ std::string runPipeline(const std::string &ir, const std::string &pipeline,
   return results.first;
 }
 
+std::string printSource(const std::string &ir, const std::string &fileName) {
+  Results results;
+  bool succeeded;
+  {
+    py::gil_scoped_release release;
+    succeeded =
+        tadPrintSource(ir.data(), ir.size(), fileName.c_str(),
+                       Results::takeFirst, Results::takeError, &results);
+  }
+  results.check(succeeded);
+  return results.first;
+}
+
 std::string differentiate(const std::string &ir, const std::string &request,
                           const std::string &fileName) {
   Results results;
@@ -262,6 +275,9 @@ PYBIND11_MODULE(_native, m) {
   m.def("run_pipeline", runPipeline, py::arg("ir"), py::arg("pipeline") = "",
         py::arg("file_name") = "<ttir>",
         "Run a textual MLIR pass pipeline over a module and print the result.");
+  m.def("print_source", printSource, py::arg("ir"),
+        py::arg("file_name") = "<ttir>",
+        "Print the kernels of a TTIR module as Triton Python.");
   m.def("differentiate", differentiate, py::arg("ir"), py::arg("request"),
         py::arg("file_name") = "<ttir>",
         "Differentiate a TTIR module; request and result (the plan) are JSON.");

@@ -33,6 +33,10 @@ TAD_API bool tadRunPipeline(const char *ir, size_t irSize, const char *fileName,
                             const char *pipeline, TadSink onResult,
                             TadSink onError, void *user);
 
+/// Prints the kernels of a TTIR module as Triton Python.
+TAD_API bool tadPrintSource(const char *ir, size_t irSize, const char *fileName,
+                            TadSink onResult, TadSink onError, void *user);
+
 /// Differentiates the one public function of a TTIR module. Request and plan
 /// are JSON; docs/plan.md describes both.
 TAD_API bool tadDifferentiate(const char *ir, size_t irSize,

@@ -6,6 +6,7 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Forward/Passes.h"
 #include "autodiff/Plan/Differentiate.h"
+#include "autodiff/Source/Passes.h"
 #include "autodiff/Target/Passes.h"
 #include "autodiff/Transforms/Passes.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -34,6 +35,9 @@ namespace mlir::autodiff {
 #define GEN_PASS_REGISTRATION
 #include "autodiff/Target/Passes.h.inc"
 
+#define GEN_PASS_REGISTRATION
+#include "autodiff/Source/Passes.h.inc"
+
 /// The dialects that TTIR is written in.
 inline void registerTritonDialects(DialectRegistry &registry) {
   registry.insert<triton::TritonDialect, triton::gpu::TritonGPUDialect,
@@ -57,6 +61,7 @@ inline void registerAllPasses() {
     registerAutodiffPasses();
     registerAutodiffForwardPasses();
     registerAutodiffTargetPasses();
+    registerAutodiffSourcePasses();
     registerPipelines();
     cpu::registerPasses();
   });

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "autodiff/Plan/Differentiate.h"
 
+#include "autodiff/Source/Passes.h"
 #include "autodiff/Target/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
@@ -273,6 +274,7 @@ static void addSchedule(Passes &passes, const Request &request) {
   passes.addToKernels(createLowerPrograms());
   passes.add(createSizes());
   passes.addToKernels(createLowerSwaps());
+  passes.addToKernels(createLegalizeSource());
   passes.clean();
   passes.addToKernels(createLoopInvariantCodeMotionPass());
   passes.add(createLowerBarriers(LowerBarriersOptions{request.ownBarriers}));

@@ -1,0 +1,82 @@
+"""What Triton compiles a kernel's TTIR to, and what it compiles its source to that was printed."""
+
+import importlib.util
+import re
+import tempfile
+from pathlib import Path
+
+import hopper
+from triton._C.libtriton import ir
+from triton.compiler import ASTSource
+from triton.compiler.compiler import make_backend
+
+_TYPES = {
+    **{f"i{bits}": f"i{bits}" for bits in (1, 8, 16, 32, 64)},
+    **{"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64"},
+    **{"f8E5M2": "fp8e5", "f8E4M3FN": "fp8e4nv"},
+}
+_POINTER = re.compile(r"!tt\.ptr<(\w+)>")
+
+
+def made_ttir(text: str) -> str:
+    """Return TTIR after the passes that Triton runs on what its frontend makes, for Hopper."""
+    backend = make_backend(hopper.TARGET)
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    with tempfile.NamedTemporaryFile("w", suffix=".ttir") as file:
+        file.write(text)
+        file.flush()
+        module = ir.parse_mlir_module(file.name, context)
+    module.context = context
+    return str(backend.make_ttir(module, {}, backend.parse_options({}), hopper.TARGET.arch))
+
+
+def _signature(ttir: str):
+    """The types of a kernel's arguments, and what they are multiples of, as Triton has them."""
+    arguments = re.search(r"tt\.func public @\w+\((.*)", ttir)[1]
+    found = re.findall(r"%[\w.$-]+: (!tt\.ptr<[^>]*>|\w+)((?: \{[^}]*\})?)", arguments)
+    types = [
+        f"*{_TYPES[pointer[1]]}" if (pointer := _POINTER.match(type_)) else _TYPES[type_]
+        for type_, _ in found
+    ]
+    multiples = {
+        (place,): [["tt.divisibility", 16]]
+        for place, (_, attributes) in enumerate(found)
+        if "tt.divisibility = 16" in attributes
+    }
+    return types, multiples
+
+
+def ptx_of_text(ttir: str, **options) -> list[str]:
+    """Return the PTX of TTIR, without what only debuggers read."""
+    return _lines(hopper.compiled_text(ttir, **options).asm["ptx"])
+
+
+def ptx_of_python(source: str, ttir: str, **options) -> list[str]:
+    """Return the PTX of printed source, launched with arguments like those of the TTIR."""
+    name = re.search(r"tt\.func public @(\w+)", ttir)[1]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "printed_kernel.py")
+        file.write_text(source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(file.stem, file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        kernel = getattr(module, name)
+        types, multiples = _signature(ttir)
+        signature = dict(zip(kernel.arg_names, types, strict=True))
+        return _lines(hopper.compiled(ASTSource(kernel, signature, {}, multiples), **options))
+
+
+def _lines(ptx: str) -> list[str]:
+    """Return instructions, with labels numbered as they come, and those alone that are used."""
+    lines = (re.sub(r"//.*", "", line).strip() for line in ptx.splitlines())
+    dropped = (".loc", ".file", ".section", ".b8", ".b32", ".b64", ".version", ".target", "{", "}")
+    lines = [line for line in lines if line and not line.startswith(dropped)]
+    jumps = set(re.findall(r"\$\w+", "\n".join(li for li in lines if not li.endswith(":"))))
+    lines = [line for line in lines if not line.endswith(":") or line[:-1] in jumps]
+    numbers: dict[str, str] = {}
+    return [
+        re.sub(r"\$\w+", lambda label: numbers.setdefault(label[0], f"$L{len(numbers)}"), line)
+        for line in lines
+    ]

@@ -1,0 +1,558 @@
+//===- Expression.cpp - Operations as expressions of Python ---------------===//
+#include "Expression.h"
+
+#include "Types.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "triton/Dialect/TritonGPU/IR/Dialect.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::autodiff::source;
+namespace tt = mlir::triton;
+
+namespace {
+/// Writes one operation.
+class Writer {
+public:
+  Writer(Operation *op, Operand operand) : op(op), operand(operand) {}
+
+  std::optional<Text> write();
+
+private:
+  using Result = std::optional<Text>;
+
+  std::string text(Value value, Use use = Use::Alone,
+                   Binding outer = Binding::Compare) {
+    return operand(value, use).within(outer);
+  }
+  /// Arguments with commas between; braces are evaluated from left to right.
+  static std::string list(std::initializer_list<std::string> arguments) {
+    return llvm::join(arguments, ", ");
+  }
+  Result infix(llvm::StringRef sign, Binding binding, bool isUnsigned = false);
+  Result call(llvm::StringRef function, Use use = Use::Alone,
+              bool isUnsigned = false, llvm::StringRef rest = "");
+  /// `x.to(type)`.
+  Result convert(const llvm::Twine &type);
+  Result method(Text object, const llvm::Twine &rest) {
+    return Text{object.within(Binding::Atom) + rest.str()};
+  }
+  /// An operand as an unsigned number.
+  Text asUnsigned(Value value, Use use);
+  Result signedAgain(Result result);
+
+  Result writeCompare(arith::CmpIOp compare);
+  Result writeCompare(arith::CmpFOp compare);
+  Result writeArithmetic();
+  Result writeConversion();
+  Result writeMath();
+  Result writeTile();
+  Result writeMemory();
+
+  Operation *op;
+  Operand operand;
+};
+} // namespace
+
+static Type elementOf(Type type) { return getElementTypeOrSelf(type); }
+static bool isBool(Type type) { return elementOf(type).isInteger(1); }
+
+Text Writer::asUnsigned(Value value, Use use) {
+  if (std::optional<Attribute> number = elementOf(value);
+      number && use == Use::Joined)
+    return {literalText(*number, /*isUnsigned=*/true)};
+  return *method(operand(value, use),
+                 ".to(" + typeText(elementOf(value.getType()), true) + ")");
+}
+
+std::optional<Text> Writer::signedAgain(Result result) {
+  return method(*result,
+                ".to(" + typeText(elementOf(op->getResult(0).getType())) + ")");
+}
+
+std::optional<Text> Writer::infix(llvm::StringRef sign, Binding binding,
+                                  bool isUnsigned) {
+  auto get = [&](Value value) {
+    return isUnsigned ? asUnsigned(value, Use::Joined)
+                      : operand(value, Use::Joined);
+  };
+  Text lhs = get(op->getOperand(0)), rhs = get(op->getOperand(1));
+  // Operators bind to the left; comparisons are not chained.
+  Binding after = static_cast<Binding>(static_cast<int>(binding) + 1);
+  Binding before = binding == Binding::Compare ? after : binding;
+  return Text{lhs.within(before) + " " + sign.str() + " " + rhs.within(after),
+              binding};
+}
+
+std::optional<Text> Writer::call(llvm::StringRef function, Use use,
+                                 bool isUnsigned, llvm::StringRef rest) {
+  SmallVector<std::string> arguments;
+  for (Value value : op->getOperands())
+    arguments.push_back(
+        (isUnsigned ? asUnsigned(value, use) : operand(value, use)).text);
+  return Text{"tl." + function.str() + "(" + llvm::join(arguments, ", ") +
+              rest.str() + ")"};
+}
+
+std::optional<Text> Writer::convert(const llvm::Twine &type) {
+  return method(operand(op->getOperand(0), Use::Alone), ".to(" + type + ")");
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+std::optional<Text> Writer::writeCompare(arith::CmpIOp compare) {
+  using P = arith::CmpIPredicate;
+  switch (compare.getPredicate()) {
+  case P::eq:
+    return infix("==", Binding::Compare);
+  case P::ne:
+    return infix("!=", Binding::Compare);
+  case P::slt:
+    return infix("<", Binding::Compare);
+  case P::sle:
+    return infix("<=", Binding::Compare);
+  case P::sgt:
+    return infix(">", Binding::Compare);
+  case P::sge:
+    return infix(">=", Binding::Compare);
+  case P::ult:
+    return infix("<", Binding::Compare, true);
+  case P::ule:
+    return infix("<=", Binding::Compare, true);
+  case P::ugt:
+    return infix(">", Binding::Compare, true);
+  case P::uge:
+    return infix(">=", Binding::Compare, true);
+  }
+  return std::nullopt;
+}
+
+std::optional<Text> Writer::writeCompare(arith::CmpFOp compare) {
+  using P = arith::CmpFPredicate;
+  auto inverted = [&](llvm::StringRef sign) -> Result {
+    return Text{"(" + infix(sign, Binding::Compare)->text + ") ^ True",
+                Binding::Xor};
+  };
+  switch (compare.getPredicate()) {
+  case P::OEQ:
+    return infix("==", Binding::Compare);
+  case P::UNE:
+    return infix("!=", Binding::Compare);
+  case P::OLT:
+    return infix("<", Binding::Compare);
+  case P::OLE:
+    return infix("<=", Binding::Compare);
+  case P::OGT:
+    return infix(">", Binding::Compare);
+  case P::OGE:
+    return infix(">=", Binding::Compare);
+  case P::ULT:
+    return inverted(">=");
+  case P::ULE:
+    return inverted(">");
+  case P::UGT:
+    return inverted("<=");
+  case P::UGE:
+    return inverted("<");
+  case P::UNO: {
+    std::string x = text(compare.getLhs(), Use::Repeated);
+    if (compare.getLhs() == compare.getRhs())
+      return Text{x + " != " + x, Binding::Compare};
+    std::string y = text(compare.getRhs(), Use::Repeated);
+    return Text{"(" + x + " != " + x + ") | (" + y + " != " + y + ")",
+                Binding::Or};
+  }
+  case P::ORD: {
+    std::string x = text(compare.getLhs(), Use::Repeated);
+    if (compare.getLhs() == compare.getRhs())
+      return Text{x + " == " + x, Binding::Compare};
+    std::string y = text(compare.getRhs(), Use::Repeated);
+    return Text{"(" + x + " == " + x + ") & (" + y + " == " + y + ")",
+                Binding::And};
+  }
+  case P::ONE:
+  case P::UEQ: {
+    std::string x = text(compare.getLhs(), Use::Repeated);
+    std::string y = text(compare.getRhs(), Use::Repeated);
+    std::string differs = "(" + x + " < " + y + ") | (" + x + " > " + y + ")";
+    if (compare.getPredicate() == P::ONE)
+      return Text{differs, Binding::Or};
+    return Text{"(" + differs + ") ^ True", Binding::Xor};
+  }
+  default:
+    return std::nullopt;
+  }
+}
+
+std::optional<Text> Writer::writeArithmetic() {
+  using B = Binding;
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case<arith::CmpIOp, arith::CmpFOp>(
+          [&](auto compare) { return writeCompare(compare); })
+      .Case<arith::AddIOp, arith::AddFOp, tt::AddPtrOp>(
+          [&](auto) { return infix("+", B::Sum); })
+      .Case<arith::SubIOp, arith::SubFOp>(
+          [&](auto) { return infix("-", B::Sum); })
+      .Case<arith::MulIOp, arith::MulFOp>(
+          [&](auto) { return infix("*", B::Product); })
+      .Case([&](arith::DivFOp divide) -> Result {
+        if (elementOf(divide.getType()).getIntOrFloatBitWidth() < 32)
+          return std::nullopt;
+        return infix("/", B::Product);
+      })
+      .Case<arith::DivSIOp>([&](auto) { return infix("//", B::Product); })
+      .Case<arith::RemSIOp, arith::RemFOp>(
+          [&](auto) { return infix("%", B::Product); })
+      .Case<arith::DivUIOp>(
+          [&](auto) { return signedAgain(infix("//", B::Product, true)); })
+      .Case<arith::RemUIOp>(
+          [&](auto) { return signedAgain(infix("%", B::Product, true)); })
+      .Case<arith::AndIOp>([&](auto) { return infix("&", B::And); })
+      .Case<arith::OrIOp>([&](auto) { return infix("|", B::Or); })
+      .Case<arith::XOrIOp>([&](auto) { return infix("^", B::Xor); })
+      .Case<arith::ShLIOp>([&](auto) { return infix("<<", B::Shift); })
+      .Case<arith::ShRSIOp>([&](auto) { return infix(">>", B::Shift); })
+      .Case<arith::ShRUIOp>(
+          [&](auto) { return signedAgain(infix(">>", B::Shift, true)); })
+      .Case<arith::MaxSIOp, arith::MaxNumFOp>(
+          [&](auto) { return call("maximum", Use::Passed); })
+      .Case<arith::MinSIOp, arith::MinNumFOp>(
+          [&](auto) { return call("minimum", Use::Passed); })
+      .Case<arith::MaxUIOp>(
+          [&](auto) { return signedAgain(call("maximum", Use::Passed, true)); })
+      .Case<arith::MinUIOp>(
+          [&](auto) { return signedAgain(call("minimum", Use::Passed, true)); })
+      .Case<arith::MaximumFOp>([&](auto) {
+        return call("maximum", Use::Passed, false,
+                    ", propagate_nan=tl.PropagateNan.ALL");
+      })
+      .Case<arith::MinimumFOp>([&](auto) {
+        return call("minimum", Use::Passed, false,
+                    ", propagate_nan=tl.PropagateNan.ALL");
+      })
+      .Case([&](arith::NegFOp negate) -> Result {
+        return Text{"-" + text(negate.getOperand(), Use::Alone, B::Sign),
+                    B::Sign};
+      })
+      .Case([&](arith::SelectOp select) -> Result {
+        // `tl.where` would extend a single condition.
+        bool isOfTiles = isa<RankedTensorType>(select.getType());
+        if (isOfTiles &&
+            !isa<RankedTensorType>(select.getCondition().getType()))
+          return std::nullopt;
+        return call("where", Use::Joined);
+      })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+//===----------------------------------------------------------------------===//
+// Conversions and functions
+//===----------------------------------------------------------------------===//
+
+std::optional<Text> Writer::writeConversion() {
+  if (op->getNumOperands() != 1 || op->getNumResults() != 1)
+    return std::nullopt;
+  Type from = elementOf(op->getOperand(0).getType());
+  Type to = elementOf(op->getResult(0).getType());
+  auto ofSignBit = [&]() {
+    return Text{"0 - " + convert("tl.int32")->text, Binding::Sum};
+  };
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case<arith::ExtSIOp>([&](auto) -> Result {
+        if (!isBool(from))
+          return convert(typeText(to));
+        Text all = ofSignBit();
+        return to.isInteger(32) ? all
+                                : method(all, ".to(" + typeText(to) + ")");
+      })
+      .Case<arith::ExtUIOp>([&](auto) -> Result {
+        if (isBool(from))
+          return convert(typeText(to));
+        return method(*convert(typeText(from, true)),
+                      ".to(" + typeText(to) + ")");
+      })
+      .Case<arith::TruncIOp>([&](auto) -> Result {
+        if (isBool(to))
+          return std::nullopt;
+        return convert(typeText(to));
+      })
+      .Case<arith::SIToFPOp>([&](auto) -> Result {
+        return isBool(from) ? method(ofSignBit(), ".to(" + typeText(to) + ")")
+                            : convert(typeText(to));
+      })
+      .Case<arith::UIToFPOp>([&](auto) -> Result {
+        if (isBool(from))
+          return convert(typeText(to));
+        return method(*convert(typeText(from, true)),
+                      ".to(" + typeText(to) + ")");
+      })
+      .Case<arith::FPToSIOp>([&](auto) -> Result {
+        return isBool(to) ? Result() : convert(typeText(to));
+      })
+      .Case<arith::FPToUIOp>([&](auto) -> Result {
+        if (isBool(to))
+          return std::nullopt;
+        return method(*convert(typeText(to, true)),
+                      ".to(" + typeText(to) + ")");
+      })
+      .Case<arith::ExtFOp, arith::TruncFOp, tt::IntToPtrOp, tt::PtrToIntOp>(
+          [&](auto) { return convert(typeText(to)); })
+      .Case([&](tt::FpToFpOp convertFloat) -> Result {
+        std::optional<tt::RoundingMode> mode = convertFloat.getRounding();
+        bool isUsual = !mode || *mode == tt::RoundingMode::RTNE;
+        return convert(typeText(to) +
+                       (isUsual ? "" : ", fp_downcast_rounding=\"rtz\""));
+      })
+      .Case<tt::BitcastOp>([&](auto) -> Result {
+        bool isOfPointers = isa<tt::PointerType>(from);
+        return convert(typeText(to) + (isOfPointers ? "" : ", bitcast=True"));
+      })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+std::optional<Text> Writer::writeMath() {
+  bool isWide =
+      op->getNumResults() == 1 &&
+      isa<Float32Type, Float64Type>(elementOf(op->getResult(0).getType()));
+  llvm::StringRef name =
+      llvm::TypeSwitch<Operation *, llvm::StringRef>(op)
+          .Case<math::ExpOp>([](auto) { return "exp"; })
+          .Case<math::Exp2Op>([](auto) { return "exp2"; })
+          .Case<math::LogOp>([](auto) { return "log"; })
+          .Case<math::Log2Op>([](auto) { return "log2"; })
+          .Case<math::SinOp>([](auto) { return "sin"; })
+          .Case<math::CosOp>([](auto) { return "cos"; })
+          .Case<math::SqrtOp>([](auto) { return "sqrt"; })
+          .Case<math::RsqrtOp>([](auto) { return "rsqrt"; })
+          .Case<math::ErfOp>([](auto) { return "erf"; })
+          .Case<math::FloorOp>([](auto) { return "floor"; })
+          .Case<math::CeilOp>([](auto) { return "ceil"; })
+          .Case<tt::PreciseSqrtOp>([](auto) { return "sqrt_rn"; })
+          .Default([](Operation *) { return ""; });
+  if (!name.empty())
+    return isWide ? call(name) : Result();
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case<math::AbsFOp, math::AbsIOp>([&](auto) { return call("abs"); })
+      .Case<math::FmaOp>([&](auto) { return call("fma"); })
+      .Case<tt::PreciseDivFOp>([&](auto) { return call("div_rn"); })
+      .Case<tt::MulhiUIOp>(
+          [&](auto) { return signedAgain(call("umulhi", Use::Alone, true)); })
+      .Case([&](tt::ClampFOp clamp) -> Result {
+        bool passesNan = clamp.getPropagateNan() == tt::PropagateNan::ALL;
+        return call("clamp", Use::Passed, false,
+                    passesNan ? ", propagate_nan=tl.PropagateNan.ALL" : "");
+      })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+static std::string precisionOf(tt::DotOp dot) {
+  if (!elementOf(dot.getA().getType()).isF32() ||
+      dot.getInputPrecision() == tt::InputPrecision::TF32)
+    return "";
+  return ", input_precision=\"" +
+         tt::stringifyInputPrecision(dot.getInputPrecision()).lower() + "\"";
+}
+
+std::optional<Text> Writer::writeTile() {
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case([&](tt::GetProgramIdOp id) {
+        return Text{"tl.program_id(" + std::to_string(id.getAxisAsInt()) + ")"};
+      })
+      .Case([&](tt::GetNumProgramsOp count) {
+        return Text{"tl.num_programs(" + std::to_string(count.getAxisAsInt()) +
+                    ")"};
+      })
+      .Case([&](tt::MakeRangeOp range) {
+        return Text{"tl.arange(" + std::to_string(range.getStart()) + ", " +
+                    std::to_string(range.getEnd()) + ")"};
+      })
+      .Case<tt::SplatOp, tt::BroadcastOp>([&](auto tile) -> Result {
+        return Text{"tl.broadcast_to(" + text(op->getOperand(0)) + ", " +
+                    shapeText(tile.getType()) + ")"};
+      })
+      .Case([&](tt::UnsplatOp single) {
+        return method(operand(single.getSrc(), Use::Alone), ".item()");
+      })
+      .Case([&](tt::ExpandDimsOp expand) -> Result {
+        SmallVector<std::string> axes(
+            cast<RankedTensorType>(expand.getType()).getRank(), ":");
+        axes[expand.getAxis()] = "None";
+        return method(operand(expand.getSrc(), Use::Alone),
+                      "[" + llvm::join(axes, ", ") + "]");
+      })
+      .Case([&](tt::ReshapeOp reshape) -> Result {
+        return Text{"tl.reshape(" + text(reshape.getSrc()) + ", " +
+                    shapeText(reshape.getType()) +
+                    (reshape.getAllowReorder() ? ", can_reorder=True)" : ")")};
+      })
+      .Case([&](tt::TransOp transpose) -> Result {
+        if (transpose.getOrder() == ArrayRef<int32_t>({1, 0}))
+          return call("trans");
+        return Text{"tl.permute(" + text(transpose.getSrc()) + ", (" +
+                    llvm::join(llvm::map_range(transpose.getOrder(),
+                                               [](int32_t axis) {
+                                                 return std::to_string(axis);
+                                               }),
+                               ", ") +
+                    "))"};
+      })
+      .Case<tt::JoinOp>([&](auto) { return call("join"); })
+      .Case<tt::CatOp>([&](auto) {
+        return call("cat", Use::Alone, false, ", can_reorder=True");
+      })
+      .Case([&](tt::GatherOp gather) -> Result {
+        return call("gather", Use::Alone, false,
+                    ", " + std::to_string(gather.getAxis()));
+      })
+      .Case([&](tt::DotOp dot) -> Result {
+        if (dot.getMaxNumImpreciseAcc() != 0 &&
+            elementOf(dot.getA().getType()).getIntOrFloatBitWidth() == 8)
+          return std::nullopt;
+        std::string product =
+            "tl.dot(" + list({text(dot.getA()), text(dot.getB())});
+        std::optional<Attribute> start = elementOf(dot.getC());
+        auto zero = start ? dyn_cast<FloatAttr>(*start) : FloatAttr();
+        if (!zero || !zero.getValue().isPosZero())
+          product += ", " + text(dot.getC());
+        product += precisionOf(dot);
+        if (Type type = elementOf(dot.getType()); !type.isF32())
+          product += ", out_dtype=" + typeText(type);
+        return Text{product + ")"};
+      })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+template <typename Access> static std::string hintsOf(Access access) {
+  std::string hints;
+  if (access.getCache() != tt::CacheModifier::NONE)
+    hints += ", cache_modifier=\"." +
+             tt::stringifyCacheModifier(access.getCache()).str() + "\"";
+  if (access.getEvict() != tt::EvictionPolicy::NORMAL)
+    hints += ", eviction_policy=\"" +
+             tt::stringifyEvictionPolicy(access.getEvict()).str() + "\"";
+  return hints;
+}
+
+static llvm::StringRef functionOf(tt::RMWOp kind) {
+  switch (kind) {
+  case tt::RMWOp::ADD:
+  case tt::RMWOp::FADD:
+    return "add";
+  case tt::RMWOp::MAX:
+  case tt::RMWOp::UMAX:
+    return "max";
+  case tt::RMWOp::MIN:
+  case tt::RMWOp::UMIN:
+    return "min";
+  case tt::RMWOp::AND:
+    return "and";
+  case tt::RMWOp::OR:
+    return "or";
+  case tt::RMWOp::XOR:
+    return "xor";
+  case tt::RMWOp::XCHG:
+    return "xchg";
+  }
+  return "";
+}
+
+template <typename Atomic> static std::string orderOf(Atomic atomic) {
+  std::string order;
+  if (atomic.getSem() != tt::MemSemantic::ACQUIRE_RELEASE)
+    order +=
+        ", sem=\"" + tt::stringifyMemSemantic(atomic.getSem()).str() + "\"";
+  if (atomic.getScope() != tt::MemSyncScope::GPU)
+    order += ", scope=\"" + tt::stringifyMemSyncScope(atomic.getScope()).str() +
+             "\"";
+  return order;
+}
+
+std::optional<Text> Writer::writeMemory() {
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case([&](tt::LoadOp load) -> Result {
+        std::string written = "tl.load(" + text(load.getPtr());
+        if (load.getMask())
+          written += ", " + text(load.getMask());
+        if (load.getOther())
+          written += ", " + text(load.getOther(), Use::Stored);
+        written += hintsOf(load);
+        return Text{written +
+                    (load.getIsVolatile() ? ", volatile=True)" : ")")};
+      })
+      .Case([&](tt::StoreOp store) -> Result {
+        std::string written =
+            "tl.store(" +
+            list({text(store.getPtr()), text(store.getValue(), Use::Stored)});
+        if (store.getMask())
+          written += ", " + text(store.getMask());
+        return Text{written + hintsOf(store) + ")"};
+      })
+      .Case([&](tt::AtomicRMWOp atomic) -> Result {
+        bool isUnsigned = llvm::is_contained({tt::RMWOp::UMAX, tt::RMWOp::UMIN},
+                                             atomic.getAtomicRmwOp());
+        if (isUnsigned)
+          return std::nullopt;
+        std::string written =
+            "tl.atomic_" + functionOf(atomic.getAtomicRmwOp()).str() + "(" +
+            list({text(atomic.getPtr()), text(atomic.getVal(), Use::Stored)});
+        if (atomic.getMask())
+          written += ", " + text(atomic.getMask());
+        return Text{written + orderOf(atomic) + ")"};
+      })
+      .Case([&](tt::AtomicCASOp atomic) -> Result {
+        return Text{"tl.atomic_cas(" +
+                    list({text(atomic.getPtr()), text(atomic.getCmp()),
+                          text(atomic.getVal())}) +
+                    orderOf(atomic) + ")"};
+      })
+      .Case<gpu::BarrierOp, tt::gpu::BarrierOp>(
+          [&](auto) { return Text{"tl.debug_barrier()"}; })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+std::optional<Text> Writer::write() {
+  for (auto part :
+       {&Writer::writeArithmetic, &Writer::writeConversion, &Writer::writeMath,
+        &Writer::writeTile, &Writer::writeMemory})
+    if (Result result = (this->*part)())
+      return result;
+  return std::nullopt;
+}
+
+std::optional<Text> mlir::autodiff::source::expressionOf(Operation *op,
+                                                         Operand operand) {
+  return Writer(op, operand).write();
+}
+
+std::optional<SmallVector<std::pair<Value, Use>>>
+mlir::autodiff::source::usesOf(Operation *op) {
+  SmallVector<std::pair<Value, Use>> uses;
+  auto note = [&](Value value, Use use) {
+    uses.emplace_back(value, use);
+    return Text{"x"};
+  };
+  if (!expressionOf(op, note))
+    return std::nullopt;
+  return uses;
+}
+
+bool mlir::autodiff::source::joins(Operation *op) {
+  std::optional<SmallVector<std::pair<Value, Use>>> uses = usesOf(op);
+  return uses && llvm::any_of(*uses, [](const std::pair<Value, Use> &use) {
+           return use.second == Use::Joined || use.second == Use::Passed;
+         });
+}

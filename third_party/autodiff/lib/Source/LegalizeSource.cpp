@@ -1,0 +1,66 @@
+//===- LegalizeSource.cpp - What has no form in Python, by what has one ---===//
+#include "autodiff/Source/Passes.h"
+
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_LEGALIZESOURCE
+#include "autodiff/Source/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+static Value constantLike(OpBuilder &b, Location loc, Type type,
+                          int64_t value) {
+  TypedAttr number = b.getIntegerAttr(getElementTypeOrSelf(type), value);
+  if (auto tile = dyn_cast<RankedTensorType>(type))
+    number = DenseElementsAttr::get(tile, Attribute(number));
+  return arith::ConstantOp::create(b, loc, number);
+}
+
+namespace {
+/// The last bit of a number.
+struct LastBit : OpRewritePattern<arith::TruncIOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::TruncIOp op,
+                                PatternRewriter &b) const override {
+    Value number = op.getIn();
+    Type type = number.getType();
+    if (!getElementTypeOrSelf(op.getType()).isInteger(1))
+      return failure();
+    Location loc = op.getLoc();
+    Value bit =
+        arith::AndIOp::create(b, loc, number, constantLike(b, loc, type, 1));
+    b.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::ne, bit,
+                                        constantLike(b, loc, type, 0));
+    return success();
+  }
+};
+
+struct Masked : OpRewritePattern<triton::AtomicRMWOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(triton::AtomicRMWOp op,
+                                PatternRewriter &b) const override {
+    if (op.getMask())
+      return failure();
+    Type type = b.getI1Type();
+    if (auto tile = dyn_cast<RankedTensorType>(op.getType()))
+      type = tile.clone(type);
+    Value all = constantLike(b, op.getLoc(), type, 1);
+    b.modifyOpInPlace(op, [&] { op.getMaskMutable().assign(all); });
+    return success();
+  }
+};
+
+struct LegalizeSource : autodiff::impl::LegalizeSourceBase<LegalizeSource> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+    patterns.add<LastBit, Masked>(&getContext());
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+};
+} // namespace

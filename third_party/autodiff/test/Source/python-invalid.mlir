@@ -1,0 +1,16 @@
+// RUN: triton-autodiff-translate --ttir-to-python -verify-diagnostics -split-input-file %s
+
+tt.func public @half(%p: !tt.ptr<f16>, %x: f16) {
+  // expected-error @+1 {{no form in Python for 'arith.divf'}}
+  %y = arith.divf %x, %x : f16
+  tt.store %p, %y : !tt.ptr<f16>
+  tt.return
+}
+
+// -----
+
+// expected-error @+1 {{no form in Python for 'tt.func': it returns something}}
+tt.func public @value() -> i32 {
+  %x = arith.constant 1 : i32
+  tt.return %x : i32
+}

@@ -1,0 +1,100 @@
+// RUN: triton-autodiff-translate --ttir-to-python -split-input-file %s | FileCheck %s
+
+// Single numbers and shorter axes are extended where they are used; constants
+// are written where they are used, too.
+// CHECK: import triton
+// CHECK-NEXT: import triton.language as tl
+// CHECK: # x_ptr: tl.pointer_type(tl.float32), a multiple of 16
+// CHECK-NEXT: # arg1: tl.pointer_type(tl.float32)
+// CHECK-NEXT: # n: tl.int32
+// CHECK-NEXT: @triton.jit
+// CHECK-NEXT: def scale(x_ptr, arg1, n):
+// CHECK-NEXT:     i = tl.program_id(0) * 64 + tl.arange(0, 64)
+// CHECK-NEXT:     mask = i < n
+// CHECK-NEXT:     x = tl.load(x_ptr + i, mask, 0.0)
+// CHECK-NEXT:     y = tl.where(x > 0.5, x, 0.25)
+// CHECK-NEXT:     x_1 = arg1 + i
+// CHECK-NEXT:     tl.store(x_1, -(y * x) + x, mask)
+#loc = loc(unknown)
+module {
+  tt.func public @scale(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x_ptr"(#loc)), %q: !tt.ptr<f32>, %n: i32 loc("n"(#loc))) {
+    %c64 = arith.constant 64 : i32
+    %zero = arith.constant dense<0.0> : tensor<64xf32>
+    %half = arith.constant dense<0.5> : tensor<64xf32>
+    %quarter = arith.constant dense<0.25> : tensor<64xf32>
+    %pid = tt.get_program_id x : i32 loc("i"(#loc))
+    %start = arith.muli %pid, %c64 : i32 loc("i"(#loc))
+    %range = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32> loc("i"(#loc))
+    %starts = tt.splat %start : i32 -> tensor<64xi32> loc("i"(#loc))
+    %i = arith.addi %starts, %range : tensor<64xi32> loc("i"(#loc))
+    %ns = tt.splat %n : i32 -> tensor<64xi32> loc("mask"(#loc))
+    %mask = arith.cmpi slt, %i, %ns : tensor<64xi32> loc("mask"(#loc))
+    %ps = tt.splat %p : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>> loc("x"(#loc))
+    %ats = tt.addptr %ps, %i : tensor<64x!tt.ptr<f32>>, tensor<64xi32> loc("x"(#loc))
+    %x = tt.load %ats, %mask, %zero : tensor<64x!tt.ptr<f32>> loc("x"(#loc))
+    %c = arith.cmpf ogt, %x, %half : tensor<64xf32>
+    %y = arith.select %c, %x, %quarter : tensor<64xi1>, tensor<64xf32> loc("y"(#loc))
+    %qs = tt.splat %q : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+    %qts = tt.addptr %qs, %i : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %z = arith.mulf %y, %x : tensor<64xf32>
+    %w = arith.negf %z : tensor<64xf32>
+    %v = arith.addf %w, %x : tensor<64xf32>
+    tt.store %qts, %v, %mask : tensor<64x!tt.ptr<f32>>
+    tt.return
+  }
+}
+
+// -----
+
+// What loops carry are variables that each iteration assigns at once. A combine
+// function is one of the module, and equal ones are one.
+// CHECK: def combine(a, b):
+// CHECK-NEXT:     return a + b
+// CHECK-NOT: def combine_1
+// CHECK: def sums(p, q, n):
+// CHECK-NEXT:     [[X:[a-z_0-9]+]] = tl.load(p + tl.arange(0, 16))
+// CHECK-NEXT:     [[A:[a-z_0-9]+]] = 0.0
+// CHECK-NEXT:     [[B:[a-z_0-9]+]] = 1.0
+// CHECK-NEXT:     for i in tl.range(0, n, 1, num_stages=2):
+// CHECK-NEXT:         [[A]], [[B]] = [[B]], tl.reduce([[X]], 0, combine) * tl.reduce([[X]], 0, combine) + [[A]]
+// CHECK-NEXT:     if n > 3:
+// CHECK-NEXT:         [[R:[a-z_0-9]+]] = [[A]]
+// CHECK-NEXT:     else:
+// CHECK-NEXT:         [[R]] = [[B]]
+// CHECK-NEXT:     tl.store(q, [[R]])
+module {
+  tt.func public @sums(%p: !tt.ptr<f32> loc("p"), %q: !tt.ptr<f32> loc("q"), %n: i32 loc("n")) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c3 = arith.constant 3 : i32
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %i = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+    %ps = tt.splat %p : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+    %ats = tt.addptr %ps, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %x = tt.load %ats : tensor<16x!tt.ptr<f32>>
+    %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero, %other = %one) -> (f32, f32) : i32 {
+      %s = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+      ^bb0(%a: f32, %b: f32):
+        %t = arith.addf %a, %b : f32
+        tt.reduce.return %t : f32
+      }) : (tensor<16xf32>) -> f32
+      %u = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+      ^bb0(%a: f32, %b: f32):
+        %t = arith.addf %a, %b : f32
+        tt.reduce.return %t : f32
+      }) : (tensor<16xf32>) -> f32
+      %v = arith.mulf %s, %u : f32
+      %w = arith.addf %v, %acc : f32
+      scf.yield %other, %w : f32, f32
+    } {tt.num_stages = 2 : i32} loc("acc")
+    %c = arith.cmpi sgt, %n, %c3 : i32
+    %chosen = scf.if %c -> f32 {
+      scf.yield %r#0 : f32
+    } else {
+      scf.yield %r#1 : f32
+    }
+    tt.store %q, %chosen : !tt.ptr<f32>
+    tt.return
+  }
+}
