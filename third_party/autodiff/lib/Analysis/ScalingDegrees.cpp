@@ -388,6 +388,12 @@ MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
   return ofFixed(op, x);
 }
 
+/// Notes the degree of a value, but for a seed, which has its own.
+void ScalingDegrees::learn(Value value, MaybeDegree degree) {
+  if (!llvm::is_contained(seeds, value))
+    known[value] = degree;
+}
+
 /// Carried values: assume that each moves as its initial value, or as the next
 /// one where the initial is zero or −∞, and verify.
 MaybeDegree ScalingDegrees::ofLoop(Operation *op, unsigned result) {
@@ -403,7 +409,7 @@ MaybeDegree ScalingDegrees::ofLoop(Operation *op, unsigned result) {
     ScalingDegrees inner = *this;
     for (auto [argument, degree] :
          llvm::zip_equal(loop.getRegionIterArgs(), assumed))
-      inner.known[argument] = degree;
+      inner.learn(argument, degree);
     bool stable = true;
     for (auto [yielded, degree] :
          llvm::zip_equal(loop.getYieldedValues(), assumed)) {
@@ -421,10 +427,10 @@ MaybeDegree ScalingDegrees::ofLoop(Operation *op, unsigned result) {
     if (stable) {
       for (auto [argument, value, degree] : llvm::zip_equal(
                loop.getRegionIterArgs(), loop.getResults(), assumed)) {
-        known[argument] = degree;
-        known[value] = degree;
+        learn(argument, degree);
+        learn(value, degree);
       }
-      return assumed[result];
+      return known.lookup(loop.getResult(result));
     }
   }
   return std::nullopt;

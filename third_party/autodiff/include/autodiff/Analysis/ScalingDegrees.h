@@ -85,6 +85,7 @@ private:
   std::optional<Degree> ofSelect(arith::SelectOp op);
   std::optional<Degree> ofLoop(Operation *loop, unsigned result);
   bool hasSeed(Operation *op);
+  void learn(Value value, std::optional<Degree> degree);
 
   llvm::DenseMap<Value, std::optional<Degree>> known;
   llvm::SmallVector<Value> seeds;

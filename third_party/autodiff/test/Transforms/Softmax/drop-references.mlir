@@ -154,3 +154,30 @@ tt.func @iterations(%g0: !tt.ptr<f32>, %r0: !tt.ptr<f32>, %y0: !tt.ptr<f32>, %n:
   tt.store %py, %y : tensor<16x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// What a loop results in is one, too, whatever is asked of the loop afterwards:
+// here, what it stores.
+// CHECK-LABEL: tt.func @carried
+// CHECK-NOT: stop_gradient
+tt.func @carried(%x0: !tt.ptr<f32>, %y0: !tt.ptr<f32>, %z0: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %half = arith.constant 0.5 : f32
+  %x = tt.load %x0 : !tt.ptr<f32>
+  %h = arith.mulf %x, %half : f32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x, %b = %h) -> (f32, f32) : i32 {
+    %q = tt.addptr %y0, %i : !tt.ptr<f32>, i32
+    tt.store %q, %a : !tt.ptr<f32>
+    scf.yield %b, %a : f32, f32
+  }
+  %m = arith.subf %zero, %r#1 : f32
+  %e = math.exp %m : f32
+  %s = arith.addf %e, %one : f32
+  %y = arith.divf %one, %s : f32
+  tt.store %z0, %y : !tt.ptr<f32>
+  tt.return
+}
