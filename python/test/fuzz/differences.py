@@ -203,7 +203,8 @@ class Check:
         """
         inputs = self.inputs.values
         places = without_effect(
-            self.forward,
+            # NaN that is stored is not what nothing is stored to.
+            partial(self.forward, fill=0.0),
             inputs,
             # What is not wanted has no gradient that tells.
             {n: self.gradients.get(n, torch.zeros_like(x)) == 0 for n, x in inputs.items()},
