@@ -144,3 +144,10 @@ def test_overwritten_in_order(random, ran):
     op = differentiated(in_place.overwrite_kernel, in_place.overwrite, deterministic=True)
     inputs = (random(6, 21), random(21).detach(), random(9, 21))
     assert_gradients_close(op, in_place.overwrite_reference, inputs, roundings=16)
+
+
+@pytest.mark.parametrize("first", [0, 3, 9])
+def test_cleared_without_a_gradient(random, first):
+    """What is stored has no gradient, so that its cotangent is not even read."""
+    op = differentiated(in_place.clear_kernel, in_place.clear)
+    assert_gradients_close(op, in_place.clear_reference, (random(9), random(9), first))

@@ -18,24 +18,37 @@ struct TrimOperands : autodiff::impl::TrimOperandsBase<TrimOperands> {
 };
 } // namespace
 
-/// Drops what the plan says of operands that no kernel takes. A check is of
-/// what backward kernels do with theirs.
+/// The operand without which a check is pointless: that of which it says what
+/// backward kernels do with it. One that all of a tensor is overwritten says
+/// that its gradient, too, starts from zero.
+static OperandAttr findSubject(CheckOp check) {
+  OperandAttr operand = check.getOperand();
+  bool isOfGradient = check.getFact().getKind() == CheckKind::Bijective &&
+                      operand.getKind() == OperandKind::Cotangent &&
+                      !mutation::isMade("trim-operands:checks of gradients");
+  return isOfGradient
+             ? OperandAttr::get(check.getContext(), OperandKind::Gradient,
+                                operand.getIndex())
+             : operand;
+}
+
+/// Drops what the plan says of operands that no kernel takes.
 void TrimOperands::dropParts(PlanOp plan) {
   llvm::DenseSet<OperandAttr> taken = collectOperands(getOperation()), read;
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
     if (isBackward(kernel))
       collectOperands(kernel, read);
-  auto drop = [&](Operation *part, OperandKind kind, unsigned number,
-                  const llvm::DenseSet<OperandAttr> &operands) {
-    if (!operands.contains(OperandAttr::get(&getContext(), kind, number)))
+  auto drop = [&](Operation *part, OperandKind kind, unsigned number) {
+    if (!taken.contains(OperandAttr::get(&getContext(), kind, number)))
       part->erase();
   };
   for (auto part : llvm::make_early_inc_range(plan.getParts<BufferOp>()))
-    drop(part, OperandKind::Buffer, part.getNumber(), taken);
+    drop(part, OperandKind::Buffer, part.getNumber());
   for (auto part : llvm::make_early_inc_range(plan.getParts<GradientOp>()))
-    drop(part, OperandKind::Gradient, part.getGradient().getArgument(), taken);
+    drop(part, OperandKind::Gradient, part.getGradient().getArgument());
   for (auto part : llvm::make_early_inc_range(plan.getParts<CheckOp>()))
-    drop(part, part.getOperand().getKind(), part.getOperand().getIndex(), read);
+    if (!read.contains(part.getOperand()) && !read.contains(findSubject(part)))
+      part.erase();
 }
 
 /// Passes drop some buffers on the way: numbers them by their places.
