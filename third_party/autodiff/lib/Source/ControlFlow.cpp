@@ -1,0 +1,169 @@
+//===- ControlFlow.cpp - Loops, branches and returns ----------------------===//
+#include "FunctionPrinter.h"
+
+#include "Types.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::autodiff::source;
+namespace tt = mlir::triton;
+
+/// Ends an iteration or a side of a branch: one assignment for all.
+void FunctionPrinter::printYield(ArrayRef<std::string> targets,
+                                 ValueRange values) {
+  if (targets.empty())
+    return flush();
+  settle(SmallVector<Value>(values));
+  SmallVector<std::string> texts;
+  for (Value value : values)
+    texts.push_back(reference(value, Use::Alone, nullptr).text);
+  flush();
+  line(llvm::join(targets, ", ") + " = " + llvm::join(texts, ", "));
+}
+
+static std::string attributesOf(scf::ForOp loop) {
+  std::string text;
+  auto add = [&](StringRef attribute, StringRef keyword) {
+    Attribute value = loop->getAttr(attribute);
+    if (auto number = dyn_cast_or_null<IntegerAttr>(value);
+        number && !number.getType().isInteger(1))
+      text += (", " + keyword + "=" + Twine(number.getInt())).str();
+    else if (value)
+      text += (", " + keyword + "=True").str();
+  };
+  add("tt.num_stages", "num_stages");
+  add("tt.loop_unroll_factor", "loop_unroll_factor");
+  add("tt.flatten", "flatten");
+  add("tt.warp_specialize", "warp_specialize");
+  add("tt.disallow_acc_multi_buffer", "disallow_acc_multi_buffer");
+  add("llvm.loop_annotation", "disable_licm");
+  return text;
+}
+
+std::string FunctionPrinter::bound(Value value) {
+  std::optional<Attribute> number = elementOf(value);
+  if (number && value.getType().isInteger(64))
+    return "tl.full([], " + literalText(*number) + ", tl.int64)";
+  return reference(value, Use::Alone, nullptr).text;
+}
+
+LogicalResult FunctionPrinter::print(scf::ForOp loop) {
+  flush();
+  for (auto [start, argument, result] : llvm::zip_equal(
+           loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults())) {
+    std::string name = names.give(argument);
+    line(name + " = " + reference(start, Use::Alone, loop).text);
+    call({argument, result}, name);
+  }
+  std::string counter = names.give(loop.getInductionVar(), "i");
+  variables[loop.getInductionVar()] = counter;
+  std::string from = bound(loop.getLowerBound()),
+              to = bound(loop.getUpperBound()), step = bound(loop.getStep());
+  std::string attributes = attributesOf(loop);
+  std::string range = attributes.empty() ? "range(" : "tl.range(";
+  line("for " + counter + " in " + range + from + ", " + to + ", " + step +
+       attributes + "):");
+  ++depth;
+  size_t empty = lines.size();
+  if (failed(printBlock(*loop.getBody())))
+    return failure();
+  SmallVector<std::string> targets;
+  for (Value argument : loop.getRegionIterArgs())
+    targets.push_back(variables[argument]);
+  printYield(targets, loop.getYieldedValues());
+  if (lines.size() == empty)
+    line("pass");
+  --depth;
+  return success();
+}
+
+LogicalResult FunctionPrinter::print(scf::IfOp branch) {
+  std::string condition = variable(branch.getCondition());
+  flush();
+  SmallVector<std::string> targets;
+  for (Value result : branch.getResults())
+    targets.push_back(names.give(result));
+  auto printSide = [&](Region &side) -> LogicalResult {
+    ++depth;
+    size_t empty = lines.size();
+    if (!side.empty()) {
+      if (failed(printBlock(side.front())))
+        return failure();
+      printYield(targets, side.front().getTerminator()->getOperands());
+    }
+    if (lines.size() == empty)
+      line("pass");
+    --depth;
+    return success();
+  };
+  line("if " + condition + ":");
+  if (failed(printSide(branch.getThenRegion())))
+    return failure();
+  if (!branch.getElseRegion().empty()) {
+    line("else:");
+    if (failed(printSide(branch.getElseRegion())))
+      return failure();
+  }
+  for (auto [result, name] : llvm::zip_equal(branch.getResults(), targets))
+    variables[result] = name;
+  return success();
+}
+
+LogicalResult FunctionPrinter::print(scf::WhileOp loop) {
+  scf::ConditionOp condition = loop.getConditionOp();
+  if (!llvm::equal(condition.getArgs(), loop.getBeforeArguments()))
+    return fail(loop, "its condition hands on other values");
+  flush();
+  for (auto [start, before, after, result] :
+       llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
+                       loop.getAfterArguments(), loop.getResults())) {
+    std::string name = names.give(before);
+    line(name + " = " + reference(start, Use::Alone, loop).text);
+    call({before, after, result}, name);
+  }
+  size_t empty = lines.size();
+  if (failed(printBlock(*loop.getBeforeBody())))
+    return failure();
+  std::string test = variable(condition.getCondition());
+  if (lines.size() != empty || !waiting.empty())
+    return fail(loop, "its condition takes several lines");
+  line("while " + test + ":");
+  ++depth;
+  if (failed(printBlock(*loop.getAfterBody())))
+    return failure();
+  SmallVector<std::string> targets;
+  for (Value argument : loop.getAfterArguments())
+    targets.push_back(variables[argument]);
+  printYield(targets, loop.getYieldOp().getOperands());
+  --depth;
+  return success();
+}
+
+/// Blocks one after the other, between which programs may return.
+LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
+  Block *block = &kernel.getBody().front();
+  while (true) {
+    if (failed(printBlock(*block)))
+      return failure();
+    Operation *end = block->getTerminator();
+    auto branch = dyn_cast<cf::CondBranchOp>(end);
+    if (isa<tt::ReturnOp>(end)) {
+      flush();
+      return success();
+    }
+    if (!branch || branch->getNumOperands() > 1 ||
+        !isa<tt::ReturnOp>(branch.getTrueDest()->getTerminator()))
+      return fail(end);
+    std::string condition = variable(branch.getCondition());
+    flush();
+    line("if " + condition + ":");
+    ++depth;
+    if (failed(printBlock(*branch.getTrueDest())))
+      return failure();
+    flush();
+    line("return");
+    --depth;
+    block = branch.getFalseDest();
+  }
+}

@@ -1,0 +1,357 @@
+//===- FunctionPrinter.cpp - The lines of a function ----------------------===//
+#include "FunctionPrinter.h"
+
+#include "Types.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::autodiff::source;
+namespace tt = mlir::triton;
+
+/// Longer parts of a line become lines.
+static constexpr size_t kLongestPart = 72;
+
+//===----------------------------------------------------------------------===//
+// Lines
+//===----------------------------------------------------------------------===//
+
+void FunctionPrinter::line(const llvm::Twine &text) {
+  lines += std::string(4 * depth, ' ') + text.str() + "\n";
+}
+
+void FunctionPrinter::assign(Value value, const Text &text) {
+  std::string name = names.give(value);
+  variables[value] = name;
+  line(name + " = " + text.text);
+}
+
+/// Writes a line for all that waits.
+void FunctionPrinter::flush() {
+  SmallVector<Waiting> all = std::move(waiting);
+  waiting.clear();
+  for (Waiting &each : all)
+    assign(each.value, each.text);
+}
+
+LogicalResult FunctionPrinter::fail(Operation *op, const llvm::Twine &why) {
+  return op->emitError("no form in Python for '")
+         << op->getName() << "'" << (why.isTriviallyEmpty() ? "" : ": ") << why;
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+bool FunctionPrinter::isWaiting(Value value) const {
+  return llvm::any_of(waiting,
+                      [&](const Waiting &each) { return each.value == value; });
+}
+
+/// Lets only what the next line needs, in this order, wait.
+void FunctionPrinter::settle(ArrayRef<Value> needed) {
+  SmallVector<Value> waited;
+  for (Value value : needed) {
+    auto single = implicit.find(value);
+    Value meant = single == implicit.end() ? value : single->second;
+    if (isWaiting(meant))
+      waited.push_back(meant);
+  }
+  bool isTop = waited.size() <= waiting.size();
+  for (size_t i = 0; isTop && i < waited.size(); ++i)
+    isTop = waiting[waiting.size() - waited.size() + i].value == waited[i];
+  if (!isTop)
+    flush();
+}
+
+/// Whether Triton, which takes a literal for a float32 or, where it is too
+/// large, for an integer or float of 64 bits, converts it to `number`.
+static bool survivesConversion(Attribute number) {
+  auto real = dyn_cast<FloatAttr>(number);
+  if (!real || !real.getType().isF64())
+    return true;
+  APFloat narrow = real.getValue();
+  bool isInexact = false;
+  narrow.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven,
+                 &isInexact);
+  return !isInexact;
+}
+
+Text FunctionPrinter::constantText(Value value, Attribute element, Use use) {
+  std::string literal = literalText(element);
+  Type type = getElementTypeOrSelf(value.getType());
+  bool isOwn = type.isF32() || type.isInteger(32);
+  bool isTile = isa<RankedTensorType>(value.getType());
+  switch (use) {
+  case Use::Joined:
+    return {literal};
+  case Use::Stored:
+    if (survivesConversion(element))
+      return {literal};
+    return {"tl.full([], " + literal + ", " + typeText(type) + ")"};
+  case Use::Passed:
+    if (isOwn)
+      return {literal};
+    return {"tl.full([], " + literal + ", " + typeText(type) + ")"};
+  case Use::Alone:
+  case Use::Repeated:
+    if (isOwn && !isTile)
+      return {literal};
+    return {"tl.full(" + shapeText(value.getType()) + ", " + literal + ", " +
+            typeText(type) + ")"};
+  }
+}
+
+/// Whether nothing but what Triton makes by itself comes between two
+/// operations.
+static bool isDirectlyBefore(Operation *op, Operation *user) {
+  while ((op = op->getNextNode()) != user)
+    if (!op || !(isa<tt::BroadcastOp, tt::SplatOp>(op) ||
+                 op->hasTrait<OpTrait::ConstantLike>()))
+      return false;
+  return true;
+}
+
+/// Whether Triton extends an operand of `user` as the `tt.broadcast` does that
+/// it comes from: the operands' axes, the longest of each, are the result's.
+static bool extends(Operation *user, Value extended) {
+  auto broadcast = extended.getDefiningOp<tt::BroadcastOp>();
+  auto result = dyn_cast<RankedTensorType>(extended.getType());
+  if (!joins(user) || !isDirectlyBefore(broadcast, user))
+    return false;
+  SmallVector<int64_t> longest(result.getRank(), 1);
+  for (Value operand : user->getOperands()) {
+    if (elementOf(operand) || operand.getDefiningOp<tt::SplatOp>())
+      continue;
+    if (auto other = operand.getDefiningOp<tt::BroadcastOp>();
+        other && other->hasOneUse() && isDirectlyBefore(other, user))
+      operand = other.getSrc();
+    auto type = dyn_cast<RankedTensorType>(operand.getType());
+    if (!type || type.getRank() != result.getRank())
+      return false;
+    for (auto [length, own] : llvm::zip(longest, type.getShape()))
+      length = std::max(length, own);
+  }
+  return ArrayRef(longest) == result.getShape();
+}
+
+/// What stands for `value` in the line of `user`; it no longer waits.
+Text FunctionPrinter::reference(Value value, Use use, Operation *user) {
+  if (std::optional<Attribute> element = elementOf(value))
+    return constantText(value, *element, use);
+  if (auto single = implicit.find(value); single != implicit.end())
+    return reference(single->second, use, user);
+  if (!waiting.empty() && isWaiting(value)) {
+    auto place = llvm::find_if(
+        waiting, [&](const Waiting &each) { return each.value == value; });
+    bool isExtended = place->smaller && user && extends(user, value);
+    Text text = isExtended ? *place->smaller : place->text;
+    waiting.erase(place);
+    return text;
+  }
+  auto known = variables.find(value);
+  return {known == variables.end() ? "<unknown>" : known->second};
+}
+
+std::string FunctionPrinter::variable(Value value) {
+  settle({value});
+  return reference(value, Use::Alone, nullptr).text;
+}
+
+/// Whether a tile of a single value is one by itself where it is used.
+bool FunctionPrinter::isImplicit(tt::SplatOp splat) const {
+  auto isSingle = [](Value value) {
+    return value.getDefiningOp<tt::SplatOp>() || elementOf(value);
+  };
+  return llvm::all_of(splat->getUsers(), [&](Operation *user) {
+    return user->getBlock() == splat->getBlock() && joins(user) &&
+           llvm::any_of(user->getOperands(), [&](Value other) {
+             return other != splat.getResult() && !isSingle(other) &&
+                    isa<RankedTensorType>(other.getType());
+           });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+LogicalResult FunctionPrinter::printPlain(Operation *op) {
+  auto uses = usesOf(op);
+  if (!uses)
+    return fail(op);
+  SmallVector<Value> needed;
+  for (auto [value, use] : *uses) {
+    if (use == Use::Repeated && isWaiting(value))
+      flush();
+    needed.push_back(value);
+  }
+  settle(needed);
+  std::optional<Text> smaller;
+  std::optional<Text> text = expressionOf(op, [&](Value value, Use use) {
+    Text operand = reference(value, use, op);
+    if (isa<tt::BroadcastOp>(op))
+      smaller = operand;
+    return operand;
+  });
+  if (op->getNumResults() == 0 || op->getResult(0).use_empty()) {
+    flush();
+    line(text->text);
+    return success();
+  }
+  Value result = op->getResult(0);
+  bool isForOne = result.hasOneUse() &&
+                  (*result.user_begin())->getBlock() == op->getBlock();
+  if (isForOne && text->text.size() <= kLongestPart) {
+    waiting.push_back({result, std::move(*text), std::move(smaller)});
+    return success();
+  }
+  flush();
+  assign(result, *text);
+  return success();
+}
+
+/// A condition that is no tile chooses one of two tiles.
+LogicalResult FunctionPrinter::printChoice(arith::SelectOp select) {
+  flush();
+  std::string chosen = names.give(select.getResult());
+  line("if " + variable(select.getCondition()) + ":");
+  ++depth;
+  line(chosen + " = " +
+       reference(select.getTrueValue(), Use::Alone, select).text);
+  --depth;
+  line("else:");
+  ++depth;
+  line(chosen + " = " +
+       reference(select.getFalseValue(), Use::Alone, select).text);
+  --depth;
+  variables[select.getResult()] = chosen;
+  return success();
+}
+
+LogicalResult FunctionPrinter::printSplit(tt::SplitOp split) {
+  std::string tile = variable(split.getSrc());
+  flush();
+  std::string left = names.give(split.getOutLHS()),
+              right = names.give(split.getOutRHS());
+  line(left + ", " + right + " = tl.split(" + tile + ")");
+  variables[split.getOutLHS()] = left;
+  variables[split.getOutRHS()] = right;
+  return success();
+}
+
+/// A reduction or a scan.
+LogicalResult FunctionPrinter::printCombining(Operation *op, Region &combine) {
+  std::optional<std::string> function = helpers.nameFor(combine, moduleNames);
+  if (!function)
+    return fail(op, "of its combine function");
+  bool isOne = op->getNumOperands() == 1;
+  std::string text = isOne ? arguments(op) : "(" + arguments(op) + ")";
+  if (auto reduce = dyn_cast<tt::ReduceOp>(op)) {
+    text = "tl.reduce(" + text + ", " + std::to_string(reduce.getAxis()) +
+           ", " + *function + ")";
+  } else {
+    auto scan = cast<tt::ScanOp>(op);
+    text = "tl.associative_scan(" + text + ", " +
+           std::to_string(scan.getAxis()) + ", " + *function +
+           (scan.getReverse() ? ", reverse=True)" : ")");
+  }
+  return finish(op, text);
+}
+
+std::string FunctionPrinter::arguments(Operation *op) {
+  settle(SmallVector<Value>(op->getOperands()));
+  SmallVector<std::string> operands;
+  for (Value value : op->getOperands())
+    operands.push_back(reference(value, Use::Alone, op).text);
+  return llvm::join(operands, ", ");
+}
+
+LogicalResult FunctionPrinter::finish(Operation *op, std::string text) {
+  if (op->getNumResults() == 1 && op->getResult(0).hasOneUse() &&
+      (*op->getResult(0).user_begin())->getBlock() == op->getBlock()) {
+    waiting.push_back({op->getResult(0), {text}, std::nullopt});
+    return success();
+  }
+  flush();
+  SmallVector<std::string> results;
+  for (Value result : op->getResults())
+    results.push_back(call({result}, names.give(result)));
+  line(llvm::join(results, ", ") + " = " + text);
+  return success();
+}
+
+LogicalResult FunctionPrinter::print(tt::ExternElementwiseOp op) {
+  std::string function = helpers.nameFor(op, moduleNames);
+  return finish(op, function + "(" + arguments(op) + ")");
+}
+
+std::string mlir::autodiff::source::quoted(llvm::StringRef text) {
+  std::string escaped;
+  llvm::raw_string_ostream os(escaped);
+  llvm::printEscapedString(text, os);
+  std::string python;
+  // LLVM writes `\0A`, Python `\x0A`.
+  for (size_t i = 0; i < escaped.size(); ++i) {
+    python += escaped[i];
+    if (escaped[i] == '\\' && escaped[i + 1] == '\\')
+      python += escaped[++i];
+    else if (escaped[i] == '\\')
+      python += "x";
+  }
+  return "\"" + python + "\"";
+}
+
+LogicalResult FunctionPrinter::print(tt::ElementwiseInlineAsmOp op) {
+  std::string operands = arguments(op);
+  SmallVector<std::string> types;
+  for (Type type : op.getResultTypes())
+    types.push_back(typeText(getElementTypeOrSelf(type)));
+  std::string dtype =
+      types.size() == 1 ? types[0] : "(" + llvm::join(types, ", ") + ")";
+  return finish(op, "tl.inline_asm_elementwise(" + quoted(op.getAsmString()) +
+                        ", " + quoted(op.getConstraints()) + ", [" + operands +
+                        "], dtype=" + dtype +
+                        ", is_pure=" + (op.getPure() ? "True" : "False") +
+                        ", pack=" + std::to_string(op.getPackedElement()) +
+                        ")");
+}
+
+LogicalResult FunctionPrinter::print(Operation *op) {
+  if (op->hasTrait<OpTrait::ConstantLike>())
+    return elementOf(op->getResult(0)) ? success()
+                                       : fail(op, "its elements differ");
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return print(loop);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return print(branch);
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return print(loop);
+  if (auto reduce = dyn_cast<tt::ReduceOp>(op))
+    return printCombining(op, reduce.getCombineOp());
+  if (auto scan = dyn_cast<tt::ScanOp>(op))
+    return printCombining(op, scan.getCombineOp());
+  if (auto split = dyn_cast<tt::SplitOp>(op))
+    return printSplit(split);
+  if (auto call = dyn_cast<tt::ExternElementwiseOp>(op))
+    return print(call);
+  if (auto assembly = dyn_cast<tt::ElementwiseInlineAsmOp>(op))
+    return print(assembly);
+  if (auto select = dyn_cast<arith::SelectOp>(op);
+      select && isa<RankedTensorType>(select.getType()) &&
+      !isa<RankedTensorType>(select.getCondition().getType()))
+    return printChoice(select);
+  if (auto splat = dyn_cast<tt::SplatOp>(op); splat && isImplicit(splat)) {
+    if (isWaiting(splat.getSrc()) && !splat->hasOneUse())
+      flush();
+    implicit[splat.getResult()] = splat.getSrc();
+    return success();
+  }
+  return printPlain(op);
+}
+
+LogicalResult FunctionPrinter::printBlock(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (failed(print(&op)))
+      return failure();
+  return success();
+}

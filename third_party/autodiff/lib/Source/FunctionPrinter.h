@@ -1,0 +1,113 @@
+//===- FunctionPrinter.h - The lines of a function --------------*- C++ -*-===//
+//
+// Triton makes operations in the order in which Python evaluates a line. So
+// that the same ones come in the same order, a value becomes part of another
+// one's line only if what waits to be written is its operands, in order; else
+// all that waits becomes lines first. Constants have no order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_SOURCE_FUNCTIONPRINTER_H
+#define AUTODIFF_SOURCE_FUNCTIONPRINTER_H
+
+#include "Expression.h"
+#include "Names.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::autodiff::source {
+
+/// Functions of the printed module that kernels call: combine functions.
+class Helpers {
+public:
+  /// The name of a function that does what `region` does; null if it has no
+  /// form.
+  std::optional<std::string> nameFor(Region &region, Names &names);
+  /// That of one that calls a function of a library.
+  std::string nameFor(triton::ExternElementwiseOp op, Names &names);
+  llvm::StringRef getText() const { return text; }
+
+private:
+  std::string text;
+  llvm::StringMap<std::string> known; // by body
+};
+
+/// Prints a function, or a combine function.
+class FunctionPrinter {
+public:
+  FunctionPrinter(Helpers &helpers, Names &module, unsigned indent = 1)
+      : helpers(helpers), names(module), moduleNames(module), depth(indent) {}
+
+  LogicalResult printKernel(triton::FuncOp kernel, llvm::raw_ostream &os);
+  /// The lines of a combine function, with names for its arguments.
+  LogicalResult printCombine(Block &block, llvm::StringRef name,
+                             std::string &out);
+
+private:
+  /// A value that no line has been written for.
+  struct Waiting {
+    Value value;
+    Text text;
+    /// Of a tile that is extended: the smaller one, which will do where Triton
+    /// extends it.
+    std::optional<Text> smaller;
+  };
+
+  // Lines.
+  void line(const llvm::Twine &text);
+  void assign(Value value, const Text &text);
+  void flush();
+
+  // Values.
+  Text reference(Value value, Use use, Operation *user);
+  Text constantText(Value value, Attribute element, Use use);
+  bool isWaiting(Value value) const;
+  void settle(ArrayRef<Value> needed);
+  std::string variable(Value value);
+  /// Gives values a name, which is returned.
+  std::string call(ArrayRef<Value> values, std::string name) {
+    for (Value value : values)
+      variables[value] = name;
+    return name;
+  }
+  std::string bound(Value value);
+
+  // Operations.
+  LogicalResult printBlock(Block &block);
+  LogicalResult print(Operation *op);
+  LogicalResult print(scf::ForOp loop);
+  LogicalResult print(scf::IfOp branch);
+  LogicalResult print(scf::WhileOp loop);
+  LogicalResult printCombining(Operation *op, Region &combine);
+  LogicalResult printSplit(triton::SplitOp split);
+  LogicalResult print(triton::ExternElementwiseOp call);
+  LogicalResult print(triton::ElementwiseInlineAsmOp assembly);
+  /// A line for an operation of several results, or a part of one.
+  LogicalResult finish(Operation *op, std::string text);
+  std::string arguments(Operation *op);
+  LogicalResult printChoice(arith::SelectOp select);
+  LogicalResult printPlain(Operation *op);
+  LogicalResult printReturns(triton::FuncOp kernel);
+  LogicalResult fail(Operation *op, const llvm::Twine &why = "");
+  void printYield(ArrayRef<std::string> targets, ValueRange values);
+  bool isImplicit(triton::SplatOp splat) const;
+
+  Helpers &helpers;
+  Names names;
+  Names &moduleNames;
+  unsigned depth;
+  std::string lines;
+  SmallVector<Waiting> waiting;
+  llvm::DenseMap<Value, std::string> variables;
+  // Single values that stand for tiles of themselves.
+  llvm::DenseMap<Value, Value> implicit;
+};
+
+/// A string of Python.
+std::string quoted(llvm::StringRef text);
+
+} // namespace mlir::autodiff::source
+
+#endif // AUTODIFF_SOURCE_FUNCTIONPRINTER_H
