@@ -175,6 +175,12 @@ bool FunctionPrinter::isImplicit(tt::SplatOp splat) const {
 // Operations
 //===----------------------------------------------------------------------===//
 
+/// Whether a result may wait for the one line that uses it.
+static bool isForOneLine(Value result) {
+  return result.hasOneUse() &&
+         (*result.user_begin())->getBlock() == result.getParentBlock();
+}
+
 LogicalResult FunctionPrinter::printPlain(Operation *op) {
   auto uses = usesOf(op);
   if (!uses)
@@ -199,9 +205,7 @@ LogicalResult FunctionPrinter::printPlain(Operation *op) {
     return success();
   }
   Value result = op->getResult(0);
-  bool isForOne = result.hasOneUse() &&
-                  (*result.user_begin())->getBlock() == op->getBlock();
-  if (isForOne && text->text.size() <= kLongestPart) {
+  if (isForOneLine(result) && text->text.size() <= kLongestPart) {
     waiting.push_back({result, std::move(*text), std::move(smaller)});
     return success();
   }
@@ -225,17 +229,6 @@ LogicalResult FunctionPrinter::printChoice(arith::SelectOp select) {
        reference(select.getFalseValue(), Use::Alone, select).text);
   --depth;
   variables[select.getResult()] = chosen;
-  return success();
-}
-
-LogicalResult FunctionPrinter::printSplit(tt::SplitOp split) {
-  std::string tile = variable(split.getSrc());
-  flush();
-  std::string left = names.give(split.getOutLHS()),
-              right = names.give(split.getOutRHS());
-  line(left + ", " + right + " = tl.split(" + tile + ")");
-  variables[split.getOutLHS()] = left;
-  variables[split.getOutRHS()] = right;
   return success();
 }
 
@@ -267,8 +260,7 @@ std::string FunctionPrinter::arguments(Operation *op) {
 }
 
 LogicalResult FunctionPrinter::finish(Operation *op, std::string text) {
-  if (op->getNumResults() == 1 && op->getResult(0).hasOneUse() &&
-      (*op->getResult(0).user_begin())->getBlock() == op->getBlock()) {
+  if (op->getNumResults() == 1 && isForOneLine(op->getResult(0))) {
     waiting.push_back({op->getResult(0), {text}, std::nullopt});
     return success();
   }
@@ -331,7 +323,7 @@ LogicalResult FunctionPrinter::print(Operation *op) {
   if (auto scan = dyn_cast<tt::ScanOp>(op))
     return printCombining(op, scan.getCombineOp());
   if (auto split = dyn_cast<tt::SplitOp>(op))
-    return printSplit(split);
+    return finish(split, "tl.split(" + arguments(split) + ")");
   if (auto call = dyn_cast<tt::ExternElementwiseOp>(op))
     return print(call);
   if (auto assembly = dyn_cast<tt::ElementwiseInlineAsmOp>(op))

@@ -81,7 +81,6 @@ private:
   LogicalResult print(scf::IfOp branch);
   LogicalResult print(scf::WhileOp loop);
   LogicalResult printCombining(Operation *op, Region &combine);
-  LogicalResult printSplit(triton::SplitOp split);
   LogicalResult print(triton::ExternElementwiseOp call);
   LogicalResult print(triton::ElementwiseInlineAsmOp assembly);
   /// A line for an operation of several results, or a part of one.

@@ -1,6 +1,7 @@
 //===- LegalizeSource.cpp - What has no form in Python, by what has one ---===//
 #include "autodiff/Source/Passes.h"
 
+#include "autodiff/Rules/Tile.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
@@ -12,14 +13,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-static Value constantLike(OpBuilder &b, Location loc, Type type,
-                          int64_t value) {
-  TypedAttr number = b.getIntegerAttr(getElementTypeOrSelf(type), value);
-  if (auto tile = dyn_cast<RankedTensorType>(type))
-    number = DenseElementsAttr::get(tile, Attribute(number));
-  return arith::ConstantOp::create(b, loc, number);
-}
 
 namespace {
 /// The last bit of a number.
@@ -33,9 +26,9 @@ struct LastBit : OpRewritePattern<arith::TruncIOp> {
       return failure();
     Location loc = op.getLoc();
     Value bit =
-        arith::AndIOp::create(b, loc, number, constantLike(b, loc, type, 1));
+        arith::AndIOp::create(b, loc, number, integerOf(b, loc, type, 1));
     b.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::ne, bit,
-                                        constantLike(b, loc, type, 0));
+                                        integerOf(b, loc, type, 0));
     return success();
   }
 };
@@ -49,7 +42,7 @@ struct Masked : OpRewritePattern<triton::AtomicRMWOp> {
     Type type = b.getI1Type();
     if (auto tile = dyn_cast<RankedTensorType>(op.getType()))
       type = tile.clone(type);
-    Value all = constantLike(b, op.getLoc(), type, 1);
+    Value all = integerOf(b, op.getLoc(), type, 1);
     b.modifyOpInPlace(op, [&] { op.getMaskMutable().assign(all); });
     return success();
   }
