@@ -19,7 +19,9 @@ TYPES = [HALF] * 4 + [FLOAT] + [HALF] * 4 + [FLOAT] + [HALF] * 3 + [FLOAT] * 2 +
 
 @pytest.fixture(scope="module")
 def wrong():
-    """A public kernel that this Triton's assembler gives wrong addresses."""
+    """A public kernel that ptxas 12.8 gives wrong addresses."""
+    if [int(part) for part in knobs.nvidia.ptxas.version.split(".")] >= [12, 9]:
+        pytest.skip("ptxas is right from 12.9 on")
     module = pytest.importorskip("fla.ops.path_attn.intra_chunk_preprocess_bwd")
     sizes = {"HQ": HEADS, "G": 1, "H": HEADS, "K": WIDTH, "BT": CHUNK, "BK": WIDTH}
     constants = {"offsets": None, "indices": None, **sizes, "IS_VARLEN": False}
@@ -29,8 +31,7 @@ def wrong():
     def compiled():
         return hopper.compiled_text(text, assemble=True, num_warps=4, num_stages=3)
 
-    if not misaddressed.is_misaddressed(compiled()):
-        pytest.skip("this assembler is right")
+    assert misaddressed.is_misaddressed(compiled())
     return compiled
 
 
