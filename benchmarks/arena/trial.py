@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from .addresses import right_addresses_only
 from .case import Case, Maker, Variant
 from .judge import (
     AGREE,
@@ -52,7 +53,8 @@ class Trial:
 
     def _claim_theirs(self) -> None:
         try:
-            claim = self.problem.claim(THEIRS)
+            with right_addresses_only():
+                claim = self.problem.claim(THEIRS)
             if not _finite(claim):
                 plain = self.problem.claim(THEIRS, poisoned=False)
                 if _finite(plain):

@@ -1,15 +1,19 @@
 """Products to which ptxas gives wrong addresses: found in what it has made, and assembled anew.
 
 For Hopper, a product (wgmma) finds its operands in shared memory by descriptors, numbers of 64 bits
-in uniform registers, of which there are 63. A kernel of many products has more descriptors. If it
-is out of other registers, too, ptxas 12.8, which Triton 3.6 comes with, may compute a descriptor
-from register 1. That is the stack pointer:
+in uniform registers, of which there are 63. The upper half of a descriptor is constant. Where the
+next one is a sum of 64 bits, of an address and the constant with an offset, the upper half of the
+address is a register that holds zero:
 
-    IADD3 R5, P2, R1, 0x2, RZ ;
-    IADD3.X R5, R1, -0x7fffffe0, RZ, P2, !PT ;
+    UMOV UR8, URZ ;
+    UIADD3 UR14, UP0, UR10, 0x40, URZ ;
+    UIADD3.X UR15, UR8, -0x7fffffe0, URZ, UP0, !UPT ;
 
-Then the product reads what lies somewhere else, or outside of the program's memory, which ends the
-process. The second assembler that Triton comes with is newer (12.9), and was not seen to do it.
+A kernel of many products has more descriptors than registers. Then ptxas 12.8, which Triton 3.6
+comes with, may lose the address, and take both halves from registers that hold something else: the
+stack pointer R1, or what the last product has left. Such a product reads what lies somewhere else,
+or outside of the program's memory, which ends the process. The second assembler that Triton comes
+with is newer (12.9), and was not seen to do it.
 """
 
 from __future__ import annotations
@@ -22,48 +26,85 @@ from .cache import manager_for, put, read_bytes
 from .elf import is_whole
 from .errors import AutodiffError
 
-_STACK_POINTER = 1
-# IADD3, LEA, LOP3, SHF, IMAD, VIADD: they make a register of others.
-_ARITHMETIC = {0x10, 0x11, 0x12, 0x19, 0x24, 0x36}
-# R2UR: it makes a uniform register of one.
-_TO_UNIFORM = 0xCA
-_IADD3 = 0x10
-# Two registers and a third one; else the second may be a number.
-_OF_REGISTERS = 0x1
+# Operations, by the lowest bits of an instruction, and the ones above them: their forms.
+_IADD3, _UIADD3 = 0x10, 0x90
+_MOV, _CS2R, _IMAD, _UMOV = 0x02, 0x05, 0x24, 0x82
+_SECOND_IS_NUMBER, _THIRD_IS_NUMBER = 0x4, 0x2
+# They write uniform registers: arithmetic, and what comes from another register or a constant.
+_UNIFORM = {*range(0x80, 0xB0), 0xB9, 0xC3, 0xCA}
+_FROM_UNIFORM = 0x6
+# The registers that are zero: RZ and SRZ, and URZ.
+_RZ, _URZ = 0xFF, 0x3F
+# Of a descriptor's upper half: how its operand is swizzled, and bits that are never set.
+_SWIZZLE, _UNSET = 0xC0000000, 0x3FFF0000
 
 
 def _bits(instruction: int, start: int, count: int) -> int:
     return instruction >> start & (1 << count) - 1
 
 
-def _reads_stack_pointer(instruction: int) -> bool:
-    """Return whether an instruction computes something else of the stack pointer than itself."""
-    operation, form = _bits(instruction, 0, 9), _bits(instruction, 9, 3)
-    result, first, second, third = (_bits(instruction, at, 8) for at in (16, 24, 32, 64))
-    if operation == _TO_UNIFORM:
-        return first == _STACK_POINTER
-    if operation not in _ARITHMETIC or result == _STACK_POINTER:
+def _operation(instruction: int) -> int:
+    return _bits(instruction, 0, 9)
+
+
+def _form(instruction: int) -> int:
+    return _bits(instruction, 9, 3)
+
+
+def _upper_half_of(instruction: int) -> int | None:
+    """Return the register to which it adds the upper half of a descriptor and a carry; or None."""
+    is_sum = _operation(instruction) in (_IADD3, _UIADD3)
+    if not is_sum or _form(instruction) != _SECOND_IS_NUMBER:
+        return None
+    has_carry, number = _bits(instruction, 74, 1), _bits(instruction, 32, 32)
+    if not has_carry or not number & _SWIZZLE or number & _UNSET:
+        return None
+    return _bits(instruction, 24, 8)
+
+
+def _writes(instruction: int, register: int, is_uniform: bool) -> bool:
+    if (_operation(instruction) in _UNIFORM) != is_uniform:
         return False
-    return _STACK_POINTER in (first, third) or (form == _OF_REGISTERS and second == _STACK_POINTER)
+    first = _bits(instruction, 16, 8)
+    return register == first or (_operation(instruction) == _CS2R and register == first + 1)
 
 
-def _carries_into_stack_pointer(instruction: int) -> bool:
-    """Return whether an instruction adds a carry to the stack pointer, which has no upper half."""
-    is_first = _bits(instruction, 24, 8) == _STACK_POINTER
-    return _bits(instruction, 0, 9) == _IADD3 and bool(_bits(instruction, 74, 1)) and is_first
+def _makes_zero(instruction: int) -> bool:
+    """Return whether an instruction makes a register zero."""
+    operation, form = _operation(instruction), _form(instruction)
+    if operation in (_MOV, _UMOV):
+        if form == _SECOND_IS_NUMBER:
+            return _bits(instruction, 32, 32) == 0
+        return _bits(instruction, 32, 8) == (_URZ if form == _FROM_UNIFORM else _RZ)
+    if operation == _CS2R:
+        return _bits(instruction, 72, 8) == _RZ
+    if operation != _IMAD or _bits(instruction, 24, 8) != _RZ:
+        return False
+    if form == _THIRD_IS_NUMBER:
+        return _bits(instruction, 32, 32) == 0
+    return _bits(instruction, 64, 8) == _RZ
 
 
-def _is_misaddressed(ptx: str, cubin: bytes) -> bool:
+def has_wrong_addresses(ptx: str, cubin: bytes) -> bool:
+    """Return whether ptxas, given this PTX, has made a cubin with wrong addresses of products."""
     if "wgmma" not in ptx:
         return False
-    # The address of an array of the kernel's own is computed from the stack pointer.
-    is_wrong = _carries_into_stack_pointer if ".local" in ptx else _reads_stack_pointer
-    return any(map(is_wrong, instructions(cubin)))
+    program = list(instructions(cubin))
+    for at, instruction in enumerate(program):
+        register = _upper_half_of(instruction)
+        is_uniform = _operation(instruction) == _UIADD3
+        if register is None or register == (_URZ if is_uniform else _RZ):
+            continue
+        before = reversed(program[:at])
+        last = next((each for each in before if _writes(each, register, is_uniform)), None)
+        if last is None or not _makes_zero(last):
+            return True
+    return False
 
 
 def is_misaddressed(compiled) -> bool:
     """Return whether ptxas has given a product of a kernel addresses that it made of nothing."""
-    return _is_misaddressed(compiled.asm.get("ptx", ""), compiled.asm.get("cubin", b""))
+    return has_wrong_addresses(compiled.asm.get("ptx", ""), compiled.asm.get("cubin", b""))
 
 
 def ensure_addresses(compiled):
@@ -74,7 +115,7 @@ def ensure_addresses(compiled):
     if not is_misaddressed(compiled):
         return compiled
     cubin = _mended(compiled)
-    if _is_misaddressed(compiled.asm["ptx"], cubin):
+    if has_wrong_addresses(compiled.asm["ptx"], cubin):
         raise AutodiffError(
             f"ptxas gives products of the generated kernel {compiled.metadata.name!r} wrong "
             "addresses, as does the newer one that Triton has: let CUDA's newest assemble "
