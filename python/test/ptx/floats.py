@@ -45,6 +45,10 @@ ARITHMETIC = {
 }
 
 
+# Results are rounded as if exponents had no end, and flushed then: seen on an H100.
+ENDLESS = F32._replace(smallest=-500)
+
+
 def _rounding(function, *how):
     return lambda *x: function(*x, *how)
 
@@ -63,8 +67,9 @@ def _enter_arithmetic():
                 capability = 90 if kind == "bf16" and opcode != "fma" else 80
                 enter(text, f"{text} {arguments};", operands, kind, exact, capability=capability)
                 if kind == "f32":
+                    endless = _rounding(function, ENDLESS, mode)
                     enter(f"{text} flushing", f"{opcode}.{mode}.ftz.f32 {arguments};", operands,
-                           kind, flushing(exact, F32))  # fmt: skip
+                           kind, flushing(endless, F32))  # fmt: skip
                     enter(f"{text} saturating", f"{opcode}.{mode}.sat.f32 {arguments};", operands,
                            kind, saturating(exact))  # fmt: skip
         enter(f"neg.{kind}", f"neg.{kind} $0, $1;", kind, kind, lambda x: -x)

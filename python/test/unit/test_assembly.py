@@ -1,5 +1,6 @@
 """Inline assembly: what its instructions compute, and the derivatives of what is made of them."""
 
+import itertools
 import math
 import random
 
@@ -24,7 +25,11 @@ def test_instruction(device, name):
     """On a GPU the instruction itself, on the CPU what takes its place: bit by bit."""
     instruction = ptx.TABLE[name]
     skip_unless_capable(device, instruction.capability)
-    inputs = ptx.operands(instruction)
+    assert_right(instruction, ptx.operands(instruction), device)
+
+
+def assert_right(instruction, inputs, device):
+    """What an instruction makes of inputs is what it ought to."""
     result = kernels.run(
         kernels.assembly_kernel,
         instruction.text,
@@ -34,6 +39,24 @@ def test_instruction(device, name):
     )
     wrong = ptx.mistakes(instruction, inputs, result.cpu())
     assert not wrong, f"{len(wrong)} of {len(inputs[0])} are wrong:\n" + "\n".join(wrong[:12])
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
+@pytest.mark.parametrize("opcode", ["mul", "fma"])
+def test_flushing_around_the_smallest_normal_number(device, opcode, mode):
+    """Of what is rounded up to it, some is flushed: what is smaller with all digits."""
+    smallest, half, unit = 2.0**-126, 2.0**-63, 2.0**-23
+    exact, inexact = (1 - unit / 2, smallest), ((1 + unit) * half, (1 - unit) * half)
+    rows = [(*pair, 0.0) for pair in (exact, inexact)]
+    # What is added is so large that the product is nearly lost in it.
+    rows += [(2.0**-75, -(2.0**-75), smallest), (2.0**-75, 2.0**-75, smallest)]
+    rows += [(-(2.0**-51), 2.0**-51, 2.0**-102 + smallest), (0.5, smallest, 0.0)]
+    all_signs = list(itertools.product((1.0, -1.0), repeat=3))
+    rows = [[s * x for s, x in zip(signs, row, strict=True)] for signs in all_signs for row in rows]
+    rows += [[0.0] * 3] * (64 - len(rows))
+    instruction = ptx.TABLE[f"{opcode}.{mode}.f32 flushing"]
+    columns = torch.tensor(rows).t().contiguous()
+    assert_right(instruction, list(columns[: len(instruction.operands)]), device)
 
 
 @triton.jit

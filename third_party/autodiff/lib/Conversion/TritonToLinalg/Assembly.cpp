@@ -39,6 +39,37 @@ static Value flush(OpBuilder &b, Location loc, Value x, FloatType format) {
   return arith::SelectOp::create(b, loc, isSmall, signedZero, x);
 }
 
+/// Whether a product or fused sum that was rounded to a normal number is
+/// smaller than all of them when it is rounded as if there were smaller
+/// exponents, too. GPUs flush that.
+static Value roundsUpToNormal(OpBuilder &b, Location loc, Value result,
+                              ValueRange operands,
+                              llvm::function_ref<Value(ValueRange)> compute) {
+  FloatType type = cast<FloatType>(result.getType());
+  auto number = [&](double value) {
+    return makeNumber(b, loc, type, APFloat(value));
+  };
+  auto compare = [&](CmpFPredicate how, Value x, Value y) -> Value {
+    return arith::CmpFOp::create(b, loc, how, x, y);
+  };
+  auto size = [&](Value x) -> Value { return math::AbsFOp::create(b, loc, x); };
+  // The smaller factor of such a product has room for the scale.
+  SmallVector<Value> scaled(operands);
+  Value isFirst =
+      compare(CmpFPredicate::OLT, size(operands[0]), size(operands[1]));
+  Value one = number(1.0), scale = number(0x1p64);
+  auto enlarge = [&](Value &x, Value by) {
+    x = arith::MulFOp::create(b, loc, x, by);
+  };
+  enlarge(scaled[0], arith::SelectOp::create(b, loc, isFirst, scale, one));
+  enlarge(scaled[1], arith::SelectOp::create(b, loc, isFirst, one, scale));
+  for (Value &addend : MutableArrayRef(scaled).drop_front(2))
+    enlarge(addend, scale);
+  return arith::AndIOp::create(
+      b, loc, compare(CmpFPredicate::OEQ, size(result), number(0x1p-126)),
+      compare(CmpFPredicate::OLT, size(compute(scaled)), number(0x1p-62)));
+}
+
 /// Rounded to the next number of `to` in a direction.
 static Value convertDirected(OpBuilder &b, Location loc, Value x,
                              FloatType from, FloatType to, Rounding rounding) {
@@ -142,14 +173,25 @@ Value cpu::lowerInlineAsm(Lowering &lowering, OpBuilder &b,
     wide.push_back(instruction->flushes ? flush(b, loc, value, type) : value);
   }
   StringRef name = instruction->function;
-  Value value = instruction->rounding == Rounding::Nearest
-                    ? lowerFunction(lowering, b, loc, name, computed, wide)
-                    : lowerRounded(lowering, b, loc, name,
-                                   instruction->rounding, computed, wide);
+  auto compute = [&](ValueRange operands) {
+    return instruction->rounding == Rounding::Nearest
+               ? lowerFunction(lowering, b, loc, name, computed, operands)
+               : lowerRounded(lowering, b, loc, name, instruction->rounding,
+                              computed, operands);
+  };
+  Value value = compute(wide);
   if (value && instruction->isApproximate && name == "div")
     value = divideApproximately(b, loc, value, wide[0], wide[1]);
-  if (value && instruction->flushes)
-    value = flush(b, loc, value, type);
+  if (value && instruction->flushes) {
+    Value flushed = flush(b, loc, value, type);
+    if (type.isF32() && (name == "mul" || name == "fma")) {
+      Value zero = makeNumber(b, loc, type, APFloat(0.0));
+      flushed = arith::SelectOp::create(
+          b, loc, roundsUpToNormal(b, loc, value, wide, compute),
+          math::CopySignOp::create(b, loc, zero, value), flushed);
+    }
+    value = flushed;
+  }
   return value ? convertFloat(b, loc, value, computed, type) : Value();
 }
 
