@@ -379,6 +379,18 @@ def test_rejected_kernels_take_another_form(monkeypatch, tmp_path):
         Executable(Kernel("k", _BRANCH + "\n", None, ()), made.target, {}).compile()
 
 
+def test_failed_kernels_are_not_those_that_are_loaded_next(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+
+    def compile_(path, target, options):
+        raise RuntimeError("Triton Error [CUDA]: an illegal memory access was encountered")
+
+    monkeypatch.setattr(executable, "triton_compile", compile_)
+    next_one = Executable(Kernel("k", _BRANCH, None, ()), GPUTarget("cpu", "x86_64", 1), {})
+    with pytest.raises(AutodiffError, match="launched before has failed.*CUDA_LAUNCH_BLOCKING"):
+        next_one.compile()
+
+
 # Requests.
 
 

@@ -49,6 +49,12 @@ _INHERITED = (
 # How many stages loops are pipelined over that do not follow the option `num_stages`.
 _STAGES = re.compile(r"(?<=tt\.num_stages = )\d+")
 
+# What CUDA answers to every call once a kernel has failed.
+_LOST = re.compile(
+    "illegal memory access|illegal instruction|misaligned address|unspecified launch failure"
+    "|device-side assert|invalid program counter|launch timed out"
+)
+
 _loading = threading.Lock()
 
 
@@ -193,6 +199,11 @@ class Executable:
             except AutodiffError:
                 raise
             except (RuntimeError, ValueError) as error:
+                if _LOST.search(str(error)):
+                    raise AutodiffError(
+                        f"kernel {self.kernel.name!r} cannot be loaded, as one that was launched "
+                        f"before has failed: {error}. CUDA_LAUNCH_BLOCKING=1 shows which"
+                    ) from error
                 # What was noted may be damaged.
                 again = ttir == noted != self.kernel.ttir
                 ttir = self.kernel.ttir if again else self._other_form(error, ttir, path)
