@@ -55,7 +55,8 @@ def pytest_generate_tests(metafunc):
 def pytest_runtest_logreport(report):
     """Name a failure as soon as there is one: a run that is cut off says nothing at its end."""
     if report.failed:
-        print(f"\nFAILED {report.nodeid}", flush=True)
+        reason = str(getattr(report.longrepr, "reprcrash", report.longrepr)).strip()
+        print(f"\nFAILED {report.nodeid} ({report.when}): {reason[-300:]}", flush=True)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,10 +10,10 @@ import pytest
 import torch
 from arena.case import Case, Variant
 from arena.packages import installed, plugins
-from arena.problem import OURS, THEIRS, leaf, mapped
+from arena.problem import OURS, THEIRS, leaf, mapped, told
 from arena.trial import Trial, make_problem
 from arena.truth import Gradients, reference_gradients
-from gradients import assert_close
+from gradients import assert_close, relative_error
 
 # The CPU takes longest to compile these (half a minute and more): there they need --slow. Others of
 # their families run.
@@ -32,6 +32,9 @@ LONG = {
     "chunk_simple_gla",
     "parallel_wall_attn",
 }
+
+# The part of a number that is cut off in tf32, which has ten bits behind the point, at most.
+TF32 = 2.0**-10
 
 
 def dtype_of(case: Case) -> torch.dtype:
@@ -63,7 +66,12 @@ def test_gradients(plugin, case, dtype, device, pytestconfig):
         pytest.skip(case.gpu or "packages choose their kernels for the GPU that is there")
     problem = make_problem(plugin, case, Variant("small", str(dtype)[6:]), device)
     trial = Trial(problem, exact="first")
-    row = trial.run()
+    try:
+        row = trial.run()
+    except Exception as error:
+        if trial.row.get("refused") != told(error):
+            raise
+        pytest.skip(f"the package itself refuses this: {told(error)}")
     found = "\n".join(map(str, [*row["notes"], *trial.findings]))
     assert row["verdict"] in ("agree", "ours"), found
     # Where theirs is refused on a GPU, nothing says how near is near: products are tf32.
@@ -85,9 +93,18 @@ def assert_as_good_as_theirs(trial) -> None:
     names = [f"output {i}" for i in problem.used] + [f"gradient of {n}" for n in problem.names]
     values = [*ours.outputs, *ours.gradients]
     baselines, truths = [*outputs, *gradients], [*truth.outputs, *truth.gradients]
+    truths = [exact.view(value.shape) for exact, value in zip(truths, values, strict=True)]
+    baselines = [
+        exact.to(value.dtype) if base is None else base.cpu()
+        for base, value, exact in zip(baselines, values, truths, strict=True)
+    ]
+    # Where products are tf32, authors may ask for exact ones in one place of their backward, which
+    # the forward does not (fla's chunk_gla, for v): what they are satisfied with elsewhere will do.
+    may_be_tf32 = values[0].is_cuda and values[0].dtype == torch.float32
+    widest = max(map(relative_error, baselines, truths)) if may_be_tf32 else 0.0
+    roundings = problem.case.roundings
     for name, value, base, exact in zip(names, values, baselines, truths, strict=True):
-        base = exact.to(value.dtype) if base is None else base
-        assert_close(name, value.cpu(), base.cpu(), exact.view(value.shape), problem.case.roundings)
+        assert_close(name, value.cpu(), base, exact, roundings, theirs=min(widest, TF32))
 
 
 def plain(problem):
