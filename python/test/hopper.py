@@ -105,9 +105,9 @@ def assembler_remarks(kernel) -> str:
     return remarks.getvalue()
 
 
-def plan_of(text) -> dict:
+def plan_of(text, target=TARGET) -> dict:
     """Differentiate TTIR."""
-    return json.loads(_native.differentiate(text, corpus.request_for(TARGET), "kernel.ttir"))
+    return json.loads(_native.differentiate(text, corpus.request_for(target), "kernel.ttir"))
 
 
 def assert_backward_compiles(text):

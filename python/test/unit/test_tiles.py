@@ -183,3 +183,17 @@ def test_large_tiles_fit_hopper(name, dtype):
     text = hopper.ttir(large_tiles.chunk_kernel, types, constants)
     for kernel in hopper.plan_of(text)["backward"]:
         assert hopper.shared_memory(kernel) <= hopper.SHARED_MEMORY
+
+
+def test_products_in_an_order_that_fits():
+    """Where memory has an order, tiles are not divided: products come when it is there for them."""
+    import hopper
+    from triton.backends.autodiff import corpus
+
+    device, constants = corpus.parse_target("cuda:89"), {"ROWS": 64, "SIZE": 128}
+    text = hopper.ttir(large_tiles.exchanged_product_kernel, ["*fp32"] * 3, constants, True)
+    (kernel,) = hopper.plan_of(text, device)["backward"]
+    for own in (text, kernel["ttir"]):
+        options = {"num_warps": 8, "num_stages": 1}
+        compiled = corpus.compiled_ttir(own, device, assemble=False, options=options)
+        assert compiled.metadata.shared <= 99 * 1024

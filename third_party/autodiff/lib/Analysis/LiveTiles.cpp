@@ -4,7 +4,11 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-double LiveTiles::countMost(triton::FuncOp kernel) {
+double LiveTiles::countMost(triton::FuncOp kernel, Operation *first,
+                            Operation *last) {
+  this->first = first;
+  this->last = last;
+  isCounted = !last;
   visit(kernel.getBody().front());
   return most;
 }
@@ -23,6 +27,9 @@ void LiveTiles::define(Value value) {
 }
 
 void LiveTiles::visit(Operation *op) {
+  if (op == first || op == last)
+    isCounted = op == last;
+  take(0);
   for (Value result : op->getResults())
     define(result);
   if (op->getNumRegions() > 0)

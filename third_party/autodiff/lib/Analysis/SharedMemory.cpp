@@ -48,6 +48,7 @@ void SharedMemory::useOperands(triton::DotOp dot, Operation *around) {
   useOperand(dot.getB(), rank - 2, around);
 }
 
-double mlir::autodiff::countSharedMemory(triton::FuncOp kernel) {
-  return SharedMemory().countMost(kernel);
+double mlir::autodiff::countSharedMemory(triton::FuncOp kernel,
+                                         Operation *first, Operation *last) {
+  return SharedMemory().countMost(kernel, first, last);
 }

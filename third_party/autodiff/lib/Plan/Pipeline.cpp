@@ -260,8 +260,10 @@ static void addSchedule(Passes &passes, const Request &request) {
     passes.clean();
   }
   passes.addToKernels(createPowersOfTwo());
-  if (request.scheduled)
+  if (request.scheduled) {
     passes.addToKernels(createLoadEarly());
+    passes.addToKernels(createOrderProducts());
+  }
   passes.add(createLaunchOptions());
   if (request.scheduled) {
     passes.addToKernels(createPipelineLoads());

@@ -12,8 +12,10 @@ class LiveTiles {
 public:
   virtual ~LiveTiles() = default;
 
-  /// What is held where that is most.
-  double countMost(triton::FuncOp kernel);
+  /// What is held where that is most; if `last` is given, only between there
+  /// and `first`, which is before it in the same block, or its start.
+  double countMost(triton::FuncOp kernel, Operation *first = nullptr,
+                   Operation *last = nullptr);
 
 protected:
   /// Calls hold() for what `op` needs of its operands.
@@ -26,7 +28,10 @@ protected:
   /// which takes `size`.
   void hold(Value value, unsigned form, double size);
   /// Notes that an operation takes so much while it runs.
-  void take(double size) { most = std::max(most, held + size); }
+  void take(double size) {
+    if (isCounted)
+      most = std::max(most, held + size);
+  }
 
 private:
   void define(Value value);
@@ -36,6 +41,8 @@ private:
   /// The sizes of the forms of each value.
   llvm::DenseMap<Value, llvm::SmallDenseMap<unsigned, double, 2>> live;
   double held = 0, most = 0;
+  Operation *first = nullptr, *last = nullptr;
+  bool isCounted = true;
 };
 
 } // namespace mlir::autodiff

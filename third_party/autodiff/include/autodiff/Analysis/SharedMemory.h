@@ -15,7 +15,11 @@ namespace mlir::autodiff {
 /// sums over: a tile that products sum over along both of its axes is there
 /// twice. And their results pass through shared memory on the way to what is
 /// laid out otherwise.
-double countSharedMemory(triton::FuncOp kernel);
+///
+/// If `last` is given, only what is between there and `first` counts, which is
+/// before it in the same block; null is the start of that.
+double countSharedMemory(triton::FuncOp kernel, Operation *first = nullptr,
+                         Operation *last = nullptr);
 
 } // namespace mlir::autodiff
 

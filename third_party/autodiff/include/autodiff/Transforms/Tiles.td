@@ -47,6 +47,15 @@ def DivideTiles : AutodiffPass<"autodiff-divide-tiles", "::mlir::ModuleOp"> {
   }];
 }
 
+def OrderProducts : AutodiffPass<"autodiff-order-products", "::mlir::triton::FuncOp"> {
+  let summary = "compute products in an order that saves shared memory";
+  let description = [{
+    Where the products of a kernel need more shared memory than there is, one
+    comes as soon as its operands are there, or waits until its result is
+    needed, if that saves some: its operands do not lie beside those of others.
+  }];
+}
+
 def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::ModuleOp"> {
   let summary = "choose the warps and stages that tiles need";
   let description = [{
