@@ -1,5 +1,6 @@
 """What Triton compiles a kernel's TTIR to, and what it compiles its source to that was printed."""
 
+import contextlib
 import importlib.util
 import re
 import tempfile
@@ -53,15 +54,22 @@ def ptx_of_text(ttir: str, **options) -> list[str]:
     return _lines(hopper.compiled_text(ttir, **options).asm["ptx"])
 
 
-def ptx_of_python(source: str, ttir: str, **options) -> list[str]:
-    """Return the PTX of printed source, launched with arguments like those of the TTIR."""
-    name = re.search(r"tt\.func public @(\w+)", ttir)[1]
+@contextlib.contextmanager
+def as_module(source: str):
+    """The module that printed source is, while its file is there: Triton reads that."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "printed_kernel.py")
         file.write_text(source, encoding="utf-8")
         spec = importlib.util.spec_from_file_location(file.stem, file)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
+        yield module
+
+
+def ptx_of_python(source: str, ttir: str, **options) -> list[str]:
+    """Return the PTX of printed source, launched with arguments like those of the TTIR."""
+    name = re.search(r"tt\.func public @(\w+)", ttir)[1]
+    with as_module(source) as module:
         kernel = getattr(module, name)
         types, multiples = _signature(ttir)
         signature = dict(zip(kernel.arg_names, types, strict=True))

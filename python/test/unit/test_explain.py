@@ -71,7 +71,7 @@ def test_epilogue(device):
     where = _line(mm.bias_activation_kernel, "acc = 0.5 * acc")
     assert len(re.findall("handed over: ", text)) == 1
     assert re.search(
-        rf"handed over: (\w+)_bwd leaves the value of 'acc' at {where}, 32×32 f32 a program, "
+        rf"handed over: (\w+)_bwd leaves the value of 'd_acc' at {where}, 32×32 f32 a program, "
         r"24 KiB, for \1_bwd_exchanged0 and \1_bwd_exchanged1", text
     )  # fmt: skip
 

@@ -7,8 +7,11 @@ import hopper
 import printed
 import pytest
 import test_matrix_instructions as attention
+import torch
+import triton
+import triton.language as tl
 from kernels import cross_entropy, matmul, normalization, softmax
-from triton.backends.autodiff import AutodiffError
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff import __main__ as command
 from triton.backends.autodiff.source import python_of
 
@@ -73,3 +76,85 @@ tt.func public @k(%p: !tt.ptr<f16>, %x: f16) {
 }"""
     with pytest.raises(AutodiffError, match=r"k.ttir:3:8.*no form in Python for 'arith.divf'"):
         python_of(text, "k.ttir")
+
+
+@triton.jit
+def scaled_kernel(x_ptr, w_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    w = tl.load(w_ptr)
+    tl.store(y_ptr + i, w * tl.exp(x), mask=i < n)
+
+
+def scaled_twice(kernel, x, w):
+    y, z = torch.empty_like(x), torch.empty_like(x)
+    grid = (triton.cdiv(x.numel(), 32),)
+    kernel[grid](x, w, y, x.numel(), BLOCK=32)
+    kernel[grid](y, w, z, x.numel(), BLOCK=64)
+    return z
+
+
+def _defined(source):
+    """The functions that a printed module has, by their names."""
+    found = {}
+    with printed.as_module(source) as module:
+        for name, value in vars(module).items():
+            if isinstance(value, triton.JITFunction):
+                found[name] = value
+    return found
+
+
+def test_backward_source_of_an_operation(device):
+    """Its names are the user's; gradients, and what they come from, have those of variables."""
+    op = autodiff(scaled_kernel, scaled_twice)
+    x, w = torch.randn(50, device=device, requires_grad=True), torch.randn(1, device=device)
+    w.requires_grad_()
+    source = op.backward_source(x, w)
+    kernels = _defined(source)
+    assert len(kernels) == 2, "the second kernel has a name of its own"
+    for kernel in kernels.values():
+        # The second launch's x is the first one's y, of which it gives the gradient.
+        arguments = kernel.arg_names
+        assert {"x_ptr", "w_ptr", "d_y_ptr", "d_x_ptr", "d_w_ptr"} <= set(arguments)
+    assert not x.grad_fn and x.is_leaf
+    assert "d_x = " in source
+    assert "%d_x" in op.backward_ir(x, w) or '"d_x"' in op.backward_ir(x, w)
+
+
+def test_backward_source_of_a_launch(device):
+    kernel = differentiable(scaled_kernel)
+    x, w = torch.randn(50, device=device, requires_grad=True), torch.randn(1, device=device)
+    with pytest.raises(AutodiffError, match="launch it once"):
+        kernel.backward_source()
+    given = kernel.backward_source(x, w, torch.empty_like(x), 50, BLOCK=64, grid=(1,))
+    y = torch.empty_like(x)
+    kernel[(1,)](x, w, y, 50, BLOCK=64)
+    assert kernel.backward_source() == given
+    assert list(_defined(given)) == ["scaled_kernel_bwd"]
+
+
+def test_names_of_adjoints():
+    """Of the layer norm's backward: what is saved, summed and stored is called by what it is."""
+    plan = hopper.plan_of(hopper.ttir(*KERNELS["layer norm"], multiples_of_16=True))
+    (kernel,) = plan["backward"]
+    source = python_of(kernel["ttir"])
+    assert source.count("\n") < 75
+    for text in (
+        "saved_mean",
+        "tl.load(d_y_ptr + ",
+        "d_centred = ",
+        "tl.store(d_x_ptrs",
+        "tl.sum(",
+    ):
+        assert text in source, text
+    function = source[source.index("def layer_norm_kernel_bwd") :]
+    assert function.count("\n") < 60
+
+
+def test_attention_is_read():
+    """Its two backward kernels, with the types of their arguments, on five pages."""
+    plan = hopper.plan_of(hopper.ttir(*KERNELS["attention"], multiples_of_16=True))
+    source = python_of(kernel["ttir"] for kernel in plan["backward"])
+    assert source.count("\n") < 300
+    for text in ("d_q = ", "d_k", "d_v", "tl.store(d_k_ptrs"):
+        assert text in source, text

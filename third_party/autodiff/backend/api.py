@@ -22,6 +22,7 @@ from .explain import backward_text, report
 from .options import DEFAULT, Options
 from .order import Outermost
 from .pickling import reduce_kernel, reduce_op
+from .source import backward_source
 from .specialize import Resolver
 from .state import KernelState
 from .stubs import name_after
@@ -244,12 +245,35 @@ class DifferentiableKernel(Differentiable):
         """
         return backward_text(self._plans(args, kwargs))
 
+    def backward_source(self, *args, **kwargs) -> str:
+        """Return the backward kernels of the last (or the given) launch as Triton Python.
+
+        It is a module: kernels with the names of the user's variables, `d_x` for the gradient of
+        `x`. It does not launch them (docs/python.md, "Source").
+
+        Raises an `AutodiffError` that names the operation for what has no form in Python.
+        """
+        return backward_source(self._plans(args, kwargs))
+
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
         """Return how each gradient of the last (or the given) launch is computed, and why.
 
         `verbose`, also every schedule that the compiler tried, and what stood in its way.
         """
         return report(self._plans(args, kwargs), verbose)
+
+
+class _Written(torch.autograd.Function):
+    """A tensor that a launch has written, of which nothing is known but that it has a history."""
+
+    @staticmethod
+    def forward(ctx, tensor, source):
+        ctx.mark_dirty(tensor)
+        return tensor
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise AutodiffError("nothing was launched: this was to show what a launch would do")
 
 
 class _Preview(DifferentiableKernel):
@@ -262,6 +286,20 @@ class _Preview(DifferentiableKernel):
     def _take(self, launch):
         execution = runtime.prepare(launch, self._resolver.options)
         self._remember(launch.kernel, execution, launch.function)
+        if execution is not None and self._written is not None:
+            leaves = execution.state.spec.flatten(launch.values)
+            for output in execution.backward.plan.outputs:
+                self._note_written(leaves[output])
+
+    # What launches have written, for the time of a preview; None if nobody launches with it again.
+    _written: list[Tensor] | None = None
+
+    def _note_written(self, tensor) -> None:
+        """Let what is launched with an output know that it needs a gradient."""
+        is_plain = type(tensor) is Tensor and not tensor.requires_grad and not tensor._is_view()
+        if is_plain and tensor.is_floating_point():
+            _Written.apply(tensor, torch.empty((), requires_grad=True))
+            self._written.append(tensor)
 
 
 class WarmupKernel:
@@ -394,12 +432,24 @@ class Op(Outermost):
         if args or kwargs:
             self.kernel._launches.clear()
             kernel = self.kernel._part(_Preview, self.kernel._kernel)
-            results.call(self.stub, kernel, args, kwargs)
+            kernel._written = []
+            try:
+                results.call(self.stub, kernel, args, kwargs)
+            finally:
+                for tensor in kernel._written:
+                    tensor.detach_()
         return self.kernel._plans((), {})
 
     def backward_ir(self, *args, **kwargs) -> str:
         """Return the TTIR of the backward kernels of the last call, or of a call with `args`."""
         return backward_text(self._preview(args, kwargs))
+
+    def backward_source(self, *args, **kwargs) -> str:
+        """Return the backward kernels of the last (or the given) call as Triton Python.
+
+        Kernels with one name get numbers. See `DifferentiableKernel.backward_source`.
+        """
+        return backward_source(self._preview(args, kwargs))
 
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
         """Return how each gradient of the last (or the given) call is computed, and why.

@@ -4,9 +4,36 @@
 
 #include "autodiff/InitAll.h"
 #include "autodiff/Source/Python.h"
+#include "mlir/Support/ToolUtilities.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
+
+/// The kernels of one text, or of several with `// -----` between, as those of
+/// one module. One that has the name of another gets a new one.
+static OwningOpRef<ModuleOp> parseAll(Session &session, llvm::StringRef text) {
+  SmallVector<llvm::StringRef> parts;
+  text.split(parts, kDefaultSplitMarker);
+  OwningOpRef<ModuleOp> all;
+  for (llvm::StringRef part : parts) {
+    // The parser wants to find an end.
+    std::string ended = part.str();
+    OwningOpRef<ModuleOp> module = session.parse(ended.c_str(), ended.size());
+    if (!module)
+      return {};
+    if (!all) {
+      all = std::move(module);
+      continue;
+    }
+    SymbolTable symbols(*all);
+    for (auto function :
+         llvm::make_early_inc_range(module->getOps<triton::FuncOp>())) {
+      function->remove();
+      symbols.insert(function);
+    }
+  }
+  return all;
+}
 
 bool tadPrintSource(const char *ir, size_t irSize, const char *fileName,
                     TadSink onResult, TadSink onError, void *user) {
@@ -18,7 +45,7 @@ bool tadPrintSource(const char *ir, size_t irSize, const char *fileName,
         Session session(registry, fileName);
         std::string result;
         llvm::raw_string_ostream stream(result);
-        OwningOpRef<ModuleOp> module = session.parse(ir, irSize);
+        OwningOpRef<ModuleOp> module = parseAll(session, {ir, irSize});
         bool isPrinted =
             module && mlir::succeeded(printPython(*module, stream));
         diagnostics = std::move(session.getDiagnostics());

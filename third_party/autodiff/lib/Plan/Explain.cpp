@@ -55,21 +55,6 @@ static OperandAttr getOperand(BlockArgument argument) {
                                               kOperandAttr);
 }
 
-/// The name of the user's variable that was assigned at `loc`, if known.
-static StringRef findVariable(Location loc) {
-  if (auto name = dyn_cast<NameLoc>(loc))
-    return name.getName();
-  if (auto call = dyn_cast<CallSiteLoc>(loc)) {
-    StringRef caller = findVariable(call.getCaller());
-    return caller.empty() ? findVariable(call.getCallee()) : caller;
-  }
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location inner : fused.getLocations())
-      if (StringRef name = findVariable(inner); !name.empty())
-        return name;
-  return {};
-}
-
 static Array positionsOf(ArrayRef<Operation *> ops) {
   std::vector<std::string> spelled;
   for (Operation *op : ops)

@@ -5,6 +5,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Position.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -26,6 +27,18 @@ Value Adjoint::recomputed(Value value) {
       cast<OpResult>(value).getResultNumber());
 }
 
+/// Calls it so in printed kernels, unless it is one of the results of a loop.
+static void nameAdjoint(Value adjoint, Value value) {
+  Operation *op = adjoint.getDefiningOp();
+  if (!op || op->getNumResults() == 1)
+    adjoint.setLoc(ofAdjoint(adjoint.getLoc(), findVariable(value.getLoc())));
+}
+
+void Adjoint::set(Value value, Value adjoint) {
+  nameAdjoint(adjoint, value);
+  adjoints[value] = adjoint;
+}
+
 void Adjoint::add(Value value, Value contribution) {
   if (!contribution || !isActive(value))
     return;
@@ -36,6 +49,7 @@ void Adjoint::add(Value value, Value contribution) {
   adjoint =
       adjoint ? arith::AddFOp::create(builder, location, adjoint, contribution)
               : contribution;
+  nameAdjoint(adjoint, value);
 }
 
 /// Whether repeating `op` in the backward would repeat an effect.

@@ -8,6 +8,7 @@
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tangents.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Position.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -30,12 +31,13 @@ static LogicalResult pullBack(triton::LoadOp op, Adjoint &adjoint) {
   Value source = op.getPtr();
   mutation::inContribution(b, adjoint.loc(), source, cotangent);
   mutation::inMask(b, op, mask);
+  Location loc = ofAdjoint(adjoint.loc(), findVariable(op.getLoc()));
   for (BlockArgument base : getBaseArguments(op.getPtr())) {
     unsigned argument = base.getArgNumber();
     if (adjoint.activity.isWanted(argument) ||
         adjoint.activity.carries(argument))
-      AccumulateOp::create(b, adjoint.loc(), adjoint.primal(op.getPtr()),
-                           cotangent, mask, argument, siteOf(op));
+      AccumulateOp::create(b, loc, adjoint.primal(op.getPtr()), cotangent, mask,
+                           argument, siteOf(op));
   }
   return success();
 }

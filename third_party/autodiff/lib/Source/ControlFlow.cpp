@@ -2,6 +2,7 @@
 #include "FunctionPrinter.h"
 
 #include "Types.h"
+#include "autodiff/Support/Position.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -50,9 +51,10 @@ std::string FunctionPrinter::bound(Value value) {
 
 LogicalResult FunctionPrinter::print(scf::ForOp loop) {
   flush();
-  for (auto [start, argument, result] : llvm::zip_equal(
-           loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults())) {
-    std::string name = names.give(argument);
+  for (auto [start, argument, result, yielded] :
+       llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
+                       loop.getResults(), loop.getYieldedValues())) {
+    std::string name = names.give(argument, findVariable(yielded.getLoc()));
     line(name + " = " + reference(start, Use::Alone, loop).text);
     call({argument, result}, name);
   }
@@ -82,8 +84,10 @@ LogicalResult FunctionPrinter::print(scf::IfOp branch) {
   std::string condition = variable(branch.getCondition());
   flush();
   SmallVector<std::string> targets;
-  for (Value result : branch.getResults())
-    targets.push_back(names.give(result));
+  for (OpResult result : branch.getResults()) {
+    Value yielded = branch.thenYield().getOperand(result.getResultNumber());
+    targets.push_back(names.give(result, findVariable(yielded.getLoc())));
+  }
   auto printSide = [&](Region &side) -> LogicalResult {
     ++depth;
     size_t empty = lines.size();

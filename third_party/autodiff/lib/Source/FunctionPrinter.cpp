@@ -3,6 +3,7 @@
 
 #include "Types.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::autodiff::source;
@@ -232,23 +233,47 @@ LogicalResult FunctionPrinter::printChoice(arith::SelectOp select) {
   return success();
 }
 
+/// The function of Triton's library that reduces or scans in the same way;
+/// empty if there is none. It converts numbers of less than 32 bits first.
+static StringRef findInLibrary(Operation *op, Region &combine) {
+  Type element = getElementTypeOrSelf(op->getOperand(0).getType());
+  if (op->getNumOperands() > 1 || element.getIntOrFloatBitWidth() < 32)
+    return "";
+  Block &block = combine.front();
+  Operation &only = block.front();
+  if (only.getNextNode() != block.getTerminator() ||
+      only.getOperands() != block.getArguments())
+    return "";
+  bool isScan = isa<tt::ScanOp>(op);
+  return llvm::TypeSwitch<Operation *, StringRef>(&only)
+      .Case<arith::AddFOp, arith::AddIOp>(
+          [&](auto) { return isScan ? "cumsum" : "sum"; })
+      .Case<arith::MulFOp, arith::MulIOp>(
+          [&](auto) { return isScan ? "cumprod" : ""; })
+      .Case<arith::MaxNumFOp, arith::MaxSIOp>(
+          [&](auto) { return isScan ? "" : "max"; })
+      .Case<arith::MinNumFOp, arith::MinSIOp>(
+          [&](auto) { return isScan ? "" : "min"; })
+      .Default([](Operation *) { return ""; });
+}
+
 /// A reduction or a scan.
 LogicalResult FunctionPrinter::printCombining(Operation *op, Region &combine) {
+  auto scan = dyn_cast<tt::ScanOp>(op);
+  std::string axis =
+      std::to_string(scan ? scan.getAxis() : cast<tt::ReduceOp>(op).getAxis());
+  std::string end = scan && scan.getReverse() ? ", reverse=True)" : ")";
+  if (StringRef name = findInLibrary(op, combine); !name.empty())
+    return finish(
+        op, ("tl." + name + "(" + arguments(op) + ", " + axis + end).str());
   std::optional<std::string> function = helpers.nameFor(combine, moduleNames);
   if (!function)
     return fail(op, "of its combine function");
   bool isOne = op->getNumOperands() == 1;
   std::string text = isOne ? arguments(op) : "(" + arguments(op) + ")";
-  if (auto reduce = dyn_cast<tt::ReduceOp>(op)) {
-    text = "tl.reduce(" + text + ", " + std::to_string(reduce.getAxis()) +
-           ", " + *function + ")";
-  } else {
-    auto scan = cast<tt::ScanOp>(op);
-    text = "tl.associative_scan(" + text + ", " +
-           std::to_string(scan.getAxis()) + ", " + *function +
-           (scan.getReverse() ? ", reverse=True)" : ")");
-  }
-  return finish(op, text);
+  StringRef called = scan ? "tl.associative_scan(" : "tl.reduce(";
+  return finish(op,
+                (called + text + ", " + axis + ", " + *function + end).str());
 }
 
 std::string FunctionPrinter::arguments(Operation *op) {

@@ -1,9 +1,11 @@
 //===- Names.cpp - What values are called in Python -----------------------===//
 #include "Names.h"
 
-#include "llvm/ADT/StringExtras.h"
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Support/Position.h"
 
 using namespace mlir;
+using namespace mlir::autodiff;
 using namespace mlir::autodiff::source;
 
 /// What Python, Triton or the printed module use themselves.
@@ -28,32 +30,53 @@ std::string Names::unique(StringRef wish) {
   return name;
 }
 
+/// Whether a name is that of a line, or of what was derived from it.
+static bool isOfLine(StringRef name, StringRef own) {
+  return name == own || (name.consume_front("d_") && name == own);
+}
+
+/// Whether a value is a part of the user's line that loads, stores or computes
+/// an address, and has the name of what that line assigns.
+static bool isInAddress(Value value, StringRef own, unsigned depth = 8) {
+  if (isa<BlockArgument>(value) || isa<FloatType>(getElementTypeOrSelf(value)))
+    return false;
+  return depth > 0 && llvm::any_of(value.getUsers(), [&](Operation *user) {
+           if (!isOfLine(findVariable(user->getLoc()), own))
+             return false;
+           if (isa<triton::AddPtrOp>(user) || getAccessedPointer(user))
+             return true;
+           return user->getNumResults() == 1 && user->getNumRegions() == 0 &&
+                  isInAddress(user->getResult(0), own, depth - 1);
+         });
+}
+
+/// What is called so that has no name in the user's source.
+static std::string nameByUse(Value value) {
+  Type element = getElementTypeOrSelf(value.getType());
+  if (element.isInteger(1))
+    return "mask";
+  auto load = value.getDefiningOp<triton::LoadOp>();
+  Value pointer = load ? load.getPtr() : value;
+  bool isAddress = isa<triton::PointerType>(getElementTypeOrSelf(pointer));
+  BlockArgument base = isAddress ? getBaseArgument(pointer) : BlockArgument();
+  StringRef argument = base ? findVariable(base.getLoc()) : "";
+  if (load && argument.consume_back("_ptr"))
+    return argument.str();
+  if (isa<triton::PointerType>(element))
+    return argument.empty() ? "pointers" : (argument + "s").str();
+  if (isa<FloatType>(element))
+    return "x";
+  bool isOffset = llvm::any_of(value.getUsers(), [](Operation *user) {
+    return isa<triton::AddPtrOp>(user);
+  });
+  return isOffset ? "offset" : "n";
+}
+
 std::string Names::give(Value value, StringRef otherwise) {
-  std::string own = nameOf(value.getLoc());
-  return unique(own.empty() ? otherwise : own);
-}
-
-static bool isIdentifier(StringRef name) {
-  auto isInside = [](char c) { return llvm::isAlnum(c) || c == '_'; };
-  return !name.empty() && !llvm::isDigit(name.front()) &&
-         llvm::all_of(name, isInside);
-}
-
-std::string mlir::autodiff::source::nameOf(Location loc) {
-  // Of inlined code, the call's statement is the user's.
-  if (auto call = dyn_cast<CallSiteLoc>(loc)) {
-    std::string outer = nameOf(call.getCaller());
-    return outer.empty() ? nameOf(call.getCallee()) : outer;
-  }
-  if (auto fused = dyn_cast<FusedLoc>(loc)) {
-    for (Location part : fused.getLocations())
-      if (std::string name = nameOf(part); !name.empty())
-        return name;
-    return "";
-  }
-  auto named = dyn_cast<NameLoc>(loc);
-  if (!named)
-    return "";
-  StringRef name = named.getName().strref();
-  return isIdentifier(name) ? name.str() : nameOf(named.getChildLoc());
+  StringRef own = findVariable(value.getLoc());
+  if (own.empty())
+    own = otherwise;
+  if (own.empty() || isInAddress(value, own))
+    return unique(nameByUse(value));
+  return unique(own);
 }

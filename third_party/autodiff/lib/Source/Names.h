@@ -14,16 +14,13 @@ public:
   Names();
 
   /// A new name for a value: its own in the user's source, as far as known.
-  std::string give(Value value, llvm::StringRef otherwise = "x");
+  std::string give(Value value, llvm::StringRef otherwise = "");
   /// A new name that begins like `wish`.
   std::string unique(llvm::StringRef wish);
 
 private:
   llvm::StringSet<> taken;
 };
-
-/// The name of a value in the user's source, empty if it has none.
-std::string nameOf(Location loc);
 
 } // namespace mlir::autodiff::source
 

@@ -19,6 +19,8 @@ static std::string divisibilityOf(tt::FuncOp kernel, BlockArgument argument) {
 LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
   if (kernel.getNumResults() > 0)
     return fail(kernel, "it returns something");
+  if (llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<TensorType>))
+    return fail(kernel, "it takes a tile");
   SmallVector<std::string> parameters;
   for (BlockArgument argument : kernel.getArguments())
     parameters.push_back(call(

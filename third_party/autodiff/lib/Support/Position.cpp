@@ -3,6 +3,7 @@
 #include "autodiff/Support/Position.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -39,6 +40,39 @@ static FileLineColLoc findUserPosition(Location loc) {
       if (FileLineColLoc position = findUserPosition(inner))
         return position;
   return autodiff::findPosition(loc);
+}
+
+static bool isIdentifier(StringRef name) {
+  auto isInside = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  return !name.empty() && !llvm::isDigit(name.front()) &&
+         llvm::all_of(name, isInside);
+}
+
+StringRef autodiff::findVariable(Location loc) {
+  if (auto call = dyn_cast<CallSiteLoc>(loc)) {
+    StringRef caller = findVariable(call.getCaller());
+    return caller.empty() ? findVariable(call.getCallee()) : caller;
+  }
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location inner : fused.getLocations())
+      if (StringRef name = findVariable(inner); !name.empty())
+        return name;
+  auto named = dyn_cast<NameLoc>(loc);
+  if (!named)
+    return {};
+  StringRef name = named.getName();
+  return isIdentifier(name) ? name : findVariable(named.getChildLoc());
+}
+
+Location autodiff::withVariable(Location loc, const llvm::Twine &name) {
+  return NameLoc::get(StringAttr::get(loc.getContext(), name), loc);
+}
+
+Location autodiff::ofAdjoint(Location loc, llvm::StringRef variable) {
+  constexpr llvm::StringLiteral prefix = "d_";
+  if (variable.empty() || findVariable(loc).starts_with(prefix))
+    return loc;
+  return withVariable(loc, prefix + variable);
 }
 
 std::string autodiff::spellPosition(Location loc) {

@@ -14,3 +14,10 @@ tt.func public @value() -> i32 {
   %x = arith.constant 1 : i32
   tt.return %x : i32
 }
+
+// -----
+
+// expected-error @below {{no form in Python for 'tt.func': it takes a tile}}
+tt.func public @tile(%x: tensor<16xf32>) {
+  tt.return
+}

@@ -13,8 +13,8 @@
 // CHECK-NEXT:     mask = i < n
 // CHECK-NEXT:     x = tl.load(x_ptr + i, mask, 0.0)
 // CHECK-NEXT:     y = tl.where(x > 0.5, x, 0.25)
-// CHECK-NEXT:     x_1 = arg1 + i
-// CHECK-NEXT:     tl.store(x_1, -(y * x) + x, mask)
+// CHECK-NEXT:     pointers = arg1 + i
+// CHECK-NEXT:     tl.store(pointers, -(y * x) + x, mask)
 #loc = loc(unknown)
 module {
   tt.func public @scale(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x_ptr"(#loc)), %q: !tt.ptr<f32>, %n: i32 loc("n"(#loc))) {
@@ -49,7 +49,7 @@ module {
 // What loops carry are variables that each iteration assigns at once. A combine
 // function is one of the module, and equal ones are one.
 // CHECK: def combine(a, b):
-// CHECK-NEXT:     return a + b
+// CHECK-NEXT:     return -(a * b)
 // CHECK-NOT: def combine_1
 // CHECK: def sums(p, q, n):
 // CHECK-NEXT:     [[X:[a-z_0-9]+]] = tl.load(p + tl.arange(0, 16))
@@ -76,12 +76,14 @@ module {
     %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero, %other = %one) -> (f32, f32) : i32 {
       %s = "tt.reduce"(%x) <{axis = 0 : i32}> ({
       ^bb0(%a: f32, %b: f32):
-        %t = arith.addf %a, %b : f32
+        %product = arith.mulf %a, %b : f32
+        %t = arith.negf %product : f32
         tt.reduce.return %t : f32
       }) : (tensor<16xf32>) -> f32
       %u = "tt.reduce"(%x) <{axis = 0 : i32}> ({
       ^bb0(%a: f32, %b: f32):
-        %t = arith.addf %a, %b : f32
+        %product = arith.mulf %a, %b : f32
+        %t = arith.negf %product : f32
         tt.reduce.return %t : f32
       }) : (tensor<16xf32>) -> f32
       %v = arith.mulf %s, %u : f32
@@ -95,6 +97,52 @@ module {
       scf.yield %r#1 : f32
     }
     tt.store %q, %chosen : !tt.ptr<f32>
+    tt.return
+  }
+}
+
+// -----
+
+// What Triton's library reduces or scans in the same way is called so; numbers
+// of less than 32 bits it would convert first.
+// CHECK: def combine(a, b):
+// CHECK-NEXT:     return a + b
+// CHECK: def library(p, r):
+// CHECK: tl.store(p, tl.sum([[Q:.*]], 0))
+// CHECK: tl.store(p, tl.max([[Q]], 0))
+// CHECK: tl.store({{.*}}, tl.cumsum([[Q]], 0, reverse=True))
+// CHECK: tl.store(r, tl.reduce({{.*}}, 0, combine))
+module {
+  tt.func public @library(%p: !tt.ptr<f32> loc("p"), %r: !tt.ptr<f16> loc("r")) {
+    %i = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+    %ps = tt.splat %p : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+    %ats = tt.addptr %ps, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+    %q = tt.load %ats : tensor<16x!tt.ptr<f32>>
+    %h = arith.truncf %q : tensor<16xf32> to tensor<16xf16>
+    %sum = "tt.reduce"(%q) <{axis = 0 : i32}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tt.reduce.return %c : f32
+    }) : (tensor<16xf32>) -> f32
+    tt.store %p, %sum : !tt.ptr<f32>
+    %max = "tt.reduce"(%q) <{axis = 0 : i32}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.maxnumf %a, %b : f32
+      tt.reduce.return %c : f32
+    }) : (tensor<16xf32>) -> f32
+    tt.store %p, %max : !tt.ptr<f32>
+    %sums = "tt.scan"(%q) <{axis = 0 : i32, reverse = true}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tt.scan.return %c : f32
+    }) : (tensor<16xf32>) -> tensor<16xf32>
+    tt.store %ats, %sums : tensor<16x!tt.ptr<f32>>
+    %half = "tt.reduce"(%h) <{axis = 0 : i32}> ({
+    ^bb0(%a: f16, %b: f16):
+      %c = arith.addf %a, %b : f16
+      tt.reduce.return %c : f16
+    }) : (tensor<16xf16>) -> f16
+    tt.store %r, %half : !tt.ptr<f16>
     tt.return
   }
 }

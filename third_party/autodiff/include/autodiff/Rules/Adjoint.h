@@ -44,7 +44,7 @@ public:
   void add(Value value, Value contribution);
 
   /// Replaces the adjoint of `value`.
-  void set(Value value, Value adjoint) { adjoints[value] = adjoint; }
+  void set(Value value, Value adjoint);
 
   /// Appends the recomputation of `block` (without its terminator and without
   /// effects) to the backward kernel; what the primal records is read back.

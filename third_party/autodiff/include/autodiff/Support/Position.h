@@ -16,6 +16,17 @@ FileLineColLoc findPosition(Location loc);
 /// position that is not in Triton's own library. Empty if there is none.
 std::string spellPosition(Location loc);
 
+/// The name of the user's variable that was assigned at `loc`; empty if there
+/// is none. Of inlined code that is the variable of the outermost call.
+llvm::StringRef findVariable(Location loc);
+
+/// `loc` as that of a variable with another name.
+Location withVariable(Location loc, const llvm::Twine &name);
+
+/// `loc` as that of the adjoint of a variable, which is called `d_x` for `x`;
+/// the same if the variable has no name, or it is that of an adjoint.
+Location ofAdjoint(Location loc, llvm::StringRef variable);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_SUPPORT_POSITION_H

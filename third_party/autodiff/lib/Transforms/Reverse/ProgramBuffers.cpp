@@ -4,6 +4,7 @@
 #include "Costs.h"
 #include "Schedule/Regrid.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -55,6 +56,8 @@ static Value wide(OpBuilder &b, Location loc, Value value) {
 
 /// The number of this program within the grid, and the number of programs.
 static std::pair<Value, Value> linearProgramId(OpBuilder &b, Location loc) {
+  if (!findVariable(loc).empty())
+    loc = withVariable(loc, "program");
   Value id, count;
   for (int axis : {2, 1, 0}) {
     Value size = wide(b, loc, triton::GetNumProgramsOp::create(b, loc, axis));
@@ -193,11 +196,15 @@ Value mlir::autodiff::saveForBackward(OpBuilder &atSave, Value value,
   Type type = value.getType();
   unsigned index = countBuffers(backward);
   BufferAttr description = describeBuffer(BufferKind::Saved, name, type, 1);
-  storeToSlot(atSave, loc, appendBuffer(forward, index, type, description),
-              slotOfProgram(atSave, loc), value);
-  return loadFromSlot(atLoad, loc,
-                      appendBuffer(backward, index, type, description),
-                      slotOfProgram(atLoad, loc), type);
+  auto append = [&](triton::FuncOp kernel) {
+    BlockArgument buffer = appendBuffer(kernel, index, type, description);
+    if (StringRef variable = findVariable(loc); !variable.empty())
+      buffer.setLoc(withVariable(kernel.getLoc(), "saved_" + variable));
+    return buffer;
+  };
+  storeToSlot(atSave, loc, append(forward), slotOfProgram(atSave, loc), value);
+  return loadFromSlot(atLoad, loc, append(backward), slotOfProgram(atLoad, loc),
+                      type);
 }
 
 void mlir::autodiff::lowerRecord(PushOp push, Value written,

@@ -2,6 +2,7 @@
 #include "KernelName.h"
 
 #include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "llvm/ADT/BitVector.h"
@@ -162,6 +163,36 @@ triton::FuncOp mlir::autodiff::getOrCreateForward(ModuleOp module) {
   return derive(getPrimal(module), "forward", "fwd");
 }
 
+/// What an operand is called in printed kernels, if the user's arguments have
+/// names: `d_x` for a gradient of `x`, or the upstream one.
+static Location nameOperand(triton::FuncOp kernel, OperandAttr operand,
+                            Attribute buffer) {
+  Location loc = kernel.getLoc();
+  auto isOf = [&](BlockArgument argument) {
+    return kernel.getArgAttr(argument.getArgNumber(), kOperandAttr) ==
+           OperandAttr::get(kernel.getContext(), OperandKind::Argument,
+                            operand.getIndex());
+  };
+  auto hasName = [](BlockArgument argument) {
+    return !findVariable(argument.getLoc()).empty();
+  };
+  if (llvm::none_of(kernel.getArguments(), hasName))
+    return loc;
+  switch (operand.getKind()) {
+  case OperandKind::Gradient:
+  case OperandKind::Cotangent:
+    if (auto primal = llvm::find_if(kernel.getArguments(), isOf);
+        primal != kernel.getArguments().end())
+      return ofAdjoint(loc, findVariable(primal->getLoc()));
+    return loc;
+  case OperandKind::Buffer:
+    return withVariable(loc,
+                        cast<BufferAttr>(buffer).getName().rtrim("0123456789"));
+  default:
+    return withVariable(loc, stringifyOperandKind(operand.getKind()));
+  }
+}
+
 BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
                                             OperandAttr operand,
                                             Attribute buffer) {
@@ -170,7 +201,7 @@ BlockArgument mlir::autodiff::appendOperand(triton::FuncOp kernel, Type type,
   (void)kernel.insertArgument(
       index, type,
       builder.getDictionaryAttr(builder.getNamedAttr(kOperandAttr, operand)),
-      kernel.getLoc());
+      nameOperand(kernel, operand, buffer));
   if (buffer)
     PlanOp::getOrCreate(kernel->getParentOfType<ModuleOp>())
         .describe(operand, buffer);

@@ -2,6 +2,7 @@
 #include "ShadowPointers.h"
 
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
 using namespace mlir;
@@ -67,6 +68,7 @@ Value ShadowPointers::get(Value pointer) {
     copy->setOperand(operand.getOperandNumber(), mapped);
   }
   copy->getResult(0).setType(shadowType(pointer.getType()));
+  copy->setLoc(ofAdjoint(op->getLoc(), findVariable(op->getLoc())));
   builder.insert(copy);
   return known[pointer] = copy->getResult(0);
 }

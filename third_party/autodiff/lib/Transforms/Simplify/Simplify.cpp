@@ -116,6 +116,7 @@ struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
       // The sum may only be known after the product.
       Operation *copy = rewriter.clone(*dot);
       copy->setOperand(2, sum);
+      copy->setLoc(op.getLoc());
       rewriter.replaceOp(op, copy);
       return success();
     }
