@@ -263,6 +263,16 @@ def test_log_variable_is_checked(monkeypatch):
         waiting.start.__wrapped__()
 
 
+def test_missing_folder_and_other_text(tmp_path, capsys):
+    """What is wrong is said of what was given."""
+    assert command.main(["corpus", str(tmp_path / "nothing")]) == 2
+    assert "nothing does not exist" in capsys.readouterr().err
+    (tmp_path / "kernel.ttir").write_text("import torch")
+    assert command.main(["explain", str(tmp_path / "kernel.ttir")]) == 2
+    told = capsys.readouterr().err
+    assert "kernel.ttir:1:1" in told and "cache" not in told
+
+
 def test_corpus_as_json(home):
     (home / "copy.ttir").write_text(COPY)
     done = run("corpus", home, "--steps", "parsed", "--json")

@@ -126,6 +126,8 @@ def test_backward_source_of_a_launch(device):
     x, w = torch.randn(50, device=device, requires_grad=True), torch.randn(1, device=device)
     with pytest.raises(AutodiffError, match="launch it once"):
         kernel.backward_source()
+    with pytest.raises(AutodiffError, match="give the grid of this launch.*grid="):
+        kernel.backward_source(x, w, torch.empty_like(x), 50, BLOCK=64)
     given = kernel.backward_source(x, w, torch.empty_like(x), 50, BLOCK=64, grid=(1,))
     y = torch.empty_like(x)
     kernel[(1,)](x, w, y, 50, BLOCK=64)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import user_rules as kernels
-from triton.backends.autodiff import AutodiffError, register_vjp, user_rules
+from triton.backends.autodiff import AutodiffError, register_vjp, stop_gradient, user_rules
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -244,6 +244,11 @@ def test_register_vjp_refuses_what_is_no_rule():
         register_vjp(softplus_vjp)
     with pytest.raises(TypeError, match="triton.jit"):
         register_vjp(lambda dy, x, y: dy, symbol="f")
+
+
+def test_stop_gradient_outside_of_kernels():
+    with pytest.raises(TypeError, match="x.detach"):
+        stop_gradient(torch.ones(3))
 
 
 @pytest.mark.parametrize("dtype", DTYPES + HALF, ids=str)

@@ -70,6 +70,8 @@ def _compare_plans(options) -> int:
 
 def _corpus_table(options) -> int:
     """Print how far each file gets; 0 if every file passed every step asked for."""
+    if not Path(options.folder).exists():
+        raise AutodiffError(f"{options.folder} does not exist: give a folder with *.ttir files")
 
     def progress(row):
         _say(f"{row.file} ({row.seconds:.1f} s)")
@@ -98,8 +100,11 @@ def _explain(options) -> int:
     """Print what `explain()` says of a kernel that is not launched."""
     from .cache import plan_for
     from .explain import backward_text, report
+    from .library import native
 
     text = Path(options.file).read_text(encoding="utf-8")
+    # What is wrong with it is said of the file; a plan's text would be one of Triton's cache.
+    native().run_pipeline(text, "", options.file)
     request = json.loads(corpus.request_for(corpus.parse_target(options.target)))
     plan = plan_for(text, request, Path(options.file).stem)
     names = corpus.argument_names(text, plan.kernel, len(plan.arguments))

@@ -31,8 +31,16 @@ from .wrappers import Differentiable, is_kernel
 
 Tensor = torch.Tensor
 P = ParamSpec("P")
-# In place of a kernel that a decorator will be given.
-_LATER: Any = object()
+
+
+class _Later:
+    """In place of a kernel that a decorator will be given."""
+
+    def __repr__(self):
+        return "<the function below>"
+
+
+_LATER: Any = _Later()
 
 
 class DifferentiableKernel(Differentiable):
@@ -53,6 +61,10 @@ class DifferentiableKernel(Differentiable):
         self._parts: dict[int, DifferentiableKernel] = {}
         functools.update_wrapper(self, self._resolver.function, updated=())
         self.__signature__ = self._resolver.function.signature
+
+    def __dir__(self):
+        of_kernel = (name for name in dir(self._kernel) if not name.startswith("_"))
+        return sorted({*super().__dir__(), *of_kernel})
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -218,9 +230,14 @@ class DifferentiableKernel(Differentiable):
         """Return `(state, plan, execution)` of given or of remembered launches."""
         launches = self._launches
         if args or kwargs:
+            if "grid" not in kwargs:
+                raise ArgumentError(
+                    f"give the grid of this launch of kernel {self._resolver.function.__name__!r}, "
+                    "too, as grid=…: how a gradient is computed depends on it"
+                )
             preview = _Preview(self._kernel, self._resolver.options)
             preview._keeps_all = True
-            preview.run(*args, grid=kwargs.pop("grid", (1, 1, 1)), **kwargs)
+            preview.run(*args, grid=kwargs.pop("grid"), **kwargs)
             launches = preview._launches
         if not launches:
             raise AutodiffError(
@@ -256,9 +273,10 @@ class DifferentiableKernel(Differentiable):
         return backward_source(self._plans(args, kwargs))
 
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
-        """Return how each gradient of the last (or the given) launch is computed, and why.
+        """Return how each gradient of the last launch is computed, and why.
 
-        `verbose`, also every schedule that the compiler tried, and what stood in its way.
+        Or of a launch with `args` and `grid=`, which is not run. With `verbose=True`, also every
+        schedule that the compiler tried, and what stood in its way.
         """
         return report(self._plans(args, kwargs), verbose)
 
@@ -452,9 +470,9 @@ class Op(Outermost):
         return backward_source(self._preview(args, kwargs))
 
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
-        """Return how each gradient of the last (or the given) call is computed, and why.
+        """Return how each gradient of the last call, or of one with `args`, is computed, and why.
 
-        `verbose`, also every schedule that the compiler tried, and what stood in its way.
+        With `verbose=True`, also every schedule that the compiler tried, and what stood in its way.
         """
         return report(self._preview(args, kwargs), verbose)
 

@@ -13,6 +13,7 @@ import linecache
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+import torch
 import triton
 import triton.language as tl
 
@@ -85,6 +86,8 @@ def stop_gradient(x: Value, _semantic=None) -> Value:
     Of a tuple, every element is stopped. Integers carry no derivative and stay as they are.
     """
 
+    if isinstance(x, torch.Tensor):
+        raise TypeError("stop_gradient is for values in a kernel: of a tensor, take x.detach()")
     if any(isinstance(leaf, tl.tensor) and leaf.type.scalar.is_ptr() for leaf in flatten(x)):
         raise TypeError("stop_gradient takes values; stop what is loaded, not the pointer")
     return x if _semantic is None else _mark_floats(x, "stop_gradient", _semantic)
