@@ -83,11 +83,13 @@ LogicalResult FunctionPrinter::print(scf::ForOp loop) {
 LogicalResult FunctionPrinter::print(scf::IfOp branch) {
   std::string condition = variable(branch.getCondition());
   flush();
-  SmallVector<std::string> targets;
-  for (OpResult result : branch.getResults()) {
-    Value yielded = branch.thenYield().getOperand(result.getResultNumber());
-    targets.push_back(names.give(result, findVariable(yielded.getLoc())));
-  }
+  SmallVector<StringRef> wishes;
+  if (branch.getNumResults() > 0)
+    for (Value yielded : branch.thenYield().getOperands())
+      wishes.push_back(findVariable(yielded.getLoc()));
+  // Triton has the results in the order of the alphabet.
+  SmallVector<std::string> targets =
+      names.giveSorted(branch.getResults(), wishes);
   auto printSide = [&](Region &side) -> LogicalResult {
     ++depth;
     size_t empty = lines.size();

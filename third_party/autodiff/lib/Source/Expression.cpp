@@ -62,10 +62,12 @@ static Type elementOf(Type type) { return getElementTypeOrSelf(type); }
 static bool isBool(Type type) { return elementOf(type).isInteger(1); }
 
 Text Writer::asUnsigned(Value value, Use use) {
-  if (std::optional<Attribute> number = elementOf(value);
-      number && use == Use::Joined)
+  bool isLiteral =
+      use == Use::Joined ||
+      (use == Use::Passed && elementOf(value.getType()).isInteger(32));
+  if (std::optional<Attribute> number = elementOf(value); number && isLiteral)
     return {literalText(*number, /*isUnsigned=*/true)};
-  return *method(operand(value, use),
+  return *method(operand(value, elementOf(value) ? Use::Object : use),
                  ".to(" + typeText(elementOf(value.getType()), true) + ")");
 }
 
@@ -76,9 +78,9 @@ std::optional<Text> Writer::signedAgain(Result result) {
 
 std::optional<Text> Writer::infix(llvm::StringRef sign, Binding binding,
                                   bool isUnsigned) {
+  Use use = binding == Binding::Compare ? Use::Passed : Use::Joined;
   auto get = [&](Value value) {
-    return isUnsigned ? asUnsigned(value, Use::Joined)
-                      : operand(value, Use::Joined);
+    return isUnsigned ? asUnsigned(value, use) : operand(value, use);
   };
   Text lhs = get(op->getOperand(0)), rhs = get(op->getOperand(1));
   // Operators bind to the left; comparisons are not chained.
@@ -99,7 +101,7 @@ std::optional<Text> Writer::call(llvm::StringRef function, Use use,
 }
 
 std::optional<Text> Writer::convert(const llvm::Twine &type) {
-  return method(operand(op->getOperand(0), Use::Alone), ".to(" + type + ")");
+  return method(operand(op->getOperand(0), Use::Object), ".to(" + type + ")");
 }
 
 //===----------------------------------------------------------------------===//

@@ -28,10 +28,13 @@ enum class Use {
   /// Beside an operand that has the shape and type of the result: a literal or
   /// a smaller tile will do.
   Joined,
-  /// The same, of a function that takes literals for numbers of 32 bits.
+  /// The same, of a comparison, or a function, that takes literals for numbers
+  /// of 32 bits.
   Passed,
   /// By itself: it must have its shape and type.
   Alone,
+  /// The same, of which a method is called: a literal has none.
+  Object,
   /// As a number that Triton converts and extends to what a pointer has.
   Stored,
   /// More than once, so it has to be a variable.

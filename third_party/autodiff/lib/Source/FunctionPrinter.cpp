@@ -97,6 +97,8 @@ Text FunctionPrinter::constantText(Value value, Attribute element, Use use) {
   case Use::Repeated:
     if (isOwn && !isTile)
       return {literal};
+    [[fallthrough]];
+  case Use::Object:
     return {"tl.full(" + shapeText(value.getType()) + ", " + literal + ", " +
             typeText(type) + ")"};
   }

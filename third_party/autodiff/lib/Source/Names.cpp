@@ -72,11 +72,33 @@ static std::string nameByUse(Value value) {
   return isOffset ? "offset" : "n";
 }
 
-std::string Names::give(Value value, StringRef otherwise) {
+static std::string nameOf(Value value, StringRef otherwise) {
   StringRef own = findVariable(value.getLoc());
   if (own.empty())
     own = otherwise;
-  if (own.empty() || isInAddress(value, own))
-    return unique(nameByUse(value));
-  return unique(own);
+  bool isNamed = !own.empty() && !isInAddress(value, own);
+  return isNamed ? own.str() : nameByUse(value);
+}
+
+std::string Names::give(Value value, StringRef otherwise) {
+  return unique(nameOf(value, otherwise));
+}
+
+SmallVector<std::string> Names::giveSorted(ValueRange values,
+                                           ArrayRef<StringRef> otherwise) {
+  SmallVector<std::string> names;
+  for (auto [value, wish] : llvm::zip_equal(values, otherwise))
+    names.push_back(give(value, wish));
+  if (llvm::is_sorted(names))
+    return names;
+  for (auto [number, value] : llvm::enumerate(values)) {
+    taken.erase(names[number]);
+    // Letters in front, as many as it takes: a_, b_, …, za_.
+    std::string letters(number / 25, 'z');
+    letters += static_cast<char>('a' + number % 25);
+    names[number] = letters + "_" + nameOf(value, otherwise[number]);
+  }
+  for (std::string &name : names)
+    name = unique(name);
+  return names;
 }

@@ -2,7 +2,7 @@
 #ifndef AUTODIFF_SOURCE_NAMES_H
 #define AUTODIFF_SOURCE_NAMES_H
 
-#include "mlir/IR/Value.h"
+#include "mlir/IR/ValueRange.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace mlir::autodiff::source {
@@ -15,6 +15,9 @@ public:
 
   /// A new name for a value: its own in the user's source, as far as known.
   std::string give(Value value, llvm::StringRef otherwise = "");
+  /// New names for several values, in the order of the alphabet.
+  SmallVector<std::string> giveSorted(ValueRange values,
+                                      ArrayRef<llvm::StringRef> otherwise);
   /// A new name that begins like `wish`.
   std::string unique(llvm::StringRef wish);
 

@@ -146,3 +146,39 @@ module {
     tt.return
   }
 }
+
+// -----
+
+// Triton has the results of a branch in the order of the alphabet, and compares
+// a literal, which it takes for 32 bits, with what it extends to them.
+// CHECK: def branch(p, n, q, r):
+// CHECK: mask = tl.load({{.*}}) != tl.full([], 0, tl.int8)
+// CHECK: if {{.*}}:
+// CHECK-NEXT:     a_second, b_first = 2.0, 1.0
+// CHECK-NEXT: else:
+// CHECK-NEXT:     a_second, b_first = 1.0, 2.0
+// CHECK: tl.full([], 3.0, tl.float32).to(tl.float16)
+module {
+  tt.func public @branch(%p: !tt.ptr<i8> loc("p"), %n: i32 loc("n"), %q: !tt.ptr<f16> loc("q"), %r: !tt.ptr<f32> loc("r")) {
+    %zero = arith.constant 0 : i8
+    %none = arith.constant 0 : i32
+    %one = arith.constant 1.0 : f32 loc("first")
+    %two = arith.constant 2.0 : f32 loc("second")
+    %three = arith.constant 3.0 : f32
+    %x = tt.load %p : !tt.ptr<i8>
+    %mask = arith.cmpi ne, %x, %zero : i8 loc("mask")
+    %positive = arith.cmpi sgt, %n, %none : i32
+    %both = arith.andi %mask, %positive : i1
+    %again = arith.ori %mask, %both : i1
+    %y:2 = scf.if %again -> (f32, f32) {
+      scf.yield %two, %one : f32, f32
+    } else {
+      scf.yield %one, %two : f32, f32
+    }
+    tt.store %r, %y#0 : !tt.ptr<f32>
+    tt.store %r, %y#1 : !tt.ptr<f32>
+    %half = arith.truncf %three : f32 to f16
+    tt.store %q, %half : !tt.ptr<f16>
+    tt.return
+  }
+}
