@@ -160,3 +160,20 @@ def test_attention_is_read():
     assert source.count("\n") < 300
     for text in ("d_q = ", "d_k", "d_v", "tl.store(d_k_ptrs"):
         assert text in source, text
+
+
+@triton.jit
+def counted_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.device_print("x", x, n)
+    tl.device_assert(n > 0, "nothing to count")
+    tl.store(y_ptr + i, tl.histogram(x, BLOCK))
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_debugging(debug):
+    text = hopper.ttir(counted_kernel, ["*i32", "*i32", "i32"], {"BLOCK": 32}, True)
+    ttir = printed.made_ttir(text)
+    source = python_of(ttir)
+    assert printed.ptx_of_python(source, ttir, debug=debug) == printed.ptx_of_text(ttir, debug=debug)

@@ -20,7 +20,12 @@ void FunctionPrinter::printYield(ArrayRef<std::string> targets,
   for (Value value : values)
     texts.push_back(reference(value, Use::Alone, nullptr).text);
   flush();
-  line(llvm::join(targets, ", ") + " = " + llvm::join(texts, ", "));
+  std::string begin = llvm::join(targets, ", ") + " = ";
+  size_t length = 4 * depth + begin.size() + llvm::join(texts, ", ").size();
+  bool isLong = length > kLongestLine;
+  if (isLong && texts.size() > 1)
+    return listLine(begin + "(", texts, ")");
+  line(begin + llvm::join(texts, ", "));
 }
 
 static std::string attributesOf(scf::ForOp loop) {

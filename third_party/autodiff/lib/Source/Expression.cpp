@@ -412,6 +412,14 @@ std::optional<Text> Writer::writeTile() {
       .Case<tt::CatOp>([&](auto) {
         return call("cat", Use::Alone, false, ", can_reorder=True");
       })
+      .Case([&](tt::HistogramOp histogram) -> Result {
+        int64_t bins = histogram.getType().getNumElements();
+        std::string written = "tl.histogram(" + text(histogram.getSrc()) +
+                              ", " + std::to_string(bins);
+        if (histogram.getMask())
+          written += ", " + text(histogram.getMask());
+        return Text{written + ")"};
+      })
       .Case([&](tt::GatherOp gather) -> Result {
         return call("gather", Use::Alone, false,
                     ", " + std::to_string(gather.getAxis()));
@@ -520,6 +528,21 @@ std::optional<Text> Writer::writeMemory() {
                     list({text(atomic.getPtr()), text(atomic.getCmp()),
                           text(atomic.getVal())}) +
                     orderOf(atomic) + ")"};
+      })
+      .Case([&](tt::PrintOp print) -> Result {
+        std::string written = "tl.device_print(" + quoted(print.getPrefix());
+        for (auto [value, isSigned] :
+             llvm::zip_equal(print.getArgs(), print.getIsSigned())) {
+          bool isUnsigned = !isSigned && elementOf(value.getType()).isInteger();
+          written += ", " + (isUnsigned ? asUnsigned(value, Use::Alone)
+                                        : operand(value, Use::Alone))
+                                .text;
+        }
+        return Text{written + (print.getHex() ? ", hex=True)" : ")")};
+      })
+      .Case([&](tt::AssertOp assertion) -> Result {
+        return Text{"tl.device_assert(" + text(assertion.getCondition()) +
+                    ", " + quoted(assertion.getMessage()) + ")"};
       })
       .Case<gpu::BarrierOp, tt::gpu::BarrierOp>(
           [&](auto) { return Text{"tl.debug_barrier()"}; })

@@ -20,6 +20,22 @@ void FunctionPrinter::line(const llvm::Twine &text) {
   lines += std::string(4 * depth, ' ') + text.str() + "\n";
 }
 
+void FunctionPrinter::listLine(StringRef begin, ArrayRef<std::string> parts,
+                               StringRef end) {
+  std::string all = llvm::join(parts, ", ");
+  if (4 * depth + begin.size() + all.size() + end.size() <= kLongestLine)
+    return line(begin + all + end);
+  line(begin);
+  ++depth;
+  if (4 * depth + all.size() <= kLongestLine)
+    line(all);
+  else
+    for (StringRef part : parts)
+      line(part + ",");
+  --depth;
+  line(end);
+}
+
 void FunctionPrinter::assign(Value value, const Text &text) {
   std::string name = names.give(value);
   variables[value] = name;
@@ -302,22 +318,6 @@ LogicalResult FunctionPrinter::finish(Operation *op, std::string text) {
 LogicalResult FunctionPrinter::print(tt::ExternElementwiseOp op) {
   std::string function = helpers.nameFor(op, moduleNames);
   return finish(op, function + "(" + arguments(op) + ")");
-}
-
-std::string mlir::autodiff::source::quoted(llvm::StringRef text) {
-  std::string escaped;
-  llvm::raw_string_ostream os(escaped);
-  llvm::printEscapedString(text, os);
-  std::string python;
-  // LLVM writes `\0A`, Python `\x0A`.
-  for (size_t i = 0; i < escaped.size(); ++i) {
-    python += escaped[i];
-    if (escaped[i] == '\\' && escaped[i + 1] == '\\')
-      python += escaped[++i];
-    else if (escaped[i] == '\\')
-      python += "x";
-  }
-  return "\"" + python + "\"";
 }
 
 LogicalResult FunctionPrinter::print(tt::ElementwiseInlineAsmOp op) {

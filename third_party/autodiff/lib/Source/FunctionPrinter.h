@@ -19,6 +19,9 @@
 
 namespace mlir::autodiff::source {
 
+/// In columns.
+inline constexpr size_t kLongestLine = 100;
+
 /// Functions of the printed module that kernels call: combine functions.
 class Helpers {
 public:
@@ -57,6 +60,9 @@ private:
 
   // Lines.
   void line(const llvm::Twine &text);
+  /// `begin`, parts with commas between, `end`: a line, or several.
+  void listLine(llvm::StringRef begin, ArrayRef<std::string> parts,
+                llvm::StringRef end);
   void assign(Value value, const Text &text);
   void flush();
 
@@ -103,9 +109,6 @@ private:
   // Single values that stand for tiles of themselves.
   llvm::DenseMap<Value, Value> implicit;
 };
-
-/// A string of Python.
-std::string quoted(llvm::StringRef text);
 
 } // namespace mlir::autodiff::source
 

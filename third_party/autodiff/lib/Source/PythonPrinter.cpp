@@ -30,13 +30,22 @@ LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
     return failure();
   if (lines.empty())
     line("pass");
-  for (auto [argument, name] :
-       llvm::zip_equal(kernel.getArguments(), parameters))
-    os << "# " << name << ": " << typeText(argument.getType())
-       << divisibilityOf(kernel, argument) << "\n";
-  os << "@triton.jit\ndef " << kernel.getSymName() << "("
-     << llvm::join(parameters, ", ") << "):\n"
-     << lines;
+  SmallVector<std::string> types;
+  for (BlockArgument argument : kernel.getArguments())
+    types.push_back(typeText(argument.getType()) +
+                    divisibilityOf(kernel, argument));
+  std::string begin = ("def " + kernel.getSymName() + "(").str();
+  std::string all = llvm::join(parameters, ", ");
+  if (begin.size() + all.size() + 2 <= kLongestLine) {
+    for (auto [name, type] : llvm::zip_equal(parameters, types))
+      os << "# " << name << ": " << type << "\n";
+    os << "@triton.jit\n" << begin << all << "):\n" << lines;
+    return success();
+  }
+  os << "@triton.jit\n" << begin << "\n";
+  for (auto [name, type] : llvm::zip_equal(parameters, types))
+    os << "    " << name << ",  # " << type << "\n";
+  os << "):\n" << lines;
   return success();
 }
 

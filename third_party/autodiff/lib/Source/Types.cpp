@@ -85,3 +85,19 @@ std::string mlir::autodiff::source::literalText(Attribute element,
     return number.isZero() ? "False" : "True";
   return llvm::toString(number, 10, /*Signed=*/!isUnsigned);
 }
+
+std::string mlir::autodiff::source::quoted(llvm::StringRef text) {
+  std::string escaped;
+  llvm::raw_string_ostream os(escaped);
+  llvm::printEscapedString(text, os);
+  std::string python;
+  // LLVM writes `\0A`, Python `\x0A`.
+  for (size_t i = 0; i < escaped.size(); ++i) {
+    python += escaped[i];
+    if (escaped[i] == '\\' && escaped[i + 1] == '\\')
+      python += escaped[++i];
+    else if (escaped[i] == '\\')
+      python += "x";
+  }
+  return "\"" + python + "\"";
+}

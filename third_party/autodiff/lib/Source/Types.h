@@ -22,6 +22,9 @@ std::optional<Attribute> elementOf(Value value);
 /// A number as a literal of Python.
 std::string literalText(Attribute element, bool isUnsigned = false);
 
+/// A string of Python.
+std::string quoted(llvm::StringRef text);
+
 } // namespace mlir::autodiff::source
 
 #endif // AUTODIFF_SOURCE_TYPES_H

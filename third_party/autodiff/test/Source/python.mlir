@@ -182,3 +182,29 @@ module {
     tt.return
   }
 }
+
+// -----
+
+// What debugs, and what has more columns than a line.
+// CHECK: def debugged(
+// CHECK-NEXT:     p,  # tl.pointer_type(tl.int32)
+// CHECK-NEXT:     first_long_parameter,  # tl.int32
+// CHECK: ):
+// CHECK:     tl.device_print(" x: ", {{.*}}, {{.*}}.to(tl.uint32), hex=True)
+// CHECK-NEXT:     tl.device_assert({{.*}}, "not \x22positive\x22")
+// CHECK-NEXT:     tl.store({{.*}}, tl.histogram({{.*}}, 8))
+module {
+  tt.func public @debugged(%p: !tt.ptr<i32> loc("p"), %a: i32 loc("first_long_parameter"), %b: i32 loc("second_long_parameter"), %c: i32 loc("third_long_parameter"), %d: i32 loc("fourth_long_parameter")) {
+    %zero = arith.constant 0 : i32
+    %i = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
+    %ps = tt.splat %p : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+    %ats = tt.addptr %ps, %i : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+    %x = tt.load %ats : tensor<8x!tt.ptr<i32>>
+    tt.print " x: " {hex = true, isSigned = array<i32: 1, 0>} : %x, %a : tensor<8xi32>, i32
+    %is = arith.cmpi sgt, %a, %zero : i32
+    tt.assert %is, "not \22positive\22" : i1
+    %h = tt.histogram %x : tensor<8xi32> -> tensor<8xi32>
+    tt.store %ats, %h : tensor<8x!tt.ptr<i32>>
+    tt.return
+  }
+}
