@@ -31,10 +31,11 @@ private:
 } // namespace
 
 static LogicalResult reverseFor(scf::ForOp op, Adjoint &adjoint) {
+  // A loop has the name of what it carries first, which a count is not.
   Value count = countIterations(
-      adjoint.builder, adjoint.loc(), adjoint.primal(op.getLowerBound()),
-      adjoint.primal(op.getUpperBound()), adjoint.primal(op.getStep()),
-      op.getUnsignedCmp());
+      adjoint.builder, withoutVariable(adjoint.loc()),
+      adjoint.primal(op.getLowerBound()), adjoint.primal(op.getUpperBound()),
+      adjoint.primal(op.getStep()), op.getUnsignedCmp());
   return ForReversal(op, adjoint).run(count);
 }
 

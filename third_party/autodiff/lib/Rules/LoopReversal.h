@@ -18,6 +18,7 @@
 
 #include "autodiff/Analysis/StoredStates.h"
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Support/Position.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
@@ -33,7 +34,8 @@ public:
   LoopReversal(LoopLikeOpInterface op, Block *body, ValueRange carried,
                ValueRange inits, ValueRange nexts, Adjoint &adjoint)
       : op(op), body(body), carried(carried), inits(inits), nexts(nexts),
-        adjoint(adjoint), b(adjoint.builder), loc(adjoint.loc()) {}
+        adjoint(adjoint), b(adjoint.builder),
+        loc(withoutVariable(adjoint.loc())) {}
   virtual ~LoopReversal() = default;
 
   /// `count` is the number of iterations, in the backward.

@@ -2,7 +2,6 @@
 #include "FunctionPrinter.h"
 
 #include "Types.h"
-#include "autodiff/Support/Position.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -59,7 +58,7 @@ LogicalResult FunctionPrinter::print(scf::ForOp loop) {
   for (auto [start, argument, result, yielded] :
        llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
                        loop.getResults(), loop.getYieldedValues())) {
-    std::string name = names.give(argument, findVariable(yielded.getLoc()));
+    std::string name = names.give(argument, Names::find(yielded));
     line(name + " = " + reference(start, Use::Alone, loop).text);
     call({argument, result}, name);
   }
@@ -91,7 +90,7 @@ LogicalResult FunctionPrinter::print(scf::IfOp branch) {
   SmallVector<StringRef> wishes;
   if (branch.getNumResults() > 0)
     for (Value yielded : branch.thenYield().getOperands())
-      wishes.push_back(findVariable(yielded.getLoc()));
+      wishes.push_back(Names::find(yielded));
   // Triton has the results in the order of the alphabet.
   SmallVector<std::string> targets =
       names.giveSorted(branch.getResults(), wishes);

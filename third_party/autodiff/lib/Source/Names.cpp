@@ -3,6 +3,8 @@
 
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Position.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -70,6 +72,22 @@ static std::string nameByUse(Value value) {
     return isa<triton::AddPtrOp>(user);
   });
   return isOffset ? "offset" : "n";
+}
+
+StringRef Names::find(Value value) {
+  for (unsigned depth = 0; depth < 8; ++depth) {
+    Operation *op = value.getDefiningOp();
+    if (auto loop = dyn_cast_or_null<scf::ForOp>(op))
+      value = loop.getYieldedValues()[cast<OpResult>(value).getResultNumber()];
+    else if (auto branch = dyn_cast_or_null<scf::IfOp>(op))
+      value = branch.thenYield().getOperand(
+          cast<OpResult>(value).getResultNumber());
+    else if (auto transpose = dyn_cast_or_null<triton::TransOp>(op))
+      value = transpose.getSrc();
+    else
+      break;
+  }
+  return findVariable(value.getLoc());
 }
 
 static std::string nameOf(Value value, StringRef otherwise) {

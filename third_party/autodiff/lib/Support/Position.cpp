@@ -68,11 +68,25 @@ Location autodiff::withVariable(Location loc, const llvm::Twine &name) {
   return NameLoc::get(StringAttr::get(loc.getContext(), name), loc);
 }
 
+Location autodiff::withoutVariable(Location loc) {
+  if (auto named = dyn_cast<NameLoc>(loc))
+    return withoutVariable(named.getChildLoc());
+  if (auto call = dyn_cast<CallSiteLoc>(loc))
+    return CallSiteLoc::get(withoutVariable(call.getCallee()),
+                            withoutVariable(call.getCaller()));
+  return loc;
+}
+
+static constexpr llvm::StringLiteral kAdjointPrefix = "d_";
+
+bool autodiff::isOfAdjoint(Location loc) {
+  return findVariable(loc).starts_with(kAdjointPrefix);
+}
+
 Location autodiff::ofAdjoint(Location loc, llvm::StringRef variable) {
-  constexpr llvm::StringLiteral prefix = "d_";
-  if (variable.empty() || findVariable(loc).starts_with(prefix))
+  if (variable.empty() || isOfAdjoint(loc))
     return loc;
-  return withVariable(loc, prefix + variable);
+  return withVariable(loc, kAdjointPrefix + variable);
 }
 
 std::string autodiff::spellPosition(Location loc) {

@@ -23,6 +23,12 @@ llvm::StringRef findVariable(Location loc);
 /// `loc` as that of a variable with another name.
 Location withVariable(Location loc, const llvm::Twine &name);
 
+/// `loc` as that of no variable.
+Location withoutVariable(Location loc);
+
+/// Whether `loc` has the name of an adjoint.
+bool isOfAdjoint(Location loc);
+
 /// `loc` as that of the adjoint of a variable, which is called `d_x` for `x`;
 /// the same if the variable has no name, or it is that of an adjoint.
 Location ofAdjoint(Location loc, llvm::StringRef variable);

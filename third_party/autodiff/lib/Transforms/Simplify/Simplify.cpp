@@ -4,6 +4,7 @@
 #include "autodiff/Rules/Combiner.h"
 #include "autodiff/Rules/Reduction.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -116,7 +117,8 @@ struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
       // The sum may only be known after the product.
       Operation *copy = rewriter.clone(*dot);
       copy->setOperand(2, sum);
-      copy->setLoc(op.getLoc());
+      if (!isOfAdjoint(dot.getLoc()))
+        copy->setLoc(op.getLoc());
       rewriter.replaceOp(op, copy);
       return success();
     }
