@@ -175,5 +175,5 @@ def counted_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 def test_debugging(debug):
     text = hopper.ttir(counted_kernel, ["*i32", "*i32", "i32"], {"BLOCK": 32}, True)
     ttir = printed.made_ttir(text)
-    source = python_of(ttir)
-    assert printed.ptx_of_python(source, ttir, debug=debug) == printed.ptx_of_text(ttir, debug=debug)
+    source, options = python_of(ttir), {"debug": debug}
+    assert printed.ptx_of_python(source, ttir, **options) == printed.ptx_of_text(ttir, **options)
