@@ -59,7 +59,7 @@ def test_explanation_of_factor(device):
     op = differentiated(epilogues.epilogue_kernel, epilogues.epilogue)
     inputs = _inputs(device, torch.bfloat16, "tanh")
     op(*inputs).sum().backward()
-    assert "  saved: a factor for the cotangent of 'y' at common.py" in op.explain()
+    assert "  saved: a factor of 'd_acc' at common.py" in op.explain()
 
 
 def test_cotangent_that_is_zero_at_a_pole(device):

@@ -286,7 +286,7 @@ class _Explanation:
             )
         source = _SOURCES.get(facts.get("source"), "a value that is dear to compute")
         if buffer.name.startswith("factor"):
-            source = "a factor for the cotangent"
+            source = "a factor"
         return (
             f"  saved: {source}{where}, {each} a program{size}; the backward would have to "
             "repeat it"
