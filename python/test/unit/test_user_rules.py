@@ -10,7 +10,14 @@ import triton
 import triton.language as tl
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import user_rules as kernels
-from triton.backends.autodiff import AutodiffError, register_vjp, stop_gradient, user_rules
+from triton.backends.autodiff import (
+    AutodiffError,
+    custom_vjp,
+    differentiable,
+    register_vjp,
+    stop_gradient,
+    user_rules,
+)
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -244,6 +251,32 @@ def test_register_vjp_refuses_what_is_no_rule():
         register_vjp(softplus_vjp)
     with pytest.raises(TypeError, match="triton.jit"):
         register_vjp(lambda dy, x, y: dy, symbol="f")
+
+
+@triton.jit
+def cubed(x):
+    return x * x * x
+
+
+@triton.jit
+def of_two_arguments(dy, x):
+    return 3 * x * x * dy
+
+
+cubed_wrongly = custom_vjp(cubed, of_two_arguments)
+
+
+@triton.jit
+def cubed_kernel(x_ptr, y_ptr):
+    tl.store(y_ptr, cubed_wrongly(tl.load(x_ptr)))
+
+
+def test_derivative_of_other_arguments(device):
+    """It is named, with its place, and what it is given."""
+    x = torch.ones(1, device=device, requires_grad=True)
+    place = r"'of_two_arguments' of 'cubed' \(.*test_user_rules.py:\d+\)"
+    with pytest.raises(AutodiffError, match=place + r" takes 2 .*given 3: \(d_y0, x, y0\)"):
+        differentiable(cubed_kernel)[(1,)](x, torch.empty_like(x))
 
 
 def test_stop_gradient_outside_of_kernels():

@@ -93,6 +93,21 @@ def stop_gradient(x: Value, _semantic=None) -> Value:
     return x if _semantic is None else _mark_floats(x, "stop_gradient", _semantic)
 
 
+def _check_parameters(what: str, vjp, function, cotangents: int, results: int) -> None:
+    """Raise an `AutodiffError` unless a derivative takes what it is called with."""
+    wanted = [f"d_y{i}" for i in range(cotangents)]
+    wanted += [parameter.name for parameter in function.params]
+    wanted += [f"y{i}" for i in range(results)]
+    needed = [p for p in vjp.params if not p.has_default]
+    if not len(needed) <= len(wanted) <= len(vjp.params):
+        code = vjp.fn.__code__
+        raise AutodiffError(
+            f"{what} ({code.co_filename}:{code.co_firstlineno}) takes {len(vjp.params)} arguments, "
+            f"and is given {len(wanted)}: ({', '.join(wanted)}), the cotangents of the results, "
+            "the function's own arguments, and its results"
+        )
+
+
 def _call_for_derivative(function, vjp, args, semantic, generator):
     """Trace a call with its derivative, in the form that autodiff-link-rules reads."""
     name = function.__name__
@@ -114,6 +129,7 @@ def _call_for_derivative(function, vjp, args, semantic, generator):
     ]
     what = f"the derivative {vjp.__name__!r} of {name!r}"
     results = flatten(result)
+    _check_parameters(what, vjp, function, len(values), len(results))
     returned = generator.call_JitFunction(vjp, [*cotangents, *args, *results], {})
     gradients = checked_gradients(what, returned, operands, semantic)
     names = (f"{CUSTOM_MARKER}.{name}.{n}" for n in itertools.count())

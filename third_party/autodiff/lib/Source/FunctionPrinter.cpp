@@ -59,9 +59,10 @@ LogicalResult FunctionPrinter::fail(Operation *op, const llvm::Twine &why) {
 // Values
 //===----------------------------------------------------------------------===//
 
-bool FunctionPrinter::isWaiting(Value value) const {
-  return llvm::any_of(waiting,
-                      [&](const Waiting &each) { return each.value == value; });
+FunctionPrinter::Waiting *FunctionPrinter::findWaiting(Value value) {
+  auto *place = llvm::find_if(
+      waiting, [&](const Waiting &each) { return each.value == value; });
+  return place == waiting.end() ? nullptr : place;
 }
 
 /// Lets only what the next line needs, in this order, wait.
@@ -70,7 +71,7 @@ void FunctionPrinter::settle(ArrayRef<Value> needed) {
   for (Value value : needed) {
     auto single = implicit.find(value);
     Value meant = single == implicit.end() ? value : single->second;
-    if (isWaiting(meant))
+    if (findWaiting(meant))
       waited.push_back(meant);
   }
   bool isTop = waited.size() <= waiting.size();
@@ -159,9 +160,7 @@ Text FunctionPrinter::reference(Value value, Use use, Operation *user) {
     return constantText(value, *element, use);
   if (auto single = implicit.find(value); single != implicit.end())
     return reference(single->second, use, user);
-  if (!waiting.empty() && isWaiting(value)) {
-    auto place = llvm::find_if(
-        waiting, [&](const Waiting &each) { return each.value == value; });
+  if (Waiting *place = findWaiting(value)) {
     bool isExtended = place->smaller && user && extends(user, value);
     Text text = isExtended ? *place->smaller : place->text;
     waiting.erase(place);
@@ -206,7 +205,7 @@ LogicalResult FunctionPrinter::printPlain(Operation *op) {
     return fail(op);
   SmallVector<Value> needed;
   for (auto [value, use] : *uses) {
-    if (use == Use::Repeated && isWaiting(value))
+    if (use == Use::Repeated && findWaiting(value))
       flush();
     needed.push_back(value);
   }
@@ -360,7 +359,7 @@ LogicalResult FunctionPrinter::print(Operation *op) {
       !isa<RankedTensorType>(select.getCondition().getType()))
     return printChoice(select);
   if (auto splat = dyn_cast<tt::SplatOp>(op); splat && isImplicit(splat)) {
-    if (isWaiting(splat.getSrc()) && !splat->hasOneUse())
+    if (findWaiting(splat.getSrc()) && !splat->hasOneUse())
       flush();
     implicit[splat.getResult()] = splat.getSrc();
     return success();

@@ -69,7 +69,8 @@ private:
   // Values.
   Text reference(Value value, Use use, Operation *user);
   Text constantText(Value value, Attribute element, Use use);
-  bool isWaiting(Value value) const;
+  /// What waits to be a part of a line; null if it does not.
+  Waiting *findWaiting(Value value);
   void settle(ArrayRef<Value> needed);
   std::string variable(Value value);
   /// Gives values a name, which is returned.

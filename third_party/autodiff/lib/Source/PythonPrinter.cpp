@@ -63,7 +63,7 @@ LogicalResult FunctionPrinter::printCombine(Block &block, StringRef name,
   settle(SmallVector<Value>(end->getOperands()));
   SmallVector<std::string> results;
   for (Value value : end->getOperands()) {
-    if (!elementOf(value) && !isWaiting(value) && !variables.count(value))
+    if (!elementOf(value) && !findWaiting(value) && !variables.count(value))
       return failure();
     results.push_back(reference(value, Use::Alone, end).text);
   }
