@@ -35,6 +35,7 @@ _UNIFORM = {*range(0x80, 0xB0), 0xB9, 0xC3, 0xCA}
 _FROM_UNIFORM = 0x6
 # The registers that are zero: RZ and SRZ, and URZ.
 _RZ, _URZ = 0xFF, 0x3F
+_ALWAYS_ZERO = {(False, _RZ), (True, _URZ)}
 # Of a descriptor's upper half: how its operand is swizzled, and bits that are never set.
 _SWIZZLE, _UNSET = 0xC0000000, 0x3FFF0000
 
@@ -62,11 +63,11 @@ def _upper_half_of(instruction: int) -> int | None:
     return _bits(instruction, 24, 8)
 
 
-def _writes(instruction: int, register: int, is_uniform: bool) -> bool:
-    if (_operation(instruction) in _UNIFORM) != is_uniform:
-        return False
-    first = _bits(instruction, 16, 8)
-    return register == first or (_operation(instruction) == _CS2R and register == first + 1)
+def _written(instruction: int) -> set[tuple[bool, int]]:
+    """Return the registers that it writes, each with whether it is a uniform one."""
+    operation, first = _operation(instruction), _bits(instruction, 16, 8)
+    count = 2 if operation == _CS2R else 1
+    return {(operation in _UNIFORM, first + n) for n in range(count)}
 
 
 def _makes_zero(instruction: int) -> bool:
@@ -89,16 +90,15 @@ def has_wrong_addresses(ptx: str, cubin: bytes) -> bool:
     """Return whether ptxas, given this PTX, has made a cubin with wrong addresses of products."""
     if "wgmma" not in ptx:
         return False
-    program = list(instructions(cubin))
-    for at, instruction in enumerate(program):
+    zeros = set(_ALWAYS_ZERO)
+    for instruction in instructions(cubin):
         register = _upper_half_of(instruction)
         is_uniform = _operation(instruction) == _UIADD3
-        if register is None or register == (_URZ if is_uniform else _RZ):
-            continue
-        before = reversed(program[:at])
-        last = next((each for each in before if _writes(each, register, is_uniform)), None)
-        if last is None or not _makes_zero(last):
+        if register is not None and (is_uniform, register) not in zeros:
             return True
+        written = _written(instruction) - _ALWAYS_ZERO
+        change = zeros.update if _makes_zero(instruction) else zeros.difference_update
+        change(written)
     return False
 
 
