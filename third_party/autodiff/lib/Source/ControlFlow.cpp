@@ -20,11 +20,19 @@ void FunctionPrinter::printYield(ArrayRef<std::string> targets,
     texts.push_back(reference(value, Use::Alone, nullptr).text);
   flush();
   std::string begin = llvm::join(targets, ", ") + " = ";
-  size_t length = 4 * depth + begin.size() + llvm::join(texts, ", ").size();
-  bool isLong = length > kLongestLine;
-  if (isLong && texts.size() > 1)
-    return listLine(begin + "(", texts, ")");
-  line(begin + llvm::join(texts, ", "));
+  std::string all = llvm::join(texts, ", ");
+  auto fits = [&](size_t length) { return 4 * depth + length <= kLongestLine; };
+  if (texts.size() == 1 || fits(begin.size() + all.size()))
+    return line(begin + all);
+  line(begin + "(");
+  ++depth;
+  if (fits(all.size()))
+    line(all);
+  else
+    for (StringRef text : texts)
+      line(text + ",");
+  --depth;
+  line(")");
 }
 
 static std::string attributesOf(scf::ForOp loop) {

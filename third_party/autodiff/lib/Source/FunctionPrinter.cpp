@@ -20,22 +20,6 @@ void FunctionPrinter::line(const llvm::Twine &text) {
   lines += std::string(4 * depth, ' ') + text.str() + "\n";
 }
 
-void FunctionPrinter::listLine(StringRef begin, ArrayRef<std::string> parts,
-                               StringRef end) {
-  std::string all = llvm::join(parts, ", ");
-  if (4 * depth + begin.size() + all.size() + end.size() <= kLongestLine)
-    return line(begin + all + end);
-  line(begin);
-  ++depth;
-  if (4 * depth + all.size() <= kLongestLine)
-    line(all);
-  else
-    for (StringRef part : parts)
-      line(part + ",");
-  --depth;
-  line(end);
-}
-
 void FunctionPrinter::assign(Value value, const Text &text) {
   std::string name = names.give(value);
   variables[value] = name;

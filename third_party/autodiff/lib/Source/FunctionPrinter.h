@@ -60,9 +60,6 @@ private:
 
   // Lines.
   void line(const llvm::Twine &text);
-  /// `begin`, parts with commas between, `end`: a line, or several.
-  void listLine(llvm::StringRef begin, ArrayRef<std::string> parts,
-                llvm::StringRef end);
   void assign(Value value, const Text &text);
   void flush();
 
