@@ -34,7 +34,7 @@ std::string Names::unique(StringRef wish) {
 
 /// Whether a name is that of a line, or of what was derived from it.
 static bool isOfLine(StringRef name, StringRef own) {
-  return name == own || (name.consume_front("d_") && name == own);
+  return name == own || (name.consume_front(kAdjointPrefix) && name == own);
 }
 
 /// Whether a value is a part of the user's line that loads, stores or computes

@@ -77,8 +77,6 @@ Location autodiff::withoutVariable(Location loc) {
   return loc;
 }
 
-static constexpr llvm::StringLiteral kAdjointPrefix = "d_";
-
 bool autodiff::isOfAdjoint(Location loc) {
   return findVariable(loc).starts_with(kAdjointPrefix);
 }

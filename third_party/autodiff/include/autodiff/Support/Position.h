@@ -26,6 +26,9 @@ Location withVariable(Location loc, const llvm::Twine &name);
 /// `loc` as that of no variable.
 Location withoutVariable(Location loc);
 
+/// What the names of adjoints begin with.
+inline constexpr llvm::StringLiteral kAdjointPrefix = "d_";
+
 /// Whether `loc` has the name of an adjoint.
 bool isOfAdjoint(Location loc);
 
