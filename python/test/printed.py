@@ -17,6 +17,7 @@ _TYPES = {
     **{"f8E5M2": "fp8e5", "f8E4M3FN": "fp8e4nv"},
 }
 _POINTER = re.compile(r"!tt\.ptr<(\w+)>")
+_DESCRIPTOR = re.compile(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)(\w+)>")
 
 
 def made_ttir(text: str) -> str:
@@ -33,14 +34,27 @@ def made_ttir(text: str) -> str:
     return str(backend.make_ttir(module, {}, backend.parse_options({}), hopper.TARGET.arch))
 
 
+def _type(text: str) -> str:
+    """A type of TTIR as Triton's signatures have it."""
+    if pointer := _POINTER.match(text):
+        return f"*{_TYPES[pointer[1]]}"
+    if descriptor := _DESCRIPTOR.match(text):
+        shape = descriptor[1].strip("x").replace("x", ", ")
+        return f"tensordesc<{_TYPES[descriptor[2]]}[{shape}]>"
+    return _TYPES[text]
+
+
 def _signature(ttir: str):
     """The types of a kernel's arguments, and what they are multiples of, as Triton has them."""
     arguments = re.search(r"tt\.func public @\w+\((.*)", ttir)[1]
-    found = re.findall(r"%[\w.$-]+: (!tt\.ptr<[^>]*>|\w+)((?: \{[^}]*\})?)", arguments)
-    types = [
-        f"*{_TYPES[pointer[1]]}" if (pointer := _POINTER.match(type_)) else _TYPES[type_]
-        for type_, _ in found
-    ]
+    listed = re.findall(r"%[\w.$-]+: (!tt\.\w+<[^ ,)]*>|\w+)((?: \{[^}]*\})?)", arguments)
+    found = []
+    while listed:
+        found.append(listed.pop(0))
+        if descriptor := _DESCRIPTOR.match(found[-1][0]):
+            # Behind it come the tensor's shape and strides.
+            del listed[: 2 * descriptor[1].count("x")]
+    types = [_type(type_) for type_, _ in found]
     multiples = {
         (place,): [["tt.divisibility", 16]]
         for place, (_, attributes) in enumerate(found)

@@ -45,6 +45,64 @@ def test_same_ptx(form):
         assert printed.ptx_of_python(source, ttir) == printed.ptx_of_text(ttir), source
 
 
+@triton.jit
+def made_descriptors_kernel(x_ptr, y_ptr, n, m, stride, BLOCK: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [n, m], [stride, 1], [BLOCK, BLOCK])
+    y = tl.make_tensor_descriptor(y_ptr, [n, m], [stride, 1], [BLOCK, BLOCK], padding_option="nan")
+    row = tl.program_id(0) * BLOCK
+    for column in range(0, m, BLOCK):
+        y.store([row, column], x.load([row, column]) + y.load([row, column]))
+    y.atomic_add([row, 0], x.load([row, 64]))
+
+
+@triton.jit
+def given_descriptors_kernel(x, y, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * BLOCK
+    for column in range(0, x.shape[1], BLOCK):
+        y.store([row, column], x.load([row, column]) * 2)
+
+
+@triton.jit
+def scaled_products_kernel(
+    a_ptr, a_scale_ptr, b_ptr, b_scale_ptr, y_ptr, M: tl.constexpr, K: tl.constexpr
+):
+    i, k, group = tl.arange(0, M), tl.arange(0, K), tl.arange(0, K // 32)
+    a = tl.load(a_ptr + i[:, None] * K + k[None, :])
+    b = tl.load(b_ptr + k[:, None] * M + i[None, :])
+    a_scale = tl.load(a_scale_ptr + i[:, None] * (K // 32) + group[None, :])
+    b_scale = tl.load(b_scale_ptr + i[:, None] * (K // 32) + group[None, :])
+    y = tl.dot_scaled(a, a_scale, "e4m3", b, b_scale, "e5m2")
+    y = tl.dot_scaled(a, a_scale, "e4m3", b, None, "e5m2", y)
+    tl.store(y_ptr + i[:, None] * M + i[None, :], y)
+
+
+# What derived kernels do not have.
+FORWARDS = {
+    "descriptors made": (
+        made_descriptors_kernel,
+        ["*fp16", "*fp16", "i32", "i32", "i64"],
+        {"BLOCK": 64},
+    ),
+    "descriptors given": (
+        given_descriptors_kernel,
+        ["tensordesc<fp16[64, 64]>"] * 2,
+        {"BLOCK": 64},
+    ),
+    "scaled products": (
+        scaled_products_kernel,
+        ["*fp8e4nv", "*u8", "*fp8e5", "*u8", "*fp32"],
+        {"M": 128, "K": 128},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORWARDS)
+def test_same_ptx_of_forward(form):
+    ttir = printed.made_ttir(hopper.ttir(*FORWARDS[form]))
+    source = python_of(ttir)
+    assert printed.ptx_of_python(source, ttir) == printed.ptx_of_text(ttir), source
+
+
 def test_a_changed_kernel_is_told():
     ttir = printed.made_ttir(hopper.ttir(*KERNELS["softmax"]))
     source = python_of(ttir).replace("tl.exp(", "tl.exp2(")

@@ -50,6 +50,7 @@ private:
   Result writeArithmetic();
   Result writeConversion();
   Result writeMath();
+  Result writeScaledDot(tt::DotScaledOp dot);
   Result writeTile();
   Result writeMemory();
 
@@ -365,6 +366,29 @@ static std::string precisionOf(tt::DotOp dot) {
          tt::stringifyInputPrecision(dot.getInputPrecision()).lower() + "\"";
 }
 
+std::optional<Text> Writer::writeScaledDot(tt::DotScaledOp dot) {
+  std::string written = "tl.dot_scaled(";
+  auto add = [&](Value tile, Value scale, tt::ScaleDotElemType format) {
+    // Triton wants pairs of numbers of four bits as unsigned bytes, and scales.
+    bool isPacked = format == tt::ScaleDotElemType::E2M1;
+    written +=
+        isPacked ? asUnsigned(tile, Use::Alone).text : text(tile, Use::Alone);
+    written += ", " + (scale ? asUnsigned(scale, Use::Alone).text : "None");
+    written += ", \"" + tt::stringifyScaleDotElemType(format).str() + "\"";
+  };
+  add(dot.getA(), dot.getAScale(), dot.getAElemType());
+  written += ", ";
+  add(dot.getB(), dot.getBScale(), dot.getBElemType());
+  written += ", " + text(dot.getC());
+  if (dot.getFastMath())
+    written += ", fast_math=True";
+  if (!dot.getLhsKPack())
+    written += ", lhs_k_pack=False";
+  if (!dot.getRhsKPack())
+    written += ", rhs_k_pack=False";
+  return Text{written + ")"};
+}
+
 std::optional<Text> Writer::writeTile() {
   return llvm::TypeSwitch<Operation *, Result>(op)
       .Case([&](tt::GetProgramIdOp id) {
@@ -439,6 +463,7 @@ std::optional<Text> Writer::writeTile() {
           product += ", out_dtype=" + typeText(type);
         return Text{product + ")"};
       })
+      .Case([&](tt::DotScaledOp dot) { return writeScaledDot(dot); })
       .Default([](Operation *) { return std::nullopt; });
 }
 
@@ -555,7 +580,7 @@ std::optional<Text> Writer::write() {
         &Writer::writeTile, &Writer::writeMemory})
     if (Result result = (this->*part)())
       return result;
-  return std::nullopt;
+  return descriptorText(op, operand);
 }
 
 std::optional<Text> mlir::autodiff::source::expressionOf(Operation *op,

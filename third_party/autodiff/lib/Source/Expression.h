@@ -49,6 +49,9 @@ using Operand = llvm::function_ref<Text(Value, Use)>;
 /// that have no form in Python.
 std::optional<Text> expressionOf(Operation *op, Operand operand);
 
+/// The same, of what makes or uses a tensor descriptor.
+std::optional<Text> descriptorText(Operation *op, Operand operand);
+
 /// The operands of `op` in the order in which Python evaluates them, with their
 /// uses; empty for operations without a form.
 std::optional<SmallVector<std::pair<Value, Use>>> usesOf(Operation *op);

@@ -76,6 +76,7 @@ private:
       variables[value] = name;
     return name;
   }
+  size_t callParts(ArrayRef<BlockArgument> arguments);
   std::string bound(Value value);
 
   // Operations.

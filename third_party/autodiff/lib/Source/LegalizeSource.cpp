@@ -3,6 +3,7 @@
 
 #include "autodiff/Rules/Tile.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
@@ -48,11 +49,24 @@ struct Masked : OpRewritePattern<triton::AtomicRMWOp> {
   }
 };
 
+/// Anything will do where nobody cares.
+struct Poison : OpRewritePattern<ub::PoisonOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ub::PoisonOp op,
+                                PatternRewriter &b) const override {
+    Type type = op.getType();
+    if (!getElementTypeOrSelf(type).isIntOrFloat())
+      return failure();
+    b.replaceOp(op, zeroOf(b, op.getLoc(), type));
+    return success();
+  }
+};
+
 struct LegalizeSource : autodiff::impl::LegalizeSourceBase<LegalizeSource> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     arith::populateCeilFloorDivExpandOpsPatterns(patterns);
-    patterns.add<LastBit, Masked>(&getContext());
+    patterns.add<LastBit, Masked, Poison>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };

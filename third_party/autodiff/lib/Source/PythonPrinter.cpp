@@ -16,24 +16,64 @@ static std::string divisibilityOf(tt::FuncOp kernel, BlockArgument argument) {
   return by ? ", a multiple of " + std::to_string(by.getInt()) : "";
 }
 
+/// Whether shape and strides come behind each descriptor, as Triton has it.
+static bool hasWholeDescriptors(tt::FuncOp kernel) {
+  ArrayRef<Type> rest = kernel.getArgumentTypes();
+  while (!rest.empty()) {
+    auto type = dyn_cast<tt::TensorDescType>(rest.front());
+    rest = rest.drop_front();
+    if (!type)
+      continue;
+    size_t rank = type.getBlockType().getRank();
+    if (rest.size() < 2 * rank ||
+        !llvm::all_of(rest.take_front(rank),
+                      [](Type part) { return part.isInteger(32); }) ||
+        !llvm::all_of(rest.slice(rank, rank),
+                      [](Type part) { return part.isInteger(64); }))
+      return false;
+    rest = rest.drop_front(2 * rank);
+  }
+  return true;
+}
+
+/// Names the numbers that come behind a descriptor in a kernel's arguments, and
+/// returns how many there are. A parameter of Python is all of them.
+size_t FunctionPrinter::callParts(ArrayRef<BlockArgument> arguments) {
+  auto type = dyn_cast<tt::TensorDescType>(arguments.front().getType());
+  if (!type)
+    return 0;
+  size_t rank = type.getBlockType().getRank();
+  ArrayRef<BlockArgument> parts = arguments.slice(1, 2 * rank);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    StringRef list = i < rank ? ".shape[" : ".strides[";
+    call({parts[i]},
+         (variables[arguments.front()] + list + std::to_string(i % rank) + "]")
+             .str());
+  }
+  return parts.size();
+}
+
 LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
   if (kernel.getNumResults() > 0)
     return fail(kernel, "it returns something");
   if (llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<TensorType>))
     return fail(kernel, "it takes a tile");
-  SmallVector<std::string> parameters;
-  for (BlockArgument argument : kernel.getArguments())
+  if (!hasWholeDescriptors(kernel))
+    return fail(kernel, "it takes a descriptor without its shape and strides");
+  SmallVector<std::string> parameters, types;
+  for (ArrayRef<BlockArgument> rest = kernel.getArguments(); !rest.empty();) {
+    BlockArgument argument = rest.front();
     parameters.push_back(call(
         {argument},
         names.give(argument, "arg" + std::to_string(argument.getArgNumber()))));
+    types.push_back(typeText(argument.getType()) +
+                    divisibilityOf(kernel, argument));
+    rest = rest.drop_front(1 + callParts(rest));
+  }
   if (failed(printReturns(kernel)))
     return failure();
   if (lines.empty())
     line("pass");
-  SmallVector<std::string> types;
-  for (BlockArgument argument : kernel.getArguments())
-    types.push_back(typeText(argument.getType()) +
-                    divisibilityOf(kernel, argument));
   std::string begin = ("def " + kernel.getSymName() + "(").str();
   std::string all = llvm::join(parameters, ", ");
   if (begin.size() + all.size() + 2 <= kLongestLine) {

@@ -21,6 +21,11 @@ std::string mlir::autodiff::source::typeText(Type element, bool isUnsigned) {
       .Case([](triton::PointerType type) {
         return "tl.pointer_type(" + typeText(type.getPointeeType()) + ")";
       })
+      .Case([](triton::TensorDescType type) {
+        RankedTensorType block = type.getBlockType();
+        return "tl.tensor_descriptor of " + typeText(block.getElementType()) +
+               " " + shapeText(block);
+      })
       .Case([](BFloat16Type) { return "tl.bfloat16"; })
       .Case([](Float8E5M2Type) { return "tl.float8e5"; })
       .Case([](Float8E4M3FNType) { return "tl.float8e4nv"; })

@@ -23,3 +23,12 @@ tt.func @masks(%p: tensor<16x!tt.ptr<f32>>, %x: tensor<16xf32>) {
   %old = tt.atomic_rmw fadd, relaxed, gpu, %p, %x : (tensor<16x!tt.ptr<f32>>, tensor<16xf32>) -> tensor<16xf32>
   tt.return
 }
+
+// CHECK-LABEL: tt.func @unset(
+// CHECK: %[[ANY:.*]] = arith.constant dense<0.000000e+00> : tensor<16xf32>
+// CHECK: tt.store %arg0, %[[ANY]]
+tt.func @unset(%p: tensor<16x!tt.ptr<f32>>) {
+  %x = ub.poison : tensor<16xf32>
+  tt.store %p, %x : tensor<16x!tt.ptr<f32>>
+  tt.return
+}
