@@ -29,10 +29,6 @@ private:
                    Binding outer = Binding::Compare) {
     return operand(value, use).within(outer);
   }
-  /// Arguments with commas between; braces are evaluated from left to right.
-  static std::string list(std::initializer_list<std::string> arguments) {
-    return llvm::join(arguments, ", ");
-  }
   Result infix(llvm::StringRef sign, Binding binding, bool isUnsigned = false);
   Result call(llvm::StringRef function, Use use = Use::Alone,
               bool isUnsigned = false, llvm::StringRef rest = "");
@@ -50,9 +46,11 @@ private:
   Result writeArithmetic();
   Result writeConversion();
   Result writeMath();
+  /// What a product is added to; nothing for zero.
+  std::string startOf(Value sum);
   Result writeScaledDot(tt::DotScaledOp dot);
   Result writeTile();
-  Result writeMemory();
+  Result writeDebugging();
 
   Operation *op;
   Operand operand;
@@ -366,6 +364,12 @@ static std::string precisionOf(tt::DotOp dot) {
          tt::stringifyInputPrecision(dot.getInputPrecision()).lower() + "\"";
 }
 
+std::string Writer::startOf(Value sum) {
+  std::optional<Attribute> start = elementOf(sum);
+  auto zero = start ? dyn_cast<FloatAttr>(*start) : FloatAttr();
+  return zero && zero.getValue().isPosZero() ? "" : ", " + text(sum);
+}
+
 std::optional<Text> Writer::writeScaledDot(tt::DotScaledOp dot) {
   std::string written = "tl.dot_scaled(";
   auto add = [&](Value tile, Value scale, tt::ScaleDotElemType format) {
@@ -379,7 +383,7 @@ std::optional<Text> Writer::writeScaledDot(tt::DotScaledOp dot) {
   add(dot.getA(), dot.getAScale(), dot.getAElemType());
   written += ", ";
   add(dot.getB(), dot.getBScale(), dot.getBElemType());
-  written += ", " + text(dot.getC());
+  written += startOf(dot.getC());
   if (dot.getFastMath())
     written += ", fast_math=True";
   if (!dot.getLhsKPack())
@@ -452,12 +456,9 @@ std::optional<Text> Writer::writeTile() {
         if (dot.getMaxNumImpreciseAcc() != 0 &&
             elementOf(dot.getA().getType()).getIntOrFloatBitWidth() == 8)
           return std::nullopt;
-        std::string product =
-            "tl.dot(" + list({text(dot.getA()), text(dot.getB())});
-        std::optional<Attribute> start = elementOf(dot.getC());
-        auto zero = start ? dyn_cast<FloatAttr>(*start) : FloatAttr();
-        if (!zero || !zero.getValue().isPosZero())
-          product += ", " + text(dot.getC());
+        std::string product = "tl.dot(" + text(dot.getA());
+        product += ", " + text(dot.getB());
+        product += startOf(dot.getC());
         product += precisionOf(dot);
         if (Type type = elementOf(dot.getType()); !type.isF32())
           product += ", out_dtype=" + typeText(type);
@@ -468,92 +469,11 @@ std::optional<Text> Writer::writeTile() {
 }
 
 //===----------------------------------------------------------------------===//
-// Memory
+// Debugging
 //===----------------------------------------------------------------------===//
 
-template <typename Access> static std::string hintsOf(Access access) {
-  std::string hints;
-  if (access.getCache() != tt::CacheModifier::NONE)
-    hints += ", cache_modifier=\"." +
-             tt::stringifyCacheModifier(access.getCache()).str() + "\"";
-  if (access.getEvict() != tt::EvictionPolicy::NORMAL)
-    hints += ", eviction_policy=\"" +
-             tt::stringifyEvictionPolicy(access.getEvict()).str() + "\"";
-  return hints;
-}
-
-static llvm::StringRef functionOf(tt::RMWOp kind) {
-  switch (kind) {
-  case tt::RMWOp::ADD:
-  case tt::RMWOp::FADD:
-    return "add";
-  case tt::RMWOp::MAX:
-  case tt::RMWOp::UMAX:
-    return "max";
-  case tt::RMWOp::MIN:
-  case tt::RMWOp::UMIN:
-    return "min";
-  case tt::RMWOp::AND:
-    return "and";
-  case tt::RMWOp::OR:
-    return "or";
-  case tt::RMWOp::XOR:
-    return "xor";
-  case tt::RMWOp::XCHG:
-    return "xchg";
-  }
-  return "";
-}
-
-template <typename Atomic> static std::string orderOf(Atomic atomic) {
-  std::string order;
-  if (atomic.getSem() != tt::MemSemantic::ACQUIRE_RELEASE)
-    order +=
-        ", sem=\"" + tt::stringifyMemSemantic(atomic.getSem()).str() + "\"";
-  if (atomic.getScope() != tt::MemSyncScope::GPU)
-    order += ", scope=\"" + tt::stringifyMemSyncScope(atomic.getScope()).str() +
-             "\"";
-  return order;
-}
-
-std::optional<Text> Writer::writeMemory() {
+std::optional<Text> Writer::writeDebugging() {
   return llvm::TypeSwitch<Operation *, Result>(op)
-      .Case([&](tt::LoadOp load) -> Result {
-        std::string written = "tl.load(" + text(load.getPtr());
-        if (load.getMask())
-          written += ", " + text(load.getMask());
-        if (load.getOther())
-          written += ", " + text(load.getOther(), Use::Stored);
-        written += hintsOf(load);
-        return Text{written +
-                    (load.getIsVolatile() ? ", volatile=True)" : ")")};
-      })
-      .Case([&](tt::StoreOp store) -> Result {
-        std::string written =
-            "tl.store(" +
-            list({text(store.getPtr()), text(store.getValue(), Use::Stored)});
-        if (store.getMask())
-          written += ", " + text(store.getMask());
-        return Text{written + hintsOf(store) + ")"};
-      })
-      .Case([&](tt::AtomicRMWOp atomic) -> Result {
-        bool isUnsigned = llvm::is_contained({tt::RMWOp::UMAX, tt::RMWOp::UMIN},
-                                             atomic.getAtomicRmwOp());
-        if (isUnsigned)
-          return std::nullopt;
-        std::string written =
-            "tl.atomic_" + functionOf(atomic.getAtomicRmwOp()).str() + "(" +
-            list({text(atomic.getPtr()), text(atomic.getVal(), Use::Stored)});
-        if (atomic.getMask())
-          written += ", " + text(atomic.getMask());
-        return Text{written + orderOf(atomic) + ")"};
-      })
-      .Case([&](tt::AtomicCASOp atomic) -> Result {
-        return Text{"tl.atomic_cas(" +
-                    list({text(atomic.getPtr()), text(atomic.getCmp()),
-                          text(atomic.getVal())}) +
-                    orderOf(atomic) + ")"};
-      })
       .Case([&](tt::PrintOp print) -> Result {
         std::string written = "tl.device_print(" + quoted(print.getPrefix());
         for (auto [value, isSigned] :
@@ -577,9 +497,11 @@ std::optional<Text> Writer::writeMemory() {
 std::optional<Text> Writer::write() {
   for (auto part :
        {&Writer::writeArithmetic, &Writer::writeConversion, &Writer::writeMath,
-        &Writer::writeTile, &Writer::writeMemory})
+        &Writer::writeTile, &Writer::writeDebugging})
     if (Result result = (this->*part)())
       return result;
+  if (Result result = memoryText(op, operand))
+    return result;
   return descriptorText(op, operand);
 }
 

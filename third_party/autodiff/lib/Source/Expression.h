@@ -49,6 +49,9 @@ using Operand = llvm::function_ref<Text(Value, Use)>;
 /// that have no form in Python.
 std::optional<Text> expressionOf(Operation *op, Operand operand);
 
+/// The same, of loads, stores and atomics through pointers.
+std::optional<Text> memoryText(Operation *op, Operand operand);
+
 /// The same, of what makes or uses a tensor descriptor.
 std::optional<Text> descriptorText(Operation *op, Operand operand);
 

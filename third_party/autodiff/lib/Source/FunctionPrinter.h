@@ -76,7 +76,7 @@ private:
       variables[value] = name;
     return name;
   }
-  size_t callParts(ArrayRef<BlockArgument> arguments);
+  unsigned callParameter(triton::FuncOp kernel, unsigned index);
   std::string bound(Value value);
 
   // Operations.

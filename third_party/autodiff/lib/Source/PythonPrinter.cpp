@@ -3,6 +3,7 @@
 
 #include "FunctionPrinter.h"
 #include "Types.h"
+#include "autodiff/Support/Descriptors.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -16,41 +17,23 @@ static std::string divisibilityOf(tt::FuncOp kernel, BlockArgument argument) {
   return by ? ", a multiple of " + std::to_string(by.getInt()) : "";
 }
 
-/// Whether shape and strides come behind each descriptor, as Triton has it.
-static bool hasWholeDescriptors(tt::FuncOp kernel) {
-  ArrayRef<Type> rest = kernel.getArgumentTypes();
-  while (!rest.empty()) {
-    auto type = dyn_cast<tt::TensorDescType>(rest.front());
-    rest = rest.drop_front();
-    if (!type)
-      continue;
-    size_t rank = type.getBlockType().getRank();
-    if (rest.size() < 2 * rank ||
-        !llvm::all_of(rest.take_front(rank),
-                      [](Type part) { return part.isInteger(32); }) ||
-        !llvm::all_of(rest.slice(rank, rank),
-                      [](Type part) { return part.isInteger(64); }))
-      return false;
-    rest = rest.drop_front(2 * rank);
-  }
-  return true;
-}
-
-/// Names the numbers that come behind a descriptor in a kernel's arguments, and
-/// returns how many there are. A parameter of Python is all of them.
-size_t FunctionPrinter::callParts(ArrayRef<BlockArgument> arguments) {
-  auto type = dyn_cast<tt::TensorDescType>(arguments.front().getType());
+/// Names an argument, and the shape and strides that come behind a descriptor:
+/// one parameter of Python is all of them. Returns how many arguments it is.
+unsigned FunctionPrinter::callParameter(tt::FuncOp kernel, unsigned index) {
+  BlockArgument argument = kernel.getArgument(index);
+  std::string name =
+      call({argument}, names.give(argument, "arg" + std::to_string(index)));
+  auto type = dyn_cast<tt::TensorDescType>(argument.getType());
   if (!type)
-    return 0;
-  size_t rank = type.getBlockType().getRank();
-  ArrayRef<BlockArgument> parts = arguments.slice(1, 2 * rank);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    StringRef list = i < rank ? ".shape[" : ".strides[";
-    call({parts[i]},
-         (variables[arguments.front()] + list + std::to_string(i % rank) + "]")
-             .str());
+    return 1;
+  unsigned rank = type.getBlockType().getRank();
+  for (unsigned axis = 0; axis < rank; ++axis) {
+    std::string element = "[" + std::to_string(axis) + "]";
+    call({kernel.getArgument(index + 1 + axis)}, name + ".shape" + element);
+    call({kernel.getArgument(index + 1 + rank + axis)},
+         name + ".strides" + element);
   }
-  return parts.size();
+  return 1 + 2 * rank;
 }
 
 LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
@@ -58,17 +41,19 @@ LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
     return fail(kernel, "it returns something");
   if (llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<TensorType>))
     return fail(kernel, "it takes a tile");
-  if (!hasWholeDescriptors(kernel))
-    return fail(kernel, "it takes a descriptor without its shape and strides");
   SmallVector<std::string> parameters, types;
-  for (ArrayRef<BlockArgument> rest = kernel.getArguments(); !rest.empty();) {
-    BlockArgument argument = rest.front();
-    parameters.push_back(call(
-        {argument},
-        names.give(argument, "arg" + std::to_string(argument.getArgNumber()))));
+  for (unsigned index = 0; index < kernel.getNumArguments();) {
+    BlockArgument argument = kernel.getArgument(index);
+    auto descriptor = dyn_cast<tt::TensorDescType>(argument.getType());
+    if (descriptor &&
+        !isFollowedByParts(descriptor,
+                           kernel.getArgumentTypes().drop_front(index + 1)))
+      return fail(kernel,
+                  "it takes a descriptor without its shape and strides");
+    index += callParameter(kernel, index);
+    parameters.push_back(variables[argument]);
     types.push_back(typeText(argument.getType()) +
                     divisibilityOf(kernel, argument));
-    rest = rest.drop_front(1 + callParts(rest));
   }
   if (failed(printReturns(kernel)))
     return failure();

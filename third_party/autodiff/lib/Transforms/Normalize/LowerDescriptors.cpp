@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "autodiff/Plan/Plan.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Descriptors.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
@@ -394,12 +395,7 @@ LogicalResult LowerDescriptors::takeApart(triton::FuncOp kernel,
   auto type = cast<TensorDescType>(argument.getType());
   RankedTensorType block = type.getSignlessBlockType();
   unsigned rank = block.getRank();
-  bool isComplete = kernel.getNumArguments() > index + 2 * rank;
-  for (unsigned axis = 0; isComplete && axis < rank; ++axis)
-    isComplete =
-        kernel.getArgument(index + 1 + axis).getType().isInteger(32) &&
-        kernel.getArgument(index + 1 + rank + axis).getType().isInteger(64);
-  if (!isComplete)
+  if (!isFollowedByParts(type, kernel.getArgumentTypes().drop_front(index + 1)))
     return emitError(argument.getLoc(),
                      "expected a tensor descriptor's sizes (i32) and strides "
                      "(i64) to follow it among the kernel's arguments");

@@ -1,0 +1,100 @@
+//===- Memory.cpp - Loads, stores and atomics as expressions of Python ----===//
+#include "Expression.h"
+
+#include "triton/Dialect/Triton/IR/Dialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::autodiff::source;
+namespace tt = mlir::triton;
+
+using Result = std::optional<Text>;
+
+template <typename Access> static std::string hintsOf(Access access) {
+  std::string hints;
+  if (access.getCache() != tt::CacheModifier::NONE)
+    hints += ", cache_modifier=\"." +
+             tt::stringifyCacheModifier(access.getCache()).str() + "\"";
+  if (access.getEvict() != tt::EvictionPolicy::NORMAL)
+    hints += ", eviction_policy=\"" +
+             tt::stringifyEvictionPolicy(access.getEvict()).str() + "\"";
+  return hints;
+}
+
+static llvm::StringRef functionOf(tt::RMWOp kind) {
+  switch (kind) {
+  case tt::RMWOp::ADD:
+  case tt::RMWOp::FADD:
+    return "add";
+  case tt::RMWOp::MAX:
+  case tt::RMWOp::UMAX:
+    return "max";
+  case tt::RMWOp::MIN:
+  case tt::RMWOp::UMIN:
+    return "min";
+  case tt::RMWOp::AND:
+    return "and";
+  case tt::RMWOp::OR:
+    return "or";
+  case tt::RMWOp::XOR:
+    return "xor";
+  case tt::RMWOp::XCHG:
+    return "xchg";
+  }
+  return "";
+}
+
+template <typename Atomic> static std::string orderOf(Atomic atomic) {
+  std::string order;
+  if (atomic.getSem() != tt::MemSemantic::ACQUIRE_RELEASE)
+    order +=
+        ", sem=\"" + tt::stringifyMemSemantic(atomic.getSem()).str() + "\"";
+  if (atomic.getScope() != tt::MemSyncScope::GPU)
+    order += ", scope=\"" + tt::stringifyMemSyncScope(atomic.getScope()).str() +
+             "\"";
+  return order;
+}
+
+Result mlir::autodiff::source::memoryText(Operation *op, Operand operand) {
+  auto text = [&](Value value, Use use = Use::Alone) {
+    return operand(value, use).text;
+  };
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case([&](tt::LoadOp load) -> Result {
+        std::string written = "tl.load(" + text(load.getPtr());
+        if (load.getMask())
+          written += ", " + text(load.getMask());
+        if (load.getOther())
+          written += ", " + text(load.getOther(), Use::Stored);
+        written += hintsOf(load);
+        return Text{written +
+                    (load.getIsVolatile() ? ", volatile=True)" : ")")};
+      })
+      .Case([&](tt::StoreOp store) -> Result {
+        std::string written = "tl.store(" + text(store.getPtr());
+        written += ", " + text(store.getValue(), Use::Stored);
+        if (store.getMask())
+          written += ", " + text(store.getMask());
+        return Text{written + hintsOf(store) + ")"};
+      })
+      .Case([&](tt::AtomicRMWOp atomic) -> Result {
+        bool isUnsigned = llvm::is_contained({tt::RMWOp::UMAX, tt::RMWOp::UMIN},
+                                             atomic.getAtomicRmwOp());
+        if (isUnsigned)
+          return std::nullopt;
+        std::string written = "tl.atomic_" +
+                              functionOf(atomic.getAtomicRmwOp()).str() + "(" +
+                              text(atomic.getPtr());
+        written += ", " + text(atomic.getVal(), Use::Stored);
+        if (atomic.getMask())
+          written += ", " + text(atomic.getMask());
+        return Text{written + orderOf(atomic) + ")"};
+      })
+      .Case([&](tt::AtomicCASOp atomic) -> Result {
+        std::string written = "tl.atomic_cas(" + text(atomic.getPtr());
+        written += ", " + text(atomic.getCmp());
+        written += ", " + text(atomic.getVal());
+        return Text{written + orderOf(atomic) + ")"};
+      })
+      .Default([](Operation *) { return std::nullopt; });
+}
