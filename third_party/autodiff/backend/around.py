@@ -10,7 +10,7 @@ import enum
 
 import torch
 
-from .checks import merge
+from .coverage import merge
 from .errors import ArgumentError, BoundsError, CheckError
 from .memory import Span, extent, gradient_of, is_dense
 from .spaces import union

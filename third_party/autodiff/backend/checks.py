@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy
 
+from .coverage import GAPS, Indices, cover, indices, length_of, merge, repeat, spelled
 from .errors import CheckError, PlanError
 from .expr import evaluate, used_arguments, validate, values_of_programs
 from .ranges import Ranges
@@ -16,31 +17,6 @@ from .ranges import Ranges
 # Comparing the addresses of more programs than this would cost more than it gains.
 _MOST_PROGRAMS = 1 << 24
 _MOST_RANGES = 1 << 20
-_GAPS = "programs or iterations leave gaps or repeat addresses"
-
-
-def merge(dims) -> tuple[tuple[int, int], ...]:
-    """Return `(extent, stride)` pairs sorted by stride, unit extents dropped, neighbours joined.
-
-    Two index spaces without repeated offsets that merge to the same pairs cover the same offsets.
-    """
-    merged: list[tuple[int, int]] = []
-    for extent, stride in sorted((d for d in dims if d[0] != 1), key=lambda d: (d[1], d[0])):
-        if merged and stride == merged[-1][0] * merged[-1][1]:
-            merged[-1] = (merged[-1][0] * extent, merged[-1][1])
-        else:
-            merged.append((extent, stride))
-    return tuple(merged)
-
-
-def distinct(dims) -> bool:
-    """Return whether the offsets of merged `(extent, stride)` pairs are proved distinct."""
-    reach = 0
-    for extent, stride in dims:
-        if stride <= reach:
-            return False
-        reach += (extent - 1) * stride
-    return True
 
 
 class _Dimension(NamedTuple):
@@ -168,11 +144,9 @@ class _AddressCheck:
         exprs += self.not_negative
         return set().union(*(used_arguments(e) for e in exprs))
 
-    def _dims(self, args, grid, filled: bool) -> tuple[list, int]:
-        """Return `(stride, digits, count)` of each dimension as numbers, and where they begin.
+    def _dims(self, args, grid, filled: bool) -> list[Indices]:
+        """Return the indices of each dimension as numbers.
 
-        Counted from there, an index is 0 … count − 1; its count is None where digits leave gaps or
-        repeat. Those that count down are counted up, from so far in front of the check's offset.
         Raises `CheckError` for what has no value; see `_program_extents` for `filled`.
         """
         varying = [e[1] for dim in self.dims for _, e in dim.digits if _varies(e)]
@@ -184,7 +158,7 @@ class _AddressCheck:
         else:
             extents = iter(())
             self._require_every_axis(grid)
-        dims, place = [], 0
+        dims = []
         for stride, digits, bound, part, start in self.dims:
             values = [
                 (evaluate(s, args, grid), next(extents) if _varies(e) else evaluate(e, args, grid))
@@ -192,17 +166,11 @@ class _AddressCheck:
             ]
             if part is not None:
                 values = _bounded(values, part[0], evaluate(part[1], args, grid), filled)
-            stride = evaluate(stride, args, grid)
-            bound = None if bound is None else evaluate(bound, args, grid)
-            lowest = sum(s * (e - 1) for s, e in values if s < 0 < e)
-            digits = sorted((abs(s), e) for s, e in values if e != 1)
-            count = _length(digits)
-            if count is not None:
-                first = 0 if start is None else max(evaluate(start, args, grid) - lowest, 0)
-                count = (count if bound is None else min(count, bound - lowest)) - first
-                place += stride * (lowest + first + (max(count - 1, 0) if stride < 0 else 0))
-            dims.append((abs(stride), digits, count))
-        return dims, place
+            stride, bound, start = (
+                None if e is None else evaluate(e, args, grid) for e in (stride, bound, start)
+            )
+            dims.append(indices(stride, values, bound, start))
+        return dims
 
     def _ranges(self, args, grid) -> Ranges:
         """Return what each program touches; raises `CheckError` for what has no value."""
@@ -230,9 +198,9 @@ class _AddressCheck:
                     offsets.append((stride * step, of_programs(extent[1])))
                 else:
                     own.append((step, of_programs(extent[1] if _differs(extent) else extent)))
-            lengths = _length(own, numpy.ones(programs, dtype=numpy.int64))
+            lengths = _lengths(own, programs)
             if lengths is None:
-                raise CheckError(_GAPS)
+                raise CheckError(GAPS)
             if bound is not None:
                 lengths = numpy.minimum(lengths, of_programs(bound))
             dims.append((stride, lengths))
@@ -263,13 +231,11 @@ class BijectiveCheck(_AddressCheck):
         """
         try:
             offset = evaluate(self.offset, args, grid)
-            if not self.moves:
-                dims, place = self._dims(args, grid, filled=True)
-                offset += place
-            if offset != 0:
-                return f"the first element that it reaches is number {offset}"
             if self.moves:
+                if offset != 0:
+                    return f"the first element that it reaches is number {offset}"
                 return _objection_to(self._ranges(args, grid), shape, strides)
+            dims = self._dims(args, grid, filled=True)
             for number, limit in self.within:
                 if evaluate(number, args, grid) > evaluate(limit, args, grid):
                     return "the launch has fewer positions than elements"
@@ -277,17 +243,7 @@ class BijectiveCheck(_AddressCheck):
                 return "its mask is not what it is for sizes that are not negative"
         except CheckError as error:
             return str(error)
-        if any(count is None for *_, count in dims):
-            return _GAPS
-        indices = [(count, stride) for stride, _, count in dims]
-        if any(extent <= 0 for extent, _ in indices):
-            return "it reaches no element"
-        accessed, held = merge(indices), merge(zip(shape, strides, strict=True))
-        if not distinct(accessed):
-            return f"it repeats addresses ({_spelled(accessed)})"
-        if accessed != held:
-            return f"it reaches {_spelled(accessed)}, and the tensor is {_spelled(held)}"
-        return None
+        return cover(shape, strides, offset, dims)
 
     def holds(self, shape, strides, args, grid) -> bool:
         """Return whether there is no objection."""
@@ -310,19 +266,9 @@ class DistinctCheck(_AddressCheck):
         try:
             if self.moves:
                 return self._ranges(args, grid).are_distinct()
-            dims, _ = self._dims(args, grid, filled=False)
+            return repeat(self._dims(args, grid, filled=False)) is None
         except CheckError:
             return False
-        indices = []
-        for stride, digits, count in dims:
-            if count is None:
-                # Bounds only ever take accesses away.
-                indices += [(extent, stride * s) for s, extent in digits]
-            else:
-                indices.append((count, stride))
-        if any(extent <= 0 for extent, _ in indices):
-            return True
-        return distinct(merge(indices))
 
     def ends(self, args, grid) -> tuple[int, int] | None:
         """Return the first and the last element that boxes which move reach; None if none do.
@@ -335,11 +281,6 @@ class DistinctCheck(_AddressCheck):
     def objection(self, shape, strides, args, grid) -> str | None:
         """Return why the check fails; None if it holds."""
         return None if self.holds(args, grid) else "it may reach an element more than once"
-
-
-def _spelled(dims) -> str:
-    """Return merged `(extent, stride)` pairs in words."""
-    return " by ".join(f"{extent} elements of stride {stride}" for extent, stride in dims) or "one"
 
 
 def _varies(extent) -> bool:
@@ -362,22 +303,21 @@ def _objection_to(ranges: Ranges, shape, strides) -> str | None:
     reached = merge((length, stride) for _, length, stride in hull)
     held = merge(zip(shape, strides, strict=True))
     if reached != held or any(start != 0 for start, *_ in hull):
-        return f"it reaches parts of {_spelled(reached)}, and the tensor is {_spelled(held)}"
+        return f"it reaches parts of {spelled(reached)}, and the tensor is {spelled(held)}"
     count = math.prod(shape)
     if ranges.count() != count:
         return f"it reaches {ranges.count()} elements of {count}"
     return None
 
 
-def _length(digits, length=1):
-    """Return the length of the range that `(stride, extent)` digits add up to; zero if it is empty.
+def _lengths(digits, programs: int) -> numpy.ndarray | None:
+    """Return what `length_of` says in each of so many programs, whose extents are arrays.
 
-    None if it has gaps or repeats. Extents are numbers; or arrays by program, and then `length` is
-    an array of ones.
+    None if the range has gaps or repeats in one of them.
     """
-    for stride, extent in sorted(digits, key=lambda digit: digit[0]):
-        # Where there are no others, how far one moves does not matter.
-        if numpy.any((length != stride) & (extent > 1) & (length > 0)):
+    length = numpy.ones(programs, dtype=numpy.int64)
+    for step, extent in sorted(digits, key=lambda digit: digit[0]):
+        if numpy.any((length != step) & (extent > 1) & (length > 0)):
             return None
         length = length * extent * (extent > 0)
     return length
@@ -389,11 +329,11 @@ def _bounded(digits, count: int, bound: int, filled: bool) -> list:
     Unless they are to be `filled`, they may stay apart where they make up a number with gaps.
     """
     first, others = digits[:count], digits[count:]
-    length = _length(first) if all(stride > 0 for stride, _ in first) else None
+    length = length_of(first) if all(stride > 0 for stride, _ in first) else None
     if length is not None:
         return [(1, max(min(length, bound), 0)), *others]
     if filled:
-        raise CheckError(_GAPS)
+        raise CheckError(GAPS)
     return digits
 
 
