@@ -7,6 +7,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, ParamSpec, overload
 
 import torch
@@ -272,6 +273,18 @@ class DifferentiableKernel(Differentiable):
         """
         return backward_source(self._plans(args, kwargs))
 
+    def export(self, path, *args, **kwargs) -> Path:
+        """Write the last launch, or one with `args` and `grid=`, as a module of its own.
+
+        It imports torch and triton, not this package: `kernel[grid](…)` of it is a launch with its
+        gradients. What it was made for is asserted (docs/export.md). Returns the path.
+
+        Raises an `AutodiffError` for what a module cannot do, before anything is written.
+        """
+        from .export import export
+
+        return export(path, self._plans(args, kwargs))
+
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
         """Return how each gradient of the last launch is computed, and why.
 
@@ -468,6 +481,16 @@ class Op(Outermost):
         Kernels with one name get numbers. See `DifferentiableKernel.backward_source`.
         """
         return backward_source(self._preview(args, kwargs))
+
+    def export(self, path, *args, **kwargs) -> Path:
+        """Write the operation, as the last call (or one with `args`) was, as a module of its own.
+
+        It has a function of the stub's name, and imports torch and triton, not this package. See
+        `DifferentiableKernel.export`.
+        """
+        from .export import export
+
+        return export(path, self._preview(args, kwargs), self.stub)
 
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
         """Return how each gradient of the last call, or of one with `args`, is computed, and why.

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy
 
-from .coverage import GAPS, Indices, cover, indices, length_of, merge, repeat, spelled
+from .coverage import GAPS, Indices, bounded, cover, indices, merge, repeat, spelled
 from .errors import CheckError, PlanError
 from .expr import evaluate, used_arguments, validate, values_of_programs
 from .ranges import Ranges
@@ -165,7 +165,8 @@ class _AddressCheck:
                 for s, e in digits
             ]
             if part is not None:
-                values = _bounded(values, part[0], evaluate(part[1], args, grid), filled)
+                together = bounded(values, part[0], evaluate(part[1], args, grid))
+                values = together if filled else together or values
             stride, bound, start = (
                 None if e is None else evaluate(e, args, grid) for e in (stride, bound, start)
             )
@@ -321,20 +322,6 @@ def _lengths(digits, programs: int) -> numpy.ndarray | None:
             return None
         length = length * extent * (extent > 0)
     return length
-
-
-def _bounded(digits, count: int, bound: int, filled: bool) -> list:
-    """Return digits of which the first `count` are one, below `bound`.
-
-    Unless they are to be `filled`, they may stay apart where they make up a number with gaps.
-    """
-    first, others = digits[:count], digits[count:]
-    length = length_of(first) if all(stride > 0 for stride, _ in first) else None
-    if length is not None:
-        return [(1, max(min(length, bound), 0)), *others]
-    if filled:
-        raise CheckError(GAPS)
-    return digits
 
 
 def _require_box(exprs, args, grid) -> None:

@@ -64,11 +64,21 @@ def length_of(digits) -> int | None:
     return length
 
 
+def bounded(digits, count: int, bound: int) -> list | None:
+    """Return digits of which the first `count` are one, below a bound; None if it has gaps."""
+    first, others = digits[:count], digits[count:]
+    length = length_of(first) if all(step > 0 for step, _ in first) else None
+    return None if length is None else [(1, max(min(length, bound), 0)), *others]
+
+
 def indices(stride, digits, bound=None, start=None) -> Indices:
     """Return the values of a sum of `(step, extent)` digits, below a bound, no less than a start.
 
-    Those that count down are counted up, from so far in front of where they are.
+    Those that count down are counted up, from so far in front of where they are. Without digits
+    (None), there are gaps.
     """
+    if digits is None:
+        return Indices(abs(stride), [], None, 0)
     lowest = sum(s * (e - 1) for s, e in digits if s < 0 < e)
     digits = sorted((abs(s), e) for s, e in digits if e != 1)
     count, place = length_of(digits), 0

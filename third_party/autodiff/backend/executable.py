@@ -122,6 +122,9 @@ class Executable:
         self.chosen = chosen or {}
         self.options = own_options(options, dict(kernel.options), self.chosen)
         self.compiled = None
+        # The text that was compiled, and whether what Triton made of it was wrong and is mended.
+        self.text = kernel.ttir
+        self.is_mended = False
         self.fits = True
         self.variants = tuple(Executable(v, target, options, chosen) for v in kernel.variants)
 
@@ -159,8 +162,11 @@ class Executable:
     def _loaded(self, path: str):
         """Return what Triton makes of a file, or has in its cache, ready to be launched."""
         with built_meanwhile(self.target, lambda: source_of(path, self.target)):
-            compiled = ensure_right(self._translate(path), self._translate)
+            made = self._translate(path)
+            compiled = ensure_right(made, self._translate)
+            code = compiled.kernel
             compiled = ensure_addresses(compiled)
+        self.is_mended = compiled is not made or compiled.kernel is not code
         check_whole(compiled)
         compiled._init_handles()
         if self.target.backend != "cpu":
@@ -211,6 +217,7 @@ class Executable:
             else:
                 # Triton would keep the parsed module for as long as the kernel lives.
                 compiled.src.module = None
+                self.text = ttir
                 return compiled
 
     def _other_form(self, error, ttir: str, path: str) -> str:

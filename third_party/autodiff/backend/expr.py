@@ -121,22 +121,22 @@ def validate(expr, arguments: int, per_program: bool = False) -> None:
         raise PlanError(f"unknown operator {operator!r} in {expr!r}")
 
 
-def _named(expr, operator: str) -> set[int]:
-    """Return the indices in `expr` of what `operator` reads by index."""
+def named(expr, operator: str) -> set[int]:
+    """Return the indices in `expr` of what `operator` reads by index, or knows of an argument."""
     if isinstance(expr, int):
         return set()
     own = {expr[1]} if expr[0] == operator else set()
-    return own.union(*(_named(e, operator) for e in expr[1:]))
+    return own.union(*(named(e, operator) for e in expr[1:]))
 
 
 def used_arguments(expr) -> set[int]:
     """Return the indices of the kernel arguments that `expr` reads, or reads elements of."""
-    return _named(expr, "arg") | _named(expr, "element")
+    return named(expr, "arg") | named(expr, "element")
 
 
 def used_counters(expr) -> set[int]:
     """Return the indices of the counters that `expr` reads."""
-    return _named(expr, "counted")
+    return named(expr, "counted")
 
 
 def substitute(expr, known):
@@ -203,7 +203,7 @@ def _programs(axes, grid):
 
 
 def _max_over_programs(expr, args, grid) -> int:
-    axes = sorted(_named(expr, "pid"))
+    axes = sorted(named(expr, "pid"))
     if any(grid[axis] <= 0 for axis in axes):
         raise CheckError(f"maximum over the programs of an empty grid {tuple(grid)}")
     return max(int(numpy.max(_evaluate(expr, args, grid, pids))) for pids in _programs(axes, grid))

@@ -17,6 +17,13 @@ static std::string divisibilityOf(tt::FuncOp kernel, BlockArgument argument) {
   return by ? ", a multiple of " + std::to_string(by.getInt()) : "";
 }
 
+/// What says of a number that it has this type: Triton takes a number that is
+/// given for one of 32 bits.
+static std::string annotationOf(Type type, StringRef text) {
+  bool isTold = type.isInteger(1) || type.isInteger(32) || type.isF32();
+  return type.isIntOrFloat() && !isTold ? (": " + text).str() : "";
+}
+
 /// Names an argument, and the shape and strides that come behind a descriptor:
 /// one parameter of Python is all of them. Returns how many arguments it is.
 unsigned FunctionPrinter::callParameter(tt::FuncOp kernel, unsigned index) {
@@ -51,9 +58,10 @@ LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
       return fail(kernel,
                   "it takes a descriptor without its shape and strides");
     index += callParameter(kernel, index);
-    parameters.push_back(variables[argument]);
-    types.push_back(typeText(argument.getType()) +
-                    divisibilityOf(kernel, argument));
+    std::string type = typeText(argument.getType());
+    parameters.push_back(variables[argument] +
+                         annotationOf(argument.getType(), type));
+    types.push_back(type + divisibilityOf(kernel, argument));
   }
   if (failed(printReturns(kernel)))
     return failure();
@@ -63,7 +71,7 @@ LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
   std::string all = llvm::join(parameters, ", ");
   if (begin.size() + all.size() + 2 <= kLongestLine) {
     for (auto [name, type] : llvm::zip_equal(parameters, types))
-      os << "# " << name << ": " << type << "\n";
+      os << "# " << StringRef(name).split(':').first << ": " << type << "\n";
     os << "@triton.jit\n" << begin << all << "):\n" << lines;
     return success();
   }

@@ -1,0 +1,267 @@
+"""Kernels and their gradients as a Python module that needs PyTorch and Triton, and not us.
+
+It holds the forward kernel (which also stores what the backward reads, where it does), the backward
+kernels, an `autograd.Function`, and what is called: `kernel[grid](…)`, or the operation.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+import triton
+import triton.language as tl
+
+from . import coverage, exported, memory
+from .bundle import Bundle, renamed, text_of
+from .errors import ArgumentError, AutodiffError
+from .executable import inherited_options
+from .export_checks import refused
+from .export_launch import ExportedLaunch, Names, Printed
+from .library import native
+from .python_text import paragraph
+from .source import python_of
+from .target import name_of
+
+# What comes after it is the same in all modules.
+_RULE = "# Assertions, memory, and sums of gradients."
+_FUNCTION = re.compile(r'(tt\.func public @)"?(\w+)"?(?=\()')
+
+
+def export(path, launches, stub=None) -> Path:
+    """Write a module for `(state, plan, execution)` triples, the launches that `stub` makes.
+
+    Without a stub, these are of one kernel. Returns the path. The file is written whole or not at
+    all. Raises an `AutodiffError` for what a module cannot do, or if the file cannot be written.
+    """
+    path = Path(path)
+    if path.suffix != ".py" or not path.stem.isidentifier():
+        raise ArgumentError(
+            f"export to a file whose name is that of a module, like layer.py, not {path.name!r}"
+        )
+    _write(path, module_of(launches, stub))
+    return path
+
+
+def _write(path: Path, text: str) -> None:
+    """Put a text in place of a file, whole."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=f".{path.stem}", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(text)
+        os.chmod(file.name, 0o666 & ~_umask())
+        os.replace(file.name, path)
+    except OSError as error:
+        with contextlib.suppress(OSError, NameError):
+            os.unlink(file.name)
+        raise AutodiffError(f"cannot export to {path}: {error.strerror or error}") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def module_of(launches, stub=None) -> str:
+    """Return the text of the module that `export` writes."""
+    launches = list(launches)
+    for state, _, execution in launches:
+        if execution is None:
+            raise refused(
+                state.spec.name,
+                "no gradient was wanted of its launch",
+                "export it with arguments that require gradients",
+            )
+    kernels = {state.spec.name: state for state, _, _ in launches}
+    names = list(kernels)
+    if len(names) > 1:
+        functions = {id(state.spec.kernel.src.fn) for state, _, _ in launches}
+        if len(functions) != len(names):
+            raise AutodiffError("two kernels have one name: rename one")
+    counts: dict[str, int] = {}
+    written = []
+    for state, _, execution in launches:
+        name = state.spec.name
+        several = sum(s.spec.name == name for s, _, _ in launches) > 1
+        counts[name] = counts.get(name, 0) + 1
+        written.append(ExportedLaunch(state, execution, f"_{counts[name]}" if several else ""))
+    return _Module(written, stub).text()
+
+
+class _Module:
+    """Puts the parts of a module together."""
+
+    def __init__(self, launches: list[ExportedLaunch], stub):
+        self._launches = launches
+        self._stub = stub
+        self._kernel = launches[0].kernel_name
+
+    def text(self) -> str:
+        """Return the module."""
+        printed, kernels = self._kernels()
+        parts = []
+        calls: set[str] = {"Kernel"}
+        for launch, (forward, *backward) in zip(self._launches, printed, strict=True):
+            parts += [launch.class_text(forward, backward), launch.launch_text()]
+            calls |= launch.calls
+        launchers = ", ".join(launch.launcher for launch in self._launches)
+        last = f"{self._kernel} = Kernel({launchers})"
+        own = {name for launch in self._launches for name in (launch.launcher, launch.class_name)}
+        own |= {kernel.name for made in printed for kernel in made} | {self._kernel}
+        bundle = Bundle(own)
+        for module, name in ((torch, None), (triton, None), (tl, "tl")):
+            bundle.need(module, name)
+        if self._stub is not None:
+            bundle.add(self._stub, without_kernel(self._stub, self._kernel), {self._kernel})
+        user = [*_together(bundle.constants), kernels, *parts, *bundle.definitions]
+        constants, definitions = len(bundle.constants), len(bundle.definitions)
+        names = self._helpers(bundle, "\n".join([*parts, last]))
+        helpers = [*_together(bundle.constants[constants:]), *bundle.definitions[definitions:]]
+        glue = [renamed(text, names) if text in parts else text for text in user]
+        helpers[0] = f"{_RULE}\n\n\n{helpers[0]}"
+        return self._head(bundle) + "\n\n\n".join([*glue, *helpers, renamed(last, names)]) + "\n"
+
+    def _kernels(self) -> tuple[list[list[Printed]], str]:
+        """Return the kernels of each launch, the forward first, and the text of all of them."""
+        taken = Names([self._kernel, *(launch.launcher for launch in self._launches)])
+        texts, made = [], []
+        for launch in self._launches:
+            spec, plan = launch.spec, launch.plan
+            forward = plan.forward
+            first = spec.kernel.asm["ttir"] if forward is None else forward.ttir
+            options = inherited_options(spec.kernel.metadata)
+            if forward is not None:
+                executable = launch.backward.handle.forward
+                executable.compile()
+                first, options = executable.text, executable.options
+            given = [(f"{launch.kernel_name}_fwd", first, options)]
+            given += [(e.kernel.name, e.text, e.options) for e in launch.executables]
+            names = []
+            for wanted, text, options in given:
+                name = taken.give(wanted)
+                texts.append(_FUNCTION.sub(rf"\g<1>{name}", text, count=1))
+                names.append((name, options, spec.target))
+            made.append(names)
+        source = python_of(texts, self._kernel)
+        body = source.split("\n\n\n", 1)[1].rstrip()
+        heads = {
+            node.name: [argument.arg for argument in node.args.args]
+            for node in ast.parse(source).body
+            if isinstance(node, ast.FunctionDef)
+        }
+        printed = [
+            [Printed(n, heads[n], options, target) for n, options, target in k] for k in made
+        ]
+        return printed, body
+
+    def _helpers(self, bundle: Bundle, text: str) -> dict[str, str]:
+        """Add the functions that the text calls; returns their names in the module."""
+        found = {}
+        used = {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
+        for module in (exported, coverage, memory):
+            for name, value in vars(module).items():
+                mine = getattr(value, "__module__", None) == module.__name__
+                if name in used and mine and name not in found:
+                    found[name] = bundle.add(value)
+        return found
+
+    def _head(self, bundle: Bundle) -> str:
+        """Return the docstring and the imports."""
+        launch = self._launches[0]
+        target = name_of(launch.spec.target)
+        name = self._stub.__name__ if self._stub is not None else self._kernel
+        about = f"`{name}` with its gradients, as Triton kernels."
+        lines = [f'"""{about}', ""]
+        lines.append(
+            paragraph(
+                f"Made by Triton-Autodiff {native().version().partition('+')[0]} from the kernel `{self._kernel}`, "
+                f"with Triton {triton.__version__} for {target}. It was made for launches that are "
+                "like the one that it was exported from; whatever is not is an AssertionError:"
+            )
+        )
+        lines.append("")
+        for one in self._launches:
+            lines += _said_of(one)
+        lines += ['"""', "", "from __future__ import annotations", ""]
+        standard, others = [], []
+        for line in bundle.imports:
+            module = line.split()[1].partition(".")[0]
+            installed = module in sys.stdlib_module_names
+            (standard if installed else others).append(line)
+        groups = [sorted(g, key=_import_order) for g in (standard, others) if g]
+        return "\n".join(lines) + "\n" + "\n\n".join("\n".join(g) for g in groups) + "\n\n\n"
+
+
+def _together(lines: list[str]) -> list[str]:
+    """Return lines as one section, if there are any."""
+    return ["\n".join(lines)] if lines else []
+
+
+def _import_order(line: str):
+    """Return the key by which ruff sorts imports: whole modules first, then parts of them."""
+    return line.startswith("from"), line.split()[1].lower()
+
+
+def _said_of(launch: ExportedLaunch) -> list[str]:
+    """Return what a launch was, for the head of a module."""
+    spec, facts = launch.spec, launch.facts
+    lines = []
+    for i, (name, type_) in enumerate(zip(spec.names, spec.types, strict=True)):
+        if i in launch.state.pointer_set:
+            tensor = facts.tensors[i]
+            kind = f"{str(tensor.dtype)[6:]}, {facts.device.type}"
+            kind += ", all of its storage" if i in launch.whole else ""
+            lines.append(f"- `{name}`: a tensor ({kind})")
+        else:
+            lines.append(f"- `{name}`: {type_}")
+    lines += [f"- `{name}` = {value!r}" for name, value in launch.constants.items()]
+    inputs = ", ".join(f"`{spec.names[i]}`" for i in launch.plan.inputs)
+    upstream = ", ".join(f"`{spec.names[j]}`" for j in sorted(launch.plan.cotangents()))
+    lines.append(f"- gradients of {inputs}, from those of {upstream}")
+    return lines
+
+
+def without_kernel(stub, kernel: str) -> str:
+    """Return the source of a stub without its first parameter, which stands for `kernel` now."""
+    if not inspect.isfunction(stub):
+        raise AutodiffError(
+            f"stub {stub!r} is a {type(stub).__name__}: give autodiff a function, written with def"
+        )
+    text = text_of(stub)
+    function = ast.parse(text).body[0]
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    if not arguments:
+        raise AutodiffError(f"stub {stub.__name__!r} takes no kernel as its first parameter")
+    own = arguments[0]
+    others = [a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)][1:]
+    if kernel in others:
+        raise AutodiffError(
+            f"parameter {kernel!r} of stub {stub.__name__!r} is called as the kernel is: rename it"
+        )
+    lines = text.split("\n")
+    head = _cut_parameter(lines, function, own)
+    return renamed("\n".join(head), {own.arg: kernel})
+
+
+def _cut_parameter(lines: list[str], function, own) -> list[str]:
+    """Return lines without a function's first parameter."""
+    lines = list(lines)
+    line = lines[own.lineno - 1].encode()
+    end = own.end_col_offset
+    rest = line[end:].decode()
+    rest = rest.lstrip()
+    if rest.startswith(","):
+        rest = rest[1:].lstrip()
+    lines[own.lineno - 1] = line[: own.col_offset].decode() + rest
+    if not lines[own.lineno - 1].strip():
+        del lines[own.lineno - 1]
+    return lines

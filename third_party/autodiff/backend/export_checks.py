@@ -1,0 +1,149 @@
+"""What a launch has to be for an exported plan to hold, as assertions in Python.
+
+They say what `asking.Case` finds out about a launch: that every check holds, and what is assumed.
+"""
+
+from __future__ import annotations
+
+from .checks import BijectiveCheck
+from .errors import AutodiffError
+from .expr_source import Text
+from .python_text import call
+
+_WAY_OUT = "export it as a launch that is simpler there, or keep calling it through this package"
+
+
+def refused(name: str, why: str, way_out: str = _WAY_OUT) -> AutodiffError:
+    """Return the error for a launch of a kernel that no module can stand for."""
+    return AutodiffError(f"kernel {name!r} cannot be exported: {why}; {way_out}")
+
+
+class Assertions:
+    """Writes the assertions of one launch; `text` writes expressions, `grid` is its own grid."""
+
+    def __init__(self, kernel: str, text: Text, grid: str, names):
+        self._kernel, self._text, self._grid, self._names = kernel, text, grid, names
+        self.lines: list[str] = []
+        self.calls: set[str] = set()
+
+    def _say(self, function: str, *arguments: str) -> None:
+        self.calls.add(function)
+        self.lines.append(call(f"{function}(", arguments, ")", 4))
+
+    def require(self, condition: str, message: str) -> None:
+        """Assert a condition, in words if it fails."""
+        self._say("require", condition, f'"{message}"')
+
+    def not_negative(self, expr) -> None:
+        """Assert that a number is not negative in any program."""
+        text = self._text.of(["sub", 0, expr])
+        if text.lstrip("-").isdigit():
+            if int(text) > 0:
+                raise refused(self._kernel, "it is for no launch")
+            return
+        self.require(
+            f"{self._text.of(expr)} >= 0", f"the kernels are for {self._text.of(expr)} >= 0"
+        )
+
+    def check(self, check) -> None:
+        """Assert what a check of addresses says."""
+        name = self._names[check.argument]
+        if check.moves:
+            raise refused(self._kernel, f"programs have parts of {name!r} that differ in length")
+        filled = isinstance(check, BijectiveCheck)
+        if check.programs is not None:
+            self._box(check.programs)
+        else:
+            self._every_axis(check)
+        dims = [self._indices(dim, filled) for dim in check.dims]
+        dims = [dim for dim in dims if dim is not None]
+        listed = call("[", dims, "]", 8).lstrip()
+        self.calls.add("indices")
+        if filled:
+            for number, limit in check.within:
+                pair = f"{self._text.of(number)} <= {self._text.of(limit)}"
+                self.require(pair, f"the kernels are for {pair}")
+            for number in check.not_negative:
+                self.not_negative(number)
+            offset = self._text.of(check.offset)
+            self._say("require_cover", f'"{name}"', name, offset, listed)
+        else:
+            self._say("require_distinct", f'"{name}"', listed)
+
+    def _indices(self, dim, filled: bool) -> str | None:
+        """Return a dimension of a check; None for programs that there is one of."""
+        stride = self._text.of(dim.stride)
+        digits = []
+        for step, extent in dim.digits:
+            if isinstance(extent, list) and extent[0] in ("pids", "each"):
+                raise refused(self._kernel, "addresses depend on more than the number of a program")
+            digits.append(f"({self._text.of(step)}, {self._text.of(extent)})")
+        listed = f"[{', '.join(digits)}]"
+        if dim.part is not None:
+            self.calls.add("bounded")
+            text = f"bounded({listed}, {dim.part[0]}, {self._text.of(dim.part[1])})"
+            listed = text if filled else f"{text} or {listed}"
+        limits = [("bound", dim.bound), ("start", dim.start)]
+        given = [f"{name}={self._text.of(e)}" for name, e in limits if e is not None]
+        return f"indices({', '.join([stride, listed, *given])})"
+
+    def _every_axis(self, check) -> None:
+        """Assert that programs differ in no number that is not part of the address."""
+        named = [extent for dim in check.dims for _, extent in dim.digits]
+        self._no_more_than_one(axis for axis in range(3) if ["grid", axis] not in named)
+
+    def _box(self, programs) -> None:
+        """Assert that programs differ in the numbers over which a gradient is summed."""
+        axes = [e[1] for e in programs if isinstance(e, list) and e[0] == "pid"]
+        if len(set(axes)) != len(programs):
+            raise refused(self._kernel, "sums are over more than the number of a program")
+        self._no_more_than_one(axis for axis in range(3) if axis not in axes)
+
+    def _no_more_than_one(self, axes) -> None:
+        for axis in axes:
+            condition = f"{self._grid}[{axis}] <= 1"
+            message = f"programs along axis {axis} of the grid would repeat what others do"
+            if not any(condition in line for line in self.lines):
+                self.require(condition, message)
+
+    def inside(self, name: str, spaces) -> None:
+        """Assert that what is reached is inside of a tensor."""
+        for space in spaces:
+            low = high = space.offset
+            for index in space.indices:
+                first, last = self._ends(index)
+                ends = [["mul", index.stride, end] for end in (first, last)]
+                low = ["add", low, _least(index.stride, ends)]
+                high = ["add", high, _most(index.stride, ends)]
+            self._say("require_inside", f'"{name}"', name, self._text.of(low), self._text.of(high))
+
+    def _ends(self, index) -> tuple:
+        """Return the smallest and the largest value of an index, as expressions."""
+        low = high = 0
+        for number, digit in enumerate(index.digits):
+            if digit.extent is None:
+                raise refused(self._kernel, "nobody knows how often a loop runs")
+            first, last = 0, ["sub", digit.extent, 1]
+            if digit.owner == "program":
+                if isinstance(digit.extent, list) and digit.extent[0] == "pid":
+                    last = ["sub", ["grid", digit.extent[1]], 1]
+                else:
+                    first = last = digit.extent
+            ends = [["mul", digit.step, end] for end in (first, last)]
+            low = ["add", low, _least(digit.step, ends)]
+            high = ["add", high, _most(digit.step, ends)]
+            if index.part is not None and number + 1 == index.part[0]:
+                high = ["min", high, ["sub", index.part[1], 1]]
+        if index.start is not None:
+            low = ["max", low, index.start]
+        if index.bound is not None:
+            high = ["min", high, ["sub", index.bound, 1]]
+        return low, high
+
+
+def _least(factor, ends):
+    return ends[factor < 0] if isinstance(factor, int) else ["min", *ends]
+
+
+def _most(factor, ends):
+    return ends[factor >= 0] if isinstance(factor, int) else ["max", *ends]

@@ -1,0 +1,268 @@
+"""What modules that `export` writes have besides kernels: assertions, memory, sums of gradients.
+
+A module gets those of these functions that it uses, as text (`bundle.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import NamedTuple
+
+import torch
+import triton
+
+from .coverage import cover, repeat
+from .memory import Span, allocate, extent, is_dense, lay_out
+from .partials import add_up, tile_of
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise an `AssertionError` unless a condition holds, also where Python leaves out asserts."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def require_tensor(name: str, value, dtype, device: str, aligned: bool) -> None:
+    """Raise unless an argument is a tensor of this dtype on this device, all that it stands for."""
+    require(isinstance(value, torch.Tensor), f"{name} was a tensor, it is {value!r}")
+    require(value.dtype == dtype, f"{name} was of {dtype}, it is of {value.dtype}")
+    require(value.device.type == device, f"{name} was on {device}, it is on {value.device}")
+    fits = value.layout is torch.strided and not value.is_neg()
+    require(fits, f"{name} has to hold its elements as they are, strided: {value.layout}")
+    if aligned:
+        starts = value.data_ptr() % 16 == 0
+        require(starts, f"{name} began at a multiple of 16 bytes, it begins at {value.data_ptr()}")
+
+
+def require_whole(name: str, tensor: torch.Tensor) -> None:
+    """Raise unless a tensor is all that its storage holds, each element once."""
+    shape, strides = tensor.shape, tensor.stride()
+    size = extent(shape, strides) * tensor.element_size()
+    whole = is_dense(shape, strides) and tensor.untyped_storage().nbytes() == size
+    require(whole, f"{name} was all that its storage holds, it is a part or repeats elements")
+
+
+def require_integer(name: str, value, bits: int, divisor: int = 1) -> None:
+    """Raise unless a scalar is an integer of so many bits, and a multiple of `divisor`."""
+    require(type(value) is int, f"{name} was an integer, it is {value!r}")
+    most = 1 << bits - 1
+    require(-most <= value < most, f"{name} had {bits} bits, it is {value}")
+    require(value % divisor == 0, f"{name} was a multiple of {divisor}, it is {value}")
+
+
+def require_same(name: str, value, given) -> None:
+    """Raise unless an argument is what the kernel was compiled for."""
+    same = type(value) is type(given) and value == given
+    require(same, f"{name} was {given!r}, it is {value!r}")
+
+
+def require_options(options: dict, given: dict) -> None:
+    """Raise unless options of a launch are those that the kernels were compiled with."""
+    for name, value in options.items():
+        require(name in given, f"{name} is no parameter of the kernel, and no option of its launch")
+        require_same(name, value, given[name])
+
+
+def require_no_gradient(name: str, tensor) -> None:
+    """Raise if a gradient is wanted that nobody has exported."""
+    wanted = torch.is_grad_enabled() and isinstance(tensor, torch.Tensor) and tensor.requires_grad
+    require(not wanted, f"{name} did not require a gradient, it does: detach it, or export again")
+
+
+def require_cover(name: str, tensor: torch.Tensor, offset: int, dims) -> None:
+    """Raise unless each element of a tensor gets its gradient once."""
+    objection = cover(tensor.shape, tensor.stride(), offset, dims)
+    require(objection is None, f"the kernel reached each element of {name} once: {objection}")
+
+
+def require_distinct(name: str, dims) -> None:
+    """Raise unless no element is reached twice."""
+    objection = repeat(dims)
+    require(objection is None, f"the kernel reached no element of {name} twice: {objection}")
+
+
+def require_no_part(name: str, tensor: torch.Tensor) -> None:
+    """Raise if a tensor is a part of another one, whose other parts may change meanwhile."""
+    part = tensor._is_view() and tensor._base.numel() != tensor.numel()
+    require(not part, f"{name} was no part of another tensor, it is: clone it")
+
+
+def require_inside(name: str, tensor: torch.Tensor, first: int, last: int) -> None:
+    """Raise unless the elements from the first to the last one are a tensor's."""
+    size = extent(tensor.shape, tensor.stride())
+    inside = first > last or (0 <= first and last < size)
+    require(inside, f"the kernel reached {first} … {last} of {size} elements of {name}")
+
+
+def require_one_device(tensors: dict, capability) -> None:
+    """Raise unless tensors are on one device, of this capability if it is a GPU (else None)."""
+    devices = {tensor.device for tensor in tensors.values()}
+    require(len(devices) == 1, f"all tensors were on one device, they are on {devices}")
+    if capability is not None:
+        here = torch.cuda.get_device_capability(devices.pop())
+        require(here == capability, f"the device's capability was {capability}, it is {here}")
+
+
+def require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
+    """Raise unless just those tensors share memory with a written one that did, from one start."""
+    ends = {name: t.data_ptr() + sum_of_bytes(t) for name, t in tensors.items()}
+    names = tuple(tensors)
+    for place, a in enumerate(names):
+        for b in names[place + 1 :]:
+            if a not in written and b not in written:
+                continue
+            first, second = tensors[a].data_ptr(), tensors[b].data_ptr()
+            meet = first < ends[b] and second < ends[a]
+            same = meet == ((a, b) in meetings) and (not meet or first == second)
+            require(same, f"{a} and {b} {'share' if meet else 'did share'} memory: that was not so")
+
+
+def sum_of_bytes(tensor: torch.Tensor) -> int:
+    """Return how many bytes lie from the first to the last element."""
+    return extent(tensor.shape, tensor.stride()) * tensor.element_size()
+
+
+def divided(a: int, b: int) -> int:
+    """Return a quotient as C rounds it, towards zero."""
+    quotient = abs(a) // abs(b)
+    return -quotient if (a < 0) != (b < 0) else quotient
+
+
+def remainder(a: int, b: int) -> int:
+    """Return what C's division leaves."""
+    return a - b * divided(a, b)
+
+
+def coarsest(a: int, b: int) -> int:
+    """Return the largest power of two of which a multiple lies from `a` to `b`."""
+    return 1 << ((a - 1) ^ b).bit_length() - 1
+
+
+@functools.cache
+def processors(device: torch.device) -> int:
+    """Return how many programs a device runs side by side."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).multi_processor_count
+    return os.cpu_count() or 1
+
+
+class Layout(NamedTuple):
+    """Where the elements of a tensor are, and what they are."""
+
+    shape: torch.Size
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Layout:
+        """Return that of a tensor."""
+        return cls(tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+
+    @property
+    def size(self) -> int:
+        """The elements from the first to the last one."""
+        return extent(self.shape, self.strides)
+
+    def empty(self, dtype: torch.dtype) -> torch.Tensor:
+        """Return memory for a number for each element."""
+        return torch.empty_strided(self.shape, self.strides, dtype=dtype, device=self.device)
+
+    def zeros(self, dtype: torch.dtype, margin: int = 0) -> torch.Tensor:
+        """Return zeros that kernels add to; they may add to the margins on both sides, too."""
+        span = Span(margin, self.size + 2 * margin)
+        return allocate(self.shape, self.strides, span, dtype, self.device, True)
+
+    def upstream(self, gradient: torch.Tensor | None) -> torch.Tensor:
+        """Return an upstream gradient as kernels read it; nothing is zero."""
+        if gradient is None:
+            return self.zeros(self.dtype)
+        span = Span(0, self.size)
+        return lay_out(gradient, self.shape, self.strides, self.dtype, span)
+
+    def sums(self, count: int, dtype: torch.dtype) -> torch.Tensor:
+        """Return memory for `count` partial sums of the gradient, one after the other."""
+        size = self.size
+        flat = torch.empty(count * size, dtype=dtype, device=self.device)
+        return flat.as_strided((count, *self.shape), (size, *self.strides))
+
+    def restored(self, kept: torch.Tensor) -> torch.Tensor:
+        """Return what autograd kept of a tensor; hooks may have laid it out otherwise."""
+        same = kept.stride() == self.strides and kept.data_ptr() % 16 == 0
+        return kept if same else self.empty(self.dtype).copy_(kept)
+
+
+def added_up(layouts, partials) -> list[torch.Tensor]:
+    """Return the gradients of tensors from equally many partial sums of each."""
+    count = partials[0].shape[0]
+    alike = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    if layouts[0].device.type == "cpu" or any(layout.dtype not in alike for layout in layouts):
+        pairs = zip(partials, layouts, strict=True)
+        return [sums.sum(0).to(layout.dtype) for sums, layout in pairs]
+    totals = [layout.empty(layout.dtype) for layout in layouts]
+    sizes = tuple(layout.size for layout in layouts)
+    rows, columns, warps = tile_of(count)
+    grid = (triton.cdiv(max(sizes), columns), len(sizes))
+    args = (tuple(partials), tuple(totals), sizes, count, rows, columns)
+    add_up[grid](*args, num_warps=warps)
+    return totals
+
+
+class Graft(torch.autograd.Function):
+    """Gives a view that a kernel wrote to the history of the values written; no data moves.
+
+    Autograd lets a function with a single output update a view, and a launch may have several.
+    """
+
+    @staticmethod
+    def forward(ctx, view, written):
+        """Return the view; `written` is an alias of it."""
+        ctx.set_materialize_grads(False)
+        ctx.mark_dirty(view)
+        return view
+
+    @staticmethod
+    def backward(ctx, gradient):
+        """Return the gradient of the alias; what the view held before has none."""
+        if gradient is None:
+            return None, None
+        return gradient.new_zeros(()).expand_as(gradient), gradient
+
+
+def graft(views, aliases) -> None:
+    """Give views the history of their aliases."""
+    with torch.autograd._unsafe_preserve_version_counter(views):
+        for view, alias in zip(views, aliases, strict=True):
+            Graft.apply(view, alias)
+    for view in views:
+        # A view renews its history when its version has changed: it is this one.
+        _ = view.grad_fn
+
+
+class Kernel:
+    """What launches a kernel and its gradients: `kernel[grid](…)`."""
+
+    def __init__(self, *launches):
+        self._launches = launches
+
+    def __getitem__(self, grid):
+        return functools.partial(self._launch, grid)
+
+    def _launch(self, grid, *args, **options):
+        if len(self._launches) == 1:
+            return self._launches[0](grid, *args, **options)
+        objections = []
+        for launch in self._launches:
+            try:
+                return launch(grid, *args, **options)
+            except AssertionError as error:
+                objections.append(str(error))
+        raise AssertionError("nothing was exported for this launch: " + "; ".join(objections))
+
+
+def three(grid, arguments: dict) -> tuple[int, int, int]:
+    """Return the extents of a grid along three axes."""
+    grid = grid(arguments) if callable(grid) else grid
+    grid = (grid,) if isinstance(grid, int) else tuple(grid)
+    return (*grid, 1, 1)[:3]

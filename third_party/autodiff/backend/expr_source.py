@@ -1,0 +1,108 @@
+"""Expressions of a plan as Python text: what `expr.evaluate` computes, written out.
+
+`["add", ["arg", 2], 1]` is `n + 1` where argument 2 is called `n`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .errors import AutodiffError
+from .expr import evaluate
+
+# How tightly operators bind, as Python has it; a call or a name binds tightest.
+_SUM, _PRODUCT, _ATOM = range(3)
+_INFIX = {
+    "add": ("+", _SUM),
+    "sub": ("-", _SUM),
+    "mul": ("*", _PRODUCT),
+    "floordiv": ("//", _PRODUCT),
+}
+# The function of an exported module that stands for an operator; see exported.py.
+_CALLS = {
+    "min": "min",
+    "max": "max",
+    "div": "divided",
+    "rem": "remainder",
+    "isqrt": "math.isqrt",
+    "coarsest": "coarsest",
+}
+
+
+class Text:
+    """Writes expressions; `known` says how what a launch knows is called, by operator.
+
+    `calls` collects the names of functions that the text calls.
+    """
+
+    def __init__(self, known: dict[str, Callable[..., str]]):
+        self._known = known
+        self.calls: set[str] = set()
+
+    def of(self, expr) -> str:
+        """Return an expression as Python.
+
+        Raises an `AutodiffError` for what only a launch can know: programs, and contents of memory.
+        """
+        return self._write(simplified(expr))[0]
+
+    def _write(self, expr) -> tuple[str, int]:
+        if isinstance(expr, int):
+            return str(expr), _ATOM if expr >= 0 else _SUM
+        operator, *operands = expr
+        if operator in self._known:
+            return self._known[operator](*operands), _ATOM
+        if operator in _INFIX:
+            sign, level = _INFIX[operator]
+            left = self._at_least(operands[0], level)
+            # What is taken away or divides does not come apart, nor a quotient that multiplies.
+            apart = operator in ("sub", "floordiv") or _is(operands[1], "floordiv")
+            right = self._at_least(operands[1], level + apart)
+            return f"{left} {sign} {right}", level
+        if operator == "ceildiv":
+            upper, lower = (self._at_least(e, _ATOM) for e in operands)
+            return f"-(-{upper} // {lower})", _ATOM
+        if operator not in _CALLS:
+            raise AutodiffError(_UNKNOWN.get(operator, f"it depends on {operator!r}"))
+        name = _CALLS[operator]
+        self.calls.add(name)
+        return f"{name}({', '.join(self._write(e)[0] for e in operands)})", _ATOM
+
+    def _at_least(self, expr, level: int) -> str:
+        text, own = self._write(expr)
+        return text if own >= level else f"({text})"
+
+
+def _is(expr, operator: str) -> bool:
+    return isinstance(expr, list) and expr[0] == operator
+
+
+_UNKNOWN = {
+    "pid": "it depends on which programs run in more than their number",
+    "maxpids": "it depends on which programs run in more than their number",
+    "element": "it depends on what is in memory, which a launch reads first",
+    "counted": "how much memory it takes has to be counted first",
+}
+
+
+def simplified(expr):
+    """Return an expression without what does nothing: factors of one, the smaller of two equals."""
+    if isinstance(expr, int) or expr[0] in ("arg", "grid", "pid"):
+        return expr
+    operator, *operands = expr
+    operands = [simplified(e) if isinstance(e, (int, list)) else e for e in operands]
+    numbers = all(isinstance(e, int) for e in operands)
+    if numbers and (operator in _INFIX or operator in ("ceildiv", "min", "max", "div", "rem")):
+        return evaluate([operator, *operands], (), ())
+    if operator in ("add", "mul", "min", "max") and isinstance(operands[0], int):
+        # Numbers last.
+        operands.reverse()
+    a, b = (*operands, None, None)[:2]
+    nothing = {"add": 0, "sub": 0, "mul": 1, "ceildiv": 1, "floordiv": 1, "div": 1}
+    if operator in nothing and b == nothing[operator]:
+        return a
+    if operator == "mul" and b == 0:
+        return 0
+    if operator in ("min", "max") and a == b:
+        return a
+    return [operator, *operands]
