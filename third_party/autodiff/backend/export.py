@@ -20,7 +20,7 @@ import triton
 import triton.language as tl
 
 from . import coverage, exported, memory
-from .bundle import Bundle, renamed, text_of
+from .bundle import Bundle, private, text_of
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
 from .export_checks import refused
@@ -114,7 +114,7 @@ class _Module:
             parts += [launch.class_text(forward, backward), launch.launch_text()]
             calls |= launch.calls
         launchers = ", ".join(launch.launcher for launch in self._launches)
-        last = f"{self._kernel} = Kernel({launchers})"
+        last = f"{self._kernel} = {private('Kernel')}({launchers})"
         own = {name for launch in self._launches for name in (launch.launcher, launch.class_name)}
         own |= {kernel.name for made in printed for kernel in made} | {self._kernel}
         bundle = Bundle(own)
@@ -124,11 +124,13 @@ class _Module:
             bundle.add(self._stub, without_kernel(self._stub, self._kernel), {self._kernel})
         user = [*_together(bundle.constants), kernels, *parts, *bundle.definitions]
         constants, definitions = len(bundle.constants), len(bundle.definitions)
-        names = self._helpers(bundle, "\n".join([*parts, last]))
+        for module in (exported, coverage, memory):
+            for name, value in vars(module).items():
+                if name in calls and getattr(value, "__module__", None) == module.__name__:
+                    bundle.add(value)
         helpers = [*_together(bundle.constants[constants:]), *bundle.definitions[definitions:]]
-        glue = [renamed(text, names) if text in parts else text for text in user]
-        helpers[0] = f"{_RULE}\n\n\n{helpers[0]}"
-        return self._head(bundle) + "\n\n\n".join([*glue, *helpers, renamed(last, names)]) + "\n"
+        sections = [*user, f"{_RULE}\n\n\n{helpers[0]}", *helpers[1:], last]
+        return self._head(bundle) + "\n\n\n".join(sections) + "\n"
 
     def _kernels(self) -> tuple[list[list[Printed]], str]:
         """Return the kernels of each launch, the forward first, and the text of all of them."""
@@ -163,27 +165,16 @@ class _Module:
         ]
         return printed, body
 
-    def _helpers(self, bundle: Bundle, text: str) -> dict[str, str]:
-        """Add the functions that the text calls; returns their names in the module."""
-        found = {}
-        used = {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
-        for module in (exported, coverage, memory):
-            for name, value in vars(module).items():
-                mine = getattr(value, "__module__", None) == module.__name__
-                if name in used and mine and name not in found:
-                    found[name] = bundle.add(value)
-        return found
-
     def _head(self, bundle: Bundle) -> str:
         """Return the docstring and the imports."""
-        launch = self._launches[0]
+        launch, version = self._launches[0], native().version().partition("+")[0]
         target = name_of(launch.spec.target)
         name = self._stub.__name__ if self._stub is not None else self._kernel
         about = f"`{name}` with its gradients, as Triton kernels."
         lines = [f'"""{about}', ""]
         lines.append(
             paragraph(
-                f"Made by Triton-Autodiff {native().version().partition('+')[0]} from the kernel `{self._kernel}`, "
+                f"Made by Triton-Autodiff {version} from the kernel `{self._kernel}`, "
                 f"with Triton {triton.__version__} for {target}. It was made for launches that are "
                 "like the one that it was exported from; whatever is not is an AssertionError:"
             )
@@ -248,13 +239,17 @@ def without_kernel(stub, kernel: str) -> str:
             f"parameter {kernel!r} of stub {stub.__name__!r} is called as the kernel is: rename it"
         )
     lines = text.split("\n")
-    head = _cut_parameter(lines, function, own)
-    return renamed("\n".join(head), {own.arg: kernel})
+    first = function.body[0]
+    if ast.get_docstring(function, clean=False) is not None:
+        first = function.body[1] if len(function.body) > 1 else None
+    if own.arg != kernel and first is not None:
+        indent = " " * first.col_offset
+        lines.insert(first.lineno - 1, f"{indent}{own.arg} = {kernel}")
+    return "\n".join(_cut_parameter(lines, own))
 
 
-def _cut_parameter(lines: list[str], function, own) -> list[str]:
-    """Return lines without a function's first parameter."""
-    lines = list(lines)
+def _cut_parameter(lines: list[str], own) -> list[str]:
+    """Return lines without a parameter of a function."""
     line = lines[own.lineno - 1].encode()
     end = own.end_col_offset
     rest = line[end:].decode()

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from .checks import BijectiveCheck
 from .errors import AutodiffError
-from .expr_source import Text
+from .expr import named
+from .expr_source import Text, simplified
 from .python_text import call
 
 _WAY_OUT = "export it as a launch that is simpler there, or keep calling it through this package"
@@ -19,31 +20,35 @@ def refused(name: str, why: str, way_out: str = _WAY_OUT) -> AutodiffError:
 
 
 class Assertions:
-    """Writes the assertions of one launch; `text` writes expressions, `grid` is its own grid."""
+    """Writes the assertions of one launch.
 
-    def __init__(self, kernel: str, text: Text, grid: str, names):
+    `text` writes expressions, `grid` is its own grid, `names` are those of arguments. What a
+    function of `exported.py` is called, `calls(name)` returns, and `give(name)` gives new names.
+    """
+
+    def __init__(self, kernel: str, text: Text, grid: str, names, calls, give):
         self._kernel, self._text, self._grid, self._names = kernel, text, grid, names
+        self._calls, self._give = calls, give
         self.lines: list[str] = []
-        self.calls: set[str] = set()
 
-    def _say(self, function: str, *arguments: str) -> None:
-        self.calls.add(function)
-        self.lines.append(call(f"{function}(", arguments, ")", 4))
+    def say(self, function: str, *arguments: str) -> None:
+        """Call a function of `exported.py`."""
+        self.lines.append(call(f"{self._calls(function)}(", arguments, ")", 4))
 
     def require(self, condition: str, message: str) -> None:
         """Assert a condition, in words if it fails."""
-        self._say("require", condition, f'"{message}"')
+        self.say("require", condition, f'"{message}"')
 
     def not_negative(self, expr) -> None:
         """Assert that a number is not negative in any program."""
-        text = self._text.of(["sub", 0, expr])
-        if text.lstrip("-").isdigit():
-            if int(text) > 0:
-                raise refused(self._kernel, "it is for no launch")
+        expr = simplified(expr)
+        if isinstance(expr, int):
+            if expr < 0:
+                raise refused(self._kernel, "its plan is for no launch")
             return
-        self.require(
-            f"{self._text.of(expr)} >= 0", f"the kernels are for {self._text.of(expr)} >= 0"
-        )
+        axes, text = named(expr, "pid"), f"{self._text.of(expr)} >= 0"
+        over = f"all({text} {self._text.programs(axes)})" if axes else text
+        self.require(over, f"the kernels are for {text}")
 
     def check(self, check) -> None:
         """Assert what a check of addresses says."""
@@ -51,14 +56,15 @@ class Assertions:
         if check.moves:
             raise refused(self._kernel, f"programs have parts of {name!r} that differ in length")
         filled = isinstance(check, BijectiveCheck)
+        varying = [e[1] for dim in check.dims for _, e in dim.digits if _is_of_programs(e)]
         if check.programs is not None:
-            self._box(check.programs)
+            self._sum(check.programs)
+        elif varying:
+            self._extents = iter(self._box(varying, filled))
         else:
             self._every_axis(check)
         dims = [self._indices(dim, filled) for dim in check.dims]
-        dims = [dim for dim in dims if dim is not None]
         listed = call("[", dims, "]", 8).lstrip()
-        self.calls.add("indices")
         if filled:
             for number, limit in check.within:
                 pair = f"{self._text.of(number)} <= {self._text.of(limit)}"
@@ -66,38 +72,50 @@ class Assertions:
             for number in check.not_negative:
                 self.not_negative(number)
             offset = self._text.of(check.offset)
-            self._say("require_cover", f'"{name}"', name, offset, listed)
+            self.say("require_cover", f'"{name}"', name, offset, listed)
         else:
-            self._say("require_distinct", f'"{name}"', listed)
+            self.say("require_distinct", f'"{name}"', listed)
 
-    def _indices(self, dim, filled: bool) -> str | None:
-        """Return a dimension of a check; None for programs that there is one of."""
+    def _indices(self, dim, filled: bool) -> str:
+        """Return a dimension of a check."""
         stride = self._text.of(dim.stride)
         digits = []
         for step, extent in dim.digits:
-            if isinstance(extent, list) and extent[0] in ("pids", "each"):
-                raise refused(self._kernel, "addresses depend on more than the number of a program")
-            digits.append(f"({self._text.of(step)}, {self._text.of(extent)})")
+            varies = _is_of_programs(extent)
+            extent = next(self._extents) if varies else self._text.of(extent)
+            digits.append(f"({self._text.of(step)}, {extent})")
         listed = f"[{', '.join(digits)}]"
         if dim.part is not None:
-            self.calls.add("bounded")
-            text = f"bounded({listed}, {dim.part[0]}, {self._text.of(dim.part[1])})"
+            text = (
+                f"{self._calls('bounded')}({listed}, {dim.part[0]}, {self._text.of(dim.part[1])})"
+            )
             listed = text if filled else f"{text} or {listed}"
         limits = [("bound", dim.bound), ("start", dim.start)]
         given = [f"{name}={self._text.of(e)}" for name, e in limits if e is not None]
-        return f"indices({', '.join([stride, listed, *given])})"
+        return f"{self._calls('indices')}({', '.join([stride, listed, *given])})"
 
     def _every_axis(self, check) -> None:
         """Assert that programs differ in no number that is not part of the address."""
         named = [extent for dim in check.dims for _, extent in dim.digits]
         self._no_more_than_one(axis for axis in range(3) if ["grid", axis] not in named)
 
-    def _box(self, programs) -> None:
+    def _sum(self, programs) -> None:
         """Assert that programs differ in the numbers over which a gradient is summed."""
         axes = [e[1] for e in programs if isinstance(e, list) and e[0] == "pid"]
-        if len(set(axes)) != len(programs):
-            raise refused(self._kernel, "sums are over more than the number of a program")
-        self._no_more_than_one(axis for axis in range(3) if axis not in axes)
+        if len(set(axes)) == len(programs):
+            self._no_more_than_one(axis for axis in range(3) if axis not in axes)
+        else:
+            self._box(programs, True)
+
+    def _box(self, values, filled: bool) -> list[str]:
+        """Assert that each program has a place of its own; returns the extents of the box."""
+        place = ", ".join(self._text.of(value) for value in values)
+        comma = "," if len(values) == 1 else ""
+        places = f"[({place}{comma}) {self._text.programs(range(3))}]"
+        found = self._give("extents")
+        begin = f"{found} = {self._calls('box')}("
+        self.lines.append(call(begin, [places, str(filled)], ")", 4))
+        return [f"{found}[{number}]" for number in range(len(values))]
 
     def _no_more_than_one(self, axes) -> None:
         for axis in axes:
@@ -115,7 +133,7 @@ class Assertions:
                 ends = [["mul", index.stride, end] for end in (first, last)]
                 low = ["add", low, _least(index.stride, ends)]
                 high = ["add", high, _most(index.stride, ends)]
-            self._say("require_inside", f'"{name}"', name, self._text.of(low), self._text.of(high))
+            self.say("require_inside", f'"{name}"', name, self._text.of(low), self._text.of(high))
 
     def _ends(self, index) -> tuple:
         """Return the smallest and the largest value of an index, as expressions."""
@@ -139,6 +157,11 @@ class Assertions:
         if index.bound is not None:
             high = ["min", high, ["sub", index.bound, 1]]
         return low, high
+
+
+def _is_of_programs(extent) -> bool:
+    """Whether programs choose the value of a digit."""
+    return isinstance(extent, list) and extent[0] == "pids"
 
 
 def _least(factor, ends):

@@ -6,18 +6,21 @@ written out: expressions become Python, and facts that another launch may not ha
 
 from __future__ import annotations
 
+import ast
 from functools import cached_property
+from textwrap import dedent
 
+import torch
 from triton.compiler.compiler import make_backend
 
 from .backward import DTYPES
-from .bundle import literal
+from .bundle import literal, private
 from .executable import inherited_options
 from .export_checks import Assertions, refused
 from .expr import named
 from .expr_source import Text, simplified
 from .memory import is_dense
-from .python_text import call, paragraph
+from .python_text import COLUMNS, call, paragraph
 
 _INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
 # Options that always stand in a launch.
@@ -200,6 +203,16 @@ class ExportedLaunch:
         """The name of the grid that the kernels are for."""
         return self.names.give("programs") if self.is_replaced else self.grid
 
+    @cached_property
+    def _pids(self) -> list[str]:
+        """Names for the numbers of a program."""
+        return [self.names.give(f"program_{axis}") for axis in range(3)]
+
+    def _call(self, name: str) -> str:
+        """Return what a function that modules have is called there."""
+        self.calls.add(name)
+        return private(name)
+
     def _text(self, grid: str, in_backward: bool) -> Text:
         names, plan = self.spec.names, self.plan
         margins = {g.argument: g.margin for g in plan.gradients if g.confined != "none"}
@@ -207,28 +220,25 @@ class ExportedLaunch:
         def size(i):
             if in_backward:
                 return f"{self.layouts[i]}.size"
-            self.calls.add("extent")
-            return f"extent({names[i]}.shape, {names[i]}.stride())"
+            return f"{self._call('extent')}({names[i]}.shape, {names[i]}.stride())"
 
         def span(i):
             return f"{size(i)} + {2 * margins[i]}" if margins.get(i) else size(i)
 
         def pitch(i, length):
-            self.calls.add("pitch")
             tensor = self.layouts[i] if in_backward else names[i]
             strides = f"{tensor}.strides" if in_backward else f"{tensor}.stride()"
-            return f"pitch({tensor}.shape, {strides}, {length})"
+            return f"{self._call('pitch')}({tensor}.shape, {strides}, {length})"
 
         def processors():
-            self.calls.add("processors")
+            device = names[plan.outputs[0]]
             if in_backward:
-                return f"processors({self.layouts[self.plan.gradients[0].argument]}.device)"
-            return f"processors({names[self.plan.outputs[0]]}.device)"
+                device = self.layouts[plan.gradients[0].argument]
+            return f"{self._call('processors')}({device}.device)"
 
         return Text(
             {
                 "arg": lambda i: names[i],
-                "grid": lambda axis: f"{grid}[{axis}]",
                 "extent": size,
                 "span": lambda i: f"({span(i)})" if margins.get(i) else span(i),
                 "lead": lambda i: str(margins.get(i, 0)),
@@ -236,7 +246,10 @@ class ExportedLaunch:
                 "processors": processors,
                 "shared": lambda: str(int(bool(self.facts.aliasing))),
                 "parts": lambda: str(int(not self.facts.keeps_outputs())),
-            }
+            },
+            grid,
+            self._pids,
+            self._call,
         )
 
     # --------------------------------------------------------------------------------------
@@ -246,16 +259,18 @@ class ExportedLaunch:
     def _assertions(self) -> list[str]:
         """Return the lines that assert what the kernels are for."""
         plan, names = self.plan, self.spec.names
-        user = Assertions(self.kernel_name, self._text(self.grid, False), self.grid, names)
+        given = names, self._call, self.names.give
+        user_text = self._text(self.grid, False)
+        user = Assertions(self.kernel_name, user_text, self.grid, *given)
         self._of_arguments(user)
         if plan.launch is not None:
             for expr in plan.launch.assumed:
                 user.not_negative(expr)
         lines = user.lines
         text = self._text(self.programs, False)
-        own = Assertions(self.kernel_name, text, self.programs, names)
+        own = Assertions(self.kernel_name, text, self.programs, *given)
         if self.is_replaced:
-            axes = ", ".join(user._text.of(e) for e in plan.launch.grid)
+            axes = ", ".join(user_text.of(e) for e in plan.launch.grid)
             own.lines.append(f"    {self.programs} = ({axes})")
         for check in plan.launch.checks if plan.launch is not None else ():
             own.check(check)
@@ -271,8 +286,6 @@ class ExportedLaunch:
             if not gradient.stays_inside and gradient.confined == "none":
                 own.inside(names[gradient.argument], gradient.reach)
         self._of_stores(own)
-        for assertions in (user, own):
-            self.calls |= assertions.calls | assertions._text.calls
         return [*lines, *dict.fromkeys(own.lines)]
 
     def _of_stores(self, own: Assertions) -> None:
@@ -299,11 +312,11 @@ class ExportedLaunch:
                 tensor = facts.tensors[i]
                 device = f'"{facts.device.type}"'
                 arguments = [f'"{name}"', name, str(tensor.dtype), device, str(divisible)]
-                own._say("require_tensor", *arguments)
+                own.say("require_tensor", *arguments)
             elif type_ in _INTEGERS:
                 more = ["16"] if divisible else []
                 bits = str(_INTEGERS[type_])
-                own._say("require_integer", f'"{name}"', name, bits, *more)
+                own.say("require_integer", f'"{name}"', name, bits, *more)
             elif type_ in ("fp32", "fp64", "fp16", "bf16", "u1", "i1"):
                 kind = "bool" if type_ in ("u1", "i1") else "float"
                 own.require(f"type({name}) is {kind}", f"{name} was a {kind}")
@@ -313,27 +326,26 @@ class ExportedLaunch:
             text = literal(value)
             if text is None:
                 raise refused(self.kernel_name, f"constant {name!r} is {value!r}")
-            own._say("require_same", f'"{name}"', name, text)
+            own.say("require_same", f'"{name}"', name, text)
         for i in self.whole:
-            own._say("require_whole", f'"{spec.names[i]}"', spec.names[i])
+            own.say("require_whole", f'"{spec.names[i]}"', spec.names[i])
         if any("parts" in str(entry.not_negative) for step in self.plan.next for entry in step):
             for i in self.plan.outputs if facts.keeps_outputs() else ():
-                own._say("require_no_part", f'"{spec.names[i]}"', spec.names[i])
+                own.say("require_no_part", f'"{spec.names[i]}"', spec.names[i])
         for i in spec.pointers:
             if facts.tensors[i].dtype.is_floating_point and i not in self.execution.wanted:
                 if i not in self.plan.outputs:
-                    own._say("require_no_gradient", f'"{spec.names[i]}"', spec.names[i])
+                    own.say("require_no_gradient", f'"{spec.names[i]}"', spec.names[i])
         entries = [f'"{spec.names[i]}": {spec.names[i]}' for i in spec.pointers]
-        written = ", ".join(f'"{spec.names[i]}"' for i in self.plan.outputs)
-        met = [f'("{spec.names[a]}", "{spec.names[b]}")' for a, b, *_ in facts.aliasing]
+        written = _tuple(f'"{spec.names[i]}"' for i in self.plan.outputs)
+        met = [_tuple([f'"{spec.names[a]}"', f'"{spec.names[b]}"']) for a, b, *_ in facts.aliasing]
         tensors = self.names.give("tensors")
         own.lines.append(call(f"{tensors} = {{", entries, "}", 4))
         capability = "None"
         if facts.device.type == "cuda":
             capability = str(torch.cuda.get_device_capability(facts.device))
-        own._say("require_one_device", tensors, capability)
-        pairs = f"({', '.join(met)}{',' * (len(met) == 1)})"
-        own._say("require_meetings", tensors, f"({written},)", pairs)
+        own.say("require_one_device", tensors, capability)
+        own.say("require_meetings", tensors, written, _tuple(met))
 
     # --------------------------------------------------------------------------------------
     # The function that is called
@@ -374,23 +386,21 @@ class ExportedLaunch:
         lines = [
             head,
             f'    """Launch `{self.kernel_name}`, after asserting what it was exported for."""',
-            call(f"{self.grid} = three(", [self.grid, meta], ")", 4),
+            call(f"{self.grid} = {self._call('three')}(", [self.grid, meta], ")", 4),
         ]
-        self.calls |= {"three", "require_options"}
         given = inherited_options(self.spec.kernel.metadata)
         told = call("{", [f'"{n}": {literal(v)}' for n, v in given.items()], "}", 8).lstrip()
-        lines.append(call("require_options(", [options, told], ")", 4))
+        lines.append(call(f"{self._call('require_options')}(", [options, told], ")", 4))
         lines += self._assertions()
-        arguments = [self.grid, *([self.programs] if self.is_replaced else []), *self.spec.names]
+        arguments = [*self._grids, *self.spec.names]
         outputs = self._returned
         applied = call(f"{self.class_name}.apply(", arguments, ")", 4).lstrip()
         if self.execution.views:
-            self.calls.add("graft")
-            names = ", ".join(self.spec.names[j] for j in outputs)
+            names = _tuple(self.spec.names[j] for j in outputs)
             aliases = self.names.give("aliases")
             lines.append(f"    {aliases} = {applied}")
-            one = f"({aliases},)" if len(outputs) == 1 else aliases
-            lines.append(f"    graft(({names},), {one})")
+            one = _tuple([aliases]) if len(outputs) == 1 else aliases
+            lines.append(f"    {self._call('graft')}({names}, {one})")
         else:
             lines.append(f"    {applied}")
         return "\n".join(lines)
@@ -413,6 +423,8 @@ class ExportedLaunch:
         words = f"Takes the grid and the arguments, returns what it writes: {outputs}. Their "
         words += f"gradients become those of {inputs}."
         self._name_operands(backward)
+        computed = self._computed(backward)
+        self._told = self._needed("\n".join(computed))
         head = f"class {self.class_name}(torch.autograd.Function):"
         doc = f'    """One launch of `{self.kernel_name}`.'
         return "\n".join(
@@ -425,9 +437,24 @@ class ExportedLaunch:
                 "",
                 *self._forward(forward),
                 "",
-                *self._backward(backward),
+                *self._backward(),
+                *computed,
             ]
         )
+
+    def _needed(self, text: str) -> dict[str, str]:
+        """Return what the backward needs to be told of the launch, and how the forward says it."""
+        names, tree = self.spec.names, ast.parse(dedent(text).replace("return ", "_ = "))
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        told = {grid: grid for grid in self._grids}
+        told |= {names[i]: names[i] for i in self._scalars}
+        layout = f"{private('Layout')}.of"
+        told |= {like: f"{layout}({names[i]})" for i, like in self.layouts.items()}
+        return {name: value for name, value in told.items() if name in used}
+
+    @property
+    def _grids(self) -> list[str]:
+        return [self.grid, *([self.programs] if self.is_replaced else [])]
 
     def _name_operands(self, backward: list[Printed]) -> None:
         """Give a name to all that kernels get: as they call it, where they agree."""
@@ -469,10 +496,9 @@ class ExportedLaunch:
 
     def _forward(self, printed: Printed) -> list[str]:
         names, plan, execution = self.spec.names, self.plan, self.execution
-        grids = [self.grid, *([self.programs] if self.is_replaced else [])]
         lines = [
             "    @staticmethod",
-            call("    def forward(", [self.ctx, *grids, *names], "):"),
+            call("def forward(", [self.ctx, *self._grids, *names], "):", 4),
             '        """Launch the kernel, and keep what the backward reads."""',
         ]
         for i in execution.copied:
@@ -512,11 +538,9 @@ class ExportedLaunch:
         else:
             lines.append(call(f"{self.ctx}.mark_dirty(", floats, ")", 8))
         lines.append(call(f"{self.ctx}.save_for_backward(", kept.values(), ")", 8))
-        about = [*grids, *(names[i] for i in self._scalars)]
-        if self.layouts:
-            self.calls.add("Layout")
-        about += [f"Layout.of({names[i]})" for i in self.layouts]
-        lines.append(call(f"{self.ctx}.launch = (", about, ",)" if len(about) == 1 else ")", 8))
+        self._call("Layout")
+        told = list(self._told.values())
+        lines.append(call(f"{self.ctx}.launch = (", told, ",)" if len(told) == 1 else ")", 8))
         lines.append(f"        return {', '.join(floats)}")
         return lines
 
@@ -527,7 +551,7 @@ class ExportedLaunch:
         while len(axes) > 1 and axes[-1] == 1:
             axes.pop()
         found = [self._shared(axis, text) for axis in axes]
-        return f"({', '.join(found)}{',' * (len(found) == 1)})"
+        return _tuple(found)
 
     def _shared(self, expr, text: Text) -> str:
         """Return an expression, by the name of a size that is the same."""
@@ -537,52 +561,51 @@ class ExportedLaunch:
                     return self.operands["size", index]
         return text.of(expr)
 
-    def _backward(self, printed: list[Printed]) -> list[str]:
-        plan, names = self.plan, self.spec.names
-        text = self._text(self.programs, True)
-        upstream = {j: self._operand("cotangent", j) for j in self._returned}
+    def _backward(self) -> list[str]:
+        """Return how the backward begins."""
+        upstream = [self._operand("cotangent", j) for j in self._returned]
+        told = ", ".join(self.spec.names[i] for i in self.plan.inputs)
         lines = [
             "    @staticmethod",
             "    @torch.autograd.function.once_differentiable",
-            call("    def backward(", [self.ctx, *upstream.values()], "):"),
-            f'        """Return the gradients of {", ".join(names[i] for i in plan.inputs)}."""',
+            call("def backward(", [self.ctx, *upstream], "):", 4),
+            f'        """Return the gradients of {told}."""',
         ]
         kept = [name for _, name in self._saved()]
-        if kept:
-            comma = "," if len(kept) == 1 else ""
-            lines.append(f"        {', '.join(kept)}{comma} = {self.ctx}.saved_tensors")
-        grids = [self.grid, *([self.programs] if self.is_replaced else [])]
-        about = [*grids, *(names[i] for i in self._scalars), *self.layouts.values()]
-        comma = "," if len(about) == 1 else ""
-        lines.append(
-            call("(", about, f") = {self.ctx}.launch", 8)
-            if len(about) > 6
-            else f"        {', '.join(about)}{comma} = {self.ctx}.launch"
-        )
-        for i in self.execution.kept:
-            lines.append(f"        {names[i]} = {self.layouts[i]}.restored({names[i]})")
-        lines += self._memory(upstream, text)
-        for bound, kernel in zip(self.backward.launches, printed, strict=True):
-            operands = [
-                self._operand(kind, index) for kind, index in bound.executable.kernel.operands
-            ]
-            grid = self._grid_text(bound.executable.kernel.grid, text)
-            lines.append(kernel.launch(grid, operands, 8))
-        lines += self._results(text)
-        self.calls |= text.calls
+        for names, attribute in ((kept, "saved_tensors"), (list(self._told), "launch")):
+            end = f" = {self.ctx}.{attribute}"
+            line = f"        {', '.join(names)}{',' * (len(names) == 1)}{end}"
+            if names:
+                lines.append(line if len(line) <= COLUMNS else call("(", names, f"){end}", 8))
         return lines
 
-    def _memory(self, upstream, text: Text) -> list[str]:
+    def _computed(self, printed: list[Printed]) -> list[str]:
+        """Return what the backward does with what was kept."""
+        names, text = self.spec.names, self._text(self.programs, True)
+        lines = [
+            f"        {names[i]} = {self.layouts[i]}.restored({names[i]})"
+            for i in self.execution.kept
+        ]
+        lines += self._memory(text)
+        for bound, kernel in zip(self.backward.launches, printed, strict=True):
+            made = bound.executable.kernel
+            operands = [self._operand(kind, index) for kind, index in made.operands]
+            lines.append(kernel.launch(self._grid_text(made.grid, text), operands, 8))
+        return [*lines, *self._results(text)]
+
+    def _memory(self, text: Text) -> list[str]:
         """Return the lines that make what the kernels read and write besides arguments."""
         plan = self.plan
         lines = []
+        upstream = {j: self._operand("cotangent", j) for j in self._returned}
         for j, name in upstream.items():
             if j in plan.cotangents():
                 lines.append(f"        {name} = {self.layouts[j]}.upstream({name})")
             else:
-                self.calls.add("require")
                 words = f"a gradient of {self.spec.names[j]} came, for which nothing was exported"
-                lines.append(call("require(", [f"{name} is None", f'"{words}"'], ")", 8))
+                lines.append(
+                    call(f"{self._call('require')}(", [f"{name} is None", f'"{words}"'], ")", 8)
+                )
         for index, size in enumerate(plan.sizes):
             if ("size", index) in self.operands:
                 lines.append(f"        {self.operands['size', index]} = {text.of(size)}")
@@ -621,11 +644,10 @@ class ExportedLaunch:
                 count = self._shared(gradient.partials, text)
                 groups.setdefault(count, []).append(gradient.argument)
         for arguments in groups.values():
-            self.calls.add("added_up")
             sums = ", ".join(self._operand("gradient", i) for i in arguments)
             likes = ", ".join(self.layouts[i] for i in arguments)
             begin = sums if len(arguments) > 1 else f"({sums},)"
-            lines.append(f"        {begin} = added_up([{likes}], [{sums}])")
+            lines.append(f"        {begin} = {self._call('added_up')}([{likes}], [{sums}])")
         results = []
         summed = {i for group in groups.values() for i in group}
         shadows = {s.argument: s for s in self.backward.shadows}
@@ -637,8 +659,20 @@ class ExportedLaunch:
             rounded = i in summed or shadows[i].dtype == shadows[i].result
             results.append(name if rounded else f"{name}.to({shadows[i].result})")
         nones = ["None"] * (1 + self.is_replaced)
-        lines.append(call("return (", [*nones, *results], ")", 8))
+        lines.append(_returned([*nones, *results]))
         return lines
+
+
+def _returned(values: list[str]) -> str:
+    """Return the line of a function that returns these."""
+    line = f"        return {', '.join(values)}"
+    return line if len(values) > 1 and len(line) <= COLUMNS else call("return (", values, ")", 8)
+
+
+def _tuple(parts) -> str:
+    """Return a tuple as Python."""
+    parts = list(parts)
+    return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
 
 
 def _stem(name: str) -> str:

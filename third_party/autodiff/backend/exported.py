@@ -6,6 +6,7 @@ A module gets those of these functions that it uses, as text (`bundle.py`).
 from __future__ import annotations
 
 import functools
+import math
 import os
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ def require_same(name: str, value, given) -> None:
 def require_options(options: dict, given: dict) -> None:
     """Raise unless options of a launch are those that the kernels were compiled with."""
     for name, value in options.items():
-        require(name in given, f"{name} is no parameter of the kernel, and no option of its launch")
+        require(name in given, f"{name} is neither a parameter nor an option")
         require_same(name, value, given[name])
 
 
@@ -115,12 +116,24 @@ def require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
             first, second = tensors[a].data_ptr(), tensors[b].data_ptr()
             meet = first < ends[b] and second < ends[a]
             same = meet == ((a, b) in meetings) and (not meet or first == second)
-            require(same, f"{a} and {b} {'share' if meet else 'did share'} memory: that was not so")
+            require(same, f"{a} and {b} {'share' if meet else 'shared'} memory: not as before")
 
 
 def sum_of_bytes(tensor: torch.Tensor) -> int:
     """Return how many bytes lie from the first to the last element."""
     return extent(tensor.shape, tensor.stride()) * tensor.element_size()
+
+
+def box(places: list[tuple[int, ...]], filled: bool) -> list[int]:
+    """Return the extents of a box in which each program has a place of its own.
+
+    Raises unless they have; and unless there is nothing else in it, if it is `filled`.
+    """
+    extents = [max(along) + 1 for along in zip(*places, strict=True)]
+    apart = len(set(places)) == len(places) and min(map(min, places), default=0) >= 0
+    full = not filled or math.prod(extents) == len(places)
+    require(apart and full, f"programs had places of their own in a box, here of {extents}")
+    return extents
 
 
 def divided(a: int, b: int) -> int:
@@ -132,6 +145,11 @@ def divided(a: int, b: int) -> int:
 def remainder(a: int, b: int) -> int:
     """Return what C's division leaves."""
     return a - b * divided(a, b)
+
+
+def square_root(a: int) -> int:
+    """Return the largest integer whose square is no more."""
+    return math.isqrt(a)
 
 
 def coarsest(a: int, b: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .errors import AutodiffError
-from .expr import evaluate
+from .expr import evaluate, named
 
 # How tightly operators bind, as Python has it; a call or a name binds tightest.
 _SUM, _PRODUCT, _ATOM = range(3)
@@ -19,32 +19,37 @@ _INFIX = {
     "floordiv": ("//", _PRODUCT),
 }
 # The function of an exported module that stands for an operator; see exported.py.
-_CALLS = {
-    "min": "min",
-    "max": "max",
-    "div": "divided",
-    "rem": "remainder",
-    "isqrt": "math.isqrt",
-    "coarsest": "coarsest",
-}
+_CALLS = {"div": "divided", "rem": "remainder", "isqrt": "square_root", "coarsest": "coarsest"}
+_BUILTIN = {"min": "min", "max": "max"}
 
 
 class Text:
     """Writes expressions; `known` says how what a launch knows is called, by operator.
 
-    `calls` collects the names of functions that the text calls.
+    `grid` is the name of a launch's grid, `pids` are names for the numbers of a program in it, and
+    `calls(name)` returns what a function of `exported.py` is called.
     """
 
-    def __init__(self, known: dict[str, Callable[..., str]]):
-        self._known = known
-        self.calls: set[str] = set()
+    def __init__(self, known: dict[str, Callable[..., str]], grid: str, pids, calls):
+        self._known = {
+            "grid": lambda axis: f"{grid}[{axis}]",
+            "pid": lambda axis: pids[axis],
+            **known,
+        }
+        self._grid, self._pids, self._calls = grid, pids, calls
 
     def of(self, expr) -> str:
         """Return an expression as Python.
 
-        Raises an `AutodiffError` for what only a launch can know: programs, and contents of memory.
+        Raises an `AutodiffError` for what only the launch knows: contents of memory.
         """
         return self._write(simplified(expr))[0]
+
+    def programs(self, axes) -> str:
+        """Return what goes over programs that differ along some axes, for a comprehension."""
+        return " ".join(
+            f"for {self._pids[a]} in range({self._grid}[{a}])" for a in sorted(axes, reverse=True)
+        )
 
     def _write(self, expr) -> tuple[str, int]:
         if isinstance(expr, int):
@@ -62,10 +67,12 @@ class Text:
         if operator == "ceildiv":
             upper, lower = (self._at_least(e, _ATOM) for e in operands)
             return f"-(-{upper} // {lower})", _ATOM
-        if operator not in _CALLS:
+        if operator == "maxpids":
+            axes = named(operands[0], "pid")
+            return f"max({self._write(operands[0])[0]} {self.programs(axes)})", _ATOM
+        if operator not in (*_CALLS, *_BUILTIN):
             raise AutodiffError(_UNKNOWN.get(operator, f"it depends on {operator!r}"))
-        name = _CALLS[operator]
-        self.calls.add(name)
+        name = self._calls(_CALLS[operator]) if operator in _CALLS else _BUILTIN[operator]
         return f"{name}({', '.join(self._write(e)[0] for e in operands)})", _ATOM
 
     def _at_least(self, expr, level: int) -> str:
@@ -78,8 +85,6 @@ def _is(expr, operator: str) -> bool:
 
 
 _UNKNOWN = {
-    "pid": "it depends on which programs run in more than their number",
-    "maxpids": "it depends on which programs run in more than their number",
     "element": "it depends on what is in memory, which a launch reads first",
     "counted": "how much memory it takes has to be counted first",
 }

@@ -4,6 +4,7 @@
 #include "Types.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "triton/Dialect/TritonGPU/IR/Dialect.h"
@@ -488,6 +489,9 @@ std::optional<Text> Writer::writeDebugging() {
       .Case([&](tt::AssertOp assertion) -> Result {
         return Text{"tl.device_assert(" + text(assertion.getCondition()) +
                     ", " + quoted(assertion.getMessage()) + ")"};
+      })
+      .Case([&](LLVM::AssumeOp assumption) -> Result {
+        return Text{"tl.assume(" + text(assumption.getCond()) + ")"};
       })
       .Case<gpu::BarrierOp, tt::gpu::BarrierOp>(
           [&](auto) { return Text{"tl.debug_barrier()"}; })

@@ -191,7 +191,9 @@ module {
 // CHECK-NEXT:     first_long_parameter,  # tl.int32
 // CHECK: ):
 // CHECK:     tl.device_print(" x: ", {{.*}}, {{.*}}.to(tl.uint32), hex=True)
-// CHECK-NEXT:     tl.device_assert({{.*}}, "not \x22positive\x22")
+// CHECK-NEXT:     mask = first_long_parameter > 0
+// CHECK-NEXT:     tl.device_assert(mask, "not \x22positive\x22")
+// CHECK-NEXT:     tl.assume(mask)
 // CHECK-NEXT:     tl.store({{.*}}, tl.histogram({{.*}}, 8))
 module {
   tt.func public @debugged(%p: !tt.ptr<i32> loc("p"), %a: i32 loc("first_long_parameter"), %b: i32 loc("second_long_parameter"), %c: i32 loc("third_long_parameter"), %d: i32 loc("fourth_long_parameter")) {
@@ -203,8 +205,23 @@ module {
     tt.print " x: " {hex = true, isSigned = array<i32: 1, 0>} : %x, %a : tensor<8xi32>, i32
     %is = arith.cmpi sgt, %a, %zero : i32
     tt.assert %is, "not \22positive\22" : i1
+    llvm.intr.assume %is : i1
     %h = tt.histogram %x : tensor<8xi32> -> tensor<8xi32>
     tt.store %ats, %h : tensor<8x!tt.ptr<i32>>
+    tt.return
+  }
+}
+
+// -----
+
+// Triton is told of numbers that it would not take for what they are.
+// CHECK: # count: tl.int64, a multiple of 16
+// CHECK: def told(p, count: tl.int64, scale: tl.float64):
+module {
+  tt.func public @told(%p: !tt.ptr<f64> loc("p"), %n: i64 {tt.divisibility = 16 : i32} loc("count"), %s: f64 loc("scale")) {
+    %x = arith.sitofp %n : i64 to f64
+    %y = arith.mulf %x, %s : f64
+    tt.store %p, %y : !tt.ptr<f64>
     tt.return
   }
 }
