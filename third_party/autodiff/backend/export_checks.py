@@ -9,7 +9,7 @@ from .checks import BijectiveCheck
 from .errors import AutodiffError
 from .expr import named
 from .expr_source import Text, simplified
-from .python_text import call
+from .python_text import call, tuple_of
 
 _WAY_OUT = "export it as a launch that is simpler there, or keep calling it through this package"
 
@@ -33,7 +33,7 @@ class Assertions:
 
     def say(self, function: str, *arguments: str) -> None:
         """Call a function of `exported.py`."""
-        self.lines.append(call(f"{self._calls(function)}(", arguments, ")", 4))
+        self.lines.append(call(f"{self._calls(function)}(", arguments, indent=4))
 
     def require(self, condition: str, message: str) -> None:
         """Assert a condition, in words if it fails."""
@@ -64,7 +64,7 @@ class Assertions:
         else:
             self._every_axis(check)
         dims = [self._indices(dim, filled) for dim in check.dims]
-        listed = call("[", dims, "]", 8).lstrip()
+        listed = call("[", dims, "]")
         if filled:
             for number, limit in check.within:
                 pair = f"{self._text.of(number)} <= {self._text.of(limit)}"
@@ -105,17 +105,19 @@ class Assertions:
         if len(set(axes)) == len(programs):
             self._no_more_than_one(axis for axis in range(3) if axis not in axes)
         else:
-            self._box(programs, True)
+            self.say("box", *self._places(programs), "True")
 
     def _box(self, values, filled: bool) -> list[str]:
         """Assert that each program has a place of its own; returns the extents of the box."""
-        place = ", ".join(self._text.of(value) for value in values)
-        comma = "," if len(values) == 1 else ""
-        places = f"[({place}{comma}) {self._text.programs(range(3))}]"
         found = self._give("extents")
         begin = f"{found} = {self._calls('box')}("
-        self.lines.append(call(begin, [places, str(filled)], ")", 4))
+        self.lines.append(call(begin, [*self._places(values), str(filled)], indent=4))
         return [f"{found}[{number}]" for number in range(len(values))]
+
+    def _places(self, values) -> tuple[str, str]:
+        """Return the grid, and a function from the numbers of a program to values."""
+        place = tuple_of(self._text.of(value) for value in values)
+        return self._grid, f"lambda {', '.join(self._text.pids)}: {place}"
 
     def _no_more_than_one(self, axes) -> None:
         for axis in axes:

@@ -20,7 +20,7 @@ from .export_checks import Assertions, refused
 from .expr import named
 from .expr_source import Text, simplified
 from .memory import is_dense
-from .python_text import COLUMNS, call, paragraph
+from .python_text import call, laid_out, paragraph, tuple_of
 
 _INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
 # Options that always stand in a launch.
@@ -337,15 +337,17 @@ class ExportedLaunch:
                 if i not in self.plan.outputs:
                     own.say("require_no_gradient", f'"{spec.names[i]}"', spec.names[i])
         entries = [f'"{spec.names[i]}": {spec.names[i]}' for i in spec.pointers]
-        written = _tuple(f'"{spec.names[i]}"' for i in self.plan.outputs)
-        met = [_tuple([f'"{spec.names[a]}"', f'"{spec.names[b]}"']) for a, b, *_ in facts.aliasing]
+        written = tuple_of(f'"{spec.names[i]}"' for i in self.plan.outputs)
+        met = [
+            tuple_of([f'"{spec.names[a]}"', f'"{spec.names[b]}"']) for a, b, *_ in facts.aliasing
+        ]
         tensors = self.names.give("tensors")
         own.lines.append(call(f"{tensors} = {{", entries, "}", 4))
         capability = "None"
         if facts.device.type == "cuda":
             capability = str(torch.cuda.get_device_capability(facts.device))
         own.say("require_one_device", tensors, capability)
-        own.say("require_meetings", tensors, written, _tuple(met))
+        own.say("require_meetings", tensors, written, tuple_of(met))
 
     # --------------------------------------------------------------------------------------
     # The function that is called
@@ -382,28 +384,28 @@ class ExportedLaunch:
         options = self.names.give("options")
         head = call(f"def {self.launcher}(", [self.grid, *heads, f"**{options}"], "):")
         entries = [f'"{name}": {name}' for name in self._parameters]
-        meta = call("{", entries, "}", 8).lstrip()
+        meta = call("{", entries, "}")
         lines = [
             head,
             f'    """Launch `{self.kernel_name}`, after asserting what it was exported for."""',
-            call(f"{self.grid} = {self._call('three')}(", [self.grid, meta], ")", 4),
+            call(f"{self.grid} = {self._call('three')}(", [self.grid, meta], indent=4),
         ]
         given = inherited_options(self.spec.kernel.metadata)
-        told = call("{", [f'"{n}": {literal(v)}' for n, v in given.items()], "}", 8).lstrip()
-        lines.append(call(f"{self._call('require_options')}(", [options, told], ")", 4))
+        told = call("{", [f'"{n}": {literal(v)}' for n, v in given.items()], "}")
+        lines.append(call(f"{self._call('require_options')}(", [options, told], indent=4))
         lines += self._assertions()
         arguments = [*self._grids, *self.spec.names]
         outputs = self._returned
-        applied = call(f"{self.class_name}.apply(", arguments, ")", 4).lstrip()
+        applied = call(f"{self.class_name}.apply(", arguments, indent=4).lstrip()
         if self.execution.views:
-            names = _tuple(self.spec.names[j] for j in outputs)
+            names = tuple_of(self.spec.names[j] for j in outputs)
             aliases = self.names.give("aliases")
             lines.append(f"    {aliases} = {applied}")
-            one = _tuple([aliases]) if len(outputs) == 1 else aliases
+            one = tuple_of([aliases]) if len(outputs) == 1 else aliases
             lines.append(f"    {self._call('graft')}({names}, {one})")
         else:
             lines.append(f"    {applied}")
-        return "\n".join(lines)
+        return laid_out(lines)
 
     @cached_property
     def _returned(self) -> tuple[int, ...]:
@@ -427,7 +429,7 @@ class ExportedLaunch:
         self._told = self._needed("\n".join(computed))
         head = f"class {self.class_name}(torch.autograd.Function):"
         doc = f'    """One launch of `{self.kernel_name}`.'
-        return "\n".join(
+        return laid_out(
             [
                 head,
                 doc,
@@ -509,7 +511,7 @@ class ExportedLaunch:
             buffer = plan.buffers[n]
             arguments = [text.of(buffer.size), f"dtype={DTYPES[buffer.dtype]}", f"device={device}"]
             name = self._operand("buffer", n)
-            lines.append(call(f"{name} = torch.empty(", arguments, ")", 8))
+            lines.append(call(f"{name} = torch.empty(", arguments, indent=8))
         if plan.forward is None:
             lines.append(printed.launch(self.grid, names, 8))
         else:
@@ -519,7 +521,7 @@ class ExportedLaunch:
                     operands.append(text.of(plan.sizes[index]))
                 else:
                     operands.append(self._operand(kind, index))
-            grid = self._grid_text(plan.forward.grid, text)
+            grid = self._grid_of(plan.forward, text, lines)
             lines.append(printed.launch(grid, operands, 8))
         floats = [names[j] for j in self._returned]
         changed = [names[j] for j in plan.outputs if j not in self._returned]
@@ -536,30 +538,27 @@ class ExportedLaunch:
             kept |= {name: alias for name, alias in aliases.items() if name in kept}
             floats = list(aliases.values())
         else:
-            lines.append(call(f"{self.ctx}.mark_dirty(", floats, ")", 8))
-        lines.append(call(f"{self.ctx}.save_for_backward(", kept.values(), ")", 8))
+            lines.append(call(f"{self.ctx}.mark_dirty(", floats, indent=8))
+        lines.append(call(f"{self.ctx}.save_for_backward(", kept.values(), indent=8))
         self._call("Layout")
         told = list(self._told.values())
-        lines.append(call(f"{self.ctx}.launch = (", told, ",)" if len(told) == 1 else ")", 8))
+        lines.append(f"        {self.ctx}.launch = {tuple_of(told)}")
         lines.append(f"        return {', '.join(floats)}")
         return lines
 
-    def _grid_text(self, grid, text: Text) -> str:
-        if grid is None:
+    def _grid_of(self, kernel, text: Text, lines: list[str]) -> str:
+        """Return the grid of a kernel, which gets a name if it is computed."""
+        if kernel.grid is None:
             return self.programs
-        axes = [simplified(e) for e in grid]
+        axes = [simplified(e) for e in kernel.grid]
         while len(axes) > 1 and axes[-1] == 1:
             axes.pop()
-        found = [self._shared(axis, text) for axis in axes]
-        return _tuple(found)
-
-    def _shared(self, expr, text: Text) -> str:
-        """Return an expression, by the name of a size that is the same."""
-        for index, size in enumerate(self.plan.sizes):
-            if simplified(size) == simplified(expr) and not isinstance(simplified(expr), int):
-                if ("size", index) in self.operands:
-                    return self.operands["size", index]
-        return text.of(expr)
+        grid = tuple_of(map(text.of, axes))
+        if len(axes) == 1 and text.of(axes[0]).isidentifier():
+            return grid
+        name = self.names.give("blocks")
+        lines.append(f"        {name} = {grid}")
+        return name
 
     def _backward(self) -> list[str]:
         """Return how the backward begins."""
@@ -573,10 +572,9 @@ class ExportedLaunch:
         ]
         kept = [name for _, name in self._saved()]
         for names, attribute in ((kept, "saved_tensors"), (list(self._told), "launch")):
-            end = f" = {self.ctx}.{attribute}"
-            line = f"        {', '.join(names)}{',' * (len(names) == 1)}{end}"
             if names:
-                lines.append(line if len(line) <= COLUMNS else call("(", names, f"){end}", 8))
+                comma = "," if len(names) == 1 else ""
+                lines.append(f"        {', '.join(names)}{comma} = {self.ctx}.{attribute}")
         return lines
 
     def _computed(self, printed: list[Printed]) -> list[str]:
@@ -590,7 +588,7 @@ class ExportedLaunch:
         for bound, kernel in zip(self.backward.launches, printed, strict=True):
             made = bound.executable.kernel
             operands = [self._operand(kind, index) for kind, index in made.operands]
-            lines.append(kernel.launch(self._grid_text(made.grid, text), operands, 8))
+            lines.append(kernel.launch(self._grid_of(made, text, lines), operands, 8))
         return [*lines, *self._results(text)]
 
     def _memory(self, text: Text) -> list[str]:
@@ -604,26 +602,28 @@ class ExportedLaunch:
             else:
                 words = f"a gradient of {self.spec.names[j]} came, for which nothing was exported"
                 lines.append(
-                    call(f"{self._call('require')}(", [f"{name} is None", f'"{words}"'], ")", 8)
+                    call(f"{self._call('require')}(", [f"{name} is None", f'"{words}"'], indent=8)
                 )
         for index, size in enumerate(plan.sizes):
             if ("size", index) in self.operands:
-                lines.append(f"        {self.operands['size', index]} = {text.of(size)}")
+                name = self.operands["size", index]
+                lines.append(f"        {name} = {text.of(size)}")
+                text.call(size, name)
         device = f"{self.layouts[plan.gradients[0].argument]}.device" if plan.gradients else ""
         for n, buffer in enumerate(plan.buffers):
             if buffer.kind != "saved":
                 make = "zeros" if buffer.kind == "tally" else "empty"
-                size = self._shared(buffer.size, text)
+                size = text.of(buffer.size)
                 arguments = [size, f"dtype={DTYPES[buffer.dtype]}", f"device={device}"]
                 lines.append(
-                    call(f"{self._operand('buffer', n)} = torch.{make}(", arguments, ")", 8)
+                    call(f"{self._operand('buffer', n)} = torch.{make}(", arguments, indent=8)
                 )
         for gradient, shadow in zip(plan.gradients, self.backward.shadows, strict=True):
             like = self.layouts[gradient.argument]
             name = self._operand("gradient", gradient.argument)
             dtype = str(shadow.dtype)
             if gradient.partials is not None:
-                count = self._shared(gradient.partials, text)
+                count = text.of(gradient.partials)
                 made = f"{like}.sums({count}, {dtype})"
             elif shadow.zero:
                 margin = f", {gradient.margin}" if gradient.confined != "none" else ""
@@ -641,7 +641,7 @@ class ExportedLaunch:
         groups: dict[str, list[int]] = {}
         for gradient in plan.gradients:
             if gradient.partials is not None:
-                count = self._shared(gradient.partials, text)
+                count = text.of(gradient.partials)
                 groups.setdefault(count, []).append(gradient.argument)
         for arguments in groups.values():
             sums = ", ".join(self._operand("gradient", i) for i in arguments)
@@ -659,20 +659,8 @@ class ExportedLaunch:
             rounded = i in summed or shadows[i].dtype == shadows[i].result
             results.append(name if rounded else f"{name}.to({shadows[i].result})")
         nones = ["None"] * (1 + self.is_replaced)
-        lines.append(_returned([*nones, *results]))
+        lines.append(call("return ", [*nones, *results], "", 8))
         return lines
-
-
-def _returned(values: list[str]) -> str:
-    """Return the line of a function that returns these."""
-    line = f"        return {', '.join(values)}"
-    return line if len(values) > 1 and len(line) <= COLUMNS else call("return (", values, ")", 8)
-
-
-def _tuple(parts) -> str:
-    """Return a tuple as Python."""
-    parts = list(parts)
-    return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
 
 
 def _stem(name: str) -> str:

@@ -124,11 +124,13 @@ def sum_of_bytes(tensor: torch.Tensor) -> int:
     return extent(tensor.shape, tensor.stride()) * tensor.element_size()
 
 
-def box(places: list[tuple[int, ...]], filled: bool) -> list[int]:
+def box(grid, place_of, filled: bool) -> list[int]:
     """Return the extents of a box in which each program has a place of its own.
 
     Raises unless they have; and unless there is nothing else in it, if it is `filled`.
     """
+    z, y, x = (range(extent) for extent in reversed(grid))
+    places = [place_of(i, j, k) for k in z for j in y for i in x]
     extents = [max(along) + 1 for along in zip(*places, strict=True)]
     apart = len(set(places)) == len(places) and min(map(min, places), default=0) >= 0
     full = not filled or math.prod(extents) == len(places)

@@ -36,7 +36,13 @@ class Text:
             "pid": lambda axis: pids[axis],
             **known,
         }
-        self._grid, self._pids, self._calls = grid, pids, calls
+        self._grid, self.pids, self._calls = grid, pids, calls
+        self._called: list[tuple[object, str]] = []
+
+    def call(self, expr, name: str) -> None:
+        """Write the name in place of an expression from now on; a number stays one."""
+        if not isinstance(simplified(expr), int):
+            self._called.append((simplified(expr), name))
 
     def of(self, expr) -> str:
         """Return an expression as Python.
@@ -48,12 +54,15 @@ class Text:
     def programs(self, axes) -> str:
         """Return what goes over programs that differ along some axes, for a comprehension."""
         return " ".join(
-            f"for {self._pids[a]} in range({self._grid}[{a}])" for a in sorted(axes, reverse=True)
+            f"for {self.pids[a]} in range({self._grid}[{a}])" for a in sorted(axes, reverse=True)
         )
 
     def _write(self, expr) -> tuple[str, int]:
         if isinstance(expr, int):
             return str(expr), _ATOM if expr >= 0 else _SUM
+        name = next((name for called, name in self._called if called == expr), None)
+        if name is not None:
+            return name, _ATOM
         operator, *operands = expr
         if operator in self._known:
             return self._known[operator](*operands), _ATOM
