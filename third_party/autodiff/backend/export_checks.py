@@ -126,8 +126,8 @@ class Assertions:
             if not any(condition in line for line in self.lines):
                 self.require(condition, message)
 
-    def inside(self, name: str, spaces) -> None:
-        """Assert that what is reached is inside of a tensor."""
+    def inside(self, what: str, name: str, spaces) -> None:
+        """Assert that what is reached is inside of a tensor, or of its storage."""
         for space in spaces:
             low = high = space.offset
             for index in space.indices:
@@ -135,7 +135,9 @@ class Assertions:
                 ends = [["mul", index.stride, end] for end in (first, last)]
                 low = ["add", low, _least(index.stride, ends)]
                 high = ["add", high, _most(index.stride, ends)]
-            self.say("require_inside", f'"{name}"', name, self._text.of(low), self._text.of(high))
+            self.say(
+                f"require_in_{what}", f'"{name}"', name, self._text.of(low), self._text.of(high)
+            )
 
     def _ends(self, index) -> tuple:
         """Return the smallest and the largest value of an index, as expressions."""

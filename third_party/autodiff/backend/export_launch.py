@@ -102,7 +102,7 @@ class ExportedLaunch:
         nested = [name for name, path in zip(spec.names, spec.paths, strict=True) if len(path) > 1]
         reserved = {"torch", "triton", "tl", "math", "functools", "os"} & set(self._parameters)
         opaque = [spec.names[i] for i in spec.pointers if not facts.tensors[i].is_tensor]
-        part = self._part_of_storage()
+        part = next((spec.names[i] for i in self._parts & self._loose if not self._is_dense(i)), "")
         for holds, why in (
             (nested, f"argument {nested[:1]} is part of a tuple or of a descriptor"),
             (reserved, f"a parameter is called as a module is, {sorted(reserved)}"),
@@ -110,7 +110,7 @@ class ExportedLaunch:
             (plan.counting is not None, "iterations of a loop are counted before its backward"),
             (any(s.is_tallied for s in self.backward.shadows), "additions are counted first"),
             (any(k.accesses is not None for k in plan.kernels), "TRITON_AUTODIFF_CHECK is set"),
-            (part, f"argument {part!r} is a part of a tensor, or repeats elements"),
+            (part, f"argument {part!r} has gaps or repeats elements, and its gradient is added up"),
             (self.backward.around, "a gradient belongs to what is around a tensor"),
             (self.execution.spills, "it stores around a tensor"),
             (self.execution._races, "programs store to one element"),
@@ -121,13 +121,9 @@ class ExportedLaunch:
             if {hazard.written, hazard.read} in [{a, b} for a, b, *_ in facts.aliasing]:
                 raise refused(self.kernel_name, "arguments share memory that it writes and reads")
 
-    def _part_of_storage(self) -> str:
-        """Return an argument that should be all of its storage, and is not."""
-        return next((self.spec.names[i] for i in self.whole if not self._is_whole(i)), "")
-
-    def _is_whole(self, i: int) -> bool:
+    def _is_dense(self, i: int) -> bool:
         tensor = self.facts.tensors[i]
-        return tensor.is_whole and is_dense(tensor.shape, tensor.strides)
+        return is_dense(tensor.shape, tensor.strides)
 
     def _refuse_mended(self) -> None:
         for executable in self.executables:
@@ -139,10 +135,20 @@ class ExportedLaunch:
                 )
 
     @cached_property
-    def whole(self) -> list[int]:
-        """The arguments that have to be all that their storage holds."""
-        loose = {g.argument for g in self.plan.gradients if not g.stays_inside}
-        return sorted({*loose, *self.plan.cotangents(), *self.execution.copied})
+    def _loose(self) -> set[int]:
+        """The arguments whose gradients may reach beyond a tensor, as far as checks tell."""
+        return {g.argument for g in self.plan.gradients if not g.stays_inside}
+
+    @cached_property
+    def whole(self) -> set[int]:
+        """The arguments that are all that their storage holds, where that matters."""
+        matter = self._loose | self.plan.cotangents()
+        return {i for i in matter if self.facts.tensors[i].is_whole}
+
+    @cached_property
+    def _parts(self) -> set[int]:
+        """The arguments that are parts of what their storage holds, where that matters."""
+        return (self._loose | self.plan.cotangents()) - self.whole
 
     # --------------------------------------------------------------------------------------
     # Arguments
@@ -223,7 +229,9 @@ class ExportedLaunch:
             return f"{self._call('extent')}({names[i]}.shape, {names[i]}.stride())"
 
         def span(i):
-            return f"{size(i)} + {2 * margins[i]}" if margins.get(i) else size(i)
+            if in_backward:
+                return f"{self.layouts[i]}.span"
+            return f"{self._call('storage_span')}({names[i]})"
 
         def pitch(i, length):
             tensor = self.layouts[i] if in_backward else names[i]
@@ -240,8 +248,8 @@ class ExportedLaunch:
             {
                 "arg": lambda i: names[i],
                 "extent": size,
-                "span": lambda i: f"({span(i)})" if margins.get(i) else span(i),
-                "lead": lambda i: str(margins.get(i, 0)),
+                "span": lambda i: f"{span(i)}.widened({margins.get(i, 0)}).total",
+                "lead": lambda i: f"{span(i)}.widened({margins.get(i, 0)}).lead",
                 "pitch": pitch,
                 "processors": processors,
                 "shared": lambda: str(int(bool(self.facts.aliasing))),
@@ -266,7 +274,6 @@ class ExportedLaunch:
         if plan.launch is not None:
             for expr in plan.launch.assumed:
                 user.not_negative(expr)
-        lines = user.lines
         text = self._text(self.programs, False)
         own = Assertions(self.kernel_name, text, self.programs, *given)
         if self.is_replaced:
@@ -284,13 +291,26 @@ class ExportedLaunch:
                 own.require(condition, "this variant of the kernels is for other sizes")
         for gradient in plan.gradients:
             if not gradient.stays_inside and gradient.confined == "none":
-                own.inside(names[gradient.argument], gradient.reach)
-        self._of_stores(own)
-        return [*lines, *dict.fromkeys(own.lines)]
+                own.inside("storage", names[gradient.argument], gradient.reach)
+        self._of_stores(user)
+        self._of_parts(user, own)
+        return list(dict.fromkeys([*user.lines, *own.lines]))
+
+    def _of_parts(self, user: Assertions, own: Assertions) -> None:
+        """Assert that what is around parts of tensors has no gradient, and is not stored to."""
+        plan, names = self.plan, self.spec.names
+        for i in sorted(self._parts):
+            if i in self._loose:
+                own.say("require_dense", f'"{names[i]}"', names[i])
+                live = plan.live.get(i, (None,))
+                own.inside("tensor", names[i], () if None in live else live)
+            if i in plan.cotangents():
+                stores = (store.space for store in plan.stores if store.argument == i)
+                user.inside("tensor", names[i], stores)
 
     def _of_stores(self, own: Assertions) -> None:
         """Assert that programs store apart where nothing else says so."""
-        plan, facts = self.plan, self.facts
+        plan, facts = self.plan, self.execution.facts
         apart = {check.argument for check in plan.checks}
         for j in sorted(plan.cotangents() - apart):
             stores = [store for store in plan.stores if store.argument == j]
@@ -327,7 +347,7 @@ class ExportedLaunch:
             if text is None:
                 raise refused(self.kernel_name, f"constant {name!r} is {value!r}")
             own.say("require_same", f'"{name}"', name, text)
-        for i in self.whole:
+        for i in sorted(self.whole):
             own.say("require_whole", f'"{spec.names[i]}"', spec.names[i])
         if any("parts" in str(entry.not_negative) for step in self.plan.next for entry in step):
             for i in self.plan.outputs if facts.keeps_outputs() else ():
@@ -383,12 +403,10 @@ class ExportedLaunch:
             heads.insert(0, f"{name}={default}" if may_have_default else name)
         options = self.names.give("options")
         head = call(f"def {self.launcher}(", [self.grid, *heads, f"**{options}"], "):")
-        entries = [f'"{name}": {name}' for name in self._parameters]
-        meta = call("{", entries, "}")
         lines = [
             head,
             f'    """Launch `{self.kernel_name}`, after asserting what it was exported for."""',
-            call(f"{self.grid} = {self._call('three')}(", [self.grid, meta], indent=4),
+            f"    {self.grid} = {self._call('three')}({self.grid}, locals())",
         ]
         given = inherited_options(self.spec.kernel.metadata)
         told = call("{", [f'"{n}": {literal(v)}' for n, v in given.items()], "}")
@@ -504,7 +522,7 @@ class ExportedLaunch:
             '        """Launch the kernel, and keep what the backward reads."""',
         ]
         for i in execution.copied:
-            lines.append(f"        {self._copies[i]} = {names[i]}.detach().clone()")
+            lines.append(f"        {self._copies[i]} = {self._call('snapshot')}({names[i]})")
         text = self._text(self.programs, False)
         device = f"{names[plan.outputs[0]]}.device"
         for n in self.backward.saved:
@@ -599,7 +617,7 @@ class ExportedLaunch:
         for j, name in upstream.items():
             if j in plan.cotangents():
                 lines.append(f"        {name} = {self.layouts[j]}.upstream({name})")
-            else:
+            elif self.execution.planned is not None and j not in self.execution.planned:
                 words = f"a gradient of {self.spec.names[j]} came, for which nothing was exported"
                 lines.append(
                     call(f"{self._call('require')}(", [f"{name} is None", f'"{words}"'], indent=8)
@@ -658,8 +676,13 @@ class ExportedLaunch:
             name = self._operand("gradient", i)
             rounded = i in summed or shadows[i].dtype == shadows[i].result
             results.append(name if rounded else f"{name}.to({shadows[i].result})")
-        nones = ["None"] * (1 + self.is_replaced)
-        lines.append(call("return ", [*nones, *results], "", 8))
+        results = ["None"] * len(self._grids) + results
+        trailing = 0
+        while results[-1] == "None":
+            results.pop()
+            trailing += 1
+        more = ["None"] * trailing if trailing < 3 else [f"*[None] * {trailing}"]
+        lines.append(call("return ", [*results, *more], "", 8))
         return lines
 
 

@@ -14,7 +14,7 @@ import torch
 import triton
 
 from .coverage import cover, repeat
-from .memory import Span, allocate, extent, is_dense, lay_out
+from .memory import Span, allocate, extent, is_dense, lay_out, restore, storage_span
 from .partials import add_up, tile_of
 
 
@@ -89,11 +89,24 @@ def require_no_part(name: str, tensor: torch.Tensor) -> None:
     require(not part, f"{name} was no part of another tensor, it is: clone it")
 
 
-def require_inside(name: str, tensor: torch.Tensor, first: int, last: int) -> None:
+def require_dense(name: str, tensor: torch.Tensor) -> None:
+    """Raise unless a tensor has no gaps, and holds each element once."""
+    dense = is_dense(tensor.shape, tensor.stride())
+    require(dense, f"{name} had no gaps and repeated no elements, it has {tensor.stride()}")
+
+
+def require_in_tensor(name: str, tensor: torch.Tensor, first: int, last: int) -> None:
     """Raise unless the elements from the first to the last one are a tensor's."""
     size = extent(tensor.shape, tensor.stride())
     inside = first > last or (0 <= first and last < size)
-    require(inside, f"the kernel reached {first} … {last} of {size} elements of {name}")
+    require(inside, f"the kernel reached {first} to {last} of {size} elements of {name}")
+
+
+def require_in_storage(name: str, tensor: torch.Tensor, first: int, last: int) -> None:
+    """Raise unless a tensor's storage holds the elements from the first to the last one."""
+    lead, total = storage_span(tensor)
+    inside = first > last or (-lead <= first and last < total - lead)
+    require(inside, f"the kernel reached {first} to {last} of {total} elements around {name}")
 
 
 def require_one_device(tensors: dict, capability) -> None:
@@ -168,17 +181,19 @@ def processors(device: torch.device) -> int:
 
 
 class Layout(NamedTuple):
-    """Where the elements of a tensor are, and what they are."""
+    """Where the elements of a tensor are, in which storage, and what they are."""
 
     shape: torch.Size
     strides: tuple[int, ...]
+    span: Span
     dtype: torch.dtype
     device: torch.device
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Layout:
         """Return that of a tensor."""
-        return cls(tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+        span = storage_span(tensor)
+        return cls(tensor.shape, tensor.stride(), span, tensor.dtype, tensor.device)
 
     @property
     def size(self) -> int:
@@ -190,16 +205,15 @@ class Layout(NamedTuple):
         return torch.empty_strided(self.shape, self.strides, dtype=dtype, device=self.device)
 
     def zeros(self, dtype: torch.dtype, margin: int = 0) -> torch.Tensor:
-        """Return zeros that kernels add to; they may add to the margins on both sides, too."""
-        span = Span(margin, self.size + 2 * margin)
+        """Return zeros that kernels add to: in all of the storage, and the margins around it."""
+        span = self.span.widened(margin)
         return allocate(self.shape, self.strides, span, dtype, self.device, True)
 
     def upstream(self, gradient: torch.Tensor | None) -> torch.Tensor:
         """Return an upstream gradient as kernels read it; nothing is zero."""
         if gradient is None:
             return self.zeros(self.dtype)
-        span = Span(0, self.size)
-        return lay_out(gradient, self.shape, self.strides, self.dtype, span)
+        return lay_out(gradient, self.shape, self.strides, self.dtype, self.span)
 
     def sums(self, count: int, dtype: torch.dtype) -> torch.Tensor:
         """Return memory for `count` partial sums of the gradient, one after the other."""
@@ -209,8 +223,7 @@ class Layout(NamedTuple):
 
     def restored(self, kept: torch.Tensor) -> torch.Tensor:
         """Return what autograd kept of a tensor; hooks may have laid it out otherwise."""
-        same = kept.stride() == self.strides and kept.data_ptr() % 16 == 0
-        return kept if same else self.empty(self.dtype).copy_(kept)
+        return restore(kept, self.strides, self.span)
 
 
 def added_up(layouts, partials) -> list[torch.Tensor]:
