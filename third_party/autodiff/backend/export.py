@@ -130,7 +130,9 @@ class _Module:
                     bundle.add(value)
         helpers = [*_together(bundle.constants[constants:]), *bundle.definitions[definitions:]]
         sections = [*user, f"{_RULE}\n\n\n{helpers[0]}", *helpers[1:], last]
-        return self._head(bundle) + "\n\n\n".join(sections) + "\n"
+        # As ruff has it: constants follow imports closely, all else does not.
+        space = "\n\n" if constants else "\n\n\n"
+        return self._head(bundle) + space + "\n\n\n".join(sections) + "\n"
 
     def _kernels(self) -> tuple[list[list[Printed]], str]:
         """Return the kernels of each launch, the forward first, and the text of all of them."""
@@ -189,7 +191,7 @@ class _Module:
             installed = module in sys.stdlib_module_names
             (standard if installed else others).append(line)
         groups = [sorted(g, key=_import_order) for g in (standard, others) if g]
-        return "\n".join(lines) + "\n" + "\n\n".join("\n".join(g) for g in groups) + "\n\n\n"
+        return "\n".join(lines) + "\n" + "\n\n".join("\n".join(g) for g in groups)
 
 
 def _together(lines: list[str]) -> list[str]:

@@ -15,7 +15,8 @@ from triton.compiler.compiler import make_backend
 
 from .backward import DTYPES
 from .bundle import literal, private
-from .executable import inherited_options
+from .errors import DoesNotFit
+from .executable import Executable, inherited_options
 from .export_checks import Assertions, refused
 from .expr import named
 from .expr_source import Text, simplified
@@ -86,7 +87,7 @@ class ExportedLaunch:
         self.calls: set[str] = set()
         self._refuse()
         self.backward.compile()
-        self.executables = [bound.executable for bound in self.backward.launches]
+        self.steps = self._steps()
         self._refuse_mended()
         self.names = Names(self._parameters)
         self.grid = self.names.give("grid")
@@ -124,6 +125,27 @@ class ExportedLaunch:
     def _is_dense(self, i: int) -> bool:
         tensor = self.facts.tensors[i]
         return is_dense(tensor.shape, tensor.strides)
+
+    def _steps(self) -> list[list[Executable]]:
+        """Return the backward kernels in order: of each all variants that there are, the best first.
+
+        Only one of them, if it was measured to be the best.
+        """
+        steps = []
+        for bound in self.backward.launches:
+            chosen = bound.executable
+            for own in self.backward.handle.backward:
+                if chosen in (*own.variants, own):
+                    steps.append([e for e in (*own.variants, own) if _fits(e)])
+                    break
+            else:
+                steps.append([chosen])
+        return steps
+
+    @property
+    def executables(self) -> list[Executable]:
+        """All backward kernels."""
+        return [executable for step in self.steps for executable in step]
 
     def _refuse_mended(self) -> None:
         for executable in self.executables:
@@ -183,9 +205,9 @@ class ExportedLaunch:
 
     @cached_property
     def _seen_by_sizes(self) -> set[int]:
-        kernels = (bound.executable.kernel for bound in self.backward.launches)
+        kernels = [executable.kernel for executable in self.executables]
         exprs = [*self.plan.sizes, *(b.size for b in self.plan.buffers)]
-        exprs += [e for kernel in kernels for e in kernel.grid or ()]
+        exprs += [e for kernel in kernels for e in (*(kernel.grid or ()), kernel.when)]
         known = ("extent", "pitch", "span", "lead")
         return set().union(*(named(e, operator) for e in exprs for operator in known))
 
@@ -285,9 +307,9 @@ class ExportedLaunch:
             own.not_negative(expr)
         for check in (*(c for g in plan.gradients for c in g.checks), *plan.checks):
             own.check(check)
-        for bound in self.backward.launches:
-            if bound.executable.kernel.when != 1:
-                condition = f"{text.of(bound.executable.kernel.when)} != 0"
+        for *_, last in self.steps:
+            if last.kernel.when != 1:
+                condition = f"{text.of(last.kernel.when)} != 0"
                 own.require(condition, "this variant of the kernels is for other sizes")
         for gradient in plan.gradients:
             if not gradient.stays_inside and gradient.confined == "none":
@@ -481,10 +503,8 @@ class ExportedLaunch:
         self.operands: dict[tuple[str, int], str] = {}
         for i, name in enumerate(self.spec.names):
             self.operands["argument", i] = name
-        for bound, printed in zip(self.backward.launches, backward, strict=True):
-            for operand, name in zip(
-                bound.executable.kernel.operands, printed.parameters, strict=True
-            ):
+        for executable, printed in zip(self.executables, backward, strict=True):
+            for operand, name in zip(executable.kernel.operands, printed.parameters, strict=True):
                 kind, index = operand
                 operand = ("gradient", index) if kind == "rounded" else operand
                 if operand not in self.operands:
@@ -539,7 +559,7 @@ class ExportedLaunch:
                     operands.append(text.of(plan.sizes[index]))
                 else:
                     operands.append(self._operand(kind, index))
-            grid = self._grid_of(plan.forward, text, lines)
+            grid = self._grid_of(plan.forward, text, lines, 8)
             lines.append(printed.launch(grid, operands, 8))
         floats = [names[j] for j in self._returned]
         changed = [names[j] for j in plan.outputs if j not in self._returned]
@@ -564,7 +584,7 @@ class ExportedLaunch:
         lines.append(f"        return {', '.join(floats)}")
         return lines
 
-    def _grid_of(self, kernel, text: Text, lines: list[str]) -> str:
+    def _grid_of(self, kernel, text: Text, lines: list[str], indent: int) -> str:
         """Return the grid of a kernel, which gets a name if it is computed."""
         if kernel.grid is None:
             return self.programs
@@ -575,7 +595,7 @@ class ExportedLaunch:
         if len(axes) == 1 and text.of(axes[0]).isidentifier():
             return grid
         name = self.names.give("blocks")
-        lines.append(f"        {name} = {grid}")
+        lines.append(f"{' ' * indent}{name} = {grid}")
         return name
 
     def _backward(self) -> list[str]:
@@ -603,11 +623,25 @@ class ExportedLaunch:
             for i in self.execution.kept
         ]
         lines += self._memory(text)
-        for bound, kernel in zip(self.backward.launches, printed, strict=True):
-            made = bound.executable.kernel
-            operands = [self._operand(kind, index) for kind, index in made.operands]
-            lines.append(kernel.launch(self._grid_of(made, text, lines), operands, 8))
+        kernels = iter(printed)
+        for step in self.steps:
+            lines += self._step(step, [next(kernels) for _ in step], text)
         return [*lines, *self._results(text)]
+
+    def _step(self, step, printed: list[Printed], text: Text) -> list[str]:
+        """Return the lines that launch the first variant of a kernel that suits the sizes."""
+        lines = []
+        indent = 8 if len(step) == 1 else 12
+        for place, (executable, kernel) in enumerate(zip(step, printed, strict=True)):
+            if place + 1 < len(step):
+                word = "elif" if place else "if"
+                lines.append(f"        {word} {text.of(executable.kernel.when)}:")
+            elif place:
+                lines.append("        else:")
+            grid = self._grid_of(executable.kernel, text, lines, indent)
+            operands = [self._operand(kind, index) for kind, index in executable.kernel.operands]
+            lines.append(kernel.launch(grid, operands, indent))
+        return lines
 
     def _memory(self, text: Text) -> list[str]:
         """Return the lines that make what the kernels read and write besides arguments."""
@@ -684,6 +718,15 @@ class ExportedLaunch:
         more = ["None"] * trailing if trailing < 3 else [f"*[None] * {trailing}"]
         lines.append(call("return ", [*results, *more], "", 8))
         return lines
+
+
+def _fits(executable: Executable) -> bool:
+    """Return whether a kernel fits on the chip; compiles it."""
+    try:
+        executable.compile()
+    except DoesNotFit:
+        return False
+    return True
 
 
 def _stem(name: str) -> str:

@@ -1,0 +1,365 @@
+"""Exported modules: the same gradients as ours without us, or an AssertionError."""
+
+import ast
+import importlib.util
+import subprocess
+import sys
+
+import flash_attention_v2
+import layer_norm
+import pytest
+import quickstart
+import torch
+import triton
+import triton.language as tl
+from kernels import cross_entropy, in_place, matmul, softmax
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable
+
+
+def module_at(path):
+    """Import a file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def exported(op, path, *args):
+    """Return the function of a module to which an operation was exported."""
+    return getattr(module_at(op.export(path / "exported.py", *args)), op.stub.__name__)
+
+
+def run(function, args):
+    """Return the output of a function and the gradients of its arguments."""
+    leaves = [
+        a.detach().clone(memory_format=torch.preserve_format).requires_grad_(a.requires_grad)
+        if isinstance(a, torch.Tensor)
+        else a
+        for a in args
+    ]
+    outputs = function(*leaves)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    torch.manual_seed(5)
+    upstream = [torch.randn(y.shape).to(y) for y in outputs]
+    torch.autograd.backward(outputs, upstream)
+    grads = [a.grad for a in leaves if isinstance(a, torch.Tensor) and a.requires_grad]
+    return [*(y.detach() for y in outputs), *grads]
+
+
+def compare(op, twin, args, exact=True) -> bool:
+    """Run both; returns False if the exported one refuses."""
+    try:
+        theirs = run(twin, args)
+    except AssertionError:
+        return False
+    for mine, other in zip(run(op, args), theirs, strict=True):
+        if exact:
+            assert torch.equal(mine, other)
+        else:
+            torch.testing.assert_close(other, mine)
+    return True
+
+
+def tensors(*shapes, dtype=torch.float32, device="cpu"):
+    return [torch.randn(*s, dtype=dtype, device=device, requires_grad=True) for s in shapes]
+
+
+def rows(dtype, device, m, n):
+    return tensors((m, n), dtype=dtype, device=device)
+
+
+def rows_and_weights(dtype, device, m, n):
+    return tensors((m, n), (n,), (n,), dtype=dtype, device=device)
+
+
+def factors(dtype, device, m, n, k):
+    return tensors((m, k), (k, n), dtype=dtype, device=device)
+
+
+def logits(dtype, device, m, n):
+    return [*rows(dtype, device, m, n), torch.randint(0, n, (m,), device=device)]
+
+
+def heads(dtype, device, b, h, n):
+    return [*tensors(*[(b, h, n, 64)] * 3, dtype=dtype, device=device), True, 0.125]
+
+
+def added(dtype, device, m, n):
+    return tensors((m, n), (m, n), (n,), dtype=dtype, device=device)
+
+
+half, single = torch.float16, torch.float32
+# Operation, what makes its arguments, their dtype, sizes, the first of which is exported, and
+# whether equal launches give equal bits.
+FORMS = {
+    "gated": (
+        autodiff(quickstart.gated_layer_kernel, quickstart.gated_layer),
+        (rows_and_weights, single),
+        [(100, 30), (33, 31), (1, 17), (257, 20), (64, 32), (32, 19)],
+        False,
+    ),
+    "layer norm": (
+        autodiff(layer_norm.layer_norm_kernel, layer_norm.layer_norm),
+        (rows_and_weights, half),
+        [(70, 300), (3, 257), (129, 511), (1, 400), (66, 512), (200, 301)],
+        True,
+    ),
+    "softmax": (
+        autodiff(softmax.softmax_kernel, softmax.rowwise),
+        (rows, single),
+        [(7, 100), (1, 65), (40, 127), (3, 128), (9, 101), (300, 99)],
+        True,
+    ),
+    "matmul": (
+        autodiff(matmul.matmul_kernel, matmul.matmul),
+        (factors, half),
+        [(50, 70, 33), (64, 64, 64), (31, 100, 65), (129, 33, 47), (2, 3, 5), (96, 50, 70)],
+        True,
+    ),
+    "attention": (
+        autodiff(flash_attention_v2.attention_kernel, flash_attention_v2.attention),
+        (heads, half),
+        [(1, 2, 192), (2, 3, 64), (1, 1, 320), (3, 2, 128), (2, 5, 192), (1, 4, 256)],
+        True,
+    ),
+    "cross-entropy": (
+        autodiff(cross_entropy.cross_entropy_kernel, cross_entropy.cross_entropy),
+        (logits, single),
+        [(9, 300), (1, 129), (33, 257), (64, 1000), (2, 301), (17, 700)],
+        True,
+    ),
+    "in place": (
+        autodiff(in_place.add_rms_norm_kernel, in_place.add_rms_norm),
+        (added, single),
+        [(9, 100), (1, 65), (33, 127), (40, 128), (2, 99), (17, 77)],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_sizes(form, device, tmp_path):
+    op, (make, dtype), (first, *others), exact = FORMS[form]
+    args = make(dtype, device, *first)
+    run(op, args)
+    twin = exported(op, tmp_path, *args)
+    assert compare(op, twin, args, exact)
+    taken = [compare(op, twin, make(dtype, device, *size), exact) for size in others]
+    assert sum(taken) >= 3, taken
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_types(form, device, tmp_path):
+    op, (make, dtype), (first, *_), _ = FORMS[form]
+    twin = exported(op, tmp_path, *make(dtype, device, *first))
+    for other in {torch.float16, torch.bfloat16, torch.float32, torch.float64} - {dtype}:
+        with pytest.raises(AssertionError, match=f"was of {dtype}, it is of {other}"):
+            run(twin, make(other, device, *first))
+
+
+# Those that take strides.
+@pytest.mark.parametrize("form", ["softmax", "matmul"])
+def test_other_layouts(form, device, tmp_path):
+    """Transposed, strided, at an odd place, expanded: equal, or refused."""
+    op, (make, dtype), (first, *_), exact = FORMS[form]
+    args = make(dtype, device, *first)
+    twin = exported(op, tmp_path, *args)
+    x = args[0].detach()
+    wide = torch.randn(*x.shape[:-1], 2 * x.shape[-1], dtype=dtype, device=device)
+    flat = torch.randn(x.numel() + 1, dtype=dtype, device=device)
+    for other in (
+        x.transpose(-1, -2).contiguous().transpose(-1, -2),
+        wide[..., ::2],
+        wide[..., : x.shape[-1]],
+        flat[1:].view(x.shape),
+        x[..., :1].expand(x.shape),
+    ):
+
+        def both(function, other=other):
+            leaf = other.detach().requires_grad_()
+            y = function(leaf, *args[1:])
+            y = y[0] if isinstance(y, tuple) else y
+            return y, torch.autograd.grad(y.sum(), leaf)[0]
+
+        try:
+            theirs = both(twin)
+        except AssertionError:
+            continue
+        for mine, their in zip(both(op), theirs, strict=True):
+            torch.testing.assert_close(their, mine, rtol=0 if exact else 1e-5, atol=0)
+
+
+def test_against_float64(device, tmp_path):
+    op, (make, dtype), (first, *_), _ = FORMS["layer norm"]
+    args = make(dtype, device, *first)
+    theirs = run(exported(op, tmp_path, *args), args)
+    truth = run(layer_norm.reference, [a.detach().double().requires_grad_() for a in args])
+    for mine, exact in zip(theirs, truth, strict=True):
+        assert (mine - exact).norm() / exact.norm() < 2e-3
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_needs_nothing_of_ours(form, tmp_path):
+    op, (make, dtype), (first, *_), _ = FORMS[form]
+    text = op.export(tmp_path / "exported.py", *make(dtype, "cpu", *first)).read_text("utf-8")
+    imported = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(node.module)
+    packages = {name.partition(".")[0] for name in imported}
+    assert packages <= {"torch", "triton", *sys.stdlib_module_names}
+    # Names in the module are the user's, or private.
+    assert "autodiff" not in text.split('"""', 2)[2].lower()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ruff(form, tmp_path):
+    pytest.importorskip("ruff")
+    op, (make, dtype), (first, *_), _ = FORMS[form]
+    path = op.export(tmp_path / "exported.py", *make(dtype, "cpu", *first))
+    ruff = [sys.executable, "-m", "ruff"]
+    subprocess.run([*ruff, "check", "--isolated", path], check=True)
+
+
+@triton.jit
+def scale_kernel(x_ptr, w_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n).to(tl.float32)
+    w = tl.load(w_ptr)
+    tl.store(y_ptr + i, w * tl.exp(x), mask=i < n)
+
+
+def launched(kernel, x, w):
+    y = torch.empty_like(x)
+    kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, w, y, x.numel(), BLOCK=32)
+    return y
+
+
+def twice(kernel, x, w):
+    """Two launches, of which the second is of another dtype."""
+    y = launched(kernel, x, w)
+    return launched(kernel, (0.1 * y).half(), w.half())
+
+
+def test_kernel(device, tmp_path):
+    """A kernel alone is launched as it was."""
+    kernel = differentiable(scale_kernel)
+    x, w = tensors((100,), (1,), device=device)
+    y = torch.empty_like(x)
+    kernel[(4,)](x, w, y, 100, BLOCK=32)
+    module = module_at(kernel.export(tmp_path / "scale.py"))
+    path = kernel.export(tmp_path / "again.py", x, w, torch.empty_like(x), 100, BLOCK=32, grid=(4,))
+    assert path.read_text() == (tmp_path / "scale.py").read_text()
+    for n in (100, 1, 33, 77):
+        x, w = tensors((n,), (1,), device=device)
+        results = []
+        for function in (kernel, module.scale_kernel):
+            y = torch.empty_like(x)
+            function[(triton.cdiv(n, 32),)](x, w, y, n, BLOCK=32)
+            results.append([y, *torch.autograd.grad(y.square().sum(), (x, w))])
+        for mine, theirs in zip(*results, strict=True):
+            torch.testing.assert_close(theirs, mine)
+    with pytest.raises(AssertionError, match="BLOCK was 32, it is 64"):
+        module.scale_kernel[(2,)](x, w, y, n, BLOCK=64)
+
+
+def test_several_launches(device, tmp_path):
+    op = autodiff(scale_kernel, twice)
+    args = tensors((100,), (1,), device=device)
+    twin = exported(op, tmp_path, *args)
+    for n in (100, 33, 5):
+        assert compare(op, twin, tensors((n,), (1,), device=device), exact=False)
+
+
+def test_without_gradients(device, tmp_path):
+    """Nothing is kept where no gradient is wanted; others than those exported are refused."""
+    op = autodiff(scale_kernel, launched)
+    x, w = tensors((100,), (1,), device=device)
+    twin = exported(op, tmp_path, x, w.detach())
+    with torch.no_grad():
+        y = twin(x, w)
+    assert not y.requires_grad
+    torch.testing.assert_close(y, (w * x.exp()).detach())
+    with pytest.raises(AssertionError, match="w_ptr did not require a gradient"):
+        twin(x, w)
+
+
+def test_shared_memory(device, tmp_path):
+    """A tensor that is both read and written was not what was exported."""
+    kernel = differentiable(scale_kernel)
+    x, w = tensors((64,), (1,), device=device)
+    path = tmp_path / "scale.py"
+    kernel.export(path, x, w, torch.empty_like(x), 64, BLOCK=32, grid=(2,))
+    with torch.no_grad(), pytest.raises(AssertionError, match="x_ptr and y_ptr share memory"):
+        module_at(path).scale_kernel[(2,)](x, w, x, 64, BLOCK=32)
+
+
+def test_the_second_derivative(device, tmp_path):
+    op = autodiff(scale_kernel, launched)
+    x, w = tensors((100,), (1,), device=device)
+    y = exported(op, tmp_path, x, w)(x, w)
+    (grad,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()
+
+
+def lambda_stub():
+    return autodiff(scale_kernel, lambda kernel, x, w: launched(kernel, x, w))
+
+
+def uses_an_operation(kernel, x, w):
+    return FORMS["softmax"][0](launched(kernel, x, w)[None])
+
+
+@pytest.mark.parametrize(
+    "op, words",
+    [
+        (lambda_stub, "write it with def"),
+        (lambda: autodiff(scale_kernel, uses_an_operation), "FORMS"),
+    ],
+)
+def test_stubs_that_cannot_be_written(op, words, tmp_path):
+    with pytest.raises(AutodiffError, match=words):
+        op().export(tmp_path / "exported.py", *tensors((8,), (1,)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_it_cannot_be_written(tmp_path):
+    op = autodiff(scale_kernel, launched)
+    args = tensors((100,), (1,))
+    with pytest.raises(AutodiffError, match="name is that of a module"):
+        op.export(tmp_path / "no module.txt", *args)
+    with pytest.raises(AutodiffError, match="cannot export to .*No such file"):
+        op.export(tmp_path / "nowhere" / "exported.py", *args)
+    (tmp_path / "taken.py").mkdir()
+    with pytest.raises(AutodiffError, match="cannot export to .*directory"):
+        op.export(tmp_path / "taken.py", *args)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken.py"]
+
+
+def test_nothing_to_export(tmp_path):
+    op = autodiff(scale_kernel, launched)
+    x, w = tensors((100,), (1,))
+    with pytest.raises(AutodiffError, match="no gradient was wanted"):
+        op.export(tmp_path / "exported.py", x.detach(), w.detach())
+    with pytest.raises(AutodiffError, match="has not been launched"):
+        differentiable(scale_kernel).export(tmp_path / "exported.py")
+    assert not list(tmp_path.iterdir())
+
+
+@triton.jit
+def tuple_kernel(pair, y_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(pair[0] + i) * tl.load(pair[1] + i))
+
+
+def test_what_no_module_does(tmp_path):
+    """One line says which argument and why."""
+    x, w = tensors((32,), (32,))
+    with pytest.raises(AutodiffError, match=r"'tuple_kernel' cannot be exported.*part of a tuple"):
+        differentiable(tuple_kernel).export(
+            tmp_path / "exported.py", (x, w), torch.empty_like(x), BLOCK=32, grid=(1,)
+        )
+    assert not list(tmp_path.iterdir())
