@@ -25,6 +25,8 @@ from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
 from .export_checks import refused
 from .export_launch import ExportedLaunch, Names, Printed
+from .export_launcher import Launcher
+from .export_node import Node
 from .library import native
 from .python_text import paragraph
 from .source import python_of
@@ -111,7 +113,7 @@ class _Module:
         parts = []
         calls: set[str] = {"Kernel"}
         for launch, (forward, *backward) in zip(self._launches, printed, strict=True):
-            parts += [launch.class_text(forward, backward), launch.launch_text()]
+            parts += [Node(launch, forward, backward).text(), Launcher(launch).text()]
             calls |= launch.calls
         launchers = ", ".join(launch.launcher for launch in self._launches)
         last = f"{self._kernel} = {private('Kernel')}({launchers})"

@@ -114,7 +114,10 @@ def require_one_device(tensors: dict, capability) -> None:
     devices = {tensor.device for tensor in tensors.values()}
     require(len(devices) == 1, f"all tensors were on one device, they are on {devices}")
     if capability is not None:
-        here = torch.cuda.get_device_capability(devices.pop())
+        device = devices.pop()
+        current = device.index == torch.cuda.current_device()
+        require(current, f"the tensors are on {device}, which is not the current device")
+        here = torch.cuda.get_device_capability(device)
         require(here == capability, f"the device's capability was {capability}, it is {here}")
 
 

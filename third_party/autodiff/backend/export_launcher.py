@@ -1,0 +1,169 @@
+"""What a module calls to launch a kernel: assertions of what was exported, then the node."""
+
+from __future__ import annotations
+
+import torch
+
+from .bundle import literal
+from .executable import inherited_options
+from .export_checks import Assertions, refused
+from .export_launch import ExportedLaunch
+from .python_text import call, laid_out, tuple_of
+
+_INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
+
+
+class Launcher:
+    """Writes the function for a launch."""
+
+    def __init__(self, of: ExportedLaunch):
+        self.of = of
+
+    def text(self) -> str:
+        """Return the function that asserts what a launch has to be, and applies the node."""
+        params = self.of.spec.kernel.src.fn.params
+        declared = [
+            name
+            for n, name in enumerate(self.of.parameters)
+            if name in self.of.constants and not self.of.is_declared_constant(n)
+        ]
+        heads: list[str] = []
+        may_have_default = True
+        for number, name in reversed(list(enumerate(self.of.parameters))):
+            default = None
+            if self.of.is_declared_constant(number):
+                default = literal(self.of.constants[name])
+            elif params[number].has_default and name not in declared:
+                default = literal(params[number].default)
+            may_have_default &= default is not None
+            heads.insert(0, f"{name}={default}" if may_have_default else name)
+        options = self.of.names.give("options")
+        head = call(f"def {self.of.launcher}(", [self.of.grid, *heads, f"**{options}"], "):")
+        lines = [
+            head,
+            f'    """Launch `{self.of.kernel_name}`, after asserting what it was exported for."""',
+            f"    {self.of.grid} = {self.of.call('three')}({self.of.grid}, locals())",
+        ]
+        given = inherited_options(self.of.spec.kernel.metadata)
+        told = call("{", [f'"{n}": {literal(v)}' for n, v in given.items()], "}")
+        lines.append(call(f"{self.of.call('require_options')}(", [options, told], indent=4))
+        lines += self._assertions()
+        arguments = [*self.of.grids, *self.of.spec.names]
+        outputs = self.of.returned
+        applied = call(f"{self.of.class_name}.apply(", arguments, indent=4).lstrip()
+        if self.of.execution.views:
+            names = tuple_of(self.of.spec.names[j] for j in outputs)
+            aliases = self.of.names.give("aliases")
+            lines.append(f"    {aliases} = {applied}")
+            one = tuple_of([aliases]) if len(outputs) == 1 else aliases
+            lines.append(f"    {self.of.call('graft')}({names}, {one})")
+        else:
+            lines.append(f"    {applied}")
+        return laid_out(lines)
+
+    def _assertions(self) -> list[str]:
+        """Return the lines that assert what the kernels are for."""
+        plan, names = self.of.plan, self.of.spec.names
+        given = names, self.of.call, self.of.names.give
+        user_text = self.of.text(self.of.grid, False)
+        user = Assertions(self.of.kernel_name, user_text, self.of.grid, *given)
+        self._of_arguments(user)
+        if plan.launch is not None:
+            for expr in plan.launch.assumed:
+                user.not_negative(expr)
+        text = self.of.text(self.of.programs, False)
+        own = Assertions(self.of.kernel_name, text, self.of.programs, *given)
+        if self.of.is_replaced:
+            axes = ", ".join(user_text.of(e) for e in plan.launch.grid)
+            own.lines.append(f"    {self.of.programs} = ({axes})")
+        for check in plan.launch.checks if plan.launch is not None else ():
+            own.check(check)
+        for expr in plan.assumed:
+            own.not_negative(expr)
+        for check in (*(c for g in plan.gradients for c in g.checks), *plan.checks):
+            own.check(check)
+        for *_, last in self.of.steps:
+            if last.kernel.when != 1:
+                condition = f"{text.of(last.kernel.when)} != 0"
+                own.require(condition, "this variant of the kernels is for other sizes")
+        for gradient in plan.gradients:
+            if not gradient.stays_inside and gradient.confined == "none":
+                own.inside("storage", names[gradient.argument], gradient.reach)
+        self._of_stores(user)
+        self._of_parts(user, own)
+        return list(dict.fromkeys([*user.lines, *own.lines]))
+
+    def _of_parts(self, user: Assertions, own: Assertions) -> None:
+        """Assert that what is around parts of tensors has no gradient, and is not stored to."""
+        plan, names = self.of.plan, self.of.spec.names
+        for i in sorted(self.of.parts):
+            if i in self.of.loose:
+                own.say("require_dense", f'"{names[i]}"', names[i])
+                live = plan.live.get(i, (None,))
+                own.inside("tensor", names[i], () if None in live else live)
+            if i in plan.cotangents():
+                stores = (store.space for store in plan.stores if store.argument == i)
+                user.inside("tensor", names[i], stores)
+
+    def _of_stores(self, own: Assertions) -> None:
+        """Assert that programs store apart where nothing else says so."""
+        plan, facts = self.of.plan, self.of.execution.facts
+        apart = {check.argument for check in plan.checks}
+        for j in sorted(plan.cotangents() - apart):
+            stores = [store for store in plan.stores if store.argument == j]
+            checks = [s.check for s in stores if s.check is not None]
+            holding = [c for c in checks if c.holds(facts.scalars, facts.grid)]
+            if stores and not holding:
+                raise refused(
+                    self.of.kernel_name, f"programs may meet in {self.of.spec.names[j]!r}"
+                )
+            for check in holding[:1]:
+                own.check(check)
+
+    def _of_arguments(self, own: Assertions) -> None:
+        """Assert what the kernel was compiled for, and how tensors lie in memory."""
+        spec, facts = self.of.spec, self.of.facts
+        attributes = spec.kernel.src.attrs
+        for i, (name, type_) in enumerate(zip(spec.names, spec.types, strict=True)):
+            place = (spec.parameters[i],)
+            divisible = any(a[0] == "tt.divisibility" for a in attributes.get(place, ()))
+            if i in self.of.state.pointer_set:
+                tensor = facts.tensors[i]
+                device = f'"{facts.device.type}"'
+                arguments = [f'"{name}"', name, str(tensor.dtype), device, str(divisible)]
+                own.say("require_tensor", *arguments)
+            elif type_ in _INTEGERS:
+                more = ["16"] if divisible else []
+                bits = str(_INTEGERS[type_])
+                own.say("require_integer", f'"{name}"', name, bits, *more)
+            elif type_ in ("fp32", "fp64", "fp16", "bf16", "u1", "i1"):
+                kind = "bool" if type_ in ("u1", "i1") else "float"
+                own.require(f"type({name}) is {kind}", f"{name} was a {kind}")
+            else:
+                raise refused(self.of.kernel_name, f"argument {name!r} is of type {type_}")
+        for name, value in self.of.constants.items():
+            text = literal(value)
+            if text is None:
+                raise refused(self.of.kernel_name, f"constant {name!r} is {value!r}")
+            own.say("require_same", f'"{name}"', name, text)
+        for i in sorted(self.of.whole):
+            own.say("require_whole", f'"{spec.names[i]}"', spec.names[i])
+        if any("parts" in str(entry.not_negative) for step in self.of.plan.next for entry in step):
+            for i in self.of.plan.outputs if facts.keeps_outputs() else ():
+                own.say("require_no_part", f'"{spec.names[i]}"', spec.names[i])
+        for i in spec.pointers:
+            if facts.tensors[i].dtype.is_floating_point and i not in self.of.execution.wanted:
+                if i not in self.of.plan.outputs:
+                    own.say("require_no_gradient", f'"{spec.names[i]}"', spec.names[i])
+        entries = [f'"{spec.names[i]}": {spec.names[i]}' for i in spec.pointers]
+        written = tuple_of(f'"{spec.names[i]}"' for i in self.of.plan.outputs)
+        met = [
+            tuple_of([f'"{spec.names[a]}"', f'"{spec.names[b]}"']) for a, b, *_ in facts.aliasing
+        ]
+        tensors = self.of.names.give("tensors")
+        own.lines.append(call(f"{tensors} = {{", entries, "}", 4))
+        capability = "None"
+        if facts.device.type == "cuda":
+            capability = str(torch.cuda.get_device_capability(facts.device))
+        own.say("require_one_device", tensors, capability)
+        own.say("require_meetings", tensors, written, tuple_of(met))

@@ -1,0 +1,286 @@
+"""The node of autograd's graph that a module has for a launch: an `autograd.Function` as text."""
+
+from __future__ import annotations
+
+import ast
+from functools import cached_property
+from textwrap import dedent
+
+from .backward import DTYPES
+from .bundle import private
+from .export_launch import ExportedLaunch, Printed, stem
+from .expr_source import Text, simplified
+from .python_text import call, laid_out, paragraph, tuple_of
+
+
+class Node:
+    """Writes the node of a launch, which launches these kernels: one forward, several backward."""
+
+    def __init__(self, of: ExportedLaunch, forward: Printed, backward: list[Printed]):
+        self.of = of
+        self._printed, self._kernels = forward, backward
+
+    def text(self) -> str:
+        """Return the `autograd.Function`."""
+        names = self.of.spec.names
+        inputs = ", ".join(f"`{names[i]}`" for i in self.of.plan.inputs)
+        outputs = ", ".join(f"`{names[j]}`" for j in self.of.returned)
+        words = f"Takes the grid and the arguments, returns what it writes: {outputs}. Their "
+        words += f"gradients become those of {inputs}."
+        self._name_operands()
+        computed = self._computed()
+        self._told = self._needed("\n".join(computed))
+        head = f"class {self.of.class_name}(torch.autograd.Function):"
+        doc = f'    """One launch of `{self.of.kernel_name}`.'
+        return laid_out(
+            [
+                head,
+                doc,
+                "",
+                paragraph(words, 4),
+                '    """',
+                "",
+                *self._forward(),
+                "",
+                *self._backward(),
+                *computed,
+            ]
+        )
+
+    def _needed(self, text: str) -> dict[str, str]:
+        """Return what the backward needs to be told of the launch, and how the forward says it."""
+        names, tree = self.of.spec.names, ast.parse(dedent(text).replace("return ", "_ = "))
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        told = {grid: grid for grid in self.of.grids}
+        told |= {names[i]: names[i] for i in self.of.scalars}
+        layout = f"{private('Layout')}.of"
+        told |= {like: f"{layout}({names[i]})" for i, like in self.of.layouts.items()}
+        return {name: value for name, value in told.items() if name in used}
+
+    def _name_operands(self) -> None:
+        """Give a name to all that kernels get: as they call it, where they agree."""
+        self.operands: dict[tuple[str, int], str] = {}
+        for i, name in enumerate(self.of.spec.names):
+            self.operands["argument", i] = name
+        for executable, printed in zip(self.of.executables, self._kernels, strict=True):
+            for operand, name in zip(executable.kernel.operands, printed.parameters, strict=True):
+                kind, index = operand
+                operand = ("gradient", index) if kind == "rounded" else operand
+                if operand not in self.operands:
+                    self.operands[operand] = self.of.names.give(name)
+        for j in self.of.plan.cotangents():
+            self._operand("cotangent", j)
+
+    def _operand(self, kind: str, index: int) -> str:
+        """Return the name of an operand."""
+        key = ("gradient" if kind == "rounded" else kind, index)
+        if key not in self.operands:
+            buffer = kind == "buffer"
+            wanted = (
+                self.of.plan.buffers[index].name
+                if buffer
+                else f"d_{stem(self.of.spec.names[index])}"
+            )
+            self.operands[key] = self.of.names.give(wanted)
+        return self.operands[key]
+
+    def _saved(self) -> list[tuple[str, str]]:
+        """Return the names of what is kept, and of what it is in the backward."""
+        execution, names = self.of.execution, self.of.spec.names
+        kept = [(names[i], names[i]) for i in execution.kept]
+        kept += [(self._copies[i], names[i]) for i in execution.copied]
+        return kept + [(self._operand("buffer", n),) * 2 for n in self.of.backward.saved]
+
+    @cached_property
+    def _copies(self) -> dict[int, str]:
+        return {
+            i: self.of.names.give(f"{self.of.spec.names[i]}_before")
+            for i in self.of.execution.copied
+        }
+
+    def _forward(self) -> list[str]:
+        names, plan, execution = self.of.spec.names, self.of.plan, self.of.execution
+        lines = [
+            "    @staticmethod",
+            call("def forward(", [self.of.ctx, *self.of.grids, *names], "):", 4),
+            '        """Launch the kernel, and keep what the backward reads."""',
+        ]
+        for i in execution.copied:
+            lines.append(f"        {self._copies[i]} = {self.of.call('snapshot')}({names[i]})")
+        text = self.of.text(self.of.programs, False)
+        device = f"{names[plan.outputs[0]]}.device"
+        for n in self.of.backward.saved:
+            buffer = plan.buffers[n]
+            arguments = [text.of(buffer.size), f"dtype={DTYPES[buffer.dtype]}", f"device={device}"]
+            name = self._operand("buffer", n)
+            lines.append(call(f"{name} = torch.empty(", arguments, indent=8))
+        if plan.forward is None:
+            lines.append(self._printed.launch(self.of.grid, names, 8))
+        else:
+            operands = []
+            for kind, index in plan.forward.operands:
+                if kind == "size":
+                    operands.append(text.of(plan.sizes[index]))
+                else:
+                    operands.append(self._operand(kind, index))
+            grid = self._grid_of(plan.forward, text, lines, 8)
+            lines.append(self._printed.launch(grid, operands, 8))
+        floats = [names[j] for j in self.of.returned]
+        changed = [names[j] for j in plan.outputs if j not in self.of.returned]
+        if execution.views:
+            changed += floats
+        for name in changed:
+            lines.append(f"        torch.autograd.graph.increment_version({name})")
+        lines.append(f"        {self.of.ctx}.set_materialize_grads(False)")
+        kept = {a: a for a, _ in self._saved()}
+        if execution.views:
+            aliases = {name: self.of.names.give(f"{name}_written") for name in floats}
+            for name, alias in aliases.items():
+                lines.append(f"        {alias} = {name}.detach()")
+            kept |= {name: alias for name, alias in aliases.items() if name in kept}
+            floats = list(aliases.values())
+        else:
+            lines.append(call(f"{self.of.ctx}.mark_dirty(", floats, indent=8))
+        lines.append(call(f"{self.of.ctx}.save_for_backward(", kept.values(), indent=8))
+        self.of.call("Layout")
+        told = list(self._told.values())
+        lines.append(f"        {self.of.ctx}.launch = {tuple_of(told)}")
+        lines.append(f"        return {', '.join(floats)}")
+        return lines
+
+    def _grid_of(self, kernel, text: Text, lines: list[str], indent: int) -> str:
+        """Return the grid of a kernel, which gets a name if it is computed."""
+        if kernel.grid is None:
+            return self.of.programs
+        axes = [simplified(e) for e in kernel.grid]
+        while len(axes) > 1 and axes[-1] == 1:
+            axes.pop()
+        grid = tuple_of(map(text.of, axes))
+        if len(axes) == 1 and text.of(axes[0]).isidentifier():
+            return grid
+        name = self.of.names.give("blocks")
+        lines.append(f"{' ' * indent}{name} = {grid}")
+        return name
+
+    def _backward(self) -> list[str]:
+        """Return how the backward begins."""
+        upstream = [self._operand("cotangent", j) for j in self.of.returned]
+        told = ", ".join(self.of.spec.names[i] for i in self.of.plan.inputs)
+        lines = [
+            "    @staticmethod",
+            "    @torch.autograd.function.once_differentiable",
+            call("def backward(", [self.of.ctx, *upstream], "):", 4),
+            f'        """Return the gradients of {told}."""',
+        ]
+        kept = [name for _, name in self._saved()]
+        for names, attribute in ((kept, "saved_tensors"), (list(self._told), "launch")):
+            if names:
+                comma = "," if len(names) == 1 else ""
+                lines.append(f"        {', '.join(names)}{comma} = {self.of.ctx}.{attribute}")
+        return lines
+
+    def _computed(self) -> list[str]:
+        """Return what the backward does with what was kept."""
+        names, text = self.of.spec.names, self.of.text(self.of.programs, True)
+        lines = [
+            f"        {names[i]} = {self.of.layouts[i]}.restored({names[i]})"
+            for i in self.of.execution.kept
+        ]
+        lines += self._memory(text)
+        kernels = iter(self._kernels)
+        for step in self.of.steps:
+            lines += self._step(step, [next(kernels) for _ in step], text)
+        return [*lines, *self._results(text)]
+
+    def _step(self, step, printed: list[Printed], text: Text) -> list[str]:
+        """Return the lines that launch the first variant of a kernel that suits the sizes."""
+        lines = []
+        indent = 8 if len(step) == 1 else 12
+        for place, (executable, kernel) in enumerate(zip(step, printed, strict=True)):
+            if place + 1 < len(step):
+                word = "elif" if place else "if"
+                lines.append(f"        {word} {text.of(executable.kernel.when)}:")
+            elif place:
+                lines.append("        else:")
+            grid = self._grid_of(executable.kernel, text, lines, indent)
+            operands = [self._operand(kind, index) for kind, index in executable.kernel.operands]
+            lines.append(kernel.launch(grid, operands, indent))
+        return lines
+
+    def _memory(self, text: Text) -> list[str]:
+        """Return the lines that make what the kernels read and write besides arguments."""
+        plan = self.of.plan
+        lines = []
+        upstream = {j: self._operand("cotangent", j) for j in self.of.returned}
+        for j, name in upstream.items():
+            if j in plan.cotangents():
+                lines.append(f"        {name} = {self.of.layouts[j]}.upstream({name})")
+            elif self.of.execution.planned is not None and j not in self.of.execution.planned:
+                words = (
+                    f"a gradient of {self.of.spec.names[j]} came, for which nothing was exported"
+                )
+                lines.append(
+                    call(f"{self.of.call('require')}(", [f"{name} is None", f'"{words}"'], indent=8)
+                )
+        for index, size in enumerate(plan.sizes):
+            if ("size", index) in self.operands:
+                name = self.operands["size", index]
+                lines.append(f"        {name} = {text.of(size)}")
+                text.call(size, name)
+        device = f"{self.of.layouts[plan.gradients[0].argument]}.device" if plan.gradients else ""
+        for n, buffer in enumerate(plan.buffers):
+            if buffer.kind != "saved":
+                make = "zeros" if buffer.kind == "tally" else "empty"
+                size = text.of(buffer.size)
+                arguments = [size, f"dtype={DTYPES[buffer.dtype]}", f"device={device}"]
+                lines.append(
+                    call(f"{self._operand('buffer', n)} = torch.{make}(", arguments, indent=8)
+                )
+        for gradient, shadow in zip(plan.gradients, self.of.backward.shadows, strict=True):
+            like = self.of.layouts[gradient.argument]
+            name = self._operand("gradient", gradient.argument)
+            dtype = str(shadow.dtype)
+            if gradient.partials is not None:
+                count = text.of(gradient.partials)
+                made = f"{like}.sums({count}, {dtype})"
+            elif shadow.zero:
+                margin = f", {gradient.margin}" if gradient.confined != "none" else ""
+                made = f"{like}.zeros({dtype}{margin})"
+            else:
+                made = f"{like}.empty({dtype})"
+            if gradient.init == "cotangent":
+                made += f".copy_({self._operand('cotangent', gradient.argument)})"
+            lines.append(f"        {name} = {made}")
+        return lines
+
+    def _results(self, text: Text) -> list[str]:
+        """Return the lines that finish gradients and return them."""
+        plan, lines = self.of.plan, []
+        groups: dict[str, list[int]] = {}
+        for gradient in plan.gradients:
+            if gradient.partials is not None:
+                count = text.of(gradient.partials)
+                groups.setdefault(count, []).append(gradient.argument)
+        for arguments in groups.values():
+            sums = ", ".join(self._operand("gradient", i) for i in arguments)
+            likes = ", ".join(self.of.layouts[i] for i in arguments)
+            begin = sums if len(arguments) > 1 else f"({sums},)"
+            lines.append(f"        {begin} = {self.of.call('added_up')}([{likes}], [{sums}])")
+        results = []
+        summed = {i for group in groups.values() for i in group}
+        shadows = {s.argument: s for s in self.of.backward.shadows}
+        for i in range(len(self.of.spec.names)):
+            if i not in plan.inputs or i not in self.of.execution.slots:
+                results.append("None")
+                continue
+            name = self._operand("gradient", i)
+            rounded = i in summed or shadows[i].dtype == shadows[i].result
+            results.append(name if rounded else f"{name}.to({shadows[i].result})")
+        results = ["None"] * len(self.of.grids) + results
+        trailing = 0
+        while results[-1] == "None":
+            results.pop()
+            trailing += 1
+        more = ["None"] * trailing if trailing < 3 else [f"*[None] * {trailing}"]
+        lines.append(call("return ", [*results, *more], "", 8))
+        return lines
