@@ -199,9 +199,9 @@ def test_against_float64(device, tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_needs_nothing_of_ours(form, tmp_path):
+def test_needs_nothing_of_ours(form, device, tmp_path):
     op, (make, dtype), (first, *_), _ = FORMS[form]
-    text = op.export(tmp_path / "exported.py", *make(dtype, "cpu", *first)).read_text("utf-8")
+    text = op.export(tmp_path / "exported.py", *make(dtype, device, *first)).read_text("utf-8")
     imported = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -215,10 +215,10 @@ def test_needs_nothing_of_ours(form, tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_ruff(form, tmp_path):
+def test_ruff(form, device, tmp_path):
     pytest.importorskip("ruff")
     op, (make, dtype), (first, *_), _ = FORMS[form]
-    path = op.export(tmp_path / "exported.py", *make(dtype, "cpu", *first))
+    path = op.export(tmp_path / "exported.py", *make(dtype, device, *first))
     ruff = [sys.executable, "-m", "ruff"]
     subprocess.run([*ruff, "check", "--isolated", path], check=True)
 
@@ -320,15 +320,15 @@ def uses_an_operation(kernel, x, w):
         (lambda: autodiff(scale_kernel, uses_an_operation), "FORMS"),
     ],
 )
-def test_stubs_that_cannot_be_written(op, words, tmp_path):
+def test_stubs_that_cannot_be_written(op, words, device, tmp_path):
     with pytest.raises(AutodiffError, match=words):
-        op().export(tmp_path / "exported.py", *tensors((8,), (1,)))
+        op().export(tmp_path / "exported.py", *tensors((8,), (1,), device=device))
     assert not list(tmp_path.iterdir())
 
 
-def test_where_it_cannot_be_written(tmp_path):
+def test_where_it_cannot_be_written(device, tmp_path):
     op = autodiff(scale_kernel, launched)
-    args = tensors((100,), (1,))
+    args = tensors((100,), (1,), device=device)
     with pytest.raises(AutodiffError, match="name is that of a module"):
         op.export(tmp_path / "no module.txt", *args)
     with pytest.raises(AutodiffError, match="cannot export to .*No such file"):
@@ -339,9 +339,9 @@ def test_where_it_cannot_be_written(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["taken.py"]
 
 
-def test_nothing_to_export(tmp_path):
+def test_nothing_to_export(device, tmp_path):
     op = autodiff(scale_kernel, launched)
-    x, w = tensors((100,), (1,))
+    x, w = tensors((100,), (1,), device=device)
     with pytest.raises(AutodiffError, match="no gradient was wanted"):
         op.export(tmp_path / "exported.py", x.detach(), w.detach())
     with pytest.raises(AutodiffError, match="has not been launched"):
@@ -355,9 +355,9 @@ def tuple_kernel(pair, y_ptr, BLOCK: tl.constexpr):
     tl.store(y_ptr + i, tl.load(pair[0] + i) * tl.load(pair[1] + i))
 
 
-def test_what_no_module_does(tmp_path):
+def test_what_no_module_does(device, tmp_path):
     """One line says which argument and why."""
-    x, w = tensors((32,), (32,))
+    x, w = tensors((32,), (32,), device=device)
     with pytest.raises(AutodiffError, match=r"'tuple_kernel' cannot be exported.*part of a tuple"):
         differentiable(tuple_kernel).export(
             tmp_path / "exported.py", (x, w), torch.empty_like(x), BLOCK=32, grid=(1,)

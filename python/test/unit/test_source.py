@@ -93,6 +93,11 @@ FORWARDS = {
         ["*fp8e4nv", "*u8", "*fp8e5", "*u8", "*fp32"],
         {"M": 128, "K": 128},
     ),
+    "products of 8-bit floats": (
+        matmul.float8_dot_kernel,
+        ["*fp16", "*fp16", "*fp32"],
+        {"M": 64, "N": 64, "K": 64, "E5M2": False},
+    ),
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import inspect
 import os
 import re
@@ -120,7 +121,7 @@ class _Module:
         own = {name for launch in self._launches for name in (launch.launcher, launch.class_name)}
         own |= {kernel.name for made in printed for kernel in made} | {self._kernel}
         bundle = Bundle(own)
-        for module, name in ((torch, None), (triton, None), (tl, "tl")):
+        for module, name in ((functools, None), (torch, None), (triton, None), (tl, "tl")):
             bundle.need(module, name)
         if self._stub is not None:
             bundle.add(self._stub, without_kernel(self._stub, self._kernel), {self._kernel})

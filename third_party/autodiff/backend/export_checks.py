@@ -22,13 +22,13 @@ def refused(name: str, why: str, way_out: str = _WAY_OUT) -> AutodiffError:
 class Assertions:
     """Writes the assertions of one launch.
 
-    `text` writes expressions, `grid` is its own grid, `names` are those of arguments. What a
-    function of `exported.py` is called, `calls(name)` returns, and `give(name)` gives new names.
+    `text` writes expressions, `grid` is its own grid, `of` the `ExportedLaunch`.
     """
 
-    def __init__(self, kernel: str, text: Text, grid: str, names, calls, give):
-        self._kernel, self._text, self._grid, self._names = kernel, text, grid, names
-        self._calls, self._give = calls, give
+    def __init__(self, of, text: Text, grid: str):
+        self._text, self._grid = text, grid
+        self._kernel, self._names, self._layouts = of.kernel_name, of.spec.names, of.layouts
+        self._calls, self._give = of.call, of.names.give
         self.lines: list[str] = []
 
     def say(self, function: str, *arguments: str) -> None:
@@ -72,7 +72,8 @@ class Assertions:
             for number in check.not_negative:
                 self.not_negative(number)
             offset = self._text.of(check.offset)
-            self.say("require_cover", f'"{name}"', name, offset, listed)
+            like = self._layouts[check.argument]
+            self.say("require_cover", f'"{name}"', like, offset, listed)
         else:
             self.say("require_distinct", f'"{name}"', listed)
 
@@ -126,8 +127,9 @@ class Assertions:
             if not any(condition in line for line in self.lines):
                 self.require(condition, message)
 
-    def inside(self, what: str, name: str, spaces) -> None:
-        """Assert that what is reached is inside of a tensor, or of its storage."""
+    def inside(self, what: str, argument: int, spaces) -> None:
+        """Assert that what is reached is inside of a "tensor", or of its "storage"."""
+        name, like = self._names[argument], self._layouts[argument]
         for space in spaces:
             low = high = space.offset
             for index in space.indices:
@@ -136,7 +138,7 @@ class Assertions:
                 low = ["add", low, _least(index.stride, ends)]
                 high = ["add", high, _most(index.stride, ends)]
             self.say(
-                f"require_in_{what}", f'"{name}"', name, self._text.of(low), self._text.of(high)
+                f"require_in_{what}", f'"{name}"', like, self._text.of(low), self._text.of(high)
             )
 
     def _ends(self, index) -> tuple:

@@ -211,6 +211,13 @@ class ExportedLaunch:
         """Names for where elements of tensors are, by argument."""
         return {i: self.names.give(f"like_{stem(self.spec.names[i])}") for i in self._described}
 
+    def told_of(self, *grids: str) -> dict[str, str]:
+        """Return names for what a launch is, besides its tensors, and how to get them there."""
+        names, layout = self.spec.names, f"{self.call('Layout')}.of"
+        told = {grid: grid for grid in grids}
+        told |= {names[i]: names[i] for i in self.scalars}
+        return told | {like: f"{layout}({names[i]})" for i, like in self.layouts.items()}
+
     # --------------------------------------------------------------------------------------
     # Expressions
     # --------------------------------------------------------------------------------------

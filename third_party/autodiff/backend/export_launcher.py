@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+from textwrap import dedent
+
 import torch
 
-from .bundle import literal
+from .bundle import literal, names_of
 from .executable import inherited_options
 from .export_checks import Assertions, refused
 from .export_launch import ExportedLaunch
@@ -47,7 +50,17 @@ class Launcher:
         given = inherited_options(self.of.spec.kernel.metadata)
         told = call("{", [f'"{n}": {literal(v)}' for n, v in given.items()], "}")
         lines.append(call(f"{self.of.call('require_options')}(", [options, told], indent=4))
-        lines += self._assertions()
+        lines += self._of_arguments()
+        asserted = self._asserted()
+        if asserted:
+            name, told = self._checks, self._needed(asserted)
+            found = f"{self.of.programs} = " if self.of.is_replaced else ""
+            lines.append(call(f"{found}{name}(", told.values(), indent=4))
+            head = call(f"def {name}(", told, "):")
+            doc = f'    """Assert what the kernels of `{self.of.kernel_name}` are for."""'
+            end = [f"    return {self.of.programs}"] if self.of.is_replaced else []
+            cached = "@functools.lru_cache(1024)"
+            lines = [cached, head, doc, *asserted, *end, "", "", *lines]
         arguments = [*self.of.grids, *self.of.spec.names]
         outputs = self.of.returned
         applied = call(f"{self.of.class_name}.apply(", arguments, indent=4).lstrip()
@@ -61,25 +74,35 @@ class Launcher:
             lines.append(f"    {applied}")
         return laid_out(lines)
 
-    def _assertions(self) -> list[str]:
-        """Return the lines that assert what the kernels are for."""
-        plan, names = self.of.plan, self.of.spec.names
-        given = names, self.of.call, self.of.names.give
-        user_text = self.of.text(self.of.grid, False)
-        user = Assertions(self.of.kernel_name, user_text, self.of.grid, *given)
-        self._of_arguments(user)
+    @property
+    def _checks(self) -> str:
+        return f"_check_{self.of.kernel_name}{self.of.suffix}"
+
+    def _needed(self, lines: list[str]) -> dict[str, str]:
+        """Return what assertions are about, and how a launch says it."""
+        told = self.of.told_of(self.of.grid)
+        used = names_of(ast.parse(dedent("\n".join(lines))))
+        return {name: value for name, value in told.items() if name in used}
+
+    def _asserted(self) -> list[str]:
+        """Return the lines that assert what the kernels are for, of numbers and layouts alone."""
+        plan = self.of.plan
+        user_text = self.of.text(self.of.grid, True)
+        user = Assertions(self.of, user_text, self.of.grid)
         if plan.launch is not None:
             for expr in plan.launch.assumed:
                 user.not_negative(expr)
-        text = self.of.text(self.of.programs, False)
-        own = Assertions(self.of.kernel_name, text, self.of.programs, *given)
+        text = self.of.text(self.of.programs, True)
+        own = Assertions(self.of, text, self.of.programs)
         if self.of.is_replaced:
-            axes = ", ".join(user_text.of(e) for e in plan.launch.grid)
-            own.lines.append(f"    {self.of.programs} = ({axes})")
+            axes = tuple_of(user_text.of(e) for e in plan.launch.grid)
+            own.lines.append(f"    {self.of.programs} = {axes}")
         for check in plan.launch.checks if plan.launch is not None else ():
             own.check(check)
         for expr in plan.assumed:
             own.not_negative(expr)
+        for i in sorted(self.of.whole):
+            own.say("require_whole", f'"{self.of.spec.names[i]}"', self.of.layouts[i])
         for check in (*(c for g in plan.gradients for c in g.checks), *plan.checks):
             own.check(check)
         for *_, last in self.of.steps:
@@ -88,7 +111,7 @@ class Launcher:
                 own.require(condition, "this variant of the kernels is for other sizes")
         for gradient in plan.gradients:
             if not gradient.stays_inside and gradient.confined == "none":
-                own.inside("storage", names[gradient.argument], gradient.reach)
+                own.inside("storage", gradient.argument, gradient.reach)
         self._of_stores(user)
         self._of_parts(user, own)
         return list(dict.fromkeys([*user.lines, *own.lines]))
@@ -98,12 +121,12 @@ class Launcher:
         plan, names = self.of.plan, self.of.spec.names
         for i in sorted(self.of.parts):
             if i in self.of.loose:
-                own.say("require_dense", f'"{names[i]}"', names[i])
+                own.say("require_dense", f'"{names[i]}"', self.of.layouts[i])
                 live = plan.live.get(i, (None,))
-                own.inside("tensor", names[i], () if None in live else live)
+                own.inside("tensor", i, () if None in live else live)
             if i in plan.cotangents():
                 stores = (store.space for store in plan.stores if store.argument == i)
-                user.inside("tensor", names[i], stores)
+                user.inside("tensor", i, stores)
 
     def _of_stores(self, own: Assertions) -> None:
         """Assert that programs store apart where nothing else says so."""
@@ -120,9 +143,10 @@ class Launcher:
             for check in holding[:1]:
                 own.check(check)
 
-    def _of_arguments(self, own: Assertions) -> None:
-        """Assert what the kernel was compiled for, and how tensors lie in memory."""
+    def _of_arguments(self) -> list[str]:
+        """Return the lines that assert what the kernel was compiled for, and who shares memory."""
         spec, facts = self.of.spec, self.of.facts
+        own = Assertions(self.of, self.of.text(self.of.grid, False), self.of.grid)
         attributes = spec.kernel.src.attrs
         for i, (name, type_) in enumerate(zip(spec.names, spec.types, strict=True)):
             place = (spec.parameters[i],)
@@ -146,8 +170,6 @@ class Launcher:
             if text is None:
                 raise refused(self.of.kernel_name, f"constant {name!r} is {value!r}")
             own.say("require_same", f'"{name}"', name, text)
-        for i in sorted(self.of.whole):
-            own.say("require_whole", f'"{spec.names[i]}"', spec.names[i])
         if any("parts" in str(entry.not_negative) for step in self.of.plan.next for entry in step):
             for i in self.of.plan.outputs if facts.keeps_outputs() else ():
                 own.say("require_no_part", f'"{spec.names[i]}"', spec.names[i])
@@ -167,3 +189,4 @@ class Launcher:
             capability = str(torch.cuda.get_device_capability(facts.device))
         own.say("require_one_device", tensors, capability)
         own.say("require_meetings", tensors, written, tuple_of(met))
+        return own.lines

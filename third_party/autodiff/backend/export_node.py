@@ -7,7 +7,7 @@ from functools import cached_property
 from textwrap import dedent
 
 from .backward import DTYPES
-from .bundle import private
+from .bundle import names_of
 from .export_launch import ExportedLaunch, Printed, stem
 from .expr_source import Text, simplified
 from .python_text import call, laid_out, paragraph, tuple_of
@@ -49,12 +49,8 @@ class Node:
 
     def _needed(self, text: str) -> dict[str, str]:
         """Return what the backward needs to be told of the launch, and how the forward says it."""
-        names, tree = self.of.spec.names, ast.parse(dedent(text).replace("return ", "_ = "))
-        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        told = {grid: grid for grid in self.of.grids}
-        told |= {names[i]: names[i] for i in self.of.scalars}
-        layout = f"{private('Layout')}.of"
-        told |= {like: f"{layout}({names[i]})" for i, like in self.of.layouts.items()}
+        used = names_of(ast.parse(dedent(text).replace("return ", "_ = ")))
+        told = self.of.told_of(*self.of.grids)
         return {name: value for name, value in told.items() if name in used}
 
     def _name_operands(self) -> None:

@@ -26,118 +26,128 @@ def require(condition: bool, message: str) -> None:
 
 def require_tensor(name: str, value, dtype, device: str, aligned: bool) -> None:
     """Raise unless an argument is a tensor of this dtype on this device, all that it stands for."""
-    require(isinstance(value, torch.Tensor), f"{name} was a tensor, it is {value!r}")
-    require(value.dtype == dtype, f"{name} was of {dtype}, it is of {value.dtype}")
-    require(value.device.type == device, f"{name} was on {device}, it is on {value.device}")
-    fits = value.layout is torch.strided and not value.is_neg()
-    require(fits, f"{name} has to hold its elements as they are, strided: {value.layout}")
-    if aligned:
-        starts = value.data_ptr() % 16 == 0
-        require(starts, f"{name} began at a multiple of 16 bytes, it begins at {value.data_ptr()}")
-
-
-def require_whole(name: str, tensor: torch.Tensor) -> None:
-    """Raise unless a tensor is all that its storage holds, each element once."""
-    shape, strides = tensor.shape, tensor.stride()
-    size = extent(shape, strides) * tensor.element_size()
-    whole = is_dense(shape, strides) and tensor.untyped_storage().nbytes() == size
-    require(whole, f"{name} was all that its storage holds, it is a part or repeats elements")
+    is_tensor = isinstance(value, torch.Tensor)
+    if not is_tensor:
+        raise AssertionError(f"{name} was a tensor, it is {value!r}")
+    if value.dtype != dtype:
+        raise AssertionError(f"{name} was of {dtype}, it is of {value.dtype}")
+    if value.device.type != device:
+        raise AssertionError(f"{name} was on {device}, it is on {value.device}")
+    if value.layout is not torch.strided or value.is_neg():
+        raise AssertionError(f"{name} has to hold its elements as they are: {value.layout}")
+    if aligned and value.data_ptr() % 16:
+        raise AssertionError(f"{name} began at a multiple of 16 bytes, not at {value.data_ptr()}")
 
 
 def require_integer(name: str, value, bits: int, divisor: int = 1) -> None:
     """Raise unless a scalar is an integer of so many bits, and a multiple of `divisor`."""
-    require(type(value) is int, f"{name} was an integer, it is {value!r}")
-    most = 1 << bits - 1
-    require(-most <= value < most, f"{name} had {bits} bits, it is {value}")
-    require(value % divisor == 0, f"{name} was a multiple of {divisor}, it is {value}")
+    if type(value) is not int or not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise AssertionError(f"{name} was an integer of {bits} bits, it is {value!r}")
+    if value % divisor:
+        raise AssertionError(f"{name} was a multiple of {divisor}, it is {value}")
 
 
 def require_same(name: str, value, given) -> None:
     """Raise unless an argument is what the kernel was compiled for."""
-    same = type(value) is type(given) and value == given
-    require(same, f"{name} was {given!r}, it is {value!r}")
+    if type(value) is not type(given) or value != given:
+        raise AssertionError(f"{name} was {given!r}, it is {value!r}")
 
 
 def require_options(options: dict, given: dict) -> None:
     """Raise unless options of a launch are those that the kernels were compiled with."""
     for name, value in options.items():
-        require(name in given, f"{name} is neither a parameter nor an option")
+        if name not in given:
+            raise AssertionError(f"{name} is neither a parameter nor an option")
         require_same(name, value, given[name])
 
 
 def require_no_gradient(name: str, tensor) -> None:
     """Raise if a gradient is wanted that nobody has exported."""
-    wanted = torch.is_grad_enabled() and isinstance(tensor, torch.Tensor) and tensor.requires_grad
-    require(not wanted, f"{name} did not require a gradient, it does: detach it, or export again")
-
-
-def require_cover(name: str, tensor: torch.Tensor, offset: int, dims) -> None:
-    """Raise unless each element of a tensor gets its gradient once."""
-    objection = cover(tensor.shape, tensor.stride(), offset, dims)
-    require(objection is None, f"the kernel reached each element of {name} once: {objection}")
-
-
-def require_distinct(name: str, dims) -> None:
-    """Raise unless no element is reached twice."""
-    objection = repeat(dims)
-    require(objection is None, f"the kernel reached no element of {name} twice: {objection}")
+    if isinstance(tensor, torch.Tensor) and tensor.requires_grad and torch.is_grad_enabled():
+        raise AssertionError(f"{name} did not require a gradient: detach it, or export again")
 
 
 def require_no_part(name: str, tensor: torch.Tensor) -> None:
     """Raise if a tensor is a part of another one, whose other parts may change meanwhile."""
-    part = tensor._is_view() and tensor._base.numel() != tensor.numel()
-    require(not part, f"{name} was no part of another tensor, it is: clone it")
-
-
-def require_dense(name: str, tensor: torch.Tensor) -> None:
-    """Raise unless a tensor has no gaps, and holds each element once."""
-    dense = is_dense(tensor.shape, tensor.stride())
-    require(dense, f"{name} had no gaps and repeated no elements, it has {tensor.stride()}")
-
-
-def require_in_tensor(name: str, tensor: torch.Tensor, first: int, last: int) -> None:
-    """Raise unless the elements from the first to the last one are a tensor's."""
-    size = extent(tensor.shape, tensor.stride())
-    inside = first > last or (0 <= first and last < size)
-    require(inside, f"the kernel reached {first} to {last} of {size} elements of {name}")
-
-
-def require_in_storage(name: str, tensor: torch.Tensor, first: int, last: int) -> None:
-    """Raise unless a tensor's storage holds the elements from the first to the last one."""
-    lead, total = storage_span(tensor)
-    inside = first > last or (-lead <= first and last < total - lead)
-    require(inside, f"the kernel reached {first} to {last} of {total} elements around {name}")
+    if tensor._is_view() and tensor._base.numel() != tensor.numel():
+        raise AssertionError(f"{name} was no part of another tensor, it is: clone it")
 
 
 def require_one_device(tensors: dict, capability) -> None:
     """Raise unless tensors are on one device, of this capability if it is a GPU (else None)."""
     devices = {tensor.device for tensor in tensors.values()}
-    require(len(devices) == 1, f"all tensors were on one device, they are on {devices}")
-    if capability is not None:
-        device = devices.pop()
-        current = device.index == torch.cuda.current_device()
-        require(current, f"the tensors are on {device}, which is not the current device")
-        here = torch.cuda.get_device_capability(device)
-        require(here == capability, f"the device's capability was {capability}, it is {here}")
+    if len(devices) != 1:
+        raise AssertionError(f"all tensors were on one device, they are on {devices}")
+    if capability is None:
+        return
+    device = devices.pop()
+    if device.index != torch.cuda.current_device():
+        raise AssertionError(f"the tensors are on {device}, which is not the current device")
+    here = capability_of(device)
+    if here != capability:
+        raise AssertionError(f"the device's capability was {capability}, it is {here}")
+
+
+@functools.cache
+def capability_of(device: torch.device) -> tuple[int, int]:
+    """Return what PyTorch says of a GPU."""
+    return torch.cuda.get_device_capability(device)
 
 
 def require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
     """Raise unless just those tensors share memory with a written one that did, from one start."""
-    ends = {name: t.data_ptr() + sum_of_bytes(t) for name, t in tensors.items()}
-    names = tuple(tensors)
-    for place, a in enumerate(names):
-        for b in names[place + 1 :]:
-            if a not in written and b not in written:
-                continue
-            first, second = tensors[a].data_ptr(), tensors[b].data_ptr()
-            meet = first < ends[b] and second < ends[a]
-            same = meet == ((a, b) in meetings) and (not meet or first == second)
-            require(same, f"{a} and {b} {'share' if meet else 'shared'} memory: not as before")
+    ranges = [(name, t.data_ptr(), t.data_ptr() + sum_of_bytes(t)) for name, t in tensors.items()]
+    for place, (a, first, end) in enumerate(ranges):
+        for b, other, other_end in ranges[place + 1 :]:
+            if a in written or b in written:
+                meet = first < other_end and other < end
+                if meet != ((a, b) in meetings) or (meet and first != other):
+                    how = "share" if meet else "shared"
+                    raise AssertionError(f"{a} and {b} {how} memory: not as before")
 
 
 def sum_of_bytes(tensor: torch.Tensor) -> int:
     """Return how many bytes lie from the first to the last element."""
     return extent(tensor.shape, tensor.stride()) * tensor.element_size()
+
+
+def require_whole(name: str, like: Layout) -> None:
+    """Raise unless a tensor is all that its storage holds, each element once."""
+    if like.span != Span(0, like.size) or not is_dense(like.shape, like.strides):
+        raise AssertionError(f"{name} was all that its storage holds, it is a part or repeats some")
+
+
+def require_dense(name: str, like: Layout) -> None:
+    """Raise unless a tensor has no gaps, and holds each element once."""
+    if not is_dense(like.shape, like.strides):
+        raise AssertionError(f"{name} had no gaps and repeated nothing, it has {like.strides}")
+
+
+def require_cover(name: str, like: Layout, offset: int, dims) -> None:
+    """Raise unless each element of a tensor gets its gradient once."""
+    objection = cover(like.shape, like.strides, offset, dims)
+    if objection is not None:
+        raise AssertionError(f"the kernel reached each element of {name} once: {objection}")
+
+
+def require_distinct(name: str, dims) -> None:
+    """Raise unless no element is reached twice."""
+    objection = repeat(dims)
+    if objection is not None:
+        raise AssertionError(f"the kernel reached no element of {name} twice: {objection}")
+
+
+def require_in_tensor(name: str, like: Layout, first: int, last: int) -> None:
+    """Raise unless the elements from the first to the last one are a tensor's."""
+    if first <= last and not 0 <= first <= last < like.size:
+        raise AssertionError(f"{name}: {first} to {last} of {like.size} elements are reached")
+
+
+def require_in_storage(name: str, like: Layout, first: int, last: int) -> None:
+    """Raise unless a tensor's storage holds the elements from the first to the last one."""
+    lead, total = like.span
+    if first <= last and not -lead <= first <= last < total - lead:
+        raise AssertionError(f"{name}: {first} to {last} of {total} elements are reached")
 
 
 def box(grid, place_of, filled: bool) -> list[int]:
@@ -149,8 +159,8 @@ def box(grid, place_of, filled: bool) -> list[int]:
     places = [place_of(i, j, k) for k in z for j in y for i in x]
     extents = [max(along) + 1 for along in zip(*places, strict=True)]
     apart = len(set(places)) == len(places) and min(map(min, places), default=0) >= 0
-    full = not filled or math.prod(extents) == len(places)
-    require(apart and full, f"programs had places of their own in a box, here of {extents}")
+    if not apart or (filled and math.prod(extents) != len(places)):
+        raise AssertionError(f"programs had places of their own in a box, here of {extents}")
     return extents
 
 

@@ -454,13 +454,16 @@ std::optional<Text> Writer::writeTile() {
                     ", " + std::to_string(gather.getAxis()));
       })
       .Case([&](tt::DotOp dot) -> Result {
-        if (dot.getMaxNumImpreciseAcc() != 0 &&
-            elementOf(dot.getA().getType()).getIntOrFloatBitWidth() == 8)
-          return std::nullopt;
         std::string product = "tl.dot(" + text(dot.getA());
         product += ", " + text(dot.getB());
         product += startOf(dot.getC());
         product += precisionOf(dot);
+        // What Triton takes where it sums inexactly is more than any length.
+        unsigned inexact = dot.getMaxNumImpreciseAcc();
+        if (elementOf(dot.getA().getType()).getIntOrFloatBitWidth() == 8 &&
+            isa<FloatType>(elementOf(dot.getA().getType())) &&
+            inexact != 1u << 30)
+          product += ", max_num_imprecise_acc=" + std::to_string(inexact);
         if (Type type = elementOf(dot.getType()); !type.isF32())
           product += ", out_dtype=" + typeText(type);
         return Text{product + ")"};
