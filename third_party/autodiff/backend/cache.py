@@ -188,13 +188,13 @@ def _form_name(target) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".accepted.ttir"
 
 
-def accepted_form(ttir: str, target) -> str:
-    """Return a generated kernel in the form that Triton did not reject, as far as is known."""
-    return read_text(_place(ttir), _form_name(target)) or ttir
+def accepted_form(ttir: str, target) -> str | None:
+    """Return a generated kernel in the form that Triton takes; None if that is not known."""
+    return read_text(_place(ttir), _form_name(target))
 
 
 def note_accepted(ttir: str, target, form: str) -> None:
-    """Remember the form of a generated kernel to be compiled in place of one that was rejected."""
+    """Remember in which form a generated kernel is compiled."""
     put(_place(ttir), form, _form_name(target))
 
 

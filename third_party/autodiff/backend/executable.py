@@ -22,6 +22,7 @@ from .cache import (
 )
 from .elf import check_whole
 from .errors import AutodiffError, DoesNotFit
+from .front_end import made
 from .launchers import built_meanwhile, source_of
 from .misaddressed import ensure_addresses
 from .miscompiled import ensure_right
@@ -162,11 +163,11 @@ class Executable:
     def _loaded(self, path: str):
         """Return what Triton makes of a file, or has in its cache, ready to be launched."""
         with built_meanwhile(self.target, lambda: source_of(path, self.target)):
-            made = self._translate(path)
-            compiled = ensure_right(made, self._translate)
+            plain = self._translate(path)
+            compiled = ensure_right(plain, self._translate)
             code = compiled.kernel
             compiled = ensure_addresses(compiled)
-        self.is_mended = compiled is not made or compiled.kernel is not code
+        self.is_mended = compiled is not plain or compiled.kernel is not code
         check_whole(compiled)
         compiled._init_handles()
         if self.target.backend != "cpu":
@@ -191,7 +192,8 @@ class Executable:
             raise unusable(repr(error)) from error
 
     def _compile(self):
-        ttir = noted = accepted_form(self.kernel.ttir, self.target)
+        noted = accepted_form(self.kernel.ttir, self.target)
+        ttir = noted or self._made()
         while True:
             path = write_ir(ttir, self.kernel.name)
             try:
@@ -211,14 +213,25 @@ class Executable:
                         f"before has failed: {error}. CUDA_LAUNCH_BLOCKING=1 shows which"
                     ) from error
                 # What was noted may be damaged.
-                again = ttir == noted != self.kernel.ttir
-                ttir = self.kernel.ttir if again else self._other_form(error, ttir, path)
+                again = ttir == noted
+                ttir = self._made() if again else self._other_form(error, ttir, path)
                 noted = None
             else:
                 # Triton would keep the parsed module for as long as the kernel lives.
                 compiled.src.module = None
                 self.text = ttir
                 return compiled
+
+    def _made(self) -> str:
+        """Return the kernel after the passes that Triton runs on Python."""
+        path = write_ir(self.kernel.ttir, self.kernel.name)
+        try:
+            ttir = made(path, self.target, self.options)
+        except RuntimeError:
+            # Whatever is wrong, it is wrong again when the kernel is compiled.
+            return self.kernel.ttir
+        note_accepted(self.kernel.ttir, self.target, ttir)
+        return ttir
 
     def _other_form(self, error, ttir: str, path: str) -> str:
         """Return another form of a kernel that Triton has rejected."""

@@ -1,0 +1,24 @@
+"""What Triton does to a kernel once it has read its Python, for kernels that come as text.
+
+Its passes run on what its front end makes, and not on TTIR that is given. A derived kernel goes
+through them, so that it is what Triton makes of the Python that it is printed as.
+"""
+
+from __future__ import annotations
+
+from triton._C.libtriton import ir
+from triton.compiler.compiler import IRSource, make_backend
+
+
+def made(path: str, target, options: dict) -> str:
+    """Return the kernel in a file of TTIR after Triton's own passes over TTIR.
+
+    `options` are compile options. Raises what Triton raises for what it rejects.
+    """
+    backend, context = make_backend(target), ir.context()
+    source = IRSource(path, context, backend)
+    stages: dict = {}
+    backend.add_stages(stages, backend.parse_options(dict(options)), source.language)
+    # The module does not keep what it is in.
+    source.module.context = context
+    return str(stages["ttir"](source.module, {}))
