@@ -15,6 +15,8 @@ import triton.language as tl
 from kernels import cross_entropy, in_place, matmul, softmax
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 
+_COLUMNS = ("--line-length", "100")
+
 
 def module_at(path):
     """Import a file."""
@@ -221,6 +223,7 @@ def test_ruff(form, device, tmp_path):
     path = op.export(tmp_path / "exported.py", *make(dtype, device, *first))
     ruff = [sys.executable, "-m", "ruff"]
     subprocess.run([*ruff, "check", "--isolated", path], check=True)
+    subprocess.run([*ruff, "format", "--isolated", *_COLUMNS, "--diff", path], check=True)
 
 
 @triton.jit

@@ -3,6 +3,9 @@
 That is the TTIR of a kernel as Triton's own passes leave it: they run on Python, not on text.
 """
 
+import subprocess
+import sys
+
 import hopper
 import printed
 import pytest
@@ -106,6 +109,19 @@ def test_same_ptx_of_forward(form):
     ttir = printed.made_ttir(hopper.ttir(*FORWARDS[form]))
     source = python_of(ttir)
     assert printed.ptx_of_python(source, ttir) == printed.ptx_of_text(ttir), source
+
+
+@pytest.mark.parametrize("form", KERNELS)
+def test_format(form, tmp_path):
+    pytest.importorskip("ruff")
+    text = hopper.ttir(*KERNELS[form], multiples_of_16=True)
+    plan = hopper.plan_of(text)
+    kernels = [text, *(kernel["ttir"] for kernel in (*plan["backward"], plan["forward"]) if kernel)]
+    path = tmp_path / "printed.py"
+    path.write_text(python_of(kernels), "utf-8")
+    ruff = [sys.executable, "-m", "ruff"]
+    subprocess.run([*ruff, "check", "--isolated", path], check=True)
+    subprocess.run([*ruff, "format", "--isolated", "--line-length=100", "--diff", path], check=True)
 
 
 def test_a_changed_kernel_is_told():

@@ -5,11 +5,18 @@ They say what `asking.Case` finds out about a launch: that every check holds, an
 
 from __future__ import annotations
 
+import contextlib
+
 from .checks import BijectiveCheck
 from .errors import AutodiffError
 from .expr import named
 from .expr_source import Text, simplified
 from .python_text import call, tuple_of
+
+
+class Unwritten(Exception):
+    """What has no form in Python: it is asserted that a launch is the one that was looked at."""
+
 
 _WAY_OUT = "export it as a launch that is simpler there, or keep calling it through this package"
 
@@ -29,6 +36,7 @@ class Assertions:
         self._text, self._grid = text, grid
         self._kernel, self._names, self._layouts = of.kernel_name, of.spec.names, of.layouts
         self._calls, self._give = of.call, of.names.give
+        self._facts = of.facts if grid == of.programs else of.execution.facts
         self.lines: list[str] = []
 
     def say(self, function: str, *arguments: str) -> None:
@@ -50,11 +58,38 @@ class Assertions:
         over = f"all({text} {self._text.programs(axes)})" if axes else text
         self.require(over, f"the kernels are for {text}")
 
+    def pin(self, scalars, argument: int) -> None:
+        """Assert that a launch is this one in what decides about an argument."""
+        facts, like = self._facts, self._layouts[argument]
+        self.say("require_same", '"the grid"', self._grid, str(tuple(facts.grid)))
+        for i in sorted(scalars):
+            if not isinstance(facts.scalars[i], (int, float)):
+                raise refused(self._kernel, "it depends on what is in memory")
+            self.say("require_same", f'"{self._names[i]}"', self._names[i], str(facts.scalars[i]))
+        tensor = facts.tensors[argument]
+        layout = f"({tuple(tensor.shape)}, {tuple(tensor.strides)})"
+        found = f"(tuple({like}.shape), {like}.strides)"
+        self.say("require_same", f'"the layout of {self._names[argument]}"', found, layout)
+
     def check(self, check) -> None:
-        """Assert what a check of addresses says."""
+        """Assert what a check of addresses says; it has been found to hold."""
+        with self.writing(check.used_arguments(), check.argument):
+            self._check(check)
+
+    @contextlib.contextmanager
+    def writing(self, scalars, argument: int):
+        """Write what depends on scalars and an argument; pin these if it has no form."""
+        written = len(self.lines)
+        try:
+            yield
+        except Unwritten:
+            del self.lines[written:]
+            self.pin(scalars, argument)
+
+    def _check(self, check) -> None:
         name = self._names[check.argument]
         if check.moves:
-            raise refused(self._kernel, f"programs have parts of {name!r} that differ in length")
+            raise Unwritten("programs have parts that differ in length")
         filled = isinstance(check, BijectiveCheck)
         varying = [e[1] for dim in check.dims for _, e in dim.digits if _is_of_programs(e)]
         if check.programs is not None:
@@ -131,38 +166,51 @@ class Assertions:
         """Assert that what is reached is inside of a "tensor", or of its "storage"."""
         name, like = self._names[argument], self._layouts[argument]
         for space in spaces:
-            low = high = space.offset
-            for index in space.indices:
-                first, last = self._ends(index)
-                ends = [["mul", index.stride, end] for end in (first, last)]
-                low = ["add", low, _least(index.stride, ends)]
-                high = ["add", high, _most(index.stride, ends)]
-            self.say(
-                f"require_in_{what}", f'"{name}"', like, self._text.of(low), self._text.of(high)
-            )
+            with self.writing(space.used_arguments(), argument):
+                ends = map(self._text.of, ends_of(space))
+                self.say(f"require_in_{what}", f'"{name}"', like, *ends)
 
-    def _ends(self, index) -> tuple:
-        """Return the smallest and the largest value of an index, as expressions."""
-        low = high = 0
-        for number, digit in enumerate(index.digits):
-            if digit.extent is None:
-                raise refused(self._kernel, "nobody knows how often a loop runs")
-            first, last = 0, ["sub", digit.extent, 1]
-            if digit.owner == "program":
-                if isinstance(digit.extent, list) and digit.extent[0] == "pid":
-                    last = ["sub", ["grid", digit.extent[1]], 1]
-                else:
-                    first = last = digit.extent
-            ends = [["mul", digit.step, end] for end in (first, last)]
-            low = ["add", low, _least(digit.step, ends)]
-            high = ["add", high, _most(digit.step, ends)]
-            if index.part is not None and number + 1 == index.part[0]:
-                high = ["min", high, ["sub", index.part[1], 1]]
-        if index.start is not None:
-            low = ["max", low, index.start]
-        if index.bound is not None:
-            high = ["min", high, ["sub", index.bound, 1]]
-        return low, high
+
+def ends_of(space) -> tuple:
+    """Return the first and the last element that a space reaches, as expressions.
+
+    Raises `Unwritten` if nobody knows.
+    """
+    low = high = space.offset
+    for index in space.indices:
+        ends = [["mul", index.stride, end] for end in _ends(index)]
+        low = ["add", low, _least(index.stride, ends)]
+        high = ["add", high, _most(index.stride, ends)]
+    return low, high
+
+
+def _ends(index) -> tuple:
+    """Return the smallest and the largest value of an index, as expressions."""
+    low = high = 0
+    for number, digit in enumerate(index.digits):
+        ends = [["mul", digit.step, end] for end in _ends_of_digit(digit)]
+        low = ["add", low, _least(digit.step, ends)]
+        high = ["add", high, _most(digit.step, ends)]
+        if index.part is not None and number + 1 == index.part[0]:
+            high = ["min", high, ["sub", index.part[1], 1]]
+    if index.start is not None:
+        low = ["max", low, index.start]
+    if index.bound is not None:
+        high = ["min", high, ["sub", index.bound, 1]]
+    return low, high
+
+
+def _ends_of_digit(digit) -> tuple:
+    extent = digit.extent
+    if extent is None:
+        raise Unwritten("nobody knows how often a loop runs")
+    if digit.owner != "program":
+        return 0, ["sub", extent, 1]
+    if isinstance(extent, list) and extent[0] == "pid":
+        return 0, ["sub", ["grid", extent[1]], 1]
+    if not named(extent, "pid"):
+        return extent, extent
+    return ["sub", 0, ["maxpids", ["sub", 0, extent]]], ["maxpids", extent]
 
 
 def _is_of_programs(extent) -> bool:

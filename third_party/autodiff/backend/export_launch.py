@@ -13,7 +13,7 @@ from triton.compiler.compiler import make_backend
 from .bundle import literal, private
 from .errors import DoesNotFit
 from .executable import Executable
-from .export_checks import refused
+from .export_checks import Unwritten, ends_of, refused
 from .expr import named
 from .expr_source import Text, simplified
 from .memory import is_dense
@@ -113,9 +113,6 @@ class ExportedLaunch:
         ):
             if holds:
                 raise refused(self.kernel_name, why)
-        for hazard in plan.hazards:
-            if {hazard.written, hazard.read} in [{a, b} for a, b, *_ in facts.aliasing]:
-                raise refused(self.kernel_name, "arguments share memory that it writes and reads")
 
     def _is_dense(self, i: int) -> bool:
         tensor = self.facts.tensors[i]
@@ -196,6 +193,9 @@ class ExportedLaunch:
     def _described(self) -> list[int]:
         """Tensors of which the backward needs to know where elements are."""
         needed = {g.argument for g in self.plan.gradients} | self.plan.cotangents()
+        launch = self.plan.launch
+        checks = (*self.plan.checks, *(launch.checks if launch is not None else ()))
+        needed |= {check.argument for check in checks}
         return sorted(needed | self._seen_by_sizes | {*self.execution.kept})
 
     @cached_property
@@ -243,9 +243,40 @@ class ExportedLaunch:
         self.calls.add(name)
         return private(name)
 
+    def is_held(self, gradient, space) -> bool:
+        """Return whether a tensor's storage holds what contributions to its gradient reach."""
+        ends = space.ends(self.facts.scalars, self.facts.grid)
+        lead, total = self.facts.tensors[gradient.argument].span
+        return ends is None or (-lead <= ends[0] and ends[1] < total - lead)
+
+    def span_of(self, i: int) -> str:
+        """Return the memory that the gradient of an argument has, as Python in a backward."""
+        like = self.layouts[i]
+        gradient = next((g for g in self.plan.gradients if g.argument == i), None)
+        if gradient is None or gradient.stays_inside:
+            return f"{self.call('Span')}(0, {like}.size)"
+        span = f"{like}.span"
+        if gradient.margin:
+            span += f".widened({gradient.margin})"
+        if gradient.confined == "all":
+            return span
+        text = self.text(self.programs, True)
+        for space in gradient.reach:
+            if not self.is_held(gradient, space):
+                try:
+                    ends = map(text.of, ends_of(space))
+                except Unwritten:
+                    # The launch has to be this one.
+                    ends = map(str, space.ends(self.facts.scalars, self.facts.grid))
+                span += f".covering({', '.join(ends)})"
+        for check in gradient.checks:
+            if check.moves and check.kind == "distinct":
+                ends = check.ends(self.facts.scalars, self.facts.grid)
+                span += "" if ends is None else f".covering({ends[0]}, {ends[1]})"
+        return span
+
     def text(self, grid: str, in_backward: bool) -> Text:
         names, plan = self.spec.names, self.plan
-        margins = {g.argument: g.margin for g in plan.gradients if g.confined != "none"}
 
         def size(i):
             if in_backward:
@@ -253,9 +284,7 @@ class ExportedLaunch:
             return f"{self.call('extent')}({names[i]}.shape, {names[i]}.stride())"
 
         def span(i):
-            if in_backward:
-                return f"{self.layouts[i]}.span"
-            return f"{self.call('storage_span')}({names[i]})"
+            return self.span_of(i)
 
         def pitch(i, length):
             tensor = self.layouts[i] if in_backward else names[i]
@@ -272,8 +301,8 @@ class ExportedLaunch:
             {
                 "arg": lambda i: names[i],
                 "extent": size,
-                "span": lambda i: f"{span(i)}.widened({margins.get(i, 0)}).total",
-                "lead": lambda i: f"{span(i)}.widened({margins.get(i, 0)}).lead",
+                "span": lambda i: f"{span(i)}.total",
+                "lead": lambda i: f"{span(i)}.lead",
                 "pitch": pitch,
                 "processors": processors,
                 "shared": lambda: str(int(bool(self.facts.aliasing))),

@@ -9,7 +9,7 @@ import torch
 
 from .bundle import literal, names_of
 from .executable import inherited_options
-from .export_checks import Assertions, refused
+from .export_checks import Assertions, ends_of, refused
 from .export_launch import ExportedLaunch
 from .python_text import call, laid_out, tuple_of
 
@@ -110,11 +110,25 @@ class Launcher:
                 condition = f"{text.of(last.kernel.when)} != 0"
                 own.require(condition, "this variant of the kernels is for other sizes")
         for gradient in plan.gradients:
-            if not gradient.stays_inside and gradient.confined == "none":
-                own.inside("storage", gradient.argument, gradient.reach)
+            if not gradient.stays_inside and gradient.confined != "all":
+                self._of_reach(gradient, own)
+        for hazard in plan.hazards:
+            if {hazard.written, hazard.read} in [{a, b} for a, b, *_ in self.of.facts.aliasing]:
+                for one, other in hazard.unless:
+                    same = f"{text.of(one)} == {text.of(other)}"
+                    own.require(same, f"what is written is read where {same}")
         self._of_stores(user)
         self._of_parts(user, own)
         return list(dict.fromkeys([*user.lines, *own.lines]))
+
+    def _of_reach(self, gradient, own: Assertions) -> None:
+        """Assert that storage holds what contributions reach, where it was so."""
+        for space in gradient.reach:
+            if self.of.is_held(gradient, space):
+                own.inside("storage", gradient.argument, [space])
+            else:
+                with own.writing(space.used_arguments(), gradient.argument):
+                    ends_of(space)
 
     def _of_parts(self, user: Assertions, own: Assertions) -> None:
         """Assert that what is around parts of tensors has no gradient, and is not stored to."""
@@ -136,12 +150,11 @@ class Launcher:
             stores = [store for store in plan.stores if store.argument == j]
             checks = [s.check for s in stores if s.check is not None]
             holding = [c for c in checks if c.holds(facts.scalars, facts.grid)]
-            if stores and not holding:
-                raise refused(
-                    self.of.kernel_name, f"programs may meet in {self.of.spec.names[j]!r}"
-                )
             for check in holding[:1]:
                 own.check(check)
+            if stores and not holding:
+                # They have been found to store apart, or the same.
+                own.pin(set().union(*(store.used_arguments() for store in stores)), j)
 
     def _of_arguments(self) -> list[str]:
         """Return the lines that assert what the kernel was compiled for, and who shares memory."""

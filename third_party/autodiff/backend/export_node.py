@@ -239,11 +239,11 @@ class Node:
             if gradient.partials is not None:
                 count = text.of(gradient.partials)
                 made = f"{like}.sums({count}, {dtype})"
-            elif shadow.zero:
-                margin = f", {gradient.margin}" if gradient.confined != "none" else ""
-                made = f"{like}.zeros({dtype}{margin})"
-            else:
+            elif gradient.stays_inside and not shadow.zero:
                 made = f"{like}.empty({dtype})"
+            else:
+                span = self.of.span_of(gradient.argument)
+                made = call(f"{like}.memory(", [dtype, span, str(shadow.zero)])
             if gradient.init == "cotangent":
                 made += f".copy_({self._operand('cotangent', gradient.argument)})"
             lines.append(f"        {name} = {made}")

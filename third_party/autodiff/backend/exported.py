@@ -217,15 +217,14 @@ class Layout(NamedTuple):
         """Return memory for a number for each element."""
         return torch.empty_strided(self.shape, self.strides, dtype=dtype, device=self.device)
 
-    def zeros(self, dtype: torch.dtype, margin: int = 0) -> torch.Tensor:
-        """Return zeros that kernels add to: in all of the storage, and the margins around it."""
-        span = self.span.widened(margin)
-        return allocate(self.shape, self.strides, span, dtype, self.device, True)
+    def memory(self, dtype: torch.dtype, span: Span, zero: bool) -> torch.Tensor:
+        """Return memory for a number for each element of a span, seen from the tensor."""
+        return allocate(self.shape, self.strides, span, dtype, self.device, zero)
 
     def upstream(self, gradient: torch.Tensor | None) -> torch.Tensor:
         """Return an upstream gradient as kernels read it; nothing is zero."""
         if gradient is None:
-            return self.zeros(self.dtype)
+            return self.memory(self.dtype, self.span, True)
         return lay_out(gradient, self.shape, self.strides, self.dtype, self.span)
 
     def sums(self, count: int, dtype: torch.dtype) -> torch.Tensor:

@@ -46,44 +46,57 @@ def paragraph(text: str, indent: int = 0, ends: int = 0) -> str:
     return filled[: len(filled) - ends]
 
 
-def _lines(text: str, indent: int) -> list[str]:
-    """Return a statement, or a part of one, in lines: what is in its last brackets on its own."""
+def _lines(text: str, indent: int, is_inside: bool = False) -> list[str]:
+    """Return a statement, or a part of one that is inside of brackets, in lines."""
     space = " " * indent
-    if indent + len(text) <= COLUMNS:
+    if indent + len(text) <= COLUMNS or text.startswith("#"):
         return [space + text]
     if text.startswith("return ") and len(_split(text, (", ",))) > 1:
         return [f"{space}return (", *_each(text[7:], indent + 4), f"{space})"]
-    begin, sign, rest = text.partition(" = ")
+    begin, sign, rest = ("", "", text) if is_inside else text.partition(" = ")
     if sign and len(_split(begin, (", ",))) > 1:
         return [f"{space}(", *_each(begin, indent + 4), f"{space}) = {rest}"]
-    brackets = _last_brackets(text)
-    if brackets is None:
-        if not sign or text.startswith("#"):
-            return [space + text]
+    terms = _terms(rest)
+    if len(terms) > 2 and is_inside:
+        return [line for term in terms for line in _lines(term, indent, True)]
+    brackets = None if len(terms) > 2 and sign else _brackets(text, indent)
+    if brackets is None and sign:
         return [f"{space}{begin} = (", *_parts(rest, indent + 4), f"{space})"]
+    if brackets is None:
+        return [space + text]
     first, last = brackets
-    inside = _parts(text[first + 1 : last], indent + 4)
-    return [space + text[: first + 1], *inside, space + text[last:]]
+    # What is called may have its arguments on one line, a collection may not.
+    is_call = first > 0 and (text[first - 1].isalnum() or text[first - 1] in "_)]")
+    parts = _parts if is_call or len(_split(text[first + 1 : last], (", ",))) == 1 else _each
+    return [
+        space + text[: first + 1],
+        *parts(text[first + 1 : last], indent + 4),
+        space + text[last:],
+    ]
 
 
 def _parts(text: str, indent: int) -> list[str]:
     """Return what is between brackets in lines: one, or one for each of its parts."""
     if indent + len(text) <= COLUMNS and not text.endswith(","):
         return [" " * indent + text]
-    parts = _split(text, (", ",))
-    if len(parts) > 1 or text.endswith(","):
+    if len(_split(text, (", ",))) > 1 or text.endswith(","):
         return _each(text, indent)
-    for joints in _JOINTS:
-        parts = _split(text, joints)
-        if len(parts) > 1:
-            return [line for part in parts for line in _lines(part, indent)]
-    return _lines(text, indent)
+    return [line for term in _terms(text) for line in _lines(term, indent, True)]
 
 
 def _each(text: str, indent: int) -> list[str]:
     """Return what is between commas in lines of its own."""
     parts = (part.removesuffix(",") for part in _split(text, (", ",)))
-    return [line for part in parts for line in _lines(f"{part},", indent)]
+    return [line for part in parts for line in _lines(f"{part},", indent, True)]
+
+
+def _terms(text: str) -> list[str]:
+    """Return the parts of an expression between the operators that bind least."""
+    for joints in _JOINTS:
+        terms = _split(text, joints)
+        if len(terms) > 1:
+            return terms
+    return [text]
 
 
 def _split(text: str, joints) -> list[str]:
@@ -118,17 +131,16 @@ def _places(text: str):
         depth += character in _OPEN
 
 
-def _last_brackets(text: str) -> tuple[int, int] | None:
-    """Return where the last brackets that are in no others open and close; None without any.
+def _brackets(text: str, indent: int) -> tuple[int, int] | None:
+    """Return where brackets open and close that are in no others, and hold something.
 
-    Nothing but a colon, a comma, or an attribute may come after them.
+    The last ones of which what comes before fits on a line; None if there are none.
     """
-    last = first = None
+    found, opened = None, 0
     for place, depth in _places(text):
         if depth == 0 and text[place] in _OPEN:
-            first = place
-        if depth == 0 and text[place] in _CLOSE:
-            last = place
-    if last is None or first is None or " " in text[last:]:
-        return None
-    return (first, last) if last > first + 1 else None
+            opened = place
+        fits = indent + opened < COLUMNS
+        if depth == 0 and text[place] in _CLOSE and place > opened + 1 and fits:
+            found = opened, place
+    return found

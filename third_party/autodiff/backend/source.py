@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .library import native
+from .python_text import laid_out
 
 # What has no form in Python is written with operations that have one.
 _LEGALIZE = "builtin.module(tt.func(autodiff-legalize-source,canonicalize))"
@@ -26,7 +27,7 @@ def python_of(ttir: str | Iterable[str], name: str = "<ttir>") -> str:
     """
     texts = [ttir] if isinstance(ttir, str) else ttir
     legal = [native().run_pipeline(text, _LEGALIZE, name) for text in texts]
-    return native().print_source(_BETWEEN.join(legal), name)
+    return laid_out(native().print_source(_BETWEEN.join(legal), name).split("\n"))
 
 
 def backward_source(plans) -> str:

@@ -76,9 +76,11 @@ static std::string floatText(const APFloat &number) {
     if (again.bitwiseIsEqual(number))
       break;
   }
-  StringRef text(digits.data(), digits.size());
-  bool isInteger = text.find_first_of(".eE") == StringRef::npos;
-  return isInteger ? (text + ".0").str() : text.str();
+  auto [text, exponent] = StringRef(digits.data(), digits.size()).split('E');
+  if (exponent.empty())
+    return (text + (text.contains('.') ? "" : ".0")).str();
+  exponent.consume_front("+");
+  return (text + "e" + exponent).str();
 }
 
 std::string mlir::autodiff::source::literalText(Attribute element,
