@@ -57,7 +57,7 @@ def _lines(text: str, indent: int, is_inside: bool = False) -> list[str]:
     if sign and len(_split(begin, (", ",))) > 1:
         return [f"{space}(", *_each(begin, indent + 4), f"{space}) = {rest}"]
     terms = _terms(rest)
-    if len(terms) > 2 and is_inside:
+    if len(terms) > 1 and is_inside:
         return [line for term in terms for line in _lines(term, indent, True)]
     brackets = None if len(terms) > 2 and sign else _brackets(text, indent)
     if brackets is None and sign:
