@@ -1,10 +1,14 @@
 """The examples run and their own checks pass."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import export
 import pytest
+import torch
+import triton
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -17,3 +21,17 @@ def test_example(name, request):
         [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=300
     )
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="they are exported for a CPU")
+@pytest.mark.parametrize("name", export.OPERATIONS)
+def test_exported(name, request, tmp_path):
+    """The modules that are there are those that the command makes."""
+    if request.config.getoption("--forward-only"):
+        pytest.skip("nothing is exported without a backward")
+    there = (EXAMPLES / "exported" / f"{name}.py").read_text("utf-8")
+    version = re.search(r"Triton (\d[\d.]*\d) for", there.replace("\n", " "))[1]
+    made = export.export(name, tmp_path).read_text("utf-8")
+    if version != triton.__version__:
+        pytest.skip(f"they were made with Triton {version}")
+    assert made == there

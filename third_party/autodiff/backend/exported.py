@@ -138,8 +138,10 @@ def require_distinct(name: str, dims) -> None:
 
 
 def require_in_tensor(name: str, like: Layout, first: int, last: int) -> None:
-    """Raise unless the elements from the first to the last one are a tensor's."""
-    if first <= last and not 0 <= first <= last < like.size:
+    """Raise unless what a storage holds from the first to the last element is a tensor's."""
+    lead, total = like.span
+    held = max(first, -lead), min(last, total - lead - 1)
+    if first <= last and not 0 <= held[0] <= held[1] < like.size:
         raise AssertionError(f"{name}: {first} to {last} of {like.size} elements are reached")
 
 

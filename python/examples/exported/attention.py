@@ -1,0 +1,1410 @@
+"""`attention` with its gradients, as Triton kernels.
+
+Made by Triton-Autodiff 0.1.0 from the kernel `attention_kernel`, with Triton 3.9.0 for cpu. It was
+made for launches that are like the one that it was exported from; whatever is not is an
+AssertionError:
+
+- `q_ptr`: a tensor (float16, cpu)
+- `k_ptr`: a tensor (float16, cpu)
+- `v_ptr`: a tensor (float16, cpu)
+- `sm_scale`: fp32
+- `m_ptr`: a tensor (float32, cpu, all of its storage)
+- `out_ptr`: a tensor (float16, cpu, all of its storage)
+- `stride_qz`: i32
+- `stride_qh`: i32
+- `stride_qm`: i32
+- `stride_kz`: i32
+- `stride_kh`: i32
+- `stride_kn`: i32
+- `stride_vz`: i32
+- `stride_vh`: i32
+- `stride_vn`: i32
+- `stride_oz`: i32
+- `stride_oh`: i32
+- `stride_om`: i32
+- `n_heads`: i32
+- `n_context`: i32
+- `stride_qd` = 1
+- `stride_kd` = 1
+- `stride_vd` = 1
+- `stride_od` = 1
+- `HEAD_DIM` = 64
+- `BLOCK_M` = 64
+- `BLOCK_N` = 32
+- `CAUSAL` = True
+- `EVEN` = True
+- `GROUP` = 1
+- gradients of `q_ptr`, `k_ptr`, `v_ptr`, from those of `m_ptr`, `out_ptr`
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def attention_kernel_fwd(
+    q_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    k_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    v_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    sm_scale,  # tl.float32
+    m_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    stride_qz,  # tl.int32, a multiple of 16
+    stride_qh,  # tl.int32, a multiple of 16
+    stride_qm,  # tl.int32, a multiple of 16
+    stride_kz,  # tl.int32, a multiple of 16
+    stride_kh,  # tl.int32, a multiple of 16
+    stride_kn,  # tl.int32, a multiple of 16
+    stride_vz,  # tl.int32, a multiple of 16
+    stride_vh,  # tl.int32, a multiple of 16
+    stride_vn,  # tl.int32, a multiple of 16
+    stride_oz,  # tl.int32, a multiple of 16
+    stride_oh,  # tl.int32, a multiple of 16
+    stride_om,  # tl.int32, a multiple of 16
+    n_heads,  # tl.int32
+    n_context,  # tl.int32, a multiple of 16
+):
+    block = tl.program_id(0)
+    z = tl.program_id(1)
+    z_1 = (z // n_heads).to(tl.int64)
+    head = (z % n_heads).to(tl.int64)
+    rows = block * 64
+    rows_1 = tl.arange(0, 64)
+    rows_2 = rows + rows_1
+    q_ptrs = q_ptr + (z_1 * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64))
+    n = rows_2[:, None]
+    n_1 = n * stride_qm
+    n_2 = rows_1[None, :]
+    n_3 = tl.broadcast_to(n_1, [64, 64])
+    n_4 = tl.broadcast_to(n_2, [64, 64])
+    q_ptrs_1 = q_ptrs + (n_3 + n_4)
+    k_base = k_ptr + (z_1 * stride_kz.to(tl.int64) + head * stride_kh.to(tl.int64))
+    v_base = v_ptr + (z_1 * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
+    qk_scale = sm_scale * 1.442695
+    q = tl.load(q_ptrs_1)
+    keys = tl.arange(0, 32)
+    n_5 = tl.broadcast_to(stride_kn, [1, 32])
+    k_ptrs = tl.broadcast_to(k_base, [1, 32])
+    offset = tl.broadcast_to(rows_1[:, None], [64, 32])
+    n_6 = tl.broadcast_to(stride_vn, [32, 1])
+    v_ptrs = tl.broadcast_to(v_base, [32, 1])
+    offset_1 = tl.broadcast_to(n_2, [32, 64])
+    qk = tl.broadcast_to(qk_scale, [64, 32])
+    acc = tl.full([64, 64], 0.0, tl.float32)
+    row_sum = tl.full([64], 0.0, tl.float32)
+    new_max = tl.full([64], float("-inf"), tl.float32)
+    for i in range(0, rows, 32):
+        keys_1 = i + keys
+        k_ptrs_1 = k_ptrs + keys_1[None, :] * n_5 + offset
+        v_ptrs_1 = v_ptrs + keys_1[:, None] * n_6 + offset_1
+        qk_1 = tl.dot(q, tl.load(k_ptrs_1)) * qk
+        new_max_1 = tl.maximum(new_max, tl.max(qk_1, 1))
+        p = tl.exp2(qk_1 - new_max_1[:, None])
+        alpha = tl.exp2(new_max - new_max_1)
+        row_sum_1 = row_sum * alpha + tl.sum(p, 1)
+        acc_1 = acc * alpha[:, None]
+        v = tl.load(v_ptrs_1)
+        acc_2 = p.to(tl.float16)
+        acc, row_sum, new_max = tl.dot(acc_2, v, acc_1), row_sum_1, new_max_1
+    n_7 = tl.minimum((block + 1) * 64, n_context)
+    keys_2 = tl.arange(0, 32)
+    n_8 = tl.broadcast_to(stride_kn, [1, 32])
+    k_ptrs_2 = tl.broadcast_to(k_base, [1, 32])
+    offset_2 = tl.broadcast_to(rows_1[:, None], [64, 32])
+    n_9 = tl.broadcast_to(stride_vn, [32, 1])
+    v_ptrs_2 = tl.broadcast_to(v_base, [32, 1])
+    offset_3 = tl.broadcast_to(n_2, [32, 64])
+    qk_2 = tl.broadcast_to(qk_scale, [64, 32])
+    qk_3 = tl.broadcast_to(n, [64, 32])
+    acc_3 = acc
+    row_sum_2 = row_sum
+    new_max_2 = new_max
+    for i_1 in range(rows, n_7, 32):
+        keys_3 = i_1 + keys_2
+        n_10 = keys_3[None, :]
+        k_ptrs_3 = k_ptrs_2 + n_10 * n_8 + offset_2
+        v_ptrs_3 = v_ptrs_2 + keys_3[:, None] * n_9 + offset_3
+        qk_4 = tl.dot(q, tl.load(k_ptrs_3)) * qk_2
+        qk_5 = qk_3 >= n_10
+        qk_6 = tl.where(qk_5, qk_4, -1.0e6)
+        new_max_3 = tl.maximum(new_max_2, tl.max(qk_6, 1))
+        p_1 = tl.exp2(qk_6 - new_max_3[:, None])
+        alpha_1 = tl.exp2(new_max_2 - new_max_3)
+        row_sum_3 = row_sum_2 * alpha_1 + tl.sum(p_1, 1)
+        acc_4 = acc_3 * alpha_1[:, None]
+        v_1 = tl.load(v_ptrs_3)
+        acc_5 = p_1.to(tl.float16)
+        acc_3, row_sum_2, new_max_2 = tl.dot(acc_5, v_1, acc_4), row_sum_3, new_max_3
+    acc_6 = acc_3 / row_sum_2[:, None]
+    m_ptrs = m_ptr + z * n_context + rows_2
+    out_ptrs = (
+        out_ptr
+        + (z_1 * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64))
+        + (n * stride_om + n_4)
+    )
+    tl.store(m_ptrs, new_max_2 + tl.log2(row_sum_2))
+    tl.store(out_ptrs, acc_6.to(tl.float16))
+
+
+@triton.jit
+def attention_kernel_bwd(
+    q_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    k_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    v_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    sm_scale,  # tl.float32
+    m_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    stride_qz,  # tl.int32, a multiple of 16
+    stride_qh,  # tl.int32, a multiple of 16
+    stride_qm,  # tl.int32, a multiple of 16
+    stride_kz,  # tl.int32, a multiple of 16
+    stride_kh,  # tl.int32, a multiple of 16
+    stride_kn,  # tl.int32, a multiple of 16
+    stride_vz,  # tl.int32, a multiple of 16
+    stride_vh,  # tl.int32, a multiple of 16
+    stride_vn,  # tl.int32, a multiple of 16
+    stride_oz,  # tl.int32, a multiple of 16
+    stride_oh,  # tl.int32, a multiple of 16
+    stride_om,  # tl.int32, a multiple of 16
+    n_heads,  # tl.int32
+    n_context,  # tl.int32, a multiple of 16
+    d_m_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    d_out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    handover,  # tl.pointer_type(tl.float32), a multiple of 16
+    handover_1,  # tl.pointer_type(tl.float32), a multiple of 16
+    d_q_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    size: tl.int64,  # tl.int64
+    size_1: tl.int64,  # tl.int64
+):
+    z = tl.program_id(1)
+    block = tl.program_id(0)
+    z_1 = (z // n_heads).to(tl.int64)
+    head = (z % n_heads).to(tl.int64)
+    rows = block * 64
+    rows_1 = tl.arange(0, 64)
+    rows_2 = rows + rows_1
+    offset = z_1 * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64)
+    q_ptrs = q_ptr + offset
+    d_q_ptrs = d_q_ptr + offset
+    n = rows_2[:, None]
+    n_1 = n * stride_qm
+    n_2 = rows_1[None, :]
+    n_3 = tl.broadcast_to(n_1, [64, 64])
+    n_4 = tl.broadcast_to(n_2, [64, 64])
+    offset_1 = n_3 + n_4
+    q_ptrs_1 = q_ptrs + offset_1
+    d_q_ptrs_1 = d_q_ptrs + offset_1
+    k_base = k_ptr + (z_1 * stride_kz.to(tl.int64) + head * stride_kh.to(tl.int64))
+    v_base = v_ptr + (z_1 * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
+    qk_scale = sm_scale * 1.442695
+    q = tl.load(q_ptrs_1)
+    keys = tl.arange(0, 32)
+    n_5 = tl.broadcast_to(stride_kn, [1, 32])
+    k_ptrs = tl.broadcast_to(k_base, [1, 32])
+    offset_2 = tl.broadcast_to(rows_1[:, None], [64, 32])
+    n_6 = tl.broadcast_to(stride_vn, [32, 1])
+    v_ptrs = tl.broadcast_to(v_base, [32, 1])
+    offset_3 = tl.broadcast_to(n_2, [32, 64])
+    qk = tl.broadcast_to(qk_scale, [64, 32])
+    n_7 = tl.minimum((block + 1) * 64, n_context)
+    qk_1 = tl.broadcast_to(n, [64, 32])
+    offset_4 = z * n_context
+    m_ptrs = m_ptr + offset_4
+    d_m_ptrs = d_m_ptr + offset_4
+    m_ptrs_1 = m_ptrs + rows_2
+    d_m_ptrs_1 = d_m_ptrs + rows_2
+    row_max = tl.load(m_ptrs_1)
+    row_max_1 = tl.where(row_max == float("-inf"), float("inf"), row_max)
+    n_8 = z.to(tl.int64)
+    n_9 = size.to(tl.int32).to(tl.int64)
+    n_10 = block.to(tl.int64)
+    offset_5 = (n_8 * n_9 + n_10) * 64
+    tl.store(handover_1 + offset_5 + rows_1, row_max_1)
+    offset_6 = z_1 * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
+    out_ptrs = out_ptr + offset_6
+    d_out_ptrs = d_out_ptr + offset_6
+    offset_7 = n * stride_om + n_4
+    out_ptrs_1 = out_ptrs + offset_7
+    d_out_ptrs_1 = d_out_ptrs + offset_7
+    acc = tl.load(out_ptrs_1).to(tl.float32)
+    d_acc = tl.load(d_out_ptrs_1).to(tl.float32)
+    d_m = tl.load(d_m_ptrs_1)
+    x = d_m * 1.442695
+    mask = d_m == 0.0
+    d_row_max = tl.where(mask, 0.0, x)
+    acc_1 = 0.0 - d_acc * acc
+    acc_2 = d_acc == 0.0
+    d_row_max_1 = d_row_max + tl.sum(tl.where(acc_2, 0.0, acc_1), 1)
+    tl.store(handover + offset_5 + rows_1, d_row_max_1)
+    n_11 = ((tl.maximum(n_7 - rows, 0) + 31).to(tl.uint32) // 32).to(tl.int32)
+    p = tl.broadcast_to(row_max_1[:, None], [64, 32])
+    row_sum = tl.broadcast_to(d_row_max_1[:, None], [64, 32])
+    if n_11 > 0:
+        d_q_1 = tl.full([64, 64], 0.0, tl.float32)
+        for i in range(0, n_11, 1):
+            keys_1 = rows + i * 32 + keys
+            n_12 = keys_1[None, :]
+            k_ptrs_1 = k_ptrs + n_12 * n_5 + offset_2
+            v_ptrs_1 = v_ptrs + keys_1[:, None] * n_6 + offset_3
+            k = tl.load(k_ptrs_1)
+            qk_2 = tl.dot(q, k) * qk
+            qk_3 = qk_1 >= n_12
+            p_1 = tl.exp2(tl.where(qk_3, qk_2, -1.0e6) - p)
+            d_acc_1 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs_1).to(tl.float32)), row_sum)
+            d_q_2 = tl.dot(tl.where(qk_3, d_acc_1 * p_1, 0.0), tl.trans(k.to(tl.float32)), d_q_1)
+            d_q_1 = d_q_2
+        d_q = d_q_1
+    else:
+        d_q = tl.full([64, 64], 0.0, tl.float32)
+    n_13 = ((tl.maximum(rows, 0) + 31).to(tl.uint32) // 32).to(tl.int32)
+    x_1 = d_q + size_1.to(tl.int32).to(tl.float32)
+    if n_13 > 0:
+        d_q_4 = x_1
+        for i_1 in range(0, n_13, 1):
+            keys_2 = i_1 * 32 + keys
+            k_ptrs_2 = k_ptrs + keys_2[None, :] * n_5 + offset_2
+            v_ptrs_2 = v_ptrs + keys_2[:, None] * n_6 + offset_3
+            k_1 = tl.load(k_ptrs_2)
+            p_2 = tl.exp2(tl.dot(q, k_1) * qk - p)
+            d_acc_2 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs_2).to(tl.float32)), row_sum)
+            d_q_4 = tl.dot(d_acc_2 * p_2, tl.trans(k_1.to(tl.float32)), d_q_4)
+        d_q_3 = d_q_4
+    else:
+        d_q_3 = x_1
+    tl.store(d_q_ptrs_1, (d_q_3 * 0.6931472 * qk_scale).to(tl.float16))
+
+
+@triton.jit
+def attention_kernel_bwd_exchanged0(
+    q_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    k_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    v_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    sm_scale,  # tl.float32
+    stride_qz,  # tl.int32, a multiple of 16
+    stride_qh,  # tl.int32, a multiple of 16
+    stride_qm,  # tl.int32, a multiple of 16
+    stride_kz,  # tl.int32, a multiple of 16
+    stride_kh,  # tl.int32, a multiple of 16
+    stride_kn,  # tl.int32, a multiple of 16
+    stride_vz,  # tl.int32, a multiple of 16
+    stride_vh,  # tl.int32, a multiple of 16
+    stride_vn,  # tl.int32, a multiple of 16
+    stride_oz,  # tl.int32, a multiple of 16
+    stride_oh,  # tl.int32, a multiple of 16
+    stride_om,  # tl.int32, a multiple of 16
+    n_heads,  # tl.int32
+    n_context,  # tl.int32, a multiple of 16
+    d_out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    handover,  # tl.pointer_type(tl.float32), a multiple of 16
+    handover_1,  # tl.pointer_type(tl.float32), a multiple of 16
+    d_k_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    d_v_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    size: tl.int64,  # tl.int64
+    size_1: tl.int64,  # tl.int64
+    size_2: tl.int64,  # tl.int64
+    size_3: tl.int64,  # tl.int64
+):
+    n = size.to(tl.int32)
+    n_1 = size_1.to(tl.int32)
+    n_2 = tl.program_id(0)
+    n_3 = n_2 % n
+    n_4 = n_2 // n % n_1
+    n_5 = n_3 * 32
+    n_6 = size_2.to(tl.int32)
+    row_max = (tl.maximum(n_5, -64) + 64) // 64
+    row_max_1 = tl.minimum(n_6, row_max)
+    row_max_2 = tl.maximum((tl.maximum(n_5 - 64, -64) + 64) // 64, 0)
+    row_max_3 = tl.where(n_5 - n_context >= 0, 0, row_max_1)
+    mask = row_max_2 < row_max_3
+    qk_scale = sm_scale * 1.442695
+    if mask:
+        keys = n_5 + tl.arange(0, 32)
+        offset = keys[None, :] * stride_kn
+        z = (n_4 // n_heads).to(tl.int64)
+        n_7 = z * stride_kz.to(tl.int64)
+        head = (n_4 % n_heads).to(tl.int64)
+        k_ptrs = tl.broadcast_to(k_ptr + (n_7 + head * stride_kh.to(tl.int64)) + offset, [64, 32])
+        rows = tl.arange(0, 64)
+        k_ptrs_1 = k_ptrs + rows[:, None]
+        n_8 = keys[:, None]
+        offset_1 = n_8 * stride_vn
+        v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
+        v_ptrs = tl.broadcast_to(v_base + offset_1, [32, 64])
+        n_9 = rows[None, :]
+        v_ptrs_1 = v_ptrs + n_9
+        qk = tl.broadcast_to(n_5, [64])
+        q_ptrs = tl.broadcast_to(
+            q_ptr + (z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64)), [64, 64]
+        )
+        n_10 = tl.broadcast_to(stride_qm, [64, 1])
+        n_11 = tl.broadcast_to(n_9, [64, 64])
+        d_out_ptrs = tl.broadcast_to(
+            d_out_ptr + (z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)), [64, 64]
+        )
+        n_12 = tl.broadcast_to(stride_om, [64, 1])
+        acc = tl.load(v_ptrs_1).to(tl.float32)
+        n_13 = n_4.to(tl.int64) * n_6.to(tl.int64)
+        k = tl.load(k_ptrs_1)
+        qk_1 = tl.broadcast_to(n_8, [32, 64])
+        qk_2 = tl.trans(k)
+        qk_3 = tl.broadcast_to(qk_scale, [32, 64])
+        d_k_1 = tl.full([32, 64], 0.0, tl.float32)
+        d_v_1 = tl.full([32, 64], 0.0, tl.float32)
+        for i in range(row_max_2, row_max_3, 1):
+            rows_1 = i * 64 + rows
+            qk_4 = tl.broadcast_to((qk <= rows_1)[:, None], [64, 64])
+            n_14 = rows_1[:, None]
+            q = tl.load(q_ptrs + (n_14 * n_10 + n_11))
+            qk_5 = tl.where(qk_4, q.to(tl.float32), 0.0)
+            qk_6 = rows_1[None, :] >= qk_1
+            d_acc = tl.load(d_out_ptrs + (n_14 * n_12 + n_11)).to(tl.float32)
+            d_acc_1 = tl.trans(d_acc)
+            offset_2 = (n_13 + i.to(tl.int64)) * 64
+            d_acc_2 = tl.dot(
+                acc,
+                d_acc_1,
+                tl.broadcast_to(tl.load(handover + offset_2 + rows)[None, :], [32, 64]),
+            )
+            qk_7 = tl.where(qk_6, tl.dot(qk_2, tl.trans(q)) * qk_3, -1.0e6)
+            p = tl.broadcast_to(tl.load(handover_1 + offset_2 + rows)[None, :], [32, 64])
+            p_1 = tl.exp2(qk_7 - p)
+            d_k_1, d_v_1 = (
+                tl.dot(tl.where(qk_6, d_acc_2 * p_1, 0.0), qk_5, d_k_1),
+                tl.dot(p_1.to(tl.float16).to(tl.float32), d_acc, d_v_1),
+            )
+        d_k, d_v = tl.trans(d_k_1), d_v_1
+    else:
+        d_k, d_v = tl.full([64, 32], 0.0, tl.float32), tl.full([32, 64], 0.0, tl.float32)
+    row_max_4 = tl.maximum(row_max, 0)
+    if row_max_4 < n_6:
+        z_1 = (n_4 // n_heads).to(tl.int64)
+        n_15 = z_1 * stride_qz.to(tl.int64)
+        head_1 = (n_4 % n_heads).to(tl.int64)
+        q_ptrs_1 = tl.broadcast_to(q_ptr + (n_15 + head_1 * stride_qh.to(tl.int64)), [64, 64])
+        rows_2 = tl.arange(0, 64)
+        n_16 = tl.broadcast_to(stride_qm, [64, 1])
+        n_17 = rows_2[None, :]
+        n_18 = tl.broadcast_to(n_17, [64, 64])
+        d_out_ptrs_1 = d_out_ptr + (z_1 * stride_oz.to(tl.int64) + head_1 * stride_oh.to(tl.int64))
+        d_out_ptrs_2 = tl.broadcast_to(d_out_ptrs_1, [64, 64])
+        n_19 = tl.broadcast_to(stride_om, [64, 1])
+        v_base_1 = v_ptr + (z_1 * stride_vz.to(tl.int64) + head_1 * stride_vh.to(tl.int64))
+        keys_1 = n_5 + tl.arange(0, 32)
+        acc_1 = tl.load(v_base_1 + keys_1[:, None] * stride_vn + n_17).to(tl.float32)
+        n_20 = n_4.to(tl.int64) * n_6.to(tl.int64)
+        k_ptrs_2 = (
+            k_ptr
+            + (z_1 * stride_kz.to(tl.int64) + head_1 * stride_kh.to(tl.int64))
+            + keys_1[None, :] * stride_kn
+        )
+        k_1 = tl.load(tl.broadcast_to(k_ptrs_2, [64, 32]) + rows_2[:, None])
+        x = tl.trans(d_k)
+        x_1 = size_3.to(tl.int32).to(tl.float32)
+        x_2 = x + x_1
+        x_3 = d_v + x_1
+        qk_8 = tl.trans(k_1)
+        x_4 = tl.broadcast_to(qk_scale, [32, 64])
+        d_k_3 = x_2
+        d_v_3 = x_3
+        for i_1 in range(row_max_4, n_6, 1):
+            n_21 = (i_1 * 64 + rows_2)[:, None]
+            q_1 = tl.load(q_ptrs_1 + (n_21 * n_16 + n_18))
+            qk_9 = q_1.to(tl.float32)
+            d_acc_3 = tl.load(d_out_ptrs_2 + (n_21 * n_19 + n_18)).to(tl.float32)
+            d_acc_4 = tl.trans(d_acc_3)
+            offset_3 = (n_20 + i_1.to(tl.int64)) * 64
+            row_sum = tl.broadcast_to(tl.load(handover + offset_3 + rows_2)[None, :], [32, 64])
+            d_acc_5 = tl.dot(acc_1, d_acc_4, row_sum)
+            qk_10 = tl.dot(qk_8, tl.trans(q_1)) * x_4
+            p_2 = tl.broadcast_to(tl.load(handover_1 + offset_3 + rows_2)[None, :], [32, 64])
+            p_3 = tl.exp2(qk_10 - p_2)
+            d_k_3, d_v_3 = (
+                tl.dot(d_acc_5 * p_3, qk_9, d_k_3),
+                tl.dot(p_3.to(tl.float16).to(tl.float32), d_acc_3, d_v_3),
+            )
+        d_k_2, d_v_2 = tl.trans(d_k_3), d_v_3
+    else:
+        d_k_2, d_v_2 = d_k, d_v
+    x_5 = d_k_2 * 0.6931472 * qk_scale
+    z_2 = (n_4 // n_heads).to(tl.int64)
+    n_22 = z_2 * stride_kz.to(tl.int64)
+    head_2 = (n_4 % n_heads).to(tl.int64)
+    d_k_base = d_k_ptr + (n_22 + head_2 * stride_kh.to(tl.int64))
+    keys_2 = n_5 + tl.arange(0, 32)
+    d_k_ptrs = tl.broadcast_to(d_k_base + keys_2[None, :] * stride_kn, [64, 32])
+    rows_3 = tl.arange(0, 64)
+    tl.store(d_k_ptrs + rows_3[:, None], x_5.to(tl.float16))
+    d_v_base = d_v_ptr + (z_2 * stride_vz.to(tl.int64) + head_2 * stride_vh.to(tl.int64))
+    d_v_ptrs = tl.broadcast_to(d_v_base + keys_2[:, None] * stride_vn, [32, 64]) + rows_3[None, :]
+    tl.store(d_v_ptrs, d_v_2.to(tl.float16))
+
+
+class AttentionKernel(torch.autograd.Function):
+    """One launch of `attention_kernel`.
+
+    Takes the grid and the arguments, returns what it writes: `m_ptr`, `out_ptr`. Their gradients
+    become those of `q_ptr`, `k_ptr`, `v_ptr`.
+    """
+
+    @staticmethod
+    def forward(
+        ctx,
+        grid,
+        q_ptr,
+        k_ptr,
+        v_ptr,
+        sm_scale,
+        m_ptr,
+        out_ptr,
+        stride_qz,
+        stride_qh,
+        stride_qm,
+        stride_kz,
+        stride_kh,
+        stride_kn,
+        stride_vz,
+        stride_vh,
+        stride_vn,
+        stride_oz,
+        stride_oh,
+        stride_om,
+        n_heads,
+        n_context,
+    ):
+        """Launch the kernel, and keep what the backward reads."""
+        attention_kernel_fwd[grid](
+            q_ptr,
+            k_ptr,
+            v_ptr,
+            sm_scale,
+            m_ptr,
+            out_ptr,
+            stride_qz,
+            stride_qh,
+            stride_qm,
+            stride_kz,
+            stride_kh,
+            stride_kn,
+            stride_vz,
+            stride_vh,
+            stride_vn,
+            stride_oz,
+            stride_oh,
+            stride_om,
+            n_heads,
+            n_context,
+            num_warps=4,
+            num_stages=3,
+        )
+        ctx.set_materialize_grads(False)
+        ctx.mark_dirty(m_ptr, out_ptr)
+        ctx.save_for_backward(q_ptr, k_ptr, v_ptr, m_ptr, out_ptr)
+        ctx.launch = (
+            grid,
+            sm_scale,
+            stride_qz,
+            stride_qh,
+            stride_qm,
+            stride_kz,
+            stride_kh,
+            stride_kn,
+            stride_vz,
+            stride_vh,
+            stride_vn,
+            stride_oz,
+            stride_oh,
+            stride_om,
+            n_heads,
+            n_context,
+            _Layout.of(q_ptr),
+            _Layout.of(k_ptr),
+            _Layout.of(v_ptr),
+            _Layout.of(m_ptr),
+            _Layout.of(out_ptr),
+        )
+        return m_ptr, out_ptr
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, d_m_ptr, d_out_ptr):
+        """Return the gradients of q_ptr, k_ptr, v_ptr."""
+        q_ptr, k_ptr, v_ptr, m_ptr, out_ptr = ctx.saved_tensors
+        (
+            grid,
+            sm_scale,
+            stride_qz,
+            stride_qh,
+            stride_qm,
+            stride_kz,
+            stride_kh,
+            stride_kn,
+            stride_vz,
+            stride_vh,
+            stride_vn,
+            stride_oz,
+            stride_oh,
+            stride_om,
+            n_heads,
+            n_context,
+            like_q,
+            like_k,
+            like_v,
+            like_m,
+            like_out,
+        ) = ctx.launch
+        q_ptr = like_q.restored(q_ptr)
+        k_ptr = like_k.restored(k_ptr)
+        v_ptr = like_v.restored(v_ptr)
+        m_ptr = like_m.restored(m_ptr)
+        out_ptr = like_out.restored(out_ptr)
+        d_m_ptr = like_m.upstream(d_m_ptr)
+        d_out_ptr = like_out.upstream(d_out_ptr)
+        size = grid[0]
+        size_1 = size - size
+        size_2 = max(
+            max(
+                -(-max(min((program_0 + 1) * 64, n_context) for program_0 in range(grid[0])) // 32),
+                0,
+            ),
+            max(-(-max(program_0 * 64 for program_0 in range(grid[0])) // 32), 0),
+        )
+        size_1_1 = grid[1]
+        handover = torch.empty(
+            grid[2] * size_1_1 * size * 64, dtype=torch.float32, device=like_q.device
+        )
+        handover_1 = torch.empty(
+            grid[2] * size_1_1 * size * 64, dtype=torch.float32, device=like_q.device
+        )
+        d_q_ptr = like_q.empty(torch.float16)
+        d_k_ptr = like_k.empty(torch.float16)
+        d_v_ptr = like_v.empty(torch.float16)
+        attention_kernel_bwd[grid](
+            q_ptr,
+            k_ptr,
+            v_ptr,
+            sm_scale,
+            m_ptr,
+            out_ptr,
+            stride_qz,
+            stride_qh,
+            stride_qm,
+            stride_kz,
+            stride_kh,
+            stride_kn,
+            stride_vz,
+            stride_vh,
+            stride_vn,
+            stride_oz,
+            stride_oh,
+            stride_om,
+            n_heads,
+            n_context,
+            d_m_ptr,
+            d_out_ptr,
+            handover,
+            handover_1,
+            d_q_ptr,
+            size,
+            size_1,
+            num_warps=4,
+            num_stages=3,
+        )
+        blocks = (size_2 * size_1_1,)
+        attention_kernel_bwd_exchanged0[blocks](
+            q_ptr,
+            k_ptr,
+            v_ptr,
+            sm_scale,
+            stride_qz,
+            stride_qh,
+            stride_qm,
+            stride_kz,
+            stride_kh,
+            stride_kn,
+            stride_vz,
+            stride_vh,
+            stride_vn,
+            stride_oz,
+            stride_oh,
+            stride_om,
+            n_heads,
+            n_context,
+            d_out_ptr,
+            handover,
+            handover_1,
+            d_k_ptr,
+            d_v_ptr,
+            size_2,
+            size_1_1,
+            size,
+            size_1,
+            num_warps=4,
+            num_stages=3,
+        )
+        return None, d_q_ptr, d_k_ptr, d_v_ptr, *[None] * 17
+
+
+@functools.lru_cache(1024)
+def _check_attention_kernel(
+    grid,
+    stride_qz,
+    stride_qh,
+    stride_qm,
+    stride_kz,
+    stride_kh,
+    stride_kn,
+    stride_vz,
+    stride_vh,
+    stride_vn,
+    stride_oz,
+    stride_oh,
+    stride_om,
+    n_heads,
+    n_context,
+    like_q,
+    like_k,
+    like_v,
+    like_m,
+    like_out,
+):
+    """Assert what the kernels of `attention_kernel` are for."""
+    _require_whole("m_ptr", like_m)
+    _require_whole("out_ptr", like_out)
+    extents = _box(
+        grid,
+        lambda program_0, program_1, program_2: (
+            _divided(program_1, n_heads),
+            _remainder(program_1, n_heads),
+            program_0,
+        ),
+        True,
+    )
+    _require_cover(
+        "q_ptr",
+        like_q,
+        0,
+        [
+            _indices(stride_qz, [(1, extents[0])]),
+            _indices(stride_qh, [(1, extents[1])]),
+            _indices(stride_qm * 64, [(1, extents[2])]),
+            _indices(stride_qm, [(1, 64)]),
+            _indices(1, [(1, 64)]),
+        ],
+    )
+    _box(
+        grid,
+        lambda program_0, program_1, program_2: (
+            program_0,
+            _divided(program_1, n_heads),
+            _remainder(program_1, n_heads),
+        ),
+        True,
+    )
+    _require_cover(
+        "k_ptr",
+        like_k,
+        0,
+        [
+            _indices(
+                stride_kz,
+                [(1, max(_divided(program_1, n_heads) for program_1 in range(grid[1])) + 1)],
+            ),
+            _indices(
+                stride_kh,
+                [(1, max(_remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1)],
+            ),
+            _indices(
+                stride_kn * 32,
+                [
+                    (
+                        1,
+                        max(
+                            max(
+                                -(
+                                    -max(
+                                        min((program_0 + 1) * 64, n_context)
+                                        for program_0 in range(grid[0])
+                                    )
+                                    // 32
+                                ),
+                                0,
+                            ),
+                            max(-(-max(program_0 * 64 for program_0 in range(grid[0])) // 32), 0),
+                        ),
+                    )
+                ],
+            ),
+            _indices(stride_kn, [(1, 32)]),
+            _indices(1, [(1, 64)]),
+        ],
+    )
+    _require_cover(
+        "v_ptr",
+        like_v,
+        0,
+        [
+            _indices(
+                stride_vz,
+                [(1, max(_divided(program_1, n_heads) for program_1 in range(grid[1])) + 1)],
+            ),
+            _indices(
+                stride_vh,
+                [(1, max(_remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1)],
+            ),
+            _indices(
+                stride_vn * 32,
+                [
+                    (
+                        1,
+                        max(
+                            max(
+                                -(
+                                    -max(
+                                        min((program_0 + 1) * 64, n_context)
+                                        for program_0 in range(grid[0])
+                                    )
+                                    // 32
+                                ),
+                                0,
+                            ),
+                            max(-(-max(program_0 * 64 for program_0 in range(grid[0])) // 32), 0),
+                        ),
+                    )
+                ],
+            ),
+            _indices(stride_vn, [(1, 32)]),
+            _indices(1, [(1, 64)]),
+        ],
+    )
+    _require_distinct(
+        "m_ptr",
+        [
+            _indices(n_context, [(1, grid[1])]),
+            _indices(64, [(1, grid[0])]),
+            _indices(1, [(1, 64)]),
+            _indices(0, [(1, grid[2])]),
+        ],
+    )
+    extents_1 = _box(
+        grid,
+        lambda program_0, program_1, program_2: (
+            _divided(program_1, n_heads),
+            _remainder(program_1, n_heads),
+            program_0,
+        ),
+        False,
+    )
+    _require_distinct(
+        "out_ptr",
+        [
+            _indices(stride_oz, [(1, extents_1[0])]),
+            _indices(stride_oh, [(1, extents_1[1])]),
+            _indices(stride_om * 64, [(1, extents_1[2])]),
+            _indices(stride_om, [(1, 64)]),
+            _indices(1, [(1, 64)]),
+        ],
+    )
+
+
+def _launch_attention_kernel(
+    grid,
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    sm_scale,
+    m_ptr,
+    out_ptr,
+    stride_qz,
+    stride_qh,
+    stride_qm,
+    stride_qd,
+    stride_kz,
+    stride_kh,
+    stride_kn,
+    stride_kd,
+    stride_vz,
+    stride_vh,
+    stride_vn,
+    stride_vd,
+    stride_oz,
+    stride_oh,
+    stride_om,
+    stride_od,
+    n_heads,
+    n_context,
+    HEAD_DIM=64,
+    BLOCK_M=64,
+    BLOCK_N=32,
+    CAUSAL=True,
+    EVEN=True,
+    GROUP=1,
+    **options,
+):
+    """Launch `attention_kernel`, after asserting what it was exported for."""
+    grid = _three(grid, locals())
+    _require_options(
+        options,
+        {
+            "num_warps": 4,
+            "num_ctas": 1,
+            "num_stages": 3,
+            "warp_size": 1,
+            "enable_fp_fusion": False,
+            "default_dot_input_precision": "ieee",
+            "debug": False,
+        },
+    )
+    _require_tensor("q_ptr", q_ptr, torch.float16, "cpu", True)
+    _require_tensor("k_ptr", k_ptr, torch.float16, "cpu", True)
+    _require_tensor("v_ptr", v_ptr, torch.float16, "cpu", True)
+    _require(type(sm_scale) is float, "sm_scale was a float")
+    _require_tensor("m_ptr", m_ptr, torch.float32, "cpu", True)
+    _require_tensor("out_ptr", out_ptr, torch.float16, "cpu", True)
+    _require_integer("stride_qz", stride_qz, 32, 16)
+    _require_integer("stride_qh", stride_qh, 32, 16)
+    _require_integer("stride_qm", stride_qm, 32, 16)
+    _require_integer("stride_kz", stride_kz, 32, 16)
+    _require_integer("stride_kh", stride_kh, 32, 16)
+    _require_integer("stride_kn", stride_kn, 32, 16)
+    _require_integer("stride_vz", stride_vz, 32, 16)
+    _require_integer("stride_vh", stride_vh, 32, 16)
+    _require_integer("stride_vn", stride_vn, 32, 16)
+    _require_integer("stride_oz", stride_oz, 32, 16)
+    _require_integer("stride_oh", stride_oh, 32, 16)
+    _require_integer("stride_om", stride_om, 32, 16)
+    _require_integer("n_heads", n_heads, 32)
+    _require_integer("n_context", n_context, 32, 16)
+    _require_same("stride_qd", stride_qd, 1)
+    _require_same("stride_kd", stride_kd, 1)
+    _require_same("stride_vd", stride_vd, 1)
+    _require_same("stride_od", stride_od, 1)
+    _require_same("HEAD_DIM", HEAD_DIM, 64)
+    _require_same("BLOCK_M", BLOCK_M, 64)
+    _require_same("BLOCK_N", BLOCK_N, 32)
+    _require_same("CAUSAL", CAUSAL, True)
+    _require_same("EVEN", EVEN, True)
+    _require_same("GROUP", GROUP, 1)
+    _require_no_part("m_ptr", m_ptr)
+    _require_no_part("out_ptr", out_ptr)
+    tensors = {"q_ptr": q_ptr, "k_ptr": k_ptr, "v_ptr": v_ptr, "m_ptr": m_ptr, "out_ptr": out_ptr}
+    _require_one_device(tensors, None)
+    _require_meetings(tensors, ("m_ptr", "out_ptr"), ())
+    _check_attention_kernel(
+        grid,
+        stride_qz,
+        stride_qh,
+        stride_qm,
+        stride_kz,
+        stride_kh,
+        stride_kn,
+        stride_vz,
+        stride_vh,
+        stride_vn,
+        stride_oz,
+        stride_oh,
+        stride_om,
+        n_heads,
+        n_context,
+        _Layout.of(q_ptr),
+        _Layout.of(k_ptr),
+        _Layout.of(v_ptr),
+        _Layout.of(m_ptr),
+        _Layout.of(out_ptr),
+    )
+    AttentionKernel.apply(
+        grid,
+        q_ptr,
+        k_ptr,
+        v_ptr,
+        sm_scale,
+        m_ptr,
+        out_ptr,
+        stride_qz,
+        stride_qh,
+        stride_qm,
+        stride_kz,
+        stride_kh,
+        stride_kn,
+        stride_vz,
+        stride_vh,
+        stride_vn,
+        stride_oz,
+        stride_oh,
+        stride_om,
+        n_heads,
+        n_context,
+    )
+
+
+def attention(q, k, v, causal, sm_scale, BLOCK_M=64, BLOCK_N=32, **options):
+    """Attention over q, k, v: (batch, heads, context, head dim), of any strides.
+
+    k and v may have fewer heads than q: so many times fewer share one.
+    """
+    kernel = attention_kernel
+    batch, heads, context, head_dim = q.shape
+    out = torch.full_like(q, float("nan"))
+    m = torch.full((batch, heads, context), float("nan"), dtype=torch.float32, device=q.device)
+    kernel[(triton.cdiv(context, BLOCK_M), batch * heads)](
+        q, k, v, sm_scale, m, out, *q.stride(), *k.stride(), *v.stride(), *out.stride(),
+        heads, context, HEAD_DIM=head_dim, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, CAUSAL=causal,
+        EVEN=context % BLOCK_M == 0, GROUP=heads // k.shape[1], **options,
+    )  # fmt: skip
+    return out
+
+
+# Assertions, memory, and sums of gradients.
+
+
+_ALIGNMENT = 16
+_GAPS = "programs or iterations leave gaps or repeat addresses"
+
+
+def _require(condition: bool, message: str) -> None:
+    """Raise an `AssertionError` unless a condition holds, also where Python leaves out asserts."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def _require_tensor(name: str, value, dtype, device: str, aligned: bool) -> None:
+    """Raise unless an argument is a tensor of this dtype on this device, all that it stands for."""
+    is_tensor = isinstance(value, torch.Tensor)
+    if not is_tensor:
+        raise AssertionError(f"{name} was a tensor, it is {value!r}")
+    if value.dtype != dtype:
+        raise AssertionError(f"{name} was of {dtype}, it is of {value.dtype}")
+    if value.device.type != device:
+        raise AssertionError(f"{name} was on {device}, it is on {value.device}")
+    if value.layout is not torch.strided or value.is_neg():
+        raise AssertionError(f"{name} has to hold its elements as they are: {value.layout}")
+    if aligned and value.data_ptr() % 16:
+        raise AssertionError(f"{name} began at a multiple of 16 bytes, not at {value.data_ptr()}")
+
+
+def _require_integer(name: str, value, bits: int, divisor: int = 1) -> None:
+    """Raise unless a scalar is an integer of so many bits, and a multiple of `divisor`."""
+    if type(value) is not int or not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise AssertionError(f"{name} was an integer of {bits} bits, it is {value!r}")
+    if value % divisor:
+        raise AssertionError(f"{name} was a multiple of {divisor}, it is {value}")
+
+
+def _require_same(name: str, value, given) -> None:
+    """Raise unless an argument is what the kernel was compiled for."""
+    if type(value) is not type(given) or value != given:
+        raise AssertionError(f"{name} was {given!r}, it is {value!r}")
+
+
+def _require_options(options: dict, given: dict) -> None:
+    """Raise unless options of a launch are those that the kernels were compiled with."""
+    for name, value in options.items():
+        if name not in given:
+            raise AssertionError(f"{name} is neither a parameter nor an option")
+        _require_same(name, value, given[name])
+
+
+def _require_no_part(name: str, tensor: torch.Tensor) -> None:
+    """Raise if a tensor is a part of another one, whose other parts may change meanwhile."""
+    if tensor._is_view() and tensor._base.numel() != tensor.numel():
+        raise AssertionError(f"{name} was no part of another tensor, it is: clone it")
+
+
+@functools.cache
+def _capability_of(device: torch.device) -> tuple[int, int]:
+    """Return what PyTorch says of a GPU."""
+    return torch.cuda.get_device_capability(device)
+
+
+def _require_one_device(tensors: dict, capability) -> None:
+    """Raise unless tensors are on one device, of this capability if it is a GPU (else None)."""
+    devices = {tensor.device for tensor in tensors.values()}
+    if len(devices) != 1:
+        raise AssertionError(f"all tensors were on one device, they are on {devices}")
+    if capability is None:
+        return
+    device = devices.pop()
+    if device.index != torch.cuda.current_device():
+        raise AssertionError(f"the tensors are on {device}, which is not the current device")
+    here = _capability_of(device)
+    if here != capability:
+        raise AssertionError(f"the device's capability was {capability}, it is {here}")
+
+
+def _extent(shape, strides) -> int:
+    """Return the elements from the first to the last one of a strided tensor."""
+    reach = 1
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 0:
+            return 0
+        reach += (size - 1) * stride
+    return reach
+
+
+def _sum_of_bytes(tensor: torch.Tensor) -> int:
+    """Return how many bytes lie from the first to the last element."""
+    return _extent(tensor.shape, tensor.stride()) * tensor.element_size()
+
+
+def _require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
+    """Raise unless just those tensors share memory with a written one that did, from one start."""
+    ranges = [(name, t.data_ptr(), t.data_ptr() + _sum_of_bytes(t)) for name, t in tensors.items()]
+    for place, (a, first, end) in enumerate(ranges):
+        for b, other, other_end in ranges[place + 1 :]:
+            if a in written or b in written:
+                meet = first < other_end and other < end
+                if meet != ((a, b) in meetings) or (meet and first != other):
+                    how = "share" if meet else "shared"
+                    raise AssertionError(f"{a} and {b} {how} memory: not as before")
+
+
+class _Span(NamedTuple):
+    """Elements that offsets from a data pointer may touch."""
+
+    lead: int
+    total: int
+
+    def covering(self, first: int, last: int) -> _Span:
+        """Return the span that holds these elements, too."""
+        lead = max(self.lead, -first)
+        return _Span(lead, lead + max(self.total - self.lead, last + 1))
+
+    def widened(self, margin: int) -> _Span:
+        """Return the span with so many more elements on both sides."""
+        return _Span(self.lead + margin, self.total + 2 * margin)
+
+
+def _tensor_span(tensor: torch.Tensor) -> _Span:
+    """Return the span of the tensor's own elements."""
+    return _Span(0, _extent(tensor.shape, tensor.stride()))
+
+
+def _storage_span(tensor: torch.Tensor) -> _Span:
+    """Return the span of the tensor's whole storage, seen from its data pointer."""
+    itemsize = tensor.element_size()
+    nbytes = tensor.untyped_storage().nbytes()
+    lead = tensor.storage_offset()
+    # A storage may end inside an element (a view as a wider dtype); a resized one may end early.
+    return _Span(lead, max(nbytes // itemsize, lead + _tensor_span(tensor).total))
+
+
+def _is_non_overlapping(shape, strides) -> bool:
+    """Return whether no two elements are proved to share memory by the nesting of strides.
+
+    Sufficient, not necessary: an interleaving that is distinct for another reason counts as
+    overlapping, which costs an exact computation later and nothing else.
+    """
+    if 0 in shape:
+        return True
+    reach = 0
+    for stride, size in sorted(zip(strides, shape, strict=True)):
+        if size > 1:
+            if stride <= reach:
+                return False
+            reach += (size - 1) * stride
+    return True
+
+
+def _is_dense(shape, strides) -> bool:
+    """Return whether the elements fill their extent, each place once."""
+    count = 1
+    for size in shape:
+        count *= size
+    return _extent(shape, strides) == count and _is_non_overlapping(shape, strides)
+
+
+def _allocate(shape, strides, span: _Span, dtype, device, zero: bool) -> torch.Tensor:
+    """Return a tensor of `shape` and `strides` whose memory covers `span` and is aligned.
+
+    With `zero`, all of the span is zero, not only the tensor's own elements.
+    """
+    tight = span.lead == 0 and span.total == _extent(shape, strides)
+    if tight and not zero:
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    if tight and _is_dense(shape, strides):
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device).zero_()
+    unit = max(1, _ALIGNMENT // dtype.itemsize)
+    padding = -span.lead % unit
+    make = torch.zeros if zero else torch.empty
+    flat = make(span.total + padding, dtype=dtype, device=device)
+    return flat.as_strided(shape, strides, span.lead + padding)
+
+
+def _same_strides(shape, a, b) -> bool:
+    """Return whether strides `a` and `b` address a tensor of `shape` alike."""
+    return all(size <= 1 or s == t for size, s, t in zip(shape, a, b, strict=True))
+
+
+def _fits(tensor: torch.Tensor, shape, strides, dtype) -> bool:
+    """Return whether a kernel can read `tensor` as one of these strides, dtype and alignment."""
+    return (
+        tensor.dtype == dtype
+        and not tensor.is_neg()
+        and _same_strides(shape, tensor.stride(), strides)
+        and tensor.data_ptr() % _ALIGNMENT == 0
+    )
+
+
+def _lay_out(upstream: torch.Tensor, shape, strides, dtype, span: _Span) -> torch.Tensor:
+    """Return an upstream gradient with the addressing of its output, copying only if needed.
+
+    Memory of the span that the output tensor does not hold has a zero gradient.
+    """
+    if upstream.layout is not torch.strided:
+        upstream = upstream.to_dense()
+    tight = span.lead == 0 and span.total == _extent(shape, strides)
+    if tight and _is_dense(shape, strides):
+        if _fits(upstream, shape, strides, dtype):
+            return upstream
+        return _allocate(shape, strides, span, dtype, upstream.device, False).copy_(upstream)
+    return _allocate(shape, strides, span, dtype, upstream.device, True).copy_(upstream)
+
+
+def _restore(tensor: torch.Tensor, strides, span: _Span) -> torch.Tensor:
+    """Return what autograd kept of a tensor, with the strides that the kernel knows it by.
+
+    Hooks on saved tensors may return a tensor of the same elements that lies otherwise in memory.
+    """
+    shape = tensor.shape
+    if _fits(tensor, shape, strides, tensor.dtype):
+        return tensor
+    copy = _allocate(shape, strides, span, tensor.dtype, tensor.device, True)
+    if _is_non_overlapping(shape, strides):
+        return copy.copy_(tensor)
+    places = torch.arange(_extent(shape, strides), device=tensor.device)
+    flat = copy.as_strided(places.shape, (1,))
+    flat[places.as_strided(shape, strides).reshape(-1)] = tensor.reshape(-1)
+    return copy
+
+
+class _Layout(NamedTuple):
+    """Where the elements of a tensor are, in which storage, and what they are."""
+
+    shape: torch.Size
+    strides: tuple[int, ...]
+    span: _Span
+    dtype: torch.dtype
+    device: torch.device
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> _Layout:
+        """Return that of a tensor."""
+        span = _storage_span(tensor)
+        return cls(tensor.shape, tensor.stride(), span, tensor.dtype, tensor.device)
+
+    @property
+    def size(self) -> int:
+        """The elements from the first to the last one."""
+        return _extent(self.shape, self.strides)
+
+    def empty(self, dtype: torch.dtype) -> torch.Tensor:
+        """Return memory for a number for each element."""
+        return torch.empty_strided(self.shape, self.strides, dtype=dtype, device=self.device)
+
+    def memory(self, dtype: torch.dtype, span: _Span, zero: bool) -> torch.Tensor:
+        """Return memory for a number for each element of a span, seen from the tensor."""
+        return _allocate(self.shape, self.strides, span, dtype, self.device, zero)
+
+    def upstream(self, gradient: torch.Tensor | None) -> torch.Tensor:
+        """Return an upstream gradient as kernels read it; nothing is zero."""
+        if gradient is None:
+            return self.memory(self.dtype, self.span, True)
+        return _lay_out(gradient, self.shape, self.strides, self.dtype, self.span)
+
+    def sums(self, count: int, dtype: torch.dtype) -> torch.Tensor:
+        """Return memory for `count` partial sums of the gradient, one after the other."""
+        size = self.size
+        flat = torch.empty(count * size, dtype=dtype, device=self.device)
+        return flat.as_strided((count, *self.shape), (size, *self.strides))
+
+    def restored(self, kept: torch.Tensor) -> torch.Tensor:
+        """Return what autograd kept of a tensor; hooks may have laid it out otherwise."""
+        return _restore(kept, self.strides, self.span)
+
+
+def _require_whole(name: str, like: _Layout) -> None:
+    """Raise unless a tensor is all that its storage holds, each element once."""
+    if like.span != _Span(0, like.size) or not _is_dense(like.shape, like.strides):
+        raise AssertionError(f"{name} was all that its storage holds, it is a part or repeats some")
+
+
+def _merge(dims) -> tuple[tuple[int, int], ...]:
+    """Return `(extent, stride)` pairs sorted by stride, unit extents dropped, neighbours joined.
+
+    Two index spaces without repeated offsets that merge to the same pairs cover the same offsets.
+    """
+    merged: list[tuple[int, int]] = []
+    for extent, stride in sorted((d for d in dims if d[0] != 1), key=lambda d: (d[1], d[0])):
+        if merged and stride == merged[-1][0] * merged[-1][1]:
+            merged[-1] = (merged[-1][0] * extent, merged[-1][1])
+        else:
+            merged.append((extent, stride))
+    return tuple(merged)
+
+
+def _distinct(dims) -> bool:
+    """Return whether the offsets of merged `(extent, stride)` pairs are proved distinct."""
+    reach = 0
+    for extent, stride in dims:
+        if stride <= reach:
+            return False
+        reach += (extent - 1) * stride
+    return True
+
+
+def _spelled(dims) -> str:
+    """Return merged `(extent, stride)` pairs in words."""
+    return " by ".join(f"{extent} elements of stride {stride}" for extent, stride in dims) or "one"
+
+
+def _cover(shape, strides, offset: int, dims) -> str | None:
+    """Return why `Indices` from an offset on do not meet each element of a tensor once.
+
+    None if they do.
+    """
+    first = offset + sum(dim.place for dim in dims)
+    if first != 0:
+        return f"the first element that it reaches is number {first}"
+    if any(dim.count is None for dim in dims):
+        return _GAPS
+    if any(dim.count <= 0 for dim in dims):
+        return "it reaches no element"
+    reached = _merge((dim.count, dim.stride) for dim in dims)
+    held = _merge(zip(shape, strides, strict=True))
+    if not _distinct(reached):
+        return f"it repeats addresses ({_spelled(reached)})"
+    if reached != held:
+        return f"it reaches {_spelled(reached)}, and the tensor is {_spelled(held)}"
+    return None
+
+
+def _require_cover(name: str, like: _Layout, offset: int, dims) -> None:
+    """Raise unless each element of a tensor gets its gradient once."""
+    objection = _cover(like.shape, like.strides, offset, dims)
+    if objection is not None:
+        raise AssertionError(f"the kernel reached each element of {name} once: {objection}")
+
+
+def _repeat(dims) -> str | None:
+    """Return why `Indices` may meet an element twice; None if they do not."""
+    pairs = []
+    for stride, digits, count, _ in dims:
+        # Bounds only ever take accesses away.
+        apart = [(extent, stride * step) for step, extent in digits]
+        pairs += apart if count is None else [(count, stride)]
+    if any(extent <= 0 for extent, _ in pairs) or _distinct(_merge(pairs)):
+        return None
+    return "it may reach an element more than once"
+
+
+def _require_distinct(name: str, dims) -> None:
+    """Raise unless no element is reached twice."""
+    objection = _repeat(dims)
+    if objection is not None:
+        raise AssertionError(f"the kernel reached no element of {name} twice: {objection}")
+
+
+def _box(grid, place_of, filled: bool) -> list[int]:
+    """Return the extents of a box in which each program has a place of its own.
+
+    Raises unless they have; and unless there is nothing else in it, if it is `filled`.
+    """
+    z, y, x = (range(_extent) for _extent in reversed(grid))
+    places = [place_of(i, j, k) for k in z for j in y for i in x]
+    extents = [max(along) + 1 for along in zip(*places, strict=True)]
+    apart = len(set(places)) == len(places) and min(map(min, places), default=0) >= 0
+    if not apart or (filled and math.prod(extents) != len(places)):
+        raise AssertionError(f"programs had places of their own in a box, here of {extents}")
+    return extents
+
+
+def _divided(a: int, b: int) -> int:
+    """Return a quotient as C rounds it, towards zero."""
+    quotient = abs(a) // abs(b)
+    return -quotient if (a < 0) != (b < 0) else quotient
+
+
+def _remainder(a: int, b: int) -> int:
+    """Return what C's division leaves."""
+    return a - b * _divided(a, b)
+
+
+class _Kernel:
+    """What launches a kernel and its gradients: `kernel[grid](…)`."""
+
+    def __init__(self, *launches):
+        self._launches = launches
+
+    def __getitem__(self, grid):
+        return functools.partial(self._launch, grid)
+
+    def _launch(self, grid, *args, **options):
+        if len(self._launches) == 1:
+            return self._launches[0](grid, *args, **options)
+        objections = []
+        for launch in self._launches:
+            try:
+                return launch(grid, *args, **options)
+            except AssertionError as error:
+                objections.append(str(error))
+        raise AssertionError("nothing was exported for this launch: " + "; ".join(objections))
+
+
+def _three(grid, arguments: dict) -> tuple[int, int, int]:
+    """Return the extents of a grid along three axes."""
+    grid = grid(arguments) if callable(grid) else grid
+    grid = (grid,) if isinstance(grid, int) else tuple(grid)
+    return (*grid, 1, 1)[:3]
+
+
+class _Indices(NamedTuple):
+    """The values 0 … count - 1 of an index, times the stride; they begin at `place`.
+
+    The count is None where the digits leave gaps or repeat.
+    """
+
+    stride: int
+    digits: list[tuple[int, int]]
+    count: int | None
+    place: int
+
+
+def _length_of(digits) -> int | None:
+    """Return the length of the range that `(step, extent)` digits add up to; zero if it is empty.
+
+    None if it has gaps or repeats.
+    """
+    length = 1
+    for step, extent in sorted(digits):
+        # Where there are no others, how far one moves does not matter.
+        if length != step and extent > 1 and length > 0:
+            return None
+        length *= max(extent, 0)
+    return length
+
+
+def _indices(stride, digits, bound=None, start=None) -> _Indices:
+    """Return the values of a sum of `(step, extent)` digits, below a bound, no less than a start.
+
+    Those that count down are counted up, from so far in front of where they are. Without digits
+    (None), there are gaps.
+    """
+    if digits is None:
+        return _Indices(abs(stride), [], None, 0)
+    lowest = sum(s * (e - 1) for s, e in digits if s < 0 < e)
+    digits = sorted((abs(s), e) for s, e in digits if e != 1)
+    count, place = _length_of(digits), 0
+    if count is not None:
+        first = 0 if start is None else max(start - lowest, 0)
+        count = (count if bound is None else min(count, bound - lowest)) - first
+        place = stride * (lowest + first + (max(count - 1, 0) if stride < 0 else 0))
+    return _Indices(abs(stride), digits, count, place)
+
+
+attention_kernel = _Kernel(_launch_attention_kernel)

@@ -1,0 +1,670 @@
+"""`gated_layer` with its gradients, as Triton kernels.
+
+Made by Triton-Autodiff 0.1.0 from the kernel `gated_layer_kernel`, with Triton 3.9.0 for cpu. It
+was made for launches that are like the one that it was exported from; whatever is not is an
+AssertionError:
+
+- `x_ptr`: a tensor (float32, cpu)
+- `w_ptr`: a tensor (float32, cpu, all of its storage)
+- `b_ptr`: a tensor (float32, cpu, all of its storage)
+- `y_ptr`: a tensor (float32, cpu, all of its storage)
+- `n_rows`: i32
+- `n_columns`: i32
+- `BLOCK_M` = 32
+- `BLOCK_N` = 32
+- gradients of `x_ptr`, `w_ptr`, `b_ptr`, from those of `y_ptr`
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+
+# x_ptr: tl.pointer_type(tl.float32), a multiple of 16
+# w_ptr: tl.pointer_type(tl.float32), a multiple of 16
+# b_ptr: tl.pointer_type(tl.float32), a multiple of 16
+# y_ptr: tl.pointer_type(tl.float32), a multiple of 16
+# n_rows: tl.int32
+# n_columns: tl.int32
+@triton.jit
+def gated_layer_kernel_fwd(x_ptr, w_ptr, b_ptr, y_ptr, n_rows, n_columns):
+    rows = tl.program_id(0) * 32
+    rows_1 = tl.arange(0, 32)
+    rows_2 = rows + rows_1
+    mask = (rows_2 < n_rows)[:, None]
+    mask_1 = rows_1 < n_columns
+    mask_2 = mask_1[None, :]
+    mask_3 = tl.broadcast_to(mask, [32, 32])
+    mask_4 = mask_3 & mask_2
+    offsets = rows_2[:, None] * n_columns
+    offsets_1 = rows_1[None, :]
+    offsets_2 = offsets + offsets_1
+    x = tl.load(x_ptr + offsets_2, mask_4, 0.0)
+    w = tl.load(w_ptr + rows_1, mask_1, 0.0)
+    b = tl.load(b_ptr + rows_1, mask_1, 0.0)
+    u = x * w[None, :] + b[None, :]
+    tl.store(y_ptr + offsets_2, u * (1.0 / (tl.exp(-u) + 1.0)), mask_4)
+
+
+@triton.jit
+def gated_layer_kernel_bwd(
+    x_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    w_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    b_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    n_rows,  # tl.int32
+    n_columns,  # tl.int32
+    d_y_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    d_x_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    d_w_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    d_b_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+):
+    rows = tl.program_id(0) * 32
+    rows_1 = tl.arange(0, 32)
+    rows_2 = rows + rows_1
+    mask = (rows_2 < n_rows)[:, None]
+    mask_1 = rows_1 < n_columns
+    mask_2 = mask_1[None, :]
+    mask_3 = tl.broadcast_to(mask, [32, 32])
+    mask_4 = mask_3 & mask_2
+    offsets = rows_2[:, None] * n_columns
+    offsets_1 = rows_1[None, :]
+    offsets_2 = offsets + offsets_1
+    x_ptrs = x_ptr + offsets_2
+    d_x_ptrs = d_x_ptr + offsets_2
+    x = tl.load(x_ptrs, mask_4, 0.0)
+    w_ptrs = w_ptr + rows_1
+    d_w_ptrs = d_w_ptr + rows_1
+    w = tl.load(w_ptrs, mask_1, 0.0)
+    b_ptrs = b_ptr + rows_1
+    d_b_ptrs = d_b_ptr + rows_1
+    b = tl.load(b_ptrs, mask_1, 0.0)
+    u = tl.broadcast_to(w[None, :], [32, 32])
+    u_1 = x * u + b[None, :]
+    d_y_ptrs = d_y_ptr + offsets_2
+    x_1 = tl.exp(-u_1)
+    x_2 = 1.0 / (x_1 + 1.0)
+    d_y = tl.load(d_y_ptrs, mask_4, 0.0)
+    d_u = tl.where(mask_4, d_y * x_2, 0.0)
+    x_3 = d_y * u_1
+    x_4 = 0.0 - x_3 * x_2 * x_2
+    mask_5 = x_3 == 0.0
+    x_5 = tl.where(mask_5, 0.0, x_4)
+    x_6 = tl.minimum(
+        tl.where(mask_4, x_1, 0.0), 3.4028234663852886e38, propagate_nan=tl.PropagateNan.ALL
+    )
+    d_u_1 = d_u + (0.0 - x_5 * x_6)
+    u_2 = tl.sum(d_u_1, 0)
+    d_x = d_u_1 * u
+    u_3 = tl.sum(d_u_1 * x, 0)
+    tl.atomic_add(d_b_ptrs, u_2, mask_1, sem="relaxed")
+    tl.atomic_add(d_w_ptrs, u_3, mask_1, sem="relaxed")
+    tl.store(d_x_ptrs, d_x, mask_4)
+
+
+class GatedLayerKernel(torch.autograd.Function):
+    """One launch of `gated_layer_kernel`.
+
+    Takes the grid and the arguments, returns what it writes: `y_ptr`. Their gradients become those
+    of `x_ptr`, `w_ptr`, `b_ptr`.
+    """
+
+    @staticmethod
+    def forward(ctx, grid, x_ptr, w_ptr, b_ptr, y_ptr, n_rows, n_columns):
+        """Launch the kernel, and keep what the backward reads."""
+        gated_layer_kernel_fwd[grid](
+            x_ptr, w_ptr, b_ptr, y_ptr, n_rows, n_columns, num_warps=4, num_stages=3
+        )
+        ctx.set_materialize_grads(False)
+        ctx.mark_dirty(y_ptr)
+        ctx.save_for_backward(x_ptr, w_ptr, b_ptr)
+        ctx.launch = (
+            grid,
+            n_rows,
+            n_columns,
+            _Layout.of(x_ptr),
+            _Layout.of(w_ptr),
+            _Layout.of(b_ptr),
+            _Layout.of(y_ptr),
+        )
+        return y_ptr
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, d_y_ptr):
+        """Return the gradients of x_ptr, w_ptr, b_ptr."""
+        x_ptr, w_ptr, b_ptr = ctx.saved_tensors
+        grid, n_rows, n_columns, like_x, like_w, like_b, like_y = ctx.launch
+        x_ptr = like_x.restored(x_ptr)
+        w_ptr = like_w.restored(w_ptr)
+        b_ptr = like_b.restored(b_ptr)
+        d_y_ptr = like_y.upstream(d_y_ptr)
+        d_x_ptr = like_x.empty(torch.float32)
+        d_w_ptr = like_w.memory(torch.float32, like_w.span, True)
+        d_b_ptr = like_b.memory(torch.float32, like_b.span, True)
+        gated_layer_kernel_bwd[grid](
+            x_ptr,
+            w_ptr,
+            b_ptr,
+            n_rows,
+            n_columns,
+            d_y_ptr,
+            d_x_ptr,
+            d_w_ptr,
+            d_b_ptr,
+            num_warps=4,
+            num_stages=3,
+        )
+        return None, d_x_ptr, d_w_ptr, d_b_ptr, *[None] * 3
+
+
+@functools.lru_cache(1024)
+def _check_gated_layer_kernel(grid, n_rows, n_columns, like_x, like_w, like_b, like_y):
+    """Assert what the kernels of `gated_layer_kernel` are for."""
+    _require(n_rows - 1 >= 0, "the kernels are for n_rows - 1 >= 0")
+    _require_whole("w_ptr", like_w)
+    _require_whole("b_ptr", like_b)
+    _require_whole("y_ptr", like_y)
+    _require_cover(
+        "x_ptr",
+        like_x,
+        0,
+        [
+            _indices(n_columns, [(32, grid[0]), (1, 32)], bound=n_rows),
+            _indices(1, [(1, 32)], bound=n_columns),
+            _indices(0, [(1, grid[1])]),
+            _indices(0, [(1, grid[2])]),
+        ],
+    )
+    _require_distinct(
+        "y_ptr",
+        [
+            _indices(n_columns, [(32, grid[0]), (1, 32)], bound=n_rows),
+            _indices(1, [(1, 32)], bound=n_columns),
+            _indices(0, [(1, grid[1])]),
+            _indices(0, [(1, grid[2])]),
+        ],
+    )
+    _require_in_storage("w_ptr", like_w, 0, min(n_columns - 1, 31))
+    _require_in_storage("b_ptr", like_b, 0, min(n_columns - 1, 31))
+
+
+def _launch_gated_layer_kernel(
+    grid, x_ptr, w_ptr, b_ptr, y_ptr, n_rows, n_columns, BLOCK_M=32, BLOCK_N=32, **options
+):
+    """Launch `gated_layer_kernel`, after asserting what it was exported for."""
+    grid = _three(grid, locals())
+    _require_options(
+        options,
+        {
+            "num_warps": 4,
+            "num_ctas": 1,
+            "num_stages": 3,
+            "warp_size": 1,
+            "enable_fp_fusion": False,
+            "default_dot_input_precision": "ieee",
+            "debug": False,
+        },
+    )
+    _require_tensor("x_ptr", x_ptr, torch.float32, "cpu", True)
+    _require_tensor("w_ptr", w_ptr, torch.float32, "cpu", True)
+    _require_tensor("b_ptr", b_ptr, torch.float32, "cpu", True)
+    _require_tensor("y_ptr", y_ptr, torch.float32, "cpu", True)
+    _require_integer("n_rows", n_rows, 32)
+    _require_integer("n_columns", n_columns, 32)
+    _require_same("BLOCK_M", BLOCK_M, 32)
+    _require_same("BLOCK_N", BLOCK_N, 32)
+    tensors = {"x_ptr": x_ptr, "w_ptr": w_ptr, "b_ptr": b_ptr, "y_ptr": y_ptr}
+    _require_one_device(tensors, None)
+    _require_meetings(tensors, ("y_ptr",), ())
+    _check_gated_layer_kernel(
+        grid,
+        n_rows,
+        n_columns,
+        _Layout.of(x_ptr),
+        _Layout.of(w_ptr),
+        _Layout.of(b_ptr),
+        _Layout.of(y_ptr),
+    )
+    GatedLayerKernel.apply(grid, x_ptr, w_ptr, b_ptr, y_ptr, n_rows, n_columns)
+
+
+def gated_layer(x, w, b):
+    """The stub: allocates the output and launches ``kernel``, which comes first."""
+    kernel = gated_layer_kernel
+    n_rows, n_columns = x.shape
+    y = torch.empty_like(x)
+    grid = (triton.cdiv(n_rows, 32),)
+    block_n = triton.next_power_of_2(n_columns)
+    kernel[grid](x, w, b, y, n_rows, n_columns, BLOCK_M=32, BLOCK_N=block_n)
+    return y
+
+
+# Assertions, memory, and sums of gradients.
+
+
+_ALIGNMENT = 16
+_GAPS = "programs or iterations leave gaps or repeat addresses"
+
+
+def _require(condition: bool, message: str) -> None:
+    """Raise an `AssertionError` unless a condition holds, also where Python leaves out asserts."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def _require_tensor(name: str, value, dtype, device: str, aligned: bool) -> None:
+    """Raise unless an argument is a tensor of this dtype on this device, all that it stands for."""
+    is_tensor = isinstance(value, torch.Tensor)
+    if not is_tensor:
+        raise AssertionError(f"{name} was a tensor, it is {value!r}")
+    if value.dtype != dtype:
+        raise AssertionError(f"{name} was of {dtype}, it is of {value.dtype}")
+    if value.device.type != device:
+        raise AssertionError(f"{name} was on {device}, it is on {value.device}")
+    if value.layout is not torch.strided or value.is_neg():
+        raise AssertionError(f"{name} has to hold its elements as they are: {value.layout}")
+    if aligned and value.data_ptr() % 16:
+        raise AssertionError(f"{name} began at a multiple of 16 bytes, not at {value.data_ptr()}")
+
+
+def _require_integer(name: str, value, bits: int, divisor: int = 1) -> None:
+    """Raise unless a scalar is an integer of so many bits, and a multiple of `divisor`."""
+    if type(value) is not int or not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise AssertionError(f"{name} was an integer of {bits} bits, it is {value!r}")
+    if value % divisor:
+        raise AssertionError(f"{name} was a multiple of {divisor}, it is {value}")
+
+
+def _require_same(name: str, value, given) -> None:
+    """Raise unless an argument is what the kernel was compiled for."""
+    if type(value) is not type(given) or value != given:
+        raise AssertionError(f"{name} was {given!r}, it is {value!r}")
+
+
+def _require_options(options: dict, given: dict) -> None:
+    """Raise unless options of a launch are those that the kernels were compiled with."""
+    for name, value in options.items():
+        if name not in given:
+            raise AssertionError(f"{name} is neither a parameter nor an option")
+        _require_same(name, value, given[name])
+
+
+@functools.cache
+def _capability_of(device: torch.device) -> tuple[int, int]:
+    """Return what PyTorch says of a GPU."""
+    return torch.cuda.get_device_capability(device)
+
+
+def _require_one_device(tensors: dict, capability) -> None:
+    """Raise unless tensors are on one device, of this capability if it is a GPU (else None)."""
+    devices = {tensor.device for tensor in tensors.values()}
+    if len(devices) != 1:
+        raise AssertionError(f"all tensors were on one device, they are on {devices}")
+    if capability is None:
+        return
+    device = devices.pop()
+    if device.index != torch.cuda.current_device():
+        raise AssertionError(f"the tensors are on {device}, which is not the current device")
+    here = _capability_of(device)
+    if here != capability:
+        raise AssertionError(f"the device's capability was {capability}, it is {here}")
+
+
+def _extent(shape, strides) -> int:
+    """Return the elements from the first to the last one of a strided tensor."""
+    reach = 1
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 0:
+            return 0
+        reach += (size - 1) * stride
+    return reach
+
+
+def _sum_of_bytes(tensor: torch.Tensor) -> int:
+    """Return how many bytes lie from the first to the last element."""
+    return _extent(tensor.shape, tensor.stride()) * tensor.element_size()
+
+
+def _require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
+    """Raise unless just those tensors share memory with a written one that did, from one start."""
+    ranges = [(name, t.data_ptr(), t.data_ptr() + _sum_of_bytes(t)) for name, t in tensors.items()]
+    for place, (a, first, end) in enumerate(ranges):
+        for b, other, other_end in ranges[place + 1 :]:
+            if a in written or b in written:
+                meet = first < other_end and other < end
+                if meet != ((a, b) in meetings) or (meet and first != other):
+                    how = "share" if meet else "shared"
+                    raise AssertionError(f"{a} and {b} {how} memory: not as before")
+
+
+class _Span(NamedTuple):
+    """Elements that offsets from a data pointer may touch."""
+
+    lead: int
+    total: int
+
+    def covering(self, first: int, last: int) -> _Span:
+        """Return the span that holds these elements, too."""
+        lead = max(self.lead, -first)
+        return _Span(lead, lead + max(self.total - self.lead, last + 1))
+
+    def widened(self, margin: int) -> _Span:
+        """Return the span with so many more elements on both sides."""
+        return _Span(self.lead + margin, self.total + 2 * margin)
+
+
+def _tensor_span(tensor: torch.Tensor) -> _Span:
+    """Return the span of the tensor's own elements."""
+    return _Span(0, _extent(tensor.shape, tensor.stride()))
+
+
+def _storage_span(tensor: torch.Tensor) -> _Span:
+    """Return the span of the tensor's whole storage, seen from its data pointer."""
+    itemsize = tensor.element_size()
+    nbytes = tensor.untyped_storage().nbytes()
+    lead = tensor.storage_offset()
+    # A storage may end inside an element (a view as a wider dtype); a resized one may end early.
+    return _Span(lead, max(nbytes // itemsize, lead + _tensor_span(tensor).total))
+
+
+def _is_non_overlapping(shape, strides) -> bool:
+    """Return whether no two elements are proved to share memory by the nesting of strides.
+
+    Sufficient, not necessary: an interleaving that is distinct for another reason counts as
+    overlapping, which costs an exact computation later and nothing else.
+    """
+    if 0 in shape:
+        return True
+    reach = 0
+    for stride, size in sorted(zip(strides, shape, strict=True)):
+        if size > 1:
+            if stride <= reach:
+                return False
+            reach += (size - 1) * stride
+    return True
+
+
+def _is_dense(shape, strides) -> bool:
+    """Return whether the elements fill their extent, each place once."""
+    count = 1
+    for size in shape:
+        count *= size
+    return _extent(shape, strides) == count and _is_non_overlapping(shape, strides)
+
+
+def _allocate(shape, strides, span: _Span, dtype, device, zero: bool) -> torch.Tensor:
+    """Return a tensor of `shape` and `strides` whose memory covers `span` and is aligned.
+
+    With `zero`, all of the span is zero, not only the tensor's own elements.
+    """
+    tight = span.lead == 0 and span.total == _extent(shape, strides)
+    if tight and not zero:
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    if tight and _is_dense(shape, strides):
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device).zero_()
+    unit = max(1, _ALIGNMENT // dtype.itemsize)
+    padding = -span.lead % unit
+    make = torch.zeros if zero else torch.empty
+    flat = make(span.total + padding, dtype=dtype, device=device)
+    return flat.as_strided(shape, strides, span.lead + padding)
+
+
+def _same_strides(shape, a, b) -> bool:
+    """Return whether strides `a` and `b` address a tensor of `shape` alike."""
+    return all(size <= 1 or s == t for size, s, t in zip(shape, a, b, strict=True))
+
+
+def _fits(tensor: torch.Tensor, shape, strides, dtype) -> bool:
+    """Return whether a kernel can read `tensor` as one of these strides, dtype and alignment."""
+    return (
+        tensor.dtype == dtype
+        and not tensor.is_neg()
+        and _same_strides(shape, tensor.stride(), strides)
+        and tensor.data_ptr() % _ALIGNMENT == 0
+    )
+
+
+def _lay_out(upstream: torch.Tensor, shape, strides, dtype, span: _Span) -> torch.Tensor:
+    """Return an upstream gradient with the addressing of its output, copying only if needed.
+
+    Memory of the span that the output tensor does not hold has a zero gradient.
+    """
+    if upstream.layout is not torch.strided:
+        upstream = upstream.to_dense()
+    tight = span.lead == 0 and span.total == _extent(shape, strides)
+    if tight and _is_dense(shape, strides):
+        if _fits(upstream, shape, strides, dtype):
+            return upstream
+        return _allocate(shape, strides, span, dtype, upstream.device, False).copy_(upstream)
+    return _allocate(shape, strides, span, dtype, upstream.device, True).copy_(upstream)
+
+
+def _restore(tensor: torch.Tensor, strides, span: _Span) -> torch.Tensor:
+    """Return what autograd kept of a tensor, with the strides that the kernel knows it by.
+
+    Hooks on saved tensors may return a tensor of the same elements that lies otherwise in memory.
+    """
+    shape = tensor.shape
+    if _fits(tensor, shape, strides, tensor.dtype):
+        return tensor
+    copy = _allocate(shape, strides, span, tensor.dtype, tensor.device, True)
+    if _is_non_overlapping(shape, strides):
+        return copy.copy_(tensor)
+    places = torch.arange(_extent(shape, strides), device=tensor.device)
+    flat = copy.as_strided(places.shape, (1,))
+    flat[places.as_strided(shape, strides).reshape(-1)] = tensor.reshape(-1)
+    return copy
+
+
+class _Layout(NamedTuple):
+    """Where the elements of a tensor are, in which storage, and what they are."""
+
+    shape: torch.Size
+    strides: tuple[int, ...]
+    span: _Span
+    dtype: torch.dtype
+    device: torch.device
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> _Layout:
+        """Return that of a tensor."""
+        span = _storage_span(tensor)
+        return cls(tensor.shape, tensor.stride(), span, tensor.dtype, tensor.device)
+
+    @property
+    def size(self) -> int:
+        """The elements from the first to the last one."""
+        return _extent(self.shape, self.strides)
+
+    def empty(self, dtype: torch.dtype) -> torch.Tensor:
+        """Return memory for a number for each element."""
+        return torch.empty_strided(self.shape, self.strides, dtype=dtype, device=self.device)
+
+    def memory(self, dtype: torch.dtype, span: _Span, zero: bool) -> torch.Tensor:
+        """Return memory for a number for each element of a span, seen from the tensor."""
+        return _allocate(self.shape, self.strides, span, dtype, self.device, zero)
+
+    def upstream(self, gradient: torch.Tensor | None) -> torch.Tensor:
+        """Return an upstream gradient as kernels read it; nothing is zero."""
+        if gradient is None:
+            return self.memory(self.dtype, self.span, True)
+        return _lay_out(gradient, self.shape, self.strides, self.dtype, self.span)
+
+    def sums(self, count: int, dtype: torch.dtype) -> torch.Tensor:
+        """Return memory for `count` partial sums of the gradient, one after the other."""
+        size = self.size
+        flat = torch.empty(count * size, dtype=dtype, device=self.device)
+        return flat.as_strided((count, *self.shape), (size, *self.strides))
+
+    def restored(self, kept: torch.Tensor) -> torch.Tensor:
+        """Return what autograd kept of a tensor; hooks may have laid it out otherwise."""
+        return _restore(kept, self.strides, self.span)
+
+
+def _require_whole(name: str, like: _Layout) -> None:
+    """Raise unless a tensor is all that its storage holds, each element once."""
+    if like.span != _Span(0, like.size) or not _is_dense(like.shape, like.strides):
+        raise AssertionError(f"{name} was all that its storage holds, it is a part or repeats some")
+
+
+def _merge(dims) -> tuple[tuple[int, int], ...]:
+    """Return `(extent, stride)` pairs sorted by stride, unit extents dropped, neighbours joined.
+
+    Two index spaces without repeated offsets that merge to the same pairs cover the same offsets.
+    """
+    merged: list[tuple[int, int]] = []
+    for extent, stride in sorted((d for d in dims if d[0] != 1), key=lambda d: (d[1], d[0])):
+        if merged and stride == merged[-1][0] * merged[-1][1]:
+            merged[-1] = (merged[-1][0] * extent, merged[-1][1])
+        else:
+            merged.append((extent, stride))
+    return tuple(merged)
+
+
+def _distinct(dims) -> bool:
+    """Return whether the offsets of merged `(extent, stride)` pairs are proved distinct."""
+    reach = 0
+    for extent, stride in dims:
+        if stride <= reach:
+            return False
+        reach += (extent - 1) * stride
+    return True
+
+
+def _spelled(dims) -> str:
+    """Return merged `(extent, stride)` pairs in words."""
+    return " by ".join(f"{extent} elements of stride {stride}" for extent, stride in dims) or "one"
+
+
+def _cover(shape, strides, offset: int, dims) -> str | None:
+    """Return why `Indices` from an offset on do not meet each element of a tensor once.
+
+    None if they do.
+    """
+    first = offset + sum(dim.place for dim in dims)
+    if first != 0:
+        return f"the first element that it reaches is number {first}"
+    if any(dim.count is None for dim in dims):
+        return _GAPS
+    if any(dim.count <= 0 for dim in dims):
+        return "it reaches no element"
+    reached = _merge((dim.count, dim.stride) for dim in dims)
+    held = _merge(zip(shape, strides, strict=True))
+    if not _distinct(reached):
+        return f"it repeats addresses ({_spelled(reached)})"
+    if reached != held:
+        return f"it reaches {_spelled(reached)}, and the tensor is {_spelled(held)}"
+    return None
+
+
+def _require_cover(name: str, like: _Layout, offset: int, dims) -> None:
+    """Raise unless each element of a tensor gets its gradient once."""
+    objection = _cover(like.shape, like.strides, offset, dims)
+    if objection is not None:
+        raise AssertionError(f"the kernel reached each element of {name} once: {objection}")
+
+
+def _repeat(dims) -> str | None:
+    """Return why `Indices` may meet an element twice; None if they do not."""
+    pairs = []
+    for stride, digits, count, _ in dims:
+        # Bounds only ever take accesses away.
+        apart = [(extent, stride * step) for step, extent in digits]
+        pairs += apart if count is None else [(count, stride)]
+    if any(extent <= 0 for extent, _ in pairs) or _distinct(_merge(pairs)):
+        return None
+    return "it may reach an element more than once"
+
+
+def _require_distinct(name: str, dims) -> None:
+    """Raise unless no element is reached twice."""
+    objection = _repeat(dims)
+    if objection is not None:
+        raise AssertionError(f"the kernel reached no element of {name} twice: {objection}")
+
+
+def _require_in_storage(name: str, like: _Layout, first: int, last: int) -> None:
+    """Raise unless a tensor's storage holds the elements from the first to the last one."""
+    lead, total = like.span
+    if first <= last and not -lead <= first <= last < total - lead:
+        raise AssertionError(f"{name}: {first} to {last} of {total} elements are reached")
+
+
+class _Kernel:
+    """What launches a kernel and its gradients: `kernel[grid](…)`."""
+
+    def __init__(self, *launches):
+        self._launches = launches
+
+    def __getitem__(self, grid):
+        return functools.partial(self._launch, grid)
+
+    def _launch(self, grid, *args, **options):
+        if len(self._launches) == 1:
+            return self._launches[0](grid, *args, **options)
+        objections = []
+        for launch in self._launches:
+            try:
+                return launch(grid, *args, **options)
+            except AssertionError as error:
+                objections.append(str(error))
+        raise AssertionError("nothing was exported for this launch: " + "; ".join(objections))
+
+
+def _three(grid, arguments: dict) -> tuple[int, int, int]:
+    """Return the extents of a grid along three axes."""
+    grid = grid(arguments) if callable(grid) else grid
+    grid = (grid,) if isinstance(grid, int) else tuple(grid)
+    return (*grid, 1, 1)[:3]
+
+
+class _Indices(NamedTuple):
+    """The values 0 … count - 1 of an index, times the stride; they begin at `place`.
+
+    The count is None where the digits leave gaps or repeat.
+    """
+
+    stride: int
+    digits: list[tuple[int, int]]
+    count: int | None
+    place: int
+
+
+def _length_of(digits) -> int | None:
+    """Return the length of the range that `(step, extent)` digits add up to; zero if it is empty.
+
+    None if it has gaps or repeats.
+    """
+    length = 1
+    for step, extent in sorted(digits):
+        # Where there are no others, how far one moves does not matter.
+        if length != step and extent > 1 and length > 0:
+            return None
+        length *= max(extent, 0)
+    return length
+
+
+def _indices(stride, digits, bound=None, start=None) -> _Indices:
+    """Return the values of a sum of `(step, extent)` digits, below a bound, no less than a start.
+
+    Those that count down are counted up, from so far in front of where they are. Without digits
+    (None), there are gaps.
+    """
+    if digits is None:
+        return _Indices(abs(stride), [], None, 0)
+    lowest = sum(s * (e - 1) for s, e in digits if s < 0 < e)
+    digits = sorted((abs(s), e) for s, e in digits if e != 1)
+    count, place = _length_of(digits), 0
+    if count is not None:
+        first = 0 if start is None else max(start - lowest, 0)
+        count = (count if bound is None else min(count, bound - lowest)) - first
+        place = stride * (lowest + first + (max(count - 1, 0) if stride < 0 else 0))
+    return _Indices(abs(stride), digits, count, place)
+
+
+gated_layer_kernel = _Kernel(_launch_gated_layer_kernel)

@@ -1,0 +1,867 @@
+"""`layer_norm` with its gradients, as Triton kernels.
+
+Made by Triton-Autodiff 0.1.0 from the kernel `layer_norm_kernel`, with Triton 3.9.0 for cpu. It was
+made for launches that are like the one that it was exported from; whatever is not is an
+AssertionError:
+
+- `x_ptr`: a tensor (float16, cpu)
+- `y_ptr`: a tensor (float16, cpu, all of its storage)
+- `weight_ptr`: a tensor (float16, cpu)
+- `bias_ptr`: a tensor (float16, cpu)
+- `mean_ptr`: a tensor (float32, cpu, all of its storage)
+- `rstd_ptr`: a tensor (float32, cpu, all of its storage)
+- `stride`: i32
+- `n_columns`: i32
+- `eps`: fp32
+- `BLOCK` = 512
+- gradients of `x_ptr`, `weight_ptr`, `bias_ptr`, from those of `y_ptr`, `mean_ptr`, `rstd_ptr`
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def layer_norm_kernel_fwd(
+    x_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    y_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    weight_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    bias_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    mean_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    rstd_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    stride,  # tl.int32
+    n_columns,  # tl.int32
+    eps,  # tl.float32
+):
+    row = tl.program_id(0)
+    offset = row * stride
+    x_ptr_1 = x_ptr + offset
+    y_ptr_1 = y_ptr + offset
+    columns = tl.arange(0, 512)
+    n = tl.broadcast_to(n_columns, [512])
+    x_ptrs = tl.broadcast_to(x_ptr_1, [512])
+    total = tl.full([512], 0.0, tl.float32)
+    for i in range(0, n_columns, 512):
+        columns_1 = i + columns
+        mask = columns_1 < n
+        x_ptrs_1 = x_ptrs + columns_1
+        total = total + tl.load(x_ptrs_1, mask, 0.0).to(tl.float32)
+    mean = tl.sum(total, 0)
+    mean_1 = n_columns.to(tl.float32)
+    mean_2 = mean / mean_1
+    columns_2 = tl.arange(0, 512)
+    n_1 = tl.broadcast_to(n_columns, [512])
+    x_ptrs_2 = tl.broadcast_to(x_ptr_1, [512])
+    x = tl.broadcast_to(mean_2, [512])
+    squares = tl.full([512], 0.0, tl.float32)
+    for i_1 in range(0, n_columns, 512):
+        columns_3 = i_1 + columns_2
+        mask_1 = columns_3 < n_1
+        x_1 = tl.where(mask_1, tl.load(x_ptrs_2 + columns_3, mask_1, 0.0).to(tl.float32) - x, 0.0)
+        squares = squares + x_1 * x_1
+    rstd = 1.0 / tl.sqrt(tl.sum(squares, 0) / mean_1 + eps)
+    tl.store(mean_ptr + row, mean_2)
+    tl.store(rstd_ptr + row, rstd)
+    columns_4 = tl.arange(0, 512)
+    mask_2 = tl.broadcast_to(n_columns, [512])
+    weight_ptrs = tl.broadcast_to(weight_ptr, [512])
+    bias_ptrs = tl.broadcast_to(bias_ptr, [512])
+    x_ptrs_3 = tl.broadcast_to(x_ptr_1, [512])
+    y_ptrs = tl.broadcast_to(y_ptr_1, [512])
+    x_2 = tl.broadcast_to(mean_2, [512])
+    x_3 = tl.broadcast_to(rstd, [512])
+    for i_2 in range(0, n_columns, 512):
+        columns_5 = i_2 + columns_4
+        mask_3 = columns_5 < mask_2
+        weight = tl.load(weight_ptrs + columns_5, mask_3)
+        bias = tl.load(bias_ptrs + columns_5, mask_3)
+        x_4 = tl.load(x_ptrs_3 + columns_5, mask_3, 0.0).to(tl.float32)
+        y_ptrs_1 = y_ptrs + columns_5
+        x_5 = ((x_4 - x_2) * x_3 * weight.to(tl.float32) + bias.to(tl.float32)).to(tl.float16)
+        tl.store(y_ptrs_1, x_5, mask_3)
+
+
+@triton.jit
+def layer_norm_kernel_bwd_persistent(
+    x_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    weight_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    mean_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    rstd_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    stride,  # tl.int32
+    n_columns,  # tl.int32
+    d_y_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    d_mean_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    d_rstd_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    d_x_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
+    d_weight_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    d_bias_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    size: tl.int64,  # tl.int64
+    size_1: tl.int64,  # tl.int64
+    size_2: tl.int64,  # tl.int64
+    size_3: tl.int64,  # tl.int64
+):
+    n = size.to(tl.int32)
+    n_1 = tl.program_id(0) % n
+    n_2 = size_1.to(tl.int32)
+    columns = tl.arange(0, 512)[None, :]
+    mask = columns < n_columns
+    weight_ptrs = weight_ptr + columns
+    d_weight_ptrs = d_weight_ptr + columns
+    x = tl.load(weight_ptrs, mask, 0.0).to(tl.float32)
+    total = n_columns > 0
+    squares = tl.broadcast_to(total, [1, 512])
+    mean = n_columns.to(tl.float32)
+    d_weight = tl.full([1, 512], 0.0, tl.float32)
+    d_bias = tl.full([1, 512], 0.0, tl.float32)
+    for i in tl.range(n_1, n_2, n, num_stages=12):
+        offset = i % n_2
+        offset_1 = offset * stride
+        d_bias_1 = tl.load(d_y_ptr + offset_1 + columns, mask, 0.0).to(tl.float32)
+        d_bias_2 = d_bias + d_bias_1
+        x_ptr_1 = x_ptr + offset_1
+        d_x_ptr_1 = d_x_ptr + offset_1
+        x_ptrs = x_ptr_1 + columns
+        d_x_ptrs = d_x_ptr_1 + columns
+        x_1 = tl.load(x_ptrs, mask, 0.0).to(tl.float32) - tl.load(mean_ptr + offset)
+        rstd = tl.load(rstd_ptr + offset)
+        d_weight_1 = d_weight + tl.where(mask, d_bias_1 * (x_1 * rstd), 0.0)
+        x_2 = d_bias_1 * x
+        x_3 = x_2 * rstd
+        d_rstd = tl.sum(tl.sum(tl.where(mask, x_2 * x_1, 0.0), 1), 0) + tl.load(d_rstd_ptr + offset)
+        d_rstd_1 = tl.where(d_rstd == 0.0, 0.0, 0.0 - d_rstd * rstd * rstd)
+        d_rstd_2 = tl.where(d_rstd_1 == 0.0, 0.0, d_rstd_1 * 0.5 * rstd)
+        squares_1 = tl.where(
+            total, tl.where(d_rstd_2 == 0.0, 0.0, d_rstd_2 / mean), 0.0
+        ) * tl.where(mask, x_1, 0.0)
+        d_x = tl.where(mask, x_3 + tl.where(squares, squares_1 + squares_1, 0.0), 0.0)
+        d_mean = tl.load(d_mean_ptr + offset) + (0.0 - tl.sum(tl.sum(d_x, 1), 0))
+        d_total = (d_x + tl.where(total, tl.where(d_mean == 0.0, 0.0, d_mean / mean), 0.0)).to(
+            tl.float16
+        )
+        tl.store(d_x_ptrs, d_total, mask)
+        d_weight, d_bias = d_weight_1, d_bias_2
+    n_3 = n_1.to(tl.int64)
+    tl.store(d_weight_ptrs + n_3 * size_2, d_weight, mask)
+    tl.store(d_bias_ptr + columns + n_3 * size_3, d_bias, mask)
+
+
+class LayerNormKernel(torch.autograd.Function):
+    """One launch of `layer_norm_kernel`.
+
+    Takes the grid and the arguments, returns what it writes: `y_ptr`, `mean_ptr`, `rstd_ptr`. Their
+    gradients become those of `x_ptr`, `weight_ptr`, `bias_ptr`.
+    """
+
+    @staticmethod
+    def forward(
+        ctx, grid, x_ptr, y_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, stride, n_columns, eps
+    ):
+        """Launch the kernel, and keep what the backward reads."""
+        layer_norm_kernel_fwd[grid](
+            x_ptr,
+            y_ptr,
+            weight_ptr,
+            bias_ptr,
+            mean_ptr,
+            rstd_ptr,
+            stride,
+            n_columns,
+            eps,
+            num_warps=4,
+            num_stages=3,
+        )
+        ctx.set_materialize_grads(False)
+        ctx.mark_dirty(y_ptr, mean_ptr, rstd_ptr)
+        ctx.save_for_backward(x_ptr, weight_ptr, mean_ptr, rstd_ptr)
+        ctx.launch = (
+            grid,
+            stride,
+            n_columns,
+            _Layout.of(x_ptr),
+            _Layout.of(y_ptr),
+            _Layout.of(weight_ptr),
+            _Layout.of(bias_ptr),
+            _Layout.of(mean_ptr),
+            _Layout.of(rstd_ptr),
+        )
+        return y_ptr, mean_ptr, rstd_ptr
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, d_y_ptr, d_mean_ptr, d_rstd_ptr):
+        """Return the gradients of x_ptr, weight_ptr, bias_ptr."""
+        x_ptr, weight_ptr, mean_ptr, rstd_ptr = ctx.saved_tensors
+        (
+            grid,
+            stride,
+            n_columns,
+            like_x,
+            like_y,
+            like_weight,
+            like_bias,
+            like_mean,
+            like_rstd,
+        ) = ctx.launch
+        x_ptr = like_x.restored(x_ptr)
+        weight_ptr = like_weight.restored(weight_ptr)
+        mean_ptr = like_mean.restored(mean_ptr)
+        rstd_ptr = like_rstd.restored(rstd_ptr)
+        d_y_ptr = like_y.upstream(d_y_ptr)
+        d_mean_ptr = like_mean.upstream(d_mean_ptr)
+        d_rstd_ptr = like_rstd.upstream(d_rstd_ptr)
+        size = max(min(grid[0], _processors(like_x.device) * 8), 1)
+        size_1 = grid[0]
+        size_2 = like_weight.size
+        size_3 = like_bias.size
+        d_x_ptr = like_x.empty(torch.float16)
+        d_weight_ptr = like_weight.sums(size, torch.float32)
+        d_bias_ptr = like_bias.sums(size, torch.float32)
+        layer_norm_kernel_bwd_persistent[(size,)](
+            x_ptr,
+            weight_ptr,
+            mean_ptr,
+            rstd_ptr,
+            stride,
+            n_columns,
+            d_y_ptr,
+            d_mean_ptr,
+            d_rstd_ptr,
+            d_x_ptr,
+            d_weight_ptr,
+            d_bias_ptr,
+            size,
+            size_1,
+            size_2,
+            size_3,
+            num_warps=1,
+            num_stages=3,
+        )
+        d_weight_ptr, d_bias_ptr = _added_up([like_weight, like_bias], [d_weight_ptr, d_bias_ptr])
+        return None, d_x_ptr, None, d_weight_ptr, d_bias_ptr, *[None] * 5
+
+
+@functools.lru_cache(1024)
+def _check_layer_norm_kernel(
+    grid, stride, n_columns, like_x, like_y, like_weight, like_bias, like_mean, like_rstd
+):
+    """Assert what the kernels of `layer_norm_kernel` are for."""
+    _require(
+        1 - max(-(-n_columns // 512), 0) >= 0,
+        "the kernels are for 1 - max(-(-n_columns // 512), 0) >= 0",
+    )
+    _require(
+        max(-(-n_columns // 512), 0) - 1 >= 0,
+        "the kernels are for max(-(-n_columns // 512), 0) - 1 >= 0",
+    )
+    _require_distinct(
+        "y_ptr",
+        [
+            _indices(1, [(512, 1), (1, 512)], bound=n_columns),
+            _indices(stride, [(1, grid[0])]),
+            _indices(0, [(1, grid[1])]),
+            _indices(0, [(1, grid[2])]),
+        ],
+    )
+    _require_whole("y_ptr", like_y)
+    _require_whole("mean_ptr", like_mean)
+    _require_whole("rstd_ptr", like_rstd)
+    _require_cover(
+        "x_ptr",
+        like_x,
+        0,
+        [
+            _indices(1, [(1, 512)], bound=n_columns),
+            _indices(stride, [(1, grid[0])]),
+            _indices(0, [(1, grid[1])]),
+            _indices(0, [(1, grid[2])]),
+        ],
+    )
+    _require(grid[1] <= 1, "programs along axis 1 of the grid would repeat what others do")
+    _require(grid[2] <= 1, "programs along axis 2 of the grid would repeat what others do")
+    _require_cover("weight_ptr", like_weight, 0, [_indices(1, [(1, 512)], bound=n_columns)])
+    _require_cover("bias_ptr", like_bias, 0, [_indices(1, [(1, 512)], bound=n_columns)])
+    _require_distinct(
+        "y_ptr",
+        [
+            _indices(1, [(1, 512)], bound=n_columns),
+            _indices(stride, [(1, grid[0])]),
+            _indices(0, [(1, grid[1])]),
+            _indices(0, [(1, grid[2])]),
+        ],
+    )
+    _require_distinct(
+        "mean_ptr",
+        [_indices(1, [(1, grid[0])]), _indices(0, [(1, grid[1])]), _indices(0, [(1, grid[2])])],
+    )
+    _require_distinct(
+        "rstd_ptr",
+        [_indices(1, [(1, grid[0])]), _indices(0, [(1, grid[1])]), _indices(0, [(1, grid[2])])],
+    )
+
+
+def _launch_layer_norm_kernel(
+    grid,
+    x_ptr,
+    y_ptr,
+    weight_ptr,
+    bias_ptr,
+    mean_ptr,
+    rstd_ptr,
+    stride,
+    n_columns,
+    eps,
+    BLOCK=512,
+    **options,
+):
+    """Launch `layer_norm_kernel`, after asserting what it was exported for."""
+    grid = _three(grid, locals())
+    _require_options(
+        options,
+        {
+            "num_warps": 4,
+            "num_ctas": 1,
+            "num_stages": 3,
+            "warp_size": 1,
+            "enable_fp_fusion": False,
+            "default_dot_input_precision": "ieee",
+            "debug": False,
+        },
+    )
+    _require_tensor("x_ptr", x_ptr, torch.float16, "cpu", True)
+    _require_tensor("y_ptr", y_ptr, torch.float16, "cpu", True)
+    _require_tensor("weight_ptr", weight_ptr, torch.float16, "cpu", True)
+    _require_tensor("bias_ptr", bias_ptr, torch.float16, "cpu", True)
+    _require_tensor("mean_ptr", mean_ptr, torch.float32, "cpu", True)
+    _require_tensor("rstd_ptr", rstd_ptr, torch.float32, "cpu", True)
+    _require_integer("stride", stride, 32)
+    _require_integer("n_columns", n_columns, 32)
+    _require(type(eps) is float, "eps was a float")
+    _require_same("BLOCK", BLOCK, 512)
+    _require_no_part("y_ptr", y_ptr)
+    _require_no_part("mean_ptr", mean_ptr)
+    _require_no_part("rstd_ptr", rstd_ptr)
+    tensors = {
+        "x_ptr": x_ptr,
+        "y_ptr": y_ptr,
+        "weight_ptr": weight_ptr,
+        "bias_ptr": bias_ptr,
+        "mean_ptr": mean_ptr,
+        "rstd_ptr": rstd_ptr,
+    }
+    _require_one_device(tensors, None)
+    _require_meetings(tensors, ("y_ptr", "mean_ptr", "rstd_ptr"), ())
+    _check_layer_norm_kernel(
+        grid,
+        stride,
+        n_columns,
+        _Layout.of(x_ptr),
+        _Layout.of(y_ptr),
+        _Layout.of(weight_ptr),
+        _Layout.of(bias_ptr),
+        _Layout.of(mean_ptr),
+        _Layout.of(rstd_ptr),
+    )
+    LayerNormKernel.apply(
+        grid, x_ptr, y_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, stride, n_columns, eps
+    )
+
+
+def layer_norm(x, weight, bias, eps=1e-5, BLOCK=None, **options):
+    """Normalises the last dimension of a dense x."""
+    kernel = layer_norm_kernel
+    y = torch.full_like(x, float("nan"))
+    rows = x.reshape(-1, x.shape[-1])
+    m, n = rows.shape
+    mean = torch.full((m,), float("nan"), dtype=torch.float32, device=x.device)
+    rstd = torch.full((m,), float("nan"), dtype=torch.float32, device=x.device)
+    BLOCK = BLOCK or min(1024, triton.next_power_of_2(n))
+    kernel[(m,)](rows, y, weight, bias, mean, rstd, rows.stride(0), n, eps, BLOCK=BLOCK, **options)
+    return y
+
+
+# Assertions, memory, and sums of gradients.
+
+
+_ALIGNMENT = 16
+_GAPS = "programs or iterations leave gaps or repeat addresses"
+_MOST_ROWS = 512
+_MOST_COLUMNS = 1024
+_FEWEST_COLUMNS = 16
+_TILE = 8192
+_ELEMENTS_A_THREAD = 32
+
+
+def _require(condition: bool, message: str) -> None:
+    """Raise an `AssertionError` unless a condition holds, also where Python leaves out asserts."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def _require_tensor(name: str, value, dtype, device: str, aligned: bool) -> None:
+    """Raise unless an argument is a tensor of this dtype on this device, all that it stands for."""
+    is_tensor = isinstance(value, torch.Tensor)
+    if not is_tensor:
+        raise AssertionError(f"{name} was a tensor, it is {value!r}")
+    if value.dtype != dtype:
+        raise AssertionError(f"{name} was of {dtype}, it is of {value.dtype}")
+    if value.device.type != device:
+        raise AssertionError(f"{name} was on {device}, it is on {value.device}")
+    if value.layout is not torch.strided or value.is_neg():
+        raise AssertionError(f"{name} has to hold its elements as they are: {value.layout}")
+    if aligned and value.data_ptr() % 16:
+        raise AssertionError(f"{name} began at a multiple of 16 bytes, not at {value.data_ptr()}")
+
+
+def _require_integer(name: str, value, bits: int, divisor: int = 1) -> None:
+    """Raise unless a scalar is an integer of so many bits, and a multiple of `divisor`."""
+    if type(value) is not int or not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise AssertionError(f"{name} was an integer of {bits} bits, it is {value!r}")
+    if value % divisor:
+        raise AssertionError(f"{name} was a multiple of {divisor}, it is {value}")
+
+
+def _require_same(name: str, value, given) -> None:
+    """Raise unless an argument is what the kernel was compiled for."""
+    if type(value) is not type(given) or value != given:
+        raise AssertionError(f"{name} was {given!r}, it is {value!r}")
+
+
+def _require_options(options: dict, given: dict) -> None:
+    """Raise unless options of a launch are those that the kernels were compiled with."""
+    for name, value in options.items():
+        if name not in given:
+            raise AssertionError(f"{name} is neither a parameter nor an option")
+        _require_same(name, value, given[name])
+
+
+def _require_no_part(name: str, tensor: torch.Tensor) -> None:
+    """Raise if a tensor is a part of another one, whose other parts may change meanwhile."""
+    if tensor._is_view() and tensor._base.numel() != tensor.numel():
+        raise AssertionError(f"{name} was no part of another tensor, it is: clone it")
+
+
+@functools.cache
+def _capability_of(device: torch.device) -> tuple[int, int]:
+    """Return what PyTorch says of a GPU."""
+    return torch.cuda.get_device_capability(device)
+
+
+def _require_one_device(tensors: dict, capability) -> None:
+    """Raise unless tensors are on one device, of this capability if it is a GPU (else None)."""
+    devices = {tensor.device for tensor in tensors.values()}
+    if len(devices) != 1:
+        raise AssertionError(f"all tensors were on one device, they are on {devices}")
+    if capability is None:
+        return
+    device = devices.pop()
+    if device.index != torch.cuda.current_device():
+        raise AssertionError(f"the tensors are on {device}, which is not the current device")
+    here = _capability_of(device)
+    if here != capability:
+        raise AssertionError(f"the device's capability was {capability}, it is {here}")
+
+
+def _extent(shape, strides) -> int:
+    """Return the elements from the first to the last one of a strided tensor."""
+    reach = 1
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 0:
+            return 0
+        reach += (size - 1) * stride
+    return reach
+
+
+def _sum_of_bytes(tensor: torch.Tensor) -> int:
+    """Return how many bytes lie from the first to the last element."""
+    return _extent(tensor.shape, tensor.stride()) * tensor.element_size()
+
+
+def _require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
+    """Raise unless just those tensors share memory with a written one that did, from one start."""
+    ranges = [(name, t.data_ptr(), t.data_ptr() + _sum_of_bytes(t)) for name, t in tensors.items()]
+    for place, (a, first, end) in enumerate(ranges):
+        for b, other, other_end in ranges[place + 1 :]:
+            if a in written or b in written:
+                meet = first < other_end and other < end
+                if meet != ((a, b) in meetings) or (meet and first != other):
+                    how = "share" if meet else "shared"
+                    raise AssertionError(f"{a} and {b} {how} memory: not as before")
+
+
+class _Span(NamedTuple):
+    """Elements that offsets from a data pointer may touch."""
+
+    lead: int
+    total: int
+
+    def covering(self, first: int, last: int) -> _Span:
+        """Return the span that holds these elements, too."""
+        lead = max(self.lead, -first)
+        return _Span(lead, lead + max(self.total - self.lead, last + 1))
+
+    def widened(self, margin: int) -> _Span:
+        """Return the span with so many more elements on both sides."""
+        return _Span(self.lead + margin, self.total + 2 * margin)
+
+
+def _tensor_span(tensor: torch.Tensor) -> _Span:
+    """Return the span of the tensor's own elements."""
+    return _Span(0, _extent(tensor.shape, tensor.stride()))
+
+
+def _storage_span(tensor: torch.Tensor) -> _Span:
+    """Return the span of the tensor's whole storage, seen from its data pointer."""
+    itemsize = tensor.element_size()
+    nbytes = tensor.untyped_storage().nbytes()
+    lead = tensor.storage_offset()
+    # A storage may end inside an element (a view as a wider dtype); a resized one may end early.
+    return _Span(lead, max(nbytes // itemsize, lead + _tensor_span(tensor).total))
+
+
+def _is_non_overlapping(shape, strides) -> bool:
+    """Return whether no two elements are proved to share memory by the nesting of strides.
+
+    Sufficient, not necessary: an interleaving that is distinct for another reason counts as
+    overlapping, which costs an exact computation later and nothing else.
+    """
+    if 0 in shape:
+        return True
+    reach = 0
+    for stride, size in sorted(zip(strides, shape, strict=True)):
+        if size > 1:
+            if stride <= reach:
+                return False
+            reach += (size - 1) * stride
+    return True
+
+
+def _is_dense(shape, strides) -> bool:
+    """Return whether the elements fill their extent, each place once."""
+    count = 1
+    for size in shape:
+        count *= size
+    return _extent(shape, strides) == count and _is_non_overlapping(shape, strides)
+
+
+def _allocate(shape, strides, span: _Span, dtype, device, zero: bool) -> torch.Tensor:
+    """Return a tensor of `shape` and `strides` whose memory covers `span` and is aligned.
+
+    With `zero`, all of the span is zero, not only the tensor's own elements.
+    """
+    tight = span.lead == 0 and span.total == _extent(shape, strides)
+    if tight and not zero:
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    if tight and _is_dense(shape, strides):
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device).zero_()
+    unit = max(1, _ALIGNMENT // dtype.itemsize)
+    padding = -span.lead % unit
+    make = torch.zeros if zero else torch.empty
+    flat = make(span.total + padding, dtype=dtype, device=device)
+    return flat.as_strided(shape, strides, span.lead + padding)
+
+
+def _same_strides(shape, a, b) -> bool:
+    """Return whether strides `a` and `b` address a tensor of `shape` alike."""
+    return all(size <= 1 or s == t for size, s, t in zip(shape, a, b, strict=True))
+
+
+def _fits(tensor: torch.Tensor, shape, strides, dtype) -> bool:
+    """Return whether a kernel can read `tensor` as one of these strides, dtype and alignment."""
+    return (
+        tensor.dtype == dtype
+        and not tensor.is_neg()
+        and _same_strides(shape, tensor.stride(), strides)
+        and tensor.data_ptr() % _ALIGNMENT == 0
+    )
+
+
+def _lay_out(upstream: torch.Tensor, shape, strides, dtype, span: _Span) -> torch.Tensor:
+    """Return an upstream gradient with the addressing of its output, copying only if needed.
+
+    Memory of the span that the output tensor does not hold has a zero gradient.
+    """
+    if upstream.layout is not torch.strided:
+        upstream = upstream.to_dense()
+    tight = span.lead == 0 and span.total == _extent(shape, strides)
+    if tight and _is_dense(shape, strides):
+        if _fits(upstream, shape, strides, dtype):
+            return upstream
+        return _allocate(shape, strides, span, dtype, upstream.device, False).copy_(upstream)
+    return _allocate(shape, strides, span, dtype, upstream.device, True).copy_(upstream)
+
+
+def _restore(tensor: torch.Tensor, strides, span: _Span) -> torch.Tensor:
+    """Return what autograd kept of a tensor, with the strides that the kernel knows it by.
+
+    Hooks on saved tensors may return a tensor of the same elements that lies otherwise in memory.
+    """
+    shape = tensor.shape
+    if _fits(tensor, shape, strides, tensor.dtype):
+        return tensor
+    copy = _allocate(shape, strides, span, tensor.dtype, tensor.device, True)
+    if _is_non_overlapping(shape, strides):
+        return copy.copy_(tensor)
+    places = torch.arange(_extent(shape, strides), device=tensor.device)
+    flat = copy.as_strided(places.shape, (1,))
+    flat[places.as_strided(shape, strides).reshape(-1)] = tensor.reshape(-1)
+    return copy
+
+
+class _Layout(NamedTuple):
+    """Where the elements of a tensor are, in which storage, and what they are."""
+
+    shape: torch.Size
+    strides: tuple[int, ...]
+    span: _Span
+    dtype: torch.dtype
+    device: torch.device
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> _Layout:
+        """Return that of a tensor."""
+        span = _storage_span(tensor)
+        return cls(tensor.shape, tensor.stride(), span, tensor.dtype, tensor.device)
+
+    @property
+    def size(self) -> int:
+        """The elements from the first to the last one."""
+        return _extent(self.shape, self.strides)
+
+    def empty(self, dtype: torch.dtype) -> torch.Tensor:
+        """Return memory for a number for each element."""
+        return torch.empty_strided(self.shape, self.strides, dtype=dtype, device=self.device)
+
+    def memory(self, dtype: torch.dtype, span: _Span, zero: bool) -> torch.Tensor:
+        """Return memory for a number for each element of a span, seen from the tensor."""
+        return _allocate(self.shape, self.strides, span, dtype, self.device, zero)
+
+    def upstream(self, gradient: torch.Tensor | None) -> torch.Tensor:
+        """Return an upstream gradient as kernels read it; nothing is zero."""
+        if gradient is None:
+            return self.memory(self.dtype, self.span, True)
+        return _lay_out(gradient, self.shape, self.strides, self.dtype, self.span)
+
+    def sums(self, count: int, dtype: torch.dtype) -> torch.Tensor:
+        """Return memory for `count` partial sums of the gradient, one after the other."""
+        size = self.size
+        flat = torch.empty(count * size, dtype=dtype, device=self.device)
+        return flat.as_strided((count, *self.shape), (size, *self.strides))
+
+    def restored(self, kept: torch.Tensor) -> torch.Tensor:
+        """Return what autograd kept of a tensor; hooks may have laid it out otherwise."""
+        return _restore(kept, self.strides, self.span)
+
+
+def _require_whole(name: str, like: _Layout) -> None:
+    """Raise unless a tensor is all that its storage holds, each element once."""
+    if like.span != _Span(0, like.size) or not _is_dense(like.shape, like.strides):
+        raise AssertionError(f"{name} was all that its storage holds, it is a part or repeats some")
+
+
+def _merge(dims) -> tuple[tuple[int, int], ...]:
+    """Return `(extent, stride)` pairs sorted by stride, unit extents dropped, neighbours joined.
+
+    Two index spaces without repeated offsets that merge to the same pairs cover the same offsets.
+    """
+    merged: list[tuple[int, int]] = []
+    for extent, stride in sorted((d for d in dims if d[0] != 1), key=lambda d: (d[1], d[0])):
+        if merged and stride == merged[-1][0] * merged[-1][1]:
+            merged[-1] = (merged[-1][0] * extent, merged[-1][1])
+        else:
+            merged.append((extent, stride))
+    return tuple(merged)
+
+
+def _distinct(dims) -> bool:
+    """Return whether the offsets of merged `(extent, stride)` pairs are proved distinct."""
+    reach = 0
+    for extent, stride in dims:
+        if stride <= reach:
+            return False
+        reach += (extent - 1) * stride
+    return True
+
+
+def _spelled(dims) -> str:
+    """Return merged `(extent, stride)` pairs in words."""
+    return " by ".join(f"{extent} elements of stride {stride}" for extent, stride in dims) or "one"
+
+
+def _cover(shape, strides, offset: int, dims) -> str | None:
+    """Return why `Indices` from an offset on do not meet each element of a tensor once.
+
+    None if they do.
+    """
+    first = offset + sum(dim.place for dim in dims)
+    if first != 0:
+        return f"the first element that it reaches is number {first}"
+    if any(dim.count is None for dim in dims):
+        return _GAPS
+    if any(dim.count <= 0 for dim in dims):
+        return "it reaches no element"
+    reached = _merge((dim.count, dim.stride) for dim in dims)
+    held = _merge(zip(shape, strides, strict=True))
+    if not _distinct(reached):
+        return f"it repeats addresses ({_spelled(reached)})"
+    if reached != held:
+        return f"it reaches {_spelled(reached)}, and the tensor is {_spelled(held)}"
+    return None
+
+
+def _require_cover(name: str, like: _Layout, offset: int, dims) -> None:
+    """Raise unless each element of a tensor gets its gradient once."""
+    objection = _cover(like.shape, like.strides, offset, dims)
+    if objection is not None:
+        raise AssertionError(f"the kernel reached each element of {name} once: {objection}")
+
+
+def _repeat(dims) -> str | None:
+    """Return why `Indices` may meet an element twice; None if they do not."""
+    pairs = []
+    for stride, digits, count, _ in dims:
+        # Bounds only ever take accesses away.
+        apart = [(extent, stride * step) for step, extent in digits]
+        pairs += apart if count is None else [(count, stride)]
+    if any(extent <= 0 for extent, _ in pairs) or _distinct(_merge(pairs)):
+        return None
+    return "it may reach an element more than once"
+
+
+def _require_distinct(name: str, dims) -> None:
+    """Raise unless no element is reached twice."""
+    objection = _repeat(dims)
+    if objection is not None:
+        raise AssertionError(f"the kernel reached no element of {name} twice: {objection}")
+
+
+@functools.cache
+def _processors(device: torch.device) -> int:
+    """Return how many programs a device runs side by side."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).multi_processor_count
+    return os.cpu_count() or 1
+
+
+def _tile_of(count: int) -> tuple[int, int, int]:
+    """Return rows and columns of a program's tile, and its warps, for `count` partial sums."""
+    rows = min(triton.next_power_of_2(max(count, 1)), _MOST_ROWS)
+    columns = min(max(_TILE // rows, _FEWEST_COLUMNS), _MOST_COLUMNS)
+    return rows, columns, max(1, rows * columns // (32 * _ELEMENTS_A_THREAD))
+
+
+@triton.jit
+def _add_up_one(partials, total, size, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    columns = tl.program_id(0).to(tl.int64) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = columns < size
+    tile = tl.zeros((ROWS, COLUMNS), partials.dtype.element_ty)
+    for start in range(0, count, ROWS):
+        rows = (start + tl.arange(0, ROWS)).to(tl.int64)
+        mask = (rows < count)[:, None] & inside[None, :]
+        tile += tl.load(partials + rows[:, None] * size + columns[None, :], mask=mask, other=0.0)
+    tl.store(total + columns, tl.sum(tile, axis=0), mask=inside)
+
+
+@triton.jit
+def _add_up(partials, totals, sizes, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Store in each of `totals` the sum of `count` tensors, one after the other in `partials`."""
+    for n in tl.static_range(len(partials)):
+        if tl.program_id(1) == n:
+            _add_up_one(partials[n], totals[n], sizes[n], count, ROWS, COLUMNS)
+
+
+def _added_up(layouts, partials) -> list[torch.Tensor]:
+    """Return the gradients of tensors from equally many partial sums of each."""
+    count = partials[0].shape[0]
+    alike = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    if layouts[0].device.type == "cpu" or any(layout.dtype not in alike for layout in layouts):
+        pairs = zip(partials, layouts, strict=True)
+        return [sums.sum(0).to(layout.dtype) for sums, layout in pairs]
+    totals = [layout.empty(layout.dtype) for layout in layouts]
+    sizes = tuple(layout.size for layout in layouts)
+    rows, columns, warps = _tile_of(count)
+    grid = (triton.cdiv(max(sizes), columns), len(sizes))
+    args = (tuple(partials), tuple(totals), sizes, count, rows, columns)
+    _add_up[grid](*args, num_warps=warps)
+    return totals
+
+
+class _Kernel:
+    """What launches a kernel and its gradients: `kernel[grid](…)`."""
+
+    def __init__(self, *launches):
+        self._launches = launches
+
+    def __getitem__(self, grid):
+        return functools.partial(self._launch, grid)
+
+    def _launch(self, grid, *args, **options):
+        if len(self._launches) == 1:
+            return self._launches[0](grid, *args, **options)
+        objections = []
+        for launch in self._launches:
+            try:
+                return launch(grid, *args, **options)
+            except AssertionError as error:
+                objections.append(str(error))
+        raise AssertionError("nothing was exported for this launch: " + "; ".join(objections))
+
+
+def _three(grid, arguments: dict) -> tuple[int, int, int]:
+    """Return the extents of a grid along three axes."""
+    grid = grid(arguments) if callable(grid) else grid
+    grid = (grid,) if isinstance(grid, int) else tuple(grid)
+    return (*grid, 1, 1)[:3]
+
+
+class _Indices(NamedTuple):
+    """The values 0 … count - 1 of an index, times the stride; they begin at `place`.
+
+    The count is None where the digits leave gaps or repeat.
+    """
+
+    stride: int
+    digits: list[tuple[int, int]]
+    count: int | None
+    place: int
+
+
+def _length_of(digits) -> int | None:
+    """Return the length of the range that `(step, extent)` digits add up to; zero if it is empty.
+
+    None if it has gaps or repeats.
+    """
+    length = 1
+    for step, extent in sorted(digits):
+        # Where there are no others, how far one moves does not matter.
+        if length != step and extent > 1 and length > 0:
+            return None
+        length *= max(extent, 0)
+    return length
+
+
+def _indices(stride, digits, bound=None, start=None) -> _Indices:
+    """Return the values of a sum of `(step, extent)` digits, below a bound, no less than a start.
+
+    Those that count down are counted up, from so far in front of where they are. Without digits
+    (None), there are gaps.
+    """
+    if digits is None:
+        return _Indices(abs(stride), [], None, 0)
+    lowest = sum(s * (e - 1) for s, e in digits if s < 0 < e)
+    digits = sorted((abs(s), e) for s, e in digits if e != 1)
+    count, place = _length_of(digits), 0
+    if count is not None:
+        first = 0 if start is None else max(start - lowest, 0)
+        count = (count if bound is None else min(count, bound - lowest)) - first
+        place = stride * (lowest + first + (max(count - 1, 0) if stride < 0 else 0))
+    return _Indices(abs(stride), digits, count, place)
+
+
+layer_norm_kernel = _Kernel(_launch_layer_norm_kernel)
