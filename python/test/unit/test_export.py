@@ -366,3 +366,54 @@ def test_what_no_module_does(device, tmp_path):
             tmp_path / "exported.py", (x, w), torch.empty_like(x), BLOCK=32, grid=(1,)
         )
     assert not list(tmp_path.iterdir())
+
+
+@triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})], key=["n"])
+@triton.heuristics({"EVEN": lambda args: args["n"] % 64 == 0})
+@triton.jit
+def cube_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i) if EVEN else tl.load(x_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, x * x * x, mask=i < n)
+
+
+def cube(kernel, x):
+    y = torch.empty_like(x)
+    kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, x.numel())
+    return y
+
+
+@triton.jit
+def square_kernel(x_ptr, grid, ctx: tl.int64, BLOCK: tl.constexpr):
+    """Of names that a module would give; in place."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < ctx)
+    if grid:
+        x = 2.0 * x
+    tl.store(x_ptr + i, x * x + 1, mask=i < ctx)
+
+
+def square(kernel, x, doubled=True):
+    y = x * 1.0
+    kernel[(triton.cdiv(x.numel(), 32),)](y, doubled, x.numel(), BLOCK=32)
+    return y
+
+
+def square_behind(kernel, x, doubled=True):
+    """Of the second half of a tensor, which is a view."""
+    y = torch.cat([x, x]) * 1.0
+    kernel[(triton.cdiv(x.numel(), 32),)](y[x.numel() :], doubled, x.numel(), BLOCK=32)
+    return y
+
+
+@pytest.mark.parametrize(
+    "op",
+    [autodiff(cube_kernel, cube)] + [autodiff(square_kernel, s) for s in (square, square_behind)],
+)
+def test_other_kernels(op, device, tmp_path):
+    """Constants of wrappers, numbers of one and of 64 bits, views, names that modules use."""
+    twin = exported(op, tmp_path, *tensors((100,), device=device))
+    taken = [compare(op, twin, tensors((n,), device=device)) for n in (100, 36, 4, 1)]
+    assert sum(taken) >= 3, taken
+    if op.stub is not cube:
+        assert compare(op, twin, [*tensors((100,), device=device), False])

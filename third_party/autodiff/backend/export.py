@@ -84,19 +84,15 @@ def module_of(launches, stub=None) -> str:
                 "no gradient was wanted of its launch",
                 "export it with arguments that require gradients",
             )
-    kernels = {state.spec.name: state for state, _, _ in launches}
-    names = list(kernels)
-    if len(names) > 1:
-        functions = {id(state.spec.kernel.src.fn) for state, _, _ in launches}
-        if len(functions) != len(names):
-            raise AutodiffError("two kernels have one name: rename one")
-    counts: dict[str, int] = {}
-    written = []
-    for state, _, execution in launches:
-        name = state.spec.name
-        several = sum(s.spec.name == name for s, _, _ in launches) > 1
-        counts[name] = counts.get(name, 0) + 1
-        written.append(ExportedLaunch(state, execution, f"_{counts[name]}" if several else ""))
+    if len({state.spec.name for state, _, _ in launches}) > 1:
+        raise refused(
+            launches[0][0].spec.name, "its wrapper launches others, too", "export what it wraps"
+        )
+    suffixes = [f"_{n}" for n in range(1, len(launches) + 1)] if len(launches) > 1 else [""]
+    written = [
+        ExportedLaunch(state, execution, suffix)
+        for (state, _, execution), suffix in zip(launches, suffixes, strict=True)
+    ]
     return _Module(written, stub).text()
 
 
