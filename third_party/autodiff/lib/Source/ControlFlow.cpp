@@ -158,6 +158,15 @@ LogicalResult FunctionPrinter::print(scf::WhileOp loop) {
   return success();
 }
 
+void FunctionPrinter::printReturn(ValueRange values) {
+  settle(SmallVector<Value>(values));
+  SmallVector<std::string> texts;
+  for (Value value : values)
+    texts.push_back(reference(value, Use::Object, nullptr).text);
+  flush();
+  line(StringRef("return " + llvm::join(texts, ", ")).rtrim());
+}
+
 /// Blocks one after the other, between which programs may return.
 LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
   Block *block = &kernel.getBody().front();
@@ -167,6 +176,8 @@ LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
     Operation *end = block->getTerminator();
     auto branch = dyn_cast<cf::CondBranchOp>(end);
     if (isa<tt::ReturnOp>(end)) {
+      if (end->getNumOperands() > 0)
+        printReturn(end->getOperands());
       flush();
       return success();
     }
@@ -179,8 +190,7 @@ LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
     ++depth;
     if (failed(printBlock(*branch.getTrueDest())))
       return failure();
-    flush();
-    line("return");
+    printReturn(branch.getTrueDest()->getTerminator()->getOperands());
     --depth;
     block = branch.getFalseDest();
   }

@@ -17,6 +17,13 @@ static std::string divisibilityOf(tt::FuncOp kernel, BlockArgument argument) {
   return by ? ", a multiple of " + std::to_string(by.getInt()) : "";
 }
 
+static std::string typeOf(BlockArgument argument) {
+  Type type = argument.getType();
+  if (isa<RankedTensorType>(type))
+    return typeText(getElementTypeOrSelf(type)) + shapeText(type);
+  return typeText(type);
+}
+
 /// Names an argument, and the shape and strides that come behind a descriptor:
 /// one parameter of Python is all of them. Returns how many arguments it is.
 unsigned FunctionPrinter::callParameter(tt::FuncOp kernel, unsigned index) {
@@ -37,10 +44,6 @@ unsigned FunctionPrinter::callParameter(tt::FuncOp kernel, unsigned index) {
 }
 
 LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
-  if (kernel.getNumResults() > 0)
-    return fail(kernel, "it returns something");
-  if (llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<TensorType>))
-    return fail(kernel, "it takes a tile");
   SmallVector<std::string> parameters, types;
   for (unsigned index = 0; index < kernel.getNumArguments();) {
     BlockArgument argument = kernel.getArgument(index);
@@ -52,8 +55,7 @@ LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
                   "it takes a descriptor without its shape and strides");
     index += callParameter(kernel, index);
     parameters.push_back(variables[argument]);
-    types.push_back(typeText(argument.getType()) +
-                    divisibilityOf(kernel, argument));
+    types.push_back(typeOf(argument) + divisibilityOf(kernel, argument));
   }
   if (failed(printReturns(kernel)))
     return failure();

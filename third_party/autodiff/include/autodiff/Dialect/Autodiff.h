@@ -44,6 +44,8 @@ constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 /// Of a load in the differentiated copy: its mask leaves out lanes that the
 /// forward reads.
 constexpr llvm::StringLiteral kNarrowedAttr = "autodiff.narrowed";
+/// Of the kernel that autodiff-wrap-function makes: the function's type.
+constexpr llvm::StringLiteral kFunctionAttr = "autodiff.function";
 /// Attributes of functions with the role "rule": what the user calls the rule,
 /// and the inline assembly or library symbol that it is for.
 constexpr llvm::StringLiteral kRuleAttr = "autodiff.rule";

@@ -86,6 +86,14 @@ def Tape : AutodiffPass<"autodiff-tape", "::mlir::ModuleOp"> {
   }];
 }
 
+def Replay : AutodiffPass<"autodiff-replay", "::mlir::ModuleOp"> {
+  let summary = "run loops again where their tapes are read";
+  let description = [{
+    In place of autodiff-tape where there is no memory: an `autodiff.pop` becomes
+    the result of a copy of the loop that runs up to the iteration that is read.
+  }];
+}
+
 def RecordMemory : AutodiffPass<"autodiff-record-memory", "::mlir::triton::FuncOp"> {
   let summary = "mark what only this run of the primal can know";
   let description = [{

@@ -1,0 +1,32 @@
+//===- Function.td - Device functions as kernels and back --*- tablegen -*-===//
+
+def WrapFunction : AutodiffPass<"autodiff-wrap-function", "::mlir::ModuleOp"> {
+  let summary = "make a kernel of a function, to be differentiated";
+  let description = [{
+    The function is one with arguments and results, or a kernel with
+    placeholders (Placeholders.h). Its kernel loads each argument whose gradient
+    is wanted from a tensor of its own, and stores each float result to one.
+    What else it takes stays an argument. `autodiff.function` keeps the
+    function's type. Writing to memory is an error, and so is asking for the
+    gradient of what is no float.
+  }];
+  let options = [
+    ListOption<"wanted", "wanted", "unsigned",
+               "arguments whose gradient is asked for">
+  ];
+}
+
+def UnwrapBackward : AutodiffPass<"autodiff-unwrap-backward", "::mlir::ModuleOp", LooksAtOneBackward> {
+  let summary = "make a function of the backward of a wrapped one";
+  let description = [{
+    It takes the function's arguments, then a cotangent for each float result,
+    and returns the gradients that were asked for, in their order. With `ones`,
+    all cotangents are one, and no arguments. Nothing else stays in the module.
+  }];
+  let options = [
+    ListOption<"wanted", "wanted", "unsigned",
+               "arguments whose gradient is asked for">,
+    Option<"name", "name", "std::string", "\"\"", "what it is called">,
+    Option<"ones", "ones", "bool", "false", "let all cotangents be one">
+  ];
+}

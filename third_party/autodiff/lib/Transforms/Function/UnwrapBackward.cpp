@@ -1,0 +1,153 @@
+//===- UnwrapBackward.cpp - A function of the backward of a wrapped one ---===//
+#include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Rules/Tile.h"
+#include "autodiff/Transforms/Passes.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_UNWRAPBACKWARD
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct UnwrapBackward : autodiff::impl::UnwrapBackwardBase<UnwrapBackward> {
+  using UnwrapBackwardBase::UnwrapBackwardBase;
+
+  void transform() override;
+  triton::FuncOp createFunction(triton::FuncOp kernel, FunctionType type);
+  LogicalResult unwrap(triton::FuncOp backward, FunctionType type,
+                       triton::FuncOp function);
+};
+} // namespace
+
+/// The accesses to a tensor that a pass of ours has noted in a backward.
+template <typename Op>
+static SmallVector<Op> findAll(Block &block, unsigned argument) {
+  SmallVector<Op> found;
+  block.walk([&](Op op) {
+    if (op.getArgument() == argument)
+      found.push_back(op);
+  });
+  return found;
+}
+
+/// Lets an argument come as a value, not from memory.
+static void takeArgument(BlockArgument memory, Value value) {
+  memory.getOwner()->walk([&](triton::LoadOp load) {
+    if (getBaseArgument(load.getPtr()) != memory)
+      return;
+    load.replaceAllUsesWith(value);
+    load.erase();
+  });
+}
+
+static void takeCotangent(BlockArgument memory, Value value) {
+  for (auto upstream :
+       findAll<UpstreamOp>(*memory.getOwner(), memory.getArgNumber())) {
+    if (upstream.getResult())
+      upstream.getResult().replaceAllUsesWith(value);
+    upstream.erase();
+  }
+}
+
+/// The sum of what is added to the gradient of an argument, in its type.
+static Value takeGradient(BlockArgument memory, Type type) {
+  OpBuilder b(memory.getOwner()->getTerminator());
+  Location loc = memory.getLoc();
+  Value sum;
+  for (auto contribution :
+       findAll<AccumulateOp>(*memory.getOwner(), memory.getArgNumber())) {
+    Value value = contribution.getValue();
+    loc = contribution.getLoc();
+    sum = sum ? Value(arith::AddFOp::create(b, loc, sum, value)) : value;
+    contribution.erase();
+  }
+  return sum ? castFloat(b, loc, sum, getElementTypeOrSelf(type))
+             : zeroOf(b, loc, type);
+}
+
+/// An empty function that takes what the backward of a function does.
+triton::FuncOp UnwrapBackward::createFunction(triton::FuncOp kernel,
+                                              FunctionType type) {
+  SmallVector<Type> arguments(type.getInputs()), results;
+  if (!ones)
+    for (Type result : type.getResults())
+      arguments.push_back(Adjoint::typeFor(result));
+  for (unsigned number : wanted)
+    results.push_back(type.getInput(number));
+  OpBuilder b(kernel);
+  auto function = triton::FuncOp::create(
+      b, kernel.getLoc(), name.empty() ? kernel.getSymName() : StringRef(name),
+      b.getFunctionType(arguments, results));
+  function.addEntryBlock();
+  for (auto [own, argument] :
+       llvm::zip(function.getArguments(), kernel.getArguments()))
+    own.setLoc(argument.getLoc());
+  return function;
+}
+
+LogicalResult UnwrapBackward::unwrap(triton::FuncOp backward, FunctionType type,
+                                     triton::FuncOp function) {
+  Block &block = backward.getBody().front();
+  Block &body = function.getBody().front();
+  OpBuilder b = OpBuilder::atBlockBegin(&body);
+  SmallVector<Value> gradients;
+  for (unsigned number : wanted)
+    gradients.push_back(
+        takeGradient(block.getArgument(number), type.getInput(number)));
+  for (BlockArgument argument : block.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    if (number >= type.getNumInputs()) {
+      Type result = type.getResult(number - type.getNumInputs());
+      takeCotangent(argument, ones ? constantOf(b, function.getLoc(),
+                                                Adjoint::typeFor(result), 1.0)
+                                   : Value(body.getArgument(number)));
+    } else if (llvm::is_contained(wanted, number)) {
+      takeArgument(argument, body.getArgument(number));
+    } else {
+      argument.replaceAllUsesWith(body.getArgument(number));
+    }
+  }
+  block.getTerminator()->setOperands(gradients);
+  // What is left of the tensors are addresses.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  for (BlockArgument argument : block.getArguments())
+    if (!argument.use_empty())
+      return (*argument.user_begin())
+          ->emitError("takes a value of the function from memory");
+  body.getOperations().splice(body.end(), block.getOperations());
+  return success();
+}
+
+void UnwrapBackward::transform() {
+  triton::FuncOp kernel = getPrimal(getOperation());
+  triton::FuncOp backward = getBackward(getOperation());
+  auto type = kernel->getAttrOfType<TypeAttr>(kFunctionAttr);
+  if (!type) {
+    kernel.emitError("is not what autodiff-wrap-function makes of a function");
+    return signalPassFailure();
+  }
+  if (kernel->hasAttr(kOrderedAttr)) {
+    kernel.emitError("depends on the order of elements that Triton leaves open "
+                     "(tl.cat or tl.reshape with can_reorder=True), which its "
+                     "gradient cannot know: use tl.join, or keep the order");
+    return signalPassFailure();
+  }
+  backward.walk([](ResidualOp residual) {
+    residual.replaceAllUsesWith(residual.getValue());
+    residual.erase();
+  });
+  auto signature = cast<FunctionType>(type.getValue());
+  triton::FuncOp function = createFunction(kernel, signature);
+  if (failed(unwrap(backward, signature, function)))
+    return signalPassFailure();
+  for (Operation &op : llvm::make_early_inc_range(*getOperation().getBody()))
+    if (&op != function)
+      op.erase();
+  dropMarks(function);
+}
