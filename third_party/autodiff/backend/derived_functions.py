@@ -69,12 +69,16 @@ def _values(tree) -> list[Value]:
     return [v for item in tree for v in _values(item)] if isinstance(tree, tuple) else []
 
 
+def _unwrapped(constant):
+    return constant.value if isinstance(constant, tl.constexpr) else constant
+
+
 def _key(tree) -> str:
     if isinstance(tree, Value):
         return f"{tree.number}: {tree.type}"
     if isinstance(tree, tuple):
         return f"({', '.join(map(_key, tree))})"
-    constant = getattr(tree, "value", tree)
+    constant = _unwrapped(tree)
     return getattr(constant, "cache_key", repr(constant))
 
 
@@ -110,8 +114,8 @@ class Call:
 
     def _refuse(self, name, why):
         raise ArgumentError(
-            f"{self.what}: argument {name!r} of {named(self.derived.function.fn)} {why}, and has no "
-            "gradient: leave it out of argnums"
+            f"{self.what}: argument {name!r} of {named(self.derived.function.fn)} {why}, and has "
+            "no gradient: leave it out of argnums"
         )
 
     def derive(self, trace: Callable) -> Derived:
@@ -167,7 +171,7 @@ class Site:
 
 @tl.core.builtin
 def _trace_site(site, _semantic=None, _generator=None):
-    site = getattr(site, "value", site)
+    site = _unwrapped(site)
 
     def stand_for(value):
         made = placeholder(_semantic, f"operand {value.number}", value.type)
@@ -219,7 +223,7 @@ def _as_printed(value, semantic):
 def _cotangents(call: Call, returned, given, semantic) -> list:
     """Return the cotangents of a call's floats, as the derived function takes them."""
     types = [cotangent_type(t) for t in returned if t is not None]
-    given = getattr(given, "value", given)
+    given = _unwrapped(given)
     values = [] if given is None else flatten(given)
     if len(values) != len(types):
         shown = ", ".join(map(str, types))
@@ -234,7 +238,7 @@ def _cotangents(call: Call, returned, given, semantic) -> list:
 
 def _cotangent(call, value, type_, semantic):
     if not isinstance(value, tl.tensor):
-        value = semantic.full([], float(getattr(value, "value", value)), type_.scalar)
+        value = semantic.full([], float(_unwrapped(value)), type_.scalar)
     shape = list(type_.shape) if type_.is_block() else []
     own = list(value.type.shape) if value.type.is_block() else []
     fits = (
@@ -254,10 +258,10 @@ def call(derived, arguments, semantic, generator):
     function, asked = derived.function, derived.asked
     given = list(arguments)
     cotangent = given.pop() if asked.takes_cotangents else None
-    for n in flatten(asked.argnums):
-        number = getattr(given[n], "value", None) if n is not None else None
-        if isinstance(number, float):
-            given[n] = semantic.to_tensor(number)
+    numbers = () if asked.argnums is None else flatten(asked.argnums)
+    for n in numbers:
+        if isinstance(_unwrapped(given[n]), float):
+            given[n] = semantic.to_tensor(_unwrapped(given[n]))
     leaves: list = []
     names = [parameter.name for parameter in function.params]
     trees = [_numbered(*pair, leaves) for pair in zip(given, names, strict=True)]

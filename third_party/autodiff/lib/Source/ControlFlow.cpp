@@ -129,16 +129,21 @@ LogicalResult FunctionPrinter::print(scf::IfOp branch) {
 }
 
 LogicalResult FunctionPrinter::print(scf::WhileOp loop) {
-  scf::ConditionOp condition = loop.getConditionOp();
-  if (!llvm::equal(condition.getArgs(), loop.getBeforeArguments()))
-    return fail(loop, "its condition hands on other values");
   flush();
-  for (auto [start, before, after, result] :
-       llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
-                       loop.getAfterArguments(), loop.getResults())) {
+  for (auto [start, before] :
+       llvm::zip_equal(loop.getInits(), loop.getBeforeArguments())) {
     std::string name = names.give(before);
     line(name + " = " + reference(start, Use::Alone, loop).text);
-    call({before, after, result}, name);
+    call({before}, name);
+  }
+  scf::ConditionOp condition = loop.getConditionOp();
+  for (auto [passed, after, result] :
+       llvm::zip_equal(condition.getArgs(), loop.getAfterArguments(),
+                       loop.getResults())) {
+    auto own = dyn_cast<BlockArgument>(passed);
+    if (!own || own.getOwner() != loop.getBeforeBody())
+      return fail(loop, "its condition hands on other values");
+    call({after, result}, variables[own]);
   }
   size_t empty = lines.size();
   if (failed(printBlock(*loop.getBeforeBody())))
@@ -151,7 +156,7 @@ LogicalResult FunctionPrinter::print(scf::WhileOp loop) {
   if (failed(printBlock(*loop.getAfterBody())))
     return failure();
   SmallVector<std::string> targets;
-  for (Value argument : loop.getAfterArguments())
+  for (Value argument : loop.getBeforeArguments())
     targets.push_back(variables[argument]);
   printYield(targets, loop.getYieldOp().getOperands());
   --depth;

@@ -2,6 +2,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -83,9 +84,10 @@ triton::FuncOp UnwrapBackward::createFunction(triton::FuncOp kernel,
       b, kernel.getLoc(), name.empty() ? kernel.getSymName() : StringRef(name),
       b.getFunctionType(arguments, results));
   function.addEntryBlock();
-  for (auto [own, argument] :
-       llvm::zip(function.getArguments(), kernel.getArguments()))
-    own.setLoc(argument.getLoc());
+  for (auto [number, argument] : llvm::enumerate(function.getArguments()))
+    argument.setLoc(number < type.getNumInputs()
+                        ? kernel.getArgument(number).getLoc()
+                        : withVariable(kernel.getLoc(), "cotangent"));
   return function;
 }
 
