@@ -100,6 +100,7 @@ LogicalResult UnwrapBackward::unwrap(triton::FuncOp backward, FunctionType type,
   for (unsigned number : wanted)
     gradients.push_back(
         takeGradient(block.getArgument(number), type.getInput(number)));
+  block.getTerminator()->setOperands(gradients);
   for (BlockArgument argument : block.getArguments()) {
     unsigned number = argument.getArgNumber();
     if (number >= type.getNumInputs()) {
@@ -113,7 +114,6 @@ LogicalResult UnwrapBackward::unwrap(triton::FuncOp backward, FunctionType type,
       argument.replaceAllUsesWith(body.getArgument(number));
     }
   }
-  block.getTerminator()->setOperands(gradients);
   // What is left of the tensors are addresses.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
