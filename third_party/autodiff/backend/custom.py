@@ -92,6 +92,12 @@ def stop_gradient(x: Value, _semantic=None) -> Value:
     return x if _semantic is None else _mark_floats(x, "stop_gradient", _semantic)
 
 
+@builtin
+def once(x: Value, _semantic=None) -> Value:
+    """Return `x`, of which a gradient that is printed says that nothing is known but its value."""
+    return x if _semantic is None else _mark_floats(x, "once", _semantic)
+
+
 def _check_parameters(what: str, vjp, function, cotangents: int, results: int) -> None:
     """Raise an `AutodiffError` unless a derivative takes what it is called with."""
     wanted = [f"d_y{i}" for i in range(cotangents)]

@@ -55,7 +55,9 @@ static void buildFunctionPipeline(OpPassManager &pm,
   pm.addPass(createCleanup());
   ReverseOptions reverse = withOnlyWanted(asked, ReverseOptions());
   reverse.assume = false;
+  reverse.again = true;
   pm.addPass(createReverse(reverse));
+  pm.addNestedPass<triton::FuncOp>(createNarrowZeros());
   pm.addPass(createCleanup());
   pm.addPass(createReplay());
   pm.addPass(createCleanup());

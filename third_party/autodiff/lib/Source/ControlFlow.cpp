@@ -137,9 +137,8 @@ LogicalResult FunctionPrinter::print(scf::WhileOp loop) {
     call({before}, name);
   }
   scf::ConditionOp condition = loop.getConditionOp();
-  for (auto [passed, after, result] :
-       llvm::zip_equal(condition.getArgs(), loop.getAfterArguments(),
-                       loop.getResults())) {
+  for (auto [passed, after, result] : llvm::zip_equal(
+           condition.getArgs(), loop.getAfterArguments(), loop.getResults())) {
     auto own = dyn_cast<BlockArgument>(passed);
     if (!own || own.getOwner() != loop.getBeforeBody())
       return fail(loop, "its condition hands on other values");

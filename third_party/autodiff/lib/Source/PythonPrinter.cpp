@@ -140,6 +140,11 @@ std::string Helpers::nameFor(tt::ExternElementwiseOp op, Names &names) {
   return place->second;
 }
 
+template <typename Op> static bool contains(ModuleOp module) {
+  return module.walk([](Op) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 LogicalResult mlir::autodiff::printPython(ModuleOp module, raw_ostream &os) {
   Names names;
   Helpers helpers;
@@ -156,6 +161,14 @@ LogicalResult mlir::autodiff::printPython(ModuleOp module, raw_ostream &os) {
       return failure();
   }
   os << "import triton\nimport triton.language as tl\n";
+  SmallVector<std::string> marks;
+  if (contains<OnceOp>(module))
+    marks.push_back("once");
+  if (contains<StopGradientOp>(module))
+    marks.push_back("stop_gradient");
+  if (!marks.empty())
+    os << "from triton_autodiff.custom import " << llvm::join(marks, ", ")
+       << "\n";
   if (!helpers.getText().empty())
     os << "\n\n" << helpers.getText().rtrim() << "\n";
   os << kernels;

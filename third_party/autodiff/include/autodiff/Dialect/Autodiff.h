@@ -39,6 +39,9 @@ constexpr llvm::StringLiteral kIfRunAttr = "autodiff.if_run";
 /// Sums of a loop that are at least one where a maximum that the loop carries
 /// is finite: pairs of its results, maximum and sum.
 constexpr llvm::StringLiteral kAttainedAttr = "autodiff.attained";
+/// Marks a select of zero in place of a product with a cotangent, or another
+/// factor, that is zero: the product may not be a number there.
+constexpr llvm::StringLiteral kUnlessZeroAttr = "autodiff.unless_zero";
 /// Number of a memory operation within its primal.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 /// Of a load in the differentiated copy: its mask leaves out lanes that the

@@ -63,6 +63,9 @@ protected:
   Location location;
 };
 
+/// Where derivatives were defined, leaves what is not differentiated again.
+void keepMarkers(Operation *root);
+
 /// Where derivatives were stopped or defined, leaves only the value.
 void dropMarkers(Operation *root);
 

@@ -16,6 +16,16 @@ def WrapFunction : AutodiffPass<"autodiff-wrap-function", "::mlir::ModuleOp"> {
   ];
 }
 
+def NarrowZeros : AutodiffPass<"autodiff-narrow-zeros", "::mlir::triton::FuncOp"> {
+  let summary = "put zeros in place of products only where these are no numbers";
+  let description = [{
+    An adjoint is taken as zero where its cotangent is, whatever it is multiplied
+    with. As a value that is right, but not as a function of the cotangent, which
+    a derivative of the backward asks for. So the product stays where it is a
+    number.
+  }];
+}
+
 def UnwrapBackward : AutodiffPass<"autodiff-unwrap-backward", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "make a function of the backward of a wrapped one";
   let description = [{

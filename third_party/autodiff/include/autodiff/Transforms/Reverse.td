@@ -29,7 +29,11 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp", !listconcat(R
     `autodiff.accumulate`.
   }];
   let options = !listconcat(WantedOptions, CotangentOptions, AssumeOptions,
-                            RepeatedOptions);
+                            RepeatedOptions, [
+    Option<"again", "again", "bool", "false",
+           "leave what a derivative of the backward must know of: where "
+           "derivatives were stopped or defined">
+  ]);
 }
 
 def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp", LooksAtOneBackward> {
