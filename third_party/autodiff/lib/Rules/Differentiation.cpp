@@ -80,6 +80,7 @@ void mlir::autodiff::keepMarkers(Operation *root) {
 
 void mlir::autodiff::dropMarkers(Operation *root) {
   root->walk([](Operation *op) {
+    op->removeDiscardableAttr(kUnlessZeroAttr);
     if (auto custom = dyn_cast<CustomVjpOp>(op))
       custom->replaceAllUsesWith(custom.getValues());
     else if (auto stop = dyn_cast<StopGradientOp>(op))

@@ -92,7 +92,8 @@ LogicalResult FunctionPrinter::printCombine(Block &block, StringRef name,
   for (Value value : end->getOperands()) {
     if (!elementOf(value) && !findWaiting(value) && !variables.count(value))
       return failure();
-    results.push_back(reference(value, Use::Alone, end).text);
+    // Triton 3.9 wants values, not literals.
+    results.push_back(reference(value, Use::Object, end).text);
   }
   flush();
   line("return " + llvm::join(results, ", "));

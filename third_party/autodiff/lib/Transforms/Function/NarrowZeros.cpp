@@ -15,6 +15,8 @@ static void narrow(arith::SelectOp select) {
   OpBuilder b(select);
   Location loc = select.getLoc();
   bool isZeroIf = matchPattern(select.getTrueValue(), m_AnyZeroFloat());
+  if (!isZeroIf && !matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
+    return;
   Value product = isZeroIf ? select.getFalseValue() : select.getTrueValue();
   auto is = [&](arith::CmpFPredicate predicate) -> Value {
     return arith::CmpFOp::create(b, loc, predicate, product, product);
@@ -26,14 +28,13 @@ static void narrow(arith::SelectOp select) {
                   : Value(arith::OrIOp::create(b, loc, condition,
                                                is(arith::CmpFPredicate::OEQ)));
   select.getConditionMutable().assign(condition);
-  select->removeAttr(kUnlessZeroAttr);
 }
 
 namespace {
 struct NarrowZeros : autodiff::impl::NarrowZerosBase<NarrowZeros> {
   void runOnOperation() override {
     getOperation().walk([](arith::SelectOp select) {
-      if (select->hasAttr(kUnlessZeroAttr))
+      if (select->removeDiscardableAttr(kUnlessZeroAttr))
         narrow(select);
     });
   }

@@ -1,4 +1,5 @@
 //===- UnwrapBackward.cpp - A function of the backward of a wrapped one ---===//
+#include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/Tile.h"
@@ -18,6 +19,7 @@ struct UnwrapBackward : autodiff::impl::UnwrapBackwardBase<UnwrapBackward> {
   using UnwrapBackwardBase::UnwrapBackwardBase;
 
   void transform() override;
+  FunctionType findType(triton::FuncOp kernel, triton::FuncOp backward);
   triton::FuncOp createFunction(triton::FuncOp kernel, FunctionType type);
   LogicalResult unwrap(triton::FuncOp backward, FunctionType type,
                        triton::FuncOp function);
@@ -36,38 +38,71 @@ static SmallVector<Op> findAll(Block &block, unsigned argument) {
 }
 
 /// Lets an argument come as a value, not from memory.
-static void takeArgument(BlockArgument memory, Value value) {
+static LogicalResult takeArgument(BlockArgument memory, Value value) {
+  SmallVector<triton::LoadOp> loads;
   memory.getOwner()->walk([&](triton::LoadOp load) {
-    if (getBaseArgument(load.getPtr()) != memory)
-      return;
+    if (getBaseArgument(load.getPtr()) == memory)
+      loads.push_back(load);
+  });
+  for (triton::LoadOp load : loads) {
+    if (load.getType() != value.getType())
+      return load.emitError("is of a part of an argument of the function");
     load.replaceAllUsesWith(value);
     load.erase();
-  });
+  }
+  return success();
 }
 
-static void takeCotangent(BlockArgument memory, Value value) {
+static LogicalResult takeCotangent(BlockArgument memory, Value value) {
   for (auto upstream :
        findAll<UpstreamOp>(*memory.getOwner(), memory.getArgNumber())) {
-    if (upstream.getResult())
-      upstream.getResult().replaceAllUsesWith(value);
+    if (Value result = upstream.getResult()) {
+      if (result.getType() != value.getType())
+        return upstream.emitError("is of a part of a result of the function");
+      result.replaceAllUsesWith(value);
+    }
     upstream.erase();
   }
+  return success();
 }
 
 /// The sum of what is added to the gradient of an argument, in its type.
-static Value takeGradient(BlockArgument memory, Type type) {
+static FailureOr<Value> takeGradient(BlockArgument memory, Type type) {
   OpBuilder b(memory.getOwner()->getTerminator());
   Location loc = memory.getLoc();
   Value sum;
   for (auto contribution :
        findAll<AccumulateOp>(*memory.getOwner(), memory.getArgNumber())) {
     Value value = contribution.getValue();
+    if (contribution->getBlock() != memory.getOwner() ||
+        value.getType() != Adjoint::typeFor(type))
+      return contribution.emitError("is to a part of an argument");
     loc = contribution.getLoc();
     sum = sum ? Value(arith::AddFOp::create(b, loc, sum, value)) : value;
     contribution.erase();
   }
   return sum ? castFloat(b, loc, sum, getElementTypeOrSelf(type))
              : zeroOf(b, loc, type);
+}
+
+/// The type of the function that was wrapped; null if it was none.
+FunctionType UnwrapBackward::findType(triton::FuncOp kernel,
+                                      triton::FuncOp backward) {
+  auto found = kernel->getAttrOfType<TypeAttr>(kFunctionAttr);
+  auto type = found ? dyn_cast<FunctionType>(found.getValue()) : nullptr;
+  if (!type ||
+      backward.getNumArguments() != type.getNumInputs() + type.getNumResults())
+    return {};
+  for (auto [number, input] : llvm::enumerate(type.getInputs()))
+    if (!llvm::is_contained(wanted, number) &&
+        backward.getArgument(number).getType() != input)
+      return {};
+  bool areFloats = llvm::all_of(type.getResults(), isDifferentiable) &&
+                   llvm::all_of(wanted, [&](unsigned number) {
+                     return number < type.getNumInputs() &&
+                            isDifferentiable(type.getInput(number));
+                   });
+  return areFloats ? type : FunctionType();
 }
 
 /// An empty function that takes what the backward of a function does.
@@ -97,21 +132,27 @@ LogicalResult UnwrapBackward::unwrap(triton::FuncOp backward, FunctionType type,
   Block &body = function.getBody().front();
   OpBuilder b = OpBuilder::atBlockBegin(&body);
   SmallVector<Value> gradients;
-  for (unsigned number : wanted)
-    gradients.push_back(
-        takeGradient(block.getArgument(number), type.getInput(number)));
+  for (unsigned number : wanted) {
+    FailureOr<Value> gradient =
+        takeGradient(block.getArgument(number), type.getInput(number));
+    if (failed(gradient))
+      return failure();
+    gradients.push_back(*gradient);
+  }
   block.getTerminator()->setOperands(gradients);
   for (BlockArgument argument : block.getArguments()) {
     unsigned number = argument.getArgNumber();
     if (number >= type.getNumInputs()) {
-      Type result = type.getResult(number - type.getNumInputs());
-      takeCotangent(argument, ones ? constantOf(b, function.getLoc(),
-                                                Adjoint::typeFor(result), 1.0)
-                                   : Value(body.getArgument(number)));
-    } else if (llvm::is_contained(wanted, number)) {
-      takeArgument(argument, body.getArgument(number));
-    } else {
+      Type adjoint =
+          Adjoint::typeFor(type.getResult(number - type.getNumInputs()));
+      Value cotangent = ones ? constantOf(b, function.getLoc(), adjoint, 1.0)
+                             : Value(body.getArgument(number));
+      if (failed(takeCotangent(argument, cotangent)))
+        return failure();
+    } else if (!llvm::is_contained(wanted, number)) {
       argument.replaceAllUsesWith(body.getArgument(number));
+    } else if (failed(takeArgument(argument, body.getArgument(number)))) {
+      return failure();
     }
   }
   // What is left of the tensors are addresses.
@@ -129,9 +170,10 @@ LogicalResult UnwrapBackward::unwrap(triton::FuncOp backward, FunctionType type,
 void UnwrapBackward::transform() {
   triton::FuncOp kernel = getPrimal(getOperation());
   triton::FuncOp backward = getBackward(getOperation());
-  auto type = kernel->getAttrOfType<TypeAttr>(kFunctionAttr);
+  FunctionType type = findType(kernel, backward);
   if (!type) {
-    kernel.emitError("is not what autodiff-wrap-function makes of a function");
+    kernel.emitError("is not what autodiff-wrap-function makes of a function "
+                     "whose gradient by these arguments is wanted");
     return signalPassFailure();
   }
   if (kernel->hasAttr(kOrderedAttr)) {
@@ -144,9 +186,8 @@ void UnwrapBackward::transform() {
     residual.replaceAllUsesWith(residual.getValue());
     residual.erase();
   });
-  auto signature = cast<FunctionType>(type.getValue());
-  triton::FuncOp function = createFunction(kernel, signature);
-  if (failed(unwrap(backward, signature, function)))
+  triton::FuncOp function = createFunction(kernel, type);
+  if (failed(unwrap(backward, type, function)))
     return signalPassFailure();
   for (Operation &op : llvm::make_early_inc_range(*getOperation().getBody()))
     if (&op != function)

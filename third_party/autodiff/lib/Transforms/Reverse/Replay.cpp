@@ -91,8 +91,23 @@ static Value findAfter(Value value, Operation *loop, scf::ForOp copy) {
   return carried ? copy.getResult(carried.getArgNumber()) : Value();
 }
 
+/// Whether `loop` has a form that runs up to `count`, and runs before `pop`.
+static bool canRepeat(Operation *loop, PopOp pop) {
+  Type count = pop.getIteration().getType();
+  Operation *reader = loop->getBlock()->findAncestorOpInBlock(*pop);
+  if (!reader || reader == loop || reader->isBeforeInBlock(loop))
+    return false;
+  if (auto counted = dyn_cast<scf::ForOp>(loop))
+    return counted.getStep().getType() == count;
+  auto found = dyn_cast<scf::WhileOp>(loop);
+  return found && llvm::hasSingleElement(*found.getBeforeBody());
+}
+
 static LogicalResult replay(Operation *loop, const Reading &reading) {
   PopOp first = reading.tapes.front().second;
+  if (!canRepeat(loop, first))
+    return first.emitError("reads what no loop before it records that can be "
+                           "run again (autodiff-normalize gives it the form)");
   for (auto [push, pop] : reading.tapes)
     if (pop->isBeforeInBlock(first))
       first = pop;
@@ -104,7 +119,7 @@ static LogicalResult replay(Operation *loop, const Reading &reading) {
   copy->removeDiscardableAttr(kCounterAttr);
   for (auto [push, pop] : reading.tapes) {
     Value value = findAfter(push.getValue(), loop, copy);
-    if (!value)
+    if (!value || value.getType() != pop.getType())
       return push.emitError("records what its loop does not carry");
     pop.replaceAllUsesWith(value);
     pop.erase();
@@ -127,6 +142,8 @@ LogicalResult Replay::replayAll(triton::FuncOp backward) {
       if (!push)
         return pop.emitError("reads what no loop of the backward records");
       Operation *loop = push->getParentOfType<LoopLikeOpInterface>();
+      if (!loop)
+        return push.emitError("records outside of a loop");
       readings[{loop, pop->getBlock(), pop.getIteration()}].tapes.push_back(
           {push, pop});
     }
