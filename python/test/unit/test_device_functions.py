@@ -62,7 +62,8 @@ def assert_all_close(found, function, inputs, upstreams, roundings=16):
 @pytest.mark.parametrize("function", kernels.FUNCTIONS, ids=lambda f: f.__name__)
 def test_functions(device, function):
     for _ in range(3):  # the other side of a branch, another number of iterations
-        x, y, dz = (random_tensor(16, device=device) for _ in range(3))
+        # Larger numbers make loops of them chaotic.
+        x, y, dz = (random_tensor(16, device=device, scale=0.7) for _ in range(3))
         found = kernels.pull(vjp(function), x, y, dz)
         reference = kernels.FUNCTIONS[function]
         assert_all_close(found, reference, (x, y), (dz,), roundings=64)
