@@ -143,6 +143,8 @@ class Call:
         options = f"wanted={','.join(map(str, self.wanted))} name={name}"
         if not asked.takes_cotangents:
             options += " ones"
+        if asked.mode == "value_and_grad":
+            options += " values"
         passes = f"builtin.module(autodiff-differentiate-function{{{options}}})"
         text = native().print_source(native().run_pipeline(ttir, passes, name), name)
         made = load_derived(text, name, self.derived.module)
@@ -271,10 +273,9 @@ def call(derived, arguments, semantic, generator):
     if asked.takes_cotangents:
         operands += _cotangents(made, found.returned, cotangent, semantic)
     returned = flatten(generator.call_JitFunction(found.function, operands, {}))
-    gradients = made.gradients(returned)
-    if asked.mode != "value_and_grad":
-        return gradients
-    return tl.tuple([generator.call_JitFunction(function, given, {}), gradients])
+    if asked.mode == "value_and_grad":
+        return tl.tuple([returned[0], made.gradients(returned[1:])])
+    return made.gradients(returned)
 
 
 # ------------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ struct FunctionOptions : PassPipelineOptions<FunctionOptions> {
       llvm::cl::desc("Arguments whose gradient is asked for.")};
   Option<std::string> name{
       *this, "name", llvm::cl::desc("What the derived function is called.")};
+  Option<bool> values{*this, "values",
+                      llvm::cl::desc("Return what the function did, too.")};
   Option<bool> ones{*this, "ones",
                     llvm::cl::desc("Let all cotangents be one.")};
 };
@@ -64,6 +66,7 @@ static void buildFunctionPipeline(OpPassManager &pm,
   UnwrapBackwardOptions unwrap = withWanted(asked, UnwrapBackwardOptions());
   unwrap.name = asked.name;
   unwrap.ones = asked.ones;
+  unwrap.withValues = asked.values;
   pm.addPass(createUnwrapBackward(unwrap));
   pm.addPass(createCleanup());
   pm.addNestedPass<triton::FuncOp>(createLowerSwaps());

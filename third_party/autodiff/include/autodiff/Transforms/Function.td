@@ -31,12 +31,15 @@ def UnwrapBackward : AutodiffPass<"autodiff-unwrap-backward", "::mlir::ModuleOp"
   let description = [{
     It takes the function's arguments, then a cotangent for each float result,
     and returns the gradients that were asked for, in their order. With `ones`,
-    all cotangents are one, and no arguments. Nothing else stays in the module.
+    all cotangents are one, and no arguments; with `values`, what the function
+    returned comes first. Nothing else stays in the module.
   }];
   let options = [
     ListOption<"wanted", "wanted", "unsigned",
                "arguments whose gradient is asked for">,
     Option<"name", "name", "std::string", "\"\"", "what it is called">,
-    Option<"ones", "ones", "bool", "false", "let all cotangents be one">
+    Option<"ones", "ones", "bool", "false", "let all cotangents be one">,
+    Option<"withValues", "values", "bool", "false",
+           "return what the function did, too">
   ];
 }

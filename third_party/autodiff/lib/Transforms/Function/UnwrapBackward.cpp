@@ -21,8 +21,10 @@ struct UnwrapBackward : autodiff::impl::UnwrapBackwardBase<UnwrapBackward> {
   void transform() override;
   FunctionType findType(triton::FuncOp kernel, triton::FuncOp backward);
   triton::FuncOp createFunction(triton::FuncOp kernel, FunctionType type);
-  LogicalResult unwrap(triton::FuncOp backward, FunctionType type,
-                       triton::FuncOp function);
+  SmallVector<Value> computeValues(triton::FuncOp kernel, FunctionType type,
+                                   triton::FuncOp function);
+  LogicalResult unwrap(triton::FuncOp kernel, triton::FuncOp backward,
+                       FunctionType type, triton::FuncOp function);
 };
 } // namespace
 
@@ -109,6 +111,8 @@ FunctionType UnwrapBackward::findType(triton::FuncOp kernel,
 triton::FuncOp UnwrapBackward::createFunction(triton::FuncOp kernel,
                                               FunctionType type) {
   SmallVector<Type> arguments(type.getInputs()), results;
+  if (withValues)
+    llvm::append_range(results, type.getResults());
   if (!ones)
     for (Type result : type.getResults())
       arguments.push_back(Adjoint::typeFor(result));
@@ -126,7 +130,33 @@ triton::FuncOp UnwrapBackward::createFunction(triton::FuncOp kernel,
   return function;
 }
 
-LogicalResult UnwrapBackward::unwrap(triton::FuncOp backward, FunctionType type,
+/// Does what the function did, and returns what it returned.
+SmallVector<Value> UnwrapBackward::computeValues(triton::FuncOp kernel,
+                                                 FunctionType type,
+                                                 triton::FuncOp function) {
+  OpBuilder b(&function.getBody());
+  IRMapping map;
+  map.map(kernel.getArguments().take_front(type.getNumInputs()),
+          function.getArguments().take_front(type.getNumInputs()));
+  SmallVector<Value> values(type.getNumResults());
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    Value pointer = getAccessedPointer(&op);
+    BlockArgument memory = pointer ? getBaseArgument(pointer) : nullptr;
+    unsigned number = memory ? memory.getArgNumber() : 0;
+    auto load = dyn_cast<triton::LoadOp>(op);
+    auto store = dyn_cast<triton::StoreOp>(op);
+    if (memory && store && number >= type.getNumInputs())
+      values[number - type.getNumInputs()] = map.lookup(store.getValue());
+    else if (memory && load && llvm::is_contained(wanted, number))
+      map.map(load.getResult(), function.getArgument(number));
+    else if (!pointer || number < type.getNumInputs())
+      b.clone(op, map);
+  }
+  return values;
+}
+
+LogicalResult UnwrapBackward::unwrap(triton::FuncOp kernel,
+                                     triton::FuncOp backward, FunctionType type,
                                      triton::FuncOp function) {
   Block &block = backward.getBody().front();
   Block &body = function.getBody().front();
@@ -139,7 +169,11 @@ LogicalResult UnwrapBackward::unwrap(triton::FuncOp backward, FunctionType type,
       return failure();
     gradients.push_back(*gradient);
   }
-  block.getTerminator()->setOperands(gradients);
+  SmallVector<Value> results;
+  if (withValues)
+    results = computeValues(kernel, type, function);
+  llvm::append_range(results, gradients);
+  block.getTerminator()->setOperands(results);
   for (BlockArgument argument : block.getArguments()) {
     unsigned number = argument.getArgNumber();
     if (number >= type.getNumInputs()) {
@@ -155,15 +189,15 @@ LogicalResult UnwrapBackward::unwrap(triton::FuncOp backward, FunctionType type,
       return failure();
     }
   }
+  body.getOperations().splice(body.end(), block.getOperations());
   // What is left of the tensors are addresses.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isOpTriviallyDead(&op))
       op.erase();
   for (BlockArgument argument : block.getArguments())
     if (!argument.use_empty())
       return (*argument.user_begin())
           ->emitError("takes a value of the function from memory");
-  body.getOperations().splice(body.end(), block.getOperations());
   return success();
 }
 
@@ -182,12 +216,12 @@ void UnwrapBackward::transform() {
                      "gradient cannot know: use tl.join, or keep the order");
     return signalPassFailure();
   }
-  backward.walk([](ResidualOp residual) {
+  getOperation().walk([](ResidualOp residual) {
     residual.replaceAllUsesWith(residual.getValue());
     residual.erase();
   });
   triton::FuncOp function = createFunction(kernel, type);
-  if (failed(unwrap(backward, type, function)))
+  if (failed(unwrap(kernel, backward, type, function)))
     return signalPassFailure();
   for (Operation &op : llvm::make_early_inc_range(*getOperation().getBody()))
     if (&op != function)
