@@ -350,6 +350,27 @@ def test_a_kernel_with_a_gradient_is_differentiable(device):
     assert_all_close((found,), slope, (x,), (dy,), roundings=64)
 
 
+# A maximum of linear functions has no second derivative.
+CURVED = [f for f in kernels.FUNCTIONS if f is not kernels.running_maximum]
+
+
+@pytest.mark.parametrize("function", CURVED, ids=lambda f: f.__name__)
+def test_functions_twice(device, function):
+    """The kernel that pulls back is differentiated, by its cotangent, too."""
+
+    def reference(x, y, dz):
+        z = kernels.FUNCTIONS[function](x, y)
+        return torch.autograd.grad(z, (x, y), dz, create_graph=True)
+
+    x, y, dz = (random_tensor(16, device=device, scale=0.7) for _ in range(3))
+    dx, dy = torch.empty_like(x), torch.empty_like(y)
+    kernel = differentiable(kernels.pulling_kernel)
+    kernel[(1,)](x, y, dz, dx, dy, vjp(function), 16)
+    upstreams = torch.randn_like(dx), torch.randn_like(dy)
+    found = torch.autograd.grad((dx, dy), (x, y, dz), upstreams)
+    assert_all_close(found, reference, (x, y, dz), upstreams, roundings=256)
+
+
 @triton.jit
 def ratio(x, y):
     return x / y + tl.log(x)

@@ -174,6 +174,9 @@ class Site:
 @tl.core.builtin
 def _trace_site(site, _semantic=None, _generator=None):
     site = _unwrapped(site)
+    # Errors name the user's function, not this line.
+    code = site.function.fn.__code__
+    _semantic.builder.set_loc(code.co_filename, code.co_firstlineno, 0)
 
     def stand_for(value):
         made = placeholder(_semantic, f"operand {value.number}", value.type)

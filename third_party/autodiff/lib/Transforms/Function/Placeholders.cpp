@@ -49,7 +49,7 @@ LogicalResult mlir::autodiff::resolvePlaceholders(triton::FuncOp function) {
   }
   Operation *exit = entry.getTerminator();
   OpBuilder builder(exit);
-  triton::ReturnOp::create(builder, exit->getLoc(), yield.getOperands());
+  triton::ReturnOp::create(builder, yield.getLoc(), yield.getOperands());
   function.setType(FunctionType::get(function.getContext(), arguments,
                                      yield.getOperandTypes()));
   exit->erase();

@@ -117,8 +117,12 @@ void WrapFunction::runOnOperation() {
     getOperation().emitError("there is no public function to differentiate");
     return signalPassFailure();
   }
-  if (function.getNumArguments() == 0 && failed(resolvePlaceholders(function)))
-    return signalPassFailure();
+  if (function.getNumArguments() == 0) {
+    if (failed(resolvePlaceholders(function)))
+      return signalPassFailure();
+    // That of the function, where Python calls it.
+    function->setLoc(function.getBody().front().getTerminator()->getLoc());
+  }
   if (failed(check(function)))
     return signalPassFailure();
   SmallVector<Type> arguments(function.getArgumentTypes());
