@@ -236,6 +236,31 @@ def test_programs_and_tiles_of_pointers(device):
 
 
 @triton.jit
+def of_addresses(x, p, q, N: tl.constexpr):
+    other = tl.load(p).to(tl.pointer_type(tl.float32))
+    rows = tl.make_tensor_descriptor(q, [N, N], [N, 1], [N, N])
+    return x * tl.load(other) * tl.sum(rows.load([0, 0]), 0)
+
+
+of_addresses_gradient = grad(of_addresses)
+
+
+@triton.jit
+def of_addresses_kernel(x_ptr, p_ptr, q_ptr, y_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y_ptr + i, of_addresses_gradient(tl.load(x_ptr + i), p_ptr, q_ptr, N))
+
+
+def test_whatever_is_in_memory_is_constant(device):
+    """Behind an address that was loaded, and behind a descriptor."""
+    x, q = (random_tensor(*s, device=device, grad=False) for s in [(16,), (16, 16)])
+    p = torch.tensor([x.data_ptr()], device=device)
+    y = torch.empty_like(x)
+    of_addresses_kernel[(1,)](x, p, q, y, 16)
+    torch.testing.assert_close(y, x[0] * q.sum(0))
+
+
+@triton.jit
 def bits_and_floats(x, n, keep):
     return tl.where(keep, x * (n // 3).to(tl.float32), x)
 
