@@ -41,5 +41,8 @@ FailureOr<Recordings> mlir::autodiff::collectRead(
       return failure();
     recordings = collect(backward);
   }
+  for (auto &[tape, recording] : recordings)
+    if (recording.push && !recording.loop())
+      return recording.push.emitError("records outside of a loop");
   return recordings;
 }

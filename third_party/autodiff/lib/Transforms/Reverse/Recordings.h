@@ -3,6 +3,7 @@
 #define AUTODIFF_LIB_TRANSFORMS_REVERSE_RECORDINGS_H
 
 #include "autodiff/Dialect/Autodiff.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Pass/PassManager.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/MapVector.h"
@@ -13,6 +14,12 @@ namespace mlir::autodiff {
 struct Recording {
   PushOp push;
   SmallVector<PopOp> pops;
+
+  /// The loop that records; null for what the forward records.
+  Operation *loop() {
+    return push ? push->getParentOfType<LoopLikeOpInterface>().getOperation()
+                : nullptr;
+  }
 };
 
 /// Tapes by number.

@@ -141,11 +141,8 @@ LogicalResult Replay::replayAll(triton::FuncOp backward) {
     for (PopOp pop : recording.pops) {
       if (!push)
         return pop.emitError("reads what no loop of the backward records");
-      Operation *loop = push->getParentOfType<LoopLikeOpInterface>();
-      if (!loop)
-        return push.emitError("records outside of a loop");
-      readings[{loop, pop->getBlock(), pop.getIteration()}].tapes.push_back(
-          {push, pop});
+      readings[{recording.loop(), pop->getBlock(), pop.getIteration()}]
+          .tapes.push_back({push, pop});
     }
   }
   for (auto &[place, reading] : readings)

@@ -35,7 +35,7 @@ void Tape::addBarriers(Operation *loop) {
 
 LogicalResult Tape::lower(unsigned index, Recording &recording) {
   PushOp push = recording.push;
-  Operation *loop = push->getParentOfType<LoopLikeOpInterface>();
+  Operation *loop = recording.loop();
   Type type = push.getValue().getType();
   if (isPointer(type))
     return loop->emitError("this loop carries a pointer that does not advance "
@@ -67,7 +67,7 @@ LogicalResult Tape::lowerAll() {
   for (auto &[tape, recording] : *recordings) {
     if (!recording.push)
       continue; // the forward records it
-    loops.insert(recording.push->getParentOfType<LoopLikeOpInterface>());
+    loops.insert(recording.loop());
     if (failed(lower(buffers++, recording)))
       return failure();
   }
