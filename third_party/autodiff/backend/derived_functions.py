@@ -28,6 +28,7 @@ from .tracing import (
     trace_call,
     trace_call_inside,
 )
+from .user_rules import find_rules
 
 
 class Value(NamedTuple):
@@ -130,6 +131,12 @@ class Call:
         function, asked = self.derived.function, self.derived.asked
         site = Site(function, self.arguments)
         ttir = trace(_kernel_of_call, site, function)
+        for rule in find_rules(ttir).values():
+            raise AutodiffError(
+                f"{self.what}: {named(function.fn)} has an operation with the rule "
+                f"{rule.__name__!r} of register_vjp, which gradients of kernels know, and those of "
+                "functions do not: put the operation into a function with a custom_vjp"
+            )
         floats = [t for t in site.returned if t is not None]
         if not floats:
             raise AutodiffError(f"{self.what}: {named(function.fn)} returns no float")

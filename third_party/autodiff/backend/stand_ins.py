@@ -61,4 +61,6 @@ def load_derived(text: str, name: str, home: str):
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     scope = {"__name__": f"{home}.{digest}"}
     compile_text(text, f"<{name} {digest}>", scope)
-    return compilable(scope[name])
+    # It is compiled where kernels are interpreted, too.
+    scope.update({k: compilable(value) for k, value in scope.items()})
+    return scope[name]
