@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import device_function
 import hopper
 import pytest
 import torch
@@ -18,7 +19,9 @@ from triton_autodiff import (
     custom_vjp,
     differentiable,
     grad,
+    register_vjp,
     stop_gradient,
+    user_rules,
     value_and_grad,
     vjp,
 )
@@ -43,7 +46,7 @@ def gradients_of(function, inputs, upstreams, dtype=None):
     outputs = function(*inputs)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     upstreams = [u.to(y.dtype) for u, y in zip(upstreams, outputs, strict=True)]
-    return torch.autograd.grad(outputs, inputs, upstreams)
+    return torch.autograd.grad(outputs, inputs, upstreams, materialize_grads=True)
 
 
 def assert_all_close(found, function, inputs, upstreams, roundings=16):
@@ -67,43 +70,6 @@ def test_functions(device, function):
         found = kernels.pull(vjp(function), x, y, dz)
         reference = kernels.FUNCTIONS[function]
         assert_all_close(found, reference, (x, y), (dz,), roundings=64)
-
-
-@triton.jit
-def fn1(x, y):
-    a = tl.exp(x)
-    b = tl.log(tl.expand_dims(y, 1))
-    c = a + b
-    return a * b + tl.dot(c, c, input_precision="ieee")
-
-
-fn1_back = vjp(fn1)
-
-
-@triton.jit
-def fn1_kernel(x_ptr, y_ptr, dz_ptr, dx_ptr, dy_ptr):
-    i = tl.arange(0, 16)
-    x = tl.load(x_ptr + i)
-    y = tl.load(y_ptr + i)
-    dz = tl.load(dz_ptr + 16 * i[:, None] + i)
-    dx, dy = fn1_back(x, y, dz)
-    tl.store(dx_ptr + i, dx)
-    tl.store(dy_ptr + i, dy)
-
-
-def fn1_reference(x, y):
-    a, b = x.exp(), y[:, None].log()
-    c = a + b
-    return a * b + c @ c
-
-
-def test_triton_autodiff_of_tangent(device):
-    """The example of the first Triton autodiff, which Tangent differentiated."""
-    x, dz = random_tensor(16, device=device), random_tensor(16, 16, device=device)
-    y = random_tensor(16, device=device).detach().abs() + 0.5
-    dx, dy = torch.empty_like(x), torch.empty_like(y)
-    fn1_kernel[(1,)](x, y, dz, dx, dy)
-    assert_all_close((dx, dy), fn1_reference, (x, y), (dz,))
 
 
 @triton.jit
@@ -293,6 +259,40 @@ def cube(x):
     return x * x * x
 
 
+this_module = sys.modules[__name__]
+slope_of_cube = grad(cube)
+
+
+@triton.jit
+def in_loops_kernel(x_ptr, y_ptr, count, FUNCTION: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    y = this_module.slope_of_cube(x)
+    for k in range(count):
+        y += grad(FUNCTION)(x) * k
+        if k > 1:
+            y += grad(FUNCTION)(y)
+    tl.store(y_ptr + i, y)
+
+
+def test_called_of_a_module_in_loops_and_branches(device):
+    """A function that a launch gives is differentiated, too; and all of it is once more."""
+
+    def reference(x):
+        y = 3 * x * x
+        for k in range(4):
+            y = y + 3 * x * x * k
+            if k > 1:
+                y = y + 3 * y * y
+        return y
+
+    x = random_tensor(16, device=device, scale=0.2)
+    y = torch.empty_like(x)
+    differentiable(in_loops_kernel)[(1,)](x, y, 4, cube, 16)
+    dy = torch.randn_like(y)
+    assert_all_close(torch.autograd.grad(y, x, dy), reference, (x,), (dy,), roundings=64)
+
+
 @triton.jit
 def called_inside_kernel(x_ptr, y_ptr, N: tl.constexpr):
     i = tl.arange(0, N)
@@ -375,11 +375,7 @@ def test_a_kernel_with_a_gradient_is_differentiable(device):
     assert_all_close((found,), slope, (x,), (dy,), roundings=64)
 
 
-# A maximum of linear functions has no second derivative.
-CURVED = [f for f in kernels.FUNCTIONS if f is not kernels.running_maximum]
-
-
-@pytest.mark.parametrize("function", CURVED, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", kernels.FUNCTIONS, ids=lambda f: f.__name__)
 def test_functions_twice(device, function):
     """The kernel that pulls back is differentiated, by its cotangent, too."""
 
@@ -392,7 +388,7 @@ def test_functions_twice(device, function):
     kernel = differentiable(kernels.pulling_kernel)
     kernel[(1,)](x, y, dz, dx, dy, vjp(function), 16)
     upstreams = torch.randn_like(dx), torch.randn_like(dy)
-    found = torch.autograd.grad((dx, dy), (x, y, dz), upstreams)
+    found = torch.autograd.grad((dx, dy), (x, y, dz), upstreams, materialize_grads=True)
     assert_all_close(found, reference, (x, y, dz), upstreams, roundings=256)
 
 
@@ -483,8 +479,8 @@ def test_printed(device):
 
 
 def test_compiles_for_a_gpu():
-    ptx = hopper.assembly(fn1_kernel, ["*fp32"] * 5, {})["ptx"]
-    assert ".visible .entry fn1_kernel" in ptx and "ex2" in ptx
+    ptx = hopper.assembly(device_function.backward_kernel, ["*fp32"] * 5, {})["ptx"]
+    assert ".visible .entry backward_kernel" in ptx and "ex2" in ptx
 
 
 # ------------------------------------------------------------------------------------------
@@ -507,6 +503,13 @@ def adds(x, p):
 @triton.jit
 def calls_adds(x, p):
     return adds(x, p) * x
+
+
+@triton.jit
+def by_assembly(x):
+    return tl.inline_asm_elementwise(
+        "tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
 
 
 @triton.jit
@@ -563,6 +566,14 @@ def test_writing_to_memory(function, text):
 def test_mistakes(make, message):
     with pytest.raises(AutodiffError, match=message):
         make()
+
+
+def test_registered_rules(monkeypatch):
+    """A rule that gradients of kernels know is not silently left out."""
+    monkeypatch.setattr(user_rules, "_rules", {})
+    register_vjp(straight_through_vjp, asm="tanh.approx.f32 $0, $1;")
+    with pytest.raises(AutodiffError, match="the rule 'straight_through_vjp' of register_vjp"):
+        grad(by_assembly).source("fp32[16]")
 
 
 @triton.jit
