@@ -558,6 +558,10 @@ def test_writing_to_memory(function, text):
             lambda: grad(polynomial, 5).source("fp32", "*fp32", "i32", "fp32", 2, 1),
             "argument 'slope' .* is a constant here, and has no gradient",
         ),
+        (
+            lambda: vjp(polynomial, 1).source("fp32", "*fp32", "i32", "fp32", 2),
+            r"vjp\(polynomial, argnums=1\): argument 'c_ptr'",
+        ),
         (lambda: grad(returns_a_count).source("fp32"), "returns no float"),
         (lambda: grad(returns_two).source("fp32", "fp32"), r"returns 2 values.*take vjp\("),
         (lambda: vjp(returns_a_count).source("i32"), "no argument is a float"),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
+from triton.runtime import driver
 
 from .errors import ArgumentError, AutodiffError
 from .library import native
@@ -28,7 +29,7 @@ from .tracing import (
     trace_call,
     trace_call_inside,
 )
-from .user_rules import find_rules
+from .user_rules import find_rules, generation
 
 
 class Value(NamedTuple):
@@ -37,6 +38,12 @@ class Value(NamedTuple):
     number: int
     type: Any
     name: str
+
+
+class Group(tuple):
+    """In place of a tuple of a kernel, whose elements may have names."""
+
+    fields = None
 
 
 class Derived(NamedTuple):
@@ -59,15 +66,16 @@ def _map(function, tree):
     """Return a tree with `function` of each of its `Value`s; tuples become those of a kernel."""
     if isinstance(tree, Value):
         return function(tree)
-    if isinstance(tree, tuple):
-        return tl.tuple([_map(function, item) for item in tree])
+    if isinstance(tree, Group):
+        items = [_map(function, item) for item in tree]
+        return tl.tuple(items, tl.tuple_type([item.type for item in items], tree.fields))
     return tree
 
 
 def _values(tree) -> list[Value]:
     if isinstance(tree, Value):
         return [tree]
-    return [v for item in tree for v in _values(item)] if isinstance(tree, tuple) else []
+    return [v for item in tree for v in _values(item)] if isinstance(tree, Group) else []
 
 
 def _unwrapped(constant):
@@ -77,8 +85,8 @@ def _unwrapped(constant):
 def _key(tree) -> str:
     if isinstance(tree, Value):
         return f"{tree.number}: {tree.type}"
-    if isinstance(tree, tuple):
-        return f"({', '.join(map(_key, tree))})"
+    if isinstance(tree, Group):
+        return f"{tree.fields}({', '.join(map(_key, tree))})"
     constant = _unwrapped(tree)
     return getattr(constant, "cache_key", repr(constant))
 
@@ -88,7 +96,7 @@ class Call:
 
     def __init__(self, derived, arguments):
         self.derived = derived
-        self.arguments = tuple(arguments)
+        self.arguments = Group(arguments)
         self.what = repr(derived)
         names = [parameter.name for parameter in derived.function.params]
         asked = derived.asked.argnums
@@ -119,9 +127,12 @@ class Call:
             "no gradient: leave it out of argnums"
         )
 
-    def derive(self, trace: Callable) -> Derived:
-        """Return the gradient for these types; `trace` gives the TTIR of a kernel with a site."""
-        key = (_key(self.arguments), tuple(self.wanted), self.derived.function.cache_key)
+    def derive(self, trace: Callable, key: str) -> Derived:
+        """Return the gradient for these types; `trace` gives the TTIR of a kernel with a site.
+
+        What `key` says is the same where that gives the same.
+        """
+        key = (key, _key(self.arguments), generation(), self.derived.function.cache_key)
         found = self.derived.found.get(key)
         if found is None:
             found = self.derived.found[key] = self._derive(trace)
@@ -210,12 +221,14 @@ def _kernel_of_call(SITE: tl.constexpr):
 def _numbered(value, name: str, leaves: list):
     """Return a value of a kernel as a tree, and add what it consists of to `leaves`."""
     if isinstance(value, tl.tuple):
-        return tuple(_numbered(item, name, leaves) for item in value.values)
+        group = Group(_numbered(item, name, leaves) for item in value.values)
+        group.fields = value.type.fields
+        return group
     if isinstance(value, tl.tensor):
         leaves.append(value)
         return Value(len(leaves) - 1, value.type, name)
     if isinstance(value, tl.constexpr) or value is None:
-        return value
+        return tl.constexpr(_unwrapped(value))
     raise ArgumentError(
         f"argument {name!r} is a {type(value).__name__}, and only numbers, tiles, pointers, tuples "
         "of these and constants can be passed on to a function that is differentiated"
@@ -278,7 +291,8 @@ def call(derived, arguments, semantic, generator):
     names = [parameter.name for parameter in function.params]
     trees = [_numbered(*pair, leaves) for pair in zip(given, names, strict=True)]
     made = Call(derived, trees)
-    found = made.derive(functools.partial(trace_call_inside, generator))
+    trace = functools.partial(trace_call_inside, generator)
+    found = made.derive(trace, repr(generator.builder.options))
     operands = [_as_printed(leaf, semantic) for leaf in leaves]
     if asked.takes_cotangents:
         operands += _cotangents(made, found.returned, cotangent, semantic)
@@ -321,11 +335,15 @@ def source(derived, types, constants) -> str:
         ) from None
     bound.apply_defaults()
     count = 0
+    argnums = derived.asked.argnums
+    asked = () if argnums is None else flatten(argnums)
 
     def tree(parameter):
         nonlocal count
         written = bound.arguments[parameter.name]
         type_ = None if parameter.is_constexpr else _type_of(written)
+        if isinstance(written, float) and parameter.num in asked:
+            type_ = tl.float32
         if type_ is not None:
             count += 1
             return Value(count - 1, type_, parameter.name)
@@ -337,4 +355,5 @@ def source(derived, types, constants) -> str:
         return tl.constexpr(written)
 
     made = Call(derived, [tree(parameter) for parameter in function.params])
-    return made.derive(trace_call).text
+    target = driver.active.get_current_target()
+    return made.derive(functools.partial(trace_call, target), repr(target)).text

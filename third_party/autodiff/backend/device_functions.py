@@ -23,6 +23,7 @@ from .interpreted import compilable, is_jit
 from .library import native
 from .places import named
 from .stand_ins import parameters_of, stand_in
+from .user_rules import fingerprint
 
 
 def _version() -> str:
@@ -59,7 +60,7 @@ class DerivedFunction(JITFunction):
     @property
     def cache_key(self) -> str:
         """What a kernel that calls it is compiled anew for: also our version."""
-        key = f"{super().cache_key}-{self.asked}-{_version()}"
+        key = f"{super().cache_key}-{self.asked}-{_version()}-{fingerprint()}"
         return hashlib.sha256(key.encode()).hexdigest()
 
     def __call__(self, *args, **kwargs):

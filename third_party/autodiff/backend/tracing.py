@@ -8,7 +8,6 @@ import threading
 import triton.language as tl
 from triton._C.libtriton import ir
 from triton.compiler.compiler import ASTSource, make_backend
-from triton.runtime import driver
 
 from .errors import AutodiffError
 from .interpreted import compilable, compiling
@@ -140,16 +139,15 @@ def _checked_gradient(what, gradient, operand, semantic):
     return semantic.splat(gradient, shape)
 
 
-def trace_call(kernel, site, function) -> str:
-    """Return the TTIR of a kernel for a site that calls a function, for the device there is."""
-    target = driver.active.get_current_target()
+def trace_call(target, kernel, site, function) -> str:
+    """Return the TTIR of a kernel for a site that calls a function."""
     source = _source_of_site(kernel, site)
     with compiling(function), _differentiating():
         return str(_trace(source, target, {})[0])
 
 
 def trace_call_inside(generator, kernel, site, function) -> str:
-    """The same, with the device and the options of a kernel that is being traced."""
+    """Return it for the device and with the options of a kernel that is being traced."""
     builder = generator.builder
     context = ir.context()
     ir.load_dialects(context)

@@ -135,6 +135,11 @@ def _types(text: str | None, what: str) -> tuple:
     return tuple(types)
 
 
+def fingerprint() -> str:
+    """Return what tells registered rules from others, in any process."""
+    return str(sorted((key, rule.cache_key) for key, rule in _rules.items()))
+
+
 def find_rules(ttir: str) -> dict[tuple, JITFunction]:
     """Return the registered rules that a kernel needs, by kind, text and types of operations."""
     found: dict[tuple, JITFunction] = {}
