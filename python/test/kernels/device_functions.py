@@ -3,6 +3,7 @@
 import torch
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 
 @triton.jit
@@ -175,6 +176,88 @@ FUNCTIONS = {
     products: _products,
     running_maximum: _running_maximum,
     sum_of_products: _sum_of_products,
+}
+
+
+@triton.jit
+def waves(x):
+    return tl.sin(x) * tl.cos(x * x) + tl.exp2(-x)
+
+
+@triton.jit
+def powers(x):
+    return tl.sqrt(x) + tl.rsqrt(x) + libdevice.pow(x, 3.5)
+
+
+@triton.jit
+def logarithms(x):
+    return tl.log(x) * tl.log2(x) + libdevice.log1p(x)
+
+
+@triton.jit
+def quotient(x):
+    return (x * x + 1) / (x + 3)
+
+
+@triton.jit
+def gelu(x):
+    return 0.5 * x * (1 + libdevice.tanh(0.79788 * (x + 0.044715 * x * x * x)))
+
+
+@triton.jit
+def probability(x):
+    return tl.erf(x) * tl.sigmoid(x)
+
+
+@triton.jit
+def angles(x):
+    return libdevice.acos(0.4 * x) + libdevice.atan2(x, 1 + x * x) + libdevice.hypot(x, 2.0)
+
+
+@triton.jit
+def clamped(x):
+    return tl.minimum(tl.maximum(x, 0.7), 1.2) * x * x
+
+
+@triton.jit
+def log_sum_exp(x):
+    most = tl.max(x, 0)
+    return (tl.log(tl.sum(tl.exp(x - most), 0)) + most) * x * x
+
+
+@triton.jit
+def largest_square(x):
+    most = tl.max(x * x, 0)
+    return most * most * x
+
+
+@triton.jit
+def products_so_far(x):
+    return tl.cumprod(x, 0) * x
+
+
+def _gelu(x):
+    return 0.5 * x * (1 + torch.tanh(0.79788 * (x + 0.044715 * x * x * x)))
+
+
+def _angles(x):
+    two = torch.full_like(x, 2.0)
+    return torch.acos(0.4 * x) + torch.atan2(x, 1 + x * x) + torch.hypot(x, two)
+
+
+# Functions of one positive tile.
+CURVES = {
+    waves: lambda x: x.sin() * (x * x).cos() + torch.exp2(-x),
+    powers: lambda x: x.sqrt() + x.rsqrt() + x**3.5,
+    logarithms: lambda x: x.log() * x.log2() + x.log1p(),
+    quotient: lambda x: (x * x + 1) / (x + 3),
+    gelu: _gelu,
+    probability: lambda x: x.erf() * x.sigmoid(),
+    angles: _angles,
+    clamped: lambda x: x.clamp(0.7, 1.2) * x * x,
+    log_sum_exp: lambda x: x.logsumexp(0) * x * x,
+    largest_square: lambda x: (x * x).amax() ** 2 * x,
+    products_so_far: lambda x: x.cumprod(0) * x,
 }
 
 
