@@ -3,6 +3,7 @@
 
 #include "FunctionPrinter.h"
 #include "Types.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Descriptors.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -1,5 +1,5 @@
 //===- NarrowZeros.cpp - Zeros only where a product is no number ----------===//
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/Matchers.h"
 
@@ -34,7 +34,8 @@ namespace {
 struct NarrowZeros : autodiff::impl::NarrowZerosBase<NarrowZeros> {
   void runOnOperation() override {
     getOperation().walk([](arith::SelectOp select) {
-      if (select->removeDiscardableAttr(kUnlessZeroAttr))
+      if (select->removeDiscardableAttr(kUnlessZeroAttr) &&
+          !mutation::isMade("zeros:wherever a cotangent is zero"))
         narrow(select);
     });
   }

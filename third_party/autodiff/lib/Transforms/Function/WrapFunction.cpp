@@ -49,11 +49,15 @@ static LogicalResult checkEffects(ModuleOp module) {
 LogicalResult WrapFunction::check(triton::FuncOp function) {
   if (failed(checkEffects(getOperation())))
     return failure();
-  for (unsigned number : wanted)
+  llvm::SmallDenseSet<unsigned> seen;
+  for (unsigned number : wanted) {
     if (number >= function.getNumArguments() ||
         !isDifferentiable(function.getArgument(number).getType()))
       return function.emitError("argument ")
              << number << " is no float, and has no gradient";
+    if (!seen.insert(number).second)
+      return function.emitError("argument ") << number << " is wanted twice";
+  }
   if (llvm::none_of(function.getResultTypes(), isDifferentiable))
     return function.emitError("returns no float, and has no derivative");
   return success();

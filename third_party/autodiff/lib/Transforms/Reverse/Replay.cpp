@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Recordings.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -112,10 +113,12 @@ static LogicalResult replay(Operation *loop, const Reading &reading) {
     if (pop->isBeforeInBlock(first))
       first = pop;
   OpBuilder b(first);
-  scf::ForOp copy =
-      isa<scf::ForOp>(loop)
-          ? repeat(b, cast<scf::ForOp>(loop), first.getIteration())
-          : repeat(b, cast<scf::WhileOp>(loop), first.getIteration());
+  Value count = first.getIteration();
+  if (mutation::isMade("replay:no iterations"))
+    count = integerOf(b, first.getLoc(), count.getType(), 0);
+  scf::ForOp copy = isa<scf::ForOp>(loop)
+                        ? repeat(b, cast<scf::ForOp>(loop), count)
+                        : repeat(b, cast<scf::WhileOp>(loop), count);
   copy->removeDiscardableAttr(kCounterAttr);
   for (auto [push, pop] : reading.tapes) {
     Value value = findAfter(push.getValue(), loop, copy);
