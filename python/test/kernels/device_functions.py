@@ -30,6 +30,22 @@ def nested_loops(x, y):
 
 
 @triton.jit
+def many_steps(x, y):
+    for _ in range(11):
+        x = tl.sin(x) * y + 0.3 * x
+    return x
+
+
+@triton.jit
+def nested_long_loops(x, y):
+    for i in range(2):
+        for j in range(10):
+            x = 0.5 * tl.sin(x) * y + 0.1 * x * i
+        y = tl.cos(x + y)
+    return x * y
+
+
+@triton.jit
 def until_small(x, y):
     size = tl.sum(tl.abs(x))
     while size > 0.5:
@@ -127,6 +143,14 @@ def _nested_loops(x, y):
     return x * y
 
 
+def _nested_long_loops(x, y):
+    for i in range(2):
+        for _ in range(10):
+            x = 0.5 * torch.sin(x) * y + 0.1 * x * i
+        y = torch.cos(x + y)
+    return x * y
+
+
 def _until_small(x, y):
     size = x.abs().sum()
     while size > 0.5:
@@ -166,6 +190,8 @@ FUNCTIONS = {
     counted: lambda x, y: _steps(x, y, 5),
     unrolled: lambda x, y: _steps(x, y, 3),
     nested_loops: _nested_loops,
+    many_steps: lambda x, y: _steps(x, y, 11),
+    nested_long_loops: _nested_long_loops,
     until_small: _until_small,
     branch: lambda x, y: x * y if x.sum() > 0 else x.exp() + y,
     early_return: lambda x, y: x * y * y if x.sum() > 0 else x.exp() + y,

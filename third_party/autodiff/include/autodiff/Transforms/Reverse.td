@@ -95,6 +95,7 @@ def Replay : AutodiffPass<"autodiff-replay", "::mlir::ModuleOp"> {
   let description = [{
     In place of autodiff-tape where there is no memory: an `autodiff.pop` becomes
     the result of a copy of the loop that runs up to the iteration that is read.
+    A loop of few iterations, and the one that reverses it, are taken apart.
   }];
 }
 

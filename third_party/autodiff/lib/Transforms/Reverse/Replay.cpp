@@ -2,10 +2,12 @@
 //
 // What a loop carries at the start of iteration n is what it has in the end if
 // it runs n iterations. So where a tape is read a copy of the loop runs as far:
-// for n iterations, n²/2 in all, but no memory.
+// for n iterations, n²/2 in all, but no memory. Loops of few iterations are
+// taken apart instead (ShortLoops.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "Recordings.h"
+#include "ShortLoops.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
@@ -131,12 +133,14 @@ static LogicalResult replay(Operation *loop, const Reading &reading) {
 }
 
 LogicalResult Replay::replayAll(triton::FuncOp backward) {
-  FailureOr<Recordings> recordings =
-      collectRead(backward, [&](OpPassManager &pipeline) {
-        return runPipeline(pipeline, backward);
-      });
-  if (failed(recordings))
-    return failure();
+  FailureOr<Recordings> recordings;
+  do {
+    recordings = collectRead(backward, [&](OpPassManager &pipeline) {
+      return runPipeline(pipeline, backward);
+    });
+    if (failed(recordings))
+      return failure();
+  } while (takeShortLoopsApart(*recordings));
   using Place = std::tuple<Operation *, Block *, Value>;
   llvm::MapVector<Place, Reading> readings;
   for (auto &[tape, recording] : *recordings) {

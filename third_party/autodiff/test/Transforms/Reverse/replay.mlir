@@ -53,3 +53,32 @@ tt.func @halve(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   tt.store %py, %r : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// Few iterations come one after the other, and so do those that reverse them.
+// CHECK-LABEL: tt.func @three_bwd(
+// CHECK-NOT: scf.for
+// CHECK: %[[S0:.*]] = math.sin %[[X:.*]] :
+// CHECK: %[[A:.*]] = arith.mulf %[[S0]], %[[Y:.*]] :
+// CHECK: %[[S1:.*]] = math.sin %[[A]] :
+// CHECK: %[[B:.*]] = arith.mulf %[[S1]], %[[Y]] :
+// CHECK: math.cos %[[B]] :
+// CHECK: math.cos %[[A]] :
+// CHECK: math.cos %[[X]] :
+// CHECK-NOT: scf.for
+// CHECK: autodiff.accumulate
+tt.func @three(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pz: !tt.ptr<f32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = tt.load %py : !tt.ptr<f32>
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %x) -> (f32) : i32 {
+    %s = math.sin %a : f32
+    %b = arith.mulf %s, %y : f32
+    scf.yield %b : f32
+  }
+  tt.store %pz, %r : !tt.ptr<f32>
+  tt.return
+}
