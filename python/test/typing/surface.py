@@ -16,9 +16,12 @@ from triton_autodiff import (
     check,
     custom_vjp,
     differentiable,
+    grad,
     register_vjp,
     right_partial,
     stop_gradient,
+    value_and_grad,
+    vjp,
 )
 from typing_extensions import assert_type
 
@@ -46,6 +49,9 @@ explained: str = op.explain()
 forward, backward = autodiff(double, stub, (1,), idx_upstream=1)
 report = check(op, (torch.ones(3, requires_grad=True),), elements=4, rtol=None)
 passed: bool = report.passed
+
+of_values: Any = (grad(double), value_and_grad(double, argnums=(0, 1)), vjp(double, 0))
+printed: str = grad(double).source("fp32")
 
 f = custom_vjp(double)
 

@@ -13,7 +13,9 @@ import triton
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", ["quickstart", "layer_norm", "flash_attention_v2"])
+@pytest.mark.parametrize(
+    "name", ["quickstart", "layer_norm", "flash_attention_v2", "device_function"]
+)
 def test_example(name, request):
     if request.config.getoption("--forward-only"):
         pytest.skip("nothing to see in the forward pass")

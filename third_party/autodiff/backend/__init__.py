@@ -11,6 +11,7 @@ from . import door as _door
 if TYPE_CHECKING:
     from .api import autodiff, differentiable
     from .custom import custom_vjp, stop_gradient
+    from .device_functions import grad, value_and_grad, vjp
     from .errors import AutodiffError, GradientCheckError
     from .gradient_check import check
     from .stubs import right_partial
@@ -25,9 +26,12 @@ __all__ = [
     "check",
     "custom_vjp",
     "differentiable",
+    "grad",
     "register_vjp",
     "right_partial",
     "stop_gradient",
+    "value_and_grad",
+    "vjp",
 ]
 
 _HOMES = {
@@ -37,9 +41,12 @@ _HOMES = {
     "check": "gradient_check",
     "custom_vjp": "custom",
     "differentiable": "api",
+    "grad": "device_functions",
     "register_vjp": "user_rules",
     "right_partial": "stubs",
     "stop_gradient": "custom",
+    "value_and_grad": "device_functions",
+    "vjp": "device_functions",
 }
 
 

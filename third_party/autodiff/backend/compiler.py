@@ -22,7 +22,7 @@ TARGET = "cpu"
 
 
 @functools.lru_cache
-def _sources() -> str:
+def sources_hash() -> str:
     """Return a hash of this package's Python files, which Triton's hash of backends leaves out."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
@@ -61,7 +61,7 @@ class CPUBackend(BaseBackend):
     def hash(self) -> str:
         from .library import native
 
-        return f"{TARGET}-{self.target.arch}-{native().version()}-{_sources()}"
+        return f"{TARGET}-{self.target.arch}-{native().version()}-{sources_hash()}"
 
     def get_target_name(self, options) -> str:
         return f"{TARGET}:{self.target.arch}"

@@ -7,9 +7,7 @@ differentiated it is traced again, this time with the derivative (see docs/archi
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import linecache
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
@@ -20,6 +18,7 @@ import triton.language as tl
 from .errors import AutodiffError
 from .interpreted import is_jit
 from .specialize import CUSTOM_MARKER
+from .stand_ins import parameters_of, stand_in
 from .tracing import (
     call_declared,
     checked_gradients,
@@ -45,7 +44,7 @@ class CustomVjp(Protocol):
         """Set the derivative, before the first launch; returns it unchanged."""
 
 
-def _builtin(function: Builtin) -> Builtin:
+def builtin(function: Builtin) -> Builtin:
     """Make a function that Triton's tracer passes itself to; plain Python can call it, too."""
     function.__triton_builtin__ = True
     return function
@@ -79,7 +78,7 @@ def _mark_floats(value, name: str, semantic):
     return _map(lambda x: _mark(x, name, semantic) if is_float(x) else x, value)
 
 
-@_builtin
+@builtin
 def stop_gradient(x: Value, _semantic=None) -> Value:
     """Return `x`, through which no derivative flows: for use in a kernel.
 
@@ -91,6 +90,12 @@ def stop_gradient(x: Value, _semantic=None) -> Value:
     if any(isinstance(leaf, tl.tensor) and leaf.type.scalar.is_ptr() for leaf in flatten(x)):
         raise TypeError("stop_gradient takes values; stop what is loaded, not the pointer")
     return x if _semantic is None else _mark_floats(x, "stop_gradient", _semantic)
+
+
+@builtin
+def once(x: Value, _semantic=None) -> Value:
+    """Return `x`, of which a gradient that is printed says that nothing is known but its value."""
+    return x if _semantic is None else _mark_floats(x, "once", _semantic)
 
 
 def _check_parameters(what: str, vjp, function, cotangents: int, results: int) -> None:
@@ -138,7 +143,7 @@ def _call_for_derivative(function, vjp, args, semantic, generator):
     return _map(lambda y: next(outer) if is_float(y) else y, result)
 
 
-@_builtin
+@builtin
 def _call(function, vjp, *args, _semantic=None, _generator=None):
     function, vjp = (getattr(f, "value", f) for f in (function, vjp))
     if _semantic is None:
@@ -147,20 +152,6 @@ def _call(function, vjp, *args, _semantic=None, _generator=None):
         return _call_for_derivative(function, vjp, args, _semantic, _generator)
     result = _generator.call_JitFunction(function, args, {})
     return _mark_floats(result, "custom_vjp", _semantic)
-
-
-_SOURCE = """
-@jit
-def {name}({parameters}):
-    return _call(_function, _vjp{arguments})
-"""
-
-
-def _declare(parameter) -> str:
-    """Return the source of a parameter; what it refers to has fixed names."""
-    is_constant = "constexpr" in str(parameter.annotation)
-    text = parameter.name + (": _language.constexpr" if is_constant else "")
-    return text if parameter.default is parameter.empty else f"{text} = _default_{parameter.name}"
 
 
 def custom_vjp(function: Any, vjp: Any = None) -> CustomVjp:
@@ -176,29 +167,16 @@ def custom_vjp(function: Any, vjp: Any = None) -> CustomVjp:
     if not is_jit(function):
         kind = type(function).__name__
         raise TypeError(f"custom_vjp takes a function decorated with @triton.jit, got {kind}")
-    parameters = inspect.signature(function.fn).parameters.values()
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
-        raise TypeError(f"the arguments of {function.__name__!r} should be named one by one")
-    text = _SOURCE.format(
-        name=function.__name__,
-        parameters=", ".join(_declare(p) for p in parameters),
-        arguments="".join(f", {p.name}" for p in parameters),
-    )
-    # Triton reads the source of what it compiles.
-    filename = f"<custom_vjp {function.fn.__module__}.{function.fn.__qualname__}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     scope = {
-        # Triton tells functions apart by module and name.
         "__name__": f"{function.fn.__module__}.custom_vjp",
         "_call": _call,
         "_function": function,
-        "_language": tl,
         "_vjp": tl.constexpr(None),
-        **{f"_default_{p.name}": p.default for p in parameters},
     }
-    plain = text.replace("@jit\n", "\n", 1)
-    exec(compile(plain, filename, "exec"), scope)
-    wrapper = triton.jit(scope[function.__name__])
+    what = f"custom_vjp {function.fn.__module__}.{function.fn.__qualname__}"
+    names = ("_function", "_vjp")
+    plain = stand_in(what, function.__name__, parameters_of(function), names, scope)
+    wrapper = triton.jit(plain)
 
     def defvjp(rule):
         """Set the derivative, before the first launch; returns it unchanged."""

@@ -22,11 +22,12 @@ def is_differentiating() -> bool:
 
 @contextlib.contextmanager
 def _differentiating():
+    before = is_differentiating()
     _state.differentiating = True
     try:
         yield
     finally:
-        _state.differentiating = False
+        _state.differentiating = before
 
 
 def _trace(source: ASTSource, target, options: dict):
@@ -138,9 +139,33 @@ def _checked_gradient(what, gradient, operand, semantic):
     return semantic.splat(gradient, shape)
 
 
+def trace_call(target, kernel, site, function) -> str:
+    """Return the TTIR of a kernel for a site that calls a function."""
+    source = _source_of_site(kernel, site)
+    with compiling(function), _differentiating():
+        return str(_trace(source, target, {})[0])
+
+
+def trace_call_inside(generator, kernel, site, function) -> str:
+    """Return it for the device and with the options of a kernel that is being traced."""
+    builder = generator.builder
+    context = ir.context()
+    ir.load_dialects(context)
+    with compiling(function), _differentiating():
+        return str(
+            _source_of_site(kernel, site).make_ir(
+                None, builder.options, builder.codegen_fns, builder.module_map, context
+            )
+        )
+
+
+def _source_of_site(kernel, site) -> ASTSource:
+    return ASTSource(compilable(kernel), {"SITE": "constexpr"}, {"SITE": site})
+
+
 def trace_rule(kernel_of_rule, site, target, options: dict) -> str:
     """Return the TTIR of a rule for one combination of types."""
-    source = ASTSource(compilable(kernel_of_rule), {"SITE": "constexpr"}, {"SITE": site})
+    source = _source_of_site(kernel_of_rule, site)
     try:
         with compiling(site.rule):
             module, _, _ = _trace(source, target, options)

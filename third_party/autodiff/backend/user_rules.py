@@ -135,11 +135,16 @@ def _types(text: str | None, what: str) -> tuple:
     return tuple(types)
 
 
-def rules_for(ttir: str, target, options: dict) -> list[dict]:
-    """Return what a request says of the registered rules that a kernel needs."""
-    found = {}
+def fingerprint() -> str:
+    """Return what tells registered rules from others, in any process."""
+    return str(sorted((key, rule.cache_key) for key, rule in _rules.items()))
+
+
+def find_rules(ttir: str) -> dict[tuple, JITFunction]:
+    """Return the registered rules that a kernel needs, by kind, text and types of operations."""
+    found: dict[tuple, JITFunction] = {}
     if not _rules:
-        return []
+        return found
     for line in ttir.splitlines():
         line = re.sub(r"\s*loc\(.*$", "", line)
         for key, pattern in (("asm", _ASM), ("symbol", _EXTERN)):
@@ -150,8 +155,13 @@ def rules_for(ttir: str, target, options: dict) -> list[dict]:
             rule = _rules.get((key, _normalized(text) if key == "asm" else text))
             if rule is not None:
                 found[key, text, match[2], match[3]] = rule
+    return found
+
+
+def rules_for(ttir: str, target, options: dict) -> list[dict]:
+    """Return what a request says of the registered rules that a kernel needs."""
     entries = []
-    for (key, text, operands, results), rule in found.items():
+    for (key, text, operands, results), rule in find_rules(ttir).items():
         what = f"the rule {rule.__name__!r}"
         site = Site(what, rule, _types(operands, what), _types(results, what))
         traced = trace_rule(_kernel_of_rule, site, target, options)

@@ -63,6 +63,7 @@ inline void registerAllPasses() {
     registerAutodiffTargetPasses();
     registerAutodiffSourcePasses();
     registerPipelines();
+    registerFunctionPipeline();
     cpu::registerPasses();
   });
 }

@@ -338,6 +338,9 @@ void Activity::checkAccess(Operation *op) {
                     "(docs/python.md)");
   Value pointer = op->getOperand(0);
   bool isLoad = isa<triton::LoadOp>(op);
+  // Nothing that a function finds in memory is one of its arguments.
+  if (isLoad && kernel->hasAttr(kFunctionAttr) && !getBaseArgument(pointer))
+    return;
   if (Value origin = getUnknownOrigin(pointer)) {
     bool matters =
         isLoad ? isUseful(op->getResult(0)) : isVaried(getWrittenValue(op));

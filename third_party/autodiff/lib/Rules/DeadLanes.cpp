@@ -211,8 +211,10 @@ Tile mlir::autodiff::onlyLive(Tile value, ValueRange cotangents,
     value = where(mask.condition, value, value.constant(0.0));
   if (mask.isExact)
     return value;
-  return where(findNonZero(value.b(), value.loc(), cotangents), value,
-               value.constant(0.0));
+  Tile live = where(findNonZero(value.b(), value.loc(), cotangents), value,
+                    value.constant(0.0));
+  markUnlessZero(live);
+  return live;
 }
 
 //===----------------------------------------------------------------------===//

@@ -68,8 +68,19 @@ Operation *Differentiation::clone(Operation &op) {
   return builder.clone(op, primals);
 }
 
+void mlir::autodiff::keepMarkers(Operation *root) {
+  root->walk([](CustomVjpOp custom) {
+    OpBuilder b(custom);
+    for (auto [result, value] :
+         llvm::zip_equal(custom.getResults(), custom.getValues()))
+      result.replaceAllUsesWith(OnceOp::create(b, custom.getLoc(), value));
+    custom.erase();
+  });
+}
+
 void mlir::autodiff::dropMarkers(Operation *root) {
   root->walk([](Operation *op) {
+    op->removeDiscardableAttr(kUnlessZeroAttr);
     if (auto custom = dyn_cast<CustomVjpOp>(op))
       custom->replaceAllUsesWith(custom.getValues());
     else if (auto stop = dyn_cast<StopGradientOp>(op))

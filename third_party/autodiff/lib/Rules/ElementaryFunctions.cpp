@@ -42,6 +42,7 @@ static Tile powerBase(Tile t, App f, Tile p, Tile lowered) {
   Tile zero = t.constant(0.0);
   Tile slope =
       where(compare(CmpFPredicate::OEQ, p, zero), zero, t * (p * lowered));
+  markUnlessZero(slope);
   return unlessZero(t, slope, f.x[0]);
 }
 

@@ -97,7 +97,15 @@ Tile mlir::autodiff::unlessZero(Tile t, Tile product, Value x) {
       findUnlessZero(product) == Value(t))
     return product;
   Tile zero = t.constant(0.0);
-  return where(compare(arith::CmpFPredicate::OEQ, t, zero), zero, product);
+  Tile result =
+      where(compare(arith::CmpFPredicate::OEQ, t, zero), zero, product);
+  markUnlessZero(result);
+  return result;
+}
+
+void mlir::autodiff::markUnlessZero(Value select) {
+  Operation *op = select.getDefiningOp();
+  op->setAttr(kUnlessZeroAttr, UnitAttr::get(op->getContext()));
 }
 
 Value mlir::autodiff::zeroOf(OpBuilder &b, Location loc, Type type) {

@@ -129,16 +129,20 @@ LogicalResult FunctionPrinter::print(scf::IfOp branch) {
 }
 
 LogicalResult FunctionPrinter::print(scf::WhileOp loop) {
-  scf::ConditionOp condition = loop.getConditionOp();
-  if (!llvm::equal(condition.getArgs(), loop.getBeforeArguments()))
-    return fail(loop, "its condition hands on other values");
   flush();
-  for (auto [start, before, after, result] :
-       llvm::zip_equal(loop.getInits(), loop.getBeforeArguments(),
-                       loop.getAfterArguments(), loop.getResults())) {
+  for (auto [start, before] :
+       llvm::zip_equal(loop.getInits(), loop.getBeforeArguments())) {
     std::string name = names.give(before);
     line(name + " = " + reference(start, Use::Alone, loop).text);
-    call({before, after, result}, name);
+    call({before}, name);
+  }
+  scf::ConditionOp condition = loop.getConditionOp();
+  for (auto [passed, after, result] : llvm::zip_equal(
+           condition.getArgs(), loop.getAfterArguments(), loop.getResults())) {
+    auto own = dyn_cast<BlockArgument>(passed);
+    if (!own || own.getOwner() != loop.getBeforeBody())
+      return fail(loop, "its condition hands on other values");
+    call({after, result}, variables[own]);
   }
   size_t empty = lines.size();
   if (failed(printBlock(*loop.getBeforeBody())))
@@ -151,11 +155,20 @@ LogicalResult FunctionPrinter::print(scf::WhileOp loop) {
   if (failed(printBlock(*loop.getAfterBody())))
     return failure();
   SmallVector<std::string> targets;
-  for (Value argument : loop.getAfterArguments())
+  for (Value argument : loop.getBeforeArguments())
     targets.push_back(variables[argument]);
   printYield(targets, loop.getYieldOp().getOperands());
   --depth;
   return success();
+}
+
+void FunctionPrinter::printReturn(ValueRange values) {
+  settle(SmallVector<Value>(values));
+  SmallVector<std::string> texts;
+  for (Value value : values)
+    texts.push_back(reference(value, Use::Object, nullptr).text);
+  flush();
+  line(StringRef("return " + llvm::join(texts, ", ")).rtrim());
 }
 
 /// Blocks one after the other, between which programs may return.
@@ -167,6 +180,8 @@ LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
     Operation *end = block->getTerminator();
     auto branch = dyn_cast<cf::CondBranchOp>(end);
     if (isa<tt::ReturnOp>(end)) {
+      if (end->getNumOperands() > 0)
+        printReturn(end->getOperands());
       flush();
       return success();
     }
@@ -179,8 +194,7 @@ LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
     ++depth;
     if (failed(printBlock(*branch.getTrueDest())))
       return failure();
-    flush();
-    line("return");
+    printReturn(branch.getTrueDest()->getTerminator()->getOperands());
     --depth;
     block = branch.getFalseDest();
   }

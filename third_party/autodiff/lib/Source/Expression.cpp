@@ -2,6 +2,7 @@
 #include "Expression.h"
 
 #include "Types.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -305,6 +306,11 @@ std::optional<Text> Writer::writeConversion() {
       })
       .Case<arith::ExtFOp, arith::TruncFOp, tt::IntToPtrOp, tt::PtrToIntOp>(
           [&](auto) { return convert(typeText(to)); })
+      .Case<autodiff::StopGradientOp, autodiff::OnceOp>([&](Operation *mark) {
+        bool isStop = isa<autodiff::StopGradientOp>(mark);
+        return Text{(isStop ? "stop_gradient(" : "once(") +
+                    text(mark->getOperand(0)) + ")"};
+      })
       .Case([&](tt::FpToFpOp convertFloat) -> Result {
         std::optional<tt::RoundingMode> mode = convertFloat.getRounding();
         bool isUsual = !mode || *mode == tt::RoundingMode::RTNE;

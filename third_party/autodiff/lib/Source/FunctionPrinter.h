@@ -43,6 +43,7 @@ public:
   FunctionPrinter(Helpers &helpers, Names &module, unsigned indent = 1)
       : helpers(helpers), names(module), moduleNames(module), depth(indent) {}
 
+  /// A kernel, or a function that kernels call.
   LogicalResult printKernel(triton::FuncOp kernel, llvm::raw_ostream &os);
   /// The lines of a combine function, with names for its arguments.
   LogicalResult printCombine(Block &block, llvm::StringRef name,
@@ -94,6 +95,7 @@ private:
   LogicalResult printChoice(arith::SelectOp select);
   LogicalResult printPlain(Operation *op);
   LogicalResult printReturns(triton::FuncOp kernel);
+  void printReturn(ValueRange values);
   LogicalResult fail(Operation *op, const llvm::Twine &why = "");
   void printYield(ArrayRef<std::string> targets, ValueRange values);
   bool isImplicit(triton::SplatOp splat) const;

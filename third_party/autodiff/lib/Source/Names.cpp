@@ -12,13 +12,15 @@ using namespace mlir::autodiff::source;
 
 /// What Python, Triton or the printed module use themselves.
 static constexpr llvm::StringLiteral kReserved[] = {
-    "and",      "as",       "assert",    "async", "await",  "break",  "class",
-    "continue", "def",      "del",       "elif",  "else",   "except", "finally",
-    "for",      "from",     "global",    "if",    "import", "in",     "is",
-    "lambda",   "nonlocal", "not",       "or",    "pass",   "raise",  "return",
-    "try",      "while",    "with",      "yield", "None",   "True",   "False",
-    "tl",       "triton",   "libdevice", "range", "float",  "int",    "bool",
-    "min",      "max",      "sum",       "abs",   "print",  "len",    "self"};
+    "and",    "as",        "assert",       "async",  "await",    "break",
+    "class",  "continue",  "def",          "del",    "elif",     "else",
+    "except", "finally",   "for",          "from",   "global",   "if",
+    "import", "in",        "is",           "lambda", "nonlocal", "not",
+    "or",     "pass",      "raise",        "return", "try",      "while",
+    "with",   "yield",     "None",         "True",   "False",    "tl",
+    "triton", "libdevice", "range",        "float",  "int",      "bool",
+    "min",    "max",       "sum",          "abs",    "print",    "len",
+    "self",   "once",      "stop_gradient"};
 
 Names::Names() {
   for (llvm::StringLiteral name : kReserved)

@@ -3,6 +3,7 @@
 
 #include "FunctionPrinter.h"
 #include "Types.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Descriptors.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -17,11 +18,20 @@ static std::string divisibilityOf(tt::FuncOp kernel, BlockArgument argument) {
   return by ? ", a multiple of " + std::to_string(by.getInt()) : "";
 }
 
-/// What says of a number that it has this type: Triton takes a number that is
-/// given for one of 32 bits.
-static std::string annotationOf(Type type, StringRef text) {
+static std::string typeOf(BlockArgument argument) {
+  Type type = argument.getType();
+  if (isa<RankedTensorType>(type))
+    return typeText(getElementTypeOrSelf(type)) + shapeText(type);
+  return typeText(type);
+}
+
+/// What says of a number that a kernel is launched with that it has this type:
+/// Triton would take it for one of 32 bits.
+static std::string annotationOf(tt::FuncOp kernel, Type type) {
   bool isTold = type.isInteger(1) || type.isInteger(32) || type.isF32();
-  return type.isIntOrFloat() && !isTold ? (": " + text).str() : "";
+  if (kernel.getNumResults() > 0 || !type.isIntOrFloat() || isTold)
+    return "";
+  return ": " + typeText(type);
 }
 
 /// Names an argument, and the shape and strides that come behind a descriptor:
@@ -44,10 +54,6 @@ unsigned FunctionPrinter::callParameter(tt::FuncOp kernel, unsigned index) {
 }
 
 LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
-  if (kernel.getNumResults() > 0)
-    return fail(kernel, "it returns something");
-  if (llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<TensorType>))
-    return fail(kernel, "it takes a tile");
   SmallVector<std::string> parameters, types;
   for (unsigned index = 0; index < kernel.getNumArguments();) {
     BlockArgument argument = kernel.getArgument(index);
@@ -58,10 +64,9 @@ LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
       return fail(kernel,
                   "it takes a descriptor without its shape and strides");
     index += callParameter(kernel, index);
-    std::string type = typeText(argument.getType());
     parameters.push_back(variables[argument] +
-                         annotationOf(argument.getType(), type));
-    types.push_back(type + divisibilityOf(kernel, argument));
+                         annotationOf(kernel, argument.getType()));
+    types.push_back(typeOf(argument) + divisibilityOf(kernel, argument));
   }
   if (failed(printReturns(kernel)))
     return failure();
@@ -98,7 +103,8 @@ LogicalResult FunctionPrinter::printCombine(Block &block, StringRef name,
   for (Value value : end->getOperands()) {
     if (!elementOf(value) && !findWaiting(value) && !variables.count(value))
       return failure();
-    results.push_back(reference(value, Use::Alone, end).text);
+    // Triton 3.9 wants values, not literals.
+    results.push_back(reference(value, Use::Object, end).text);
   }
   flush();
   line("return " + llvm::join(results, ", "));
@@ -146,6 +152,11 @@ std::string Helpers::nameFor(tt::ExternElementwiseOp op, Names &names) {
   return place->second;
 }
 
+template <typename Op> static bool contains(ModuleOp module) {
+  return module.walk([](Op) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 LogicalResult mlir::autodiff::printPython(ModuleOp module, raw_ostream &os) {
   Names names;
   Helpers helpers;
@@ -162,6 +173,14 @@ LogicalResult mlir::autodiff::printPython(ModuleOp module, raw_ostream &os) {
       return failure();
   }
   os << "import triton\nimport triton.language as tl\n";
+  SmallVector<std::string> marks;
+  if (contains<OnceOp>(module))
+    marks.push_back("once");
+  if (contains<StopGradientOp>(module))
+    marks.push_back("stop_gradient");
+  if (!marks.empty())
+    os << "from triton_autodiff.custom import " << llvm::join(marks, ", ")
+       << "\n";
   if (!helpers.getText().empty())
     os << "\n\n" << helpers.getText().rtrim() << "\n";
   os << kernels;

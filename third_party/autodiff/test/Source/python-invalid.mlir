@@ -9,21 +9,6 @@ tt.func public @half(%p: !tt.ptr<f16>, %x: f16) {
 
 // -----
 
-// expected-error @+1 {{no form in Python for 'tt.func': it returns something}}
-tt.func public @value() -> i32 {
-  %x = arith.constant 1 : i32
-  tt.return %x : i32
-}
-
-// -----
-
-// expected-error @below {{no form in Python for 'tt.func': it takes a tile}}
-tt.func public @tile(%x: tensor<16xf32>) {
-  tt.return
-}
-
-// -----
-
 // expected-error @below {{it takes a descriptor without its shape and strides}}
 tt.func public @descriptor(%x: !tt.tensordesc<tensor<16x16xf16>>, %n: i32) {
   tt.return

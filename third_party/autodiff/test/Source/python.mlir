@@ -225,3 +225,52 @@ module {
     tt.return
   }
 }
+
+// -----
+
+// A function that kernels call takes and returns tiles. What no derivative goes
+// through is called so.
+// CHECK: from triton_autodiff.custom import stop_gradient
+// CHECK: # x: tl.float32[4, 8]
+// CHECK-NEXT: # n: tl.int32
+// CHECK-NEXT: @triton.jit
+// CHECK-NEXT: def squares(x, n):
+// CHECK-NEXT:     return x * stop_gradient(x), tl.full([], 1.0, tl.float32)
+module {
+  tt.func public @squares(%x: tensor<4x8xf32> loc("x"), %n: i32 loc("n")) -> (tensor<4x8xf32>, f32) {
+    %one = arith.constant 1.0 : f32
+    %s = autodiff.stop_gradient %x : tensor<4x8xf32>
+    %y = arith.mulf %x, %s : tensor<4x8xf32>
+    tt.return %y, %one : tensor<4x8xf32>, f32
+  }
+}
+
+// -----
+
+// A loop may hand on a part of what it carries.
+// CHECK: def carried(p, x):
+// CHECK:     [[N:[a-z_0-9]+]] = 0
+// CHECK-NEXT:     [[A:[a-z_0-9]+]] = x
+// CHECK-NEXT:     [[C:[a-z_0-9]+]] = mask
+// CHECK-NEXT:     while [[C]]:
+// CHECK:         [[N]], [[A]], [[C]] =
+// CHECK-NEXT:     tl.store(p, [[A]])
+module {
+  tt.func public @carried(%p: !tt.ptr<f32> loc("p"), %x: f32 loc("x")) {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1.0 : f32
+    %c = arith.cmpf ogt, %x, %one : f32
+    %r:2 = scf.while (%n = %zero, %a = %x, %more = %c) : (i32, f32, i1) -> (f32, i32) {
+      scf.condition(%more) %a, %n : f32, i32
+    } do {
+    ^bb0(%a: f32, %n: i32):
+      %i = arith.constant 1 : i32
+      %m = arith.addi %n, %i : i32
+      %root = math.sqrt %a : f32
+      %again = arith.cmpf ogt, %root, %one : f32
+      scf.yield %m, %root, %again : i32, f32, i1
+    }
+    tt.store %p, %r#0 : !tt.ptr<f32>
+    tt.return
+  }
+}

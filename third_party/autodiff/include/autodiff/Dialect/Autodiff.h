@@ -39,11 +39,16 @@ constexpr llvm::StringLiteral kIfRunAttr = "autodiff.if_run";
 /// Sums of a loop that are at least one where a maximum that the loop carries
 /// is finite: pairs of its results, maximum and sum.
 constexpr llvm::StringLiteral kAttainedAttr = "autodiff.attained";
+/// Marks a select of zero in place of a product with a cotangent, or another
+/// factor, that is zero: the product may not be a number there.
+constexpr llvm::StringLiteral kUnlessZeroAttr = "autodiff.unless_zero";
 /// Number of a memory operation within its primal.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 /// Of a load in the differentiated copy: its mask leaves out lanes that the
 /// forward reads.
 constexpr llvm::StringLiteral kNarrowedAttr = "autodiff.narrowed";
+/// Of the kernel that autodiff-wrap-function makes: the function's type.
+constexpr llvm::StringLiteral kFunctionAttr = "autodiff.function";
 /// Attributes of functions with the role "rule": what the user calls the rule,
 /// and the inline assembly or library symbol that it is for.
 constexpr llvm::StringLiteral kRuleAttr = "autodiff.rule";

@@ -171,6 +171,18 @@ def Autodiff_StopGradientOp : Autodiff_Op<"stop_gradient",
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
+def Autodiff_OnceOp : Autodiff_Op<"once",
+    [Pure, SameOperandsAndResultType]> {
+  let summary = "a value of a gradient that is not differentiated again";
+  let description = [{
+    A function with a derivative of its own has made it. Its first derivative is
+    what the user says, which says nothing of the second.
+  }];
+  let arguments = (ins AnyType:$value);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
 def Autodiff_CustomVjpOp : Autodiff_Op<"custom_vjp",
     [Pure, AttrSizedOperandSegments, SingleBlock]> {
   let summary = "values whose derivative the user defines";

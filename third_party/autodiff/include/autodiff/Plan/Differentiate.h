@@ -18,6 +18,9 @@ LogicalResult buildDifferentiatePipeline(OpPassManager &pm,
 /// Makes these passes, and each part of them, named pipelines of textual ones.
 void registerPipelines();
 
+/// The same for functions that kernels call.
+void registerFunctionPipeline();
+
 /// Differentiates the kernel of `module`; the request and the resulting plan
 /// are JSON. Errors are emitted as diagnostics with the user's locations.
 FailureOr<std::string> differentiate(ModuleOp module,

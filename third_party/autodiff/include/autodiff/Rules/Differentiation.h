@@ -63,7 +63,11 @@ protected:
   Location location;
 };
 
-/// Where derivatives were stopped or defined, leaves only the value.
+/// Where derivatives were defined, leaves what is not differentiated again.
+void keepMarkers(Operation *root);
+
+/// Where derivatives were stopped or defined, leaves only the value; likewise
+/// what only a derivative of the derivative has to know.
 void dropMarkers(Operation *root);
 
 } // namespace mlir::autodiff

@@ -72,6 +72,9 @@ Tile where(Value condition, Tile a, Tile b);
 /// has a pole in them: a sum over lanes may follow. A uniform `x` (a splat) has
 /// no lanes of its own and is left alone.
 Tile unlessZero(Tile t, Tile product, Value x);
+/// Notes that the other side of a select is zero where it selects zero, or not
+/// a number.
+void markUnlessZero(Value select);
 /// t, of what `unlessZero` gives for it; else null.
 Value findUnlessZero(Value value);
 

@@ -29,7 +29,11 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp", !listconcat(R
     `autodiff.accumulate`.
   }];
   let options = !listconcat(WantedOptions, CotangentOptions, AssumeOptions,
-                            RepeatedOptions);
+                            RepeatedOptions, [
+    Option<"again", "again", "bool", "false",
+           "leave what a derivative of the backward must know of: where "
+           "derivatives were stopped or defined">
+  ]);
 }
 
 def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp", LooksAtOneBackward> {
@@ -83,6 +87,15 @@ def Tape : AutodiffPass<"autodiff-tape", "::mlir::ModuleOp"> {
   let description = [{
     Every `autodiff.pop` that is still used becomes a load from a buffer that
     the matching `autodiff.push` fills; pushes that nobody reads go.
+  }];
+}
+
+def Replay : AutodiffPass<"autodiff-replay", "::mlir::ModuleOp"> {
+  let summary = "run loops again where their tapes are read";
+  let description = [{
+    In place of autodiff-tape where there is no memory: an `autodiff.pop` becomes
+    the result of a copy of the loop that runs up to the iteration that is read.
+    A loop of few iterations, and the one that reverses it, are taken apart.
   }];
 }
 

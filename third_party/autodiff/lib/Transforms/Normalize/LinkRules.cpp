@@ -185,13 +185,19 @@ static LogicalResult linkCall(triton::CallOp call) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// stop_gradient, and the arguments of functions with their own derivative.
+/// stop_gradient, values of gradients, and the arguments of functions with
+/// their own derivative.
 static LogicalResult linkMarker(Operation *op) {
   StringRef marker = getMarker(op);
   if (marker == "custom_vjp")
     return op->emitError("a function with its own derivative was traced "
                          "without it; differentiate the kernel through "
                          "`differentiable` or `autodiff`");
+  if (marker == "once")
+    return op->emitError("a gradient of a function with a custom_vjp is "
+                         "differentiated again here: a derivative of one's own "
+                         "is the first one only; for a second derivative take "
+                         "the function without it");
   if (marker != "stop_gradient")
     return success();
   OpBuilder builder(op);

@@ -25,13 +25,15 @@ struct Normalize : autodiff::impl::NormalizeBase<Normalize> {
 };
 } // namespace
 
-/// What Triton makes of a kernel, and nothing else that a function could be.
+/// What Triton makes of a kernel, and nothing else that a function could be. A
+/// wrapped function may also take tiles of pointers.
 static LogicalResult checkSignature(triton::FuncOp kernel) {
+  bool isWrapped = kernel->hasAttr(kFunctionAttr);
   for (BlockArgument argument : kernel.getArguments()) {
     Type type = argument.getType();
     Type element =
         isa<RankedTensorType>(type) ? getElementTypeOrSelf(type) : type;
-    auto pointer = dyn_cast<triton::PointerType>(type);
+    auto pointer = dyn_cast<triton::PointerType>(isWrapped ? element : type);
     if (!element.isSignlessInteger() && !isa<FloatType>(element) &&
         !isa<triton::TensorDescType>(type) &&
         !(pointer && !isa<RankedTensorType>(pointer.getPointeeType())))

@@ -96,6 +96,17 @@ Value mlir::autodiff::slotOfDigits(OpBuilder &b, Location loc,
   return slot;
 }
 
+Value mlir::autodiff::pointersFrom(OpBuilder &b, Location loc, Value base,
+                                   Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return base;
+  auto pointers = tensor.clone(base.getType());
+  Value tile = triton::SplatOp::create(b, loc, pointers, base);
+  return triton::AddPtrOp::create(b, loc, pointers, tile,
+                                  linearIndices(b, loc, tensor));
+}
+
 static Value slotPointers(OpBuilder &b, Location loc, Value buffer, Value slot,
                           Type type) {
   Value size =
@@ -103,13 +114,7 @@ static Value slotPointers(OpBuilder &b, Location loc, Value buffer, Value slot,
   Value offset = arith::MulIOp::create(b, loc, slot, size);
   Value base =
       triton::AddPtrOp::create(b, loc, buffer.getType(), buffer, offset);
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor)
-    return base;
-  auto pointers = tensor.clone(buffer.getType());
-  Value tile = triton::SplatOp::create(b, loc, pointers, base);
-  return triton::AddPtrOp::create(b, loc, pointers, tile,
-                                  linearIndices(b, loc, tensor));
+  return pointersFrom(b, loc, base, type);
 }
 
 void mlir::autodiff::storeTo(OpBuilder &b, Location loc, Value pointers,

@@ -28,6 +28,10 @@ Value slotOfProgram(OpBuilder &builder, Location loc, Value entry = {});
 Value slotOfDigits(OpBuilder &builder, Location loc, triton::FuncOp kernel,
                    llvm::ArrayRef<ScalarExpr> digits);
 
+/// Pointers to a value of this type, whose elements are in memory one after the
+/// other from `base` on.
+Value pointersFrom(OpBuilder &builder, Location loc, Value base, Type type);
+
 /// Stores `value` as memory holds it.
 void storeTo(OpBuilder &builder, Location loc, Value pointers, Value value);
 

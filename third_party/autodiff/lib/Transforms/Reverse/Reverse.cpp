@@ -96,5 +96,5 @@ void Reverse::transform() {
   // A copy of the kernel is no longer needed once its accesses have a schedule.
   if (primal != getPrimal(getOperation()))
     primal.setPrivate();
-  dropMarkers(getOperation());
+  again ? keepMarkers(getOperation()) : dropMarkers(getOperation());
 }

@@ -1,11 +1,8 @@
 //===- Tape.cpp - Give the tapes that are read a place in memory ----------===//
 #include "ProgramBuffers.h"
+#include "Recordings.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Transforms/Passes.h"
-
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
-#include "llvm/ADT/MapVector.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_TAPE
@@ -16,18 +13,11 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-struct Recording {
-  PushOp push;
-  SmallVector<PopOp> pops;
-};
-
 struct Tape : autodiff::impl::TapeBase<Tape> {
   void runOnOperation() override;
   LogicalResult lowerAll();
   LogicalResult lower(unsigned index, Recording &recording);
   void addBarriers(Operation *loop);
-  llvm::MapVector<unsigned, Recording> collect();
-  bool dropUnread(llvm::MapVector<unsigned, Recording> &recordings);
 
   triton::FuncOp backward;
 };
@@ -45,7 +35,7 @@ void Tape::addBarriers(Operation *loop) {
 
 LogicalResult Tape::lower(unsigned index, Recording &recording) {
   PushOp push = recording.push;
-  Operation *loop = push->getParentOfType<LoopLikeOpInterface>();
+  Operation *loop = recording.loop();
   Type type = push.getValue().getType();
   if (isPointer(type))
     return loop->emitError("this loop carries a pointer that does not advance "
@@ -65,48 +55,19 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
   return success();
 }
 
-/// The tapes by number.
-llvm::MapVector<unsigned, Recording> Tape::collect() {
-  llvm::MapVector<unsigned, Recording> recordings;
-  backward.walk([&](Operation *op) {
-    if (auto push = dyn_cast<PushOp>(op))
-      recordings[push.getTape()].push = push;
-    else if (auto pop = dyn_cast<PopOp>(op))
-      recordings[pop.getTape()].pops.push_back(pop);
-  });
-  return recordings;
-}
-
-/// Removes tapes that nobody reads, and what only they needed, which may be
-/// what another tape is read for. Returns whether there were any.
-bool Tape::dropUnread(llvm::MapVector<unsigned, Recording> &recordings) {
-  bool dropped = false;
-  for (auto &[tape, recording] : recordings)
-    if (recording.push && recording.pops.empty()) {
-      recording.push.erase();
-      dropped = true;
-    }
-  if (!dropped)
-    return false;
-  OpPassManager cleanup(triton::FuncOp::getOperationName());
-  cleanup.addPass(createSimplify());
-  cleanup.addPass(createCanonicalizerPass());
-  if (failed(runPipeline(cleanup, backward)))
-    signalPassFailure();
-  return true;
-}
-
 LogicalResult Tape::lowerAll() {
-  llvm::MapVector<unsigned, Recording> recordings;
-  do
-    recordings = collect();
-  while (dropUnread(recordings));
+  FailureOr<Recordings> recordings =
+      collectRead(backward, [&](OpPassManager &pipeline) {
+        return runPipeline(pipeline, backward);
+      });
+  if (failed(recordings))
+    return failure();
   unsigned buffers = 0;
   llvm::SetVector<Operation *> loops;
-  for (auto &[tape, recording] : recordings) {
+  for (auto &[tape, recording] : *recordings) {
     if (!recording.push)
       continue; // the forward records it
-    loops.insert(recording.push->getParentOfType<LoopLikeOpInterface>());
+    loops.insert(recording.loop());
     if (failed(lower(buffers++, recording)))
       return failure();
   }

@@ -1,0 +1,193 @@
+"""`grad`, `value_and_grad`, `vjp`: gradients of functions that kernels call.
+
+Each gives a function that kernels call in the same way. The gradient is derived when a kernel is
+compiled, for the types of its call (`derived_functions.py`), and is a function of Triton Python:
+the kernel compiles as if somebody had written it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+from typing import Any
+
+import triton.language as tl
+from triton.runtime.jit import ConstexprFunction, JITFunction
+
+from . import derived_functions
+from .compiler import sources_hash
+from .custom import builtin
+from .errors import ArgumentError, KernelTypeError
+from .interpreted import compilable, is_jit
+from .library import native
+from .places import named
+from .stand_ins import parameters_of, stand_in
+from .user_rules import fingerprint
+
+
+def _version() -> str:
+    return f"{native().version()}-{sources_hash()}"
+
+
+class _Transformation(ConstexprFunction):
+    """A function that makes one of a kernel's functions, in a kernel or outside.
+
+    Where a kernel calls it, Triton's key of the kernel covers our version, and the function that
+    is given, since the kernel names it.
+    """
+
+    def __init__(self, function):
+        super().__init__(function)
+        self.__signature__ = inspect.signature(function)
+
+    @property
+    def cache_key(self) -> str:
+        """What a kernel that calls it is compiled anew for."""
+        return f"{self._fn_name}-{_version()}"
+
+
+class DerivedFunction(JITFunction):
+    """The gradient of a function that kernels call: such a function itself."""
+
+    def __init__(self, stand_in, function, asked):
+        super().__init__(stand_in)
+        self.asked = asked
+        self.function = function
+        self.found: dict[tuple, derived_functions.Derived] = {}
+        self.__doc__ = f"{asked.describe(function.__name__)}, for use in a kernel."
+
+    @property
+    def cache_key(self) -> str:
+        """What a kernel that calls it is compiled anew for: also our version."""
+        key = f"{super().cache_key}-{self.asked}-{_version()}-{fingerprint()}"
+        return hashlib.sha256(key.encode()).hexdigest()
+
+    def __call__(self, *args, **kwargs):
+        raise KernelTypeError(
+            f"{self!r} is for use in a kernel that is compiled: it can be called neither from "
+            "Python nor in Triton's interpreter (TRITON_INTERPRET=1)"
+        )
+
+    def __repr__(self):
+        return self.asked.describe(self.function.__name__)
+
+    def __str__(self):
+        texts = [derived.text for derived in self.found.values()]
+        if not texts:
+            return (
+                f"{self!r}, of {named(self.function.fn)}: no kernel has called it yet; "
+                ".source(…) shows it for types like 'fp32[16, 16]'"
+            )
+        return "\n".join(texts)
+
+    def source(self, *types, **constants) -> str:
+        """Return it as Triton Python, for given types of the arguments.
+
+        A type is Triton's, or text: `"fp32"`, `"fp32[16, 16]"` for a tile, `"*fp16"` for a
+        pointer. In place of a type stands the value of an argument that is a constexpr, which may
+        also be given by keyword.
+        """
+        return derived_functions.source(self, types, constants)
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """Which gradients are asked for, and what comes with them."""
+
+    mode: str
+    argnums: int | tuple[int, ...] | None
+
+    def describe(self, name: str) -> str:
+        """Return how it was written, of a function of this name."""
+        return f"{self.mode}({name}" + (
+            ")" if self.argnums is None else f", argnums={self.argnums!r})"
+        )
+
+    @property
+    def takes_cotangents(self) -> bool:
+        """Whether the function takes cotangents of what it was derived from."""
+        return self.mode == "vjp"
+
+
+def _checked_argnums(what: str, function, argnums):
+    """Return the numbers of arguments, which must be of some that may have a gradient."""
+    several = isinstance(argnums, (tuple, list, tl.tuple))
+    listed = [getattr(n, "value", n) for n in argnums] if several else [argnums]
+    parameters = function.params
+    for number in listed:
+        if type(number) is not int or not 0 <= number < len(parameters):
+            raise ArgumentError(
+                f"{what}: argnums={argnums!r} should be the number of an argument of "
+                f"{named(function.fn)}, from 0 to {len(parameters) - 1}, or a tuple of some"
+            )
+        if parameters[number].is_constexpr:
+            raise ArgumentError(
+                f"{what}: argument {parameters[number].name!r} of {named(function.fn)} is a "
+                "constexpr, and has no gradient"
+            )
+    if len(set(listed)) != len(listed) or not listed:
+        raise ArgumentError(f"{what}: argnums={argnums!r} should name each argument once")
+    return tuple(listed) if several else listed[0]
+
+
+def _derive(mode: str, fn, argnums) -> DerivedFunction:
+    if not is_jit(fn):
+        kind = type(fn).__name__
+        raise KernelTypeError(f"{mode} takes a function decorated with @triton.jit, got {kind}")
+    function = compilable(fn)
+    parameters = parameters_of(function)
+    if argnums is not None:
+        argnums = _checked_argnums(mode, function, argnums)
+    asked = Asked(mode, argnums)
+    if asked.takes_cotangents:
+        taken = {p.name for p in parameters}
+        name = next(n for n in ("cotangent", "cotangent_", "cotangent__") if n not in taken)
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters.append(inspect.Parameter(name, kind, default=None))
+
+    @builtin
+    def call(_, *args, _semantic=None, _generator=None):
+        return derived_functions.call(derived, args, _semantic, _generator)
+
+    # Triton tells functions apart by module and name.
+    what = f"{asked.describe(function.__name__)} of {function.fn.__module__}"
+    home = f"{function.fn.__module__}.{mode}.{hashlib.sha256(what.encode()).hexdigest()[:8]}"
+    # Triton's key of a kernel covers the functions that are named in what it calls.
+    scope = {"__name__": home, "_call": call, "_function": function}
+    name = f"{mode}_{function.__name__}"
+    derived = DerivedFunction(
+        stand_in(what, name, parameters, ("_function",), scope), function, asked
+    )
+    return derived
+
+
+def _transformation(function):
+    return _Transformation(function)
+
+
+@_transformation
+def grad(fn: Any, argnums: int | tuple[int, ...] = 0) -> Any:
+    """Return the gradient of a `@triton.jit` function that kernels call, as such a function.
+
+    `fn` returns one float, or a tile of floats, whose sum is differentiated: the result has the
+    type of argument `argnums`. For several, in a tuple, it is a tuple. Pointers lead to constants.
+    """
+    return _derive("grad", fn, argnums)
+
+
+@_transformation
+def value_and_grad(fn: Any, argnums: int | tuple[int, ...] = 0) -> Any:
+    """Return what gives a pair: what `fn` returns, and what `grad(fn, argnums)` does."""
+    return _derive("value_and_grad", fn, argnums)
+
+
+@_transformation
+def vjp(fn: Any, argnums: int | tuple[int, ...] | None = None) -> Any:
+    """Return the pullback of a `@triton.jit` function that kernels call, as such a function.
+
+    It takes the arguments of `fn`, and behind them the cotangent of what `fn` returns: a tile, or
+    a tuple of those of the floats that `fn` returns. It returns the gradient of each float
+    argument, or of those that `argnums` says; if there are several, in a tuple.
+    """
+    return _derive("vjp", fn, argnums)

@@ -1,0 +1,23 @@
+//===- Placeholders.h - Functions from kernels without arguments -*- C++
+//-*-===//
+//
+// Python traces a function for given types as a kernel without arguments:
+// assembly named "autodiff.cotangent 0", "autodiff.operand 1" or
+// "autodiff.result 0" stands for what it gets, a call of "autodiff.yield" takes
+// what it returns.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_TRANSFORMS_PLACEHOLDERS_H
+#define AUTODIFF_TRANSFORMS_PLACEHOLDERS_H
+
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+namespace mlir::autodiff {
+
+/// Makes arguments of the placeholders (cotangents, operands, results, each in
+/// order) and a return of the yield.
+LogicalResult resolvePlaceholders(triton::FuncOp function);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_TRANSFORMS_PLACEHOLDERS_H
