@@ -39,7 +39,7 @@ def many_steps(x, y):
 @triton.jit
 def nested_long_loops(x, y):
     for i in range(2):
-        for j in range(10):
+        for _ in range(10):
             x = 0.5 * tl.sin(x) * y + 0.1 * x * i
         y = tl.cos(x + y)
     return x * y

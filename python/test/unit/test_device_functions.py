@@ -281,7 +281,9 @@ def test_called_inside_a_kernel(device):
     torch.testing.assert_close(y, 3 * x * x + 6 * x)
 
 
-def test_of_a_closure(device):
+def test_of_closures(device):
+    """Functions of one name that another function makes are different ones."""
+
     def powers(n):
         exponent = tl.constexpr(n)
 
@@ -295,16 +297,17 @@ def test_of_a_closure(device):
         return power
 
     x = random_tensor(16, device=device, grad=False)
-    inner = grad(powers(4))
+    third, fourth = grad(grad(powers(3))), grad(grad(powers(4)))
 
     @triton.jit
     def kernel(x_ptr, y_ptr, N: tl.constexpr):
         i = tl.arange(0, N)
-        tl.store(y_ptr + i, inner(tl.load(x_ptr + i)))
+        x = tl.load(x_ptr + i)
+        tl.store(y_ptr + i, third(x) + fourth(x))
 
     y = torch.empty_like(x)
     kernel[(1,)](x, y, 16)
-    torch.testing.assert_close(y, 4 * x**3)
+    torch.testing.assert_close(y, 6 * x + 12 * x * x)
 
 
 def test_different_functions_of_one_name_and_type(device):

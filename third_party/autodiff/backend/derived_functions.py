@@ -130,7 +130,7 @@ class Call:
     def derive(self, trace: Callable, key: str) -> Derived:
         """Return the gradient for these types; `trace` gives the TTIR of a kernel with a site.
 
-        What `key` says is the same where that gives the same.
+        `key` tells apart what `trace` depends on beside these: the device and options.
         """
         key = (key, _key(self.arguments), generation(), self.derived.function.cache_key)
         found = self.derived.found.get(key)

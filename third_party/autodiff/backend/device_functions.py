@@ -150,9 +150,11 @@ def _derive(mode: str, fn, argnums) -> DerivedFunction:
     def call(_, *args, _semantic=None, _generator=None):
         return derived_functions.call(derived, args, _semantic, _generator)
 
-    # Triton tells functions apart by module and name.
     what = f"{asked.describe(function.__name__)} of {function.fn.__module__}"
-    home = f"{function.fn.__module__}.{mode}.{hashlib.sha256(what.encode()).hexdigest()[:8]}"
+    # Triton tells functions apart by module and name, which those that a function makes share.
+    own = function.fn.__module__ if isinstance(function, DerivedFunction) else id(function)
+    digest = hashlib.sha256(f"{what} {own}".encode()).hexdigest()[:12]
+    home = f"{function.fn.__module__}.{mode}.{digest}"
     # Triton's key of a kernel covers the functions that are named in what it calls.
     scope = {"__name__": home, "_call": call, "_function": function}
     name = f"{mode}_{function.__name__}"
