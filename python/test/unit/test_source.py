@@ -79,6 +79,27 @@ def scaled_products_kernel(
     tl.store(y_ptr + i[:, None] * M + i[None, :], y)
 
 
+@triton.jit(noinline=True)
+def scaled(x, n, scale: tl.constexpr):
+    if n > 4:
+        return x * scale, n
+    return x, n + 1
+
+
+@triton.jit(noinline=True)
+def stored(y_ptr, y, factor):
+    tl.store(y_ptr, y * (scaled(y, 5, 3)[0] + factor))
+
+
+@triton.jit
+def calls_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    total, m = scaled(tl.sum(x), n, 2)
+    tl.store(y_ptr + i, x * total)
+    stored(y_ptr + m, total, tl.program_id(0).to(tl.float32))
+
+
 # What derived kernels do not have.
 FORWARDS = {
     "descriptors made": (
@@ -96,6 +117,7 @@ FORWARDS = {
         ["*fp8e4nv", "*u8", "*fp8e5", "*u8", "*fp32"],
         {"M": 128, "K": 128},
     ),
+    "calls": (calls_kernel, ["*fp32", "*fp32", "i32"], {"BLOCK": 64}),
     "products of 8-bit floats": (
         matmul.float8_dot_kernel,
         ["*fp16", "*fp16", "*fp32"],

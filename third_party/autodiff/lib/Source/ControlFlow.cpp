@@ -166,12 +166,14 @@ LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
       return failure();
     Operation *end = block->getTerminator();
     auto branch = dyn_cast<cf::CondBranchOp>(end);
-    if (isa<tt::ReturnOp>(end)) {
-      flush();
+    if (auto last = dyn_cast<tt::ReturnOp>(end)) {
+      printReturn(last, /*isEarly=*/false);
       return success();
     }
-    if (!branch || branch->getNumOperands() > 1 ||
-        !isa<tt::ReturnOp>(branch.getTrueDest()->getTerminator()))
+    auto early =
+        branch ? dyn_cast<tt::ReturnOp>(branch.getTrueDest()->getTerminator())
+               : tt::ReturnOp();
+    if (!early || branch->getNumOperands() > 1)
       return fail(end);
     std::string condition = variable(branch.getCondition());
     flush();
@@ -179,8 +181,7 @@ LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
     ++depth;
     if (failed(printBlock(*branch.getTrueDest())))
       return failure();
-    flush();
-    line("return");
+    printReturn(early, /*isEarly=*/true);
     --depth;
     block = branch.getFalseDest();
   }

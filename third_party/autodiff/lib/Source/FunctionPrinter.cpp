@@ -277,11 +277,11 @@ LogicalResult FunctionPrinter::printCombining(Operation *op, Region &combine) {
                 (called + text + ", " + axis + ", " + *function + end).str());
 }
 
-std::string FunctionPrinter::arguments(Operation *op) {
+std::string FunctionPrinter::arguments(Operation *op, Use use) {
   settle(SmallVector<Value>(op->getOperands()));
   SmallVector<std::string> operands;
   for (Value value : op->getOperands())
-    operands.push_back(reference(value, Use::Alone, op).text);
+    operands.push_back(reference(value, use, op).text);
   return llvm::join(operands, ", ");
 }
 
@@ -291,6 +291,10 @@ LogicalResult FunctionPrinter::finish(Operation *op, std::string text) {
     return success();
   }
   flush();
+  if (op->use_empty()) {
+    line(text);
+    return success();
+  }
   SmallVector<std::string> results;
   for (Value result : op->getResults())
     results.push_back(call({result}, names.give(result)));
@@ -334,6 +338,8 @@ LogicalResult FunctionPrinter::print(Operation *op) {
     return printCombining(op, scan.getCombineOp());
   if (auto split = dyn_cast<tt::SplitOp>(op))
     return finish(split, "tl.split(" + arguments(split) + ")");
+  if (auto call = dyn_cast<tt::CallOp>(op))
+    return print(call);
   if (auto call = dyn_cast<tt::ExternElementwiseOp>(op))
     return print(call);
   if (auto assembly = dyn_cast<tt::ElementwiseInlineAsmOp>(op))

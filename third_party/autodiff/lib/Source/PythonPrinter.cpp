@@ -154,6 +154,9 @@ LogicalResult mlir::autodiff::printPython(ModuleOp module, raw_ostream &os) {
   for (auto kernel : module.getOps<tt::FuncOp>())
     if (kernel.isPublic())
       names.unique(kernel.getSymName());
+  for (auto function : module.getOps<tt::FuncOp>())
+    if (function.isPrivate())
+      helpers.reserve(function, names);
   for (auto kernel : module.getOps<tt::FuncOp>()) {
     if (!kernel.isPublic())
       continue;

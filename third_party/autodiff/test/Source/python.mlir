@@ -225,3 +225,52 @@ module {
     tt.return
   }
 }
+
+// -----
+
+// A function that is not inlined is one of the module, called so in the user's
+// source. Numbers that it is given are arguments, not constants.
+// CHECK: @triton.jit(noinline=True)
+// CHECK-NEXT: def inner(x):
+// CHECK-NEXT:     return x * x
+// CHECK: @triton.jit(noinline=True)
+// CHECK-NEXT: def scaled(x, factor):
+// CHECK-NEXT:     if factor > 4.0:
+// CHECK-NEXT:         return x, factor
+// CHECK-NEXT:     return x * inner(factor), x + factor
+// CHECK: @triton.jit(noinline=True)
+// CHECK-NEXT: def stored(p, n):
+// CHECK-NEXT:     tl.store(p, n)
+// CHECK: def calls(arg0, arg1):
+// CHECK-NEXT:     [[A:[a-z_0-9]+]], [[B:[a-z_0-9]+]] = scaled(arg1, tl.full([], 2.0, tl.float32))
+// CHECK-NEXT:     stored(arg0, inner([[A]] - [[B]]))
+module {
+  tt.func public @calls(%p: !tt.ptr<f32>, %x: f32) {
+    %two = arith.constant 2.0 : f32
+    %y:2 = tt.call @names.scaled__fp32_fp32__(%x, %two) : (f32, f32) -> (f32, f32)
+    %d = arith.subf %y#0, %y#1 : f32
+    %z = tt.call @"names.Of.<locals>.inner__fp32__"(%d) : (f32) -> f32
+    tt.call @names.stored__Pfp32_fp32__(%p, %z) : (!tt.ptr<f32>, f32) -> ()
+    tt.return
+  }
+  tt.func private @names.scaled__fp32_fp32__(%x: f32 loc("x"), %f: f32 loc("factor")) -> (f32, f32) attributes {noinline = true} {
+    %four = arith.constant 4.0 : f32
+    %large = arith.cmpf ogt, %f, %four : f32
+    cf.cond_br %large, ^bb1, ^bb2
+  ^bb1:
+    tt.return %x, %f : f32, f32
+  ^bb2:
+    %g = tt.call @"names.Of.<locals>.inner__fp32__"(%f) : (f32) -> f32
+    %y = arith.mulf %x, %g : f32
+    %z = arith.addf %x, %f : f32
+    tt.return %y, %z : f32, f32
+  }
+  tt.func private @"names.Of.<locals>.inner__fp32__"(%x: f32 loc("x")) -> f32 attributes {noinline = true} {
+    %y = arith.mulf %x, %x : f32
+    tt.return %y : f32
+  }
+  tt.func private @names.stored__Pfp32_fp32__(%p: !tt.ptr<f32> loc("p"), %n: f32 loc("n")) attributes {noinline = true} {
+    tt.store %p, %n : !tt.ptr<f32>
+    tt.return
+  }
+}
