@@ -17,7 +17,10 @@ static constexpr size_t kLongestPart = 72;
 //===----------------------------------------------------------------------===//
 
 void FunctionPrinter::line(const llvm::Twine &text) {
-  lines += std::string(4 * depth, ' ') + text.str() + "\n";
+  announced.push_back(text.str());
+  for (StringRef each : announced)
+    lines += (std::string(4 * depth, ' ') + each + "\n").str();
+  announced.clear();
 }
 
 void FunctionPrinter::assign(Value value, const Text &text) {
@@ -29,9 +32,20 @@ void FunctionPrinter::assign(Value value, const Text &text) {
 /// Writes a line for all that waits.
 void FunctionPrinter::flush() {
   SmallVector<Waiting> all = std::move(waiting);
+  SmallVector<std::string> later = std::move(announced);
   waiting.clear();
-  for (Waiting &each : all)
+  for (Waiting &each : all) {
+    announced = std::move(each.comment);
     assign(each.value, each.text);
+  }
+  announced = std::move(later);
+}
+
+/// Keeps a value for the line that it will be a part of.
+void FunctionPrinter::wait(Value value, Text text,
+                           std::optional<Text> smaller) {
+  waiting.push_back({value, std::move(text), std::move(smaller),
+                     std::exchange(announced, {})});
 }
 
 LogicalResult FunctionPrinter::fail(Operation *op, const llvm::Twine &why) {
@@ -147,6 +161,9 @@ Text FunctionPrinter::reference(Value value, Use use, Operation *user) {
   if (Waiting *place = findWaiting(value)) {
     bool isExtended = place->smaller && user && extends(user, value);
     Text text = isExtended ? *place->smaller : place->text;
+    SmallVector<std::string> comment = std::move(place->comment);
+    llvm::append_range(comment, announced);
+    announced = std::move(comment);
     waiting.erase(place);
     return text;
   }
@@ -208,7 +225,7 @@ LogicalResult FunctionPrinter::printPlain(Operation *op) {
   }
   Value result = op->getResult(0);
   if (isForOneLine(result) && text->text.size() <= kLongestPart) {
-    waiting.push_back({result, std::move(*text), std::move(smaller)});
+    wait(result, std::move(*text), std::move(smaller));
     return success();
   }
   flush();
@@ -287,7 +304,7 @@ std::string FunctionPrinter::arguments(Operation *op, Use use) {
 
 LogicalResult FunctionPrinter::finish(Operation *op, std::string text) {
   if (op->getNumResults() == 1 && isForOneLine(op->getResult(0))) {
-    waiting.push_back({op->getResult(0), {text}, std::nullopt});
+    wait(op->getResult(0), {text});
     return success();
   }
   flush();
@@ -323,6 +340,7 @@ LogicalResult FunctionPrinter::print(tt::ElementwiseInlineAsmOp op) {
 }
 
 LogicalResult FunctionPrinter::print(Operation *op) {
+  llvm::append_range(announced, comments.take(op, kLongestLine - 4 * depth));
   if (op->hasTrait<OpTrait::ConstantLike>())
     return elementOf(op->getResult(0)) ? success()
                                        : fail(op, "its elements differ");

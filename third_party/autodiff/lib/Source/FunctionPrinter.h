@@ -9,6 +9,7 @@
 #ifndef AUTODIFF_SOURCE_FUNCTIONPRINTER_H
 #define AUTODIFF_SOURCE_FUNCTIONPRINTER_H
 
+#include "Comments.h"
 #include "Expression.h"
 #include "Names.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -72,11 +73,14 @@ private:
     /// Of a tile that is extended: the smaller one, which will do where Triton
     /// extends it.
     std::optional<Text> smaller;
+    /// Above the line that it becomes a part of.
+    SmallVector<std::string> comment;
   };
 
   // Lines.
   void line(const llvm::Twine &text);
   void assign(Value value, const Text &text);
+  void wait(Value value, Text text, std::optional<Text> smaller = std::nullopt);
   void flush();
 
   // Values.
@@ -120,6 +124,9 @@ private:
   Names &moduleNames;
   unsigned depth;
   std::string lines;
+  Comments comments;
+  // Lines above the next line.
+  SmallVector<std::string> announced;
   SmallVector<Waiting> waiting;
   llvm::DenseMap<Value, std::string> variables;
   // Single values that stand for tiles of themselves.

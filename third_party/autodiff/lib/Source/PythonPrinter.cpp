@@ -48,6 +48,7 @@ LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
     return fail(kernel, "it returns something");
   if (llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<TensorType>))
     return fail(kernel, "it takes a tile");
+  comments = Comments(kernel);
   SmallVector<std::string> parameters, types;
   for (unsigned index = 0; index < kernel.getNumArguments();) {
     BlockArgument argument = kernel.getArgument(index);

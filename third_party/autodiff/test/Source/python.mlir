@@ -274,3 +274,29 @@ module {
     tt.return
   }
 }
+
+// -----
+
+// The user's statement, of which rules made adjoints, stands above the first of
+// them; what computes their addresses says nothing.
+// CHECK: def adjoints(arg0, arg1):
+// CHECK-NEXT:     pointers = arg1 + 1
+// CHECK-NEXT:     tl.store(pointers, arg0)
+// CHECK-NEXT:     # k.py:12
+// CHECK-NEXT:     #     exp: x̄ += ȳ·y; sin: x̄ += ȳ·cos x
+// CHECK-NEXT:     tl.store(pointers, arg0 * arg0 * arg0)
+#line = loc("/nowhere/k.py":12:4)
+#other = loc("/nowhere/k.py":12:9)
+#exp = loc(fused<"exp: x̄ += ȳ·y">[#line])
+#sin = loc(fused<"sin: x̄ += ȳ·cos x">[#other])
+module {
+  tt.func public @adjoints(%x: f32, %p: !tt.ptr<f32>) {
+    %one = arith.constant 1 : i32
+    %at = tt.addptr %p, %one : !tt.ptr<f32>, i32 loc(#exp)
+    tt.store %at, %x : !tt.ptr<f32>
+    %y = arith.mulf %x, %x : f32 loc(#exp)
+    %z = arith.mulf %y, %x : f32 loc(#sin)
+    tt.store %at, %z : !tt.ptr<f32>
+    tt.return
+  }
+}
