@@ -1,8 +1,8 @@
 //===- Comments.cpp - What the lines of a derived kernel come from --------===//
 #include "Comments.h"
 
-#include "autodiff/Support/Position.h"
 #include "autodiff/Support/RuleLocation.h"
+#include "autodiff/Support/Statement.h"
 #include "llvm/Support/LineIterator.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -25,7 +25,7 @@ static bool isOfAdjoints(Operation *op) {
 static std::string statementOf(Operation *op) {
   if (findRule(op->getLoc()).empty() || !isOfAdjoints(op))
     return {};
-  return StringRef(spellPosition(op->getLoc())).rsplit(':').first.str();
+  return findStatement(op->getLoc());
 }
 
 /// What the user wrote in a line; empty if the file is not there.

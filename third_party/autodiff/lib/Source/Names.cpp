@@ -3,6 +3,8 @@
 
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Position.h"
+#include "autodiff/Support/RuleLocation.h"
+#include "autodiff/Support/Statement.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
@@ -52,8 +54,24 @@ static bool isInAddress(Value value, StringRef own, unsigned depth = 8) {
          });
 }
 
-/// What is called so that has no name in the user's source.
-static std::string nameByUse(Value value) {
+/// What a value is of that is only of another shape or type.
+static Value sourceOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<CastOpInterface, triton::ExpandDimsOp, triton::BroadcastOp,
+             triton::SplatOp, triton::TransOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// What is called so that has no name in the user's source, or is a part of
+/// what has this one.
+static std::string nameByUse(Value value, StringRef whole) {
+  if (Value source = sourceOf(value); source != value)
+    if (StringRef name = findVariable(source.getLoc());
+        !name.empty() && name != whole)
+      return nameInStatement(source, name);
   Type element = getElementTypeOrSelf(value.getType());
   if (element.isInteger(1))
     return "mask";
@@ -66,8 +84,12 @@ static std::string nameByUse(Value value) {
     return argument.str();
   if (isa<triton::PointerType>(element))
     return argument.empty() ? "pointers" : (argument + "s").str();
+  if (!whole.empty() && !isInAddress(value, whole))
+    return nameInStatement(value, whole);
   if (isa<FloatType>(element))
     return "x";
+  if (value.getDefiningOp<triton::GetProgramIdOp>())
+    return "program";
   bool isOffset = llvm::any_of(value.getUsers(), [](Operation *user) {
     return isa<triton::AddPtrOp>(user);
   });
@@ -94,8 +116,15 @@ static std::string nameOf(Value value, StringRef otherwise) {
   StringRef own = findVariable(value.getLoc());
   if (own.empty())
     own = otherwise;
-  bool isNamed = !own.empty() && !isInAddress(value, own);
-  return isNamed ? own.str() : nameByUse(value);
+  // What a rule computes on the way to an adjoint.
+  bool isAdjoint = own.starts_with(kAdjointPrefix);
+  if (!isAdjoint && !findRule(value.getLoc()).empty())
+    return isa<FloatType>(getElementTypeOrSelf(value))
+               ? (kAdjointPrefix + own + (own.empty() ? "term" : "_term")).str()
+               : nameByUse(value, "");
+  bool isNamed = !own.empty() && !isInAddress(value, own) &&
+                 (isAdjoint || !isPartOfStatement(value));
+  return isNamed ? own.str() : nameByUse(value, own);
 }
 
 std::string Names::give(Value value, StringRef otherwise) {
