@@ -57,7 +57,7 @@ def _lines(text: str, indent: int, is_inside: bool = False) -> list[str]:
     if sign and len(_split(begin, (", ",))) > 1:
         return [f"{space}(", *_each(begin, indent + 4), f"{space}) = {rest}"]
     terms = _terms(rest)
-    if len(terms) > 2 and is_inside:
+    if len(terms) > 1 and is_inside:
         return [line for term in terms for line in _lines(term, indent, True)]
     # Of two terms, the first or the last one may end in brackets that are broken.
     is_whole = len(terms) == 2 and rest[0] not in _OPEN and rest[-1] not in _CLOSE
