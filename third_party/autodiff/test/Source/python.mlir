@@ -191,9 +191,9 @@ module {
 // CHECK-NEXT:     first_long_parameter,  # tl.int32
 // CHECK: ):
 // CHECK:     tl.device_print(" x: ", {{.*}}, {{.*}}.to(tl.uint32), hex=True)
-// CHECK-NEXT:     mask = first_long_parameter > 0
-// CHECK-NEXT:     tl.device_assert(mask, "not \x22positive\x22")
-// CHECK-NEXT:     tl.assume(mask)
+// CHECK-NEXT:     condition = first_long_parameter > 0
+// CHECK-NEXT:     tl.device_assert(condition, "not \x22positive\x22")
+// CHECK-NEXT:     tl.assume(condition)
 // CHECK-NEXT:     tl.store({{.*}}, tl.histogram({{.*}}, 8))
 module {
   tt.func public @debugged(%p: !tt.ptr<i32> loc("p"), %a: i32 loc("first_long_parameter"), %b: i32 loc("second_long_parameter"), %c: i32 loc("third_long_parameter"), %d: i32 loc("fourth_long_parameter")) {
