@@ -91,7 +91,12 @@ def ptx_of_python(source: str, ttir: str, **options) -> list[str]:
 
 
 def _lines(ptx: str) -> list[str]:
-    """Return instructions, with labels numbered as they come, and those alone that are used."""
+    """Return instructions, with labels numbered as they come, and those alone that are used.
+
+    Functions that are called are numbered, too: Triton names them for their module.
+    """
+    for number, function in enumerate(re.findall(r"\.func +(?:\([^)]*\) *)?([\w$]+)", ptx)):
+        ptx = re.sub(rf"{re.escape(function)}(?![a-zA-Z$])", f"function{number}", ptx)
     lines = (re.sub(r"//.*", "", line).strip() for line in ptx.splitlines())
     dropped = (".loc", ".file", ".section", ".b8", ".b32", ".b64", ".version", ".target", "{", "}")
     lines = [line for line in lines if line and not line.startswith(dropped)]

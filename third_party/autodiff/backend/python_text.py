@@ -59,7 +59,9 @@ def _lines(text: str, indent: int, is_inside: bool = False) -> list[str]:
     terms = _terms(rest)
     if len(terms) > 1 and is_inside:
         return [line for term in terms for line in _lines(term, indent, True)]
-    brackets = None if len(terms) > 2 and sign else _brackets(text, indent)
+    # Of two terms, the first or the last one may end in brackets that are broken.
+    is_whole = len(terms) == 2 and rest[0] not in _OPEN and rest[-1] not in _CLOSE
+    brackets = None if sign and (len(terms) > 2 or is_whole) else _brackets(text, indent)
     if brackets is None and sign:
         return [f"{space}{begin} = (", *_parts(rest, indent + 4), f"{space})"]
     if brackets is None:

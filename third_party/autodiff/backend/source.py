@@ -21,9 +21,8 @@ def python_of(ttir: str | Iterable[str], name: str = "<ttir>") -> str:
     PTX that it makes of the TTIR, except in rare kernels, where the order of instructions differs.
     A kernel with the name of another one gets a number.
 
-    Raises an `AutodiffError` that names the operation for what has no form in Python: calls of
-    functions that are not inlined, and what a `while` loop computes in several lines before it
-    goes on.
+    Raises an `AutodiffError` that names the operation for what has no form in Python: functions
+    that call themselves, and what a `while` loop computes in several lines before it goes on.
     """
     texts = [ttir] if isinstance(ttir, str) else ttir
     legal = [native().run_pipeline(text, _LEGALIZE, name) for text in texts]

@@ -25,9 +25,13 @@ static OwningOpRef<ModuleOp> parseAll(Session &session, llvm::StringRef text) {
       all = std::move(module);
       continue;
     }
-    SymbolTable symbols(*all);
+    SymbolTable symbols(*all), own(*module);
     for (auto function :
          llvm::make_early_inc_range(module->getOps<triton::FuncOp>())) {
+      // Calls of it get its new name, too.
+      if (symbols.lookup(function.getSymName()) &&
+          failed(own.renameToUnique(function, {&symbols})))
+        return {};
       function->remove();
       symbols.insert(function);
     }

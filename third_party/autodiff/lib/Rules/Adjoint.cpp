@@ -1,11 +1,13 @@
 //===- Adjoint.cpp - What a rule sees while a kernel is reversed ----------===//
 #include "autodiff/Rules/Adjoint.h"
 
+#include "autodiff/Rules/Functions.h"
 #include "autodiff/Rules/Infinities.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Position.h"
+#include "autodiff/Support/RuleLocation.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -88,15 +90,35 @@ void Adjoint::popInstead(PushOp push) {
   primals.map(push.getValue(), recorded);
 }
 
+/// What readers of the adjoints that a rule makes of `op` are told of it: its
+/// formula, or the name alone where adjoints are moved or converted, and of
+/// rules of many cases.
+static std::string describe(Operation *op, const Rule &rule) {
+  std::string name;
+  bool isFunction = findFunction(op, &name);
+  if (!isFunction)
+    name = op->getName().stripDialect().str();
+  StringRef formula = rule.formula;
+  if (std::holds_alternative<LinearMap>(rule.derivative) ||
+      isa<CastOpInterface>(op) || !isMemoryEffectFree(op) ||
+      formula.contains(';'))
+    return name;
+  // The table leaves it out.
+  bool isTold = formula.contains("̄");
+  return name + (isTold ? ": " : ": x̄ += ") + rule.formula;
+}
+
 LogicalResult Adjoint::reverse(Block &block) {
   llvm::SaveAndRestore<Block *> current(reversed, &block);
   for (Operation &op : llvm::reverse(block.without_terminator())) {
     if (!takesPart(op))
       continue;
-    location = op.getLoc();
     mutation::Reversing scope(&op);
     const Rule *rule = RuleTable::get().require(&op);
-    if (!rule || failed(rule->pullBack(&op, *this)))
+    if (!rule)
+      return failure();
+    location = ofRule(op.getLoc(), describe(&op, *rule));
+    if (failed(rule->pullBack(&op, *this)))
       return failure();
   }
   return success();

@@ -162,15 +162,6 @@ LogicalResult FunctionPrinter::print(scf::WhileOp loop) {
   return success();
 }
 
-void FunctionPrinter::printReturn(ValueRange values) {
-  settle(SmallVector<Value>(values));
-  SmallVector<std::string> texts;
-  for (Value value : values)
-    texts.push_back(reference(value, Use::Object, nullptr).text);
-  flush();
-  line(StringRef("return " + llvm::join(texts, ", ")).rtrim());
-}
-
 /// Blocks one after the other, between which programs may return.
 LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
   Block *block = &kernel.getBody().front();
@@ -179,14 +170,14 @@ LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
       return failure();
     Operation *end = block->getTerminator();
     auto branch = dyn_cast<cf::CondBranchOp>(end);
-    if (isa<tt::ReturnOp>(end)) {
-      if (end->getNumOperands() > 0)
-        printReturn(end->getOperands());
-      flush();
+    if (auto last = dyn_cast<tt::ReturnOp>(end)) {
+      printReturn(last, /*isEarly=*/false);
       return success();
     }
-    if (!branch || branch->getNumOperands() > 1 ||
-        !isa<tt::ReturnOp>(branch.getTrueDest()->getTerminator()))
+    auto early =
+        branch ? dyn_cast<tt::ReturnOp>(branch.getTrueDest()->getTerminator())
+               : tt::ReturnOp();
+    if (!early || branch->getNumOperands() > 1)
       return fail(end);
     std::string condition = variable(branch.getCondition());
     flush();
@@ -194,7 +185,7 @@ LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
     ++depth;
     if (failed(printBlock(*branch.getTrueDest())))
       return failure();
-    printReturn(branch.getTrueDest()->getTerminator()->getOperands());
+    printReturn(early, /*isEarly=*/true);
     --depth;
     block = branch.getFalseDest();
   }

@@ -17,7 +17,10 @@ static constexpr size_t kLongestPart = 72;
 //===----------------------------------------------------------------------===//
 
 void FunctionPrinter::line(const llvm::Twine &text) {
-  lines += std::string(4 * depth, ' ') + text.str() + "\n";
+  announced.push_back(text.str());
+  for (StringRef each : announced)
+    lines += (std::string(4 * depth, ' ') + each + "\n").str();
+  announced.clear();
 }
 
 void FunctionPrinter::assign(Value value, const Text &text) {
@@ -29,9 +32,20 @@ void FunctionPrinter::assign(Value value, const Text &text) {
 /// Writes a line for all that waits.
 void FunctionPrinter::flush() {
   SmallVector<Waiting> all = std::move(waiting);
+  SmallVector<std::string> later = std::move(announced);
   waiting.clear();
-  for (Waiting &each : all)
+  for (Waiting &each : all) {
+    announced = std::move(each.comment);
     assign(each.value, each.text);
+  }
+  announced = std::move(later);
+}
+
+/// Keeps a value for the line that it will be a part of.
+void FunctionPrinter::wait(Value value, Text text,
+                           std::optional<Text> smaller) {
+  waiting.push_back({value, std::move(text), std::move(smaller),
+                     std::exchange(announced, {})});
 }
 
 LogicalResult FunctionPrinter::fail(Operation *op, const llvm::Twine &why) {
@@ -147,6 +161,9 @@ Text FunctionPrinter::reference(Value value, Use use, Operation *user) {
   if (Waiting *place = findWaiting(value)) {
     bool isExtended = place->smaller && user && extends(user, value);
     Text text = isExtended ? *place->smaller : place->text;
+    SmallVector<std::string> comment = std::move(place->comment);
+    llvm::append_range(comment, announced);
+    announced = std::move(comment);
     waiting.erase(place);
     return text;
   }
@@ -208,7 +225,7 @@ LogicalResult FunctionPrinter::printPlain(Operation *op) {
   }
   Value result = op->getResult(0);
   if (isForOneLine(result) && text->text.size() <= kLongestPart) {
-    waiting.push_back({result, std::move(*text), std::move(smaller)});
+    wait(result, std::move(*text), std::move(smaller));
     return success();
   }
   flush();
@@ -277,20 +294,24 @@ LogicalResult FunctionPrinter::printCombining(Operation *op, Region &combine) {
                 (called + text + ", " + axis + ", " + *function + end).str());
 }
 
-std::string FunctionPrinter::arguments(Operation *op) {
+std::string FunctionPrinter::arguments(Operation *op, Use use) {
   settle(SmallVector<Value>(op->getOperands()));
   SmallVector<std::string> operands;
   for (Value value : op->getOperands())
-    operands.push_back(reference(value, Use::Alone, op).text);
+    operands.push_back(reference(value, use, op).text);
   return llvm::join(operands, ", ");
 }
 
 LogicalResult FunctionPrinter::finish(Operation *op, std::string text) {
   if (op->getNumResults() == 1 && isForOneLine(op->getResult(0))) {
-    waiting.push_back({op->getResult(0), {text}, std::nullopt});
+    wait(op->getResult(0), {text});
     return success();
   }
   flush();
+  if (op->use_empty()) {
+    line(text);
+    return success();
+  }
   SmallVector<std::string> results;
   for (Value result : op->getResults())
     results.push_back(call({result}, names.give(result)));
@@ -319,6 +340,7 @@ LogicalResult FunctionPrinter::print(tt::ElementwiseInlineAsmOp op) {
 }
 
 LogicalResult FunctionPrinter::print(Operation *op) {
+  llvm::append_range(announced, comments.take(op, kLongestLine - 4 * depth));
   if (op->hasTrait<OpTrait::ConstantLike>())
     return elementOf(op->getResult(0)) ? success()
                                        : fail(op, "its elements differ");
@@ -334,6 +356,8 @@ LogicalResult FunctionPrinter::print(Operation *op) {
     return printCombining(op, scan.getCombineOp());
   if (auto split = dyn_cast<tt::SplitOp>(op))
     return finish(split, "tl.split(" + arguments(split) + ")");
+  if (auto call = dyn_cast<tt::CallOp>(op))
+    return print(call);
   if (auto call = dyn_cast<tt::ExternElementwiseOp>(op))
     return print(call);
   if (auto assembly = dyn_cast<tt::ElementwiseInlineAsmOp>(op))

@@ -9,6 +9,7 @@
 #ifndef AUTODIFF_SOURCE_FUNCTIONPRINTER_H
 #define AUTODIFF_SOURCE_FUNCTIONPRINTER_H
 
+#include "Comments.h"
 #include "Expression.h"
 #include "Names.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,7 +23,7 @@ namespace mlir::autodiff::source {
 /// In columns.
 inline constexpr size_t kLongestLine = 100;
 
-/// Functions of the printed module that kernels call: combine functions.
+/// Functions of the printed module that kernels call.
 class Helpers {
 public:
   /// The name of a function that does what `region` does; null if it has no
@@ -30,11 +31,23 @@ public:
   std::optional<std::string> nameFor(Region &region, Names &names);
   /// That of one that calls a function of a library.
   std::string nameFor(triton::ExternElementwiseOp op, Names &names);
+  /// That of a function that is not inlined, which is printed before what calls
+  /// it.
+  FailureOr<llvm::StringRef> nameFor(triton::CallOp call, Names &names);
+  /// Names a function of the module before any variable gets its name.
+  void reserve(triton::FuncOp function, Names &names);
   llvm::StringRef getText() const { return text; }
 
 private:
+  struct Function {
+    enum class State { Waiting, Begun, Printed };
+    std::string name;
+    State state = State::Waiting;
+  };
+
   std::string text;
   llvm::StringMap<std::string> known; // by body
+  llvm::DenseMap<Operation *, Function> functions;
 };
 
 /// Prints a function, or a combine function.
@@ -48,6 +61,10 @@ public:
   /// The lines of a combine function, with names for its arguments.
   LogicalResult printCombine(Block &block, llvm::StringRef name,
                              std::string &out);
+  /// A function that is not inlined.
+  LogicalResult printFunction(triton::FuncOp function, llvm::StringRef name,
+                              std::string &out);
+  static LogicalResult fail(Operation *op, const llvm::Twine &why = "");
 
 private:
   /// A value that no line has been written for.
@@ -57,11 +74,14 @@ private:
     /// Of a tile that is extended: the smaller one, which will do where Triton
     /// extends it.
     std::optional<Text> smaller;
+    /// Above the line that it becomes a part of.
+    SmallVector<std::string> comment;
   };
 
   // Lines.
   void line(const llvm::Twine &text);
   void assign(Value value, const Text &text);
+  void wait(Value value, Text text, std::optional<Text> smaller = std::nullopt);
   void flush();
 
   // Values.
@@ -87,16 +107,16 @@ private:
   LogicalResult print(scf::IfOp branch);
   LogicalResult print(scf::WhileOp loop);
   LogicalResult printCombining(Operation *op, Region &combine);
+  LogicalResult print(triton::CallOp call);
   LogicalResult print(triton::ExternElementwiseOp call);
   LogicalResult print(triton::ElementwiseInlineAsmOp assembly);
   /// A line for an operation of several results, or a part of one.
   LogicalResult finish(Operation *op, std::string text);
-  std::string arguments(Operation *op);
+  std::string arguments(Operation *op, Use use = Use::Alone);
   LogicalResult printChoice(arith::SelectOp select);
   LogicalResult printPlain(Operation *op);
   LogicalResult printReturns(triton::FuncOp kernel);
-  void printReturn(ValueRange values);
-  LogicalResult fail(Operation *op, const llvm::Twine &why = "");
+  void printReturn(triton::ReturnOp end, bool isEarly);
   void printYield(ArrayRef<std::string> targets, ValueRange values);
   bool isImplicit(triton::SplatOp splat) const;
 
@@ -105,6 +125,9 @@ private:
   Names &moduleNames;
   unsigned depth;
   std::string lines;
+  Comments comments;
+  // Lines above the next line.
+  SmallVector<std::string> announced;
   SmallVector<Waiting> waiting;
   llvm::DenseMap<Value, std::string> variables;
   // Single values that stand for tiles of themselves.

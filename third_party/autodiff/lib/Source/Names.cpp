@@ -3,7 +3,11 @@
 
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Position.h"
+#include "autodiff/Support/RuleLocation.h"
+#include "autodiff/Support/Statement.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
@@ -54,11 +58,67 @@ static bool isInAddress(Value value, StringRef own, unsigned depth = 8) {
          });
 }
 
-/// What is called so that has no name in the user's source.
-static std::string nameByUse(Value value) {
+/// What a value is of that is only of another shape or type.
+static Value sourceOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<CastOpInterface, triton::ExpandDimsOp, triton::BroadcastOp,
+             triton::SplatOp, triton::TransOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// The adjoint that a value without a name is computed of; empty if none.
+static StringRef adjointOf(Value value, unsigned depth = 8) {
+  StringRef name = Names::find(value);
+  if (!name.empty())
+    return name.starts_with(kAdjointPrefix) ? name : "";
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == 0 || !op->hasTrait<OpTrait::Elementwise>())
+    return "";
+  for (Value operand : op->getOperands())
+    if (StringRef adjoint = adjointOf(operand, depth - 1); !adjoint.empty())
+      return adjoint;
+  return "";
+}
+
+/// Whether a value is the number of a program, or a digit of it.
+static bool isOfProgram(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    return loop && argument == loop.getInductionVar() &&
+           isOfProgram(loop.getLowerBound());
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<CastOpInterface, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
+          arith::RemUIOp>(op))
+    return isOfProgram(op->getOperand(0));
+  return isa<triton::GetProgramIdOp>(op);
+}
+
+/// What an integer is called by the loop that it is a bound of, if it is one.
+static StringRef nameOfBound(Value value) {
+  for (Operation *user : value.getUsers()) {
+    auto loop = dyn_cast<scf::ForOp>(user);
+    if (loop && loop.getLowerBound() == value)
+      return "start";
+    if (loop && loop.getUpperBound() == value)
+      return matchPattern(loop.getLowerBound(), m_Zero()) ? "n_iterations"
+                                                          : "stop";
+  }
+  return "";
+}
+
+/// What is called so that has no name in the user's source, or is a part of
+/// what has this one.
+static std::string nameByUse(Value value, StringRef whole) {
+  if (Value source = sourceOf(value); source != value)
+    if (StringRef name = Names::find(source); !name.empty() && name != whole)
+      return nameInStatement(source, name);
   Type element = getElementTypeOrSelf(value.getType());
   if (element.isInteger(1))
-    return "mask";
+    return isa<RankedTensorType>(value.getType()) ? "mask" : "condition";
   auto load = value.getDefiningOp<triton::LoadOp>();
   Value pointer = load ? load.getPtr() : value;
   bool isAddress = isa<triton::PointerType>(getElementTypeOrSelf(pointer));
@@ -68,8 +128,16 @@ static std::string nameByUse(Value value) {
     return argument.str();
   if (isa<triton::PointerType>(element))
     return argument.empty() ? "pointers" : (argument + "s").str();
-  if (isa<FloatType>(element))
-    return "x";
+  if (!whole.empty() && !isInAddress(value, whole))
+    return nameInStatement(value, whole);
+  if (isa<FloatType>(element)) {
+    StringRef adjoint = adjointOf(value);
+    return adjoint.empty() ? "x" : adjoint.str();
+  }
+  if (isOfProgram(value))
+    return "program";
+  if (StringRef bound = nameOfBound(value); !bound.empty())
+    return bound.str();
   bool isOffset = llvm::any_of(value.getUsers(), [](Operation *user) {
     return isa<triton::AddPtrOp>(user);
   });
@@ -96,8 +164,15 @@ static std::string nameOf(Value value, StringRef otherwise) {
   StringRef own = findVariable(value.getLoc());
   if (own.empty())
     own = otherwise;
-  bool isNamed = !own.empty() && !isInAddress(value, own);
-  return isNamed ? own.str() : nameByUse(value);
+  // What a rule computes on the way to an adjoint.
+  bool isAdjoint = own.starts_with(kAdjointPrefix);
+  if (!isAdjoint && !findRule(value.getLoc()).empty())
+    return isa<FloatType>(getElementTypeOrSelf(value))
+               ? (kAdjointPrefix + own + (own.empty() ? "term" : "_term")).str()
+               : nameByUse(value, "");
+  bool isNamed = !own.empty() && !isInAddress(value, own) &&
+                 (isAdjoint || !isPartOfStatement(value));
+  return isNamed ? own.str() : nameByUse(value, own);
 }
 
 std::string Names::give(Value value, StringRef otherwise) {

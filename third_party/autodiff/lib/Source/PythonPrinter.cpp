@@ -54,6 +54,7 @@ unsigned FunctionPrinter::callParameter(tt::FuncOp kernel, unsigned index) {
 }
 
 LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
+  comments = Comments(kernel);
   SmallVector<std::string> parameters, types;
   for (unsigned index = 0; index < kernel.getNumArguments();) {
     BlockArgument argument = kernel.getArgument(index);
@@ -165,6 +166,9 @@ LogicalResult mlir::autodiff::printPython(ModuleOp module, raw_ostream &os) {
   for (auto kernel : module.getOps<tt::FuncOp>())
     if (kernel.isPublic())
       names.unique(kernel.getSymName());
+  for (auto function : module.getOps<tt::FuncOp>())
+    if (function.isPrivate())
+      helpers.reserve(function, names);
   for (auto kernel : module.getOps<tt::FuncOp>()) {
     if (!kernel.isPublic())
       continue;

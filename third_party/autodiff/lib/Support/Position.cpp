@@ -74,6 +74,11 @@ Location autodiff::withoutVariable(Location loc) {
   if (auto call = dyn_cast<CallSiteLoc>(loc))
     return CallSiteLoc::get(withoutVariable(call.getCallee()),
                             withoutVariable(call.getCaller()));
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    return FusedLoc::get(
+        loc.getContext(),
+        llvm::map_to_vector(fused.getLocations(), withoutVariable),
+        fused.getMetadata());
   return loc;
 }
 

@@ -21,3 +21,16 @@ tt.func public @columns(%x: !tt.ptr<f16>, %n: i32, %s: i64) {
   %d = tt.make_tensor_descriptor %x, [%n, %n], [%s, %s] : <f16>, <tensor<16x16xf16>>
   tt.return
 }
+
+// -----
+
+tt.func public @calls(%p: !tt.ptr<f32>, %x: f32) {
+  %y = tt.call @m.again__fp32__(%x) : (f32) -> f32
+  tt.store %p, %y : !tt.ptr<f32>
+  tt.return
+}
+tt.func private @m.again__fp32__(%x: f32) -> f32 {
+  // expected-error @+1 {{no form in Python for 'tt.call': the function calls itself}}
+  %y = tt.call @m.again__fp32__(%x) : (f32) -> f32
+  tt.return %y : f32
+}

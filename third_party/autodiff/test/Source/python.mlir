@@ -191,9 +191,9 @@ module {
 // CHECK-NEXT:     first_long_parameter,  # tl.int32
 // CHECK: ):
 // CHECK:     tl.device_print(" x: ", {{.*}}, {{.*}}.to(tl.uint32), hex=True)
-// CHECK-NEXT:     mask = first_long_parameter > 0
-// CHECK-NEXT:     tl.device_assert(mask, "not \x22positive\x22")
-// CHECK-NEXT:     tl.assume(mask)
+// CHECK-NEXT:     condition = first_long_parameter > 0
+// CHECK-NEXT:     tl.device_assert(condition, "not \x22positive\x22")
+// CHECK-NEXT:     tl.assume(condition)
 // CHECK-NEXT:     tl.store({{.*}}, tl.histogram({{.*}}, 8))
 module {
   tt.func public @debugged(%p: !tt.ptr<i32> loc("p"), %a: i32 loc("first_long_parameter"), %b: i32 loc("second_long_parameter"), %c: i32 loc("third_long_parameter"), %d: i32 loc("fourth_long_parameter")) {
@@ -271,6 +271,81 @@ module {
       scf.yield %m, %root, %again : i32, f32, i1
     }
     tt.store %p, %r#0 : !tt.ptr<f32>
+    tt.return
+  }
+}
+
+// -----
+
+// A function that is not inlined is one of the module, called so in the user's
+// source. Numbers that it is given are arguments, not constants.
+// CHECK: @triton.jit(noinline=True)
+// CHECK-NEXT: def inner(x):
+// CHECK-NEXT:     return x * x
+// CHECK: @triton.jit(noinline=True)
+// CHECK-NEXT: def scaled(x, factor):
+// CHECK-NEXT:     if factor > 4.0:
+// CHECK-NEXT:         return x, factor
+// CHECK-NEXT:     return x * inner(factor), x + factor
+// CHECK: @triton.jit(noinline=True)
+// CHECK-NEXT: def stored(p, n):
+// CHECK-NEXT:     tl.store(p, n)
+// CHECK: def calls(arg0, arg1):
+// CHECK-NEXT:     [[A:[a-z_0-9]+]], [[B:[a-z_0-9]+]] = scaled(arg1, tl.full([], 2.0, tl.float32))
+// CHECK-NEXT:     stored(arg0, inner([[A]] - [[B]]))
+module {
+  tt.func public @calls(%p: !tt.ptr<f32>, %x: f32) {
+    %two = arith.constant 2.0 : f32
+    %y:2 = tt.call @names.scaled__fp32_fp32__(%x, %two) : (f32, f32) -> (f32, f32)
+    %d = arith.subf %y#0, %y#1 : f32
+    %z = tt.call @"names.Of.<locals>.inner__fp32__"(%d) : (f32) -> f32
+    tt.call @names.stored__Pfp32_fp32__(%p, %z) : (!tt.ptr<f32>, f32) -> ()
+    tt.return
+  }
+  tt.func private @names.scaled__fp32_fp32__(%x: f32 loc("x"), %f: f32 loc("factor")) -> (f32, f32) attributes {noinline = true} {
+    %four = arith.constant 4.0 : f32
+    %large = arith.cmpf ogt, %f, %four : f32
+    cf.cond_br %large, ^bb1, ^bb2
+  ^bb1:
+    tt.return %x, %f : f32, f32
+  ^bb2:
+    %g = tt.call @"names.Of.<locals>.inner__fp32__"(%f) : (f32) -> f32
+    %y = arith.mulf %x, %g : f32
+    %z = arith.addf %x, %f : f32
+    tt.return %y, %z : f32, f32
+  }
+  tt.func private @"names.Of.<locals>.inner__fp32__"(%x: f32 loc("x")) -> f32 attributes {noinline = true} {
+    %y = arith.mulf %x, %x : f32
+    tt.return %y : f32
+  }
+  tt.func private @names.stored__Pfp32_fp32__(%p: !tt.ptr<f32> loc("p"), %n: f32 loc("n")) attributes {noinline = true} {
+    tt.store %p, %n : !tt.ptr<f32>
+    tt.return
+  }
+}
+
+// -----
+
+// The user's statement, of which rules made adjoints, stands above the first of
+// them; what computes their addresses says nothing.
+// CHECK: def adjoints(arg0, arg1):
+// CHECK-NEXT:     pointers = arg1 + 1
+// CHECK-NEXT:     tl.store(pointers, arg0)
+// CHECK-NEXT:     # k.py:12
+// CHECK-NEXT:     #     exp: x̄ += ȳ·y; sin: x̄ += ȳ·cos x
+// CHECK-NEXT:     tl.store(pointers, arg0 * arg0 * arg0)
+#line = loc("/nowhere/k.py":12:4)
+#other = loc("/nowhere/k.py":12:9)
+#exp = loc(fused<"exp: x̄ += ȳ·y">[#line])
+#sin = loc(fused<"sin: x̄ += ȳ·cos x">[#other])
+module {
+  tt.func public @adjoints(%x: f32, %p: !tt.ptr<f32>) {
+    %one = arith.constant 1 : i32
+    %at = tt.addptr %p, %one : !tt.ptr<f32>, i32 loc(#exp)
+    tt.store %at, %x : !tt.ptr<f32>
+    %y = arith.mulf %x, %x : f32 loc(#exp)
+    %z = arith.mulf %y, %x : f32 loc(#sin)
+    tt.store %at, %z : !tt.ptr<f32>
     tt.return
   }
 }

@@ -5,6 +5,7 @@
 #include "Schedule/Regrid.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Position.h"
+#include "autodiff/Support/Statement.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -176,6 +177,15 @@ BlockArgument mlir::autodiff::appendBuffer(triton::FuncOp kernel,
   return buffer;
 }
 
+void mlir::autodiff::nameBuffer(BlockArgument buffer, BufferKind kind,
+                                Value held) {
+  StringRef variable = findVariable(held.getLoc());
+  if (!variable.empty())
+    buffer.setLoc(withVariable(buffer.getOwner()->getParentOp()->getLoc(),
+                               stringifyBufferKind(kind) + "_" +
+                                   nameInStatement(held, variable)));
+}
+
 BufferAttr mlir::autodiff::describeMemory(BufferKind kind, llvm::StringRef name,
                                           Type value, ExprAttr elements) {
   return BufferAttr::get(value.getContext(), kind, name,
@@ -203,8 +213,7 @@ Value mlir::autodiff::saveForBackward(OpBuilder &atSave, Value value,
   BufferAttr description = describeBuffer(BufferKind::Saved, name, type, 1);
   auto append = [&](triton::FuncOp kernel) {
     BlockArgument buffer = appendBuffer(kernel, index, type, description);
-    if (StringRef variable = findVariable(loc); !variable.empty())
-      buffer.setLoc(withVariable(kernel.getLoc(), "saved_" + variable));
+    nameBuffer(buffer, BufferKind::Saved, value);
     return buffer;
   };
   storeToSlot(atSave, loc, append(forward), slotOfProgram(atSave, loc), value);

@@ -58,6 +58,9 @@ unsigned nextBuffer(ModuleOp module);
 BlockArgument appendBuffer(triton::FuncOp kernel, unsigned index, Type value,
                            BufferAttr description);
 
+/// Calls a buffer in printed kernels by what it holds: `saved_x`.
+void nameBuffer(BlockArgument buffer, BufferKind kind, Value held);
+
 /// A buffer of so many elements of values of this type.
 BufferAttr describeMemory(BufferKind kind, llvm::StringRef name, Type value,
                           ExprAttr elements);

@@ -51,6 +51,7 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
   BlockArgument buffer = appendBuffer(
       backward, index, type,
       describeBuffer(BufferKind::Tape, name, type, push.getEntriesAttr()));
+  nameBuffer(buffer, BufferKind::Tape, push.getValue());
   lowerRecord(push, buffer, recording.pops, buffer);
   return success();
 }

@@ -131,7 +131,8 @@ void Handover::leave(ArrayRef<Value> results) {
     Location loc = value.getLoc();
     BufferAttr description = describeBuffer(
         BufferKind::Handover, "handover" + std::to_string(index), type, 1);
-    Value buffer = appendBuffer(kernel, index, type, description);
+    BlockArgument buffer = appendBuffer(kernel, index, type, description);
+    nameBuffer(buffer, BufferKind::Handover, value);
     Operation *source = value.getDefiningOp();
     Operation *next = source->getNextNode();
     builder.setInsertionPointAfter(source);

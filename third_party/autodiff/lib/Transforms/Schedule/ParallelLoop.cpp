@@ -8,6 +8,7 @@
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Leaves.h"
+#include "autodiff/Support/Position.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -205,7 +206,8 @@ FailureOr<std::pair<Value, Value>>
 ParallelLoop::invert(OpBuilder &b, const ScalarExpr &digit, Value extent,
                      Value index, Regrid &atZero) const {
   scf::ForOp original = primal;
-  Location loc = original.getLoc();
+  // Which iterations run is none of what the loop carries.
+  Location loc = withoutVariable(original.getLoc());
   BoundInversion inversion(
       b, loc, digit, castInteger(b, loc, extent, index.getType()), atZero);
   std::optional<int64_t> least = base.getConstant();

@@ -1,6 +1,7 @@
 //===- Sizes.cpp - Hand kernels the sizes that the host knows -------------===//
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -25,6 +26,26 @@ struct Sizes : autodiff::impl::SizesBase<Sizes> {
 };
 } // namespace
 
+/// What a size is called in printed kernels.
+static StringRef nameOf(ExprAttr expression) {
+  auto isAbout = [&](ExprKind kind) {
+    return expression.hasPart(
+        [&](ExprAttr part) { return part.getKind() == kind; });
+  };
+  if (expression.getKind() == ExprKind::Sub &&
+      expression.getLhs() == expression.getRhs())
+    return "zero";
+  if (expression.getKind() == ExprKind::Grid)
+    return "n_programs";
+  if (expression.getKind() == ExprKind::Extent)
+    return "extent";
+  if (isAbout(ExprKind::Processors))
+    return "n_partials";
+  if (isAbout(ExprKind::MostOfPrograms) || isAbout(ExprKind::Counted))
+    return "n_iterations";
+  return stringifyOperandKind(OperandKind::Size);
+}
+
 /// Every size becomes an argument, one for equal expressions.
 void Sizes::bind(triton::FuncOp kernel) {
   llvm::DenseMap<Attribute, Value> arguments;
@@ -40,6 +61,8 @@ void Sizes::bind(triton::FuncOp kernel) {
           kernel, op.getType(),
           OperandAttr::get(&getContext(), OperandKind::Size, index),
           expression);
+      if (Location loc = argument.getLoc(); !findVariable(loc).empty())
+        argument.setLoc(withVariable(kernel.getLoc(), nameOf(expression)));
     }
     op.replaceAllUsesWith(argument);
     op.erase();

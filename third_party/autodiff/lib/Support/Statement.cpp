@@ -1,0 +1,29 @@
+//===- Statement.cpp - What a value is of the user's statement ------------===//
+#include "autodiff/Support/Statement.h"
+
+#include "autodiff/Support/Position.h"
+#include "autodiff/Support/RuleLocation.h"
+#include "mlir/IR/Operation.h"
+
+using namespace mlir;
+
+std::string autodiff::findStatement(Location loc) {
+  return StringRef(spellPosition(loc)).rsplit(':').first.str();
+}
+
+bool autodiff::isPartOfStatement(Value value) {
+  StringRef variable = findVariable(value.getLoc());
+  std::string statement = findStatement(value.getLoc());
+  if (variable.empty() || statement.empty() || isa<BlockArgument>(value))
+    return false;
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    // What rules make of the statement is no part of it.
+    return user->getNumResults() > 0 && findRule(user->getLoc()).empty() &&
+           findVariable(user->getLoc()) == variable &&
+           findStatement(user->getLoc()) == statement;
+  });
+}
+
+std::string autodiff::nameInStatement(Value value, StringRef variable) {
+  return (variable + (isPartOfStatement(value) ? "_part" : "")).str();
+}
