@@ -19,6 +19,7 @@ from triton.runtime import driver
 from .errors import ArgumentError, AutodiffError
 from .library import native
 from .places import named
+from .source import printed
 from .stand_ins import load_derived
 from .tracing import (
     call_declared,
@@ -164,7 +165,7 @@ class Call:
         if asked.mode == "value_and_grad":
             options += " values"
         passes = f"builtin.module(autodiff-differentiate-function{{{options}}})"
-        text = native().print_source(native().run_pipeline(ttir, passes, name), name)
+        text = printed(native().run_pipeline(ttir, passes, name), name)
         made = load_derived(text, name, self.derived.module)
         return Derived(text, made, tuple(site.returned))
 

@@ -26,7 +26,12 @@ def python_of(ttir: str | Iterable[str], name: str = "<ttir>") -> str:
     """
     texts = [ttir] if isinstance(ttir, str) else ttir
     legal = [native().run_pipeline(text, _LEGALIZE, name) for text in texts]
-    return laid_out(native().print_source(_BETWEEN.join(legal), name).split("\n"))
+    return printed(_BETWEEN.join(legal), name)
+
+
+def printed(legal: str, name: str) -> str:
+    """Return TTIR that has a form in Python, several modules of it if need be, in that form."""
+    return laid_out(native().print_source(legal, name).split("\n"))
 
 
 def backward_source(plans) -> str:

@@ -251,7 +251,7 @@ module {
 // CHECK: def carried(p, x):
 // CHECK:     [[N:[a-z_0-9]+]] = 0
 // CHECK-NEXT:     [[A:[a-z_0-9]+]] = x
-// CHECK-NEXT:     [[C:[a-z_0-9]+]] = mask
+// CHECK-NEXT:     [[C:[a-z_0-9]+]] = condition
 // CHECK-NEXT:     while [[C]]:
 // CHECK:         [[N]], [[A]], [[C]] =
 // CHECK-NEXT:     tl.store(p, [[A]])
