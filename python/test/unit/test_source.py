@@ -3,6 +3,7 @@
 That is the TTIR of a kernel as Triton's own passes leave it: they run on Python, not on text.
 """
 
+import re
 import subprocess
 import sys
 
@@ -266,6 +267,8 @@ def test_names_of_adjoints():
         "tl.sum(",
     ):
         assert text in source, text
+    for name in ("saved_mean_part", "n_programs", "d_x_ptr", "d_w_ptr"):
+        assert f"%{name}: " in kernel["ttir"], name
     function = source[source.index("def layer_norm_kernel_bwd") :]
     assert len(_code(function)) < 60
 
@@ -277,6 +280,8 @@ def test_attention_is_read():
     assert len(_code(source)) < 300
     for text in ("d_q = ", "d_k", "d_v", "tl.store(d_k_ptrs", "handover_row_max", "zero"):
         assert text in source, text
+    assert "in range(start, stop, 1):" in source and "in range(0, n_iterations, 1):" in source
+    assert not re.search(r"^ +x(_\d+)? = ", source, re.MULTILINE), "what has no name is an adjoint"
 
 
 @triton.jit

@@ -58,6 +58,22 @@ static bool isInAddress(Value value, StringRef own, unsigned depth = 8) {
          });
 }
 
+/// Whether a value is added to a pointer, with others that have no name.
+static bool isOfOffset(Value value, unsigned depth = 8) {
+  return depth > 0 && llvm::any_of(value.getUsers(), [&](Operation *user) {
+           if (isa<triton::AddPtrOp>(user))
+             return true;
+           if (!isa<CastOpInterface, arith::AddIOp, arith::MulIOp,
+                    triton::BroadcastOp, triton::ExpandDimsOp, triton::SplatOp>(
+                   user))
+             return false;
+           Value result = user->getResult(0);
+           StringRef name = findVariable(result.getLoc());
+           return (name.empty() || isInAddress(result, name)) &&
+                  isOfOffset(result, depth - 1);
+         });
+}
+
 /// What a value is of that is only of another shape or type.
 static Value sourceOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
@@ -138,10 +154,7 @@ static std::string nameByUse(Value value, StringRef whole) {
     return "program";
   if (StringRef bound = nameOfBound(value); !bound.empty())
     return bound.str();
-  bool isOffset = llvm::any_of(value.getUsers(), [](Operation *user) {
-    return isa<triton::AddPtrOp>(user);
-  });
-  return isOffset ? "offset" : "n";
+  return isOfOffset(value) ? "offset" : "n";
 }
 
 StringRef Names::find(Value value) {
