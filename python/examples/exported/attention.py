@@ -72,85 +72,85 @@ def attention_kernel_fwd(
     n_context,  # tl.int32, a multiple of 16
 ):
     block = tl.program_id(0)
-    z = tl.program_id(1)
-    z_1 = (z // n_heads).to(tl.int64)
-    head = (z % n_heads).to(tl.int64)
-    rows = block * 64
-    rows_1 = tl.arange(0, 64)
-    rows_2 = rows + rows_1
-    q_ptrs = q_ptr + (z_1 * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64))
-    n = rows_2[:, None]
-    n_1 = n * stride_qm
-    n_2 = rows_1[None, :]
-    n_3 = tl.broadcast_to(n_1, [64, 64])
-    n_4 = tl.broadcast_to(n_2, [64, 64])
-    q_ptrs_1 = q_ptrs + (n_3 + n_4)
-    k_base = k_ptr + (z_1 * stride_kz.to(tl.int64) + head * stride_kh.to(tl.int64))
-    v_base = v_ptr + (z_1 * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
+    z_part = tl.program_id(1)
+    z = (z_part // n_heads).to(tl.int64)
+    head = (z_part % n_heads).to(tl.int64)
+    rows_part = block * 64
+    rows_part_1 = tl.arange(0, 64)
+    rows = rows_part + rows_part_1
+    q_ptrs = q_ptr + (z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64))
+    rows_1 = rows[:, None]
+    offset = rows_1 * stride_qm
+    rows_part_2 = rows_part_1[None, :]
+    offset_1 = tl.broadcast_to(offset, [64, 64])
+    rows_part_3 = tl.broadcast_to(rows_part_2, [64, 64])
+    q_ptrs_1 = q_ptrs + (offset_1 + rows_part_3)
+    k_base = k_ptr + (z * stride_kz.to(tl.int64) + head * stride_kh.to(tl.int64))
+    v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
     qk_scale = sm_scale * 1.442695
     q = tl.load(q_ptrs_1)
-    keys = tl.arange(0, 32)
-    n_5 = tl.broadcast_to(stride_kn, [1, 32])
-    k_ptrs = tl.broadcast_to(k_base, [1, 32])
-    offset = tl.broadcast_to(rows_1[:, None], [64, 32])
-    n_6 = tl.broadcast_to(stride_vn, [32, 1])
-    v_ptrs = tl.broadcast_to(v_base, [32, 1])
-    offset_1 = tl.broadcast_to(n_2, [32, 64])
-    qk = tl.broadcast_to(qk_scale, [64, 32])
+    keys_part = tl.arange(0, 32)
+    stride_kn_1 = tl.broadcast_to(stride_kn, [1, 32])
+    k_base_1 = tl.broadcast_to(k_base, [1, 32])
+    rows_part_4 = tl.broadcast_to(rows_part_1[:, None], [64, 32])
+    stride_vn_1 = tl.broadcast_to(stride_vn, [32, 1])
+    v_base_1 = tl.broadcast_to(v_base, [32, 1])
+    rows_part_5 = tl.broadcast_to(rows_part_2, [32, 64])
+    qk_scale_1 = tl.broadcast_to(qk_scale, [64, 32])
     acc = tl.full([64, 64], 0.0, tl.float32)
     row_sum = tl.full([64], 0.0, tl.float32)
     new_max = tl.full([64], float("-inf"), tl.float32)
-    for i in range(0, rows, 32):
-        keys_1 = i + keys
-        k_ptrs_1 = k_ptrs + keys_1[None, :] * n_5 + offset
-        v_ptrs_1 = v_ptrs + keys_1[:, None] * n_6 + offset_1
-        qk_1 = tl.dot(q, tl.load(k_ptrs_1)) * qk
-        new_max_1 = tl.maximum(new_max, tl.max(qk_1, 1))
-        p = tl.exp2(qk_1 - new_max_1[:, None])
+    for i in range(0, rows_part, 32):
+        keys = i + keys_part
+        k_ptrs = k_base_1 + keys[None, :] * stride_kn_1 + rows_part_4
+        v_ptrs = v_base_1 + keys[:, None] * stride_vn_1 + rows_part_5
+        qk = tl.dot(q, tl.load(k_ptrs)) * qk_scale_1
+        new_max_1 = tl.maximum(new_max, tl.max(qk, 1))
+        p = tl.exp2(qk - new_max_1[:, None])
         alpha = tl.exp2(new_max - new_max_1)
         row_sum_1 = row_sum * alpha + tl.sum(p, 1)
         acc_1 = acc * alpha[:, None]
-        v = tl.load(v_ptrs_1)
-        acc_2 = p.to(tl.float16)
-        acc, row_sum, new_max = tl.dot(acc_2, v, acc_1), row_sum_1, new_max_1
-    n_7 = tl.minimum((block + 1) * 64, n_context)
-    keys_2 = tl.arange(0, 32)
-    n_8 = tl.broadcast_to(stride_kn, [1, 32])
-    k_ptrs_2 = tl.broadcast_to(k_base, [1, 32])
-    offset_2 = tl.broadcast_to(rows_1[:, None], [64, 32])
-    n_9 = tl.broadcast_to(stride_vn, [32, 1])
-    v_ptrs_2 = tl.broadcast_to(v_base, [32, 1])
-    offset_3 = tl.broadcast_to(n_2, [32, 64])
-    qk_2 = tl.broadcast_to(qk_scale, [64, 32])
-    qk_3 = tl.broadcast_to(n, [64, 32])
-    acc_3 = acc
+        v = tl.load(v_ptrs)
+        p_1 = p.to(tl.float16)
+        acc, row_sum, new_max = tl.dot(p_1, v, acc_1), row_sum_1, new_max_1
+    stop = tl.minimum((block + 1) * 64, n_context)
+    keys_part_1 = tl.arange(0, 32)
+    stride_kn_2 = tl.broadcast_to(stride_kn, [1, 32])
+    k_base_2 = tl.broadcast_to(k_base, [1, 32])
+    rows_part_6 = tl.broadcast_to(rows_part_1[:, None], [64, 32])
+    stride_vn_2 = tl.broadcast_to(stride_vn, [32, 1])
+    v_base_2 = tl.broadcast_to(v_base, [32, 1])
+    rows_part_7 = tl.broadcast_to(rows_part_2, [32, 64])
+    qk_scale_2 = tl.broadcast_to(qk_scale, [64, 32])
+    rows_2 = tl.broadcast_to(rows_1, [64, 32])
+    acc_2 = acc
     row_sum_2 = row_sum
     new_max_2 = new_max
-    for i_1 in range(rows, n_7, 32):
-        keys_3 = i_1 + keys_2
-        n_10 = keys_3[None, :]
-        k_ptrs_3 = k_ptrs_2 + n_10 * n_8 + offset_2
-        v_ptrs_3 = v_ptrs_2 + keys_3[:, None] * n_9 + offset_3
-        qk_4 = tl.dot(q, tl.load(k_ptrs_3)) * qk_2
-        qk_5 = qk_3 >= n_10
-        qk_6 = tl.where(qk_5, qk_4, -1.0e6)
-        new_max_3 = tl.maximum(new_max_2, tl.max(qk_6, 1))
-        p_1 = tl.exp2(qk_6 - new_max_3[:, None])
+    for i_1 in range(rows_part, stop, 32):
+        keys_1 = i_1 + keys_part_1
+        keys_2 = keys_1[None, :]
+        k_ptrs_1 = k_base_2 + keys_2 * stride_kn_2 + rows_part_6
+        v_ptrs_1 = v_base_2 + keys_1[:, None] * stride_vn_2 + rows_part_7
+        qk_1 = tl.dot(q, tl.load(k_ptrs_1)) * qk_scale_2
+        mask = rows_2 >= keys_2
+        qk_2 = tl.where(mask, qk_1, -1.0e6)
+        new_max_3 = tl.maximum(new_max_2, tl.max(qk_2, 1))
+        p_2 = tl.exp2(qk_2 - new_max_3[:, None])
         alpha_1 = tl.exp2(new_max_2 - new_max_3)
-        row_sum_3 = row_sum_2 * alpha_1 + tl.sum(p_1, 1)
-        acc_4 = acc_3 * alpha_1[:, None]
-        v_1 = tl.load(v_ptrs_3)
-        acc_5 = p_1.to(tl.float16)
-        acc_3, row_sum_2, new_max_2 = tl.dot(acc_5, v_1, acc_4), row_sum_3, new_max_3
-    acc_6 = acc_3 / row_sum_2[:, None]
-    m_ptrs = m_ptr + z * n_context + rows_2
+        row_sum_3 = row_sum_2 * alpha_1 + tl.sum(p_2, 1)
+        acc_3 = acc_2 * alpha_1[:, None]
+        v_1 = tl.load(v_ptrs_1)
+        p_3 = p_2.to(tl.float16)
+        acc_2, row_sum_2, new_max_2 = tl.dot(p_3, v_1, acc_3), row_sum_3, new_max_3
+    acc_4 = acc_2 / row_sum_2[:, None]
+    m_ptrs = m_ptr + z_part * n_context + rows
     out_ptrs = (
         out_ptr
-        + (z_1 * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64))
-        + (n * stride_om + n_4)
+        + (z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64))
+        + (rows_1 * stride_om + rows_part_3)
     )
     tl.store(m_ptrs, new_max_2 + tl.log2(row_sum_2))
-    tl.store(out_ptrs, acc_6.to(tl.float16))
+    tl.store(out_ptrs, acc_4.to(tl.float16))
 
 
 @triton.jit
@@ -177,107 +177,123 @@ def attention_kernel_bwd(
     n_context,  # tl.int32, a multiple of 16
     d_m_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
     d_out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
-    handover,  # tl.pointer_type(tl.float32), a multiple of 16
-    handover_1,  # tl.pointer_type(tl.float32), a multiple of 16
+    handover_d_row_max,  # tl.pointer_type(tl.float32), a multiple of 16
+    handover_row_max,  # tl.pointer_type(tl.float32), a multiple of 16
     d_q_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
-    size: tl.int64,  # tl.int64
-    size_1: tl.int64,  # tl.int64
+    n_programs: tl.int64,  # tl.int64
+    zero: tl.int64,  # tl.int64
 ):
-    z = tl.program_id(1)
+    z_part = tl.program_id(1)
     block = tl.program_id(0)
-    z_1 = (z // n_heads).to(tl.int64)
-    head = (z % n_heads).to(tl.int64)
-    rows = block * 64
-    rows_1 = tl.arange(0, 64)
-    rows_2 = rows + rows_1
-    offset = z_1 * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64)
+    z = (z_part // n_heads).to(tl.int64)
+    head = (z_part % n_heads).to(tl.int64)
+    rows_part = block * 64
+    rows_part_1 = tl.arange(0, 64)
+    rows = rows_part + rows_part_1
+    offset = z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64)
     q_ptrs = q_ptr + offset
     d_q_ptrs = d_q_ptr + offset
-    n = rows_2[:, None]
-    n_1 = n * stride_qm
-    n_2 = rows_1[None, :]
-    n_3 = tl.broadcast_to(n_1, [64, 64])
-    n_4 = tl.broadcast_to(n_2, [64, 64])
-    offset_1 = n_3 + n_4
-    q_ptrs_1 = q_ptrs + offset_1
-    d_q_ptrs_1 = d_q_ptrs + offset_1
-    k_base = k_ptr + (z_1 * stride_kz.to(tl.int64) + head * stride_kh.to(tl.int64))
-    v_base = v_ptr + (z_1 * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
+    rows_1 = rows[:, None]
+    offset_1 = rows_1 * stride_qm
+    rows_part_2 = rows_part_1[None, :]
+    offset_2 = tl.broadcast_to(offset_1, [64, 64])
+    rows_part_3 = tl.broadcast_to(rows_part_2, [64, 64])
+    offset_3 = offset_2 + rows_part_3
+    q_ptrs_1 = q_ptrs + offset_3
+    d_q_ptrs_1 = d_q_ptrs + offset_3
+    k_base = k_ptr + (z * stride_kz.to(tl.int64) + head * stride_kh.to(tl.int64))
+    v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
     qk_scale = sm_scale * 1.442695
     q = tl.load(q_ptrs_1)
-    keys = tl.arange(0, 32)
-    n_5 = tl.broadcast_to(stride_kn, [1, 32])
-    k_ptrs = tl.broadcast_to(k_base, [1, 32])
-    offset_2 = tl.broadcast_to(rows_1[:, None], [64, 32])
-    n_6 = tl.broadcast_to(stride_vn, [32, 1])
-    v_ptrs = tl.broadcast_to(v_base, [32, 1])
-    offset_3 = tl.broadcast_to(n_2, [32, 64])
-    qk = tl.broadcast_to(qk_scale, [64, 32])
-    n_7 = tl.minimum((block + 1) * 64, n_context)
-    qk_1 = tl.broadcast_to(n, [64, 32])
-    offset_4 = z * n_context
+    keys_part = tl.arange(0, 32)
+    stride_kn_1 = tl.broadcast_to(stride_kn, [1, 32])
+    k_base_1 = tl.broadcast_to(k_base, [1, 32])
+    rows_part_4 = tl.broadcast_to(rows_part_1[:, None], [64, 32])
+    stride_vn_1 = tl.broadcast_to(stride_vn, [32, 1])
+    v_base_1 = tl.broadcast_to(v_base, [32, 1])
+    rows_part_5 = tl.broadcast_to(rows_part_2, [32, 64])
+    qk_scale_1 = tl.broadcast_to(qk_scale, [64, 32])
+    n = tl.minimum((block + 1) * 64, n_context)
+    rows_2 = tl.broadcast_to(rows_1, [64, 32])
+    offset_4 = z_part * n_context
     m_ptrs = m_ptr + offset_4
     d_m_ptrs = d_m_ptr + offset_4
-    m_ptrs_1 = m_ptrs + rows_2
-    d_m_ptrs_1 = d_m_ptrs + rows_2
-    row_max = tl.load(m_ptrs_1)
-    row_max_1 = tl.where(row_max == float("-inf"), float("inf"), row_max)
-    n_8 = z.to(tl.int64)
-    n_9 = size.to(tl.int32).to(tl.int64)
-    n_10 = block.to(tl.int64)
-    offset_5 = (n_8 * n_9 + n_10) * 64
-    tl.store(handover_1 + offset_5 + rows_1, row_max_1)
-    offset_6 = z_1 * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
+    m_ptrs_1 = m_ptrs + rows
+    d_m_ptrs_1 = d_m_ptrs + rows
+    m = tl.load(m_ptrs_1)
+    row_max = tl.where(m == float("-inf"), float("inf"), m)
+    z_part_1 = z_part.to(tl.int64)
+    n_programs_1 = n_programs.to(tl.int32).to(tl.int64)
+    block_1 = block.to(tl.int64)
+    offset_5 = (z_part_1 * n_programs_1 + block_1) * 64
+    tl.store(handover_row_max + offset_5 + rows_part_1, row_max)
+    offset_6 = z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
     out_ptrs = out_ptr + offset_6
     d_out_ptrs = d_out_ptr + offset_6
-    offset_7 = n * stride_om + n_4
+    offset_7 = rows_1 * stride_om + rows_part_3
     out_ptrs_1 = out_ptrs + offset_7
     d_out_ptrs_1 = d_out_ptrs + offset_7
     acc = tl.load(out_ptrs_1).to(tl.float32)
+    # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
     d_acc = tl.load(d_out_ptrs_1).to(tl.float32)
-    d_m = tl.load(d_m_ptrs_1)
-    x = d_m * 1.442695
-    mask = d_m == 0.0
-    d_row_max = tl.where(mask, 0.0, x)
-    acc_1 = 0.0 - d_acc * acc
-    acc_2 = d_acc == 0.0
-    d_row_max_1 = d_row_max + tl.sum(tl.where(acc_2, 0.0, acc_1), 1)
-    tl.store(handover + offset_5 + rows_1, d_row_max_1)
-    n_11 = ((tl.maximum(n_7 - rows, 0) + 31).to(tl.uint32) // 32).to(tl.int32)
-    p = tl.broadcast_to(row_max_1[:, None], [64, 32])
-    row_sum = tl.broadcast_to(d_row_max_1[:, None], [64, 32])
-    if n_11 > 0:
+    # tl.store(m_ptrs, row_max + tl.math.log2(row_sum))  (flash_attention_v2.py:106)
+    #     log2: x̄ += ȳ/(x·ln 2)
+    d_term = tl.load(d_m_ptrs_1)
+    d_term_1 = d_term * 1.442695
+    mask = d_term == 0.0
+    d_row_max = tl.where(mask, 0.0, d_term_1)
+    # acc = acc / row_sum[:, None]  (flash_attention_v2.py:101)
+    #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y
+    d_acc_term = 0.0 - d_acc * acc
+    mask_1 = d_acc == 0.0
+    d_row_max_1 = d_row_max + tl.sum(tl.where(mask_1, 0.0, d_acc_term), 1)
+    tl.store(handover_d_row_max + offset_5 + rows_part_1, d_row_max_1)
+    n_iterations = ((tl.maximum(n - rows_part, 0) + 31).to(tl.uint32) // 32).to(tl.int32)
+    row_max_1 = tl.broadcast_to(row_max[:, None], [64, 32])
+    # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
+    d_row_sum_term = tl.broadcast_to(d_row_max_1[:, None], [64, 32])
+    # for start in range(low, high, BLOCK_N):  (flash_attention_v2.py:23)
+    if n_iterations > 0:
         d_q_1 = tl.full([64, 64], 0.0, tl.float32)
-        for i in range(0, n_11, 1):
-            keys_1 = rows + i * 32 + keys
-            n_12 = keys_1[None, :]
-            k_ptrs_1 = k_ptrs + n_12 * n_5 + offset_2
-            v_ptrs_1 = v_ptrs + keys_1[:, None] * n_6 + offset_3
-            k = tl.load(k_ptrs_1)
-            qk_2 = tl.dot(q, k) * qk
-            qk_3 = qk_1 >= n_12
-            p_1 = tl.exp2(tl.where(qk_3, qk_2, -1.0e6) - p)
-            d_acc_1 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs_1).to(tl.float32)), row_sum)
-            d_q_2 = tl.dot(tl.where(qk_3, d_acc_1 * p_1, 0.0), tl.trans(k.to(tl.float32)), d_q_1)
+        for i in range(0, n_iterations, 1):
+            keys = rows_part + i * 32 + keys_part
+            keys_1 = keys[None, :]
+            k_ptrs = k_base_1 + keys_1 * stride_kn_1 + rows_part_4
+            v_ptrs = v_base_1 + keys[:, None] * stride_vn_1 + rows_part_5
+            k = tl.load(k_ptrs)
+            qk = tl.dot(q, k) * qk_scale_1
+            mask_2 = rows_2 >= keys_1
+            p = tl.exp2(tl.where(mask_2, qk, -1.0e6) - row_max_1)
+            # acc = tl.dot(p.to(v.dtype), v, acc)  (flash_attention_v2.py:46)
+            #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
+            d_acc_1 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs).to(tl.float32)), d_row_sum_term)
+            # qk = tl.dot(q, k) * qk_scale  (flash_attention_v2.py:32)
+            #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
+            # p = tl.math.exp2(qk - new_max[:, None])  (flash_attention_v2.py:38)
+            #     exp2: x̄ += ȳ·y·ln 2
+            # qk = tl.where(rows[:, None] >= keys[None, :], qk, -1.0e6)  (flash_attention_v2.py:34)
+            #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
+            d_q_2 = tl.dot(tl.where(mask_2, d_acc_1 * p, 0.0), tl.trans(k.to(tl.float32)), d_q_1)
             d_q_1 = d_q_2
         d_q = d_q_1
     else:
         d_q = tl.full([64, 64], 0.0, tl.float32)
-    n_13 = ((tl.maximum(rows, 0) + 31).to(tl.uint32) // 32).to(tl.int32)
-    x_1 = d_q + size_1.to(tl.int32).to(tl.float32)
-    if n_13 > 0:
-        d_q_4 = x_1
-        for i_1 in range(0, n_13, 1):
-            keys_2 = i_1 * 32 + keys
-            k_ptrs_2 = k_ptrs + keys_2[None, :] * n_5 + offset_2
-            v_ptrs_2 = v_ptrs + keys_2[:, None] * n_6 + offset_3
-            k_1 = tl.load(k_ptrs_2)
-            p_2 = tl.exp2(tl.dot(q, k_1) * qk - p)
-            d_acc_2 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs_2).to(tl.float32)), row_sum)
-            d_q_4 = tl.dot(d_acc_2 * p_2, tl.trans(k_1.to(tl.float32)), d_q_4)
+    n_iterations_1 = ((tl.maximum(rows_part, 0) + 31).to(tl.uint32) // 32).to(tl.int32)
+    d_term_2 = d_q + zero.to(tl.int32).to(tl.float32)
+    if n_iterations_1 > 0:
+        d_q_4 = d_term_2
+        for i_1 in range(0, n_iterations_1, 1):
+            keys_2 = i_1 * 32 + keys_part
+            k_ptrs_1 = k_base_1 + keys_2[None, :] * stride_kn_1 + rows_part_4
+            v_ptrs_1 = v_base_1 + keys_2[:, None] * stride_vn_1 + rows_part_5
+            k_1 = tl.load(k_ptrs_1)
+            p_1 = tl.exp2(tl.dot(q, k_1) * qk_scale_1 - row_max_1)
+            d_acc_2 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs_1).to(tl.float32)), d_row_sum_term)
+            d_q_4 = tl.dot(d_acc_2 * p_1, tl.trans(k_1.to(tl.float32)), d_q_4)
         d_q_3 = d_q_4
     else:
-        d_q_3 = x_1
+        d_q_3 = d_term_2
+    # q = tl.load(q_ptrs)  (flash_attention_v2.py:81)
     tl.store(d_q_ptrs_1, (d_q_3 * 0.6931472 * qk_scale).to(tl.float16))
 
 
@@ -302,147 +318,167 @@ def attention_kernel_bwd_exchanged0(
     n_heads,  # tl.int32
     n_context,  # tl.int32, a multiple of 16
     d_out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
-    handover,  # tl.pointer_type(tl.float32), a multiple of 16
-    handover_1,  # tl.pointer_type(tl.float32), a multiple of 16
+    handover_d_row_max,  # tl.pointer_type(tl.float32), a multiple of 16
+    handover_row_max,  # tl.pointer_type(tl.float32), a multiple of 16
     d_k_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     d_v_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
-    size: tl.int64,  # tl.int64
-    size_1: tl.int64,  # tl.int64
-    size_2: tl.int64,  # tl.int64
-    size_3: tl.int64,  # tl.int64
+    n_iterations: tl.int64,  # tl.int64
+    n_programs: tl.int64,  # tl.int64
+    n_programs_1: tl.int64,  # tl.int64
+    zero: tl.int64,  # tl.int64
 ):
-    n = size.to(tl.int32)
-    n_1 = size_1.to(tl.int32)
-    n_2 = tl.program_id(0)
-    n_3 = n_2 % n
-    n_4 = n_2 // n % n_1
-    n_5 = n_3 * 32
-    n_6 = size_2.to(tl.int32)
-    row_max = (tl.maximum(n_5, -64) + 64) // 64
-    row_max_1 = tl.minimum(n_6, row_max)
-    row_max_2 = tl.maximum((tl.maximum(n_5 - 64, -64) + 64) // 64, 0)
-    row_max_3 = tl.where(n_5 - n_context >= 0, 0, row_max_1)
-    mask = row_max_2 < row_max_3
+    n_iterations_1 = n_iterations.to(tl.int32)
+    n_programs_2 = n_programs.to(tl.int32)
+    program = tl.program_id(0)
+    program_1 = program % n_iterations_1
+    program_2 = program // n_iterations_1 % n_programs_2
+    n = program_1 * 32
+    n_programs_3 = n_programs_1.to(tl.int32)
+    n_1 = (tl.maximum(n, -64) + 64) // 64
+    n_2 = tl.minimum(n_programs_3, n_1)
+    start = tl.maximum((tl.maximum(n - 64, -64) + 64) // 64, 0)
+    stop = tl.where(n - n_context >= 0, 0, n_2)
+    condition = start < stop
     qk_scale = sm_scale * 1.442695
-    if mask:
-        keys = n_5 + tl.arange(0, 32)
+    if condition:
+        keys = n + tl.arange(0, 32)
         offset = keys[None, :] * stride_kn
-        z = (n_4 // n_heads).to(tl.int64)
-        n_7 = z * stride_kz.to(tl.int64)
-        head = (n_4 % n_heads).to(tl.int64)
-        k_ptrs = tl.broadcast_to(k_ptr + (n_7 + head * stride_kh.to(tl.int64)) + offset, [64, 32])
-        rows = tl.arange(0, 64)
-        k_ptrs_1 = k_ptrs + rows[:, None]
-        n_8 = keys[:, None]
-        offset_1 = n_8 * stride_vn
+        z = (program_2 // n_heads).to(tl.int64)
+        offset_1 = z * stride_kz.to(tl.int64)
+        head = (program_2 % n_heads).to(tl.int64)
+        k_ptrs = tl.broadcast_to(
+            k_ptr + (offset_1 + head * stride_kh.to(tl.int64)) + offset, [64, 32]
+        )
+        rows_part = tl.arange(0, 64)
+        k_ptrs_1 = k_ptrs + rows_part[:, None]
+        keys_1 = keys[:, None]
+        offset_2 = keys_1 * stride_vn
         v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
-        v_ptrs = tl.broadcast_to(v_base + offset_1, [32, 64])
-        n_9 = rows[None, :]
-        v_ptrs_1 = v_ptrs + n_9
-        qk = tl.broadcast_to(n_5, [64])
+        v_ptrs = tl.broadcast_to(v_base + offset_2, [32, 64])
+        rows_part_1 = rows_part[None, :]
+        v_ptrs_1 = v_ptrs + rows_part_1
+        qk = tl.broadcast_to(n, [64])
         q_ptrs = tl.broadcast_to(
             q_ptr + (z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64)), [64, 64]
         )
-        n_10 = tl.broadcast_to(stride_qm, [64, 1])
-        n_11 = tl.broadcast_to(n_9, [64, 64])
+        stride_qm_1 = tl.broadcast_to(stride_qm, [64, 1])
+        rows_part_2 = tl.broadcast_to(rows_part_1, [64, 64])
         d_out_ptrs = tl.broadcast_to(
             d_out_ptr + (z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)), [64, 64]
         )
-        n_12 = tl.broadcast_to(stride_om, [64, 1])
-        acc = tl.load(v_ptrs_1).to(tl.float32)
-        n_13 = n_4.to(tl.int64) * n_6.to(tl.int64)
+        stride_om_1 = tl.broadcast_to(stride_om, [64, 1])
+        # acc = tl.dot(p.to(v.dtype), v, acc)  (flash_attention_v2.py:46)
+        #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
+        d_acc_term = tl.load(v_ptrs_1).to(tl.float32)
+        offset_3 = program_2.to(tl.int64) * n_programs_3.to(tl.int64)
         k = tl.load(k_ptrs_1)
-        qk_1 = tl.broadcast_to(n_8, [32, 64])
-        qk_2 = tl.trans(k)
-        qk_3 = tl.broadcast_to(qk_scale, [32, 64])
+        keys_2 = tl.broadcast_to(keys_1, [32, 64])
+        k_1 = tl.trans(k)
+        qk_scale_1 = tl.broadcast_to(qk_scale, [32, 64])
         d_k_1 = tl.full([32, 64], 0.0, tl.float32)
         d_v_1 = tl.full([32, 64], 0.0, tl.float32)
-        for i in range(row_max_2, row_max_3, 1):
-            rows_1 = i * 64 + rows
-            qk_4 = tl.broadcast_to((qk <= rows_1)[:, None], [64, 64])
-            n_14 = rows_1[:, None]
-            q = tl.load(q_ptrs + (n_14 * n_10 + n_11))
-            qk_5 = tl.where(qk_4, q.to(tl.float32), 0.0)
-            qk_6 = rows_1[None, :] >= qk_1
-            d_acc = tl.load(d_out_ptrs + (n_14 * n_12 + n_11)).to(tl.float32)
+        for i in range(start, stop, 1):
+            rows = i * 64 + rows_part
+            qk_1 = tl.broadcast_to((qk <= rows)[:, None], [64, 64])
+            rows_1 = rows[:, None]
+            q = tl.load(q_ptrs + (rows_1 * stride_qm_1 + rows_part_2))
+            # qk = tl.dot(q, k) * qk_scale  (flash_attention_v2.py:32)
+            #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
+            d_qk_term = tl.where(qk_1, q.to(tl.float32), 0.0)
+            mask = rows[None, :] >= keys_2
+            # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
+            d_acc = tl.load(d_out_ptrs + (rows_1 * stride_om_1 + rows_part_2)).to(tl.float32)
             d_acc_1 = tl.trans(d_acc)
-            offset_2 = (n_13 + i.to(tl.int64)) * 64
-            d_acc_2 = tl.dot(
-                acc,
-                d_acc_1,
-                tl.broadcast_to(tl.load(handover + offset_2 + rows)[None, :], [32, 64]),
+            offset_4 = (offset_3 + i.to(tl.int64)) * 64
+            # acc = acc / row_sum[:, None]  (flash_attention_v2.py:101)
+            # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
+            d_row_sum_term = tl.broadcast_to(
+                tl.load(handover_d_row_max + offset_4 + rows_part)[None, :], [32, 64]
             )
-            qk_7 = tl.where(qk_6, tl.dot(qk_2, tl.trans(q)) * qk_3, -1.0e6)
-            p = tl.broadcast_to(tl.load(handover_1 + offset_2 + rows)[None, :], [32, 64])
-            p_1 = tl.exp2(qk_7 - p)
+            d_acc_2 = tl.dot(d_acc_term, d_acc_1, d_row_sum_term)
+            qk_2 = tl.where(mask, tl.dot(k_1, tl.trans(q)) * qk_scale_1, -1.0e6)
+            row_max = tl.broadcast_to(
+                tl.load(handover_row_max + offset_4 + rows_part)[None, :], [32, 64]
+            )
+            p = tl.exp2(qk_2 - row_max)
+            # p = tl.math.exp2(qk - new_max[:, None])  (flash_attention_v2.py:38)
+            #     exp2: x̄ += ȳ·y·ln 2
+            # qk = tl.where(rows[:, None] >= keys[None, :], qk, -1.0e6)  (flash_attention_v2.py:34)
+            #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
             d_k_1, d_v_1 = (
-                tl.dot(tl.where(qk_6, d_acc_2 * p_1, 0.0), qk_5, d_k_1),
-                tl.dot(p_1.to(tl.float16).to(tl.float32), d_acc, d_v_1),
+                tl.dot(tl.where(mask, d_acc_2 * p, 0.0), d_qk_term, d_k_1),
+                tl.dot(p.to(tl.float16).to(tl.float32), d_acc, d_v_1),
             )
         d_k, d_v = tl.trans(d_k_1), d_v_1
     else:
         d_k, d_v = tl.full([64, 32], 0.0, tl.float32), tl.full([32, 64], 0.0, tl.float32)
-    row_max_4 = tl.maximum(row_max, 0)
-    if row_max_4 < n_6:
-        z_1 = (n_4 // n_heads).to(tl.int64)
-        n_15 = z_1 * stride_qz.to(tl.int64)
-        head_1 = (n_4 % n_heads).to(tl.int64)
-        q_ptrs_1 = tl.broadcast_to(q_ptr + (n_15 + head_1 * stride_qh.to(tl.int64)), [64, 64])
-        rows_2 = tl.arange(0, 64)
-        n_16 = tl.broadcast_to(stride_qm, [64, 1])
-        n_17 = rows_2[None, :]
-        n_18 = tl.broadcast_to(n_17, [64, 64])
+    start_1 = tl.maximum(n_1, 0)
+    if start_1 < n_programs_3:
+        z_1 = (program_2 // n_heads).to(tl.int64)
+        offset_5 = z_1 * stride_qz.to(tl.int64)
+        head_1 = (program_2 % n_heads).to(tl.int64)
+        q_ptrs_1 = tl.broadcast_to(q_ptr + (offset_5 + head_1 * stride_qh.to(tl.int64)), [64, 64])
+        rows_part_3 = tl.arange(0, 64)
+        stride_qm_2 = tl.broadcast_to(stride_qm, [64, 1])
+        rows_part_4 = rows_part_3[None, :]
+        rows_part_5 = tl.broadcast_to(rows_part_4, [64, 64])
         d_out_ptrs_1 = d_out_ptr + (z_1 * stride_oz.to(tl.int64) + head_1 * stride_oh.to(tl.int64))
         d_out_ptrs_2 = tl.broadcast_to(d_out_ptrs_1, [64, 64])
-        n_19 = tl.broadcast_to(stride_om, [64, 1])
+        stride_om_2 = tl.broadcast_to(stride_om, [64, 1])
         v_base_1 = v_ptr + (z_1 * stride_vz.to(tl.int64) + head_1 * stride_vh.to(tl.int64))
-        keys_1 = n_5 + tl.arange(0, 32)
-        acc_1 = tl.load(v_base_1 + keys_1[:, None] * stride_vn + n_17).to(tl.float32)
-        n_20 = n_4.to(tl.int64) * n_6.to(tl.int64)
+        keys_3 = n + tl.arange(0, 32)
+        d_acc_term_1 = tl.load(v_base_1 + keys_3[:, None] * stride_vn + rows_part_4).to(tl.float32)
+        offset_6 = program_2.to(tl.int64) * n_programs_3.to(tl.int64)
         k_ptrs_2 = (
             k_ptr
             + (z_1 * stride_kz.to(tl.int64) + head_1 * stride_kh.to(tl.int64))
-            + keys_1[None, :] * stride_kn
+            + keys_3[None, :] * stride_kn
         )
-        k_1 = tl.load(tl.broadcast_to(k_ptrs_2, [64, 32]) + rows_2[:, None])
-        x = tl.trans(d_k)
-        x_1 = size_3.to(tl.int32).to(tl.float32)
-        x_2 = x + x_1
-        x_3 = d_v + x_1
-        qk_8 = tl.trans(k_1)
-        x_4 = tl.broadcast_to(qk_scale, [32, 64])
-        d_k_3 = x_2
-        d_v_3 = x_3
-        for i_1 in range(row_max_4, n_6, 1):
-            n_21 = (i_1 * 64 + rows_2)[:, None]
-            q_1 = tl.load(q_ptrs_1 + (n_21 * n_16 + n_18))
-            qk_9 = q_1.to(tl.float32)
-            d_acc_3 = tl.load(d_out_ptrs_2 + (n_21 * n_19 + n_18)).to(tl.float32)
+        k_2 = tl.load(tl.broadcast_to(k_ptrs_2, [64, 32]) + rows_part_3[:, None])
+        d_k_3 = tl.trans(d_k)
+        zero_1 = zero.to(tl.int32).to(tl.float32)
+        d_k_4 = d_k_3 + zero_1
+        d_v_3 = d_v + zero_1
+        k_3 = tl.trans(k_2)
+        qk_scale_2 = tl.broadcast_to(qk_scale, [32, 64])
+        d_k_5 = d_k_4
+        d_v_4 = d_v_3
+        for i_1 in range(start_1, n_programs_3, 1):
+            rows_2 = (i_1 * 64 + rows_part_3)[:, None]
+            q_1 = tl.load(q_ptrs_1 + (rows_2 * stride_qm_2 + rows_part_5))
+            d_qk_term_1 = q_1.to(tl.float32)
+            d_acc_3 = tl.load(d_out_ptrs_2 + (rows_2 * stride_om_2 + rows_part_5)).to(tl.float32)
             d_acc_4 = tl.trans(d_acc_3)
-            offset_3 = (n_20 + i_1.to(tl.int64)) * 64
-            row_sum = tl.broadcast_to(tl.load(handover + offset_3 + rows_2)[None, :], [32, 64])
-            d_acc_5 = tl.dot(acc_1, d_acc_4, row_sum)
-            qk_10 = tl.dot(qk_8, tl.trans(q_1)) * x_4
-            p_2 = tl.broadcast_to(tl.load(handover_1 + offset_3 + rows_2)[None, :], [32, 64])
-            p_3 = tl.exp2(qk_10 - p_2)
-            d_k_3, d_v_3 = (
-                tl.dot(d_acc_5 * p_3, qk_9, d_k_3),
-                tl.dot(p_3.to(tl.float16).to(tl.float32), d_acc_3, d_v_3),
+            offset_7 = (offset_6 + i_1.to(tl.int64)) * 64
+            d_row_sum_term_1 = tl.broadcast_to(
+                tl.load(handover_d_row_max + offset_7 + rows_part_3)[None, :], [32, 64]
             )
-        d_k_2, d_v_2 = tl.trans(d_k_3), d_v_3
+            d_acc_5 = tl.dot(d_acc_term_1, d_acc_4, d_row_sum_term_1)
+            qk_3 = tl.dot(k_3, tl.trans(q_1)) * qk_scale_2
+            row_max_1 = tl.broadcast_to(
+                tl.load(handover_row_max + offset_7 + rows_part_3)[None, :], [32, 64]
+            )
+            p_1 = tl.exp2(qk_3 - row_max_1)
+            d_k_5, d_v_4 = (
+                tl.dot(d_acc_5 * p_1, d_qk_term_1, d_k_5),
+                tl.dot(p_1.to(tl.float16).to(tl.float32), d_acc_3, d_v_4),
+            )
+        d_k_2, d_v_2 = tl.trans(d_k_5), d_v_4
     else:
         d_k_2, d_v_2 = d_k, d_v
-    x_5 = d_k_2 * 0.6931472 * qk_scale
-    z_2 = (n_4 // n_heads).to(tl.int64)
-    n_22 = z_2 * stride_kz.to(tl.int64)
-    head_2 = (n_4 % n_heads).to(tl.int64)
-    d_k_base = d_k_ptr + (n_22 + head_2 * stride_kh.to(tl.int64))
-    keys_2 = n_5 + tl.arange(0, 32)
-    d_k_ptrs = tl.broadcast_to(d_k_base + keys_2[None, :] * stride_kn, [64, 32])
+    d_k_6 = d_k_2 * 0.6931472 * qk_scale
+    z_2 = (program_2 // n_heads).to(tl.int64)
+    offset_8 = z_2 * stride_kz.to(tl.int64)
+    head_2 = (program_2 % n_heads).to(tl.int64)
+    d_k_base = d_k_ptr + (offset_8 + head_2 * stride_kh.to(tl.int64))
+    keys_4 = n + tl.arange(0, 32)
+    d_k_ptrs = tl.broadcast_to(d_k_base + keys_4[None, :] * stride_kn, [64, 32])
     rows_3 = tl.arange(0, 64)
-    tl.store(d_k_ptrs + rows_3[:, None], x_5.to(tl.float16))
+    # k = tl.load(k_ptrs)  (flash_attention_v2.py:29)
+    tl.store(d_k_ptrs + rows_3[:, None], d_k_6.to(tl.float16))
     d_v_base = d_v_ptr + (z_2 * stride_vz.to(tl.int64) + head_2 * stride_vh.to(tl.int64))
-    d_v_ptrs = tl.broadcast_to(d_v_base + keys_2[:, None] * stride_vn, [32, 64]) + rows_3[None, :]
+    d_v_ptrs = tl.broadcast_to(d_v_base + keys_4[:, None] * stride_vn, [32, 64]) + rows_3[None, :]
+    # v = tl.load(v_ptrs)  (flash_attention_v2.py:43)
     tl.store(d_v_ptrs, d_v_2.to(tl.float16))
 
 
@@ -566,21 +602,21 @@ class AttentionKernel(torch.autograd.Function):
         out_ptr = like_out.restored(out_ptr)
         d_m_ptr = like_m.upstream(d_m_ptr)
         d_out_ptr = like_out.upstream(d_out_ptr)
-        size = grid[0]
-        size_1 = size - size
-        size_2 = max(
+        n_programs = grid[0]
+        zero = n_programs - n_programs
+        n_iterations = max(
             max(
                 -(-max(min((program_0 + 1) * 64, n_context) for program_0 in range(grid[0])) // 32),
                 0,
             ),
             max(-(-max(program_0 * 64 for program_0 in range(grid[0])) // 32), 0),
         )
-        size_1_1 = grid[1]
-        handover = torch.empty(
-            grid[2] * size_1_1 * size * 64, dtype=torch.float32, device=like_q.device
+        n_programs_1 = grid[1]
+        handover_d_row_max = torch.empty(
+            grid[2] * n_programs_1 * n_programs * 64, dtype=torch.float32, device=like_q.device
         )
-        handover_1 = torch.empty(
-            grid[2] * size_1_1 * size * 64, dtype=torch.float32, device=like_q.device
+        handover_row_max = torch.empty(
+            grid[2] * n_programs_1 * n_programs * 64, dtype=torch.float32, device=like_q.device
         )
         d_q_ptr = like_q.empty(torch.float16)
         d_k_ptr = like_k.empty(torch.float16)
@@ -608,15 +644,15 @@ class AttentionKernel(torch.autograd.Function):
             n_context,
             d_m_ptr,
             d_out_ptr,
-            handover,
-            handover_1,
+            handover_d_row_max,
+            handover_row_max,
             d_q_ptr,
-            size,
-            size_1,
+            n_programs,
+            zero,
             num_warps=4,
             num_stages=3,
         )
-        blocks = (size_2 * size_1_1,)
+        blocks = (n_iterations * n_programs_1,)
         attention_kernel_bwd_exchanged0[blocks](
             q_ptr,
             k_ptr,
@@ -637,14 +673,14 @@ class AttentionKernel(torch.autograd.Function):
             n_heads,
             n_context,
             d_out_ptr,
-            handover,
-            handover_1,
+            handover_d_row_max,
+            handover_row_max,
             d_k_ptr,
             d_v_ptr,
-            size_2,
-            size_1_1,
-            size,
-            size_1,
+            n_iterations,
+            n_programs_1,
+            n_programs,
+            zero,
             num_warps=4,
             num_stages=3,
         )

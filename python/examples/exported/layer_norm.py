@@ -44,48 +44,48 @@ def layer_norm_kernel_fwd(
     offset = row * stride
     x_ptr_1 = x_ptr + offset
     y_ptr_1 = y_ptr + offset
-    columns = tl.arange(0, 512)
-    n = tl.broadcast_to(n_columns, [512])
-    x_ptrs = tl.broadcast_to(x_ptr_1, [512])
+    columns_part = tl.arange(0, 512)
+    n_columns_1 = tl.broadcast_to(n_columns, [512])
+    x_ptr_2 = tl.broadcast_to(x_ptr_1, [512])
     total = tl.full([512], 0.0, tl.float32)
     for i in range(0, n_columns, 512):
-        columns_1 = i + columns
-        mask = columns_1 < n
-        x_ptrs_1 = x_ptrs + columns_1
-        total = total + tl.load(x_ptrs_1, mask, 0.0).to(tl.float32)
-    mean = tl.sum(total, 0)
-    mean_1 = n_columns.to(tl.float32)
-    mean_2 = mean / mean_1
-    columns_2 = tl.arange(0, 512)
-    n_1 = tl.broadcast_to(n_columns, [512])
-    x_ptrs_2 = tl.broadcast_to(x_ptr_1, [512])
-    x = tl.broadcast_to(mean_2, [512])
+        columns = i + columns_part
+        mask = columns < n_columns_1
+        x_ptrs = x_ptr_2 + columns
+        total = total + tl.load(x_ptrs, mask, 0.0).to(tl.float32)
+    mean_part = tl.sum(total, 0)
+    n_columns_2 = n_columns.to(tl.float32)
+    mean = mean_part / n_columns_2
+    columns_part_1 = tl.arange(0, 512)
+    n_columns_3 = tl.broadcast_to(n_columns, [512])
+    x_ptr_3 = tl.broadcast_to(x_ptr_1, [512])
+    mean_1 = tl.broadcast_to(mean, [512])
     squares = tl.full([512], 0.0, tl.float32)
     for i_1 in range(0, n_columns, 512):
-        columns_3 = i_1 + columns_2
-        mask_1 = columns_3 < n_1
-        x_1 = tl.where(mask_1, tl.load(x_ptrs_2 + columns_3, mask_1, 0.0).to(tl.float32) - x, 0.0)
-        squares = squares + x_1 * x_1
-    rstd = 1.0 / tl.sqrt(tl.sum(squares, 0) / mean_1 + eps)
-    tl.store(mean_ptr + row, mean_2)
+        columns_1 = i_1 + columns_part_1
+        mask_1 = columns_1 < n_columns_3
+        x = tl.where(mask_1, tl.load(x_ptr_3 + columns_1, mask_1, 0.0).to(tl.float32) - mean_1, 0.0)
+        squares = squares + x * x
+    rstd = 1.0 / tl.sqrt(tl.sum(squares, 0) / n_columns_2 + eps)
+    tl.store(mean_ptr + row, mean)
     tl.store(rstd_ptr + row, rstd)
-    columns_4 = tl.arange(0, 512)
-    mask_2 = tl.broadcast_to(n_columns, [512])
-    weight_ptrs = tl.broadcast_to(weight_ptr, [512])
-    bias_ptrs = tl.broadcast_to(bias_ptr, [512])
-    x_ptrs_3 = tl.broadcast_to(x_ptr_1, [512])
-    y_ptrs = tl.broadcast_to(y_ptr_1, [512])
-    x_2 = tl.broadcast_to(mean_2, [512])
-    x_3 = tl.broadcast_to(rstd, [512])
+    columns_part_2 = tl.arange(0, 512)
+    n_columns_4 = tl.broadcast_to(n_columns, [512])
+    weight_ptr_1 = tl.broadcast_to(weight_ptr, [512])
+    bias_ptr_1 = tl.broadcast_to(bias_ptr, [512])
+    x_ptr_4 = tl.broadcast_to(x_ptr_1, [512])
+    y_ptr_2 = tl.broadcast_to(y_ptr_1, [512])
+    mean_2 = tl.broadcast_to(mean, [512])
+    rstd_1 = tl.broadcast_to(rstd, [512])
     for i_2 in range(0, n_columns, 512):
-        columns_5 = i_2 + columns_4
-        mask_3 = columns_5 < mask_2
-        weight = tl.load(weight_ptrs + columns_5, mask_3)
-        bias = tl.load(bias_ptrs + columns_5, mask_3)
-        x_4 = tl.load(x_ptrs_3 + columns_5, mask_3, 0.0).to(tl.float32)
-        y_ptrs_1 = y_ptrs + columns_5
-        x_5 = ((x_4 - x_2) * x_3 * weight.to(tl.float32) + bias.to(tl.float32)).to(tl.float16)
-        tl.store(y_ptrs_1, x_5, mask_3)
+        columns_2 = i_2 + columns_part_2
+        mask_2 = columns_2 < n_columns_4
+        weight = tl.load(weight_ptr_1 + columns_2, mask_2)
+        bias = tl.load(bias_ptr_1 + columns_2, mask_2)
+        x_1 = tl.load(x_ptr_4 + columns_2, mask_2, 0.0).to(tl.float32)
+        y_ptrs = y_ptr_2 + columns_2
+        x_2 = ((x_1 - mean_2) * rstd_1 * weight.to(tl.float32) + bias.to(tl.float32)).to(tl.float16)
+        tl.store(y_ptrs, x_2, mask_2)
 
 
 @triton.jit
@@ -102,54 +102,77 @@ def layer_norm_kernel_bwd_persistent(
     d_x_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     d_weight_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
     d_bias_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
-    size: tl.int64,  # tl.int64
-    size_1: tl.int64,  # tl.int64
-    size_2: tl.int64,  # tl.int64
-    size_3: tl.int64,  # tl.int64
+    n_partials: tl.int64,  # tl.int64
+    n_programs: tl.int64,  # tl.int64
+    extent: tl.int64,  # tl.int64
+    extent_1: tl.int64,  # tl.int64
 ):
-    n = size.to(tl.int32)
-    n_1 = tl.program_id(0) % n
-    n_2 = size_1.to(tl.int32)
+    n_partials_1 = n_partials.to(tl.int32)
+    program = tl.program_id(0) % n_partials_1
+    n_programs_1 = n_programs.to(tl.int32)
     columns = tl.arange(0, 512)[None, :]
     mask = columns < n_columns
     weight_ptrs = weight_ptr + columns
     d_weight_ptrs = d_weight_ptr + columns
-    x = tl.load(weight_ptrs, mask, 0.0).to(tl.float32)
+    weight = tl.load(weight_ptrs, mask, 0.0).to(tl.float32)
     total = n_columns > 0
-    squares = tl.broadcast_to(total, [1, 512])
+    total_1 = tl.broadcast_to(total, [1, 512])
     mean = n_columns.to(tl.float32)
     d_weight = tl.full([1, 512], 0.0, tl.float32)
     d_bias = tl.full([1, 512], 0.0, tl.float32)
-    for i in tl.range(n_1, n_2, n, num_stages=12):
-        offset = i % n_2
-        offset_1 = offset * stride
-        d_bias_1 = tl.load(d_y_ptr + offset_1 + columns, mask, 0.0).to(tl.float32)
+    for i in tl.range(program, n_programs_1, n_partials_1, num_stages=12):
+        program_1 = i % n_programs_1
+        offset = program_1 * stride
+        # tl.store(y_ptr + columns, (x - mean) * rstd * weight + bias, mask=m...  (layer_norm.py:42)
+        #     mul: x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁
+        d_bias_1 = tl.load(d_y_ptr + offset + columns, mask, 0.0).to(tl.float32)
+        # bias = tl.load(bias_ptr + columns, mask=mask)  (layer_norm.py:40)
         d_bias_2 = d_bias + d_bias_1
-        x_ptr_1 = x_ptr + offset_1
-        d_x_ptr_1 = d_x_ptr + offset_1
+        x_ptr_1 = x_ptr + offset
+        d_x_ptr_1 = d_x_ptr + offset
         x_ptrs = x_ptr_1 + columns
         d_x_ptrs = d_x_ptr_1 + columns
-        x_1 = tl.load(x_ptrs, mask, 0.0).to(tl.float32) - tl.load(mean_ptr + offset)
-        rstd = tl.load(rstd_ptr + offset)
-        d_weight_1 = d_weight + tl.where(mask, d_bias_1 * (x_1 * rstd), 0.0)
-        x_2 = d_bias_1 * x
-        x_3 = x_2 * rstd
-        d_rstd = tl.sum(tl.sum(tl.where(mask, x_2 * x_1, 0.0), 1), 0) + tl.load(d_rstd_ptr + offset)
+        x_part = tl.load(x_ptrs, mask, 0.0).to(tl.float32) - tl.load(mean_ptr + program_1)
+        rstd = tl.load(rstd_ptr + program_1)
+        # weight = tl.load(weight_ptr + columns, mask=mask)  (layer_norm.py:39)
+        d_weight_1 = d_weight + tl.where(mask, d_bias_1 * (x_part * rstd), 0.0)
+        d_term = d_bias_1 * weight
+        d_term_1 = d_term * rstd
+        # tl.store(rstd_ptr + row, rstd)  (layer_norm.py:35)
+        d_rstd = tl.sum(tl.sum(tl.where(mask, d_term * x_part, 0.0), 1), 0) + tl.load(
+            d_rstd_ptr + program_1
+        )
+        # rstd = 1 / tl.sqrt(variance + eps)  (layer_norm.py:33)
+        #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y; sqrt: x̄ += ȳ/(2y)
         d_rstd_1 = tl.where(d_rstd == 0.0, 0.0, 0.0 - d_rstd * rstd * rstd)
         d_rstd_2 = tl.where(d_rstd_1 == 0.0, 0.0, d_rstd_1 * 0.5 * rstd)
-        squares_1 = tl.where(
+        # variance = tl.sum(squares, axis=0) / n_columns  (layer_norm.py:32)
+        #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y
+        # squares += x * x  (layer_norm.py:31)
+        #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
+        #     mul: x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁
+        d_squares_term = tl.where(
             total, tl.where(d_rstd_2 == 0.0, 0.0, d_rstd_2 / mean), 0.0
-        ) * tl.where(mask, x_1, 0.0)
-        d_x = tl.where(mask, x_3 + tl.where(squares, squares_1 + squares_1, 0.0), 0.0)
-        d_mean = tl.load(d_mean_ptr + offset) + (0.0 - tl.sum(tl.sum(d_x, 1), 0))
+        ) * tl.where(mask, x_part, 0.0)
+        # x = tl.where(columns < n_columns, x - mean, 0.0)  (layer_norm.py:30)
+        #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
+        d_x = tl.where(
+            mask, d_term_1 + tl.where(total_1, d_squares_term + d_squares_term, 0.0), 0.0
+        )
+        # tl.store(mean_ptr + row, mean)  (layer_norm.py:34)
+        d_mean = tl.load(d_mean_ptr + program_1) + (0.0 - tl.sum(tl.sum(d_x, 1), 0))
+        # mean = tl.sum(total, axis=0) / n_columns  (layer_norm.py:25)
+        #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y
+        # total += tl.load(x_ptr + columns, mask=columns < n_columns, other=0...  (layer_norm.py:24)
+        #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
         d_total = (d_x + tl.where(total, tl.where(d_mean == 0.0, 0.0, d_mean / mean), 0.0)).to(
             tl.float16
         )
         tl.store(d_x_ptrs, d_total, mask)
         d_weight, d_bias = d_weight_1, d_bias_2
-    n_3 = n_1.to(tl.int64)
-    tl.store(d_weight_ptrs + n_3 * size_2, d_weight, mask)
-    tl.store(d_bias_ptr + columns + n_3 * size_3, d_bias, mask)
+    program_2 = program.to(tl.int64)
+    tl.store(d_weight_ptrs + program_2 * extent, d_weight, mask)
+    tl.store(d_bias_ptr + columns + program_2 * extent_1, d_bias, mask)
 
 
 class LayerNormKernel(torch.autograd.Function):
@@ -216,14 +239,14 @@ class LayerNormKernel(torch.autograd.Function):
         d_y_ptr = like_y.upstream(d_y_ptr)
         d_mean_ptr = like_mean.upstream(d_mean_ptr)
         d_rstd_ptr = like_rstd.upstream(d_rstd_ptr)
-        size = max(min(grid[0], _processors(like_x.device) * 8), 1)
-        size_1 = grid[0]
-        size_2 = like_weight.size
-        size_3 = like_bias.size
+        n_partials = max(min(grid[0], _processors(like_x.device) * 8), 1)
+        n_programs = grid[0]
+        extent = like_weight.size
+        extent_1 = like_bias.size
         d_x_ptr = like_x.empty(torch.float16)
-        d_weight_ptr = like_weight.sums(size, torch.float32)
-        d_bias_ptr = like_bias.sums(size, torch.float32)
-        layer_norm_kernel_bwd_persistent[(size,)](
+        d_weight_ptr = like_weight.sums(n_partials, torch.float32)
+        d_bias_ptr = like_bias.sums(n_partials, torch.float32)
+        layer_norm_kernel_bwd_persistent[(n_partials,)](
             x_ptr,
             weight_ptr,
             mean_ptr,
@@ -236,10 +259,10 @@ class LayerNormKernel(torch.autograd.Function):
             d_x_ptr,
             d_weight_ptr,
             d_bias_ptr,
-            size,
-            size_1,
-            size_2,
-            size_3,
+            n_partials,
+            n_programs,
+            extent,
+            extent_1,
             num_warps=1,
             num_stages=3,
         )
