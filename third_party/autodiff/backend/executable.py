@@ -165,9 +165,9 @@ class Executable:
         with built_meanwhile(self.target, lambda: source_of(path, self.target)):
             plain = self._translate(path)
             compiled = ensure_right(plain, self._translate)
-            code = compiled.kernel
+            code = compiled.asm.get("cubin")
             compiled = ensure_addresses(compiled)
-        self.is_mended = compiled is not plain or compiled.kernel is not code
+        self.is_mended = compiled is not plain or compiled.asm.get("cubin") is not code
         check_whole(compiled)
         compiled._init_handles()
         if self.target.backend != "cpu":
