@@ -7,7 +7,8 @@ through them, so that it is what Triton makes of the Python that it is printed a
 from __future__ import annotations
 
 from triton._C.libtriton import ir
-from triton.compiler.compiler import IRSource, make_backend
+from triton.backends.compiler import Language
+from triton.compiler.compiler import make_backend
 
 
 def made(path: str, target, options: dict) -> str:
@@ -16,9 +17,11 @@ def made(path: str, target, options: dict) -> str:
     `options` are compile options. Raises what Triton raises for what it rejects.
     """
     backend, context = make_backend(target), ir.context()
-    source = IRSource(path, context, backend)
-    stages: dict = {}
-    backend.add_stages(stages, backend.parse_options(dict(options)), source.language)
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    module = ir.parse_mlir_module(path, context)
     # The module does not keep what it is in.
-    source.module.context = context
-    return str(stages["ttir"](source.module, {}))
+    module.context = context
+    stages: dict = {}
+    backend.add_stages(stages, backend.parse_options(dict(options)), Language.TRITON)
+    return str(stages["ttir"](module, {}))
