@@ -419,6 +419,7 @@ _MOST_COLUMNS = 1024
 _FEWEST_COLUMNS = 16
 _TILE = 8192
 _ELEMENTS_A_THREAD = 32
+_ROUNDED_ALIKE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def _require(condition: bool, message: str) -> None:
@@ -764,14 +765,6 @@ def _require_distinct(name: str, dims) -> None:
         raise AssertionError(f"the kernel reached no element of {name} twice: {objection}")
 
 
-@functools.cache
-def _processors(device: torch.device) -> int:
-    """Return how many programs a device runs side by side."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_properties(device).multi_processor_count
-    return os.cpu_count() or 1
-
-
 def _tile_of(count: int) -> tuple[int, int, int]:
     """Return rows and columns of a program's tile, and its warps, for `count` partial sums."""
     rows = min(triton.next_power_of_2(max(count, 1)), _MOST_ROWS)
@@ -802,8 +795,8 @@ def _add_up(partials, totals, sizes, count, ROWS: tl.constexpr, COLUMNS: tl.cons
 def _added_up(layouts, partials) -> list[torch.Tensor]:
     """Return the gradients of tensors from equally many partial sums of each."""
     count = partials[0].shape[0]
-    alike = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    if layouts[0].device.type == "cpu" or any(layout.dtype not in alike for layout in layouts):
+    on_cpu = layouts[0].device.type == "cpu"
+    if on_cpu or any(layout.dtype not in _ROUNDED_ALIKE for layout in layouts):
         pairs = zip(partials, layouts, strict=True)
         return [sums.sum(0).to(layout.dtype) for sums, layout in pairs]
     totals = [layout.empty(layout.dtype) for layout in layouts]
@@ -885,6 +878,13 @@ def _indices(stride, digits, bound=None, start=None) -> _Indices:
         count = (count if bound is None else min(count, bound - lowest)) - first
         place = stride * (lowest + first + (max(count - 1, 0) if stride < 0 else 0))
     return _Indices(abs(stride), digits, count, place)
+
+
+def _processors(device) -> int:
+    """Return how many programs a device runs side by side, one to a processor."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).multi_processor_count
+    return os.cpu_count() or 1
 
 
 layer_norm_kernel = _Kernel(_launch_layer_norm_kernel)

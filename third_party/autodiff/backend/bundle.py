@@ -108,8 +108,8 @@ class Bundle:
 
     @property
     def imports(self) -> list[str]:
-        """The import statements, sorted."""
-        return sorted(self._imports.values())
+        """The import statements."""
+        return list(self._imports.values())
 
     def add(self, function, text: str | None = None, known=()) -> str:
         """Add a function (or a class), and all that it needs; returns its name in the module.

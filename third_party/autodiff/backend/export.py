@@ -20,7 +20,7 @@ import torch
 import triton
 import triton.language as tl
 
-from . import coverage, exported, memory
+from . import coverage, exported, facts, grafts, memory
 from .bundle import Bundle, private, text_of
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
@@ -123,7 +123,7 @@ class _Module:
             bundle.add(self._stub, without_kernel(self._stub, self._kernel), {self._kernel})
         user = [*_together(bundle.constants), kernels, *parts, *bundle.definitions]
         constants, definitions = len(bundle.constants), len(bundle.definitions)
-        for module in (exported, coverage, memory):
+        for module in (exported, coverage, facts, grafts, memory):
             for name, value in vars(module).items():
                 if name in calls and getattr(value, "__module__", None) == module.__name__:
                     bundle.add(value)

@@ -6,11 +6,13 @@ written out: expressions become Python, and facts that another launch may not ha
 
 from __future__ import annotations
 
+import ast
 from functools import cached_property
+from textwrap import dedent
 
 from triton.compiler.compiler import make_backend
 
-from .bundle import literal, private
+from .bundle import literal, names_of, private
 from .errors import DoesNotFit
 from .executable import Executable
 from .export_checks import Unwritten, ends_of, refused
@@ -211,12 +213,17 @@ class ExportedLaunch:
         """Names for where elements of tensors are, by argument."""
         return {i: self.names.give(f"like_{stem(self.spec.names[i])}") for i in self._described}
 
-    def told_of(self, *grids: str) -> dict[str, str]:
-        """Return names for what a launch is, besides its tensors, and how to get them there."""
+    def told_in(self, lines: list[str], *grids: str) -> dict[str, str]:
+        """Return the names that lines use of what a launch is, and how it says these.
+
+        They are its grids, its numbers, and the layouts of its tensors.
+        """
         names, layout = self.spec.names, f"{self.call('Layout')}.of"
         told = {grid: grid for grid in grids}
         told |= {names[i]: names[i] for i in self.scalars}
-        return told | {like: f"{layout}({names[i]})" for i, like in self.layouts.items()}
+        told |= {like: f"{layout}({names[i]})" for i, like in self.layouts.items()}
+        used = names_of(ast.parse(dedent("\n".join(lines)).replace("return ", "_ = ")))
+        return {name: value for name, value in told.items() if name in used}
 
     # --------------------------------------------------------------------------------------
     # Expressions

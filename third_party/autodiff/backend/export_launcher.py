@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from textwrap import dedent
-
 import torch
 
-from .bundle import literal, names_of
+from .bundle import literal
 from .executable import inherited_options
 from .export_checks import Assertions, ends_of, refused
 from .export_launch import ExportedLaunch
@@ -53,7 +50,7 @@ class Launcher:
         lines += self._of_arguments()
         asserted = self._asserted()
         if asserted:
-            name, told = self._checks, self._needed(asserted)
+            name, told = self._checks, self.of.told_in(asserted, self.of.grid)
             found = f"{self.of.programs} = " if self.of.is_replaced else ""
             lines.append(call(f"{found}{name}(", told.values(), indent=4))
             head = call(f"def {name}(", told, "):")
@@ -77,12 +74,6 @@ class Launcher:
     @property
     def _checks(self) -> str:
         return f"_check_{self.of.kernel_name}{self.of.suffix}"
-
-    def _needed(self, lines: list[str]) -> dict[str, str]:
-        """Return what assertions are about, and how a launch says it."""
-        told = self.of.told_of(self.of.grid)
-        used = names_of(ast.parse(dedent("\n".join(lines))))
-        return {name: value for name, value in told.items() if name in used}
 
     def _asserted(self) -> list[str]:
         """Return the lines that assert what the kernels are for, of numbers and layouts alone."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from functools import cached_property
-from textwrap import dedent
 
 from .backward import DTYPES
-from .bundle import names_of
 from .export_launch import ExportedLaunch, Printed, stem
 from .expr_source import Text, simplified
 from .python_text import call, laid_out, paragraph, tuple_of
@@ -29,7 +26,7 @@ class Node:
         words += f"gradients become those of {inputs}."
         self._name_operands()
         computed = self._computed()
-        self._told = self._needed("\n".join(computed))
+        self._told = self.of.told_in(computed, *self.of.grids)
         head = f"class {self.of.class_name}(torch.autograd.Function):"
         doc = f'    """One launch of `{self.of.kernel_name}`.'
         return laid_out(
@@ -46,12 +43,6 @@ class Node:
                 *computed,
             ]
         )
-
-    def _needed(self, text: str) -> dict[str, str]:
-        """Return what the backward needs to be told of the launch, and how the forward says it."""
-        used = names_of(ast.parse(dedent(text).replace("return ", "_ = ")))
-        told = self.of.told_of(*self.of.grids)
-        return {name: value for name, value in told.items() if name in used}
 
     def _name_operands(self) -> None:
         """Give a name to all that kernels get: as they call it, where they agree."""

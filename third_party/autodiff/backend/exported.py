@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from typing import NamedTuple
 
 import torch
@@ -15,7 +14,7 @@ import triton
 
 from .coverage import cover, repeat
 from .memory import Span, allocate, extent, is_dense, lay_out, restore, storage_span
-from .partials import add_up, tile_of
+from .partials import ROUNDED_ALIKE, add_up, tile_of
 
 
 def require(condition: bool, message: str) -> None:
@@ -187,14 +186,6 @@ def coarsest(a: int, b: int) -> int:
     return 1 << ((a - 1) ^ b).bit_length() - 1
 
 
-@functools.cache
-def processors(device: torch.device) -> int:
-    """Return how many programs a device runs side by side."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_properties(device).multi_processor_count
-    return os.cpu_count() or 1
-
-
 class Layout(NamedTuple):
     """Where the elements of a tensor are, in which storage, and what they are."""
 
@@ -243,8 +234,8 @@ class Layout(NamedTuple):
 def added_up(layouts, partials) -> list[torch.Tensor]:
     """Return the gradients of tensors from equally many partial sums of each."""
     count = partials[0].shape[0]
-    alike = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    if layouts[0].device.type == "cpu" or any(layout.dtype not in alike for layout in layouts):
+    on_cpu = layouts[0].device.type == "cpu"
+    if on_cpu or any(layout.dtype not in ROUNDED_ALIKE for layout in layouts):
         pairs = zip(partials, layouts, strict=True)
         return [sums.sum(0).to(layout.dtype) for sums, layout in pairs]
     totals = [layout.empty(layout.dtype) for layout in layouts]
@@ -254,37 +245,6 @@ def added_up(layouts, partials) -> list[torch.Tensor]:
     args = (tuple(partials), tuple(totals), sizes, count, rows, columns)
     add_up[grid](*args, num_warps=warps)
     return totals
-
-
-class Graft(torch.autograd.Function):
-    """Gives a view that a kernel wrote to the history of the values written; no data moves.
-
-    Autograd lets a function with a single output update a view, and a launch may have several.
-    """
-
-    @staticmethod
-    def forward(ctx, view, written):
-        """Return the view; `written` is an alias of it."""
-        ctx.set_materialize_grads(False)
-        ctx.mark_dirty(view)
-        return view
-
-    @staticmethod
-    def backward(ctx, gradient):
-        """Return the gradient of the alias; what the view held before has none."""
-        if gradient is None:
-            return None, None
-        return gradient.new_zeros(()).expand_as(gradient), gradient
-
-
-def graft(views, aliases) -> None:
-    """Give views the history of their aliases."""
-    with torch.autograd._unsafe_preserve_version_counter(views):
-        for view, alias in zip(views, aliases, strict=True):
-            Graft.apply(view, alias)
-    for view in views:
-        # A view renews its history when its version has changed: it is this one.
-        _ = view.grad_fn
 
 
 class Kernel:

@@ -26,7 +26,7 @@ _ELEMENTS_A_THREAD = 32
 # Narrow tiles give few gradient elements to many programs; 16 floats are half a line of the cache.
 _FEWEST_COLUMNS, _MOST_COLUMNS = 16, 1024
 # Types that PyTorch and Triton round to alike.
-_ROUNDED_ALIKE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+ROUNDED_ALIKE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 # Not by triton.jit, which makes functions for the interpreter where TRITON_INTERPRET says so.
@@ -134,7 +134,7 @@ class Finish:
     def __init__(self, sums: dict, device):
         on_gpu = device.type != "cpu"
         self._by_torch = {
-            i: s for i, s in sums.items() if not (on_gpu and s.result in _ROUNDED_ALIKE)
+            i: s for i, s in sums.items() if not (on_gpu and s.result in ROUNDED_ALIKE)
         }
         groups: dict = {}
         for i, s in sums.items():

@@ -10,6 +10,7 @@ import torch
 from .blame import blame, refuse_null
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
+from .grafts import Graft, graft
 from .once import refuse_second
 from .results import witness
 from .specialize import Resolver
@@ -51,43 +52,10 @@ class _Launch(torch.autograd.Function):
         return (None, *refuse_second(name, ctx, grads, inputs, gradients))
 
 
-class _Graft(torch.autograd.Function):
-    """Gives a view that a kernel wrote to the history of the values written.
-
-    Autograd lets a function with a single output update a view; a launch may have several. The
-    launch returns aliases instead, which are grafted one by one. No data moves.
-    """
-
-    @staticmethod
-    def forward(ctx, view, written):
-        ctx.set_materialize_grads(False)
-        ctx.mark_dirty(view)
-        return view
-
-    @staticmethod
-    def backward(ctx, gradient):
-        # What the view held before reaches its gradient through the launch, if at all. The zero
-        # must be there: without it, autograd drops the gradient of the rest of the base.
-        if gradient is None:
-            return None, None
-        return gradient.new_zeros(()).expand_as(gradient), gradient
-
-
 @functools.cache
 def _node(kind, name: str):
     """Return a kind of node by its kernel's name, which PyTorch shows: in graphs and profiles."""
     return type(kind)(name, (kind,), {"__module__": kind.__module__})
-
-
-def _graft(name: str, views, aliases) -> None:
-    # The launch has counted the change already, before it saved anything.
-    with torch.autograd._unsafe_preserve_version_counter(views):
-        for view, alias in zip(views, aliases, strict=True):
-            _node(_Graft, name).apply(view, alias)
-    for view in views:
-        # A view renews its history when its version has changed; make it match this version now,
-        # lest a later version be mistaken for it.
-        _ = view.grad_fn
 
 
 # Arguments of these types never carry a gradient.
@@ -174,7 +142,7 @@ def start(resolved, options):
     results = _node(_Launch, name).apply(call, *inputs)
     if execution.views:
         views = tuple([leaves[j] for j in execution.views])
-        _graft(name, views, results[len(execution.dirty) :])
+        graft(views, results[len(execution.dirty) :], _node(Graft, name))
         for j, spill in execution.spills.items():
             spill.watch(leaves[j])
     return state, execution
