@@ -20,6 +20,8 @@ from .blame import blame, refuse_null, refuse_tangents
 from .effects import refuse_idle
 from .errors import ArgumentError, AutodiffError, KernelTypeError
 from .explain import backward_text, report
+from .graph_launch import record
+from .graph_operator import operator_of
 from .options import DEFAULT, Options
 from .order import Outermost
 from .pickling import reduce_kernel, reduce_op
@@ -27,7 +29,7 @@ from .source import backward_source
 from .specialize import Resolver
 from .state import KernelState
 from .stubs import name_after
-from .tracers import outside_of_dynamo, refuse_tracers
+from .tracers import is_recorded, outside_of_dynamo, refuse_tracers
 from .wrappers import Differentiable, is_kernel
 
 Tensor = torch.Tensor
@@ -112,23 +114,35 @@ class DifferentiableKernel(Differentiable):
             "grid of one to three integers"
         )
 
-    @outside_of_dynamo
     def run(self, *args, grid, warmup=False, **kwargs):
         """Launch the kernel on a grid; see `triton.runtime.JITFunction.run`."""
         if warmup:
             return self._kernel.run(*args, grid=grid, warmup=True, **kwargs)
         return self._launch(grid, *args, **kwargs)
 
-    @outside_of_dynamo
+    @functools.partial(outside_of_dynamo, instead=record)
     def _launch(self, grid, /, *args, **kwargs):
         """Launch the kernel on a grid, which `run` has among its keywords."""
         name = self._resolver.function.__name__
         if "grid" in kwargs:
             raise KernelTypeError(f"kernel {name!r} has a grid in brackets, and another as grid=")
-        refuse_tracers(name)
+        if is_recorded(name):
+            return record(self, grid, *args, **kwargs)
         if DifferentiableKernel.observer is not None:
             return DifferentiableKernel.observer(self, args, kwargs, grid)
         return self._run(*args, grid=grid, **kwargs)
+
+    def _operator(self, *described) -> tuple[str, tuple[int, ...]]:
+        """Return the name of the operator for launches, and which of its tensors are written.
+
+        Dynamo calls it while it traces, and takes what it returns for a constant. See
+        `operator_of`; pairs come one after the other.
+        """
+        pairs = tuple(zip(described[::2], described[1::2], strict=True))
+        operator = operator_of(self, pairs)
+        return operator.name, operator.outputs
+
+    _operator._dynamo_marked_constant = True
 
     def _run(self, *args, grid, **kwargs):
         resolver = self._resolver
@@ -415,7 +429,11 @@ class Op(Outermost):
     def __iter__(self) -> Iterator[Any]:
         return iter((self, WarmupKernel(self.kernel)))
 
-    @outside_of_dynamo
+    def _traced(self, *args, **kwargs) -> Any:
+        """Run the stub where Dynamo traces."""
+        return self.stub(self.kernel, *args, **kwargs)
+
+    @functools.partial(outside_of_dynamo, instead=_traced)
     def __call__(self, *args, **kwargs) -> Any:
         """Run the stub under autograd and return its result."""
         if self._post_process is not None:

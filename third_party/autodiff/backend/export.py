@@ -93,16 +93,17 @@ def module_of(launches, stub=None) -> str:
         ExportedLaunch(state, execution, suffix)
         for (state, _, execution), suffix in zip(launches, suffixes, strict=True)
     ]
-    return _Module(written, stub).text()
+    return Module(written, stub).text()
 
 
-class _Module:
+class Module:
     """Puts the parts of a module together."""
 
     def __init__(self, launches: list[ExportedLaunch], stub):
         self._launches = launches
         self._stub = stub
         self._kernel = launches[0].kernel_name
+        self.nodes: list[Node] = []
 
     def text(self) -> str:
         """Return the module."""
@@ -110,7 +111,9 @@ class _Module:
         parts = []
         calls: set[str] = {"Kernel"}
         for launch, (forward, *backward) in zip(self._launches, printed, strict=True):
-            parts += [Node(launch, forward, backward).text(), Launcher(launch).text()]
+            node = Node(launch, forward, backward)
+            self.nodes.append(node)
+            parts += [node.text(), Launcher(launch).text()]
             calls |= launch.calls
         launchers = ", ".join(launch.launcher for launch in self._launches)
         last = f"{self._kernel} = {private('Kernel')}({launchers})"

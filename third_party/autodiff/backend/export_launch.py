@@ -73,10 +73,10 @@ class ExportedLaunch:
     for what no module can do.
     """
 
-    def __init__(self, state, execution, suffix: str):
+    def __init__(self, state, execution, suffix: str, backward=None):
         self.state, self.execution = state, execution
         self.spec = spec = state.spec
-        self.backward = execution.shown
+        self.backward = backward or execution.shown
         self.plan = self.backward.plan
         self.facts = self.backward.facts
         self.suffix = suffix

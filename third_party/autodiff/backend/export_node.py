@@ -17,6 +17,11 @@ class Node:
         self.of = of
         self._printed, self._kernels = forward, backward
 
+    @property
+    def launched(self) -> list[str]:
+        """The names of the kernels."""
+        return [self._printed.name, *(kernel.name for kernel in self._kernels)]
+
     def text(self) -> str:
         """Return the `autograd.Function`."""
         names = self.of.spec.names
@@ -26,7 +31,7 @@ class Node:
         words += f"gradients become those of {inputs}."
         self._name_operands()
         computed = self._computed()
-        self._told = self.of.told_in(computed, *self.of.grids)
+        self.told = self.of.told_in(computed, *self.of.grids)
         head = f"class {self.of.class_name}(torch.autograd.Function):"
         doc = f'    """One launch of `{self.of.kernel_name}`.'
         return laid_out(
@@ -130,7 +135,7 @@ class Node:
             lines.append(call(f"{self.of.ctx}.mark_dirty(", floats, indent=8))
         lines.append(call(f"{self.of.ctx}.save_for_backward(", kept.values(), indent=8))
         self.of.call("Layout")
-        told = list(self._told.values())
+        told = list(self.told.values())
         lines.append(f"        {self.of.ctx}.launch = {tuple_of(told)}")
         lines.append(f"        return {', '.join(floats)}")
         return lines
@@ -160,7 +165,7 @@ class Node:
             f'        """Return the gradients of {told}."""',
         ]
         kept = [name for _, name in self._saved()]
-        for names, attribute in ((kept, "saved_tensors"), (list(self._told), "launch")):
+        for names, attribute in ((kept, "saved_tensors"), (list(self.told), "launch")):
             if names:
                 comma = "," if len(names) == 1 else ""
                 lines.append(f"        {', '.join(names)}{comma} = {self.of.ctx}.{attribute}")

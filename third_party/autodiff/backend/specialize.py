@@ -9,6 +9,7 @@ import re
 
 import torch
 from triton import Config
+from triton.runtime import Heuristics
 from triton.runtime.jit import KernelInterface
 
 from . import descriptors
@@ -33,6 +34,15 @@ def _configs(wrappers) -> tuple[tuple[int, int], ...]:
         if isinstance(configs, (list, tuple)) and len(configs) > 1:
             found += [(c.num_stages, c.num_warps) for c in configs if isinstance(c, Config)]
     return tuple(dict.fromkeys(found))
+
+
+def _choices(wrappers) -> list[dict]:
+    """Return the arguments that a kernel's autotuner chooses from."""
+    for wrapper in wrappers:
+        configs = getattr(wrapper, "configs", ())
+        if isinstance(configs, (list, tuple)) and all(isinstance(c, Config) for c in configs):
+            return [dict(c.kwargs) for c in configs]
+    return []
 
 
 class Launch:
@@ -65,7 +75,10 @@ class Resolver:
         if self.wrapped:
             prepare(wrappers, inner)
         parameters = list(self.function.signature.parameters.values())
-        self._names = [p.name for p in parameters]
+        self.names = [p.name for p in parameters]
+        self.constants = [parameter.is_constexpr for parameter in self.function.params]
+        self.configurations = _choices(wrappers) or [{}]
+        self._heuristics = [w.values for w in wrappers if isinstance(w, Heuristics)]
         self._variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         empty = inspect.Parameter.empty
         self._defaults = {p.name: p.default for p in parameters if p.default is not empty}
@@ -80,10 +93,18 @@ class Resolver:
             raise self.prevented()
         values = self.bind(args, kwargs)
         if callable(grid):
-            grid = grid(dict(zip(self._names, values, strict=True)))
+            grid = grid(dict(zip(self.names, values, strict=True)))
         backend = kernel.metadata.target.backend
         grid = checked_grid(grid, self.function.__name__, backend)
         return Launch(self.function, kernel, grid, values)
+
+    def chosen(self, arguments: dict, config: dict) -> dict:
+        """Return what a configuration and heuristics add to the arguments of a launch."""
+        chosen = dict(config)
+        for heuristics in self._heuristics:
+            for name, choose in heuristics.items():
+                chosen[name] = choose({**arguments, **chosen})
+        return chosen
 
     def _compiling(self):
         return compiling(self.function) if self.interpreted else contextlib.nullcontext()
@@ -152,13 +173,13 @@ class Resolver:
     def bind(self, args, kwargs) -> list:
         """Return the value of each parameter, in order; None for what a wrapper would provide."""
         if self._variadic:
-            names = set(self._names)
+            names = set(self.names)
             named = {k: v for k, v in kwargs.items() if k in names}
             bound = self.function.signature.bind_partial(*args, **named)
             bound.apply_defaults()
-            return [bound.arguments.get(name) for name in self._names]
+            return [bound.arguments.get(name) for name in self.names]
         values = list(args)
-        for name in self._names[len(values) :]:
+        for name in self.names[len(values) :]:
             values.append(kwargs[name] if name in kwargs else self._defaults.get(name))
         return values
 

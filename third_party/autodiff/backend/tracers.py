@@ -26,16 +26,18 @@ _transforms = torch._C._functorch.get_interpreter_stack
 _FUNCTIONALIZE = torch._C._functorch.TransformType.Functionalize
 
 
-def outside_of_dynamo(function):
+def outside_of_dynamo(function, instead=None):
     """Return a function that Dynamo does not look into, nor into what it calls.
 
-    Triton's compiler does not survive being traced.
+    Triton's compiler does not survive being traced. Dynamo looks into `instead`, if that is given.
     """
     disabled = None
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         nonlocal disabled
+        if instead is not None and torch.compiler.is_dynamo_compiling():
+            return instead(*args, **kwargs)
         # Who has not imported Dynamo should not wait for it.
         if "torch._dynamo" not in sys.modules:
             return function(*args, **kwargs)
@@ -44,10 +46,23 @@ def outside_of_dynamo(function):
         return disabled(*args, **kwargs)
 
     # It breaks its graph at a call of this function, and does not compile the function either.
-    call._torchdynamo_disable = True
+    if instead is None:
+        call._torchdynamo_disable = True
     skip = _frames._FrameExecStrategy(_frames._FrameAction.SKIP, _frames._FrameAction.DEFAULT)
     _frames.set_code_exec_strategy(call.__code__, skip)
     return call
+
+
+def is_recorded(name: str) -> bool:
+    """Whether a tracer is at work that records a launch of kernel `name`; others are refused."""
+    if torch._C._len_torch_dispatch_stack() and any(
+        torch._C._get_dispatch_mode(key) is not None for key in _MODES
+    ):
+        return True
+    if _is_included(_PRE_DISPATCH):
+        return True
+    refuse_tracers(name)
+    return False
 
 
 def refuse_tracers(name: str) -> None:

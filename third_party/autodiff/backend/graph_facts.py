@@ -1,0 +1,93 @@
+"""What is known of a launch where PyTorch traces: its tensors have sizes, and no memory.
+
+A size may be a symbol. What a plan is chosen by is then the size that is traced with.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+from .memory import extent
+
+Tensor = torch.Tensor
+_ALIGNMENT = 256
+
+
+class Unforeseen(Exception):
+    """Nothing is known of a launch before it runs: a size or a plan depends on data."""
+
+
+def hint(number):
+    """Return the number that a symbol is traced with; raises `Unforeseen` if there is none."""
+    if not isinstance(number, (torch.SymInt, torch.SymFloat)):
+        return number
+    if free_unbacked_symbols(number) or number.node.hint is None:
+        raise Unforeseen
+    return number.node.hint
+
+
+def hints(numbers) -> tuple:
+    """Return the numbers that symbols are traced with."""
+    return tuple(map(hint, numbers))
+
+
+def fake_of(tensor: Tensor) -> Tensor:
+    """Return the fake tensor in what AOTAutograd traces with, the tensor itself elsewhere."""
+    from torch._subclasses.functional_tensor import FunctionalTensor
+
+    if isinstance(tensor, FunctionalTensor):
+        return torch._from_functional_tensor(tensor.elem)
+    return tensor
+
+
+class _Storage:
+    def __init__(self, nbytes: int):
+        self._nbytes = nbytes
+
+    def nbytes(self) -> int:
+        return self._nbytes
+
+
+class StandIn(Tensor):
+    """What a tensor will be: layout, type and device, and an address that no other has.
+
+    With `apart`, it will be all that its storage holds.
+    """
+
+    @staticmethod
+    def __new__(cls, tensor: Tensor, number: int, apart: bool):
+        shape, strides = hints(tensor.shape), hints(tensor.stride())
+        made = Tensor._make_wrapper_subclass(
+            cls, shape, strides=strides, dtype=tensor.dtype, device=tensor.device
+        )
+        fake = fake_of(tensor)
+        size, offset = extent(shape, strides), 0
+        if not apart:
+            offset = hint(fake.storage_offset())
+            held = hint(fake.untyped_storage().nbytes()) // tensor.element_size()
+            size = max(offset + size, held)
+        made._offset, made._bytes = offset, size * tensor.element_size()
+        made._address = (number + 1 << 44) + offset * tensor.element_size()
+        return made
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, operator, types, args=(), kwargs=None):
+        raise Unforeseen
+
+    def data_ptr(self) -> int:
+        """Return an address, for what compares addresses."""
+        return self._address
+
+    def storage_offset(self) -> int:
+        """Return where the tensor begins in its storage."""
+        return self._offset
+
+    def untyped_storage(self):
+        """Return something that knows how long the storage is."""
+        return _Storage(self._bytes)
+
+    def _is_view(self) -> bool:
+        return False

@@ -1,0 +1,100 @@
+"""The node of autograd's graph for a launch that PyTorch traces."""
+
+from __future__ import annotations
+
+import torch
+
+from .memory import is_dense
+
+Tensor = torch.Tensor
+
+
+class Recorded(torch.autograd.Function):
+    """A launch as an operator: takes its tensors, returns what the kernel writes."""
+
+    @staticmethod
+    def forward(ctx, operator, numbers, wanted, *tensors):
+        ctx.set_materialize_grads(False)
+        inlined = operator.inlined(wanted, tensors, *numbers)
+        kind = _OfOperator if inlined is None else _OfKernels
+        ctx.backward_of, written = kind.forward(ctx, operator, inlined, numbers, wanted, tensors)
+        ctx.count = len(tensors)
+        ctx.mark_non_differentiable(*(t for t in written if not t.is_floating_point()))
+        return tuple(written)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, *upstream):
+        gradients = ctx.backward_of(ctx.saved_tensors, upstream)
+        return (None, None, None, *(gradients.get(place) for place in range(ctx.count)))
+
+
+class _OfKernels:
+    """A launch that PyTorch looks into."""
+
+    @staticmethod
+    def forward(ctx, operator, inlined, numbers, wanted, tensors):
+        """Launch, and return what computes gradients, and what was written."""
+        ints, floats, grid = numbers
+        copies = {place: copy_of(tensors[place]) for place in operator.outputs}
+        given = [copies.get(place, tensor) for place, tensor in enumerate(tensors)]
+        saved, known = inlined.forward(operator.values(given, ints, floats), tuple(grid))
+        ctx.save_for_backward(*saved)
+        places = operator.places(inlined.execution)
+
+        def backward(saved, upstream):
+            given = dict(zip(operator.outputs, upstream, strict=True))
+            by_argument = {
+                j: given[places[j]]
+                for j in inlined.execution.backward.plan.outputs
+                if given[places[j]] is not None
+            }
+            found = inlined.backward(saved, known, by_argument)
+            return {places[i]: gradient for i, gradient in found.items()}
+
+        return backward, list(copies.values())
+
+
+class _OfOperator:
+    """A launch that chooses its plan when it runs, and is run again for its backward."""
+
+    @staticmethod
+    def forward(ctx, operator, inlined, numbers, wanted, tensors):
+        """Launch, and return what computes gradients, and what was written."""
+        written = operator.operator(list(tensors), *map(list, numbers))
+        kept = [n for n in range(len(tensors)) if n in operator.read or n not in operator.outputs]
+        # What is about to change is copied.
+        changed = operator.outputs
+        ctx.save_for_backward(*(copy_of(tensors[n]) if n in changed else tensors[n] for n in kept))
+        layouts = [(t.shape, t.stride(), t.dtype, t.device) for t in tensors]
+
+        def backward(saved, upstream):
+            known = dict(zip(kept, saved, strict=True))
+            given = [known[n] if n in known else _empty(*of) for n, of in enumerate(layouts)]
+            numbered = map(list, numbers)
+            found = operator.gradient(list(upstream), given, *numbered, list(wanted))
+            return dict(zip(wanted, found, strict=True))
+
+        return backward, written
+
+
+def _empty(shape, strides, dtype, device) -> Tensor:
+    return torch.empty_strided(shape, strides, dtype=dtype, device=device)
+
+
+def like(tensor: Tensor) -> Tensor:
+    """Return memory with room for the elements of a tensor, laid out as its are."""
+    return _empty(tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+
+
+def copy_of(tensor: Tensor) -> Tensor:
+    """Return a copy of a tensor that is laid out as it is."""
+    if is_dense(tensor.shape, tensor.stride()):
+        return tensor.clone()
+    return like(tensor).copy_(tensor)
+
+
+def gradient_like(tensor: Tensor, gradient: Tensor | None) -> Tensor:
+    """Return a gradient laid out as a tensor, in memory of its own; nothing is zero."""
+    found = like(tensor)
+    return found.zero_() if gradient is None else found.copy_(gradient)

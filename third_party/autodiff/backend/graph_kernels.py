@@ -1,0 +1,182 @@
+"""A traced launch and its backward as what PyTorch can look into: Triton kernels and its operators.
+
+The text is that of an exported module (`export.py`). What a module asserts is asserted of symbols
+here, and so becomes what the graph is guarded by: it is for all sizes for which the plan holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import re
+
+import torch
+
+from .export import Module
+from .export_launch import ExportedLaunch
+from .exported import Layout
+from .graph_facts import fake_of
+from .memory import Span, extent, is_dense, same_strides
+from .stand_ins import compile_text
+
+Tensor = torch.Tensor
+
+
+class TracedLayout(Layout):
+    """Where the elements of a traced tensor are, which has no address."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, tensor: Tensor, apart: bool) -> TracedLayout:
+        """Return that of a tensor; with `apart`, nothing else is in its storage."""
+        strides = tensor.stride()
+        size = extent(tensor.shape, strides)
+        span = Span(0, size)
+        if not apart:
+            fake = fake_of(tensor)
+            lead = fake.storage_offset()
+            held = fake.untyped_storage().nbytes() // tensor.element_size()
+            span = Span(lead, max(held, lead + size))
+        return cls(tensor.shape, strides, span, tensor.dtype, tensor.device)
+
+    def upstream(self, gradient: Tensor | None) -> Tensor:
+        """Return an upstream gradient as kernels read it; nothing is zero."""
+        tight = self.span == Span(0, self.size) and is_dense(self.shape, self.strides)
+        if tight and gradient is not None and gradient.dtype == self.dtype:
+            if same_strides(self.shape, gradient.stride(), self.strides):
+                return gradient
+        made = self.memory(self.dtype, self.span, gradient is None or not tight)
+        return made if gradient is None else made.copy_(gradient)
+
+    def restored(self, kept: Tensor) -> Tensor:
+        """Return what was kept of a tensor: here it is as it was."""
+        return kept
+
+
+class _Context:
+    """What takes the place of autograd's context in the functions of a module."""
+
+    def __init__(self, saved=(), launch=None):
+        self.saved_tensors, self.launch = saved, launch
+
+    def set_materialize_grads(self, value) -> None:
+        pass
+
+    def mark_dirty(self, *tensors) -> None:
+        pass
+
+    def save_for_backward(self, *tensors) -> None:
+        self.saved_tensors = tensors
+
+
+class _Text:
+    """The functions of a module for one launch, which run where PyTorch traces."""
+
+    def __init__(self, state, execution, backward):
+        launch = ExportedLaunch(state, execution, "", backward)
+        module = Module([launch], None)
+        text = module.text()
+        text = with_types(text, module.nodes[0].launched)
+        self.launch, self.node = launch, module.nodes[0]
+        self._scope = {"__name__": f"{__name__}.{launch.kernel_name}"}
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        compile_text(text, f"<{launch.kernel_name} {digest}>", self._scope)
+        for name in self.node.launched:
+            self._scope[name] = _Traced(self._scope[name])
+        self._scope["_added_up"] = _added_up
+        self._class = self._scope[launch.class_name]
+
+    def programs(self, known: dict):
+        """Assert what the kernels are for; return the grid that they are for."""
+        check = self._scope.get(f"_check_{self.launch.kernel_name}")
+        found = None
+        if check is not None:
+            # Symbols cannot be remembered.
+            check = check.__wrapped__
+            found = check(**{name: known[name] for name in inspect.signature(check).parameters})
+        return found if self.launch.is_replaced else known[self.launch.grid]
+
+    def forward(self, grids, values) -> tuple[Tensor, ...]:
+        """Launch the kernel, and return what the backward needs of it."""
+        context = _Context()
+        self._class.forward(context, *grids, *values)
+        return context.saved_tensors
+
+    def backward(self, saved, known: dict, upstream) -> tuple:
+        """Return the gradients of the arguments."""
+        context = _Context(saved, tuple(known[name] for name in self.node.told))
+        return self._class.backward.__wrapped__(context, *upstream)
+
+
+# A parameter of a printed kernel, and its type.
+_PARAMETER = re.compile(r" +(\w+)(?:: tl\.\w+)?,  # (tl\.(?:u?int|b?float)\d+)$")
+
+
+def with_types(text: str, kernels) -> str:
+    """Return a module whose kernels make numbers that they are given what they were made for.
+
+    Inductor passes floats as float64, and takes an integer that is 1 for a constant without a type.
+    """
+    lines = text.split("\n")
+    for function in reversed(ast.parse(text).body):
+        if isinstance(function, ast.FunctionDef) and function.name in kernels:
+            first = function.body[0].lineno - 1
+            found = [_PARAMETER.match(line) for line in lines[function.lineno : first]]
+            lines[first:first] = [f"    {m[1]} = tl.cast({m[1]}, {m[2]})" for m in found if m]
+    return "\n".join(lines)
+
+
+class _Traced:
+    """A kernel whose launches PyTorch traces."""
+
+    def __init__(self, kernel):
+        self._kernel = kernel
+
+    def __getitem__(self, grid):
+        # PyTorch forgets kernels when Dynamo is reset.
+        return torch.library.wrap_triton(self._kernel)[grid]
+
+
+def _added_up(layouts, partials) -> list[Tensor]:
+    return [p.sum(0).to(like.dtype) for like, p in zip(layouts, partials, strict=True)]
+
+
+class InlinedLaunch:
+    """A launch and its backward, for all launches that `execution` would be chosen for.
+
+    Raises an `AutodiffError` where that has no form that PyTorch could look into.
+    """
+
+    def __init__(self, state, execution):
+        self._state, self.execution = state, execution
+        self._texts: dict = {}
+        self._first = self._text(execution.backward)
+
+    def _text(self, backward) -> _Text:
+        if backward not in self._texts:
+            self._texts[backward] = _Text(self._state, self.execution, backward)
+        return self._texts[backward]
+
+    def forward(self, values, grid):
+        """Launch on values of parameters; return what a backward needs, and what it knows."""
+        launch, spec = self._first.launch, self._state.spec
+        leaves = spec.flatten(values)
+        known = {launch.grid: grid}
+        known |= {spec.names[i]: leaves[i] for i in launch.scalars}
+        known |= {
+            name: TracedLayout.of(leaves[i], i in launch.plan.outputs)
+            for i, name in launch.layouts.items()
+        }
+        known[launch.programs] = self._first.programs(known)
+        saved = self._first.forward([known[name] for name in launch.grids], leaves)
+        return saved, known
+
+    def backward(self, saved, known, upstream: dict) -> dict:
+        """Return gradients by argument, for gradients of what was written, by argument."""
+        chosen = self.execution._backward_for(upstream)
+        text = self._text(chosen)
+        gradients = [upstream.get(j) for j in text.launch.returned]
+        found = text.backward(saved, known, gradients)[len(text.launch.grids) :]
+        return {i: g for i, g in enumerate(found) if g is not None}

@@ -1,0 +1,53 @@
+"""A launch where PyTorch traces: an operator in the graph, and what it wrote, copied to its place.
+
+An operator takes the tensors and numbers of a launch, and returns what the kernel writes
+(`graph_operator.py`). All else is a constant of the graph.
+"""
+
+from __future__ import annotations
+
+import torch
+
+Tensor = torch.Tensor
+
+
+def record(kernel, grid, /, *args, **kwargs) -> None:
+    """Put a launch of a differentiable kernel into the graph that is traced.
+
+    Dynamo reads this function, and all that it calls; other tracers run it.
+    """
+    resolver = kernel._resolver
+    values = resolver.bind(args, kwargs)
+    arguments = dict(zip(resolver.names, values))
+    tensors: list[Tensor] = []
+    ints: list = []
+    floats: list = []
+    described: list = []
+    for value, is_constant in zip(values, resolver.constants):
+        if isinstance(value, Tensor):
+            tensors.append(value)
+            described += ("tensor", value.dtype)
+        elif is_constant or isinstance(value, bool) or not isinstance(value, (int, float)):
+            described += ("constant", value)
+        elif isinstance(value, float):
+            floats.append(value)
+            described += ("float", None)
+        else:
+            ints.append(value)
+            described += ("int", None)
+    for name in kwargs:
+        if name not in arguments:
+            described += (name, kwargs[name])
+    metas = [resolver.chosen(arguments, config) for config in resolver.configurations]
+    for name in metas[0]:
+        described += ("chosen " + name, metas[0][name])
+    grids: list = []
+    for meta in metas if callable(grid) else [{}]:
+        extents = grid(arguments | meta) if callable(grid) else grid
+        extents = list(extents) if isinstance(extents, (tuple, list)) else [extents]
+        grids += [*extents, 1, 1][:3]
+    name, outputs = kernel._operator(*described)
+    operator = getattr(torch.ops.triton_autodiff, name)
+    written = operator(tensors, ints, floats, grids)
+    for place, value in zip(outputs, written):
+        tensors[place].copy_(value)

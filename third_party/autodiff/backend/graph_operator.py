@@ -1,0 +1,260 @@
+"""Launches as operators of PyTorch: what takes tensors and numbers, and returns what is written.
+
+An operator is functional. It leaves its arguments as they are, and returns the contents that the
+kernel would give those that it writes to. So PyTorch can trace it, differentiate it, and move it.
+Where AOTAutograd makes a graph, the operator becomes what it does: the contents are copies, which
+Inductor leaves out where nobody needs the original, and the launch writes to these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+
+import torch
+from triton.runtime.jit import MockTensor
+
+from .errors import AutodiffError
+from .graph_facts import StandIn, Unforeseen, hints
+from .graph_gradient import Recorded, copy_of, gradient_like, like
+from .graph_kernels import InlinedLaunch
+from .state import KernelState
+
+Tensor = torch.Tensor
+NAMESPACE = "triton_autodiff"
+_ARGUMENTS = "SymInt[] ints, float[] floats, SymInt[] grids"
+# Stands for an integer about which a kernel should not know anything.
+_SOME_INT = 24
+_lock = threading.RLock()
+_operators: dict[str, LaunchOperator] = {}
+
+
+def operator_of(kernel, described) -> LaunchOperator:
+    """Return the operator for launches of a differentiable kernel with arguments as described.
+
+    `described` holds a pair for each parameter: ("tensor", dtype), ("int", None), ("float", None),
+    or ("constant", value). After these come options by name, and what a tuner or a heuristic
+    chooses, as ("chosen NAME", value).
+    """
+    with _lock:
+        known = kernel.__dict__.setdefault("_operators", {})
+        key = tuple((kind, type(value), repr(value)) for kind, value in described)
+        if key not in known:
+            identity = (kernel._resolver.identity(), kernel._resolver.options, key)
+            digest = hashlib.sha256(repr(identity).encode()).hexdigest()[:12]
+            name = f"{kernel._resolver.function.__name__}_{digest}"
+            if name not in _operators:
+                _operators[name] = LaunchOperator(kernel, name, described)
+            known[key] = _operators[name]
+        return known[key]
+
+
+class LaunchOperator:
+    """The operators of launches of one kernel that differ in tensors and numbers alone.
+
+    `outputs` are the places, among their tensors, of those that the kernel writes to.
+    """
+
+    def __init__(self, kernel, name: str, described):
+        self.kernel, self.name = kernel, name
+        count = len(kernel._resolver.names)
+        self._parameters = described[:count]
+        self._options = {k: v for k, v in described[count:] if not k.startswith("chosen ")}
+        self._chosen = {
+            k.removeprefix("chosen "): v for k, v in described[count:] if k.startswith("chosen ")
+        }
+        self.state = self._state()
+        self._inlined: dict = {}
+        tensors = [n for n, (kind, _) in enumerate(self._parameters) if kind == "tensor"]
+        spec = self.state.spec
+        plan = self.state.plan_of_everything()
+        self.outputs = tuple(tensors.index(spec.parameters[j]) for j in plan.outputs)
+        loaded = {spec.parameters[i] for i, a in enumerate(plan.arguments) if a.loaded}
+        # The tensors whose contents matter.
+        self.read = frozenset(n for n, i in enumerate(tensors) if i in loaded)
+        self._define()
+
+    def _state(self) -> KernelState:
+        """Return what is known of the kernel for some numbers."""
+        stand_ins = {"int": _SOME_INT, "float": 0.5}
+        values = [
+            MockTensor(value) if kind == "tensor" else stand_ins.get(kind, value)
+            for kind, value in self._parameters
+        ]
+        resolver = self.kernel._resolver
+        arguments = dict(zip(resolver.names, values, strict=True)) | self._chosen
+        launch = resolver.resolve((), {**arguments, **self._options}, (1, 1, 1))
+        return KernelState.of(launch.kernel, launch.function, resolver.options)
+
+    def _define(self) -> None:
+        library = torch.library.Library(NAMESPACE, "FRAGMENT")
+        self._library = library
+        tags = (torch.Tag.needs_exact_strides,)
+        name, full = self.name, f"{NAMESPACE}::{self.name}"
+        library.define(f"{name}(Tensor[] tensors, {_ARGUMENTS}) -> Tensor[]", tags=tags)
+        library.impl(name, self._run, "CompositeExplicitAutograd")
+        library.impl(name, self._recorded, "Autograd")
+        torch.library.register_fake(full, self._written, lib=library)
+        library.define(
+            f"{name}_launch(Tensor[] read, Tensor(a!)[] written, {_ARGUMENTS}) -> ()", tags=tags
+        )
+        library.impl(f"{name}_launch", self._launch, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"{full}_launch", lambda *_: None, lib=library)
+        library.define(
+            f"{name}_gradient(Tensor?[] upstream, Tensor[] tensors, {_ARGUMENTS}, int[] wanted)"
+            " -> Tensor[]",
+            tags=tags,
+        )
+        library.impl(f"{name}_gradient", self._gradient, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"{full}_gradient", _empty_gradients, lib=library)
+        packets = getattr(torch.ops, NAMESPACE)
+        self.operator = getattr(packets, name).default
+        self.launch = getattr(packets, f"{name}_launch").default
+        self.gradient = getattr(packets, f"{name}_gradient").default
+        from torch._subclasses.functional_tensor import FunctionalTensorMode
+
+        torch.library.register_torch_dispatch(
+            full, FunctionalTensorMode, self._functionalized, lib=library
+        )
+
+    def values(self, tensors, ints, floats) -> list:
+        """Return the values of the kernel's parameters."""
+        following = {"tensor": iter(tensors), "int": iter(ints), "float": iter(floats)}
+        return [
+            next(following[kind]) if kind in following else value
+            for kind, value in self._parameters
+        ]
+
+    def eager(self, tensors, ints, floats, grids) -> list[Tensor]:
+        """Launch on copies of what is written, as an autograd node if need be; return these."""
+        copies = {place: copy_of(tensors[place]) for place in self.outputs}
+        given = [copies.get(place, tensor) for place, tensor in enumerate(tensors)]
+        self._launch_on(given, ints, floats, grids)
+        return list(copies.values())
+
+    def _launch_on(self, tensors, ints, floats, grids) -> None:
+        names = self.kernel._resolver.names
+        values = self.values(tensors, ints, floats)
+        tuned = [name for name in self._chosen if values[names.index(name)] is None]
+        given = {n: v for n, v in zip(names, values, strict=True) if n not in tuned}
+        self.kernel.run(**given, **self._options, grid=self._grid(grids))
+
+    def _grid(self, grids):
+        if len(grids) == 3:
+            return tuple(grids)
+        configurations = self.kernel._resolver.configurations
+
+        def chosen(meta):
+            for place, config in enumerate(configurations):
+                if all(meta.get(name) == value for name, value in config.items()):
+                    return tuple(grids[3 * place : 3 * place + 3])
+            raise AssertionError("a tuner chose what is none of its configurations")
+
+        return chosen
+
+    def inlined(self, wanted, tensors, ints, floats, grids) -> InlinedLaunch | None:
+        """Return a launch, with gradients of the tensors that are `wanted`, as Triton kernels.
+
+        None if it is an operator that nobody looks into, which chooses its plan when it runs.
+        """
+        if len(grids) != 3 or not _is_functionalized():
+            return None
+        try:
+            execution = self._foreseen(wanted, tensors, hints(ints), hints(floats), hints(grids))
+            if execution not in self._inlined:
+                self._inlined[execution] = InlinedLaunch(execution.state, execution)
+            return self._inlined[execution]
+        except (Unforeseen, AutodiffError):
+            return None
+
+    def _foreseen(self, wanted, tensors, ints, floats, grid):
+        """Return how a launch is executed that is like the one that is traced."""
+        stand_ins = [StandIn(t, n, n in self.outputs) for n, t in enumerate(tensors)]
+        resolver = self.kernel._resolver
+        values = self.values(stand_ins, ints, floats)
+        arguments = dict(zip(resolver.names, values, strict=True)) | self._chosen
+        launch = resolver.resolve((), {**arguments, **self._options}, grid)
+        state = KernelState.of(launch.kernel, launch.function, resolver.options)
+        leaves = state.spec.flatten(launch.values)
+        asked = {id(stand_ins[place]) for place in wanted}
+        wanted = tuple(i for i in state.spec.pointers if id(leaves[i]) in asked)
+        return state.execution(wanted, launch.grid, leaves)
+
+    def places(self, execution) -> dict[int, int]:
+        """Return the places of tensors by the arguments of a plan."""
+        tensors = [n for n, (kind, _) in enumerate(self._parameters) if kind == "tensor"]
+        spec = execution.state.spec
+        return {i: tensors.index(spec.parameters[i]) for i in spec.pointers}
+
+    def _run(self, tensors, ints, floats, grids) -> list[Tensor]:
+        with torch.no_grad():
+            return self.eager(tensors, ints, floats, grids)
+
+    def _written(self, tensors, ints, floats, grids) -> list[Tensor]:
+        return [like(tensors[place]) for place in self.outputs]
+
+    def _launch(self, read, written, ints, floats, grids) -> None:
+        with torch.no_grad():
+            self._launch_on(self.joined(read, written), ints, floats, grids)
+
+    def joined(self, read, written) -> list[Tensor]:
+        """Return the tensors of a launch from those that it only reads, and the others."""
+        read, outputs = iter(read), dict(zip(self.outputs, written, strict=True))
+        count = sum(kind == "tensor" for kind, _ in self._parameters)
+        return [outputs[n] if n in outputs else next(read) for n in range(count)]
+
+    def _recorded(self, tensors, ints, floats, grids) -> list[Tensor]:
+        """Give the operator a history, where gradients are wanted."""
+        wanted = tuple(n for n, t in enumerate(tensors) if t.requires_grad)
+        if not wanted or not torch.is_grad_enabled():
+            with torch._C._AutoDispatchBelowAutograd():
+                return self.operator(tensors, ints, floats, grids)
+        if not torch._C._len_torch_dispatch_stack():
+            return self.eager(tensors, ints, floats, grids)
+        numbers = tuple(ints), tuple(floats), tuple(grids)
+        return list(Recorded.apply(self, numbers, wanted, *tensors))
+
+    def _gradient(self, upstream, tensors, ints, floats, grids, wanted) -> list[Tensor]:
+        """Return gradients of the tensors that are wanted, from a launch that is run again."""
+        from .runtime import recording_history
+
+        with torch.enable_grad(), recording_history():
+            leaves = [
+                t.detach().requires_grad_() if n in wanted else t for n, t in enumerate(tensors)
+            ]
+            outputs = self.eager(leaves, ints, floats, grids)
+            pairs = [(y, g) for y, g in zip(outputs, upstream, strict=True) if g is not None]
+            found = torch.autograd.grad(
+                [y for y, _ in pairs],
+                [leaves[n] for n in wanted],
+                [g for _, g in pairs],
+                allow_unused=True,
+            )
+        return [gradient_like(leaves[n], g) for n, g in zip(wanted, found, strict=True)]
+
+    def _functionalized(self, mode, operator, types, args, kwargs):
+        """Return what the operator does, where AOTAutograd traces: a launch on copies."""
+        if not _looks_into_operators():
+            return mode.__torch_dispatch__(operator, types, args, kwargs)
+        tensors, ints, floats, grids = args
+        with mode:
+            written = [copy_of(tensors[place]) for place in self.outputs]
+            read = [t for n, t in enumerate(tensors) if n not in self.outputs]
+            self.launch(read, written, ints, floats, grids)
+            return written
+
+
+def _is_functionalized() -> bool:
+    """Whether AOTAutograd makes a graph in which it looks into operators."""
+    functional = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FUNCTIONAL)
+    return functional is not None and _looks_into_operators()
+
+
+def _looks_into_operators() -> bool:
+    from torch.export._trace import custom_triton_ops_decomposition_disabled
+
+    return not custom_triton_ops_decomposition_disabled()
+
+
+def _empty_gradients(upstream, tensors, ints, floats, grids, wanted) -> list[Tensor]:
+    return [like(tensors[n]) for n in wanted]
