@@ -168,7 +168,7 @@ def box(grid, place_of, filled: bool) -> list[int]:
 def divided(a: int, b: int) -> int:
     """Return a quotient as C rounds it, towards zero."""
     quotient = abs(a) // abs(b)
-    return -quotient if (a < 0) != (b < 0) else quotient
+    return -quotient if a * b < 0 else quotient
 
 
 def remainder(a: int, b: int) -> int:

@@ -11,7 +11,6 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from .memory import extent
 
 Tensor = torch.Tensor
-_ALIGNMENT = 256
 
 
 class Unforeseen(Exception):
@@ -32,15 +31,6 @@ def hints(numbers) -> tuple:
     return tuple(map(hint, numbers))
 
 
-def fake_of(tensor: Tensor) -> Tensor:
-    """Return the fake tensor in what AOTAutograd traces with, the tensor itself elsewhere."""
-    from torch._subclasses.functional_tensor import FunctionalTensor
-
-    if isinstance(tensor, FunctionalTensor):
-        return torch._from_functional_tensor(tensor.elem)
-    return tensor
-
-
 class _Storage:
     def __init__(self, nbytes: int):
         self._nbytes = nbytes
@@ -52,23 +42,17 @@ class _Storage:
 class StandIn(Tensor):
     """What a tensor will be: layout, type and device, and an address that no other has.
 
-    With `apart`, it will be all that its storage holds.
+    It is all that its storage holds.
     """
 
     @staticmethod
-    def __new__(cls, tensor: Tensor, number: int, apart: bool):
+    def __new__(cls, tensor: Tensor, number: int):
         shape, strides = hints(tensor.shape), hints(tensor.stride())
         made = Tensor._make_wrapper_subclass(
             cls, shape, strides=strides, dtype=tensor.dtype, device=tensor.device
         )
-        fake = fake_of(tensor)
-        size, offset = extent(shape, strides), 0
-        if not apart:
-            offset = hint(fake.storage_offset())
-            held = hint(fake.untyped_storage().nbytes()) // tensor.element_size()
-            size = max(offset + size, held)
-        made._offset, made._bytes = offset, size * tensor.element_size()
-        made._address = (number + 1 << 44) + offset * tensor.element_size()
+        made._bytes = extent(shape, strides) * tensor.element_size()
+        made._address = number + 1 << 44
         return made
 
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -80,10 +64,6 @@ class StandIn(Tensor):
     def data_ptr(self) -> int:
         """Return an address, for what compares addresses."""
         return self._address
-
-    def storage_offset(self) -> int:
-        """Return where the tensor begins in its storage."""
-        return self._offset
 
     def untyped_storage(self):
         """Return something that knows how long the storage is."""

@@ -13,10 +13,11 @@ import re
 
 import torch
 
+from .bundle import private
 from .export import Module
 from .export_launch import ExportedLaunch
 from .exported import Layout
-from .graph_facts import fake_of
+from .graph_numbers import REPLACED, without_comprehensions
 from .memory import Span, extent, is_dense, same_strides
 from .stand_ins import compile_text
 
@@ -29,16 +30,10 @@ class TracedLayout(Layout):
     __slots__ = ()
 
     @classmethod
-    def of(cls, tensor: Tensor, apart: bool) -> TracedLayout:
-        """Return that of a tensor; with `apart`, nothing else is in its storage."""
+    def of(cls, tensor: Tensor) -> TracedLayout:
+        """Return that of a tensor. Nothing is around it: a graph does not know its storage."""
         strides = tensor.stride()
-        size = extent(tensor.shape, strides)
-        span = Span(0, size)
-        if not apart:
-            fake = fake_of(tensor)
-            lead = fake.storage_offset()
-            held = fake.untyped_storage().nbytes() // tensor.element_size()
-            span = Span(lead, max(held, lead + size))
+        span = Span(0, extent(tensor.shape, strides))
         return cls(tensor.shape, strides, span, tensor.dtype, tensor.device)
 
     def upstream(self, gradient: Tensor | None) -> Tensor:
@@ -78,14 +73,14 @@ class _Text:
         launch = ExportedLaunch(state, execution, "", backward)
         module = Module([launch], None)
         text = module.text()
-        text = with_types(text, module.nodes[0].launched)
+        text = without_comprehensions(with_types(text, module.nodes[0].launched))
         self.launch, self.node = launch, module.nodes[0]
         self._scope = {"__name__": f"{__name__}.{launch.kernel_name}"}
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         compile_text(text, f"<{launch.kernel_name} {digest}>", self._scope)
         for name in self.node.launched:
             self._scope[name] = _Traced(self._scope[name])
-        self._scope["_added_up"] = _added_up
+        self._scope |= {**REPLACED, private("added_up"): _added_up}
         self._class = self._scope[launch.class_name]
 
     def programs(self, known: dict):
@@ -165,10 +160,7 @@ class InlinedLaunch:
         leaves = spec.flatten(values)
         known = {launch.grid: grid}
         known |= {spec.names[i]: leaves[i] for i in launch.scalars}
-        known |= {
-            name: TracedLayout.of(leaves[i], i in launch.plan.outputs)
-            for i, name in launch.layouts.items()
-        }
+        known |= {name: TracedLayout.of(leaves[i]) for i, name in launch.layouts.items()}
         known[launch.programs] = self._first.programs(known)
         saved = self._first.forward([known[name] for name in launch.grids], leaves)
         return saved, known

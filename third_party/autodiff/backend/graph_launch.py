@@ -6,6 +6,8 @@ An operator takes the tensors and numbers of a launch, and returns what the kern
 
 from __future__ import annotations
 
+import operator
+
 import torch
 
 Tensor = torch.Tensor
@@ -28,7 +30,7 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
             tensors.append(value)
             described += ("tensor", value.dtype)
         elif is_constant or isinstance(value, bool) or not isinstance(value, (int, float)):
-            described += ("constant", value)
+            described += ("constant", _constant(value))
         elif isinstance(value, float):
             floats.append(value)
             described += ("float", None)
@@ -37,17 +39,24 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
             described += ("int", None)
     for name in kwargs:
         if name not in arguments:
-            described += (name, kwargs[name])
+            described += (name, _constant(kwargs[name]))
     metas = [resolver.chosen(arguments, config) for config in resolver.configurations]
     for name in metas[0]:
-        described += ("chosen " + name, metas[0][name])
+        described += ("chosen " + name, _constant(metas[0][name]))
     grids: list = []
     for meta in metas if callable(grid) else [{}]:
         extents = grid(arguments | meta) if callable(grid) else grid
         extents = list(extents) if isinstance(extents, (tuple, list)) else [extents]
         grids += [*extents, 1, 1][:3]
     name, outputs = kernel._operator(*described)
-    operator = getattr(torch.ops.triton_autodiff, name)
-    written = operator(tensors, ints, floats, grids)
+    recorded = getattr(torch.ops.triton_autodiff, name)
+    written = recorded(tensors, ints, floats, grids)
     for place, value in zip(outputs, written):
         tensors[place].copy_(value)
+
+
+def _constant(value):
+    """Return a value for which a graph is made; of a symbol it is the one that is traced with."""
+    if isinstance(value, bool):
+        return True if value else False  # noqa: SIM210
+    return operator.index(value) if isinstance(value, int) else value

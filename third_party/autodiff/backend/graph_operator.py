@@ -169,7 +169,7 @@ class LaunchOperator:
 
     def _foreseen(self, wanted, tensors, ints, floats, grid):
         """Return how a launch is executed that is like the one that is traced."""
-        stand_ins = [StandIn(t, n, n in self.outputs) for n, t in enumerate(tensors)]
+        stand_ins = [StandIn(t, n) for n, t in enumerate(tensors)]
         resolver = self.kernel._resolver
         values = self.values(stand_ins, ints, floats)
         arguments = dict(zip(resolver.names, values, strict=True)) | self._chosen
