@@ -48,7 +48,7 @@ class Printed:
     def __init__(self, name: str, parameters, options: dict, target):
         self.name = name
         self.parameters = tuple(parameters)
-        self.options = _said(options, target)
+        self.options = said_options(options, target)
 
     def launch(self, grid: str, arguments, indent: int) -> str:
         """Return the line that launches it."""
@@ -56,7 +56,7 @@ class Printed:
         return call(f"{self.name}[{grid}](", [*arguments, *options], ")", indent)
 
 
-def _said(options: dict, target) -> dict:
+def said_options(options: dict, target) -> dict:
     """Return the options of a launch that are not what Triton takes anyway."""
     usual = make_backend(target).parse_options({})
     return {

@@ -35,21 +35,22 @@ class _OfKernels:
     @staticmethod
     def forward(ctx, operator, inlined, numbers, wanted, tensors):
         """Launch, and return what computes gradients, and what was written."""
-        ints, floats, grid = numbers
+        ints, floats, _ = numbers
+        kernels, grid = inlined
         copies = {place: copy_of(tensors[place]) for place in operator.outputs}
         given = [copies.get(place, tensor) for place, tensor in enumerate(tensors)]
-        saved, known = inlined.forward(operator.values(given, ints, floats), tuple(grid))
+        saved, known = kernels.forward(operator.values(given, ints, floats), grid)
         ctx.save_for_backward(*saved)
-        places = operator.places(inlined.execution)
+        places = operator.places(kernels.execution.state)
 
         def backward(saved, upstream):
             given = dict(zip(operator.outputs, upstream, strict=True))
             by_argument = {
                 j: given[places[j]]
-                for j in inlined.execution.backward.plan.outputs
+                for j in kernels.execution.backward.plan.outputs
                 if given[places[j]] is not None
             }
-            found = inlined.backward(saved, known, by_argument)
+            found = kernels.backward(saved, known, by_argument)
             return {places[i]: gradient for i, gradient in found.items()}
 
         return backward, list(copies.values())

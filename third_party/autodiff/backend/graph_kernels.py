@@ -14,11 +14,13 @@ import re
 import torch
 
 from .bundle import private
+from .executable import inherited_options
 from .export import Module
-from .export_launch import ExportedLaunch
+from .export_launch import ExportedLaunch, said_options
 from .exported import Layout
 from .graph_numbers import REPLACED, without_comprehensions
 from .memory import Span, extent, is_dense, same_strides
+from .source import python_of
 from .stand_ins import compile_text
 
 Tensor = torch.Tensor
@@ -75,9 +77,7 @@ class _Text:
         text = module.text()
         text = without_comprehensions(with_types(text, module.nodes[0].launched))
         self.launch, self.node = launch, module.nodes[0]
-        self._scope = {"__name__": f"{__name__}.{launch.kernel_name}"}
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-        compile_text(text, f"<{launch.kernel_name} {digest}>", self._scope)
+        self._scope = module_of(text, launch.kernel_name)
         for name in self.node.launched:
             self._scope[name] = _Traced(self._scope[name])
         self._scope |= {**REPLACED, private("added_up"): _added_up}
@@ -103,6 +103,14 @@ class _Text:
         """Return the gradients of the arguments."""
         context = _Context(saved, tuple(known[name] for name in self.node.told))
         return self._class.backward.__wrapped__(context, *upstream)
+
+
+def module_of(text: str, name: str) -> dict:
+    """Return what a module defines that was made for a kernel of this name."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    scope = {"__name__": f"{__name__}.{name}"}
+    compile_text(text, f"<{name} {digest}>", scope)
+    return scope
 
 
 # A parameter of a printed kernel, and its type.
@@ -157,6 +165,7 @@ class InlinedLaunch:
     def forward(self, values, grid):
         """Launch on values of parameters; return what a backward needs, and what it knows."""
         launch, spec = self._first.launch, self._state.spec
+        guard(spec, values)
         leaves = spec.flatten(values)
         known = {launch.grid: grid}
         known |= {spec.names[i]: leaves[i] for i in launch.scalars}
@@ -172,3 +181,35 @@ class InlinedLaunch:
         gradients = [upstream.get(j) for j in text.launch.returned]
         found = text.backward(saved, known, gradients)[len(text.launch.grids) :]
         return {i: g for i, g in enumerate(found) if g is not None}
+
+
+class InlinedForward:
+    """A launch of which no gradient is wanted."""
+
+    def __init__(self, state, _=None):
+        self._state = state
+        spec = state.spec
+        text = without_comprehensions(with_types(python_of(spec.kernel.asm["ttir"]), [spec.name]))
+        self._kernel = _Traced(module_of(text, spec.name)[spec.name])
+        self._options = said_options(inherited_options(spec.kernel.metadata), spec.target)
+
+    def forward(self, values, grid) -> None:
+        """Launch on values of parameters."""
+        spec = self._state.spec
+        guard(spec, values)
+        self._kernel[grid](*spec.flatten(values), **self._options)
+
+
+def guard(spec, values) -> None:
+    """Make a graph one for numbers that the kernel would be compiled alike for."""
+    for name, value in zip(spec.kernel.src.signature, values, strict=True):
+        if spec.kernel.src.signature[name] == "constexpr" and isinstance(value, torch.SymInt):
+            int(value)
+    leaves = spec.flatten(values)
+    for i, value in enumerate(leaves):
+        if isinstance(value, torch.SymInt):
+            attributes = spec.kernel.src.attrs.get((spec.parameters[i],), ())
+            is_multiple = not any(a[0] == "tt.divisibility" for a in attributes)
+            bits = int(spec.types[i][1:])
+            if not (is_multiple or value % 16 == 0) or not value < 1 << bits - 1:
+                raise AssertionError("a symbol is not what it is traced with")

@@ -12,12 +12,13 @@ import hashlib
 import threading
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 from triton.runtime.jit import MockTensor
 
 from .errors import AutodiffError
-from .graph_facts import StandIn, Unforeseen, hints
+from .graph_facts import StandIn, Unforeseen, hints, trial
 from .graph_gradient import Recorded, copy_of, gradient_like, like
-from .graph_kernels import InlinedLaunch
+from .graph_kernels import InlinedForward, InlinedLaunch
 from .state import KernelState
 
 Tensor = torch.Tensor
@@ -62,6 +63,12 @@ class LaunchOperator:
         self._options = {k: v for k, v in described[count:] if not k.startswith("chosen ")}
         self._chosen = {
             k.removeprefix("chosen "): v for k, v in described[count:] if k.startswith("chosen ")
+        }
+        # What is not given, as a tuner or a heuristic chooses it.
+        self._tuned = {
+            name
+            for name, (_, value) in zip(kernel._resolver.names, self._parameters, strict=True)
+            if name in self._chosen and value is None
         }
         self.state = self._state()
         self._inlined: dict = {}
@@ -132,59 +139,77 @@ class LaunchOperator:
         self._launch_on(given, ints, floats, grids)
         return list(copies.values())
 
-    def _launch_on(self, tensors, ints, floats, grids) -> None:
-        names = self.kernel._resolver.names
+    def _arguments(self, tensors, ints, floats) -> dict:
         values = self.values(tensors, ints, floats)
-        tuned = [name for name in self._chosen if values[names.index(name)] is None]
-        given = {n: v for n, v in zip(names, values, strict=True) if n not in tuned}
+        return dict(zip(self.kernel._resolver.names, values, strict=True))
+
+    def _launch_on(self, tensors, ints, floats, grids) -> None:
+        arguments = self._arguments(tensors, ints, floats)
+        given = {name: value for name, value in arguments.items() if name not in self._tuned}
         self.kernel.run(**given, **self._options, grid=self._grid(grids))
 
     def _grid(self, grids):
         if len(grids) == 3:
             return tuple(grids)
-        configurations = self.kernel._resolver.configurations
+        return lambda meta: tuple(grids[3 * self._place(meta) :][:3])
 
-        def chosen(meta):
-            for place, config in enumerate(configurations):
-                if all(meta.get(name) == value for name, value in config.items()):
-                    return tuple(grids[3 * place : 3 * place + 3])
-            raise AssertionError("a tuner chose what is none of its configurations")
+    def _place(self, meta) -> int:
+        """Return which configuration a tuner has chosen, by the arguments of a launch."""
+        for place, config in enumerate(self.kernel._resolver.configurations):
+            if all(meta.get(name) == value for name, value in config.items()):
+                return place
+        raise AssertionError("a tuner chose what is none of its configurations")
 
-        return chosen
-
-    def inlined(self, wanted, tensors, ints, floats, grids) -> InlinedLaunch | None:
+    def inlined(self, wanted, tensors, ints, floats, grids):
         """Return a launch, with gradients of the tensors that are `wanted`, as Triton kernels.
 
-        None if it is an operator that nobody looks into, which chooses its plan when it runs.
+        And its grid. None if it is an operator that nobody looks into, which chooses its plan when it runs.
         """
-        if len(grids) != 3 or not _is_functionalized():
+        if not _is_functionalized():
             return None
         try:
-            execution = self._foreseen(wanted, tensors, hints(ints), hints(floats), hints(grids))
-            if execution not in self._inlined:
-                self._inlined[execution] = InlinedLaunch(execution.state, execution)
-            return self._inlined[execution]
+            launch, grid = self._foreseen(tensors, ints, floats, grids)
+            state = KernelState.of(launch.kernel, launch.function, self.kernel._resolver.options)
+            leaves = state.spec.flatten(launch.values)
+            places = self.places(state)
+            arguments = tuple(i for i in state.spec.pointers if places[i] in wanted)
+            key = state
+            execution = None
+            if wanted:
+                key = execution = state.execution(arguments, launch.grid, leaves)
+            if key not in self._inlined:
+                inlined = InlinedForward if execution is None else InlinedLaunch
+                self._inlined[key] = inlined(state, execution)
+            return self._inlined[key], tuple(grid)
         except (Unforeseen, AutodiffError):
             return None
 
-    def _foreseen(self, wanted, tensors, ints, floats, grid):
-        """Return how a launch is executed that is like the one that is traced."""
-        stand_ins = [StandIn(t, n) for n, t in enumerate(tensors)]
+    def _foreseen(self, tensors, ints, floats, grids):
+        """Return a launch that is like the one that is traced, its tensors, and its grid there."""
+        ints, floats = hints(ints), hints(floats)
         resolver = self.kernel._resolver
-        values = self.values(stand_ins, ints, floats)
-        arguments = dict(zip(resolver.names, values, strict=True)) | self._chosen
-        launch = resolver.resolve((), {**arguments, **self._options}, grid)
-        state = KernelState.of(launch.kernel, launch.function, resolver.options)
-        leaves = state.spec.flatten(launch.values)
-        asked = {id(stand_ins[place]) for place in wanted}
-        wanted = tuple(i for i in state.spec.pointers if id(leaves[i]) in asked)
-        return state.execution(wanted, launch.grid, leaves)
+        if len(resolver.configurations) == 1:
+            stand_ins = [StandIn(t, n) for n, t in enumerate(tensors)]
+            arguments = self._arguments(stand_ins, ints, floats) | self._chosen
+            return resolver.resolve((), {**arguments, **self._options}, hints(grids)), grids
+        if not resolver.is_free_to_try or any(not t.is_floating_point() for t in tensors):
+            # What it is tried with must not matter.
+            raise Unforeseen
+        found = []
+        with _disable_current_modes(), torch.no_grad():
+            tried = [trial(t) for t in tensors]
+            arguments = self._arguments(tried, ints, floats)
+            call = resolver.launcher(self._grid(hints(grids)))
+            arguments = {n: v for n, v in arguments.items() if n not in self._tuned}
+            resolver.through_wrappers(found.append, call, (), {**arguments, **self._options})
+        place = self._place(dict(zip(resolver.names, found[0].values, strict=True)))
+        grid = grids[3 * place :][:3] if len(grids) > 3 else grids
+        return found[0], grid
 
-    def places(self, execution) -> dict[int, int]:
+    def places(self, state) -> dict[int, int]:
         """Return the places of tensors by the arguments of a plan."""
         tensors = [n for n, (kind, _) in enumerate(self._parameters) if kind == "tensor"]
-        spec = execution.state.spec
-        return {i: tensors.index(spec.parameters[i]) for i in spec.pointers}
+        return {i: tensors.index(state.spec.parameters[i]) for i in state.spec.pointers}
 
     def _run(self, tensors, ints, floats, grids) -> list[Tensor]:
         with torch.no_grad():
@@ -238,10 +263,16 @@ class LaunchOperator:
             return mode.__torch_dispatch__(operator, types, args, kwargs)
         tensors, ints, floats, grids = args
         with mode:
-            written = [copy_of(tensors[place]) for place in self.outputs]
-            read = [t for n, t in enumerate(tensors) if n not in self.outputs]
-            self.launch(read, written, ints, floats, grids)
-            return written
+            copies = {place: copy_of(tensors[place]) for place in self.outputs}
+            inlined = self.inlined((), tensors, ints, floats, grids)
+            if inlined is not None:
+                kernels, grid = inlined
+                given = [copies.get(place, t) for place, t in enumerate(tensors)]
+                kernels.forward(self.values(given, ints, floats), grid)
+            else:
+                read = [t for n, t in enumerate(tensors) if n not in copies]
+                self.launch(read, list(copies.values()), ints, floats, grids)
+            return list(copies.values())
 
 
 def _is_functionalized() -> bool:

@@ -45,6 +45,12 @@ def _choices(wrappers) -> list[dict]:
     return []
 
 
+def _prepares(wrapper) -> bool:
+    """Whether a wrapper does something to memory before it launches."""
+    configs = getattr(wrapper, "configs", ())
+    return any(getattr(config, "pre_hook", None) is not None for config in configs)
+
+
 class Launch:
     """One launch of a function, bound and compiled but not run."""
 
@@ -78,6 +84,8 @@ class Resolver:
         self.names = [p.name for p in parameters]
         self.constants = [parameter.is_constexpr for parameter in self.function.params]
         self.configurations = _choices(wrappers) or [{}]
+        # Whether a tuner may launch with any memory, and launches as it is told when it has chosen.
+        self.is_free_to_try = self.passes_on and not any(map(_prepares, wrappers))
         self._heuristics = [w.values for w in wrappers if isinstance(w, Heuristics)]
         self._variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         empty = inspect.Parameter.empty
