@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from .memory import extent
 
@@ -29,6 +30,16 @@ def hint(number):
 def hints(numbers) -> tuple:
     """Return the numbers that symbols are traced with."""
     return tuple(map(hint, numbers))
+
+
+def memory_of(tensor: Tensor) -> StorageWeakRef:
+    """Return what is equal for traced tensors that share memory."""
+    from torch._subclasses.functional_tensor import FunctionalTensor
+
+    if isinstance(tensor, FunctionalTensor):
+        torch._sync(tensor)
+        tensor = torch._from_functional_tensor(tensor.elem)
+    return StorageWeakRef(tensor.untyped_storage())
 
 
 class _Storage:

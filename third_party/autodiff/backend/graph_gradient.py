@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .memory import is_dense
+from .memory import is_dense, is_non_overlapping
 
 Tensor = torch.Tensor
 
@@ -15,6 +15,9 @@ class Recorded(torch.autograd.Function):
     @staticmethod
     def forward(ctx, operator, numbers, wanted, *tensors):
         ctx.set_materialize_grads(False)
+        # What shares memory with an output is about to change.
+        before = operator.meeting(tensors, *numbers)
+        tensors = [copy_of(t) if n in before else t for n, t in enumerate(tensors)]
         inlined = operator.inlined(wanted, tensors, *numbers)
         kind = _OfOperator if inlined is None else _OfKernels
         ctx.backward_of, written = kind.forward(ctx, operator, inlined, numbers, wanted, tensors)
@@ -88,6 +91,12 @@ def like(tensor: Tensor) -> Tensor:
     return _empty(tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
 
 
+def same_layout(one: Tensor, other: Tensor) -> bool:
+    """Return whether elements of two tensors are at the same places of their storages."""
+    places = ((t.shape, t.stride(), t.storage_offset(), t.dtype) for t in (one, other))
+    return next(places) == next(places)
+
+
 def copy_of(tensor: Tensor) -> Tensor:
     """Return a copy of a tensor that is laid out as it is."""
     if is_dense(tensor.shape, tensor.stride()):
@@ -95,7 +104,13 @@ def copy_of(tensor: Tensor) -> Tensor:
     return like(tensor).copy_(tensor)
 
 
-def gradient_like(tensor: Tensor, gradient: Tensor | None) -> Tensor:
-    """Return a gradient laid out as a tensor, in memory of its own; nothing is zero."""
-    found = like(tensor)
-    return found.zero_() if gradient is None else found.copy_(gradient)
+def gradient_like(tensor: Tensor, gradient: Tensor | None = None) -> Tensor:
+    """Return memory for the gradient of a tensor, laid out as it is if no elements share memory.
+
+    With a gradient, a copy of that.
+    """
+    if is_non_overlapping(tensor.shape, tensor.stride()):
+        made = like(tensor)
+    else:
+        made = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+    return made if gradient is None else made.copy_(gradient)

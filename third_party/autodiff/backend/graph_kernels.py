@@ -114,7 +114,7 @@ def module_of(text: str, name: str) -> dict:
 
 
 # A parameter of a printed kernel, and its type.
-_PARAMETER = re.compile(r" +(\w+)(?:: tl\.\w+)?,  # (tl\.(?:u?int|b?float)\d+)$")
+_PARAMETER = re.compile(r" +(\w+)(?:: tl\.\w+)?,  # (tl\.(?:u?int|b?float)\d+)(?:,.*)?$")
 
 
 def with_types(text: str, kernels) -> str:

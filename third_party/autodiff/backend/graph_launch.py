@@ -11,6 +11,7 @@ import operator
 import torch
 
 Tensor = torch.Tensor
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 
 
 def record(kernel, grid, /, *args, **kwargs) -> None:
@@ -29,9 +30,9 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
         if isinstance(value, Tensor):
             tensors.append(value)
             described += ("tensor", value.dtype)
-        elif is_constant or isinstance(value, bool) or not isinstance(value, (int, float)):
+        elif is_constant or isinstance(value, bool) or not isinstance(value, _NUMBERS):
             described += ("constant", _constant(value))
-        elif isinstance(value, float):
+        elif isinstance(value, (float, torch.SymFloat)):
             floats.append(value)
             described += ("float", None)
         else:
@@ -57,6 +58,6 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
 
 def _constant(value):
     """Return a value for which a graph is made; of a symbol it is the one that is traced with."""
-    if isinstance(value, bool):
+    if isinstance(value, (bool, torch.SymBool)):
         return True if value else False  # noqa: SIM210
-    return operator.index(value) if isinstance(value, int) else value
+    return operator.index(value) if isinstance(value, (int, torch.SymInt)) else value

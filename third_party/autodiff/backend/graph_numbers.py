@@ -180,6 +180,8 @@ class _Comprehensions(ast.NodeTransformer):
         if not is_maximum or not isinstance(node.args[0], ast.GeneratorExp):
             return node
         loops = node.args[0].generators
+        if not all(isinstance(loop.iter, ast.Call) for loop in loops):
+            return node
         names = [ast.arg(loop.target.id) for loop in loops]
         extents = [loop.iter.args[0] for loop in loops]
         arguments = ast.arguments([], names, None, [], [], None, [])

@@ -16,8 +16,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 from triton.runtime.jit import MockTensor
 
 from .errors import AutodiffError
-from .graph_facts import StandIn, Unforeseen, hints, trial
-from .graph_gradient import Recorded, copy_of, gradient_like, like
+from .expr import evaluate
+from .graph_facts import StandIn, Unforeseen, hints, memory_of, trial
+from .graph_gradient import Recorded, copy_of, gradient_like, like, same_layout
 from .graph_kernels import InlinedForward, InlinedLaunch
 from .state import KernelState
 
@@ -74,7 +75,7 @@ class LaunchOperator:
         self._inlined: dict = {}
         tensors = [n for n, (kind, _) in enumerate(self._parameters) if kind == "tensor"]
         spec = self.state.spec
-        plan = self.state.plan_of_everything()
+        self._plan = plan = self.state.plan_of_everything()
         self.outputs = tuple(tensors.index(spec.parameters[j]) for j in plan.outputs)
         loaded = {spec.parameters[i] for i, a in enumerate(plan.arguments) if a.loaded}
         # The tensors whose contents matter.
@@ -163,7 +164,8 @@ class LaunchOperator:
     def inlined(self, wanted, tensors, ints, floats, grids):
         """Return a launch, with gradients of the tensors that are `wanted`, as Triton kernels.
 
-        And its grid. None if it is an operator that nobody looks into, which chooses its plan when it runs.
+        And its grid. None if it is an operator that nobody looks into: it chooses its plan when it
+        runs.
         """
         if not _is_functionalized():
             return None
@@ -181,7 +183,8 @@ class LaunchOperator:
                 inlined = InlinedForward if execution is None else InlinedLaunch
                 self._inlined[key] = inlined(state, execution)
             return self._inlined[key], tuple(grid)
-        except (Unforeseen, AutodiffError):
+        except (Unforeseen, AutodiffError) as error:
+            self.why = repr(error)
             return None
 
     def _foreseen(self, tensors, ints, floats, grids):
@@ -215,7 +218,37 @@ class LaunchOperator:
         with torch.no_grad():
             return self.eager(tensors, ints, floats, grids)
 
+    def meeting(self, tensors, ints, floats, grids) -> set[int]:
+        """Return the places of tensors that are only read and share memory with a written one.
+
+        Raises an `AutodiffError` if the kernel may load through one what it stores through another.
+        """
+        changing = {memory_of(tensors[place]): place for place in self.outputs}
+        if len(changing) < len(self.outputs):
+            raise self._refusal("two of the tensors that it writes to share memory")
+        found = {
+            place: changing[memory]
+            for place, memory in enumerate(map(memory_of, tensors))
+            if place not in self.outputs and memory in changing
+        }
+        places = self.places(self.state)
+        leaves = self.state.spec.flatten(self.values(tensors, ints, floats))
+        for hazard in self._plan.hazards if found else ():
+            read, written = places[hazard.read], places[hazard.written]
+            excluded = hazard.unless is not None and all(
+                evaluate(a, leaves, grids) == evaluate(b, leaves, grids) for a, b in hazard.unless
+            )
+            same = same_layout(tensors[read], tensors[written])
+            if found.get(read) == written and not (same and excluded):
+                raise self._refusal("it may load through one tensor what it stores through another")
+        return set(found)
+
+    def _refusal(self, why: str) -> AutodiffError:
+        name = self.kernel._resolver.function.__name__
+        return AutodiffError(f"kernel {name!r} cannot be traced: {why}; clone one of the tensors")
+
     def _written(self, tensors, ints, floats, grids) -> list[Tensor]:
+        self.meeting(tensors, ints, floats, grids)
         return [like(tensors[place]) for place in self.outputs]
 
     def _launch(self, read, written, ints, floats, grids) -> None:
@@ -255,7 +288,11 @@ class LaunchOperator:
                 [g for _, g in pairs],
                 allow_unused=True,
             )
-        return [gradient_like(leaves[n], g) for n, g in zip(wanted, found, strict=True)]
+        pairs = zip((leaves[n] for n in wanted), found, strict=True)
+        return [
+            gradient_like(leaf).zero_() if g is None else gradient_like(leaf, g)
+            for leaf, g in pairs
+        ]
 
     def _functionalized(self, mode, operator, types, args, kwargs):
         """Return what the operator does, where AOTAutograd traces: a launch on copies."""
@@ -288,4 +325,4 @@ def _looks_into_operators() -> bool:
 
 
 def _empty_gradients(upstream, tensors, ints, floats, grids, wanted) -> list[Tensor]:
-    return [like(tensors[n]) for n in wanted]
+    return [gradient_like(tensors[n]) for n in wanted]

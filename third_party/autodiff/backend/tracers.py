@@ -59,7 +59,9 @@ def is_recorded(name: str) -> bool:
         torch._C._get_dispatch_mode(key) is not None for key in _MODES
     ):
         return True
-    if _is_included(_PRE_DISPATCH):
+    if _is_included(_PRE_DISPATCH) or any(
+        transform.key() == _FUNCTIONALIZE for transform in _transforms() or ()
+    ):
         return True
     refuse_tracers(name)
     return False
