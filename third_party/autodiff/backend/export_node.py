@@ -56,8 +56,6 @@ class Node:
             self.operands["argument", i] = name
         for executable, printed in zip(self.of.executables, self._kernels, strict=True):
             for operand, name in zip(executable.kernel.operands, printed.parameters, strict=True):
-                kind, index = operand
-                operand = ("gradient", index) if kind == "rounded" else operand
                 if operand not in self.operands:
                     self.operands[operand] = self.of.names.give(name)
         for j in self.of.plan.cotangents():
@@ -65,7 +63,7 @@ class Node:
 
     def _operand(self, kind: str, index: int) -> str:
         """Return the name of an operand."""
-        key = ("gradient" if kind == "rounded" else kind, index)
+        key = (kind, index)
         if key not in self.operands:
             buffer = kind == "buffer"
             wanted = (
@@ -228,6 +226,12 @@ class Node:
                 lines.append(
                     call(f"{self._operand('buffer', n)} = torch.{make}(", arguments, indent=8)
                 )
+        for shadow in self.of.backward.shadows:
+            if ("rounded", shadow.argument) in self.operands:
+                # Where nobody counts, nothing is stored there.
+                arguments = ["1", f"dtype={shadow.result}", f"device={device}"]
+                name = self._operand("rounded", shadow.argument)
+                lines.append(call(f"{name} = torch.empty(", arguments, indent=8))
         for gradient, shadow in zip(plan.gradients, self.of.backward.shadows, strict=True):
             like = self.of.layouts[gradient.argument]
             name = self._operand("gradient", gradient.argument)
