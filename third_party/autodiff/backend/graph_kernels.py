@@ -47,6 +47,11 @@ class TracedLayout(Layout):
         made = self.memory(self.dtype, self.span, gradient is None or not tight)
         return made if gradient is None else made.copy_(gradient)
 
+    def sums(self, count: int, dtype: torch.dtype) -> Tensor:
+        """Return memory for `count` partial sums of the gradient, and no view of any other."""
+        strides = (self.size, *self.strides)
+        return torch.empty_strided((count, *self.shape), strides, dtype=dtype, device=self.device)
+
     def restored(self, kept: Tensor) -> Tensor:
         """Return what was kept of a tensor: here it is as it was."""
         return kept
@@ -162,17 +167,23 @@ class InlinedLaunch:
             self._texts[backward] = _Text(self._state, self.execution, backward)
         return self._texts[backward]
 
-    def forward(self, values, grid):
-        """Launch on values of parameters; return what a backward needs, and what it knows."""
+    def check(self, values, grid) -> dict:
+        """Assert of a launch what the kernels are for; return what its functions know of it."""
         launch, spec = self._first.launch, self._state.spec
-        guard(spec, values)
         leaves = spec.flatten(values)
         known = {launch.grid: grid}
         known |= {spec.names[i]: leaves[i] for i in launch.scalars}
         known |= {name: TracedLayout.of(leaves[i]) for i, name in launch.layouts.items()}
         known[launch.programs] = self._first.programs(known)
-        saved = self._first.forward([known[name] for name in launch.grids], leaves)
-        return saved, known
+        return known
+
+    def forward(self, values, grid):
+        """Launch on values of parameters; return what a backward needs, and what it knows."""
+        launch, spec = self._first.launch, self._state.spec
+        guard(spec, values)
+        known = self.check(values, grid)
+        grids = [known[name] for name in launch.grids]
+        return self._first.forward(grids, spec.flatten(values)), known
 
     def backward(self, saved, known, upstream: dict) -> dict:
         """Return gradients by argument, for gradients of what was written, by argument."""
@@ -192,6 +203,9 @@ class InlinedForward:
         text = without_comprehensions(with_types(python_of(spec.kernel.asm["ttir"]), [spec.name]))
         self._kernel = _Traced(module_of(text, spec.name)[spec.name])
         self._options = said_options(inherited_options(spec.kernel.metadata), spec.target)
+
+    def check(self, values, grid) -> None:
+        """There is nothing that a launch has to be."""
 
     def forward(self, values, grid) -> None:
         """Launch on values of parameters."""
