@@ -1,4 +1,4 @@
-"""PyTorch's tracers: `torch.compile` runs launches between its graphs, others refuse them."""
+"""PyTorch's tracers: a launch is an operator in their graphs; those without any are refused."""
 
 import contextlib
 import gc
@@ -113,6 +113,10 @@ def compare(found, expected, device, size=70):
 # --------------------------------------------------------------------------------- torch.compile
 
 
+def in_one_graph(function, backend="aot_eager", **options):
+    return torch.compile(function, backend=backend, fullgraph=True, **options)
+
+
 @pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dynamo", ["knows Triton", "has no GPU"], indirect=True)
@@ -120,7 +124,7 @@ def test_compile(dynamo, kind, warm):
     scale = scaling(kind)
     if warm:
         compare(scale, reference, dynamo)
-    compiled = torch.compile(lambda x, w: scale(x.sin(), w).cos(), backend="aot_eager")
+    compiled = in_one_graph(lambda x, w: scale(x.sin(), w).cos())
     for _ in range(2):
         compare(compiled, lambda x, w: reference(x.sin(), w).cos(), dynamo)
 
@@ -129,7 +133,7 @@ def test_compile(dynamo, kind, warm):
 def test_compile_with_inductor(dynamo):
     scale = scaling()
     compare(
-        torch.compile(lambda x, w: scale(x.sin(), w).cos()),
+        in_one_graph(lambda x, w: scale(x.sin(), w).cos(), "inductor"),
         lambda x, w: reference(x.sin(), w).cos(),
         dynamo,
     )
@@ -142,7 +146,7 @@ def test_compile_an_operation(dynamo):
         return launched(kernel, {"BLOCK": 32})(x * 2, w) / 2
 
     op = autodiff(make(), stub)
-    compiled = torch.compile(lambda x, w: op(x.cos(), w) + 1, backend="aot_eager")
+    compiled = in_one_graph(lambda x, w: op(x.cos(), w) + 1)
     compare(compiled, lambda x, w: reference(2 * x.cos(), w) / 2 + 1, dynamo)
 
 
@@ -152,7 +156,7 @@ def test_compile_several_kernels(dynamo):
     def chained(first, second):
         return lambda x, w: second(first(x, w).sin(), w * w) + first(-x, w)
 
-    compiled = torch.compile(chained(first, second), backend="aot_eager")
+    compiled = in_one_graph(chained(first, second))
     compare(compiled, chained(reference, reference), dynamo)
 
 
@@ -171,7 +175,7 @@ def test_compile_in_place_outputs(dynamo):
     def expected(x, w):
         return torch.cat([x, w * (2 * x).exp()]).sin() + torch.cat([w * (x + 1).exp(), x])
 
-    compare(torch.compile(program, backend="aot_eager"), expected, dynamo)
+    compare(in_one_graph(program), expected, dynamo)
 
 
 def test_compile_a_module(dynamo):
@@ -191,7 +195,7 @@ def test_compile_a_module(dynamo):
     ours = Layer(scaling()).to(dynamo)
     theirs = Layer(reference).to(dynamo)
     theirs.load_state_dict(ours.state_dict())
-    compiled = torch.compile(ours, backend="aot_eager")
+    compiled = in_one_graph(ours)
     for _ in range(3):
         x = torch.randn(5, 20, device=dynamo)
         for model, call in ((ours, compiled), (theirs, theirs)):
@@ -205,7 +209,7 @@ def test_compile_a_module(dynamo):
 
 def test_compile_without_gradients(dynamo):
     scale = scaling()
-    compiled = torch.compile(lambda x, w: scale(x, w) + 1, backend="aot_eager")
+    compiled = in_one_graph(lambda x, w: scale(x, w) + 1)
     for grad in (True, False):
         x, w = inputs(dynamo, grad=grad)
         with torch.no_grad() if grad else contextlib.nullcontext():
@@ -217,9 +221,7 @@ def test_compile_without_gradients(dynamo):
 
 def test_compile_for_dynamic_sizes(dynamo):
     scale = scaling()
-    compiled = torch.compile(
-        lambda x, w: scale(x * 2, w).sum(0, keepdim=True), backend="aot_eager", dynamic=True
-    )
+    compiled = in_one_graph(lambda x, w: scale(x * 2, w).sum(0, keepdim=True), dynamic=True)
     for size in (70, 1, 16, 333, 70):
         compare(compiled, lambda x, w: reference(x * 2, w).sum(0, keepdim=True), dynamo, size)
 
@@ -265,12 +267,11 @@ def test_checkpoint_within_what_is_compiled(dynamo):
         run = torch.utils.checkpoint.checkpoint
         return run(lambda x, w: scale(x.sin(), w).cos(), x, w, use_reentrant=False)
 
-    compiled = torch.compile(program, backend="aot_eager")
-    compare(compiled, lambda x, w: reference(x.sin(), w).cos(), dynamo)
+    compare(in_one_graph(program), lambda x, w: reference(x.sin(), w).cos(), dynamo)
 
 
 def test_compiled_autograd(dynamo):
-    """A graph of the backward has no place for ours either."""
+    """A graph of the backward has no place for the node of an eager launch."""
     scale = scaling()
     x, w = inputs(dynamo)
     loss = scale(x.sin(), w).sum()
@@ -282,14 +283,7 @@ def test_compiled_autograd(dynamo):
         torch.testing.assert_close(leaf.grad, truth, rtol=1e-4, atol=1e-4)
 
 
-def test_one_graph_is_refused(dynamo):
-    """By Dynamo, loudly."""
-    scale = scaling()
-    with pytest.raises(torch._dynamo.exc.Unsupported):
-        torch.compile(scale, fullgraph=True, backend="eager")(*inputs(dynamo))
-
-
-# ------------------------------------------------------------------------------- what is refused
+# --------------------------------------------------------------------------------- other tracers
 
 
 class Module(torch.nn.Module):
@@ -304,12 +298,11 @@ class Module(torch.nn.Module):
 def aot(function, *args):
     from torch._functorch.aot_autograd import aot_function
 
-    aot_function(function, lambda graph, _: graph)(*args)
+    return aot_function(function, lambda graph, _: graph)(*args)
 
 
-def fake(function, *args):
-    with FakeTensorMode() as mode:
-        function(*map(mode.from_tensor, args))
+def exported(function, args, **options):
+    return torch.export.export(Module(function), args, **options).module()
 
 
 def gradient_of(function):
@@ -328,31 +321,95 @@ def nothing_launched():
     assert not seen
 
 
-TRACERS = {
+RECORDED = {
     "make_fx": lambda f, *args: make_fx(f)(*args),
-    "make_fx of gradients": lambda f, *args: make_fx(gradient_of(f))(*args),
     "make_fx of fake tensors": lambda f, *args: make_fx(f, tracing_mode="fake")(*args),
     "make_fx of symbols": lambda f, *args: make_fx(f, tracing_mode="symbolic")(*args),
     "make_fx before dispatch": lambda f, *args: make_fx(f, pre_dispatch=True)(*args),
     "make_fx of a function's": lambda f, *args: make_fx(torch.func.functionalize(f))(*args),
-    "functionalize": lambda f, *args: torch.func.functionalize(f)(*args),
+    "export": lambda f, *args: exported(f, args, strict=False),
+    "strict export": lambda f, *args: exported(f, args, strict=True),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded(device, name, kind):
+    """What a graph returns for other inputs than those that it was made with."""
+    scale = scaling(kind)
+    graph = RECORDED[name](scale, *inputs(device, grad=False))
+    x, w = inputs(device, grad=False)
+    torch.testing.assert_close(graph(x, w), reference(x, w), rtol=1e-5, atol=1e-5)
+    code = graph.graph if hasattr(graph, "graph") else graph
+    assert "scaled" in str(code)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_recorded_gradients(device, mode):
+    scale = scaling()
+    graph = make_fx(gradient_of(scale), tracing_mode=mode)(*inputs(device))
+    x, w = inputs(device)
+    truths = torch.autograd.grad(reference(x, w).sum(), (x, w))
+    for gradient, truth in zip(graph(x, w), truths, strict=True):
+        torch.testing.assert_close(gradient, truth, rtol=1e-4, atol=1e-4)
+
+
+def test_exported_for_sizes(device):
+    size = torch.export.Dim("size", min=3, max=1000)
+    for strict in (False, True):
+        sizes = {"dynamic_shapes": (({0: size}, None),)}
+        graph = exported(scaling(), tuple(inputs(device, grad=False)), strict=strict, **sizes)
+        x, w = inputs(device, 333, grad=False)
+        torch.testing.assert_close(graph(x, w), reference(x, w), rtol=1e-5, atol=1e-5)
+
+
+def test_saved_graphs(device, tmp_path):
+    """A graph that was saved finds the operator where the kernel has been traced."""
+    x, w = inputs(device, grad=False)
+    program = torch.export.export(Module(scaling()), (x, w))
+    torch.export.save(program, tmp_path / "graph.pt2")
+    loaded = torch.export.load(tmp_path / "graph.pt2").module()
+    torch.testing.assert_close(loaded(x + 1, w), reference(x + 1, w), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_functionalize(device, kind):
+    x, w = inputs(device, grad=False)
+    found = torch.func.functionalize(scaling(kind))(x, w)
+    torch.testing.assert_close(found, reference(x, w), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_aot_function(device, kind):
+    scale = scaling(kind)
+    compare(lambda x, w: aot(scale, x, w), reference, device)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fake_tensors(device, kind):
+    """They get the layout of what is written, and nothing runs."""
+    scale = scaling(kind)
+    with nothing_launched(), FakeTensorMode() as mode:
+        x, w = map(mode.from_tensor, inputs(device))
+        y = scale(x, w)
+        assert (y.shape, y.dtype, y.device, y.requires_grad) == (x.shape, x.dtype, x.device, True)
+        for gradient, leaf in zip(torch.autograd.grad(y.sum(), (x, w)), (x, w), strict=True):
+            assert gradient.shape == leaf.shape
+
+
+REFUSED = {
     "jit.trace": lambda f, *args: torch.jit.trace(f, [a.detach() for a in args]),
-    "export": lambda f, *args: torch.export.export(Module(f), args, strict=False),
-    "aot_function": aot,
-    "fake tensors": fake,
     "fx": lambda f, *args: torch.fx.symbolic_trace(f),
 }
 
 
 @pytest.mark.parametrize("grad", [True, False])
 @pytest.mark.parametrize("kind", ["bare", "heuristics"])
-@pytest.mark.parametrize("name", TRACERS)
-def test_tracers(device, name, kind, grad):
-    if name == "make_fx of gradients" and not grad:
-        pytest.skip("nothing to trace")
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(device, name, kind, grad):
     scale = scaling(kind)
     with nothing_launched(), pytest.raises(AutodiffError, match="'scaled'"):
-        TRACERS[name](scale, *inputs(device, grad=grad))
+        REFUSED[name](scale, *inputs(device, grad=grad))
     compare(scale, reference, device)
 
 
@@ -392,11 +449,6 @@ def test_tensors_without_memory(device, name, kind, grad):
     with nothing_launched(), pytest.raises(AutodiffError, match="'w_ptr' of kernel 'scaled'"):
         scale(x, TRACED[name](w.detach()))
     compare(scale, reference, device)
-
-
-def test_strict_export_is_refused(device):
-    with pytest.raises(Exception, match=r"(?i)skipped|graph break|unsupported"):
-        torch.export.export(Module(scaling()), tuple(inputs(device)), strict=True)
 
 
 def test_modes_that_only_look_on(device):
@@ -441,10 +493,13 @@ def test_torch_code_of_a_stub_within_a_custom_operator(device, kind):
 def test_compile_leaves_our_code_alone(dynamo):
     """Dynamo compiles the frames around a launch, none of this package."""
     scale = scaling()
-    compiled = torch.compile(lambda x, w: scale(x.sin(), w).cos(), backend="aot_eager")
-    compare(compiled, lambda x, w: reference(x.sin(), w).cos(), dynamo)
+
+    def program(x, w):
+        return scale(x.sin(), w).cos()
+
+    compare(in_one_graph(program), lambda x, w: reference(x.sin(), w).cos(), dynamo)
     entries = torch._dynamo.eval_frame._debug_get_cache_entry_list
-    assert entries(scale.__code__), "nothing has been compiled"
+    assert entries(program.__code__), "nothing has been compiled"
     ours = str(Path(triton_autodiff.__file__).parent)
     found = [thing.__code__ for thing in gc.get_objects() if type(thing) is types.FunctionType]
     assert [c for c in found if c.co_filename.startswith(ours) and entries(c)] == []

@@ -182,7 +182,7 @@ class LaunchOperator:
             if key not in self._inlined:
                 inlined = InlinedForward if execution is None else InlinedLaunch
                 self._inlined[key] = inlined(state, execution)
-                self._inlined[key].check(launch.values, launch.grid)
+            self._inlined[key].check(launch.values, launch.grid)
             return self._inlined[key], tuple(grid)
         except (Unforeseen, AutodiffError, AssertionError) as error:
             self.why = repr(error)
