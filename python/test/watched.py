@@ -88,8 +88,13 @@ class Watch(TorchDispatchMode):
         like = tensor.detach()
         return self.empty(like.shape, like.stride(), like.dtype, like.device).copy_(like)
 
+    supports_higher_order_operators = True
+
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
+        if not hasattr(function, "_schema"):
+            # Of a higher order, as launches are in graphs: what it makes is a copy.
+            return result
         name = function._schema.name.removeprefix("aten::")
         strided = isinstance(result, torch.Tensor) and result.layout == torch.strided
         if not strided or result.device.type not in ("cpu", "cuda"):

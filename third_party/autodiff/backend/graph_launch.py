@@ -21,12 +21,12 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
     """
     resolver = kernel._resolver
     values = resolver.bind(args, kwargs)
-    arguments = dict(zip(resolver.names, values))
+    arguments = dict(zip(resolver.names, values, strict=True))
     tensors: list[Tensor] = []
     ints: list = []
     floats: list = []
     described: list = []
-    for value, is_constant in zip(values, resolver.constants):
+    for value, is_constant in zip(values, resolver.constants, strict=True):
         if isinstance(value, Tensor):
             tensors.append(value)
             described += ("tensor", value.dtype)
@@ -52,7 +52,7 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
     name, outputs = kernel._operator(*described)
     recorded = getattr(torch.ops.triton_autodiff, name)
     written = recorded(tensors, ints, floats, grids)
-    for place, value in zip(outputs, written):
+    for place, value in zip(outputs, written, strict=True):
         tensors[place].copy_(value)
 
 

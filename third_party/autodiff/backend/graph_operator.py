@@ -20,7 +20,9 @@ from .expr import evaluate
 from .graph_facts import StandIn, Unforeseen, hints, memory_of, trial
 from .graph_gradient import Recorded, copy_of, gradient_like, like, same_layout
 from .graph_kernels import InlinedForward, InlinedLaunch
+from .library import native
 from .state import KernelState
+from .user_rules import generation, rules_for
 
 Tensor = torch.Tensor
 NAMESPACE = "triton_autodiff"
@@ -40,14 +42,12 @@ def operator_of(kernel, described) -> LaunchOperator:
     """
     with _lock:
         known = kernel.__dict__.setdefault("_operators", {})
-        key = tuple((kind, type(value), repr(value)) for kind, value in described)
+        key = (generation(), *((kind, type(value), repr(value)) for kind, value in described))
         if key not in known:
-            identity = (kernel._resolver.identity(), kernel._resolver.options, key)
-            digest = hashlib.sha256(repr(identity).encode()).hexdigest()[:12]
-            name = f"{kernel._resolver.function.__name__}_{digest}"
-            if name not in _operators:
-                _operators[name] = LaunchOperator(kernel, name, described)
-            known[key] = _operators[name]
+            made = LaunchOperator(kernel, described)
+            known[key] = _operators.setdefault(made.name, made)
+            if known[key] is made:
+                made.define()
         return known[key]
 
 
@@ -57,8 +57,8 @@ class LaunchOperator:
     `outputs` are the places, among their tensors, of those that the kernel writes to.
     """
 
-    def __init__(self, kernel, name: str, described):
-        self.kernel, self.name = kernel, name
+    def __init__(self, kernel, described):
+        self.kernel = kernel
         count = len(kernel._resolver.names)
         self._parameters = described[:count]
         self._options = {k: v for k, v in described[count:] if not k.startswith("chosen ")}
@@ -80,7 +80,16 @@ class LaunchOperator:
         loaded = {spec.parameters[i] for i, a in enumerate(plan.arguments) if a.loaded}
         # The tensors whose contents matter.
         self.read = frozenset(n for n, i in enumerate(tensors) if i in loaded)
-        self._define()
+        # PyTorch keeps what it makes of operators on disk, by name: that says all that decides.
+        options = kernel._resolver.options
+        decides = (kernel._resolver.identity(), options, options.atomics(), described, self._rules)
+        digest = hashlib.sha256(repr((*decides, native().version())).encode()).hexdigest()[:12]
+        self.name = f"{kernel._resolver.function.__name__}_{digest}"
+
+    @property
+    def _rules(self) -> list:
+        spec = self.state.spec
+        return rules_for(spec.ttir, spec.target, spec.options)
 
     def _state(self) -> KernelState:
         """Return what is known of the kernel for some numbers."""
@@ -94,7 +103,8 @@ class LaunchOperator:
         launch = resolver.resolve((), {**arguments, **self._options}, (1, 1, 1))
         return KernelState.of(launch.kernel, launch.function, resolver.options)
 
-    def _define(self) -> None:
+    def define(self) -> None:
+        """Make the operators known to PyTorch."""
         library = torch.library.Library(NAMESPACE, "FRAGMENT")
         self._library = library
         tags = (torch.Tag.needs_exact_strides,)
