@@ -108,7 +108,7 @@ FAMILIES = {
         flash_attention_v2.attention_kernel,
         lambda kernel, q, k, v: flash_attention_v2.attention(kernel, q, k, v, True, 0.3),
         lambda q, k, v: flash_attention_v2.reference(q, k, v, True, 0.3),
-        lambda k: ((2, 2 + k, 64, 32),) * 3,
+        lambda k: ((3, 2 + k, 64, 32),) * 3,
     ),
 }
 
