@@ -7,20 +7,17 @@ kernels, an `autograd.Function`, and what is called: `kernel[grid](…)`, or the
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import inspect
-import os
 import re
 import sys
-import tempfile
 from pathlib import Path
 
 import torch
 import triton
 import triton.language as tl
 
-from . import coverage, exported, facts, grafts, memory
+from . import arithmetic, coverage, exported, facts, grafts, memory
 from .bundle import Bundle, private, text_of
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
@@ -32,6 +29,7 @@ from .library import native
 from .python_text import paragraph
 from .source import python_of
 from .target import name_of
+from .whole_files import put
 
 # What comes after it is the same in all modules.
 _RULE = "# Assertions, memory, and sums of gradients."
@@ -54,24 +52,10 @@ def export(path, launches, stub=None) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    """Put a text in place of a file, whole."""
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.stem}", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(text)
-        os.chmod(file.name, 0o666 & ~_umask())
-        os.replace(file.name, path)
+        put(path, text.encode())
     except OSError as error:
-        with contextlib.suppress(OSError, NameError):
-            os.unlink(file.name)
         raise AutodiffError(f"cannot export to {path}: {error.strerror or error}") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def module_of(launches, stub=None) -> str:
@@ -123,7 +107,7 @@ class _Module:
             bundle.add(self._stub, without_kernel(self._stub, self._kernel), {self._kernel})
         user = [*_together(bundle.constants), kernels, *parts, *bundle.definitions]
         constants, definitions = len(bundle.constants), len(bundle.definitions)
-        for module in (exported, coverage, facts, grafts, memory):
+        for module in (exported, arithmetic, coverage, facts, grafts, memory):
             for name, value in vars(module).items():
                 if name in calls and getattr(value, "__module__", None) == module.__name__:
                     bundle.add(value)

@@ -111,7 +111,7 @@ class ExportedLaunch:
             (part, f"argument {part!r} has gaps or repeats elements, and its gradient is added up"),
             (self.backward.around, "a gradient belongs to what is around a tensor"),
             (self.execution.spills, "it stores around a tensor"),
-            (self.execution._races, "programs store to one element"),
+            (self.execution.races, "programs store to one element"),
         ):
             if holds:
                 raise refused(self.kernel_name, why)

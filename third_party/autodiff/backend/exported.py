@@ -165,27 +165,6 @@ def box(grid, place_of, filled: bool) -> list[int]:
     return extents
 
 
-def divided(a: int, b: int) -> int:
-    """Return a quotient as C rounds it, towards zero."""
-    quotient = abs(a) // abs(b)
-    return -quotient if (a < 0) != (b < 0) else quotient
-
-
-def remainder(a: int, b: int) -> int:
-    """Return what C's division leaves."""
-    return a - b * divided(a, b)
-
-
-def square_root(a: int) -> int:
-    """Return the largest integer whose square is no more."""
-    return math.isqrt(a)
-
-
-def coarsest(a: int, b: int) -> int:
-    """Return the largest power of two of which a multiple lies from `a` to `b`."""
-    return 1 << ((a - 1) ^ b).bit_length() - 1
-
-
 class Layout(NamedTuple):
     """Where the elements of a tensor are, in which storage, and what they are."""
 

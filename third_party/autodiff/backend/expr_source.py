@@ -18,7 +18,7 @@ _INFIX = {
     "mul": ("*", _PRODUCT),
     "floordiv": ("//", _PRODUCT),
 }
-# The function of an exported module that stands for an operator; see exported.py.
+# The function of an exported module that stands for an operator; see arithmetic.py.
 _CALLS = {"div": "divided", "rem": "remainder", "isqrt": "square_root", "coarsest": "coarsest"}
 _BUILTIN = {"min": "min", "max": "max"}
 
@@ -27,7 +27,7 @@ class Text:
     """Writes expressions; `known` says how what a launch knows is called, by operator.
 
     `grid` is the name of a launch's grid, `pids` are names for the numbers of a program in it, and
-    `calls(name)` returns what a function of `exported.py` is called.
+    `calls(name)` returns what a function that modules have is called.
     """
 
     def __init__(self, known: dict[str, Callable[..., str]], grid: str, pids, calls):
