@@ -21,6 +21,7 @@ from . import arithmetic, coverage, exported, facts, grafts, memory
 from .bundle import Bundle, private, text_of
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
+from .export_arguments import operands_of, unspecialized
 from .export_checks import refused
 from .export_launch import ExportedLaunch, Names, Printed
 from .export_launcher import Launcher
@@ -130,24 +131,32 @@ class _Module:
                 executable = launch.backward.handle.forward
                 executable.compile()
                 first, options = executable.text, executable.options
-            given = [(f"{launch.kernel_name}_fwd", first, options)]
-            given += [(e.kernel.name, e.text, e.options) for e in launch.executables]
+            taking = [i for i, _ in operands_of(launch)]
+            if forward is not None:
+                taking = _arguments(forward)
+            given = [(f"{launch.kernel_name}_fwd", first, options, taking)]
+            given += [
+                (e.kernel.name, e.text, e.options, _arguments(e.kernel)) for e in launch.executables
+            ]
             names = []
-            for wanted, text, options in given:
+            for wanted, text, *others in given:
                 name = taken.give(wanted)
                 texts.append(_FUNCTION.sub(rf"\g<1>{name}", text, count=1))
-                names.append((name, options, spec.target))
+                names.append((name, launch, *others))
             made.append(names)
         source = python_of(texts, self._kernel)
         body = source.split("\n\n\n", 1)[1].rstrip()
-        heads = {
-            node.name: [argument.arg for argument in node.args.args]
-            for node in ast.parse(source).body
-            if isinstance(node, ast.FunctionDef)
+        functions = {
+            node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)
         }
-        printed = [
-            [Printed(n, heads[n], options, target) for n, options, target in k] for k in made
-        ]
+        printed = []
+        for names in made:
+            printed.append([])
+            for name, launch, options, taking in names:
+                parameters = [argument.arg for argument in functions[name].args.args]
+                kernel = Printed(name, parameters, options, launch.spec.target)
+                printed[-1].append(kernel)
+                body = _as_they_are(body, name, unspecialized(functions[name], launch, taking))
         return printed, body
 
     def _head(self, bundle: Bundle) -> str:
@@ -175,6 +184,20 @@ class _Module:
             (standard if installed else others).append(line)
         groups = [sorted(g, key=_import_order) for g in (standard, others) if g]
         return "\n".join(lines) + "\n" + "\n\n".join("\n".join(g) for g in groups)
+
+
+def _arguments(kernel) -> list[int | None]:
+    """Return which arguments a kernel takes; None for what is not one."""
+    return [index if kind == "argument" else None for kind, index in kernel.operands]
+
+
+def _as_they_are(source: str, kernel: str, parameters: list[str]) -> str:
+    """Return a source in which Triton compiles parameters of a kernel as any numbers."""
+    if not parameters:
+        return source
+    head = f"@triton.jit\ndef {kernel}("
+    names = ", ".join(f'"{name}"' for name in parameters)
+    return source.replace(head, f"@triton.jit(do_not_specialize=[{names}])\ndef {kernel}(")
 
 
 def _together(lines: list[str]) -> list[str]:

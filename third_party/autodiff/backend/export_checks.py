@@ -35,6 +35,7 @@ class Assertions:
     def __init__(self, of, text: Text, grid: str):
         self._text, self._grid = text, grid
         self._kernel, self._names, self._layouts = of.kernel_name, of.spec.names, of.layouts
+        self._variables = of.variables
         self._calls, self._give = of.call, of.names.give
         self._facts = of.facts if grid == of.programs else of.execution.facts
         self.lines: list[str] = []
@@ -65,7 +66,8 @@ class Assertions:
         for i in sorted(scalars):
             if not isinstance(facts.scalars[i], (int, float)):
                 raise refused(self._kernel, "it depends on what is in memory")
-            self.say("require_same", f'"{self._names[i]}"', self._names[i], str(facts.scalars[i]))
+            name, value = self._variables[i], str(facts.scalars[i])
+            self.say("require_same", f'"{self._names[i]}"', name, value)
         tensor = facts.tensors[argument]
         layout = f"({tuple(tensor.shape)}, {tuple(tensor.strides)})"
         found = f"(tuple({like}.shape), {like}.strides)"

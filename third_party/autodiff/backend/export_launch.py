@@ -97,12 +97,10 @@ class ExportedLaunch:
     def _refuse(self) -> None:
         """Raise for plans of which a module would only be half."""
         spec, plan, facts = self.spec, self.plan, self.facts
-        nested = [name for name, path in zip(spec.names, spec.paths, strict=True) if len(path) > 1]
         reserved = {"torch", "triton", "tl", "math", "functools", "os"} & set(self.parameters)
         opaque = [spec.names[i] for i in spec.pointers if not facts.tensors[i].is_tensor]
         part = next((spec.names[i] for i in self.parts & self.loose if not self._is_dense(i)), "")
         for holds, why in (
-            (nested, f"argument {nested[:1]} is part of a tuple or of a descriptor"),
             (reserved, f"a parameter is called as a module is, {sorted(reserved)}"),
             (opaque, f"argument {opaque[:1]} is no tensor"),
             (plan.counting is not None, "iterations of a loop are counted before its backward"),
@@ -175,6 +173,34 @@ class ExportedLaunch:
         return list(self.spec.kernel.src.signature)
 
     @cached_property
+    def variables(self) -> list[str]:
+        """What arguments are called in the module: parameters, and parts of these."""
+        return [
+            self.parameters[first] if not rest else self.part(self.parameters[first], *rest)
+            for first, *rest in self.spec.paths
+        ]
+
+    def part(self, name: str, *path) -> str:
+        """Return a name for a part of a tuple or of a descriptor."""
+        return self.names.give("_".join(map(str, (name, *path))))
+
+    @property
+    def descriptors(self) -> list[str]:
+        """The parameters, or parts of them, that the forward takes as tensor descriptors."""
+        return [] if self.plan.forward is not None else list(self.described.values())
+
+    @cached_property
+    def described(self) -> dict[tuple, str]:
+        """What tensor descriptors are called in the module, by their paths."""
+        found = (path[:-1] for path in self.spec.paths if path[-1] == "base")
+        return {
+            path: self.part(self.parameters[path[0]], *path[1:])
+            if len(path) > 1
+            else self.parameters[path[0]]
+            for path in found
+        }
+
+    @cached_property
     def constants(self) -> dict[str, object]:
         """Values that the kernel was compiled for, by parameter."""
         constants = self.spec.kernel.src.constants
@@ -211,14 +237,14 @@ class ExportedLaunch:
     @cached_property
     def layouts(self) -> dict[int, str]:
         """Names for where elements of tensors are, by argument."""
-        return {i: self.names.give(f"like_{stem(self.spec.names[i])}") for i in self._described}
+        return {i: self.names.give(f"like_{stem(self.variables[i])}") for i in self._described}
 
     def told_in(self, lines: list[str], *grids: str) -> dict[str, str]:
         """Return the names that lines use of what a launch is, and how it says these.
 
         They are its grids, its numbers, and the layouts of its tensors.
         """
-        names, layout = self.spec.names, f"{self.call('Layout')}.of"
+        names, layout = self.variables, f"{self.call('Layout')}.of"
         told = {grid: grid for grid in grids}
         told |= {names[i]: names[i] for i in self.scalars}
         told |= {like: f"{layout}({names[i]})" for i, like in self.layouts.items()}
@@ -283,7 +309,7 @@ class ExportedLaunch:
         return span
 
     def text(self, grid: str, in_backward: bool) -> Text:
-        names, plan = self.spec.names, self.plan
+        names, plan = self.variables, self.plan
 
         def size(i):
             if in_backward:

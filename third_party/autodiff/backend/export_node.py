@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 
 from .backward import DTYPES
+from .export_arguments import operands_of
 from .export_launch import ExportedLaunch, Printed, stem
 from .expr_source import Text, simplified
-from .python_text import call, laid_out, paragraph, tuple_of
+from .python_text import call, laid_out, paragraph, targets, tuple_of
 
 
 class Node:
@@ -47,7 +48,7 @@ class Node:
     def _name_operands(self) -> None:
         """Give a name to all that kernels get: as they call it, where they agree."""
         self.operands: dict[tuple[str, int], str] = {}
-        for i, name in enumerate(self.of.spec.names):
+        for i, name in enumerate(self.of.variables):
             self.operands["argument", i] = name
         for executable, printed in zip(self.of.executables, self._kernels, strict=True):
             for operand, name in zip(executable.kernel.operands, printed.parameters, strict=True):
@@ -66,14 +67,14 @@ class Node:
             wanted = (
                 self.of.plan.buffers[index].name
                 if buffer
-                else f"d_{stem(self.of.spec.names[index])}"
+                else f"d_{stem(self.of.variables[index])}"
             )
             self.operands[key] = self.of.names.give(wanted)
         return self.operands[key]
 
     def _saved(self) -> list[tuple[str, str]]:
         """Return the names of what is kept, and of what it is in the backward."""
-        execution, names = self.of.execution, self.of.spec.names
+        execution, names = self.of.execution, self.of.variables
         kept = [(names[i], names[i]) for i in execution.kept]
         kept += [(self._copies[i], names[i]) for i in execution.copied]
         return kept + [(self._operand("buffer", n),) * 2 for n in self.of.backward.saved]
@@ -81,15 +82,16 @@ class Node:
     @cached_property
     def _copies(self) -> dict[int, str]:
         return {
-            i: self.of.names.give(f"{self.of.spec.names[i]}_before")
+            i: self.of.names.give(f"{self.of.variables[i]}_before")
             for i in self.of.execution.copied
         }
 
     def _forward(self) -> list[str]:
-        names, plan, execution = self.of.spec.names, self.of.plan, self.of.execution
+        names, plan, execution = self.of.variables, self.of.plan, self.of.execution
+        untouched = [*self.of.grids, *self.of.descriptors]
         lines = [
             "    @staticmethod",
-            call("def forward(", [self.of.ctx, *self.of.grids, *names], "):", 4),
+            call("def forward(", [self.of.ctx, *untouched, *names], "):", 4),
             '        """Launch the kernel, and keep what the backward reads."""',
         ]
         for i in execution.copied:
@@ -102,7 +104,8 @@ class Node:
             name = self._operand("buffer", n)
             lines.append(call(f"{name} = torch.empty(", arguments, indent=8))
         if plan.forward is None:
-            lines.append(self._printed.launch(self.of.grid, names, 8))
+            taken = [name for _, name in operands_of(self.of)]
+            lines.append(self._printed.launch(self.of.grid, taken, 8))
         else:
             operands = []
             for kind, index in plan.forward.operands:
@@ -162,13 +165,12 @@ class Node:
         kept = [name for _, name in self._saved()]
         for names, attribute in ((kept, "saved_tensors"), (list(self._told), "launch")):
             if names:
-                comma = "," if len(names) == 1 else ""
-                lines.append(f"        {', '.join(names)}{comma} = {self.of.ctx}.{attribute}")
+                lines.append(f"        {targets(names)} = {self.of.ctx}.{attribute}")
         return lines
 
     def _computed(self) -> list[str]:
         """Return what the backward does with what was kept."""
-        names, text = self.of.spec.names, self.of.text(self.of.programs, True)
+        names, text = self.of.variables, self.of.text(self.of.programs, True)
         lines = [
             f"        {names[i]} = {self.of.layouts[i]}.restored({names[i]})"
             for i in self.of.execution.kept
@@ -249,10 +251,10 @@ class Node:
                 count = text.of(gradient.partials)
                 groups.setdefault(count, []).append(gradient.argument)
         for arguments in groups.values():
-            sums = ", ".join(self._operand("gradient", i) for i in arguments)
+            names = [self._operand("gradient", i) for i in arguments]
             likes = ", ".join(self.of.layouts[i] for i in arguments)
-            begin = sums if len(arguments) > 1 else f"({sums},)"
-            lines.append(f"        {begin} = {self.of.call('added_up')}([{likes}], [{sums}])")
+            made = f"{self.of.call('added_up')}([{likes}], [{', '.join(names)}])"
+            lines.append(f"        {targets(names)} = {made}")
         results = []
         summed = {i for group in groups.values() for i in group}
         shadows = {s.argument: s for s in self.of.backward.shadows}
@@ -263,7 +265,8 @@ class Node:
             name = self._operand("gradient", i)
             rounded = i in summed or shadows[i].dtype == shadows[i].result
             results.append(name if rounded else f"{name}.to({shadows[i].result})")
-        results = ["None"] * len(self.of.grids) + results
+        untouched = len(self.of.grids) + len(self.of.descriptors)
+        results = ["None"] * untouched + results
         trailing = 0
         while results[-1] == "None":
             results.pop()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from .coverage import cover, repeat
 from .memory import Span, allocate, extent, is_dense, lay_out, restore, storage_span
@@ -58,6 +59,27 @@ def require_options(options: dict, given: dict) -> None:
         if name not in given:
             raise AssertionError(f"{name} is neither a parameter nor an option")
         require_same(name, value, given[name])
+
+
+def parts(name: str, value, count: int) -> tuple:
+    """Return a tuple; raises unless it is one of so many parts."""
+    is_such = isinstance(value, tuple) and len(value) == count
+    require(is_such, f"{name} was a tuple of {count}, it is {value!r}")
+    return value
+
+
+def described(name: str, value, block: list[int]) -> tuple:
+    """Return what a descriptor of blocks is of: a tensor, its padding, its sizes, its strides.
+
+    Raises unless it is one of such blocks. The padding is said to be NaN, or not.
+    """
+    is_such = isinstance(value, TensorDescriptor)
+    require(is_such, f"{name} was a TensorDescriptor, it is {value!r}")
+    require_same(f"{name}.block_shape", list(value.block_shape), block)
+    require_same(f"{name}.round_f32_to_tf32", getattr(value, "round_f32_to_tf32", False), False)
+    rank = len(block)
+    require_same(f"the rank of {name}", (len(value.shape), len(value.strides)), (rank, rank))
+    return value.base, value.padding == "nan", *value.shape, *value.strides
 
 
 def require_no_gradient(name: str, tensor) -> None:
