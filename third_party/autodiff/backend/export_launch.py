@@ -84,11 +84,14 @@ class ExportedLaunch:
         self.calls: set[str] = set()
         self._refuse()
         self.backward.compile()
+        if self.counting is not None:
+            self.counting.compile()
         self.steps = self._steps()
         self._refuse_mended()
         self.names = Names(self.parameters)
         self.grid = self.names.give("grid")
         self.ctx = self.names.give("ctx")
+        self.counts = self.names.give("counts")
 
     # --------------------------------------------------------------------------------------
     # What cannot be written
@@ -103,7 +106,6 @@ class ExportedLaunch:
         for holds, why in (
             (reserved, f"a parameter is called as a module is, {sorted(reserved)}"),
             (opaque, f"argument {opaque[:1]} is no tensor"),
-            (plan.counting is not None, "iterations of a loop are counted before its backward"),
             (any(s.is_tallied for s in self.backward.shadows), "additions are counted first"),
             (any(k.accesses is not None for k in plan.kernels), "TRITON_AUTODIFF_CHECK is set"),
             (part, f"argument {part!r} has gaps or repeats elements, and its gradient is added up"),
@@ -136,8 +138,14 @@ class ExportedLaunch:
 
     @property
     def executables(self) -> list[Executable]:
-        """All backward kernels."""
-        return [executable for step in self.steps for executable in step]
+        """All backward kernels, first the one that counts iterations, where that is needed."""
+        counting = [] if self.counting is None else [self.counting]
+        return [*counting, *(executable for step in self.steps for executable in step)]
+
+    @property
+    def counting(self) -> Executable | None:
+        """The kernel that counts iterations, if memory depends on them."""
+        return self.backward.handle.counting
 
     def _refuse_mended(self) -> None:
         for executable in self.executables:
@@ -338,6 +346,7 @@ class ExportedLaunch:
                 "lead": lambda i: f"{span(i)}.lead",
                 "pitch": pitch,
                 "processors": processors,
+                "counted": lambda n: f"{self.counts}[{n}]",
                 "shared": lambda: str(int(bool(self.facts.aliasing))),
                 "parts": lambda: str(int(not self.facts.keeps_outputs())),
             },

@@ -7,6 +7,7 @@ from functools import cached_property
 from .backward import DTYPES
 from .export_arguments import operands_of
 from .export_launch import ExportedLaunch, Printed, stem
+from .expr import used_counters
 from .expr_source import Text, simplified
 from .python_text import call, laid_out, paragraph, targets, tuple_of
 
@@ -53,6 +54,8 @@ class Node:
         for executable, printed in zip(self.of.executables, self._kernels, strict=True):
             for operand, name in zip(executable.kernel.operands, printed.parameters, strict=True):
                 kind, index = operand
+                if kind == "counters":
+                    continue
                 operand = ("gradient", index) if kind == "rounded" else operand
                 if operand not in self.operands:
                     self.operands[operand] = self.of.names.give(name)
@@ -98,6 +101,10 @@ class Node:
             lines.append(f"        {self._copies[i]} = {self.of.call('snapshot')}({names[i]})")
         text = self.of.text(self.of.programs, False)
         device = f"{names[plan.outputs[0]]}.device"
+        sizes = [plan.buffers[n].size for n in self.of.backward.saved]
+        if plan.forward is not None:
+            sizes += [plan.sizes[i] for kind, i in plan.forward.operands if kind == "size"]
+        lines += self._counted(sizes, device)
         for n in self.of.backward.saved:
             buffer = plan.buffers[n]
             arguments = [text.of(buffer.size), f"dtype={DTYPES[buffer.dtype]}", f"device={device}"]
@@ -138,6 +145,26 @@ class Node:
         lines.append(f"        return {', '.join(floats)}")
         return lines
 
+    def _counted(self, sizes, device: str) -> list[str]:
+        """Return the lines that count iterations, if sizes depend on them.
+
+        Of each loop, most of those that a program has.
+        """
+        if not any(used_counters(size) for size in sizes):
+            return []
+        counts, counting, kernel = self.of.counts, self.of.counting, self._kernels[0]
+        number = str(max(self.of.plan.counters()) + 1)
+        arguments = [number, "dtype=torch.int32", f"device={device}"]
+        operands = [
+            counts if kind == "counters" else self._operand(kind, index)
+            for kind, index in counting.kernel.operands
+        ]
+        return [
+            call(f"{counts} = torch.zeros(", arguments, indent=8),
+            kernel.launch(self.of.programs, operands, 8),
+            f"        {counts} = {counts}.tolist()",
+        ]
+
     def _grid_of(self, kernel, text: Text, lines: list[str], indent: int) -> str:
         """Return the grid of a kernel, which gets a name if it is computed."""
         if kernel.grid is None:
@@ -176,7 +203,7 @@ class Node:
             for i in self.of.execution.kept
         ]
         lines += self._memory(text)
-        kernels = iter(self._kernels)
+        kernels = iter(self._kernels if self.of.counting is None else self._kernels[1:])
         for step in self.of.steps:
             lines += self._step(step, [next(kernels) for _ in step], text)
         return [*lines, *self._results(text)]
@@ -211,12 +238,14 @@ class Node:
                 lines.append(
                     call(f"{self.of.call('require')}(", [f"{name} is None", f'"{words}"'], indent=8)
                 )
+        device = f"{self.of.layouts[plan.gradients[0].argument]}.device" if plan.gradients else ""
+        own = [buffer.size for buffer in plan.buffers if buffer.kind != "saved"]
+        lines += self._counted([*own, *plan.sizes], device)
         for index, size in enumerate(plan.sizes):
             if ("size", index) in self.operands:
                 name = self.operands["size", index]
                 lines.append(f"        {name} = {text.of(size)}")
                 text.call(size, name)
-        device = f"{self.of.layouts[plan.gradients[0].argument]}.device" if plan.gradients else ""
         for n, buffer in enumerate(plan.buffers):
             if buffer.kind != "saved":
                 make = "zeros" if buffer.kind == "tally" else "empty"

@@ -95,7 +95,6 @@ def _is(expr, operator: str) -> bool:
 
 _UNKNOWN = {
     "element": "it depends on what is in memory, which a launch reads first",
-    "counted": "how much memory it takes has to be counted first",
 }
 
 
