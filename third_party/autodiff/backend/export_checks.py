@@ -18,6 +18,9 @@ class Unwritten(Exception):
     """What has no form in Python: it is asserted that a launch is the one that was looked at."""
 
 
+# Of tables that are longer than this, nobody wants the text.
+_MOST_PINNED = 64
+
 _WAY_OUT = "export it as a launch that is simpler there, or keep calling it through this package"
 
 
@@ -35,7 +38,7 @@ class Assertions:
     def __init__(self, of, text: Text, grid: str):
         self._text, self._grid = text, grid
         self._kernel, self._names, self._layouts = of.kernel_name, of.spec.names, of.layouts
-        self._variables = of.variables
+        self._variables, self._held = of.variables, of.held
         self._calls, self._give = of.call, of.names.give
         self._facts = of.facts if grid == of.programs else of.execution.facts
         self.lines: list[str] = []
@@ -64,14 +67,23 @@ class Assertions:
         facts, like = self._facts, self._layouts[argument]
         self.say("require_same", '"the grid"', self._grid, str(tuple(facts.grid)))
         for i in sorted(scalars):
-            if not isinstance(facts.scalars[i], (int, float)):
-                raise refused(self._kernel, "it depends on what is in memory")
-            name, value = self._variables[i], str(facts.scalars[i])
-            self.say("require_same", f'"{self._names[i]}"', name, value)
+            if isinstance(facts.scalars[i], (int, float)):
+                name, value = self._variables[i], str(facts.scalars[i])
+                self.say("require_same", f'"{self._names[i]}"', name, value)
+            else:
+                self._pin_contents(i)
         tensor = facts.tensors[argument]
         layout = f"({tuple(tensor.shape)}, {tuple(tensor.strides)})"
         found = f"(tuple({like}.shape), {like}.strides)"
         self.say("require_same", f'"the layout of {self._names[argument]}"', found, layout)
+
+    def _pin_contents(self, i: int) -> None:
+        """Assert that a tensor holds the integers that it holds."""
+        contents, count = self._facts.scalars[i], self._facts.tensors[i].own.total
+        if contents is None or count > _MOST_PINNED:
+            raise refused(self._kernel, f"it depends on what {self._names[i]!r} holds")
+        numbers = tuple(contents.at(range(count)).tolist())
+        self.say("require_same", f'"what {self._names[i]} holds"', self._held(i), str(numbers))
 
     def check(self, check) -> None:
         """Assert what a check of addresses says; it has been found to hold."""

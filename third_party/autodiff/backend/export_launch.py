@@ -91,6 +91,7 @@ class ExportedLaunch:
         self.names = Names(self.parameters)
         self.grid = self.names.give("grid")
         self.ctx = self.names.give("ctx")
+        self._held: dict[int, str] = {}
         self.counts = self.names.give("counts")
 
     # --------------------------------------------------------------------------------------
@@ -255,6 +256,7 @@ class ExportedLaunch:
         names, layout = self.variables, f"{self.call('Layout')}.of"
         told = {grid: grid for grid in grids}
         told |= {names[i]: names[i] for i in self.scalars}
+        told |= {held: self._integers(i) for i, held in self._held.items()}
         told |= {like: f"{layout}({names[i]})" for i, like in self.layouts.items()}
         used = names_of(ast.parse(dedent("\n".join(lines)).replace("return ", "_ = ")))
         return {name: value for name, value in told.items() if name in used}
@@ -316,6 +318,15 @@ class ExportedLaunch:
                 span += "" if ends is None else f".covering({ends[0]}, {ends[1]})"
         return span
 
+    def held(self, i: int) -> str:
+        """Return the name of the integers that a tensor holds, as a tuple."""
+        if i not in self._held:
+            self._held[i] = self.names.give(f"{self.variables[i]}_held")
+        return self._held[i]
+
+    def _integers(self, i: int) -> str:
+        return f"{self.call('integers_of')}({self.variables[i]})"
+
     def text(self, grid: str, in_backward: bool) -> Text:
         names, plan = self.variables, self.plan
 
@@ -346,6 +357,7 @@ class ExportedLaunch:
                 "lead": lambda i: f"{span(i)}.lead",
                 "pitch": pitch,
                 "processors": processors,
+                "element": self.held if in_backward else self._integers,
                 "counted": lambda n: f"{self.counts}[{n}]",
                 "shared": lambda: str(int(bool(self.facts.aliasing))),
                 "parts": lambda: str(int(not self.facts.keeps_outputs())),

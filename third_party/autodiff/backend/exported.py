@@ -82,6 +82,19 @@ def described(name: str, value, block: list[int]) -> tuple:
     return value.base, value.padding == "nan", *value.shape, *value.strides
 
 
+def integers_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Return what memory holds from a tensor's first to its last element; waits for the device."""
+    count = extent(tensor.shape, tensor.stride())
+    require(count <= 4096, f"{count} integers are too many to be read at a launch")
+    return tuple(tensor.detach().as_strided((count,), (1,)).tolist())
+
+
+def at(held: tuple[int, ...], place: int) -> int:
+    """Return what a tensor holds at a place, counted from its first element on."""
+    require(0 <= place < len(held), f"integers are read at {place}, the tensor has {len(held)}")
+    return held[place]
+
+
 def require_no_gradient(name: str, tensor) -> None:
     """Raise if a gradient is wanted that nobody has exported."""
     if isinstance(tensor, torch.Tensor) and tensor.requires_grad and torch.is_grad_enabled():
