@@ -1,4 +1,4 @@
-"""Exported modules of kernels that integers in memory decide: how often loops run, where parts are."""
+"""Exported modules of kernels that integers in memory decide: how often loops run, and where."""
 
 import pytest
 import torch
