@@ -59,8 +59,11 @@ def _is_inside(start: int, box, held) -> bool:
     """
     places = {}
     for length, stride in sorted(held, key=lambda dim: -dim[1]):
-        if stride <= 0:
-            return stride == 0
+        if stride < 0:
+            return False
+        if stride == 0:
+            # Elements that share memory: one of them is where all are.
+            continue
         places[stride] = [start // stride, length - 1]
         start %= stride
     if start:
