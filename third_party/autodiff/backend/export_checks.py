@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 
 from .checks import BijectiveCheck
+from .coverage import is_within, merge
 from .errors import AutodiffError
 from .expr import named
 from .expr_source import Text, simplified
@@ -183,6 +184,35 @@ class Assertions:
             with self.writing(space.used_arguments(), argument):
                 ends = map(self._text.of, ends_of(space))
                 self.say(f"require_in_{what}", f'"{name}"', like, *ends)
+
+    def among(self, argument: int, spaces) -> None:
+        """Assert that what is reached are elements of a tensor, which may have gaps."""
+        name, like, tensor = self._names[argument], self._layouts[argument], self._facts.tensors
+        held = merge(zip(tensor[argument].shape, tensor[argument].strides, strict=True))
+        for space in spaces:
+            with self.writing(space.used_arguments(), argument):
+                start, axes = box_of(space)
+                numbers = [[self._facts.evaluate(e) for e in pair] for pair in axes]
+                if not is_within(self._facts.evaluate(start), numbers, held):
+                    raise Unwritten("the box holds more than what is reached")
+                box = [tuple_of(self._text.of(e) for e in pair) for pair in axes]
+                first = self._text.of(start)
+                self.say("require_among", f'"{name}"', like, first, call("[", box, "]"))
+
+
+def box_of(space) -> tuple:
+    """Return the first element of a box that holds what a space reaches, and its axes.
+
+    These are `(count, stride)` pairs of expressions. Raises `Unwritten` if nobody knows.
+    """
+    start, axes = space.offset, []
+    for index in space.indices:
+        low, high = _ends(index)
+        ends = [["mul", index.stride, end] for end in (low, high)]
+        start = ["add", start, _least(index.stride, ends)]
+        stride = ["max", index.stride, ["sub", 0, index.stride]]
+        axes.append((["add", ["sub", high, low], 1], stride))
+    return start, axes
 
 
 def ends_of(space) -> tuple:

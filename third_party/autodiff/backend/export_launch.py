@@ -103,23 +103,20 @@ class ExportedLaunch:
         spec, plan, facts = self.spec, self.plan, self.facts
         reserved = {"torch", "triton", "tl", "math", "functools", "os"} & set(self.parameters)
         opaque = [spec.names[i] for i in spec.pointers if not facts.tensors[i].is_tensor]
-        part = next((spec.names[i] for i in self.parts & self.loose if not self._is_dense(i)), "")
+        partial = {g.argument for g in plan.gradients if g.partials is not None}
+        part = next((spec.names[i] for i in self.scattered & partial), "")
         for holds, why in (
             (reserved, f"a parameter is called as a module is, {sorted(reserved)}"),
             (opaque, f"argument {opaque[:1]} is no tensor"),
             (any(s.is_tallied for s in self.backward.shadows), "additions are counted first"),
             (any(k.accesses is not None for k in plan.kernels), "TRITON_AUTODIFF_CHECK is set"),
-            (part, f"argument {part!r} has gaps or repeats elements, and its gradient is added up"),
+            (part, f"argument {part!r} has gaps or repeats elements, and is summed in parts"),
             (self.backward.around, "a gradient belongs to what is around a tensor"),
             (self.execution.spills, "it stores around a tensor"),
             (self.execution.races, "programs store to one element"),
         ):
             if holds:
                 raise refused(self.kernel_name, why)
-
-    def _is_dense(self, i: int) -> bool:
-        tensor = self.facts.tensors[i]
-        return is_dense(tensor.shape, tensor.strides)
 
     def _steps(self) -> list[list[Executable]]:
         """Return the backward kernels in order, and of each all variants, the best first.
@@ -172,6 +169,12 @@ class ExportedLaunch:
     def parts(self) -> set[int]:
         """The arguments that are parts of what their storage holds, where that matters."""
         return (self.loose | self.plan.cotangents()) - self.whole
+
+    @cached_property
+    def scattered(self) -> set[int]:
+        """The parts whose gradients are added up, and that have gaps or repeat elements."""
+        tensors = ((i, self.facts.tensors[i]) for i in self.parts & self.loose)
+        return {i for i, tensor in tensors if not is_dense(tensor.shape, tensor.strides)}
 
     # --------------------------------------------------------------------------------------
     # Arguments

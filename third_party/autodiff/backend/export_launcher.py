@@ -127,9 +127,13 @@ class Launcher:
         plan, names = self.of.plan, self.of.spec.names
         for i in sorted(self.of.parts):
             if i in self.of.loose:
-                own.say("require_dense", f'"{names[i]}"', self.of.layouts[i])
                 live = plan.live.get(i, (None,))
-                own.inside("tensor", i, () if None in live else live)
+                live = () if None in live else live
+                if i in self.of.scattered:
+                    own.among(i, live)
+                else:
+                    own.say("require_dense", f'"{names[i]}"', self.of.layouts[i])
+                    own.inside("tensor", i, live)
             if i in plan.cotangents():
                 stores = (store.space for store in plan.stores if store.argument == i)
                 user.inside("tensor", i, stores)

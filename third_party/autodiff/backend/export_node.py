@@ -292,6 +292,10 @@ class Node:
                 results.append("None")
                 continue
             name = self._operand("gradient", i)
+            if i in self.of.scattered:
+                arguments = f"{name}, {shadows[i].result}"
+                results.append(f"{self.of.call('gradient_of')}({arguments})")
+                continue
             rounded = i in summed or shadows[i].dtype == shadows[i].result
             results.append(name if rounded else f"{name}.to({shadows[i].result})")
         untouched = len(self.of.grids) + len(self.of.descriptors)

@@ -13,7 +13,7 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from .coverage import cover, repeat
+from .coverage import cover, is_within, merge, repeat, spelled
 from .memory import Span, allocate, extent, is_dense, lay_out, restore, storage_span
 from .partials import ROUNDED_ALIKE, add_up, tile_of
 
@@ -177,6 +177,17 @@ def require_in_tensor(name: str, like: Layout, first: int, last: int) -> None:
     held = max(first, -lead), min(last, total - lead - 1)
     if first <= last and not 0 <= held[0] <= held[1] < like.size:
         raise AssertionError(f"{name}: {first} to {last} of {like.size} elements are reached")
+
+
+def require_among(name: str, like: Layout, start: int, box) -> None:
+    """Raise unless all of a box are elements of a tensor, which may have gaps or repeat some.
+
+    The box are `(count, stride)` pairs from a start on.
+    """
+    held = merge(zip(like.shape, like.strides, strict=True))
+    is_empty = any(count <= 0 for count, _ in box)
+    words = f"{name}: all that is reached was the tensor's, now {spelled(box)} from {start} is not"
+    require(is_empty or is_within(start, box, held), words)
 
 
 def require_in_storage(name: str, like: Layout, first: int, last: int) -> None:
