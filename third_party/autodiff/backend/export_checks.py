@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 
+from . import exported
 from .checks import BijectiveCheck
-from .coverage import is_within, merge
 from .errors import AutodiffError
 from .expr import named
 from .expr_source import Text, simplified
@@ -182,19 +182,37 @@ class Assertions:
         name, like = self._names[argument], self._layouts[argument]
         for space in spaces:
             with self.writing(space.used_arguments(), argument):
-                ends = map(self._text.of, ends_of(space))
-                self.say(f"require_in_{what}", f'"{name}"', like, *ends)
+                ends = ends_of(space)
+                self._rehearse(f"require_in_{what}", argument, *ends)
+                self.say(f"require_in_{what}", f'"{name}"', like, *map(self._text.of, ends))
+
+    def _rehearse(self, function: str, argument: int, *given) -> None:
+        """Raise `Unwritten` if what is to be asserted does not hold for this launch.
+
+        What is written may be more than what is reached.
+        """
+        facts = self._facts
+        tensor = facts.tensors[argument]
+        like = exported.Layout(
+            tensor.shape, tensor.strides, tensor.span, tensor.dtype, facts.device
+        )
+
+        def value(part):
+            is_pairs = isinstance(part, list) and part and isinstance(part[0], tuple)
+            return [tuple(map(value, p)) for p in part] if is_pairs else facts.evaluate(part)
+
+        try:
+            getattr(exported, function)(self._names[argument], like, *map(value, given))
+        except AssertionError as error:
+            raise Unwritten(str(error)) from error
 
     def among(self, argument: int, spaces) -> None:
         """Assert that what is reached are elements of a tensor, which may have gaps."""
-        name, like, tensor = self._names[argument], self._layouts[argument], self._facts.tensors
-        held = merge(zip(tensor[argument].shape, tensor[argument].strides, strict=True))
+        name, like = self._names[argument], self._layouts[argument]
         for space in spaces:
             with self.writing(space.used_arguments(), argument):
                 start, axes = box_of(space)
-                numbers = [[self._facts.evaluate(e) for e in pair] for pair in axes]
-                if not is_within(self._facts.evaluate(start), numbers, held):
-                    raise Unwritten("the box holds more than what is reached")
+                self._rehearse("require_among", argument, start, axes)
                 box = [tuple_of(self._text.of(e) for e in pair) for pair in axes]
                 first = self._text.of(start)
                 self.say("require_among", f'"{name}"', like, first, call("[", box, "]"))
