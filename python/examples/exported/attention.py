@@ -1360,17 +1360,6 @@ def _box(grid, place_of, filled: bool) -> list[int]:
     return extents
 
 
-def _divided(a: int, b: int) -> int:
-    """Return a quotient as C rounds it, towards zero."""
-    quotient = abs(a) // abs(b)
-    return -quotient if (a < 0) != (b < 0) else quotient
-
-
-def _remainder(a: int, b: int) -> int:
-    """Return what C's division leaves."""
-    return a - b * _divided(a, b)
-
-
 class _Kernel:
     """What launches a kernel and its gradients: `kernel[grid](…)`."""
 
@@ -1397,6 +1386,17 @@ def _three(grid, arguments: dict) -> tuple[int, int, int]:
     grid = grid(arguments) if callable(grid) else grid
     grid = (grid,) if isinstance(grid, int) else tuple(grid)
     return (*grid, 1, 1)[:3]
+
+
+def _divided(a, b):
+    """Return a quotient as C rounds it, towards zero; of integers, or of arrays of them."""
+    quotient = abs(a) // abs(b)
+    return quotient * (1 - 2 * ((a < 0) != (b < 0)))
+
+
+def _remainder(a, b):
+    """Return what C's division leaves."""
+    return a - b * _divided(a, b)
 
 
 class _Indices(NamedTuple):

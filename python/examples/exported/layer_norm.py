@@ -28,7 +28,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_columns"])
 def layer_norm_kernel_fwd(
     x_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     y_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
@@ -88,7 +88,7 @@ def layer_norm_kernel_fwd(
         tl.store(y_ptrs, x_2, mask_2)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_columns"])
 def layer_norm_kernel_bwd_persistent(
     x_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     weight_ptr,  # tl.pointer_type(tl.float16), a multiple of 16

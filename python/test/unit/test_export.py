@@ -1,8 +1,6 @@
 """Exported modules: the same gradients as ours without us, or an AssertionError."""
 
 import ast
-import importlib.util
-import subprocess
 import sys
 
 import flash_attention_v2
@@ -12,58 +10,9 @@ import quickstart
 import torch
 import triton
 import triton.language as tl
+from exporting import compare, exported, module_at, passes_ruff, run, tensors
 from kernels import cross_entropy, in_place, matmul, softmax
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
-
-_COLUMNS = ("--line-length", "100")
-
-
-def module_at(path):
-    """Import a file."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def exported(op, path, *args):
-    """Return the function of a module to which an operation was exported."""
-    return getattr(module_at(op.export(path / "exported.py", *args)), op.stub.__name__)
-
-
-def run(function, args):
-    """Return the output of a function and the gradients of its arguments."""
-    leaves = [
-        a.detach().clone(memory_format=torch.preserve_format).requires_grad_(a.requires_grad)
-        if isinstance(a, torch.Tensor)
-        else a
-        for a in args
-    ]
-    outputs = function(*leaves)
-    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    torch.manual_seed(5)
-    upstream = [torch.randn(y.shape).to(y) for y in outputs]
-    torch.autograd.backward(outputs, upstream)
-    grads = [a.grad for a in leaves if isinstance(a, torch.Tensor) and a.requires_grad]
-    return [*(y.detach() for y in outputs), *grads]
-
-
-def compare(op, twin, args, exact=True) -> bool:
-    """Run both; returns False if the exported one refuses."""
-    try:
-        theirs = run(twin, args)
-    except AssertionError:
-        return False
-    for mine, other in zip(run(op, args), theirs, strict=True):
-        if exact:
-            assert torch.equal(mine, other)
-        else:
-            torch.testing.assert_close(other, mine)
-    return True
-
-
-def tensors(*shapes, dtype=torch.float32, device="cpu"):
-    return [torch.randn(*s, dtype=dtype, device=device, requires_grad=True) for s in shapes]
 
 
 def rows(dtype, device, m, n):
@@ -221,9 +170,7 @@ def test_ruff(form, device, tmp_path):
     pytest.importorskip("ruff")
     op, (make, dtype), (first, *_), _ = FORMS[form]
     path = op.export(tmp_path / "exported.py", *make(dtype, device, *first))
-    ruff = [sys.executable, "-m", "ruff"]
-    subprocess.run([*ruff, "check", "--isolated", path], check=True)
-    subprocess.run([*ruff, "format", "--isolated", *_COLUMNS, "--diff", path], check=True)
+    passes_ruff(path)
 
 
 @triton.jit
@@ -349,22 +296,6 @@ def test_nothing_to_export(device, tmp_path):
         op.export(tmp_path / "exported.py", x.detach(), w.detach())
     with pytest.raises(AutodiffError, match="has not been launched"):
         differentiable(scale_kernel).export(tmp_path / "exported.py")
-    assert not list(tmp_path.iterdir())
-
-
-@triton.jit
-def tuple_kernel(pair, y_ptr, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    tl.store(y_ptr + i, tl.load(pair[0] + i) * tl.load(pair[1] + i))
-
-
-def test_what_no_module_does(device, tmp_path):
-    """One line says which argument and why."""
-    x, w = tensors((32,), (32,), device=device)
-    with pytest.raises(AutodiffError, match=r"'tuple_kernel' cannot be exported.*part of a tuple"):
-        differentiable(tuple_kernel).export(
-            tmp_path / "exported.py", (x, w), torch.empty_like(x), BLOCK=32, grid=(1,)
-        )
     assert not list(tmp_path.iterdir())
 
 

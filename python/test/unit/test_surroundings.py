@@ -258,6 +258,25 @@ def test_between_the_elements_of_a_view(device, differentiable):
     assert_gradients_close(op, lambda b: b[:, 0] * b[:, 1], (base,))
 
 
+@triton.jit
+def odd_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + 1 + 2 * i, i < n)
+    tl.store(y_ptr + i, x * x, i < n)
+
+
+def test_between_the_elements_of_a_repeated_view(device, differentiable):
+    """Of the rows, which are all one, it reads what is between the elements."""
+
+    def op(x):
+        y = x.new_empty(3)
+        differentiable(odd_kernel)[(1,)](x[::2].unsqueeze(0).expand(3, 4), y, 3, BLOCK=4)
+        return y
+
+    x = random_tensor(8, device=device)
+    assert_gradients_close(lambda x: op(x * 1), lambda x: x[1:6:2] ** 2, (x,))
+
+
 def test_view_of_a_view_that_has_changed(device, differentiable):
     """The gradient goes to what the base was when the kernel read it, and on from there."""
     kernel = differentiable(differences_kernel)

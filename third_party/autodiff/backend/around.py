@@ -10,7 +10,7 @@ import enum
 
 import torch
 
-from .coverage import merge
+from .coverage import is_within, merge
 from .errors import ArgumentError, BoundsError, CheckError
 from .memory import Span, extent, gradient_of, is_dense
 from .spaces import union
@@ -40,7 +40,7 @@ def reach_of(gradient, live, tensor, args, grid) -> Reach:
         if _goes_around(tensor, ends):
             return Reach.AROUND
         held = merge(zip(tensor.shape, tensor.strides, strict=True))
-        inside = all(_is_inside(*space.box(args, grid), held) for space in spaces)
+        inside = all(is_within(*space.box(args, grid), held) for space in spaces)
     except CheckError:
         return Reach.OF_DATA
     return Reach.INSIDE if inside else Reach.UNPROVED
@@ -50,27 +50,6 @@ def _goes_around(tensor, ends) -> bool:
     """Return whether elements are in a tensor's storage before its first, or behind its last."""
     lead, total = tensor.span
     return min(lead, -ends[0]) > 0 or min(total - lead, ends[1] + 1) > tensor.own.total
-
-
-def _is_inside(start: int, box, held) -> bool:
-    """Return whether all elements of a box are proved to be a tensor's.
-
-    The box are `(count, stride)` pairs, the tensor merged ones.
-    """
-    places = {}
-    for length, stride in sorted(held, key=lambda dim: -dim[1]):
-        if stride <= 0:
-            return stride == 0
-        places[stride] = [start // stride, length - 1]
-        start %= stride
-    if start:
-        return False
-    for count, stride in box:
-        along = max((s for s in places if stride % s == 0), default=None)
-        if along is None:
-            return False
-        places[along][0] += (count - 1) * (stride // along)
-    return all(0 <= place <= last for place, last in places.values())
 
 
 class Around:

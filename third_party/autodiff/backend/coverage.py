@@ -33,6 +33,30 @@ def distinct(dims) -> bool:
     return True
 
 
+def is_within(start: int, box, held) -> bool:
+    """Return whether all elements of a box are proved to be a tensor's.
+
+    The box are `(count, stride)` pairs, the tensor merged ones.
+    """
+    places = {}
+    for length, stride in sorted(held, key=lambda dim: -dim[1]):
+        if stride < 0:
+            return False
+        if stride == 0:
+            # Elements that share memory: one of them is where all are.
+            continue
+        places[stride] = [start // stride, length - 1]
+        start %= stride
+    if start:
+        return False
+    for count, stride in box:
+        along = max((s for s in places if stride % s == 0), default=None)
+        if along is None:
+            return False
+        places[along][0] += (count - 1) * (stride // along)
+    return all(0 <= place <= last for place, last in places.values())
+
+
 def spelled(dims) -> str:
     """Return merged `(extent, stride)` pairs in words."""
     return " by ".join(f"{extent} elements of stride {stride}" for extent, stride in dims) or "one"

@@ -20,6 +20,11 @@ def _parse(type_: str) -> tuple[str, list[int]]:
     return element, [int(size) for size in block.split(",")]
 
 
+def block_of(type_: str) -> list[int]:
+    """Return the shape of the blocks of a descriptor of this type."""
+    return _parse(type_)[1]
+
+
 def leaves(type_, path):
     """Yield path and type of what autodiff-lower-descriptors makes of an argument of this type."""
     element, block = _parse(type_)

@@ -138,7 +138,7 @@ class Execution:
 
     def _judge_stores(self, plan, facts):
         """Find out what is known to go wrong with stores: races, and what is not autograd's."""
-        self._races, self.spills = {}, {}
+        self.races, self.spills = {}, {}
         apart = {check.argument for check in plan.checks}
         for j in plan.cotangents():
             tensor = facts.tensors[j]
@@ -148,7 +148,7 @@ class Execution:
             given = (self.state.spec, facts.scalars, facts.grid)
             objection = None if j in apart else races.objection(stores, *given)
             spill = Spill.of(stores, tensor, *given)
-            self._races |= {} if objection is None else {j: objection}
+            self.races |= {} if objection is None else {j: objection}
             self.spills |= {} if spill is None else {j: spill}
             self._scalars |= set().union(*(store.used_arguments() for store in stores))
 
@@ -280,7 +280,7 @@ class Execution:
         if not upstream:
             return (None,) * (len(self.slots) + len(self.based))
         self.state.latest[self.wanted] = tuple(upstream)
-        for j, objection in self._races.items():
+        for j, objection in self.races.items():
             if j in upstream:
                 raise RaceError(objection)
         backward = self._backward_for(upstream)

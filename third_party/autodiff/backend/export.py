@@ -7,23 +7,21 @@ kernels, an `autograd.Function`, and what is called: `kernel[grid](…)`, or the
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import inspect
-import os
 import re
 import sys
-import tempfile
 from pathlib import Path
 
 import torch
 import triton
 import triton.language as tl
 
-from . import coverage, exported, facts, grafts, memory
+from . import arithmetic, coverage, exported, facts, grafts, memory
 from .bundle import Bundle, private, text_of
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
+from .export_arguments import operands_of, unspecialized
 from .export_checks import refused
 from .export_launch import ExportedLaunch, Names, Printed
 from .export_launcher import Launcher
@@ -32,6 +30,7 @@ from .library import native
 from .python_text import paragraph
 from .source import python_of
 from .target import name_of
+from .whole_files import put
 
 # What comes after it is the same in all modules.
 _RULE = "# Assertions, memory, and sums of gradients."
@@ -54,24 +53,10 @@ def export(path, launches, stub=None) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    """Put a text in place of a file, whole."""
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.stem}", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(text)
-        os.chmod(file.name, 0o666 & ~_umask())
-        os.replace(file.name, path)
+        put(path, text.encode())
     except OSError as error:
-        with contextlib.suppress(OSError, NameError):
-            os.unlink(file.name)
         raise AutodiffError(f"cannot export to {path}: {error.strerror or error}") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def module_of(launches, stub=None) -> str:
@@ -126,7 +111,7 @@ class Module:
             bundle.add(self._stub, without_kernel(self._stub, self._kernel), {self._kernel})
         user = [*_together(bundle.constants), kernels, *parts, *bundle.definitions]
         constants, definitions = len(bundle.constants), len(bundle.definitions)
-        for module in (exported, coverage, facts, grafts, memory):
+        for module in (exported, arithmetic, coverage, facts, grafts, memory):
             for name, value in vars(module).items():
                 if name in calls and getattr(value, "__module__", None) == module.__name__:
                     bundle.add(value)
@@ -149,24 +134,32 @@ class Module:
                 executable = launch.backward.handle.forward
                 executable.compile()
                 first, options = executable.text, executable.options
-            given = [(f"{launch.kernel_name}_fwd", first, options)]
-            given += [(e.kernel.name, e.text, e.options) for e in launch.executables]
+            taking = [i for i, _ in operands_of(launch)]
+            if forward is not None:
+                taking = _arguments(forward)
+            given = [(f"{launch.kernel_name}_fwd", first, options, taking)]
+            given += [
+                (e.kernel.name, e.text, e.options, _arguments(e.kernel)) for e in launch.executables
+            ]
             names = []
-            for wanted, text, options in given:
+            for wanted, text, *others in given:
                 name = taken.give(wanted)
                 texts.append(_FUNCTION.sub(rf"\g<1>{name}", text, count=1))
-                names.append((name, options, spec.target))
+                names.append((name, launch, *others))
             made.append(names)
         source = python_of(texts, self._kernel)
         body = source.split("\n\n\n", 1)[1].rstrip()
-        heads = {
-            node.name: [argument.arg for argument in node.args.args]
-            for node in ast.parse(source).body
-            if isinstance(node, ast.FunctionDef)
+        functions = {
+            node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)
         }
-        printed = [
-            [Printed(n, heads[n], options, target) for n, options, target in k] for k in made
-        ]
+        printed = []
+        for names in made:
+            printed.append([])
+            for name, launch, options, taking in names:
+                parameters = [argument.arg for argument in functions[name].args.args]
+                kernel = Printed(name, parameters, options, launch.spec.target)
+                printed[-1].append(kernel)
+                body = _as_they_are(body, name, unspecialized(functions[name], launch, taking))
         return printed, body
 
     def _head(self, bundle: Bundle) -> str:
@@ -194,6 +187,20 @@ class Module:
             (standard if installed else others).append(line)
         groups = [sorted(g, key=_import_order) for g in (standard, others) if g]
         return "\n".join(lines) + "\n" + "\n\n".join("\n".join(g) for g in groups)
+
+
+def _arguments(kernel) -> list[int | None]:
+    """Return which arguments a kernel takes; None for what is not one."""
+    return [index if kind == "argument" else None for kind, index in kernel.operands]
+
+
+def _as_they_are(source: str, kernel: str, parameters: list[str]) -> str:
+    """Return a source in which Triton compiles parameters of a kernel as any numbers."""
+    if not parameters:
+        return source
+    head = f"@triton.jit\ndef {kernel}("
+    names = ", ".join(f'"{name}"' for name in parameters)
+    return source.replace(head, f"@triton.jit(do_not_specialize=[{names}])\ndef {kernel}(")
 
 
 def _together(lines: list[str]) -> list[str]:

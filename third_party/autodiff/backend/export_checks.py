@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 
+from . import exported
 from .checks import BijectiveCheck
 from .errors import AutodiffError
 from .expr import named
@@ -17,6 +18,9 @@ from .python_text import call, tuple_of
 class Unwritten(Exception):
     """What has no form in Python: it is asserted that a launch is the one that was looked at."""
 
+
+# Of tables that are longer than this, nobody wants the text.
+_MOST_PINNED = 64
 
 _WAY_OUT = "export it as a launch that is simpler there, or keep calling it through this package"
 
@@ -35,6 +39,7 @@ class Assertions:
     def __init__(self, of, text: Text, grid: str):
         self._text, self._grid = text, grid
         self._kernel, self._names, self._layouts = of.kernel_name, of.spec.names, of.layouts
+        self._variables, self._held = of.variables, of.held
         self._calls, self._give = of.call, of.names.give
         self._facts = of.facts if grid == of.programs else of.execution.facts
         self.lines: list[str] = []
@@ -63,13 +68,23 @@ class Assertions:
         facts, like = self._facts, self._layouts[argument]
         self.say("require_same", '"the grid"', self._grid, str(tuple(facts.grid)))
         for i in sorted(scalars):
-            if not isinstance(facts.scalars[i], (int, float)):
-                raise refused(self._kernel, "it depends on what is in memory")
-            self.say("require_same", f'"{self._names[i]}"', self._names[i], str(facts.scalars[i]))
+            if isinstance(facts.scalars[i], (int, float)):
+                name, value = self._variables[i], str(facts.scalars[i])
+                self.say("require_same", f'"{self._names[i]}"', name, value)
+            else:
+                self._pin_contents(i)
         tensor = facts.tensors[argument]
         layout = f"({tuple(tensor.shape)}, {tuple(tensor.strides)})"
         found = f"(tuple({like}.shape), {like}.strides)"
         self.say("require_same", f'"the layout of {self._names[argument]}"', found, layout)
+
+    def _pin_contents(self, i: int) -> None:
+        """Assert that a tensor holds the integers that it holds."""
+        contents, count = self._facts.scalars[i], self._facts.tensors[i].own.total
+        if contents is None or count > _MOST_PINNED:
+            raise refused(self._kernel, f"it depends on what {self._names[i]!r} holds")
+        numbers = tuple(contents.at(range(count)).tolist())
+        self.say("require_same", f'"what {self._names[i]} holds"', self._held(i), str(numbers))
 
     def check(self, check) -> None:
         """Assert what a check of addresses says; it has been found to hold."""
@@ -167,8 +182,55 @@ class Assertions:
         name, like = self._names[argument], self._layouts[argument]
         for space in spaces:
             with self.writing(space.used_arguments(), argument):
-                ends = map(self._text.of, ends_of(space))
-                self.say(f"require_in_{what}", f'"{name}"', like, *ends)
+                ends = ends_of(space)
+                self._rehearse(f"require_in_{what}", argument, *ends)
+                self.say(f"require_in_{what}", f'"{name}"', like, *map(self._text.of, ends))
+
+    def _rehearse(self, function: str, argument: int, *given) -> None:
+        """Raise `Unwritten` if what is to be asserted does not hold for this launch.
+
+        What is written may be more than what is reached.
+        """
+        facts = self._facts
+        tensor = facts.tensors[argument]
+        like = exported.Layout(
+            tensor.shape, tensor.strides, tensor.span, tensor.dtype, facts.device
+        )
+
+        def value(part):
+            is_pairs = isinstance(part, list) and part and isinstance(part[0], tuple)
+            return [tuple(map(value, p)) for p in part] if is_pairs else facts.evaluate(part)
+
+        try:
+            getattr(exported, function)(self._names[argument], like, *map(value, given))
+        except AssertionError as error:
+            raise Unwritten(str(error)) from error
+
+    def among(self, argument: int, spaces) -> None:
+        """Assert that what is reached are elements of a tensor, which may have gaps."""
+        name, like = self._names[argument], self._layouts[argument]
+        for space in spaces:
+            with self.writing(space.used_arguments(), argument):
+                start, axes = box_of(space)
+                self._rehearse("require_among", argument, start, axes)
+                box = [tuple_of(self._text.of(e) for e in pair) for pair in axes]
+                first = self._text.of(start)
+                self.say("require_among", f'"{name}"', like, first, call("[", box, "]"))
+
+
+def box_of(space) -> tuple:
+    """Return the first element of a box that holds what a space reaches, and its axes.
+
+    These are `(count, stride)` pairs of expressions. Raises `Unwritten` if nobody knows.
+    """
+    start, axes = space.offset, []
+    for index in space.indices:
+        low, high = _ends(index)
+        ends = [["mul", index.stride, end] for end in (low, high)]
+        start = ["add", start, _least(index.stride, ends)]
+        stride = ["max", index.stride, ["sub", 0, index.stride]]
+        axes.append((["add", ["sub", high, low], 1], stride))
+    return start, axes
 
 
 def ends_of(space) -> tuple:

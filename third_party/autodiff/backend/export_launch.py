@@ -84,11 +84,15 @@ class ExportedLaunch:
         self.calls: set[str] = set()
         self._refuse()
         self.backward.compile()
+        if self.counting is not None:
+            self.counting.compile()
         self.steps = self._steps()
         self._refuse_mended()
         self.names = Names(self.parameters)
         self.grid = self.names.give("grid")
         self.ctx = self.names.give("ctx")
+        self._held: dict[int, str] = {}
+        self.counts = self.names.give("counts")
 
     # --------------------------------------------------------------------------------------
     # What cannot be written
@@ -97,28 +101,22 @@ class ExportedLaunch:
     def _refuse(self) -> None:
         """Raise for plans of which a module would only be half."""
         spec, plan, facts = self.spec, self.plan, self.facts
-        nested = [name for name, path in zip(spec.names, spec.paths, strict=True) if len(path) > 1]
         reserved = {"torch", "triton", "tl", "math", "functools", "os"} & set(self.parameters)
         opaque = [spec.names[i] for i in spec.pointers if not facts.tensors[i].is_tensor]
-        part = next((spec.names[i] for i in self.parts & self.loose if not self._is_dense(i)), "")
+        partial = {g.argument for g in plan.gradients if g.partials is not None}
+        part = next((spec.names[i] for i in self.scattered & partial), "")
         for holds, why in (
-            (nested, f"argument {nested[:1]} is part of a tuple or of a descriptor"),
             (reserved, f"a parameter is called as a module is, {sorted(reserved)}"),
             (opaque, f"argument {opaque[:1]} is no tensor"),
-            (plan.counting is not None, "iterations of a loop are counted before its backward"),
             (any(s.is_tallied for s in self.backward.shadows), "additions are counted first"),
             (any(k.accesses is not None for k in plan.kernels), "TRITON_AUTODIFF_CHECK is set"),
-            (part, f"argument {part!r} has gaps or repeats elements, and its gradient is added up"),
+            (part, f"argument {part!r} has gaps or repeats elements, and is summed in parts"),
             (self.backward.around, "a gradient belongs to what is around a tensor"),
             (self.execution.spills, "it stores around a tensor"),
-            (self.execution._races, "programs store to one element"),
+            (self.execution.races, "programs store to one element"),
         ):
             if holds:
                 raise refused(self.kernel_name, why)
-
-    def _is_dense(self, i: int) -> bool:
-        tensor = self.facts.tensors[i]
-        return is_dense(tensor.shape, tensor.strides)
 
     def _steps(self) -> list[list[Executable]]:
         """Return the backward kernels in order, and of each all variants, the best first.
@@ -138,8 +136,14 @@ class ExportedLaunch:
 
     @property
     def executables(self) -> list[Executable]:
-        """All backward kernels."""
-        return [executable for step in self.steps for executable in step]
+        """All backward kernels, first the one that counts iterations, where that is needed."""
+        counting = [] if self.counting is None else [self.counting]
+        return [*counting, *(executable for step in self.steps for executable in step)]
+
+    @property
+    def counting(self) -> Executable | None:
+        """The kernel that counts iterations, if memory depends on them."""
+        return self.backward.handle.counting
 
     def _refuse_mended(self) -> None:
         for executable in self.executables:
@@ -166,6 +170,12 @@ class ExportedLaunch:
         """The arguments that are parts of what their storage holds, where that matters."""
         return (self.loose | self.plan.cotangents()) - self.whole
 
+    @cached_property
+    def scattered(self) -> set[int]:
+        """The parts whose gradients are added up, and that have gaps or repeat elements."""
+        tensors = ((i, self.facts.tensors[i]) for i in self.parts & self.loose)
+        return {i for i, tensor in tensors if not is_dense(tensor.shape, tensor.strides)}
+
     # --------------------------------------------------------------------------------------
     # Arguments
     # --------------------------------------------------------------------------------------
@@ -173,6 +183,34 @@ class ExportedLaunch:
     @cached_property
     def parameters(self) -> list[str]:
         return list(self.spec.kernel.src.signature)
+
+    @cached_property
+    def variables(self) -> list[str]:
+        """What arguments are called in the module: parameters, and parts of these."""
+        return [
+            self.parameters[first] if not rest else self.part(self.parameters[first], *rest)
+            for first, *rest in self.spec.paths
+        ]
+
+    def part(self, name: str, *path) -> str:
+        """Return a name for a part of a tuple or of a descriptor."""
+        return self.names.give("_".join(map(str, (name, *path))))
+
+    @property
+    def descriptors(self) -> list[str]:
+        """The parameters, or parts of them, that the forward takes as tensor descriptors."""
+        return [] if self.plan.forward is not None else list(self.described.values())
+
+    @cached_property
+    def described(self) -> dict[tuple, str]:
+        """What tensor descriptors are called in the module, by their paths."""
+        found = (path[:-1] for path in self.spec.paths if path[-1] == "base")
+        return {
+            path: self.part(self.parameters[path[0]], *path[1:])
+            if len(path) > 1
+            else self.parameters[path[0]]
+            for path in found
+        }
 
     @cached_property
     def constants(self) -> dict[str, object]:
@@ -211,16 +249,17 @@ class ExportedLaunch:
     @cached_property
     def layouts(self) -> dict[int, str]:
         """Names for where elements of tensors are, by argument."""
-        return {i: self.names.give(f"like_{stem(self.spec.names[i])}") for i in self._described}
+        return {i: self.names.give(f"like_{stem(self.variables[i])}") for i in self._described}
 
     def told_in(self, lines: list[str], *grids: str) -> dict[str, str]:
         """Return the names that lines use of what a launch is, and how it says these.
 
         They are its grids, its numbers, and the layouts of its tensors.
         """
-        names, layout = self.spec.names, f"{self.call('Layout')}.of"
+        names, layout = self.variables, f"{self.call('Layout')}.of"
         told = {grid: grid for grid in grids}
         told |= {names[i]: names[i] for i in self.scalars}
+        told |= {held: self._integers(i) for i, held in self._held.items()}
         told |= {like: f"{layout}({names[i]})" for i, like in self.layouts.items()}
         used = names_of(ast.parse(dedent("\n".join(lines)).replace("return ", "_ = ")))
         return {name: value for name, value in told.items() if name in used}
@@ -282,8 +321,17 @@ class ExportedLaunch:
                 span += "" if ends is None else f".covering({ends[0]}, {ends[1]})"
         return span
 
+    def held(self, i: int) -> str:
+        """Return the name of the integers that a tensor holds, as a tuple."""
+        if i not in self._held:
+            self._held[i] = self.names.give(f"{self.variables[i]}_held")
+        return self._held[i]
+
+    def _integers(self, i: int) -> str:
+        return f"{self.call('integers_of')}({self.variables[i]})"
+
     def text(self, grid: str, in_backward: bool) -> Text:
-        names, plan = self.spec.names, self.plan
+        names, plan = self.variables, self.plan
 
         def size(i):
             if in_backward:
@@ -312,6 +360,8 @@ class ExportedLaunch:
                 "lead": lambda i: f"{span(i)}.lead",
                 "pitch": pitch,
                 "processors": processors,
+                "element": self.held if in_backward else self._integers,
+                "counted": lambda n: f"{self.counts}[{n}]",
                 "shared": lambda: str(int(bool(self.facts.aliasing))),
                 "parts": lambda: str(int(not self.facts.keeps_outputs())),
             },

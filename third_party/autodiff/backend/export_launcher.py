@@ -6,6 +6,7 @@ import torch
 
 from .bundle import literal
 from .executable import inherited_options
+from .export_arguments import is_divisible, unpacked
 from .export_checks import Assertions, ends_of, refused
 from .export_launch import ExportedLaunch
 from .python_text import call, laid_out, tuple_of
@@ -47,7 +48,7 @@ class Launcher:
         given = inherited_options(self.of.spec.kernel.metadata)
         told = call("{", [f'"{n}": {literal(v)}' for n, v in given.items()], "}")
         lines.append(call(f"{self.of.call('require_options')}(", [options, told], indent=4))
-        lines += self._of_arguments()
+        lines += [*unpacked(self.of), *self._of_arguments()]
         asserted = self._asserted()
         if asserted:
             name, told = self._checks, self.of.told_in(asserted, self.of.grid)
@@ -58,11 +59,11 @@ class Launcher:
             end = [f"    return {self.of.programs}"] if self.of.is_replaced else []
             cached = "@functools.lru_cache(1024)"
             lines = [cached, head, doc, *asserted, *end, "", "", *lines]
-        arguments = [*self.of.grids, *self.of.spec.names]
+        arguments = [*self.of.grids, *self.of.descriptors, *self.of.variables]
         outputs = self.of.returned
         applied = call(f"{self.of.class_name}.apply(", arguments, indent=4).lstrip()
         if self.of.execution.views:
-            names = tuple_of(self.of.spec.names[j] for j in outputs)
+            names = tuple_of(self.of.variables[j] for j in outputs)
             aliases = self.of.names.give("aliases")
             lines.append(f"    {aliases} = {applied}")
             one = tuple_of([aliases]) if len(outputs) == 1 else aliases
@@ -126,9 +127,13 @@ class Launcher:
         plan, names = self.of.plan, self.of.spec.names
         for i in sorted(self.of.parts):
             if i in self.of.loose:
-                own.say("require_dense", f'"{names[i]}"', self.of.layouts[i])
                 live = plan.live.get(i, (None,))
-                own.inside("tensor", i, () if None in live else live)
+                live = () if None in live else live
+                if i in self.of.scattered:
+                    own.among(i, live)
+                else:
+                    own.say("require_dense", f'"{names[i]}"', self.of.layouts[i])
+                    own.inside("tensor", i, live)
             if i in plan.cotangents():
                 stores = (store.space for store in plan.stores if store.argument == i)
                 user.inside("tensor", i, stores)
@@ -147,26 +152,36 @@ class Launcher:
                 # They have been found to store apart, or the same.
                 own.pin(set().union(*(store.used_arguments() for store in stores)), j)
 
+    def _of_descriptors(self, own: Assertions) -> None:
+        """Assert what the kernels know of descriptors besides their types."""
+        labels, values, known = self.of.spec.names, self.of.variables, self.of.facts.descriptors
+        for part, value in known.known:
+            value = bool(value) if self.of.spec.types[part] == "i1" else value
+            own.say("require_same", f'"{labels[part]}"', values[part], str(value))
+        for part in known.aligned:
+            own.require(f"{values[part]} % 16 == 0", f"{labels[part]} was a multiple of 16")
+        for part, first in known.same:
+            words = f"{labels[part]} and {labels[first]} were the same"
+            own.require(f"{values[part]} == {values[first]}", words)
+
     def _of_arguments(self) -> list[str]:
         """Return the lines that assert what the kernel was compiled for, and who shares memory."""
         spec, facts = self.of.spec, self.of.facts
         own = Assertions(self.of, self.of.text(self.of.grid, False), self.of.grid)
-        attributes = spec.kernel.src.attrs
         for i, (name, type_) in enumerate(zip(spec.names, spec.types, strict=True)):
-            place = (spec.parameters[i],)
-            divisible = any(a[0] == "tt.divisibility" for a in attributes.get(place, ()))
+            value, divisible = self.of.variables[i], is_divisible(self.of, i)
             if i in self.of.state.pointer_set:
                 tensor = facts.tensors[i]
                 device = f'"{facts.device.type}"'
-                arguments = [f'"{name}"', name, str(tensor.dtype), device, str(divisible)]
+                arguments = [f'"{name}"', value, str(tensor.dtype), device, str(divisible)]
                 own.say("require_tensor", *arguments)
             elif type_ in _INTEGERS:
                 more = ["16"] if divisible else []
                 bits = str(_INTEGERS[type_])
-                own.say("require_integer", f'"{name}"', name, bits, *more)
+                own.say("require_integer", f'"{name}"', value, bits, *more)
             elif type_ in ("fp32", "fp64", "fp16", "bf16", "u1", "i1"):
                 kind = "bool" if type_ in ("u1", "i1") else "float"
-                own.require(f"type({name}) is {kind}", f"{name} was a {kind}")
+                own.require(f"type({value}) is {kind}", f"{name} was a {kind}")
             else:
                 raise refused(self.of.kernel_name, f"argument {name!r} is of type {type_}")
         for name, value in self.of.constants.items():
@@ -174,14 +189,15 @@ class Launcher:
             if text is None:
                 raise refused(self.of.kernel_name, f"constant {name!r} is {value!r}")
             own.say("require_same", f'"{name}"', name, text)
+        self._of_descriptors(own)
         if any("parts" in str(entry.not_negative) for step in self.of.plan.next for entry in step):
             for i in self.of.plan.outputs if facts.keeps_outputs() else ():
-                own.say("require_no_part", f'"{spec.names[i]}"', spec.names[i])
+                own.say("require_no_part", f'"{spec.names[i]}"', self.of.variables[i])
         for i in spec.pointers:
             if facts.tensors[i].dtype.is_floating_point and i not in self.of.execution.wanted:
                 if i not in self.of.plan.outputs:
-                    own.say("require_no_gradient", f'"{spec.names[i]}"', spec.names[i])
-        entries = [f'"{spec.names[i]}": {spec.names[i]}' for i in spec.pointers]
+                    own.say("require_no_gradient", f'"{spec.names[i]}"', self.of.variables[i])
+        entries = [f'"{spec.names[i]}": {self.of.variables[i]}' for i in spec.pointers]
         written = tuple_of(f'"{spec.names[i]}"' for i in self.of.plan.outputs)
         met = [
             tuple_of([f'"{spec.names[a]}"', f'"{spec.names[b]}"']) for a, b, *_ in facts.aliasing

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 
 from .backward import DTYPES
+from .export_arguments import operands_of
 from .export_launch import ExportedLaunch, Printed, stem
+from .expr import used_counters
 from .expr_source import Text, simplified
-from .python_text import call, laid_out, paragraph, tuple_of
+from .python_text import call, laid_out, paragraph, targets, tuple_of
 
 
 class Node:
@@ -52,10 +54,12 @@ class Node:
     def _name_operands(self) -> None:
         """Give a name to all that kernels get: as they call it, where they agree."""
         self.operands: dict[tuple[str, int], str] = {}
-        for i, name in enumerate(self.of.spec.names):
+        for i, name in enumerate(self.of.variables):
             self.operands["argument", i] = name
         for executable, printed in zip(self.of.executables, self._kernels, strict=True):
             for operand, name in zip(executable.kernel.operands, printed.parameters, strict=True):
+                if operand[0] == "counters":
+                    continue
                 if operand not in self.operands:
                     self.operands[operand] = self.of.names.give(name)
         for j in self.of.plan.cotangents():
@@ -69,14 +73,14 @@ class Node:
             wanted = (
                 self.of.plan.buffers[index].name
                 if buffer
-                else f"d_{stem(self.of.spec.names[index])}"
+                else f"d_{stem(self.of.variables[index])}"
             )
             self.operands[key] = self.of.names.give(wanted)
         return self.operands[key]
 
     def _saved(self) -> list[tuple[str, str]]:
         """Return the names of what is kept, and of what it is in the backward."""
-        execution, names = self.of.execution, self.of.spec.names
+        execution, names = self.of.execution, self.of.variables
         kept = [(names[i], names[i]) for i in execution.kept]
         kept += [(self._copies[i], names[i]) for i in execution.copied]
         return kept + [(self._operand("buffer", n),) * 2 for n in self.of.backward.saved]
@@ -84,28 +88,34 @@ class Node:
     @cached_property
     def _copies(self) -> dict[int, str]:
         return {
-            i: self.of.names.give(f"{self.of.spec.names[i]}_before")
+            i: self.of.names.give(f"{self.of.variables[i]}_before")
             for i in self.of.execution.copied
         }
 
     def _forward(self) -> list[str]:
-        names, plan, execution = self.of.spec.names, self.of.plan, self.of.execution
+        names, plan, execution = self.of.variables, self.of.plan, self.of.execution
+        untouched = [*self.of.grids, *self.of.descriptors]
         lines = [
             "    @staticmethod",
-            call("def forward(", [self.of.ctx, *self.of.grids, *names], "):", 4),
+            call("def forward(", [self.of.ctx, *untouched, *names], "):", 4),
             '        """Launch the kernel, and keep what the backward reads."""',
         ]
         for i in execution.copied:
             lines.append(f"        {self._copies[i]} = {self.of.call('snapshot')}({names[i]})")
         text = self.of.text(self.of.programs, False)
         device = f"{names[plan.outputs[0]]}.device"
+        sizes = [plan.buffers[n].size for n in self.of.backward.saved]
+        if plan.forward is not None:
+            sizes += [plan.sizes[i] for kind, i in plan.forward.operands if kind == "size"]
+        lines += self._counted(sizes, device)
         for n in self.of.backward.saved:
             buffer = plan.buffers[n]
             arguments = [text.of(buffer.size), f"dtype={DTYPES[buffer.dtype]}", f"device={device}"]
             name = self._operand("buffer", n)
             lines.append(call(f"{name} = torch.empty(", arguments, indent=8))
         if plan.forward is None:
-            lines.append(self._printed.launch(self.of.grid, names, 8))
+            taken = [name for _, name in operands_of(self.of)]
+            lines.append(self._printed.launch(self.of.grid, taken, 8))
         else:
             operands = []
             for kind, index in plan.forward.operands:
@@ -138,6 +148,26 @@ class Node:
         lines.append(f"        return {', '.join(floats)}")
         return lines
 
+    def _counted(self, sizes, device: str) -> list[str]:
+        """Return the lines that count iterations, if sizes depend on them.
+
+        Of each loop, most of those that a program has.
+        """
+        if not any(used_counters(size) for size in sizes):
+            return []
+        counts, counting, kernel = self.of.counts, self.of.counting, self._kernels[0]
+        number = str(max(self.of.plan.counters()) + 1)
+        arguments = [number, "dtype=torch.int32", f"device={device}"]
+        operands = [
+            counts if kind == "counters" else self._operand(kind, index)
+            for kind, index in counting.kernel.operands
+        ]
+        return [
+            call(f"{counts} = torch.zeros(", arguments, indent=8),
+            kernel.launch(self.of.programs, operands, 8),
+            f"        {counts} = {counts}.tolist()",
+        ]
+
     def _grid_of(self, kernel, text: Text, lines: list[str], indent: int) -> str:
         """Return the grid of a kernel, which gets a name if it is computed."""
         if kernel.grid is None:
@@ -165,19 +195,18 @@ class Node:
         kept = [name for _, name in self._saved()]
         for names, attribute in ((kept, "saved_tensors"), (list(self.told), "launch")):
             if names:
-                comma = "," if len(names) == 1 else ""
-                lines.append(f"        {', '.join(names)}{comma} = {self.of.ctx}.{attribute}")
+                lines.append(f"        {targets(names)} = {self.of.ctx}.{attribute}")
         return lines
 
     def _computed(self) -> list[str]:
         """Return what the backward does with what was kept."""
-        names, text = self.of.spec.names, self.of.text(self.of.programs, True)
+        names, text = self.of.variables, self.of.text(self.of.programs, True)
         lines = [
             f"        {names[i]} = {self.of.layouts[i]}.restored({names[i]})"
             for i in self.of.execution.kept
         ]
         lines += self._memory(text)
-        kernels = iter(self._kernels)
+        kernels = iter(self._kernels if self.of.counting is None else self._kernels[1:])
         for step in self.of.steps:
             lines += self._step(step, [next(kernels) for _ in step], text)
         return [*lines, *self._results(text)]
@@ -212,12 +241,14 @@ class Node:
                 lines.append(
                     call(f"{self.of.call('require')}(", [f"{name} is None", f'"{words}"'], indent=8)
                 )
+        device = f"{self.of.layouts[plan.gradients[0].argument]}.device" if plan.gradients else ""
+        own = [buffer.size for buffer in plan.buffers if buffer.kind != "saved"]
+        lines += self._counted([*own, *plan.sizes], device)
         for index, size in enumerate(plan.sizes):
             if ("size", index) in self.operands:
                 name = self.operands["size", index]
                 lines.append(f"        {name} = {text.of(size)}")
                 text.call(size, name)
-        device = f"{self.of.layouts[plan.gradients[0].argument]}.device" if plan.gradients else ""
         for n, buffer in enumerate(plan.buffers):
             if buffer.kind != "saved":
                 make = "zeros" if buffer.kind == "tally" else "empty"
@@ -258,10 +289,10 @@ class Node:
                 count = text.of(gradient.partials)
                 groups.setdefault(count, []).append(gradient.argument)
         for arguments in groups.values():
-            sums = ", ".join(self._operand("gradient", i) for i in arguments)
+            names = [self._operand("gradient", i) for i in arguments]
             likes = ", ".join(self.of.layouts[i] for i in arguments)
-            begin = sums if len(arguments) > 1 else f"({sums},)"
-            lines.append(f"        {begin} = {self.of.call('added_up')}([{likes}], [{sums}])")
+            made = f"{self.of.call('added_up')}([{likes}], [{', '.join(names)}])"
+            lines.append(f"        {targets(names)} = {made}")
         results = []
         summed = {i for group in groups.values() for i in group}
         shadows = {s.argument: s for s in self.of.backward.shadows}
@@ -270,9 +301,14 @@ class Node:
                 results.append("None")
                 continue
             name = self._operand("gradient", i)
+            if i in self.of.scattered:
+                arguments = f"{name}, {shadows[i].result}"
+                results.append(f"{self.of.call('gradient_of')}({arguments})")
+                continue
             rounded = i in summed or shadows[i].dtype == shadows[i].result
             results.append(name if rounded else f"{name}.to({shadows[i].result})")
-        results = ["None"] * len(self.of.grids) + results
+        untouched = len(self.of.grids) + len(self.of.descriptors)
+        results = ["None"] * untouched + results
         trailing = 0
         while results[-1] == "None":
             results.pop()

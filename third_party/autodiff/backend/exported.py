@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import torch
 import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
 
-from .coverage import cover, repeat
+from .coverage import cover, is_within, merge, repeat, spelled
 from .memory import Span, allocate, extent, is_dense, lay_out, restore, storage_span
 from .partials import ROUNDED_ALIKE, add_up, tile_of
 
@@ -58,6 +59,40 @@ def require_options(options: dict, given: dict) -> None:
         if name not in given:
             raise AssertionError(f"{name} is neither a parameter nor an option")
         require_same(name, value, given[name])
+
+
+def parts(name: str, value, count: int) -> tuple:
+    """Return a tuple; raises unless it is one of so many parts."""
+    is_such = isinstance(value, tuple) and len(value) == count
+    require(is_such, f"{name} was a tuple of {count}, it is {value!r}")
+    return value
+
+
+def described(name: str, value, block: list[int]) -> tuple:
+    """Return what a descriptor of blocks is of: a tensor, its padding, its sizes, its strides.
+
+    Raises unless it is one of such blocks. The padding is said to be NaN, or not.
+    """
+    is_such = isinstance(value, TensorDescriptor)
+    require(is_such, f"{name} was a TensorDescriptor, it is {value!r}")
+    require_same(f"{name}.block_shape", list(value.block_shape), block)
+    require_same(f"{name}.round_f32_to_tf32", getattr(value, "round_f32_to_tf32", False), False)
+    rank = len(block)
+    require_same(f"the rank of {name}", (len(value.shape), len(value.strides)), (rank, rank))
+    return value.base, value.padding == "nan", *value.shape, *value.strides
+
+
+def integers_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Return what memory holds from a tensor's first to its last element; waits for the device."""
+    count = extent(tensor.shape, tensor.stride())
+    require(count <= 4096, f"{count} integers are too many to be read at a launch")
+    return tuple(tensor.detach().as_strided((count,), (1,)).tolist())
+
+
+def at(held: tuple[int, ...], place: int) -> int:
+    """Return what a tensor holds at a place, counted from its first element on."""
+    require(0 <= place < len(held), f"integers are read at {place}, the tensor has {len(held)}")
+    return held[place]
 
 
 def require_no_gradient(name: str, tensor) -> None:
@@ -144,6 +179,17 @@ def require_in_tensor(name: str, like: Layout, first: int, last: int) -> None:
         raise AssertionError(f"{name}: {first} to {last} of {like.size} elements are reached")
 
 
+def require_among(name: str, like: Layout, start: int, box) -> None:
+    """Raise unless all of a box are elements of a tensor, which may have gaps or repeat some.
+
+    The box are `(count, stride)` pairs from a start on.
+    """
+    held = merge(zip(like.shape, like.strides, strict=True))
+    is_empty = any(count <= 0 for count, _ in box)
+    words = f"{name}: all that is reached was the tensor's, now {spelled(box)} from {start} is not"
+    require(is_empty or is_within(start, box, held), words)
+
+
 def require_in_storage(name: str, like: Layout, first: int, last: int) -> None:
     """Raise unless a tensor's storage holds the elements from the first to the last one."""
     lead, total = like.span
@@ -163,27 +209,6 @@ def box(grid, place_of, filled: bool) -> list[int]:
     if not apart or (filled and math.prod(extents) != len(places)):
         raise AssertionError(f"programs had places of their own in a box, here of {extents}")
     return extents
-
-
-def divided(a: int, b: int) -> int:
-    """Return a quotient as C rounds it, towards zero."""
-    quotient = abs(a) // abs(b)
-    return -quotient if a * b < 0 else quotient
-
-
-def remainder(a: int, b: int) -> int:
-    """Return what C's division leaves."""
-    return a - b * divided(a, b)
-
-
-def square_root(a: int) -> int:
-    """Return the largest integer whose square is no more."""
-    return math.isqrt(a)
-
-
-def coarsest(a: int, b: int) -> int:
-    """Return the largest power of two of which a multiple lies from `a` to `b`."""
-    return 1 << ((a - 1) ^ b).bit_length() - 1
 
 
 class Layout(NamedTuple):

@@ -22,25 +22,11 @@ import math
 
 import numpy
 
+from .arithmetic import coarsest, divided, remainder, square_root
 from .errors import CheckError, PlanError
 
 # Elements of one vectorised evaluation; a larger program space is walked in slices.
 _CHUNK = 1 << 20
-
-
-def _divide(a, b):
-    quotient = abs(a) // abs(b)
-    negative = (a < 0) != (b < 0)
-    if isinstance(quotient, numpy.ndarray):
-        return numpy.where(negative, -quotient, quotient)
-    return -quotient if negative else quotient
-
-
-def _coarsest(a: int, b: int) -> int:
-    if not 0 < a <= b:
-        raise CheckError(f"there is no multiple of a power of two from {a} to {b}")
-    # Of 2^k one lies there if a - 1 and b differ when divided by it.
-    return 1 << ((a - 1) ^ b).bit_length() - 1
 
 
 def _minimum(a, b):
@@ -59,8 +45,8 @@ _BINARY = {
     "mul": lambda a, b: a * b,
     "floordiv": lambda a, b: a // b,
     "ceildiv": lambda a, b: -(-a // b),
-    "div": _divide,
-    "rem": lambda a, b: a - b * _divide(a, b),
+    "div": divided,
+    "rem": remainder,
     "min": _minimum,
     "max": _maximum,
 }
@@ -181,10 +167,12 @@ def _evaluate(expr, args, grid, pids):
         return contents.at(_evaluate(expr[2], args, grid, pids))
     a = _evaluate(expr[1], args, grid, pids)
     if operator == "isqrt":
-        return math.isqrt(a)
+        return square_root(a)
     b = _evaluate(expr[2], args, grid, pids)
     if operator == "coarsest":
-        return _coarsest(a, b)
+        if not 0 < a <= b:
+            raise CheckError(f"there is no multiple of a power of two from {a} to {b}")
+        return coarsest(a, b)
     if operator in _DIVIDING and numpy.any(numpy.equal(b, 0)):
         raise CheckError(f"division by zero in {expr!r}")
     return _BINARY[operator](a, b)

@@ -18,7 +18,7 @@ _INFIX = {
     "mul": ("*", _PRODUCT),
     "floordiv": ("//", _PRODUCT),
 }
-# The function of an exported module that stands for an operator; see exported.py.
+# The function of an exported module that stands for an operator; see arithmetic.py.
 _CALLS = {"div": "divided", "rem": "remainder", "isqrt": "square_root", "coarsest": "coarsest"}
 _BUILTIN = {"min": "min", "max": "max"}
 
@@ -27,7 +27,7 @@ class Text:
     """Writes expressions; `known` says how what a launch knows is called, by operator.
 
     `grid` is the name of a launch's grid, `pids` are names for the numbers of a program in it, and
-    `calls(name)` returns what a function of `exported.py` is called.
+    `calls(name)` returns what a function that modules have is called.
     """
 
     def __init__(self, known: dict[str, Callable[..., str]], grid: str, pids, calls):
@@ -47,7 +47,7 @@ class Text:
     def of(self, expr) -> str:
         """Return an expression as Python.
 
-        Raises an `AutodiffError` for what only the launch knows: contents of memory.
+        Raises an `AutodiffError` for what nobody has told.
         """
         return self._write(simplified(expr))[0]
 
@@ -64,6 +64,9 @@ class Text:
         if name is not None:
             return name, _ATOM
         operator, *operands = expr
+        if operator == "element":
+            held, place = self._known[operator](operands[0]), self._write(operands[1])[0]
+            return f"{self._calls('at')}({held}, {place})", _ATOM
         if operator in self._known:
             return self._known[operator](*operands), _ATOM
         if operator in _INFIX:
@@ -80,7 +83,7 @@ class Text:
             axes = named(operands[0], "pid")
             return f"max({self._write(operands[0])[0]} {self.programs(axes)})", _ATOM
         if operator not in (*_CALLS, *_BUILTIN):
-            raise AutodiffError(_UNKNOWN.get(operator, f"it depends on {operator!r}"))
+            raise AutodiffError(f"it depends on {operator!r}")
         name = self._calls(_CALLS[operator]) if operator in _CALLS else _BUILTIN[operator]
         return f"{name}({', '.join(self._write(e)[0] for e in operands)})", _ATOM
 
@@ -91,12 +94,6 @@ class Text:
 
 def _is(expr, operator: str) -> bool:
     return isinstance(expr, list) and expr[0] == operator
-
-
-_UNKNOWN = {
-    "element": "it depends on what is in memory, which a launch reads first",
-    "counted": "how much memory it takes has to be counted first",
-}
 
 
 def simplified(expr):

@@ -31,6 +31,12 @@ def call(begin: str, arguments, end: str = ")", indent: int = 0) -> str:
     return f"{' ' * indent}{begin}{', '.join(arguments)}{end}"
 
 
+def targets(names) -> str:
+    """Return names to which the parts of something are assigned."""
+    names = list(names)
+    return f"({names[0]},)" if len(names) == 1 else ", ".join(names)
+
+
 def tuple_of(parts) -> str:
     """Return a tuple as Python."""
     parts = list(parts)

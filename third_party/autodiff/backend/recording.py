@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 from .corpus import REQUEST
 from .errors import AutodiffError
+from .whole_files import put
 
 VARIABLE = "TRITON_AUTODIFF_RECORD"
 
@@ -44,12 +44,9 @@ def note(ttir: str, request: dict, name: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{asked.key}.json"
-        if path.exists():
-            return
-        # Another process may write the same: whoever comes last replaces it by its equal.
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
-            json.dump(asked._asdict(), file)
-        os.replace(file.name, path)
+        if not path.exists():
+            # Another process may write the same at the same time: they are equal.
+            put(path, json.dumps(asked._asdict()).encode())
     except OSError as error:
         raise AutodiffError(f"{VARIABLE}={given} cannot be written to: {error}") from error
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import zlib
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from .differences import Difference, compare
 from .errors import AutodiffError
 from .processes import End, run_each
 from .recording import Asked, asked_from_json
+from .whole_files import put
 
 VERSION = 1
 TARGETS = ("cuda:80", "cuda:89", "cuda:90", "cuda:100", "cuda:120", "hip:gfx942", "cpu")
@@ -145,14 +145,7 @@ def record(path, corpus, targets=TARGETS, workers=2, timeout=600.0, progress=Non
         if progress:
             progress(asked.key)
     header = {"version": VERSION, "count": len(blocks)}
-    unfinished = Path(f"{path}.{os.getpid()}")
-    try:
-        unfinished.write_bytes(
-            b"".join((_packed(header), *(blocks[key] for key in sorted(blocks))))
-        )
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    put(Path(path), b"".join((_packed(header), *(blocks[key] for key in sorted(blocks)))))
     return plans, errors
 
 

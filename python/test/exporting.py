@@ -1,0 +1,64 @@
+"""Exported modules: what makes one, runs it beside the operation, and compares."""
+
+import importlib.util
+import subprocess
+import sys
+
+import torch
+
+
+def module_at(path):
+    """Import a file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def exported(op, path, *args):
+    """Return the function of a module to which an operation was exported."""
+    return getattr(module_at(op.export(path / "exported.py", *args)), op.stub.__name__)
+
+
+def run(function, args):
+    """Return the output of a function and the gradients of its arguments."""
+    leaves = [
+        a.detach().clone(memory_format=torch.preserve_format).requires_grad_(a.requires_grad)
+        if isinstance(a, torch.Tensor)
+        else a
+        for a in args
+    ]
+    outputs = function(*leaves)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    torch.manual_seed(5)
+    upstream = [torch.randn(y.shape).to(y) for y in outputs]
+    torch.autograd.backward(outputs, upstream)
+    grads = [a.grad for a in leaves if isinstance(a, torch.Tensor) and a.requires_grad]
+    return [*(y.detach() for y in outputs), *grads]
+
+
+def compare(op, twin, args, exact=True) -> bool:
+    """Run both; returns False if the exported one refuses."""
+    try:
+        theirs = run(twin, args)
+    except AssertionError:
+        return False
+    for mine, other in zip(run(op, args), theirs, strict=True):
+        if exact:
+            assert torch.equal(mine, other)
+        else:
+            torch.testing.assert_close(other, mine)
+    return True
+
+
+def tensors(*shapes, dtype=torch.float32, device="cpu"):
+    """Return tensors that want gradients."""
+    return [torch.randn(*s, dtype=dtype, device=device, requires_grad=True) for s in shapes]
+
+
+def passes_ruff(path) -> None:
+    """Raise if a module has faults, or is formatted otherwise than ruff would."""
+    ruff = [sys.executable, "-m", "ruff"]
+    subprocess.run([*ruff, "check", "--isolated", path], check=True)
+    columns = ("--line-length", "100")
+    subprocess.run([*ruff, "format", "--isolated", *columns, "--diff", path], check=True)

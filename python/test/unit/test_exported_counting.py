@@ -1,0 +1,97 @@
+"""Exported modules of kernels that integers in memory decide: how often loops run, and where."""
+
+import pytest
+import torch
+from exporting import compare, exported, passes_ruff, run, tensors
+from kernels import packed_sequences, whiles
+from triton.backends.autodiff import autodiff
+
+
+def roots(dtype, device, n, tolerance):
+    x = torch.rand(n, dtype=dtype, device=device) + 0.5
+    return [x.requires_grad_(), tolerance]
+
+
+def steps(dtype, device, m, first, step):
+    return [*tensors((m, 8), dtype=dtype, device=device), first, step]
+
+
+single = torch.float32
+# As in test_export.py.
+FORMS = {
+    "until it is close": (
+        autodiff(whiles.newton_kernel, whiles.newton),
+        (roots, single),
+        [(24, 0.3), (8, 0.1), (40, 0.01), (33, 1e6), (64, 0.003), (56, 0.3)],
+    ),
+    "steps": (
+        autodiff(whiles.stepping_kernel, whiles.stepping),
+        (steps, single),
+        [(11, 3, 2), (5, 4, 3), (3, 2, 2), (20, 5, 2), (1, 3, 5), (9, 2, 3)],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_sizes(form, device, tmp_path):
+    op, (make, dtype), (first, *others) = FORMS[form]
+    args = make(dtype, device, *first)
+    run(op, args)
+    twin = exported(op, tmp_path, *args)
+    assert compare(op, twin, args)
+    taken = [compare(op, twin, make(dtype, device, *size)) for size in others]
+    assert sum(taken) >= 3, taken
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_types(form, device, tmp_path):
+    op, (make, dtype), (first, *_) = FORMS[form]
+    twin = exported(op, tmp_path, *make(dtype, device, *first))
+    with pytest.raises(AssertionError, match=f"was of {dtype}, it is of torch.float64"):
+        run(twin, make(torch.float64, device, *first))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ruff(form, device, tmp_path):
+    pytest.importorskip("ruff")
+    op, (make, dtype), (first, *_) = FORMS[form]
+    passes_ruff(op.export(tmp_path / "exported.py", *make(dtype, device, *first)))
+
+
+def ragged(device, lengths, rows=5, lanes=8):
+    x, w = tensors((len(lengths), rows, lanes), (lanes,), device=device)
+    return [x, w, torch.tensor(lengths, dtype=torch.int32, device=device)]
+
+
+def attended(device, lengths, causal=True):
+    inputs = tensors(*[(2, sum(lengths), 16)] * 3, device=device)
+    starts = torch.tensor((0, *lengths), device=device, dtype=torch.int32).cumsum(0).int()
+    return [*inputs, starts, starts[:-1].clone(), starts[1:].clone(), causal]
+
+
+# Operation, what makes its arguments, what is in memory: first what is exported.
+CONTENTS = {
+    "ragged": (
+        autodiff(whiles.ragged_kernel, whiles.ragged),
+        ragged,
+        [(3, 0, 5, 1), (5, 4, 3, 2), (1, 0, 5, 3), (2, 2), (3, 0, 5, 1, 2), (0, 0, 5, 0)],
+    ),
+    "packed": (
+        autodiff(packed_sequences.attention_kernel, packed_sequences.attention),
+        attended,
+        [(37, 0, 63, 29), (38, 0, 62, 29), (37, 63, 29), (64,), (1, 2, 3, 4), (129, 0, 0, 0)],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", CONTENTS)
+def test_contents(form, device, tmp_path):
+    """What memory holds decides where contributions meet: others are equal, or refused."""
+    op, make, (first, *others) = CONTENTS[form]
+    args = make(device, first)
+    run(op, args)
+    twin = exported(op, tmp_path, *args)
+    assert compare(op, twin, args)
+    assert compare(op, twin, make(device, first))
+    for other in others:
+        compare(op, twin, make(device, other))

@@ -1,0 +1,114 @@
+"""Exported modules for tensors with gaps, or with elements that share memory."""
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from exporting import exported, passes_ruff, tensors
+from triton.backends.autodiff import autodiff
+
+
+@triton.jit
+def windows_kernel(x_ptr, y_ptr, rows, columns, row, step, BLOCK: tl.constexpr):
+    """Products of neighbours in each row: gradients are added up."""
+    r, i = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < columns - 1
+    x = tl.load(x_ptr + r * row + i * step, inside)
+    y = x * tl.load(x_ptr + r * row + (i + 1) * step, inside)
+    tl.store(y_ptr + r * (columns - 1) + i, y, inside)
+
+
+def windows(kernel, x):
+    rows, columns = x.shape
+    y = x.new_empty(rows, columns - 1)
+    grid = rows, triton.cdiv(columns - 1, 16)
+    kernel[grid](x, y, rows, columns, *x.stride(), BLOCK=16)
+    return y
+
+
+@triton.jit
+def picked_kernel(x_ptr, index_ptr, y_ptr, n, step, BLOCK: tl.constexpr):
+    """Elements that only the memory knows."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    index = tl.load(index_ptr + i, i < n)
+    x = tl.load(x_ptr + index * step, i < n)
+    tl.store(y_ptr + i, x * x, i < n)
+
+
+def picked(kernel, x):
+    """Each element of the first column, and the first one often."""
+    count = x.shape[0]
+    index = (torch.arange(2 * count, device=x.device) % (2 * count - 3)) % count
+    y = x.new_empty(2 * count)
+    grid = (triton.cdiv(2 * count, 16),)
+    kernel[grid](x, index.int(), y, 2 * count, x.stride(0), BLOCK=16)
+    return y
+
+
+OPS = {"windows": autodiff(windows_kernel, windows), "picked": autodiff(picked_kernel, picked)}
+# What is made of a tensor of rows and three times as many columns.
+LAYOUTS = {
+    "gaps": lambda x: x[:, ::3],
+    "pieces of rows": lambda x: x[:, : x.shape[1] // 3],
+    "transposed": lambda x: x.t()[::3].t(),
+    "rows that are one": lambda x: x[:1, ::3].expand(x.shape[0], -1),
+    "columns that are one": lambda x: x[:, :1].expand(-1, x.shape[1] // 3),
+    "without gaps": lambda x: x[:, ::3].contiguous(),
+    "rows in turns": lambda x: x[::2, ::3],
+}
+SIZES = [(5, 20), (6, 37), (1, 18), (9, 50), (12, 33)]
+
+
+def values(function, base, layout):
+    """Return the output, and the gradient of the tensor that the argument is a view of."""
+    base = base.detach().requires_grad_()
+    y = function(layout(base))
+    torch.manual_seed(5)
+    return y.detach(), torch.autograd.grad(y, base, torch.randn_like(y))[0]
+
+
+def compare(op, twin, base, layout, exact) -> bool:
+    """Run both; returns False if the exported one refuses."""
+    try:
+        theirs = values(twin, base, layout)
+    except AssertionError:
+        return False
+    for mine, other in zip(values(op, base, layout), theirs, strict=True):
+        if exact:
+            assert torch.equal(mine, other)
+        else:
+            torch.testing.assert_close(mine, other)
+    return True
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", OPS)
+def test_layouts(name, layout, device, tmp_path):
+    """As exported at other sizes; and whatever else, equal or refused."""
+    op, exact = OPS[name], device == "cpu"
+    (first, *others), made = SIZES, LAYOUTS[layout]
+
+    def base(rows, columns):
+        return tensors((rows, 3 * columns), device=device)[0]
+
+    given = base(*first)
+    twin = exported(op, tmp_path, made(given))
+    assert compare(op, twin, given, made, exact)
+    taken = [compare(op, twin, base(*size), made, exact) for size in others]
+    assert sum(taken) >= 2, taken
+    for other in LAYOUTS.values():
+        for size in SIZES:
+            compare(op, twin, base(*size), other, exact)
+
+
+def test_other_types(device, tmp_path):
+    twin = exported(OPS["windows"], tmp_path, tensors((5, 60), device=device)[0][:, ::3])
+    with pytest.raises(AssertionError, match=r"was of torch.float32, it is of torch.float16"):
+        twin(tensors((5, 60), dtype=torch.float16, device=device)[0][:, ::3])
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_ruff(name, device, tmp_path):
+    pytest.importorskip("ruff")
+    x = tensors((5, 60), device=device)[0]
+    passes_ruff(OPS[name].export(tmp_path / "exported.py", x[:, ::3]))

@@ -1,0 +1,95 @@
+"""Arguments of an exported launch that have parts: tuples, and tensor descriptors.
+
+The node of autograd's graph takes the parts, for it sees tensors only where they are arguments.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from .bundle import literal
+from .descriptors import block_of
+from .export_checks import refused
+from .export_launch import ExportedLaunch
+from .python_text import call, targets
+
+
+def unpacked(of: ExportedLaunch) -> list[str]:
+    """Return the lines that take arguments apart, after asserting what they are."""
+    lines: list[str] = []
+    names = dict(zip(of.spec.paths, of.variables, strict=True))
+    for number, (name, type_) in enumerate(of.spec.kernel.src.signature.items()):
+        _unpack(of, names, (number,), name, type_, lines)
+    return lines
+
+
+def _unpack(of: ExportedLaunch, names, path, name: str, type_, lines: list[str]) -> None:
+    label = f'"{of.parameters[path[0]]}{"".join(f"[{i}]" for i in path[1:])}"'
+    if isinstance(type_, (tuple, list)):
+        found = [(*path, place) for place in range(len(type_))]
+        parts = [names.get(p) or of.described.get(p) or of.part(name, p[-1]) for p in found]
+        arguments = [label, name, str(len(parts))]
+        lines.append(_assigned(parts, call(f"{of.call('parts')}(", arguments)))
+        for part, inner, own in zip(parts, type_, found, strict=True):
+            _unpack(of, names, own, part, inner, lines)
+    elif path in of.described:
+        parts = [variable for p, variable in names.items() if _within(p, path)]
+        arguments = [label, name, str(block_of(type_))]
+        lines.append(_assigned(parts, call(f"{of.call('described')}(", arguments)))
+    elif type_ == "constexpr" and len(path) > 1:
+        value = of.spec.kernel.src.constants[path]
+        text = literal(value)
+        if text is None:
+            raise refused(of.kernel_name, f"constant {label} is {value!r}")
+        lines.append(call(f"{of.call('require_same')}(", [label, name, text], indent=4))
+
+
+def _within(path, whole) -> bool:
+    return path[: len(whole)] == whole
+
+
+def _assigned(parts: list[str], value: str) -> str:
+    """Return the line that gives names to all parts of a value."""
+    return f"    {targets(parts)} = {value}" if parts else f"    {value}"
+
+
+def operands_of(of: ExportedLaunch) -> list[tuple[int, str]]:
+    """Return what the user's own kernel takes, by the arguments: descriptors as they are."""
+    operands = []
+    for i, (path, variable) in enumerate(zip(of.spec.paths, of.variables, strict=True)):
+        if path[-1] == "base":
+            operands.append((i, of.described[path[:-1]]))
+        elif not any(_within(path, whole) for whole in of.described):
+            operands.append((i, variable))
+    return operands
+
+
+def may_be_one(of: ExportedLaunch, i: int) -> bool:
+    """Return whether another launch may have 1 where this one has a number of 32 bits or less.
+
+    Longer ones are declared, and Triton leaves those as they are.
+    """
+    known = of.facts.descriptors
+    divisible = is_divisible(of, i) or i in known.aligned
+    return of.spec.types[i] in ("i8", "i16", "i32") and not divisible
+
+
+def is_divisible(of: ExportedLaunch, i: int) -> bool:
+    """Return whether the kernel was compiled for an argument that is a multiple of 16."""
+    attributes = of.spec.kernel.src.attrs.get(of.spec.paths[i], ())
+    return any(name == "tt.divisibility" for name, _ in attributes)
+
+
+def unspecialized(function: ast.FunctionDef, of: ExportedLaunch, operands) -> list[str]:
+    """Return the parameters of a kernel that Triton should not compile as the number 1.
+
+    It would be a number of Python, and the text uses it as one of the language. `operands` are
+    what it takes: numbers of arguments, and None for what is none.
+    """
+    bare = set()
+    for node in ast.walk(function):
+        used = [node.value] if isinstance(node, ast.Attribute) else getattr(node, "args", [])
+        if isinstance(node, (ast.Attribute, ast.Call)):
+            bare |= {part.id for part in used if isinstance(part, ast.Name)}
+    pairs = zip(function.args.args, operands, strict=True)
+    return [p.arg for p, i in pairs if p.arg in bare and i is not None and may_be_one(of, i)]
