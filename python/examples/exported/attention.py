@@ -71,11 +71,14 @@ def attention_kernel_fwd(
     n_heads,  # tl.int32
     n_context,  # tl.int32, a multiple of 16
 ):
+    HEAD_DIM: tl.constexpr = 64
+    BLOCK_M: tl.constexpr = 64
+    BLOCK_N: tl.constexpr = 32
     block = tl.program_id(0)
     z_part = tl.program_id(1)
     z = (z_part // n_heads).to(tl.int64)
     head = (z_part % n_heads).to(tl.int64)
-    rows_part = block * 64
+    rows_part = block * BLOCK_M
     rows_part_1 = tl.arange(0, 64)
     rows = rows_part + rows_part_1
     q_ptrs = q_ptr + (z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64))
@@ -89,18 +92,18 @@ def attention_kernel_fwd(
     v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
     qk_scale = sm_scale * 1.442695
     q = tl.load(q_ptrs_1)
-    keys_part = tl.arange(0, 32)
-    stride_kn_1 = tl.broadcast_to(stride_kn, [1, 32])
-    k_base_1 = tl.broadcast_to(k_base, [1, 32])
-    rows_part_4 = tl.broadcast_to(rows_part_1[:, None], [64, 32])
-    stride_vn_1 = tl.broadcast_to(stride_vn, [32, 1])
-    v_base_1 = tl.broadcast_to(v_base, [32, 1])
-    rows_part_5 = tl.broadcast_to(rows_part_2, [32, 64])
-    qk_scale_1 = tl.broadcast_to(qk_scale, [64, 32])
-    acc = tl.full([64, 64], 0.0, tl.float32)
-    row_sum = tl.full([64], 0.0, tl.float32)
-    new_max = tl.full([64], float("-inf"), tl.float32)
-    for i in range(0, rows_part, 32):
+    keys_part = tl.arange(0, BLOCK_N)
+    stride_kn_1 = tl.broadcast_to(stride_kn, [1, BLOCK_N])
+    k_base_1 = tl.broadcast_to(k_base, [1, BLOCK_N])
+    rows_part_4 = tl.broadcast_to(rows_part_1[:, None], [64, BLOCK_N])
+    stride_vn_1 = tl.broadcast_to(stride_vn, [BLOCK_N, 1])
+    v_base_1 = tl.broadcast_to(v_base, [BLOCK_N, 1])
+    rows_part_5 = tl.broadcast_to(rows_part_2, [BLOCK_N, 64])
+    qk_scale_1 = tl.broadcast_to(qk_scale, [BLOCK_M, BLOCK_N])
+    acc = tl.full([BLOCK_M, HEAD_DIM], 0.0, tl.float32)
+    row_sum = tl.full([BLOCK_M], 0.0, tl.float32)
+    new_max = tl.full([BLOCK_M], float("-inf"), tl.float32)
+    for i in range(0, rows_part, BLOCK_N):
         keys = i + keys_part
         k_ptrs = k_base_1 + keys[None, :] * stride_kn_1 + rows_part_4
         v_ptrs = v_base_1 + keys[:, None] * stride_vn_1 + rows_part_5
@@ -113,20 +116,20 @@ def attention_kernel_fwd(
         v = tl.load(v_ptrs)
         p_1 = p.to(tl.float16)
         acc, row_sum, new_max = tl.dot(p_1, v, acc_1), row_sum_1, new_max_1
-    stop = tl.minimum((block + 1) * 64, n_context)
-    keys_part_1 = tl.arange(0, 32)
-    stride_kn_2 = tl.broadcast_to(stride_kn, [1, 32])
-    k_base_2 = tl.broadcast_to(k_base, [1, 32])
-    rows_part_6 = tl.broadcast_to(rows_part_1[:, None], [64, 32])
-    stride_vn_2 = tl.broadcast_to(stride_vn, [32, 1])
-    v_base_2 = tl.broadcast_to(v_base, [32, 1])
-    rows_part_7 = tl.broadcast_to(rows_part_2, [32, 64])
-    qk_scale_2 = tl.broadcast_to(qk_scale, [64, 32])
-    rows_2 = tl.broadcast_to(rows_1, [64, 32])
+    stop = tl.minimum((block + 1) * BLOCK_M, n_context)
+    keys_part_1 = tl.arange(0, BLOCK_N)
+    stride_kn_2 = tl.broadcast_to(stride_kn, [1, BLOCK_N])
+    k_base_2 = tl.broadcast_to(k_base, [1, BLOCK_N])
+    rows_part_6 = tl.broadcast_to(rows_part_1[:, None], [64, BLOCK_N])
+    stride_vn_2 = tl.broadcast_to(stride_vn, [BLOCK_N, 1])
+    v_base_2 = tl.broadcast_to(v_base, [BLOCK_N, 1])
+    rows_part_7 = tl.broadcast_to(rows_part_2, [BLOCK_N, 64])
+    qk_scale_2 = tl.broadcast_to(qk_scale, [BLOCK_M, BLOCK_N])
+    rows_2 = tl.broadcast_to(rows_1, [BLOCK_M, BLOCK_N])
     acc_2 = acc
     row_sum_2 = row_sum
     new_max_2 = new_max
-    for i_1 in range(rows_part, stop, 32):
+    for i_1 in range(rows_part, stop, BLOCK_N):
         keys_1 = i_1 + keys_part_1
         keys_2 = keys_1[None, :]
         k_ptrs_1 = k_base_2 + keys_2 * stride_kn_2 + rows_part_6
@@ -183,11 +186,14 @@ def attention_kernel_bwd(
     n_programs: tl.int64,  # tl.int64
     zero: tl.int64,  # tl.int64
 ):
+    HEAD_DIM: tl.constexpr = 64
+    BLOCK_M: tl.constexpr = 64
+    BLOCK_N: tl.constexpr = 32
     z_part = tl.program_id(1)
     block = tl.program_id(0)
     z = (z_part // n_heads).to(tl.int64)
     head = (z_part % n_heads).to(tl.int64)
-    rows_part = block * 64
+    rows_part = block * BLOCK_M
     rows_part_1 = tl.arange(0, 64)
     rows = rows_part + rows_part_1
     offset = z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64)
@@ -205,16 +211,16 @@ def attention_kernel_bwd(
     v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
     qk_scale = sm_scale * 1.442695
     q = tl.load(q_ptrs_1)
-    keys_part = tl.arange(0, 32)
-    stride_kn_1 = tl.broadcast_to(stride_kn, [1, 32])
-    k_base_1 = tl.broadcast_to(k_base, [1, 32])
-    rows_part_4 = tl.broadcast_to(rows_part_1[:, None], [64, 32])
-    stride_vn_1 = tl.broadcast_to(stride_vn, [32, 1])
-    v_base_1 = tl.broadcast_to(v_base, [32, 1])
-    rows_part_5 = tl.broadcast_to(rows_part_2, [32, 64])
-    qk_scale_1 = tl.broadcast_to(qk_scale, [64, 32])
-    n = tl.minimum((block + 1) * 64, n_context)
-    rows_2 = tl.broadcast_to(rows_1, [64, 32])
+    keys_part = tl.arange(0, BLOCK_N)
+    stride_kn_1 = tl.broadcast_to(stride_kn, [1, BLOCK_N])
+    k_base_1 = tl.broadcast_to(k_base, [1, BLOCK_N])
+    rows_part_4 = tl.broadcast_to(rows_part_1[:, None], [64, BLOCK_N])
+    stride_vn_1 = tl.broadcast_to(stride_vn, [BLOCK_N, 1])
+    v_base_1 = tl.broadcast_to(v_base, [BLOCK_N, 1])
+    rows_part_5 = tl.broadcast_to(rows_part_2, [BLOCK_N, 64])
+    qk_scale_1 = tl.broadcast_to(qk_scale, [BLOCK_M, BLOCK_N])
+    n = tl.minimum((block + 1) * BLOCK_M, n_context)
+    rows_2 = tl.broadcast_to(rows_1, [BLOCK_M, BLOCK_N])
     offset_4 = z_part * n_context
     m_ptrs = m_ptr + offset_4
     d_m_ptrs = d_m_ptr + offset_4
@@ -225,7 +231,7 @@ def attention_kernel_bwd(
     z_part_1 = z_part.to(tl.int64)
     n_programs_1 = n_programs.to(tl.int32).to(tl.int64)
     block_1 = block.to(tl.int64)
-    offset_5 = (z_part_1 * n_programs_1 + block_1) * 64
+    offset_5 = (z_part_1 * n_programs_1 + block_1) * BLOCK_M
     tl.store(handover_row_max + offset_5 + rows_part_1, row_max)
     offset_6 = z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
     out_ptrs = out_ptr + offset_6
@@ -248,15 +254,15 @@ def attention_kernel_bwd(
     mask_1 = d_acc == 0.0
     d_row_max_1 = d_row_max + tl.sum(tl.where(mask_1, 0.0, d_acc_term), 1)
     tl.store(handover_d_row_max + offset_5 + rows_part_1, d_row_max_1)
-    n_iterations = ((tl.maximum(n - rows_part, 0) + 31).to(tl.uint32) // 32).to(tl.int32)
-    row_max_1 = tl.broadcast_to(row_max[:, None], [64, 32])
+    n_iterations = ((tl.maximum(n - rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
+    row_max_1 = tl.broadcast_to(row_max[:, None], [BLOCK_M, BLOCK_N])
     # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
     d_row_sum_term = tl.broadcast_to(d_row_max_1[:, None], [64, 32])
     # for start in range(low, high, BLOCK_N):  (flash_attention_v2.py:23)
     if n_iterations > 0:
         d_q_1 = tl.full([64, 64], 0.0, tl.float32)
         for i in range(0, n_iterations, 1):
-            keys = rows_part + i * 32 + keys_part
+            keys = rows_part + i * BLOCK_N + keys_part
             keys_1 = keys[None, :]
             k_ptrs = k_base_1 + keys_1 * stride_kn_1 + rows_part_4
             v_ptrs = v_base_1 + keys[:, None] * stride_vn_1 + rows_part_5
@@ -277,13 +283,13 @@ def attention_kernel_bwd(
             d_q_1 = d_q_2
         d_q = d_q_1
     else:
-        d_q = tl.full([64, 64], 0.0, tl.float32)
-    n_iterations_1 = ((tl.maximum(rows_part, 0) + 31).to(tl.uint32) // 32).to(tl.int32)
+        d_q = tl.full([BLOCK_M, HEAD_DIM], 0.0, tl.float32)
+    n_iterations_1 = ((tl.maximum(rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
     d_term_2 = d_q + zero.to(tl.int32).to(tl.float32)
     if n_iterations_1 > 0:
         d_q_4 = d_term_2
         for i_1 in range(0, n_iterations_1, 1):
-            keys_2 = i_1 * 32 + keys_part
+            keys_2 = i_1 * BLOCK_N + keys_part
             k_ptrs_1 = k_base_1 + keys_2[None, :] * stride_kn_1 + rows_part_4
             v_ptrs_1 = v_base_1 + keys_2[:, None] * stride_vn_1 + rows_part_5
             k_1 = tl.load(k_ptrs_1)
@@ -327,34 +333,37 @@ def attention_kernel_bwd_exchanged0(
     n_programs_1: tl.int64,  # tl.int64
     zero: tl.int64,  # tl.int64
 ):
+    HEAD_DIM: tl.constexpr = 64
+    BLOCK_M: tl.constexpr = 64
+    BLOCK_N: tl.constexpr = 32
     n_iterations_1 = n_iterations.to(tl.int32)
     n_programs_2 = n_programs.to(tl.int32)
     program = tl.program_id(0)
     program_1 = program % n_iterations_1
     program_2 = program // n_iterations_1 % n_programs_2
-    n = program_1 * 32
+    n = program_1 * BLOCK_N
     n_programs_3 = n_programs_1.to(tl.int32)
-    n_1 = (tl.maximum(n, -64) + 64) // 64
+    n_1 = (tl.maximum(n, -BLOCK_M) + BLOCK_M) // BLOCK_M
     n_2 = tl.minimum(n_programs_3, n_1)
-    start = tl.maximum((tl.maximum(n - 64, -64) + 64) // 64, 0)
+    start = tl.maximum((tl.maximum(n - BLOCK_M, -BLOCK_M) + BLOCK_M) // BLOCK_M, 0)
     stop = tl.where(n - n_context >= 0, 0, n_2)
     condition = start < stop
     qk_scale = sm_scale * 1.442695
     if condition:
-        keys = n + tl.arange(0, 32)
+        keys = n + tl.arange(0, BLOCK_N)
         offset = keys[None, :] * stride_kn
         z = (program_2 // n_heads).to(tl.int64)
         offset_1 = z * stride_kz.to(tl.int64)
         head = (program_2 % n_heads).to(tl.int64)
         k_ptrs = tl.broadcast_to(
-            k_ptr + (offset_1 + head * stride_kh.to(tl.int64)) + offset, [64, 32]
+            k_ptr + (offset_1 + head * stride_kh.to(tl.int64)) + offset, [64, BLOCK_N]
         )
         rows_part = tl.arange(0, 64)
         k_ptrs_1 = k_ptrs + rows_part[:, None]
         keys_1 = keys[:, None]
         offset_2 = keys_1 * stride_vn
         v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
-        v_ptrs = tl.broadcast_to(v_base + offset_2, [32, 64])
+        v_ptrs = tl.broadcast_to(v_base + offset_2, [BLOCK_N, 64])
         rows_part_1 = rows_part[None, :]
         v_ptrs_1 = v_ptrs + rows_part_1
         qk = tl.broadcast_to(n, [64])
@@ -372,14 +381,14 @@ def attention_kernel_bwd_exchanged0(
         d_acc_term = tl.load(v_ptrs_1).to(tl.float32)
         offset_3 = program_2.to(tl.int64) * n_programs_3.to(tl.int64)
         k = tl.load(k_ptrs_1)
-        keys_2 = tl.broadcast_to(keys_1, [32, 64])
+        keys_2 = tl.broadcast_to(keys_1, [BLOCK_N, BLOCK_M])
         k_1 = tl.trans(k)
-        qk_scale_1 = tl.broadcast_to(qk_scale, [32, 64])
+        qk_scale_1 = tl.broadcast_to(qk_scale, [BLOCK_N, BLOCK_M])
         d_k_1 = tl.full([32, 64], 0.0, tl.float32)
-        d_v_1 = tl.full([32, 64], 0.0, tl.float32)
+        d_v_1 = tl.full([BLOCK_N, HEAD_DIM], 0.0, tl.float32)
         for i in range(start, stop, 1):
             rows = i * 64 + rows_part
-            qk_1 = tl.broadcast_to((qk <= rows)[:, None], [64, 64])
+            qk_1 = tl.broadcast_to((qk <= rows)[:, None], [64, HEAD_DIM])
             rows_1 = rows[:, None]
             q = tl.load(q_ptrs + (rows_1 * stride_qm_1 + rows_part_2))
             # qk = tl.dot(q, k) * qk_scale  (flash_attention_v2.py:32)
@@ -389,7 +398,7 @@ def attention_kernel_bwd_exchanged0(
             # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
             d_acc = tl.load(d_out_ptrs + (rows_1 * stride_om_1 + rows_part_2)).to(tl.float32)
             d_acc_1 = tl.trans(d_acc)
-            offset_4 = (offset_3 + i.to(tl.int64)) * 64
+            offset_4 = (offset_3 + i.to(tl.int64)) * BLOCK_M
             # acc = acc / row_sum[:, None]  (flash_attention_v2.py:101)
             # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
             d_row_sum_term = tl.broadcast_to(
@@ -398,7 +407,7 @@ def attention_kernel_bwd_exchanged0(
             d_acc_2 = tl.dot(d_acc_term, d_acc_1, d_row_sum_term)
             qk_2 = tl.where(mask, tl.dot(k_1, tl.trans(q)) * qk_scale_1, -1.0e6)
             row_max = tl.broadcast_to(
-                tl.load(handover_row_max + offset_4 + rows_part)[None, :], [32, 64]
+                tl.load(handover_row_max + offset_4 + rows_part)[None, :], [BLOCK_N, BLOCK_M]
             )
             p = tl.exp2(qk_2 - row_max)
             # p = tl.math.exp2(qk - new_max[:, None])  (flash_attention_v2.py:38)
@@ -411,7 +420,10 @@ def attention_kernel_bwd_exchanged0(
             )
         d_k, d_v = tl.trans(d_k_1), d_v_1
     else:
-        d_k, d_v = tl.full([64, 32], 0.0, tl.float32), tl.full([32, 64], 0.0, tl.float32)
+        d_k, d_v = (
+            tl.full([HEAD_DIM, BLOCK_N], 0.0, tl.float32),
+            tl.full([BLOCK_N, HEAD_DIM], 0.0, tl.float32),
+        )
     start_1 = tl.maximum(n_1, 0)
     if start_1 < n_programs_3:
         z_1 = (program_2 // n_heads).to(tl.int64)
@@ -426,7 +438,7 @@ def attention_kernel_bwd_exchanged0(
         d_out_ptrs_2 = tl.broadcast_to(d_out_ptrs_1, [64, 64])
         stride_om_2 = tl.broadcast_to(stride_om, [64, 1])
         v_base_1 = v_ptr + (z_1 * stride_vz.to(tl.int64) + head_1 * stride_vh.to(tl.int64))
-        keys_3 = n + tl.arange(0, 32)
+        keys_3 = n + tl.arange(0, BLOCK_N)
         d_acc_term_1 = tl.load(v_base_1 + keys_3[:, None] * stride_vn + rows_part_4).to(tl.float32)
         offset_6 = program_2.to(tl.int64) * n_programs_3.to(tl.int64)
         k_ptrs_2 = (
@@ -434,13 +446,13 @@ def attention_kernel_bwd_exchanged0(
             + (z_1 * stride_kz.to(tl.int64) + head_1 * stride_kh.to(tl.int64))
             + keys_3[None, :] * stride_kn
         )
-        k_2 = tl.load(tl.broadcast_to(k_ptrs_2, [64, 32]) + rows_part_3[:, None])
+        k_2 = tl.load(tl.broadcast_to(k_ptrs_2, [64, BLOCK_N]) + rows_part_3[:, None])
         d_k_3 = tl.trans(d_k)
         zero_1 = zero.to(tl.int32).to(tl.float32)
         d_k_4 = d_k_3 + zero_1
         d_v_3 = d_v + zero_1
         k_3 = tl.trans(k_2)
-        qk_scale_2 = tl.broadcast_to(qk_scale, [32, 64])
+        qk_scale_2 = tl.broadcast_to(qk_scale, [BLOCK_N, BLOCK_M])
         d_k_5 = d_k_4
         d_v_4 = d_v_3
         for i_1 in range(start_1, n_programs_3, 1):
@@ -449,14 +461,14 @@ def attention_kernel_bwd_exchanged0(
             d_qk_term_1 = q_1.to(tl.float32)
             d_acc_3 = tl.load(d_out_ptrs_2 + (rows_2 * stride_om_2 + rows_part_5)).to(tl.float32)
             d_acc_4 = tl.trans(d_acc_3)
-            offset_7 = (offset_6 + i_1.to(tl.int64)) * 64
+            offset_7 = (offset_6 + i_1.to(tl.int64)) * BLOCK_M
             d_row_sum_term_1 = tl.broadcast_to(
                 tl.load(handover_d_row_max + offset_7 + rows_part_3)[None, :], [32, 64]
             )
             d_acc_5 = tl.dot(d_acc_term_1, d_acc_4, d_row_sum_term_1)
             qk_3 = tl.dot(k_3, tl.trans(q_1)) * qk_scale_2
             row_max_1 = tl.broadcast_to(
-                tl.load(handover_row_max + offset_7 + rows_part_3)[None, :], [32, 64]
+                tl.load(handover_row_max + offset_7 + rows_part_3)[None, :], [BLOCK_N, BLOCK_M]
             )
             p_1 = tl.exp2(qk_3 - row_max_1)
             d_k_5, d_v_4 = (
@@ -471,13 +483,15 @@ def attention_kernel_bwd_exchanged0(
     offset_8 = z_2 * stride_kz.to(tl.int64)
     head_2 = (program_2 % n_heads).to(tl.int64)
     d_k_base = d_k_ptr + (offset_8 + head_2 * stride_kh.to(tl.int64))
-    keys_4 = n + tl.arange(0, 32)
-    d_k_ptrs = tl.broadcast_to(d_k_base + keys_4[None, :] * stride_kn, [64, 32])
+    keys_4 = n + tl.arange(0, BLOCK_N)
+    d_k_ptrs = tl.broadcast_to(d_k_base + keys_4[None, :] * stride_kn, [64, BLOCK_N])
     rows_3 = tl.arange(0, 64)
     # k = tl.load(k_ptrs)  (flash_attention_v2.py:29)
     tl.store(d_k_ptrs + rows_3[:, None], d_k_6.to(tl.float16))
     d_v_base = d_v_ptr + (z_2 * stride_vz.to(tl.int64) + head_2 * stride_vh.to(tl.int64))
-    d_v_ptrs = tl.broadcast_to(d_v_base + keys_4[:, None] * stride_vn, [32, 64]) + rows_3[None, :]
+    d_v_ptrs = (
+        tl.broadcast_to(d_v_base + keys_4[:, None] * stride_vn, [BLOCK_N, 64]) + rows_3[None, :]
+    )
     # v = tl.load(v_ptrs)  (flash_attention_v2.py:43)
     tl.store(d_v_ptrs, d_v_2.to(tl.float16))
 

@@ -33,13 +33,15 @@ import triton.language as tl
 # n_columns: tl.int32
 @triton.jit
 def gated_layer_kernel_fwd(x_ptr, w_ptr, b_ptr, y_ptr, n_rows, n_columns):
+    BLOCK_M: tl.constexpr = 32
+    BLOCK_N: tl.constexpr = 32
     rows_part = tl.program_id(0) * 32
     rows_part_1 = tl.arange(0, 32)
     rows = rows_part + rows_part_1
     mask = (rows < n_rows)[:, None]
     mask_1 = rows_part_1 < n_columns
     mask_2 = mask_1[None, :]
-    mask_3 = tl.broadcast_to(mask, [32, 32])
+    mask_3 = tl.broadcast_to(mask, [BLOCK_M, BLOCK_N])
     mask_4 = mask_3 & mask_2
     offsets_part = rows[:, None] * n_columns
     rows_part_2 = rows_part_1[None, :]
@@ -63,13 +65,15 @@ def gated_layer_kernel_bwd(
     d_w_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
     d_b_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
 ):
+    BLOCK_M: tl.constexpr = 32
+    BLOCK_N: tl.constexpr = 32
     rows_part = tl.program_id(0) * 32
     rows_part_1 = tl.arange(0, 32)
     rows = rows_part + rows_part_1
     mask = (rows < n_rows)[:, None]
     mask_1 = rows_part_1 < n_columns
     mask_2 = mask_1[None, :]
-    mask_3 = tl.broadcast_to(mask, [32, 32])
+    mask_3 = tl.broadcast_to(mask, [BLOCK_M, BLOCK_N])
     mask_4 = mask_3 & mask_2
     offsets_part = rows[:, None] * n_columns
     rows_part_2 = rows_part_1[None, :]
@@ -83,7 +87,7 @@ def gated_layer_kernel_bwd(
     b_ptrs = b_ptr + rows_part_1
     d_b_ptrs = d_b_ptr + rows_part_1
     b = tl.load(b_ptrs, mask_1, 0.0)
-    w_1 = tl.broadcast_to(w[None, :], [32, 32])
+    w_1 = tl.broadcast_to(w[None, :], [BLOCK_M, BLOCK_N])
     u = x * w_1 + b[None, :]
     d_y_ptrs = d_y_ptr + offsets
     x_1 = tl.exp(-u)

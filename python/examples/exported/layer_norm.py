@@ -40,15 +40,16 @@ def layer_norm_kernel_fwd(
     n_columns,  # tl.int32
     eps,  # tl.float32
 ):
+    BLOCK: tl.constexpr = 512
     row = tl.program_id(0)
     offset = row * stride
     x_ptr_1 = x_ptr + offset
     y_ptr_1 = y_ptr + offset
-    columns_part = tl.arange(0, 512)
-    n_columns_1 = tl.broadcast_to(n_columns, [512])
-    x_ptr_2 = tl.broadcast_to(x_ptr_1, [512])
-    total = tl.full([512], 0.0, tl.float32)
-    for i in range(0, n_columns, 512):
+    columns_part = tl.arange(0, BLOCK)
+    n_columns_1 = tl.broadcast_to(n_columns, [BLOCK])
+    x_ptr_2 = tl.broadcast_to(x_ptr_1, [BLOCK])
+    total = tl.full([BLOCK], 0.0, tl.float32)
+    for i in range(0, n_columns, BLOCK):
         columns = i + columns_part
         mask = columns < n_columns_1
         x_ptrs = x_ptr_2 + columns
@@ -56,12 +57,12 @@ def layer_norm_kernel_fwd(
     mean_part = tl.sum(total, 0)
     n_columns_2 = n_columns.to(tl.float32)
     mean = mean_part / n_columns_2
-    columns_part_1 = tl.arange(0, 512)
-    n_columns_3 = tl.broadcast_to(n_columns, [512])
-    x_ptr_3 = tl.broadcast_to(x_ptr_1, [512])
-    mean_1 = tl.broadcast_to(mean, [512])
-    squares = tl.full([512], 0.0, tl.float32)
-    for i_1 in range(0, n_columns, 512):
+    columns_part_1 = tl.arange(0, BLOCK)
+    n_columns_3 = tl.broadcast_to(n_columns, [BLOCK])
+    x_ptr_3 = tl.broadcast_to(x_ptr_1, [BLOCK])
+    mean_1 = tl.broadcast_to(mean, [BLOCK])
+    squares = tl.full([BLOCK], 0.0, tl.float32)
+    for i_1 in range(0, n_columns, BLOCK):
         columns_1 = i_1 + columns_part_1
         mask_1 = columns_1 < n_columns_3
         x = tl.where(mask_1, tl.load(x_ptr_3 + columns_1, mask_1, 0.0).to(tl.float32) - mean_1, 0.0)
@@ -69,15 +70,15 @@ def layer_norm_kernel_fwd(
     rstd = 1.0 / tl.sqrt(tl.sum(squares, 0) / n_columns_2 + eps)
     tl.store(mean_ptr + row, mean)
     tl.store(rstd_ptr + row, rstd)
-    columns_part_2 = tl.arange(0, 512)
-    n_columns_4 = tl.broadcast_to(n_columns, [512])
-    weight_ptr_1 = tl.broadcast_to(weight_ptr, [512])
-    bias_ptr_1 = tl.broadcast_to(bias_ptr, [512])
-    x_ptr_4 = tl.broadcast_to(x_ptr_1, [512])
-    y_ptr_2 = tl.broadcast_to(y_ptr_1, [512])
-    mean_2 = tl.broadcast_to(mean, [512])
-    rstd_1 = tl.broadcast_to(rstd, [512])
-    for i_2 in range(0, n_columns, 512):
+    columns_part_2 = tl.arange(0, BLOCK)
+    n_columns_4 = tl.broadcast_to(n_columns, [BLOCK])
+    weight_ptr_1 = tl.broadcast_to(weight_ptr, [BLOCK])
+    bias_ptr_1 = tl.broadcast_to(bias_ptr, [BLOCK])
+    x_ptr_4 = tl.broadcast_to(x_ptr_1, [BLOCK])
+    y_ptr_2 = tl.broadcast_to(y_ptr_1, [BLOCK])
+    mean_2 = tl.broadcast_to(mean, [BLOCK])
+    rstd_1 = tl.broadcast_to(rstd, [BLOCK])
+    for i_2 in range(0, n_columns, BLOCK):
         columns_2 = i_2 + columns_part_2
         mask_2 = columns_2 < n_columns_4
         weight = tl.load(weight_ptr_1 + columns_2, mask_2)
@@ -107,10 +108,11 @@ def layer_norm_kernel_bwd_persistent(
     extent: tl.int64,  # tl.int64
     extent_1: tl.int64,  # tl.int64
 ):
+    BLOCK: tl.constexpr = 512
     n_partials_1 = n_partials.to(tl.int32)
     program = tl.program_id(0) % n_partials_1
     n_programs_1 = n_programs.to(tl.int32)
-    columns = tl.arange(0, 512)[None, :]
+    columns = tl.arange(0, BLOCK)[None, :]
     mask = columns < n_columns
     weight_ptrs = weight_ptr + columns
     d_weight_ptrs = d_weight_ptr + columns
@@ -118,8 +120,8 @@ def layer_norm_kernel_bwd_persistent(
     total = n_columns > 0
     total_1 = tl.broadcast_to(total, [1, 512])
     mean = n_columns.to(tl.float32)
-    d_weight = tl.full([1, 512], 0.0, tl.float32)
-    d_bias = tl.full([1, 512], 0.0, tl.float32)
+    d_weight = tl.full([1, BLOCK], 0.0, tl.float32)
+    d_bias = tl.full([1, BLOCK], 0.0, tl.float32)
     for i in tl.range(program, n_programs_1, n_partials_1, num_stages=12):
         program_1 = i % n_programs_1
         offset = program_1 * stride

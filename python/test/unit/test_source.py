@@ -17,6 +17,7 @@ import triton.language as tl
 from kernels import cross_entropy, matmul, normalization, softmax
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff import __main__ as command
+from triton.backends.autodiff.constexprs import Constexprs
 from triton.backends.autodiff.source import python_of
 
 TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "PRECISION": "tf32"}
@@ -194,6 +195,52 @@ def scaled_twice(kernel, x, w):
     kernel[grid](x, w, y, x.numel(), BLOCK=32)
     kernel[grid](y, w, z, x.numel(), BLOCK=64)
     return z
+
+
+@triton.jit
+def constants_kernel(
+    x_ptr, y_ptr, n, BLOCK: tl.constexpr, ROWS: tl.constexpr, EPS: tl.constexpr, LEAST: tl.constexpr
+):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    rows = tl.arange(0, ROWS)[:, None]
+    x = tl.load(x_ptr + rows * n + i, mask=i < n)
+    y = tl.exp(x * 64 + BLOCK // 2) / (x * max(BLOCK, LEAST) + EPS)
+    tl.store(y_ptr + rows * n + i, y, mask=i < n)
+
+
+def _launched(device):
+    """The kernel above after a launch in which several constexprs are 64."""
+    kernel = differentiable(constants_kernel)
+    x = torch.randn(64, 50, device=device, requires_grad=True)
+    y = torch.empty_like(x)
+    kernel[(1,)](x, y, 50, BLOCK=64, ROWS=64, EPS=1e-5, LEAST=64)
+    return kernel
+
+
+def test_names_of_constexprs(device):
+    """One alone explains the number: not half of it, not another one of the same value."""
+    source = _launched(device).backward_source()
+    for text in (
+        "BLOCK: tl.constexpr = 64\n",
+        "EPS: tl.constexpr = 1e-05\n",
+        "tl.arange(0, 64)",  # which is of both
+        " + EPS",
+        " * 64.0",
+        " + 32.0",
+        "[ROWS, BLOCK]",
+    ):
+        assert text in source, (text, source)
+    assert "LEAST:" not in source, "it does not decide"
+
+
+def test_names_of_constexprs_change_nothing(device):
+    for state, plan, _ in _launched(device)._plans((), {}):
+        for kernel in plan.backward:
+            named = python_of(kernel.ttir, origins=[(Constexprs(state.spec, plan), kernel)])
+            plain = python_of(kernel.ttir)
+            assert named != plain
+            expected = printed.ptx_of_python(plain, kernel.ttir)
+            assert printed.ptx_of_python(named, kernel.ttir) == expected
 
 
 def _defined(source):

@@ -22,6 +22,7 @@ import triton.language as tl
 
 from . import coverage, exported, facts, grafts, memory
 from .bundle import Bundle, private, text_of
+from .constexprs import Constexprs
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
 from .export_checks import refused
@@ -136,7 +137,7 @@ class _Module:
     def _kernels(self) -> tuple[list[list[Printed]], str]:
         """Return the kernels of each launch, the forward first, and the text of all of them."""
         taken = Names([self._kernel, *(launch.launcher for launch in self._launches)])
-        texts, made = [], []
+        texts, origins, made = [], [], []
         for launch in self._launches:
             spec, plan = launch.spec, launch.plan
             forward = plan.forward
@@ -146,15 +147,17 @@ class _Module:
                 executable = launch.backward.handle.forward
                 executable.compile()
                 first, options = executable.text, executable.options
-            given = [(f"{launch.kernel_name}_fwd", first, options)]
-            given += [(e.kernel.name, e.text, e.options) for e in launch.executables]
+            given = [(f"{launch.kernel_name}_fwd", first, options, forward)]
+            given += [(e.kernel.name, e.text, e.options, e.kernel) for e in launch.executables]
+            constexprs = Constexprs(spec, plan)
             names = []
-            for wanted, text, options in given:
+            for wanted, text, options, kernel in given:
                 name = taken.give(wanted)
                 texts.append(_FUNCTION.sub(rf"\g<1>{name}", text, count=1))
+                origins.append((constexprs, kernel))
                 names.append((name, options, spec.target))
             made.append(names)
-        source = python_of(texts, self._kernel)
+        source = python_of(texts, self._kernel, origins)
         body = source.split("\n\n\n", 1)[1].rstrip()
         heads = {
             node.name: [argument.arg for argument in node.args.args]
