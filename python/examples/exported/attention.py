@@ -75,9 +75,9 @@ def attention_kernel_fwd(
     BLOCK_M: tl.constexpr = 64
     BLOCK_N: tl.constexpr = 32
     block = tl.program_id(0)
-    z_part = tl.program_id(1)
-    z = (z_part // n_heads).to(tl.int64)
-    head = (z_part % n_heads).to(tl.int64)
+    program = tl.program_id(1)
+    z = (program // n_heads).to(tl.int64)
+    head = (program % n_heads).to(tl.int64)
     rows_part = block * BLOCK_M
     rows_part_1 = tl.arange(0, 64)
     rows = rows_part + rows_part_1
@@ -131,7 +131,7 @@ def attention_kernel_fwd(
         p_3 = p_2.to(tl.float16)
         acc_2, row_sum_2, new_max_2 = tl.dot(p_3, v_1, acc_3), row_sum_3, new_max_3
     acc_4 = acc_2 / row_sum_2[:, None]
-    m_ptrs = m_ptr + z_part * n_context + rows
+    m_ptrs = m_ptr + program * n_context + rows
     out_ptrs = (
         out_ptr
         + (z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64))
@@ -174,10 +174,10 @@ def attention_kernel_bwd(
     HEAD_DIM: tl.constexpr = 64
     BLOCK_M: tl.constexpr = 64
     BLOCK_N: tl.constexpr = 32
-    z_part = tl.program_id(1)
+    program = tl.program_id(1)
     block = tl.program_id(0)
-    z = (z_part // n_heads).to(tl.int64)
-    head = (z_part % n_heads).to(tl.int64)
+    z = (program // n_heads).to(tl.int64)
+    head = (program % n_heads).to(tl.int64)
     rows_part = block * BLOCK_M
     rows_part_1 = tl.arange(0, 64)
     rows = rows_part + rows_part_1
@@ -197,17 +197,17 @@ def attention_kernel_bwd(
     keys_part = tl.arange(0, BLOCK_N)
     rows_part_3 = rows_part_1[:, None]
     n = tl.minimum((block + 1) * BLOCK_M, n_context)
-    offset_3 = z_part * n_context
+    offset_3 = program * n_context
     m_ptrs = m_ptr + offset_3
     d_m_ptrs = d_m_ptr + offset_3
     m_ptrs_1 = m_ptrs + rows
     d_m_ptrs_1 = d_m_ptrs + rows
     m = tl.load(m_ptrs_1)
     row_max = tl.where(m == float("-inf"), float("inf"), m)
-    z_part_1 = z_part.to(tl.int64)
+    z_part = program.to(tl.int64)
     n_programs_1 = n_programs.to(tl.int32).to(tl.int64)
     block_1 = block.to(tl.int64)
-    offset_4 = (z_part_1 * n_programs_1 + block_1) * BLOCK_M
+    offset_4 = (z_part * n_programs_1 + block_1) * BLOCK_M
     tl.store(handover_row_max + offset_4 + rows_part_1, row_max)
     offset_5 = z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
     out_ptrs = out_ptr + offset_5

@@ -148,6 +148,12 @@ static std::string nameByUse(Value value, StringRef whole) {
     }
   if (element.isInteger(1))
     return isa<RankedTensorType>(value.getType()) ? "mask" : "condition";
+  if (Operation *op = sourceOf(value).getDefiningOp()) {
+    if (isa<triton::GetProgramIdOp>(op))
+      return "program";
+    if (isa<triton::GetNumProgramsOp>(op))
+      return "n_programs";
+  }
   auto load = value.getDefiningOp<triton::LoadOp>();
   Value pointer = load ? load.getPtr() : value;
   bool isAddress = isa<triton::PointerType>(getElementTypeOrSelf(pointer));
