@@ -59,6 +59,8 @@ def gated_layer_kernel_bwd(
     d_w_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
     d_b_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
 ):
+    BLOCK_M: tl.constexpr = 32
+    BLOCK_N: tl.constexpr = 32
     rows_part = tl.program_id(0) * 32
     rows_part_1 = tl.arange(0, 32)
     rows = rows_part + rows_part_1
@@ -75,7 +77,7 @@ def gated_layer_kernel_bwd(
     b_ptrs = b_ptr + rows_part_1
     d_b_ptrs = d_b_ptr + rows_part_1
     b = tl.load(b_ptrs, mask_1, 0.0)
-    w_1 = w[None, :]
+    w_1 = tl.broadcast_to(w[None, :], [BLOCK_M, BLOCK_N])
     u = x * w_1 + b[None, :]
     d_y_ptrs = d_y_ptr + offsets
     x_1 = tl.exp(-u)

@@ -327,7 +327,7 @@ def test_attention_is_read():
     plan = hopper.plan_of(hopper.ttir(*KERNELS["attention"], multiples_of_16=True))
     source = python_of(kernel["ttir"] for kernel in plan["backward"])
     assert len(_code(source)) < 280
-    for text in ("d_q = ", "d_k", "d_v", "tl.store(d_k_base", "handover_row_max", "zero"):
+    for text in ("d_q = ", "d_k", "d_v", "tl.store(d_k_ptrs", "handover_row_max", "zero"):
         assert text in source, text
     assert "in range(start, stop):" in source and "in range(n_iterations):" in source
     assert not re.search(r"^ +x(_\d+)? = ", source, re.MULTILINE), "what has no name is an adjoint"

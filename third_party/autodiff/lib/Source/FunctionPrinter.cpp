@@ -150,10 +150,10 @@ static bool isMaskOf(Value value, Operation *access) {
       .Default([](Operation *) { return false; });
 }
 
-/// Whether Triton extends the operands of `user`, each of which may be a
-/// smaller tile or a single value, to the shape of its result: the longest axes
-/// of each.
-static bool extendsOperands(Operation *user) {
+/// Whether Triton extends what `op` extends, a single value or a smaller tile,
+/// for `user`: another operand is a tile, and the longest axes of all, as they
+/// are before they are extended, are the result's.
+static bool extends(Operation *user, Operation *op) {
   if (!joins(user))
     return false;
   auto result = cast<RankedTensorType>(user->getResult(0).getType());
@@ -169,17 +169,39 @@ static bool extendsOperands(Operation *user) {
     for (auto [length, own] : llvm::zip(longest, type.getShape()))
       length = std::max(length, own);
   }
-  return ArrayRef(longest) == result.getShape();
+  // Next to a single value, a tile that is extended may be written as such.
+  return isa<tt::SplatOp>(op) ? longest.front() > 0
+                              : ArrayRef(longest) == result.getShape();
 }
 
-/// Whether Triton extends a single value, or a smaller tile, by itself wherever
-/// `tile` is used. (In loops, too: what they do not change, it moves out of
-/// them.)
-static bool isImplicit(Value tile) {
-  return llvm::all_of(tile.getUsers(), [&](Operation *user) {
-    return tile.getParentBlock()->findAncestorOpInBlock(*user) &&
-           (isMaskOf(tile, user) || extendsOperands(user));
-  });
+/// Whether nothing but what Triton makes by itself comes between a tile and
+/// the first operation that uses it, or has one in it that does.
+static bool isDirectlyBeforeUse(Operation *op) {
+  Block *block = op->getBlock();
+  auto isNext = [&](Operation *next) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return block->findAncestorOpInBlock(*user) == next;
+    });
+  };
+  Operation *next = op->getNextNode();
+  while (next && !isNext(next) &&
+         (isa<tt::BroadcastOp, tt::SplatOp>(next) ||
+          next->hasTrait<OpTrait::ConstantLike>()))
+    next = next->getNextNode();
+  return next && isNext(next) && (op->hasOneUse() || next->getNumRegions() > 0);
+}
+
+/// Whether Triton makes a tile of a single value, or of a smaller tile, by
+/// itself wherever it is used. In loops, too: what they do not change, it moves
+/// out of them. Where a single value becomes a tile makes no difference later.
+static bool isImplicit(Operation *op) {
+  Value tile = op->getResult(0);
+  auto isExtended = [&](Operation *user) {
+    return op->getBlock()->findAncestorOpInBlock(*user) &&
+           (isMaskOf(tile, user) || extends(user, op));
+  };
+  return llvm::all_of(tile.getUsers(), isExtended) &&
+         (isa<tt::SplatOp>(op) || isDirectlyBeforeUse(op));
 }
 
 //===----------------------------------------------------------------------===//
@@ -351,7 +373,7 @@ LogicalResult FunctionPrinter::print(Operation *op) {
       select && isa<RankedTensorType>(select.getType()) &&
       !isa<RankedTensorType>(select.getCondition().getType()))
     return printChoice(select);
-  if (isa<tt::SplatOp, tt::BroadcastOp>(op) && isImplicit(op->getResult(0))) {
+  if (isa<tt::SplatOp, tt::BroadcastOp>(op) && isImplicit(op)) {
     Value source = op->getOperand(0);
     if (findWaiting(source) && !op->hasOneUse())
       flush();

@@ -352,8 +352,8 @@ module {
 
 // -----
 
-// Triton extends single values and smaller tiles in loops, too, and masks to
-// addresses.
+// Triton extends single values in loops, too, smaller tiles that are extended
+// directly before, and masks to addresses.
 // CHECK: def rows(p, n):
 // CHECK-NEXT:     [[C:[a-z_0-9]+]] = tl.arange(0, 16)
 // CHECK-NEXT:     [[R:[a-z_0-9]+]] = [[C]][:, None]
@@ -371,11 +371,11 @@ module {
     %i = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
     %r = tt.expand_dims %i {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
     %c = tt.expand_dims %i {axis = 0 : i32} : tensor<16xi32> -> tensor<1x16xi32>
-    %cs = tt.broadcast %c : tensor<1x16xi32> -> tensor<16x16xi32>
     %ns = tt.splat %n : i32 -> tensor<16x16xi32>
     %ps = tt.splat %p : !tt.ptr<i32> -> tensor<16x16x!tt.ptr<i32>>
     %n1 = tt.splat %n : i32 -> tensor<16x1xi32>
     %m = arith.cmpi slt, %r, %n1 : tensor<16x1xi32>
+    %cs = tt.broadcast %c : tensor<1x16xi32> -> tensor<16x16xi32>
     %ms = tt.broadcast %m : tensor<16x1xi1> -> tensor<16x16xi1>
     scf.for %k = %c0 to %n step %c1 : i32 {
       %k1 = tt.splat %k : i32 -> tensor<16x1xi32> loc(#x)
