@@ -71,40 +71,36 @@ def attention_kernel_fwd(
     n_heads,  # tl.int32
     n_context,  # tl.int32, a multiple of 16
 ):
+    HEAD_DIM: tl.constexpr = 64
+    BLOCK_M: tl.constexpr = 64
+    BLOCK_N: tl.constexpr = 32
     block = tl.program_id(0)
-    z_part = tl.program_id(1)
-    z = (z_part // n_heads).to(tl.int64)
-    head = (z_part % n_heads).to(tl.int64)
-    rows_part = block * 64
+    program = tl.program_id(1)
+    z = (program // n_heads).to(tl.int64)
+    head = (program % n_heads).to(tl.int64)
+    rows_part = block * BLOCK_M
     rows_part_1 = tl.arange(0, 64)
     rows = rows_part + rows_part_1
     q_ptrs = q_ptr + (z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64))
     rows_1 = rows[:, None]
     offset = rows_1 * stride_qm
     rows_part_2 = rows_part_1[None, :]
-    offset_1 = tl.broadcast_to(offset, [64, 64])
     rows_part_3 = tl.broadcast_to(rows_part_2, [64, 64])
-    q_ptrs_1 = q_ptrs + (offset_1 + rows_part_3)
+    q_ptrs_1 = q_ptrs + (offset + rows_part_3)
     k_base = k_ptr + (z * stride_kz.to(tl.int64) + head * stride_kh.to(tl.int64))
     v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
     qk_scale = sm_scale * 1.442695
     q = tl.load(q_ptrs_1)
-    keys_part = tl.arange(0, 32)
-    stride_kn_1 = tl.broadcast_to(stride_kn, [1, 32])
-    k_base_1 = tl.broadcast_to(k_base, [1, 32])
-    rows_part_4 = tl.broadcast_to(rows_part_1[:, None], [64, 32])
-    stride_vn_1 = tl.broadcast_to(stride_vn, [32, 1])
-    v_base_1 = tl.broadcast_to(v_base, [32, 1])
-    rows_part_5 = tl.broadcast_to(rows_part_2, [32, 64])
-    qk_scale_1 = tl.broadcast_to(qk_scale, [64, 32])
-    acc = tl.full([64, 64], 0.0, tl.float32)
-    row_sum = tl.full([64], 0.0, tl.float32)
-    new_max = tl.full([64], float("-inf"), tl.float32)
-    for i in range(0, rows_part, 32):
+    keys_part = tl.arange(0, BLOCK_N)
+    rows_part_4 = rows_part_1[:, None]
+    acc = tl.full([BLOCK_M, HEAD_DIM], 0.0, tl.float32)
+    row_sum = tl.full([BLOCK_M], 0.0, tl.float32)
+    new_max = tl.full([BLOCK_M], float("-inf"), tl.float32)
+    for i in range(0, rows_part, BLOCK_N):
         keys = i + keys_part
-        k_ptrs = k_base_1 + keys[None, :] * stride_kn_1 + rows_part_4
-        v_ptrs = v_base_1 + keys[:, None] * stride_vn_1 + rows_part_5
-        qk = tl.dot(q, tl.load(k_ptrs)) * qk_scale_1
+        k_ptrs = k_base + keys[None, :] * stride_kn + rows_part_4
+        v_ptrs = v_base + keys[:, None] * stride_vn + rows_part_2
+        qk = tl.dot(q, tl.load(k_ptrs)) * qk_scale
         new_max_1 = tl.maximum(new_max, tl.max(qk, 1))
         p = tl.exp2(qk - new_max_1[:, None])
         alpha = tl.exp2(new_max - new_max_1)
@@ -113,26 +109,19 @@ def attention_kernel_fwd(
         v = tl.load(v_ptrs)
         p_1 = p.to(tl.float16)
         acc, row_sum, new_max = tl.dot(p_1, v, acc_1), row_sum_1, new_max_1
-    stop = tl.minimum((block + 1) * 64, n_context)
-    keys_part_1 = tl.arange(0, 32)
-    stride_kn_2 = tl.broadcast_to(stride_kn, [1, 32])
-    k_base_2 = tl.broadcast_to(k_base, [1, 32])
-    rows_part_6 = tl.broadcast_to(rows_part_1[:, None], [64, 32])
-    stride_vn_2 = tl.broadcast_to(stride_vn, [32, 1])
-    v_base_2 = tl.broadcast_to(v_base, [32, 1])
-    rows_part_7 = tl.broadcast_to(rows_part_2, [32, 64])
-    qk_scale_2 = tl.broadcast_to(qk_scale, [64, 32])
-    rows_2 = tl.broadcast_to(rows_1, [64, 32])
+    stop = tl.minimum((block + 1) * BLOCK_M, n_context)
+    keys_part_1 = tl.arange(0, BLOCK_N)
+    rows_part_5 = rows_part_1[:, None]
     acc_2 = acc
     row_sum_2 = row_sum
     new_max_2 = new_max
-    for i_1 in range(rows_part, stop, 32):
+    for i_1 in range(rows_part, stop, BLOCK_N):
         keys_1 = i_1 + keys_part_1
         keys_2 = keys_1[None, :]
-        k_ptrs_1 = k_base_2 + keys_2 * stride_kn_2 + rows_part_6
-        v_ptrs_1 = v_base_2 + keys_1[:, None] * stride_vn_2 + rows_part_7
-        qk_1 = tl.dot(q, tl.load(k_ptrs_1)) * qk_scale_2
-        mask = rows_2 >= keys_2
+        k_ptrs_1 = k_base + keys_2 * stride_kn + rows_part_5
+        v_ptrs_1 = v_base + keys_1[:, None] * stride_vn + rows_part_2
+        qk_1 = tl.dot(q, tl.load(k_ptrs_1)) * qk_scale
+        mask = rows_1 >= keys_2
         qk_2 = tl.where(mask, qk_1, -1.0e6)
         new_max_3 = tl.maximum(new_max_2, tl.max(qk_2, 1))
         p_2 = tl.exp2(qk_2 - new_max_3[:, None])
@@ -143,7 +132,7 @@ def attention_kernel_fwd(
         p_3 = p_2.to(tl.float16)
         acc_2, row_sum_2, new_max_2 = tl.dot(p_3, v_1, acc_3), row_sum_3, new_max_3
     acc_4 = acc_2 / row_sum_2[:, None]
-    m_ptrs = m_ptr + z_part * n_context + rows
+    m_ptrs = m_ptr + program * n_context + rows
     out_ptrs = (
         out_ptr
         + (z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64))
@@ -183,11 +172,14 @@ def attention_kernel_bwd(
     n_programs: tl.int64,  # tl.int64
     zero: tl.int64,  # tl.int64
 ):
-    z_part = tl.program_id(1)
+    HEAD_DIM: tl.constexpr = 64
+    BLOCK_M: tl.constexpr = 64
+    BLOCK_N: tl.constexpr = 32
+    program = tl.program_id(1)
     block = tl.program_id(0)
-    z = (z_part // n_heads).to(tl.int64)
-    head = (z_part % n_heads).to(tl.int64)
-    rows_part = block * 64
+    z = (program // n_heads).to(tl.int64)
+    head = (program % n_heads).to(tl.int64)
+    rows_part = block * BLOCK_M
     rows_part_1 = tl.arange(0, 64)
     rows = rows_part + rows_part_1
     offset = z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64)
@@ -196,43 +188,37 @@ def attention_kernel_bwd(
     rows_1 = rows[:, None]
     offset_1 = rows_1 * stride_qm
     rows_part_2 = rows_part_1[None, :]
-    offset_2 = tl.broadcast_to(offset_1, [64, 64])
     rows_part_3 = tl.broadcast_to(rows_part_2, [64, 64])
-    offset_3 = offset_2 + rows_part_3
-    q_ptrs_1 = q_ptrs + offset_3
-    d_q_ptrs_1 = d_q_ptrs + offset_3
+    offset_2 = offset_1 + rows_part_3
+    q_ptrs_1 = q_ptrs + offset_2
+    d_q_ptrs_1 = d_q_ptrs + offset_2
     k_base = k_ptr + (z * stride_kz.to(tl.int64) + head * stride_kh.to(tl.int64))
     v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
     qk_scale = sm_scale * 1.442695
     q = tl.load(q_ptrs_1)
-    keys_part = tl.arange(0, 32)
-    stride_kn_1 = tl.broadcast_to(stride_kn, [1, 32])
-    k_base_1 = tl.broadcast_to(k_base, [1, 32])
-    rows_part_4 = tl.broadcast_to(rows_part_1[:, None], [64, 32])
-    stride_vn_1 = tl.broadcast_to(stride_vn, [32, 1])
-    v_base_1 = tl.broadcast_to(v_base, [32, 1])
-    rows_part_5 = tl.broadcast_to(rows_part_2, [32, 64])
-    qk_scale_1 = tl.broadcast_to(qk_scale, [64, 32])
-    n = tl.minimum((block + 1) * 64, n_context)
-    rows_2 = tl.broadcast_to(rows_1, [64, 32])
-    offset_4 = z_part * n_context
-    m_ptrs = m_ptr + offset_4
-    d_m_ptrs = d_m_ptr + offset_4
+    keys_part = tl.arange(0, BLOCK_N)
+    rows_part_4 = tl.broadcast_to(rows_part_1[:, None], [64, BLOCK_N])
+    rows_part_5 = tl.broadcast_to(rows_part_2, [BLOCK_N, 64])
+    n = tl.minimum((block + 1) * BLOCK_M, n_context)
+    rows_2 = tl.broadcast_to(rows_1, [BLOCK_M, BLOCK_N])
+    offset_3 = program * n_context
+    m_ptrs = m_ptr + offset_3
+    d_m_ptrs = d_m_ptr + offset_3
     m_ptrs_1 = m_ptrs + rows
     d_m_ptrs_1 = d_m_ptrs + rows
     m = tl.load(m_ptrs_1)
     row_max = tl.where(m == float("-inf"), float("inf"), m)
-    z_part_1 = z_part.to(tl.int64)
+    z_part = program.to(tl.int64)
     n_programs_1 = n_programs.to(tl.int32).to(tl.int64)
     block_1 = block.to(tl.int64)
-    offset_5 = (z_part_1 * n_programs_1 + block_1) * 64
-    tl.store(handover_row_max + offset_5 + rows_part_1, row_max)
-    offset_6 = z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
-    out_ptrs = out_ptr + offset_6
-    d_out_ptrs = d_out_ptr + offset_6
-    offset_7 = rows_1 * stride_om + rows_part_3
-    out_ptrs_1 = out_ptrs + offset_7
-    d_out_ptrs_1 = d_out_ptrs + offset_7
+    offset_4 = (z_part * n_programs_1 + block_1) * BLOCK_M
+    tl.store(handover_row_max + offset_4 + rows_part_1, row_max)
+    offset_5 = z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
+    out_ptrs = out_ptr + offset_5
+    d_out_ptrs = d_out_ptr + offset_5
+    offset_6 = rows_1 * stride_om + rows_part_3
+    out_ptrs_1 = out_ptrs + offset_6
+    d_out_ptrs_1 = d_out_ptrs + offset_6
     acc = tl.load(out_ptrs_1).to(tl.float32)
     # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
     d_acc = tl.load(d_out_ptrs_1).to(tl.float32)
@@ -247,21 +233,21 @@ def attention_kernel_bwd(
     d_acc_term = 0.0 - d_acc * acc
     mask_1 = d_acc == 0.0
     d_row_max_1 = d_row_max + tl.sum(tl.where(mask_1, 0.0, d_acc_term), 1)
-    tl.store(handover_d_row_max + offset_5 + rows_part_1, d_row_max_1)
-    n_iterations = ((tl.maximum(n - rows_part, 0) + 31).to(tl.uint32) // 32).to(tl.int32)
-    row_max_1 = tl.broadcast_to(row_max[:, None], [64, 32])
+    tl.store(handover_d_row_max + offset_4 + rows_part_1, d_row_max_1)
+    n_iterations = ((tl.maximum(n - rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
+    row_max_1 = tl.broadcast_to(row_max[:, None], [BLOCK_M, BLOCK_N])
     # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
     d_row_sum_term = tl.broadcast_to(d_row_max_1[:, None], [64, 32])
     # for start in range(low, high, BLOCK_N):  (flash_attention_v2.py:23)
     if n_iterations > 0:
         d_q_1 = tl.full([64, 64], 0.0, tl.float32)
-        for i in range(0, n_iterations, 1):
-            keys = rows_part + i * 32 + keys_part
+        for i in range(n_iterations):
+            keys = rows_part + i * BLOCK_N + keys_part
             keys_1 = keys[None, :]
-            k_ptrs = k_base_1 + keys_1 * stride_kn_1 + rows_part_4
-            v_ptrs = v_base_1 + keys[:, None] * stride_vn_1 + rows_part_5
+            k_ptrs = k_base + keys_1 * stride_kn + rows_part_4
+            v_ptrs = v_base + keys[:, None] * stride_vn + rows_part_5
             k = tl.load(k_ptrs)
-            qk = tl.dot(q, k) * qk_scale_1
+            qk = tl.dot(q, k) * qk_scale
             mask_2 = rows_2 >= keys_1
             p = tl.exp2(tl.where(mask_2, qk, -1.0e6) - row_max_1)
             # acc = tl.dot(p.to(v.dtype), v, acc)  (flash_attention_v2.py:46)
@@ -277,17 +263,17 @@ def attention_kernel_bwd(
             d_q_1 = d_q_2
         d_q = d_q_1
     else:
-        d_q = tl.full([64, 64], 0.0, tl.float32)
-    n_iterations_1 = ((tl.maximum(rows_part, 0) + 31).to(tl.uint32) // 32).to(tl.int32)
+        d_q = tl.full([BLOCK_M, HEAD_DIM], 0.0, tl.float32)
+    n_iterations_1 = ((tl.maximum(rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
     d_term_2 = d_q + zero.to(tl.int32).to(tl.float32)
     if n_iterations_1 > 0:
         d_q_4 = d_term_2
-        for i_1 in range(0, n_iterations_1, 1):
-            keys_2 = i_1 * 32 + keys_part
-            k_ptrs_1 = k_base_1 + keys_2[None, :] * stride_kn_1 + rows_part_4
-            v_ptrs_1 = v_base_1 + keys_2[:, None] * stride_vn_1 + rows_part_5
+        for i_1 in range(n_iterations_1):
+            keys_2 = i_1 * BLOCK_N + keys_part
+            k_ptrs_1 = k_base + keys_2[None, :] * stride_kn + rows_part_4
+            v_ptrs_1 = v_base + keys_2[:, None] * stride_vn + rows_part_5
             k_1 = tl.load(k_ptrs_1)
-            p_1 = tl.exp2(tl.dot(q, k_1) * qk_scale_1 - row_max_1)
+            p_1 = tl.exp2(tl.dot(q, k_1) * qk_scale - row_max_1)
             d_acc_2 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs_1).to(tl.float32)), d_row_sum_term)
             d_q_4 = tl.dot(d_acc_2 * p_1, tl.trans(k_1.to(tl.float32)), d_q_4)
         d_q_3 = d_q_4
@@ -327,67 +313,62 @@ def attention_kernel_bwd_exchanged0(
     n_programs_1: tl.int64,  # tl.int64
     zero: tl.int64,  # tl.int64
 ):
+    HEAD_DIM: tl.constexpr = 64
+    BLOCK_M: tl.constexpr = 64
+    BLOCK_N: tl.constexpr = 32
     n_iterations_1 = n_iterations.to(tl.int32)
     n_programs_2 = n_programs.to(tl.int32)
     program = tl.program_id(0)
     program_1 = program % n_iterations_1
     program_2 = program // n_iterations_1 % n_programs_2
-    n = program_1 * 32
+    n = program_1 * BLOCK_N
     n_programs_3 = n_programs_1.to(tl.int32)
-    n_1 = (tl.maximum(n, -64) + 64) // 64
+    n_1 = (tl.maximum(n, -BLOCK_M) + BLOCK_M) // BLOCK_M
     n_2 = tl.minimum(n_programs_3, n_1)
-    start = tl.maximum((tl.maximum(n - 64, -64) + 64) // 64, 0)
+    start = tl.maximum((tl.maximum(n - BLOCK_M, -BLOCK_M) + BLOCK_M) // BLOCK_M, 0)
     stop = tl.where(n - n_context >= 0, 0, n_2)
     condition = start < stop
     qk_scale = sm_scale * 1.442695
     if condition:
-        keys = n + tl.arange(0, 32)
+        keys = n + tl.arange(0, BLOCK_N)
         offset = keys[None, :] * stride_kn
         z = (program_2 // n_heads).to(tl.int64)
         offset_1 = z * stride_kz.to(tl.int64)
         head = (program_2 % n_heads).to(tl.int64)
         k_ptrs = tl.broadcast_to(
-            k_ptr + (offset_1 + head * stride_kh.to(tl.int64)) + offset, [64, 32]
+            k_ptr + (offset_1 + head * stride_kh.to(tl.int64)) + offset, [64, BLOCK_N]
         )
         rows_part = tl.arange(0, 64)
         k_ptrs_1 = k_ptrs + rows_part[:, None]
         keys_1 = keys[:, None]
         offset_2 = keys_1 * stride_vn
         v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
-        v_ptrs = tl.broadcast_to(v_base + offset_2, [32, 64])
+        v_ptrs = tl.broadcast_to(v_base + offset_2, [BLOCK_N, 64])
         rows_part_1 = rows_part[None, :]
         v_ptrs_1 = v_ptrs + rows_part_1
-        qk = tl.broadcast_to(n, [64])
-        q_ptrs = tl.broadcast_to(
-            q_ptr + (z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64)), [64, 64]
-        )
-        stride_qm_1 = tl.broadcast_to(stride_qm, [64, 1])
+        q_ptrs = q_ptr + (z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64))
         rows_part_2 = tl.broadcast_to(rows_part_1, [64, 64])
-        d_out_ptrs = tl.broadcast_to(
-            d_out_ptr + (z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)), [64, 64]
-        )
-        stride_om_1 = tl.broadcast_to(stride_om, [64, 1])
+        d_out_ptrs = d_out_ptr + (z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64))
         # acc = tl.dot(p.to(v.dtype), v, acc)  (flash_attention_v2.py:46)
         #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
         d_acc_term = tl.load(v_ptrs_1).to(tl.float32)
         offset_3 = program_2.to(tl.int64) * n_programs_3.to(tl.int64)
         k = tl.load(k_ptrs_1)
-        keys_2 = tl.broadcast_to(keys_1, [32, 64])
+        keys_2 = tl.broadcast_to(keys_1, [BLOCK_N, BLOCK_M])
         k_1 = tl.trans(k)
-        qk_scale_1 = tl.broadcast_to(qk_scale, [32, 64])
         d_k_1 = tl.full([32, 64], 0.0, tl.float32)
-        d_v_1 = tl.full([32, 64], 0.0, tl.float32)
-        for i in range(start, stop, 1):
-            rows = i * 64 + rows_part
-            qk_1 = tl.broadcast_to((qk <= rows)[:, None], [64, 64])
+        d_v_1 = tl.full([BLOCK_N, HEAD_DIM], 0.0, tl.float32)
+        for i in range(start, stop):
+            rows = i * BLOCK_M + rows_part
+            mask = tl.broadcast_to((n <= rows)[:, None], [BLOCK_M, HEAD_DIM])
             rows_1 = rows[:, None]
-            q = tl.load(q_ptrs + (rows_1 * stride_qm_1 + rows_part_2))
+            q = tl.load(q_ptrs + (rows_1 * stride_qm + rows_part_2))
             # qk = tl.dot(q, k) * qk_scale  (flash_attention_v2.py:32)
             #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
-            d_qk_term = tl.where(qk_1, q.to(tl.float32), 0.0)
-            mask = rows[None, :] >= keys_2
+            d_qk_term = tl.where(mask, q.to(tl.float32), 0.0)
+            mask_1 = rows[None, :] >= keys_2
             # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
-            d_acc = tl.load(d_out_ptrs + (rows_1 * stride_om_1 + rows_part_2)).to(tl.float32)
+            d_acc = tl.load(d_out_ptrs + (rows_1 * stride_om + rows_part_2)).to(tl.float32)
             d_acc_1 = tl.trans(d_acc)
             offset_4 = (offset_3 + i.to(tl.int64)) * 64
             # acc = acc / row_sum[:, None]  (flash_attention_v2.py:101)
@@ -396,37 +377,37 @@ def attention_kernel_bwd_exchanged0(
                 tl.load(handover_d_row_max + offset_4 + rows_part)[None, :], [32, 64]
             )
             d_acc_2 = tl.dot(d_acc_term, d_acc_1, d_row_sum_term)
-            qk_2 = tl.where(mask, tl.dot(k_1, tl.trans(q)) * qk_scale_1, -1.0e6)
-            row_max = tl.broadcast_to(
-                tl.load(handover_row_max + offset_4 + rows_part)[None, :], [32, 64]
+            p_part = (
+                tl.where(mask_1, tl.dot(k_1, tl.trans(q)) * qk_scale, -1.0e6)
+                - tl.load(handover_row_max + offset_4 + rows_part)[None, :]
             )
-            p = tl.exp2(qk_2 - row_max)
+            p = tl.exp2(p_part)
             # p = tl.math.exp2(qk - new_max[:, None])  (flash_attention_v2.py:38)
             #     exp2: x̄ += ȳ·y·ln 2
             # qk = tl.where(rows[:, None] >= keys[None, :], qk, -1.0e6)  (flash_attention_v2.py:34)
             #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
             d_k_1, d_v_1 = (
-                tl.dot(tl.where(mask, d_acc_2 * p, 0.0), d_qk_term, d_k_1),
+                tl.dot(tl.where(mask_1, d_acc_2 * p, 0.0), d_qk_term, d_k_1),
                 tl.dot(p.to(tl.float16).to(tl.float32), d_acc, d_v_1),
             )
         d_k, d_v = tl.trans(d_k_1), d_v_1
     else:
-        d_k, d_v = tl.full([64, 32], 0.0, tl.float32), tl.full([32, 64], 0.0, tl.float32)
+        d_k, d_v = (
+            tl.full([HEAD_DIM, BLOCK_N], 0.0, tl.float32),
+            tl.full([BLOCK_N, HEAD_DIM], 0.0, tl.float32),
+        )
     start_1 = tl.maximum(n_1, 0)
     if start_1 < n_programs_3:
         z_1 = (program_2 // n_heads).to(tl.int64)
         offset_5 = z_1 * stride_qz.to(tl.int64)
         head_1 = (program_2 % n_heads).to(tl.int64)
-        q_ptrs_1 = tl.broadcast_to(q_ptr + (offset_5 + head_1 * stride_qh.to(tl.int64)), [64, 64])
+        q_ptrs_1 = q_ptr + (offset_5 + head_1 * stride_qh.to(tl.int64))
         rows_part_3 = tl.arange(0, 64)
-        stride_qm_2 = tl.broadcast_to(stride_qm, [64, 1])
         rows_part_4 = rows_part_3[None, :]
         rows_part_5 = tl.broadcast_to(rows_part_4, [64, 64])
         d_out_ptrs_1 = d_out_ptr + (z_1 * stride_oz.to(tl.int64) + head_1 * stride_oh.to(tl.int64))
-        d_out_ptrs_2 = tl.broadcast_to(d_out_ptrs_1, [64, 64])
-        stride_om_2 = tl.broadcast_to(stride_om, [64, 1])
         v_base_1 = v_ptr + (z_1 * stride_vz.to(tl.int64) + head_1 * stride_vh.to(tl.int64))
-        keys_3 = n + tl.arange(0, 32)
+        keys_3 = n + tl.arange(0, BLOCK_N)
         d_acc_term_1 = tl.load(v_base_1 + keys_3[:, None] * stride_vn + rows_part_4).to(tl.float32)
         offset_6 = program_2.to(tl.int64) * n_programs_3.to(tl.int64)
         k_ptrs_2 = (
@@ -434,31 +415,30 @@ def attention_kernel_bwd_exchanged0(
             + (z_1 * stride_kz.to(tl.int64) + head_1 * stride_kh.to(tl.int64))
             + keys_3[None, :] * stride_kn
         )
-        k_2 = tl.load(tl.broadcast_to(k_ptrs_2, [64, 32]) + rows_part_3[:, None])
+        k_2 = tl.load(tl.broadcast_to(k_ptrs_2, [64, BLOCK_N]) + rows_part_3[:, None])
         d_k_3 = tl.trans(d_k)
         zero_1 = zero.to(tl.int32).to(tl.float32)
         d_k_4 = d_k_3 + zero_1
         d_v_3 = d_v + zero_1
         k_3 = tl.trans(k_2)
-        qk_scale_2 = tl.broadcast_to(qk_scale, [32, 64])
         d_k_5 = d_k_4
         d_v_4 = d_v_3
-        for i_1 in range(start_1, n_programs_3, 1):
+        for i_1 in range(start_1, n_programs_3):
             rows_2 = (i_1 * 64 + rows_part_3)[:, None]
-            q_1 = tl.load(q_ptrs_1 + (rows_2 * stride_qm_2 + rows_part_5))
+            q_1 = tl.load(q_ptrs_1 + (rows_2 * stride_qm + rows_part_5))
             d_qk_term_1 = q_1.to(tl.float32)
-            d_acc_3 = tl.load(d_out_ptrs_2 + (rows_2 * stride_om_2 + rows_part_5)).to(tl.float32)
+            d_acc_3 = tl.load(d_out_ptrs_1 + (rows_2 * stride_om + rows_part_5)).to(tl.float32)
             d_acc_4 = tl.trans(d_acc_3)
             offset_7 = (offset_6 + i_1.to(tl.int64)) * 64
             d_row_sum_term_1 = tl.broadcast_to(
                 tl.load(handover_d_row_max + offset_7 + rows_part_3)[None, :], [32, 64]
             )
             d_acc_5 = tl.dot(d_acc_term_1, d_acc_4, d_row_sum_term_1)
-            qk_3 = tl.dot(k_3, tl.trans(q_1)) * qk_scale_2
-            row_max_1 = tl.broadcast_to(
-                tl.load(handover_row_max + offset_7 + rows_part_3)[None, :], [32, 64]
+            p_part_1 = (
+                tl.dot(k_3, tl.trans(q_1)) * qk_scale
+                - tl.load(handover_row_max + offset_7 + rows_part_3)[None, :]
             )
-            p_1 = tl.exp2(qk_3 - row_max_1)
+            p_1 = tl.exp2(p_part_1)
             d_k_5, d_v_4 = (
                 tl.dot(d_acc_5 * p_1, d_qk_term_1, d_k_5),
                 tl.dot(p_1.to(tl.float16).to(tl.float32), d_acc_3, d_v_4),
@@ -471,13 +451,15 @@ def attention_kernel_bwd_exchanged0(
     offset_8 = z_2 * stride_kz.to(tl.int64)
     head_2 = (program_2 % n_heads).to(tl.int64)
     d_k_base = d_k_ptr + (offset_8 + head_2 * stride_kh.to(tl.int64))
-    keys_4 = n + tl.arange(0, 32)
-    d_k_ptrs = tl.broadcast_to(d_k_base + keys_4[None, :] * stride_kn, [64, 32])
+    keys_4 = n + tl.arange(0, BLOCK_N)
+    d_k_ptrs = tl.broadcast_to(d_k_base + keys_4[None, :] * stride_kn, [64, BLOCK_N])
     rows_3 = tl.arange(0, 64)
     # k = tl.load(k_ptrs)  (flash_attention_v2.py:29)
     tl.store(d_k_ptrs + rows_3[:, None], d_k_6.to(tl.float16))
     d_v_base = d_v_ptr + (z_2 * stride_vz.to(tl.int64) + head_2 * stride_vh.to(tl.int64))
-    d_v_ptrs = tl.broadcast_to(d_v_base + keys_4[:, None] * stride_vn, [32, 64]) + rows_3[None, :]
+    d_v_ptrs = (
+        tl.broadcast_to(d_v_base + keys_4[:, None] * stride_vn, [BLOCK_N, 64]) + rows_3[None, :]
+    )
     # v = tl.load(v_ptrs)  (flash_attention_v2.py:43)
     tl.store(d_v_ptrs, d_v_2.to(tl.float16))
 

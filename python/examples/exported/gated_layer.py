@@ -38,17 +38,13 @@ def gated_layer_kernel_fwd(x_ptr, w_ptr, b_ptr, y_ptr, n_rows, n_columns):
     rows = rows_part + rows_part_1
     mask = (rows < n_rows)[:, None]
     mask_1 = rows_part_1 < n_columns
-    mask_2 = mask_1[None, :]
-    mask_3 = tl.broadcast_to(mask, [32, 32])
-    mask_4 = mask_3 & mask_2
-    offsets_part = rows[:, None] * n_columns
-    rows_part_2 = rows_part_1[None, :]
-    offsets = offsets_part + rows_part_2
-    x = tl.load(x_ptr + offsets, mask_4, 0.0)
+    mask_2 = mask & mask_1[None, :]
+    offsets = rows[:, None] * n_columns + rows_part_1[None, :]
+    x = tl.load(x_ptr + offsets, mask_2, 0.0)
     w = tl.load(w_ptr + rows_part_1, mask_1, 0.0)
     b = tl.load(b_ptr + rows_part_1, mask_1, 0.0)
     u = x * w[None, :] + b[None, :]
-    tl.store(y_ptr + offsets, u * (1.0 / (tl.exp(-u) + 1.0)), mask_4)
+    tl.store(y_ptr + offsets, u * (1.0 / (tl.exp(-u) + 1.0)), mask_2)
 
 
 @triton.jit
@@ -63,27 +59,25 @@ def gated_layer_kernel_bwd(
     d_w_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
     d_b_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
 ):
+    BLOCK_M: tl.constexpr = 32
+    BLOCK_N: tl.constexpr = 32
     rows_part = tl.program_id(0) * 32
     rows_part_1 = tl.arange(0, 32)
     rows = rows_part + rows_part_1
     mask = (rows < n_rows)[:, None]
     mask_1 = rows_part_1 < n_columns
-    mask_2 = mask_1[None, :]
-    mask_3 = tl.broadcast_to(mask, [32, 32])
-    mask_4 = mask_3 & mask_2
-    offsets_part = rows[:, None] * n_columns
-    rows_part_2 = rows_part_1[None, :]
-    offsets = offsets_part + rows_part_2
+    mask_2 = mask & mask_1[None, :]
+    offsets = rows[:, None] * n_columns + rows_part_1[None, :]
     x_ptrs = x_ptr + offsets
     d_x_ptrs = d_x_ptr + offsets
-    x = tl.load(x_ptrs, mask_4, 0.0)
+    x = tl.load(x_ptrs, mask_2, 0.0)
     w_ptrs = w_ptr + rows_part_1
     d_w_ptrs = d_w_ptr + rows_part_1
     w = tl.load(w_ptrs, mask_1, 0.0)
     b_ptrs = b_ptr + rows_part_1
     d_b_ptrs = d_b_ptr + rows_part_1
     b = tl.load(b_ptrs, mask_1, 0.0)
-    w_1 = tl.broadcast_to(w[None, :], [32, 32])
+    w_1 = tl.broadcast_to(w[None, :], [BLOCK_M, BLOCK_N])
     u = x * w_1 + b[None, :]
     d_y_ptrs = d_y_ptr + offsets
     x_1 = tl.exp(-u)
@@ -91,14 +85,14 @@ def gated_layer_kernel_bwd(
     # tl.store(y_ptr + offsets, u * tl.sigmoid(u), mask=mask)  (quickstart.py:25)
     #     mul: x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁
     #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y; exp: x̄ += ȳ·y; neg: x̄ += −ȳ
-    d_term = tl.load(d_y_ptrs, mask_4, 0.0)
-    d_u = tl.where(mask_4, d_term * x_2, 0.0)
+    d_term = tl.load(d_y_ptrs, mask_2, 0.0)
+    d_u = tl.where(mask_2, d_term * x_2, 0.0)
     d_term_1 = d_term * u
     d_term_2 = 0.0 - d_term_1 * x_2 * x_2
-    mask_5 = d_term_1 == 0.0
-    d_term_3 = tl.where(mask_5, 0.0, d_term_2)
+    mask_3 = d_term_1 == 0.0
+    d_term_3 = tl.where(mask_3, 0.0, d_term_2)
     d_term_4 = tl.minimum(
-        tl.where(mask_4, x_1, 0.0), 3.4028234663852886e38, propagate_nan=tl.PropagateNan.ALL
+        tl.where(mask_2, x_1, 0.0), 3.4028234663852886e38, propagate_nan=tl.PropagateNan.ALL
     )
     d_u_1 = d_u + (0.0 - d_term_3 * d_term_4)
     # u = x * w[None, :] + b[None, :]  (quickstart.py:24)
@@ -111,7 +105,7 @@ def gated_layer_kernel_bwd(
     # w = tl.load(w_ptr + columns, mask=columns < n_columns, other=0.0)  (quickstart.py:22)
     tl.atomic_add(d_w_ptrs, d_u_term_1, mask_1, sem="relaxed")
     # x = tl.load(x_ptr + offsets, mask=mask, other=0.0)  (quickstart.py:21)
-    tl.store(d_x_ptrs, d_x, mask_4)
+    tl.store(d_x_ptrs, d_x, mask_2)
 
 
 class GatedLayerKernel(torch.autograd.Function):

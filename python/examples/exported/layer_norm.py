@@ -40,51 +40,40 @@ def layer_norm_kernel_fwd(
     n_columns,  # tl.int32
     eps,  # tl.float32
 ):
+    BLOCK: tl.constexpr = 512
     row = tl.program_id(0)
     offset = row * stride
     x_ptr_1 = x_ptr + offset
     y_ptr_1 = y_ptr + offset
-    columns_part = tl.arange(0, 512)
-    n_columns_1 = tl.broadcast_to(n_columns, [512])
-    x_ptr_2 = tl.broadcast_to(x_ptr_1, [512])
-    total = tl.full([512], 0.0, tl.float32)
-    for i in range(0, n_columns, 512):
+    columns_part = tl.arange(0, BLOCK)
+    total = tl.full([BLOCK], 0.0, tl.float32)
+    for i in range(0, n_columns, BLOCK):
         columns = i + columns_part
-        mask = columns < n_columns_1
-        x_ptrs = x_ptr_2 + columns
+        mask = columns < n_columns
+        x_ptrs = x_ptr_1 + columns
         total = total + tl.load(x_ptrs, mask, 0.0).to(tl.float32)
     mean_part = tl.sum(total, 0)
-    n_columns_2 = n_columns.to(tl.float32)
-    mean = mean_part / n_columns_2
-    columns_part_1 = tl.arange(0, 512)
-    n_columns_3 = tl.broadcast_to(n_columns, [512])
-    x_ptr_3 = tl.broadcast_to(x_ptr_1, [512])
-    mean_1 = tl.broadcast_to(mean, [512])
-    squares = tl.full([512], 0.0, tl.float32)
-    for i_1 in range(0, n_columns, 512):
+    n_columns_1 = n_columns.to(tl.float32)
+    mean = mean_part / n_columns_1
+    columns_part_1 = tl.arange(0, BLOCK)
+    squares = tl.full([BLOCK], 0.0, tl.float32)
+    for i_1 in range(0, n_columns, BLOCK):
         columns_1 = i_1 + columns_part_1
-        mask_1 = columns_1 < n_columns_3
-        x = tl.where(mask_1, tl.load(x_ptr_3 + columns_1, mask_1, 0.0).to(tl.float32) - mean_1, 0.0)
+        mask_1 = columns_1 < n_columns
+        x = tl.where(mask_1, tl.load(x_ptr_1 + columns_1, mask_1, 0.0).to(tl.float32) - mean, 0.0)
         squares = squares + x * x
-    rstd = 1.0 / tl.sqrt(tl.sum(squares, 0) / n_columns_2 + eps)
+    rstd = 1.0 / tl.sqrt(tl.sum(squares, 0) / n_columns_1 + eps)
     tl.store(mean_ptr + row, mean)
     tl.store(rstd_ptr + row, rstd)
-    columns_part_2 = tl.arange(0, 512)
-    n_columns_4 = tl.broadcast_to(n_columns, [512])
-    weight_ptr_1 = tl.broadcast_to(weight_ptr, [512])
-    bias_ptr_1 = tl.broadcast_to(bias_ptr, [512])
-    x_ptr_4 = tl.broadcast_to(x_ptr_1, [512])
-    y_ptr_2 = tl.broadcast_to(y_ptr_1, [512])
-    mean_2 = tl.broadcast_to(mean, [512])
-    rstd_1 = tl.broadcast_to(rstd, [512])
-    for i_2 in range(0, n_columns, 512):
+    columns_part_2 = tl.arange(0, BLOCK)
+    for i_2 in range(0, n_columns, BLOCK):
         columns_2 = i_2 + columns_part_2
-        mask_2 = columns_2 < n_columns_4
-        weight = tl.load(weight_ptr_1 + columns_2, mask_2)
-        bias = tl.load(bias_ptr_1 + columns_2, mask_2)
-        x_1 = tl.load(x_ptr_4 + columns_2, mask_2, 0.0).to(tl.float32)
-        y_ptrs = y_ptr_2 + columns_2
-        x_2 = ((x_1 - mean_2) * rstd_1 * weight.to(tl.float32) + bias.to(tl.float32)).to(tl.float16)
+        mask_2 = columns_2 < n_columns
+        weight = tl.load(weight_ptr + columns_2, mask_2)
+        bias = tl.load(bias_ptr + columns_2, mask_2)
+        x_1 = tl.load(x_ptr_1 + columns_2, mask_2, 0.0).to(tl.float32)
+        y_ptrs = y_ptr_1 + columns_2
+        x_2 = ((x_1 - mean) * rstd * weight.to(tl.float32) + bias.to(tl.float32)).to(tl.float16)
         tl.store(y_ptrs, x_2, mask_2)
 
 
@@ -107,19 +96,19 @@ def layer_norm_kernel_bwd_persistent(
     extent: tl.int64,  # tl.int64
     extent_1: tl.int64,  # tl.int64
 ):
+    BLOCK: tl.constexpr = 512
     n_partials_1 = n_partials.to(tl.int32)
     program = tl.program_id(0) % n_partials_1
     n_programs_1 = n_programs.to(tl.int32)
-    columns = tl.arange(0, 512)[None, :]
+    columns = tl.arange(0, BLOCK)[None, :]
     mask = columns < n_columns
     weight_ptrs = weight_ptr + columns
     d_weight_ptrs = d_weight_ptr + columns
     weight = tl.load(weight_ptrs, mask, 0.0).to(tl.float32)
-    total = n_columns > 0
-    total_1 = tl.broadcast_to(total, [1, 512])
-    mean = n_columns.to(tl.float32)
-    d_weight = tl.full([1, 512], 0.0, tl.float32)
-    d_bias = tl.full([1, 512], 0.0, tl.float32)
+    condition = n_columns > 0
+    n_columns_1 = n_columns.to(tl.float32)
+    d_weight = tl.full([1, BLOCK], 0.0, tl.float32)
+    d_bias = tl.full([1, BLOCK], 0.0, tl.float32)
     for i in tl.range(program, n_programs_1, n_partials_1, num_stages=12):
         program_1 = i % n_programs_1
         offset = program_1 * stride
@@ -151,13 +140,12 @@ def layer_norm_kernel_bwd_persistent(
         # squares += x * x  (layer_norm.py:31)
         #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
         #     mul: x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁
-        d_squares_term = tl.where(
-            total, tl.where(d_rstd_2 == 0.0, 0.0, d_rstd_2 / mean), 0.0
-        ) * tl.where(mask, x_part, 0.0)
+        d_squares = tl.where(condition, tl.where(d_rstd_2 == 0.0, 0.0, d_rstd_2 / n_columns_1), 0.0)
+        d_squares_term = d_squares * tl.where(mask, x_part, 0.0)
         # x = tl.where(columns < n_columns, x - mean, 0.0)  (layer_norm.py:30)
         #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
         d_x = tl.where(
-            mask, d_term_1 + tl.where(total_1, d_squares_term + d_squares_term, 0.0), 0.0
+            mask, d_term_1 + tl.where(condition, d_squares_term + d_squares_term, 0.0), 0.0
         )
         # tl.store(mean_ptr + row, mean)  (layer_norm.py:34)
         d_mean = tl.load(d_mean_ptr + program_1) + (0.0 - tl.sum(tl.sum(d_x, 1), 0))
@@ -165,10 +153,8 @@ def layer_norm_kernel_bwd_persistent(
         #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y
         # total += tl.load(x_ptr + columns, mask=columns < n_columns, other=0...  (layer_norm.py:24)
         #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
-        d_total = (d_x + tl.where(total, tl.where(d_mean == 0.0, 0.0, d_mean / mean), 0.0)).to(
-            tl.float16
-        )
-        tl.store(d_x_ptrs, d_total, mask)
+        d_total_term = tl.where(condition, tl.where(d_mean == 0.0, 0.0, d_mean / n_columns_1), 0.0)
+        tl.store(d_x_ptrs, (d_x + d_total_term).to(tl.float16), mask)
         d_weight, d_bias = d_weight_1, d_bias_2
     program_2 = program.to(tl.int64)
     tl.store(d_weight_ptrs + program_2 * extent, d_weight, mask)

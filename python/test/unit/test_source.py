@@ -17,6 +17,7 @@ import triton.language as tl
 from kernels import cross_entropy, matmul, normalization, softmax
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff import __main__ as command
+from triton.backends.autodiff.constexprs import Constexprs
 from triton.backends.autodiff.source import python_of
 
 TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "PRECISION": "tf32"}
@@ -196,6 +197,54 @@ def scaled_twice(kernel, x, w):
     return z
 
 
+@triton.jit
+def constants_kernel(
+    x_ptr, y_ptr, n, BLOCK: tl.constexpr, ROWS: tl.constexpr, EPS: tl.constexpr, LEAST: tl.constexpr
+):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    rows = tl.arange(0, ROWS)[:, None]
+    x = tl.load(x_ptr + rows * n + i, mask=i < n)
+    y = tl.exp(x * 64 + BLOCK // 2) / (x * max(BLOCK, LEAST) + EPS)
+    tl.store(y_ptr + rows * n + i, y, mask=i < n)
+
+
+def _launched(device, rows):
+    """The kernel above after a launch in which several constexprs are 64."""
+    kernel = differentiable(constants_kernel)
+    x = torch.randn(rows, 50, device=device, requires_grad=True)
+    y = torch.empty_like(x)
+    kernel[(1,)](x, y, 50, BLOCK=64, ROWS=rows, EPS=1e-5, LEAST=64)
+    return kernel
+
+
+def test_names_of_constexprs(device):
+    """One alone explains the number: not half of it, not another one of the same value."""
+    source = _launched(device, 32).backward_source()
+    for text in (
+        "BLOCK: tl.constexpr = 64\n",
+        "ROWS: tl.constexpr = 32\n",
+        "EPS: tl.constexpr = 1e-05\n",
+        "tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)",
+        "tl.arange(0, ROWS)",
+        " + EPS",
+        " * 64.0",
+        " + 32.0",
+    ):
+        assert text in source, (text, source)
+    assert "LEAST:" not in source, "it does not decide"
+    assert "tl.arange(0, 64)" in _launched(device, 64).backward_source(), "of two, equal ones"
+
+
+def test_names_of_constexprs_change_nothing(device):
+    for state, plan, _ in _launched(device, 32)._plans((), {}):
+        for kernel in plan.backward:
+            named = python_of(kernel.ttir, origins=[(Constexprs(state.spec, plan), kernel)])
+            plain = python_of(kernel.ttir)
+            assert named != plain
+            expected = printed.ptx_of_python(plain, kernel.ttir)
+            assert printed.ptx_of_python(named, kernel.ttir) == expected
+
+
 def _defined(source):
     """The functions that a printed module has, by their names."""
     found = {}
@@ -277,10 +326,10 @@ def test_attention_is_read():
     """Its two backward kernels, with the types of their arguments, on five pages."""
     plan = hopper.plan_of(hopper.ttir(*KERNELS["attention"], multiples_of_16=True))
     source = python_of(kernel["ttir"] for kernel in plan["backward"])
-    assert len(_code(source)) < 300
+    assert len(_code(source)) < 280
     for text in ("d_q = ", "d_k", "d_v", "tl.store(d_k_ptrs", "handover_row_max", "zero"):
         assert text in source, text
-    assert "in range(start, stop, 1):" in source and "in range(0, n_iterations, 1):" in source
+    assert "in range(start, stop):" in source and "in range(n_iterations):" in source
     assert not re.search(r"^ +x(_\d+)? = ", source, re.MULTILINE), "what has no name is an adjoint"
 
 

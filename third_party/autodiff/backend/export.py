@@ -19,6 +19,7 @@ import triton.language as tl
 
 from . import arithmetic, coverage, exported, facts, grafts, memory
 from .bundle import Bundle, private, text_of
+from .constexprs import Constexprs
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
 from .export_arguments import operands_of, unspecialized
@@ -84,9 +85,11 @@ def module_of(launches, stub=None) -> str:
 class Module:
     """Puts the parts of a module together."""
 
-    def __init__(self, launches: list[ExportedLaunch], stub):
+    def __init__(self, launches: list[ExportedLaunch], stub, is_for_readers: bool = True):
         self._launches = launches
         self._stub = stub
+        # They want to know which constants are why. It takes time.
+        self._is_for_readers = is_for_readers
         self._kernel = launches[0].kernel_name
         self.nodes: list[Node] = []
 
@@ -124,7 +127,7 @@ class Module:
     def _kernels(self) -> tuple[list[list[Printed]], str]:
         """Return the kernels of each launch, the forward first, and the text of all of them."""
         taken = Names([self._kernel, *(launch.launcher for launch in self._launches)])
-        texts, made = [], []
+        texts, origins, made = [], [], []
         for launch in self._launches:
             spec, plan = launch.spec, launch.plan
             forward = plan.forward
@@ -137,17 +140,20 @@ class Module:
             taking = [i for i, _ in operands_of(launch)]
             if forward is not None:
                 taking = _arguments(forward)
-            given = [(f"{launch.kernel_name}_fwd", first, options, taking)]
+            given = [(f"{launch.kernel_name}_fwd", first, options, taking, forward)]
             given += [
-                (e.kernel.name, e.text, e.options, _arguments(e.kernel)) for e in launch.executables
+                (e.kernel.name, e.text, e.options, _arguments(e.kernel), e.kernel)
+                for e in launch.executables
             ]
+            constexprs = Constexprs(spec, plan)
             names = []
-            for wanted, text, *others in given:
+            for wanted, text, options, taken_by_kernel, kernel in given:
                 name = taken.give(wanted)
                 texts.append(_FUNCTION.sub(rf"\g<1>{name}", text, count=1))
-                names.append((name, launch, *others))
+                origins.append((constexprs, kernel))
+                names.append((name, launch, options, taken_by_kernel))
             made.append(names)
-        source = python_of(texts, self._kernel)
+        source = python_of(texts, self._kernel, origins if self._is_for_readers else ())
         body = source.split("\n\n\n", 1)[1].rstrip()
         functions = {
             node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)

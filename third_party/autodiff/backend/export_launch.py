@@ -215,12 +215,7 @@ class ExportedLaunch:
     @cached_property
     def constants(self) -> dict[str, object]:
         """Values that the kernel was compiled for, by parameter."""
-        constants = self.spec.kernel.src.constants
-        return {
-            name: constants.get((n,), constants.get(n))
-            for n, (name, type_) in enumerate(self.spec.kernel.src.signature.items())
-            if type_ == "constexpr"
-        }
+        return self.spec.constants
 
     def is_declared_constant(self, number: int) -> bool:
         return self.spec.kernel.src.fn.params[number].is_constexpr

@@ -10,12 +10,14 @@ import ast
 import hashlib
 import inspect
 import re
+from functools import cached_property
 
 import torch
 
 from .bundle import private
 from .executable import inherited_options
 from .export import Module
+from .export_checks import refused
 from .export_launch import ExportedLaunch, said_options
 from .exported import Layout
 from .graph_numbers import REPLACED, without_comprehensions
@@ -78,7 +80,7 @@ class _Text:
 
     def __init__(self, state, execution, backward):
         launch = ExportedLaunch(state, execution, "", backward)
-        module = Module([launch], None)
+        module = Module([launch], None, is_for_readers=False)
         text = module.text()
         text = without_comprehensions(with_types(text, module.nodes[0].launched))
         self.launch, self.node = launch, module.nodes[0]
@@ -88,14 +90,25 @@ class _Text:
         self._scope |= {**REPLACED, private("added_up"): _added_up}
         self._class = self._scope[launch.class_name]
 
+    @cached_property
+    def _check(self):
+        check = self._scope.get(f"_check_{self.launch.kernel_name}")
+        # Symbols cannot be remembered.
+        return None if check is None else getattr(check, "__wrapped__", check)
+
+    @cached_property
+    def _asked(self) -> tuple[str, ...]:
+        return () if self._check is None else tuple(inspect.signature(self._check).parameters)
+
+    def unknown(self, known: dict) -> set[str]:
+        """Return what the functions ask for that is not known of a launch: what is in memory."""
+        return {*self._asked, *self.node.told} - {*known, self.launch.programs}
+
     def programs(self, known: dict):
         """Assert what the kernels are for; return the grid that they are for."""
-        check = self._scope.get(f"_check_{self.launch.kernel_name}")
         found = None
-        if check is not None:
-            # Symbols cannot be remembered.
-            check = check.__wrapped__
-            found = check(**{name: known[name] for name in inspect.signature(check).parameters})
+        if self._check is not None:
+            found = self._check(**{name: known[name] for name in self._asked})
         return found if self.launch.is_replaced else known[self.launch.grid]
 
     def forward(self, grids, values) -> tuple[Tensor, ...]:
@@ -161,6 +174,9 @@ class InlinedLaunch:
         self._state, self.execution = state, execution
         self._texts: dict = {}
         self._first = self._text(execution.backward)
+        launch = self._first.launch
+        if launch.counting is not None or launch.descriptors:
+            raise refused(launch.kernel_name, "its launch takes more than tensors and numbers")
 
     def _text(self, backward) -> _Text:
         if backward not in self._texts:
@@ -172,8 +188,11 @@ class InlinedLaunch:
         launch, spec = self._first.launch, self._state.spec
         leaves = spec.flatten(values)
         known = {launch.grid: grid}
-        known |= {spec.names[i]: leaves[i] for i in launch.scalars}
+        known |= {launch.variables[i]: leaves[i] for i in launch.scalars}
         known |= {name: TracedLayout.of(leaves[i]) for i, name in launch.layouts.items()}
+        unknown = self._first.unknown(known)
+        if unknown:
+            raise refused(launch.kernel_name, f"its plan depends on {sorted(unknown)}")
         known[launch.programs] = self._first.programs(known)
         return known
 

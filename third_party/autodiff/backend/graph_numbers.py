@@ -101,13 +101,17 @@ class Digit(Ends):
 def _divided(a, b):
     if isinstance(a, Digit):
         return a.split(b)[0]
-    if isinstance(a, Ends) and a.low >= 0:
+    if isinstance(a, Ends):
+        if not a.low >= 0:
+            raise Unclear
         return a // b
-    return exported.divided(a, b)
+    # PyTorch compares no truth values of symbols.
+    quotient = abs(a) // abs(b)
+    return -quotient if a * b < 0 else quotient
 
 
 def _remainder(a, b):
-    return a.split(b)[1] if isinstance(a, Digit) else exported.remainder(a, b)
+    return a.split(b)[1] if isinstance(a, Digit) else a - b * _divided(a, b)
 
 
 def _pairwise(name: str):

@@ -61,12 +61,14 @@ def _lines(text: str, indent: int, is_inside: bool = False) -> list[str]:
         return [f"{space}return (", *_each(text[7:], indent + 4), f"{space})"]
     begin, sign, rest = ("", "", text) if is_inside else text.partition(" = ")
     if sign and len(_split(begin, (", ",))) > 1:
+        if len(_split(rest, (", ",))) > 1 and indent + len(begin) + 4 <= COLUMNS:
+            return [f"{space}{begin} = (", *_each(rest, indent + 4), f"{space})"]
         return [f"{space}(", *_each(begin, indent + 4), f"{space}) = {rest}"]
     terms = _terms(rest)
     if len(terms) > 1 and is_inside:
         return [line for term in terms for line in _lines(term, indent, True)]
-    # Of two terms, the first or the last one may end in brackets that are broken.
-    is_whole = len(terms) == 2 and rest[0] not in _OPEN and rest[-1] not in _CLOSE
+    # Of two terms, the first or the last one may end in brackets that are broken; not in an index.
+    is_whole = len(terms) == 2 and rest[0] not in _OPEN and rest[-1] not in ")}"
     brackets = None if sign and (len(terms) > 2 or is_whole) else _brackets(text, indent)
     if brackets is None and sign:
         return [f"{space}{begin} = (", *_parts(rest, indent + 4), f"{space})"]

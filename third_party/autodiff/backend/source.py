@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from .constexprs import Constexprs, named
 from .library import native
 from .python_text import laid_out
 
@@ -13,7 +14,11 @@ _LEGALIZE = "builtin.module(tt.func(autodiff-legalize-source,canonicalize))"
 _BETWEEN = "\n// -----\n"
 
 
-def python_of(ttir: str | Iterable[str], name: str = "<ttir>") -> str:
+# What Python has between the functions of a module.
+_BETWEEN_FUNCTIONS = "\n\n\n"
+
+
+def python_of(ttir: str | Iterable[str], name: str = "<ttir>", origins: Sequence = ()) -> str:
     """Return a module of Triton Python with the kernel of some TTIR, or those of several.
 
     `ttir` is what Triton, or this package, has made of a kernel; `name` stands for its file in
@@ -21,12 +26,37 @@ def python_of(ttir: str | Iterable[str], name: str = "<ttir>") -> str:
     PTX that it makes of the TTIR, except in rare kernels, where the order of instructions differs.
     A kernel with the name of another one gets a number.
 
+    `origins` has a pair for each kernel: the `Constexprs` of the launch that it is of, which stand
+    for the numbers that they explain, and which kernel of the plan it is, None for the user's.
+
     Raises an `AutodiffError` that names the operation for what has no form in Python: functions
     that call themselves, and what a `while` loop computes in several lines before it goes on.
     """
-    texts = [ttir] if isinstance(ttir, str) else ttir
-    legal = [native().run_pipeline(text, _LEGALIZE, name) for text in texts]
-    return printed(_BETWEEN.join(legal), name)
+    texts = [ttir] if isinstance(ttir, str) else list(ttir)
+    legal = [_legal(text, name) for text in texts]
+    parts = _functions(legal, name)
+    first = len(parts) - len(legal)
+    for number, (constexprs, kernel) in enumerate(origins):
+
+        def others(text, number=number):
+            with_other = [*legal[:number], _legal(text, name), *legal[number + 1 :]]
+            return _functions(with_other, name)[number - len(legal)]
+
+        parts[first + number] = named(parts[first + number], constexprs, kernel, others)
+    return laid_out(_BETWEEN_FUNCTIONS.join(parts).split("\n"))
+
+
+def _legal(ttir: str, name: str) -> str:
+    return native().run_pipeline(ttir, _LEGALIZE, name)
+
+
+def _functions(legal: list[str], name: str) -> list[str]:
+    """Return what a module has: imports, functions that kernels call, and the kernels at its end.
+
+    They are not laid out.
+    """
+    text = native().print_source(_BETWEEN.join(legal), name)
+    return text.split(_BETWEEN_FUNCTIONS)
 
 
 def printed(legal: str, name: str) -> str:
@@ -36,4 +66,9 @@ def printed(legal: str, name: str) -> str:
 
 def backward_source(plans) -> str:
     """Return the backward kernels of `(state, plan, execution)` triples as Triton Python."""
-    return python_of(kernel.ttir for _, plan, _ in plans for kernel in plan.backward)
+    kernels, origins = [], []
+    for state, plan, _ in plans:
+        constexprs = Constexprs(state.spec, plan)
+        kernels += [kernel.ttir for kernel in plan.backward]
+        origins += [(constexprs, kernel) for kernel in plan.backward]
+    return python_of(kernels, origins=origins)

@@ -257,6 +257,16 @@ class Specialization:
         self.pointers = tuple(i for i, type_ in enumerate(self.types) if type_.startswith("*"))
         self.descriptors = descriptors.Descriptors(signature.values(), self.paths)
 
+    @functools.cached_property
+    def constants(self) -> dict[str, object]:
+        """Values that the kernel was compiled for, by parameter."""
+        constants = self.kernel.src.constants
+        return {
+            name: constants.get((n,), constants.get(n))
+            for n, (name, type_) in enumerate(self.kernel.src.signature.items())
+            if type_ == "constexpr"
+        }
+
     def own_derivatives(self) -> list[str]:
         """Return the names of what has a derivative of its own in the kernel's source."""
         names = dict.fromkeys(_CUSTOM.findall(self.ttir))

@@ -51,11 +51,18 @@ def _root(error: BaseException) -> BaseException:
     return error
 
 
-def trace_for_derivative(kernel, target, options: dict) -> str:
-    """Return the TTIR of a compiled kernel with the derivatives that its functions define."""
+def trace_for_derivative(kernel, target, options: dict, constexprs=None) -> str:
+    """Return the TTIR of a compiled kernel with the derivatives that its functions define.
+
+    `constexprs` says by name which constexprs have other values.
+    """
+    source = kernel.src
+    if constexprs:
+        constants = {**source.constants, **constexprs}
+        source = ASTSource(source.fn, source.signature, constants, source.attrs)
     try:
-        with compiling(kernel.src.fn), _differentiating():
-            module, stages, metadata = _trace(kernel.src, target, options)
+        with compiling(source.fn), _differentiating():
+            module, stages, metadata = _trace(source, target, options)
     except Exception as error:
         raise AutodiffError(f"{_root(error)}; {error}") from None
     return str(stages["ttir"](module, metadata))

@@ -17,7 +17,7 @@ void FunctionPrinter::printYield(ArrayRef<std::string> targets,
   settle(SmallVector<Value>(values));
   SmallVector<std::string> texts;
   for (Value value : values)
-    texts.push_back(reference(value, Use::Alone, nullptr).text);
+    texts.push_back(reference(value, Use::Alone).text);
   flush();
   std::string begin = llvm::join(targets, ", ") + " = ";
   std::string all = llvm::join(texts, ", ");
@@ -58,7 +58,7 @@ std::string FunctionPrinter::bound(Value value) {
   std::optional<Attribute> number = elementOf(value);
   if (number && value.getType().isInteger(64))
     return "tl.full([], " + literalText(*number) + ", tl.int64)";
-  return reference(value, Use::Alone, nullptr).text;
+  return reference(value, Use::Alone).text;
 }
 
 LogicalResult FunctionPrinter::print(scf::ForOp loop) {
@@ -67,7 +67,7 @@ LogicalResult FunctionPrinter::print(scf::ForOp loop) {
        llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
                        loop.getResults(), loop.getYieldedValues())) {
     std::string name = names.give(argument, Names::find(yielded));
-    line(name + " = " + reference(start, Use::Alone, loop).text);
+    line(name + " = " + reference(start, Use::Alone).text);
     call({argument, result}, name);
   }
   std::string counter = names.give(loop.getInductionVar(), "i");
@@ -76,8 +76,12 @@ LogicalResult FunctionPrinter::print(scf::ForOp loop) {
               to = bound(loop.getUpperBound()), step = bound(loop.getStep());
   std::string attributes = attributesOf(loop);
   std::string range = attributes.empty() ? "range(" : "tl.range(";
-  line("for " + counter + " in " + range + from + ", " + to + ", " + step +
-       attributes + "):");
+  std::string bounds = to;
+  if (step != "1")
+    bounds = from + ", " + to + ", " + step;
+  else if (from != "0")
+    bounds = from + ", " + to;
+  line("for " + counter + " in " + range + bounds + attributes + "):");
   ++depth;
   size_t empty = lines.size();
   if (failed(printBlock(*loop.getBody())))
@@ -133,7 +137,7 @@ LogicalResult FunctionPrinter::print(scf::WhileOp loop) {
   for (auto [start, before] :
        llvm::zip_equal(loop.getInits(), loop.getBeforeArguments())) {
     std::string name = names.give(before);
-    line(name + " = " + reference(start, Use::Alone, loop).text);
+    line(name + " = " + reference(start, Use::Alone).text);
     call({before}, name);
   }
   scf::ConditionOp condition = loop.getConditionOp();

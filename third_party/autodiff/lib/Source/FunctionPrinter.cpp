@@ -42,10 +42,8 @@ void FunctionPrinter::flush() {
 }
 
 /// Keeps a value for the line that it will be a part of.
-void FunctionPrinter::wait(Value value, Text text,
-                           std::optional<Text> smaller) {
-  waiting.push_back({value, std::move(text), std::move(smaller),
-                     std::exchange(announced, {})});
+void FunctionPrinter::wait(Value value, Text text) {
+  waiting.push_back({value, std::move(text), std::exchange(announced, {})});
 }
 
 LogicalResult FunctionPrinter::fail(Operation *op, const llvm::Twine &why) {
@@ -119,48 +117,14 @@ Text FunctionPrinter::constantText(Value value, Attribute element, Use use) {
   }
 }
 
-/// Whether nothing but what Triton makes by itself comes between two
-/// operations.
-static bool isDirectlyBefore(Operation *op, Operation *user) {
-  while ((op = op->getNextNode()) != user)
-    if (!op || !(isa<tt::BroadcastOp, tt::SplatOp>(op) ||
-                 op->hasTrait<OpTrait::ConstantLike>()))
-      return false;
-  return true;
-}
-
-/// Whether Triton extends an operand of `user` as the `tt.broadcast` does that
-/// it comes from: the operands' axes, the longest of each, are the result's.
-static bool extends(Operation *user, Value extended) {
-  auto broadcast = extended.getDefiningOp<tt::BroadcastOp>();
-  auto result = dyn_cast<RankedTensorType>(extended.getType());
-  if (!joins(user) || !isDirectlyBefore(broadcast, user))
-    return false;
-  SmallVector<int64_t> longest(result.getRank(), 1);
-  for (Value operand : user->getOperands()) {
-    if (elementOf(operand) || operand.getDefiningOp<tt::SplatOp>())
-      continue;
-    if (auto other = operand.getDefiningOp<tt::BroadcastOp>();
-        other && other->hasOneUse() && isDirectlyBefore(other, user))
-      operand = other.getSrc();
-    auto type = dyn_cast<RankedTensorType>(operand.getType());
-    if (!type || type.getRank() != result.getRank())
-      return false;
-    for (auto [length, own] : llvm::zip(longest, type.getShape()))
-      length = std::max(length, own);
-  }
-  return ArrayRef(longest) == result.getShape();
-}
-
-/// What stands for `value` in the line of `user`; it no longer waits.
-Text FunctionPrinter::reference(Value value, Use use, Operation *user) {
+/// What stands for `value` in a line; it no longer waits.
+Text FunctionPrinter::reference(Value value, Use use) {
   if (std::optional<Attribute> element = elementOf(value))
     return constantText(value, *element, use);
   if (auto single = implicit.find(value); single != implicit.end())
-    return reference(single->second, use, user);
+    return reference(single->second, use);
   if (Waiting *place = findWaiting(value)) {
-    bool isExtended = place->smaller && user && extends(user, value);
-    Text text = isExtended ? *place->smaller : place->text;
+    Text text = place->text;
     SmallVector<std::string> comment = std::move(place->comment);
     llvm::append_range(comment, announced);
     announced = std::move(comment);
@@ -173,21 +137,71 @@ Text FunctionPrinter::reference(Value value, Use use, Operation *user) {
 
 std::string FunctionPrinter::variable(Value value) {
   settle({value});
-  return reference(value, Use::Alone, nullptr).text;
+  return reference(value, Use::Alone).text;
 }
 
-/// Whether a tile of a single value is one by itself where it is used.
-bool FunctionPrinter::isImplicit(tt::SplatOp splat) const {
-  auto isSingle = [](Value value) {
-    return value.getDefiningOp<tt::SplatOp>() || elementOf(value);
+/// Whether Triton extends what an access takes for a mask to its addresses.
+static bool isMaskOf(Value value, Operation *access) {
+  return llvm::TypeSwitch<Operation *, bool>(access)
+      .Case<tt::LoadOp, tt::StoreOp, tt::AtomicRMWOp>([&](auto op) {
+        return llvm::count(op->getOperands(), value) == 1 &&
+               op.getMask() == value;
+      })
+      .Default([](Operation *) { return false; });
+}
+
+/// Whether Triton extends what `op` extends, a single value or a smaller tile,
+/// for `user`: another operand is a tile, and the longest axes of all, as they
+/// are before they are extended, are the result's.
+static bool extends(Operation *user, Operation *op) {
+  if (!joins(user))
+    return false;
+  auto result = cast<RankedTensorType>(user->getResult(0).getType());
+  SmallVector<int64_t> longest(result.getRank(), 0);
+  for (Value operand : user->getOperands()) {
+    if (elementOf(operand) || operand.getDefiningOp<tt::SplatOp>())
+      continue;
+    if (auto broadcast = operand.getDefiningOp<tt::BroadcastOp>())
+      operand = broadcast.getSrc();
+    auto type = dyn_cast<RankedTensorType>(operand.getType());
+    if (!type || type.getRank() != result.getRank())
+      return false;
+    for (auto [length, own] : llvm::zip(longest, type.getShape()))
+      length = std::max(length, own);
+  }
+  // Next to a single value, a tile that is extended may be written as such.
+  return isa<tt::SplatOp>(op) ? longest.front() > 0
+                              : ArrayRef(longest) == result.getShape();
+}
+
+/// Whether nothing but what Triton makes by itself comes between a tile and
+/// the first operation that uses it, or has one in it that does.
+static bool isDirectlyBeforeUse(Operation *op) {
+  Block *block = op->getBlock();
+  auto isNext = [&](Operation *next) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return block->findAncestorOpInBlock(*user) == next;
+    });
   };
-  return llvm::all_of(splat->getUsers(), [&](Operation *user) {
-    return user->getBlock() == splat->getBlock() && joins(user) &&
-           llvm::any_of(user->getOperands(), [&](Value other) {
-             return other != splat.getResult() && !isSingle(other) &&
-                    isa<RankedTensorType>(other.getType());
-           });
-  });
+  Operation *next = op->getNextNode();
+  while (next && !isNext(next) &&
+         (isa<tt::BroadcastOp, tt::SplatOp>(next) ||
+          next->hasTrait<OpTrait::ConstantLike>()))
+    next = next->getNextNode();
+  return next && isNext(next) && (op->hasOneUse() || next->getNumRegions() > 0);
+}
+
+/// Whether Triton makes a tile of a single value, or of a smaller tile, by
+/// itself wherever it is used. In loops, too: what they do not change, it moves
+/// out of them. Where a single value becomes a tile makes no difference later.
+static bool isImplicit(Operation *op) {
+  Value tile = op->getResult(0);
+  auto isExtended = [&](Operation *user) {
+    return op->getBlock()->findAncestorOpInBlock(*user) &&
+           (isMaskOf(tile, user) || extends(user, op));
+  };
+  return llvm::all_of(tile.getUsers(), isExtended) &&
+         (isa<tt::SplatOp>(op) || isDirectlyBeforeUse(op));
 }
 
 //===----------------------------------------------------------------------===//
@@ -211,13 +225,8 @@ LogicalResult FunctionPrinter::printPlain(Operation *op) {
     needed.push_back(value);
   }
   settle(needed);
-  std::optional<Text> smaller;
-  std::optional<Text> text = expressionOf(op, [&](Value value, Use use) {
-    Text operand = reference(value, use, op);
-    if (isa<tt::BroadcastOp>(op))
-      smaller = operand;
-    return operand;
-  });
+  std::optional<Text> text = expressionOf(
+      op, [&](Value value, Use use) { return reference(value, use); });
   if (op->getNumResults() == 0 || op->getResult(0).use_empty()) {
     flush();
     line(text->text);
@@ -225,7 +234,7 @@ LogicalResult FunctionPrinter::printPlain(Operation *op) {
   }
   Value result = op->getResult(0);
   if (isForOneLine(result) && text->text.size() <= kLongestPart) {
-    wait(result, std::move(*text), std::move(smaller));
+    wait(result, std::move(*text));
     return success();
   }
   flush();
@@ -239,13 +248,11 @@ LogicalResult FunctionPrinter::printChoice(arith::SelectOp select) {
   std::string chosen = names.give(select.getResult());
   line("if " + variable(select.getCondition()) + ":");
   ++depth;
-  line(chosen + " = " +
-       reference(select.getTrueValue(), Use::Alone, select).text);
+  line(chosen + " = " + reference(select.getTrueValue(), Use::Alone).text);
   --depth;
   line("else:");
   ++depth;
-  line(chosen + " = " +
-       reference(select.getFalseValue(), Use::Alone, select).text);
+  line(chosen + " = " + reference(select.getFalseValue(), Use::Alone).text);
   --depth;
   variables[select.getResult()] = chosen;
   return success();
@@ -298,7 +305,7 @@ std::string FunctionPrinter::arguments(Operation *op, Use use) {
   settle(SmallVector<Value>(op->getOperands()));
   SmallVector<std::string> operands;
   for (Value value : op->getOperands())
-    operands.push_back(reference(value, use, op).text);
+    operands.push_back(reference(value, use).text);
   return llvm::join(operands, ", ");
 }
 
@@ -366,10 +373,11 @@ LogicalResult FunctionPrinter::print(Operation *op) {
       select && isa<RankedTensorType>(select.getType()) &&
       !isa<RankedTensorType>(select.getCondition().getType()))
     return printChoice(select);
-  if (auto splat = dyn_cast<tt::SplatOp>(op); splat && isImplicit(splat)) {
-    if (findWaiting(splat.getSrc()) && !splat->hasOneUse())
+  if (isa<tt::SplatOp, tt::BroadcastOp>(op) && isImplicit(op)) {
+    Value source = op->getOperand(0);
+    if (findWaiting(source) && !op->hasOneUse())
       flush();
-    implicit[splat.getResult()] = splat.getSrc();
+    implicit[op->getResult(0)] = source;
     return success();
   }
   return printPlain(op);

@@ -71,9 +71,6 @@ private:
   struct Waiting {
     Value value;
     Text text;
-    /// Of a tile that is extended: the smaller one, which will do where Triton
-    /// extends it.
-    std::optional<Text> smaller;
     /// Above the line that it becomes a part of.
     SmallVector<std::string> comment;
   };
@@ -81,11 +78,11 @@ private:
   // Lines.
   void line(const llvm::Twine &text);
   void assign(Value value, const Text &text);
-  void wait(Value value, Text text, std::optional<Text> smaller = std::nullopt);
+  void wait(Value value, Text text);
   void flush();
 
   // Values.
-  Text reference(Value value, Use use, Operation *user);
+  Text reference(Value value, Use use);
   Text constantText(Value value, Attribute element, Use use);
   /// What waits to be a part of a line; null if it does not.
   Waiting *findWaiting(Value value);
@@ -118,7 +115,6 @@ private:
   LogicalResult printReturns(triton::FuncOp kernel);
   void printReturn(triton::ReturnOp end, bool isEarly);
   void printYield(ArrayRef<std::string> targets, ValueRange values);
-  bool isImplicit(triton::SplatOp splat) const;
 
   Helpers &helpers;
   Names names;
@@ -130,7 +126,8 @@ private:
   SmallVector<std::string> announced;
   SmallVector<Waiting> waiting;
   llvm::DenseMap<Value, std::string> variables;
-  // Single values that stand for tiles of themselves.
+  // Single values, and smaller tiles, that stand for larger tiles of
+  // themselves.
   llvm::DenseMap<Value, Value> implicit;
 };
 

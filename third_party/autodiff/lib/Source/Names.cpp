@@ -126,15 +126,34 @@ static StringRef nameOfBound(Value value) {
   return "";
 }
 
+/// Whether a value is what a rule computes on the way to an adjoint.
+static bool isOnTheWay(Value value, StringRef own) {
+  return !own.starts_with(kAdjointPrefix) && !findRule(value.getLoc()).empty();
+}
+
+static std::string termOf(StringRef own) {
+  return (kAdjointPrefix + own + (own.empty() ? "term" : "_term")).str();
+}
+
 /// What is called so that has no name in the user's source, or is a part of
 /// what has this one.
 static std::string nameByUse(Value value, StringRef whole) {
-  if (Value source = sourceOf(value); source != value)
-    if (StringRef name = Names::find(source); !name.empty() && name != whole)
-      return nameInStatement(source, name);
   Type element = getElementTypeOrSelf(value.getType());
+  if (Value source = sourceOf(value); source != value)
+    if (StringRef name = Names::find(source); !name.empty() && name != whole) {
+      if (!isOnTheWay(source, name))
+        return nameInStatement(source, name);
+      if (isa<FloatType>(element))
+        return termOf(name);
+    }
   if (element.isInteger(1))
     return isa<RankedTensorType>(value.getType()) ? "mask" : "condition";
+  if (Operation *op = sourceOf(value).getDefiningOp()) {
+    if (isa<triton::GetProgramIdOp>(op))
+      return "program";
+    if (isa<triton::GetNumProgramsOp>(op))
+      return "n_programs";
+  }
   auto load = value.getDefiningOp<triton::LoadOp>();
   Value pointer = load ? load.getPtr() : value;
   bool isAddress = isa<triton::PointerType>(getElementTypeOrSelf(pointer));
@@ -173,17 +192,36 @@ StringRef Names::find(Value value) {
   return findVariable(value.getLoc());
 }
 
+/// Whether a value is the condition of what has the name of its line.
+static bool isConditionOf(Value value, StringRef own) {
+  return getElementTypeOrSelf(value.getType()).isInteger(1) &&
+         llvm::any_of(value.getUsers(), [&](Operation *user) {
+           if (isa<triton::BroadcastOp, triton::ExpandDimsOp, triton::SplatOp>(
+                   user))
+             return isConditionOf(user->getResult(0), own);
+           return user->getNumResults() == 1 &&
+                  findVariable(user->getLoc()) == own &&
+                  !getElementTypeOrSelf(user->getResult(0)).isInteger(1);
+         });
+}
+
+/// Whether a value is an argument of the kernel, of another shape or type.
+static bool isOfArgument(Value value) {
+  Value source = sourceOf(value);
+  return source != value && isa<BlockArgument>(source) &&
+         isa<triton::FuncOp>(source.getParentBlock()->getParentOp());
+}
+
 static std::string nameOf(Value value, StringRef otherwise) {
   StringRef own = findVariable(value.getLoc());
   if (own.empty())
     own = otherwise;
-  // What a rule computes on the way to an adjoint.
+  if (isOnTheWay(value, own))
+    return isa<FloatType>(getElementTypeOrSelf(value)) ? termOf(own)
+                                                       : nameByUse(value, "");
   bool isAdjoint = own.starts_with(kAdjointPrefix);
-  if (!isAdjoint && !findRule(value.getLoc()).empty())
-    return isa<FloatType>(getElementTypeOrSelf(value))
-               ? (kAdjointPrefix + own + (own.empty() ? "term" : "_term")).str()
-               : nameByUse(value, "");
   bool isNamed = !own.empty() && !isInAddress(value, own) &&
+                 !isConditionOf(value, own) && !isOfArgument(value) &&
                  (isAdjoint || !isPartOfStatement(value));
   return isNamed ? own.str() : nameByUse(value, own);
 }

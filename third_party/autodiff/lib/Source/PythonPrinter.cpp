@@ -105,7 +105,7 @@ LogicalResult FunctionPrinter::printCombine(Block &block, StringRef name,
     if (!elementOf(value) && !findWaiting(value) && !variables.count(value))
       return failure();
     // Triton 3.9 wants values, not literals.
-    results.push_back(reference(value, Use::Object, end).text);
+    results.push_back(reference(value, Use::Object).text);
   }
   flush();
   line("return " + llvm::join(results, ", "));

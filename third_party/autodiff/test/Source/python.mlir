@@ -55,7 +55,7 @@ module {
 // CHECK-NEXT:     [[X:[a-z_0-9]+]] = tl.load(p + tl.arange(0, 16))
 // CHECK-NEXT:     [[A:[a-z_0-9]+]] = 0.0
 // CHECK-NEXT:     [[B:[a-z_0-9]+]] = 1.0
-// CHECK-NEXT:     for i in tl.range(0, n, 1, num_stages=2):
+// CHECK-NEXT:     for i in tl.range(n, num_stages=2):
 // CHECK-NEXT:         [[A]], [[B]] = [[B]], tl.reduce([[X]], 0, combine) * tl.reduce([[X]], 0, combine) + [[A]]
 // CHECK-NEXT:     if n > 3:
 // CHECK-NEXT:         [[R:[a-z_0-9]+]] = [[A]]
@@ -346,6 +346,46 @@ module {
     %y = arith.mulf %x, %x : f32 loc(#exp)
     %z = arith.mulf %y, %x : f32 loc(#sin)
     tt.store %at, %z : !tt.ptr<f32>
+    tt.return
+  }
+}
+
+// -----
+
+// Triton extends single values in loops, too, smaller tiles that are extended
+// directly before, and masks to addresses.
+// CHECK: def rows(p, n):
+// CHECK-NEXT:     [[C:[a-z_0-9]+]] = tl.arange(0, 16)
+// CHECK-NEXT:     [[R:[a-z_0-9]+]] = [[C]][:, None]
+// CHECK-NEXT:     [[D:[a-z_0-9]+]] = [[C]][None, :]
+// CHECK-NEXT:     mask = [[R]] < n
+// CHECK-NEXT:     for i in range(n):
+// CHECK-NEXT:         x = tl.where(i + [[R]] > [[D]], n, 0)
+// CHECK-NEXT:         tl.store(p + x, x, mask)
+#x = loc("x"(unknown))
+module {
+  tt.func public @rows(%p: !tt.ptr<i32> loc("p"), %n: i32 loc("n")) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0> : tensor<16x16xi32>
+    %i = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+    %r = tt.expand_dims %i {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
+    %c = tt.expand_dims %i {axis = 0 : i32} : tensor<16xi32> -> tensor<1x16xi32>
+    %ns = tt.splat %n : i32 -> tensor<16x16xi32>
+    %ps = tt.splat %p : !tt.ptr<i32> -> tensor<16x16x!tt.ptr<i32>>
+    %n1 = tt.splat %n : i32 -> tensor<16x1xi32>
+    %m = arith.cmpi slt, %r, %n1 : tensor<16x1xi32>
+    %cs = tt.broadcast %c : tensor<1x16xi32> -> tensor<16x16xi32>
+    %ms = tt.broadcast %m : tensor<16x1xi1> -> tensor<16x16xi1>
+    scf.for %k = %c0 to %n step %c1 : i32 {
+      %k1 = tt.splat %k : i32 -> tensor<16x1xi32> loc(#x)
+      %kr = arith.addi %k1, %r : tensor<16x1xi32> loc(#x)
+      %krs = tt.broadcast %kr : tensor<16x1xi32> -> tensor<16x16xi32> loc(#x)
+      %q = arith.cmpi sgt, %krs, %cs : tensor<16x16xi32> loc(#x)
+      %x = arith.select %q, %ns, %zero : tensor<16x16xi1>, tensor<16x16xi32> loc(#x)
+      %at = tt.addptr %ps, %x : tensor<16x16x!tt.ptr<i32>>, tensor<16x16xi32>
+      tt.store %at, %x, %ms : tensor<16x16x!tt.ptr<i32>>
+    }
     tt.return
   }
 }
