@@ -122,6 +122,12 @@ class _Operator:
             self._differentiate, setup_context=self._keep_both if has_keywords else self._keep
         )
 
+        space, short = name.split("::")
+        from .flops import register_formulas
+
+        packets = (getattr(getattr(torch.ops, space), of) for of in (short, f"{short}_backward"))
+        register_formulas(op, *packets)
+
     def _unused(self, *names: str):
         """Return names that the operator's arguments do not have."""
         for name in names:
