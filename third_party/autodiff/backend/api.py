@@ -514,15 +514,16 @@ class Op(Outermost):
 
         return export(path, self.preview(args, kwargs), self.stub)
 
-    def register(self, name: str, schema: str | None = None):
+    def register(self, name: str, schema: str | None = None, shard=None, example=None):
         """Make it an operator of PyTorch, `torch.ops.NAMESPACE.NAME`, and return that.
 
         Annotations of the stub say what it takes and returns, or a `schema`, like
-        "(Tensor x, float eps) -> Tensor". See docs/pytorch.md.
+        "(Tensor x, float eps) -> Tensor". A rule like `shard={"x": 0, "result": 0}` is for DTensors;
+        it is tried out on arguments like the `example`. See docs/pytorch.md.
         """
         from .registered import register
 
-        return register(self, name, schema)
+        return register(self, name, schema, shard, example)
 
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
         """Return how each gradient of the last call, or of one with `args`, is computed, and why.

@@ -27,11 +27,11 @@ _lock = threading.Lock()
 _registered: dict[str, tuple] = {}
 
 
-def register(op, name: str, schema: str | None = None):
+def register(op, name: str, schema: str | None = None, shard=None, example=None):
     """Make an operator of an `autodiff` operation; see `Op.register`."""
     with _lock:
         known, given, made = _registered.get(name, (None, None, None))
-        if known is op and given == schema:
+        if known is op and given == (schema, shard):
             return made
         if name.count("::") != 1 or not all(part.isidentifier() for part in name.split("::")):
             raise AutodiffError(
@@ -43,8 +43,8 @@ def register(op, name: str, schema: str | None = None):
                     f"there is an operator {taken!r} already, and it is another one: give "
                     f"{op!r} a name of its own"
                 )
-        made = _Operator(op, name, schema).forward
-        _registered[name] = op, schema, made
+        made = _Operator(op, name, schema, shard, example).forward
+        _registered[name] = op, (schema, shard), made
         return made
 
 
@@ -94,7 +94,7 @@ class _Noted:
 class _Operator:
     """The two operators of an operation: `forward`, and `backward` for its gradients."""
 
-    def __init__(self, op, name: str, schema: str | None):
+    def __init__(self, op, name: str, schema: str | None, shard, example):
         self._op, self._stub = op, op.stub
         self._without_kernel = _NoLaunch(op.kernel)
         self._schema = _schema(op.stub) if schema is None else schema
@@ -106,6 +106,11 @@ class _Operator:
                 "operator with gradients leaves them as they are. Let the stub return what it "
                 "writes, in memory of its own"
             )
+        sharding = None
+        if shard is not None:
+            from .sharded import Sharding
+
+            sharding = Sharding(op, self._names, shard, example)
         self.forward = torch.library.custom_op(
             name, self._run, mutates_args=(), schema=self._schema
         )
@@ -122,6 +127,8 @@ class _Operator:
             self._differentiate, setup_context=self._keep_both if has_keywords else self._keep
         )
 
+        if sharding is not None:
+            sharding.register(self.forward, self.backward)
         space, short = name.split("::")
         from .flops import register_formulas
 
