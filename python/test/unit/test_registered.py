@@ -166,6 +166,12 @@ def test_arguments_that_are_results(device, stub, message):
         made(*(t.detach() for t in inputs(device)))
 
 
+def test_inference_mode(device):
+    with torch.inference_mode():
+        x, w = (torch.randn(150, device=device) for _ in range(2))
+        torch.testing.assert_close(registered(x, w), scale_reference(x, w).float())
+
+
 def test_second_derivatives_are_refused(device):
     x, w = inputs(device)
     (g,) = torch.autograd.grad(registered(x, w).sum(), x, create_graph=True)

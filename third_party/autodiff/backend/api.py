@@ -518,8 +518,8 @@ class Op(Outermost):
         """Make it an operator of PyTorch, `torch.ops.NAMESPACE.NAME`, and return that.
 
         Annotations of the stub say what it takes and returns, or a `schema`, like
-        "(Tensor x, float eps) -> Tensor". A rule like `shard={"x": 0, "result": 0}` is for DTensors;
-        it is tried out on arguments like the `example`. See docs/pytorch.md.
+        "(Tensor x, float eps) -> Tensor". A rule like `shard={"x": 0, "result": 0}` is for
+        DTensors; it is tried out on arguments like the `example`. See docs/pytorch.md.
         """
         from .registered import register
 

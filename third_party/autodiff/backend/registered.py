@@ -143,7 +143,9 @@ class _Operator:
             yield name
 
     def _run(self, *args, **kwargs):
-        before = [(t, t._version) for t in _tensors((args, kwargs))]
+        # Tensors of inference_mode count no changes.
+        given = [t for t in _tensors((args, kwargs)) if not t.is_inference()]
+        before = [(t, t._version) for t in given]
         with torch.no_grad():
             self._op.kernel._launches.clear()
             result = self._stub(_Noted(self._op.kernel), *args, **kwargs)
