@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import torch
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
+from torch.distributed.tensor._redistribute import redistribute_local_tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 from .errors import AutodiffError
@@ -154,7 +156,10 @@ class Sharding:
                 f"{self._op!r}: {what} is no DTensor of the same mesh as others are: "
                 "distribute it, with distribute_tensor or from_local"
             )
-        return value.redistribute(mesh, placements).to_local()
+        # Below autograd, where PyTorch 2.11 has no `DTensor.redistribute`.
+        spec = value._spec
+        target = DTensorSpec(mesh, tuple(placements), tensor_meta=spec.tensor_meta)
+        return redistribute_local_tensor(value._local_tensor, spec, target)
 
 
 def _is_float(value) -> bool:
