@@ -160,5 +160,5 @@ def assert_compiles(op: Callable, inputs: Sequence) -> None:
         return
     import hopper
 
-    ((state, *_),) = op._preview(inputs, {})
+    ((state, *_),) = op.preview(inputs, {})
     hopper.assert_backward_compiles(state.spec.ttir)

@@ -250,7 +250,7 @@ class DifferentiableKernel(Differentiable):
                     f"give the grid of this launch of kernel {self._resolver.function.__name__!r}, "
                     "too, as grid=…: how a gradient is computed depends on it"
                 )
-            preview = _Preview(self._kernel, self._resolver.options)
+            preview = Preview(self._kernel, self._resolver.options)
             preview._keeps_all = True
             preview.run(*args, grid=kwargs.pop("grid"), **kwargs)
             launches = preview._launches
@@ -321,7 +321,7 @@ class _Written(torch.autograd.Function):
         raise AutodiffError("nothing was launched: this was to show what a launch would do")
 
 
-class _Preview(DifferentiableKernel):
+class Preview(DifferentiableKernel):
     """A kernel that compiles and notes launches but runs none."""
 
     def _launch(self, grid, /, *args, **kwargs):
@@ -477,10 +477,14 @@ class Op(Outermost):
                     f"{spec.name!r}, which stores to {', '.join(names)}"
                 )
 
-    def _preview(self, args, kwargs):
+    def preview(self, args, kwargs, kind=Preview):
+        """Return `(state, plan, execution)` of the launches of a call, which launches nothing.
+
+        Without arguments, of those of the last call.
+        """
         if args or kwargs:
             self.kernel._launches.clear()
-            kernel = self.kernel._part(_Preview, self.kernel._kernel)
+            kernel = self.kernel._part(kind, self.kernel._kernel)
             kernel._written = []
             try:
                 results.call(self.stub, kernel, args, kwargs)
@@ -491,14 +495,14 @@ class Op(Outermost):
 
     def backward_ir(self, *args, **kwargs) -> str:
         """Return the TTIR of the backward kernels of the last call, or of a call with `args`."""
-        return backward_text(self._preview(args, kwargs))
+        return backward_text(self.preview(args, kwargs))
 
     def backward_source(self, *args, **kwargs) -> str:
         """Return the backward kernels of the last (or the given) call as Triton Python.
 
         Kernels with one name get numbers. See `DifferentiableKernel.backward_source`.
         """
-        return backward_source(self._preview(args, kwargs))
+        return backward_source(self.preview(args, kwargs))
 
     def export(self, path, *args, **kwargs) -> Path:
         """Write the operation, as the last call (or one with `args`) was, as a module of its own.
@@ -508,14 +512,25 @@ class Op(Outermost):
         """
         from .export import export
 
-        return export(path, self._preview(args, kwargs), self.stub)
+        return export(path, self.preview(args, kwargs), self.stub)
+
+    def register(self, name: str, schema: str | None = None, shard=None, example=None):
+        """Make it an operator of PyTorch, `torch.ops.NAMESPACE.NAME`, and return that.
+
+        Annotations of the stub say what it takes and returns, or a `schema`, like
+        "(Tensor x, float eps) -> Tensor". A rule like `shard={"x": 0, "result": 0}` is for
+        DTensors; it is tried out on arguments like the `example`. See docs/pytorch.md.
+        """
+        from .registered import register
+
+        return register(self, name, schema, shard, example)
 
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
         """Return how each gradient of the last call, or of one with `args`, is computed, and why.
 
         With `verbose=True`, also every schedule that the compiler tried, and what stood in its way.
         """
-        return report(self._preview(args, kwargs), verbose)
+        return report(self.preview(args, kwargs), verbose)
 
 
 def _given(tape_limit, deterministic, backward, autotune) -> dict:

@@ -21,7 +21,7 @@ from .export_checks import refused
 from .export_launch import ExportedLaunch, said_options
 from .exported import Layout
 from .graph_numbers import REPLACED, without_comprehensions
-from .memory import Span, extent, is_dense, same_strides
+from .memory import Span, extent, is_dense, is_non_overlapping, same_strides
 from .source import python_of
 from .stand_ins import compile_text
 
@@ -177,6 +177,10 @@ class InlinedLaunch:
         launch = self._first.launch
         if launch.counting is not None or launch.descriptors:
             raise refused(launch.kernel_name, "its launch takes more than tensors and numbers")
+        tensors = (launch.facts.tensors[g.argument] for g in launch.plan.gradients)
+        if not all(is_non_overlapping(tensor.shape, tensor.strides) for tensor in tensors):
+            # What a graph writes to has each element once.
+            raise refused(launch.kernel_name, "elements of a tensor share memory")
 
     def _text(self, backward) -> _Text:
         if backward not in self._texts:

@@ -127,7 +127,7 @@ def start(resolved, options):
         execution = state.execution(wanted, grid, leaves)
     if execution is None or not execution.position:
         _launch(resolved)
-        _mark_written(state, leaves)
+        mark_written(state, leaves)
         return state, None
     for j in execution.leaves_written:
         _refuse_leaf(state, j, leaves[j])
@@ -158,7 +158,7 @@ def launch_plainly(resolved, options) -> None:
     _launch(resolved)
     state = KernelState.known(resolved.kernel, options)
     if state is not None:
-        _mark_written(state, state.spec.flatten(resolved.values))
+        mark_written(state, state.spec.flatten(resolved.values))
 
 
 def prepare(resolved, options):
@@ -238,10 +238,10 @@ def note_plain_launch(resolver: Resolver, kernel, args, kwargs) -> None:
     """Count a launch made without us as a change of what it wrote, if a plan has told that."""
     state = KernelState.known(kernel, resolver.options)
     if state is not None and state.outputs:
-        _mark_written(state, state.spec.flatten(resolver.bind(args, kwargs)))
+        mark_written(state, state.spec.flatten(resolver.bind(args, kwargs)))
 
 
-def _mark_written(state, leaves) -> None:
+def mark_written(state, leaves) -> None:
     """Count a plain launch as a change of what it wrote, as far as that is known."""
     for j in state.outputs or ():
         tensor = leaves[j]
