@@ -132,6 +132,12 @@ class DifferentiableKernel(Differentiable):
             return DifferentiableKernel.observer(self, args, kwargs, grid)
         return self._run(*args, grid=grid, **kwargs)
 
+    @outside_of_dynamo
+    def _launch_outside(self, grid, /, *args, **kwargs):
+        """Launch between two graphs of Dynamo; other tracers are refused."""
+        refuse_tracers(self._resolver.function.__name__)
+        return self._run(*args, grid=grid, **kwargs)
+
     def _operator(self, *described) -> tuple[str, tuple[int, ...]]:
         """Return the name of the operator for launches, and which of its tensors are written.
 
@@ -431,7 +437,13 @@ class Op(Outermost):
 
     def _traced(self, *args, **kwargs) -> Any:
         """Run the stub where Dynamo traces."""
+        if self._post_process is not None:
+            return self._call_outside(*args, **kwargs)
         return self.stub(self.kernel, *args, **kwargs)
+
+    @outside_of_dynamo
+    def _call_outside(self, *args, **kwargs):
+        return self(*args, **kwargs)
 
     @functools.partial(outside_of_dynamo, instead=_traced)
     def __call__(self, *args, **kwargs) -> Any:

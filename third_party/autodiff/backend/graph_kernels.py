@@ -26,6 +26,7 @@ from .source import python_of
 from .stand_ins import compile_text
 
 Tensor = torch.Tensor
+_DESCRIPTOR = "!tt.tensordesc"
 
 
 class TracedLayout(Layout):
@@ -175,8 +176,10 @@ class InlinedLaunch:
         self._texts: dict = {}
         self._first = self._text(execution.backward)
         launch = self._first.launch
-        if launch.counting is not None or launch.descriptors:
-            raise refused(launch.kernel_name, "its launch takes more than tensors and numbers")
+        texts = (state.spec.ttir, *(executable.text for executable in launch.executables))
+        if launch.counting is not None or any(_DESCRIPTOR in text for text in texts):
+            # PyTorch does not see what is written through a descriptor.
+            raise refused(launch.kernel_name, "it counts iterations, or has tensor descriptors")
         tensors = (launch.facts.tensors[g.argument] for g in launch.plan.gradients)
         if not all(is_non_overlapping(tensor.shape, tensor.strides) for tensor in tensors):
             # What a graph writes to has each element once.
@@ -218,11 +221,16 @@ class InlinedLaunch:
 
 
 class InlinedForward:
-    """A launch of which no gradient is wanted."""
+    """A launch of which no gradient is wanted.
+
+    Raises an `AutodiffError` where it has no form that PyTorch could look into.
+    """
 
     def __init__(self, state, _=None):
         self._state = state
         spec = state.spec
+        if _DESCRIPTOR in spec.kernel.asm["ttir"]:
+            raise refused(spec.name, "it has tensor descriptors")
         text = without_comprehensions(with_types(python_of(spec.kernel.asm["ttir"]), [spec.name]))
         self._kernel = _Traced(module_of(text, spec.name)[spec.name])
         self._options = said_options(inherited_options(spec.kernel.metadata), spec.target)

@@ -6,12 +6,9 @@ An operator takes the tensors and numbers of a launch, and returns what the kern
 
 from __future__ import annotations
 
-import operator
-
 import torch
 
-Tensor = torch.Tensor
-_NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+from .graph_arguments import Parts, constant
 
 
 def record(kernel, grid, /, *args, **kwargs) -> None:
@@ -20,44 +17,28 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
     Dynamo reads this function, and all that it calls; other tracers run it.
     """
     resolver = kernel._resolver
+    if not resolver.passes_on or resolver.interpreted:
+        # What such a wrapper launches is seen when it runs.
+        return kernel._launch_outside(grid, *args, **kwargs)
     values = resolver.bind(args, kwargs)
     arguments = dict(zip(resolver.names, values, strict=True))
-    tensors: list[Tensor] = []
-    ints: list = []
-    floats: list = []
-    described: list = []
+    parts = Parts()
     for value, is_constant in zip(values, resolver.constants, strict=True):
-        if isinstance(value, Tensor):
-            tensors.append(value)
-            described += ("tensor", value.dtype)
-        elif is_constant or isinstance(value, bool) or not isinstance(value, _NUMBERS):
-            described += ("constant", _constant(value))
-        elif isinstance(value, (float, torch.SymFloat)):
-            floats.append(value)
-            described += ("float", None)
-        else:
-            ints.append(value)
-            described += ("int", None)
+        parts.add(value, is_constant)
     for name in kwargs:
         if name not in arguments:
-            described += (name, _constant(kwargs[name]))
+            parts.described += (name, constant(kwargs[name]))
     metas = [resolver.chosen(arguments, config) for config in resolver.configurations]
     for name in metas[0]:
-        described += ("chosen " + name, _constant(metas[0][name]))
+        parts.described += ("chosen " + name, constant(metas[0][name]))
     grids: list = []
     for meta in metas if callable(grid) else [{}]:
         extents = grid(arguments | meta) if callable(grid) else grid
         extents = list(extents) if isinstance(extents, (tuple, list)) else [extents]
         grids += [*extents, 1, 1][:3]
-    name, outputs = kernel._operator(*described)
+    name, outputs = kernel._operator(*parts.described)
     recorded = getattr(torch.ops.triton_autodiff, name)
-    written = recorded(tensors, ints, floats, grids)
+    written = recorded(parts.tensors, parts.ints, parts.floats, grids)
     for place, value in zip(outputs, written, strict=True):
-        tensors[place].copy_(value)
-
-
-def _constant(value):
-    """Return a value for which a graph is made; of a symbol it is the one that is traced with."""
-    if isinstance(value, (bool, torch.SymBool)):
-        return True if value else False  # noqa: SIM210
-    return operator.index(value) if isinstance(value, (int, torch.SymInt)) else value
+        parts.tensors[place].copy_(value)
+    return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from itertools import repeat
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -17,6 +18,7 @@ from triton.runtime.jit import MockTensor
 
 from .errors import AutodiffError
 from .expr import evaluate
+from .graph_arguments import assembled, paths
 from .graph_facts import StandIn, Unforeseen, hints, memory_of, trial
 from .graph_gradient import Recorded, copy_of, gradient_like, like, same_layout
 from .graph_kernels import InlinedForward, InlinedLaunch
@@ -36,9 +38,8 @@ _operators: dict[str, LaunchOperator] = {}
 def operator_of(kernel, described) -> LaunchOperator:
     """Return the operator for launches of a differentiable kernel with arguments as described.
 
-    `described` holds a pair for each parameter: ("tensor", dtype), ("int", None), ("float", None),
-    or ("constant", value). After these come options by name, and what a tuner or a heuristic
-    chooses, as ("chosen NAME", value).
+    `described` describes these (`graph_arguments.py`). After them come options by name, and what a
+    tuner or a heuristic chooses, as ("chosen NAME", value).
     """
     with _lock:
         known = kernel.__dict__.setdefault("_operators", {})
@@ -59,27 +60,23 @@ class LaunchOperator:
 
     def __init__(self, kernel, described):
         self.kernel = kernel
-        count = len(kernel._resolver.names)
-        self._parameters = described[:count]
-        self._options = {k: v for k, v in described[count:] if not k.startswith("chosen ")}
-        self._chosen = {
-            k.removeprefix("chosen "): v for k, v in described[count:] if k.startswith("chosen ")
-        }
+        names = kernel._resolver.names
+        rest = iter(described)
+        self._paths = paths(rest, len(names))
+        further = list(rest)
+        self._parameters = described[: len(described) - len(further)]
+        self._options = {k: v for k, v in further if not k.startswith("chosen ")}
+        self._chosen = {k.removeprefix("chosen "): v for k, v in further if k.startswith("chosen ")}
         # What is not given, as a tuner or a heuristic chooses it.
-        self._tuned = {
-            name
-            for name, (_, value) in zip(kernel._resolver.names, self._parameters, strict=True)
-            if name in self._chosen and value is None
-        }
+        given = dict(zip(names, self._assembled(repeat(None)), strict=True))
+        self._tuned = {name for name in self._chosen if given.get(name) is None}
         self.state = self._state()
         self._inlined: dict = {}
-        tensors = [n for n, (kind, _) in enumerate(self._parameters) if kind == "tensor"]
-        spec = self.state.spec
         self._plan = plan = self.state.plan_of_everything()
-        self.outputs = tuple(tensors.index(spec.parameters[j]) for j in plan.outputs)
-        loaded = {spec.parameters[i] for i, a in enumerate(plan.arguments) if a.loaded}
+        places = self.places(self.state)
+        self.outputs = tuple(places[j] for j in plan.outputs)
         # The tensors whose contents matter.
-        self.read = frozenset(n for n, i in enumerate(tensors) if i in loaded)
+        self.read = frozenset(places[i] for i, a in enumerate(plan.arguments) if a.loaded)
         # PyTorch keeps what it makes of operators on disk, by name: that says all that decides.
         options = kernel._resolver.options
         decides = (kernel._resolver.identity(), options, options.atomics(), described, self._rules)
@@ -93,12 +90,9 @@ class LaunchOperator:
 
     def _state(self) -> KernelState:
         """Return what is known of the kernel for some numbers."""
-        stand_ins = {"int": _SOME_INT, "float": 0.5}
-        values = [
-            MockTensor(value) if kind == "tensor" else stand_ins.get(kind, value)
-            for kind, value in self._parameters
-        ]
+        dtypes = (value for kind, value in self._parameters if kind == "tensor")
         resolver = self.kernel._resolver
+        values = self.values(map(MockTensor, dtypes), repeat(_SOME_INT), repeat(0.5))
         arguments = dict(zip(resolver.names, values, strict=True)) | self._chosen
         launch = resolver.resolve((), {**arguments, **self._options}, (1, 1, 1))
         return KernelState.of(launch.kernel, launch.function, resolver.options)
@@ -137,11 +131,13 @@ class LaunchOperator:
 
     def values(self, tensors, ints, floats) -> list:
         """Return the values of the kernel's parameters."""
+        return self._assembled(tensors, ints, floats)
+
+    def _assembled(self, tensors, ints=repeat(None), floats=repeat(None)) -> list:  # noqa: B008
+        described = iter(self._parameters)
         following = {"tensor": iter(tensors), "int": iter(ints), "float": iter(floats)}
-        return [
-            next(following[kind]) if kind in following else value
-            for kind, value in self._parameters
-        ]
+        names = self.kernel._resolver.names
+        return [assembled(described, following) for _ in names]
 
     def eager(self, tensors, ints, floats, grids) -> list[Tensor]:
         """Launch on copies of what is written, as an autograd node if need be; return these."""
@@ -222,8 +218,8 @@ class LaunchOperator:
 
     def places(self, state) -> dict[int, int]:
         """Return the places of tensors by the arguments of a plan."""
-        tensors = [n for n, (kind, _) in enumerate(self._parameters) if kind == "tensor"]
-        return {i: tensors.index(state.spec.parameters[i]) for i in state.spec.pointers}
+        spec = state.spec
+        return {i: self._paths.index(spec.paths[i]) for i in spec.pointers}
 
     def _run(self, tensors, ints, floats, grids) -> list[Tensor]:
         with torch.no_grad():
@@ -269,8 +265,8 @@ class LaunchOperator:
     def joined(self, read, written) -> list[Tensor]:
         """Return the tensors of a launch from those that it only reads, and the others."""
         read, outputs = iter(read), dict(zip(self.outputs, written, strict=True))
-        count = sum(kind == "tensor" for kind, _ in self._parameters)
-        return [outputs[n] if n in outputs else next(read) for n in range(count)]
+        places = range(len(self._paths))
+        return [outputs[n] if n in outputs else next(read) for n in places]
 
     def _recorded(self, tensors, ints, floats, grids) -> list[Tensor]:
         """Give the operator a history, where gradients are wanted."""

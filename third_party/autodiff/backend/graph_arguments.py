@@ -1,0 +1,94 @@
+"""Arguments of a traced launch: tensors and numbers of a graph, and constants that say the rest.
+
+A description is a list of pairs: ("tensor", dtype), ("int", None), ("float", None), or ("constant",
+value); before the parts of a tuple comes ("tuple", how many), before those of a tensor descriptor
+("descriptor", rank).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+
+import torch
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+Tensor = torch.Tensor
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+
+
+class Parts:
+    """What a graph knows of arguments; `described` has kinds and values one after the other."""
+
+    def __init__(self):
+        self.tensors: list[Tensor] = []
+        self.ints: list = []
+        self.floats: list = []
+        self.described: list = []
+
+    def add(self, value, is_constant: bool = False) -> None:
+        """Take an argument apart; Dynamo reads this."""
+        if isinstance(value, Tensor):
+            self.tensors.append(value)
+            self.described += ("tensor", value.dtype)
+        elif isinstance(value, TensorDescriptor):
+            self.described += ("descriptor", len(value.shape))
+            for part in (value.base, *value.shape, *value.strides[:-1]):
+                self.add(part)
+            # Rows are dense, which a descriptor asserts when it is made.
+            for part in (1, *value.block_shape, value.padding):
+                self.described += ("constant", constant(part))
+        elif isinstance(value, tuple) and not is_constant:
+            self.described += ("tuple", len(value))
+            for part in value:
+                self.add(part)
+        elif is_constant or isinstance(value, bool) or not isinstance(value, _NUMBERS):
+            self.described += ("constant", constant(value))
+        elif isinstance(value, (float, torch.SymFloat)):
+            self.floats.append(value)
+            self.described += ("float", None)
+        else:
+            self.ints.append(value)
+            self.described += ("int", None)
+
+
+def constant(value):
+    """Return a value for which a graph is made; of a symbol it is the one that is traced with."""
+    if isinstance(value, (bool, torch.SymBool)):
+        return True if value else False  # noqa: SIM210
+    return operator.index(value) if isinstance(value, (int, torch.SymInt)) else value
+
+
+def assembled(described: Iterator, following: dict[str, Iterator]):
+    """Return an argument from its description, and what follows of each kind in a graph."""
+    kind, value = next(described)
+    if kind in following:
+        return next(following[kind])
+    if kind == "tuple":
+        return tuple(assembled(described, following) for _ in range(value))
+    if kind == "descriptor":
+        base, *parts = (assembled(described, following) for _ in range(3 * value + 2))
+        shape, strides, block = (list(parts[n * value :][:value]) for n in range(3))
+        return TensorDescriptor(base, shape, strides, block, *parts[3 * value :])
+    return value
+
+
+def paths(described: Iterator, count: int) -> list[tuple]:
+    """Return where the tensors of `count` arguments are: numbers, and "base" in a descriptor."""
+    found: list[tuple] = []
+
+    def look(path):
+        kind, value = next(described)
+        if kind == "tensor":
+            found.append(path)
+        elif kind == "tuple":
+            for n in range(value):
+                look((*path, n))
+        elif kind == "descriptor":
+            look((*path, "base"))
+            for _ in range(3 * value + 1):
+                next(described)
+
+    for number in range(count):
+        look((number,))
+    return found
