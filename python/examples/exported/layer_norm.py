@@ -28,7 +28,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit(do_not_specialize=["n_columns"])
+@triton.jit
 def layer_norm_kernel_fwd(
     x_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     y_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
@@ -40,6 +40,7 @@ def layer_norm_kernel_fwd(
     n_columns,  # tl.int32
     eps,  # tl.float32
 ):
+    n_columns = tl.cast(n_columns, tl.int32)
     BLOCK: tl.constexpr = 512
     row = tl.program_id(0)
     offset = row * stride
@@ -77,7 +78,7 @@ def layer_norm_kernel_fwd(
         tl.store(y_ptrs, x_2, mask_2)
 
 
-@triton.jit(do_not_specialize=["n_columns"])
+@triton.jit
 def layer_norm_kernel_bwd_persistent(
     x_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     weight_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
@@ -96,6 +97,7 @@ def layer_norm_kernel_bwd_persistent(
     extent: tl.int64,  # tl.int64
     extent_1: tl.int64,  # tl.int64
 ):
+    n_columns = tl.cast(n_columns, tl.int32)
     BLOCK: tl.constexpr = 512
     n_partials_1 = n_partials.to(tl.int32)
     program = tl.program_id(0) % n_partials_1

@@ -132,8 +132,10 @@ def test_other_sizes(form, device, tmp_path):
     args = make(dtype, device, *first)
     run(op, args)
     twin = exported(op, tmp_path, *args)
-    assert compare(op, twin, args)
-    taken = [compare(op, twin, make(dtype, device, *size)) for size in others]
+    # Programs add to the gradient of the weights in any order.
+    exact = form != "weights"
+    assert compare(op, twin, args, exact)
+    taken = [compare(op, twin, make(dtype, device, *size), exact) for size in others]
     assert sum(taken) >= 3, taken
 
 

@@ -12,7 +12,10 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_d
 from triton_autodiff import AutodiffError, autodiff
 
 Tensor = torch.Tensor
-pytestmark = pytest.mark.skipif(not dist.is_available(), reason="needs torch.distributed")
+pytestmark = [
+    pytest.mark.skipif(not dist.is_available(), reason="needs torch.distributed"),
+    pytest.mark.skipif(torch.cuda.is_available(), reason="kernels run on the GPU, gloo does not"),
+]
 
 
 @triton.jit

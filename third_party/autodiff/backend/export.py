@@ -22,7 +22,7 @@ from .bundle import Bundle, private, text_of
 from .constexprs import Constexprs
 from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options
-from .export_arguments import operands_of, unspecialized
+from .export_arguments import numbers_that_may_be_one, operands_of, with_types
 from .export_checks import refused
 from .export_launch import ExportedLaunch, Names, Printed
 from .export_launcher import Launcher
@@ -165,7 +165,8 @@ class Module:
                 parameters = [argument.arg for argument in functions[name].args.args]
                 kernel = Printed(name, parameters, options, launch.spec.target)
                 printed[-1].append(kernel)
-                body = _as_they_are(body, name, unspecialized(functions[name], launch, taking))
+                typed = numbers_that_may_be_one(functions[name], launch, taking)
+                body = with_types(body, {name: typed})
         return printed, body
 
     def _head(self, bundle: Bundle) -> str:
@@ -198,15 +199,6 @@ class Module:
 def _arguments(kernel) -> list[int | None]:
     """Return which arguments a kernel takes; None for what is not one."""
     return [index if kind == "argument" else None for kind, index in kernel.operands]
-
-
-def _as_they_are(source: str, kernel: str, parameters: list[str]) -> str:
-    """Return a source in which Triton compiles parameters of a kernel as any numbers."""
-    if not parameters:
-        return source
-    head = f"@triton.jit\ndef {kernel}("
-    names = ", ".join(f'"{name}"' for name in parameters)
-    return source.replace(head, f"@triton.jit(do_not_specialize=[{names}])\ndef {kernel}(")
 
 
 def _together(lines: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ The node of autograd's graph takes the parts, for it sees tensors only where the
 from __future__ import annotations
 
 import ast
+import re
 
 from .bundle import literal
 from .descriptors import block_of
@@ -80,10 +81,10 @@ def is_divisible(of: ExportedLaunch, i: int) -> bool:
     return any(name == "tt.divisibility" for name, _ in attributes)
 
 
-def unspecialized(function: ast.FunctionDef, of: ExportedLaunch, operands) -> list[str]:
-    """Return the parameters of a kernel that Triton should not compile as the number 1.
+def numbers_that_may_be_one(function: ast.FunctionDef, of: ExportedLaunch, operands) -> list[str]:
+    """Return the parameters of a kernel that Triton may take for the number 1 of Python.
 
-    It would be a number of Python, and the text uses it as one of the language. `operands` are
+    The text uses them as numbers of the language. `operands` are
     what it takes: numbers of arguments, and None for what is none.
     """
     bare = set()
@@ -93,3 +94,24 @@ def unspecialized(function: ast.FunctionDef, of: ExportedLaunch, operands) -> li
             bare |= {part.id for part in used if isinstance(part, ast.Name)}
     pairs = zip(function.args.args, operands, strict=True)
     return [p.arg for p, i in pairs if p.arg in bare and i is not None and may_be_one(of, i)]
+
+
+# A parameter of a printed kernel, and its type.
+_PARAMETER = re.compile(r" +(\w+)(?:: tl\.\w+)?,  # (tl\.(?:u?int|b?float)\d+)(?:,.*)?$")
+
+
+def with_types(text: str, kernels: dict) -> str:
+    """Return a module whose kernels make numbers that they are given what they were made for.
+
+    `kernels` has, by name, the parameters that this is for; None: all of them. Triton takes an
+    integer that is 1 for a number of Python, and Inductor passes floats as float64.
+    """
+    lines = text.split("\n")
+    for function in reversed(ast.parse(text).body):
+        if isinstance(function, ast.FunctionDef) and function.name in kernels:
+            wanted = kernels[function.name]
+            first = function.body[0].lineno - 1
+            found = filter(None, map(_PARAMETER.match, lines[function.lineno : first]))
+            pairs = [m.groups() for m in found if wanted is None or m[1] in wanted]
+            lines[first:first] = [f"    {name} = tl.cast({name}, {type_})" for name, type_ in pairs]
+    return "\n".join(lines)

@@ -99,9 +99,12 @@ def same_layout(one: Tensor, other: Tensor) -> bool:
 
 def copy_of(tensor: Tensor) -> Tensor:
     """Return a copy of a tensor that is laid out as it is."""
-    if is_dense(tensor.shape, tensor.stride()):
-        return tensor.clone()
-    return like(tensor).copy_(tensor)
+    offset = tensor.storage_offset()
+    if not isinstance(offset, int) or offset:
+        # Inductor leaves out a copy, and hands a part of a tensor to the kernel. What it copies
+        # then, for what is written, PyTorch 2.11 takes from the beginning of the whole.
+        tensor = torch.maximum(tensor, tensor)
+    return tensor.clone() if is_dense(tensor.shape, tensor.stride()) else like(tensor).copy_(tensor)
 
 
 def gradient_like(tensor: Tensor, gradient: Tensor | None = None) -> Tensor:

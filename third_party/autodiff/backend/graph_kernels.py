@@ -6,10 +6,8 @@ here, and so becomes what the graph is guarded by: it is for all sizes for which
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import inspect
-import re
 from functools import cached_property
 
 import torch
@@ -17,6 +15,7 @@ import torch
 from .bundle import private
 from .executable import inherited_options
 from .export import Module
+from .export_arguments import with_types
 from .export_checks import refused
 from .export_launch import ExportedLaunch, said_options
 from .exported import Layout
@@ -83,7 +82,7 @@ class _Text:
         launch = ExportedLaunch(state, execution, "", backward)
         module = Module([launch], None, is_for_readers=False)
         text = module.text()
-        text = without_comprehensions(with_types(text, module.nodes[0].launched))
+        text = without_comprehensions(with_types(text, dict.fromkeys(module.nodes[0].launched)))
         self.launch, self.node = launch, module.nodes[0]
         self._scope = module_of(text, launch.kernel_name)
         for name in self.node.launched:
@@ -130,24 +129,6 @@ def module_of(text: str, name: str) -> dict:
     scope = {"__name__": f"{__name__}.{name}"}
     compile_text(text, f"<{name} {digest}>", scope)
     return scope
-
-
-# A parameter of a printed kernel, and its type.
-_PARAMETER = re.compile(r" +(\w+)(?:: tl\.\w+)?,  # (tl\.(?:u?int|b?float)\d+)(?:,.*)?$")
-
-
-def with_types(text: str, kernels) -> str:
-    """Return a module whose kernels make numbers that they are given what they were made for.
-
-    Inductor passes floats as float64, and takes an integer that is 1 for a constant without a type.
-    """
-    lines = text.split("\n")
-    for function in reversed(ast.parse(text).body):
-        if isinstance(function, ast.FunctionDef) and function.name in kernels:
-            first = function.body[0].lineno - 1
-            found = [_PARAMETER.match(line) for line in lines[function.lineno : first]]
-            lines[first:first] = [f"    {m[1]} = tl.cast({m[1]}, {m[2]})" for m in found if m]
-    return "\n".join(lines)
 
 
 class _Traced:
@@ -231,7 +212,9 @@ class InlinedForward:
         spec = state.spec
         if _DESCRIPTOR in spec.kernel.asm["ttir"]:
             raise refused(spec.name, "it has tensor descriptors")
-        text = without_comprehensions(with_types(python_of(spec.kernel.asm["ttir"]), [spec.name]))
+        text = without_comprehensions(
+            with_types(python_of(spec.kernel.asm["ttir"]), {spec.name: None})
+        )
         self._kernel = _Traced(module_of(text, spec.name)[spec.name])
         self._options = said_options(inherited_options(spec.kernel.metadata), spec.target)
 
