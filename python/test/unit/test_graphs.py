@@ -279,6 +279,25 @@ def test_shared_memory_is_refused(device):
         in_one_graph(program)(random_tensor(32, device=device))
 
 
+def test_kernels_without_a_derivative(device):
+    """They run between two graphs."""
+
+    @differentiable
+    @triton.jit
+    def indices(y_ptr, n, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(y_ptr + i, i * 2, mask=i < n)
+
+    def program(x):
+        places = torch.zeros(8, dtype=torch.int32, device=x.device)
+        indices[(1,)](places, 8, BLOCK=8)
+        return x.sin()[places.long()]
+
+    x = random_tensor(20, device=device)
+    found = torch.compile(program, backend="aot_eager")(x)
+    torch.testing.assert_close(found, x.sin()[::2][:8])
+
+
 def test_operator(device):
     """PyTorch's own checks of an operator: schema, fake tensors, autograd, traces."""
     differentiated = autodiff(scaled, scale)

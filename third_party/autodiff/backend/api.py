@@ -141,11 +141,14 @@ class DifferentiableKernel(Differentiable):
     def _operator(self, *described) -> tuple[str, tuple[int, ...]]:
         """Return the name of the operator for launches, and which of its tensors are written.
 
-        Dynamo calls it while it traces, and takes what it returns for a constant. See
-        `operator_of`; pairs come one after the other.
+        No name if the kernel has no derivative. Dynamo calls it while it traces, and takes what it
+        returns for a constant. See `operator_of`; pairs come one after the other.
         """
         pairs = tuple(zip(described[::2], described[1::2], strict=True))
-        operator = operator_of(self, pairs)
+        try:
+            operator = operator_of(self, pairs)
+        except AutodiffError:
+            return "", ()
         return operator.name, operator.outputs
 
     _operator._dynamo_marked_constant = True

@@ -59,6 +59,11 @@ def constant(value):
     return operator.index(value) if isinstance(value, (int, torch.SymInt)) else value
 
 
+def identity(value) -> str:
+    """Return what tells a constant from others: a function of a kernel by its source."""
+    return getattr(value, "cache_key", None) or repr(value)
+
+
 def assembled(described: Iterator, following: dict[str, Iterator]):
     """Return an argument from its description, and what follows of each kind in a graph."""
     kind, value = next(described)

@@ -37,6 +37,9 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
         extents = list(extents) if isinstance(extents, (tuple, list)) else [extents]
         grids += [*extents, 1, 1][:3]
     name, outputs = kernel._operator(*parts.described)
+    if not name:
+        # Without gradients, it may run all the same.
+        return kernel._launch_outside(grid, *args, **kwargs)
     recorded = getattr(torch.ops.triton_autodiff, name)
     written = recorded(parts.tensors, parts.ints, parts.floats, grids)
     for place, value in zip(outputs, written, strict=True):

@@ -18,7 +18,7 @@ from triton.runtime.jit import MockTensor
 
 from .errors import AutodiffError
 from .expr import evaluate
-from .graph_arguments import assembled, paths
+from .graph_arguments import assembled, identity, paths
 from .graph_facts import StandIn, Unforeseen, hints, memory_of, trial
 from .graph_gradient import Recorded, copy_of, gradient_like, like, same_layout
 from .graph_kernels import InlinedForward, InlinedLaunch
@@ -43,7 +43,7 @@ def operator_of(kernel, described) -> LaunchOperator:
     """
     with _lock:
         known = kernel.__dict__.setdefault("_operators", {})
-        key = (generation(), *((kind, type(value), repr(value)) for kind, value in described))
+        key = (generation(), *((kind, type(value), identity(value)) for kind, value in described))
         if key not in known:
             made = LaunchOperator(kernel, described)
             known[key] = _operators.setdefault(made.name, made)
@@ -79,7 +79,8 @@ class LaunchOperator:
         self.read = frozenset(places[i] for i, a in enumerate(plan.arguments) if a.loaded)
         # PyTorch keeps what it makes of operators on disk, by name: that says all that decides.
         options = kernel._resolver.options
-        decides = (kernel._resolver.identity(), options, options.atomics(), described, self._rules)
+        constants = [(kind, identity(value)) for kind, value in described]
+        decides = (kernel._resolver.identity(), options, options.atomics(), constants, self._rules)
         digest = hashlib.sha256(repr((*decides, native().version())).encode()).hexdigest()[:12]
         self.name = f"{kernel._resolver.function.__name__}_{digest}"
 
