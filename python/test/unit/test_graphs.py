@@ -246,6 +246,33 @@ def test_other_layouts(device, backend):
         assert_gradients_close(in_one_graph(program, backend), reference, inputs)
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_parts_of_one_buffer(device, backend):
+    """Columns of a buffer are written, others read and written; the rest stays."""
+
+    @differentiable
+    @triton.jit
+    def both(x_ptr, y_ptr, z_ptr, stride, n, BLOCK: tl.constexpr):
+        row, i = tl.program_id(0), tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * stride + i, mask=i < n)
+        tl.store(y_ptr + row * stride + i, x * x, mask=i < n)
+        tl.store(z_ptr + row * stride + i, tl.exp(x), mask=i < n)
+
+    def program(x):
+        buffer = torch.cat([x, x * 2, x * 3, x[:, :1]], dim=1)
+        n = x.shape[1]
+        parts = (buffer[:, k * n : k * n + n] for k in range(3))
+        both[(x.shape[0],)](*parts, buffer.stride(0), n, BLOCK=8)
+        return buffer * 1.5
+
+    def reference(x):
+        return torch.cat([x, x * x, x.exp(), x[:, :1]], dim=1) * 1.5
+
+    assert_gradients_close(
+        in_one_graph(program, backend), reference, [random_tensor(6, 5, device=device)]
+    )
+
+
 def test_plans_that_data_decides(device, looked_into):
     """They are chosen when they run, by an operator that nobody looks into."""
     starts = torch.tensor([0, 3, 3, 20], dtype=torch.int32, device=device)

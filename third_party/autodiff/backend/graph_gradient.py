@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
-from .memory import is_dense, is_non_overlapping
+from .memory import extent, is_dense, is_non_overlapping, meet
 
 Tensor = torch.Tensor
 
@@ -97,14 +98,37 @@ def same_layout(one: Tensor, other: Tensor) -> bool:
     return next(places) == next(places)
 
 
+def have_places_in_common(one: Tensor, other: Tensor) -> bool:
+    """Return whether elements of two tensors of one storage share memory."""
+    starts, sizes = [], []
+    for tensor in (one, other):
+        starts.append(tensor.storage_offset() * tensor.element_size())
+        sizes.append(extent(tensor.shape, tensor.stride()) * tensor.element_size())
+    if not (starts[0] < starts[1] + sizes[1] and starts[1] < starts[0] + sizes[0]):
+        return False
+    # Parts of rows, say. What decides becomes a constant of the graph.
+    layouts = [
+        (tuple(map(int, t.shape)), tuple(map(int, t.stride())), t.element_size())
+        for t in (one, other)
+    ]
+    distance = int(starts[1] - starts[0])
+    with _disable_current_modes():
+        return meet(*layouts, distance)
+
+
 def copy_of(tensor: Tensor) -> Tensor:
     """Return a copy of a tensor that is laid out as it is."""
+    if is_dense(tensor.shape, tensor.stride()) and _begins_its_storage(tensor):
+        return tensor.clone()
+    # Inductor leaves out a copy, and hands a part of a tensor to the kernel. What it copies then,
+    # for what is written, PyTorch 2.11 takes from the beginning of the whole.
+    value = tensor if _begins_its_storage(tensor) else torch.maximum(tensor, tensor)
+    return like(tensor).copy_(value)
+
+
+def _begins_its_storage(tensor: Tensor) -> bool:
     offset = tensor.storage_offset()
-    if not isinstance(offset, int) or offset:
-        # Inductor leaves out a copy, and hands a part of a tensor to the kernel. What it copies
-        # then, for what is written, PyTorch 2.11 takes from the beginning of the whole.
-        tensor = torch.maximum(tensor, tensor)
-    return tensor.clone() if is_dense(tensor.shape, tensor.stride()) else like(tensor).copy_(tensor)
+    return isinstance(offset, int) and offset == 0
 
 
 def gradient_like(tensor: Tensor, gradient: Tensor | None = None) -> Tensor:

@@ -231,13 +231,21 @@ class InlinedForward:
 def guard(spec, values) -> None:
     """Make a graph one for numbers that the kernel would be compiled alike for."""
     for name, value in zip(spec.kernel.src.signature, values, strict=True):
-        if spec.kernel.src.signature[name] == "constexpr" and isinstance(value, torch.SymInt):
-            int(value)
+        if spec.kernel.src.signature[name] == "constexpr" or isinstance(value, tuple):
+            _make_constant(value)
     leaves = spec.flatten(values)
     for i, value in enumerate(leaves):
         if isinstance(value, torch.SymInt):
             attributes = spec.kernel.src.attrs.get((spec.parameters[i],), ())
-            is_multiple = not any(a[0] == "tt.divisibility" for a in attributes)
+            divisible = any(a[0] == "tt.divisibility" for a in attributes)
             bits = int(spec.types[i][1:])
-            if not (is_multiple or value % 16 == 0) or not value < 1 << bits - 1:
+            if (divisible and value % 16 != 0) or not value < 1 << bits - 1:
                 raise AssertionError("a symbol is not what it is traced with")
+
+
+def _make_constant(value) -> None:
+    if isinstance(value, torch.SymInt):
+        int(value)
+    elif isinstance(value, tuple):
+        for part in value:
+            _make_constant(part)

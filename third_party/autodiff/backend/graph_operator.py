@@ -20,7 +20,14 @@ from .errors import AutodiffError
 from .expr import evaluate
 from .graph_arguments import assembled, identity, paths
 from .graph_facts import StandIn, Unforeseen, hints, memory_of, trial
-from .graph_gradient import Recorded, copy_of, gradient_like, like, same_layout
+from .graph_gradient import (
+    Recorded,
+    copy_of,
+    gradient_like,
+    have_places_in_common,
+    like,
+    same_layout,
+)
 from .graph_kernels import InlinedForward, InlinedLaunch
 from .library import native
 from .state import KernelState
@@ -46,9 +53,10 @@ def operator_of(kernel, described) -> LaunchOperator:
         key = (generation(), *((kind, type(value), identity(value)) for kind, value in described))
         if key not in known:
             made = LaunchOperator(kernel, described)
-            known[key] = _operators.setdefault(made.name, made)
-            if known[key] is made:
+            if made.name not in _operators:
                 made.define()
+                _operators[made.name] = made
+            known[key] = _operators[made.name]
         return known[key]
 
 
@@ -227,17 +235,23 @@ class LaunchOperator:
             return self.eager(tensors, ints, floats, grids)
 
     def meeting(self, tensors, ints, floats, grids) -> set[int]:
-        """Return the places of tensors that are only read and share memory with a written one.
+        """Return the places of tensors that are only read, in a storage that is written to.
 
         Raises an `AutodiffError` if the kernel may load through one what it stores through another.
         """
-        changing = {memory_of(tensors[place]): place for place in self.outputs}
-        if len(changing) < len(self.outputs):
+        memory = [memory_of(tensor) for tensor in tensors]
+        changing = {memory[place] for place in self.outputs}
+
+        def meet(one, other):
+            shared = one != other and memory[one] == memory[other]
+            return shared and have_places_in_common(tensors[one], tensors[other])
+
+        if any(meet(a, b) for a in self.outputs for b in self.outputs):
             raise self._refusal("two of the tensors that it writes to share memory")
         found = {
-            place: changing[memory]
-            for place, memory in enumerate(map(memory_of, tensors))
-            if place not in self.outputs and memory in changing
+            place
+            for place in range(len(tensors))
+            if place not in self.outputs and memory[place] in changing
         }
         places = self.places(self.state)
         leaves = self.state.spec.flatten(self.values(tensors, ints, floats))
@@ -247,9 +261,9 @@ class LaunchOperator:
                 evaluate(a, leaves, grids) == evaluate(b, leaves, grids) for a, b in hazard.unless
             )
             same = same_layout(tensors[read], tensors[written])
-            if found.get(read) == written and not (same and excluded):
+            if meet(read, written) and not (same and excluded):
                 raise self._refusal("it may load through one tensor what it stores through another")
-        return set(found)
+        return found
 
     def _refusal(self, why: str) -> AutodiffError:
         name = self.kernel._resolver.function.__name__
@@ -289,13 +303,16 @@ class LaunchOperator:
                 t.detach().requires_grad_() if n in wanted else t for n, t in enumerate(tensors)
             ]
             outputs = self.eager(leaves, ints, floats, grids)
-            pairs = [(y, g) for y, g in zip(outputs, upstream, strict=True) if g is not None]
-            found = torch.autograd.grad(
-                [y for y, _ in pairs],
-                [leaves[n] for n in wanted],
-                [g for _, g in pairs],
-                allow_unused=True,
-            )
+            given = zip(outputs, upstream, strict=True)
+            pairs = [(y, g) for y, g in given if g is not None and y.requires_grad]
+            found = [None] * len(wanted)
+            if pairs:
+                found = torch.autograd.grad(
+                    [y for y, _ in pairs],
+                    [leaves[n] for n in wanted],
+                    [g for _, g in pairs],
+                    allow_unused=True,
+                )
         pairs = zip((leaves[n] for n in wanted), found, strict=True)
         return [
             gradient_like(leaf).zero_() if g is None else gradient_like(leaf, g)

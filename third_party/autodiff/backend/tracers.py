@@ -1,8 +1,8 @@
-"""PyTorch's tracers at a launch: Dynamo breaks its graph there, others are refused.
+"""PyTorch's tracers at a launch: which one is at work, and whether it records.
 
-They record operations of PyTorch, and a launch is none. Dynamo runs between two graphs what it
-cannot record. Others (`make_fx`, `torch.export`, `torch.jit.trace`, fake tensors, `functionalize`)
-would make a graph without the launch, whose results are anything.
+They record operations of PyTorch, and a launch becomes one (`graph_launch.py`). Dynamo reads code;
+what it must not look into runs between two graphs. What records no operators (`torch.jit.trace`,
+`torch.fx.symbolic_trace`) would make a graph without the launch, and is refused.
 """
 
 from __future__ import annotations
