@@ -38,6 +38,10 @@ def pair(kernel, xs: list[Tensor], bias: Tensor | None, twice: bool) -> tuple[Te
     return (y * 2 if twice else y * 1), (y > 0).sum()
 
 
+def apart(kernel, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    return launch(kernel, x, w, torch.empty_like(x), 0.0), x.cos()
+
+
 def unannotated(kernel, x, w, eps=0.5):
     return launch(kernel, x, w, torch.empty_like(x), eps)
 
@@ -55,6 +59,9 @@ def returns_view(kernel, x: Tensor, w: Tensor) -> Tensor:
 scaled = autodiff(scale_kernel, scale)
 registered = scaled.register("autodiff_test::scale")
 paired = autodiff(scale_kernel, pair).register("autodiff_test::pair")
+
+
+separate = autodiff(scale_kernel, apart).register("autodiff_test::apart")
 
 
 def inputs(device, n=150):
@@ -177,3 +184,13 @@ def test_second_derivatives_are_refused(device):
     (g,) = torch.autograd.grad(registered(x, w).sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="scale_backward"):
         g.sum().backward()
+
+
+def test_what_no_gradient_reaches(device):
+    """Its gradient is zero, in memory that holds anything else."""
+    x, w = inputs(device)
+    _, second = separate(x, w)
+    for gradient, truth in zip(
+        torch.autograd.grad(second.sum(), (x, w)), (-x.sin(), torch.zeros_like(w)), strict=True
+    ):
+        torch.testing.assert_close(gradient, truth.detach())

@@ -131,13 +131,24 @@ def _begins_its_storage(tensor: Tensor) -> bool:
     return isinstance(offset, int) and offset == 0
 
 
-def gradient_like(tensor: Tensor, gradient: Tensor | None = None) -> Tensor:
-    """Return memory for the gradient of a tensor, laid out as it is if no elements share memory.
-
-    With a gradient, a copy of that.
-    """
+def room_for_gradient(tensor: Tensor) -> Tensor:
+    """Return memory for the gradient of a tensor, laid out as it is if no elements share memory."""
     if is_non_overlapping(tensor.shape, tensor.stride()):
-        made = like(tensor)
-    else:
-        made = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-    return made if gradient is None else made.copy_(gradient)
+        return like(tensor)
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+
+
+def gradient_like(tensor: Tensor, gradient: Tensor | None) -> Tensor:
+    """Return a gradient in memory of its own, laid out as its tensor's; none is zero."""
+    made = room_for_gradient(tensor)
+    return made.zero_() if gradient is None else made.copy_(gradient)
+
+
+def gradients_of(outputs, inputs, upstream) -> tuple[Tensor | None, ...]:
+    """Return gradients of inputs; None for those that no upstream gradient reaches."""
+    given = zip(outputs, upstream, strict=True)
+    pairs = [(y, g) for y, g in given if g is not None and y.requires_grad]
+    if not pairs:
+        return (None,) * len(inputs)
+    reached, gradients = zip(*pairs, strict=True)
+    return torch.autograd.grad(reached, inputs, gradients, allow_unused=True)

@@ -24,8 +24,10 @@ from .graph_gradient import (
     Recorded,
     copy_of,
     gradient_like,
+    gradients_of,
     have_places_in_common,
     like,
+    room_for_gradient,
     same_layout,
 )
 from .graph_kernels import InlinedForward, InlinedLaunch
@@ -302,22 +304,9 @@ class LaunchOperator:
             leaves = [
                 t.detach().requires_grad_() if n in wanted else t for n, t in enumerate(tensors)
             ]
-            outputs = self.eager(leaves, ints, floats, grids)
-            given = zip(outputs, upstream, strict=True)
-            pairs = [(y, g) for y, g in given if g is not None and y.requires_grad]
-            found = [None] * len(wanted)
-            if pairs:
-                found = torch.autograd.grad(
-                    [y for y, _ in pairs],
-                    [leaves[n] for n in wanted],
-                    [g for _, g in pairs],
-                    allow_unused=True,
-                )
-        pairs = zip((leaves[n] for n in wanted), found, strict=True)
-        return [
-            gradient_like(leaf).zero_() if g is None else gradient_like(leaf, g)
-            for leaf, g in pairs
-        ]
+            inputs = [leaves[n] for n in wanted]
+            found = gradients_of(self.eager(leaves, ints, floats, grids), inputs, upstream)
+        return list(map(gradient_like, inputs, found))
 
     def _functionalized(self, mode, operator, types, args, kwargs):
         """Return what the operator does, where AOTAutograd traces: a launch on copies."""
@@ -350,4 +339,4 @@ def _looks_into_operators() -> bool:
 
 
 def _empty_gradients(upstream, tensors, ints, floats, grids, wanted) -> list[Tensor]:
-    return [gradient_like(tensors[n]) for n in wanted]
+    return [room_for_gradient(tensors[n]) for n in wanted]

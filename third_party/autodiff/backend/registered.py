@@ -16,7 +16,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from .errors import AutodiffError, KernelTypeError
-from .graph_gradient import gradient_like, like
+from .graph_gradient import gradient_like, gradients_of, room_for_gradient
 from .places import named
 from .runtime import mark_written, recording_history
 from .state import KernelState
@@ -215,22 +215,14 @@ class _Operator:
             for place in wanted:
                 leaves[place] = leaves[place].detach().requires_grad_()
             results = tree_leaves(self._op(*tree_unflatten(leaves, structure), **kwargs))
-            pairs = [
-                (y, g)
-                for y, g in zip(results, upstream, strict=True)
-                if g is not None and y.requires_grad
-            ]
             inputs = [leaves[place] for place in wanted]
-            found = [None] * len(inputs)
-            if pairs:
-                outputs, given = zip(*pairs, strict=True)
-                found = torch.autograd.grad(outputs, inputs, given, allow_unused=True)
+            found = gradients_of(results, inputs, upstream)
         taken = {_storage(t) for t in _tensors((args, kwargs, upstream))}
         return [_own(t, g, taken) for t, g in zip(inputs, found, strict=True)]
 
     def _no_gradients(self, upstream, wanted, /, *args, **kwargs):
         leaves = tree_leaves(args)
-        return [like(leaves[place]) for place in wanted]
+        return [room_for_gradient(leaves[place]) for place in wanted]
 
 
 def _own(tensor, gradient, taken: set) -> Tensor:
