@@ -21,7 +21,6 @@ from .effects import refuse_idle
 from .errors import ArgumentError, AutodiffError, KernelTypeError
 from .explain import backward_text, report
 from .graph_launch import record
-from .graph_operator import operator_of
 from .options import DEFAULT, Options
 from .order import Outermost
 from .pickling import reduce_kernel, reduce_op
@@ -144,6 +143,9 @@ class DifferentiableKernel(Differentiable):
         No name if the kernel has no derivative. Dynamo calls it while it traces, and takes what it
         returns for a constant. See `operator_of`; pairs come one after the other.
         """
+        # Who traces nothing should not wait for what that takes.
+        from .graph_operator import operator_of
+
         pairs = tuple(zip(described[::2], described[1::2], strict=True))
         try:
             operator = operator_of(self, pairs)

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.flop_counter import register_flop_formula
 
 from .api import Preview
+from .arithmetic import divided
 from .backward import grid_of
 from .errors import AutodiffError, CheckError
 from .runtime import recording_history
@@ -33,7 +34,7 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 
 def _quotient(a, b):
     with numpy.errstate(divide="ignore"):
-        return numpy.sign(a) * numpy.sign(b) * (abs(a) // abs(b))
+        return divided(a, b)
 
 
 _OPERATIONS = {

@@ -20,8 +20,11 @@ class Recorded(torch.autograd.Function):
         before = operator.meeting(tensors, *numbers)
         tensors = [copy_of(t) if n in before else t for n, t in enumerate(tensors)]
         inlined = operator.inlined(wanted, tensors, *numbers)
-        kind = _OfOperator if inlined is None else _OfKernels
-        ctx.backward_of, written = kind.forward(ctx, operator, inlined, numbers, wanted, tensors)
+        if inlined is None:
+            found = _of_operator(ctx, operator, numbers, wanted, tensors)
+        else:
+            found = _of_kernels(ctx, operator, inlined, numbers, tensors)
+        ctx.backward_of, written = found
         ctx.count = len(tensors)
         ctx.mark_non_differentiable(*(t for t in written if not t.is_floating_point()))
         return tuple(written)
@@ -33,54 +36,49 @@ class Recorded(torch.autograd.Function):
         return (None, None, None, *(gradients.get(place) for place in range(ctx.count)))
 
 
-class _OfKernels:
-    """A launch that PyTorch looks into."""
+def _of_kernels(ctx, operator, inlined, numbers, tensors):
+    """Launch what PyTorch looks into; return what computes gradients, and what was written."""
+    ints, floats, _ = numbers
+    kernels, grid = inlined
+    copies = {place: copy_of(tensors[place]) for place in operator.outputs}
+    given = [copies.get(place, tensor) for place, tensor in enumerate(tensors)]
+    saved, known = kernels.forward(operator.values(given, ints, floats), grid)
+    ctx.save_for_backward(*saved)
+    places = operator.places(kernels.execution.state)
 
-    @staticmethod
-    def forward(ctx, operator, inlined, numbers, wanted, tensors):
-        """Launch, and return what computes gradients, and what was written."""
-        ints, floats, _ = numbers
-        kernels, grid = inlined
-        copies = {place: copy_of(tensors[place]) for place in operator.outputs}
-        given = [copies.get(place, tensor) for place, tensor in enumerate(tensors)]
-        saved, known = kernels.forward(operator.values(given, ints, floats), grid)
-        ctx.save_for_backward(*saved)
-        places = operator.places(kernels.execution.state)
+    def backward(saved, upstream):
+        given = dict(zip(operator.outputs, upstream, strict=True))
+        by_argument = {
+            j: given[places[j]]
+            for j in kernels.execution.backward.plan.outputs
+            if given[places[j]] is not None
+        }
+        found = kernels.backward(saved, known, by_argument)
+        return {places[i]: gradient for i, gradient in found.items()}
 
-        def backward(saved, upstream):
-            given = dict(zip(operator.outputs, upstream, strict=True))
-            by_argument = {
-                j: given[places[j]]
-                for j in kernels.execution.backward.plan.outputs
-                if given[places[j]] is not None
-            }
-            found = kernels.backward(saved, known, by_argument)
-            return {places[i]: gradient for i, gradient in found.items()}
-
-        return backward, list(copies.values())
+    return backward, list(copies.values())
 
 
-class _OfOperator:
-    """A launch that chooses its plan when it runs, and is run again for its backward."""
+def _of_operator(ctx, operator, numbers, wanted, tensors):
+    """Launch what chooses its plan when it runs, and is run again for its backward.
 
-    @staticmethod
-    def forward(ctx, operator, inlined, numbers, wanted, tensors):
-        """Launch, and return what computes gradients, and what was written."""
-        written = operator.operator(list(tensors), *map(list, numbers))
-        kept = [n for n in range(len(tensors)) if n in operator.read or n not in operator.outputs]
-        # What is about to change is copied.
-        changed = operator.outputs
-        ctx.save_for_backward(*(copy_of(tensors[n]) if n in changed else tensors[n] for n in kept))
-        layouts = [(t.shape, t.stride(), t.dtype, t.device) for t in tensors]
+    Return what computes gradients, and what was written.
+    """
+    written = operator.operator(list(tensors), *map(list, numbers))
+    kept = [n for n in range(len(tensors)) if n in operator.read or n not in operator.outputs]
+    # What is about to change is copied.
+    changed = operator.outputs
+    ctx.save_for_backward(*(copy_of(tensors[n]) if n in changed else tensors[n] for n in kept))
+    layouts = [(t.shape, t.stride(), t.dtype, t.device) for t in tensors]
 
-        def backward(saved, upstream):
-            known = dict(zip(kept, saved, strict=True))
-            given = [known[n] if n in known else _empty(*of) for n, of in enumerate(layouts)]
-            numbered = map(list, numbers)
-            found = operator.gradient(list(upstream), given, *numbered, list(wanted))
-            return dict(zip(wanted, found, strict=True))
+    def backward(saved, upstream):
+        known = dict(zip(kept, saved, strict=True))
+        given = [known[n] if n in known else _empty(*of) for n, of in enumerate(layouts)]
+        numbered = map(list, numbers)
+        found = operator.gradient(list(upstream), given, *numbered, list(wanted))
+        return dict(zip(wanted, found, strict=True))
 
-        return backward, written
+    return backward, written
 
 
 def _empty(shape, strides, dtype, device) -> Tensor:

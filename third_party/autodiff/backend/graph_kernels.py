@@ -78,8 +78,8 @@ class _Context:
 class _Text:
     """The functions of a module for one launch, which run where PyTorch traces."""
 
-    def __init__(self, state, execution, backward):
-        launch = ExportedLaunch(state, execution, "", backward)
+    def __init__(self, execution, backward):
+        launch = ExportedLaunch(execution.state, execution, "", backward)
         module = Module([launch], None, is_for_readers=False)
         text = module.text()
         text = without_comprehensions(with_types(text, dict.fromkeys(module.nodes[0].launched)))
@@ -152,12 +152,12 @@ class InlinedLaunch:
     Raises an `AutodiffError` where that has no form that PyTorch could look into.
     """
 
-    def __init__(self, state, execution):
-        self._state, self.execution = state, execution
+    def __init__(self, execution):
+        self._state, self.execution = execution.state, execution
         self._texts: dict = {}
         self._first = self._text(execution.backward)
         launch = self._first.launch
-        texts = (state.spec.ttir, *(executable.text for executable in launch.executables))
+        texts = (self._state.spec.ttir, *(executable.text for executable in launch.executables))
         if launch.counting is not None or any(_DESCRIPTOR in text for text in texts):
             # PyTorch does not see what is written through a descriptor.
             raise refused(launch.kernel_name, "it counts iterations, or has tensor descriptors")
@@ -168,7 +168,7 @@ class InlinedLaunch:
 
     def _text(self, backward) -> _Text:
         if backward not in self._texts:
-            self._texts[backward] = _Text(self._state, self.execution, backward)
+            self._texts[backward] = _Text(self.execution, backward)
         return self._texts[backward]
 
     def check(self, values, grid) -> dict:
@@ -207,14 +207,12 @@ class InlinedForward:
     Raises an `AutodiffError` where it has no form that PyTorch could look into.
     """
 
-    def __init__(self, state, _=None):
+    def __init__(self, state):
         self._state = state
         spec = state.spec
         if _DESCRIPTOR in spec.kernel.asm["ttir"]:
             raise refused(spec.name, "it has tensor descriptors")
-        text = without_comprehensions(
-            with_types(python_of(spec.kernel.asm["ttir"]), {spec.name: None})
-        )
+        text = with_types(python_of(spec.kernel.asm["ttir"]), {spec.name: None})
         self._kernel = _Traced(module_of(text, spec.name)[spec.name])
         self._options = said_options(inherited_options(spec.kernel.metadata), spec.target)
 

@@ -77,9 +77,6 @@ class LaunchOperator:
         self._parameters = described[: len(described) - len(further)]
         self._options = {k: v for k, v in further if not k.startswith("chosen ")}
         self._chosen = {k.removeprefix("chosen "): v for k, v in further if k.startswith("chosen ")}
-        # What is not given, as a tuner or a heuristic chooses it.
-        given = dict(zip(names, self._assembled(repeat(None)), strict=True))
-        self._tuned = {name for name in self._chosen if given.get(name) is None}
         self.state = self._state()
         self._inlined: dict = {}
         self._plan = plan = self.state.plan_of_everything()
@@ -142,9 +139,6 @@ class LaunchOperator:
 
     def values(self, tensors, ints, floats) -> list:
         """Return the values of the kernel's parameters."""
-        return self._assembled(tensors, ints, floats)
-
-    def _assembled(self, tensors, ints=repeat(None), floats=repeat(None)) -> list:  # noqa: B008
         described = iter(self._parameters)
         following = {"tensor": iter(tensors), "int": iter(ints), "float": iter(floats)}
         names = self.kernel._resolver.names
@@ -161,10 +155,14 @@ class LaunchOperator:
         values = self.values(tensors, ints, floats)
         return dict(zip(self.kernel._resolver.names, values, strict=True))
 
-    def _launch_on(self, tensors, ints, floats, grids) -> None:
+    def _given(self, tensors, ints, floats) -> dict:
+        """Return the arguments of a launch without what a tuner or a heuristic chooses."""
         arguments = self._arguments(tensors, ints, floats)
-        given = {name: value for name, value in arguments.items() if name not in self._tuned}
-        self.kernel.run(**given, **self._options, grid=self._grid(grids))
+        chosen = {name for name in self._chosen if arguments.get(name) is None}
+        return {n: v for n, v in arguments.items() if n not in chosen} | self._options
+
+    def _launch_on(self, tensors, ints, floats, grids) -> None:
+        self.kernel.run(**self._given(tensors, ints, floats), grid=self._grid(grids))
 
     def _grid(self, grids):
         if len(grids) == 3:
@@ -192,21 +190,18 @@ class LaunchOperator:
             leaves = state.spec.flatten(launch.values)
             places = self.places(state)
             arguments = tuple(i for i in state.spec.pointers if places[i] in wanted)
-            key = state
-            execution = None
+            kind, of = InlinedForward, state
             if wanted:
-                key = execution = state.execution(arguments, launch.grid, leaves)
-            if key not in self._inlined:
-                inlined = InlinedForward if execution is None else InlinedLaunch
-                self._inlined[key] = inlined(state, execution)
-            self._inlined[key].check(launch.values, launch.grid)
-            return self._inlined[key], tuple(grid)
-        except (Unforeseen, AutodiffError, AssertionError) as error:
-            self.why = repr(error)
+                kind, of = InlinedLaunch, state.execution(arguments, launch.grid, leaves)
+            if of not in self._inlined:
+                self._inlined[of] = kind(of)
+            self._inlined[of].check(launch.values, launch.grid)
+            return self._inlined[of], tuple(grid)
+        except (Unforeseen, AutodiffError, AssertionError):
             return None
 
     def _foreseen(self, tensors, ints, floats, grids):
-        """Return a launch that is like the one that is traced, its tensors, and its grid there."""
+        """Return a launch that is like the one that is traced, and the grid of that one."""
         ints, floats = hints(ints), hints(floats)
         resolver = self.kernel._resolver
         if len(resolver.configurations) == 1:
@@ -218,11 +213,9 @@ class LaunchOperator:
             raise Unforeseen
         found = []
         with _disable_current_modes(), torch.no_grad():
-            tried = [trial(t) for t in tensors]
-            arguments = self._arguments(tried, ints, floats)
+            given = self._given(map(trial, tensors), ints, floats)
             call = resolver.launcher(self._grid(hints(grids)))
-            arguments = {n: v for n, v in arguments.items() if n not in self._tuned}
-            resolver.through_wrappers(found.append, call, (), {**arguments, **self._options})
+            resolver.through_wrappers(found.append, call, (), given)
         place = self._place(dict(zip(resolver.names, found[0].values, strict=True)))
         grid = grids[3 * place :][:3] if len(grids) > 3 else grids
         return found[0], grid

@@ -26,29 +26,17 @@ from .options import DEFAULT
 from .wrappers import catch, chain, is_plain, one_at_a_time, passes_on, prepare
 
 
-def _configs(wrappers) -> tuple[tuple[int, int], ...]:
-    """Return the stages and warps of the configurations that a kernel's autotuner tries."""
-    found = []
-    for wrapper in wrappers:
-        configs = getattr(wrapper, "configs", ())
-        if isinstance(configs, (list, tuple)) and len(configs) > 1:
-            found += [(c.num_stages, c.num_warps) for c in configs if isinstance(c, Config)]
-    return tuple(dict.fromkeys(found))
-
-
-def _choices(wrappers) -> list[dict]:
-    """Return the arguments that a kernel's autotuner chooses from."""
-    for wrapper in wrappers:
-        configs = getattr(wrapper, "configs", ())
-        if isinstance(configs, (list, tuple)) and all(isinstance(c, Config) for c in configs):
-            return [dict(c.kwargs) for c in configs]
-    return []
-
-
-def _prepares(wrapper) -> bool:
-    """Whether a wrapper does something to memory before it launches."""
+def _configs(wrapper) -> list[Config]:
+    """Return the configurations that a wrapper chooses from; none if it is no tuner."""
     configs = getattr(wrapper, "configs", ())
-    return any(getattr(config, "pre_hook", None) is not None for config in configs)
+    listed = configs if isinstance(configs, (list, tuple)) else ()
+    return [config for config in listed if isinstance(config, Config)]
+
+
+def _tried(tuned: list[list[Config]]) -> tuple[tuple[int, int], ...]:
+    """Return the stages and warps that tuners try; one configuration alone is not tried."""
+    tried = (config for configs in tuned if len(configs) > 1 for config in configs)
+    return tuple(dict.fromkeys((c.num_stages, c.num_warps) for c in tried))
 
 
 class Launch:
@@ -68,7 +56,8 @@ class Resolver:
 
     def __init__(self, kernel, options=DEFAULT):
         *wrappers, inner = chain(kernel)
-        self.options = options._replace(forward_configs=_configs(wrappers))
+        tuned = [configs for configs in map(_configs, wrappers) if configs]
+        self.options = options._replace(forward_configs=_tried(tuned))
         self.interpreted = is_interpreted(inner)
         self.function = compilable(inner) if self.interpreted else inner
         plain = is_plain(inner)
@@ -83,9 +72,9 @@ class Resolver:
         parameters = list(self.function.signature.parameters.values())
         self.names = [p.name for p in parameters]
         self.constants = [parameter.is_constexpr for parameter in self.function.params]
-        self.configurations = _choices(wrappers) or [{}]
+        self.configurations = [dict(c.kwargs) for c in tuned[0]] if tuned else [{}]
         # Whether a tuner may launch with any memory, and launches as it is told when it has chosen.
-        self.is_free_to_try = self.passes_on and not any(map(_prepares, wrappers))
+        self.is_free_to_try = self.passes_on and not any(c.pre_hook for cs in tuned for c in cs)
         self._heuristics = [w.values for w in wrappers if isinstance(w, Heuristics)]
         self._variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         empty = inspect.Parameter.empty

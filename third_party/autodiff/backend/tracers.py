@@ -53,33 +53,33 @@ def outside_of_dynamo(function, instead=None):
     return call
 
 
+def _recorder() -> str | None:
+    """Return what records operators, in words; None if nothing does."""
+    if torch._C._len_torch_dispatch_stack():
+        for key, tracer in _MODES.items():
+            if torch._C._get_dispatch_mode(key) is not None:
+                return tracer
+    if _is_included(_PRE_DISPATCH):
+        return "torch.export, or another tracer before dispatch,"
+    for transform in _transforms() or ():
+        if transform.key() == _FUNCTIONALIZE:
+            return "torch.func.functionalize"
+    return None
+
+
 def is_recorded(name: str) -> bool:
     """Whether a tracer is at work that records a launch of kernel `name`; others are refused."""
-    if torch._C._len_torch_dispatch_stack() and any(
-        torch._C._get_dispatch_mode(key) is not None for key in _MODES
-    ):
+    if _recorder() is not None:
         return True
-    if _is_included(_PRE_DISPATCH) or any(
-        transform.key() == _FUNCTIONALIZE for transform in _transforms() or ()
-    ):
-        return True
-    refuse_tracers(name)
+    if torch._C._is_tracing():
+        raise _refusal(name, "torch.jit.trace")
     return False
 
 
 def refuse_tracers(name: str) -> None:
-    """Raise if a tracer that cannot record a launch of kernel `name` is at work."""
-    if torch._C._len_torch_dispatch_stack():
-        for key, tracer in _MODES.items():
-            if torch._C._get_dispatch_mode(key) is not None:
-                raise _refusal(name, tracer)
-    if _is_included(_PRE_DISPATCH):
-        raise _refusal(name, "torch.export, or another tracer before dispatch,")
-    if torch._C._is_tracing():
-        raise _refusal(name, "torch.jit.trace")
-    for transform in _transforms() or ():
-        if transform.key() == _FUNCTIONALIZE:
-            raise _refusal(name, "torch.func.functionalize")
+    """Raise if any tracer is at work: for a launch of kernel `name` that none can record."""
+    if is_recorded(name):
+        raise _refusal(name, _recorder())
 
 
 def refuse_proxy(name: str, value) -> None:
