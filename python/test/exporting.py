@@ -51,6 +51,35 @@ def compare(op, twin, args, exact=True) -> bool:
     return True
 
 
+def assert_other_sizes(op, path, arguments, exact=True) -> None:
+    """Export for the first of some arguments; others are equal, at least three, or refused."""
+    arguments = iter(arguments)
+    first = next(arguments)
+    run(op, first)
+    twin = exported(op, path, *first)
+    assert compare(op, twin, first, exact)
+    taken = [compare(op, twin, args, exact) for args in arguments]
+    assert sum(taken) >= 3, taken
+
+
+def assert_other_layouts(op, twin, others, *rest) -> None:
+    """Run both with others in place of the first argument: equal to the bit, or refused."""
+
+    def found(function, other):
+        leaf = other.detach().requires_grad_()
+        y = function(leaf, *rest)
+        y = y[0] if isinstance(y, tuple) else y
+        return y, torch.autograd.grad(y.sum(), leaf)[0]
+
+    for other in others:
+        try:
+            theirs = found(twin, other)
+        except AssertionError:
+            continue
+        for mine, their in zip(found(op, other), theirs, strict=True):
+            torch.testing.assert_close(their, mine, rtol=0, atol=0)
+
+
 def tensors(*shapes, dtype=torch.float32, device="cpu"):
     """Return tensors that want gradients."""
     return [torch.randn(*s, dtype=dtype, device=device, requires_grad=True) for s in shapes]

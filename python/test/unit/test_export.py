@@ -10,7 +10,16 @@ import quickstart
 import torch
 import triton
 import triton.language as tl
-from exporting import compare, exported, module_at, passes_ruff, run, tensors
+from exporting import (
+    assert_other_layouts,
+    assert_other_sizes,
+    compare,
+    exported,
+    module_at,
+    passes_ruff,
+    run,
+    tensors,
+)
 from kernels import cross_entropy, in_place, matmul, softmax
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 
@@ -90,13 +99,8 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_other_sizes(form, device, tmp_path):
-    op, (make, dtype), (first, *others), exact = FORMS[form]
-    args = make(dtype, device, *first)
-    run(op, args)
-    twin = exported(op, tmp_path, *args)
-    assert compare(op, twin, args, exact)
-    taken = [compare(op, twin, make(dtype, device, *size), exact) for size in others]
-    assert sum(taken) >= 3, taken
+    op, (make, dtype), sizes, exact = FORMS[form]
+    assert_other_sizes(op, tmp_path, (make(dtype, device, *size) for size in sizes), exact)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -118,26 +122,14 @@ def test_other_layouts(form, device, tmp_path):
     x = args[0].detach()
     wide = torch.randn(*x.shape[:-1], 2 * x.shape[-1], dtype=dtype, device=device)
     flat = torch.randn(x.numel() + 1, dtype=dtype, device=device)
-    for other in (
+    others = (
         x.transpose(-1, -2).contiguous().transpose(-1, -2),
         wide[..., ::2],
         wide[..., : x.shape[-1]],
         flat[1:].view(x.shape),
         x[..., :1].expand(x.shape),
-    ):
-
-        def both(function, other=other):
-            leaf = other.detach().requires_grad_()
-            y = function(leaf, *args[1:])
-            y = y[0] if isinstance(y, tuple) else y
-            return y, torch.autograd.grad(y.sum(), leaf)[0]
-
-        try:
-            theirs = both(twin)
-        except AssertionError:
-            continue
-        for mine, their in zip(both(op), theirs, strict=True):
-            torch.testing.assert_close(their, mine, rtol=0, atol=0)
+    )
+    assert_other_layouts(op, twin, others, *args[1:])
 
 
 def test_against_float64(device, tmp_path):
