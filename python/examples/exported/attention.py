@@ -1237,9 +1237,8 @@ class _Layout(NamedTuple):
 
     def sums(self, count: int, dtype: torch.dtype) -> torch.Tensor:
         """Return memory for `count` partial sums of the gradient, one after the other."""
-        size = self.size
-        flat = torch.empty(count * size, dtype=dtype, device=self.device)
-        return flat.as_strided((count, *self.shape), (size, *self.strides))
+        shape, strides = (count, *self.shape), (self.size, *self.strides)
+        return torch.empty_strided(shape, strides, dtype=dtype, device=self.device)
 
     def restored(self, kept: torch.Tensor) -> torch.Tensor:
         """Return what autograd kept of a tensor; hooks may have laid it out otherwise."""

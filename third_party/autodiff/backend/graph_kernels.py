@@ -49,11 +49,6 @@ class TracedLayout(Layout):
         made = self.memory(self.dtype, self.span, gradient is None or not tight)
         return made if gradient is None else made.copy_(gradient)
 
-    def sums(self, count: int, dtype: torch.dtype) -> Tensor:
-        """Return memory for `count` partial sums of the gradient, and no view of any other."""
-        strides = (self.size, *self.strides)
-        return torch.empty_strided((count, *self.shape), strides, dtype=dtype, device=self.device)
-
     def restored(self, kept: Tensor) -> Tensor:
         """Return what was kept of a tensor: here it is as it was."""
         return kept
