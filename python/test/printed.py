@@ -56,9 +56,9 @@ def _signature(ttir: str):
             del listed[: 2 * descriptor[1].count("x")]
     types = [_type(type_) for type_, _ in found]
     multiples = {
-        (place,): [["tt.divisibility", 16]]
+        (place,): [["tt.divisibility", int(divisor[1])]]
         for place, (_, attributes) in enumerate(found)
-        if "tt.divisibility = 16" in attributes
+        if (divisor := re.search(r"tt.divisibility = (\d+)", attributes))
     }
     return types, multiples
 

@@ -20,7 +20,7 @@ from exporting import (
     run,
     tensors,
 )
-from kernels import cross_entropy, in_place, matmul, softmax
+from kernels import cross_entropy, in_place, matmul, picking, short_products, softmax
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 
 
@@ -130,6 +130,23 @@ def test_other_layouts(form, device, tmp_path):
         x[..., :1].expand(x.shape),
     )
     assert_other_layouts(op, twin, others, *args[1:])
+
+
+@pytest.mark.parametrize("size", [(16, 4), (64, 8), (4, 1), (64, 64)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+def test_short_products(dtype, size, device, tmp_path):
+    """A GPU's `tl.dot` refuses sums over fewer than 16 elements, which adjoints may have."""
+    m, n = size
+    op = autodiff(short_products.product_kernel, short_products.product)
+    pairs = (tensors((m, 32), (32, n), dtype=dtype, device=device) for _ in range(4))
+    assert_other_sizes(op, tmp_path, pairs, False)
+
+
+def test_maps(device, tmp_path):
+    op = autodiff(picking.map_kernel, picking.map_elementwise)
+    sizes = (100, 65, 128, 99, 127)
+    pairs = ([torch.rand(n, device=device, requires_grad=True) for _ in "xw"] for n in sizes)
+    assert_other_sizes(op, tmp_path, pairs)
 
 
 def test_against_float64(device, tmp_path):

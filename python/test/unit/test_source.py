@@ -14,7 +14,7 @@ import test_matrix_instructions as attention
 import torch
 import triton
 import triton.language as tl
-from kernels import cross_entropy, matmul, normalization, softmax
+from kernels import cross_entropy, matmul, normalization, picking, softmax
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff import __main__ as command
 from triton.backends.autodiff.constexprs import Constexprs
@@ -102,8 +102,32 @@ def calls_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     stored(y_ptr + m, total, tl.program_id(0).to(tl.float32))
 
 
+@triton.jit
+def hints_kernel(x_ptr, y_ptr, n, m, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i = tl.max_contiguous(tl.multiple_of(i % n, BLOCK), BLOCK)
+    j = tl.max_constancy(tl.arange(0, BLOCK) // m, [16])
+    at = tl.multiple_of(i[:, None] * n + j[None, :], (1, 16))
+    tl.store(y_ptr + at, tl.load(x_ptr + at))
+
+
+@triton.jit
+def literals_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    """Both values of a choice are literals, not of 32 bits."""
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    one = tl.full([BLOCK], 1.1, x.dtype)
+    y = tl.where(x > 0, one, tl.full([BLOCK], -0.1, x.dtype))
+    m = tl.where(x > 1, tl.full([BLOCK], 3, tl.int16), tl.full([BLOCK], -5, tl.int16))
+    tl.store(y_ptr + i, tl.sum(y) + tl.sum(m.to(tl.int64)).to(x.dtype))
+
+
 # What derived kernels do not have.
 FORWARDS = {
+    "hints": (hints_kernel, ["*fp32", "*fp32", "i32", "i32"], {"BLOCK": 64}),
+    "literals": (literals_kernel, ["*fp64", "*fp64"], {"BLOCK": 64}),
+    "short literals": (literals_kernel, ["*fp16", "*fp16"], {"BLOCK": 64}),
+    "maps": (picking.map_kernel, ["*fp32"] * 3 + ["i32"], {"BLOCK": 64}),
     "descriptors made": (
         made_descriptors_kernel,
         ["*fp16", "*fp16", "i32", "i32", "i64"],

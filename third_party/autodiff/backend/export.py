@@ -153,7 +153,8 @@ class Module:
                 origins.append((constexprs, kernel))
                 names.append((name, launch, options, taken_by_kernel))
             made.append(names)
-        source = python_of(texts, self._kernel, origins if self._is_for_readers else ())
+        target = self._launches[0].spec.target
+        source = python_of(texts, self._kernel, origins if self._is_for_readers else (), target)
         body = source.split("\n\n\n", 1)[1].rstrip()
         functions = {
             node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)

@@ -207,7 +207,7 @@ class InlinedForward:
         spec = state.spec
         if _DESCRIPTOR in spec.kernel.asm["ttir"]:
             raise refused(spec.name, "it has tensor descriptors")
-        text = with_types(python_of(spec.kernel.asm["ttir"]), {spec.name: None})
+        text = with_types(python_of(spec.kernel.asm["ttir"], target=spec.target), {spec.name: None})
         self._kernel = _Traced(module_of(text, spec.name)[spec.name])
         self._options = said_options(inherited_options(spec.kernel.metadata), spec.target)
 

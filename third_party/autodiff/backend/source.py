@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
+
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import make_backend
 
 from .constexprs import Constexprs, named
 from .library import native
 from .python_text import laid_out
 
 # What has no form in Python is written with operations that have one.
-_LEGALIZE = "builtin.module(tt.func(autodiff-legalize-source,canonicalize))"
+_LEGALIZE = (
+    "builtin.module(tt.func(autodiff-legalize-source,autodiff-fit-frontend{{least-sums={sums}}},"
+    "canonicalize))"
+)
 # What MLIR's tools have between the parts of a file.
 _BETWEEN = "\n// -----\n"
 
@@ -18,7 +26,12 @@ _BETWEEN = "\n// -----\n"
 _BETWEEN_FUNCTIONS = "\n\n\n"
 
 
-def python_of(ttir: str | Iterable[str], name: str = "<ttir>", origins: Sequence = ()) -> str:
+def python_of(
+    ttir: str | Iterable[str],
+    name: str = "<ttir>",
+    origins: Sequence = (),
+    target: GPUTarget | None = None,
+) -> str:
     """Return a module of Triton Python with the kernel of some TTIR, or those of several.
 
     `ttir` is what Triton, or this package, has made of a kernel; `name` stands for its file in
@@ -28,26 +41,37 @@ def python_of(ttir: str | Iterable[str], name: str = "<ttir>", origins: Sequence
 
     `origins` has a pair for each kernel: the `Constexprs` of the launch that it is of, which stand
     for the numbers that they explain, and which kernel of the plan it is, None for the user's.
+    `target` is what Triton's frontend will compile for, a GPU of NVIDIA if none is given.
 
     Raises an `AutodiffError` that names the operation for what has no form in Python: functions
     that call themselves, and what a `while` loop computes in several lines before it goes on.
     """
     texts = [ttir] if isinstance(ttir, str) else list(ttir)
-    legal = [_legal(text, name) for text in texts]
+    pipeline = _LEGALIZE.format(sums=_least_sums(target or GPUTarget("cuda", 90, 32)))
+
+    def legalized(text: str) -> str:
+        return native().run_pipeline(text, pipeline, name)
+
+    legal = [legalized(text) for text in texts]
     parts = _functions(legal, name)
     first = len(parts) - len(legal)
     for number, (constexprs, kernel) in enumerate(origins):
 
         def others(text, number=number):
-            with_other = [*legal[:number], _legal(text, name), *legal[number + 1 :]]
+            with_other = [*legal[:number], legalized(text), *legal[number + 1 :]]
             return _functions(with_other, name)[number - len(legal)]
 
         parts[first + number] = named(parts[first + number], constexprs, kernel, others)
     return laid_out(_BETWEEN_FUNCTIONS.join(parts).split("\n"))
 
 
-def _legal(ttir: str, name: str) -> str:
-    return native().run_pipeline(ttir, _LEGALIZE, name)
+@functools.cache
+def _least_sums(target: GPUTarget) -> str:
+    """Return over how many elements of 8, 16, 32 and 64 bits `tl.dot` sums at least."""
+    backend = make_backend(target)
+    least = backend.get_codegen_implementation(backend.parse_options({}))["min_dot_size"]
+    types = (tl.int8, tl.float16, tl.float32, tl.float64)
+    return ",".join(str(least(of, of)[2]) for of in types)
 
 
 def _functions(legal: list[str], name: str) -> list[str]:
@@ -71,4 +95,4 @@ def backward_source(plans) -> str:
         constexprs = Constexprs(state.spec, plan)
         kernels += [kernel.ttir for kernel in plan.backward]
         origins += [(constexprs, kernel) for kernel in plan.backward]
-    return python_of(kernels, origins=origins)
+    return python_of(kernels, origins=origins, target=plans[0][0].spec.target)

@@ -249,7 +249,15 @@ std::optional<Text> Writer::writeArithmetic() {
         if (isOfTiles &&
             !isa<RankedTensorType>(select.getCondition().getType()))
           return std::nullopt;
-        return call("where", Use::Joined);
+        // Of two literals Triton would make numbers of 32 bits.
+        bool areLiterals = elementOf(select.getTrueValue()) &&
+                           elementOf(select.getFalseValue());
+        std::string condition = text(select.getCondition(), Use::Joined);
+        std::string chosen = text(select.getTrueValue(),
+                                  areLiterals ? Use::Passed : Use::Joined);
+        std::string other = text(select.getFalseValue(), Use::Joined);
+        return Text{"tl.where(" + condition + ", " + chosen + ", " + other +
+                    ")"};
       })
       .Default([](Operation *) { return std::nullopt; });
 }

@@ -191,6 +191,28 @@ static bool isDirectlyBeforeUse(Operation *op) {
   return next && isNext(next) && (op->hasOneUse() || next->getNumRegions() > 0);
 }
 
+/// With what is promised of the elements of its result.
+static std::string hinted(Operation *op, std::string text) {
+  constexpr std::pair<StringRef, StringRef> kHints[] = {
+      {"tt.contiguity", "max_contiguous"},
+      {"tt.constancy", "max_constancy"},
+      {"tt.divisibility", "multiple_of"}};
+  for (auto [attribute, function] : kHints) {
+    auto numbers = op->getAttrOfType<DenseIntElementsAttr>(attribute);
+    if (!numbers)
+      continue;
+    auto each = llvm::map_range(numbers.getValues<APInt>(), [](APInt number) {
+      return std::to_string(number.getZExtValue());
+    });
+    text = ("tl." + function + "(" + text + ", [" + llvm::join(each, ", ") +
+            "])")
+               .str();
+  }
+  return text;
+}
+
+static bool hasHints(Operation *op) { return !hinted(op, "").empty(); }
+
 /// Whether Triton makes a tile of a single value, or of a smaller tile, by
 /// itself wherever it is used. In loops, too: what they do not change, it moves
 /// out of them. Where a single value becomes a tile makes no difference later.
@@ -200,7 +222,7 @@ static bool isImplicit(Operation *op) {
     return op->getBlock()->findAncestorOpInBlock(*user) &&
            (isMaskOf(tile, user) || extends(user, op));
   };
-  return llvm::all_of(tile.getUsers(), isExtended) &&
+  return !hasHints(op) && llvm::all_of(tile.getUsers(), isExtended) &&
          (isa<tt::SplatOp>(op) || isDirectlyBeforeUse(op));
 }
 
@@ -232,6 +254,8 @@ LogicalResult FunctionPrinter::printPlain(Operation *op) {
     line(text->text);
     return success();
   }
+  if (hasHints(op))
+    text = Text{hinted(op, text->text)};
   Value result = op->getResult(0);
   if (isForOneLine(result) && text->text.size() <= kLongestPart) {
     wait(result, std::move(*text));
@@ -291,7 +315,8 @@ LogicalResult FunctionPrinter::printCombining(Operation *op, Region &combine) {
   if (StringRef name = findInLibrary(op, combine); !name.empty())
     return finish(
         op, ("tl." + name + "(" + arguments(op) + ", " + axis + end).str());
-  std::optional<std::string> function = helpers.nameFor(combine, moduleNames);
+  std::optional<std::string> function = 
+      helpers.nameFor(combine, "combine", moduleNames);
   if (!function)
     return fail(op, "of its combine function");
   bool isOne = op->getNumOperands() == 1;
@@ -310,6 +335,7 @@ std::string FunctionPrinter::arguments(Operation *op, Use use) {
 }
 
 LogicalResult FunctionPrinter::finish(Operation *op, std::string text) {
+  text = hinted(op, std::move(text));
   if (op->getNumResults() == 1 && isForOneLine(op->getResult(0))) {
     wait(op->getResult(0), {text});
     return success();
@@ -346,6 +372,20 @@ LogicalResult FunctionPrinter::print(tt::ElementwiseInlineAsmOp op) {
                         ")");
 }
 
+LogicalResult FunctionPrinter::print(tt::MapElementwiseOp map) {
+  std::optional<std::string> function =
+      helpers.nameFor(map.getScalarOp(), "of_element", moduleNames);
+  if (!function)
+    return fail(map, "of its function");
+  std::string text = "tl.map_elementwise(" + *function + ", " + arguments(map);
+  if (map.getPack() == 1)
+    return finish(map, text + ")");
+  // Triton returns a tuple, of one tile too.
+  StringRef end = map->getNumResults() == 1 ? ")[0]" : ")";
+  return finish(
+      map, text + ", pack=" + std::to_string(map.getPack()) + end.str());
+}
+
 LogicalResult FunctionPrinter::print(Operation *op) {
   llvm::append_range(announced, comments.take(op, kLongestLine - 4 * depth));
   if (op->hasTrait<OpTrait::ConstantLike>())
@@ -361,6 +401,8 @@ LogicalResult FunctionPrinter::print(Operation *op) {
     return printCombining(op, reduce.getCombineOp());
   if (auto scan = dyn_cast<tt::ScanOp>(op))
     return printCombining(op, scan.getCombineOp());
+  if (auto map = dyn_cast<tt::MapElementwiseOp>(op))
+    return print(map);
   if (auto split = dyn_cast<tt::SplitOp>(op))
     return finish(split, "tl.split(" + arguments(split) + ")");
   if (auto call = dyn_cast<tt::CallOp>(op))

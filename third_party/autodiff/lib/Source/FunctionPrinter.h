@@ -26,9 +26,10 @@ inline constexpr size_t kLongestLine = 100;
 /// Functions of the printed module that kernels call.
 class Helpers {
 public:
-  /// The name of a function that does what `region` does; null if it has no
-  /// form.
-  std::optional<std::string> nameFor(Region &region, Names &names);
+  /// The name of a function that does what `region` does, `base` or one like
+  /// it; null if it has no form.
+  std::optional<std::string> nameFor(Region &region, llvm::StringRef base,
+                                     Names &names);
   /// That of one that calls a function of a library.
   std::string nameFor(triton::ExternElementwiseOp op, Names &names);
   /// That of a function that is not inlined, which is printed before what calls
@@ -50,7 +51,7 @@ private:
   llvm::DenseMap<Operation *, Function> functions;
 };
 
-/// Prints a function, or a combine function.
+/// Prints a function, or one of scalars: what combines, or maps, elements.
 class FunctionPrinter {
 public:
   FunctionPrinter(Helpers &helpers, Names &module, unsigned indent = 1)
@@ -58,8 +59,8 @@ public:
 
   /// A kernel, or a function that kernels call.
   LogicalResult printKernel(triton::FuncOp kernel, llvm::raw_ostream &os);
-  /// The lines of a combine function, with names for its arguments.
-  LogicalResult printCombine(Block &block, llvm::StringRef name,
+  /// The lines of a function of scalars, with names for its arguments.
+  LogicalResult printScalars(Block &block, llvm::StringRef name,
                              std::string &out);
   /// A function that is not inlined.
   LogicalResult printFunction(triton::FuncOp function, llvm::StringRef name,
@@ -104,6 +105,7 @@ private:
   LogicalResult print(scf::IfOp branch);
   LogicalResult print(scf::WhileOp loop);
   LogicalResult printCombining(Operation *op, Region &combine);
+  LogicalResult print(triton::MapElementwiseOp map);
   LogicalResult print(triton::CallOp call);
   LogicalResult print(triton::ExternElementwiseOp call);
   LogicalResult print(triton::ElementwiseInlineAsmOp assembly);

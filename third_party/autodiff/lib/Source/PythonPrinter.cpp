@@ -88,7 +88,7 @@ LogicalResult FunctionPrinter::printKernel(tt::FuncOp kernel, raw_ostream &os) {
   return success();
 }
 
-LogicalResult FunctionPrinter::printCombine(Block &block, StringRef name,
+LogicalResult FunctionPrinter::printScalars(Block &block, StringRef name,
                                             std::string &out) {
   SmallVector<std::string> parameters;
   for (BlockArgument argument : block.getArguments())
@@ -114,16 +114,17 @@ LogicalResult FunctionPrinter::printCombine(Block &block, StringRef name,
   return success();
 }
 
-std::optional<std::string> Helpers::nameFor(Region &region, Names &names) {
+std::optional<std::string> Helpers::nameFor(Region &region, StringRef base,
+                                            Names &names) {
   std::string body;
   if (!region.hasOneBlock() ||
       failed(FunctionPrinter(*this, names)
-                 .printCombine(region.front(), "<name>", body)) ||
+                 .printScalars(region.front(), "<name>", body)) ||
       StringRef(body).contains("<unknown>"))
     return std::nullopt;
   auto [place, isNew] = known.try_emplace(body);
   if (isNew) {
-    place->second = names.unique("combine");
+    place->second = names.unique(base.str());
     size_t start = body.find("<name>");
     text += body.replace(start, 6, place->second) + "\n\n";
   }
