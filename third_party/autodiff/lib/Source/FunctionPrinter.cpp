@@ -204,9 +204,9 @@ static std::string hinted(Operation *op, std::string text) {
     auto each = llvm::map_range(numbers.getValues<APInt>(), [](APInt number) {
       return std::to_string(number.getZExtValue());
     });
-    text = ("tl." + function + "(" + text + ", [" + llvm::join(each, ", ") +
-            "])")
-               .str();
+    text =
+        ("tl." + function + "(" + text + ", [" + llvm::join(each, ", ") + "])")
+            .str();
   }
   return text;
 }
@@ -315,7 +315,7 @@ LogicalResult FunctionPrinter::printCombining(Operation *op, Region &combine) {
   if (StringRef name = findInLibrary(op, combine); !name.empty())
     return finish(
         op, ("tl." + name + "(" + arguments(op) + ", " + axis + end).str());
-  std::optional<std::string> function = 
+  std::optional<std::string> function =
       helpers.nameFor(combine, "combine", moduleNames);
   if (!function)
     return fail(op, "of its combine function");
@@ -382,8 +382,8 @@ LogicalResult FunctionPrinter::print(tt::MapElementwiseOp map) {
     return finish(map, text + ")");
   // Triton returns a tuple, of one tile too.
   StringRef end = map->getNumResults() == 1 ? ")[0]" : ")";
-  return finish(
-      map, text + ", pack=" + std::to_string(map.getPack()) + end.str());
+  return finish(map,
+                text + ", pack=" + std::to_string(map.getPack()) + end.str());
 }
 
 LogicalResult FunctionPrinter::print(Operation *op) {
