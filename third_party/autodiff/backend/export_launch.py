@@ -67,16 +67,16 @@ def said_options(options: dict, target) -> dict:
 
 
 class ExportedLaunch:
-    """Writes a launch: `state` is that of its kernel, `execution` how it and its backward run.
+    """Writes a launch: `execution` is how it runs, `backward` how its backward does.
 
     `suffix` tells it from other launches of the kernel in the module. Raises an `AutodiffError`
     for what no module can do.
     """
 
-    def __init__(self, state, execution, suffix: str, backward=None):
-        self.state, self.execution = state, execution
-        self.spec = spec = state.spec
-        self.backward = backward or execution.shown
+    def __init__(self, execution, backward, suffix: str):
+        self.state, self.execution = execution.state, execution
+        self.spec = spec = self.state.spec
+        self.backward = backward
         self.plan = self.backward.plan
         self.facts = self.backward.facts
         self.suffix = suffix
@@ -283,6 +283,13 @@ class ExportedLaunch:
         """Return what a function that modules have is called there."""
         self.calls.add(name)
         return private(name)
+
+    def has_no_backward_for(self, output: int) -> bool:
+        """Return whether the gradient of an output may matter, and was not exported."""
+        planned = self.execution.planned
+        if planned is not None and output not in planned:
+            return True
+        return output in self.execution.backward.cotangents - self.backward.cotangents
 
     def is_held(self, gradient, space) -> bool:
         """Return whether a tensor's storage holds what contributions to its gradient reach."""

@@ -204,6 +204,7 @@ class Node:
         lines = [
             f"        {names[i]} = {self.of.layouts[i]}.restored({names[i]})"
             for i in self.of.execution.kept
+            if i in self.of.backward.pointers
         ]
         lines += self._memory(text)
         kernels = iter(self._kernels if self.of.counting is None else self._kernels[1:])
@@ -234,7 +235,7 @@ class Node:
         for j, name in upstream.items():
             if j in plan.cotangents():
                 lines.append(f"        {name} = {self.of.layouts[j]}.upstream({name})")
-            elif self.of.execution.planned is not None and j not in self.of.execution.planned:
+            elif self.of.has_no_backward_for(j):
                 words = (
                     f"a gradient of {self.of.spec.names[j]} came, for which nothing was exported"
                 )

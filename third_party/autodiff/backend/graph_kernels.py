@@ -74,7 +74,7 @@ class _Text:
     """The functions of a module for one launch, which run where PyTorch traces."""
 
     def __init__(self, execution, backward):
-        launch = ExportedLaunch(execution.state, execution, "", backward)
+        launch = ExportedLaunch(execution, backward, "")
         module = Module([launch], None, is_for_readers=False)
         text = module.text()
         text = without_comprehensions(with_types(text, dict.fromkeys(module.nodes[0].launched)))
