@@ -19,6 +19,7 @@ from .export_checks import Unwritten, ends_of, refused
 from .expr import named
 from .expr_source import Text, simplified
 from .memory import is_dense
+from .plan import Tallied
 from .python_text import call
 
 # Options that always stand in a launch.
@@ -108,7 +109,6 @@ class ExportedLaunch:
         for holds, why in (
             (reserved, f"a parameter is called as a module is, {sorted(reserved)}"),
             (opaque, f"argument {opaque[:1]} is no tensor"),
-            (any(s.is_tallied for s in self.backward.shadows), "additions are counted first"),
             (any(k.accesses is not None for k in plan.kernels), "TRITON_AUTODIFF_CHECK is set"),
             (part, f"argument {part!r} has gaps or repeats elements, and is summed in parts"),
             (self.backward.around, "a gradient belongs to what is around a tensor"),
@@ -138,7 +138,14 @@ class ExportedLaunch:
     def executables(self) -> list[Executable]:
         """All backward kernels, first the one that counts iterations, where that is needed."""
         counting = [] if self.counting is None else [self.counting]
-        return [*counting, *(executable for step in self.steps for executable in step)]
+        own = (executable for step in self.steps for executable in step)
+        return [*counting, *own, *(e for tallied in self.tallied.values() for e in tallied)]
+
+    @cached_property
+    def tallied(self) -> dict[int, Tallied]:
+        """The kernels around the others, of arguments of which additions are counted first."""
+        tallied = self.backward.handle.tallied
+        return {s.argument: tallied[s.argument] for s in self.backward.shadows if s.is_tallied}
 
     @property
     def counting(self) -> Executable | None:
