@@ -45,7 +45,26 @@ def picked(kernel, x):
     return y
 
 
-OPS = {"windows": autodiff(windows_kernel, windows), "picked": autodiff(picked_kernel, picked)}
+@triton.jit
+def shared_kernel(w_ptr, y_ptr, rows, columns, row, step, M: tl.constexpr, N: tl.constexpr):
+    """A matrix that all programs read: few of them sum up each part of its gradient."""
+    r, i = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    inside = (r < rows) & (i < columns)
+    w = tl.load(w_ptr + r * row + i * step, inside)
+    tl.store(y_ptr + (tl.program_id(0) * rows + r) * columns + i, w * w, inside)
+
+
+def shared(kernel, w):
+    y = w.new_empty(12, *w.shape)
+    kernel[(12,)](w, y, *w.shape, *w.stride(), M=16, N=64)
+    return y
+
+
+OPS = {
+    "windows": autodiff(windows_kernel, windows),
+    "picked": autodiff(picked_kernel, picked),
+    "shared": autodiff(shared_kernel, shared),
+}
 # What is made of a tensor of rows and three times as many columns.
 LAYOUTS = {
     "gaps": lambda x: x[:, ::3],
@@ -64,7 +83,7 @@ def values(function, base, layout):
     base = base.detach().requires_grad_()
     y = function(layout(base))
     torch.manual_seed(5)
-    return y.detach(), torch.autograd.grad(y, base, torch.randn_like(y))[0]
+    return y.detach(), torch.autograd.grad(y, base, torch.rand_like(y))[0]
 
 
 def compare(op, twin, base, layout) -> bool:
@@ -93,6 +112,8 @@ def test_layouts(name, layout, device, tmp_path):
 
     given = base(*first)
     twin = exported(op, tmp_path, made(given))
+    is_in_parts = "_added_up(" in (tmp_path / "exported.py").read_text()
+    assert is_in_parts == (name == "shared" and "are one" not in layout)
     assert compare(op, twin, given, made)
     taken = [compare(op, twin, base(*size), made) for size in others]
     assert sum(taken) >= 2, taken

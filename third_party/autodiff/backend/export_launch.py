@@ -104,13 +104,10 @@ class ExportedLaunch:
         spec, plan, facts = self.spec, self.plan, self.facts
         reserved = {"torch", "triton", "tl", "math", "functools", "os"} & set(self.parameters)
         opaque = [spec.names[i] for i in spec.pointers if not facts.tensors[i].is_tensor]
-        partial = {g.argument for g in plan.gradients if g.partials is not None}
-        part = next((spec.names[i] for i in self.scattered & partial), "")
         for holds, why in (
             (reserved, f"a parameter is called as a module is, {sorted(reserved)}"),
             (opaque, f"argument {opaque[:1]} is no tensor"),
             (any(k.accesses is not None for k in plan.kernels), "TRITON_AUTODIFF_CHECK is set"),
-            (part, f"argument {part!r} has gaps or repeats elements, and is summed in parts"),
             (self.backward.around, "a gradient belongs to what is around a tensor"),
             (self.execution.spills, "it stores around a tensor"),
             (self.execution.races, "programs store to one element"),
