@@ -177,14 +177,14 @@ class Assertions:
             if not any(condition in line for line in self.lines):
                 self.require(condition, message)
 
-    def inside(self, what: str, argument: int, spaces) -> None:
-        """Assert that what is reached is inside of a "tensor", or of its "storage"."""
+    def inside(self, argument: int, spaces) -> None:
+        """Assert that what is reached is inside of a tensor."""
         name, like = self._names[argument], self._layouts[argument]
         for space in spaces:
             with self.writing(space.used_arguments(), argument):
                 ends = ends_of(space)
-                self._rehearse(f"require_in_{what}", argument, *ends)
-                self.say(f"require_in_{what}", f'"{name}"', like, *map(self._text.of, ends))
+                self._rehearse("require_in_tensor", argument, *ends)
+                self.say("require_in_tensor", f'"{name}"', like, *map(self._text.of, ends))
 
     def _rehearse(self, function: str, argument: int, *given) -> None:
         """Raise `Unwritten` if what is to be asserted does not hold for this launch.
@@ -240,7 +240,11 @@ def ends_of(space) -> tuple:
     """
     low = high = space.offset
     for index in space.indices:
-        ends = [["mul", index.stride, end] for end in _ends(index)]
+        first, last = _ends(index)
+        if not isinstance(index.stride, int):
+            # Without values it would end before it begins, and nobody knows where that is.
+            last = ["max", last, first]
+        ends = [["mul", index.stride, end] for end in (first, last)]
         low = ["add", low, _least(index.stride, ends)]
         high = ["add", high, _most(index.stride, ends)]
     return low, high

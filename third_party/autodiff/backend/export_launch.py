@@ -295,11 +295,17 @@ class ExportedLaunch:
             return True
         return output in self.execution.backward.cotangents - self.backward.cotangents
 
-    def is_held(self, gradient, space) -> bool:
-        """Return whether a tensor's storage holds what contributions to its gradient reach."""
-        ends = space.ends(self.facts.scalars, self.facts.grid)
-        lead, total = self.facts.tensors[gradient.argument].span
-        return ends is None or (-lead <= ends[0] and ends[1] < total - lead)
+    def ends_of(self, argument: int, space) -> tuple | None:
+        """Return the first and the last element that contributions reach, as expressions.
+
+        None if these have no form, or would make more memory than the launch needs.
+        """
+        try:
+            ends = ends_of(space)
+        except Unwritten:
+            return None
+        span = self.facts.span(argument)
+        return ends if span.covering(*map(self.facts.evaluate, ends)) == span else None
 
     def span_of(self, i: int) -> str:
         """Return the memory that the gradient of an argument has, as Python in a backward."""
@@ -314,13 +320,9 @@ class ExportedLaunch:
             return span
         text = self.text(self.programs, True)
         for space in gradient.reach:
-            if not self.is_held(gradient, space):
-                try:
-                    ends = map(text.of, ends_of(space))
-                except Unwritten:
-                    # The launch has to be this one.
-                    ends = map(str, space.ends(self.facts.scalars, self.facts.grid))
-                span += f".covering({', '.join(ends)})"
+            # Without a form, the launch has to be this one.
+            ends = self.ends_of(i, space) or space.ends(self.facts.scalars, self.facts.grid)
+            span += "" if ends is None else f".covering({', '.join(map(text.of, ends))})"
         for check in gradient.checks:
             if check.moves and check.kind == "distinct":
                 ends = check.ends(self.facts.scalars, self.facts.grid)

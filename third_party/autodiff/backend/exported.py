@@ -190,13 +190,6 @@ def require_among(name: str, like: Layout, start: int, box) -> None:
     require(is_empty or is_within(start, box, held), words)
 
 
-def require_in_storage(name: str, like: Layout, first: int, last: int) -> None:
-    """Raise unless a tensor's storage holds the elements from the first to the last one."""
-    lead, total = like.span
-    if first <= last and not -lead <= first <= last < total - lead:
-        raise AssertionError(f"{name}: {first} to {last} of {total} elements are reached")
-
-
 def box(grid, place_of, filled: bool) -> list[int]:
     """Return the extents of a box in which each program has a place of its own.
 
