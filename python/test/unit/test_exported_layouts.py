@@ -5,6 +5,7 @@ import torch
 import triton
 import triton.language as tl
 from exporting import exported, passes_ruff, tensors
+from test_surroundings import amid
 from triton.backends.autodiff import autodiff
 
 
@@ -120,6 +121,32 @@ def test_layouts(name, layout, device, tmp_path):
     for other in LAYOUTS.values():
         for size in SIZES:
             compare(op, twin, base(*size), other)
+
+
+@triton.jit
+def neighbours_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """What is read in front of the tensor, and behind it, leads to nothing."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    y = tl.load(x_ptr + i - 1) * tl.load(x_ptr + i + 1)
+    tl.store(y_ptr + i, tl.where((i > 0) & (i < n - 1), y, 0), i < n)
+
+
+def neighbours(kernel, x):
+    y = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 32),)](x, y, x.numel(), BLOCK=32)
+    return y
+
+
+def test_beyond_the_storage(device, tmp_path):
+    """A module for a part of a large storage takes tensors that are all of theirs."""
+    op = autodiff(neighbours_kernel, neighbours)
+    twin = exported(op, tmp_path, torch.randn(500, device=device)[100:200].requires_grad_())
+    for n in (100, 33, 64, 2, 1):
+        x = amid(torch.randn(n, device=device), before=8, behind=64)
+        for mine, theirs in zip(
+            *(values(f, x, lambda leaf: leaf) for f in (op, twin)), strict=True
+        ):
+            torch.testing.assert_close(theirs, mine)
 
 
 def test_other_types(device, tmp_path):
