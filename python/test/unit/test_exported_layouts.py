@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 from exporting import exported, passes_ruff, tensors
 from test_surroundings import amid
-from triton.backends.autodiff import autodiff
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 
 
 @triton.jit
@@ -147,6 +147,35 @@ def test_beyond_the_storage(device, tmp_path):
             *(values(f, x, lambda leaf: leaf) for f in (op, twin)), strict=True
         ):
             torch.testing.assert_close(theirs, mine)
+
+
+@triton.jit
+def shifted_kernel(x_ptr, y_ptr, n, by, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i + by, 2 * tl.load(x_ptr + i - by, i < n), i < n)
+
+
+@triton.jit
+def crowded_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, i < n) * tl.program_id(0), i < n)
+
+
+def test_refused(device, tmp_path):
+    """Whatever a module knows nothing of: what, where, the way out."""
+    x, y = (torch.randn(60, device=device, requires_grad=wants) for wants in (True, False))
+    shifted, crowded = differentiable(shifted_kernel), differentiable(crowded_kernel)
+    launches = [
+        (shifted, (x[20:40], y, 20, 5), r"'x_ptr' is a part.* reads around it, .*pass the whole"),
+        (shifted, (x, y[20:40], 20, 5), r"'y_ptr' is a part.* stores around it.*_layouts.py:\d+"),
+        (crowded, (x, y, 20), r"programs 0 and 1 store to element 0 .*_layouts.py:\d+"),
+    ]
+    for kernel, args, words in launches:
+        with pytest.raises(AutodiffError, match=words):
+            kernel.export(
+                tmp_path / "exported.py", *args, BLOCK=32, grid=(2 if kernel is crowded else 1,)
+            )
+    assert not list(tmp_path.iterdir())
 
 
 def test_other_types(device, tmp_path):

@@ -108,12 +108,21 @@ class ExportedLaunch:
             (reserved, f"a parameter is called as a module is, {sorted(reserved)}"),
             (opaque, f"argument {opaque[:1]} is no tensor"),
             (any(k.accesses is not None for k in plan.kernels), "TRITON_AUTODIFF_CHECK is set"),
-            (self.backward.around, "a gradient belongs to what is around a tensor"),
-            (self.execution.spills, "it stores around a tensor"),
-            (self.execution.races, "programs store to one element"),
         ):
             if holds:
                 raise refused(self.kernel_name, why)
+        for objection in self.execution.races.values():
+            raise refused(self.kernel_name, objection, "then export it")
+        around = {i: "reads around it, where there are gradients" for i in self.backward.around}
+        spills = self.execution.spills.items()
+        around |= {j: f"stores around it{s.where}, where gradients may come" for j, s in spills}
+        for i, does in around.items():
+            raise refused(
+                self.kernel_name,
+                f"argument {spec.names[i]!r} is a part of a larger tensor, and the kernel {does}, "
+                "of which a module knows nothing",
+                "pass the whole tensor, and where its part begins as a number",
+            )
 
     def _steps(self) -> list[list[Executable]]:
         """Return the backward kernels in order, and of each all variants, the best first.
