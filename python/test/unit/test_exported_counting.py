@@ -94,15 +94,24 @@ CONTENTS = {
 
 @pytest.mark.parametrize("form", CONTENTS)
 def test_contents(form, device, tmp_path):
-    """What memory holds decides where contributions meet: others are equal, or refused."""
-    op, make, (first, *others) = CONTENTS[form]
-    args = make(device, first)
+    """What memory holds decides which part of a tensor each program has."""
+    op, make, contents = CONTENTS[form]
+    args = make(device, contents[0])
     run(op, args)
     twin = exported(op, tmp_path, *args)
-    assert compare(op, twin, args)
-    assert compare(op, twin, make(device, first))
-    for other in others:
-        compare(op, twin, make(device, other))
+    for held in contents:
+        assert compare(op, twin, make(device, held))
+
+
+@pytest.mark.parametrize("ends", [([0, 30], [50, 80]), ([0, 40], [40, 70]), ([0, 50], [40, 80])])
+def test_parts_that_are_no_partition(ends, device, tmp_path):
+    """Sequences that overlap, end early, or leave a gap: gradients would be missing."""
+    op, make, (first, *_) = CONTENTS["packed"]
+    twin = exported(op, tmp_path, *make(device, first))
+    *inputs, _, _, _, causal = make(device, (40, 40))
+    first, last = (torch.tensor(places, dtype=torch.int32, device=device) for places in ends)
+    with pytest.raises(AssertionError, match=r"the parts of \w+ that programs have"):
+        run(twin, [*inputs, torch.cat([first, last[-1:]]), first, last, causal])
 
 
 def lookup(kernel, table, index):

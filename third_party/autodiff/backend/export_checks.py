@@ -103,16 +103,18 @@ class Assertions:
 
     def _check(self, check) -> None:
         name = self._names[check.argument]
-        if check.moves:
-            raise Unwritten("programs have parts that differ in length")
         filled = isinstance(check, BijectiveCheck)
         varying = [e[1] for dim in check.dims for _, e in dim.digits if _is_of_programs(e)]
         if check.programs is not None:
             self._sum(check.programs)
-        elif varying:
-            self._extents = iter(self._box(varying, filled))
-        else:
-            self._every_axis(check)
+        if check.moves:
+            self._check_parts(check, filled)
+            return
+        if check.programs is None:
+            if varying:
+                self._extents = iter(self._box(varying, filled))
+            else:
+                self._every_axis(check)
         dims = [self._indices(dim, filled) for dim in check.dims]
         listed = call("[", dims, "]")
         if filled:
@@ -126,6 +128,15 @@ class Assertions:
             self.say("require_cover", f'"{name}"', like, offset, listed)
         else:
             self.say("require_distinct", f'"{name}"', listed)
+
+    def _check_parts(self, check, filled: bool) -> None:
+        """Assert what a check says of the parts that programs have, which differ in length."""
+        name, parts = self._names[check.argument], parts_of(check, self._text, self._calls)
+        if filled:
+            like = self._layouts[check.argument]
+            self.say("require_parts_cover", f'"{name}"', like, parts)
+        else:
+            self.say("require_parts_distinct", f'"{name}"', parts)
 
     def _indices(self, dim, filled: bool) -> str:
         """Return a dimension of a check."""
@@ -216,6 +227,28 @@ class Assertions:
                 box = [tuple_of(self._text.of(e) for e in pair) for pair in axes]
                 first = self._text.of(start)
                 self.say("require_among", f'"{name}"', like, first, call("[", box, "]"))
+
+
+def parts_of(check, text: Text, calls) -> str:
+    """Return the parts of a tensor that programs have, which differ in length, as Python."""
+    start, box = check.offset, []
+    for dim in check.dims:
+        own = []
+        for step, extent in dim.digits:
+            if _is_of_programs(extent):
+                start = ["add", start, ["mul", ["mul", dim.stride, step], extent[1]]]
+            else:
+                is_each = isinstance(extent, list) and extent[0] == "each"
+                own.append((step, extent[1] if is_each else extent))
+        if own or dim.bound is not None:
+            digits = ", ".join(tuple_of(map(text.of, digit)) for digit in own)
+            bound = [] if dim.bound is None else [text.of(dim.bound)]
+            length = call(f"{calls('part')}(", [f"[{digits}]", *bound])
+            box.append(tuple_of([text.of(dim.stride), length]))
+    found = tuple_of([text.of(start), f"[{', '.join(box)}]"])
+    first = [f"{text.of(e)} == 0" for e in (check.programs or ())[: check.summed]]
+    condition = f" if {' and '.join(first)}" if first else ""
+    return f"[{found} {text.programs(range(3))}{condition}]"
 
 
 def box_of(space) -> tuple:

@@ -15,7 +15,7 @@ from triton.compiler.compiler import make_backend
 from .bundle import literal, names_of, private
 from .errors import DoesNotFit
 from .executable import Executable
-from .export_checks import Unwritten, ends_of, refused
+from .export_checks import Unwritten, ends_of, parts_of, refused
 from .expr import named
 from .expr_source import Text, simplified
 from .memory import is_dense
@@ -334,8 +334,8 @@ class ExportedLaunch:
             span += "" if ends is None else f".covering({', '.join(map(text.of, ends))})"
         for check in gradient.checks:
             if check.moves and check.kind == "distinct":
-                ends = check.ends(self.facts.scalars, self.facts.grid)
-                span += "" if ends is None else f".covering({ends[0]}, {ends[1]})"
+                parts = parts_of(check, text, self.call)
+                span += f".covering(*{self.call('ends_of_parts')}({parts}))"
         return span
 
     def held(self, i: int) -> str:
