@@ -25,7 +25,7 @@ def weighed(kernel, x, w):
     return y
 
 
-@pytest.mark.parametrize("n", [100, 96, 1])
+@pytest.mark.parametrize("n", [100, 96])
 def test_tuned_by_hand(n, device):
     """An autotuner runs a derived kernel: the gradients are those of the launch."""
     x = torch.randn(n, device=device, requires_grad=True)
