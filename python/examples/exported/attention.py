@@ -8,7 +8,7 @@ AssertionError:
 - `k_ptr`: a tensor (float16, cpu)
 - `v_ptr`: a tensor (float16, cpu)
 - `sm_scale`: fp32
-- `m_ptr`: a tensor (float32, cpu, all of its storage)
+- `m_ptr`: a tensor (float32, cpu)
 - `out_ptr`: a tensor (float16, cpu, all of its storage)
 - `stride_qz`: i32
 - `stride_qh`: i32
@@ -34,7 +34,7 @@ AssertionError:
 - `CAUSAL` = True
 - `EVEN` = True
 - `GROUP` = 1
-- gradients of `q_ptr`, `k_ptr`, `v_ptr`, from those of `m_ptr`, `out_ptr`
+- gradients of `q_ptr`, `k_ptr`, `v_ptr`, from those of `out_ptr`
 """
 
 from __future__ import annotations
@@ -164,14 +164,15 @@ def attention_kernel_bwd(
     stride_om,  # tl.int32, a multiple of 16
     n_heads,  # tl.int32
     n_context,  # tl.int32, a multiple of 16
-    d_m_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
     d_out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
-    handover_d_row_max,  # tl.pointer_type(tl.float32), a multiple of 16
+    handover_acc,  # tl.pointer_type(tl.float32), a multiple of 16
     handover_row_max,  # tl.pointer_type(tl.float32), a multiple of 16
     d_q_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
-    n_programs: tl.int64,  # tl.int64
+    n_iterations: tl.int64,  # tl.int64
+    n_iterations_1: tl.int64,  # tl.int64
     zero: tl.int64,  # tl.int64
 ):
+    n_heads = tl.cast(n_heads, tl.int32)
     HEAD_DIM: tl.constexpr = 64
     BLOCK_M: tl.constexpr = 64
     BLOCK_N: tl.constexpr = 32
@@ -201,55 +202,50 @@ def attention_kernel_bwd(
     rows_part_5 = tl.broadcast_to(rows_part_2, [BLOCK_N, 64])
     n = tl.minimum((block + 1) * BLOCK_M, n_context)
     rows_2 = tl.broadcast_to(rows_1, [BLOCK_M, BLOCK_N])
-    offset_3 = program * n_context
-    m_ptrs = m_ptr + offset_3
-    d_m_ptrs = d_m_ptr + offset_3
-    m_ptrs_1 = m_ptrs + rows
-    d_m_ptrs_1 = d_m_ptrs + rows
-    m = tl.load(m_ptrs_1)
+    m = tl.load(m_ptr + program * n_context + rows)
     row_max = tl.where(m == float("-inf"), float("inf"), m)
-    z_part = program.to(tl.int64)
-    n_programs_1 = n_programs.to(tl.int32).to(tl.int64)
     block_1 = block.to(tl.int64)
-    offset_4 = (z_part * n_programs_1 + block_1) * BLOCK_M
-    tl.store(handover_row_max + offset_4 + rows_part_1, row_max)
-    offset_5 = z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
-    out_ptrs = out_ptr + offset_5
-    d_out_ptrs = d_out_ptr + offset_5
-    offset_6 = rows_1 * stride_om + rows_part_3
-    out_ptrs_1 = out_ptrs + offset_6
-    d_out_ptrs_1 = d_out_ptrs + offset_6
+    n_iterations_2 = n_iterations.to(tl.int32).to(tl.int64)
+    z_part = program.to(tl.int64)
+    n_heads_1 = n_heads.to(tl.int64)
+    program_1 = z_part % n_heads_1
+    offset_3 = block_1 * n_iterations_2
+    offset_4 = offset_3 + program_1
+    n_iterations_3 = n_iterations_1.to(tl.int32).to(tl.int64)
+    program_2 = z_part // n_heads_1
+    offset_5 = (offset_4 * n_iterations_3 + program_2) * BLOCK_M
+    tl.store(handover_row_max + offset_5 + rows_part_1, row_max)
+    offset_6 = z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
+    out_ptrs = out_ptr + offset_6
+    d_out_ptrs = d_out_ptr + offset_6
+    offset_7 = rows_1 * stride_om + rows_part_3
+    out_ptrs_1 = out_ptrs + offset_7
+    d_out_ptrs_1 = d_out_ptrs + offset_7
     acc = tl.load(out_ptrs_1).to(tl.float32)
     # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
     d_acc = tl.load(d_out_ptrs_1).to(tl.float32)
-    # tl.store(m_ptrs, row_max + tl.math.log2(row_sum))  (flash_attention_v2.py:106)
-    #     log2: x̄ += ȳ/(x·ln 2)
-    d_term = tl.load(d_m_ptrs_1)
-    d_term_1 = d_term * 1.442695
-    mask = d_term == 0.0
-    d_row_max = tl.where(mask, 0.0, d_term_1)
     # acc = acc / row_sum[:, None]  (flash_attention_v2.py:101)
     #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y
     d_acc_term = 0.0 - d_acc * acc
-    mask_1 = d_acc == 0.0
-    d_row_max_1 = d_row_max + tl.sum(tl.where(mask_1, 0.0, d_acc_term), 1)
-    tl.store(handover_d_row_max + offset_4 + rows_part_1, d_row_max_1)
-    n_iterations = ((tl.maximum(n - rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
+    mask = d_acc == 0.0
+    d_acc_term_1 = tl.sum(tl.where(mask, 0.0, d_acc_term), 1)
+    tl.store(handover_acc + offset_5 + rows_part_1, d_acc_term_1)
+    n_iterations_4 = ((tl.maximum(n - rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
     row_max_1 = tl.broadcast_to(row_max[:, None], [BLOCK_M, BLOCK_N])
     # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
-    d_row_sum_term = tl.broadcast_to(d_row_max_1[:, None], [64, 32])
+    d_row_sum_term = tl.broadcast_to(d_acc_term_1[:, None], [64, 32])
     # for start in range(low, high, BLOCK_N):  (flash_attention_v2.py:23)
-    if n_iterations > 0:
+    if n_iterations_4 > 0:
         d_q_1 = tl.full([64, 64], 0.0, tl.float32)
-        for i in range(n_iterations):
+        for i in range(n_iterations_4):
             keys = rows_part + i * BLOCK_N + keys_part
             keys_1 = keys[None, :]
             k_ptrs = k_base + keys_1 * stride_kn + rows_part_4
             v_ptrs = v_base + keys[:, None] * stride_vn + rows_part_5
             k = tl.load(k_ptrs)
             qk = tl.dot(q, k) * qk_scale
-            mask_2 = rows_2 >= keys_1
-            p = tl.exp2(tl.where(mask_2, qk, -1.0e6) - row_max_1)
+            mask_1 = rows_2 >= keys_1
+            p = tl.exp2(tl.where(mask_1, qk, -1.0e6) - row_max_1)
             # acc = tl.dot(p.to(v.dtype), v, acc)  (flash_attention_v2.py:46)
             #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
             d_acc_1 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs).to(tl.float32)), d_row_sum_term)
@@ -259,16 +255,16 @@ def attention_kernel_bwd(
             #     exp2: x̄ += ȳ·y·ln 2
             # qk = tl.where(rows[:, None] >= keys[None, :], qk, -1.0e6)  (flash_attention_v2.py:34)
             #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
-            d_q_2 = tl.dot(tl.where(mask_2, d_acc_1 * p, 0.0), tl.trans(k.to(tl.float32)), d_q_1)
+            d_q_2 = tl.dot(tl.where(mask_1, d_acc_1 * p, 0.0), tl.trans(k.to(tl.float32)), d_q_1)
             d_q_1 = d_q_2
         d_q = d_q_1
     else:
         d_q = tl.full([BLOCK_M, HEAD_DIM], 0.0, tl.float32)
-    n_iterations_1 = ((tl.maximum(rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
-    d_term_2 = d_q + zero.to(tl.int32).to(tl.float32)
-    if n_iterations_1 > 0:
-        d_q_4 = d_term_2
-        for i_1 in range(n_iterations_1):
+    n_iterations_5 = ((tl.maximum(rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
+    d_term = d_q + zero.to(tl.int32).to(tl.float32)
+    if n_iterations_5 > 0:
+        d_q_4 = d_term
+        for i_1 in range(n_iterations_5):
             keys_2 = i_1 * BLOCK_N + keys_part
             k_ptrs_1 = k_base + keys_2[None, :] * stride_kn + rows_part_4
             v_ptrs_1 = v_base + keys_2[:, None] * stride_vn + rows_part_5
@@ -278,7 +274,7 @@ def attention_kernel_bwd(
             d_q_4 = tl.dot(d_acc_2 * p_1, tl.trans(k_1.to(tl.float32)), d_q_4)
         d_q_3 = d_q_4
     else:
-        d_q_3 = d_term_2
+        d_q_3 = d_term
     # q = tl.load(q_ptrs)  (flash_attention_v2.py:81)
     tl.store(d_q_ptrs_1, (d_q_3 * 0.6931472 * qk_scale).to(tl.float16))
 
@@ -301,30 +297,33 @@ def attention_kernel_bwd_exchanged0(
     stride_oz,  # tl.int32, a multiple of 16
     stride_oh,  # tl.int32, a multiple of 16
     stride_om,  # tl.int32, a multiple of 16
-    n_heads,  # tl.int32
     n_context,  # tl.int32, a multiple of 16
     d_out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
-    handover_d_row_max,  # tl.pointer_type(tl.float32), a multiple of 16
+    handover_acc,  # tl.pointer_type(tl.float32), a multiple of 16
     handover_row_max,  # tl.pointer_type(tl.float32), a multiple of 16
     d_k_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     d_v_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     n_iterations: tl.int64,  # tl.int64
+    n_iterations_1: tl.int64,  # tl.int64
+    n_iterations_2: tl.int64,  # tl.int64
     n_programs: tl.int64,  # tl.int64
-    n_programs_1: tl.int64,  # tl.int64
     zero: tl.int64,  # tl.int64
 ):
     HEAD_DIM: tl.constexpr = 64
     BLOCK_M: tl.constexpr = 64
     BLOCK_N: tl.constexpr = 32
-    n_iterations_1 = n_iterations.to(tl.int32)
-    n_programs_2 = n_programs.to(tl.int32)
+    n_iterations_3 = n_iterations.to(tl.int32)
+    n_iterations_4 = n_iterations_1.to(tl.int32)
+    n_iterations_5 = n_iterations_2.to(tl.int32)
     program = tl.program_id(0)
-    program_1 = program % n_iterations_1
-    program_2 = program // n_iterations_1 % n_programs_2
+    program_1 = program % n_iterations_3
+    program_2 = program // n_iterations_3
+    program_3 = program_2 % n_iterations_4
+    program_4 = program_2 // n_iterations_4 % n_iterations_5
     n = program_1 * BLOCK_N
-    n_programs_3 = n_programs_1.to(tl.int32)
+    n_programs_1 = n_programs.to(tl.int32)
     n_1 = (tl.maximum(n, -BLOCK_M) + BLOCK_M) // BLOCK_M
-    n_2 = tl.minimum(n_programs_3, n_1)
+    n_2 = tl.minimum(n_programs_1, n_1)
     start = tl.maximum((tl.maximum(n - BLOCK_M, -BLOCK_M) + BLOCK_M) // BLOCK_M, 0)
     stop = tl.where(n - n_context >= 0, 0, n_2)
     condition = start < stop
@@ -332,9 +331,9 @@ def attention_kernel_bwd_exchanged0(
     if condition:
         keys = n + tl.arange(0, BLOCK_N)
         offset = keys[None, :] * stride_kn
-        z = (program_2 // n_heads).to(tl.int64)
+        z = program_3.to(tl.int64)
         offset_1 = z * stride_kz.to(tl.int64)
-        head = (program_2 % n_heads).to(tl.int64)
+        head = program_4.to(tl.int64)
         k_ptrs = tl.broadcast_to(
             k_ptr + (offset_1 + head * stride_kh.to(tl.int64)) + offset, [64, BLOCK_N]
         )
@@ -352,7 +351,8 @@ def attention_kernel_bwd_exchanged0(
         # acc = tl.dot(p.to(v.dtype), v, acc)  (flash_attention_v2.py:46)
         #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
         d_acc_term = tl.load(v_ptrs_1).to(tl.float32)
-        offset_3 = program_2.to(tl.int64) * n_programs_3.to(tl.int64)
+        n_iterations_6 = n_iterations_5.to(tl.int64)
+        n_iterations_7 = n_iterations_4.to(tl.int64)
         k = tl.load(k_ptrs_1)
         keys_2 = tl.broadcast_to(keys_1, [BLOCK_N, BLOCK_M])
         k_1 = tl.trans(k)
@@ -370,16 +370,16 @@ def attention_kernel_bwd_exchanged0(
             # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
             d_acc = tl.load(d_out_ptrs + (rows_1 * stride_om + rows_part_2)).to(tl.float32)
             d_acc_1 = tl.trans(d_acc)
-            offset_4 = (offset_3 + i.to(tl.int64)) * 64
+            offset_3 = ((i.to(tl.int64) * n_iterations_6 + head) * n_iterations_7 + z) * 64
             # acc = acc / row_sum[:, None]  (flash_attention_v2.py:101)
             # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
             d_row_sum_term = tl.broadcast_to(
-                tl.load(handover_d_row_max + offset_4 + rows_part)[None, :], [32, 64]
+                tl.load(handover_acc + offset_3 + rows_part)[None, :], [32, 64]
             )
             d_acc_2 = tl.dot(d_acc_term, d_acc_1, d_row_sum_term)
             p_part = (
                 tl.where(mask_1, tl.dot(k_1, tl.trans(q)) * qk_scale, -1.0e6)
-                - tl.load(handover_row_max + offset_4 + rows_part)[None, :]
+                - tl.load(handover_row_max + offset_3 + rows_part)[None, :]
             )
             p = tl.exp2(p_part)
             # p = tl.math.exp2(qk - new_max[:, None])  (flash_attention_v2.py:38)
@@ -397,11 +397,11 @@ def attention_kernel_bwd_exchanged0(
             tl.full([BLOCK_N, HEAD_DIM], 0.0, tl.float32),
         )
     start_1 = tl.maximum(n_1, 0)
-    if start_1 < n_programs_3:
-        z_1 = (program_2 // n_heads).to(tl.int64)
-        offset_5 = z_1 * stride_qz.to(tl.int64)
-        head_1 = (program_2 % n_heads).to(tl.int64)
-        q_ptrs_1 = q_ptr + (offset_5 + head_1 * stride_qh.to(tl.int64))
+    if start_1 < n_programs_1:
+        z_1 = program_3.to(tl.int64)
+        offset_4 = z_1 * stride_qz.to(tl.int64)
+        head_1 = program_4.to(tl.int64)
+        q_ptrs_1 = q_ptr + (offset_4 + head_1 * stride_qh.to(tl.int64))
         rows_part_3 = tl.arange(0, 64)
         rows_part_4 = rows_part_3[None, :]
         rows_part_5 = tl.broadcast_to(rows_part_4, [64, 64])
@@ -409,7 +409,8 @@ def attention_kernel_bwd_exchanged0(
         v_base_1 = v_ptr + (z_1 * stride_vz.to(tl.int64) + head_1 * stride_vh.to(tl.int64))
         keys_3 = n + tl.arange(0, BLOCK_N)
         d_acc_term_1 = tl.load(v_base_1 + keys_3[:, None] * stride_vn + rows_part_4).to(tl.float32)
-        offset_6 = program_2.to(tl.int64) * n_programs_3.to(tl.int64)
+        n_iterations_8 = n_iterations_5.to(tl.int64)
+        n_iterations_9 = n_iterations_4.to(tl.int64)
         k_ptrs_2 = (
             k_ptr
             + (z_1 * stride_kz.to(tl.int64) + head_1 * stride_kh.to(tl.int64))
@@ -423,20 +424,20 @@ def attention_kernel_bwd_exchanged0(
         k_3 = tl.trans(k_2)
         d_k_5 = d_k_4
         d_v_4 = d_v_3
-        for i_1 in range(start_1, n_programs_3):
+        for i_1 in range(start_1, n_programs_1):
             rows_2 = (i_1 * 64 + rows_part_3)[:, None]
             q_1 = tl.load(q_ptrs_1 + (rows_2 * stride_qm + rows_part_5))
             d_qk_term_1 = q_1.to(tl.float32)
             d_acc_3 = tl.load(d_out_ptrs_1 + (rows_2 * stride_om + rows_part_5)).to(tl.float32)
             d_acc_4 = tl.trans(d_acc_3)
-            offset_7 = (offset_6 + i_1.to(tl.int64)) * 64
+            offset_5 = ((i_1.to(tl.int64) * n_iterations_8 + head_1) * n_iterations_9 + z_1) * 64
             d_row_sum_term_1 = tl.broadcast_to(
-                tl.load(handover_d_row_max + offset_7 + rows_part_3)[None, :], [32, 64]
+                tl.load(handover_acc + offset_5 + rows_part_3)[None, :], [32, 64]
             )
             d_acc_5 = tl.dot(d_acc_term_1, d_acc_4, d_row_sum_term_1)
             p_part_1 = (
                 tl.dot(k_3, tl.trans(q_1)) * qk_scale
-                - tl.load(handover_row_max + offset_7 + rows_part_3)[None, :]
+                - tl.load(handover_row_max + offset_5 + rows_part_3)[None, :]
             )
             p_1 = tl.exp2(p_part_1)
             d_k_5, d_v_4 = (
@@ -447,10 +448,10 @@ def attention_kernel_bwd_exchanged0(
     else:
         d_k_2, d_v_2 = d_k, d_v
     d_k_6 = d_k_2 * 0.6931472 * qk_scale
-    z_2 = (program_2 // n_heads).to(tl.int64)
-    offset_8 = z_2 * stride_kz.to(tl.int64)
-    head_2 = (program_2 % n_heads).to(tl.int64)
-    d_k_base = d_k_ptr + (offset_8 + head_2 * stride_kh.to(tl.int64))
+    z_2 = program_3.to(tl.int64)
+    offset_6 = z_2 * stride_kz.to(tl.int64)
+    head_2 = program_4.to(tl.int64)
+    d_k_base = d_k_ptr + (offset_6 + head_2 * stride_kh.to(tl.int64))
     keys_4 = n + tl.arange(0, BLOCK_N)
     d_k_ptrs = tl.broadcast_to(d_k_base + keys_4[None, :] * stride_kn, [64, BLOCK_N])
     rows_3 = tl.arange(0, 64)
@@ -551,7 +552,7 @@ class AttentionKernel(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, d_m_ptr, d_out_ptr):
+    def backward(ctx, d_m, d_out_ptr):
         """Return the gradients of q_ptr, k_ptr, v_ptr."""
         q_ptr, k_ptr, v_ptr, m_ptr, out_ptr = ctx.saved_tensors
         (
@@ -582,23 +583,24 @@ class AttentionKernel(torch.autograd.Function):
         v_ptr = like_v.restored(v_ptr)
         m_ptr = like_m.restored(m_ptr)
         out_ptr = like_out.restored(out_ptr)
-        d_m_ptr = like_m.upstream(d_m_ptr)
+        _require(d_m is None, "a gradient of m_ptr came, for which nothing was exported")
         d_out_ptr = like_out.upstream(d_out_ptr)
-        n_programs = grid[0]
-        zero = n_programs - n_programs
-        n_iterations = max(
+        n_iterations = max(_remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
+        n_iterations_1 = max(_divided(program_1, n_heads) for program_1 in range(grid[1])) + 1
+        zero = grid[0] - grid[0]
+        n_iterations_2 = max(
             max(
                 -(-max(min((program_0 + 1) * 64, n_context) for program_0 in range(grid[0])) // 32),
                 0,
             ),
             max(-(-max(program_0 * 64 for program_0 in range(grid[0])) // 32), 0),
         )
-        n_programs_1 = grid[1]
-        handover_d_row_max = torch.empty(
-            grid[2] * n_programs_1 * n_programs * 64, dtype=torch.float32, device=like_q.device
+        n_programs = grid[0]
+        handover_acc = torch.empty(
+            grid[2] * grid[1] * n_programs * 64, dtype=torch.float32, device=like_q.device
         )
         handover_row_max = torch.empty(
-            grid[2] * n_programs_1 * n_programs * 64, dtype=torch.float32, device=like_q.device
+            grid[2] * grid[1] * n_programs * 64, dtype=torch.float32, device=like_q.device
         )
         d_q_ptr = like_q.empty(torch.float16)
         d_k_ptr = like_k.empty(torch.float16)
@@ -624,17 +626,17 @@ class AttentionKernel(torch.autograd.Function):
             stride_om,
             n_heads,
             n_context,
-            d_m_ptr,
             d_out_ptr,
-            handover_d_row_max,
+            handover_acc,
             handover_row_max,
             d_q_ptr,
-            n_programs,
+            n_iterations,
+            n_iterations_1,
             zero,
             num_warps=4,
             num_stages=3,
         )
-        blocks = (n_iterations * n_programs_1,)
+        blocks = (n_iterations_2 * n_iterations_1 * n_iterations,)
         attention_kernel_bwd_exchanged0[blocks](
             q_ptr,
             k_ptr,
@@ -652,15 +654,15 @@ class AttentionKernel(torch.autograd.Function):
             stride_oz,
             stride_oh,
             stride_om,
-            n_heads,
             n_context,
             d_out_ptr,
-            handover_d_row_max,
+            handover_acc,
             handover_row_max,
             d_k_ptr,
             d_v_ptr,
+            n_iterations_2,
+            n_iterations_1,
             n_iterations,
-            n_programs_1,
             n_programs,
             zero,
             num_warps=4,
@@ -689,11 +691,9 @@ def _check_attention_kernel(
     like_q,
     like_k,
     like_v,
-    like_m,
     like_out,
 ):
     """Assert what the kernels of `attention_kernel` are for."""
-    _require_whole("m_ptr", like_m)
     _require_whole("out_ptr", like_out)
     extents = _box(
         grid,
@@ -799,15 +799,6 @@ def _check_attention_kernel(
             ),
             _indices(stride_vn, [(1, 32)]),
             _indices(1, [(1, 64)]),
-        ],
-    )
-    _require_distinct(
-        "m_ptr",
-        [
-            _indices(n_context, [(1, grid[1])]),
-            _indices(64, [(1, grid[0])]),
-            _indices(1, [(1, 64)]),
-            _indices(0, [(1, grid[2])]),
         ],
     )
     extents_1 = _box(
@@ -933,7 +924,6 @@ def _launch_attention_kernel(
         _Layout.of(q_ptr),
         _Layout.of(k_ptr),
         _Layout.of(v_ptr),
-        _Layout.of(m_ptr),
         _Layout.of(out_ptr),
     )
     AttentionKernel.apply(

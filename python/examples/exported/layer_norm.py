@@ -8,13 +8,13 @@ AssertionError:
 - `y_ptr`: a tensor (float16, cpu, all of its storage)
 - `weight_ptr`: a tensor (float16, cpu)
 - `bias_ptr`: a tensor (float16, cpu)
-- `mean_ptr`: a tensor (float32, cpu, all of its storage)
-- `rstd_ptr`: a tensor (float32, cpu, all of its storage)
+- `mean_ptr`: a tensor (float32, cpu)
+- `rstd_ptr`: a tensor (float32, cpu)
 - `stride`: i32
 - `n_columns`: i32
 - `eps`: fp32
 - `BLOCK` = 512
-- gradients of `x_ptr`, `weight_ptr`, `bias_ptr`, from those of `y_ptr`, `mean_ptr`, `rstd_ptr`
+- gradients of `x_ptr`, `weight_ptr`, `bias_ptr`, from those of `y_ptr`
 """
 
 from __future__ import annotations
@@ -87,8 +87,6 @@ def layer_norm_kernel_bwd_persistent(
     stride,  # tl.int32
     n_columns,  # tl.int32
     d_y_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
-    d_mean_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
-    d_rstd_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
     d_x_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     d_weight_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
     d_bias_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
@@ -129,10 +127,7 @@ def layer_norm_kernel_bwd_persistent(
         d_weight_1 = d_weight + tl.where(mask, d_bias_1 * (x_part * rstd), 0.0)
         d_term = d_bias_1 * weight
         d_term_1 = d_term * rstd
-        # tl.store(rstd_ptr + row, rstd)  (layer_norm.py:35)
-        d_rstd = tl.sum(tl.sum(tl.where(mask, d_term * x_part, 0.0), 1), 0) + tl.load(
-            d_rstd_ptr + program_1
-        )
+        d_rstd = tl.sum(tl.sum(tl.where(mask, d_term * x_part, 0.0), 1), 0)
         # rstd = 1 / tl.sqrt(variance + eps)  (layer_norm.py:33)
         #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y; sqrt: x̄ += ȳ/(2y)
         d_rstd_1 = tl.where(d_rstd == 0.0, 0.0, 0.0 - d_rstd * rstd * rstd)
@@ -149,8 +144,7 @@ def layer_norm_kernel_bwd_persistent(
         d_x = tl.where(
             mask, d_term_1 + tl.where(condition, d_squares_term + d_squares_term, 0.0), 0.0
         )
-        # tl.store(mean_ptr + row, mean)  (layer_norm.py:34)
-        d_mean = tl.load(d_mean_ptr + program_1) + (0.0 - tl.sum(tl.sum(d_x, 1), 0))
+        d_mean = 0.0 - tl.sum(tl.sum(d_x, 1), 0)
         # mean = tl.sum(total, axis=0) / n_columns  (layer_norm.py:25)
         #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y
         # total += tl.load(x_ptr + columns, mask=columns < n_columns, other=0...  (layer_norm.py:24)
@@ -206,7 +200,7 @@ class LayerNormKernel(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, d_y_ptr, d_mean_ptr, d_rstd_ptr):
+    def backward(ctx, d_y_ptr, d_mean, d_rstd):
         """Return the gradients of x_ptr, weight_ptr, bias_ptr."""
         x_ptr, weight_ptr, mean_ptr, rstd_ptr = ctx.saved_tensors
         (
@@ -225,8 +219,8 @@ class LayerNormKernel(torch.autograd.Function):
         mean_ptr = like_mean.restored(mean_ptr)
         rstd_ptr = like_rstd.restored(rstd_ptr)
         d_y_ptr = like_y.upstream(d_y_ptr)
-        d_mean_ptr = like_mean.upstream(d_mean_ptr)
-        d_rstd_ptr = like_rstd.upstream(d_rstd_ptr)
+        _require(d_mean is None, "a gradient of mean_ptr came, for which nothing was exported")
+        _require(d_rstd is None, "a gradient of rstd_ptr came, for which nothing was exported")
         n_partials = max(min(grid[0], _processors(like_x.device) * 8), 1)
         n_programs = grid[0]
         extent = like_weight.size
@@ -242,8 +236,6 @@ class LayerNormKernel(torch.autograd.Function):
             stride,
             n_columns,
             d_y_ptr,
-            d_mean_ptr,
-            d_rstd_ptr,
             d_x_ptr,
             d_weight_ptr,
             d_bias_ptr,
@@ -259,9 +251,7 @@ class LayerNormKernel(torch.autograd.Function):
 
 
 @functools.lru_cache(1024)
-def _check_layer_norm_kernel(
-    grid, stride, n_columns, like_x, like_y, like_weight, like_bias, like_mean, like_rstd
-):
+def _check_layer_norm_kernel(grid, stride, n_columns, like_x, like_y, like_weight, like_bias):
     """Assert what the kernels of `layer_norm_kernel` are for."""
     _require(
         1 - max(-(-n_columns // 512), 0) >= 0,
@@ -280,9 +270,8 @@ def _check_layer_norm_kernel(
             _indices(0, [(1, grid[2])]),
         ],
     )
+    _require(n_columns + -1 >= 0, "the kernels are for n_columns + -1 >= 0")
     _require_whole("y_ptr", like_y)
-    _require_whole("mean_ptr", like_mean)
-    _require_whole("rstd_ptr", like_rstd)
     _require_cover(
         "x_ptr",
         like_x,
@@ -306,14 +295,6 @@ def _check_layer_norm_kernel(
             _indices(0, [(1, grid[1])]),
             _indices(0, [(1, grid[2])]),
         ],
-    )
-    _require_distinct(
-        "mean_ptr",
-        [_indices(1, [(1, grid[0])]), _indices(0, [(1, grid[1])]), _indices(0, [(1, grid[2])])],
-    )
-    _require_distinct(
-        "rstd_ptr",
-        [_indices(1, [(1, grid[0])]), _indices(0, [(1, grid[1])]), _indices(0, [(1, grid[2])])],
     )
 
 
@@ -376,8 +357,6 @@ def _launch_layer_norm_kernel(
         _Layout.of(y_ptr),
         _Layout.of(weight_ptr),
         _Layout.of(bias_ptr),
-        _Layout.of(mean_ptr),
-        _Layout.of(rstd_ptr),
     )
     LayerNormKernel.apply(
         grid, x_ptr, y_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, stride, n_columns, eps

@@ -224,6 +224,43 @@ def test_kernel(device, tmp_path):
         module.scale_kernel[(2,)](x, w, y, n, BLOCK=64)
 
 
+@triton.jit
+def normalized_kernel(x_ptr, y_ptr, norm_ptr, n, BLOCK: tl.constexpr):
+    """A vector by its length, and the length, which mostly nobody differentiates."""
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, i < n, 0.0)
+    norm = tl.sqrt(tl.sum(x * x))
+    tl.store(y_ptr + i, x / norm, i < n)
+    tl.store(norm_ptr, norm)
+
+
+def normalized(kernel, x):
+    y, norm = torch.empty_like(x), x.new_empty(1)
+    kernel[(1,)](x, y, norm, x.numel(), BLOCK=128)
+    return y, norm
+
+
+def test_outputs_with_gradients(device, tmp_path):
+    """A module is for all outputs until gradients have come of some; then it refuses others."""
+
+    def gradient(function, outputs):
+        x = torch.randn(100, generator=torch.manual_seed(3)).to(device).requires_grad_()
+        results = function(x)
+        return torch.autograd.grad([(results[n] ** 3).sum() for n in outputs], x)[0]
+
+    op = autodiff(normalized_kernel, normalized)
+    of_all = exported(op, tmp_path, *tensors((100,), device=device))
+    mine = gradient(op, (0,))
+    of_one = exported(op, tmp_path, *tensors((100,), device=device))
+    assert torch.equal(gradient(of_one, (0,)), mine)
+    with pytest.raises(AssertionError, match="a gradient of norm_ptr came"):
+        gradient(of_one, (0, 1))
+    gradient(op, (1,))
+    for module in (of_all, exported(op, tmp_path, *tensors((100,), device=device))):
+        for outputs in ((0,), (1,), (0, 1)):
+            torch.testing.assert_close(gradient(module, outputs), gradient(op, outputs))
+
+
 def test_several_launches(device, tmp_path):
     op = autodiff(scale_kernel, twice)
     args = tensors((100,), (1,), device=device)

@@ -85,6 +85,30 @@ def own(kernel, x):
     return y
 
 
+@triton.jit
+def turns_kernel(x_desc, z_desc, y_desc, which, M: tl.constexpr, N: tl.constexpr):
+    """Descriptors that a branch chooses, and a loop exchanges."""
+    now, then = x_desc, z_desc
+    if which > 1:
+        now, then = z_desc, x_desc
+    row = tl.program_id(0) * M
+    for i in range(0, now.shape[1], N):
+        x = now.load([row, i])
+        y_desc.store([row, i], x * x)
+        now, then = then, now
+
+
+def turns(kernel, x, z, which):
+    y = torch.empty_like(x)
+    described = [TensorDescriptor.from_tensor(tensor, [16, 32]) for tensor in (x, z, y)]
+    kernel[(triton.cdiv(x.shape[0], 16),)](*described, which, M=16, N=32)
+    return y
+
+
+def two_and_a_number(dtype, device, m, n, number):
+    return [*tensors((m, n), (m, n), dtype=dtype, device=device), number]
+
+
 def pairs(dtype, device, n):
     return [*tensors((n,), (n,), dtype=dtype, device=device), 0.5]
 
@@ -118,6 +142,11 @@ FORMS = {
         autodiff(weigh_kernel, weigh),
         (weights, single),
         [(50, 36), (1, 44), (33, 60), (17, 4), (100, 76), (16, 52)],
+    ),
+    "in turns": (
+        autodiff(turns_kernel, turns),
+        (two_and_a_number, single),
+        [(50, 36, 2), (2, 44, 3), (33, 60, 0), (17, 4, 2), (100, 76, -1), (19, 100, 7)],
     ),
     "its own": (
         autodiff(own_kernel, own),

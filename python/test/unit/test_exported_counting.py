@@ -1,9 +1,22 @@
-"""Exported modules of kernels that integers in memory decide: how often loops run, and where."""
+"""Exported modules of kernels that integers in memory decide: how often loops run, and where.
+
+And what is touched, which modules count before they add halves.
+"""
 
 import pytest
 import torch
-from exporting import assert_other_sizes, compare, exported, passes_ruff, run, tensors
+from exporting import (
+    assert_other_sizes,
+    compare,
+    exported,
+    module_at,
+    passes_ruff,
+    run,
+    tensors,
+)
 from kernels import packed_sequences, whiles
+from poison import poisoned_memory
+from test_touched import strided_kernel
 from triton.backends.autodiff import autodiff
 
 
@@ -81,12 +94,61 @@ CONTENTS = {
 
 @pytest.mark.parametrize("form", CONTENTS)
 def test_contents(form, device, tmp_path):
-    """What memory holds decides where contributions meet: others are equal, or refused."""
-    op, make, (first, *others) = CONTENTS[form]
-    args = make(device, first)
+    """What memory holds decides which part of a tensor each program has."""
+    op, make, contents = CONTENTS[form]
+    args = make(device, contents[0])
     run(op, args)
     twin = exported(op, tmp_path, *args)
-    assert compare(op, twin, args)
-    assert compare(op, twin, make(device, first))
-    for other in others:
-        compare(op, twin, make(device, other))
+    for held in contents:
+        assert compare(op, twin, make(device, held))
+
+
+@pytest.mark.parametrize("ends", [([0, 30], [50, 80]), ([0, 40], [40, 70]), ([0, 50], [40, 80])])
+def test_parts_that_are_no_partition(ends, device, tmp_path):
+    """Sequences that overlap, end early, or leave a gap: gradients would be missing."""
+    op, make, (first, *_) = CONTENTS["packed"]
+    twin = exported(op, tmp_path, *make(device, first))
+    *inputs, _, _, _, causal = make(device, (40, 40))
+    first, last = (torch.tensor(places, dtype=torch.int32, device=device) for places in ends)
+    with pytest.raises(AssertionError, match=r"the parts of \w+ that programs have"):
+        run(twin, [*inputs, torch.cat([first, last[-1:]]), first, last, causal])
+
+
+def lookup(kernel, table, index):
+    out = table.new_empty(index.numel(), 700)
+    kernel[(index.numel(),)](index, table, out, *table.stride(), table.shape[1], BLOCK=1024)
+    return out[:, : table.shape[1]]
+
+
+# How many rows a table has, and how many of them are looked up.
+LOOKUPS = [(4096, 150), (4096, 1), (9000, 40), (4096, 3000), (7, 20)]
+VIEWS = {
+    "whole": lambda wide: wide[:, :700].clone(),
+    "gaps": lambda wide: wide[:, :700],
+    "shifted": lambda wide: wide[:, 33:],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("first", [(4096, 150), (7, 20)])
+def test_counted_additions(first, view, device, tmp_path):
+    """Whether additions are counted is decided at each launch; a module has kernels for it or not.
+
+    These are the same gradients, for what is counted once need not be added.
+    """
+    op = autodiff(strided_kernel, lookup)
+
+    def arguments(rows, count):
+        wide = torch.randn(rows, 703, device=device, dtype=torch.bfloat16)
+        table = VIEWS[view](wide).requires_grad_()
+        return table, torch.randint(rows, (count,), device=device)
+
+    path = op.export(tmp_path / "exported.py", *arguments(*first))
+    assert ("_tally" in path.read_text()) == (first == LOOKUPS[0])
+    twin = module_at(path).lookup
+    for size in LOOKUPS:
+        args = arguments(*size)
+        with poisoned_memory():
+            theirs = run(twin, args)
+        for mine, other in zip(run(op, args), theirs, strict=True):
+            torch.testing.assert_close(other, mine)

@@ -5,7 +5,8 @@ import torch
 import triton
 import triton.language as tl
 from exporting import exported, passes_ruff, tensors
-from triton.backends.autodiff import autodiff
+from test_surroundings import amid
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 
 
 @triton.jit
@@ -45,7 +46,26 @@ def picked(kernel, x):
     return y
 
 
-OPS = {"windows": autodiff(windows_kernel, windows), "picked": autodiff(picked_kernel, picked)}
+@triton.jit
+def shared_kernel(w_ptr, y_ptr, rows, columns, row, step, M: tl.constexpr, N: tl.constexpr):
+    """A matrix that all programs read: few of them sum up each part of its gradient."""
+    r, i = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    inside = (r < rows) & (i < columns)
+    w = tl.load(w_ptr + r * row + i * step, inside)
+    tl.store(y_ptr + (tl.program_id(0) * rows + r) * columns + i, w * w, inside)
+
+
+def shared(kernel, w):
+    y = w.new_empty(12, *w.shape)
+    kernel[(12,)](w, y, *w.shape, *w.stride(), M=16, N=64)
+    return y
+
+
+OPS = {
+    "windows": autodiff(windows_kernel, windows),
+    "picked": autodiff(picked_kernel, picked),
+    "shared": autodiff(shared_kernel, shared),
+}
 # What is made of a tensor of rows and three times as many columns.
 LAYOUTS = {
     "gaps": lambda x: x[:, ::3],
@@ -64,7 +84,7 @@ def values(function, base, layout):
     base = base.detach().requires_grad_()
     y = function(layout(base))
     torch.manual_seed(5)
-    return y.detach(), torch.autograd.grad(y, base, torch.randn_like(y))[0]
+    return y.detach(), torch.autograd.grad(y, base, torch.rand_like(y))[0]
 
 
 def compare(op, twin, base, layout) -> bool:
@@ -93,12 +113,69 @@ def test_layouts(name, layout, device, tmp_path):
 
     given = base(*first)
     twin = exported(op, tmp_path, made(given))
+    is_in_parts = "_added_up(" in (tmp_path / "exported.py").read_text()
+    assert is_in_parts == (name == "shared" and "are one" not in layout)
     assert compare(op, twin, given, made)
     taken = [compare(op, twin, base(*size), made) for size in others]
     assert sum(taken) >= 2, taken
     for other in LAYOUTS.values():
         for size in SIZES:
             compare(op, twin, base(*size), other)
+
+
+@triton.jit
+def neighbours_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """What is read in front of the tensor, and behind it, leads to nothing."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    y = tl.load(x_ptr + i - 1) * tl.load(x_ptr + i + 1)
+    tl.store(y_ptr + i, tl.where((i > 0) & (i < n - 1), y, 0), i < n)
+
+
+def neighbours(kernel, x):
+    y = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 32),)](x, y, x.numel(), BLOCK=32)
+    return y
+
+
+def test_beyond_the_storage(device, tmp_path):
+    """A module for a part of a large storage takes tensors that are all of theirs."""
+    op = autodiff(neighbours_kernel, neighbours)
+    twin = exported(op, tmp_path, torch.randn(500, device=device)[100:200].requires_grad_())
+    for n in (100, 33, 64, 2, 1):
+        x = amid(torch.randn(n, device=device), before=8, behind=64)
+        for mine, theirs in zip(
+            *(values(f, x, lambda leaf: leaf) for f in (op, twin)), strict=True
+        ):
+            torch.testing.assert_close(theirs, mine)
+
+
+@triton.jit
+def shifted_kernel(x_ptr, y_ptr, n, by, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i + by, 2 * tl.load(x_ptr + i - by, i < n), i < n)
+
+
+@triton.jit
+def crowded_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, i < n) * tl.program_id(0), i < n)
+
+
+def test_refused(device, tmp_path):
+    """Whatever a module knows nothing of: what, where, the way out."""
+    x, y = (torch.randn(60, device=device, requires_grad=wants) for wants in (True, False))
+    shifted, crowded = differentiable(shifted_kernel), differentiable(crowded_kernel)
+    launches = [
+        (shifted, (x[20:40], y, 20, 5), r"'x_ptr' is a part.* reads around it, .*pass the whole"),
+        (shifted, (x, y[20:40], 20, 5), r"'y_ptr' is a part.* stores around it.*_layouts.py:\d+"),
+        (crowded, (x, y, 20), r"programs 0 and 1 store to element 0 .*_layouts.py:\d+"),
+    ]
+    for kernel, args, words in launches:
+        with pytest.raises(AutodiffError, match=words):
+            kernel.export(
+                tmp_path / "exported.py", *args, BLOCK=32, grid=(2 if kernel is crowded else 1,)
+            )
+    assert not list(tmp_path.iterdir())
 
 
 def test_other_types(device, tmp_path):

@@ -14,7 +14,7 @@ import test_matrix_instructions as attention
 import torch
 import triton
 import triton.language as tl
-from kernels import cross_entropy, matmul, normalization, picking, softmax
+from kernels import cross_entropy, descriptors, matmul, normalization, picking, softmax
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff import __main__ as command
 from triton.backends.autodiff.constexprs import Constexprs
@@ -65,6 +65,16 @@ def given_descriptors_kernel(x, y, BLOCK: tl.constexpr):
     row = tl.program_id(0) * BLOCK
     for column in range(0, x.shape[1], BLOCK):
         y.store([row, column], x.load([row, column]) * 2)
+
+
+@triton.jit
+def chosen_descriptors_kernel(x, z, y, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * BLOCK
+    chosen = x
+    if n > 0:
+        chosen = z
+    for column in range(0, chosen.shape[1], BLOCK):
+        y.store([row, column], chosen.load([row, column]))
 
 
 @triton.jit
@@ -137,6 +147,16 @@ FORWARDS = {
         given_descriptors_kernel,
         ["tensordesc<fp16[64, 64]>"] * 2,
         {"BLOCK": 64},
+    ),
+    "descriptors chosen": (
+        chosen_descriptors_kernel,
+        ["tensordesc<fp16[64, 64]>"] * 3 + ["i32"],
+        {"BLOCK": 64},
+    ),
+    "descriptors in turns": (
+        descriptors.chosen_kernel,
+        ["*fp16"] * 3 + ["i32"] * 2 + ["i64", "i32"],
+        {"BM": 64, "BN": 64},
     ),
     "scaled products": (
         scaled_products_kernel,

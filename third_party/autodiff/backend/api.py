@@ -298,6 +298,16 @@ class DifferentiableKernel(Differentiable):
         """
         return backward_source(self._plans(args, kwargs))
 
+    def backward_kernels(self, *args, **kwargs) -> dict[str, Any]:
+        """Return the backward kernels of the last (or the given) launch as functions of Triton.
+
+        They are those that `backward_source` prints, by name and in the order in which they run:
+        for `triton.autotune`, `triton.compile`, or launches of your own (docs/python.md).
+        """
+        from .printed_kernels import backward_kernels
+
+        return backward_kernels(self._plans(args, kwargs))
+
     def export(self, path, *args, **kwargs) -> Path:
         """Write the last launch, or one with `args` and `grid=`, as a module of its own.
 
@@ -520,6 +530,15 @@ class Op(Outermost):
         Kernels with one name get numbers. See `DifferentiableKernel.backward_source`.
         """
         return backward_source(self.preview(args, kwargs))
+
+    def backward_kernels(self, *args, **kwargs) -> dict[str, Any]:
+        """Return the backward kernels of the last (or the given) call as functions of Triton.
+
+        See `DifferentiableKernel.backward_kernels`.
+        """
+        from .printed_kernels import backward_kernels
+
+        return backward_kernels(self.preview(args, kwargs))
 
     def export(self, path, *args, **kwargs) -> Path:
         """Write the operation, as the last call (or one with `args`) was, as a module of its own.

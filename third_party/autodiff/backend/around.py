@@ -148,6 +148,11 @@ class Spill:
                 return cls(store, tensor, ends, spec)
         return None
 
+    @property
+    def where(self) -> str:
+        """Where it is stored, in words, if that is known."""
+        return f" at {self._store.position}" if self._store.position else ""
+
     def watch(self, view: torch.Tensor) -> None:
         """Raise when a gradient comes, later, for what was stored around a view just now."""
         base = view._base
@@ -165,10 +170,9 @@ class Spill:
         if not storage[max(start + first, 0) : start + last + 1].any():
             return
         spec, store = self._spec, self._store
-        where = f" at {store.position}" if store.position else ""
         raise ArgumentError(
             f"argument {spec.names[store.argument]!r} of kernel {spec.name!r} is a tensor of shape "
-            f"{tensor.shape} in a larger storage, and the kernel stores around it{where}: to "
+            f"{tensor.shape} in a larger storage, and the kernel stores around it{self.where}: to "
             f"elements {first} to {last}, counted from its first one. These have a gradient now, "
             "which the kernel does not get: pass the whole tensor"
         )

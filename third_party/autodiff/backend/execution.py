@@ -279,7 +279,7 @@ class Execution:
         upstream = {j: grads[n] for j, n in self.position.items() if grads[n] is not None}
         if not upstream:
             return (None,) * (len(self.slots) + len(self.based))
-        self.state.latest[self.wanted] = tuple(upstream)
+        self.state.note_upstream(self.wanted, tuple(upstream))
         for j, objection in self.races.items():
             if j in upstream:
                 raise RaceError(objection)
@@ -392,6 +392,16 @@ class Execution:
     def shown(self) -> Backward:
         """The backward that runs if all outputs have a gradient, as far as that is known."""
         return self._tuned_backwards.get(self.backward, self.backward)
+
+    @property
+    def used(self) -> Backward:
+        """The backward for outputs of which gradients have come; what is `shown` if none have."""
+        upstream = dict.fromkeys(self.state.came.get(self.wanted, ()))
+        if not upstream or self._is_unplanned(upstream):
+            return self.shown
+        with self.state.lock:
+            backward = self._backward_for(upstream, foreseen=True)
+        return self._tuned_backwards.get(backward, backward)
 
     def _tuned(self, backward, given, counts) -> Backward:
         found = self._tuned_backwards.get(backward)

@@ -76,8 +76,8 @@ def module_of(launches, stub=None) -> str:
         )
     suffixes = [f"_{n}" for n in range(1, len(launches) + 1)] if len(launches) > 1 else [""]
     written = [
-        ExportedLaunch(state, execution, suffix)
-        for (state, _, execution), suffix in zip(launches, suffixes, strict=True)
+        ExportedLaunch(execution, execution.used, suffix)
+        for (_, _, execution), suffix in zip(launches, suffixes, strict=True)
     ]
     return Module(written, stub).text()
 

@@ -103,16 +103,18 @@ class Assertions:
 
     def _check(self, check) -> None:
         name = self._names[check.argument]
-        if check.moves:
-            raise Unwritten("programs have parts that differ in length")
         filled = isinstance(check, BijectiveCheck)
         varying = [e[1] for dim in check.dims for _, e in dim.digits if _is_of_programs(e)]
         if check.programs is not None:
             self._sum(check.programs)
-        elif varying:
-            self._extents = iter(self._box(varying, filled))
-        else:
-            self._every_axis(check)
+        if check.moves:
+            self._check_parts(check, filled)
+            return
+        if check.programs is None:
+            if varying:
+                self._extents = iter(self._box(varying, filled))
+            else:
+                self._every_axis(check)
         dims = [self._indices(dim, filled) for dim in check.dims]
         listed = call("[", dims, "]")
         if filled:
@@ -126,6 +128,15 @@ class Assertions:
             self.say("require_cover", f'"{name}"', like, offset, listed)
         else:
             self.say("require_distinct", f'"{name}"', listed)
+
+    def _check_parts(self, check, filled: bool) -> None:
+        """Assert what a check says of the parts that programs have, which differ in length."""
+        name, parts = self._names[check.argument], parts_of(check, self._text, self._calls)
+        if filled:
+            like = self._layouts[check.argument]
+            self.say("require_parts_cover", f'"{name}"', like, parts)
+        else:
+            self.say("require_parts_distinct", f'"{name}"', parts)
 
     def _indices(self, dim, filled: bool) -> str:
         """Return a dimension of a check."""
@@ -177,14 +188,14 @@ class Assertions:
             if not any(condition in line for line in self.lines):
                 self.require(condition, message)
 
-    def inside(self, what: str, argument: int, spaces) -> None:
-        """Assert that what is reached is inside of a "tensor", or of its "storage"."""
+    def inside(self, argument: int, spaces) -> None:
+        """Assert that what is reached is inside of a tensor."""
         name, like = self._names[argument], self._layouts[argument]
         for space in spaces:
             with self.writing(space.used_arguments(), argument):
                 ends = ends_of(space)
-                self._rehearse(f"require_in_{what}", argument, *ends)
-                self.say(f"require_in_{what}", f'"{name}"', like, *map(self._text.of, ends))
+                self._rehearse("require_in_tensor", argument, *ends)
+                self.say("require_in_tensor", f'"{name}"', like, *map(self._text.of, ends))
 
     def _rehearse(self, function: str, argument: int, *given) -> None:
         """Raise `Unwritten` if what is to be asserted does not hold for this launch.
@@ -218,6 +229,28 @@ class Assertions:
                 self.say("require_among", f'"{name}"', like, first, call("[", box, "]"))
 
 
+def parts_of(check, text: Text, calls) -> str:
+    """Return the parts of a tensor that programs have, which differ in length, as Python."""
+    start, box = check.offset, []
+    for dim in check.dims:
+        own = []
+        for step, extent in dim.digits:
+            if _is_of_programs(extent):
+                start = ["add", start, ["mul", ["mul", dim.stride, step], extent[1]]]
+            else:
+                is_each = isinstance(extent, list) and extent[0] == "each"
+                own.append((step, extent[1] if is_each else extent))
+        if own or dim.bound is not None:
+            digits = ", ".join(tuple_of(map(text.of, digit)) for digit in own)
+            bound = [] if dim.bound is None else [text.of(dim.bound)]
+            length = call(f"{calls('part')}(", [f"[{digits}]", *bound])
+            box.append(tuple_of([text.of(dim.stride), length]))
+    found = tuple_of([text.of(start), f"[{', '.join(box)}]"])
+    first = [f"{text.of(e)} == 0" for e in (check.programs or ())[: check.summed]]
+    condition = f" if {' and '.join(first)}" if first else ""
+    return f"[{found} {text.programs(range(3))}{condition}]"
+
+
 def box_of(space) -> tuple:
     """Return the first element of a box that holds what a space reaches, and its axes.
 
@@ -240,7 +273,11 @@ def ends_of(space) -> tuple:
     """
     low = high = space.offset
     for index in space.indices:
-        ends = [["mul", index.stride, end] for end in _ends(index)]
+        first, last = _ends(index)
+        if not isinstance(index.stride, int):
+            # Without values it would end before it begins, and nobody knows where that is.
+            last = ["max", last, first]
+        ends = [["mul", index.stride, end] for end in (first, last)]
         low = ["add", low, _least(index.stride, ends)]
         high = ["add", high, _most(index.stride, ends)]
     return low, high

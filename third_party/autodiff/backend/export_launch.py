@@ -15,10 +15,11 @@ from triton.compiler.compiler import make_backend
 from .bundle import literal, names_of, private
 from .errors import DoesNotFit
 from .executable import Executable
-from .export_checks import Unwritten, ends_of, refused
+from .export_checks import Unwritten, ends_of, parts_of, refused
 from .expr import named
 from .expr_source import Text, simplified
 from .memory import is_dense
+from .plan import Tallied
 from .python_text import call
 
 # Options that always stand in a launch.
@@ -67,16 +68,16 @@ def said_options(options: dict, target) -> dict:
 
 
 class ExportedLaunch:
-    """Writes a launch: `state` is that of its kernel, `execution` how it and its backward run.
+    """Writes a launch: `execution` is how it runs, `backward` how its backward does.
 
     `suffix` tells it from other launches of the kernel in the module. Raises an `AutodiffError`
     for what no module can do.
     """
 
-    def __init__(self, state, execution, suffix: str, backward=None):
-        self.state, self.execution = state, execution
-        self.spec = spec = state.spec
-        self.backward = backward or execution.shown
+    def __init__(self, execution, backward, suffix: str):
+        self.state, self.execution = execution.state, execution
+        self.spec = spec = self.state.spec
+        self.backward = backward
         self.plan = self.backward.plan
         self.facts = self.backward.facts
         self.suffix = suffix
@@ -103,20 +104,25 @@ class ExportedLaunch:
         spec, plan, facts = self.spec, self.plan, self.facts
         reserved = {"torch", "triton", "tl", "math", "functools", "os"} & set(self.parameters)
         opaque = [spec.names[i] for i in spec.pointers if not facts.tensors[i].is_tensor]
-        partial = {g.argument for g in plan.gradients if g.partials is not None}
-        part = next((spec.names[i] for i in self.scattered & partial), "")
         for holds, why in (
             (reserved, f"a parameter is called as a module is, {sorted(reserved)}"),
             (opaque, f"argument {opaque[:1]} is no tensor"),
-            (any(s.is_tallied for s in self.backward.shadows), "additions are counted first"),
             (any(k.accesses is not None for k in plan.kernels), "TRITON_AUTODIFF_CHECK is set"),
-            (part, f"argument {part!r} has gaps or repeats elements, and is summed in parts"),
-            (self.backward.around, "a gradient belongs to what is around a tensor"),
-            (self.execution.spills, "it stores around a tensor"),
-            (self.execution.races, "programs store to one element"),
         ):
             if holds:
                 raise refused(self.kernel_name, why)
+        for objection in self.execution.races.values():
+            raise refused(self.kernel_name, objection, "then export it")
+        around = {i: "reads around it, where there are gradients" for i in self.backward.around}
+        spills = self.execution.spills.items()
+        around |= {j: f"stores around it{s.where}, where gradients may come" for j, s in spills}
+        for i, does in around.items():
+            raise refused(
+                self.kernel_name,
+                f"argument {spec.names[i]!r} is a part of a larger tensor, and the kernel {does}, "
+                "of which a module knows nothing",
+                "pass the whole tensor, and where its part begins as a number",
+            )
 
     def _steps(self) -> list[list[Executable]]:
         """Return the backward kernels in order, and of each all variants, the best first.
@@ -138,7 +144,14 @@ class ExportedLaunch:
     def executables(self) -> list[Executable]:
         """All backward kernels, first the one that counts iterations, where that is needed."""
         counting = [] if self.counting is None else [self.counting]
-        return [*counting, *(executable for step in self.steps for executable in step)]
+        own = (executable for step in self.steps for executable in step)
+        return [*counting, *own, *(e for tallied in self.tallied.values() for e in tallied)]
+
+    @cached_property
+    def tallied(self) -> dict[int, Tallied]:
+        """The kernels around the others, of arguments of which additions are counted first."""
+        tallied = self.backward.handle.tallied
+        return {s.argument: tallied[s.argument] for s in self.backward.shadows if s.is_tallied}
 
     @property
     def counting(self) -> Executable | None:
@@ -284,11 +297,24 @@ class ExportedLaunch:
         self.calls.add(name)
         return private(name)
 
-    def is_held(self, gradient, space) -> bool:
-        """Return whether a tensor's storage holds what contributions to its gradient reach."""
-        ends = space.ends(self.facts.scalars, self.facts.grid)
-        lead, total = self.facts.tensors[gradient.argument].span
-        return ends is None or (-lead <= ends[0] and ends[1] < total - lead)
+    def has_no_backward_for(self, output: int) -> bool:
+        """Return whether the gradient of an output may matter, and was not exported."""
+        planned = self.execution.planned
+        if planned is not None and output not in planned:
+            return True
+        return output in self.execution.backward.cotangents - self.backward.cotangents
+
+    def ends_of(self, argument: int, space) -> tuple | None:
+        """Return the first and the last element that contributions reach, as expressions.
+
+        None if these have no form, or would make more memory than the launch needs.
+        """
+        try:
+            ends = ends_of(space)
+        except Unwritten:
+            return None
+        span = self.facts.span(argument)
+        return ends if span.covering(*map(self.facts.evaluate, ends)) == span else None
 
     def span_of(self, i: int) -> str:
         """Return the memory that the gradient of an argument has, as Python in a backward."""
@@ -303,17 +329,13 @@ class ExportedLaunch:
             return span
         text = self.text(self.programs, True)
         for space in gradient.reach:
-            if not self.is_held(gradient, space):
-                try:
-                    ends = map(text.of, ends_of(space))
-                except Unwritten:
-                    # The launch has to be this one.
-                    ends = map(str, space.ends(self.facts.scalars, self.facts.grid))
-                span += f".covering({', '.join(ends)})"
+            # Without a form, the launch has to be this one.
+            ends = self.ends_of(i, space) or space.ends(self.facts.scalars, self.facts.grid)
+            span += "" if ends is None else f".covering({', '.join(map(text.of, ends))})"
         for check in gradient.checks:
             if check.moves and check.kind == "distinct":
-                ends = check.ends(self.facts.scalars, self.facts.grid)
-                span += "" if ends is None else f".covering({ends[0]}, {ends[1]})"
+                parts = parts_of(check, text, self.call)
+                span += f".covering(*{self.call('ends_of_parts')}({parts}))"
         return span
 
     def held(self, i: int) -> str:

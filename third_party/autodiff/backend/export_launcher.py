@@ -7,7 +7,7 @@ import torch
 from .bundle import literal
 from .executable import inherited_options
 from .export_arguments import is_divisible, unpacked
-from .export_checks import Assertions, ends_of, refused
+from .export_checks import Assertions, refused
 from .export_launch import ExportedLaunch
 from .python_text import call, laid_out, tuple_of
 
@@ -114,13 +114,10 @@ class Launcher:
         return list(dict.fromkeys([*user.lines, *own.lines]))
 
     def _of_reach(self, gradient, own: Assertions) -> None:
-        """Assert that storage holds what contributions reach, where it was so."""
+        """Assert what decides how much memory contributions need, where that has no form."""
         for space in gradient.reach:
-            if self.of.is_held(gradient, space):
-                own.inside("storage", gradient.argument, [space])
-            else:
-                with own.writing(space.used_arguments(), gradient.argument):
-                    ends_of(space)
+            if self.of.ends_of(gradient.argument, space) is None:
+                own.pin(space.used_arguments(), gradient.argument)
 
     def _of_parts(self, user: Assertions, own: Assertions) -> None:
         """Assert that what is around parts of tensors has no gradient, and is not stored to."""
@@ -133,10 +130,10 @@ class Launcher:
                     own.among(i, live)
                 else:
                     own.say("require_dense", f'"{names[i]}"', self.of.layouts[i])
-                    own.inside("tensor", i, live)
+                    own.inside(i, live)
             if i in plan.cotangents():
                 stores = (store.space for store in plan.stores if store.argument == i)
-                user.inside("tensor", i, stores)
+                user.inside(i, stores)
 
     def _of_stores(self, own: Assertions) -> None:
         """Assert that programs store apart where nothing else says so."""

@@ -17,12 +17,13 @@ class Node:
 
     def __init__(self, of: ExportedLaunch, forward: Printed, backward: list[Printed]):
         self.of = of
-        self._printed, self._kernels = forward, backward
+        self._printed = forward
+        self._kernels = dict(zip(of.executables, backward, strict=True))
 
     @property
     def launched(self) -> list[str]:
         """The names of the kernels."""
-        return [self._printed.name, *(kernel.name for kernel in self._kernels)]
+        return [self._printed.name, *(kernel.name for kernel in self._kernels.values())]
 
     def text(self) -> str:
         """Return the `autograd.Function`."""
@@ -56,7 +57,7 @@ class Node:
         self.operands: dict[tuple[str, int], str] = {}
         for i, name in enumerate(self.of.variables):
             self.operands["argument", i] = name
-        for executable, printed in zip(self.of.executables, self._kernels, strict=True):
+        for executable, printed in self._kernels.items():
             for operand, name in zip(executable.kernel.operands, printed.parameters, strict=True):
                 if operand[0] == "counters":
                     continue
@@ -155,7 +156,7 @@ class Node:
         """
         if not any(used_counters(size) for size in sizes):
             return []
-        counts, counting, kernel = self.of.counts, self.of.counting, self._kernels[0]
+        counts, counting = self.of.counts, self.of.counting
         number = str(max(self.of.plan.counters()) + 1)
         arguments = [number, "dtype=torch.int32", f"device={device}"]
         operands = [
@@ -164,7 +165,7 @@ class Node:
         ]
         return [
             call(f"{counts} = torch.zeros(", arguments, indent=8),
-            kernel.launch(self.of.programs, operands, 8),
+            self._kernels[counting].launch(self.of.programs, operands, 8),
             f"        {counts} = {counts}.tolist()",
         ]
 
@@ -204,26 +205,45 @@ class Node:
         lines = [
             f"        {names[i]} = {self.of.layouts[i]}.restored({names[i]})"
             for i in self.of.execution.kept
+            if i in self.of.backward.pointers
         ]
         lines += self._memory(text)
-        kernels = iter(self._kernels if self.of.counting is None else self._kernels[1:])
+        for i, tallied in self.of.tallied.items():
+            lines.append(f"        if {self._is_tallied(i, text)}:")
+            like, result = self.of.layouts[i], self.of.facts.tensors[i].dtype
+            made = call(f"{like}.memory(", [str(result), self.of.span_of(i), "True"])
+            lines.append(f"            {self._operand('rounded', i)} = {made}")
+            lines += self._launch(tallied.tally, text, 12) + self._launch(tallied.clear, text, 12)
         for step in self.of.steps:
-            lines += self._step(step, [next(kernels) for _ in step], text)
+            lines += self._step(step, text)
+        for i, tallied in self.of.tallied.items():
+            lines.append(f"        if {self._is_tallied(i, text)}:")
+            lines += self._launch(tallied.round, text, 12)
+            gradient, rounded = self._operand("gradient", i), self._operand("rounded", i)
+            lines.append(f"            {gradient} = {rounded}")
         return [*lines, *self._results(text)]
 
-    def _step(self, step, printed: list[Printed], text: Text) -> list[str]:
+    def _is_tallied(self, argument: int, text: Text) -> str:
+        """Return whether additions are counted first: a number that the backward kernels take."""
+        return text.of(["min", 1, self.of.tallied[argument].tally.kernel.when])
+
+    def _launch(self, executable, text: Text, indent: int) -> list[str]:
+        """Return the lines that launch a kernel."""
+        lines: list[str] = []
+        grid = self._grid_of(executable.kernel, text, lines, indent)
+        operands = [self._operand(kind, index) for kind, index in executable.kernel.operands]
+        return [*lines, self._kernels[executable].launch(grid, operands, indent)]
+
+    def _step(self, step, text: Text) -> list[str]:
         """Return the lines that launch the first variant of a kernel that suits the sizes."""
         lines = []
-        indent = 8 if len(step) == 1 else 12
-        for place, (executable, kernel) in enumerate(zip(step, printed, strict=True)):
+        for place, executable in enumerate(step):
             if place + 1 < len(step):
                 word = "elif" if place else "if"
                 lines.append(f"        {word} {text.of(executable.kernel.when)}:")
             elif place:
                 lines.append("        else:")
-            grid = self._grid_of(executable.kernel, text, lines, indent)
-            operands = [self._operand(kind, index) for kind, index in executable.kernel.operands]
-            lines.append(kernel.launch(grid, operands, indent))
+            lines += self._launch(executable, text, 8 if len(step) == 1 else 12)
         return lines
 
     def _memory(self, text: Text) -> list[str]:
@@ -234,7 +254,7 @@ class Node:
         for j, name in upstream.items():
             if j in plan.cotangents():
                 lines.append(f"        {name} = {self.of.layouts[j]}.upstream({name})")
-            elif self.of.execution.planned is not None and j not in self.of.execution.planned:
+            elif self.of.has_no_backward_for(j):
                 words = (
                     f"a gradient of {self.of.spec.names[j]} came, for which nothing was exported"
                 )
@@ -273,8 +293,10 @@ class Node:
             elif gradient.stays_inside and not shadow.zero:
                 made = f"{like}.empty({dtype})"
             else:
-                span = self.of.span_of(gradient.argument)
-                made = call(f"{like}.memory(", [dtype, span, str(shadow.zero)])
+                span, zero = self.of.span_of(gradient.argument), str(shadow.zero)
+                if shadow.is_tallied:
+                    zero = f"{self._is_tallied(gradient.argument, text)} == 0"
+                made = call(f"{like}.memory(", [dtype, span, zero])
             if gradient.init == "cotangent":
                 made += f".copy_({self._operand('cotangent', gradient.argument)})"
             lines.append(f"        {name} = {made}")
@@ -305,8 +327,8 @@ class Node:
                 arguments = f"{name}, {shadows[i].result}"
                 results.append(f"{self.of.call('gradient_of')}({arguments})")
                 continue
-            rounded = i in summed or shadows[i].dtype == shadows[i].result
-            results.append(name if rounded else f"{name}.to({shadows[i].result})")
+            is_rounded = i in summed or shadows[i].dtype == shadows[i].result
+            results.append(name if is_rounded else f"{name}.to({shadows[i].result})")
         untouched = len(self.of.grids) + len(self.of.descriptors)
         results = ["None"] * untouched + results
         trailing = 0

@@ -13,8 +13,17 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from .coverage import cover, is_within, merge, repeat, spelled
-from .memory import Span, allocate, extent, is_dense, lay_out, restore, storage_span
+from .coverage import GAPS, cover, is_within, length_of, merge, repeat, spelled
+from .memory import (
+    Span,
+    allocate,
+    extent,
+    is_dense,
+    is_non_overlapping,
+    lay_out,
+    restore,
+    storage_span,
+)
 from .partials import ROUNDED_ALIKE, add_up, tile_of
 
 
@@ -171,6 +180,61 @@ def require_distinct(name: str, dims) -> None:
         raise AssertionError(f"the kernel reached no element of {name} twice: {objection}")
 
 
+def part(digits, bound: int | None = None) -> int:
+    """Return the length of a program's part: what `(step, extent)` digits add up to."""
+    length = length_of(digits)
+    require(length is not None, GAPS)
+    return length if bound is None else min(length, bound)
+
+
+def counted_up(parts) -> list:
+    """Return those of programs' parts that hold anything, in the order of memory.
+
+    A part is where it starts, and the `(stride, length)` pairs of a box.
+    """
+    found = []
+    for start, box in parts:
+        if all(length > 0 for _, length in box):
+            start += sum(min(stride * (length - 1), 0) for stride, length in box)
+            found.append((start, [(1, 1), *((abs(stride), length) for stride, length in box)]))
+    return found
+
+
+def ends_of_parts(parts) -> tuple[int, int]:
+    """Return the first and the last element of programs' parts; 0 and -1 if there is none."""
+    parts = counted_up(parts)
+    ends = [start + sum(stride * (length - 1) for stride, length in box) for start, box in parts]
+    return min((start for start, _ in parts), default=0), max(ends, default=-1)
+
+
+def met_by_parts(name: str, parts, first: int, count: int) -> torch.Tensor:
+    """Return how many of programs' parts hold each of so many elements, from the first on."""
+    require(count < 1 << 31, f"{name}: parts of {count} elements are too many to be compared")
+    met = torch.zeros(count, dtype=torch.int32, device="cpu")
+    for start, box in counted_up(parts):
+        strides, lengths = zip(*box, strict=True)
+        require(is_non_overlapping(lengths, strides), f"no program reached part of {name} twice")
+        met.as_strided(lengths, strides, start - first).add_(1)
+    return met
+
+
+def require_parts_cover(name: str, like: Layout, parts) -> None:
+    """Raise unless each element of a tensor is in one of programs' parts."""
+    words = f"the parts of {name} that programs have held each element once"
+    first, last = ends_of_parts(parts)
+    require(0 <= first and last < like.size, words)
+    met = met_by_parts(name, parts, 0, like.size)
+    held = met.as_strided(like.shape, like.strides)
+    require(bool((held == 1).all()) and int(met.sum()) == held.numel(), words)
+
+
+def require_parts_distinct(name: str, parts) -> None:
+    """Raise unless no element is in two of programs' parts."""
+    first, last = ends_of_parts(parts)
+    met = met_by_parts(name, parts, first, last - first + 1)
+    require(not (met > 1).any(), f"the parts of {name} that programs have did not overlap")
+
+
 def require_in_tensor(name: str, like: Layout, first: int, last: int) -> None:
     """Raise unless what a storage holds from the first to the last element is a tensor's."""
     lead, total = like.span
@@ -188,13 +252,6 @@ def require_among(name: str, like: Layout, start: int, box) -> None:
     is_empty = any(count <= 0 for count, _ in box)
     words = f"{name}: all that is reached was the tensor's, now {spelled(box)} from {start} is not"
     require(is_empty or is_within(start, box, held), words)
-
-
-def require_in_storage(name: str, like: Layout, first: int, last: int) -> None:
-    """Raise unless a tensor's storage holds the elements from the first to the last one."""
-    lead, total = like.span
-    if first <= last and not -lead <= first <= last < total - lead:
-        raise AssertionError(f"{name}: {first} to {last} of {total} elements are reached")
 
 
 def box(grid, place_of, filled: bool) -> list[int]:

@@ -6,7 +6,6 @@ here, and so becomes what the graph is guarded by: it is for all sizes for which
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from functools import cached_property
 
@@ -21,8 +20,8 @@ from .export_launch import ExportedLaunch, said_options
 from .exported import Layout
 from .graph_numbers import REPLACED, without_comprehensions
 from .memory import Span, extent, is_dense, is_non_overlapping, same_strides
+from .printed_kernels import module_of
 from .source import python_of
-from .stand_ins import compile_text
 
 Tensor = torch.Tensor
 _DESCRIPTOR = "!tt.tensordesc"
@@ -74,7 +73,7 @@ class _Text:
     """The functions of a module for one launch, which run where PyTorch traces."""
 
     def __init__(self, execution, backward):
-        launch = ExportedLaunch(execution.state, execution, "", backward)
+        launch = ExportedLaunch(execution, backward, "")
         module = Module([launch], None, is_for_readers=False)
         text = module.text()
         text = without_comprehensions(with_types(text, dict.fromkeys(module.nodes[0].launched)))
@@ -116,14 +115,6 @@ class _Text:
         """Return the gradients of the arguments."""
         context = _Context(saved, tuple(known[name] for name in self.node.told))
         return self._class.backward.__wrapped__(context, *upstream)
-
-
-def module_of(text: str, name: str) -> dict:
-    """Return what a module defines that was made for a kernel of this name."""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    scope = {"__name__": f"{__name__}.{name}"}
-    compile_text(text, f"<{name} {digest}>", scope)
-    return scope
 
 
 class _Traced:

@@ -12,6 +12,7 @@ import builtins
 import functools
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import exported
 from .bundle import private
@@ -170,7 +171,30 @@ def _over_all(value, extent, *extents):
     return max(_over_all(functools.partial(value, i), *extents) for i in range(extent))
 
 
+def _constant(value):
+    """Return numbers as they are now, which makes them constants of the graph."""
+    if isinstance(value, exported.Layout):
+        return exported.Layout(*map(_constant, value))
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_constant, value))
+    return int(value) if isinstance(value, torch.SymInt) else value
+
+
+def _of_constants(function):
+    """Return a function that asserts something of numbers alone, and leaves nothing in a graph."""
+
+    @functools.wraps(function)
+    def call(*values):
+        values = map(_constant, values)
+        with _disable_current_modes():
+            function(*values)
+
+    return call
+
+
+_OF_CONSTANTS = (exported.require_parts_cover, exported.require_parts_distinct)
 REPLACED = {
+    **{private(f.__name__): _of_constants(f) for f in _OF_CONSTANTS},
     **{private("box"): _box, private("greatest"): _greatest},
     **{private("divided"): _divided, private("remainder"): _remainder},
     **{name: _pairwise(name) for name in ("min", "max")},

@@ -60,8 +60,10 @@ class KernelState:
         self._handles: dict = {}
         self._families: dict = {}
         self._expected: dict = {}
-        # The outputs for which gradients came last, by the arguments whose gradient was wanted.
+        # The outputs for which gradients came last, and all for which some ever came, by the
+        # arguments whose gradient was wanted.
         self.latest: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.came: dict[tuple[int, ...], frozenset[int]] = {}
 
     @classmethod
     def of(cls, kernel, function, options=DEFAULT) -> KernelState:
@@ -195,6 +197,12 @@ class KernelState:
         """Return how to run a launch for gradients of these outputs, or (None) of all."""
         choice = self.choose(self.ask(wanted, facts, cotangents=outputs), facts)
         return Execution(self, wanted, choice, facts, outputs)
+
+    def note_upstream(self, wanted, outputs: tuple[int, ...]) -> None:
+        """Remember for which outputs gradients came."""
+        if self.latest.get(wanted) != outputs:
+            self.latest[wanted] = outputs
+            self.came[wanted] = self.came.get(wanted, frozenset()).union(outputs)
 
     def expect(self, wanted, outputs) -> None:
         """Plan launches from now on for gradients of these outputs, and those expected before.

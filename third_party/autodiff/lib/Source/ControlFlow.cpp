@@ -21,16 +21,13 @@ void FunctionPrinter::printYield(ArrayRef<std::string> targets,
   flush();
   std::string begin = llvm::join(targets, ", ") + " = ";
   std::string all = llvm::join(texts, ", ");
-  auto fits = [&](size_t length) { return 4 * depth + length <= kLongestLine; };
-  if (texts.size() == 1 || fits(begin.size() + all.size()))
+  bool fits = 4 * depth + begin.size() + all.size() <= kLongestLine;
+  if (texts.size() == 1 || fits)
     return line(begin + all);
   line(begin + "(");
   ++depth;
-  if (fits(all.size()))
-    line(all);
-  else
-    for (StringRef text : texts)
-      line(text + ",");
+  for (StringRef text : texts)
+    line(text + ",");
   --depth;
   line(")");
 }

@@ -266,7 +266,7 @@ LogicalResult FunctionPrinter::printPlain(Operation *op) {
   return success();
 }
 
-/// A condition that is no tile chooses one of two tiles.
+/// A condition that is no tile chooses one of two tiles, or descriptors.
 LogicalResult FunctionPrinter::printChoice(arith::SelectOp select) {
   flush();
   std::string chosen = names.give(select.getResult());
@@ -412,7 +412,7 @@ LogicalResult FunctionPrinter::print(Operation *op) {
   if (auto assembly = dyn_cast<tt::ElementwiseInlineAsmOp>(op))
     return print(assembly);
   if (auto select = dyn_cast<arith::SelectOp>(op);
-      select && isa<RankedTensorType>(select.getType()) &&
+      select && isa<RankedTensorType, tt::TensorDescType>(select.getType()) &&
       !isa<RankedTensorType>(select.getCondition().getType()))
     return printChoice(select);
   if (isa<tt::SplatOp, tt::BroadcastOp>(op) && isImplicit(op)) {

@@ -389,3 +389,31 @@ module {
     tt.return
   }
 }
+
+// -----
+
+// A branch chooses a descriptor: `tl.where` takes tiles alone.
+// CHECK: def chosen(
+// CHECK-NEXT:     [[X:[a-z_0-9]+]] = tl.make_tensor_descriptor(arg0,
+// CHECK-NEXT:     [[Z:[a-z_0-9]+]] = tl.make_tensor_descriptor(arg1,
+// CHECK:     if {{.*}}:
+// CHECK-NEXT:         [[D:[a-z_0-9]+]] = [[X]]
+// CHECK-NEXT:     else:
+// CHECK-NEXT:         [[D]] = [[Z]]
+// CHECK-NEXT:     {{.*}}[[D]].load([0, 0]) + [[X]].load([0, 0])
+module {
+  tt.func public @chosen(%p: !tt.ptr<f16>, %q: !tt.ptr<f16>, %r: !tt.ptr<f16>, %n: i32 loc("n"), %s: i64) {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i64
+    %x = tt.make_tensor_descriptor %p, [%n, %n], [%s, %one] : <f16>, <tensor<16x16xf16>>
+    %z = tt.make_tensor_descriptor %q, [%n, %n], [%s, %one] : <f16>, <tensor<16x16xf16>>
+    %o = tt.make_tensor_descriptor %r, [%n, %n], [%s, %one] : <f16>, <tensor<16x16xf16>>
+    %c = arith.cmpi sgt, %n, %zero : i32
+    %d = arith.select %c, %x, %z : !tt.tensordesc<tensor<16x16xf16>>
+    %y = tt.descriptor_load %d[%zero, %zero] : !tt.tensordesc<tensor<16x16xf16>> -> tensor<16x16xf16>
+    %t = tt.descriptor_load %x[%zero, %zero] : !tt.tensordesc<tensor<16x16xf16>> -> tensor<16x16xf16>
+    %w = arith.addf %y, %t : tensor<16x16xf16>
+    tt.descriptor_store %o[%zero, %zero], %w : !tt.tensordesc<tensor<16x16xf16>>, tensor<16x16xf16>
+    tt.return
+  }
+}
