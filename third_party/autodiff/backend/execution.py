@@ -274,8 +274,10 @@ class Execution:
         ctx.addresses = [tensor.data_ptr() for tensor in (*kept, *copies, *buffers)]
         return (*dirty, *aliases.values())
 
-    def run_backward(self, ctx, grads):
-        """Run the backward kernels; returns one gradient (or None) per slot."""
+    def run_backward(self, ctx, saved, grads):
+        """Run the backward kernels on saved tensors; returns one gradient (or None) per slot."""
+        if ctx.witness is not None:
+            ctx.witness.was_used = True
         upstream = {j: grads[n] for j, n in self.position.items() if grads[n] is not None}
         if not upstream:
             return (None,) * (len(self.slots) + len(self.based))
@@ -284,7 +286,6 @@ class Execution:
             if j in upstream:
                 raise RaceError(objection)
         backward = self._backward_for(upstream)
-        saved = ctx.saved_tensors
         if any(t.data_ptr() != a for t, a in zip(saved, ctx.addresses, strict=True)):
             saved = self._restore(saved)
         if self._surrounded:
