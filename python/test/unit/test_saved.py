@@ -188,6 +188,40 @@ def test_compiled_autograd(device, operation):
     assert backend.graphs == 2
 
 
+@triton.jit
+def two_kernel(x_ptr, y_ptr, z_ptr, n, stride, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i * stride, mask=i < n)
+    tl.store(z_ptr + i, x * tl.load(y_ptr + i, mask=i < n), mask=i < n)
+    tl.store(y_ptr + i, x * x, mask=i < n)
+
+
+def _over_a_view(kernel, x, y):
+    buffer, z = torch.cat([y, y]), torch.empty_like(y)
+    kernel[(1,)](x, buffer[20:], z, 20, x.stride(0), BLOCK=32)
+    return buffer, z
+
+
+def _its_reference(x, y):
+    return torch.cat([y, x * x]), x * y
+
+
+@pytest.mark.parametrize("used", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("layout", [lambda x: x[:20], lambda x: x[0].expand(20), lambda x: x[::2]])
+def test_compiled_autograd_of_views(device, used, layout):
+    """In place, of several outputs, or some of them; with gaps, and elements that share memory."""
+    kernel = differentiable(two_kernel)
+    leaves = [torch.randn(n, device=device, requires_grad=True) for n in (40, 20)]
+    exact = [t.detach().double().requires_grad_() for t in leaves]
+    found = _over_a_view(kernel, layout(leaves[0]), leaves[1] * 2)
+    truth = _its_reference(layout(exact[0]), exact[1] * 2)
+    sum(truth[n].sin().sum() for n in used).backward()
+    with compiled_autograd._enable(torch.compile(backend="aot_eager", fullgraph=True)):
+        sum(found[n].sin().sum() for n in used).backward()
+    for ours, theirs in zip(leaves, exact, strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad.float(), rtol=1e-4, atol=1e-5)
+
+
 @each
 def test_compiled_autograd_of_what_is_compiled(device, operation):
     """Dynamo breaks the graph of the backward at Triton kernels, ours or others."""

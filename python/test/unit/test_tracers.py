@@ -271,12 +271,12 @@ def test_checkpoint_within_what_is_compiled(dynamo):
 
 
 def test_compiled_autograd(dynamo):
-    """A graph of the backward has no place for the node of an eager launch."""
+    """The node of an eager launch is an operator in the graph of the backward."""
     scale = scaling()
     x, w = inputs(dynamo)
     loss = scale(x.sin(), w).sum()
     enable = torch._dynamo.compiled_autograd._enable
-    with enable(torch.compile(backend="aot_eager")):
+    with enable(torch.compile(backend="aot_eager", fullgraph=True)):
         loss.backward()
     truths = torch.autograd.grad(reference(x.sin(), w).sum(), (x, w))
     for leaf, truth in zip((x, w), truths, strict=True):

@@ -29,7 +29,8 @@ def describe(node) -> None:
     inputs = () if execution.based else execution.backward.plan.inputs
     node.has_gradient = tuple(i in inputs for i in execution.slots)
     found = [execution.facts.tensors[i] for i in execution.slots if i in inputs]
-    node.gradient_types = tuple(tensor.dtype for tensor in found)
+    # PyTorch 2.11 makes numbers of a list of types.
+    node.gradient_types = tuple(str(tensor.dtype).removeprefix("torch.") for tensor in found)
     node.gradient_shapes = sum((tuple(tensor.shape) for tensor in found), ())
     node.gradient_strides = sum(map(_strides, found), ())
     node.gradient_ranks = tuple(len(tensor.shape) for tensor in found)
@@ -67,7 +68,7 @@ def _define() -> torch.library.Library:
     name = "backward_of_launch"
     library = torch.library.Library("triton_autodiff", "FRAGMENT")
     library.define(
-        f"{name}(Tensor?[] upstream, Tensor[] saved, SymInt node, ScalarType[] types, int[] ranks,"
+        f"{name}(Tensor?[] upstream, Tensor[] saved, SymInt node, str[] types, int[] ranks,"
         " SymInt[] shapes, SymInt[] strides) -> Tensor[]",
         # Numbers of the node are not those that a recorded launch has.
         tags=(torch.Tag.needs_exact_strides, torch.Tag.cudagraph_unsafe),
@@ -85,7 +86,7 @@ def _rooms(upstream, saved, node, types, ranks, shapes, strides) -> list[Tensor]
         torch.empty_strided(
             list(itertools.islice(sizes, rank)),
             list(itertools.islice(steps, rank)),
-            dtype=dtype,
+            dtype=getattr(torch, dtype),
             device=device,
         )
         for dtype, rank in zip(types, ranks, strict=True)
@@ -98,7 +99,11 @@ def _run(upstream, saved, number, *layouts) -> list[Tensor]:
         found = node.execution.run_backward(node, saved, upstream)
         rooms = _rooms(upstream, saved, number, *layouts)
         found = itertools.compress(found, node.has_gradient)
-        return [
-            room.zero_() if gradient is None else room.copy_(gradient)
-            for room, gradient in zip(rooms, found, strict=True)
-        ]
+        return list(map(_laid_out, rooms, found))
+
+
+def _laid_out(room: Tensor, gradient: Tensor | None) -> Tensor:
+    """Return a gradient as the graph knows it; none is zero."""
+    if gradient is None:
+        return room.zero_()
+    return gradient if gradient.stride() == room.stride() else room.copy_(gradient)
