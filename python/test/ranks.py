@@ -1,4 +1,4 @@
-"""Two processes of a test that talk to one another: through gloo, or NCCL on two GPUs."""
+"""Processes of a test that talk to one another: through gloo, or through NCCL on GPUs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-COUNT = 2
+COUNT = 2  # unless a test asks for more
 # A process may compile meanwhile, and others be busy, too.
 SECONDS = 240
 
 
-def run(worker: Callable, device: str, *args) -> None:
+def run(worker: Callable, device: str, *args, count: int = COUNT) -> None:
     """Call `worker(device, *args)` in each process; raises what one of them raises.
 
     None outlives the call, and a test that takes too long fails.
     """
-    if device == "cuda" and torch.cuda.device_count() < COUNT:
-        pytest.skip(f"needs {COUNT} GPUs")
+    if device == "cuda" and torch.cuda.device_count() < count:
+        pytest.skip(f"needs {count} GPUs")
     with tempfile.TemporaryDirectory() as folder:
-        given = worker, device, os.path.join(folder, "store"), args
-        context = mp.spawn(_start, given, nprocs=COUNT, join=False)
+        given = worker, device, count, os.path.join(folder, "store"), args
+        context = mp.spawn(_start, given, nprocs=count, join=False)
         end = time.monotonic() + SECONDS
         try:
             while not context.join(timeout=1):
@@ -38,7 +38,7 @@ def run(worker: Callable, device: str, *args) -> None:
                 process.join()
 
 
-def _start(rank, worker, device, store, args) -> None:
+def _start(rank, worker, device, count, store, args) -> None:
     if device == "cuda":
         torch.cuda.set_device(rank)
     elif torch.cuda.is_available():
@@ -51,7 +51,7 @@ def _start(rank, worker, device, store, args) -> None:
         "nccl" if device == "cuda" else "gloo",
         init_method=f"file://{store}",
         rank=rank,
-        world_size=COUNT,
+        world_size=count,
         timeout=datetime.timedelta(seconds=SECONDS / 2),
     )
     torch.manual_seed(7)

@@ -416,6 +416,8 @@ class Op(Outermost):
         self.stub = stub
         self._idx_upstream = idx_upstream
         self._post_process = post_process_fn
+        # What is said of DTensors where it is registered.
+        self._shardings: list = []
         name_after(self, stub, slice(1))
 
     def __repr__(self):
@@ -535,12 +537,24 @@ class Op(Outermost):
         """Make it an operator of PyTorch, `torch.ops.NAMESPACE.NAME`, and return that.
 
         Annotations of the stub say what it takes and returns, or a `schema`, like
-        "(Tensor x, float eps) -> Tensor". A rule like `shard={"x": 0, "result": 0}` is for
-        DTensors; it is tried out on arguments like the `example`. See docs/pytorch.md.
+        "(Tensor x, float eps) -> Tensor". A rule like `shard={"x": 0, "result": 0}`, or a list of
+        these, is for DTensors; it is tried out on arguments like the `example`. With `shard=True`
+        all rules that can be found are taken. See docs/pytorch.md.
         """
         from .registered import register
 
         return register(self, name, schema, shard, example)
+
+    def shardings(self, *example) -> list[dict]:
+        """Return the rules for DTensors that can be found, by trial on arguments like these.
+
+        Each divides all that is of one size: let sizes differ that have nothing to do with one
+        another.
+        """
+        from .sharding_rules import Trial
+
+        names = list(inspect.signature(self.stub).parameters)[1:]
+        return Trial(self, names, example).proposals()
 
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
         """Return how each gradient of the last call, or of one with `args`, is computed, and why.

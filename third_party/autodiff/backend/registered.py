@@ -132,6 +132,7 @@ class _Operator:
         self._library = self._guarded(name)
         if sharding is not None:
             sharding.register(self.forward, self.backward)
+            op._shardings.append(sharding)
         space, short = name.split("::")
         from .flops import register_formulas
 
@@ -317,7 +318,8 @@ def _schema(stub) -> str:
         return torch.library.infer_schema(prototype, mutates_args=())
     except ValueError as error:
         raise KernelTypeError(
-            f"PyTorch has no operators like stub {named(stub)}: {error}"
+            f"PyTorch has no operators like stub {named(stub)}: {error}. For a result that may be "
+            "None, give the schema, as schema='(Tensor x) -> (Tensor, Tensor?)'"
         ) from error
 
 
