@@ -28,6 +28,7 @@ from .source import backward_source
 from .specialize import Resolver
 from .state import KernelState
 from .stubs import name_after
+from .tensors import is_of
 from .tracers import is_recorded, outside_of_dynamo, refuse_tracers
 from .wrappers import Differentiable, is_kernel
 
@@ -575,6 +576,9 @@ def _given(tape_limit, deterministic, backward, autotune) -> dict:
 
 def _with_options(kernel, given):
     """Return a kernel without us and its options: those given, and those that it had."""
+    if is_of(kernel, "torch._higher_order_ops.triton_kernel_wrap", "TraceableTritonKernelWrapper"):
+        # What `torch.library.wrap_triton` is for, launches of ours do by themselves.
+        kernel = kernel.kernel
     if isinstance(kernel, DifferentiableKernel):
         return kernel._kernel, Options.checked(kernel._resolver.options, **given)
     return kernel, Options.checked(DEFAULT, **given)
