@@ -17,6 +17,7 @@ from triton.runtime.jit import KernelInterface
 
 from . import results, runtime
 from .blame import blame, refuse_null, refuse_tangents
+from .eager_flops import is_counting
 from .effects import refuse_idle
 from .errors import ArgumentError, AutodiffError, KernelTypeError
 from .explain import backward_text, report
@@ -173,7 +174,7 @@ class DifferentiableKernel(Differentiable):
         # An autotuner launches before any launch of ours.
         if resolver.wrapped or not wants:
             refuse_null(resolver.function, args, kwargs)
-        if wants:
+        if wants or is_counting():
             resolver.rehearse(args, kwargs, grid)
             return runtime.each_launch(resolver, self._start, args, kwargs, grid)
         try:
@@ -239,7 +240,7 @@ class DifferentiableKernel(Differentiable):
         if forward_ad._current_level >= 0:
             refuse_tangents(launch.function, launch.values, {})
         wants, _ = runtime.look_over(launch.function.__name__, launch.values)
-        if wants:
+        if wants or is_counting():
             self._start(launch)
         else:
             runtime.launch_plainly(launch, self._resolver.options)

@@ -12,7 +12,7 @@ from functools import partial
 
 import torch
 
-from . import races, tuning
+from . import eager_flops, races, tuning
 from .around import Spill
 from .backward import BASE, Backward, grid_of
 from .bounds import OPERANDS, CheckedLaunch
@@ -309,6 +309,8 @@ class Execution:
             if self.state.tunes:
                 backward = self._tuned(backward, given, counts)
                 counts = backward.count_trips(arguments, saved)
+            if eager_flops.is_counting():
+                eager_flops.count_backward(backward, ctx.scalars)
             gradients = backward.run(*given, counts)
         except Exception as error:
             self._blame_upstream(upstream, error)

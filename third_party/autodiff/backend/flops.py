@@ -175,8 +175,8 @@ class _Programs:
     def _unknown(self, line: str) -> AutodiffError:
         return AutodiffError(
             f"the products of kernel {self._name!r} cannot be counted: how often those in "
-            f"'{line}' run depends on more than the scalars of a launch. Give a count of your own: "
-            "torch.utils.flop_counter.register_flop_formula"
+            f"'{line}' run depends on more than the scalars of a launch. Register the operation, "
+            "and a count of your own: torch.utils.flop_counter.register_flop_formula"
         )
 
 
@@ -194,7 +194,10 @@ def _multiplies(body) -> bool:
 
 
 def count(op, args, kwargs, wanted=None) -> int:
-    """Return the operations of a call of an operation, or of the gradients that are wanted."""
+    """Return the operations of a call of an operation, or of the gradients that are wanted.
+
+    An operation, or what stands for one, has a `kernel`, and a `preview` of its launches.
+    """
     leaves = tree_leaves(args)
     places = {id(leaves[n]) for n in wanted} if wanted is not None else None
 
@@ -220,10 +223,12 @@ def count(op, args, kwargs, wanted=None) -> int:
         op.preview(tree_map(prepared, args), kwargs, Noting)
     found = 0
     for launch, execution in launches:
+        state = KernelState.of(launch.kernel, launch.function, op.kernel._resolver.options)
+        given = state.spec.flatten(launch.values)
         if wanted is None:
-            found += _of_forward(op, launch)
+            found += of_launch(state.spec, launch.grid, given)
         elif execution is not None:
-            found += _of_backward(launch, execution)
+            found += of_backward(execution.backward, given)
     return found
 
 
@@ -231,17 +236,14 @@ def _scalars(leaves):
     return [numpy.int64(v) if isinstance(v, (int, bool)) else None for v in leaves]
 
 
-def _of_forward(op, launch) -> int:
-    options = op.kernel._resolver.options
-    spec = KernelState.of(launch.kernel, launch.function, options).spec
-    leaves = _scalars(spec.flatten(launch.values))
-    return _Programs(spec.name, spec.ttir, tuple(launch.grid), leaves).total()
+def of_launch(spec, grid, leaves) -> int:
+    """Return the operations of a launch of a kernel with these arguments."""
+    return _Programs(spec.name, spec.ttir, tuple(grid), _scalars(leaves)).total()
 
 
-def _of_backward(launch, execution) -> int:
-    backward = execution.backward
-    facts, plan = backward.facts, backward.plan
-    leaves = _scalars(execution.state.spec.flatten(launch.values))
+def of_backward(backward, leaves) -> int:
+    """Return the operations of a backward, for a launch with these arguments."""
+    facts, plan, leaves = backward.facts, backward.plan, _scalars(leaves)
     total = 0
     for kernel in plan.backward:
         suits = (v for v in kernel.variants if facts.evaluate(v.when) != 0)
@@ -262,13 +264,21 @@ def _operand(kind, index, leaves, plan, facts):
     return None
 
 
-def register_formulas(op, forward, backward) -> None:
-    """Let PyTorch's counter know what an operator and its gradients need."""
+def _of_registered(upstream, wanted, *args):
+    return wanted, args
+
+
+def register_formulas(op, forward, backward, parts=_of_registered) -> None:
+    """Let PyTorch's counter know what an operator and its gradients need.
+
+    `parts` returns, of the arguments of `backward`, which gradients are wanted, and those of `op`.
+    """
 
     @register_flop_formula(forward, get_raw=True)
-    def of_forward(*args, out_val=None, **kwargs):
+    def count_forward(*args, out_val=None, **kwargs):
         return count(op, args, kwargs)
 
     @register_flop_formula(backward, get_raw=True)
-    def of_backward(upstream, wanted, *args, out_val=None, **kwargs):
+    def count_backward(*args, out_val=None, **kwargs):
+        wanted, args = parts(*args)
         return count(op, args, kwargs) + count(op, args, kwargs, wanted)

@@ -7,7 +7,7 @@ import functools
 
 import torch
 
-from . import graph_backward
+from . import eager_flops, graph_backward
 from .blame import blame, refuse_null
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
@@ -127,6 +127,8 @@ def start(resolved, options):
     kernel, grid = resolved.kernel, resolved.grid
     state = KernelState.known(kernel, options) or KernelState.of(kernel, resolved.function, options)
     leaves = state.spec.flatten(resolved.values)
+    if eager_flops.is_counting():
+        eager_flops.count_launch(state, grid, leaves)
     wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
     execution = None
     if wanted and torch.is_grad_enabled():
