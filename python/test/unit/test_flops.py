@@ -49,6 +49,17 @@ def as_often_as_memory_says_kernel(a, count, c, BLOCK: tl.constexpr):
     tl.store(c + place, sums)
 
 
+@triton.jit
+def at_most_kernel(a, count, c, most, BLOCK: tl.constexpr):
+    k = tl.arange(0, BLOCK)
+    place = k[:, None] * BLOCK + k[None, :]
+    sums = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for _ in range(tl.cdiv(tl.minimum(tl.load(count), most), 2)):
+        x = tl.load(a + place)
+        sums += tl.dot(x, x)
+    tl.store(c + place, sums)
+
+
 def matmul(kernel, a: Tensor, b: Tensor) -> Tensor:
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty(m, n, device=a.device)
@@ -104,6 +115,19 @@ def test_what_memory_decides_has_no_count(device):
     a = torch.randn(32, 32, device=device)
     with FlopCounterMode(display=False), pytest.raises(AutodiffError, match="cannot be counted"):
         op(a, torch.ones(1, dtype=torch.int32, device=device))
+
+
+def test_what_memory_decides_within_bounds(device):
+    def at_most(kernel, a: Tensor, count: Tensor, most: int) -> Tensor:
+        c = torch.empty_like(a)
+        kernel[(1,)](a, count, c, most, BLOCK=32)
+        return c
+
+    op = autodiff(at_most_kernel, at_most).register("autodiff_test::at_most")
+    a, count = torch.randn(32, 32, device=device), torch.ones(1, dtype=torch.int32, device=device)
+    with FlopCounterMode(display=False) as counter, pytest.warns(UserWarning, match="upper bound"):
+        op(a, count, 7)
+    assert counter.get_total_flops() == 4 * 2 * 32**3
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -2,14 +2,16 @@
 
 A product of M×K and K×N elements counts 2·M·N·K, each time that a program comes to it. Bounds of
 loops, and conditions, are computed for all programs of a launch from its scalar arguments. Where
-a condition depends on more than that, both sides count: an upper bound. A loop around a product
-that runs as often as data say has no count, which is an error.
+a condition depends on more than that, both sides count: an upper bound. So does a loop whose end is
+at most what scalars say, with a warning. One that runs as often as data say is an error.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
+import warnings
 
 import numpy
 import torch
@@ -56,6 +58,9 @@ _OPERATIONS = {
     "arith.trunci": lambda a: a,
     "arith.index_cast": lambda a: a,
 }
+# What grows with each operand, and what does with the first, if the second is not negative.
+_RISING = {"arith.addi", "arith.maxsi", "arith.extsi", "arith.trunci", "arith.index_cast"}
+_RISING_WITH_FIRST = {"arith.muli", "arith.divsi"}
 _COMPARISONS = {
     "eq": numpy.equal,
     "ne": numpy.not_equal,
@@ -76,6 +81,8 @@ class _Programs:
         lines = [line.split(" loc(")[0].strip() for line in raw]
         names = re.findall(r"(%[\w$.#-]+): ", raw[start])
         self._values = dict(zip(names, arguments, strict=True))
+        # Of what is not known, upper bounds.
+        self._most: dict = {}
         programs = numpy.arange(math.prod(grid), dtype=numpy.int64)
         self._pids = (
             programs % grid[0],
@@ -137,6 +144,12 @@ class _Programs:
     def _of_loop(self, loop, body):
         variable, *bounds = loop.groups()
         lower, upper, step = (self._values.get(bound) for bound in bounds)
+        if upper is None and (upper := self._most.get(bounds[1])) is not None:
+            warnings.warn(
+                f"the operations of kernel {self._name!r} that are counted are an upper bound: "
+                f"memory may end '{loop.group()}' earlier than the scalars of the launch do",
+                stacklevel=2,
+            )
         if lower is None or upper is None or step is None:
             raise self._unknown(loop.group())
         trips = numpy.maximum(0, -((lower - upper) // step)) + numpy.zeros(self._count, numpy.int64)
@@ -170,7 +183,23 @@ class _Programs:
             operands = [self._values.get(name) for name in _VALUE.findall(rest)]
             if function is not None and all(operand is not None for operand in operands):
                 value = function(*operands)
+            else:
+                self._most[result] = self._bound(operation, _VALUE.findall(rest))
         self._values[result] = value
+
+    def _bound(self, operation: str, names):
+        """Return what a value is at most, of which not all operands are known; None if unknown."""
+        exact = [self._values.get(name) for name in names]
+        most = [self._most.get(n) if v is None else v for n, v in zip(names, exact, strict=True)]
+        if operation == "arith.minsi":
+            given = [bound for bound in most if bound is not None]
+            return functools.reduce(numpy.minimum, given) if given else None
+        if any(bound is None for bound in most):
+            return None
+        rises = operation in _RISING or (
+            operation in _RISING_WITH_FIRST and exact[1] is not None and numpy.all(exact[1] >= 0)
+        )
+        return _OPERATIONS[operation](*most) if rises else None
 
     def _unknown(self, line: str) -> AutodiffError:
         return AutodiffError(
