@@ -15,7 +15,7 @@ import torch.multiprocessing as mp
 
 COUNT = 2  # unless a test asks for more
 # A process may compile meanwhile, and others be busy, too.
-SECONDS = 240
+SECONDS = 480
 
 
 def run(worker: Callable, device: str, *args, count: int = COUNT) -> None:

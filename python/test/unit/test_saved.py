@@ -236,25 +236,16 @@ def test_compiled_autograd_of_what_is_compiled(device, operation):
 
 @each
 @pytest.mark.parametrize("run", RUNS)
-def test_cuda_graph(cuda, operation, run):
+def test_cuda_graph(recorded, cuda, operation, run):
     """Recorded with its backward, and replayed for other numbers."""
     layer = Layer(OPERATIONS[operation]).to(cuda)
     exact = Layer(reference).to(cuda).double()
     exact.load_state_dict(layer.state_dict())
     module = RUNS[run](layer)
     x = torch.randn(6, 24, device=cuda, requires_grad=True)
-
-    def step():
-        return torch.autograd.grad(module(x).square().sum(), (x, *layer.parameters()))
-
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        gradients = step()
+    graph, gradients = recorded(
+        lambda: torch.autograd.grad(module(x).square().sum(), (x, *layer.parameters()))
+    )
     for _ in range(2):
         with torch.no_grad():
             x.normal_()
