@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 @pytest.mark.parametrize(
-    "name", ["quickstart", "layer_norm", "flash_attention_v2", "device_function"]
+    "name", ["quickstart", "layer_norm", "flash_attention_v2", "device_function", "parallel"]
 )
 def test_example(name, request):
     if request.config.getoption("--forward-only"):

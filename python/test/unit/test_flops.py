@@ -1,11 +1,13 @@
 """Operations that PyTorch's counter counts in registered operators."""
 
+import flash_attention_v2
 import pytest
 import torch
+import torch.utils._triton
 import triton
 import triton.language as tl
 from torch.utils.flop_counter import FlopCounterMode
-from triton_autodiff import AutodiffError, autodiff
+from triton_autodiff import AutodiffError, autodiff, differentiable
 
 Tensor = torch.Tensor
 
@@ -42,6 +44,17 @@ def as_often_as_memory_says_kernel(a, count, c, BLOCK: tl.constexpr):
     place = k[:, None] * BLOCK + k[None, :]
     sums = tl.zeros((BLOCK, BLOCK), tl.float32)
     for _ in range(tl.load(count)):
+        x = tl.load(a + place)
+        sums += tl.dot(x, x)
+    tl.store(c + place, sums)
+
+
+@triton.jit
+def at_most_kernel(a, count, c, most, BLOCK: tl.constexpr):
+    k = tl.arange(0, BLOCK)
+    place = k[:, None] * BLOCK + k[None, :]
+    sums = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for _ in range(tl.cdiv(tl.minimum(tl.load(count), most), 2)):
         x = tl.load(a + place)
         sums += tl.dot(x, x)
     tl.store(c + place, sums)
@@ -102,3 +115,78 @@ def test_what_memory_decides_has_no_count(device):
     a = torch.randn(32, 32, device=device)
     with FlopCounterMode(display=False), pytest.raises(AutodiffError, match="cannot be counted"):
         op(a, torch.ones(1, dtype=torch.int32, device=device))
+
+
+def test_what_memory_decides_within_bounds(device):
+    def at_most(kernel, a: Tensor, count: Tensor, most: int) -> Tensor:
+        c = torch.empty_like(a)
+        kernel[(1,)](a, count, c, most, BLOCK=32)
+        return c
+
+    op = autodiff(at_most_kernel, at_most).register("autodiff_test::at_most")
+    a, count = torch.randn(32, 32, device=device), torch.ones(1, dtype=torch.int32, device=device)
+    with FlopCounterMode(display=False) as counter, pytest.warns(UserWarning, match="upper bound"):
+        op(a, count, 7)
+    assert counter.get_total_flops() == 4 * 2 * 32**3
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_flash_attention(device, causal):
+    """Two products forward; three more for keys and values, and queries, or four and three."""
+
+    def attention(kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return flash_attention_v2.attention(kernel, q, k, v, causal, 0.3)
+
+    op = autodiff(flash_attention_v2.attention_kernel, attention).register(
+        f"autodiff_test::attention_{causal}"
+    )
+    shape = batches, heads, rows, dims = 2, 3, 256, 64
+    q, k, v = (
+        torch.randn(shape, device=device, dtype=torch.float16, requires_grad=True) for _ in range(3)
+    )
+    forward, backward = counted(op, q, k, v)
+    product = 2 * batches * heads * rows * rows * dims
+    # Of square blocks, those above the diagonal are left out.
+    blocks = {False: [1], True: [(1 + b / rows) / 2 for b in (16, 32, 64, 128, 256)]}[causal]
+    (share,) = (share for share in blocks if forward == 2 * share * product)
+    assert backward in [(2 + products) * share * product for products in (5, 7)]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_eager_launches(device, wanted):
+    """They are no operators, and are counted all the same, by kernel; nothing runs again."""
+    kernel = differentiable(matmul_kernel)
+    a, b = (torch.randn(s, device=device, requires_grad=wanted) for s in ((64, 96), (96, 128)))
+    with FlopCounterMode(display=False) as counter:
+        y = matmul(kernel, a, b)
+        if wanted:
+            y.sum().backward()
+    product = 2 * 64 * 96 * 128
+    expected = {"triton_autodiff.matmul_kernel": product}
+    if wanted:
+        expected["triton_autodiff.matmul_kernel_backward"] = 2 * product
+    assert {str(k): n for k, n in counter.get_flop_counts()["Global"].items()} == expected
+
+
+def test_eager_launches_without_a_count(device):
+    a = torch.randn(32, 32, device=device)
+    kernel = differentiable(as_often_as_memory_says_kernel)
+    with FlopCounterMode(display=False), pytest.warns(UserWarning, match="cannot be counted"):
+        as_often(kernel, a, torch.ones(1, dtype=torch.int32, device=device))
+
+
+def test_operators_of_graphs(device):
+    class Product(torch.nn.Module):
+        def forward(self, a, b):
+            return matmul(differentiable(matmul_kernel), a, b)
+
+    a, b = (torch.randn(s, device=device, requires_grad=True) for s in ((64, 96), (96, 128)))
+    graph = torch.export.export(Product(), (a, b)).module()
+    product = 2 * 64 * 96 * 128
+    with FlopCounterMode(display=False) as counter:
+        y = graph(a, b)
+    assert counter.get_total_flops() == product
+    with FlopCounterMode(display=False) as counter:
+        y.sum().backward()
+    # The gradient runs the operator again.
+    assert counter.get_total_flops() == 3 * product

@@ -186,6 +186,30 @@ def test_second_derivatives_are_refused(device):
         g.sum().backward()
 
 
+def test_batches(device):
+    """Once for each, with a history of its own; a kernel by itself says what to do."""
+    x, w = inputs(device)
+    xs = torch.stack([x, x * 2]).detach().requires_grad_()
+    expect(torch.func.vmap(registered, (0, None))(xs, w), scale_reference(xs, w), (xs, w))
+    with pytest.raises(AutodiffError, match="'x_ptr'.*register the operation"):
+        torch.func.vmap(scaled, (0, None))(xs, w)
+
+
+@pytest.mark.parametrize(
+    ("transform", "message"),
+    [
+        (lambda f, x: torch.func.grad(lambda x: f(x).sum())(x), "by torch.func"),
+        (lambda f, x: torch.func.jvp(f, (x,), (x,)), "tangent"),
+    ],
+)
+def test_transforms_are_refused(device, transform, message):
+    x, w = (t.detach() for t in inputs(device))
+    with pytest.raises(AutodiffError, match=message):
+        transform(lambda x: registered(x, w), x)
+    with pytest.raises(AutodiffError, match=message):
+        transform(lambda x: torch.ops.autodiff_test.pair([w, x.sin()], None, True)[0], x)
+
+
 def test_what_no_gradient_reaches(device):
     """Its gradient is zero, in memory that holds anything else."""
     x, w = inputs(device)

@@ -271,12 +271,12 @@ def test_checkpoint_within_what_is_compiled(dynamo):
 
 
 def test_compiled_autograd(dynamo):
-    """A graph of the backward has no place for the node of an eager launch."""
+    """The node of an eager launch is an operator in the graph of the backward."""
     scale = scaling()
     x, w = inputs(dynamo)
     loss = scale(x.sin(), w).sum()
     enable = torch._dynamo.compiled_autograd._enable
-    with enable(torch.compile(backend="aot_eager")):
+    with enable(torch.compile(backend="aot_eager", fullgraph=True)):
         loss.backward()
     truths = torch.autograd.grad(reference(x.sin(), w).sum(), (x, w))
     for leaf, truth in zip((x, w), truths, strict=True):
@@ -503,3 +503,31 @@ def test_compile_leaves_our_code_alone(dynamo):
     ours = str(Path(triton_autodiff.__file__).parent)
     found = [thing.__code__ for thing in gc.get_objects() if type(thing) is types.FunctionType]
     assert [c for c in found if c.co_filename.startswith(ours) and entries(c)] == []
+
+
+@pytest.mark.parametrize(
+    "run", [lambda function: function, in_one_graph], ids=["eager", "compiled"]
+)
+@pytest.mark.parametrize("inside", [True, False])
+def test_wrap_triton(dynamo, inside, run):
+    """PyTorch's wrapper is not needed, and may be there; the other way round it takes no kernel."""
+    plain = make()._kernel
+    scale = launched(differentiable(torch.library.wrap_triton(plain)), {"BLOCK": 32})
+    with pytest.raises(RuntimeError, match="wrap_triton only works on"):
+        torch.library.wrap_triton(differentiable(plain))
+    call = scale
+    if inside:
+
+        @torch.library.triton_op(f"tracers::wrapped_{run.__name__.strip('<>')}", mutates_args=())
+        def call(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+            return scale(x, w)
+
+        def gradient(ctx, upstream):
+            with torch.enable_grad():
+                leaves = [t.detach().requires_grad_() for t in ctx.saved_tensors]
+                return torch.autograd.grad(scale(*leaves), leaves, upstream)
+
+        call.register_autograd(
+            gradient, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs)
+        )
+    compare(run(lambda x, w: call(x.sin(), w)), lambda x, w: reference(x.sin(), w), dynamo)

@@ -17,6 +17,7 @@ from triton.runtime.jit import KernelInterface
 
 from . import results, runtime
 from .blame import blame, refuse_null, refuse_tangents
+from .eager_flops import is_counting
 from .effects import refuse_idle
 from .errors import ArgumentError, AutodiffError, KernelTypeError
 from .explain import backward_text, report
@@ -28,6 +29,7 @@ from .source import backward_source
 from .specialize import Resolver
 from .state import KernelState
 from .stubs import name_after
+from .tensors import is_of
 from .tracers import is_recorded, outside_of_dynamo, refuse_tracers
 from .wrappers import Differentiable, is_kernel
 
@@ -172,7 +174,7 @@ class DifferentiableKernel(Differentiable):
         # An autotuner launches before any launch of ours.
         if resolver.wrapped or not wants:
             refuse_null(resolver.function, args, kwargs)
-        if wants:
+        if wants or is_counting():
             resolver.rehearse(args, kwargs, grid)
             return runtime.each_launch(resolver, self._start, args, kwargs, grid)
         try:
@@ -238,7 +240,7 @@ class DifferentiableKernel(Differentiable):
         if forward_ad._current_level >= 0:
             refuse_tangents(launch.function, launch.values, {})
         wants, _ = runtime.look_over(launch.function.__name__, launch.values)
-        if wants:
+        if wants or is_counting():
             self._start(launch)
         else:
             runtime.launch_plainly(launch, self._resolver.options)
@@ -426,6 +428,8 @@ class Op(Outermost):
         self.stub = stub
         self._idx_upstream = idx_upstream
         self._post_process = post_process_fn
+        # What is said of DTensors where it is registered.
+        self._shardings: list = []
         name_after(self, stub, slice(1))
 
     def __repr__(self):
@@ -554,12 +558,24 @@ class Op(Outermost):
         """Make it an operator of PyTorch, `torch.ops.NAMESPACE.NAME`, and return that.
 
         Annotations of the stub say what it takes and returns, or a `schema`, like
-        "(Tensor x, float eps) -> Tensor". A rule like `shard={"x": 0, "result": 0}` is for
-        DTensors; it is tried out on arguments like the `example`. See docs/pytorch.md.
+        "(Tensor x, float eps) -> Tensor". A rule like `shard={"x": 0, "result": 0}`, or a list of
+        these, is for DTensors; it is tried out on arguments like the `example`. With `shard=True`
+        all rules that can be found are taken. See docs/pytorch.md.
         """
         from .registered import register
 
         return register(self, name, schema, shard, example)
+
+    def shardings(self, *example) -> list[dict]:
+        """Return the rules for DTensors that can be found, by trial on arguments like these.
+
+        Each divides all that is of one size: let sizes differ that have nothing to do with one
+        another.
+        """
+        from .sharding_rules import Trial
+
+        names = list(inspect.signature(self.stub).parameters)[1:]
+        return Trial(self, names, example).proposals()
 
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
         """Return how each gradient of the last call, or of one with `args`, is computed, and why.
@@ -580,6 +596,9 @@ def _given(tape_limit, deterministic, backward, autotune) -> dict:
 
 def _with_options(kernel, given):
     """Return a kernel without us and its options: those given, and those that it had."""
+    if is_of(kernel, "torch._higher_order_ops.triton_kernel_wrap", "TraceableTritonKernelWrapper"):
+        # What `torch.library.wrap_triton` is for, launches of ours do by themselves.
+        kernel = kernel.kernel
     if isinstance(kernel, DifferentiableKernel):
         return kernel._kernel, Options.checked(kernel._resolver.options, **given)
     return kernel, Options.checked(DEFAULT, **given)

@@ -12,7 +12,7 @@ from functools import partial
 
 import torch
 
-from . import races, tuning
+from . import eager_flops, races, tuning
 from .around import Spill
 from .backward import BASE, Backward, grid_of
 from .bounds import OPERANDS, CheckedLaunch
@@ -274,8 +274,10 @@ class Execution:
         ctx.addresses = [tensor.data_ptr() for tensor in (*kept, *copies, *buffers)]
         return (*dirty, *aliases.values())
 
-    def run_backward(self, ctx, grads):
-        """Run the backward kernels; returns one gradient (or None) per slot."""
+    def run_backward(self, ctx, saved, grads):
+        """Run the backward kernels on saved tensors; returns one gradient (or None) per slot."""
+        if ctx.witness is not None:
+            ctx.witness.was_used = True
         upstream = {j: grads[n] for j, n in self.position.items() if grads[n] is not None}
         if not upstream:
             return (None,) * (len(self.slots) + len(self.based))
@@ -284,7 +286,6 @@ class Execution:
             if j in upstream:
                 raise RaceError(objection)
         backward = self._backward_for(upstream)
-        saved = ctx.saved_tensors
         if any(t.data_ptr() != a for t, a in zip(saved, ctx.addresses, strict=True)):
             saved = self._restore(saved)
         if self._surrounded:
@@ -308,6 +309,8 @@ class Execution:
             if self.state.tunes:
                 backward = self._tuned(backward, given, counts)
                 counts = backward.count_trips(arguments, saved)
+            if eager_flops.is_counting():
+                eager_flops.count_backward(backward, ctx.scalars)
             gradients = backward.run(*given, counts)
         except Exception as error:
             self._blame_upstream(upstream, error)

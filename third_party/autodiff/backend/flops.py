@@ -2,14 +2,16 @@
 
 A product of M×K and K×N elements counts 2·M·N·K, each time that a program comes to it. Bounds of
 loops, and conditions, are computed for all programs of a launch from its scalar arguments. Where
-a condition depends on more than that, both sides count: an upper bound. A loop around a product
-that runs as often as data say has no count, which is an error.
+a condition depends on more than that, both sides count: an upper bound. So does a loop whose end is
+at most what scalars say, with a warning. One that runs as often as data say is an error.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
+import warnings
 
 import numpy
 import torch
@@ -56,6 +58,9 @@ _OPERATIONS = {
     "arith.trunci": lambda a: a,
     "arith.index_cast": lambda a: a,
 }
+# What grows with each operand, and what does with the first, if the second is not negative.
+_RISING = {"arith.addi", "arith.maxsi", "arith.extsi", "arith.trunci", "arith.index_cast"}
+_RISING_WITH_FIRST = {"arith.muli", "arith.divsi"}
 _COMPARISONS = {
     "eq": numpy.equal,
     "ne": numpy.not_equal,
@@ -76,6 +81,8 @@ class _Programs:
         lines = [line.split(" loc(")[0].strip() for line in raw]
         names = re.findall(r"(%[\w$.#-]+): ", raw[start])
         self._values = dict(zip(names, arguments, strict=True))
+        # Of what is not known, upper bounds.
+        self._most: dict = {}
         programs = numpy.arange(math.prod(grid), dtype=numpy.int64)
         self._pids = (
             programs % grid[0],
@@ -137,6 +144,12 @@ class _Programs:
     def _of_loop(self, loop, body):
         variable, *bounds = loop.groups()
         lower, upper, step = (self._values.get(bound) for bound in bounds)
+        if upper is None and (upper := self._most.get(bounds[1])) is not None:
+            warnings.warn(
+                f"the operations of kernel {self._name!r} that are counted are an upper bound: "
+                f"memory may end '{loop.group()}' earlier than the scalars of the launch do",
+                stacklevel=2,
+            )
         if lower is None or upper is None or step is None:
             raise self._unknown(loop.group())
         trips = numpy.maximum(0, -((lower - upper) // step)) + numpy.zeros(self._count, numpy.int64)
@@ -170,13 +183,29 @@ class _Programs:
             operands = [self._values.get(name) for name in _VALUE.findall(rest)]
             if function is not None and all(operand is not None for operand in operands):
                 value = function(*operands)
+            else:
+                self._most[result] = self._bound(operation, _VALUE.findall(rest))
         self._values[result] = value
+
+    def _bound(self, operation: str, names):
+        """Return what a value is at most, of which not all operands are known; None if unknown."""
+        exact = [self._values.get(name) for name in names]
+        most = [self._most.get(n) if v is None else v for n, v in zip(names, exact, strict=True)]
+        if operation == "arith.minsi":
+            given = [bound for bound in most if bound is not None]
+            return functools.reduce(numpy.minimum, given) if given else None
+        if any(bound is None for bound in most):
+            return None
+        rises = operation in _RISING or (
+            operation in _RISING_WITH_FIRST and exact[1] is not None and numpy.all(exact[1] >= 0)
+        )
+        return _OPERATIONS[operation](*most) if rises else None
 
     def _unknown(self, line: str) -> AutodiffError:
         return AutodiffError(
             f"the products of kernel {self._name!r} cannot be counted: how often those in "
-            f"'{line}' run depends on more than the scalars of a launch. Give a count of your own: "
-            "torch.utils.flop_counter.register_flop_formula"
+            f"'{line}' run depends on more than the scalars of a launch. Register the operation, "
+            "and a count of your own: torch.utils.flop_counter.register_flop_formula"
         )
 
 
@@ -194,7 +223,10 @@ def _multiplies(body) -> bool:
 
 
 def count(op, args, kwargs, wanted=None) -> int:
-    """Return the operations of a call of an operation, or of the gradients that are wanted."""
+    """Return the operations of a call of an operation, or of the gradients that are wanted.
+
+    An operation, or what stands for one, has a `kernel`, and a `preview` of its launches.
+    """
     leaves = tree_leaves(args)
     places = {id(leaves[n]) for n in wanted} if wanted is not None else None
 
@@ -220,10 +252,12 @@ def count(op, args, kwargs, wanted=None) -> int:
         op.preview(tree_map(prepared, args), kwargs, Noting)
     found = 0
     for launch, execution in launches:
+        state = KernelState.of(launch.kernel, launch.function, op.kernel._resolver.options)
+        given = state.spec.flatten(launch.values)
         if wanted is None:
-            found += _of_forward(op, launch)
+            found += of_launch(state.spec, launch.grid, given)
         elif execution is not None:
-            found += _of_backward(launch, execution)
+            found += of_backward(execution.backward, given)
     return found
 
 
@@ -231,17 +265,14 @@ def _scalars(leaves):
     return [numpy.int64(v) if isinstance(v, (int, bool)) else None for v in leaves]
 
 
-def _of_forward(op, launch) -> int:
-    options = op.kernel._resolver.options
-    spec = KernelState.of(launch.kernel, launch.function, options).spec
-    leaves = _scalars(spec.flatten(launch.values))
-    return _Programs(spec.name, spec.ttir, tuple(launch.grid), leaves).total()
+def of_launch(spec, grid, leaves) -> int:
+    """Return the operations of a launch of a kernel with these arguments."""
+    return _Programs(spec.name, spec.ttir, tuple(grid), _scalars(leaves)).total()
 
 
-def _of_backward(launch, execution) -> int:
-    backward = execution.backward
-    facts, plan = backward.facts, backward.plan
-    leaves = _scalars(execution.state.spec.flatten(launch.values))
+def of_backward(backward, leaves) -> int:
+    """Return the operations of a backward, for a launch with these arguments."""
+    facts, plan, leaves = backward.facts, backward.plan, _scalars(leaves)
     total = 0
     for kernel in plan.backward:
         suits = (v for v in kernel.variants if facts.evaluate(v.when) != 0)
@@ -262,13 +293,21 @@ def _operand(kind, index, leaves, plan, facts):
     return None
 
 
-def register_formulas(op, forward, backward) -> None:
-    """Let PyTorch's counter know what an operator and its gradients need."""
+def _of_registered(upstream, wanted, *args):
+    return wanted, args
+
+
+def register_formulas(op, forward, backward, parts=_of_registered) -> None:
+    """Let PyTorch's counter know what an operator and its gradients need.
+
+    `parts` returns, of the arguments of `backward`, which gradients are wanted, and those of `op`.
+    """
 
     @register_flop_formula(forward, get_raw=True)
-    def of_forward(*args, out_val=None, **kwargs):
+    def count_forward(*args, out_val=None, **kwargs):
         return count(op, args, kwargs)
 
     @register_flop_formula(backward, get_raw=True)
-    def of_backward(upstream, wanted, *args, out_val=None, **kwargs):
+    def count_backward(*args, out_val=None, **kwargs):
+        wanted, args = parts(*args)
         return count(op, args, kwargs) + count(op, args, kwargs, wanted)

@@ -196,7 +196,8 @@ def check(
 
     `rtol` is relative to the size of a typical element of the gradient; by default it follows the
     coarsest dtype among inputs and outputs, see `TOLERANCES`. Returns a report; one with
-    mismatches is raised as `GradientCheckError`, unless `raise_exception` is false.
+    mismatches is raised as `GradientCheckError`, unless `raise_exception` is false. Rules for
+    DTensors that an operation was registered with are tried out, too; a wrong one is raised.
     """
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     checker = _Checker(op, inputs, rtol, seed)
@@ -206,6 +207,8 @@ def check(
             checker.compare_gradient(n, elements, directions)
     if raise_exception and not checker.report.passed:
         raise GradientCheckError(checker.report)
+    for sharding in getattr(op, "_shardings", ()):
+        sharding.try_out(inputs)
     return checker.report
 
 

@@ -133,9 +133,31 @@ class LaunchOperator:
         self.gradient = getattr(packets, f"{name}_gradient").default
         from torch._subclasses.functional_tensor import FunctionalTensorMode
 
+        self._count(*(getattr(packets, f"{name}{of}") for of in ("", "_gradient", "_launch")))
         torch.library.register_torch_dispatch(
             full, FunctionalTensorMode, self._functionalized, lib=library
         )
+
+    def __repr__(self):
+        return f"operator {self.name!r}"
+
+    def _count(self, operator, gradient, launch) -> None:
+        """Let PyTorch's counter know how many operations the operators need."""
+        from torch.utils.flop_counter import register_flop_formula
+
+        from .flops import count, register_formulas
+
+        register_formulas(self, operator, gradient, lambda _, *args: (args[-1], args[:-1]))
+
+        @register_flop_formula(launch, get_raw=True)
+        def count_launch(read, written, *numbers, out_val=None):
+            return count(self, (self.joined(read, written), *numbers), {})
+
+    def preview(self, args, kwargs, kind) -> None:
+        """Make a launch that runs nothing, with a `kind` of kernel."""
+        tensors, ints, floats, grids = args
+        kernel = self.kernel._part(kind, self.kernel._kernel)
+        kernel.run(**self._given(tensors, ints, floats), grid=self._grid(grids))
 
     def values(self, tensors, ints, floats) -> list:
         """Return the values of the kernel's parameters."""

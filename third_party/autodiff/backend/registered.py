@@ -13,10 +13,12 @@ import threading
 import typing
 
 import torch
+from torch.autograd import forward_ad
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from .errors import AutodiffError, KernelTypeError
+from .errors import ArgumentError, AutodiffError, KernelTypeError
 from .graph_gradient import gradient_like, gradients_of, room_for_gradient
+from .memory import Span, extent, restore
 from .places import named
 from .runtime import mark_written, recording_history
 from .state import KernelState
@@ -127,13 +129,44 @@ class _Operator:
             self._differentiate, setup_context=self._keep_both if has_keywords else self._keep
         )
 
+        self._library = self._guarded(name)
         if sharding is not None:
             sharding.register(self.forward, self.backward)
+            op._shardings.append(sharding)
         space, short = name.split("::")
         from .flops import register_formulas
 
         packets = (getattr(getattr(torch.ops, space), of) for of in (short, f"{short}_backward"))
         register_formulas(op, *packets)
+
+    def _guarded(self, name: str) -> torch.library.Library:
+        """Raise for what PyTorch asks of no operator of Python, instead of what it makes of it.
+
+        It would lose tangents, and says of other transforms what only its authors understand.
+        """
+        space, short = name.split("::")
+        library = torch.library.Library(space, "FRAGMENT")
+        for key in ("AutogradCPU", "AutogradCUDA"):
+            plain = torch.library.get_kernel(name, key)
+
+            def guarded(keyset, *args, plain=plain, **kwargs):
+                if forward_ad._current_level >= 0:
+                    self._refuse(args, "has a forward-mode tangent", _has_tangent)
+                if torch._C._are_functorch_transforms_active() and torch.is_grad_enabled():
+                    what = "is differentiated by torch.func"
+                    self._refuse(args, what, lambda tensor: tensor.requires_grad)
+                return plain.call_boxed(keyset, *args, **kwargs)
+
+            library.impl(short, guarded, key, with_keyset=True)
+        return library
+
+    def _refuse(self, args, what: str, is_refused) -> None:
+        for name, value in zip(self._names, args, strict=False):
+            if any(map(is_refused, _tensors(value))):
+                raise ArgumentError(
+                    f"argument {name!r} of {self._op!r} {what}, and operators are differentiated "
+                    "by backward() or torch.autograd.grad only"
+                )
 
     def _unused(self, *names: str):
         """Return names that the operator's arguments do not have."""
@@ -192,11 +225,15 @@ class _Operator:
         ctx.keywords = keyword_only_inputs
         ctx.places = [n for n, value in enumerate(leaves) if isinstance(value, Tensor)]
         ctx.others = [None if isinstance(value, Tensor) else value for value in leaves]
+        ctx.strides = [_strides(leaves[n]) for n in ctx.places]
         ctx.save_for_backward(*(leaves[n] for n in ctx.places))
 
     def _differentiate(self, ctx, *upstream):
         leaves, gradients = list(ctx.others), [None] * len(ctx.others)
-        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+        for place, tensor, strides in zip(ctx.places, ctx.saved_tensors, ctx.strides, strict=True):
+            # Hooks may lay out otherwise what is saved.
+            if _strides(tensor) != strides:
+                tensor = restore(tensor, strides, Span(0, extent(tensor.shape, strides)))
             leaves[place] = tensor
         needed = tree_leaves(ctx.needs_input_grad)
         wanted = [n for n in ctx.places if needed[n]]
@@ -238,6 +275,14 @@ def _tensors(value) -> list[Tensor]:
     return [t for t in tree_leaves(value) if isinstance(t, Tensor)]
 
 
+def _has_tangent(tensor: Tensor) -> bool:
+    return forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def _strides(tensor: Tensor):
+    return tensor.stride() if tensor.layout is torch.strided else None
+
+
 def _storage(tensor) -> int:
     return tensor.untyped_storage()._cdata
 
@@ -273,7 +318,8 @@ def _schema(stub) -> str:
         return torch.library.infer_schema(prototype, mutates_args=())
     except ValueError as error:
         raise KernelTypeError(
-            f"PyTorch has no operators like stub {named(stub)}: {error}"
+            f"PyTorch has no operators like stub {named(stub)}: {error}. For a result that may be "
+            "None, give the schema, as schema='(Tensor x) -> (Tensor, Tensor?)'"
         ) from error
 
 

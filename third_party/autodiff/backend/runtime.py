@@ -7,6 +7,7 @@ import functools
 
 import torch
 
+from . import eager_flops, graph_backward
 from .blame import blame, refuse_null
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
@@ -27,6 +28,17 @@ class _Call:
     __slots__ = ("execution", "kernel", "grid", "values", "leaves", "witness")
 
 
+def _backward(ctx, *upstream):
+    execution = ctx.execution
+    if not torch.is_grad_enabled():
+        return (None, *execution.run_backward(ctx, ctx.saved_tensors, upstream))
+    with torch.no_grad():
+        gradients = execution.run_backward(ctx, ctx.saved_tensors, upstream)
+    name = execution.state.spec.name
+    inputs = [reference() for reference in ctx.inputs]
+    return (None, *refuse_second(name, ctx, upstream, inputs, gradients))
+
+
 class _Launch(torch.autograd.Function):
     """One kernel launch: takes its tensors, returns those that the kernel wrote."""
 
@@ -37,19 +49,13 @@ class _Launch(torch.autograd.Function):
             call.witness.see(ctx)
         return call.execution.run_forward(ctx, call)
 
+    backward = staticmethod(outside_of_dynamo(_backward, instead=graph_backward.record))
+    between_graphs = staticmethod(outside_of_dynamo(_backward))
+
     @staticmethod
-    @outside_of_dynamo
-    def backward(ctx, *grads):
-        execution = ctx.execution
-        if ctx.witness is not None:
-            ctx.witness.was_used = True
-        if not torch.is_grad_enabled():
-            return (None, *execution.run_backward(ctx, grads))
-        with torch.no_grad():
-            gradients = execution.run_backward(ctx, grads)
-        name = execution.state.spec.name
-        inputs = [reference() for reference in ctx.inputs]
-        return (None, *refuse_second(name, ctx, grads, inputs, gradients))
+    def _compiled_autograd_key(ctx):
+        graph_backward.describe(ctx)
+        return (ctx._autograd_function_id,)
 
 
 @functools.cache
@@ -121,6 +127,8 @@ def start(resolved, options):
     kernel, grid = resolved.kernel, resolved.grid
     state = KernelState.known(kernel, options) or KernelState.of(kernel, resolved.function, options)
     leaves = state.spec.flatten(resolved.values)
+    if eager_flops.is_counting():
+        eager_flops.count_launch(state, grid, leaves)
     wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
     execution = None
     if wanted and torch.is_grad_enabled():

@@ -1,184 +1,281 @@
 """Registered operators of tensors that lie in parts on several devices, as DTensors.
 
-A rule gives for each parameter, and for "result", the dimension of which each device has a part;
-what it does not name, each device has whole. Gradients of the latter are sums of which each device
-has a part. A rule is accepted only if the operation does the same to parts as to the whole.
+There is a rule (`sharding_rules.py`) for each dimension of the mesh of devices, the first of the
+operation's by which an argument is divided there already; none leaves all whole. Arguments that
+are divided otherwise are redistributed. Devices without a part of uneven ones run nothing.
 """
 
 from __future__ import annotations
 
 import torch
+from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor._redistribute import redistribute_local_tensor
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from .errors import AutodiffError
+from .sharding_rules import Trial, checked, is_sum, results_by
 
 Tensor = torch.Tensor
-RESULT = "result"
-_PARTS = 2
 
 
 class Sharding:
-    """A rule for an operation with parameters of these names, tried out on an example."""
+    """Rules for an operation with parameters of these names, tried out on an example.
 
-    def __init__(self, op, names, rule: dict[str, int], example):
-        self._op, self._names, self._rule = op, names, rule
-        unknown = [name for name in rule if name not in (*names, RESULT)]
-        if unknown or RESULT not in rule:
-            raise AutodiffError(
-                f"shard={rule!r} of {op!r} is to name {RESULT!r} and parameters, of "
-                f"{', '.join(names)}: it gives the dimension in which each is divided"
-            )
+    `shard` is a rule, or a list of these; True stands for all that can be found.
+    """
+
+    def __init__(self, op, names, shard, example):
+        self._op, self._names = op, names
         if example is None:
             raise AutodiffError(
-                f"shard={rule!r} of {op!r} is tried out before it is believed: give arguments to "
+                f"shard={shard!r} of {op!r} is tried out before it is believed: give arguments to "
                 "do so, as example=(x, w), which are replaced by random ones like these"
             )
-        self._try(example)
+        trial = Trial(op, names, example)
+        if shard is True:
+            self.rules = trial.proposals()
+            if not self.rules:
+                raise AutodiffError(
+                    f"no rule can be found by which {op!r} does to parts of its arguments what it "
+                    "does to the whole: give one, as shard={'x': 0, 'result': 0}, or none"
+                )
+            return
+        given = shard if isinstance(shard, (list, tuple)) else [shard]
+        self.rules = [checked(op, names, rule) for rule in given]
+        self._require(trial)
+
+    def _require(self, trial: Trial) -> None:
+        for rule in self.rules:
+            trial.require(rule)
+
+    def try_out(self, args) -> None:
+        """Raise unless all rules hold for random arguments like these."""
+        self._require(Trial(self._op, self._names, args))
 
     def register(self, forward, backward) -> None:
         """Let both operators take DTensors."""
         forward.register_torch_dispatch(DTensor, self._forward)
         backward.register_torch_dispatch(DTensor, self._backward)
 
-    def _try(self, example) -> None:
-        """Raise unless parts of arguments give parts of results and of gradients."""
-
-        def fresh(value):
-            if not isinstance(value, Tensor) or not value.is_floating_point():
-                return value
-            return torch.randn_like(value).requires_grad_()
-
-        args = tree_map(fresh, tuple(example))
-        whole = self._op(*args)
-        if not isinstance(whole, Tensor):
-            raise AutodiffError(
-                f"shard={self._rule!r}: {self._op!r} returns {type(whole).__name__}, and a rule is "
-                "for one tensor as result"
-            )
-        upstream = torch.randn_like(whole)
-        expected = _gradients(whole, args, upstream)
-        dim, name = self._rule[RESULT], f"shard={self._rule!r} of {self._op!r} is wrong: "
-        sums = [[] for _ in expected]
-        for part in range(_PARTS):
-            given = [
-                tree_map(lambda v, name=name_: self._part(v, name, part), value)  # noqa: B023
-                for name_, value in zip(self._names, args, strict=False)
-            ]
-            result = self._op(*given)
-            _compare(result, _slice(whole, dim, part), name + "parts of arguments do not give "
-                     "parts of the result")  # fmt: skip
-            for found, g in zip(sums, _gradients(result, given, _slice(upstream, dim, part)),
-                                strict=True):  # fmt: skip
-                found.append(g)
-        places = [n for n, v in enumerate(args) for t in tree_leaves(v) if _is_float(t)]
-        for place, found, g in zip(places, sums, expected, strict=True):
-            parameter = self._names[place]
-            dim = self._rule.get(parameter)
-            made = sum(found) if dim is None else torch.cat(found, dim)
-            _compare(made, g, f"{name}parts do not give the gradient of {parameter!r}")
-
-    def _part(self, value, name: str, part: int):
-        if not isinstance(value, Tensor):
-            return value
-        if name in self._rule:
-            value = _slice(value, self._rule[name], part)
-        return value.detach().requires_grad_(value.requires_grad)
-
     def _forward(self, mode, operator, types, args, kwargs):
-        mesh, divided = self._layout(args, kwargs)
-        result = operator(*self._local(args, mesh, divided), **kwargs)
-        return DTensor.from_local(result, mesh, self._placements(RESULT, divided), run_check=False)
+        return _Call(self, args, kwargs).forward(operator)
 
     def _backward(self, mode, operator, types, args, kwargs):
         upstream, wanted, *args = args
-        mesh, divided = self._layout(args, kwargs)
-        placements = self._placements(RESULT, divided)
-        upstream = [self._redistributed(g, mesh, placements, "a gradient") for g in upstream]
-        found = operator(upstream, wanted, *self._local(args, mesh, divided), **kwargs)
-        owners = [n for n, v in zip(self._names, args, strict=False) for _ in tree_leaves(v)]
-        return [
-            DTensor.from_local(
-                g, mesh, self._placements(owners[place], divided, Partial()), run_check=False
-            )
-            for place, g in zip(wanted, found, strict=True)
-        ]
+        return _Call(self, args, kwargs).backward(operator, upstream, wanted)
 
-    def _layout(self, args, kwargs):
-        """Return the mesh of devices, and which of its dimensions have parts by the rule."""
+
+class _Call:
+    """A call with DTensors: the rule in each dimension of the mesh, and what follows of it."""
+
+    def __init__(self, sharding: Sharding, args, kwargs):
+        self._op = sharding._op
+        self._args, self._kwargs = args, kwargs
         if any(isinstance(v, Tensor) for v in tree_leaves(kwargs)):
             raise AutodiffError(f"{self._op!r}: DTensors are positional arguments")
-        mesh = next(v.device_mesh for v in tree_leaves(args) if isinstance(v, DTensor))
-        divided = [False] * mesh.ndim
-        for name, value in zip(self._names, args, strict=False):
-            for tensor in tree_leaves(value):
-                if not isinstance(tensor, DTensor) or name not in self._rule:
-                    continue
-                dim = self._rule[name] % tensor.ndim
-                for n, placement in enumerate(tensor.placements):
-                    divided[n] |= placement == Shard(dim)
-        parts = 1
-        for n, is_divided in enumerate(divided):
-            parts *= mesh.size(n) if is_divided else 1
-        for name, value in zip(self._names, args, strict=False):
-            for tensor in tree_leaves(value):
-                if name in self._rule and tensor.shape[self._rule[name]] % parts:
-                    raise AutodiffError(
-                        f"{self._op!r}: dimension {self._rule[name]} of argument {name!r} has "
-                        f"{tensor.shape[self._rule[name]]} elements, which {parts} devices cannot "
-                        "have in equal parts: pad it, or give it whole, as Replicate()"
-                    )
-        return mesh, divided
-
-    def _placements(self, name: str, divided, other=None):
-        by_rule = Shard(self._rule[name]) if name in self._rule else other or Replicate()
-        return [by_rule if is_divided else Replicate() for is_divided in divided]
-
-    def _local(self, args, mesh, divided):
-        return [
-            tree_map(
-                lambda v, name=name: self._redistributed(
-                    v, mesh, self._placements(name, divided), f"argument {name!r}"
-                ),
-                value,
-            )
-            for name, value in zip(self._names, args, strict=False)
+        pairs = zip(sharding._names, args, strict=False)
+        self._owners = [name for name, value in pairs for _ in tree_leaves(value)]
+        self._leaves, self._structure = tree_flatten(list(args))
+        self._mesh = next(v.device_mesh for v in self._leaves if isinstance(v, DTensor))
+        self._rules = [
+            next((r for r in sharding.rules if self._divides(r, n)), None)
+            for n in range(self._mesh.ndim)
+        ]
+        self._layouts = [
+            self._placements(owner, leaf.ndim) if isinstance(leaf, Tensor) else None
+            for owner, leaf in zip(self._owners, self._leaves, strict=True)
         ]
 
-    def _redistributed(self, value, mesh, placements, what: str):
-        """Return what this device has of a tensor that is laid out by the rule."""
-        if not isinstance(value, Tensor):
-            return value
-        if not isinstance(value, DTensor) or value.device_mesh != mesh:
+    def _divides(self, rule, n: int) -> bool:
+        """Whether an argument is divided by a rule in dimension `n` of the mesh."""
+        return any(
+            isinstance(leaf, DTensor)
+            and rule.get(owner) is not None
+            and leaf.placements[n] == Shard(rule[owner] % leaf.ndim)
+            for owner, leaf in zip(self._owners, self._leaves, strict=True)
+        )
+
+    def _placements(self, owner: str, ndim: int, whole=Replicate) -> list:
+        """Return the layout of an argument; of its gradient, if it is `Partial` where `whole`."""
+        found = []
+        for rule in self._rules:
+            dim = None if rule is None else rule.get(owner)
+            if dim is not None:
+                found.append(Shard(dim % ndim))
+            else:
+                found.append(Replicate() if rule is None else whole())
+        return found
+
+    def _of_results(self, results, whole=Replicate, added=Partial) -> list[list]:
+        """Return the layouts of results; of their gradients, if these are the other way round."""
+        given = [None if rule is None else results_by(rule, len(results)) for rule in self._rules]
+
+        def placement(by_rule, n):
+            if by_rule is None or results[n] is None:
+                return Replicate()
+            if isinstance(by_rule[n], int):
+                return Shard(by_rule[n] % results[n].ndim)
+            return added() if is_sum(by_rule[n]) else whole()
+
+        return [[placement(by_rule, n) for by_rule in given] for n in range(len(results))]
+
+    def forward(self, operator):
+        """Return the results as DTensors."""
+        local = self._local()
+        if not self._is_uneven:
+            return self._distributed(operator(*local, **self._kwargs))
+        whole = self._of_whole(operator)
+        self._require_parts(whole)
+        if self._has_nothing(local):
+            return self._distributed(self._nothing(whole), whole)
+        return self._distributed(operator(*local, **self._kwargs), whole)
+
+    def backward(self, operator, upstream, wanted):
+        """Return the gradients of the tensors that are wanted, as DTensors."""
+        local = self._local()
+        layouts = self._of_results(upstream, whole=Partial, added=Replicate)
+        upstream = [
+            g if g is None else self._redistributed(g, layout, "a gradient")
+            for g, layout in zip(upstream, layouts, strict=True)
+        ]
+        if self._has_nothing(local):
+            leaves = tree_leaves(local)
+            found = [torch.zeros_like(leaves[place]) for place in wanted]
+        else:
+            found = operator(upstream, wanted, *local, **self._kwargs)
+        gradients = []
+        for place, gradient in zip(wanted, found, strict=True):
+            whole = self._leaves[place]
+            layout = self._placements(self._owners[place], whole.ndim, Partial)
+            gradients.append(self._from_local(gradient, layout, whole))
+        return gradients
+
+    def _distributed(self, results, whole=None):
+        """Return DTensors of what each device has; `whole` tells their shapes if need be."""
+        local, structure = tree_flatten(results)
+        wholes = [None] * len(local) if whole is None else tree_leaves(whole)
+        made = map(self._from_local, local, self._of_results(local), wholes)
+        return tree_unflatten(made, structure)
+
+    def _from_local(self, local, layout, whole):
+        if local is None:
+            return None
+        if whole is None:
+            return DTensor.from_local(local, self._mesh, layout, run_check=False)
+        shape, stride = whole.shape, whole.stride()
+        own = tuple(self._own_shape(shape, layout))
+        if tuple(local.shape) != own:
+            raise AutodiffError(
+                f"{self._op!r}: a part of the result has the shape {tuple(local.shape)}, where "
+                f"DTensor wants {own}: divide arguments in equal parts"
+            )
+        return DTensor.from_local(
+            local, self._mesh, layout, run_check=False, shape=shape, stride=stride
+        )
+
+    def _own_shape(self, shape, layout) -> list:
+        """Return the shape of what this device has of a tensor: a chunk of a chunk, and so on."""
+        own, place = list(shape), self._mesh.get_coordinate()
+        for n, placement in enumerate(layout):
+            if isinstance(placement, Shard):
+                size = own[placement.dim]
+                chunk = -(-size // self._mesh.size(n))
+                own[placement.dim] = max(0, min(chunk, size - chunk * place[n]))
+        return own
+
+    @property
+    def _is_uneven(self) -> bool:
+        """Whether devices have parts of different sizes."""
+        return any(size % parts for size, parts in self._divided())
+
+    def _divided(self):
+        """Yield the size of each dimension that is divided, and in how many parts."""
+        for leaf, layout in zip(self._leaves, self._layouts, strict=True):
+            parts: dict[int, int] = {}
+            for n, placement in enumerate(layout or ()):
+                if isinstance(placement, Shard):
+                    parts[placement.dim] = parts.get(placement.dim, 1) * self._mesh.size(n)
+            yield from ((leaf.shape[dim], count) for dim, count in parts.items())
+
+    def _has_nothing(self, local) -> bool:
+        """Whether this device has no part of what is divided."""
+        return any(
+            own.shape[placement.dim] == 0 and leaf.shape[placement.dim] != 0
+            for own, leaf, layout in zip(
+                tree_leaves(local), self._leaves, self._layouts, strict=True
+            )
+            for placement in layout or ()
+            if isinstance(placement, Shard)
+        )
+
+    def _require_parts(self, results) -> None:
+        """Raise on all devices if one may have no part, and has to compute a whole result."""
+        has_whole = any(
+            rule is not None and None in results_by(rule, len(tree_leaves(results)))
+            for rule in self._rules
+        )
+        if has_whole and any(size < count * count for size, count in self._divided()):
+            raise AutodiffError(
+                f"{self._op!r} has a result that is whole on each device, and one of these may "
+                "have no part of the arguments: divide them in equal parts"
+            )
+
+    def _of_whole(self, operator):
+        """Return the results of the whole arguments, without memory."""
+
+        def like(value):
+            if not isinstance(value, Tensor):
+                return value
+            given = {"dtype": value.dtype, "device": value.device}
+            return torch.empty_strided(value.shape, value.stride(), **given)
+
+        with detect_fake_mode(self._leaves) or FakeTensorMode():
+            return operator(*tree_map(like, list(self._args)), **self._kwargs)
+
+    def _nothing(self, whole):
+        """Return what a device has of the results that has no part of the arguments."""
+        results, structure = tree_flatten(whole)
+        found = [
+            result
+            if result is None
+            else torch.zeros(
+                self._own_shape(result.shape, layout), dtype=result.dtype, device=result.device
+            )
+            for result, layout in zip(results, self._of_results(results), strict=True)
+        ]
+        return tree_unflatten(found, structure)
+
+    def _local(self) -> list:
+        """Return the arguments as this device has them by the rules."""
+        found = [
+            leaf if layout is None else self._redistributed(leaf, layout, f"argument {owner!r}")
+            for leaf, layout, owner in zip(self._leaves, self._layouts, self._owners, strict=True)
+        ]
+        return tree_unflatten(found, self._structure)
+
+    def _redistributed(self, value, placements, what: str):
+        """Return what this device has of a tensor that is laid out so."""
+        if not isinstance(value, DTensor) or value.device_mesh != self._mesh:
             raise AutodiffError(
                 f"{self._op!r}: {what} is no DTensor of the same mesh as others are: "
                 "distribute it, with distribute_tensor or from_local"
             )
-        # Below autograd, where PyTorch 2.11 has no `DTensor.redistribute`.
-        spec = value._spec
-        target = DTensorSpec(mesh, tuple(placements), tensor_meta=spec.tensor_meta)
-        return redistribute_local_tensor(value._local_tensor, spec, target)
-
-
-def _is_float(value) -> bool:
-    return isinstance(value, Tensor) and value.is_floating_point()
-
-
-def _slice(tensor: Tensor, dim: int, part: int) -> Tensor:
-    if tensor.shape[dim] % _PARTS:
-        raise AutodiffError(f"an example to divide has an even number of elements, not in {dim}")
-    return tensor.detach().chunk(_PARTS, dim)[part].clone().requires_grad_(tensor.requires_grad)
-
-
-def _gradients(result, args, upstream):
-    leaves = [t for t in tree_leaves(tuple(args)) if _is_float(t)]
-    return torch.autograd.grad(result, leaves, upstream, materialize_grads=True)
-
-
-def _compare(found, expected, message: str) -> None:
-    try:
-        torch.testing.assert_close(found, expected)
-    except AssertionError as error:
-        raise AutodiffError(f"{message}. {error}") from None
+        # PyTorch makes partial sums of what is whole alone.
+        before = value.placements
+        whole = [
+            Replicate() if to.is_partial() and not of.is_partial() else to
+            for of, to in zip(before, placements, strict=True)
+        ]
+        local = value._local_tensor
+        for following in (whole, placements):
+            # Below autograd, where PyTorch 2.11 has no `DTensor.redistribute`.
+            meta = value._spec.tensor_meta
+            specs = [DTensorSpec(self._mesh, tuple(p), tensor_meta=meta)
+                     for p in (before, following)]  # fmt: skip
+            if specs[0] != specs[1]:
+                local = redistribute_local_tensor(local, *specs)
+            before = following
+        return local

@@ -23,7 +23,7 @@ def describe(tensor: Tensor) -> str:
     return f"a{quantized}{layout} tensor of {str(tensor.dtype)[6:]} on {tensor.device}"
 
 
-def _is_of(value, module: str, name: str) -> bool:
+def is_of(value, module: str, name: str) -> bool:
     """Whether a value is of a class of PyTorch's that may not have been imported."""
     kind = getattr(sys.modules.get(module), name, None)
     return kind is not None and isinstance(value, kind)
@@ -34,20 +34,26 @@ def _kept_elsewhere(value) -> str | None:
     kind = type(value).__name__
     if isinstance(value, _UNINITIALIZED):
         return f"is an {kind}, which has no shape yet: call the lazy module once before"
+    if torch._C._functorch.is_batchedtensor(value):
+        return (
+            "is a batch of a torch.func transform (vmap), and a kernel takes one tensor: launch "
+            "outside of it, for the whole batch, or register the operation "
+            "(autodiff(…).register), which vmap calls for each of the batch"
+        )
     if torch._C._functorch.is_functorch_wrapped_tensor(value):
         return (
-            "belongs to a torch.func transform (vmap, grad, …), which cannot see into a kernel: "
+            "belongs to a torch.func transform (grad, vjp, …), which cannot see into a kernel: "
             "launch outside of it, and differentiate with backward() or torch.autograd.grad"
         )
-    if _is_of(value, "torch.distributed.tensor", "DTensor"):
+    if is_of(value, "torch.distributed.tensor", "DTensor"):
         return (
-            "is a DTensor, a tensor that is spread over devices, and a kernel runs on one: pass "
-            "its to_local(), or let torch.distributed.tensor.experimental.local_map call the "
-            "function that launches"
+            "is a DTensor, a tensor that is spread over devices, and a kernel runs on one: "
+            "register the operation with its shard= (docs/pytorch.md), pass its to_local(), or "
+            "let torch.distributed.tensor.experimental.local_map call the function that launches"
         )
-    if _is_of(value, "torch._subclasses.fake_tensor", "FakeTensor"):
+    if is_of(value, "torch._subclasses.fake_tensor", "FakeTensor"):
         return "is a FakeTensor, which has no memory: launch with real tensors"
-    if _is_of(value, "torch.masked", "MaskedTensor"):
+    if is_of(value, "torch.masked", "MaskedTensor"):
         return "is a MaskedTensor, which has no memory of its own: pass its get_data()"
     return None
 

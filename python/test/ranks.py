@@ -1,0 +1,59 @@
+"""Processes of a test that talk to one another: through gloo, or through NCCL on GPUs."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import tempfile
+import time
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+COUNT = 2  # unless a test asks for more
+# A process may compile meanwhile, and others be busy, too.
+SECONDS = 480
+
+
+def run(worker: Callable, device: str, *args, count: int = COUNT) -> None:
+    """Call `worker(device, *args)` in each process; raises what one of them raises.
+
+    None outlives the call, and a test that takes too long fails.
+    """
+    if device == "cuda" and torch.cuda.device_count() < count:
+        pytest.skip(f"needs {count} GPUs")
+    with tempfile.TemporaryDirectory() as folder:
+        given = worker, device, count, os.path.join(folder, "store"), args
+        context = mp.spawn(_start, given, nprocs=count, join=False)
+        end = time.monotonic() + SECONDS
+        try:
+            while not context.join(timeout=1):
+                assert time.monotonic() < end, f"{worker.__name__} takes more than {SECONDS} s"
+        finally:
+            for process in context.processes:
+                process.kill()
+                process.join()
+
+
+def _start(rank, worker, device, count, store, args) -> None:
+    if device == "cuda":
+        torch.cuda.set_device(rank)
+    elif torch.cuda.is_available():
+        from triton.backends import backends
+        from triton.runtime.driver import driver
+
+        driver.set_active(backends["autodiff"].driver())
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "nccl" if device == "cuda" else "gloo",
+        init_method=f"file://{store}",
+        rank=rank,
+        world_size=count,
+        timeout=datetime.timedelta(seconds=SECONDS / 2),
+    )
+    torch.manual_seed(7)
+    worker(device, *args)
+    dist.destroy_process_group()

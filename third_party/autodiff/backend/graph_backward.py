@@ -1,0 +1,109 @@
+"""The backward of an eager launch in a graph that compiled autograd makes: one operator.
+
+Dynamo reads `record` in place of the node's backward. What differs from one run of the graph to
+the next is an argument of the operator: gradients, saved tensors, and numbers that the node is
+given when compiled autograd looks for a graph. One of them tells the node, which knows the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import weakref
+
+import torch
+
+from .memory import is_non_overlapping
+
+Tensor = torch.Tensor
+_numbers = itertools.count(2)  # Smaller ones are constants to Dynamo.
+_nodes: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+
+
+def describe(node) -> None:
+    """Give a node what `record` reads of it; compiled autograd asks for a node's key first."""
+    _define()
+    execution = node.execution
+    # The base of a view, which may get a gradient, too, is not known by its layout.
+    inputs = () if execution.based else execution.backward.plan.inputs
+    node.has_gradient = tuple(i in inputs for i in execution.slots)
+    found = [execution.facts.tensors[i] for i in execution.slots if i in inputs]
+    # PyTorch 2.11 makes numbers of a list of types.
+    node.gradient_types = tuple(str(tensor.dtype).removeprefix("torch.") for tensor in found)
+    node.gradient_shapes = sum((tuple(tensor.shape) for tensor in found), ())
+    node.gradient_strides = sum(map(_strides, found), ())
+    node.gradient_ranks = tuple(len(tensor.shape) for tensor in found)
+    node.number = next(_numbers)
+    _nodes[node.number] = node
+
+
+def _strides(tensor) -> tuple[int, ...]:
+    """Return those of a gradient: the tensor's, unless its elements share memory."""
+    if is_non_overlapping(tensor.shape, tensor.strides):
+        return tuple(tensor.strides)
+    behind = itertools.accumulate(reversed(tensor.shape), operator.mul, initial=1)
+    return tuple(behind)[-2::-1]
+
+
+def record(ctx, *upstream):
+    """Put the backward of a launch into the graph that is traced; Dynamo reads this function."""
+    if not any(ctx.has_gradient) or all(gradient is None for gradient in upstream):
+        return ctx._forward_cls.between_graphs(ctx, *upstream)
+    found = torch.ops.triton_autodiff.backward_of_launch(
+        list(upstream),
+        list(ctx.saved_tensors),
+        ctx.number,
+        list(ctx.gradient_types),
+        list(ctx.gradient_ranks),
+        list(ctx.gradient_shapes),
+        list(ctx.gradient_strides),
+    )
+    gradients = iter(found)
+    return (None, *[next(gradients) if wanted else None for wanted in ctx.has_gradient])
+
+
+@functools.cache
+def _define() -> torch.library.Library:
+    name = "backward_of_launch"
+    library = torch.library.Library("triton_autodiff", "FRAGMENT")
+    library.define(
+        f"{name}(Tensor?[] upstream, Tensor[] saved, SymInt node, str[] types, int[] ranks,"
+        " SymInt[] shapes, SymInt[] strides) -> Tensor[]",
+        # Numbers of the node are not those that a recorded launch has.
+        tags=(torch.Tag.needs_exact_strides, torch.Tag.cudagraph_unsafe),
+    )
+    library.impl(name, _run, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"triton_autodiff::{name}", _rooms, lib=library)
+    return library
+
+
+def _rooms(upstream, saved, node, types, ranks, shapes, strides) -> list[Tensor]:
+    """Return memory for the gradients."""
+    device = next(gradient.device for gradient in upstream if gradient is not None)
+    sizes, steps = iter(shapes), iter(strides)
+    return [
+        torch.empty_strided(
+            list(itertools.islice(sizes, rank)),
+            list(itertools.islice(steps, rank)),
+            dtype=getattr(torch, dtype),
+            device=device,
+        )
+        for dtype, rank in zip(types, ranks, strict=True)
+    ]
+
+
+def _run(upstream, saved, number, *layouts) -> list[Tensor]:
+    node = _nodes[number]
+    with torch.no_grad():
+        found = node.execution.run_backward(node, saved, upstream)
+        rooms = _rooms(upstream, saved, number, *layouts)
+        found = itertools.compress(found, node.has_gradient)
+        return list(map(_laid_out, rooms, found))
+
+
+def _laid_out(room: Tensor, gradient: Tensor | None) -> Tensor:
+    """Return a gradient as the graph knows it; none is zero."""
+    if gradient is None:
+        return room.zero_()
+    return gradient if gradient.stride() == room.stride() else room.copy_(gradient)
