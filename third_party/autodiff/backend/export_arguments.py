@@ -96,8 +96,10 @@ def numbers_that_may_be_one(function: ast.FunctionDef, of: ExportedLaunch, opera
     return [p.arg for p, i in pairs if p.arg in bare and i is not None and may_be_one(of, i)]
 
 
-# A parameter of a printed kernel, and its type.
-_PARAMETER = re.compile(r" +(\w+)(?:: tl\.\w+)?,  # (tl\.(?:u?int|b?float)\d+)(?:,.*)?$")
+# A parameter of a printed kernel, and its type: on a line of its own, or above the kernel.
+_PARAMETER = re.compile(
+    r"(?: +(\w+)(?:: tl\.\w+)?,  # |# (\w+): )(tl\.(?:u?int|b?float)\d+)(?:,.*)?$"
+)
 
 
 def with_types(text: str, kernels: dict) -> str:
@@ -111,7 +113,14 @@ def with_types(text: str, kernels: dict) -> str:
         if isinstance(function, ast.FunctionDef) and function.name in kernels:
             wanted = kernels[function.name]
             first = function.body[0].lineno - 1
-            found = filter(None, map(_PARAMETER.match, lines[function.lineno : first]))
-            pairs = [m.groups() for m in found if wanted is None or m[1] in wanted]
-            lines[first:first] = [f"    {name} = tl.cast({name}, {type_})" for name, type_ in pairs]
+            begin = function.decorator_list[0].lineno - 1
+            while lines[begin - 1].startswith("# "):
+                begin -= 1
+            found = filter(None, map(_PARAMETER.match, lines[begin:first]))
+            pairs = [(m[1] or m[2], m[3]) for m in found]
+            lines[first:first] = [
+                f"    {name} = tl.cast({name}, {type_})"
+                for name, type_ in pairs
+                if wanted is None or name in wanted
+            ]
     return "\n".join(lines)
