@@ -24,12 +24,12 @@ from .graph_gradient import (
     Recorded,
     copy_of,
     gradient_like,
-    gradients_of,
     have_places_in_common,
     like,
     room_for_gradient,
     same_layout,
 )
+from .graph_kept import Held, Runs, faked, gradients, keep
 from .graph_kernels import InlinedForward, InlinedLaunch
 from .library import native
 from .state import KernelState
@@ -38,6 +38,8 @@ from .user_rules import generation, rules_for
 Tensor = torch.Tensor
 NAMESPACE = "triton_autodiff"
 _ARGUMENTS = "SymInt[] ints, float[] floats, SymInt[] grids"
+# Places of tensors: of those that get a gradient, and of those that a graph holds for that.
+_WANTED = "int[] wanted, int[] before, int[] after"
 # Stands for an integer about which a kernel should not know anything.
 _SOME_INT = 24
 _lock = threading.RLock()
@@ -79,6 +81,7 @@ class LaunchOperator:
         self._chosen = {k.removeprefix("chosen "): v for k, v in further if k.startswith("chosen ")}
         self.state = self._state()
         self._inlined: dict = {}
+        self.runs = Runs(self.state.spec.name)
         self._plan = plan = self.state.plan_of_everything()
         places = self.places(self.state)
         self.outputs = tuple(places[j] for j in plan.outputs)
@@ -121,8 +124,13 @@ class LaunchOperator:
         library.impl(f"{name}_launch", self._launch, "CompositeExplicitAutograd")
         torch.library.register_fake(f"{full}_launch", lambda *_: None, lib=library)
         library.define(
-            f"{name}_gradient(Tensor?[] upstream, Tensor[] tensors, {_ARGUMENTS}, int[] wanted)"
-            " -> Tensor[]",
+            f"{name}_keep(Tensor[] tensors, {_ARGUMENTS}, {_WANTED}) -> Tensor[]", tags=tags
+        )
+        library.impl(f"{name}_keep", self._keep, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"{full}_keep", self._kept, lib=library)
+        library.define(
+            f"{name}_gradient(Tensor?[] upstream, Tensor[] tensors, Tensor[] written, "
+            f"Tensor[] kept, {_ARGUMENTS}, {_WANTED}) -> Tensor[]",
             tags=tags,
         )
         library.impl(f"{name}_gradient", self._gradient, "CompositeExplicitAutograd")
@@ -130,6 +138,7 @@ class LaunchOperator:
         packets = getattr(torch.ops, NAMESPACE)
         self.operator = getattr(packets, name).default
         self.launch = getattr(packets, f"{name}_launch").default
+        self.keep = getattr(packets, f"{name}_keep").default
         self.gradient = getattr(packets, f"{name}_gradient").default
         from torch._subclasses.functional_tensor import FunctionalTensorMode
 
@@ -281,7 +290,8 @@ class LaunchOperator:
     def _recorded(self, tensors, ints, floats, grids) -> list[Tensor]:
         """Give the operator a history, where gradients are wanted."""
         wanted = tuple(n for n, t in enumerate(tensors) if t.requires_grad)
-        if not wanted or not torch.is_grad_enabled():
+        passes = any(tensors[n].is_floating_point() for n in self.outputs)
+        if not (wanted and passes and torch.is_grad_enabled()):
             with torch._C._AutoDispatchBelowAutograd():
                 return self.operator(tensors, ints, floats, grids)
         if not torch._C._len_torch_dispatch_stack():
@@ -289,17 +299,47 @@ class LaunchOperator:
         numbers = tuple(ints), tuple(floats), tuple(grids)
         return list(Recorded.apply(self, numbers, wanted, *tensors))
 
-    def _gradient(self, upstream, tensors, ints, floats, grids, wanted) -> list[Tensor]:
-        """Return gradients of the tensors that are wanted, from a launch that is run again."""
+    def held(self, wanted) -> Held:
+        """Return what a graph keeps for the gradients of the tensors that are `wanted`."""
+        places = self.places(self.state)
+        arguments = tuple(i for i, place in places.items() if place in wanted)
+        return Held.of(self.state.handle(self.state.ask(arguments)).plan, places)
+
+    def _keep(self, tensors, ints, floats, grids, wanted, before, after) -> list[Tensor]:
+        """Launch; return what was written, and what a graph does not hold for the gradients."""
         from .runtime import recording_history
 
-        with torch.enable_grad(), recording_history():
+        def same(tensor):
+            return tensor
+
+        # What hooks are given is saved for any gradients that may come.
+        hooks = torch.autograd.graph.saved_tensors_hooks(same, same)
+        with torch.enable_grad(), recording_history(), hooks:
             leaves = [
                 t.detach().requires_grad_() if n in wanted else t for n, t in enumerate(tensors)
             ]
-            inputs = [leaves[n] for n in wanted]
-            found = gradients_of(self.eager(leaves, ints, floats, grids), inputs, upstream)
-        return list(map(gradient_like, inputs, found))
+            written = self.eager(leaves, ints, floats, grids)
+        node = next(t.grad_fn for t in written if t.is_floating_point())
+        kept = keep(self, node, Held(tuple(before), tuple(after)))
+        return [*(t.detach() for t in written), *kept]
+
+    def _kept(self, tensors, ints, floats, grids, wanted, before, after) -> list[Tensor]:
+        written = self._written(tensors, ints, floats, grids)
+        return [*written, *faked(written[0].device)]
+
+    def _gradient(
+        self, upstream, tensors, written, kept, ints, floats, grids, wanted, before, after
+    ) -> list[Tensor]:
+        """Return gradients of the tensors that are wanted; launch first if nothing is kept."""
+        if not kept:
+            after = self.outputs
+            found = self._keep(tensors, ints, floats, grids, wanted, before, after)
+            written, kept = found[: len(after)], found[len(after) :]
+        held = {n: tensors[n] for n in before}, dict(zip(after, written, strict=True))
+        given = dict(zip(self.outputs, upstream, strict=True))
+        with torch.no_grad(), torch.cuda.device_of(tensors[0]):
+            found = gradients(self, given, *held, kept)
+        return [gradient_like(tensors[n], found.get(n), is_own=True) for n in wanted]
 
     def _functionalized(self, mode, operator, types, args, kwargs):
         """Return what the operator does, where AOTAutograd traces: a launch on copies."""
@@ -331,5 +371,7 @@ def _looks_into_operators() -> bool:
     return not custom_triton_ops_decomposition_disabled()
 
 
-def _empty_gradients(upstream, tensors, ints, floats, grids, wanted) -> list[Tensor]:
+def _empty_gradients(
+    upstream, tensors, written, kept, ints, floats, grids, wanted, before, after
+) -> list[Tensor]:
     return [room_for_gradient(tensors[n]) for n in wanted]
