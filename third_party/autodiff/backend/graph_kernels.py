@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 from functools import cached_property
 
 import torch
@@ -25,7 +26,16 @@ from .source import python_of
 from .stand_ins import compile_text
 
 Tensor = torch.Tensor
-_DESCRIPTOR = "!tt.tensordesc"
+# What PyTorch knows of descriptors: kernels that make them, load and store.
+_KNOWN = frozenset(("make_tensor_descriptor", "descriptor_load", "descriptor_store"))
+_DESCRIPTORS = re.compile(r"tt\.(\w*descriptor\w*)|^ *tt\.func.*!tt\.(tensordesc)", re.MULTILINE)
+
+
+def _refuse_descriptors(name: str, ttir: str) -> None:
+    """Raise if PyTorch would not see all that a kernel writes, or be given descriptors."""
+    used = {operation or argument for operation, argument in _DESCRIPTORS.findall(ttir)}
+    if not used <= _KNOWN:
+        raise refused(name, f"PyTorch does not see what is written by {sorted(used - _KNOWN)}")
 
 
 class TracedLayout(Layout):
@@ -153,9 +163,10 @@ class InlinedLaunch:
         self._first = self._text(execution.backward)
         launch = self._first.launch
         texts = (self._state.spec.ttir, *(executable.text for executable in launch.executables))
-        if launch.counting is not None or any(_DESCRIPTOR in text for text in texts):
-            # PyTorch does not see what is written through a descriptor.
-            raise refused(launch.kernel_name, "it counts iterations, or has tensor descriptors")
+        if launch.counting is not None:
+            raise refused(launch.kernel_name, "it counts iterations")
+        for text in texts:
+            _refuse_descriptors(launch.kernel_name, text)
         tensors = (launch.facts.tensors[g.argument] for g in launch.plan.gradients)
         if not all(is_non_overlapping(tensor.shape, tensor.strides) for tensor in tensors):
             # What a graph writes to has each element once.
@@ -205,8 +216,7 @@ class InlinedForward:
     def __init__(self, state):
         self._state = state
         spec = state.spec
-        if _DESCRIPTOR in spec.kernel.asm["ttir"]:
-            raise refused(spec.name, "it has tensor descriptors")
+        _refuse_descriptors(spec.name, spec.kernel.asm["ttir"])
         text = with_types(python_of(spec.kernel.asm["ttir"]), {spec.name: None})
         self._kernel = _Traced(module_of(text, spec.name)[spec.name])
         self._options = said_options(inherited_options(spec.kernel.metadata), spec.target)
