@@ -56,7 +56,11 @@ class Runs:
 
     def run(self, number: int) -> Run:
         """Return the run that has a number."""
-        run = self._runs.get(number)
+        with self._lock:
+            run = self._runs.get(number)
+            if run is not None:
+                # The latest goes last.
+                self._numbers[run] = self._numbers.pop(run)
         if run is None:
             raise AutodiffError(
                 f"kernel {self._name!r} has been launched in {_MOST} other ways since the forward "

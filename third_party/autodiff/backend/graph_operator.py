@@ -112,39 +112,40 @@ class LaunchOperator:
         """Make the operators known to PyTorch."""
         library = torch.library.Library(NAMESPACE, "FRAGMENT")
         self._library = library
-        tags = (torch.Tag.needs_exact_strides,)
-        name, full = self.name, f"{NAMESPACE}::{self.name}"
-        library.define(f"{name}(Tensor[] tensors, {_ARGUMENTS}) -> Tensor[]", tags=tags)
-        library.impl(name, self._run, "CompositeExplicitAutograd")
-        library.impl(name, self._recorded, "Autograd")
-        torch.library.register_fake(full, self._written, lib=library)
-        library.define(
-            f"{name}_launch(Tensor[] read, Tensor(a!)[] written, {_ARGUMENTS}) -> ()", tags=tags
+        full = f"{NAMESPACE}::{self.name}"
+
+        def define(suffix, schema, implementation, fake, unsafe=False):
+            tags = (torch.Tag.needs_exact_strides,)
+            tags += (torch.Tag.cudagraph_unsafe,) if unsafe else ()
+            library.define(f"{self.name}{suffix}{schema}", tags=tags)
+            library.impl(f"{self.name}{suffix}", implementation, "CompositeExplicitAutograd")
+            torch.library.register_fake(f"{full}{suffix}", fake, lib=library)
+            return getattr(getattr(torch.ops, NAMESPACE), f"{self.name}{suffix}").default
+
+        schema = f"(Tensor[] tensors, {_ARGUMENTS}) -> Tensor[]"
+        self.operator = define("", schema, self._run, self._written)
+        library.impl(self.name, self._recorded, "Autograd")
+        schema = f"(Tensor[] read, Tensor(a!)[] written, {_ARGUMENTS}) -> ()"
+        self.launch = define("_launch", schema, self._launch, lambda *_: None)
+        unsafe = self._asks_the_device
+        schema = f"(Tensor[] tensors, {_ARGUMENTS}, {_WANTED}) -> Tensor[]"
+        self.keep = define("_keep", schema, self._keep, self._kept, unsafe)
+        schema = (
+            "(Tensor?[] upstream, Tensor[] tensors, Tensor[] written, Tensor[] kept, "
+            f"{_ARGUMENTS}, {_WANTED}) -> Tensor[]"
         )
-        library.impl(f"{name}_launch", self._launch, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"{full}_launch", lambda *_: None, lib=library)
-        library.define(
-            f"{name}_keep(Tensor[] tensors, {_ARGUMENTS}, {_WANTED}) -> Tensor[]", tags=tags
-        )
-        library.impl(f"{name}_keep", self._keep, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"{full}_keep", self._kept, lib=library)
-        library.define(
-            f"{name}_gradient(Tensor?[] upstream, Tensor[] tensors, Tensor[] written, "
-            f"Tensor[] kept, {_ARGUMENTS}, {_WANTED}) -> Tensor[]",
-            tags=tags,
-        )
-        library.impl(f"{name}_gradient", self._gradient, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"{full}_gradient", _empty_gradients, lib=library)
-        packets = getattr(torch.ops, NAMESPACE)
-        self.operator = getattr(packets, name).default
-        self.launch = getattr(packets, f"{name}_launch").default
-        self.keep = getattr(packets, f"{name}_keep").default
-        self.gradient = getattr(packets, f"{name}_gradient").default
+        self.gradient = define("_gradient", schema, self._gradient, _empty_gradients, unsafe)
         from torch._subclasses.functional_tensor import FunctionalTensorMode
 
         torch.library.register_torch_dispatch(
             full, FunctionalTensorMode, self._functionalized, lib=library
         )
+
+    @property
+    def _asks_the_device(self) -> bool:
+        """Whether plans for gradients depend on what is in memory, or on how often loops run."""
+        known = self._plan.used_arguments()
+        return self._plan.counting is not None or any(i in known for i in self.state.spec.pointers)
 
     def values(self, tensors, ints, floats) -> list:
         """Return the values of the kernel's parameters."""
