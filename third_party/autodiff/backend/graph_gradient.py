@@ -10,6 +10,8 @@ from .graph_kept import Held, has_numbers_of_runs
 from .memory import extent, is_dense, is_non_overlapping, meet, same_strides
 
 Tensor = torch.Tensor
+# PyTorch hardly computes with these.
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
 class Recorded(torch.autograd.Function):
@@ -134,8 +136,18 @@ def copy_of(tensor: Tensor) -> Tensor:
         return tensor.clone()
     # Inductor leaves out a copy, and hands a part of a tensor to the kernel. What it copies then,
     # for what is written, PyTorch 2.11 takes from the beginning of the whole.
-    value = tensor if _begins_its_storage(tensor) else torch.maximum(tensor, tensor)
+    value = tensor if _begins_its_storage(tensor) else _computed(tensor)
     return like(tensor).copy_(value)
+
+
+def _computed(tensor: Tensor) -> Tensor:
+    """Return a value that is equal to a tensor, and to PyTorch not that tensor; of any type."""
+    wide = tensor
+    if tensor.is_floating_point() and tensor.element_size() == 1:
+        wide = tensor.to(torch.float32)
+    elif tensor.dtype in _UNSIGNED:
+        wide = tensor.to(torch.int64)
+    return torch.maximum(wide, wide).to(tensor.dtype)
 
 
 def _begins_its_storage(tensor: Tensor) -> bool:
