@@ -42,7 +42,9 @@ _ARGUMENTS = "SymInt[] ints, float[] floats, SymInt[] grids"
 _WANTED = "int[] wanted, int[] before, int[] after"
 # Stands for an integer about which a kernel should not know anything.
 _SOME_INT = 24
+_MOST_INLINED = 64
 _lock = threading.RLock()
+# They stay: what PyTorch keeps of graphs refers to them by name.
 _operators: dict[str, LaunchOperator] = {}
 
 
@@ -203,6 +205,9 @@ class LaunchOperator:
             kind, of = InlinedForward, state
             if wanted:
                 kind, of = InlinedLaunch, state.execution(arguments, launch.grid, leaves)
+            if len(self._inlined) >= _MOST_INLINED:
+                # Graphs hold what they need of them.
+                self._inlined.clear()
             if of not in self._inlined:
                 self._inlined[of] = kind(of)
             self._inlined[of].check(launch.values, launch.grid)
