@@ -195,6 +195,31 @@ def test_padding_of_descriptors(device, how, has_descriptors, monkeypatch):
         assert_gradients_close(compiled, reference, [x], roundings=32)
 
 
+@differentiable
+@triton.jit
+def chosen(x_ptr, y_ptr, z_ptr, which, BLOCK: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [BLOCK, BLOCK], [BLOCK, 1], [BLOCK, BLOCK])
+    if which > 0:
+        x = tl.make_tensor_descriptor(y_ptr, [BLOCK, BLOCK], [BLOCK, 1], [BLOCK, BLOCK])
+    z = tl.make_tensor_descriptor(z_ptr, [BLOCK, BLOCK], [BLOCK, 1], [BLOCK, BLOCK])
+    tile = x.load([0, 0])
+    z.store([0, 0], tile * tile)
+
+
+@pytest.mark.parametrize("which", [0, 2])
+def test_descriptors_that_a_branch_chooses(device, which):
+    def program(x, y):
+        z = torch.empty_like(x)
+        chosen[(1,)](x, y, z, which, BLOCK=16)
+        return z + 0 * (x + y)
+
+    def reference(x, y):
+        return [x * x, y * y][which > 0] + 0 * (x + y)
+
+    inputs = [random_tensor(16, 16, device=device) for _ in range(2)]
+    assert_gradients_close(in_one_graph(program), reference, inputs)
+
+
 # ------------------------------------------------------------------------------------- memory
 
 
