@@ -30,7 +30,7 @@ from .specialize import Resolver
 from .state import KernelState
 from .stubs import name_after
 from .tensors import is_of
-from .tracers import is_recorded, outside_of_dynamo, refuse_tracers
+from .tracers import NOT_IN_GRAPHS, is_recorded, outside_of_dynamo, refuse_tracers
 from .wrappers import Differentiable, is_kernel
 
 Tensor = torch.Tensor
@@ -133,7 +133,7 @@ class DifferentiableKernel(Differentiable):
             return DifferentiableKernel.observer(self, args, kwargs, grid)
         return self._run(*args, grid=grid, **kwargs)
 
-    @outside_of_dynamo
+    @functools.partial(outside_of_dynamo, reason=NOT_IN_GRAPHS)
     def _launch_outside(self, grid, /, *args, **kwargs):
         """Launch between two graphs of Dynamo; other tracers are refused."""
         refuse_tracers(self._resolver.function.__name__)
@@ -216,7 +216,7 @@ class DifferentiableKernel(Differentiable):
                 )
         return result
 
-    @outside_of_dynamo
+    @functools.partial(outside_of_dynamo, reason=NOT_IN_GRAPHS)
     def _call_wrapper(self, call, *args, **kwargs):
         """Call a method of a wrapper, which may launch the kernel."""
         name = self._resolver.function.__name__

@@ -219,17 +219,7 @@ class Backward:
                 facts.tensors[j].span)
             for j in self.cotangents
         }  # fmt: skip
-        self.pointers = tuple(
-            sorted(
-                {
-                    i
-                    for kernel in plan.kernels
-                    if kernel is not plan.forward
-                    for kind, i in kernel.operands
-                    if kind == "argument" and plan.arguments[i].is_pointer
-                }
-            )
-        )
+        self.pointers = tuple(sorted(plan.reread()))
         tallied = [handle.tallied[s.argument] for s in self.shadows if s.is_tallied]
         self._before = self._bound(kernel for t in tallied for kernel in (t.tally, t.clear))
         self._after = self._bound(t.round for t in tallied)

@@ -174,6 +174,10 @@ class Execution:
         """Whether there is a backward for any gradients that may come."""
         return self.planned is None or self.spare is not None
 
+    def surrounds(self, argument: int) -> bool:
+        """Whether what is kept of an argument is all of its storage."""
+        return argument in self._surrounded
+
     def needed(self) -> tuple[frozenset[int], set[int], set[int]]:
         """Return the arguments whose values, storage extents, and bases this depends on."""
         scalars, spanned = self._scalars, self.backward.spanned()

@@ -293,21 +293,13 @@ def _operand(kind, index, leaves, plan, facts):
     return None
 
 
-def _of_registered(upstream, wanted, *args):
-    return wanted, args
-
-
-def register_formulas(op, forward, backward, parts=_of_registered) -> None:
-    """Let PyTorch's counter know what an operator and its gradients need.
-
-    `parts` returns, of the arguments of `backward`, which gradients are wanted, and those of `op`.
-    """
+def register_formulas(op, forward, backward) -> None:
+    """Let PyTorch's counter know what a registered operator and its gradients need."""
 
     @register_flop_formula(forward, get_raw=True)
     def count_forward(*args, out_val=None, **kwargs):
         return count(op, args, kwargs)
 
     @register_flop_formula(backward, get_raw=True)
-    def count_backward(*args, out_val=None, **kwargs):
-        wanted, args = parts(*args)
+    def count_backward(upstream, wanted, /, *args, out_val=None, **kwargs):
         return count(op, args, kwargs) + count(op, args, kwargs, wanted)

@@ -53,7 +53,8 @@ class _Storage:
 class StandIn(Tensor):
     """What a tensor will be: layout, type and device, and an address that no other has.
 
-    It is all that its storage holds.
+    It is all that its storage holds. That it is aligned is no promise: what is traced is text,
+    which PyTorch compiles for the alignment that it knows of.
     """
 
     @staticmethod

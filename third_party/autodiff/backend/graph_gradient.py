@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import torch
+from torch._prims_common import make_contiguous_strides_for
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .memory import extent, is_dense, is_non_overlapping, meet
+from .graph_kept import Held, has_numbers_of_runs
+from .memory import extent, is_dense, is_non_overlapping, meet, same_strides
 
 Tensor = torch.Tensor
+# PyTorch hardly computes with these.
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
 class Recorded(torch.autograd.Function):
@@ -60,22 +64,34 @@ def _of_kernels(ctx, operator, inlined, numbers, tensors):
 
 
 def _of_operator(ctx, operator, numbers, wanted, tensors):
-    """Launch what chooses its plan when it runs, and is run again for its backward.
+    """Launch what chooses its plan when it runs; return what computes gradients, and what it wrote.
 
-    Return what computes gradients, and what was written.
+    Where a graph has no numbers that only the run tells, the backward launches again.
     """
-    written = operator.operator(list(tensors), *map(list, numbers))
-    kept = [n for n in range(len(tensors)) if n in operator.read or n not in operator.outputs]
+    numbered = tuple(map(list, numbers))
+    if has_numbers_of_runs(tensors):
+        held = operator.held(wanted)
+        found = operator.keep(list(tensors), *numbered, list(wanted), *map(list, held))
+        count = len(operator.outputs)
+        written, kept = found[:count], found[count:]
+    else:
+        reads = [n for n in range(len(tensors)) if n in operator.read or n not in operator.outputs]
+        held, kept = Held(tuple(reads), ()), []
+        written = operator.operator(list(tensors), *numbered)
     # What is about to change is copied.
     changed = operator.outputs
-    ctx.save_for_backward(*(copy_of(tensors[n]) if n in changed else tensors[n] for n in kept))
+    before = [copy_of(tensors[n]) if n in changed else tensors[n] for n in held.before]
+    after = [t for n, t in zip(operator.outputs, written, strict=True) if n in held.after]
+    ctx.save_for_backward(*before, *after, *kept)
     layouts = [(t.shape, t.stride(), t.dtype, t.device) for t in tensors]
 
     def backward(saved, upstream):
-        known = dict(zip(kept, saved, strict=True))
+        known = dict(zip(held.before, saved, strict=False))
         given = [known[n] if n in known else _empty(*of) for n, of in enumerate(layouts)]
-        numbered = map(list, numbers)
-        found = operator.gradient(list(upstream), given, *numbered, list(wanted))
+        rest = list(saved[len(held.before) :])
+        after, kept = rest[: len(held.after)], rest[len(held.after) :]
+        places = (list(wanted), *map(list, held))
+        found = operator.gradient(list(upstream), given, after, kept, *numbered, *places)
         return dict(zip(wanted, found, strict=True))
 
     return backward, written
@@ -120,8 +136,18 @@ def copy_of(tensor: Tensor) -> Tensor:
         return tensor.clone()
     # Inductor leaves out a copy, and hands a part of a tensor to the kernel. What it copies then,
     # for what is written, PyTorch 2.11 takes from the beginning of the whole.
-    value = tensor if _begins_its_storage(tensor) else torch.maximum(tensor, tensor)
+    value = tensor if _begins_its_storage(tensor) else _computed(tensor)
     return like(tensor).copy_(value)
+
+
+def _computed(tensor: Tensor) -> Tensor:
+    """Return a value that is equal to a tensor, and to PyTorch not that tensor; of any type."""
+    wide = tensor
+    if tensor.is_floating_point() and tensor.element_size() == 1:
+        wide = tensor.to(torch.float32)
+    elif tensor.dtype in _UNSIGNED:
+        wide = tensor.to(torch.int64)
+    return torch.maximum(wide, wide).to(tensor.dtype)
 
 
 def _begins_its_storage(tensor: Tensor) -> bool:
@@ -131,13 +157,24 @@ def _begins_its_storage(tensor: Tensor) -> bool:
 
 def room_for_gradient(tensor: Tensor) -> Tensor:
     """Return memory for the gradient of a tensor, laid out as it is if no elements share memory."""
+    return _empty(tensor.shape, _strides_of_gradient(tensor), tensor.dtype, tensor.device)
+
+
+def _strides_of_gradient(tensor: Tensor) -> tuple[int, ...]:
     if is_non_overlapping(tensor.shape, tensor.stride()):
-        return like(tensor)
-    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+        return tensor.stride()
+    return make_contiguous_strides_for(tensor.shape)
 
 
-def gradient_like(tensor: Tensor, gradient: Tensor | None) -> Tensor:
-    """Return a gradient in memory of its own, laid out as its tensor's; none is zero."""
+def gradient_like(tensor: Tensor, gradient: Tensor | None, is_own: bool = False) -> Tensor:
+    """Return a gradient in memory of its own, laid out as its tensor's; none is zero.
+
+    `is_own`: it is in memory of its own, if it is no view.
+    """
+    if is_own and gradient is not None and not gradient._is_view():
+        is_alike = same_strides(tensor.shape, gradient.stride(), _strides_of_gradient(tensor))
+        if is_alike and gradient.dtype == tensor.dtype:
+            return gradient
     made = room_for_gradient(tensor)
     return made.zero_() if gradient is None else made.copy_(gradient)
 

@@ -7,6 +7,7 @@ here, and so becomes what the graph is guarded by: it is for all sizes for which
 from __future__ import annotations
 
 import inspect
+import re
 from functools import cached_property
 
 import torch
@@ -24,7 +25,15 @@ from .printed_kernels import module_of
 from .source import python_of
 
 Tensor = torch.Tensor
-_DESCRIPTOR = "!tt.tensordesc"
+# What PyTorch knows of descriptors: kernels that make them, load and store.
+_KNOWN = re.compile(r"tt\.(?:make_tensor_descriptor|descriptor_load|descriptor_store)\b")
+
+
+def _refuse_descriptors(name: str, ttir: str) -> None:
+    """Raise if PyTorch would not see all that a kernel writes, or be given descriptors."""
+    for line in ttir.splitlines():
+        if ("tensordesc" in line or "tt.descriptor" in line) and not _KNOWN.search(line):
+            raise refused(name, f"PyTorch does not follow descriptors through {line.strip()!r}")
 
 
 class TracedLayout(Layout):
@@ -144,9 +153,10 @@ class InlinedLaunch:
         self._first = self._text(execution.backward)
         launch = self._first.launch
         texts = (self._state.spec.ttir, *(executable.text for executable in launch.executables))
-        if launch.counting is not None or any(_DESCRIPTOR in text for text in texts):
-            # PyTorch does not see what is written through a descriptor.
-            raise refused(launch.kernel_name, "it counts iterations, or has tensor descriptors")
+        if launch.counting is not None:
+            raise refused(launch.kernel_name, "it counts iterations")
+        for text in texts:
+            _refuse_descriptors(launch.kernel_name, text)
         tensors = (launch.facts.tensors[g.argument] for g in launch.plan.gradients)
         if not all(is_non_overlapping(tensor.shape, tensor.strides) for tensor in tensors):
             # What a graph writes to has each element once.
@@ -196,9 +206,9 @@ class InlinedForward:
     def __init__(self, state):
         self._state = state
         spec = state.spec
-        if _DESCRIPTOR in spec.kernel.asm["ttir"]:
-            raise refused(spec.name, "it has tensor descriptors")
-        text = with_types(python_of(spec.kernel.asm["ttir"], target=spec.target), {spec.name: None})
+        ttir = spec.kernel.asm["ttir"]
+        _refuse_descriptors(spec.name, ttir)
+        text = with_types(python_of(ttir, target=spec.target), {spec.name: None})
         self._kernel = _Traced(module_of(text, spec.name)[spec.name])
         self._options = said_options(inherited_options(spec.kernel.metadata), spec.target)
 

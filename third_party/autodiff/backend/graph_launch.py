@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 
 from .graph_arguments import Parts, constant
+from .graph_descriptors import teach_dynamo
 
 
 def record(kernel, grid, /, *args, **kwargs) -> None:
@@ -16,6 +17,7 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
 
     Dynamo reads this function, and all that it calls; other tracers run it.
     """
+    teach_dynamo()
     resolver = kernel._resolver
     if not resolver.passes_on or resolver.interpreted:
         # What such a wrapper launches is seen when it runs.

@@ -24,12 +24,12 @@ from .graph_gradient import (
     Recorded,
     copy_of,
     gradient_like,
-    gradients_of,
     have_places_in_common,
     like,
     room_for_gradient,
     same_layout,
 )
+from .graph_kept import Held, Runs, faked, gradients, keep
 from .graph_kernels import InlinedForward, InlinedLaunch
 from .library import native
 from .state import KernelState
@@ -38,9 +38,13 @@ from .user_rules import generation, rules_for
 Tensor = torch.Tensor
 NAMESPACE = "triton_autodiff"
 _ARGUMENTS = "SymInt[] ints, float[] floats, SymInt[] grids"
+# Places of tensors: of those that get a gradient, and of those that a graph holds for that.
+_WANTED = "int[] wanted, int[] before, int[] after"
 # Stands for an integer about which a kernel should not know anything.
 _SOME_INT = 24
+_MOST_INLINED = 64
 _lock = threading.RLock()
+# They stay: what PyTorch keeps of graphs refers to them by name.
 _operators: dict[str, LaunchOperator] = {}
 
 
@@ -79,6 +83,7 @@ class LaunchOperator:
         self._chosen = {k.removeprefix("chosen "): v for k, v in further if k.startswith("chosen ")}
         self.state = self._state()
         self._inlined: dict = {}
+        self.runs = Runs(self.state.spec.name)
         self._plan = plan = self.state.plan_of_everything()
         places = self.places(self.state)
         self.outputs = tuple(places[j] for j in plan.outputs)
@@ -109,31 +114,32 @@ class LaunchOperator:
         """Make the operators known to PyTorch."""
         library = torch.library.Library(NAMESPACE, "FRAGMENT")
         self._library = library
-        tags = (torch.Tag.needs_exact_strides,)
-        name, full = self.name, f"{NAMESPACE}::{self.name}"
-        library.define(f"{name}(Tensor[] tensors, {_ARGUMENTS}) -> Tensor[]", tags=tags)
-        library.impl(name, self._run, "CompositeExplicitAutograd")
-        library.impl(name, self._recorded, "Autograd")
-        torch.library.register_fake(full, self._written, lib=library)
-        library.define(
-            f"{name}_launch(Tensor[] read, Tensor(a!)[] written, {_ARGUMENTS}) -> ()", tags=tags
+        full = f"{NAMESPACE}::{self.name}"
+
+        def define(suffix, schema, implementation, fake, unsafe=False):
+            tags = (torch.Tag.needs_exact_strides,)
+            tags += (torch.Tag.cudagraph_unsafe,) if unsafe else ()
+            library.define(f"{self.name}{suffix}{schema}", tags=tags)
+            library.impl(f"{self.name}{suffix}", implementation, "CompositeExplicitAutograd")
+            torch.library.register_fake(f"{full}{suffix}", fake, lib=library)
+            return getattr(getattr(torch.ops, NAMESPACE), f"{self.name}{suffix}").default
+
+        schema = f"(Tensor[] tensors, {_ARGUMENTS}) -> Tensor[]"
+        self.operator = define("", schema, self._run, self._written)
+        library.impl(self.name, self._recorded, "Autograd")
+        schema = f"(Tensor[] read, Tensor(a!)[] written, {_ARGUMENTS}) -> ()"
+        self.launch = define("_launch", schema, self._launch, lambda *_: None)
+        unsafe = self._asks_the_device
+        schema = f"(Tensor[] tensors, {_ARGUMENTS}, {_WANTED}) -> Tensor[]"
+        self.keep = define("_keep", schema, self._keep, self._kept, unsafe)
+        schema = (
+            "(Tensor?[] upstream, Tensor[] tensors, Tensor[] written, Tensor[] kept, "
+            f"{_ARGUMENTS}, {_WANTED}) -> Tensor[]"
         )
-        library.impl(f"{name}_launch", self._launch, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"{full}_launch", lambda *_: None, lib=library)
-        library.define(
-            f"{name}_gradient(Tensor?[] upstream, Tensor[] tensors, {_ARGUMENTS}, int[] wanted)"
-            " -> Tensor[]",
-            tags=tags,
-        )
-        library.impl(f"{name}_gradient", self._gradient, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"{full}_gradient", _empty_gradients, lib=library)
-        packets = getattr(torch.ops, NAMESPACE)
-        self.operator = getattr(packets, name).default
-        self.launch = getattr(packets, f"{name}_launch").default
-        self.gradient = getattr(packets, f"{name}_gradient").default
+        self.gradient = define("_gradient", schema, self._gradient, _empty_gradients, unsafe)
         from torch._subclasses.functional_tensor import FunctionalTensorMode
 
-        self._count(*(getattr(packets, f"{name}{of}") for of in ("", "_gradient", "_launch")))
+        self._count()
         torch.library.register_torch_dispatch(
             full, FunctionalTensorMode, self._functionalized, lib=library
         )
@@ -141,23 +147,41 @@ class LaunchOperator:
     def __repr__(self):
         return f"operator {self.name!r}"
 
-    def _count(self, operator, gradient, launch) -> None:
+    def _count(self) -> None:
         """Let PyTorch's counter know how many operations the operators need."""
         from torch.utils.flop_counter import register_flop_formula
 
-        from .flops import count, register_formulas
+        from .flops import count
 
-        register_formulas(self, operator, gradient, lambda _, *args: (args[-1], args[:-1]))
+        def formula(operator):
+            return register_flop_formula(operator.overloadpacket, get_raw=True)
 
-        @register_flop_formula(launch, get_raw=True)
+        @formula(self.operator)
+        @formula(self.keep)
+        def count_forward(tensors, ints, floats, grids, *_, out_val=None):
+            return count(self, (tensors, ints, floats, grids), {})
+
+        @formula(self.launch)
         def count_launch(read, written, *numbers, out_val=None):
             return count(self, (self.joined(read, written), *numbers), {})
+
+        @formula(self.gradient)
+        def count_gradient(_, tensors, written, kept, *others, out_val=None):
+            *numbers, wanted, _, _ = others
+            forward = 0 if kept else count(self, (tensors, *numbers), {})
+            return forward + count(self, (tensors, *numbers), {}, wanted)
 
     def preview(self, args, kwargs, kind) -> None:
         """Make a launch that runs nothing, with a `kind` of kernel."""
         tensors, ints, floats, grids = args
         kernel = self.kernel._part(kind, self.kernel._kernel)
         kernel.run(**self._given(tensors, ints, floats), grid=self._grid(grids))
+
+    @property
+    def _asks_the_device(self) -> bool:
+        """Whether plans for gradients depend on what is in memory, or on how often loops run."""
+        known = self._plan.used_arguments()
+        return self._plan.counting is not None or any(i in known for i in self.state.spec.pointers)
 
     def values(self, tensors, ints, floats) -> list:
         """Return the values of the kernel's parameters."""
@@ -215,6 +239,9 @@ class LaunchOperator:
             kind, of = InlinedForward, state
             if wanted:
                 kind, of = InlinedLaunch, state.execution(arguments, launch.grid, leaves)
+            if len(self._inlined) >= _MOST_INLINED:
+                # Graphs hold what they need of them.
+                self._inlined.clear()
             if of not in self._inlined:
                 self._inlined[of] = kind(of)
             self._inlined[of].check(launch.values, launch.grid)
@@ -303,7 +330,8 @@ class LaunchOperator:
     def _recorded(self, tensors, ints, floats, grids) -> list[Tensor]:
         """Give the operator a history, where gradients are wanted."""
         wanted = tuple(n for n, t in enumerate(tensors) if t.requires_grad)
-        if not wanted or not torch.is_grad_enabled():
+        passes = any(tensors[n].is_floating_point() for n in self.outputs)
+        if not (wanted and passes and torch.is_grad_enabled()):
             with torch._C._AutoDispatchBelowAutograd():
                 return self.operator(tensors, ints, floats, grids)
         if not torch._C._len_torch_dispatch_stack():
@@ -311,17 +339,47 @@ class LaunchOperator:
         numbers = tuple(ints), tuple(floats), tuple(grids)
         return list(Recorded.apply(self, numbers, wanted, *tensors))
 
-    def _gradient(self, upstream, tensors, ints, floats, grids, wanted) -> list[Tensor]:
-        """Return gradients of the tensors that are wanted, from a launch that is run again."""
+    def held(self, wanted) -> Held:
+        """Return what a graph keeps for the gradients of the tensors that are `wanted`."""
+        places = self.places(self.state)
+        arguments = tuple(i for i, place in places.items() if place in wanted)
+        return Held.of(self.state.handle(self.state.ask(arguments)).plan, places)
+
+    def _keep(self, tensors, ints, floats, grids, wanted, before, after) -> list[Tensor]:
+        """Launch; return what was written, and what a graph does not hold for the gradients."""
         from .runtime import recording_history
 
-        with torch.enable_grad(), recording_history():
+        def same(tensor):
+            return tensor
+
+        # What hooks are given is saved for any gradients that may come.
+        hooks = torch.autograd.graph.saved_tensors_hooks(same, same)
+        with torch.enable_grad(), recording_history(), hooks:
             leaves = [
                 t.detach().requires_grad_() if n in wanted else t for n, t in enumerate(tensors)
             ]
-            inputs = [leaves[n] for n in wanted]
-            found = gradients_of(self.eager(leaves, ints, floats, grids), inputs, upstream)
-        return list(map(gradient_like, inputs, found))
+            written = self.eager(leaves, ints, floats, grids)
+        node = next(t.grad_fn for t in written if t.is_floating_point())
+        kept = keep(self, node, Held(tuple(before), tuple(after)))
+        return [*(t.detach() for t in written), *kept]
+
+    def _kept(self, tensors, ints, floats, grids, wanted, before, after) -> list[Tensor]:
+        written = self._written(tensors, ints, floats, grids)
+        return [*written, *faked(written[0].device)]
+
+    def _gradient(
+        self, upstream, tensors, written, kept, ints, floats, grids, wanted, before, after
+    ) -> list[Tensor]:
+        """Return gradients of the tensors that are wanted; launch first if nothing is kept."""
+        if not kept:
+            after = self.outputs
+            found = self._keep(tensors, ints, floats, grids, wanted, before, after)
+            written, kept = found[: len(after)], found[len(after) :]
+        held = {n: tensors[n] for n in before}, dict(zip(after, written, strict=True))
+        given = dict(zip(self.outputs, upstream, strict=True))
+        with torch.no_grad(), torch.cuda.device_of(tensors[0]):
+            found = gradients(self, given, *held, kept)
+        return [gradient_like(tensors[n], found.get(n), is_own=True) for n in wanted]
 
     def _functionalized(self, mode, operator, types, args, kwargs):
         """Return what the operator does, where AOTAutograd traces: a launch on copies."""
@@ -353,5 +411,7 @@ def _looks_into_operators() -> bool:
     return not custom_triton_ops_decomposition_disabled()
 
 
-def _empty_gradients(upstream, tensors, ints, floats, grids, wanted) -> list[Tensor]:
+def _empty_gradients(
+    upstream, tensors, written, kept, ints, floats, grids, wanted, before, after
+) -> list[Tensor]:
     return [room_for_gradient(tensors[n]) for n in wanted]

@@ -293,6 +293,16 @@ class Plan:
         first = (k for k in (self.counting, self.forward) if k)
         return (*first, *self.backward, *variants, *tallying)
 
+    def reread(self) -> frozenset[int]:
+        """Return the pointers among the arguments that kernels take besides the forward."""
+        return frozenset(
+            i
+            for kernel in self.kernels
+            if kernel is not self.forward
+            for kind, i in kernel.operands
+            if kind == "argument" and self.arguments[i].is_pointer
+        )
+
     def counters(self) -> frozenset[int]:
         """Return the counters on which sizes depend."""
         exprs = (*(b.size for b in self.buffers), *self.sizes)

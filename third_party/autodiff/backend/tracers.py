@@ -26,10 +26,19 @@ _transforms = torch._C._functorch.get_interpreter_stack
 _FUNCTIONALIZE = torch._C._functorch.TransformType.Functionalize
 
 
-def outside_of_dynamo(function, instead=None):
+# Said by PyTorch where such a launch breaks a graph that has to be whole.
+NOT_IN_GRAPHS = (
+    "no graph can hold this launch: its kernel has no derivative, is interpreted, or is under a "
+    "wrapper that may launch anything. Differentiate what the wrapper holds, or leave the launch "
+    "between two graphs, as torch.compile does without fullgraph=True"
+)
+
+
+def outside_of_dynamo(function, instead=None, reason: str | None = None):
     """Return a function that Dynamo does not look into, nor into what it calls.
 
-    Triton's compiler does not survive being traced. Dynamo looks into `instead`, if that is given.
+    Triton's compiler does not survive being traced. Dynamo looks into `instead`, if that is given,
+    and says the `reason` where it has to.
     """
     disabled = None
 
@@ -45,9 +54,12 @@ def outside_of_dynamo(function, instead=None):
             disabled = torch.compiler.disable(function)
         return disabled(*args, **kwargs)
 
-    # It breaks its graph at a call of this function, and does not compile the function either.
+    # It breaks its graph at a call of this function, and does not compile the function either. What
+    # it has found of one, it knows by the code.
+    call.__code__ = call.__code__.replace(co_name=function.__qualname__)
     if instead is None:
         call._torchdynamo_disable = True
+        call._torchdynamo_disable_msg = reason
     skip = _frames._FrameExecStrategy(_frames._FrameAction.SKIP, _frames._FrameAction.DEFAULT)
     _frames.set_code_exec_strategy(call.__code__, skip)
     return call
@@ -72,25 +84,25 @@ def is_recorded(name: str) -> bool:
     if _recorder() is not None:
         return True
     if torch._C._is_tracing():
-        raise _refusal(name, "torch.jit.trace")
+        raise _without_operators(name, "torch.jit.trace")
     return False
 
 
 def refuse_tracers(name: str) -> None:
     """Raise if any tracer is at work: for a launch of kernel `name` that none can record."""
     if is_recorded(name):
-        raise _refusal(name, _recorder())
+        raise AutodiffError(f"kernel {name!r} is launched in {_recorder()}: {NOT_IN_GRAPHS}")
 
 
 def refuse_proxy(name: str, value) -> None:
     """Raise if an argument of kernel `name` is what `torch.fx` traces with."""
     if isinstance(value, torch.fx.Proxy):
-        raise _refusal(name, "torch.fx.symbolic_trace")
+        raise _without_operators(name, "torch.fx.symbolic_trace")
 
 
-def _refusal(name: str, tracer: str) -> AutodiffError:
+def _without_operators(name: str, tracer: str) -> AutodiffError:
     return AutodiffError(
         f"kernel {name!r} is launched while {tracer} records a graph, in which the launch would be "
-        "missing: keep the launch out of what is traced, or use torch.compile, which runs it "
-        "between two graphs"
+        "missing: keep the launch out of what is traced, or use torch.compile or torch.export, in "
+        "whose graphs it is an operator"
     )
