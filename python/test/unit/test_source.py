@@ -14,7 +14,15 @@ import test_matrix_instructions as attention
 import torch
 import triton
 import triton.language as tl
-from kernels import cross_entropy, descriptors, matmul, normalization, picking, softmax
+from kernels import (
+    cross_entropy,
+    descriptors,
+    matmul,
+    normalization,
+    picking,
+    softmax,
+    through_memory,
+)
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff import __main__ as command
 from triton.backends.autodiff.constexprs import Constexprs
@@ -134,6 +142,11 @@ def literals_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 # What derived kernels do not have.
 FORWARDS = {
+    "maxima in memory": (
+        through_memory.extremum_kernel,
+        ["*fp32", "*fp32", "i32", "i32"],
+        {"BLOCK": 64, "MINIMUM": False},
+    ),
     "hints": (hints_kernel, ["*fp32", "*fp32", "i32", "i32"], {"BLOCK": 64}),
     "literals": (literals_kernel, ["*fp64", "*fp64"], {"BLOCK": 64}),
     "short literals": (literals_kernel, ["*fp16", "*fp16"], {"BLOCK": 64}),

@@ -136,12 +136,12 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
     saved += own
     # They are not where they were.
     context = SimpleNamespace(
-        saved_tensors=saved, addresses=[None] * len(saved), scalars=run.scalars, opaque=(), held=()
+        addresses=[None] * len(saved), scalars=run.scalars, opaque=(), held=(), witness=None
     )
     given: list = [None] * len(execution.position)
     for j, position in execution.position.items():
         given[position] = upstream[places[j]]
-    found = execution.run_backward(context, given)
+    found = execution.run_backward(context, saved, given)
     return {places[i]: g for i, g in zip(execution.slots, found, strict=False)}
 
 

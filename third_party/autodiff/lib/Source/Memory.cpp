@@ -1,5 +1,6 @@
 //===- Memory.cpp - Loads, stores and atomics as expressions of Python ----===//
 #include "Expression.h"
+#include "Types.h"
 
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -80,15 +81,26 @@ Result mlir::autodiff::source::memoryText(Operation *op, Operand operand) {
       .Case([&](tt::AtomicRMWOp atomic) -> Result {
         bool isUnsigned = llvm::is_contained({tt::RMWOp::UMAX, tt::RMWOp::UMIN},
                                              atomic.getAtomicRmwOp());
+        Type element = getElementTypeOrSelf(atomic.getVal().getType());
+        std::string type = typeText(element, isUnsigned);
+        auto as = [&](Value value, const std::string &type) {
+          return operand(value, Use::Object).within(Binding::Atom) + ".to(" +
+                 type + ")";
+        };
+        std::string written =
+            "tl.atomic_" + functionOf(atomic.getAtomicRmwOp()).str() + "(";
         if (isUnsigned)
-          return std::nullopt;
-        std::string written = "tl.atomic_" +
-                              functionOf(atomic.getAtomicRmwOp()).str() + "(" +
-                              text(atomic.getPtr());
-        written += ", " + text(atomic.getVal(), Use::Stored);
+          written += as(atomic.getPtr(), "tl.pointer_type(" + type + ")") +
+                     ", " + as(atomic.getVal(), type);
+        else
+          written += text(atomic.getPtr()) + ", " +
+                     text(atomic.getVal(), Use::Stored);
         if (atomic.getMask())
           written += ", " + text(atomic.getMask());
-        return Text{written + orderOf(atomic) + ")"};
+        written += orderOf(atomic) + ")";
+        if (isUnsigned && !atomic->use_empty())
+          written += ".to(" + typeText(element) + ")";
+        return Text{written};
       })
       .Case([&](tt::AtomicCASOp atomic) -> Result {
         std::string written = "tl.atomic_cas(" + text(atomic.getPtr());
