@@ -79,6 +79,8 @@ def test_forward_runs_once(device, name, ran):
         torch.autograd.grad(y.sum(), inputs[0])
         return list(ran)
 
+    # The first may be measured.
+    run(program)
     backward = run(program)
     assert run(in_one_graph(program)) == backward
 
@@ -126,23 +128,24 @@ def test_graphs_without_numbers_of_runs(device, mode):
 
 
 @pytest.mark.parametrize(
-    ("name", "kernel", "asks"),
+    ("name", "kernel"),
     [
-        ("loops of data", odd_launches.products, True),
-        ("overlapping", odd_launches.rows, False),
-        ("tuned with integers", odd_launches.counted, False),
-        ("descriptors", odd_launches.described, False),
+        ("loops of data", odd_launches.products),
+        ("overlapping", odd_launches.rows),
+        ("tuned with integers", odd_launches.counted),
+        ("descriptors", odd_launches.described),
     ],
 )
-def test_what_stays_out_of_cuda_graphs(device, name, kernel, asks):
-    """Gradients for which the device is asked how often loops run; nothing else."""
+def test_what_stays_out_of_cuda_graphs(device, name, kernel):
+    """Gradients of a launch whose plan the host chooses when it runs; nothing else."""
     program, _, make, _ = odd_launches.PROGRAMS[name]
     x, *rest = make(0, device)
     in_one_graph(program)(x, *rest).sum().backward()
     assert kernel._operators
     for operator in kernel._operators.values():
         assert not {*operator.operator.tags, *operator.launch.tags} & {UNSAFE}
-        assert (UNSAFE in operator.keep.tags) == (UNSAFE in operator.gradient.tags) == asks
+        assert UNSAFE in operator.keep.tags
+        assert UNSAFE in operator.gradient.tags
 
 
 @pytest.mark.parametrize("name", odd_launches.PROGRAMS)
@@ -153,7 +156,8 @@ def test_cuda_graphs(device, name):
     compiled = in_one_graph(program, "inductor", mode="reduce-overhead")
     for _ in range(4):
         torch.compiler.cudagraph_mark_step_begin()
-        assert_gradients_close(compiled, reference, make(3, device), roundings=32)
+        inputs = make(3, device)
+        assert_gradients_close(compiled, reference, inputs, roundings=32, watches=False)
 
 
 # ------------------------------------------------------------------------------------ descriptors

@@ -201,8 +201,8 @@ def test_four_devices(device):
         ({"x": 0, "result": "rows"}, "dimensions of 'result'"),
     ],
 )
-def test_rules_that_are_refused(shard, message):
-    (example, _), op = _examples("cpu"), autodiff(rms_kernel, rms)
+def test_rules_that_are_refused(shard, message, device):
+    (example, _), op = _examples(device), autodiff(rms_kernel, rms)
     with pytest.raises(AutodiffError, match=message):
         op.register("autodiff_test::wrong", shard=shard, example=example)
 

@@ -98,7 +98,7 @@ def faked(device) -> list[Tensor]:
     sizes = [allocate_size(torch.library.get_ctx()._shape_env) for _ in range(2)]
     return [
         torch.empty(sizes[0], dtype=torch.uint8, device=device),
-        torch.empty((0, sizes[1]), device=device),
+        torch.empty((sizes[1], 0), device=device),
     ]
 
 
@@ -116,7 +116,7 @@ def keep(operator, node, held: Held) -> list[Tensor]:
     layouts = tuple((tuple(part.shape), part.dtype) for part in parts)
     number = operator.runs.number(Run(execution, tuple(node.scalars), layouts))
     device = execution.facts.device
-    return [_joined(parts, device), torch.empty((0, number), device=device)]
+    return [_joined(parts, device), torch.empty((number, 0), device=device)]
 
 
 def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict:
@@ -124,7 +124,7 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
 
     `before` and `after` have by place what a graph holds, `kept` is what `keep` has returned.
     """
-    run = operator.runs.run(kept[1].shape[1])
+    run = operator.runs.run(kept[1].shape[0])
     execution, places = run.execution, operator.places(run.execution.state)
     own = iter(_parts(kept[0], run.layouts))
     held = Held(tuple(before), tuple(after))

@@ -116,9 +116,8 @@ class LaunchOperator:
         self._library = library
         full = f"{NAMESPACE}::{self.name}"
 
-        def define(suffix, schema, implementation, fake, unsafe=False):
-            tags = (torch.Tag.needs_exact_strides,)
-            tags += (torch.Tag.cudagraph_unsafe,) if unsafe else ()
+        def define(suffix, schema, implementation, fake, tags=()):
+            tags = (torch.Tag.needs_exact_strides, *tags)
             library.define(f"{self.name}{suffix}{schema}", tags=tags)
             library.impl(f"{self.name}{suffix}", implementation, "CompositeExplicitAutograd")
             torch.library.register_fake(f"{full}{suffix}", fake, lib=library)
@@ -129,7 +128,8 @@ class LaunchOperator:
         library.impl(self.name, self._recorded, "Autograd")
         schema = f"(Tensor[] read, Tensor(a!)[] written, {_ARGUMENTS}) -> ()"
         self.launch = define("_launch", schema, self._launch, lambda *_: None)
-        unsafe = self._asks_the_device
+        # The host chooses how they run, and how much is kept.
+        unsafe = (torch.Tag.cudagraph_unsafe,)
         schema = f"(Tensor[] tensors, {_ARGUMENTS}, {_WANTED}) -> Tensor[]"
         self.keep = define("_keep", schema, self._keep, self._kept, unsafe)
         schema = (
@@ -176,12 +176,6 @@ class LaunchOperator:
         tensors, ints, floats, grids = args
         kernel = self.kernel._part(kind, self.kernel._kernel)
         kernel.run(**self._given(tensors, ints, floats), grid=self._grid(grids))
-
-    @property
-    def _asks_the_device(self) -> bool:
-        """Whether plans for gradients depend on what is in memory, or on how often loops run."""
-        known = self._plan.used_arguments()
-        return self._plan.counting is not None or any(i in known for i in self.state.spec.pointers)
 
     def values(self, tensors, ints, floats) -> list:
         """Return the values of the kernel's parameters."""
