@@ -350,7 +350,7 @@ def attention_kernel_bwd_exchanged0(
         d_out_ptrs = d_out_ptr + (z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64))
         # acc = tl.dot(p.to(v.dtype), v, acc)  (flash_attention_v2.py:46)
         #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
-        d_acc_term = tl.load(v_ptrs_1).to(tl.float32)
+        v = tl.load(v_ptrs_1).to(tl.float32)
         n_iterations_6 = n_iterations_5.to(tl.int64)
         n_iterations_7 = n_iterations_4.to(tl.int64)
         k = tl.load(k_ptrs_1)
@@ -365,7 +365,7 @@ def attention_kernel_bwd_exchanged0(
             q = tl.load(q_ptrs + (rows_1 * stride_qm + rows_part_2))
             # qk = tl.dot(q, k) * qk_scale  (flash_attention_v2.py:32)
             #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
-            d_qk_term = tl.where(mask, q.to(tl.float32), 0.0)
+            q_1 = tl.where(mask, q.to(tl.float32), 0.0)
             mask_1 = rows[None, :] >= keys_2
             # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
             d_acc = tl.load(d_out_ptrs + (rows_1 * stride_om + rows_part_2)).to(tl.float32)
@@ -373,10 +373,10 @@ def attention_kernel_bwd_exchanged0(
             offset_3 = ((i.to(tl.int64) * n_iterations_6 + head) * n_iterations_7 + z) * 64
             # acc = acc / row_sum[:, None]  (flash_attention_v2.py:101)
             # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
-            d_row_sum_term = tl.broadcast_to(
+            handover_acc_1 = tl.broadcast_to(
                 tl.load(handover_acc + offset_3 + rows_part)[None, :], [32, 64]
             )
-            d_acc_2 = tl.dot(d_acc_term, d_acc_1, d_row_sum_term)
+            d_acc_2 = tl.dot(v, d_acc_1, handover_acc_1)
             p_part = (
                 tl.where(mask_1, tl.dot(k_1, tl.trans(q)) * qk_scale, -1.0e6)
                 - tl.load(handover_row_max + offset_3 + rows_part)[None, :]
@@ -387,7 +387,7 @@ def attention_kernel_bwd_exchanged0(
             # qk = tl.where(rows[:, None] >= keys[None, :], qk, -1.0e6)  (flash_attention_v2.py:34)
             #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
             d_k_1, d_v_1 = (
-                tl.dot(tl.where(mask_1, d_acc_2 * p, 0.0), d_qk_term, d_k_1),
+                tl.dot(tl.where(mask_1, d_acc_2 * p, 0.0), q_1, d_k_1),
                 tl.dot(p.to(tl.float16).to(tl.float32), d_acc, d_v_1),
             )
         d_k, d_v = tl.trans(d_k_1), d_v_1
@@ -408,7 +408,7 @@ def attention_kernel_bwd_exchanged0(
         d_out_ptrs_1 = d_out_ptr + (z_1 * stride_oz.to(tl.int64) + head_1 * stride_oh.to(tl.int64))
         v_base_1 = v_ptr + (z_1 * stride_vz.to(tl.int64) + head_1 * stride_vh.to(tl.int64))
         keys_3 = n + tl.arange(0, BLOCK_N)
-        d_acc_term_1 = tl.load(v_base_1 + keys_3[:, None] * stride_vn + rows_part_4).to(tl.float32)
+        v_1 = tl.load(v_base_1 + keys_3[:, None] * stride_vn + rows_part_4).to(tl.float32)
         n_iterations_8 = n_iterations_5.to(tl.int64)
         n_iterations_9 = n_iterations_4.to(tl.int64)
         k_ptrs_2 = (
@@ -426,22 +426,22 @@ def attention_kernel_bwd_exchanged0(
         d_v_4 = d_v_3
         for i_1 in range(start_1, n_programs_1):
             rows_2 = (i_1 * 64 + rows_part_3)[:, None]
-            q_1 = tl.load(q_ptrs_1 + (rows_2 * stride_qm + rows_part_5))
-            d_qk_term_1 = q_1.to(tl.float32)
+            q_2 = tl.load(q_ptrs_1 + (rows_2 * stride_qm + rows_part_5))
+            q_3 = q_2.to(tl.float32)
             d_acc_3 = tl.load(d_out_ptrs_1 + (rows_2 * stride_om + rows_part_5)).to(tl.float32)
             d_acc_4 = tl.trans(d_acc_3)
             offset_5 = ((i_1.to(tl.int64) * n_iterations_8 + head_1) * n_iterations_9 + z_1) * 64
-            d_row_sum_term_1 = tl.broadcast_to(
+            handover_acc_2 = tl.broadcast_to(
                 tl.load(handover_acc + offset_5 + rows_part_3)[None, :], [32, 64]
             )
-            d_acc_5 = tl.dot(d_acc_term_1, d_acc_4, d_row_sum_term_1)
+            d_acc_5 = tl.dot(v_1, d_acc_4, handover_acc_2)
             p_part_1 = (
-                tl.dot(k_3, tl.trans(q_1)) * qk_scale
+                tl.dot(k_3, tl.trans(q_2)) * qk_scale
                 - tl.load(handover_row_max + offset_5 + rows_part_3)[None, :]
             )
             p_1 = tl.exp2(p_part_1)
             d_k_5, d_v_4 = (
-                tl.dot(d_acc_5 * p_1, d_qk_term_1, d_k_5),
+                tl.dot(d_acc_5 * p_1, q_3, d_k_5),
                 tl.dot(p_1.to(tl.float16).to(tl.float32), d_acc_3, d_v_4),
             )
         d_k_2, d_v_2 = tl.trans(d_k_5), d_v_4

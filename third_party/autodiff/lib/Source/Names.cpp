@@ -135,6 +135,21 @@ static std::string termOf(StringRef own) {
   return (kAdjointPrefix + own + (own.empty() ? "term" : "_term")).str();
 }
 
+/// The argument that is loaded, if a value is just that, converted or masked.
+static StringRef loadedArgument(Value value) {
+  for (value = sourceOf(value);; value = sourceOf(value)) {
+    auto select = value.getDefiningOp<arith::SelectOp>();
+    if (!select || !matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
+      break;
+    value = select.getTrueValue();
+  }
+  auto load = value.getDefiningOp<triton::LoadOp>();
+  BlockArgument base = load ? getBaseArgument(load.getPtr()) : BlockArgument();
+  StringRef argument = base ? findVariable(base.getLoc()) : "";
+  argument.consume_back("_ptr");
+  return argument;
+}
+
 /// What is called so that has no name in the user's source, or is a part of
 /// what has this one.
 static std::string nameByUse(Value value, StringRef whole) {
@@ -216,9 +231,14 @@ static std::string nameOf(Value value, StringRef otherwise) {
   StringRef own = findVariable(value.getLoc());
   if (own.empty())
     own = otherwise;
-  if (isOnTheWay(value, own))
-    return isa<FloatType>(getElementTypeOrSelf(value)) ? termOf(own)
-                                                       : nameByUse(value, "");
+  if (isOnTheWay(value, own)) {
+    if (!isa<FloatType>(getElementTypeOrSelf(value)))
+      return nameByUse(value, "");
+    StringRef argument = loadedArgument(value);
+    return argument.empty() || argument.starts_with(kAdjointPrefix)
+               ? termOf(own)
+               : argument.str();
+  }
   bool isAdjoint = own.starts_with(kAdjointPrefix);
   bool isNamed = !own.empty() && !isInAddress(value, own) &&
                  !isConditionOf(value, own) && !isOfArgument(value) &&
