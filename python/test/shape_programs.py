@@ -315,7 +315,9 @@ def generate(choices: random.Random) -> Program:
     for _ in range(choices.randint(4, 12)):
         choices.choice(_STEPS)(writer)
     result, own = writer.values[-1]
-    for value in writer.unused():
+    # What is only compared with something has no gradient: it is added in any case.
+    inputs = writer.values[:2]
+    for value in [*inputs, *(v for v in writer.unused() if v not in inputs)]:
         if value[0] != result:
             text = f"{result} + {writer.converted(value, own)} * 0.5"
             writer.add(text, text, own)
