@@ -49,7 +49,7 @@ class Runs:
         with self._lock:
             number = self._numbers.pop(run, None) or next(self._count)
             self._numbers[run], self._runs[number] = number, run
-            if len(self._numbers) > _MOST:
+            while len(self._numbers) > _MOST:
                 oldest = next(iter(self._numbers))
                 del self._runs[self._numbers.pop(oldest)]
             return number
