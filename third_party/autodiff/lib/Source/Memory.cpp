@@ -93,8 +93,8 @@ Result mlir::autodiff::source::memoryText(Operation *op, Operand operand) {
           written += as(atomic.getPtr(), "tl.pointer_type(" + type + ")") +
                      ", " + as(atomic.getVal(), type);
         else
-          written += text(atomic.getPtr()) + ", " +
-                     text(atomic.getVal(), Use::Stored);
+          written +=
+              text(atomic.getPtr()) + ", " + text(atomic.getVal(), Use::Stored);
         if (atomic.getMask())
           written += ", " + text(atomic.getMask());
         written += orderOf(atomic) + ")";
