@@ -191,12 +191,19 @@ static bool isDirectlyBeforeUse(Operation *op) {
   return next && isNext(next) && (op->hasOneUse() || next->getNumRegions() > 0);
 }
 
-/// With what is promised of the elements of its result.
-static std::string hinted(Operation *op, std::string text) {
-  constexpr std::pair<StringRef, StringRef> kHints[] = {
-      {"tt.contiguity", "max_contiguous"},
-      {"tt.constancy", "max_constancy"},
-      {"tt.divisibility", "multiple_of"}};
+/// What may be promised of a result's elements, and the functions that do so.
+constexpr std::pair<StringRef, StringRef> kHints[] = {
+    {"tt.contiguity", "max_contiguous"},
+    {"tt.constancy", "max_constancy"},
+    {"tt.divisibility", "multiple_of"}};
+
+static bool hasHints(Operation *op) {
+  return llvm::any_of(kHints,
+                      [&](auto hint) { return op->hasAttr(hint.first); });
+}
+
+/// The text of `op`, with what is promised of its elements.
+static Text hinted(Operation *op, Text text) {
   for (auto [attribute, function] : kHints) {
     auto numbers = op->getAttrOfType<DenseIntElementsAttr>(attribute);
     if (!numbers)
@@ -204,14 +211,12 @@ static std::string hinted(Operation *op, std::string text) {
     auto each = llvm::map_range(numbers.getValues<APInt>(), [](APInt number) {
       return std::to_string(number.getZExtValue());
     });
-    text =
-        ("tl." + function + "(" + text + ", [" + llvm::join(each, ", ") + "])")
-            .str();
+    text = {("tl." + function + "(" + text.text + ", [" +
+             llvm::join(each, ", ") + "])")
+                .str()};
   }
   return text;
 }
-
-static bool hasHints(Operation *op) { return !hinted(op, "").empty(); }
 
 /// Whether Triton makes a tile of a single value, or of a smaller tile, by
 /// itself wherever it is used. In loops, too: what they do not change, it moves
@@ -254,8 +259,7 @@ LogicalResult FunctionPrinter::printPlain(Operation *op) {
     line(text->text);
     return success();
   }
-  if (hasHints(op))
-    text = Text{hinted(op, text->text)};
+  text = hinted(op, std::move(*text));
   Value result = op->getResult(0);
   if (isForOneLine(result) && text->text.size() <= kLongestPart) {
     wait(result, std::move(*text));
@@ -335,7 +339,7 @@ std::string FunctionPrinter::arguments(Operation *op, Use use) {
 }
 
 LogicalResult FunctionPrinter::finish(Operation *op, std::string text) {
-  text = hinted(op, std::move(text));
+  text = hinted(op, {std::move(text)}).text;
   if (op->getNumResults() == 1 && isForOneLine(op->getResult(0))) {
     wait(op->getResult(0), {text});
     return success();
