@@ -17,6 +17,7 @@ from torch.distributed.tensor import Partial
 from torch.utils._pytree import tree_leaves, tree_map
 
 from .errors import AutodiffError
+from .graph_gradient import gradients_of
 
 Tensor = torch.Tensor
 RESULT = "result"
@@ -217,12 +218,9 @@ def _upstream(gradient: Tensor, divided, part: int) -> Tensor:
 
 def _gradients(results, args, upstream) -> tuple[Tensor, ...]:
     leaves = [t for t in tree_leaves(tuple(args)) if _is_float(t)]
-    given = [(y, g) for y, g in zip(results, upstream, strict=True) if g is not None]
-    if not given:
-        return tuple(map(torch.zeros_like, leaves))
-    return torch.autograd.grad(
-        [y for y, _ in given], leaves, [g for _, g in given], materialize_grads=True
-    )
+    found = gradients_of(results, leaves, upstream)
+    pairs = zip(leaves, found, strict=True)
+    return tuple(torch.zeros_like(leaf) if g is None else g for leaf, g in pairs)
 
 
 def _compare(found: Tensor, expected: Tensor, message: str) -> None:
