@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 import weakref
 
 import torch
 
-from .memory import is_non_overlapping
+from .memory import strides_of_gradient
 
 Tensor = torch.Tensor
 _numbers = itertools.count(2)  # Smaller ones are constants to Dynamo.
@@ -32,18 +31,11 @@ def describe(node) -> None:
     # PyTorch 2.11 makes numbers of a list of types.
     node.gradient_types = tuple(str(tensor.dtype).removeprefix("torch.") for tensor in found)
     node.gradient_shapes = sum((tuple(tensor.shape) for tensor in found), ())
-    node.gradient_strides = sum(map(_strides, found), ())
+    strides = (strides_of_gradient(tensor.shape, tensor.strides) for tensor in found)
+    node.gradient_strides = sum(strides, ())
     node.gradient_ranks = tuple(len(tensor.shape) for tensor in found)
     node.number = next(_numbers)
     _nodes[node.number] = node
-
-
-def _strides(tensor) -> tuple[int, ...]:
-    """Return those of a gradient: the tensor's, unless its elements share memory."""
-    if is_non_overlapping(tensor.shape, tensor.strides):
-        return tuple(tensor.strides)
-    behind = itertools.accumulate(reversed(tensor.shape), operator.mul, initial=1)
-    return tuple(behind)[-2::-1]
 
 
 def record(ctx, *upstream):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch._prims_common import make_contiguous_strides_for
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .graph_kept import Held, has_numbers_of_runs
-from .memory import extent, is_dense, is_non_overlapping, meet, same_strides
+from .memory import extent, is_dense, meet, same_strides, strides_of_gradient
 
 Tensor = torch.Tensor
 # PyTorch hardly computes with these.
@@ -157,13 +156,8 @@ def _begins_its_storage(tensor: Tensor) -> bool:
 
 def room_for_gradient(tensor: Tensor) -> Tensor:
     """Return memory for the gradient of a tensor, laid out as it is if no elements share memory."""
-    return _empty(tensor.shape, _strides_of_gradient(tensor), tensor.dtype, tensor.device)
-
-
-def _strides_of_gradient(tensor: Tensor) -> tuple[int, ...]:
-    if is_non_overlapping(tensor.shape, tensor.stride()):
-        return tensor.stride()
-    return make_contiguous_strides_for(tensor.shape)
+    strides = strides_of_gradient(tensor.shape, tensor.stride())
+    return _empty(tensor.shape, strides, tensor.dtype, tensor.device)
 
 
 def gradient_like(tensor: Tensor, gradient: Tensor | None, is_own: bool = False) -> Tensor:
@@ -172,7 +166,8 @@ def gradient_like(tensor: Tensor, gradient: Tensor | None, is_own: bool = False)
     `is_own`: it is in memory of its own, if it is no view.
     """
     if is_own and gradient is not None and not gradient._is_view():
-        is_alike = same_strides(tensor.shape, gradient.stride(), _strides_of_gradient(tensor))
+        strides = strides_of_gradient(tensor.shape, tensor.stride())
+        is_alike = same_strides(tensor.shape, gradient.stride(), strides)
         if is_alike and gradient.dtype == tensor.dtype:
             return gradient
     made = room_for_gradient(tensor)

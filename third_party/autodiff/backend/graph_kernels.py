@@ -21,7 +21,7 @@ from .export_launch import ExportedLaunch, said_options
 from .exported import Layout
 from .graph_numbers import REPLACED, without_comprehensions
 from .memory import Span, extent, is_dense, is_non_overlapping, same_strides
-from .printed_kernels import module_of
+from .printed_kernels import scope_of
 from .source import python_of
 
 Tensor = torch.Tensor
@@ -87,7 +87,7 @@ class _Text:
         text = module.text()
         text = without_comprehensions(with_types(text, dict.fromkeys(module.nodes[0].launched)))
         self.launch, self.node = launch, module.nodes[0]
-        self._scope = module_of(text, launch.kernel_name)
+        self._scope = scope_of(text, launch.kernel_name)
         for name in self.node.launched:
             self._scope[name] = _Traced(self._scope[name])
         self._scope |= {**REPLACED, private("added_up"): _added_up}
@@ -209,7 +209,7 @@ class InlinedForward:
         ttir = spec.kernel.asm["ttir"]
         _refuse_descriptors(spec.name, ttir)
         text = with_types(python_of(ttir, target=spec.target), {spec.name: None})
-        self._kernel = _Traced(module_of(text, spec.name)[spec.name])
+        self._kernel = _Traced(scope_of(text, spec.name)[spec.name])
         self._options = said_options(inherited_options(spec.kernel.metadata), spec.target)
 
     def check(self, values, grid) -> None:

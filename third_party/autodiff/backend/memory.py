@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+from torch._prims_common import make_contiguous_strides_for
 
 ALIGNMENT = 16
 
@@ -80,6 +81,13 @@ def is_non_overlapping(shape, strides) -> bool:
                 return False
             reach += (size - 1) * stride
     return True
+
+
+def strides_of_gradient(shape, strides) -> tuple[int, ...]:
+    """Return those of a tensor's gradient: the same, unless elements of the tensor share memory."""
+    if is_non_overlapping(shape, strides):
+        return tuple(strides)
+    return make_contiguous_strides_for(shape)
 
 
 def shares_memory(shape, strides) -> bool:

@@ -10,7 +10,7 @@ from .source import backward_source
 from .stand_ins import compile_text
 
 
-def module_of(text: str, name: str) -> dict:
+def scope_of(text: str, name: str) -> dict:
     """Return what a module defines that was made for a kernel of this name."""
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     scope = {"__name__": f"{__name__}.{name}"}
@@ -27,5 +27,5 @@ def backward_kernels(plans) -> dict:
     functions = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     # Functions that kernels call come first.
     kernels = functions[-sum(len(plan.backward) for _, plan, _ in plans) :]
-    scope = module_of(with_types(text, dict.fromkeys(kernels)), plans[0][0].spec.name)
+    scope = scope_of(with_types(text, dict.fromkeys(kernels)), plans[0][0].spec.name)
     return {name: scope[name] for name in kernels}
