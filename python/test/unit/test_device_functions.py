@@ -344,6 +344,41 @@ def test_compiles_for_a_gpu():
     assert ".visible .entry backward_kernel" in ptx and "ex2" in ptx
 
 
+@triton.jit
+def narrow_product(x, w):
+    return tl.dot(x, w, input_precision="ieee")
+
+
+pull_narrow_product = vjp(narrow_product)
+
+
+@triton.jit
+def narrow_kernel(x_ptr, w_ptr, dy_ptr, dx_ptr, dw_ptr):
+    m = tl.arange(0, 16)[:, None]
+    k = tl.arange(0, 16)
+    n = tl.arange(0, 8)
+    x = tl.load(x_ptr + m * 16 + k[None, :])
+    w = tl.load(w_ptr + k[:, None] * 8 + n[None, :])
+    dy = tl.load(dy_ptr + m * 8 + n[None, :])
+    dx, dw = pull_narrow_product(x, w, dy)
+    tl.store(dx_ptr + m * 16 + k[None, :], dx)
+    tl.store(dw_ptr + k[:, None] * 8 + n[None, :], dw)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_a_product_shorter_than_a_frontend_takes(device, dtype):
+    """`tl.dot` of a GPU sums over 16 elements at least; a gradient sums over an axis of 8."""
+    x, w, dy = (random_tensor(16, n, device=device, dtype=dtype) for n in (16, 8, 8))
+    dx, dw = torch.empty_like(x), torch.empty_like(w)
+    narrow_kernel[(1,)](x, w, dy, dx, dw)
+    assert_all_close((dx, dw), torch.matmul, (x, w), (dy,), roundings=16)
+
+
+def test_a_short_product_compiles_for_a_gpu():
+    ptx = hopper.assembly(narrow_kernel, ["*fp16"] * 5, {})["ptx"]
+    assert "mma" in ptx
+
+
 # ------------------------------------------------------------------------------------------
 # Mistakes
 # ------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from triton.runtime import driver
 from .errors import ArgumentError, AutodiffError
 from .library import native
 from .places import named
-from .source import printed
+from .source import printed, shortest_product
 from .stand_ins import load_derived
 from .tracing import (
     call_declared,
@@ -128,18 +128,19 @@ class Call:
             "no gradient: leave it out of argnums"
         )
 
-    def derive(self, trace: Callable, key: str) -> Derived:
+    def derive(self, trace: Callable, shortest: Callable, key: str) -> Derived:
         """Return the gradient for these types; `trace` gives the TTIR of a kernel with a site.
 
-        `key` tells apart what `trace` depends on beside these: the device and options.
+        `shortest` tells how short `tl.dot` may be. `key` tells apart what both depend on beside
+        these: the device and options.
         """
         key = (key, _key(self.arguments), generation(), self.derived.function.cache_key)
         found = self.derived.found.get(key)
         if found is None:
-            found = self.derived.found[key] = self._derive(trace)
+            found = self.derived.found[key] = self._derive(trace, shortest)
         return found
 
-    def _derive(self, trace) -> Derived:
+    def _derive(self, trace, shortest) -> Derived:
         function, asked = self.derived.function, self.derived.asked
         site = Site(function, self.arguments)
         ttir = trace(_kernel_of_call, site, function)
@@ -165,7 +166,7 @@ class Call:
         if asked.mode == "value_and_grad":
             options += " values"
         passes = f"builtin.module(autodiff-differentiate-function{{{options}}})"
-        text = printed(native().run_pipeline(ttir, passes, name), name)
+        text = printed(native().run_pipeline(ttir, passes, name), name, shortest)
         made = load_derived(text, name, self.derived.module)
         return Derived(text, made, tuple(site.returned))
 
@@ -293,7 +294,8 @@ def call(derived, arguments, semantic, generator):
     trees = [_numbered(*pair, leaves) for pair in zip(given, names, strict=True)]
     made = Call(derived, trees)
     trace = functools.partial(trace_call_inside, generator)
-    found = made.derive(trace, repr(generator.builder.options))
+    shortest = generator.builder.codegen_fns["min_dot_size"]
+    found = made.derive(trace, shortest, repr(generator.builder.options))
     operands = [_as_printed(leaf, semantic) for leaf in leaves]
     if asked.takes_cotangents:
         operands += _cotangents(made, found.returned, cotangent, semantic)
@@ -357,4 +359,5 @@ def source(derived, types, constants) -> str:
 
     made = Call(derived, [tree(parameter) for parameter in function.params])
     target = driver.active.get_current_target()
-    return made.derive(functools.partial(trace_call, target), repr(target)).text
+    trace = functools.partial(trace_call, target)
+    return made.derive(trace, shortest_product(target), repr(target)).text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
@@ -13,11 +13,11 @@ from .constexprs import Constexprs, named
 from .library import native
 from .python_text import laid_out
 
-# What has no form in Python is written with operations that have one.
-_LEGALIZE = (
-    "builtin.module(tt.func(autodiff-legalize-source,autodiff-fit-frontend{{least-sums={sums}}},"
-    "canonicalize))"
-)
+# What has no form in Python is written with operations that have one, in what differentiates a
+# function of a device already,
+_LEGALIZE = "autodiff-legalize-source,"
+# and what Triton's frontend does not take with operations that it takes.
+_FIT = "autodiff-fit-frontend{{least-sums={sums}}},canonicalize"
 # What MLIR's tools have between the parts of a file.
 _BETWEEN = "\n// -----\n"
 
@@ -47,10 +47,10 @@ def python_of(
     that call themselves, and what a `while` loop computes in several lines before it goes on.
     """
     texts = [ttir] if isinstance(ttir, str) else list(ttir)
-    pipeline = _LEGALIZE.format(sums=_least_sums(target or GPUTarget("cuda", 90, 32)))
+    passes = _LEGALIZE + _fit(shortest_product(target or GPUTarget("cuda", 90, 32)))
 
     def legalized(text: str) -> str:
-        return native().run_pipeline(text, pipeline, name)
+        return native().run_pipeline(text, f"builtin.module(tt.func({passes}))", name)
 
     legal = [legalized(text) for text in texts]
     parts = _functions(legal, name)
@@ -66,12 +66,16 @@ def python_of(
 
 
 @functools.cache
-def _least_sums(target: GPUTarget) -> str:
-    """Return over how many elements of 8, 16, 32 and 64 bits `tl.dot` sums at least."""
+def shortest_product(target: GPUTarget) -> Callable:
+    """Return the function of Triton's backend that tells the shortest `tl.dot` of two types."""
     backend = make_backend(target)
-    least = backend.get_codegen_implementation(backend.parse_options({}))["min_dot_size"]
+    return backend.get_codegen_implementation(backend.parse_options({}))["min_dot_size"]
+
+
+def _fit(shortest: Callable) -> str:
+    # Over how many elements of 8, 16, 32 and 64 bits `tl.dot` sums at least.
     types = (tl.int8, tl.float16, tl.float32, tl.float64)
-    return ",".join(str(least(of, of)[2]) for of in types)
+    return _FIT.format(sums=",".join(str(shortest(of, of)[2]) for of in types))
 
 
 def _functions(legal: list[str], name: str) -> list[str]:
@@ -83,9 +87,13 @@ def _functions(legal: list[str], name: str) -> list[str]:
     return text.split(_BETWEEN_FUNCTIONS)
 
 
-def printed(legal: str, name: str) -> str:
-    """Return TTIR that has a form in Python, several modules of it if need be, in that form."""
-    return laid_out(native().print_source(legal, name).split("\n"))
+def printed(legal: str, name: str, shortest: Callable) -> str:
+    """Return TTIR whose operations have forms in Python in that form.
+
+    `shortest` is `shortest_product` of the target.
+    """
+    fit = native().run_pipeline(legal, f"builtin.module(tt.func({_fit(shortest)}))", name)
+    return laid_out(native().print_source(fit, name).split("\n"))
 
 
 def backward_source(plans) -> str:
