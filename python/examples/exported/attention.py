@@ -71,6 +71,7 @@ def attention_kernel_fwd(
     n_heads,  # tl.int32
     n_context,  # tl.int32, a multiple of 16
 ):
+    """`attention_kernel`, for these types and constants."""
     HEAD_DIM: tl.constexpr = 64
     BLOCK_M: tl.constexpr = 64
     BLOCK_N: tl.constexpr = 32
@@ -166,12 +167,24 @@ def attention_kernel_bwd(
     n_context,  # tl.int32, a multiple of 16
     d_out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     handover_acc,  # tl.pointer_type(tl.float32), a multiple of 16
-    handover_row_max,  # tl.pointer_type(tl.float32), a multiple of 16
+    handover_log_row_sum,  # tl.pointer_type(tl.float32), a multiple of 16
     d_q_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
-    n_iterations: tl.int64,  # tl.int64
-    n_iterations_1: tl.int64,  # tl.int64
+    n_head: tl.int64,  # tl.int64
+    n_z: tl.int64,  # tl.int64
     zero: tl.int64,  # tl.int64
 ):
+    """A backward kernel of `attention_kernel`.
+
+    It computes `d_q_ptr`, from `d_out_ptr`. A program does the backward of one program of the
+    forward. It leaves `handover_acc` and `handover_log_row_sum` to
+    `attention_kernel_bwd_exchanged0`.
+
+    The host passes on, `grid` being the forward's:
+    - n_head: max(remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
+    - n_z: max(divided(program_1, n_heads) for program_1 in range(grid[1])) + 1
+    - zero: grid[0] - grid[0], a zero that the compiler does not see: where it is added, products
+    overlap
+    """
     n_heads = tl.cast(n_heads, tl.int32)
     HEAD_DIM: tl.constexpr = 64
     BLOCK_M: tl.constexpr = 64
@@ -203,18 +216,18 @@ def attention_kernel_bwd(
     n = tl.minimum((block + 1) * BLOCK_M, n_context)
     rows_2 = tl.broadcast_to(rows_1, [BLOCK_M, BLOCK_N])
     m = tl.load(m_ptr + program * n_context + rows)
-    row_max = tl.where(m == float("-inf"), float("inf"), m)
+    log_row_sum = tl.where(m == float("-inf"), float("inf"), m)
     block_1 = block.to(tl.int64)
-    n_iterations_2 = n_iterations.to(tl.int32).to(tl.int64)
+    n_head_1 = n_head.to(tl.int32).to(tl.int64)
     z_part = program.to(tl.int64)
     n_heads_1 = n_heads.to(tl.int64)
     program_1 = z_part % n_heads_1
-    offset_3 = block_1 * n_iterations_2
+    offset_3 = block_1 * n_head_1
     offset_4 = offset_3 + program_1
-    n_iterations_3 = n_iterations_1.to(tl.int32).to(tl.int64)
+    n_z_1 = n_z.to(tl.int32).to(tl.int64)
     program_2 = z_part // n_heads_1
-    offset_5 = (offset_4 * n_iterations_3 + program_2) * BLOCK_M
-    tl.store(handover_row_max + offset_5 + rows_part_1, row_max)
+    offset_5 = (offset_4 * n_z_1 + program_2) * BLOCK_M
+    tl.store(handover_log_row_sum + offset_5 + rows_part_1, log_row_sum)
     offset_6 = z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
     out_ptrs = out_ptr + offset_6
     d_out_ptrs = d_out_ptr + offset_6
@@ -230,14 +243,14 @@ def attention_kernel_bwd(
     mask = d_acc == 0.0
     d_acc_term_1 = tl.sum(tl.where(mask, 0.0, d_acc_term), 1)
     tl.store(handover_acc + offset_5 + rows_part_1, d_acc_term_1)
-    n_iterations_4 = ((tl.maximum(n - rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
-    row_max_1 = tl.broadcast_to(row_max[:, None], [BLOCK_M, BLOCK_N])
+    n_iterations = ((tl.maximum(n - rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
+    log_row_sum_1 = tl.broadcast_to(log_row_sum[:, None], [BLOCK_M, BLOCK_N])
     # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
     d_row_sum_term = tl.broadcast_to(d_acc_term_1[:, None], [64, 32])
     # for start in range(low, high, BLOCK_N):  (flash_attention_v2.py:23)
-    if n_iterations_4 > 0:
+    if n_iterations > 0:
         d_q_1 = tl.full([64, 64], 0.0, tl.float32)
-        for i in range(n_iterations_4):
+        for i in range(n_iterations):
             keys = rows_part + i * BLOCK_N + keys_part
             keys_1 = keys[None, :]
             k_ptrs = k_base + keys_1 * stride_kn + rows_part_4
@@ -245,7 +258,7 @@ def attention_kernel_bwd(
             k = tl.load(k_ptrs)
             qk = tl.dot(q, k) * qk_scale
             mask_1 = rows_2 >= keys_1
-            p = tl.exp2(tl.where(mask_1, qk, -1.0e6) - row_max_1)
+            p = tl.exp2(tl.where(mask_1, qk, -1.0e6) - log_row_sum_1)
             # acc = tl.dot(p.to(v.dtype), v, acc)  (flash_attention_v2.py:46)
             #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
             d_acc_1 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs).to(tl.float32)), d_row_sum_term)
@@ -260,16 +273,16 @@ def attention_kernel_bwd(
         d_q = d_q_1
     else:
         d_q = tl.full([BLOCK_M, HEAD_DIM], 0.0, tl.float32)
-    n_iterations_5 = ((tl.maximum(rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
+    n_iterations_1 = ((tl.maximum(rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
     d_term = d_q + zero.to(tl.int32).to(tl.float32)
-    if n_iterations_5 > 0:
+    if n_iterations_1 > 0:
         d_q_4 = d_term
-        for i_1 in range(n_iterations_5):
+        for i_1 in range(n_iterations_1):
             keys_2 = i_1 * BLOCK_N + keys_part
             k_ptrs_1 = k_base + keys_2[None, :] * stride_kn + rows_part_4
             v_ptrs_1 = v_base + keys_2[:, None] * stride_vn + rows_part_5
             k_1 = tl.load(k_ptrs_1)
-            p_1 = tl.exp2(tl.dot(q, k_1) * qk_scale - row_max_1)
+            p_1 = tl.exp2(tl.dot(q, k_1) * qk_scale - log_row_sum_1)
             d_acc_2 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs_1).to(tl.float32)), d_row_sum_term)
             d_q_4 = tl.dot(d_acc_2 * p_1, tl.trans(k_1.to(tl.float32)), d_q_4)
         d_q_3 = d_q_4
@@ -300,26 +313,42 @@ def attention_kernel_bwd_exchanged0(
     n_context,  # tl.int32, a multiple of 16
     d_out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     handover_acc,  # tl.pointer_type(tl.float32), a multiple of 16
-    handover_row_max,  # tl.pointer_type(tl.float32), a multiple of 16
+    handover_log_row_sum,  # tl.pointer_type(tl.float32), a multiple of 16
     d_k_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     d_v_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     n_iterations: tl.int64,  # tl.int64
-    n_iterations_1: tl.int64,  # tl.int64
-    n_iterations_2: tl.int64,  # tl.int64
+    n_z: tl.int64,  # tl.int64
+    n_head: tl.int64,  # tl.int64
     n_programs: tl.int64,  # tl.int64
     zero: tl.int64,  # tl.int64
 ):
+    """A backward kernel of `attention_kernel`.
+
+    It computes `d_k_ptr` and `d_v_ptr`, from `d_out_ptr`. A program is an iteration of the loop at
+    flash_attention_v2.py:23, and sums over the programs of the forward that run it. It reads
+    `handover_acc` and `handover_log_row_sum`, which `attention_kernel_bwd` has left.
+
+    The host passes on, `grid` being the forward's:
+    - n_iterations: max(max(-(-max(min((program_0 + 1) * 64, n_context) for program_0 in
+    range(grid[0])) // 32), 0), max(-(-max(program_0 * 64 for program_0 in range(grid[0])) // 32),
+    0))
+    - n_z: max(divided(program_1, n_heads) for program_1 in range(grid[1])) + 1
+    - n_head: max(remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
+    - n_programs: grid[0]
+    - zero: grid[0] - grid[0], a zero that the compiler does not see: where it is added, products
+    overlap
+    """
     HEAD_DIM: tl.constexpr = 64
     BLOCK_M: tl.constexpr = 64
     BLOCK_N: tl.constexpr = 32
-    n_iterations_3 = n_iterations.to(tl.int32)
-    n_iterations_4 = n_iterations_1.to(tl.int32)
-    n_iterations_5 = n_iterations_2.to(tl.int32)
+    n_iterations_1 = n_iterations.to(tl.int32)
+    n_z_1 = n_z.to(tl.int32)
+    n_head_1 = n_head.to(tl.int32)
     program = tl.program_id(0)
-    program_1 = program % n_iterations_3
-    program_2 = program // n_iterations_3
-    program_3 = program_2 % n_iterations_4
-    program_4 = program_2 // n_iterations_4 % n_iterations_5
+    program_1 = program % n_iterations_1
+    program_2 = program // n_iterations_1
+    z = program_2 % n_z_1
+    head = program_2 // n_z_1 % n_head_1
     n = program_1 * BLOCK_N
     n_programs_1 = n_programs.to(tl.int32)
     n_1 = (tl.maximum(n, -BLOCK_M) + BLOCK_M) // BLOCK_M
@@ -331,28 +360,28 @@ def attention_kernel_bwd_exchanged0(
     if condition:
         keys = n + tl.arange(0, BLOCK_N)
         offset = keys[None, :] * stride_kn
-        z = program_3.to(tl.int64)
-        offset_1 = z * stride_kz.to(tl.int64)
-        head = program_4.to(tl.int64)
+        z_1 = z.to(tl.int64)
+        offset_1 = z_1 * stride_kz.to(tl.int64)
+        head_1 = head.to(tl.int64)
         k_ptrs = tl.broadcast_to(
-            k_ptr + (offset_1 + head * stride_kh.to(tl.int64)) + offset, [64, BLOCK_N]
+            k_ptr + (offset_1 + head_1 * stride_kh.to(tl.int64)) + offset, [64, BLOCK_N]
         )
         rows_part = tl.arange(0, 64)
         k_ptrs_1 = k_ptrs + rows_part[:, None]
         keys_1 = keys[:, None]
         offset_2 = keys_1 * stride_vn
-        v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
+        v_base = v_ptr + (z_1 * stride_vz.to(tl.int64) + head_1 * stride_vh.to(tl.int64))
         v_ptrs = tl.broadcast_to(v_base + offset_2, [BLOCK_N, 64])
         rows_part_1 = rows_part[None, :]
         v_ptrs_1 = v_ptrs + rows_part_1
-        q_ptrs = q_ptr + (z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64))
+        q_ptrs = q_ptr + (z_1 * stride_qz.to(tl.int64) + head_1 * stride_qh.to(tl.int64))
         rows_part_2 = tl.broadcast_to(rows_part_1, [64, 64])
-        d_out_ptrs = d_out_ptr + (z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64))
+        d_out_ptrs = d_out_ptr + (z_1 * stride_oz.to(tl.int64) + head_1 * stride_oh.to(tl.int64))
         # acc = tl.dot(p.to(v.dtype), v, acc)  (flash_attention_v2.py:46)
         #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
         v = tl.load(v_ptrs_1).to(tl.float32)
-        n_iterations_6 = n_iterations_5.to(tl.int64)
-        n_iterations_7 = n_iterations_4.to(tl.int64)
+        n_head_2 = n_head_1.to(tl.int64)
+        n_z_2 = n_z_1.to(tl.int64)
         k = tl.load(k_ptrs_1)
         keys_2 = tl.broadcast_to(keys_1, [BLOCK_N, BLOCK_M])
         k_1 = tl.trans(k)
@@ -370,7 +399,7 @@ def attention_kernel_bwd_exchanged0(
             # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
             d_acc = tl.load(d_out_ptrs + (rows_1 * stride_om + rows_part_2)).to(tl.float32)
             d_acc_1 = tl.trans(d_acc)
-            offset_3 = ((i.to(tl.int64) * n_iterations_6 + head) * n_iterations_7 + z) * 64
+            offset_3 = ((i.to(tl.int64) * n_head_2 + head_1) * n_z_2 + z_1) * 64
             # acc = acc / row_sum[:, None]  (flash_attention_v2.py:101)
             # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
             handover_acc_1 = tl.broadcast_to(
@@ -379,7 +408,7 @@ def attention_kernel_bwd_exchanged0(
             d_acc_2 = tl.dot(v, d_acc_1, handover_acc_1)
             p_part = (
                 tl.where(mask_1, tl.dot(k_1, tl.trans(q)) * qk_scale, -1.0e6)
-                - tl.load(handover_row_max + offset_3 + rows_part)[None, :]
+                - tl.load(handover_log_row_sum + offset_3 + rows_part)[None, :]
             )
             p = tl.exp2(p_part)
             # p = tl.math.exp2(qk - new_max[:, None])  (flash_attention_v2.py:38)
@@ -398,22 +427,22 @@ def attention_kernel_bwd_exchanged0(
         )
     start_1 = tl.maximum(n_1, 0)
     if start_1 < n_programs_1:
-        z_1 = program_3.to(tl.int64)
-        offset_4 = z_1 * stride_qz.to(tl.int64)
-        head_1 = program_4.to(tl.int64)
-        q_ptrs_1 = q_ptr + (offset_4 + head_1 * stride_qh.to(tl.int64))
+        z_2 = z.to(tl.int64)
+        offset_4 = z_2 * stride_qz.to(tl.int64)
+        head_2 = head.to(tl.int64)
+        q_ptrs_1 = q_ptr + (offset_4 + head_2 * stride_qh.to(tl.int64))
         rows_part_3 = tl.arange(0, 64)
         rows_part_4 = rows_part_3[None, :]
         rows_part_5 = tl.broadcast_to(rows_part_4, [64, 64])
-        d_out_ptrs_1 = d_out_ptr + (z_1 * stride_oz.to(tl.int64) + head_1 * stride_oh.to(tl.int64))
-        v_base_1 = v_ptr + (z_1 * stride_vz.to(tl.int64) + head_1 * stride_vh.to(tl.int64))
+        d_out_ptrs_1 = d_out_ptr + (z_2 * stride_oz.to(tl.int64) + head_2 * stride_oh.to(tl.int64))
+        v_base_1 = v_ptr + (z_2 * stride_vz.to(tl.int64) + head_2 * stride_vh.to(tl.int64))
         keys_3 = n + tl.arange(0, BLOCK_N)
         v_1 = tl.load(v_base_1 + keys_3[:, None] * stride_vn + rows_part_4).to(tl.float32)
-        n_iterations_8 = n_iterations_5.to(tl.int64)
-        n_iterations_9 = n_iterations_4.to(tl.int64)
+        n_head_3 = n_head_1.to(tl.int64)
+        n_z_3 = n_z_1.to(tl.int64)
         k_ptrs_2 = (
             k_ptr
-            + (z_1 * stride_kz.to(tl.int64) + head_1 * stride_kh.to(tl.int64))
+            + (z_2 * stride_kz.to(tl.int64) + head_2 * stride_kh.to(tl.int64))
             + keys_3[None, :] * stride_kn
         )
         k_2 = tl.load(tl.broadcast_to(k_ptrs_2, [64, BLOCK_N]) + rows_part_3[:, None])
@@ -430,14 +459,14 @@ def attention_kernel_bwd_exchanged0(
             q_3 = q_2.to(tl.float32)
             d_acc_3 = tl.load(d_out_ptrs_1 + (rows_2 * stride_om + rows_part_5)).to(tl.float32)
             d_acc_4 = tl.trans(d_acc_3)
-            offset_5 = ((i_1.to(tl.int64) * n_iterations_8 + head_1) * n_iterations_9 + z_1) * 64
+            offset_5 = ((i_1.to(tl.int64) * n_head_3 + head_2) * n_z_3 + z_2) * 64
             handover_acc_2 = tl.broadcast_to(
                 tl.load(handover_acc + offset_5 + rows_part_3)[None, :], [32, 64]
             )
             d_acc_5 = tl.dot(v_1, d_acc_4, handover_acc_2)
             p_part_1 = (
                 tl.dot(k_3, tl.trans(q_2)) * qk_scale
-                - tl.load(handover_row_max + offset_5 + rows_part_3)[None, :]
+                - tl.load(handover_log_row_sum + offset_5 + rows_part_3)[None, :]
             )
             p_1 = tl.exp2(p_part_1)
             d_k_5, d_v_4 = (
@@ -448,16 +477,16 @@ def attention_kernel_bwd_exchanged0(
     else:
         d_k_2, d_v_2 = d_k, d_v
     d_k_6 = d_k_2 * 0.6931472 * qk_scale
-    z_2 = program_3.to(tl.int64)
-    offset_6 = z_2 * stride_kz.to(tl.int64)
-    head_2 = program_4.to(tl.int64)
-    d_k_base = d_k_ptr + (offset_6 + head_2 * stride_kh.to(tl.int64))
+    z_3 = z.to(tl.int64)
+    offset_6 = z_3 * stride_kz.to(tl.int64)
+    head_3 = head.to(tl.int64)
+    d_k_base = d_k_ptr + (offset_6 + head_3 * stride_kh.to(tl.int64))
     keys_4 = n + tl.arange(0, BLOCK_N)
     d_k_ptrs = tl.broadcast_to(d_k_base + keys_4[None, :] * stride_kn, [64, BLOCK_N])
     rows_3 = tl.arange(0, 64)
     # k = tl.load(k_ptrs)  (flash_attention_v2.py:29)
     tl.store(d_k_ptrs + rows_3[:, None], d_k_6.to(tl.float16))
-    d_v_base = d_v_ptr + (z_2 * stride_vz.to(tl.int64) + head_2 * stride_vh.to(tl.int64))
+    d_v_base = d_v_ptr + (z_3 * stride_vz.to(tl.int64) + head_3 * stride_vh.to(tl.int64))
     d_v_ptrs = (
         tl.broadcast_to(d_v_base + keys_4[:, None] * stride_vn, [BLOCK_N, 64]) + rows_3[None, :]
     )
@@ -585,10 +614,10 @@ class AttentionKernel(torch.autograd.Function):
         out_ptr = like_out.restored(out_ptr)
         _require(d_m is None, "a gradient of m_ptr came, for which nothing was exported")
         d_out_ptr = like_out.upstream(d_out_ptr)
-        n_iterations = max(_remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
-        n_iterations_1 = max(_divided(program_1, n_heads) for program_1 in range(grid[1])) + 1
+        n_head = max(_remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
+        n_z = max(_divided(program_1, n_heads) for program_1 in range(grid[1])) + 1
         zero = grid[0] - grid[0]
-        n_iterations_2 = max(
+        n_iterations = max(
             max(
                 -(-max(min((program_0 + 1) * 64, n_context) for program_0 in range(grid[0])) // 32),
                 0,
@@ -599,7 +628,7 @@ class AttentionKernel(torch.autograd.Function):
         handover_acc = torch.empty(
             grid[2] * grid[1] * n_programs * 64, dtype=torch.float32, device=like_q.device
         )
-        handover_row_max = torch.empty(
+        handover_log_row_sum = torch.empty(
             grid[2] * grid[1] * n_programs * 64, dtype=torch.float32, device=like_q.device
         )
         d_q_ptr = like_q.empty(torch.float16)
@@ -628,15 +657,15 @@ class AttentionKernel(torch.autograd.Function):
             n_context,
             d_out_ptr,
             handover_acc,
-            handover_row_max,
+            handover_log_row_sum,
             d_q_ptr,
-            n_iterations,
-            n_iterations_1,
+            n_head,
+            n_z,
             zero,
             num_warps=4,
             num_stages=3,
         )
-        blocks = (n_iterations_2 * n_iterations_1 * n_iterations,)
+        blocks = (n_iterations * n_z * n_head,)
         attention_kernel_bwd_exchanged0[blocks](
             q_ptr,
             k_ptr,
@@ -657,12 +686,12 @@ class AttentionKernel(torch.autograd.Function):
             n_context,
             d_out_ptr,
             handover_acc,
-            handover_row_max,
+            handover_log_row_sum,
             d_k_ptr,
             d_v_ptr,
-            n_iterations_2,
-            n_iterations_1,
             n_iterations,
+            n_z,
+            n_head,
             n_programs,
             zero,
             num_warps=4,

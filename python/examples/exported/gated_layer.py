@@ -33,6 +33,7 @@ import triton.language as tl
 # n_columns: tl.int32
 @triton.jit
 def gated_layer_kernel_fwd(x_ptr, w_ptr, b_ptr, y_ptr, n_rows, n_columns):
+    """`gated_layer_kernel`, for these types and constants."""
     rows_part = tl.program_id(0) * 32
     rows_part_1 = tl.arange(0, 32)
     rows = rows_part + rows_part_1
@@ -59,6 +60,11 @@ def gated_layer_kernel_bwd(
     d_w_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
     d_b_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
 ):
+    """A backward kernel of `gated_layer_kernel`.
+
+    It computes `d_x_ptr`, `d_w_ptr` and `d_b_ptr`, from `d_y_ptr`. A program does the backward of
+    one program of the forward. Programs add to `d_w_ptr` and `d_b_ptr` atomically.
+    """
     BLOCK_M: tl.constexpr = 32
     BLOCK_N: tl.constexpr = 32
     rows_part = tl.program_id(0) * 32

@@ -40,6 +40,7 @@ def layer_norm_kernel_fwd(
     n_columns,  # tl.int32
     eps,  # tl.float32
 ):
+    """`layer_norm_kernel`, for these types and constants."""
     n_columns = tl.cast(n_columns, tl.int32)
     BLOCK: tl.constexpr = 512
     row = tl.program_id(0)
@@ -95,6 +96,15 @@ def layer_norm_kernel_bwd_persistent(
     extent: tl.int64,  # tl.int64
     extent_1: tl.int64,  # tl.int64
 ):
+    """A backward kernel of `layer_norm_kernel`.
+
+    It computes `d_x_ptr`, `d_weight_ptr` and `d_bias_ptr`, from `d_y_ptr`. A program does the
+    backward of several programs of the forward. Each program stores a part of `d_weight_ptr` and
+    `d_bias_ptr`: the parts are added up afterwards.
+
+    The host passes on, `grid` being the forward's:
+    - n_programs: grid[0]
+    """
     n_columns = tl.cast(n_columns, tl.int32)
     BLOCK: tl.constexpr = 512
     n_partials_1 = n_partials.to(tl.int32)

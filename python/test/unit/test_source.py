@@ -3,10 +3,12 @@
 That is the TTIR of a kernel as Triton's own passes leave it: they run on Python, not on text.
 """
 
+import ast
 import re
 import subprocess
 import sys
 
+import flash_attention_v2
 import hopper
 import printed
 import pytest
@@ -343,6 +345,28 @@ def test_backward_source_of_a_launch(device):
     assert list(_defined(given)) == ["scaled_kernel_bwd"]
 
 
+def test_docstrings_say_what_kernels_do(device):
+    """What each computes, who its programs are, and what it leaves to which other."""
+    q, k, v = (
+        torch.randn(1, 2, 128, 64, device=device, dtype=torch.float16, requires_grad=True)
+        for _ in range(3)
+    )
+    op = autodiff(flash_attention_v2.attention_kernel, flash_attention_v2.attention)
+    parsed = ast.parse(op.backward_source(q, k, v, True, 0.125)).body
+    functions = {node.name: node for node in parsed if isinstance(node, ast.FunctionDef)}
+    docs = {name: " ".join(ast.get_docstring(node).split()) for name, node in functions.items()}
+    first, second = (docs[f"attention_kernel_bwd{suffix}"] for suffix in ("", "_exchanged0"))
+    assert "It computes `d_q_ptr`, from" in first
+    assert "one program of the forward" in first
+    assert "`handover_log_row_sum` to `attention_kernel_bwd_exchanged0`" in first
+    assert "computes `d_k_ptr` and `d_v_ptr`" in second
+    assert "iteration of the loop at flash_attention_v2.py:" in second
+    assert "which `attention_kernel_bwd` has left" in second
+    assert "- n_programs: grid[0]" in first and "- n_iterations: max(" in second
+    parameters = [argument.arg for argument in functions["attention_kernel_bwd"].args.args]
+    assert {"n_programs", "zero"} <= {*parameters}
+
+
 def _code(source):
     """Printed lines that are no comments."""
     return [line for line in source.splitlines() if not line.lstrip().startswith("#")]
@@ -384,7 +408,7 @@ def test_attention_is_read():
     plan = hopper.plan_of(hopper.ttir(*KERNELS["attention"], multiples_of_16=True))
     source = python_of(kernel["ttir"] for kernel in plan["backward"])
     assert len(_code(source)) < 280
-    for text in ("d_q = ", "d_k", "d_v", "tl.store(d_k_ptrs", "handover_row_max", "zero"):
+    for text in ("d_q = ", "d_k", "d_v", "tl.store(d_k_ptrs", "handover_log_row_sum", "zero"):
         assert text in source, text
     assert "in range(start, stop):" in source and "in range(n_iterations):" in source
     assert not re.search(r"^ +x(_\d+)? = ", source, re.MULTILINE), "what has no name is an adjoint"

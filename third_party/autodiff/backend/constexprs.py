@@ -29,7 +29,7 @@ class Constexprs:
     """The numbers that a launch has for constexprs, and its kernels with others."""
 
     def __init__(self, spec, plan: Plan):
-        self._spec, self._plan = spec, plan
+        self.spec, self.plan = spec, plan
         self._plans: dict[tuple, tuple[str, Plan] | None] = {}
         declared = {param.name for param in spec.kernel.src.fn.params if param.is_constexpr}
         self.values = {
@@ -46,7 +46,7 @@ class Constexprs:
         Without a kernel of the plan, that is the user's. Values that the kernel is not made for, or
         that have other kernels, are left out.
         """
-        value, own = self.values[name], self._plan.kernels
+        value, own = self.values[name], self.plan.kernels
         for other in (value * 2, value // 2 if type(value) is int else value / 2):
             found = self._traced(name, other) if other else None
             if found is None:
@@ -61,8 +61,8 @@ class Constexprs:
         """Return the user's TTIR, and the plan, where a constexpr has another value."""
         key = name, other
         if key not in self._plans:
-            spec = self._spec
-            _, request, kernel = self._plan.asked
+            spec = self.spec
+            _, request, kernel = self.plan.asked
             try:
                 ttir = trace_for_derivative(spec.kernel, spec.target, spec.options, {name: other})
                 self._plans[key] = ttir, plan_for(ttir, json.loads(request), kernel)

@@ -6,6 +6,8 @@ are as they are, its remarks say.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from .remarks import place as _place
 from .remarks import remarks_for, unchecked
 
@@ -35,6 +37,11 @@ def report(plans, verbose: bool = False) -> str:
     for state, plan, execution in plans:
         lines += _Explanation(state.spec.names, plan, execution).lines(verbose)
     return "\n".join(lines)
+
+
+def loops_of(names, plan, kernel) -> list[str]:
+    """Return the positions of the loops whose iterations are the programs of a backward kernel."""
+    return _Explanation(names, plan, None).loops_of(kernel)
 
 
 def _places(positions) -> str:
@@ -68,7 +75,10 @@ class _Explanation:
         self._buffers = {b["buffer"]: b for b in facts.get("buffers", ())}
         self._reads = facts.get("reads", ())
         self._inactive = facts.get("inactive", ())
-        self._remarks = () if plan.asked is None else remarks_for(plan.asked)
+
+    @cached_property
+    def _remarks(self):
+        return () if self._plan.asked is None else remarks_for(self._plan.asked)
 
     def lines(self, verbose: bool = False) -> list[str]:
         plan, names = self._plan, self._names
@@ -140,12 +150,16 @@ class _Explanation:
     def _programs(self, kernel) -> str:
         if kernel.grid is None:
             return ""
-        stored = [g for g in self._plan.gradients if ("gradient", g.argument) in kernel.operands]
-        summed = [g for g in stored if self._summed(g)]
-        loops = [position for g in summed for position in self._loops(g)]
-        if loops:
+        if loops := self.loops_of(kernel):
             return f", whose programs are iterations of the loop at {_places(loops)}"
         return ", whose programs each do the work of several"
+
+    def loops_of(self, kernel) -> list[str]:
+        if kernel.grid is None:
+            return []
+        stored = [g for g in self._plan.gradients if ("gradient", g.argument) in kernel.operands]
+        summed = [g for g in stored if self._summed(g)]
+        return [position for g in summed for position in self._loops(g)]
 
     # Gradients.
 

@@ -112,7 +112,8 @@ def with_types(text: str, kernels: dict) -> str:
     for function in reversed(ast.parse(text).body):
         if isinstance(function, ast.FunctionDef) and function.name in kernels:
             wanted = kernels[function.name]
-            first = function.body[0].lineno - 1
+            begin = 1 if ast.get_docstring(function) is not None else 0
+            first = function.body[begin].lineno - 1
             above = function.decorator_list[0].lineno - 1
             while lines[above - 1].startswith("#"):
                 above -= 1

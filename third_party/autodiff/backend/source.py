@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections.abc import Callable, Iterable, Sequence
 
@@ -10,6 +11,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import make_backend
 
 from .constexprs import Constexprs, named
+from .kernel_docs import docstring, with_docstring
 from .library import native
 from .python_text import laid_out
 
@@ -55,13 +57,22 @@ def python_of(
     legal = [legalized(text) for text in texts]
     parts = _functions(legal, name)
     first = len(parts) - len(legal)
+    heads = [ast.parse(part).body[0] for part in parts[first:]] if origins else []
+    called: dict = {}
+    for (constexprs, kernel), head in zip(origins, heads, strict=True):
+        if kernel is not None:
+            called.setdefault(id(constexprs), {})[kernel.name] = head.name
     for number, (constexprs, kernel) in enumerate(origins):
 
         def others(text, number=number):
             with_other = [*legal[:number], legalized(text), *legal[number + 1 :]]
             return _functions(with_other, name)[number - len(legal)]
 
-        parts[first + number] = named(parts[first + number], constexprs, kernel, others)
+        text = named(parts[first + number], constexprs, kernel, others)
+        parameters = [parameter.arg for parameter in heads[number].args.args]
+        spec, plan = constexprs.spec, constexprs.plan
+        lines = docstring(spec, plan, kernel, parameters, called.get(id(constexprs), {}))
+        parts[first + number] = with_docstring(text, lines)
     return laid_out(_BETWEEN_FUNCTIONS.join(parts).split("\n"))
 
 

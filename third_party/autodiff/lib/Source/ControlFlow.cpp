@@ -2,6 +2,7 @@
 #include "FunctionPrinter.h"
 
 #include "Types.h"
+#include "autodiff/Support/Statement.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -63,7 +64,7 @@ LogicalResult FunctionPrinter::print(scf::ForOp loop) {
   for (auto [start, argument, result, yielded] :
        llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
                        loop.getResults(), loop.getYieldedValues())) {
-    std::string name = names.give(argument, Names::find(yielded));
+    std::string name = names.give(argument, findVariableOf(yielded));
     line(name + " = " + reference(start, Use::Alone).text);
     call({argument, result}, name);
   }
@@ -99,7 +100,7 @@ LogicalResult FunctionPrinter::print(scf::IfOp branch) {
   SmallVector<StringRef> wishes;
   if (branch.getNumResults() > 0)
     for (Value yielded : branch.thenYield().getOperands())
-      wishes.push_back(Names::find(yielded));
+      wishes.push_back(findVariableOf(yielded));
   // Triton has the results in the order of the alphabet.
   SmallVector<std::string> targets =
       names.giveSorted(branch.getResults(), wishes);

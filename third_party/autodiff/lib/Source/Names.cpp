@@ -87,7 +87,7 @@ static Value sourceOf(Value value) {
 
 /// The adjoint that a value without a name is computed of; empty if none.
 static StringRef adjointOf(Value value, unsigned depth = 8) {
-  StringRef name = Names::find(value);
+  StringRef name = findVariableOf(value);
   if (!name.empty())
     return name.starts_with(kAdjointPrefix) ? name : "";
   Operation *op = value.getDefiningOp();
@@ -111,6 +111,17 @@ static bool isOfProgram(Value value) {
           arith::RemUIOp>(op))
     return isOfProgram(op->getOperand(0));
   return isa<triton::GetProgramIdOp>(op);
+}
+
+/// What a value without a name is called where it is of another type; empty if
+/// that has no name.
+static StringRef nameOfConverted(Value value) {
+  for (Operation *user : value.getUsers())
+    if (isa<CastOpInterface>(user))
+      if (StringRef name = findVariable(user->getLoc());
+          !name.starts_with(kAdjointPrefix) && !name.empty())
+        return name;
+  return "";
 }
 
 /// What an integer is called by the loop that it is a bound of, if it is one.
@@ -155,7 +166,7 @@ static StringRef loadedArgument(Value value) {
 static std::string nameByUse(Value value, StringRef whole) {
   Type element = getElementTypeOrSelf(value.getType());
   if (Value source = sourceOf(value); source != value)
-    if (StringRef name = Names::find(source); !name.empty() && name != whole) {
+    if (StringRef name = findVariableOf(source); !name.empty() && name != whole) {
       if (!isOnTheWay(source, name))
         return nameInStatement(source, name);
       if (isa<FloatType>(element))
@@ -184,27 +195,13 @@ static std::string nameByUse(Value value, StringRef whole) {
     StringRef adjoint = adjointOf(value);
     return adjoint.empty() ? "x" : adjoint.str();
   }
-  if (isOfProgram(value))
-    return "program";
+  if (isOfProgram(value)) {
+    StringRef name = nameOfConverted(value);
+    return name.empty() ? "program" : name.str();
+  }
   if (StringRef bound = nameOfBound(value); !bound.empty())
     return bound.str();
   return isOfOffset(value) ? "offset" : "n";
-}
-
-StringRef Names::find(Value value) {
-  for (unsigned depth = 0; depth < 8; ++depth) {
-    Operation *op = value.getDefiningOp();
-    if (auto loop = dyn_cast_or_null<scf::ForOp>(op))
-      value = loop.getYieldedValues()[cast<OpResult>(value).getResultNumber()];
-    else if (auto branch = dyn_cast_or_null<scf::IfOp>(op))
-      value = branch.thenYield().getOperand(
-          cast<OpResult>(value).getResultNumber());
-    else if (auto transpose = dyn_cast_or_null<triton::TransOp>(op))
-      value = transpose.getSrc();
-    else
-      break;
-  }
-  return findVariable(value.getLoc());
 }
 
 /// Whether a value is the condition of what has the name of its line.

@@ -13,10 +13,6 @@ class Names {
 public:
   Names();
 
-  /// What a value is called in the user's source, or what it was made of is: it
-  /// is a result of a loop or a branch, or transposed.
-  static llvm::StringRef find(Value value);
-
   /// A new name for a value: its own in the user's source, as far as known.
   std::string give(Value value, llvm::StringRef otherwise = "");
   /// New names for several values, in the order of the alphabet.

@@ -3,12 +3,30 @@
 
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/RuleLocation.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Operation.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
 
 std::string autodiff::findStatement(Location loc) {
   return StringRef(spellPosition(loc)).rsplit(':').first.str();
+}
+
+StringRef autodiff::findVariableOf(Value value) {
+  for (unsigned depth = 0; depth < 8; ++depth) {
+    Operation *op = value.getDefiningOp();
+    if (auto loop = dyn_cast_or_null<scf::ForOp>(op))
+      value = loop.getYieldedValues()[cast<OpResult>(value).getResultNumber()];
+    else if (auto branch = dyn_cast_or_null<scf::IfOp>(op))
+      value = branch.thenYield().getOperand(
+          cast<OpResult>(value).getResultNumber());
+    else if (auto transpose = dyn_cast_or_null<triton::TransOp>(op))
+      value = transpose.getSrc();
+    else
+      break;
+  }
+  return findVariable(value.getLoc());
 }
 
 bool autodiff::isPartOfStatement(Value value) {

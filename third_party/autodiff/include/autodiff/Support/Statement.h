@@ -10,6 +10,10 @@ namespace mlir::autodiff {
 /// The user's line at `loc`, as "file:line"; empty if it is not known.
 std::string findStatement(Location loc);
 
+/// The user's variable that a value is, or what it was made of: it is a result
+/// of a loop or a branch, or transposed. Empty if it has no name.
+llvm::StringRef findVariableOf(Value value);
+
 /// Whether `value` is a part of the statement that assigns the variable which
 /// it is named for: the rest of the statement uses it.
 bool isPartOfStatement(Value value);

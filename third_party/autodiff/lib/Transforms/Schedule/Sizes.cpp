@@ -18,15 +18,44 @@ using namespace mlir::autodiff;
 namespace {
 struct Sizes : autodiff::impl::SizesBase<Sizes> {
   void transform() override;
+  void name(triton::FuncOp kernel);
   void bind(triton::FuncOp kernel);
   void keepCounters(triton::FuncOp counting);
 
   /// Expressions by number, over all kernels.
   SmallVector<ExprAttr> expressions;
+  /// What they are called in printed kernels.
+  llvm::DenseMap<Attribute, std::string> names;
 };
 } // namespace
 
-/// What a size is called in printed kernels.
+/// The user's variable that is below `size`: a remainder of a division by it;
+/// empty if there is none.
+static StringRef findDigit(Value size) {
+  auto isConversion = [](Operation *op) {
+    return isa<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op);
+  };
+  for (Operation *user : size.getUsers()) {
+    StringRef name;
+    if (isConversion(user)) {
+      name = findDigit(user->getResult(0));
+    } else if (isa<arith::RemSIOp, arith::RemUIOp>(user) &&
+               user->getOperand(1) == size) {
+      name = findVariable(user->getLoc());
+      for (Operation *next : user->getUsers())
+        if (name.empty() && isConversion(next))
+          name = findVariable(next->getLoc());
+    }
+    // The number of a partial sum is named for the sum.
+    if (!name.empty() && !name.starts_with(kAdjointPrefix))
+      return name;
+  }
+  return {};
+}
+
+static constexpr llvm::StringLiteral kIterations = "n_iterations";
+
+/// What a size is called that counts no variable's values.
 static StringRef nameOf(ExprAttr expression) {
   auto isAbout = [&](ExprKind kind) {
     return expression.hasPart(
@@ -42,8 +71,18 @@ static StringRef nameOf(ExprAttr expression) {
   if (isAbout(ExprKind::Processors))
     return "n_partials";
   if (isAbout(ExprKind::MostOfPrograms) || isAbout(ExprKind::Counted))
-    return "n_iterations";
+    return kIterations;
   return stringifyOperandKind(OperandKind::Size);
+}
+
+/// Counts of a variable's values are called alike in all kernels.
+void Sizes::name(triton::FuncOp kernel) {
+  kernel.walk([&](SizeOp op) {
+    StringRef digit = findDigit(op.getResult());
+    ExprAttr expression = op.getExpressionAttr();
+    if (!digit.empty() && nameOf(expression) == kIterations)
+      names.try_emplace(expression, ("n_" + digit).str());
+  });
 }
 
 /// Every size becomes an argument, one for equal expressions.
@@ -61,8 +100,12 @@ void Sizes::bind(triton::FuncOp kernel) {
           kernel, op.getType(),
           OperandAttr::get(&getContext(), OperandKind::Size, index),
           expression);
-      if (Location loc = argument.getLoc(); !findVariable(loc).empty())
-        argument.setLoc(withVariable(kernel.getLoc(), nameOf(expression)));
+      if (Location loc = argument.getLoc(); !findVariable(loc).empty()) {
+        auto found = names.find(expression);
+        StringRef name = found == names.end() ? nameOf(expression)
+                                              : StringRef(found->second);
+        argument.setLoc(withVariable(kernel.getLoc(), name));
+      }
     }
     op.replaceAllUsesWith(argument);
     op.erase();
@@ -108,11 +151,17 @@ void Sizes::keepCounters(triton::FuncOp counting) {
 
 void Sizes::transform() {
   expressions.clear();
+  names.clear();
+  SmallVector<triton::FuncOp> kernels;
   if (triton::FuncOp forward = getForward(getOperation()))
-    bind(forward);
+    kernels.push_back(forward);
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
     if (isBackward(kernel))
-      bind(kernel);
+      kernels.push_back(kernel);
+  for (triton::FuncOp kernel : kernels)
+    name(kernel);
+  for (triton::FuncOp kernel : kernels)
+    bind(kernel);
   if (triton::FuncOp counting = getCounting(getOperation()))
     keepCounters(counting);
 }

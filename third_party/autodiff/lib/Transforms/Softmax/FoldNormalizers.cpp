@@ -35,6 +35,8 @@
 #include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Constants.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Position.h"
+#include "autodiff/Support/Statement.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -453,10 +455,12 @@ static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
   ResidualOp sum = found.sum;
   OpBuilder b(sum->getContext());
   b.setInsertionPointAfter(sum);
-  Tile scale(b, sum.getLoc(),
-             createScale(b, found, found.maximum.getResult(), sum));
-  auto residual = ResidualOp::create(
-      b, sum.getLoc(), multiple == 1 ? scale : multiple * scale, id);
+  Location loc = sum.getLoc();
+  if (StringRef name = findVariableOf(sum.getValue()); !name.empty())
+    loc = withVariable(loc, "log_" + name);
+  Tile scale(b, loc, createScale(b, found, found.maximum.getResult(), sum));
+  auto residual =
+      ResidualOp::create(b, loc, multiple == 1 ? scale : multiple * scale, id);
   residual.setConstant(true);
   // Without a sum all exponentials relative to L are zero, as is what comes of
   // a zero upstream gradient.

@@ -1,0 +1,129 @@
+"""What printed kernels are for: their docstrings."""
+
+from __future__ import annotations
+
+import ast
+
+from .errors import AutodiffError
+from .explain import loops_of
+from .expr_source import Text
+from .python_text import paragraph
+from .remarks import place
+
+_INDENT = 4
+_PROGRAMS = [f"program_{axis}" for axis in range(3)]
+_ZERO = "grid[0] - grid[0]"
+# How programs add to gradients; most store what they alone have.
+_HOW = {
+    "partial": "Each program stores a part of {}: the parts are added up afterwards.",
+    "atomic": "Programs add to {} atomically.",
+}
+
+
+def docstring(spec, plan, kernel, parameters, called: dict[str, str]) -> list[str]:
+    """Return the docstring of a printed kernel, in lines.
+
+    `kernel` is one of the plan for the launch `spec`, with these parameters, or None for the user's
+    own; `called` says what the kernels of the plan are called where they are printed.
+    """
+    about = f"`{spec.name}`, for these types and constants."
+    said: list[str] = []
+    if kernel is not None:
+        operands = list(zip(kernel.operands, parameters, strict=True))
+        if kernel is plan.forward:
+            about = f"`{spec.name}`, which leaves to its backward what that needs."
+        else:
+            about = f"A backward kernel of `{spec.name}`."
+            said += [*_computed(operands), _programs(spec, plan, kernel)]
+        said += _gradients(plan, operands)
+        said += _memory(plan, kernel, operands, called)
+    if not said:
+        return [f'    """{about}"""']
+    lines = paragraph(" ".join(said), indent=_INDENT).split("\n")
+    lines += _sizes(spec, plan, operands)
+    return [f'    """{about}', "", *lines, '    """']
+
+
+def with_docstring(text: str, lines: list[str]) -> str:
+    """Return a function with a docstring, whose statements begin on lines of their own."""
+    first = ast.parse(text).body[0].body[0].lineno - 1
+    own = text.split("\n")
+    # Comments above a statement belong to it.
+    while own[first - 1].lstrip().startswith("#"):
+        first -= 1
+    return "\n".join([*own[:first], *lines, *own[first:]])
+
+
+def _listed(names) -> str:
+    *first, last = (f"`{name}`" for name in names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _of(operands, kind: str) -> list[str]:
+    return [name for (of, _), name in operands if of == kind]
+
+
+def _computed(operands) -> list[str]:
+    gradients, upstream = _of(operands, "gradient"), _of(operands, "cotangent")
+    if not gradients:
+        return []
+    return [f"It computes {_listed(gradients)}{f', from {_listed(upstream)}' * bool(upstream)}."]
+
+
+def _programs(spec, plan, kernel) -> str:
+    if kernel.grid is None:
+        return "A program does the backward of one program of the forward."
+    if loops := loops_of(spec.names, plan, kernel):
+        lines = " and ".join(dict.fromkeys(map(place, loops)))
+        return (
+            f"A program is an iteration of the loop at {lines}, and sums over the programs of the "
+            "forward that run it."
+        )
+    return "A program does the backward of several programs of the forward."
+
+
+def _gradients(plan, operands) -> list[str]:
+    how = {gradient.argument: gradient.accumulate for gradient in plan.gradients}
+    said = []
+    for way, text in _HOW.items():
+        names = [name for (kind, i), name in operands if kind == "gradient" and how.get(i) == way]
+        said += [text.format(_listed(names))] if names else []
+    return said
+
+
+def _memory(plan, kernel, operands, called) -> list[str]:
+    """Return where what is in buffers comes from, and where it goes."""
+    kernels = [k for k in (plan.forward, *plan.backward) if k is not None]
+    from_, to = {}, {}
+    for operand, name in operands:
+        if operand[0] != "buffer":
+            continue
+        users = [k for k in kernels if operand in k.operands]
+        if kernel in users:
+            place_ = users.index(kernel)
+            if place_:
+                from_.setdefault((called[users[0].name],), []).append(name)
+            elif others := tuple(called[k.name] for k in users[1:]):
+                to.setdefault(others, []).append(name)
+    said = [f"It leaves {_listed(names)} to {_listed(those)}." for those, names in to.items()]
+    return said + [
+        f"It reads {_listed(names)}, which {_listed(it)} has left." for it, names in from_.items()
+    ]
+
+
+def _sizes(spec, plan, operands) -> list[str]:
+    """Return what the host passes on as sizes, where it is computed of arguments and the grid."""
+    text = Text({"arg": spec.names.__getitem__}, "grid", _PROGRAMS, lambda name: name)
+    lines = []
+    for (kind, i), name in operands:
+        if kind != "size":
+            continue
+        try:
+            value = text.of(plan.sizes[i])
+        except AutodiffError:
+            # What is known of tensors and the GPU, a launch says.
+            continue
+        if value == _ZERO:
+            value += ", a zero that the compiler does not see: where it is added, products overlap"
+        lines += paragraph(f"- {name}: {value}", indent=_INDENT).split("\n")
+    return ["", "    The host passes on, `grid` being the forward's:", *lines] if lines else []
