@@ -167,3 +167,48 @@ def test_rules_are_the_compilers():
         [sys.executable, ROOT / "scripts" / "rules.py"], check=True, capture_output=True, text=True
     )
     assert (ROOT / "docs" / "rules.md").read_text() == generated.stdout, "run `make docs`"
+
+
+def test_results_are_the_published_ones():
+    generated = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "results.py"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert (ROOT / "docs" / "results.md").read_text() == generated.stdout, "run `make docs`"
+
+
+DECISIONS = sorted(
+    set((ROOT / "docs" / "decisions").glob("*.md")) - {ROOT / "docs/decisions/README.md"}
+)
+MOST_WORDS = 300
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_decisions_are_short(page):
+    """A question, what was measured and what was decided, in few words; tables do not count."""
+    text = page.read_text()
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    assert titles[1:] == ["Question", "Measurement", "Decision"]
+    prose = re.sub(r"^\|.*$", "", text, flags=re.MULTILINE)
+    assert len(prose.split()) <= MOST_WORDS
+
+
+def test_decisions_are_listed():
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    listed = re.findall(r"^- \[.*?\]\(([\w-]+)\.md\)", index, re.MULTILINE)
+    assert sorted(listed) == [page.stem for page in DECISIONS]
+
+
+def test_decisions_in_the_code_exist():
+    """What a constant's comment names is a page."""
+    named = {}
+    for name in files():
+        if name.endswith((".h", ".cpp", ".td", ".py")):
+            for page in re.findall(r"docs/decisions/([\w-]+\.md)", (ROOT / name[1:]).read_text()):
+                named[page] = name
+    missing = {
+        page: name for page, name in named.items() if not (ROOT / "docs/decisions" / page).is_file()
+    }
+    assert named and not missing
