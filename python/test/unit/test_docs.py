@@ -212,3 +212,30 @@ def test_decisions_in_the_code_exist():
         page: name for page, name in named.items() if not (ROOT / "docs/decisions" / page).is_file()
     }
     assert named and not missing
+
+
+EXPONENTIAL = """
+tt.func public @exp(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
+  %i = tt.get_program_id x : i32
+  %from = tt.addptr %x, %i : !tt.ptr<f32>, i32
+  %to = tt.addptr %y, %i : !tt.ptr<f32>, i32
+  %a = tt.load %from : !tt.ptr<f32>
+  %b = math.exp %a : f32
+  tt.store %to, %b : !tt.ptr<f32>
+  tt.return
+}
+"""
+
+
+def test_the_smallest_plan():
+    """Keys of a plan are documented, and the kernel at the beginning of the page is this one."""
+    from triton_autodiff import _native
+
+    page = (ROOT / "docs" / "plan.md").read_text()
+    plan = json.loads(_native.differentiate(EXPONENTIAL, "{}"))
+    parts = [plan, *plan["gradients"], *plan["checks"], *plan["stores"], *plan["live"]]
+    keys = {key for part in parts for key in part} | set(plan["report"])
+    assert [key for key in sorted(keys) if f"`{key}`" not in page and f'"{key}"' not in page] == []
+    example = page[page.index("```text") :].split("```")[1]
+    shown = re.findall(r'\{"kind": "\w+", "index": \d\}', example)
+    assert list(map(json.loads, shown)) == plan["backward"][0]["operands"]
