@@ -169,7 +169,8 @@ struct Target {
   /// docs/decisions/overlapping-windows.md.
   static constexpr int64_t kLoadsOfAtomic = 4;
   /// As many elements are moved in the time of an atomic addition that others
-  /// wait for. An estimate, confirmed by `--only norm`.
+  /// wait for. An estimate, confirmed by `--only norm`. See
+  /// docs/decisions/persistent-programs.md.
   static constexpr int64_t kMovedOfAtomic = 8;
   /// Lanes whose sum is worth a loop in place of an addition each. An estimate,
   /// confirmed by `--only "group norm"`. See
