@@ -31,6 +31,10 @@ torch.testing.assert_close(w.grad, x.detach().exp().sum()[None])
 WRITTEN = {"benchmarks/results/results.md"}
 
 
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
 def blocks(language):
     """The blocks of code in a language, named by page and line."""
     found = []
@@ -39,16 +43,16 @@ def blocks(language):
         for block in FENCE.finditer(text):
             if block["language"] == language:
                 line = text.count("\n", 0, block.start()) + 1
-                found.append(pytest.param(block["code"], id=f"{page.name}:{line}"))
+                found.append(pytest.param(block["code"], id=f"{name_of(page)}:{line}"))
     return found
 
 
 def prose():
     """The pages without their blocks of code."""
-    return [pytest.param(page, FENCE.sub("", page.read_text()), id=page.name) for page in PAGES]
+    return [pytest.param(page, FENCE.sub("", page.read_text()), id=name_of(page)) for page in PAGES]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_have_a_language(page):
     text = page.read_text()
     languages = {block["language"] for block in FENCE.finditer(text)}
