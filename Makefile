@@ -123,6 +123,7 @@ bench:
 
 docs:
 	$(PY) scripts/rules.py > docs/rules.md
+	$(PY) benchmarks/results.py > docs/results.md
 
 format:
 	git ls-files '*.cpp' '*.h' | xargs clang-format-22 -i

@@ -49,7 +49,8 @@ def _number(row: dict, who: str, key: str, scale: float = 1.0) -> str:
     return "" if value is None else f"{value * scale:.0f}"
 
 
-def _table(header: list[str], lines: list[list[str]]) -> list[str]:
+def table(header: list[str], lines: list[list[str]]) -> list[str]:
+    """Lines of a table in markdown, and an empty one."""
     texts = ["| " + " | ".join(cells) + " |" for cells in [header, *lines]]
     return [texts[0], "|" + "---|" * len(header), *texts[1:], ""]
 
@@ -69,7 +70,7 @@ def _times(rows, columns, bandwidth) -> list[str]:
             + [_ratio(row, who) for who in others]
             + [_streamed(row, bandwidth), "" if difference is None else f"{difference:.1e}"]
         )
-    return _table(header, lines)
+    return table(header, lines)
 
 
 def _memory(rows, columns) -> list[str]:
@@ -77,7 +78,7 @@ def _memory(rows, columns) -> list[str]:
     lines = [
         [row["name"], *(_number(row, who, "saved_bytes", 2**-10) for who in whos)] for row in rows
     ]
-    return _table(["saved for the backward, KiB", *(COLUMNS[who] for who in whos)], lines)
+    return table(["saved for the backward, KiB", *(COLUMNS[who] for who in whos)], lines)
 
 
 def _compilation(rows) -> list[str]:
@@ -95,7 +96,7 @@ def _compilation(rows) -> list[str]:
             + [_number(row, "handwritten", "compile_backward_ms")]
             + [f"{ours / theirs:.2f}" if ours and theirs else ""]
         )
-    return _table(header, lines)
+    return table(header, lines)
 
 
 def _reasons(rows) -> list[str]:

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a block begins with that cannot run everywhere.
 NEEDS_GPU = "# needs a GPU"
@@ -31,6 +31,10 @@ torch.testing.assert_close(w.grad, x.detach().exp().sum()[None])
 WRITTEN = {"benchmarks/results/results.md"}
 
 
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
 def blocks(language):
     """The blocks of code in a language, named by page and line."""
     found = []
@@ -39,16 +43,16 @@ def blocks(language):
         for block in FENCE.finditer(text):
             if block["language"] == language:
                 line = text.count("\n", 0, block.start()) + 1
-                found.append(pytest.param(block["code"], id=f"{page.name}:{line}"))
+                found.append(pytest.param(block["code"], id=f"{name_of(page)}:{line}"))
     return found
 
 
 def prose():
     """The pages without their blocks of code."""
-    return [pytest.param(page, FENCE.sub("", page.read_text()), id=page.name) for page in PAGES]
+    return [pytest.param(page, FENCE.sub("", page.read_text()), id=name_of(page)) for page in PAGES]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_have_a_language(page):
     text = page.read_text()
     languages = {block["language"] for block in FENCE.finditer(text)}
@@ -167,3 +171,83 @@ def test_rules_are_the_compilers():
         [sys.executable, ROOT / "scripts" / "rules.py"], check=True, capture_output=True, text=True
     )
     assert (ROOT / "docs" / "rules.md").read_text() == generated.stdout, "run `make docs`"
+
+
+def test_results_are_the_published_ones():
+    generated = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "results.py"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert (ROOT / "docs" / "results.md").read_text() == generated.stdout, "run `make docs`"
+
+
+DECISIONS = sorted(
+    set((ROOT / "docs" / "decisions").glob("*.md")) - {ROOT / "docs/decisions/README.md"}
+)
+MOST_WORDS = 300
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_decisions_are_short(page):
+    """A question, what was measured and what was decided, in few words; tables do not count."""
+    text = page.read_text()
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    assert titles[1:] == ["Question", "Measurement", "Decision"]
+    prose = re.sub(r"^\|.*$", "", text, flags=re.MULTILINE)
+    assert len(prose.split()) <= MOST_WORDS
+
+
+def test_decisions_are_listed():
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    listed = re.findall(r"^- \[.*?\]\(([\w-]+)\.md\)", index, re.MULTILINE)
+    assert sorted(listed) == [page.stem for page in DECISIONS]
+
+
+def test_decisions_in_the_code_exist():
+    """What a constant's comment names is a page."""
+    named = {}
+    for name in files():
+        if name.endswith((".h", ".cpp", ".td", ".py")):
+            for page in re.findall(r"docs/decisions/([\w-]+\.md)", (ROOT / name[1:]).read_text()):
+                named[page] = name
+    missing = {
+        page: name for page, name in named.items() if not (ROOT / "docs/decisions" / page).is_file()
+    }
+    assert named and not missing
+
+
+def test_measured_constants_name_their_decision():
+    text = (ROOT / "third_party/autodiff/include/autodiff/Support/Target.h").read_text()
+    comments = re.findall(r"(?:^ *///.*\n)+", text, re.MULTILINE)
+    measured = [comment for comment in comments if re.search("Measured|confirmed by", comment)]
+    assert measured
+    assert [comment for comment in measured if "docs/decisions/" not in comment] == []
+
+
+EXPONENTIAL = """
+tt.func public @exp(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
+  %i = tt.get_program_id x : i32
+  %from = tt.addptr %x, %i : !tt.ptr<f32>, i32
+  %to = tt.addptr %y, %i : !tt.ptr<f32>, i32
+  %a = tt.load %from : !tt.ptr<f32>
+  %b = math.exp %a : f32
+  tt.store %to, %b : !tt.ptr<f32>
+  tt.return
+}
+"""
+
+
+def test_the_smallest_plan():
+    """Keys of a plan are documented, and the kernel at the beginning of the page is this one."""
+    from triton_autodiff import _native
+
+    page = (ROOT / "docs" / "plan.md").read_text()
+    plan = json.loads(_native.differentiate(EXPONENTIAL, "{}"))
+    parts = [plan, *plan["gradients"], *plan["checks"], *plan["stores"], *plan["live"]]
+    keys = {key for part in parts for key in part} | set(plan["report"])
+    assert [key for key in sorted(keys) if f"`{key}`" not in page and f'"{key}"' not in page] == []
+    example = page[page.index("```text") :].split("```")[1]
+    shown = re.findall(r'\{"kind": "\w+", "index": \d\}', example)
+    assert list(map(json.loads, shown)) == plan["backward"][0]["operands"]

@@ -2,7 +2,7 @@
 
 Both leave a marker in TTIR: inline assembly that consists of a comment, with the result in the
 operand's register. It costs no instruction. Where a kernel with a `custom_vjp` marker is
-differentiated it is traced again, this time with the derivative (see docs/architecture.md).
+differentiated it is traced again, this time with the derivative (see docs/mechanisms.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Remarks: which schedules the compiler tried for a plan, and what stood in the way of each.
 
-The passes make them while they decide (see docs/architecture.md), and only if somebody asks: for a
+The passes make them while they decide (see docs/mechanisms.md), and only if somebody asks: for a
 plan that was kept, they run again.
 """
 

@@ -6,9 +6,9 @@
 // leaves the compiler that its target does not take (autodiff-verify-target).
 //
 // Sources. What the comments call
-//   measured    was, on an H100, by the command that is named beside it, which
-//               docs/performance.md has the results of. Nobody has measured it
-//               on the other devices.
+//   measured    was, on an H100, by the command that is named beside it. What
+//               came of it is on the page that is named, too. Nobody has
+//               measured it on the other devices.
 //   documented  is from the vendor: for NVIDIA, the CUDA C++ Programming Guide
 //               (Technical Specifications per Compute Capability; Throughput of
 //               Native Arithmetic Instructions) and the data sheet of the board
@@ -83,13 +83,16 @@ struct Rates {
 struct Traffic {
   /// What should be on its way to a processor. Measured: 48 KiB,
   /// `python benchmarks/run.py --only "layer norm"`; scaled by bandwidth for
-  /// each processor.
+  /// each processor. See
+  /// docs/decisions/reading-ahead.md.
   int64_t onItsWay;
   /// What a program may read ahead at most. Measured: 128 KiB, `--only
-  /// recurrence`; scaled by shared memory.
+  /// recurrence`; scaled by shared memory. See
+  /// docs/decisions/reading-ahead.md.
   int64_t mostAhead;
   /// What is moved in the time of the launches that a tally takes more.
-  /// Measured: 16 MiB, `--only embedding`; scaled by bandwidth.
+  /// Measured: 16 MiB, `--only embedding`; scaled by bandwidth. See
+  /// docs/decisions/embedding-tally.md.
   int64_t ofTally;
   /// What memory moves at least. Documented.
   int64_t sector;
@@ -113,18 +116,19 @@ struct Target {
 
   /// Registers of a thread for which its processor has warps enough to hide
   /// what they wait for. Measured: with twice as many it has not, `--only
-  /// norm`.
+  /// norm`. See
+  /// docs/decisions/persistent-programs.md.
   static constexpr int64_t kRegistersPerThread = 128;
   /// Of a thread's registers, those that it needs for addresses. An estimate.
   static constexpr int64_t kAddressesPerThread = 8;
   /// Of the 255 (of AMD's: 256 without those of matrix instructions alone) that
   /// a thread may have, those that can hold elements of products. Measured:
-  /// `--only attention`.
+  /// `--only attention`. See
+  /// docs/decisions/attention-tiles.md.
   static constexpr int64_t kElementsPerThread = 192;
   /// The elements of a tile that a thread should have at most, where there are
-  /// no products. Measured: a loss of rows in tiles of 2048 (grpo of liger),
-  /// 405 µs with 64, 89 with 32, 84 with 16; with 64, its compiler takes all
-  /// registers.
+  /// no products. Measured: `python -m arena`, grpo of liger. See
+  /// docs/decisions/elements-of-thread.md.
   static constexpr int64_t kElementsOfTilePerThread = 32;
   /// A thread's registers at most, and one: what a program of so many warps as
   /// have all of a processor's has in each. Documented.
@@ -133,46 +137,54 @@ struct Target {
   static constexpr int64_t kUsualWarps = 4;
   /// Programs that sum for others in registers, for each processor: at least
   /// so many, or so many warps, and at most so many, and that only while each
-  /// sums what so many did. Measured: 65536 rows of 128, 25 µs with 8 programs
-  /// of one warp, 33 with 4 and 57 with 2; 4096 rows of 1024, 15 µs with 4, 18
-  /// with 2; 16384 of 2048, 83 with 4, 75 with 2 (`--only norm`).
+  /// sums what so many did. Measured: `--only norm`. See
+  /// docs/decisions/persistent-programs.md.
   static constexpr int64_t kFewestPrograms = 2, kFewestWarps = 8,
                            kMostPrograms = 4, kSummedForMost = 128;
   /// How many times what elementwise arithmetic takes is hidden behind memory.
-  /// Measured: a quarter is felt, `--only elementwise`.
+  /// Measured: a quarter is felt, `--only elementwise`. See
+  /// docs/decisions/arithmetic-costs.md.
   static constexpr double kHiddenArithmetic = 4;
   /// The rows of a product that a warp multiplies at a time (m16n8k16 and its
   /// like, a warp's part of wgmma, MFMA of 16 rows). Documented.
   static constexpr int64_t kRowsOfWarp = 16;
   /// How far a loop of products advances along the axis that it sums over, and
   /// the rows or columns of a product beyond which longer ones do not pay.
-  /// Measured: `--only matmul`.
+  /// Measured: `--only matmul`. See
+  /// docs/decisions/product-tiles.md.
   static constexpr int64_t kAdvance = 64, kLongestProduct = 256;
   /// Stages of loads for products, at most. Measured: a fourth does not help,
-  /// `--only matmul`.
+  /// `--only matmul`. See
+  /// docs/decisions/product-tiles.md.
   static constexpr int kMostStagesOfProducts = 3;
   /// Stages of loads in other loops. Measured: two wait for each other, `--only
-  /// "layer norm"`, and twelve are enough, `--only recurrence`.
+  /// "layer norm"`, and twelve are enough, `--only recurrence`. See
+  /// docs/decisions/reading-ahead.md.
   static constexpr int kFewestStages = 3, kMostStages = 12;
   /// Pieces of tiles for products are no shorter. An estimate.
   static constexpr int64_t kShortestPiece = 32;
   /// An atomic addition takes as long as so many loads, and what is done with
   /// them. Measured: three loads for each contribution take a third of the time
-  /// of atomics, five 1.4 times as long (`--only convolution`).
+  /// of atomics, five 1.4 times as long (`--only convolution`). See
+  /// docs/decisions/overlapping-windows.md.
   static constexpr int64_t kLoadsOfAtomic = 4;
   /// As many elements are moved in the time of an atomic addition that others
-  /// wait for. An estimate, confirmed by `--only norm`.
+  /// wait for. An estimate, confirmed by `--only norm`. See
+  /// docs/decisions/persistent-programs.md.
   static constexpr int64_t kMovedOfAtomic = 8;
   /// Lanes whose sum is worth a loop in place of an addition each. An estimate,
-  /// confirmed by `--only "group norm"`.
+  /// confirmed by `--only "group norm"`. See
+  /// docs/decisions/summed-runs.md.
   static constexpr int64_t kShortestRun = 64;
   /// Elements of a group of blocks that several runs add to, and the groups of
   /// a program: 32 of them take twice as long where some blocks are shared, 2
-  /// where none is. Measured: `--only embedding`.
+  /// where none is. Measured: `--only embedding`. See
+  /// docs/decisions/embedding-tally.md.
   static constexpr int64_t kElementsOfGroup = 2048, kGroups = 8;
   /// Cycles that multiply-adds without the matrix unit may take where it would
   /// have to be given zeros. An estimate, which
-  /// `python benchmarks/short_products.py` measures.
+  /// `python benchmarks/short_products.py` measures. See
+  /// docs/decisions/short-products.md.
   static constexpr int64_t kCyclesOfShortProduct = 32;
 
   //===--------------------------------------------------------------------===//
@@ -183,7 +195,8 @@ struct Target {
   /// conversion of layouts.
   int64_t getSharedMemoryOfProducts() const { return sharedMemory - 7 * 1024; }
   /// Those with which another program's warps fill in. Measured: `--only
-  /// attention`.
+  /// attention`. See
+  /// docs/decisions/attention-tiles.md.
   int64_t getSharedMemoryOfTwo() const {
     return processor.sharedMemory / 2 - 6 * 1024;
   }
@@ -198,13 +211,15 @@ struct Target {
   /// The elements that a tile may have if a row lies in registers beside its
   /// gradient: with sums over all rows, for weights of a norm, twice as many
   /// spill; without, they do not pay. Measured: 8192 and 16384, `--only norm`
-  /// and `--only softmax`; scaled by registers.
+  /// and `--only softmax`; scaled by registers. See
+  /// docs/decisions/batched-loops.md.
   int64_t getLongestRow(bool besideSums) const {
     return processor.registers / (besideSums ? 8 : 4);
   }
   /// The registers for tiles up to which compilers find an order that takes no
   /// more than there are, and those of a piece, for several programs to have
-  /// room. Measured: 128 Ki and 16 Ki, `--only "group norm"`; scaled.
+  /// room. Measured: 128 Ki and 16 Ki, `--only "group norm"`; scaled. See
+  /// docs/decisions/pieces-of-tiles.md.
   int64_t getMostRegisters() const { return 2 * processor.registers; }
   int64_t getRegistersOfPiece() const { return processor.registers / 4; }
   /// Bytes that might be moved in the time that one of the special functions is

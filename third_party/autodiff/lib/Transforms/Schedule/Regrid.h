@@ -40,9 +40,8 @@ ProgramNumbers numberPrograms(OpBuilder &builder, triton::FuncOp kernel,
 /// The number of partial sums when the work of all `summed`
 /// digits is divided among programs of which there are `others` already: no
 /// more than there is work, and within `perProcessor` for every processor. More
-/// than the least of these pay where each has only few iterations: measured on
-/// an H100 (docs/performance.md), 16384 rows take 10 % longer with four than
-/// with two, 4096 less.
+/// than the least of these pay where each has only few iterations. See
+/// docs/decisions/persistent-programs.md.
 ExprAttr countPartials(ArrayRef<ScalarExpr> summed, ExprAttr others,
                        ProgramRange perProcessor);
 

@@ -2,10 +2,10 @@
 //
 //   Σᵢ sum(tᵢ) = sum(Σᵢ tᵢ)
 //
-// Lanes that add to what they have need not wait for each other. Measured on an
-// H100 (docs/performance.md), that pays for sums along an axis of a tile. A sum
-// of all lanes waits as long, but is one number: carrying a tile took as long,
-// or longer.
+// Lanes that add to what they have need not wait for each other. That pays for
+// sums along an axis of a tile. A sum of all lanes waits as long, but is one
+// number: carrying a tile took as long, or longer. See
+// docs/decisions/deferred-reductions.md.
 //
 //===----------------------------------------------------------------------===//
 #include "LoopSums.h"

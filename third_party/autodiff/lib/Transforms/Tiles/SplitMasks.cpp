@@ -8,7 +8,7 @@
 // the loop, in order.
 //
 // Where one loop goes on with the sums of another, the kernel's author has done
-// that. In loops in others it does not pay (docs/performance.md).
+// that. In loops in others it does not pay (docs/decisions/split-masks.md).
 //
 //===----------------------------------------------------------------------===//
 #include "ProductSums.h"
