@@ -4,7 +4,7 @@
 // x[2], …: together they are all iterations of a loop that begins earlier.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/AccessSpaces.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -44,12 +44,13 @@ bool AccessSpace::addIteration(Operation *loop, const AccessSpace &other) {
   return false;
 }
 
-ReasonOr<AccessSpace> AccessSpace::ofPeeled(ArrayRef<Operation *> accesses) {
+ReasonOr<AccessSpace> AccessSpace::ofPeeled(ArrayRef<Operation *> accesses,
+                                            AccessSpaces *known) {
   scf::ForOp loop;
   std::optional<AccessSpace> space;
   SmallVector<AccessSpace> others;
   for (Operation *access : accesses) {
-    ReasonOr<AccessSpace> found = of(access);
+    ReasonOr<AccessSpace> found = known ? known->of(access) : of(access);
     if (!found)
       return found;
     auto parent = dyn_cast<scf::ForOp>(access->getParentOp());
