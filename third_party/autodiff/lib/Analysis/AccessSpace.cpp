@@ -331,18 +331,6 @@ ReasonOr<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
   return all;
 }
 
-ReasonOr<AccessSpace> AccessSpace::findFor(ArrayRef<Operation *> accesses,
-                                           AccessSpaces *known) {
-  ReasonOr<AccessSpace> space = ofAll(accesses, From::Launch, known);
-  if (space)
-    return space;
-  if (ReasonOr<AccessSpace> peeled = ofPeeled(accesses, known))
-    return peeled;
-  // What there is without memory is nearer to what the kernel says.
-  ReasonOr<AccessSpace> moving = ofAll(accesses, From::Memory, known);
-  return moving ? moving : space;
-}
-
 ReasonOr<AccessSpace::Run>
 AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
                      ArrayRef<Constraint> limits,

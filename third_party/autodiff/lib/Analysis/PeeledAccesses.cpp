@@ -75,3 +75,17 @@ ReasonOr<AccessSpace> AccessSpace::ofPeeled(ArrayRef<Operation *> accesses,
   }
   return space;
 }
+
+ReasonOr<AccessSpace> AccessSpace::findFor(ArrayRef<Operation *> accesses,
+                                           AccessSpaces *known) {
+  ReasonOr<AccessSpace> space =
+      ofAll(accesses, ScalarExpr::From::Launch, known);
+  if (space)
+    return space;
+  if (ReasonOr<AccessSpace> peeled = ofPeeled(accesses, known))
+    return peeled;
+  // What there is without memory is nearer to what the kernel says.
+  ReasonOr<AccessSpace> moving =
+      ofAll(accesses, ScalarExpr::From::Memory, known);
+  return moving ? moving : space;
+}
