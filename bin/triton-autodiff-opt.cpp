@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PrintAxes.h"
 #include "autodiff/InitAll.h"
 #include "autodiff/Support/CheckText.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -72,6 +73,7 @@ int main(int argc, char **argv) {
                   mlir::func::FuncDialect, mlir::linalg::LinalgDialect,
                   mlir::memref::MemRefDialect, mlir::tensor::TensorDialect>();
   mlir::autodiff::registerAllPasses();
+  mlir::triton::registerPrintAxes();
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "Triton-Autodiff's pass driver\n", registry);
   std::string message;

@@ -1,6 +1,8 @@
 //===- AccessSpace.cpp - The addresses that an access touches -------------===//
 #include "autodiff/Analysis/AccessSpace.h"
 
+#include "autodiff/Analysis/AccessSpaces.h"
+
 #include "autodiff/Analysis/ProgramDigits.h"
 
 using namespace mlir;
@@ -262,10 +264,11 @@ bool AccessSpace::joinBounded(ArrayRef<AccessSpace> spaces) {
 }
 
 ReasonOr<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
-                                         From from) {
+                                         From from, AccessSpaces *known) {
   SmallVector<AccessSpace> spaces;
   for (Operation *access : accesses) {
-    ReasonOr<AccessSpace> space = of(access, nullptr, from);
+    ReasonOr<AccessSpace> space =
+        known ? known->of(access, from) : of(access, nullptr, from);
     if (!space)
       return space;
     // Loops of the same shape may run differently often.
@@ -326,17 +329,6 @@ ReasonOr<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
     all.indices.push_back({step, {std::move(site)}, std::nullopt});
   }
   return all;
-}
-
-ReasonOr<AccessSpace> AccessSpace::findFor(ArrayRef<Operation *> accesses) {
-  ReasonOr<AccessSpace> space = ofAll(accesses);
-  if (space)
-    return space;
-  if (ReasonOr<AccessSpace> peeled = ofPeeled(accesses))
-    return peeled;
-  // What there is without memory is nearer to what the kernel says.
-  ReasonOr<AccessSpace> moving = ofAll(accesses, From::Memory);
-  return moving ? moving : space;
 }
 
 ReasonOr<AccessSpace::Run>

@@ -86,9 +86,14 @@ static ReasonOr<SmallVector<LinearForm>> splitExtremum(Value value, From from) {
       a = a - *rhs;
     return lhs;
   }
-  // A scalar has no axes that these could move.
-  if (isa<triton::SplatOp, triton::BroadcastOp, arith::ExtSIOp>(op))
-    return splitExtremum<OpT, kind>(op->getOperand(0), from);
+  auto map = triton::AxisMap::ofMove(op);
+  if (map || isa<arith::ExtSIOp>(op)) {
+    auto forms = splitExtremum<OpT, kind>(op->getOperand(0), from);
+    if (map && forms)
+      for (LinearForm &each : *forms)
+        each.moveAxes(*map);
+    return forms;
+  }
   return SmallVector<LinearForm>{*form};
 }
 
@@ -153,15 +158,11 @@ static Constraints ofComparison(arith::CmpIOp op,
   }
 }
 
-/// Turns constraints of an operand into those of the result, where `op` gives a
-/// tile one more axis.
-static void expandAxes(Operation *op, MutableArrayRef<Constraint> constraints) {
-  auto expand = dyn_cast<triton::ExpandDimsOp>(op);
-  if (!expand)
-    return;
+/// Turns constraints of an operand into those of the result.
+static void moveAxes(const triton::AxisMap &map,
+                     MutableArrayRef<Constraint> constraints) {
   for (Constraint &constraint : constraints)
-    constraint.form.renumberAxes(
-        [&](unsigned axis) { return axis + (axis >= expand.getAxis()); });
+    constraint.form.moveAxes(map);
 }
 
 /// Collects the constraints that the conjunction `mask` consists of; says what
@@ -186,12 +187,13 @@ collectConstraints(Value mask, SmallVectorImpl<Constraint> &found, From from) {
     Obstacle rhs = collectConstraints(op->getOperand(1), found, from);
     return lhs ? lhs : rhs;
   }
-  if (!isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(op))
+  auto map = triton::AxisMap::ofMove(op);
+  if (!map)
     return because(op, "`{0}` at {1} makes it", op->getName().getStringRef(),
                    op);
   size_t known = found.size();
   Obstacle others = collectConstraints(op->getOperand(0), found, from);
-  expandAxes(op, MutableArrayRef(found).drop_front(known));
+  moveAxes(*map, MutableArrayRef(found).drop_front(known));
   return others;
 }
 
@@ -290,11 +292,12 @@ Choice mlir::autodiff::alternativesOf(Value condition, bool holds) {
   }
   if (isa<arith::XOrIOp>(op) && matchPattern(op->getOperand(1), m_One()))
     return alternativesOf(op->getOperand(0), !holds);
-  if (!isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(op))
+  auto map = triton::AxisMap::ofMove(op);
+  if (!map)
     return std::nullopt;
   Choice found = alternativesOf(op->getOperand(0), holds);
   if (found)
     for (auto &all : *found)
-      expandAxes(op, all);
+      moveAxes(*map, all);
   return found;
 }

@@ -129,24 +129,18 @@ bool DeciderFinder::visitArgument(BlockArgument argument, const Axes &axes) {
 /// Of operations whose result has the elements of the operand, along the same
 /// axes or other ones, or sums of them; none for others.
 std::optional<bool> DeciderFinder::visitShape(Operation *op, const Axes &axes) {
-  if (isa<triton::SplatOp>(op))
-    return visit(op->getOperand(0), {});
-  Axes source = axes;
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
-    source.erase(source.begin() + expand.getAxis());
-  } else if (auto trans = dyn_cast<triton::TransOp>(op)) {
-    for (auto [axis, from] : llvm::enumerate(trans.getOrder()))
-      source[from] = axes[axis];
-  } else if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
-    source.insert(source.begin() + reduce.getAxis(), kInner);
-    llvm::SetVector<Value> used;
-    getUsedValuesDefinedAbove(op->getRegions(), used);
-    return visitAll(used.getArrayRef(), {}) &&
-           visitAll(op->getOperands(), source);
-  } else if (!isa<triton::BroadcastOp>(op)) {
+  if (!isa<triton::ReduceOp>(op) && !triton::AxisMap::ofMove(op))
     return std::nullopt;
+  auto map = *triton::AxisMap::of(op->getOpOperand(0));
+  Axes source;
+  for (unsigned axis : llvm::seq(map.getOperandRank())) {
+    std::optional<unsigned> moved = map.toResult(axis);
+    source.push_back(moved ? axes[*moved] : kInner);
   }
-  return visit(op->getOperand(0), source);
+  llvm::SetVector<Value> used;
+  getUsedValuesDefinedAbove(op->getRegions(), used);
+  return visitAll(used.getArrayRef(), {}) &&
+         visitAll(op->getOperands(), source);
 }
 
 bool DeciderFinder::visitResult(OpResult result, const Axes &axes) {

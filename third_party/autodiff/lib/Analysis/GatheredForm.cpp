@@ -9,12 +9,6 @@ using namespace mlir;
 using namespace mlir::autodiff;
 using Form = ReasonOr<GatheredForm>;
 
-void GatheredForm::renumberAxes(llvm::function_ref<unsigned(unsigned)> map) {
-  known.renumberAxes(map);
-  for (unsigned &axis : axes)
-    axis = map(axis);
-}
-
 /// lhs + factor · rhs; none if both have an index.
 static Form sum(Value lhs, Value rhs, int64_t factor) {
   Form a = GatheredForm::of(lhs), b = GatheredForm::of(rhs);
@@ -41,21 +35,17 @@ static Form product(Value lhs, Value rhs) {
   return form;
 }
 
-static Form ofShape(Operation *op) {
-  Form form = GatheredForm::of(op->getOperand(0));
-  if (!form || isa<triton::SplatOp>(op))
+/// None if an axis of the index is dropped.
+static Form moveAxes(Form form, const triton::AxisMap &map) {
+  if (!form)
     return form;
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
-    form->renumberAxes(
-        [&](unsigned axis) { return axis + (axis >= expand.getAxis()); });
-    return form;
-  }
-  // What is repeated along an axis has none of that number.
-  auto from = cast<RankedTensorType>(op->getOperand(0).getType());
-  auto to = cast<RankedTensorType>(op->getResult(0).getType());
-  for (unsigned axis : form->axes)
-    if (from.getDimSize(axis) != to.getDimSize(axis))
+  form->known.moveAxes(map);
+  for (unsigned &axis : form->axes) {
+    std::optional<unsigned> moved = map.toResult(axis);
+    if (!moved)
       return std::nullopt;
+    axis = *moved;
+  }
   return form;
 }
 
@@ -74,9 +64,8 @@ Form GatheredForm::of(Value value) {
         form = product(op->getOperand(1), op->getOperand(0));
     } else if (isa<arith::ExtSIOp>(op))
       form = of(op->getOperand(0));
-    else if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(
-                 op))
-      form = ofShape(op);
+    else if (auto map = triton::AxisMap::ofMove(op))
+      form = moveAxes(of(op->getOperand(0)), *map);
   }
   if (form || isPointer(value.getType()) ||
       getElementTypeOrSelf(value.getType()).isInteger(1) ||

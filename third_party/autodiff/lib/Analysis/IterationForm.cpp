@@ -45,8 +45,7 @@ std::optional<IterationForm> IterationForm::of(Value value, scf::ForOp loop) {
     return std::nullopt;
   if (auto range = dyn_cast<triton::MakeRangeOp>(op))
     return IterationForm{0, range.getStart(), int64_t(range.getEnd()) - 1};
-  if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-          triton::TransOp, arith::ExtSIOp>(op))
+  if (triton::AxisMap::ofMove(op) || isa<arith::ExtSIOp>(op))
     return of(op->getOperand(0), loop);
   if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
     return std::nullopt;

@@ -50,7 +50,6 @@ struct Bounds {
   bool addThrough(const Lanes *lanes);
   bool addRuns(scf::ForOp loop);
   bool addRanges(Operation *load, const LinearForm &address);
-  void dropAxis(unsigned axis, int64_t extent);
   void renumberAxes(llvm::function_ref<unsigned(unsigned)> map);
 
   bool assume(const Bound &bound) const;
@@ -79,15 +78,6 @@ void Bounds::renumberAxes(llvm::function_ref<unsigned(unsigned)> map) {
   for (Constraint &constraint : constraints)
     constraint.form.renumberAxes(
         [&](unsigned axis) { return axis < kGone ? map(axis) : axis; });
-}
-
-/// Lets lanes along an axis meet: some of them is live.
-void Bounds::dropAxis(unsigned axis, int64_t extent) {
-  unsigned number = kGone + gone.size();
-  gone.push_back(extent);
-  renumberAxes([&](unsigned other) {
-    return other == axis ? number : other - (other > axis);
-  });
 }
 
 /// Whether a bound says that an index is no less than a number below zero,
@@ -162,6 +152,7 @@ bool Bounds::addRuns(scf::ForOp loop) {
   return true;
 }
 
+/// Where lanes meet along an axis, some of them is live.
 bool Bounds::addThrough(const Lanes *lanes) {
   OpOperand &use = *lanes->use;
   Operation *op = use.getOwner();
@@ -171,35 +162,18 @@ bool Bounds::addThrough(const Lanes *lanes) {
   inner.in = in;
   if (lanes->parts.size() != 1 || !inner.add(lanes->parts[0]))
     return false;
-  auto result = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  auto drop = [&](unsigned axis) {
-    inner.dropAxis(axis, result.getDimSize(axis));
-  };
-  auto insert = [&](unsigned inserted) {
-    inner.renumberAxes(
-        [&](unsigned axis) { return axis + (axis >= inserted); });
-  };
-  auto tile = dyn_cast<RankedTensorType>(use.get().getType());
-  if (isa<triton::SplatOp, triton::BroadcastOp>(op)) {
-    for (unsigned axis = result.getRank(); axis-- > 0;)
-      if (!tile || tile.getDimSize(axis) != result.getDimSize(axis)) {
-        drop(axis);
-        if (tile)
-          insert(axis);
-      }
-  } else if (isa<triton::DotOp>(op)) {
-    unsigned axis = result.getRank() - 1 - use.getOperandNumber();
-    drop(axis);
-    insert(axis);
-  } else if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
-    insert(reduce.getAxis());
-  } else if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
-    drop(expand.getAxis());
-  } else if (auto trans = dyn_cast<triton::TransOp>(op)) {
-    inner.renumberAxes([&](unsigned axis) { return trans.getOrder()[axis]; });
-  } else {
+  auto map = triton::AxisMap::of(use);
+  if (!map || map->isMixed())
     return false;
+  SmallVector<unsigned> numbers(map->getResultRank());
+  for (unsigned axis = map->getResultRank(); axis-- > 0;) {
+    std::optional<unsigned> place = map->toOperand(axis);
+    numbers[axis] = place.value_or(kGone + inner.gone.size());
+    if (!place)
+      inner.gone.push_back(
+          cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(axis));
   }
+  inner.renumberAxes([&](unsigned axis) { return numbers[axis]; });
   gone = inner.gone;
   constraints.append(inner.constraints);
   return true;

@@ -17,7 +17,7 @@ struct StepFinder {
 
   Step of(Value value, unsigned axis);
   Step carried(scf::ForOp loop, unsigned number, unsigned axis);
-  Step ofShape(Operation *op, unsigned axis);
+  Step ofMove(Value source, std::optional<unsigned> axis);
   Step scaled(Value value, Value factor, unsigned axis);
 };
 } // namespace
@@ -34,17 +34,11 @@ Step StepFinder::carried(scf::ForOp loop, unsigned number, unsigned axis) {
   return assumed[key];
 }
 
-Step StepFinder::ofShape(Operation *op, unsigned axis) {
-  Value source = op->getOperand(0);
-  auto expand = dyn_cast<triton::ExpandDimsOp>(op);
-  if (expand && axis == expand.getAxis())
-    return 0;
-  if (expand)
-    return of(source, axis - (axis > expand.getAxis()));
-  if (auto trans = dyn_cast<triton::TransOp>(op))
-    return of(source, trans.getOrder()[axis]);
-  auto type = cast<RankedTensorType>(source.getType());
-  return type.getDimSize(axis) == 1 ? 0 : of(source, axis);
+/// Along an axis that is not the source's, all lanes are the same.
+Step StepFinder::ofMove(Value source, std::optional<unsigned> axis) {
+  bool isOne =
+      !axis || cast<RankedTensorType>(source.getType()).getDimSize(*axis) == 1;
+  return isOne ? 0 : of(source, *axis);
 }
 
 Step StepFinder::scaled(Value value, Value factor, unsigned axis) {
@@ -74,10 +68,8 @@ Step StepFinder::of(Value value, unsigned axis) {
     return carried(loop, cast<OpResult>(value).getResultNumber(), axis);
   if (isa<triton::MakeRangeOp>(op))
     return 1;
-  if (isa<triton::SplatOp>(op))
-    return 0;
-  if (isa<triton::BroadcastOp, triton::ExpandDimsOp, triton::TransOp>(op))
-    return ofShape(op, axis);
+  if (auto map = triton::AxisMap::ofMove(op))
+    return ofMove(op->getOperand(0), map->toOperand(axis));
   if (isa<arith::ExtSIOp, arith::IndexCastOp>(op))
     return of(op->getOperand(0), axis);
   if (isa<arith::AddIOp, triton::AddPtrOp, arith::SubIOp>(op)) {

@@ -104,18 +104,16 @@ const Lanes *LaneAlgebra::where(Value condition, bool holds,
   auto inner = [&](unsigned operand) {
     return where(op->getOperand(operand), holds, axes);
   };
-  if (isa_and_nonnull<triton::SplatOp, triton::BroadcastOp, ResidualOp>(op))
+  if (isa_and_nonnull<ResidualOp>(op))
     return inner(0);
-  if (auto expand = dyn_cast_or_null<triton::ExpandDimsOp>(op)) {
-    SmallVector<unsigned> rest(axes);
-    rest.erase(rest.begin() + expand.getAxis());
-    return where(expand.getSrc(), holds, rest);
-  }
-  if (auto trans = dyn_cast_or_null<triton::TransOp>(op)) {
-    SmallVector<unsigned> before(axes.size());
-    for (auto [to, from] : llvm::enumerate(trans.getOrder()))
-      before[from] = axes[to];
-    return where(trans.getSrc(), holds, before);
+  if (auto map = triton::AxisMap::ofMove(op)) {
+    SmallVector<unsigned> before;
+    for (unsigned axis : llvm::seq(map->getOperandRank())) {
+      std::optional<unsigned> moved = map->toResult(axis);
+      before.push_back(moved ? axes[*moved]
+                             : 0); // of length one: not looked at
+    }
+    return where(op->getOperand(0), holds, before);
   }
   if (isa_and_nonnull<arith::AndIOp>(op))
     return holds ? both(inner(0), inner(1)) : either(inner(0), inner(1));
@@ -255,36 +253,13 @@ static bool keepsApart(Operation *op) {
 /// one of them meet there, or are moved.
 static std::optional<SmallVector<unsigned>> placeAxes(OpOperand &use,
                                                       ArrayRef<unsigned> axes) {
-  Operation *op = use.getOwner();
-  auto result = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  auto operand = dyn_cast<RankedTensorType>(use.get().getType());
+  auto map = triton::AxisMap::of(use);
   SmallVector<unsigned> placed;
   for (unsigned axis : axes) {
-    if (isa<triton::BroadcastOp>(op)) {
-      if (operand.getDimSize(axis) != result.getDimSize(axis))
-        return std::nullopt;
-    } else if (isa<triton::DotOp>(op)) {
-      if (axis == result.getRank() - 1 - use.getOperandNumber())
-        return std::nullopt;
-    } else if (auto trans = dyn_cast<triton::TransOp>(op)) {
-      axis = trans.getOrder()[axis];
-    } else if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
-      axis -= axis > expand.getAxis();
-    } else if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
-      axis += axis >= reduce.getAxis();
-    } else if (auto scan = dyn_cast<triton::ScanOp>(op)) {
-      if (axis == scan.getAxis())
-        return std::nullopt;
-    } else if (auto swap = dyn_cast<SwapOp>(op)) {
-      if (axis == swap.getAxis())
-        return std::nullopt;
-    } else if (isa<triton::JoinOp>(op)) {
-      if (axis == operand.getRank())
-        return std::nullopt;
-    } else if (!isa<triton::SplitOp>(op)) {
+    std::optional<unsigned> place = map ? map->toOperand(axis) : std::nullopt;
+    if (!place)
       return std::nullopt;
-    }
-    placed.push_back(axis);
+    placed.push_back(*place);
   }
   return placed;
 }

@@ -108,6 +108,15 @@ void LinearForm::renumberAxes(llvm::function_ref<unsigned(unsigned)> map) {
       term.dimension.axis = map(term.dimension.axis);
 }
 
+/// An axis that is dropped has one position, which is the first.
+void LinearForm::moveAxes(const triton::AxisMap &map) {
+  llvm::erase_if(terms, [&](const Term &term) {
+    return term.dimension.kind == Dimension::Kind::Axis &&
+           !map.toResult(term.dimension.axis);
+  });
+  renumberAxes([&](unsigned axis) { return *map.toResult(axis); });
+}
+
 static LinearForm uniform(ScalarExpr value) { return {value, {}}; }
 
 static LinearForm single(Dimension dimension, ScalarExpr coefficient) {
@@ -127,7 +136,6 @@ struct FormBuilder {
   Form induction(scf::ForOp loop);
   Form carried(scf::ForOp loop, unsigned index);
   Form ofArgument(BlockArgument argument);
-  Form ofShape(Operation *op);
   Form ofProgram(Value value) const;
   Form find(Value value);
 };
@@ -204,26 +212,6 @@ Form FormBuilder::ofArgument(BlockArgument argument) {
   if (argument.getArgNumber() > 0)
     return carried(loop, argument.getArgNumber() - 1);
   return induction(loop);
-}
-
-Form FormBuilder::ofShape(Operation *op) {
-  Form form = of(op->getOperand(0));
-  if (!form || isa<triton::SplatOp, triton::BroadcastOp>(op))
-    return form;
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
-    unsigned inserted = expand.getAxis();
-    form->renumberAxes(
-        [&](unsigned axis) { return axis + (axis >= inserted); });
-    return form;
-  }
-  if (auto trans = dyn_cast<triton::TransOp>(op)) {
-    form->renumberAxes([&](unsigned axis) -> unsigned {
-      return llvm::find(trans.getOrder(), static_cast<int32_t>(axis)) -
-             trans.getOrder().begin();
-    });
-    return form;
-  }
-  return std::nullopt;
 }
 
 /// Scalars that depend on program ids in any other way: one digit. So are sums
@@ -326,10 +314,11 @@ Form FormBuilder::find(Value value) {
     form = product(op->getOperand(0), op->getOperand(1));
   else if (isa<arith::ExtSIOp, arith::IndexCastOp, HeldOp>(op))
     form = of(op->getOperand(0));
-  else if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-               triton::TransOp>(op))
-    form = ofShape(op);
-  else if (isa<ProgramsOp>(op))
+  else if (auto map = triton::AxisMap::ofMove(op)) {
+    form = of(op->getOperand(0));
+    if (form)
+      form->moveAxes(*map);
+  } else if (isa<ProgramsOp>(op))
     return single(
         {Dimension::Kind::Place, cast<OpResult>(value).getResultNumber()},
         ScalarExpr::constant(1));

@@ -4,7 +4,7 @@
 // x[2], …: together they are all iterations of a loop that begins earlier.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/AccessSpaces.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -44,12 +44,13 @@ bool AccessSpace::addIteration(Operation *loop, const AccessSpace &other) {
   return false;
 }
 
-ReasonOr<AccessSpace> AccessSpace::ofPeeled(ArrayRef<Operation *> accesses) {
+ReasonOr<AccessSpace> AccessSpace::ofPeeled(ArrayRef<Operation *> accesses,
+                                            AccessSpaces *known) {
   scf::ForOp loop;
   std::optional<AccessSpace> space;
   SmallVector<AccessSpace> others;
   for (Operation *access : accesses) {
-    ReasonOr<AccessSpace> found = of(access);
+    ReasonOr<AccessSpace> found = known ? known->of(access) : of(access);
     if (!found)
       return found;
     auto parent = dyn_cast<scf::ForOp>(access->getParentOp());
@@ -73,4 +74,18 @@ ReasonOr<AccessSpace> AccessSpace::ofPeeled(ArrayRef<Operation *> accesses) {
     others.erase(next);
   }
   return space;
+}
+
+ReasonOr<AccessSpace> AccessSpace::findFor(ArrayRef<Operation *> accesses,
+                                           AccessSpaces *known) {
+  ReasonOr<AccessSpace> space =
+      ofAll(accesses, ScalarExpr::From::Launch, known);
+  if (space)
+    return space;
+  if (ReasonOr<AccessSpace> peeled = ofPeeled(accesses, known))
+    return peeled;
+  // What there is without memory is nearer to what the kernel says.
+  ReasonOr<AccessSpace> moving =
+      ofAll(accesses, ScalarExpr::From::Memory, known);
+  return moving ? moving : space;
 }

@@ -179,36 +179,19 @@ static bool isLessThanOne(Value value) {
   return number && *number < 1;
 }
 
-/// Renumbers the axes; none if one of them gets lost (`map` returns −1).
-static MaybeDegree renumber(Degree degree,
-                            llvm::function_ref<int(unsigned)> map) {
+/// Of an operand, that of the result. Axes that the result lacks become the
+/// one after its last, if `orNext`; else there is none where one gets lost.
+static MaybeDegree moveAxes(Degree degree, const triton::AxisMap &map,
+                            bool orNext = false) {
   if (degree.isInvariant())
     return degree;
   for (unsigned &axis : degree.axes) {
-    int renumbered = map(axis);
-    if (renumbered < 0)
+    std::optional<unsigned> moved = map.toResult(axis);
+    if (!moved && !orNext)
       return std::nullopt;
-    axis = renumbered;
+    axis = moved.value_or(map.getResultRank());
   }
   return degree;
-}
-
-static MaybeDegree ofShape(Operation *op, const Degree &x) {
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op))
-    return renumber(x, [&](unsigned axis) -> int {
-      return axis + (axis >= expand.getAxis());
-    });
-  if (auto trans = dyn_cast<triton::TransOp>(op))
-    return renumber(x, [&](unsigned axis) -> int {
-      return llvm::find(trans.getOrder(), static_cast<int32_t>(axis)) -
-             trans.getOrder().begin();
-    });
-  if (isa<triton::SplatOp, triton::BroadcastOp>(op))
-    return x;
-  // A reshape keeps what is uniform over the tile.
-  if (isa<triton::ReshapeOp>(op) && (x.isInvariant() || x.axes.empty()))
-    return x;
-  return std::nullopt;
 }
 
 static MaybeDegree ofReduce(triton::ReduceOp op, const Degree &x) {
@@ -221,11 +204,7 @@ static MaybeDegree ofReduce(triton::ReduceOp op, const Degree &x) {
                         arith::MinNumFOp>(body.front());
   if (!(isSum && x.isScale()) && !isExtremum)
     return std::nullopt;
-  return renumber(x, [&](unsigned axis) -> int {
-    if (axis == op.getAxis())
-      return -1;
-    return axis - (axis > op.getAxis());
-  });
+  return moveAxes(x, op.getAxisMap(0));
 }
 
 static MaybeDegree ofDot(triton::DotOp op, const Degree &a, const Degree &b,
@@ -233,13 +212,8 @@ static MaybeDegree ofDot(triton::DotOp op, const Degree &a, const Degree &b,
   unsigned rank = cast<RankedTensorType>(op.getType()).getRank();
   // Rows come from A, columns from B, batches from both. Along the axis that is
   // summed, here one more, the degrees of both have to cancel.
-  const int summed = rank;
-  MaybeDegree rows = renumber(a, [&](unsigned axis) -> int {
-    return axis == rank - 1 ? summed : static_cast<int>(axis);
-  });
-  MaybeDegree columns = renumber(b, [&](unsigned axis) -> int {
-    return axis == rank - 2 ? summed : static_cast<int>(axis);
-  });
+  MaybeDegree rows = moveAxes(a, op.getAxisMap(0), /*orNext=*/true);
+  MaybeDegree columns = moveAxes(b, op.getAxisMap(1), /*orNext=*/true);
   MaybeDegree ab = product(*rows, *columns, 1);
   if (!ab || (!ab->isInvariant() && llvm::is_contained(ab->axes, rank)))
     return std::nullopt;
@@ -380,9 +354,12 @@ MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
     return ofReduce(reduce, x[0]);
   if (auto dot = dyn_cast<triton::DotOp>(op))
     return ofDot(dot, x[0], x[1], x[2]);
-  if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-          triton::TransOp, triton::ReshapeOp>(op))
-    return ofShape(op, x[0]);
+  if (auto map = triton::AxisMap::ofMove(op))
+    return moveAxes(x[0], *map);
+  // A reshape keeps what is uniform over the tile.
+  if (isa<triton::ReshapeOp>(op))
+    return x[0].isInvariant() || x[0].axes.empty() ? MaybeDegree(x[0])
+                                                   : std::nullopt;
   if (invariant)
     return Degree();
   return ofFixed(op, x);
@@ -486,8 +463,7 @@ std::optional<bool> ScalingDegrees::decide(Value condition) {
   Operation *op = condition.getDefiningOp();
   if (!op)
     return std::nullopt;
-  if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-          triton::TransOp, triton::ReshapeOp>(op))
+  if (triton::AxisMap::ofMove(op) || isa<triton::ReshapeOp>(op))
     return decide(op->getOperand(0));
   if (isa<arith::AndIOp, arith::OrIOp>(op))
     return both(decide(op->getOperand(0)), decide(op->getOperand(1)),

@@ -32,7 +32,7 @@ void SharedMemory::use(Operation *op) {
 void SharedMemory::useOperand(Value operand, int64_t summed,
                               Operation *around) {
   while (auto trans = operand.getDefiningOp<triton::TransOp>()) {
-    summed = trans.getOrder()[summed];
+    summed = *trans.getAxisMap(0).toOperand(summed);
     operand = trans.getSrc();
   }
   if (around && around->isAncestor(operand.getParentBlock()->getParentOp()))
@@ -43,9 +43,9 @@ void SharedMemory::useOperand(Value operand, int64_t summed,
 }
 
 void SharedMemory::useOperands(triton::DotOp dot, Operation *around) {
-  int64_t rank = cast<RankedTensorType>(dot.getType()).getRank();
-  useOperand(dot.getA(), rank - 1, around);
-  useOperand(dot.getB(), rank - 2, around);
+  for (unsigned number : {0, 1})
+    useOperand(dot->getOperand(number), *dot.getAxisMap(number).getSummed(),
+               around);
 }
 
 double mlir::autodiff::countSharedMemory(triton::FuncOp kernel,

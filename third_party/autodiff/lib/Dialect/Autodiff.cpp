@@ -34,6 +34,15 @@ static LogicalResult verifyFloats(autodiff::CustomVjpOp op, TypeRange types,
   return success();
 }
 
+triton::AxisMap autodiff::SwapOp::getAxisMap(unsigned operand) {
+  int64_t rank = cast<RankedTensorType>(getType()).getRank();
+  triton::AxisMap map(rank, rank);
+  for (unsigned axis : llvm::seq<unsigned>(0, rank))
+    if (axis != getAxis())
+      map.keep(axis, axis);
+  return map;
+}
+
 LogicalResult autodiff::CustomVjpOp::verify() {
   if (getValues().getTypes() != getResultTypes())
     return emitOpError("results should have the types of the values");

@@ -27,7 +27,7 @@ private:
   LiveMask any(const Lanes *lanes, Type type);
   LiveMask through(const Lanes *lanes);
   Value back(OpOperand &use, Value lanes);
-  Value backAcross(Value lanes, ArrayRef<unsigned> axes, Type type);
+  Value backAlong(const triton::AxisMap &map, Value lanes, Type type);
   Value constant(bool holds, Type type) {
     return integerOf(b, loc, withElementType(type, b.getI1Type()), holds);
   }
@@ -83,18 +83,34 @@ LiveMask Emitter::any(const Lanes *lanes, Type type) {
   return mask;
 }
 
-/// Where some of the lanes that meet along `axes` of a tile are live: for the
-/// tile of `type` that is repeated along these.
-Value Emitter::backAcross(Value lanes, ArrayRef<unsigned> axes, Type type) {
-  for (unsigned axis : llvm::reverse(axes))
-    if (lanes)
+/// The lanes of an operand, a tile of `type` or a scalar: where lanes meet
+/// along an axis, those of which some is live.
+Value Emitter::backAlong(const triton::AxisMap &map, Value lanes, Type type) {
+  SmallVector<int32_t> order; // the operand's axes, as the result has them
+  for (unsigned axis = map.getResultRank(); axis-- > 0;)
+    if (std::optional<unsigned> place = map.toOperand(axis))
+      order.insert(order.begin(), *place);
+    else if (lanes)
       lanes = findLiveAcross(b, loc, lanes, axis, adjoint.assumed);
-  if (!lanes || !isa<RankedTensorType>(type))
+  auto tile = dyn_cast<RankedTensorType>(type);
+  if (!lanes || !tile)
     return lanes;
   if (!isa<RankedTensorType>(lanes.getType()))
     return splatTo(b, loc, lanes, type);
-  for (unsigned axis : axes)
-    lanes = triton::ExpandDimsOp::create(b, loc, lanes, axis);
+  if (!llvm::is_sorted(order)) {
+    auto sorted = llvm::to_vector(llvm::seq<int32_t>(0, order.size()));
+    llvm::sort(sorted,
+               [&](int32_t x, int32_t y) { return order[x] < order[y]; });
+    lanes = triton::TransOp::create(b, loc, lanes, sorted);
+  }
+  for (unsigned axis : llvm::seq(map.getOperandRank())) {
+    if (map.toResult(axis))
+      continue;
+    SmallVector<int64_t> shape(
+        cast<RankedTensorType>(lanes.getType()).getShape());
+    shape.insert(shape.begin() + axis, tile.getDimSize(axis));
+    lanes = repeatAlong(b, loc, lanes, axis, tile.clone(shape));
+  }
   return lanes;
 }
 
@@ -103,38 +119,17 @@ Value Emitter::backAcross(Value lanes, ArrayRef<unsigned> axes, Type type) {
 Value Emitter::back(OpOperand &use, Value lanes) {
   Operation *op = use.getOwner();
   Type type = withElementType(use.get().getType(), b.getI1Type());
-  auto tile = dyn_cast<RankedTensorType>(type);
-  if (isa<triton::SplatOp, triton::BroadcastOp>(op)) {
-    auto result = cast<RankedTensorType>(op->getResult(0).getType());
-    SmallVector<unsigned> axes;
-    for (unsigned axis = 0; axis < result.getRank(); ++axis)
-      if (!tile || tile.getDimSize(axis) != result.getDimSize(axis))
-        axes.push_back(axis);
-    return backAcross(lanes, axes, type);
-  }
-  if (isa<triton::DotOp>(op)) {
-    unsigned axis = tile.getRank() - 1 - use.getOperandNumber();
-    Value rows = findLiveAcross(b, loc, lanes, axis, adjoint.assumed);
-    return rows ? repeatAlong(b, loc, rows, axis, tile) : rows;
-  }
-  if (auto reduce = dyn_cast<triton::ReduceOp>(op))
-    return repeatAlong(b, loc, lanes, reduce.getAxis(), tile);
+  if (auto map = triton::AxisMap::of(use); map && !map->isMixed())
+    return backAlong(*map, lanes, type);
   if (auto scan = dyn_cast<triton::ScanOp>(op))
     return findLiveFrom(b, loc, lanes, scan.getAxis(), scan.getReverse());
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op))
-    return findLiveAcross(b, loc, lanes, expand.getAxis(), adjoint.assumed);
   if (isa<triton::ReshapeOp>(op))
     return triton::ReshapeOp::create(b, loc, type, lanes);
-  if (auto trans = dyn_cast<triton::TransOp>(op))
-    return triton::TransOp::create(b, loc, lanes,
-                                   invertOrder(trans.getOrder()));
   if (isa<triton::JoinOp>(op))
     return triton::SplitOp::create(b, loc, lanes)
         .getResult(use.getOperandNumber());
-  if (auto swap = dyn_cast<SwapOp>(op))
-    return SwapOp::create(b, loc, lanes, swap.getAxis());
-  assert(isa<triton::UnsplatOp>(op) && "no other operation moves lanes");
-  return splatTo(b, loc, lanes, type);
+  auto swap = cast<SwapOp>(op); // no other operation moves lanes
+  return SwapOp::create(b, loc, lanes, swap.getAxis());
 }
 
 LiveMask Emitter::through(const Lanes *lanes) {

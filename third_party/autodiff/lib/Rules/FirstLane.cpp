@@ -37,8 +37,9 @@ static Value applyToFirst(OpBuilder &b, Operation *op, unsigned axis,
 }
 
 unsigned mlir::autodiff::getSourceAxis(Operation *op, unsigned axis) {
-  auto expand = dyn_cast<triton::ExpandDimsOp>(op);
-  return expand && axis > expand.getAxis() ? axis - 1 : axis;
+  auto map = *triton::AxisMap::ofMove(op);
+  std::optional<unsigned> kept = map.toOperand(axis);
+  return kept ? *kept : *map.getStretched(axis);
 }
 
 Value mlir::autodiff::spreadFirstLane(OpBuilder &b, Operation *op, Value first,
@@ -99,13 +100,15 @@ bool mlir::autodiff::isUniformAlong(Value tile, unsigned axis) {
   if (cast<RankedTensorType>(tile.getType()).getDimSize(axis) == 1)
     return true;
   Operation *op = tile.getDefiningOp();
-  if (!op || isa<triton::SplatOp>(op))
-    return op;
+  if (!op)
+    return false;
   DenseElementsAttr constant;
   if (matchPattern(op, m_Constant(&constant)))
     return constant.isSplat();
-  if (isa<triton::BroadcastOp, triton::ExpandDimsOp>(op))
-    return isUniformAlong(op->getOperand(0), getSourceAxis(op, axis));
+  if (auto map = triton::AxisMap::ofMove(op)) {
+    std::optional<unsigned> from = map->toOperand(axis);
+    return !from || isUniformAlong(op->getOperand(0), *from);
+  }
   return op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
          llvm::all_of(op->getOperands(), [&](Value operand) {
            return isa<RankedTensorType>(operand.getType()) &&

@@ -101,15 +101,10 @@ static bool countsAlong(Value tile, unsigned axis) {
   Operation *source = tile.getDefiningOp();
   if (isa_and_nonnull<triton::MakeRangeOp>(source))
     return true;
-  if (auto broadcast = dyn_cast_or_null<triton::BroadcastOp>(source)) {
-    auto from = cast<RankedTensorType>(broadcast.getSrc().getType());
-    auto to = cast<RankedTensorType>(broadcast.getType());
-    return from.getDimSize(axis) == to.getDimSize(axis) &&
-           countsAlong(broadcast.getSrc(), axis);
+  if (auto map = triton::AxisMap::ofMove(source)) {
+    std::optional<unsigned> from = map->toOperand(axis);
+    return from && countsAlong(source->getOperand(0), *from);
   }
-  if (auto expand = dyn_cast_or_null<triton::ExpandDimsOp>(source))
-    return expand.getAxis() != axis &&
-           countsAlong(expand.getSrc(), axis - (expand.getAxis() < axis));
   if (auto reshape = dyn_cast_or_null<triton::ReshapeOp>(source)) {
     auto from = cast<RankedTensorType>(reshape.getSrc().getType());
     auto to = cast<RankedTensorType>(reshape.getType());

@@ -7,11 +7,17 @@
 #ifndef TRITON_TILE_OPS_TD
 #define TRITON_TILE_OPS_TD
 
+include "triton/Dialect/Triton/IR/AxisMapInterface.td"
 include "triton/Dialect/Triton/IR/TritonOpBase.td"
 
+/// An operation that gives tiles other axes says which.
+class TT_TileOp<string mnemonic, list<Trait> traits = []>
+    : TT_Op<mnemonic, !listconcat(
+          [DeclareOpInterfaceMethods<TT_AxisMapInterface>], traits)>;
+
 class TT_ReshapingOp<string mnemonic, list<Trait> traits = []>
-    : TT_Op<mnemonic, !listconcat([Pure, SameOperandsAndResultElementType],
-                                  traits)> {
+    : TT_TileOp<mnemonic, !listconcat([Pure, SameOperandsAndResultElementType],
+                                      traits)> {
   let assemblyFormat = "$src attr-dict `:` type($src) `->` type($result)";
 }
 
@@ -22,7 +28,7 @@ def SplatOp : TT_ReshapingOp<"splat"> {
   let hasFolder = 1;
 }
 
-def UnsplatOp : TT_Op<"unsplat", [Pure, TT_InfersType]> {
+def UnsplatOp : TT_TileOp<"unsplat", [Pure, TT_InfersType]> {
   let summary = "the one element of a tensor, as a scalar";
   let arguments = (ins TT_Tensor:$src);
   let results = (outs TT_Scalar:$result);
@@ -47,7 +53,7 @@ def BroadcastOp : TT_ReshapingOp<"broadcast"> {
   let hasVerifier = 1;
 }
 
-def ReshapeOp : TT_Op<"reshape", [Pure, SameOperandsAndResultElementType]> {
+def ReshapeOp : TT_TileOp<"reshape", [Pure, SameOperandsAndResultElementType]> {
   let summary = "the same elements under another shape";
   let description = [{
     In row-major order, unless `allow_reorder` lets the compiler permute the
@@ -80,7 +86,7 @@ def TransOp : TT_ReshapingOp<"trans", [TT_InfersType]> {
   let hasVerifier = 1;
 }
 
-def CatOp : TT_Op<"cat", [
+def CatOp : TT_TileOp<"cat", [
     NoMemoryEffect, SameTypeOperands, SameOperandsAndResultElementType]> {
   let summary = "two tensors as one, in no defined order of elements";
   let arguments = (ins TT_Tensor:$lhs, TT_Tensor:$rhs);
@@ -91,7 +97,7 @@ def CatOp : TT_Op<"cat", [
   let hasVerifier = 1;
 }
 
-def JoinOp : TT_Op<"join", [
+def JoinOp : TT_TileOp<"join", [
     Pure, SameTypeOperands, SameOperandsAndResultElementType, TT_InfersType]> {
   let summary = "two tensors along a new last dimension of size two";
   let arguments = (ins TT_Tensor:$lhs, TT_Tensor:$rhs);
@@ -101,7 +107,7 @@ def JoinOp : TT_Op<"join", [
   }];
 }
 
-def SplitOp : TT_Op<"split", [
+def SplitOp : TT_TileOp<"split", [
     Pure, TT_InfersType, AllTypesMatch<["outLHS", "outRHS"]>]> {
   let summary = "the two halves of a last dimension of size two";
   let arguments = (ins TT_Tensor:$src);
@@ -120,7 +126,7 @@ def MakeRangeOp : TT_Op<"make_range", [Pure]> {
   let hasVerifier = 1;
 }
 
-def GatherOp : TT_Op<"gather", [Pure, TT_InfersType]> {
+def GatherOp : TT_TileOp<"gather", [Pure, TT_InfersType]> {
   let summary = "elements picked along one axis by index";
   let arguments = (ins TT_Tensor:$src, TT_IntTensor:$indices, I32Attr:$axis,
                        UnitAttr:$efficient_layout);
@@ -131,7 +137,7 @@ def GatherOp : TT_Op<"gather", [Pure, TT_InfersType]> {
   let hasVerifier = 1;
 }
 
-def HistogramOp : TT_Op<"histogram", [
+def HistogramOp : TT_TileOp<"histogram", [
     Pure, TypesMatchWith<"mask is i1 of the source's shape", "src", "mask",
                          "::mlir::triton::getMaskType($_self)",
                          "!this->getMask() || std::equal_to<>()">]> {
@@ -148,7 +154,7 @@ def HistogramOp : TT_Op<"histogram", [
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-def DotOp : TT_Op<"dot", [
+def DotOp : TT_TileOp<"dot", [
     Pure, AllTypesMatch<["c", "d"]>]> {
   let summary = "a matrix product added to an accumulator: d = a b + c";
   let description = [{Of two matrices, or of two equally long lists of them.}];
@@ -164,7 +170,7 @@ def DotOp : TT_Op<"dot", [
   let hasVerifier = 1;
 }
 
-def DotScaledOp : TT_Op<"dot_scaled", [
+def DotScaledOp : TT_TileOp<"dot_scaled", [
     Pure, AttrSizedOperandSegments, AllTypesMatch<["c", "d"]>]> {
   let summary = "a matrix product of operands with microscaling factors";
   let arguments = (ins TT_FpIntTensor:$a, TT_FpIntTensor:$b, TT_FloatTensor:$c,
@@ -190,8 +196,8 @@ def DotScaledOp : TT_Op<"dot_scaled", [
 /// Both combine tuples of tensors along one axis with a region that takes two
 /// tuples of elements and returns one.
 class TT_CombiningOp<string mnemonic>
-    : TT_Op<mnemonic, [SingleBlock, RecursiveMemoryEffects,
-                       RecursivelySpeculatable, TT_InfersType]> {
+    : TT_TileOp<mnemonic, [SingleBlock, RecursiveMemoryEffects,
+                           RecursivelySpeculatable, TT_InfersType]> {
   let regions = (region SizedRegion<1>:$combineOp);
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

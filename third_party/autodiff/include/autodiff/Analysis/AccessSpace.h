@@ -25,6 +25,8 @@ DigitAttr toDigit(MLIRContext *context, const Dimension &dimension,
 /// A sum of numbers: an array of such.
 ArrayAttr toDigits(MLIRContext *context, const LinearForm &sum);
 
+class AccessSpaces;
+
 class AccessSpace {
 public:
   /// A loop whose iterations are numbered alike in all programs, by numbers
@@ -51,15 +53,18 @@ public:
   /// tile).
   static ReasonOr<AccessSpace>
   ofAll(llvm::ArrayRef<Operation *> accesses,
-        ScalarExpr::From from = ScalarExpr::From::Launch);
+        ScalarExpr::From from = ScalarExpr::From::Launch,
+        AccessSpaces *known = nullptr);
 
   /// The space of accesses in a loop and in front of it, of which each one
   /// there is an iteration that the loop does not begin with (x[0], then x[1],
   /// x[2], … in the loop); none if they are not of this kind.
-  static ReasonOr<AccessSpace> ofPeeled(llvm::ArrayRef<Operation *> accesses);
+  static ReasonOr<AccessSpace> ofPeeled(llvm::ArrayRef<Operation *> accesses,
+                                        AccessSpaces *known = nullptr);
 
   /// One or the other, if need be from memory.
-  static ReasonOr<AccessSpace> findFor(llvm::ArrayRef<Operation *> accesses);
+  static ReasonOr<AccessSpace> findFor(llvm::ArrayRef<Operation *> accesses,
+                                       AccessSpaces *known = nullptr);
 
   /// All addresses that an access may touch under its mask, maybe more than
   /// once, and maybe among others; none if they are not of this form. Loops and

@@ -19,9 +19,6 @@ struct GatheredForm {
   /// The form of an integer, a pointer (counted in elements from its base) or
   /// a tile of these; none if a pointer is of another form.
   static ReasonOr<GatheredForm> of(Value value);
-
-  /// Renumbers the tile's axes.
-  void renumberAxes(llvm::function_ref<unsigned(unsigned)> map);
 };
 
 } // namespace mlir::autodiff

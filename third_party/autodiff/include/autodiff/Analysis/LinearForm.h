@@ -5,6 +5,10 @@
 #include "autodiff/Analysis/Reason.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
+namespace mlir::triton {
+class AxisMap;
+} // namespace mlir::triton
+
 namespace mlir::autodiff {
 
 /// One dimension of the iteration space that an access runs over.
@@ -71,6 +75,8 @@ struct LinearForm {
   LinearForm operator-(const LinearForm &other) const {
     return *this + other.scaled(ScalarExpr::constant(-1));
   }
+  /// Makes it, of an operand, that of the result that has its elements.
+  void moveAxes(const triton::AxisMap &map);
   /// Renumbers the tile's axes; `map` gives the new number of each.
   void renumberAxes(llvm::function_ref<unsigned(unsigned)> map);
 };

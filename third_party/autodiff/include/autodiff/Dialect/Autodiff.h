@@ -12,6 +12,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "triton/Dialect/Triton/IR/AxisMap.h"
 
 #include "autodiff/Dialect/AutodiffDialect.h.inc"
 #include "autodiff/Dialect/AutodiffEnums.h.inc"

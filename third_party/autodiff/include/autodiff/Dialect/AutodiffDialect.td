@@ -12,6 +12,7 @@
 include "autodiff/Dialect/PlanOps.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "triton/Dialect/Triton/IR/AxisMapInterface.td"
 
 def Autodiff_ResidualOp : Autodiff_Op<"residual",
     [AlwaysSpeculatable, SameOperandsAndResultType,
@@ -151,7 +152,9 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
   ];
 }
 
-def Autodiff_SwapOp : Autodiff_Op<"swap", [Pure, SameOperandsAndResultType]> {
+def Autodiff_SwapOp : Autodiff_Op<"swap",
+    [Pure, SameOperandsAndResultType,
+     DeclareOpInterfaceMethods<TT_AxisMapInterface>]> {
   let summary = "exchange the two elements along an axis of size 2";
   let description = [{
     What `tl.sort`, `tl.topk` and `tl.flip` are made of. They do it with bits:

@@ -1,7 +1,7 @@
 //===- MergeContributions.cpp - Add up what goes to the same addresses ----===//
 #include "LoopNest.h"
 #include "Schedule/ArgumentUses.h"
-#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/AccessSpaces.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Rules/Mutation.h"
@@ -56,7 +56,8 @@ Obstacle MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
   AccumulateOp last = accumulates.back();
   LoopNest target = *getLoopNest(last);
   Operation *load = sites.lookup(last.getSite());
-  ReasonOr<AccessSpace> space = AccessSpace::of(load);
+  auto &spaces = getAnalysis<AccessSpaces>();
+  ReasonOr<AccessSpace> space = spaces.of(load);
   if (!space)
     return space.why();
   if (!space->isExact())
@@ -66,7 +67,7 @@ Obstacle MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
   for (AccumulateOp op : accumulates.drop_back()) {
     LoopNest nest = *getLoopNest(op);
     Operation *other = sites.lookup(op.getSite());
-    ReasonOr<AccessSpace> otherSpace = AccessSpace::of(other);
+    ReasonOr<AccessSpace> otherSpace = spaces.of(other);
     bool alike = haveSameBounds(nest, target) ||
                  mutation::isMade("merge:other iterations");
     if (!alike)

@@ -3,7 +3,7 @@
 #include "Schedule/ArgumentUses.h"
 #include "Schedule/ParallelLoop.h"
 #include "Schedule/Regrid.h"
-#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/AccessSpaces.h"
 #include "autodiff/Analysis/GatheredForm.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ProgramDigits.h"
@@ -129,7 +129,7 @@ ReasonOr<Dense> MergeGathered::findDense(const ArgumentUse &use) {
     bool isInLoop = loop->hasAttr(kParallelAttr) &&
                     loop->getParentOp() == backward &&
                     isa<scf::ForOp>(load->getParentOp());
-    ReasonOr<AccessSpace> space = AccessSpace::of(load);
+    ReasonOr<AccessSpace> space = getAnalysis<AccessSpaces>().of(load);
     Value condition;
     if (auto primal = dyn_cast<scf::ForOp>(load->getParentOp());
         isInLoop && getEnd(primal).condition) {

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "LoopNest.h"
 #include "Schedule/ArgumentUses.h"
-#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/AccessSpaces.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
@@ -64,7 +64,7 @@ ReasonOr<CheckAttr> MergeNests::findCheck(AccumulateOp byParts,
                                           AccumulateOp along) {
   auto spaceOf = [&](AccumulateOp op) -> ReasonOr<AccessSpace> {
     auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
-    return load ? AccessSpace::of(load) : std::nullopt;
+    return load ? getAnalysis<AccessSpaces>().of(load) : std::nullopt;
   };
   ReasonOr<AccessSpace> parts = spaceOf(byParts), run = spaceOf(along);
   if (!parts || !run)

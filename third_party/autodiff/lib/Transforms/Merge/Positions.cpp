@@ -276,24 +276,14 @@ Value Neighbors::advance(Value value, const LinearForm &form,
 /// none if it does not.
 static std::optional<Neighbors::Axes> findOperandAxes(Operation *op,
                                                       Neighbors::Axes axes) {
-  if (isElementwise(op) || isa<triton::LoadOp, triton::BroadcastOp>(op))
+  if (isElementwise(op) || isa<triton::LoadOp>(op))
     return axes;
-  if (isa<triton::SplatOp>(op))
-    return Neighbors::Axes(axes.size());
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
-    for (std::optional<unsigned> &axis : axes)
-      if (axis == expand.getAxis())
-        axis.reset();
-      else if (axis && *axis > expand.getAxis())
-        --*axis;
-    return axes;
-  }
-  auto reduce = dyn_cast<triton::ReduceOp>(op);
-  if (!reduce)
+  if (!isa<triton::ReduceOp>(op) && !triton::AxisMap::ofMove(op))
     return std::nullopt;
+  auto map = *triton::AxisMap::of(op->getOpOperand(0));
   for (std::optional<unsigned> &axis : axes)
-    if (axis && *axis >= reduce.getAxis())
-      ++*axis;
+    if (axis)
+      axis = map.toOperand(*axis);
   return axes;
 }
 

@@ -1,6 +1,6 @@
 //===- MarkLive.cpp - Where contributions are not zero --------------------===//
 #include "Schedule/ArgumentUses.h"
-#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/AccessSpaces.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
@@ -20,8 +20,8 @@ struct MarkLive : autodiff::impl::MarkLiveBase<MarkLive> {
 } // namespace
 
 /// What a load reaches; null if the launch does not know.
-static ReachAttr findReach(Operation *load) {
-  if (std::optional<AccessSpace> space = AccessSpace::reachOf(load))
+static ReachAttr findReach(Operation *load, AccessSpaces &spaces) {
+  if (std::optional<AccessSpace> space = spaces.reachOf(load))
     return space->toReach();
   return {};
 }
@@ -36,7 +36,7 @@ void MarkLive::transform() {
       loads.insert(sites.lookup(op.getSite()));
     SmallVector<ReachAttr> reach;
     for (Operation *load : loads)
-      reach.push_back(findReach(load));
+      reach.push_back(findReach(load, getAnalysis<AccessSpaces>()));
     if (!reach.empty() && !mutation::isMade("live:nobody knows where"))
       PlanOp::getOrCreate(getOperation())
           .add<LiveOp>(LiveAttr::get(&getContext(), argument, reach));

@@ -1,7 +1,7 @@
 //===- Exchange.cpp - Make iterations programs ----------------------------===//
 #include "ArgumentUses.h"
 #include "ExchangedKernel.h"
-#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/AccessSpaces.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Elements.h"
@@ -30,10 +30,10 @@ struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
   SmallVector<Candidate> examine(unsigned argument,
                                  const ArgumentUse &use) const;
   SmallVector<Contribution> locateFollowers(const ArgumentUse &use,
-                                            ArrayRef<Candidate> group) const;
+                                            ArrayRef<Candidate> group);
   using Group = SmallVector<Candidate>;
   SmallVector<Contribution> findFollowers(ArrayRef<Candidate> group,
-                                          ArrayRef<Group> later) const;
+                                          ArrayRef<Group> later);
   ReasonOr<triton::FuncOp> build(ArrayRef<Candidate> group,
                                  ArrayRef<Contribution> followers,
                                  unsigned number, Handover &handover) const;
@@ -207,9 +207,8 @@ SmallVector<Candidate> Exchange::examine(unsigned argument,
 
 /// The uses, if each of their addresses is stored to by one program in one
 /// iteration of a loop that the group runs, too; else nothing.
-SmallVector<Contribution>
-Exchange::locateFollowers(const ArgumentUse &use,
-                          ArrayRef<Candidate> group) const {
+SmallVector<Contribution> Exchange::locateFollowers(const ArgumentUse &use,
+                                                    ArrayRef<Candidate> group) {
   auto isRun = [&](const Contribution &follower) {
     return llvm::any_of(group, [&](const Candidate &candidate) {
       return llvm::any_of(candidate.contributions, [&](const auto &c) {
@@ -226,7 +225,7 @@ Exchange::locateFollowers(const ArgumentUse &use,
     followers.push_back(*follower);
     loads.push_back(follower->load);
   }
-  std::optional<AccessSpace> space = AccessSpace::ofAll(loads);
+  std::optional<AccessSpace> space = getAnalysis<AccessSpaces>().ofAll(loads);
   bool isOwned = use.upstreams.empty() && space &&
                  findUnmentioned(digits, space->getProgramDigits()).empty();
   return isOwned ? followers : SmallVector<Contribution>();
@@ -255,7 +254,7 @@ static bool contributesTo(ArrayRef<Candidate> group, unsigned argument) {
 /// for, which then need not read their tiles again. What `later` groups sum up
 /// is theirs.
 SmallVector<Contribution> Exchange::findFollowers(ArrayRef<Candidate> group,
-                                                  ArrayRef<Group> later) const {
+                                                  ArrayRef<Group> later) {
   llvm::DenseSet<Operation *> done;
   for (const Candidate &candidate : group)
     for (const Contribution &contribution : candidate.contributions)

@@ -51,7 +51,7 @@ public:
   /// `loads` are the primal's that contribute, `stores` those whose cotangents
   /// are taken.
   LogicalResult run(ArrayRef<Operation *> loads, ArrayRef<Operation *> stores,
-                    bool forceAtomic, bool deterministic);
+                    AccessSpaces &spaces, bool forceAtomic, bool deterministic);
   /// Where contributions take `turns`: those of this kernel.
   LogicalResult take(ArrayRef<Turn> turns);
   /// The error that contributions would have to meet in atomics. Remarks say
@@ -376,13 +376,14 @@ Reason ArgumentSchedule::findMeeting(const ReasonOr<AccessSpace> &space,
 
 LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
                                     ArrayRef<Operation *> stores,
-                                    bool forceAtomic, bool deterministic) {
+                                    AccessSpaces &spaces, bool forceAtomic,
+                                    bool deterministic) {
   bool isRead =
       llvm::any_of(use.upstreams, [](UpstreamOp op) { return op.getRead(); });
   if (isRead && !forceAtomic) {
     kRemarks.passed(getSubject(), "it is the upstream gradient, and zero where "
                                   "the kernel stores");
-    return clear(*AccessSpace::findFor(stores));
+    return clear(*spaces.findFor(stores));
   }
   if (llvm::any_of(use.accumulates,
                    [](AccumulateOp op) { return op.getRemainder(); }))
@@ -393,7 +394,7 @@ LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
       kRemarks.passed(getSubject(), "each element is stored once");
       return store(check);
     }
-    space = AccessSpace::findFor(loads);
+    space = spaces.findFor(loads);
     if (!forceAtomic && space) {
       bool isExact = space->isExact();
       kRemarks.passed(getSubject(),
@@ -413,7 +414,8 @@ LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
 /// Where the contributions of all `kernels` to a gradient are.
 static GradientReach
 findReach(unsigned argument, ArrayRef<triton::FuncOp> kernels,
-          const llvm::DenseMap<unsigned, Operation *> &sites) {
+          const llvm::DenseMap<unsigned, Operation *> &sites,
+          AccessSpaces &spaces) {
   GradientReach reach{};
   llvm::SetVector<Operation *> loads;
   for (triton::FuncOp kernel : kernels)
@@ -426,7 +428,7 @@ findReach(unsigned argument, ArrayRef<triton::FuncOp> kernels,
         loads.insert(sites.lookup(op.getSite()));
     });
   for (Operation *load : loads) {
-    std::optional<AccessSpace> space = AccessSpace::reachOf(load);
+    std::optional<AccessSpace> space = spaces.reachOf(load);
     reach.isKnown &= space.has_value();
     if (space)
       reach.spaces.push_back(space->toReach());
@@ -438,15 +440,16 @@ void LowerAccumulates::transform() {
   llvm::DenseMap<unsigned, Operation *> sites =
       collectSites(getDifferentiated(getOperation()));
   SmallVector<triton::FuncOp> kernels = getBackwards(getOperation());
+  auto &spaces = getAnalysis<AccessSpaces>();
   std::map<unsigned, SmallVector<Turn, 0>> turns;
   std::map<unsigned, GradientReach> reaches;
   for (triton::FuncOp backward : kernels)
     for (auto &[argument, use] : collectUses(backward)) {
       if (!turns.count(argument) && !llvm::is_contained(atomic, argument))
-        turns[argument] = findTurns(kernels, argument, sites);
+        turns[argument] = findTurns(kernels, argument, sites, spaces);
       auto [reach, isNew] = reaches.try_emplace(argument);
       if (isNew) {
-        reach->second = findReach(argument, kernels, sites);
+        reach->second = findReach(argument, kernels, sites, spaces);
         reach->second.isConfined = llvm::is_contained(confine, argument);
       }
     }
@@ -463,7 +466,7 @@ void LowerAccumulates::transform() {
         return turn.kernel == kernel && turn.isAtomic();
       });
       LogicalResult done =
-          taken.empty() ? schedule.run(loads, stores,
+          taken.empty() ? schedule.run(loads, stores, spaces,
                                        llvm::is_contained(atomic, argument),
                                        deterministic)
           : meet && deterministic ? schedule.refuseAtomics()

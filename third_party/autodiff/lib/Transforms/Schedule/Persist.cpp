@@ -2,7 +2,7 @@
 #include "ArgumentUses.h"
 #include "Regrid.h"
 #include "Reverse/Costs.h"
-#include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/AccessSpaces.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/Registers.h"
 #include "autodiff/Analysis/TripCounts.h"
@@ -78,7 +78,7 @@ ReasonOr<Shared> Persist::examine(unsigned argument, const ArgumentUse &use) {
                      isa<scf::IfOp>(op->getParentOp()) ? "branch" : "loop",
                      op->getParentOp());
   }
-  ReasonOr<AccessSpace> space = AccessSpace::ofAll(loads);
+  ReasonOr<AccessSpace> space = getAnalysis<AccessSpaces>().ofAll(loads);
   if (!space)
     return space.why();
   if (!space->isExact())

@@ -17,8 +17,10 @@ class TurnFinder {
 public:
   /// With `isFirst`, no kernel before contributes.
   TurnFinder(triton::FuncOp kernel, unsigned argument, bool isFirst,
-             const llvm::DenseMap<unsigned, Operation *> &sites)
-      : kernel(kernel), argument(argument), isFirst(isFirst), sites(sites) {}
+             const llvm::DenseMap<unsigned, Operation *> &sites,
+             AccessSpaces &spaces)
+      : kernel(kernel), argument(argument), isFirst(isFirst), sites(sites),
+        spaces(spaces) {}
 
   SmallVector<Turn, 0> find(ArrayRef<AccumulateOp> accumulates) const;
 
@@ -33,6 +35,7 @@ private:
   unsigned argument;
   bool isFirst;
   const llvm::DenseMap<unsigned, Operation *> &sites;
+  AccessSpaces &spaces;
 };
 } // namespace
 
@@ -40,7 +43,7 @@ ReasonOr<AccessSpace> TurnFinder::findSpace(ArrayRef<AccumulateOp> ops) const {
   SmallVector<Operation *> loads;
   for (AccumulateOp op : ops)
     loads.push_back(sites.lookup(op.getSite()));
-  return AccessSpace::findFor(loads);
+  return spaces.findFor(loads);
 }
 
 Turn TurnFinder::make(ArrayRef<AccumulateOp> ops,
@@ -121,7 +124,8 @@ static bool takesTurns(const ArgumentUse &use) {
 
 SmallVector<Turn, 0>
 mlir::autodiff::findTurns(ArrayRef<triton::FuncOp> kernels, unsigned argument,
-                          const llvm::DenseMap<unsigned, Operation *> &sites) {
+                          const llvm::DenseMap<unsigned, Operation *> &sites,
+                          AccessSpaces &spaces) {
   SmallVector<Turn, 0> turns;
   for (triton::FuncOp kernel : kernels) {
     std::map<unsigned, ArgumentUse> uses = collectUses(kernel);
@@ -130,7 +134,7 @@ mlir::autodiff::findTurns(ArrayRef<triton::FuncOp> kernels, unsigned argument,
       continue;
     if (!takesTurns(use->second))
       return {};
-    TurnFinder finder(kernel, argument, turns.empty(), sites);
+    TurnFinder finder(kernel, argument, turns.empty(), sites, spaces);
     llvm::append_range(turns, finder.find(use->second.accumulates));
   }
   for (const Turn &turn : turns)

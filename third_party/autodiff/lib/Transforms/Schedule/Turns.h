@@ -12,6 +12,7 @@
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TURNS_H
 
 #include "ArgumentUses.h"
+#include "autodiff/Analysis/AccessSpaces.h"
 #include "autodiff/Analysis/Reason.h"
 
 namespace mlir::autodiff {
@@ -38,7 +39,8 @@ struct Turn {
 /// `kernels` run; none if there are less than two, or if all would be atomic.
 SmallVector<Turn, 0>
 findTurns(ArrayRef<triton::FuncOp> kernels, unsigned argument,
-          const llvm::DenseMap<unsigned, Operation *> &sites);
+          const llvm::DenseMap<unsigned, Operation *> &sites,
+          AccessSpaces &spaces);
 
 } // namespace mlir::autodiff
 

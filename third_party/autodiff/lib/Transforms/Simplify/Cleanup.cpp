@@ -1,6 +1,7 @@
 //===- Cleanup.cpp - What cleans up after passes --------------------------===//
 #include "autodiff/Transforms/Cleanup.h"
 
+#include "autodiff/Support/State.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -42,24 +43,6 @@ struct Cleanup : autodiff::impl::CleanupBase<Cleanup> {
   OpPassManager pipeline;
 };
 } // namespace
-
-/// Which operations there are, where, and of what. (MLIR's fingerprints and
-/// hashes of operations take nearly as long as cleaning.)
-static llvm::hash_code hashState(triton::FuncOp kernel) {
-  llvm::hash_code hash(0);
-  auto combine = [&](auto... parts) {
-    hash = llvm::hash_combine(hash, parts...);
-  };
-  kernel->walk([&](Operation *op) {
-    combine(op, op->getBlock(), op->getRawDictionaryAttrs(),
-            op->hashProperties());
-    for (Value operand : op->getOperands())
-      combine(operand);
-    for (Type type : op->getResultTypes())
-      combine(type);
-  });
-  return hash;
-}
 
 void Cleanup::runOnOperation() {
   auto &clean = getAnalysis<CleanKernels>();

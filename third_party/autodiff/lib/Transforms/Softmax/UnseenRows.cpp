@@ -37,7 +37,7 @@ static void seedUnseen(ScalingDegrees &degrees, Value value,
   if (!reduce || !isMaximum(value))
     return;
   for (unsigned &axis : axes)
-    axis += axis >= reduce.getAxis();
+    axis = *reduce.getAxisMap(0).toOperand(axis);
   seedUnseen(degrees, reduce.getSrcs()[0], axes);
 }
 

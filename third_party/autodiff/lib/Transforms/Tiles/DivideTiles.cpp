@@ -109,18 +109,18 @@ Value DividedBlock::getFlattened(Value value) const {
 /// Whether `op` adds up the pieces of what is divided. Sums in half precision
 /// would be rounded more often than before.
 bool DividedBlock::isSum(Operation *op) const {
-  if (auto dot = dyn_cast<triton::DotOp>(op)) {
-    auto tile = cast<RankedTensorType>(dot.getType());
-    unsigned rank = tile.getRank();
-    return isa<Float32Type, Float64Type>(tile.getElementType()) &&
-           (getAxis(dot.getA()) == rank - 1 || getAxis(dot.getB()) == rank - 2);
-  }
+  auto isSummed = [&](OpOperand &use) {
+    std::optional<unsigned> summed = triton::AxisMap::of(use)->getSummed();
+    return summed && getAxis(use.get()) == summed;
+  };
+  if (auto dot = dyn_cast<triton::DotOp>(op))
+    return isa<Float32Type, Float64Type>(getElementTypeOrSelf(dot.getType())) &&
+           llvm::any_of(op->getOpOperands(), isSummed);
   auto reduce = dyn_cast<triton::ReduceOp>(op);
   if (!reduce || op->getNumOperands() != 1 ||
       classifyCombiner(reduce.getCombineOp()) != Combiner::Sum)
     return false;
-  Value source = op->getOperand(0);
-  return getAxis(source) == reduce.getAxis() || getFlattened(source);
+  return isSummed(op->getOpOperand(0)) || getFlattened(op->getOperand(0));
 }
 
 Stage &DividedBlock::getStage(unsigned level) {

@@ -119,16 +119,15 @@ LogicalResult TileForms::needYielded(scf::IfOp op, unsigned number, Form form) {
 
 /// The forms of operands that make a part of the result.
 static Forms formsOfPart(Operation *op) {
-  if (auto dot = dyn_cast<triton::DotOp>(op)) {
-    Form rank = cast<RankedTensorType>(dot.getType()).getRank();
-    return SmallVector<Form>{rank - 1, rank - 2, kPart};
-  }
-  if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
-    if (op->getNumOperands() == 1 &&
-        classifyCombiner(reduce.getCombineOp()) == Combiner::Sum)
-      return SmallVector<Form>{static_cast<Form>(reduce.getAxis())};
+  auto reduce = dyn_cast<triton::ReduceOp>(op);
+  if (reduce && (op->getNumOperands() != 1 ||
+                 classifyCombiner(reduce.getCombineOp()) != Combiner::Sum))
     return std::nullopt;
-  }
+  if (isa<triton::DotOp, triton::ReduceOp>(op))
+    return llvm::map_to_vector(op->getOpOperands(), [](OpOperand &use) {
+      std::optional<unsigned> summed = triton::AxisMap::of(use)->getSummed();
+      return summed ? static_cast<Form>(*summed) : kPart;
+    });
   if (isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::ExtFOp,
           triton::TransOp, triton::SplatOp, triton::BroadcastOp,
           triton::ExpandDimsOp, triton::ReshapeOp>(op))
@@ -142,38 +141,28 @@ static Forms formsOfAxis(Operation *op, Form axis) {
   DenseElementsAttr elements;
   if (matchPattern(op, m_Constant(&elements)))
     return elements.isSplat() ? Forms(forms) : std::nullopt;
-  if (isa<triton::MakeRangeOp, triton::SplatOp>(op))
+  if (isa<triton::MakeRangeOp>(op))
     return forms;
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
-    Form inserted = expand.getAxis();
-    if (axis == inserted)
-      return std::nullopt;
-    return SmallVector<Form>{axis - (axis > inserted)};
-  }
-  if (auto broadcast = dyn_cast<triton::BroadcastOp>(op)) {
-    auto from = cast<RankedTensorType>(broadcast.getSrc().getType());
-    if (from.getDimSize(axis) != 1)
-      forms[0] = axis;
+  if (isa<triton::LoadOp>(op) && !mayWrite(op)) {
+    for (auto [operand, form] : llvm::zip_equal(op->getOperands(), forms))
+      if (isa<RankedTensorType>(operand.getType()))
+        form = axis;
     return forms;
   }
-  if (auto trans = dyn_cast<triton::TransOp>(op))
-    return SmallVector<Form>{trans.getOrder()[axis]};
-  if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
-    Form reduced = reduce.getAxis();
-    return SmallVector<Form>(forms.size(), axis + (axis >= reduced));
-  }
-  if (auto dot = dyn_cast<triton::DotOp>(op)) {
-    Form columns = cast<RankedTensorType>(dot.getType()).getRank() - 1;
-    return SmallVector<Form>{axis == columns ? kSame : axis,
-                             axis == columns - 1 ? kSame : axis, axis};
-  }
-  bool isElementwise =
-      op->hasTrait<OpTrait::Elementwise>() || isa<triton::LoadOp>(op);
-  if (!isElementwise || op->getNumRegions() > 0 || mayWrite(op))
+  bool isKnown =
+      isa<triton::AxisMapOpInterface>(op) ||
+      (op->hasTrait<OpTrait::Elementwise>() && op->getNumRegions() == 0);
+  if (!isKnown || mayWrite(op))
     return std::nullopt;
-  for (auto [operand, form] : llvm::zip_equal(op->getOperands(), forms))
-    if (isa<RankedTensorType>(operand.getType()))
-      form = axis;
+  for (auto [use, form] : llvm::zip_equal(op->getOpOperands(), forms)) {
+    auto map = triton::AxisMap::of(use);
+    // A new axis is one long.
+    if (!map || map->isMixed() ||
+        map->ofResult(axis) == triton::AxisMap::Kind::New)
+      return std::nullopt;
+    if (std::optional<unsigned> place = map->toOperand(axis))
+      form = *place;
+  }
   return forms;
 }
 

@@ -1,0 +1,56 @@
+//===- AccessSpaces.h - Access spaces that several passes ask for -*- C++
+//-*-===//
+#ifndef AUTODIFF_ANALYSIS_ACCESSSPACES_H
+#define AUTODIFF_ANALYSIS_ACCESSSPACES_H
+
+#include "autodiff/Analysis/AccessSpace.h"
+#include "mlir/Pass/AnalysisManager.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace mlir::autodiff {
+
+/// The spaces of accesses of a module, each found once for each version of its
+/// kernel: an analysis that MLIR keeps from pass to pass. Most passes that ask
+/// look at the differentiated kernel, and change others. Which ones a pass has
+/// changed is seen when the next one asks; a pass that asks for a kernel's
+/// spaces does not change that kernel.
+class AccessSpaces {
+public:
+  using From = ScalarExpr::From;
+
+  explicit AccessSpaces(Operation *) {}
+
+  /// What AccessSpace gives by these names.
+  ReasonOr<AccessSpace> of(Operation *access, From from = From::Launch);
+  ReasonOr<AccessSpace> reachOf(Operation *access);
+  ReasonOr<AccessSpace> ofAll(llvm::ArrayRef<Operation *> accesses) {
+    return AccessSpace::ofAll(accesses, From::Launch, this);
+  }
+  ReasonOr<AccessSpace> findFor(llvm::ArrayRef<Operation *> accesses) {
+    return AccessSpace::findFor(accesses, this);
+  }
+
+  /// Keeps what there is until somebody asks for it.
+  bool isInvalidated(const AnalysisManager::PreservedAnalyses &) {
+    current.clear();
+    return false;
+  }
+
+private:
+  enum class Kind { Launch, Memory, Reach };
+  struct Version {
+    llvm::hash_code state = 0;
+    llvm::DenseMap<std::pair<Operation *, int>, ReasonOr<AccessSpace>> spaces{};
+  };
+
+  ReasonOr<AccessSpace>
+  find(Operation *access, Kind kind,
+       llvm::function_ref<ReasonOr<AccessSpace>()> compute);
+
+  llvm::DenseMap<Operation *, Version> versions; ///< of kernels
+  llvm::DenseSet<Operation *> current;           ///< kernels looked at since
+};
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_ANALYSIS_ACCESSSPACES_H
