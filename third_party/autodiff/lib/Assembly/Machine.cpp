@@ -1,7 +1,7 @@
 //===- Machine.cpp - Registers that hold tiles ----------------------------===//
 #include "autodiff/Assembly/Machine.h"
 
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/PtxInstruction.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/StringSwitch.h"

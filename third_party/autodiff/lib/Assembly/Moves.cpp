@@ -1,7 +1,7 @@
 //===- Moves.cpp - Moves, comparisons and selections ----------------------===//
 #include "autodiff/Assembly/Machine.h"
 
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSwitch.h"

@@ -3,9 +3,11 @@
 
 #include "Explain.h"
 #include "PlanJson.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/StoredStates.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Target/Passes.h"
 #include "mlir/IR/IRMapping.h"

@@ -7,11 +7,12 @@
 // one is compared with it: then it is found nowhere, and its gradient is lost.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Ties.h"
-#include "autodiff/Rules/Axis.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Axis.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Target/Passes.h"
 
 namespace mlir::autodiff {

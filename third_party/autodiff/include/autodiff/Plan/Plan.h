@@ -28,12 +28,6 @@ struct UserRule {
 /// expects.
 LogicalResult importRule(const UserRule &rule, ModuleOp module);
 
-/// What a part of a descriptor is in a launch, an integer; of the descriptor
-/// itself, whether it pads with NaN.
-constexpr llvm::StringLiteral kKnownAttr = "autodiff.known";
-/// Of parts of descriptors that are the same in a launch: the number of one.
-constexpr llvm::StringLiteral kSameAttr = "autodiff.same";
-
 /// What the caller wants differentiated and what it rules out.
 struct Request {
   /// Ways to rearrange programs, loops and tiles, so that a gradient needs

@@ -5,7 +5,7 @@
 // themselves; the scales of B have its rows last, like those of A.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {

@@ -9,10 +9,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Programs/Guards.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LaneSteps.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Synchronization.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "triton/Dialect/TritonGPU/IR/Dialect.h"
 #include "llvm/ADT/MapVector.h"

@@ -16,10 +16,11 @@
 //===----------------------------------------------------------------------===//
 #include "Branches.h"
 #include "autodiff/Analysis/IterationForm.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LinearForm.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Leaves.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"

@@ -3,10 +3,10 @@
 
 #include "Independence.h"
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Elements.h"
-#include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/Matchers.h"
 

@@ -1,9 +1,10 @@
 //===- MarkStores.cpp - Where programs store, and what tells values apart -===//
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Deciders.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"

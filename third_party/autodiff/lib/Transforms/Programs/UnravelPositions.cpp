@@ -9,8 +9,10 @@
 //===----------------------------------------------------------------------===//
 #include "Independence.h"
 #include "Line.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"

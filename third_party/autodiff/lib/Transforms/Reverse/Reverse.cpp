@@ -1,8 +1,10 @@
 //===- Reverse.cpp - Derive the backward of a kernel ----------------------===//
-#include "Schedule/KernelName.h"
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/KernelName.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Transforms/Passes.h"
 

@@ -1,7 +1,9 @@
 //===- AskNext.cpp - Which plan to ask for where this one does not do -----===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Dialect/Expr.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include <map>

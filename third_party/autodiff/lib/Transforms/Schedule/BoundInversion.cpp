@@ -3,8 +3,8 @@
 
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/ProgramDigits.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -1,10 +1,12 @@
 //===- Exchange.cpp - Make iterations programs ----------------------------===//
-#include "ArgumentUses.h"
 #include "ExchangedKernel.h"
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 

@@ -1,8 +1,9 @@
 //===- ExchangedKernel.cpp - Iterations as programs -----------------------===//
 #include "ExchangedKernel.h"
 
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

@@ -5,7 +5,6 @@
 #include "Handover.h"
 #include "ParallelLoop.h"
 #include "autodiff/Analysis/ProgramDigits.h"
-#include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
 

@@ -5,9 +5,9 @@
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Leaves.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
 
 using namespace mlir;

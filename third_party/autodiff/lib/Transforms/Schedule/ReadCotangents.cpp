@@ -1,11 +1,12 @@
 //===- ReadCotangents.cpp - Read upstream gradients where they are --------===//
-#include "ArgumentUses.h"
 #include "ShadowPointers.h"
+#include "autodiff/Analysis/ArgumentUses.h"
 #include "autodiff/Analysis/FinalStores.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 

@@ -3,9 +3,9 @@
 
 #include "autodiff/Analysis/LaneSteps.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/FirstLane.h"
-#include "autodiff/Rules/Reduction.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/FirstLane.h"
+#include "autodiff/Builders/Reduction.h"
+#include "autodiff/Builders/Tile.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

@@ -1,6 +1,8 @@
 //===- Sizes.cpp - Hand kernels the sizes that the host knows -------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 

@@ -1,5 +1,7 @@
 //===- TrimOperands.cpp - Drop what no kernel of a plan uses --------------===//
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {

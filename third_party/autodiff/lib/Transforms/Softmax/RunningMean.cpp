@@ -10,12 +10,12 @@
 
 #include "Combination.h"
 #include "Maxima.h"
-#include "Reach.h"
-#include "Reverse/ResidualIds.h"
+#include "autodiff/Analysis/Reach.h"
+#include "autodiff/Analysis/ResidualIds.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -9,8 +9,9 @@
 // as it is.
 //
 //===----------------------------------------------------------------------===//
-#include "Softmax/Reach.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/Reach.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

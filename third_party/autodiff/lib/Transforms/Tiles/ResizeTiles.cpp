@@ -2,7 +2,8 @@
 #include "ResizeTiles.h"
 
 #include "TileForms.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Tile.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;

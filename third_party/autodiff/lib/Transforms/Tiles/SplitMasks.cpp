@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "ProductSums.h"
 #include "autodiff/Analysis/IterationForm.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -9,10 +9,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/SharedQuotient.h"
-#include "autodiff/Rules/FirstLane.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/FirstLane.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 

@@ -1,7 +1,8 @@
 //===- TileForms.cpp - How values of a kernel change with tiles -----------===//
 #include "TileForms.h"
 
-#include "autodiff/Rules/Combiner.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Combiner.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 

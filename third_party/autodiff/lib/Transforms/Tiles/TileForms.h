@@ -16,7 +16,6 @@
 #define AUTODIFF_LIB_TRANSFORMS_TILES_TILEFORMS_H
 
 #include "autodiff/Analysis/LinearForm.h"
-#include "autodiff/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::autodiff {
