@@ -1,6 +1,6 @@
 //===- UnifyCopies.cpp - The same sum in all threads that have it ---------===//
 //
-// Where threads exchange what they sum, each adds its own part and another's,
+// Where threads shuffle what they sum, each adds its own part and another's,
 // and each has the result. Products are contracted with the sum, of a thread's
 // own part alone: fma(a, b, c·d) is not fma(c, d, a·b), and the copies differ
 // in the last bit. With one copy the maximum of such sums is found, and another

@@ -152,7 +152,7 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
 }
 
 def Autodiff_SwapOp : Autodiff_Op<"swap", [Pure, SameOperandsAndResultType]> {
-  let summary = "exchange the two elements along an axis of size 2";
+  let summary = "swap the two elements along an axis of size 2";
   let description = [{
     What `tl.sort`, `tl.topk` and `tl.flip` are made of. They do it with bits:
     the exclusive or of an element with that of both is the other one.
