@@ -92,7 +92,7 @@ static Options withCotangents(const Request &request, Options options) {
 
 template <typename Options>
 static Options withRepeated(const Request &request, Options options) {
-  options.exchange.assign(request.exchange.begin(), request.exchange.end());
+  options.repeated.assign(request.repeated.begin(), request.repeated.end());
   return options;
 }
 
@@ -290,7 +290,7 @@ static void addSchedule(Passes &passes, const Request &request) {
   next.reload = request.reload;
   next.checkpoint = request.checkpoint;
   next.deterministic = request.deterministic;
-  next.adds = !request.atomic.empty() || !request.exchange.empty();
+  next.adds = !request.atomic.empty() || !request.repeated.empty();
   next.hasAxes = !request.axes.empty();
   next.takesAxes = request.axes.empty() && !request.declinesAxes;
   passes.add(createAskNext(next));

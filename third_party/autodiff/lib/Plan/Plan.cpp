@@ -278,7 +278,7 @@ llvm::json::Value PlanPrinter::print() {
     return launch ? llvm::json::Value(describe(launch)) : nullptr;
   };
   Object description{
-      {"version", 2},
+      {"version", 3},
       {"kernel", primal.getSymName()},
       {"arguments", std::move(arguments)},
       {"inputs", std::move(inputs)},

@@ -129,7 +129,7 @@ static bool Request::*findFlag(StringRef key) {
 static SmallVector<unsigned> Request::*findIndices(StringRef key) {
   return llvm::StringSwitch<SmallVector<unsigned> Request::*>(key)
       .Case("atomic", &Request::atomic)
-      .Case("exchange", &Request::exchange)
+      .Case("repeated", &Request::repeated)
       .Case("confine", &Request::confine)
       .Case("aligned", &Request::aligned)
       .Default(nullptr);

@@ -297,7 +297,7 @@ def Autodiff_RequestKey : Autodiff_Enum<"RequestKey", "what is asked for", [
   I32EnumAttrCase<"Checkpoint", 3, "checkpoint">,
   I32EnumAttrCase<"Deterministic", 4, "deterministic">,
   I32EnumAttrCase<"Atomic", 5, "atomic">,
-  I32EnumAttrCase<"Exchange", 6, "exchange">,
+  I32EnumAttrCase<"Repeated", 6, "repeated">,
   I32EnumAttrCase<"Confine", 7, "confine">,
   I32EnumAttrCase<"Axes", 8, "axes">
 ]>;

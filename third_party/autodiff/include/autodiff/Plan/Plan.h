@@ -42,7 +42,7 @@ struct Request {
   /// Arguments for which a check failed: gradients must meet in atomics.
   SmallVector<unsigned> atomic;
   /// Arguments for which a check failed: stored addresses may repeat.
-  SmallVector<unsigned> exchange;
+  SmallVector<unsigned> repeated;
   /// Arguments whose gradient reaches so far that it has to be masked.
   SmallVector<unsigned> confine;
   /// Integers that are multiples of 16 in a launch.

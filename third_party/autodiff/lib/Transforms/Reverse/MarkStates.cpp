@@ -135,7 +135,7 @@ static bool mayBeRounded(scf::ForOp loop, unsigned index, Type stored) {
 /// more than addresses.
 CheckAttr MarkStates::findCheck(triton::StoreOp store) {
   BlockArgument base = getBaseArgument(store.getPtr());
-  if (!base || llvm::is_contained(exchange, base.getArgNumber()))
+  if (!base || llvm::is_contained(repeated, base.getArgNumber()))
     return {};
   SmallVector<Operation *> stores;
   kernel.walk([&](triton::StoreOp other) {

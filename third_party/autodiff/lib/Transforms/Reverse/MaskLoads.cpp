@@ -196,7 +196,7 @@ void MaskLoads::transform() {
   if (failed(activity.check()))
     return signalPassFailure();
   bool isUnaware = mutation::isMade("loads:of lanes that decide");
-  LiveLanes lanes(kernel, activity, exchange,
+  LiveLanes lanes(kernel, activity, repeated,
                   isUnaware ? LiveLanes::Effects::Differentiable
                             : LiveLanes::Effects::All);
   SmallVector<std::pair<triton::LoadOp, SmallVector<Constraint>>> missing;

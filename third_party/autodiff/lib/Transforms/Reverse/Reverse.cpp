@@ -84,7 +84,7 @@ void Reverse::transform() {
   nameKernel(backward, getPrimal(getOperation()).getSymName() + "_bwd");
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
-  LiveLanes lanes(primal, activity, exchange);
+  LiveLanes lanes(primal, activity, repeated);
   SmallVector<ScalarExpr> assumed;
   Adjoint adjoint(builder, activity, lanes, primal.getLoc(), countTapes(primal),
                   assume ? &assumed : nullptr);

@@ -205,7 +205,7 @@ void AskNext::askWithoutChecks() {
     if (!gradient.getChecks().empty())
       answers.push_back({{Failure::Gradient, argument}, Key::Atomic});
   for (unsigned argument : checkedOutputs)
-    answers.push_back({{Failure::Output, argument}, Key::Exchange});
+    answers.push_back({{Failure::Output, argument}, Key::Repeated});
   Numbers holds;
   // Checks fail where nothing is touched, and nothing meets there.
   if (deterministic)

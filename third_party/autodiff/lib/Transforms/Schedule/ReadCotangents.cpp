@@ -74,7 +74,7 @@ ReasonOr<CheckAttr> ReadCotangents::findCheck(unsigned argument,
   SmallVector<Operation *> stores;
   for (UpstreamOp op : use.upstreams)
     stores.push_back(sites.lookup(op.getSite()));
-  ReasonOr<AccessSpace> space = findDistinct(stores, argument, exchange);
+  ReasonOr<AccessSpace> space = findDistinct(stores, argument, repeated);
   if (!space)
     return because(backward, "the kernel may store to an element twice: {0}",
                    space.why());
