@@ -53,7 +53,7 @@ ODD = (
     "tt.func public @k() { tt.return }\n"
     'tt.func public @c(%x: i32) attributes {autodiff.role = "count"} { tt.return }',
 )
-SCHEDULES = ("batch", "unravel", "merge", "exchange", "persist")
+SCHEDULES = ("batch", "unravel", "merge", "interchange", "persist")
 
 
 def declared_passes() -> list[str]:

@@ -280,7 +280,7 @@ def attention_kernel_bwd(
 
 
 @triton.jit
-def attention_kernel_bwd_exchanged0(
+def attention_kernel_bwd_interchanged0(
     q_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     k_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     v_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
@@ -637,7 +637,7 @@ class AttentionKernel(torch.autograd.Function):
             num_stages=3,
         )
         blocks = (n_iterations_2 * n_iterations_1 * n_iterations,)
-        attention_kernel_bwd_exchanged0[blocks](
+        attention_kernel_bwd_interchanged0[blocks](
             q_ptr,
             k_ptr,
             v_ptr,

@@ -115,7 +115,7 @@ static Options withAtomic(const Request &request, Options options) {
 
 /// A form of the kernel that the other parts know, and what its stores do.
 static void addNormalize(Passes &passes, const Request &request) {
-  if (request.allows(Request::Schedule::Exchange))
+  if (request.allows(Request::Schedule::Interchange))
     passes.addToKernels(createHoldLoops());
   passes.add(createNormalize());
   passes.addToKernels(createMarkMiscomputed());
@@ -142,7 +142,7 @@ static void addRearrange(Passes &passes, const Request &request) {
     unravel.lengths.assign(request.axes.begin(), request.axes.end());
     passes.add(createUnravelPositions(withWanted(request, unravel)));
   }
-  if (request.allows(Request::Schedule::Exchange))
+  if (request.allows(Request::Schedule::Interchange))
     passes.add(createFlattenReturns());
 }
 
@@ -212,8 +212,8 @@ static void addGather(Passes &passes, const Request &request) {
 
 /// Makes other grids of the backward's.
 static void addRegrid(Passes &passes, const Request &request) {
-  if (request.allows(Request::Schedule::Exchange)) {
-    passes.add(createExchange(withAtomic(request, ExchangeOptions())));
+  if (request.allows(Request::Schedule::Interchange)) {
+    passes.add(createInterchange(withAtomic(request, InterchangeOptions())));
     passes.addToKernels(createReleaseLoops());
     passes.clean();
   }
@@ -328,7 +328,7 @@ static void registerParts(llvm::StringRef name, llvm::StringRef description,
         request.atomic.assign(options.atomic.begin(), options.atomic.end());
         using Schedule = Request::Schedule;
         if (options.always)
-          request.schedules = {Schedule::Merge, Schedule::Exchange,
+          request.schedules = {Schedule::Merge, Schedule::Interchange,
                                Schedule::Persist};
         Passes passes(pm, options.until);
         for (BuildPart part : parts)

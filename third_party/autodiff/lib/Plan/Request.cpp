@@ -71,7 +71,7 @@ static bool readSchedules(const llvm::json::Value &value,
                         .Case("batch", Request::Schedule::Batch)
                         .Case("unravel", Request::Schedule::Unravel)
                         .Case("merge", Request::Schedule::Merge)
-                        .Case("exchange", Request::Schedule::Exchange)
+                        .Case("interchange", Request::Schedule::Interchange)
                         .Case("persist", Request::Schedule::Persist)
                         .Default(std::nullopt);
     if (!schedule)

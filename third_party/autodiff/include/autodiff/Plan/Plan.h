@@ -33,7 +33,7 @@ struct Request {
   /// Ways to rearrange programs, loops and tiles, so that a gradient needs
   /// fewer passes, or what several programs contribute to it is summed without
   /// atomics.
-  enum class Schedule { Batch, Unravel, Merge, Exchange, Persist };
+  enum class Schedule { Batch, Unravel, Merge, Interchange, Persist };
 
   /// Arguments to differentiate with respect to; all float pointers if absent.
   std::optional<SmallVector<unsigned>> wanted;

@@ -6,7 +6,7 @@ def HoldLoops : AutodiffPass<"autodiff-hold-loops", "::mlir::triton::FuncOp"> {
     Where a program's loop goes through one block, from a place of the program's
     own on (the diagonal of causal attention), and another loop has such steps,
     too, its end is `autodiff.held`. Both then load the same places in the same
-    iterations, whoever runs these, and autodiff-exchange adds up what they
+    iterations, whoever runs these, and autodiff-interchange adds up what they
     contribute there.
   }];
 }

@@ -10,8 +10,8 @@
 //
 //   for (j = 0; j < min(n, p + 1); ++j) { … }
 //
-// What bounds say is understood further on: loops over masks, and the exchange
-// of loops and grids. Nothing overflows that did not before.
+// What bounds say is understood further on: loops over masks, and the
+// interchange of loops and grids. Nothing overflows that did not before.
 //
 //===----------------------------------------------------------------------===//
 #include "Branches.h"

@@ -1,17 +1,17 @@
-// RUN: %exchange -split-input-file %s | FileCheck %s
+// RUN: %interchange -split-input-file %s | FileCheck %s
 
 // Every program reads all of x, and adds to its gradient; what it adds is handed
 // over, as it is the same for all iterations. A kernel with programs
 // for each iteration sums what all programs contribute there, each a part of
 // them, for there is little to do; its addresses are a check of the launch. The
 // gradient of w stays where it was.
-// CHECK: autodiff.launch @sums_bwd_exchanged0 grid [max(ceildiv(arg3 - 0, 1), 0) *
+// CHECK: autodiff.launch @sums_bwd_interchanged0 grid [max(ceildiv(arg3 - 0, 1), 0) *
 // CHECK-SAME: processors
 // CHECK-LABEL: tt.func @sums_bwd(
 // CHECK: scf.for
 // CHECK-NOT: argument = 0
 // CHECK: autodiff.accumulate {{.*}} {argument = 1
-// CHECK-LABEL: tt.func @sums_bwd_exchanged0(
+// CHECK-LABEL: tt.func @sums_bwd_interchanged0(
 // CHECK: %[[N:.*]] = autodiff.programs
 // CHECK: %[[J:.*]] = arith.remsi %[[N]], %[[COUNT:.*]] :
 // CHECK: %[[PART:.*]] = arith.divsi %[[N]], %[[COUNT]]
@@ -51,9 +51,9 @@ tt.func @sums(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) 
 
 // An id that the kernel only uses as quotient and remainder is two digits: one
 // stays in the grid, the other one is summed over.
-// CHECK: autodiff.launch @digits_bwd_exchanged0 grid [
+// CHECK: autodiff.launch @digits_bwd_interchanged0 grid [
 // CHECK-SAME: (maxpids(div(pid0, arg4)) + 1)
-// CHECK-LABEL: tt.func @digits_bwd_exchanged0(
+// CHECK-LABEL: tt.func @digits_bwd_interchanged0(
 // CHECK: autodiff.size <maxpids(rem(pid0, arg4)) + 1>
 // CHECK: autodiff.accumulate {{.*}} whole <
 // CHECK-SAME: programs [rem(pid0, arg4), div(pid0, arg4)]
@@ -85,7 +85,7 @@ tt.func @digits(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32
 // -----
 
 // Of two loops over x one may be shorter: its share ends there.
-// CHECK-LABEL: tt.func @lengths_bwd_exchanged0(
+// CHECK-LABEL: tt.func @lengths_bwd_interchanged0(
 // CHECK: %[[PAST:.*]] = arith.cmpi sge, %{{.*}}, %c0_i32
 // CHECK: %[[END:.*]] = arith.select %[[PAST]], %c0_i32,
 // CHECK: scf.if
@@ -125,7 +125,7 @@ tt.func @lengths(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i3
 // CHECK-LABEL: tt.func @relative_bwd(
 // CHECK: scf.for
 // CHECK: autodiff.accumulate {{.*}} {argument = 0
-// CHECK-NOT: exchanged
+// CHECK-NOT: interchanged
 tt.func @relative(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32

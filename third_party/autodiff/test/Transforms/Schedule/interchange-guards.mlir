@@ -1,8 +1,8 @@
-// RUN: %exchange %s | FileCheck %s
+// RUN: %interchange %s | FileCheck %s
 
 // Programs whose number times four is n or more run the loop no times: those
 // that have an iteration are the first ⌈n / 4⌉.
-// CHECK-LABEL: tt.func @guarded_bwd_exchanged0(
+// CHECK-LABEL: tt.func @guarded_bwd_interchanged0(
 // CHECK: %[[LAST:.*]] = arith.addi %arg4, %c-1_i32
 // CHECK: %[[AT:.*]] = arith.maxsi %[[LAST]], %c-4_i32
 // CHECK: %[[SHIFTED:.*]] = arith.addi %[[AT]], %c4_i32

@@ -1,8 +1,8 @@
-// RUN: %exchange -split-input-file %s | FileCheck %s
+// RUN: %interchange -split-input-file %s | FileCheck %s
 
 // Program p runs iterations 2p to n: of those that have iteration j, the last
 // one is ⌊j / 2⌋.
-// CHECK-LABEL: tt.func @start_bwd_exchanged0(
+// CHECK-LABEL: tt.func @start_bwd_interchanged0(
 // CHECK: %[[N:.*]] = autodiff.programs
 // CHECK: %[[J:.*]] = arith.remsi %[[N]]
 // CHECK: %[[M:.*]] = arith.maxsi %[[J]], %c-2_i32
@@ -37,8 +37,8 @@ tt.func @start(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32)
 
 // An end that moves with the program: those that have iteration j are the
 // later ones, and the number of iterations is the most that any program has.
-// CHECK: autodiff.launch @end_bwd_exchanged0 grid [{{.*}}maxpids(pid0 + 1)
-// CHECK-LABEL: tt.func @end_bwd_exchanged0(
+// CHECK: autodiff.launch @end_bwd_interchanged0 grid [{{.*}}maxpids(pid0 + 1)
+// CHECK-LABEL: tt.func @end_bwd_interchanged0(
 // CHECK: %[[PART:.*]] = arith.divsi
 // CHECK: %[[FIRST:.*]] = arith.maxsi {{.*}}, %c0_i32
 // CHECK: arith.cmpi slt, %[[FIRST]], %[[PROGRAMS:.*]] :
@@ -70,7 +70,7 @@ tt.func @end(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // number that is the same in all programs.
 // CHECK-LABEL: tt.func @between_bwd(
 // CHECK: autodiff.accumulate {{.*}} {argument = 0
-// CHECK-NOT: exchanged
+// CHECK-NOT: interchanged
 tt.func @between(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %c2 = arith.constant 2 : i32
   %zero = arith.constant 0.0 : f32
@@ -90,7 +90,7 @@ tt.func @between(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 
 // CHECK-LABEL: tt.func @below_bwd(
 // CHECK: autodiff.accumulate {{.*}} {argument = 0
-// CHECK-NOT: exchanged
+// CHECK-NOT: interchanged
 tt.func @below(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %c1 = arith.constant 1 : i32
   %c3 = arith.constant 3 : i32
@@ -113,7 +113,7 @@ tt.func @below(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
 // A number that is put together of two is one digit of the programs, also where
 // it says how far they go: those from j on have iteration j.
 // CHECK: autodiff.plan
-// CHECK-LABEL: tt.func @sums_of_digits_bwd_exchanged0(
+// CHECK-LABEL: tt.func @sums_of_digits_bwd_interchanged0(
 // CHECK: %[[N:.*]] = autodiff.programs
 // CHECK: %[[J:.*]] = arith.remsi %[[N]]
 // CHECK: %[[FIRST:.*]] = arith.maxsi %{{.*}}, %c0_i32
@@ -149,8 +149,8 @@ tt.func @sums_of_digits(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>,
 // A loop from one place in memory to another one, that all programs of a row
 // run: iterations count from there. There is no mask, so that zeros are stored
 // behind shorter segments, and ranges have to be all of the tensor.
-// CHECK: autodiff.launch @from_memory_bwd_exchanged0 grid [{{.*}}maxpids(element(arg3, pid0 + 1) - element(arg3, pid0))
-// CHECK-LABEL: tt.func @from_memory_bwd_exchanged0(
+// CHECK: autodiff.launch @from_memory_bwd_interchanged0 grid [{{.*}}maxpids(element(arg3, pid0 + 1) - element(arg3, pid0))
+// CHECK-LABEL: tt.func @from_memory_bwd_interchanged0(
 // CHECK: autodiff.accumulate {{.*}} moves = true{{.*}} whole = true
 tt.func @from_memory(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %starts: !tt.ptr<i32>) {
   %c1 = arith.constant 1 : i32
@@ -182,7 +182,7 @@ tt.func @from_memory(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %s
 
 // A start that is rounded down to a multiple of the step, as of a window: the
 // programs that have iteration 4j are those with 3p − n ≤ 4j + 3.
-// CHECK-LABEL: tt.func @rounded_bwd_exchanged0(
+// CHECK-LABEL: tt.func @rounded_bwd_interchanged0(
 // CHECK: %[[J:.*]] = arith.remsi
 // CHECK: %[[INDEX:.*]] = arith.muli %[[J]], %c4_i32
 // CHECK: %[[QUOTIENT:.*]] = arith.divsi %[[INDEX]], %c4_i32
@@ -230,7 +230,7 @@ tt.func @rounded(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i3
 
 // A loop that counts blocks: the programs that have block j are those with
 // ⌈(3p + n) / 4⌉ > j, for 4j + 3 < 3p + n + 3.
-// CHECK-LABEL: tt.func @blocks_bwd_exchanged0(
+// CHECK-LABEL: tt.func @blocks_bwd_interchanged0(
 // CHECK: %[[J:.*]] = arith.remsi
 // CHECK: %[[SCALED:.*]] = arith.muli %[[J]], %c4_i32
 // CHECK: %[[LAST:.*]] = arith.addi %[[SCALED]], %c3_i32
@@ -266,7 +266,7 @@ tt.func @blocks(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32
 
 // The larger one of two ends, of which one is the same for all programs: below
 // it, all of them have the iteration.
-// CHECK-LABEL: tt.func @either_bwd_exchanged0(
+// CHECK-LABEL: tt.func @either_bwd_interchanged0(
 // CHECK-SAME: %[[N:[a-z0-9]+]]: i32
 // CHECK: %[[ALL:.*]] = arith.cmpi slt, %{{.*}}, %[[N]] : i32
 // CHECK: arith.select %[[ALL]], %c0_i32, %{{.*}}

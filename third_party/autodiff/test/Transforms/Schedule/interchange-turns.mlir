@@ -1,21 +1,21 @@
-// RUN: %exchange %s | FileCheck %s
+// RUN: %interchange %s | FileCheck %s
 // RUN: %differentiate %s | FileCheck %s --check-prefix=PLAN
 
 // The rows of x times its rows: what a block gets as the right factor is summed
 // over programs along x, and as the left one over those along y. Each sum has
 // a kernel; the second one adds to what the first one has stored.
-// CHECK-LABEL: tt.func @gram_bwd_exchanged0(
+// CHECK-LABEL: tt.func @gram_bwd_interchanged0(
 // CHECK: tt.dot
 // CHECK: autodiff.accumulate {{.*}} whole <{{.*}} programs [pid0, pid1]
-// CHECK-LABEL: tt.func @gram_bwd_exchanged1(
+// CHECK-LABEL: tt.func @gram_bwd_interchanged1(
 // CHECK: tt.dot
 // CHECK: autodiff.accumulate {{.*}} whole <{{.*}} programs [pid1, pid0]
 
 // PLAN: autodiff.gradient <store 0 :
-// PLAN-LABEL: tt.func @gram_bwd_exchanged0(
+// PLAN-LABEL: tt.func @gram_bwd_interchanged0(
 // PLAN: tt.dot
 // PLAN: tt.store
-// PLAN-LABEL: tt.func @gram_bwd_exchanged1(
+// PLAN-LABEL: tt.func @gram_bwd_interchanged1(
 // PLAN: tt.dot
 // PLAN: %[[BEFORE:.*]] = tt.load %[[P:[^:]*]] : tensor<16x16x!tt.ptr<f32>>
 // PLAN: %[[SUM:.*]] = arith.addf %[[BEFORE]],

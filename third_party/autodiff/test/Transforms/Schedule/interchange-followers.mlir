@@ -1,4 +1,4 @@
-// RUN: %exchange -split-input-file %s | FileCheck %s
+// RUN: %interchange -split-input-file %s | FileCheck %s
 
 // The gradient of w is summed over rows, that of x has a row and a column. Its
 // loop only stores it, so the kernel that sums stores it on its way, from what
@@ -8,7 +8,7 @@
 // CHECK: tt.store
 // CHECK-NOT: scf.for
 // CHECK-NOT: autodiff.accumulate
-// CHECK-LABEL: tt.func @scaled_bwd_exchanged0(
+// CHECK-LABEL: tt.func @scaled_bwd_interchanged0(
 // CHECK: scf.for %[[ROW:.*]] = %{{.*}} to
 // CHECK: autodiff.accumulate %{{.*}}, %{{[^ ]+}} {argument = 0
 // CHECK: scf.yield
@@ -49,7 +49,7 @@ tt.func @scaled(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32
 // CHECK: scf.for
 // CHECK: autodiff.accumulate {{.*}} {argument = 0
 // CHECK: autodiff.accumulate {{.*}} {argument = 2
-// CHECK-LABEL: tt.func @kept_bwd_exchanged0(
+// CHECK-LABEL: tt.func @kept_bwd_interchanged0(
 // CHECK-NOT: argument = 0
 // CHECK: autodiff.accumulate {{.*}} partial
 // CHECK-SAME: argument = 1
@@ -80,11 +80,11 @@ tt.func @kept(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %pv: !tt.ptr<f32>, %py: !tt.
 // Rows share z: that what they touch of it depends on the row, by how often the
 // loop runs, does not make an address theirs. So it is summed by a kernel of its
 // own, and stored by none on the way.
-// CHECK-LABEL: tt.func @ranges_bwd_exchanged0(
+// CHECK-LABEL: tt.func @ranges_bwd_interchanged0(
 // CHECK-NOT: argument = 1
 // CHECK: autodiff.accumulate {{.*}} {argument = 0
 // CHECK-NOT: argument = 1
-// CHECK-LABEL: tt.func @ranges_bwd_exchanged1(
+// CHECK-LABEL: tt.func @ranges_bwd_interchanged1(
 // CHECK: autodiff.accumulate {{.*}} {argument = 1
 tt.func @ranges(%px: !tt.ptr<f32>, %pz: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %m: i32) {
   %c0 = arith.constant 0 : i32

@@ -1,5 +1,6 @@
-//===- Exchange.cpp - Make iterations programs ----------------------------===//
-#include "ExchangedKernel.h"
+//===- Interchange.cpp - Make iterations programs
+//----------------------------===//
+#include "InterchangedKernel.h"
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/ArgumentUses.h"
 #include "autodiff/Analysis/Kernels.h"
@@ -11,21 +12,21 @@
 #include "autodiff/Transforms/Remarks.h"
 
 namespace mlir::autodiff {
-#define GEN_PASS_DEF_EXCHANGE
+#define GEN_PASS_DEF_INTERCHANGE
 #include "autodiff/Transforms/Passes.h.inc"
 } // namespace mlir::autodiff
 
 using namespace mlir;
 using namespace mlir::autodiff;
 
-static constexpr Remarks kRemarks("exchange");
+static constexpr Remarks kRemarks("interchange");
 
 namespace {
-struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
-  using ExchangeBase::ExchangeBase;
+struct Interchange : autodiff::impl::InterchangeBase<Interchange> {
+  using InterchangeBase::InterchangeBase;
 
   void transform() override;
-  void exchangeIn(triton::FuncOp kernel);
+  void interchangeIn(triton::FuncOp kernel);
   ReasonOr<Contribution> locate(AccumulateOp op) const;
   ReasonOr<Candidate> join(unsigned argument,
                            ArrayRef<AccumulateOp> accumulates) const;
@@ -47,7 +48,7 @@ struct Exchange : autodiff::impl::ExchangeBase<Exchange> {
 } // namespace
 
 /// The loops that an addition is in, which has to be at their outer level.
-ReasonOr<Contribution> Exchange::locate(AccumulateOp op) const {
+ReasonOr<Contribution> Interchange::locate(AccumulateOp op) const {
   auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
   auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
   auto primal = load ? dyn_cast<scf::ForOp>(load->getParentOp()) : nullptr;
@@ -85,7 +86,7 @@ static Obstacle agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
                      "it is loaded at {0} as well, in tiles of another shape",
                      firstOp);
     if (!space.touchesSameAs(spaces.front()) &&
-        !mutation::isMade("exchange:other addresses")) {
+        !mutation::isMade("interchange:other addresses")) {
       ReasonOr<SmallVector<LimitAttr>> limits =
           spaces.front().findLimits(space);
       if (!limits)
@@ -102,10 +103,10 @@ static Obstacle agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
   return std::nullopt;
 }
 
-/// Whether an exchanged kernel can store the sum of contributions to an
+/// Whether an interchanged kernel can store the sum of contributions to an
 /// argument, as far as addresses and loops tell.
-ReasonOr<Candidate> Exchange::join(unsigned argument,
-                                   ArrayRef<AccumulateOp> accumulates) const {
+ReasonOr<Candidate>
+Interchange::join(unsigned argument, ArrayRef<AccumulateOp> accumulates) const {
   Candidate candidate{argument, {}, {}, {}, {}};
   SmallVector<AccessSpace> spaces;
   for (AccumulateOp op : accumulates) {
@@ -150,11 +151,11 @@ ReasonOr<Candidate> Exchange::join(unsigned argument,
   return candidate;
 }
 
-/// What exchanged kernels can store, or add where contributions to an argument
-/// take turns (those with rows in common, and those with columns). Then there
-/// is one sum for each of its elements, as products have it.
-SmallVector<Candidate> Exchange::examine(unsigned argument,
-                                         const ArgumentUse &use) const {
+/// What interchanged kernels can store, or add where contributions to an
+/// argument take turns (those with rows in common, and those with columns).
+/// Then there is one sum for each of its elements, as products have it.
+SmallVector<Candidate> Interchange::examine(unsigned argument,
+                                            const ArgumentUse &use) const {
   if (use.accumulates.empty())
     return {};
   AccumulateOp subject = use.accumulates.front();
@@ -210,8 +211,8 @@ SmallVector<Candidate> Exchange::examine(unsigned argument,
 /// The uses, if each of their addresses is stored to by one program in one
 /// iteration of a loop that the group runs, too; else nothing.
 SmallVector<Contribution>
-Exchange::locateFollowers(const ArgumentUse &use,
-                          ArrayRef<Candidate> group) const {
+Interchange::locateFollowers(const ArgumentUse &use,
+                             ArrayRef<Candidate> group) const {
   auto isRun = [&](const Contribution &follower) {
     return llvm::any_of(group, [&](const Candidate &candidate) {
       return llvm::any_of(candidate.contributions, [&](const auto &c) {
@@ -256,8 +257,9 @@ static bool contributesTo(ArrayRef<Candidate> group, unsigned argument) {
 /// What else the kernel of a group stores on its way: all that loops are left
 /// for, which then need not read their tiles again. What `later` groups sum up
 /// is theirs.
-SmallVector<Contribution> Exchange::findFollowers(ArrayRef<Candidate> group,
-                                                  ArrayRef<Group> later) const {
+SmallVector<Contribution>
+Interchange::findFollowers(ArrayRef<Candidate> group,
+                           ArrayRef<Group> later) const {
   llvm::DenseSet<Operation *> done;
   for (const Candidate &candidate : group)
     for (const Contribution &contribution : candidate.contributions)
@@ -294,10 +296,10 @@ static double bytesRead(ArrayRef<Contribution> followers) {
 
 /// The group's kernel, with what is handed over to it; none if there is none,
 /// or if more would be handed over for the followers than they save.
-ReasonOr<triton::FuncOp> Exchange::build(ArrayRef<Candidate> group,
-                                         ArrayRef<Contribution> followers,
-                                         unsigned number,
-                                         Handover &handover) const {
+ReasonOr<triton::FuncOp> Interchange::build(ArrayRef<Candidate> group,
+                                            ArrayRef<Contribution> followers,
+                                            unsigned number,
+                                            Handover &handover) const {
   SmallVector<Value> results;
   for (const Candidate &candidate : group)
     for (const Contribution &contribution : candidate.contributions)
@@ -313,14 +315,14 @@ ReasonOr<triton::FuncOp> Exchange::build(ArrayRef<Candidate> group,
     handover.undo();
     return why;
   }
-  ExchangedKernel exchanged(backward, digits, group, followers, number);
-  if (triton::FuncOp kernel = exchanged.build(handover))
+  InterchangedKernel interchanged(backward, digits, group, followers, number);
+  if (triton::FuncOp kernel = interchanged.build(handover))
     return kernel;
   // Its place among the programs may have no number in the new kernel.
   handover.undo();
   if (!handover.isOptional())
-    return exchanged.why();
-  ExchangedKernel again(backward, digits, group, followers, number);
+    return interchanged.why();
+  InterchangedKernel again(backward, digits, group, followers, number);
   if (triton::FuncOp kernel = again.build(handover))
     return kernel;
   return again.why();
@@ -348,15 +350,15 @@ static bool canShareKernel(ArrayRef<Candidate> group,
          !contributesTo(group, candidate.argument);
 }
 
-void Exchange::transform() {
+void Interchange::transform() {
   triton::FuncOp primal = getDifferentiated(getOperation());
   sites = collectSites(primal);
   digits = findProgramDigits(primal);
   for (triton::FuncOp each : getUnscheduled(getOperation()))
-    exchangeIn(each);
+    interchangeIn(each);
 }
 
-void Exchange::exchangeIn(triton::FuncOp kernel) {
+void Interchange::interchangeIn(triton::FuncOp kernel) {
   backward = kernel;
   hoistProgramIds(backward);
 

@@ -1,6 +1,7 @@
-//===- ExchangedKernel.h - Iterations as programs ---------------*- C++ -*-===//
-#ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_EXCHANGEDKERNEL_H
-#define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_EXCHANGEDKERNEL_H
+//===- InterchangedKernel.h - Iterations as programs ---------------*- C++
+//-*-===//
+#ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_INTERCHANGEDKERNEL_H
+#define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_INTERCHANGEDKERNEL_H
 
 #include "Handover.h"
 #include "ParallelLoop.h"
@@ -15,7 +16,7 @@ struct Contribution {
   ParallelLoop loop;
 };
 
-/// An argument's gradient that an exchanged kernel can store.
+/// An argument's gradient that an interchanged kernel can store.
 struct Candidate {
   unsigned argument;
   /// The first one's mask lets through what the others touch, given `limits`.
@@ -31,11 +32,11 @@ struct Candidate {
 bool addsProducts(const Candidate &candidate);
 
 /// Builds the kernel in which the iterations of loops are programs.
-class ExchangedKernel {
+class InterchangedKernel {
 public:
-  ExchangedKernel(triton::FuncOp backward, ArrayRef<ScalarExpr> digits,
-                  ArrayRef<Candidate> group, ArrayRef<Contribution> followers,
-                  unsigned number);
+  InterchangedKernel(triton::FuncOp backward, ArrayRef<ScalarExpr> digits,
+                     ArrayRef<Candidate> group,
+                     ArrayRef<Contribution> followers, unsigned number);
 
   /// Uses what the handover leaves. Null if something in the loops cannot be
   /// computed that way.
@@ -86,4 +87,4 @@ private:
 
 } // namespace mlir::autodiff
 
-#endif // AUTODIFF_LIB_TRANSFORMS_SCHEDULE_EXCHANGEDKERNEL_H
+#endif // AUTODIFF_LIB_TRANSFORMS_SCHEDULE_INTERCHANGEDKERNEL_H

@@ -1,5 +1,6 @@
-//===- ExchangedKernel.cpp - Iterations as programs -----------------------===//
-#include "ExchangedKernel.h"
+//===- InterchangedKernel.cpp - Iterations as programs
+//-----------------------===//
+#include "InterchangedKernel.h"
 
 #include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Builders/Tile.h"
@@ -8,17 +9,17 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-ExchangedKernel::ExchangedKernel(triton::FuncOp backward,
-                                 ArrayRef<ScalarExpr> digits,
-                                 ArrayRef<Candidate> group,
-                                 ArrayRef<Contribution> followers,
-                                 unsigned number)
+InterchangedKernel::InterchangedKernel(triton::FuncOp backward,
+                                       ArrayRef<ScalarExpr> digits,
+                                       ArrayRef<Candidate> group,
+                                       ArrayRef<Contribution> followers,
+                                       unsigned number)
     : backward(backward), digits(digits), summed(group.front().summed),
       group(group), followers(followers), number(number),
       loc(backward.getLoc()), count(group.front().count),
       builder(backward.getContext()) {}
 
-void ExchangedKernel::collectLoops() {
+void InterchangedKernel::collectLoops() {
   for (const Candidate &candidate : group)
     for (const Contribution &contribution : candidate.contributions)
       if (llvm::none_of(loops, [&](const ParallelLoop &loop) {
@@ -28,15 +29,15 @@ void ExchangedKernel::collectLoops() {
 }
 
 /// For values that do not depend on the summed digits.
-void ExchangedKernel::bindAllZero(Regrid &regrid) const {
+void InterchangedKernel::bindAllZero(Regrid &regrid) const {
   regrid.bindPrograms(programs);
   for (const ScalarExpr &digit : summed)
     regrid.bindDigit(digit, zero, false);
 }
 
 /// The primal's induction variable; null if it cannot be computed.
-Value ExchangedKernel::indexOf(OpBuilder &b, Regrid &regrid,
-                               const ParallelLoop &loop) const {
+Value InterchangedKernel::indexOf(OpBuilder &b, Regrid &regrid,
+                                  const ParallelLoop &loop) const {
   scf::ForOp primal = loop.getPrimal();
   Value step = regrid.get(primal.getStep());
   Value start =
@@ -52,7 +53,7 @@ Value ExchangedKernel::indexOf(OpBuilder &b, Regrid &regrid,
 
 /// The candidates that a loop contributes to, by place in the group.
 SmallVector<unsigned>
-ExchangedKernel::candidatesOf(const ParallelLoop &loop) const {
+InterchangedKernel::candidatesOf(const ParallelLoop &loop) const {
   SmallVector<unsigned> places;
   for (auto [place, candidate] : llvm::enumerate(group))
     if (llvm::any_of(candidate.contributions, [&](const Contribution &c) {
@@ -62,7 +63,7 @@ ExchangedKernel::candidatesOf(const ParallelLoop &loop) const {
   return places;
 }
 
-LogicalResult ExchangedKernel::refuse(const char *what, const Reason &why) {
+LogicalResult InterchangedKernel::refuse(const char *what, const Reason &why) {
   reason = because(backward,
                    "a program of an iteration's own cannot compute {0}: {1}",
                    what, why);
@@ -70,7 +71,7 @@ LogicalResult ExchangedKernel::refuse(const char *what, const Reason &why) {
 }
 
 /// Adds what all programs that have the iteration contribute in this loop.
-LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
+LogicalResult InterchangedKernel::runLoop(const ParallelLoop &loop) {
   SmallVector<unsigned> adding = candidatesOf(loop);
   Regrid atZero(kernel, builder, builder);
   bindAllZero(atZero);
@@ -79,7 +80,7 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
     return refuse("which iteration it is", atZero.why());
   Value last = createSize(builder, loc, extentOf(summed.back()));
   if ((loop.isUniform() && loop.count() == count) ||
-      mutation::isMade("exchange:iterations that no program has"))
+      mutation::isMade("interchange:iterations that no program has"))
     return runPrograms(loop, builder, index, zero, last, adding);
 
   // Only some programs have it, those with a digit within a range; or, where
@@ -134,9 +135,9 @@ LogicalResult ExchangedKernel::runLoop(const ParallelLoop &loop) {
 
 /// Has programs with digits of zero compute the places that others share, which
 /// carry them from where their loops start.
-LogicalResult ExchangedKernel::bindShared(const ParallelLoop &loop,
-                                          OpBuilder &once, Value index,
-                                          Regrid &regrid) {
+LogicalResult InterchangedKernel::bindShared(const ParallelLoop &loop,
+                                             OpBuilder &once, Value index,
+                                             Regrid &regrid) {
   if (!loop.isStartVarying())
     return success();
   Regrid atZero(kernel, once, once);
@@ -150,15 +151,15 @@ LogicalResult ExchangedKernel::bindShared(const ParallelLoop &loop,
 }
 
 /// Runs over the summed digits, the last one between `from` and `to`.
-LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
-                                           OpBuilder &b, Value index,
-                                           Value from, Value to,
-                                           ArrayRef<unsigned> adding) {
+LogicalResult InterchangedKernel::runPrograms(const ParallelLoop &loop,
+                                              OpBuilder &b, Value index,
+                                              Value from, Value to,
+                                              ArrayRef<unsigned> adding) {
   Value one = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(1));
   SmallVector<Value> extents;
   for (const ScalarExpr &digit : summed.drop_back())
     extents.push_back(createSize(b, loc, extentOf(digit)));
-  if (partial && !mutation::isMade("exchange:overlapping partial sums"))
+  if (partial && !mutation::isMade("interchange:overlapping partial sums"))
     from = arith::AddIOp::create(b, loc, from, partial);
   SmallVector<scf::ForOp> nest;
   SmallVector<Value> carried;
@@ -198,7 +199,7 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
       Value value = regrid.get(op.getValue());
       if (!value)
         return refuse("what is contributed", regrid.why());
-      if (mutation::isMade("exchange:the last program alone"))
+      if (mutation::isMade("interchange:the last program alone"))
         sum = value;
       else
         sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
@@ -213,9 +214,9 @@ LogicalResult ExchangedKernel::runPrograms(const ParallelLoop &loop,
 }
 
 /// What one iteration of one program stores is stored in the place of both.
-LogicalResult ExchangedKernel::runFollowers(const ParallelLoop &loop,
-                                            OpBuilder &b, Regrid &regrid,
-                                            Value index) {
+LogicalResult InterchangedKernel::runFollowers(const ParallelLoop &loop,
+                                               OpBuilder &b, Regrid &regrid,
+                                               Value index) {
   llvm::DenseSet<Operation *> bound{loop.getLoop()};
   for (const Contribution &follower : followers) {
     // Of several loops that run alike, one stores it.
@@ -224,7 +225,7 @@ LogicalResult ExchangedKernel::runFollowers(const ParallelLoop &loop,
     if (bound.insert(follower.loop.getLoop()).second &&
         failed(follower.loop.bind(regrid, b, iteration, index)))
       return failure();
-    if (!mutation::isMade("exchange:followers left behind") &&
+    if (!mutation::isMade("interchange:followers left behind") &&
         failed(regrid.copy(follower.op)))
       return refuse("what else is contributed", regrid.why());
   }
@@ -233,7 +234,7 @@ LogicalResult ExchangedKernel::runFollowers(const ParallelLoop &loop,
 
 /// The whole gradient at the addresses of this iteration. They, and the mask,
 /// are the same for all programs: those with digits of zero compute them.
-LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
+LogicalResult InterchangedKernel::store(const Candidate &candidate, Value sum) {
   const Contribution &contribution = candidate.contributions.front();
   const ParallelLoop &loop = contribution.loop;
   Regrid atZero(kernel, builder, builder);
@@ -245,10 +246,10 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
   SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);
   CheckAttr check = space->toSummedCheck(candidate.argument, summed, staying);
   if (!space->boundsIterations() && differs(staying) &&
-      !mutation::isMade("exchange:beyond what is read"))
+      !mutation::isMade("interchange:beyond what is read"))
     check = check.aboutWhole();
   if (!candidate.limits.empty() &&
-      !mutation::isMade("exchange:beyond the mask"))
+      !mutation::isMade("interchange:beyond the mask"))
     check = check.within(candidate.limits);
   if (failed(accumulateWhole(builder, contribution.op, atZero, sum, check,
                              partial, partials)))
@@ -258,7 +259,7 @@ LogicalResult ExchangedKernel::store(const Candidate &candidate, Value sum) {
 
 /// Whether programs that differ in `staying` may have fewer iterations: zeros
 /// are stored where the others would be, which nobody may have read.
-bool ExchangedKernel::differs(ArrayRef<ScalarExpr> staying) const {
+bool InterchangedKernel::differs(ArrayRef<ScalarExpr> staying) const {
   return llvm::any_of(loops, [&](const ParallelLoop &loop) {
     return !loop.hasSameBase(staying) ||
            llvm::any_of(staying, [&](const ScalarExpr &digit) {
@@ -289,12 +290,12 @@ bool mlir::autodiff::addsProducts(const Candidate &candidate) {
 
 /// Where there is little to do for a program, there are few programs for the
 /// iterations (rows of a norm in pieces): the sums over others are divided.
-bool ExchangedKernel::isSplit() const {
+bool InterchangedKernel::isSplit() const {
   return llvm::none_of(group, addsProducts);
 }
 
 /// Numbers programs by iterations, then by parts of what is summed.
-void ExchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
+void InterchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
   ExprAttr parts =
       countPartials(summed.take_back(), countPrograms(staying, count),
                     {Target::kFewestPrograms, Target::kFewestPrograms});
@@ -306,10 +307,10 @@ void ExchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
   partials = parts;
 }
 
-triton::FuncOp ExchangedKernel::build(const Handover &left) {
+triton::FuncOp InterchangedKernel::build(const Handover &left) {
   handover = left.get();
   collectLoops();
-  kernel = createBeside(backward, backward.getSymName() + "_exchanged" +
+  kernel = createBeside(backward, backward.getSymName() + "_interchanged" +
                                       llvm::Twine(number));
   builder.setInsertionPointToEnd(&kernel.getBody().front());
   SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);

@@ -1,10 +1,10 @@
-// RUN: %exchange -split-input-file %s | FileCheck %s
+// RUN: %interchange -split-input-file %s | FileCheck %s
 
-// A head has its own query; two heads share a key. A program of the exchanged
+// A head has its own query; two heads share a key. A program of the interchanged
 // kernel has one iteration and one pair of heads, and runs over the heads of
 // the pair and the programs of each.
-// CHECK: autodiff.launch @heads_bwd_exchanged0 grid [{{.*}}(maxpids(div(pid1, 2)) + 1)
-// CHECK-LABEL: tt.func @heads_bwd_exchanged0(
+// CHECK: autodiff.launch @heads_bwd_interchanged0 grid [{{.*}}(maxpids(div(pid1, 2)) + 1)
+// CHECK-LABEL: tt.func @heads_bwd_interchanged0(
 // CHECK: autodiff.size <maxpids(rem(pid1, 2)) + 1>
 // CHECK: scf.for %[[PLACE:.*]] = %{{.*}} to
 // CHECK: scf.for
