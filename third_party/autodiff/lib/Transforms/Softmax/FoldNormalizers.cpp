@@ -27,9 +27,9 @@
 #include "Maxima.h"
 #include "Reciprocals.h"
 #include "Sign.h"
+#include "autodiff/Analysis/Dependents.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LoopBounds.h"
-#include "autodiff/Analysis/Reach.h"
 #include "autodiff/Analysis/ResidualIds.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
 #include "autodiff/Builders/Tile.h"
@@ -166,17 +166,18 @@ static bool changesFrame(Operation *op) {
 
 /// Whether a row without a sum leaves NaN wherever the maximum matters.
 bool Search::isInEveryStore(ResidualOp sum) {
-  llvm::DenseSet<Operation *> normalized = reach(findNormalized(sum));
-  return llvm::all_of(reach({maximum.getResult()}), [&](Operation *op) {
-    if (isa<arith::CmpFOp>(op))
-      return changesFrame(op) ||
-             llvm::all_of(op->getOperands(), [&](Value value) {
-               return degrees.isInvariant(value);
-             });
-    bool stores = op->getNumRegions() == 0 && mayWrite(op);
-    return !stores || normalized.contains(op) ||
-           mutation::isMade("normalizers:of some stores");
-  });
+  llvm::DenseSet<Operation *> normalized = findDependents(findNormalized(sum));
+  return llvm::all_of(
+      findDependents({maximum.getResult()}), [&](Operation *op) {
+        if (isa<arith::CmpFOp>(op))
+          return changesFrame(op) ||
+                 llvm::all_of(op->getOperands(), [&](Value value) {
+                   return degrees.isInvariant(value);
+                 });
+        bool stores = op->getNumRegions() == 0 && mayWrite(op);
+        return !stores || normalized.contains(op) ||
+               mutation::isMade("normalizers:of some stores");
+      });
 }
 
 /// Whether a number may stand for −∞ in a mask, but is finite.

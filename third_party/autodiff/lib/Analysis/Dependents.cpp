@@ -1,5 +1,5 @@
-//===- Reach.cpp - What depends on values ---------------------------------===//
-#include "autodiff/Analysis/Reach.h"
+//===- Dependents.cpp - What depends on values ----------------------------===//
+#include "autodiff/Analysis/Dependents.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -24,15 +24,16 @@ SmallVector<Value> mlir::autodiff::resultsOf(OpOperand &use) {
   return op->getResults();
 }
 
-llvm::DenseSet<Operation *> mlir::autodiff::reach(SmallVector<Value> values) {
-  llvm::DenseSet<Operation *> reached;
+llvm::DenseSet<Operation *>
+mlir::autodiff::findDependents(SmallVector<Value> values) {
+  llvm::DenseSet<Operation *> dependents;
   llvm::DenseSet<Value> seen(values.begin(), values.end());
   while (!values.empty())
     for (OpOperand &use : values.pop_back_val().getUses()) {
-      reached.insert(use.getOwner());
+      dependents.insert(use.getOwner());
       for (Value result : resultsOf(use))
         if (seen.insert(result).second)
           values.push_back(result);
     }
-  return reached;
+  return dependents;
 }
