@@ -43,12 +43,12 @@ bool AccessSpace::touchesSameAs(const AccessSpace &other) const {
   return offset == other.offset && hasSameShapeAs(other);
 }
 
-AccessSpace::Reach AccessSpace::findReach() const {
-  Reach reach{offset, {}};
+AccessSpace::Footprint AccessSpace::findFootprint() const {
+  Footprint footprint{offset, {}};
   for (const Index &index : indices) {
     // What a step is, and two expressions.
     enum : int64_t { Count = -1, Program = -2, Bound = -3, Start = -4 };
-    SmallVector<Reach::Step> digits;
+    SmallVector<Footprint::Step> digits;
     auto note = [&](int64_t what, const ScalarExpr &a, ExprAttr b) {
       digits.push_back({what, toExpr(a).getAsOpaquePointer(),
                         b ? b.getAsOpaquePointer() : nullptr});
@@ -61,7 +61,8 @@ AccessSpace::Reach AccessSpace::findReach() const {
       // Counting down is counting up from the other end.
       if (extent && !index.bound && !index.start &&
           step.getConstant().value_or(0) < 0) {
-        reach.start = reach.start + step * ScalarExpr::constant(*extent - 1);
+        footprint.start =
+            footprint.start + step * ScalarExpr::constant(*extent - 1);
         step = ScalarExpr::constant(0) - step;
       }
       note(digit.extent ? Count : Program, step,
@@ -77,14 +78,14 @@ AccessSpace::Reach AccessSpace::findReach() const {
     if (index.start)
       note(Start, index.stride, toExpr(*index.start));
     if (!digits.empty())
-      reach.indices.push_back(std::move(digits));
+      footprint.indices.push_back(std::move(digits));
   }
-  llvm::sort(reach.indices);
-  return reach;
+  llvm::sort(footprint.indices);
+  return footprint;
 }
 
 bool AccessSpace::isOwnedLike(const AccessSpace &other) const {
-  Reach own = findReach(), others = other.findReach();
+  Footprint own = findFootprint(), others = other.findFootprint();
   return moves == other.moves && notNegative == other.notNegative &&
          own.start == others.start && own.indices == others.indices;
 }

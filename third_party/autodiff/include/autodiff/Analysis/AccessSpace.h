@@ -172,7 +172,7 @@ private:
   struct Local;
   /// The steps in which addresses are touched, by whatever lanes and
   /// iterations, and which of them programs choose; in an order of their own.
-  struct Reach {
+  struct Footprint {
     using Step = std::tuple<int64_t, const void *, const void *>;
     ScalarExpr start;
     llvm::SmallVector<llvm::SmallVector<Step>> indices;
@@ -182,7 +182,7 @@ private:
   /// bounds to be reached. None if programs are counted by the same indices.
   std::optional<Local>
   findLocal(llvm::SmallVectorImpl<LimitAttr> &limits) const;
-  Reach findReach() const;
+  Footprint findFootprint() const;
   /// Whether something about an index is not that it is less than its bound:
   /// part of it has a bound of its own, or it starts behind zero.
   bool hasPartsOrStarts() const;

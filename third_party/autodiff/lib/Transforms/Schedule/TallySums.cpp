@@ -209,7 +209,7 @@ LogicalResult TallySums::tally(const AtomicSum &sum) {
   int64_t length = Target::of(primal).traffic.sector / 4;
   for (triton::AtomicRMWOp add : sum.adds) {
     Runs::mark(add);
-    length = std::max<int64_t>(length, llvm::PowerOf2Ceil(Runs::getReach(add)));
+    length = std::max<int64_t>(length, llvm::PowerOf2Ceil(Runs::getSpan(add)));
   }
   SumBlocks blocks(&getContext(), sum.argument, length);
   ExprAttr when = findCondition(sum, blocks);

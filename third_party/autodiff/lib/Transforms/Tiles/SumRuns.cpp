@@ -103,7 +103,7 @@ static void sumRuns(triton::AtomicRMWOp op, Operation *quotient) {
   // An address that the first quotient gives, others give, too.
   if (!first || !position || !divisor || !getFirst(b, op.getPtr()))
     return;
-  Value end = addInteger(Tile(b, loc, position), getPositionReach(quotient));
+  Value end = addInteger(Tile(b, loc, position), getPositionSpan(quotient));
   Operation *last = b.clone(*quotient);
   last->setOperands({end, divisor});
   last->getResult(0).setType(end.getType());
