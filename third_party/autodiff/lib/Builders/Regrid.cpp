@@ -152,19 +152,19 @@ Value Regrid::ofNumber(const ScalarExpr &number, Location loc, bool &varies) {
     }
     known.push_back(digit.expression);
   }
-  std::optional<Parts> parts = findParts(number, known);
-  if (!parts)
+  std::optional<Division> division = findDivision(number, known);
+  if (!division)
     return {};
   bool moves = false;
-  Value quotient = ofNumber(parts->quotient, loc, moves);
-  Value remainder = ofNumber(parts->remainder, loc, moves);
+  Value quotient = ofNumber(division->quotient, loc, moves);
+  Value remainder = ofNumber(division->remainder, loc, moves);
   if (!quotient || !remainder)
     return {};
   varies |= moves;
   OpBuilder &b = moves ? varying : once;
   Value scaled = arith::MulIOp::create(
       b, loc, quotient,
-      createSize(once, loc, parts->divisor.get(once.getContext())));
+      createSize(once, loc, division->divisor.get(once.getContext())));
   return arith::AddIOp::create(b, loc, scaled, remainder);
 }
 

@@ -62,7 +62,7 @@ private:
   Value shrink(OpBuilder &b, Value uniform) const;
   Value number(OpBuilder &b, Location loc, const ScalarExpr &expr, Type like);
   void emitDigits(OpBuilder &b);
-  Value emitPart(OpBuilder &b, Value value);
+  Value emitRange(OpBuilder &b, Value value);
   Value emitMask(OpBuilder &b, Operation *access);
   Value get(OpBuilder &b, Value value);
   void emit(OpBuilder &b, Operation *op);
@@ -230,9 +230,9 @@ void Unraveled::emitDigits(OpBuilder &b) {
 }
 
 /// The part of a position that `value` is: a sum of digits.
-Value Unraveled::emitPart(OpBuilder &b, Value value) {
+Value Unraveled::emitRange(OpBuilder &b, Value value) {
   Location loc = value.getLoc();
-  auto [first, last] = chain.getDigits(*line.getPart(value));
+  auto [first, last] = chain.getDigits(*line.getRange(value));
   Value sum;
   Line::Digits varying = 0;
   for (unsigned digit = first; digit < last; ++digit) {
@@ -256,7 +256,7 @@ Value Unraveled::get(OpBuilder &b, Value value) {
     return value;
   Value &found = known[value];
   if (!found)
-    found = line.getPart(value) ? emitPart(b, value) : shrink(b, value);
+    found = line.getRange(value) ? emitRange(b, value) : shrink(b, value);
   return found;
 }
 
