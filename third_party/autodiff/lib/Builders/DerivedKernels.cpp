@@ -15,12 +15,12 @@ void mlir::autodiff::assumeNotNegative(ModuleOp module,
     PlanOp::getOrCreate(module).add<AssumeOp>(number.get(module.getContext()));
 }
 
-/// The part of a plan that says which launch the kernels are for, or null.
+/// The item of a plan that says which launch the kernels are for, or null.
 static RearrangedOp findRearranged(ModuleOp module) {
   PlanOp plan = PlanOp::of(module);
-  if (!plan || plan.getParts<RearrangedOp>().empty())
+  if (!plan || plan.getItems<RearrangedOp>().empty())
     return {};
-  return *plan.getParts<RearrangedOp>().begin();
+  return *plan.getItems<RearrangedOp>().begin();
 }
 
 Launch Launch::of(ModuleOp module) {

@@ -50,8 +50,8 @@ static StoredAttr describe(triton::StoreOp store, triton::FuncOp kernel,
 void MarkStores::transform() {
   // It is about the user's own launch, before any rearrangement.
   if (PlanOp plan = PlanOp::of(getOperation());
-      plan && (!plan.getParts<StoredOp>().empty() ||
-               !plan.getParts<RearrangedOp>().empty()))
+      plan && (!plan.getItems<StoredOp>().empty() ||
+               !plan.getItems<RearrangedOp>().empty()))
     return;
   triton::FuncOp primal = getPrimal(getOperation());
   llvm::MapVector<unsigned, SmallVector<Operation *>> byArgument;

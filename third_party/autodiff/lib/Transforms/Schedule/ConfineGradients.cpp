@@ -117,8 +117,8 @@ void ConfineGradients::transform() {
   PlanOp plan = PlanOp::of(getOperation());
   if (!plan)
     return;
-  for (auto part : plan.getParts<GradientOp>()) {
-    GradientAttr gradient = part.getGradient();
+  for (auto item : plan.getItems<GradientOp>()) {
+    GradientAttr gradient = item.getGradient();
     unsigned argument = gradient.getArgument();
     if (gradient.getConfined() == Confined::Nothing)
       continue;
@@ -136,6 +136,6 @@ void ConfineGradients::transform() {
     }
     if (mutation::isMade("confine:no margin"))
       margin = 0;
-    part.setGradientAttr(gradient.withMargin(margin));
+    item.setGradientAttr(gradient.withMargin(margin));
   }
 }
