@@ -16,9 +16,9 @@ bool AccessSpace::areEqual(const ScalarExpr &a, const ScalarExpr &b) {
   return (a - b).getConstant() == 0;
 }
 
-bool AccessSpace::hasPartsOrStarts() const {
+bool AccessSpace::hasChunksOrStarts() const {
   return llvm::any_of(indices, [](const Index &index) {
-    return index.part.has_value() || index.start.has_value();
+    return index.chunk.has_value() || index.start.has_value();
   });
 }
 
@@ -29,7 +29,7 @@ bool AccessSpace::hasSameShapeAs(const AccessSpace &other,
   };
   auto sameIndex = [&](const Index &a, const Index &b) {
     return a.stride == b.stride && a.bound.has_value() == b.bound.has_value() &&
-           (!sameBounds || a.bound == b.bound) && a.part == b.part &&
+           (!sameBounds || a.bound == b.bound) && a.chunk == b.chunk &&
            a.start == b.start &&
            std::equal(a.digits.begin(), a.digits.end(), b.digits.begin(),
                       b.digits.end(), sameDigit);
@@ -55,7 +55,7 @@ AccessSpace::Footprint AccessSpace::findFootprint() const {
     };
     for (const Digit &digit : index.digits) {
       std::optional<int64_t> extent = digit.getLength();
-      if (extent == 1 && !index.part)
+      if (extent == 1 && !index.chunk)
         continue;
       ScalarExpr step = index.stride * digit.stride;
       // Counting down is counting up from the other end.
@@ -68,9 +68,9 @@ AccessSpace::Footprint AccessSpace::findFootprint() const {
       note(digit.extent ? Count : Program, step,
            digit.extent ? *digit.extent : digit.dimension.digit->getExpr());
     }
-    // The first ones may be a part of their own.
-    if (index.part)
-      note(index.part->digits, index.part->bound, {});
+    // The first ones may be a chunk of their own.
+    if (index.chunk)
+      note(index.chunk->digits, index.chunk->bound, {});
     else
       llvm::sort(digits);
     if (index.bound)
@@ -110,8 +110,8 @@ AccessSpace::findLimits(const AccessSpace &unbounded) const {
       digits += index.digits.size();
     return digits;
   };
-  if (moves || unbounded.moves || hasPartsOrStarts() ||
-      unbounded.hasPartsOrStarts() || !unbounded.notNegative.empty() ||
+  if (moves || unbounded.moves || hasChunksOrStarts() ||
+      unbounded.hasChunksOrStarts() || !unbounded.notNegative.empty() ||
       !(offset == unbounded.offset) || count(*this) != count(unbounded) ||
       llvm::any_of(unbounded.indices,
                    [](const Index &index) { return index.bound; }))
@@ -185,7 +185,7 @@ AccessSpace::findSameRun(const AccessSpace &run) const {
   auto countPrograms = [](const AccessSpace &space) {
     return space.getProgramDigits().size();
   };
-  if (moves || run.moves || hasPartsOrStarts() || run.hasPartsOrStarts() ||
+  if (moves || run.moves || hasChunksOrStarts() || run.hasChunksOrStarts() ||
       notNegative != run.notNegative || !(offset == run.offset) ||
       countPrograms(*this) != countPrograms(run))
     return because(context, "the two do not begin at the same element in each "
@@ -345,7 +345,7 @@ AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
                      ArrayRef<Constraint> limits,
                      std::optional<unsigned> axis) const {
   auto refuse = [&](const char *why) { return because(context, "{0}", why); };
-  if (hasPartsOrStarts() || !(offset == known.constant))
+  if (hasChunksOrStarts() || !(offset == known.constant))
     return refuse("what is loaded as a whole begins at another element, or is "
                   "bounded from below");
   auto extentOf = [&](const Digit &digit) -> std::optional<ExprAttr> {
@@ -437,8 +437,8 @@ AccessSpace::findShared(ArrayRef<ScalarExpr> digits) const {
   for (const Index &index : indices) {
     if (index.bound)
       decisive.push_back(*index.bound);
-    if (index.part)
-      decisive.push_back(index.part->bound);
+    if (index.chunk)
+      decisive.push_back(index.chunk->bound);
     if (index.start)
       decisive.push_back(*index.start);
   }
@@ -473,15 +473,15 @@ SmallVector<ExprAttr> AccessSpace::toExprs(ArrayRef<ScalarExpr> numbers) const {
 
 DimensionAttr AccessSpace::toDimension(const Index &index,
                                        ArrayRef<DigitAttr> digits) const {
-  ExprAttr bound, partBound, start;
+  ExprAttr bound, chunkBound, start;
   if (index.bound)
     bound = toExpr(*index.bound);
-  if (index.part)
-    partBound = toExpr(index.part->bound);
+  if (index.chunk)
+    chunkBound = toExpr(index.chunk->bound);
   if (index.start)
     start = toExpr(*index.start);
   return DimensionAttr::get(context, toExpr(index.stride), digits, bound,
-                            index.part ? index.part->digits : 0, partBound,
+                            index.chunk ? index.chunk->digits : 0, chunkBound,
                             start);
 }
 

@@ -151,10 +151,10 @@ private:
   };
   /// The number that the first digits of an index make up, with a bound of its
   /// own: the place in a chunk, where the index is that in all of them.
-  struct Part {
+  struct Chunk {
     size_t digits;
     ScalarExpr bound;
-    bool operator==(const Part &other) const {
+    bool operator==(const Chunk &other) const {
       return digits == other.digits && bound == other.bound;
     }
   };
@@ -162,7 +162,7 @@ private:
     ScalarExpr stride;
     llvm::SmallVector<Digit> digits;
     std::optional<ScalarExpr> bound;
-    std::optional<Part> part = std::nullopt;
+    std::optional<Chunk> chunk = std::nullopt;
     std::optional<ScalarExpr> start = std::nullopt; ///< the least of its values
   };
   struct Builder;
@@ -184,8 +184,8 @@ private:
   findLocal(llvm::SmallVectorImpl<LimitAttr> &limits) const;
   Footprint findFootprint() const;
   /// Whether something about an index is not that it is less than its bound:
-  /// part of it has a bound of its own, or it starts behind zero.
-  bool hasPartsOrStarts() const;
+  /// it has chunks, or it starts behind zero.
+  bool hasChunksOrStarts() const;
   /// The digit of another space for the same dimension, in steps as long.
   static const Digit *findSame(const Index &index, const Digit &digit,
                                const AccessSpace &other);
