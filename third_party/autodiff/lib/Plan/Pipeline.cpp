@@ -311,15 +311,15 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   return success(passes.isComplete());
 }
 
-using BuildPart = void (*)(Passes &passes, const Request &request);
+using BuildStage = void (*)(Passes &passes, const Request &request);
 
-/// Makes some parts, one after the other, a pipeline of textual ones.
-static void registerParts(llvm::StringRef name, llvm::StringRef description,
-                          std::vector<BuildPart> parts) {
+/// Makes some stages, one after the other, a pipeline of textual ones.
+static void registerStages(llvm::StringRef name, llvm::StringRef description,
+                           std::vector<BuildStage> stages) {
   registerPassPipeline(
       name, description,
-      [parts](OpPassManager &pm, llvm::StringRef text,
-              llvm::function_ref<LogicalResult(const Twine &)> fail) {
+      [stages](OpPassManager &pm, llvm::StringRef text,
+               llvm::function_ref<LogicalResult(const Twine &)> fail) {
         PipelineOptions options;
         if (failed(options.parseFromString(text)))
           return failure();
@@ -331,8 +331,8 @@ static void registerParts(llvm::StringRef name, llvm::StringRef description,
           request.schedules = {Schedule::Merge, Schedule::Interchange,
                                Schedule::Persist};
         Passes passes(pm, options.until);
-        for (BuildPart part : parts)
-          part(passes, request);
+        for (BuildStage stage : stages)
+          stage(passes, request);
         if (!passes.isComplete())
           return fail("no pass of the pipeline is " + options.until);
         return success();
@@ -343,16 +343,16 @@ static void registerParts(llvm::StringRef name, llvm::StringRef description,
 }
 
 void mlir::autodiff::registerPipelines() {
-  registerParts("autodiff-rearrange",
-                "Make a kernel one from which better backwards are derived",
-                {addNormalize, addRearrange});
-  registerParts("autodiff-derive",
-                "Derive the unscheduled plan of a kernel's gradient",
-                {addNormalize, addDerive});
-  registerParts("autodiff-schedule", "Schedule a plan, and lower its kernels",
-                {addSchedule});
-  registerParts("autodiff-differentiate",
-                "Derive the kernels of a kernel's gradient, as the library "
-                "does: all parts, one after the other",
-                {addNormalize, addRearrange, addDerive, addSchedule});
+  registerStages("autodiff-rearrange",
+                 "Make a kernel one from which better backwards are derived",
+                 {addNormalize, addRearrange});
+  registerStages("autodiff-derive",
+                 "Derive the unscheduled plan of a kernel's gradient",
+                 {addNormalize, addDerive});
+  registerStages("autodiff-schedule", "Schedule a plan, and lower its kernels",
+                 {addSchedule});
+  registerStages("autodiff-differentiate",
+                 "Derive the kernels of a kernel's gradient, as the library "
+                 "does: all stages, one after the other",
+                 {addNormalize, addRearrange, addDerive, addSchedule});
 }

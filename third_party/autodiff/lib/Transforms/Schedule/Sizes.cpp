@@ -31,7 +31,7 @@ struct Sizes : autodiff::impl::SizesBase<Sizes> {
 /// What a size is called in printed kernels.
 static StringRef nameOf(ExprAttr expression) {
   auto isAbout = [&](ExprKind kind) {
-    return expression.hasPart(
+    return expression.hasSubexpression(
         [&](ExprAttr part) { return part.getKind() == kind; });
   };
   if (expression.getKind() == ExprKind::Sub &&

@@ -128,7 +128,7 @@ void ResizedKernel::emitYield(Block &block, ArrayRef<unsigned> kept,
   Operation *yield = block.getTerminator();
   SmallVector<Value> results;
   for (unsigned number : kept) {
-    Form form = parent == loop ? kPart : *forms.ofCarried(parent, number);
+    Form form = parent == loop ? kSummand : *forms.ofCarried(parent, number);
     results.push_back(lookup(yield->getOperand(number), form));
   }
   scf::YieldOp::create(b, yield->getLoc(), results);
@@ -160,7 +160,7 @@ void ResizedKernel::emitLoop(scf::ForOp op, OpBuilder &b) {
     copy->removeAttr(kDividedAttr);
   for (auto [place, number] : llvm::enumerate(kept)) {
     Form form = *forms.ofCarried(op, number);
-    values[{op.getRegionIterArg(number), op == loop ? kPart : form}] =
+    values[{op.getRegionIterArg(number), op == loop ? kSummand : form}] =
         copy.getRegionIterArg(place);
     values[{op.getResult(number), form}] = copy.getResult(place);
   }

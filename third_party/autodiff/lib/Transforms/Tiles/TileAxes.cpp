@@ -67,7 +67,7 @@ void Relation::relate(Operation *op) {
     return;
   Value made = isStore ? op->getOperand(0) : op->getResult(0);
   auto tile = dyn_cast<RankedTensorType>(made.getType());
-  for (Form form = kPart; form < (tile ? tile.getRank() : 0); ++form) {
+  for (Form form = kSummand; form < (tile ? tile.getRank() : 0); ++form) {
     Forms forms = isStore ? SmallVector<Form>(op->getNumOperands(), form)
                           : TileForms::ofOperands(op, form);
     if (!forms)

@@ -35,7 +35,8 @@ LogicalResult TileForms::noteSize(Value value, Form form) {
 
 /// Zero is a part of zero.
 Form TileForms::simplify(Value value, Form form) {
-  return form == kPart && matchPattern(value, m_AnyZeroFloat()) ? kSame : form;
+  return form == kSummand && matchPattern(value, m_AnyZeroFloat()) ? kSame
+                                                                   : form;
 }
 
 LogicalResult TileForms::need(Value value, Form form) {
@@ -105,14 +106,14 @@ LogicalResult TileForms::needCarried(scf::ForOp op, unsigned number,
       return failure();
   return success(succeeded(need(op, op.getInitArgs()[number], form)) &&
                  succeeded(need(op, op.getYieldedValues()[number],
-                                op == loop ? kPart : form)));
+                                op == loop ? kSummand : form)));
 }
 
 LogicalResult TileForms::needYielded(scf::IfOp op, unsigned number, Form form) {
   auto [known, isNew] = carried.try_emplace({op, number}, form);
   if (!isNew)
     return success(known->second == form);
-  return success(form != kPart &&
+  return success(form != kSummand &&
                  succeeded(need(op, op.getCondition(), kSame)) &&
                  succeeded(need(op, op.thenYield().getOperand(number), form)) &&
                  succeeded(need(op, op.elseYield().getOperand(number), form)));
@@ -122,7 +123,7 @@ LogicalResult TileForms::needYielded(scf::IfOp op, unsigned number, Form form) {
 static Forms formsOfPart(Operation *op) {
   if (auto dot = dyn_cast<triton::DotOp>(op)) {
     Form rank = cast<RankedTensorType>(dot.getType()).getRank();
-    return SmallVector<Form>{rank - 1, rank - 2, kPart};
+    return SmallVector<Form>{rank - 1, rank - 2, kSummand};
   }
   if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
     if (op->getNumOperands() == 1 &&
@@ -133,7 +134,7 @@ static Forms formsOfPart(Operation *op) {
   if (isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::ExtFOp,
           triton::TransOp, triton::SplatOp, triton::BroadcastOp,
           triton::ExpandDimsOp, triton::ReshapeOp>(op))
-    return SmallVector<Form>(op->getNumOperands(), kPart);
+    return SmallVector<Form>(op->getNumOperands(), kSummand);
   return std::nullopt;
 }
 
@@ -179,7 +180,7 @@ static Forms formsOfAxis(Operation *op, Form axis) {
 }
 
 Forms TileForms::ofOperands(Operation *op, Form form) {
-  if (form == kPart)
+  if (form == kSummand)
     return formsOfPart(op);
   if (form >= 0)
     return formsOfAxis(op, form);
@@ -196,7 +197,7 @@ LogicalResult TileForms::needOperands(OpResult result, Form form) {
   // Parts and shorter tiles exist in the loop only.
   bool isOutside = loop && !loop->isProperAncestor(op);
   if (isOutside && form != kSame &&
-      (form == kPart || isa<scf::ForOp, scf::IfOp>(op)))
+      (form == kSummand || isa<scf::ForOp, scf::IfOp>(op)))
     return failure();
   if (isa<ProgramsOp>(op))
     return success();
@@ -223,11 +224,11 @@ LogicalResult TileForms::needOperands(BlockArgument argument, Form form) {
     return success(form == kSame);
   // In the loop that goes over parts, a sum is only added to.
   bool isOutside = loop && !loop->isProperAncestor(inner);
-  if (inner == loop ? form != kPart
-                    : form == kPart || (isOutside && form != kSame))
+  if (inner == loop ? form != kSummand
+                    : form == kSummand || (isOutside && form != kSame))
     return failure();
   return needCarried(inner, argument.getArgNumber() - 1,
-                     form == kPart ? kSame : form);
+                     form == kSummand ? kSame : form);
 }
 
 LogicalResult TileForms::collect() {

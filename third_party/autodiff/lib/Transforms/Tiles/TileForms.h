@@ -25,7 +25,7 @@ namespace mlir::autodiff {
 using Form = int;
 constexpr Form kSame = -1;
 /// One of several summands.
-constexpr Form kPart = -2;
+constexpr Form kSummand = -2;
 
 using Forms = std::optional<SmallVector<Form>>;
 
