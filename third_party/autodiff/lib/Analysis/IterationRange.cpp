@@ -1,5 +1,5 @@
-//===- IterationForm.cpp - Integers of an iteration -----------------------===//
-#include "autodiff/Analysis/IterationForm.h"
+//===- IterationRange.cpp - Integers of an iteration ----------------------===//
+#include "autodiff/Analysis/IterationRange.h"
 
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -7,8 +7,8 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-IterationForm IterationForm::scaled(int64_t by) const {
-  IterationForm result{factor * by, low * by, high * by, scalars};
+IterationRange IterationRange::scaled(int64_t by) const {
+  IterationRange result{factor * by, low * by, high * by, scalars};
   if (by < 0)
     std::swap(result.low, result.high);
   for (auto &[scalar, coefficient] : result.scalars)
@@ -16,9 +16,9 @@ IterationForm IterationForm::scaled(int64_t by) const {
   return result;
 }
 
-IterationForm IterationForm::operator+(const IterationForm &other) const {
-  IterationForm sum{factor + other.factor, low + other.low, high + other.high,
-                    scalars};
+IterationRange IterationRange::operator+(const IterationRange &other) const {
+  IterationRange sum{factor + other.factor, low + other.low, high + other.high,
+                     scalars};
   for (auto &[scalar, coefficient] : other.scalars) {
     auto *known = llvm::find_if(sum.scalars, [&, value = scalar](auto &term) {
       return term.first == value;
@@ -31,27 +31,27 @@ IterationForm IterationForm::operator+(const IterationForm &other) const {
   return sum;
 }
 
-std::optional<IterationForm> IterationForm::of(Value value, scf::ForOp loop) {
+std::optional<IterationRange> IterationRange::of(Value value, scf::ForOp loop) {
   if (value == loop.getInductionVar())
-    return IterationForm{1};
+    return IterationRange{1};
   APInt number;
   if (matchPattern(value, m_ConstantInt(&number)) &&
       number.getSignificantBits() <= 32)
-    return IterationForm{0, number.getSExtValue(), number.getSExtValue()};
+    return IterationRange{0, number.getSExtValue(), number.getSExtValue()};
   if (value.getType().isIntOrIndex() && loop.isDefinedOutsideOfLoop(value))
-    return IterationForm{0, 0, 0, {{value, 1}}};
+    return IterationRange{0, 0, 0, {{value, 1}}};
   Operation *op = value.getDefiningOp();
   if (!op)
     return std::nullopt;
   if (auto range = dyn_cast<triton::MakeRangeOp>(op))
-    return IterationForm{0, range.getStart(), int64_t(range.getEnd()) - 1};
+    return IterationRange{0, range.getStart(), int64_t(range.getEnd()) - 1};
   if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
           triton::TransOp, arith::ExtSIOp>(op))
     return of(op->getOperand(0), loop);
   if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
     return std::nullopt;
-  std::optional<IterationForm> a = of(op->getOperand(0), loop);
-  std::optional<IterationForm> b = of(op->getOperand(1), loop);
+  std::optional<IterationRange> a = of(op->getOperand(0), loop);
+  std::optional<IterationRange> b = of(op->getOperand(1), loop);
   if (!a || !b)
     return std::nullopt;
   if (isa<arith::AddIOp>(op))
@@ -63,13 +63,13 @@ std::optional<IterationForm> IterationForm::of(Value value, scf::ForOp loop) {
              : std::nullopt;
 }
 
-std::optional<IterationForm> IterationForm::marginOf(arith::CmpIOp compare,
-                                                     scf::ForOp loop) {
-  std::optional<IterationForm> a = IterationForm::of(compare.getLhs(), loop);
-  std::optional<IterationForm> b = IterationForm::of(compare.getRhs(), loop);
+std::optional<IterationRange> IterationRange::marginOf(arith::CmpIOp compare,
+                                                       scf::ForOp loop) {
+  std::optional<IterationRange> a = IterationRange::of(compare.getLhs(), loop);
+  std::optional<IterationRange> b = IterationRange::of(compare.getRhs(), loop);
   if (!a || !b)
     return std::nullopt;
-  IterationForm one{0, 1, 1};
+  IterationRange one{0, 1, 1};
   switch (compare.getPredicate()) {
   case arith::CmpIPredicate::slt:
     return *b + (*a + one).scaled(-1);
@@ -90,7 +90,7 @@ Value mlir::autodiff::widenInteger(OpBuilder &b, Location loc, Value value) {
   return arith::ExtSIOp::create(b, loc, b.getI64Type(), value);
 }
 
-Value IterationForm::emitLeast(OpBuilder &b, Location loc) const {
+Value IterationRange::emitLeast(OpBuilder &b, Location loc) const {
   auto constant = [&](int64_t number) -> Value {
     return arith::ConstantIntOp::create(b, loc, number, 64);
   };
