@@ -3,7 +3,7 @@
 #include "Schedule/ParallelLoop.h"
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/ArgumentUses.h"
-#include "autodiff/Analysis/GatheredForm.h"
+#include "autodiff/Analysis/IndirectAddress.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ProgramDigits.h"
@@ -41,7 +41,7 @@ struct Dense {
 /// A contribution at an index from memory, as `dense` sees it.
 struct Gathered {
   AccumulateOp op;
-  GatheredForm form;
+  IndirectAddress form;
   AccessSpace::Run run; // the index's counterpart in the dense one
   ScalarExpr shift;     // from the index to that
   /// For each axis of the contribution longer than one, that of the dense one.
@@ -263,7 +263,7 @@ static bool implies(Value mask, Value condition) {
 
 ReasonOr<Gathered> MergeGathered::examine(AccumulateOp op, const Dense &dense) {
   AccumulateOp to = dense.op;
-  ReasonOr<GatheredForm> form = GatheredForm::of(op.getPtr());
+  ReasonOr<IndirectAddress> form = IndirectAddress::of(op.getPtr());
   Gathered gathered{op, {}, {{}, 0}, ScalarExpr::constant(0), {}, {}, {}};
   ArrayRef<int64_t> shape = shapeOf(op.getPtr());
   bool isStored = !dense.condition || implies(op.getMask(), dense.condition) ||

@@ -1,5 +1,5 @@
-//===- GatheredForm.cpp - Addresses with an index from memory -------------===//
-#include "autodiff/Analysis/GatheredForm.h"
+//===- IndirectAddress.cpp - Addresses with an index from memory ----------===//
+#include "autodiff/Analysis/IndirectAddress.h"
 
 #include "autodiff/Analysis/Pointers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -7,82 +7,82 @@
 
 using namespace mlir;
 using namespace mlir::autodiff;
-using Form = ReasonOr<GatheredForm>;
+using Address = ReasonOr<IndirectAddress>;
 
-void GatheredForm::renumberAxes(llvm::function_ref<unsigned(unsigned)> map) {
+void IndirectAddress::renumberAxes(llvm::function_ref<unsigned(unsigned)> map) {
   known.renumberAxes(map);
   for (unsigned &axis : axes)
     axis = map(axis);
 }
 
 /// lhs + factor · rhs; none if both have an index.
-static Form sum(Value lhs, Value rhs, int64_t factor) {
-  Form a = GatheredForm::of(lhs), b = GatheredForm::of(rhs);
+static Address sum(Value lhs, Value rhs, int64_t factor) {
+  Address a = IndirectAddress::of(lhs), b = IndirectAddress::of(rhs);
   if (!a || !b)
     return a ? b.why() : a.why();
   if (a->index && b->index)
     return because(lhs, "its address depends on two indices, at {0} and {1}",
                    a->index.getLoc(), b->index.getLoc());
   ScalarExpr scale = ScalarExpr::constant(factor);
-  GatheredForm total = b->index ? *b : *a;
+  IndirectAddress total = b->index ? *b : *a;
   if (b->index)
     total.coefficient = b->coefficient * scale;
   total.known = a->known + b->known.scaled(scale);
   return total;
 }
 
-static Form product(Value lhs, Value rhs) {
-  Form form = GatheredForm::of(lhs);
+static Address product(Value lhs, Value rhs) {
+  Address address = IndirectAddress::of(lhs);
   std::optional<LinearForm> factor = LinearForm::of(rhs);
-  if (!form || !factor || !factor->isConstant())
+  if (!address || !factor || !factor->isConstant())
     return std::nullopt;
-  form->known = form->known.scaled(factor->constant);
-  form->coefficient = form->coefficient * factor->constant;
-  return form;
+  address->known = address->known.scaled(factor->constant);
+  address->coefficient = address->coefficient * factor->constant;
+  return address;
 }
 
-static Form ofShape(Operation *op) {
-  Form form = GatheredForm::of(op->getOperand(0));
-  if (!form || isa<triton::SplatOp>(op))
-    return form;
+static Address ofShape(Operation *op) {
+  Address address = IndirectAddress::of(op->getOperand(0));
+  if (!address || isa<triton::SplatOp>(op))
+    return address;
   if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
-    form->renumberAxes(
+    address->renumberAxes(
         [&](unsigned axis) { return axis + (axis >= expand.getAxis()); });
-    return form;
+    return address;
   }
   // What is repeated along an axis has none of that number.
   auto from = cast<RankedTensorType>(op->getOperand(0).getType());
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
-  for (unsigned axis : form->axes)
+  for (unsigned axis : address->axes)
     if (from.getDimSize(axis) != to.getDimSize(axis))
       return std::nullopt;
-  return form;
+  return address;
 }
 
-Form GatheredForm::of(Value value) {
+Address IndirectAddress::of(Value value) {
   if (std::optional<LinearForm> known = LinearForm::of(value))
-    return GatheredForm{*known, ScalarExpr::constant(0), {}, {}};
-  Form form;
+    return IndirectAddress{*known, ScalarExpr::constant(0), {}, {}};
+  Address address;
   if (Operation *op = value.getDefiningOp()) {
     if (isa<arith::AddIOp, triton::AddPtrOp>(op))
-      form = sum(op->getOperand(0), op->getOperand(1), 1);
+      address = sum(op->getOperand(0), op->getOperand(1), 1);
     else if (isa<arith::SubIOp>(op))
-      form = sum(op->getOperand(0), op->getOperand(1), -1);
+      address = sum(op->getOperand(0), op->getOperand(1), -1);
     else if (isa<arith::MulIOp>(op)) {
-      form = product(op->getOperand(0), op->getOperand(1));
-      if (!form)
-        form = product(op->getOperand(1), op->getOperand(0));
+      address = product(op->getOperand(0), op->getOperand(1));
+      if (!address)
+        address = product(op->getOperand(1), op->getOperand(0));
     } else if (isa<arith::ExtSIOp>(op))
-      form = of(op->getOperand(0));
+      address = of(op->getOperand(0));
     else if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(
                  op))
-      form = ofShape(op);
+      address = ofShape(op);
   }
-  if (form || isPointer(value.getType()) ||
+  if (address || isPointer(value.getType()) ||
       getElementTypeOrSelf(value.getType()).isInteger(1) ||
       !isa<IntegerType>(getElementTypeOrSelf(value.getType())))
-    return form;
-  GatheredForm leaf{{}, ScalarExpr::constant(1), value, {}};
+    return address;
+  IndirectAddress leaf{{}, ScalarExpr::constant(1), value, {}};
   if (auto tile = dyn_cast<RankedTensorType>(value.getType()))
     leaf.axes = llvm::to_vector(llvm::seq<unsigned>(0, tile.getRank()));
   return leaf;

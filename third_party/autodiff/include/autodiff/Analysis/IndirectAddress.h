@@ -1,6 +1,6 @@
-//===- GatheredForm.h - Addresses with an index from memory -----*- C++ -*-===//
-#ifndef AUTODIFF_ANALYSIS_GATHEREDFORM_H
-#define AUTODIFF_ANALYSIS_GATHEREDFORM_H
+//===- IndirectAddress.h - Addresses with an index from memory --*- C++ -*-===//
+#ifndef AUTODIFF_ANALYSIS_INDIRECTADDRESS_H
+#define AUTODIFF_ANALYSIS_INDIRECTADDRESS_H
 
 #include "autodiff/Analysis/LinearForm.h"
 
@@ -8,7 +8,7 @@ namespace mlir::autodiff {
 
 /// known + coefficient · index, where no form of the iteration space gives the
 /// index: it is loaded, or computed from what is.
-struct GatheredForm {
+struct IndirectAddress {
   LinearForm known;
   ScalarExpr coefficient = ScalarExpr::constant(0);
   /// An integer or tile of integers; null if there is none.
@@ -18,7 +18,7 @@ struct GatheredForm {
 
   /// The form of an integer, a pointer (counted in elements from its base) or
   /// a tile of these; none if a pointer is of another form.
-  static ReasonOr<GatheredForm> of(Value value);
+  static ReasonOr<IndirectAddress> of(Value value);
 
   /// Renumbers the tile's axes.
   void renumberAxes(llvm::function_ref<unsigned(unsigned)> map);
@@ -26,4 +26,4 @@ struct GatheredForm {
 
 } // namespace mlir::autodiff
 
-#endif // AUTODIFF_ANALYSIS_GATHEREDFORM_H
+#endif // AUTODIFF_ANALYSIS_INDIRECTADDRESS_H
