@@ -1,4 +1,4 @@
-//===- TileForms.h - How values of a kernel change with tiles ---*- C++ -*-===//
+//===- TileResizes.h - How values of a kernel change with tiles -*- C++ -*-===//
 //
 // Two theorems about a number, the digit, that tells neighbours apart.
 //
@@ -12,8 +12,8 @@
 // iteration only adds it to what the loop carries.
 //
 //===----------------------------------------------------------------------===//
-#ifndef AUTODIFF_LIB_TRANSFORMS_TILES_TILEFORMS_H
-#define AUTODIFF_LIB_TRANSFORMS_TILES_TILEFORMS_H
+#ifndef AUTODIFF_LIB_TRANSFORMS_TILES_TILERESIZES_H
+#define AUTODIFF_LIB_TRANSFORMS_TILES_TILERESIZES_H
 
 #include "autodiff/Analysis/LinearForm.h"
 #include "llvm/ADT/SetVector.h"
@@ -22,21 +22,21 @@ namespace mlir::autodiff {
 
 /// How a value of the new kernel stands for one of the old kernel: an axis that
 /// has another length, or one of these.
-using Form = int;
-constexpr Form kSame = -1;
+using Resize = int;
+constexpr Resize kSame = -1;
 /// One of several summands.
-constexpr Form kSummand = -2;
+constexpr Resize kSummand = -2;
 
-using Forms = std::optional<SmallVector<Form>>;
+using Resizes = std::optional<SmallVector<Resize>>;
 
-/// The forms in which a kernel with longer or shorter tiles needs the values of
-/// a kernel.
-class TileForms {
+/// The resizes in which a kernel with longer or shorter tiles needs the values
+/// of a kernel.
+class TileResizes {
 public:
   /// The digit is a place of the programs, whose neighbours are joined, or the
   /// induction variable of a loop, whose iterations are divided. What such a
   /// loop stores is divided along `storedAxis`.
-  TileForms(triton::FuncOp source, Value digit, unsigned factor)
+  TileResizes(triton::FuncOp source, Value digit, unsigned factor)
       : source(source), digit(digit), factor(factor),
         loop(isa<BlockArgument>(digit)
                  ? cast<scf::ForOp>(digit.getParentBlock()->getParentOp())
@@ -57,38 +57,39 @@ public:
   /// Expressions that must not be zero when the kernel is launched.
   ArrayRef<ExprAttr> getConditions() const { return conditions; }
 
-  llvm::SmallSetVector<Form, 2> ofResults(Operation *op) const {
+  llvm::SmallSetVector<Resize, 2> ofResults(Operation *op) const {
     return needed.lookup(op);
   }
-  /// The form of a result of a loop or branch; none if nobody needs it.
-  std::optional<Form> ofCarried(Operation *op, unsigned number) const;
-  Form ofStore(Operation *op) const { return stores.lookup(op); }
+  /// The resize of a result of a loop or branch; none if nobody needs it.
+  std::optional<Resize> ofCarried(Operation *op, unsigned number) const;
+  Resize ofStore(Operation *op) const { return stores.lookup(op); }
   /// Whether `op` writes tiles to memory, and nothing comes of it.
   static bool isStore(Operation *op);
 
-  /// The forms of operands that make a result of this form; none if none do.
-  static Forms ofOperands(Operation *op, Form form);
-  /// The form in which `value` is there where it is needed in `form`.
-  static Form simplify(Value value, Form form);
+  /// The resizes of operands that make a result of this resize; none if none
+  /// do.
+  static Resizes ofOperands(Operation *op, Resize resize);
+  /// The resize in which `value` is there where it is needed in `resize`.
+  static Resize simplify(Value value, Resize resize);
 
 private:
-  LogicalResult need(Value value, Form form);
-  LogicalResult need(Operation *user, Value value, Form form);
+  LogicalResult need(Value value, Resize resize);
+  LogicalResult need(Operation *user, Value value, Resize resize);
   LogicalResult needStore(Operation *op);
-  LogicalResult needCarried(scf::ForOp op, unsigned number, Form form);
-  LogicalResult needYielded(scf::IfOp op, unsigned number, Form form);
-  LogicalResult needOperands(OpResult result, Form form);
-  LogicalResult needOperands(BlockArgument argument, Form form);
-  LogicalResult noteSize(Value value, Form form);
+  LogicalResult needCarried(scf::ForOp op, unsigned number, Resize resize);
+  LogicalResult needYielded(scf::IfOp op, unsigned number, Resize resize);
+  LogicalResult needOperands(OpResult result, Resize resize);
+  LogicalResult needOperands(BlockArgument argument, Resize resize);
+  LogicalResult noteSize(Value value, Resize resize);
 
   void collectDependent();
-  bool isOneIndex(Value value, Form form);
+  bool isOneIndex(Value value, Resize resize);
   std::optional<LinearForm> formOf(Value value) const;
-  bool isFormOfIndex(const std::optional<LinearForm> &form, Form axis,
+  bool isFormOfIndex(const std::optional<LinearForm> &form, Resize axis,
                      int64_t length) const;
-  std::optional<Form> axisOf(Value pointer);
-  bool comparesIndex(Operation *op, Form form) const;
-  bool noteProduct(arith::MulIOp op, Form axis);
+  std::optional<Resize> axisOf(Value pointer);
+  bool comparesIndex(Operation *op, Resize resize) const;
+  bool noteProduct(arith::MulIOp op, Resize axis);
 
   triton::FuncOp source;
   Value digit;
@@ -98,15 +99,15 @@ private:
   /// What may change with the digit.
   llvm::DenseSet<Value> dependent;
   int64_t size = 0; // of tiles, in the old kernel
-  llvm::DenseSet<std::pair<Value, Form>> visited;
-  SmallVector<std::pair<Value, Form>> worklist;
-  llvm::DenseMap<Operation *, llvm::SmallSetVector<Form, 2>> needed;
-  /// The forms of results of loops and branches.
-  llvm::DenseMap<std::pair<Operation *, unsigned>, Form> carried;
-  llvm::DenseMap<Operation *, Form> stores;
+  llvm::DenseSet<std::pair<Value, Resize>> visited;
+  SmallVector<std::pair<Value, Resize>> worklist;
+  llvm::DenseMap<Operation *, llvm::SmallSetVector<Resize, 2>> needed;
+  /// The resizes of results of loops and branches.
+  llvm::DenseMap<std::pair<Operation *, unsigned>, Resize> carried;
+  llvm::DenseMap<Operation *, Resize> stores;
   SmallVector<ExprAttr> conditions;
 };
 
 } // namespace mlir::autodiff
 
-#endif // AUTODIFF_LIB_TRANSFORMS_TILES_TILEFORMS_H
+#endif // AUTODIFF_LIB_TRANSFORMS_TILES_TILERESIZES_H

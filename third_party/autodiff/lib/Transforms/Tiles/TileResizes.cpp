@@ -1,5 +1,5 @@
-//===- TileForms.cpp - How values of a kernel change with tiles -----------===//
-#include "TileForms.h"
+//===- TileResizes.cpp - How values of a kernel change with tiles ---------===//
+#include "TileResizes.h"
 
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Builders/Combiner.h"
@@ -23,54 +23,54 @@ static bool isAffine(Operation *op) {
 }
 
 /// Tiles have one length along the axes in question.
-LogicalResult TileForms::noteSize(Value value, Form form) {
+LogicalResult TileResizes::noteSize(Value value, Resize resize) {
   auto tile = dyn_cast<RankedTensorType>(value.getType());
-  if (!tile || form >= tile.getRank())
+  if (!tile || resize >= tile.getRank())
     return failure();
   if (size == 0)
-    size = tile.getDimSize(form);
-  return success(tile.getDimSize(form) == size &&
+    size = tile.getDimSize(resize);
+  return success(tile.getDimSize(resize) == size &&
                  (isWidening() || size % factor == 0));
 }
 
 /// Zero is a part of zero.
-Form TileForms::simplify(Value value, Form form) {
-  return form == kSummand && matchPattern(value, m_AnyZeroFloat()) ? kSame
-                                                                   : form;
+Resize TileResizes::simplify(Value value, Resize resize) {
+  return resize == kSummand && matchPattern(value, m_AnyZeroFloat()) ? kSame
+                                                                     : resize;
 }
 
-LogicalResult TileForms::need(Value value, Form form) {
-  form = simplify(value, form);
-  if (!visited.insert({value, form}).second)
+LogicalResult TileResizes::need(Value value, Resize resize) {
+  resize = simplify(value, resize);
+  if (!visited.insert({value, resize}).second)
     return success();
-  if (form >= 0 && failed(noteSize(value, form)))
+  if (resize >= 0 && failed(noteSize(value, resize)))
     return failure();
   if (Operation *op = value.getDefiningOp())
-    needed[op].insert(form);
-  worklist.push_back({value, form});
+    needed[op].insert(resize);
+  worklist.push_back({value, resize});
   return success();
 }
 
 /// What `user` makes of a value must be a function of one index.
-LogicalResult TileForms::need(Operation *user, Value value, Form form) {
-  if (isWidening() && !isAffine(user) && !isOneIndex(value, form))
+LogicalResult TileResizes::need(Operation *user, Value value, Resize resize) {
+  if (isWidening() && !isAffine(user) && !isOneIndex(value, resize))
     return failure();
-  return need(value, form);
+  return need(value, resize);
 }
 
-bool TileForms::isStore(Operation *op) {
+bool TileResizes::isStore(Operation *op) {
   return isa<triton::StoreOp>(op) ||
          (isa<triton::AtomicRMWOp>(op) && op->use_empty());
 }
 
-LogicalResult TileForms::needStore(Operation *op) {
+LogicalResult TileResizes::needStore(Operation *op) {
   Operation *parent = op->getParentOp();
-  Form form = kSame;
+  Resize resize = kSame;
   if (isWidening()) {
-    std::optional<Form> axis = axisOf(op->getOperand(0));
+    std::optional<Resize> axis = axisOf(op->getOperand(0));
     if (!axis || parent != source || !isa<triton::StoreOp>(op))
       return failure();
-    form = *axis;
+    resize = *axis;
   } else if (parent != source) {
     auto axis = op->getAttrOfType<IntegerAttr>(kDividedAttr);
     if (loop->isAncestor(parent) && !(parent == loop && axis))
@@ -85,153 +85,154 @@ LogicalResult TileForms::needStore(Operation *op) {
           return failure();
     }
     if (parent == loop)
-      form = static_cast<Form>(axis.getInt());
+      resize = static_cast<Resize>(axis.getInt());
   }
-  stores[op] = form;
+  stores[op] = resize;
   for (Value operand : op->getOperands())
-    if (failed(need(op, operand, form)))
+    if (failed(need(op, operand, resize)))
       return failure();
   return success();
 }
 
-LogicalResult TileForms::needCarried(scf::ForOp op, unsigned number,
-                                     Form form) {
-  auto [known, isNew] = carried.try_emplace({op, number}, form);
+LogicalResult TileResizes::needCarried(scf::ForOp op, unsigned number,
+                                       Resize resize) {
+  auto [known, isNew] = carried.try_emplace({op, number}, resize);
   if (!isNew)
-    return success(known->second == form);
-  if (op == loop && form != kSame)
+    return success(known->second == resize);
+  if (op == loop && resize != kSame)
     return failure();
   for (Value bound : {op.getLowerBound(), op.getUpperBound(), op.getStep()})
     if (failed(need(op, bound, kSame)))
       return failure();
-  return success(succeeded(need(op, op.getInitArgs()[number], form)) &&
+  return success(succeeded(need(op, op.getInitArgs()[number], resize)) &&
                  succeeded(need(op, op.getYieldedValues()[number],
-                                op == loop ? kSummand : form)));
+                                op == loop ? kSummand : resize)));
 }
 
-LogicalResult TileForms::needYielded(scf::IfOp op, unsigned number, Form form) {
-  auto [known, isNew] = carried.try_emplace({op, number}, form);
+LogicalResult TileResizes::needYielded(scf::IfOp op, unsigned number,
+                                       Resize resize) {
+  auto [known, isNew] = carried.try_emplace({op, number}, resize);
   if (!isNew)
-    return success(known->second == form);
-  return success(form != kSummand &&
-                 succeeded(need(op, op.getCondition(), kSame)) &&
-                 succeeded(need(op, op.thenYield().getOperand(number), form)) &&
-                 succeeded(need(op, op.elseYield().getOperand(number), form)));
+    return success(known->second == resize);
+  return success(
+      resize != kSummand && succeeded(need(op, op.getCondition(), kSame)) &&
+      succeeded(need(op, op.thenYield().getOperand(number), resize)) &&
+      succeeded(need(op, op.elseYield().getOperand(number), resize)));
 }
 
-/// The forms of operands that make a part of the result.
-static Forms formsOfPart(Operation *op) {
+/// The resizes of operands that make a part of the result.
+static Resizes resizesOfSummand(Operation *op) {
   if (auto dot = dyn_cast<triton::DotOp>(op)) {
-    Form rank = cast<RankedTensorType>(dot.getType()).getRank();
-    return SmallVector<Form>{rank - 1, rank - 2, kSummand};
+    Resize rank = cast<RankedTensorType>(dot.getType()).getRank();
+    return SmallVector<Resize>{rank - 1, rank - 2, kSummand};
   }
   if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
     if (op->getNumOperands() == 1 &&
         classifyCombiner(reduce.getCombineOp()) == Combiner::Sum)
-      return SmallVector<Form>{static_cast<Form>(reduce.getAxis())};
+      return SmallVector<Resize>{static_cast<Resize>(reduce.getAxis())};
     return std::nullopt;
   }
   if (isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::ExtFOp,
           triton::TransOp, triton::SplatOp, triton::BroadcastOp,
           triton::ExpandDimsOp, triton::ReshapeOp>(op))
-    return SmallVector<Form>(op->getNumOperands(), kSummand);
+    return SmallVector<Resize>(op->getNumOperands(), kSummand);
   return std::nullopt;
 }
 
-/// The forms of operands that make the result with another length of an axis.
-static Forms formsOfAxis(Operation *op, Form axis) {
-  SmallVector<Form> forms(op->getNumOperands(), kSame);
+/// The resizes of operands that make the result with another length of an axis.
+static Resizes resizesOfAxis(Operation *op, Resize axis) {
+  SmallVector<Resize> resizes(op->getNumOperands(), kSame);
   DenseElementsAttr elements;
   if (matchPattern(op, m_Constant(&elements)))
-    return elements.isSplat() ? Forms(forms) : std::nullopt;
+    return elements.isSplat() ? Resizes(resizes) : std::nullopt;
   if (isa<triton::MakeRangeOp, triton::SplatOp>(op))
-    return forms;
+    return resizes;
   if (auto expand = dyn_cast<triton::ExpandDimsOp>(op)) {
-    Form inserted = expand.getAxis();
+    Resize inserted = expand.getAxis();
     if (axis == inserted)
       return std::nullopt;
-    return SmallVector<Form>{axis - (axis > inserted)};
+    return SmallVector<Resize>{axis - (axis > inserted)};
   }
   if (auto broadcast = dyn_cast<triton::BroadcastOp>(op)) {
     auto from = cast<RankedTensorType>(broadcast.getSrc().getType());
     if (from.getDimSize(axis) != 1)
-      forms[0] = axis;
-    return forms;
+      resizes[0] = axis;
+    return resizes;
   }
   if (auto trans = dyn_cast<triton::TransOp>(op))
-    return SmallVector<Form>{trans.getOrder()[axis]};
+    return SmallVector<Resize>{trans.getOrder()[axis]};
   if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
-    Form reduced = reduce.getAxis();
-    return SmallVector<Form>(forms.size(), axis + (axis >= reduced));
+    Resize reduced = reduce.getAxis();
+    return SmallVector<Resize>(resizes.size(), axis + (axis >= reduced));
   }
   if (auto dot = dyn_cast<triton::DotOp>(op)) {
-    Form columns = cast<RankedTensorType>(dot.getType()).getRank() - 1;
-    return SmallVector<Form>{axis == columns ? kSame : axis,
-                             axis == columns - 1 ? kSame : axis, axis};
+    Resize columns = cast<RankedTensorType>(dot.getType()).getRank() - 1;
+    return SmallVector<Resize>{axis == columns ? kSame : axis,
+                               axis == columns - 1 ? kSame : axis, axis};
   }
   bool isElementwise =
       op->hasTrait<OpTrait::Elementwise>() || isa<triton::LoadOp>(op);
   if (!isElementwise || op->getNumRegions() > 0 || mayWrite(op))
     return std::nullopt;
-  for (auto [operand, form] : llvm::zip_equal(op->getOperands(), forms))
+  for (auto [operand, resize] : llvm::zip_equal(op->getOperands(), resizes))
     if (isa<RankedTensorType>(operand.getType()))
-      form = axis;
-  return forms;
+      resize = axis;
+  return resizes;
 }
 
-Forms TileForms::ofOperands(Operation *op, Form form) {
-  if (form == kSummand)
-    return formsOfPart(op);
-  if (form >= 0)
-    return formsOfAxis(op, form);
+Resizes TileResizes::ofOperands(Operation *op, Resize resize) {
+  if (resize == kSummand)
+    return resizesOfSummand(op);
+  if (resize >= 0)
+    return resizesOfAxis(op, resize);
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
   if (!captured.empty() || mayWrite(op))
     return std::nullopt;
-  return SmallVector<Form>(op->getNumOperands(), kSame);
+  return SmallVector<Resize>(op->getNumOperands(), kSame);
 }
 
-LogicalResult TileForms::needOperands(OpResult result, Form form) {
+LogicalResult TileResizes::needOperands(OpResult result, Resize resize) {
   Operation *op = result.getOwner();
   unsigned number = result.getResultNumber();
   // Parts and shorter tiles exist in the loop only.
   bool isOutside = loop && !loop->isProperAncestor(op);
-  if (isOutside && form != kSame &&
-      (form == kSummand || isa<scf::ForOp, scf::IfOp>(op)))
+  if (isOutside && resize != kSame &&
+      (resize == kSummand || isa<scf::ForOp, scf::IfOp>(op)))
     return failure();
   if (isa<ProgramsOp>(op))
     return success();
   if (auto inner = dyn_cast<scf::ForOp>(op))
-    return needCarried(inner, number, form);
+    return needCarried(inner, number, resize);
   if (auto branch = dyn_cast<scf::IfOp>(op))
-    return needYielded(branch, number, form);
+    return needYielded(branch, number, resize);
   if (auto product = dyn_cast<arith::MulIOp>(op);
-      product && isWidening() && form >= 0 && !noteProduct(product, form))
+      product && isWidening() && resize >= 0 && !noteProduct(product, resize))
     return failure();
-  Forms forms = ofOperands(op, form);
-  if (!forms)
+  Resizes resizes = ofOperands(op, resize);
+  if (!resizes)
     return failure();
-  bool isChecked = isWidening() && comparesIndex(op, form);
-  for (auto [operand, each] : llvm::zip_equal(op->getOperands(), *forms))
+  bool isChecked = isWidening() && comparesIndex(op, resize);
+  for (auto [operand, each] : llvm::zip_equal(op->getOperands(), *resizes))
     if (failed(isChecked ? need(operand, each) : need(op, operand, each)))
       return failure();
   return success();
 }
 
-LogicalResult TileForms::needOperands(BlockArgument argument, Form form) {
+LogicalResult TileResizes::needOperands(BlockArgument argument, Resize resize) {
   auto inner = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
   if (!inner || argument.getArgNumber() == 0)
-    return success(form == kSame);
+    return success(resize == kSame);
   // In the loop that goes over parts, a sum is only added to.
   bool isOutside = loop && !loop->isProperAncestor(inner);
-  if (inner == loop ? form != kSummand
-                    : form == kSummand || (isOutside && form != kSame))
+  if (inner == loop ? resize != kSummand
+                    : resize == kSummand || (isOutside && resize != kSame))
     return failure();
   return needCarried(inner, argument.getArgNumber() - 1,
-                     form == kSummand ? kSame : form);
+                     resize == kSummand ? kSame : resize);
 }
 
-LogicalResult TileForms::collect() {
+LogicalResult TileResizes::collect() {
   if (isWidening())
     collectDependent();
   WalkResult walk = source.walk([&](Operation *op) {
@@ -242,10 +243,10 @@ LogicalResult TileForms::collect() {
   if (walk.wasInterrupted())
     return failure();
   while (!worklist.empty()) {
-    auto [value, form] = worklist.pop_back_val();
+    auto [value, resize] = worklist.pop_back_val();
     auto result = dyn_cast<OpResult>(value);
-    if (failed(result ? needOperands(result, form)
-                      : needOperands(cast<BlockArgument>(value), form)))
+    if (failed(result ? needOperands(result, resize)
+                      : needOperands(cast<BlockArgument>(value), resize)))
       return failure();
   }
   return success(size != 0);
@@ -256,7 +257,7 @@ LogicalResult TileForms::collect() {
 //===----------------------------------------------------------------------===//
 
 /// What may change with the digit.
-void TileForms::collectDependent() {
+void TileResizes::collectDependent() {
   dependent.insert(digit);
   size_t before;
   do {
@@ -289,13 +290,13 @@ void TileForms::collectDependent() {
   } while (dependent.size() != before);
 }
 
-std::optional<LinearForm> TileForms::formOf(Value value) const {
+std::optional<LinearForm> TileResizes::formOf(Value value) const {
   return LinearForm::of(value, [&](Value v) { return !dependent.contains(v); });
 }
 
 /// Whether the digit counts for `length` positions along the axis.
-bool TileForms::isFormOfIndex(const std::optional<LinearForm> &form, Form axis,
-                              int64_t length) const {
+bool TileResizes::isFormOfIndex(const std::optional<LinearForm> &form,
+                                Resize axis, int64_t length) const {
   if (!form)
     return false;
   Dimension place{Dimension::Kind::Place,
@@ -311,44 +312,44 @@ bool TileForms::isFormOfIndex(const std::optional<LinearForm> &form, Form axis,
 /// Whether a value is a function of digit · size + position, and of nothing
 /// else that these determine. What is not a sum of indices is, as its operands
 /// are.
-bool TileForms::isOneIndex(Value value, Form form) {
-  if (form == kSame)
+bool TileResizes::isOneIndex(Value value, Resize resize) {
+  if (resize == kSame)
     return !dependent.contains(value);
-  if (failed(noteSize(value, form)))
+  if (failed(noteSize(value, resize)))
     return false;
-  if (isFormOfIndex(formOf(value), form, size))
+  if (isFormOfIndex(formOf(value), resize, size))
     return true;
   Operation *op = value.getDefiningOp();
   if (!isAffine(op))
     return true;
   if (isa<triton::MakeRangeOp>(op))
     return false;
-  Forms forms = formsOfAxis(op, form);
-  return forms && llvm::all_of(llvm::zip_equal(op->getOperands(), *forms),
-                               [&](auto operand) {
-                                 return isOneIndex(std::get<0>(operand),
-                                                   std::get<1>(operand));
-                               });
+  Resizes resizes = resizesOfAxis(op, resize);
+  return resizes && llvm::all_of(llvm::zip_equal(op->getOperands(), *resizes),
+                                 [&](auto operand) {
+                                   return isOneIndex(std::get<0>(operand),
+                                                     std::get<1>(operand));
+                                 });
 }
 
 /// Whether `op` compares two sums of indices whose difference is one.
-bool TileForms::comparesIndex(Operation *op, Form form) const {
+bool TileResizes::comparesIndex(Operation *op, Resize resize) const {
   auto compare = dyn_cast<arith::CmpIOp>(op);
-  if (!compare || form < 0 ||
+  if (!compare || resize < 0 ||
       compare.getPredicate() > arith::CmpIPredicate::sge)
     return false;
   std::optional<LinearForm> lhs = formOf(compare.getLhs());
   std::optional<LinearForm> rhs = formOf(compare.getRhs());
-  return lhs && rhs && isFormOfIndex(*lhs - *rhs, form, size);
+  return lhs && rhs && isFormOfIndex(*lhs - *rhs, resize, size);
 }
 
 /// The axis along which the addresses of a neighbour follow.
-std::optional<Form> TileForms::axisOf(Value pointer) {
+std::optional<Resize> TileResizes::axisOf(Value pointer) {
   auto tile = dyn_cast<RankedTensorType>(pointer.getType());
   std::optional<LinearForm> form = formOf(pointer);
   if (!tile || !form || !dependent.contains(pointer))
     return std::nullopt;
-  for (Form axis = 0; axis < tile.getRank(); ++axis)
+  for (Resize axis = 0; axis < tile.getRank(); ++axis)
     if (isFormOfIndex(form, axis, tile.getDimSize(axis)) &&
         form->coefficientOf(
             {Dimension::Kind::Axis, static_cast<unsigned>(axis)}))
@@ -357,7 +358,7 @@ std::optional<Form> TileForms::axisOf(Value pointer) {
 }
 
 /// A position times a stride must not overflow where the tile is longer.
-bool TileForms::noteProduct(arith::MulIOp op, Form axis) {
+bool TileResizes::noteProduct(arith::MulIOp op, Resize axis) {
   std::optional<LinearForm> form = formOf(op.getResult());
   std::optional<ScalarExpr> stride =
       form ? form->coefficientOf(
@@ -376,7 +377,8 @@ bool TileForms::noteProduct(arith::MulIOp op, Form axis) {
   return true;
 }
 
-std::optional<Form> TileForms::ofCarried(Operation *op, unsigned number) const {
+std::optional<Resize> TileResizes::ofCarried(Operation *op,
+                                             unsigned number) const {
   auto known = carried.find({op, number});
   return known == carried.end() ? std::nullopt : std::optional(known->second);
 }
