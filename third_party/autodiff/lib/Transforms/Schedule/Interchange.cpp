@@ -27,18 +27,18 @@ struct Interchange : autodiff::impl::InterchangeBase<Interchange> {
 
   void transform() override;
   void interchangeIn(triton::FuncOp kernel);
-  ReasonOr<Contribution> locate(AccumulateOp op) const;
+  ReasonOr<LoopAccumulate> locate(AccumulateOp op) const;
   ReasonOr<Candidate> join(unsigned argument,
                            ArrayRef<AccumulateOp> accumulates) const;
   SmallVector<Candidate> examine(unsigned argument,
                                  const ArgumentUse &use) const;
-  SmallVector<Contribution> locateFollowers(const ArgumentUse &use,
-                                            ArrayRef<Candidate> group) const;
+  SmallVector<LoopAccumulate> locateFollowers(const ArgumentUse &use,
+                                              ArrayRef<Candidate> group) const;
   using Group = SmallVector<Candidate>;
-  SmallVector<Contribution> findFollowers(ArrayRef<Candidate> group,
-                                          ArrayRef<Group> later) const;
+  SmallVector<LoopAccumulate> findFollowers(ArrayRef<Candidate> group,
+                                            ArrayRef<Group> later) const;
   ReasonOr<triton::FuncOp> build(ArrayRef<Candidate> group,
-                                 ArrayRef<Contribution> followers,
+                                 ArrayRef<LoopAccumulate> followers,
                                  unsigned number, Handover &handover) const;
 
   triton::FuncOp backward;
@@ -48,7 +48,7 @@ struct Interchange : autodiff::impl::InterchangeBase<Interchange> {
 } // namespace
 
 /// The loops that an addition is in, which has to be at their outer level.
-ReasonOr<Contribution> Interchange::locate(AccumulateOp op) const {
+ReasonOr<LoopAccumulate> Interchange::locate(AccumulateOp op) const {
   auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
   auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
   auto primal = load ? dyn_cast<scf::ForOp>(load->getParentOp()) : nullptr;
@@ -67,13 +67,13 @@ ReasonOr<Contribution> Interchange::locate(AccumulateOp op) const {
   ReasonOr<ParallelLoop> parallel = ParallelLoop::of(loop, primal, digits);
   if (!parallel)
     return parallel.why();
-  return Contribution{op, load, *parallel};
+  return LoopAccumulate{op, load, *parallel};
 }
 
 /// Whether contributions go to the same addresses in iterations of the same
 /// number; notes how many there are, and what must hold for that.
 static Obstacle agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
-  const Contribution &first = candidate.contributions.front();
+  const LoopAccumulate &first = candidate.contributions.front();
   candidate.count = first.loop.count();
   for (auto [contribution, space] :
        llvm::drop_begin(llvm::zip_equal(candidate.contributions, spaces))) {
@@ -110,7 +110,7 @@ Interchange::join(unsigned argument, ArrayRef<AccumulateOp> accumulates) const {
   Candidate candidate{argument, {}, {}, {}, {}};
   SmallVector<AccessSpace> spaces;
   for (AccumulateOp op : accumulates) {
-    ReasonOr<Contribution> contribution = locate(op);
+    ReasonOr<LoopAccumulate> contribution = locate(op);
     if (!contribution)
       return contribution.why();
     const ParallelLoop &parallel = contribution->loop;
@@ -210,20 +210,20 @@ SmallVector<Candidate> Interchange::examine(unsigned argument,
 
 /// The uses, if each of their addresses is stored to by one program in one
 /// iteration of a loop that the group runs, too; else nothing.
-SmallVector<Contribution>
+SmallVector<LoopAccumulate>
 Interchange::locateFollowers(const ArgumentUse &use,
                              ArrayRef<Candidate> group) const {
-  auto isRun = [&](const Contribution &follower) {
+  auto isRun = [&](const LoopAccumulate &follower) {
     return llvm::any_of(group, [&](const Candidate &candidate) {
       return llvm::any_of(candidate.contributions, [&](const auto &c) {
         return follower.loop.runsLike(c.loop);
       });
     });
   };
-  SmallVector<Contribution> followers;
+  SmallVector<LoopAccumulate> followers;
   SmallVector<Operation *> loads;
   for (AccumulateOp op : use.accumulates) {
-    ReasonOr<Contribution> follower = locate(op);
+    ReasonOr<LoopAccumulate> follower = locate(op);
     if (!follower || op.getWhole() || !isRun(*follower))
       return {};
     followers.push_back(*follower);
@@ -232,7 +232,7 @@ Interchange::locateFollowers(const ArgumentUse &use,
   std::optional<AccessSpace> space = AccessSpace::ofAll(loads);
   bool isOwned = use.upstreams.empty() && space &&
                  findUnmentioned(digits, space->getProgramDigits()).empty();
-  return isOwned ? followers : SmallVector<Contribution>();
+  return isOwned ? followers : SmallVector<LoopAccumulate>();
 }
 
 /// Whether a loop does nothing but what `done` holds.
@@ -257,14 +257,14 @@ static bool contributesTo(ArrayRef<Candidate> group, unsigned argument) {
 /// What else the kernel of a group stores on its way: all that loops are left
 /// for, which then need not read their tiles again. What `later` groups sum up
 /// is theirs.
-SmallVector<Contribution>
+SmallVector<LoopAccumulate>
 Interchange::findFollowers(ArrayRef<Candidate> group,
                            ArrayRef<Group> later) const {
   llvm::DenseSet<Operation *> done;
   for (const Candidate &candidate : group)
-    for (const Contribution &contribution : candidate.contributions)
+    for (const LoopAccumulate &contribution : candidate.contributions)
       done.insert(contribution.op);
-  SmallVector<Contribution> followers;
+  SmallVector<LoopAccumulate> followers;
   for (auto &[argument, use] : collectOwnUses(backward)) {
     bool isSummed = contributesTo(group, argument) ||
                     llvm::any_of(later, [argument = argument](const Group &g) {
@@ -272,22 +272,22 @@ Interchange::findFollowers(ArrayRef<Candidate> group,
                     });
     if (isSummed || llvm::is_contained(atomic, argument))
       continue;
-    for (const Contribution &follower : locateFollowers(use, group)) {
+    for (const LoopAccumulate &follower : locateFollowers(use, group)) {
       followers.push_back(follower);
       done.insert(follower.op);
     }
   }
-  bool areAll = llvm::all_of(followers, [&](const Contribution &follower) {
+  bool areAll = llvm::all_of(followers, [&](const LoopAccumulate &follower) {
     return doesOnly(follower.loop.getLoop(), done);
   });
-  return areAll ? followers : SmallVector<Contribution>();
+  return areAll ? followers : SmallVector<LoopAccumulate>();
 }
 
 /// What an iteration of the loops that become superfluous reads.
-static double bytesRead(ArrayRef<Contribution> followers) {
+static double bytesRead(ArrayRef<LoopAccumulate> followers) {
   llvm::SmallPtrSet<Operation *, 4> seen;
   double bytes = 0;
-  for (const Contribution &follower : followers)
+  for (const LoopAccumulate &follower : followers)
     if (scf::ForOp loop = follower.loop.getLoop(); seen.insert(loop).second)
       for (auto load : loop.getBody()->getOps<triton::LoadOp>())
         bytes += bytesOf(load.getType());
@@ -297,14 +297,14 @@ static double bytesRead(ArrayRef<Contribution> followers) {
 /// The group's kernel, with what is handed over to it; none if there is none,
 /// or if more would be handed over for the followers than they save.
 ReasonOr<triton::FuncOp> Interchange::build(ArrayRef<Candidate> group,
-                                            ArrayRef<Contribution> followers,
+                                            ArrayRef<LoopAccumulate> followers,
                                             unsigned number,
                                             Handover &handover) const {
   SmallVector<Value> results;
   for (const Candidate &candidate : group)
-    for (const Contribution &contribution : candidate.contributions)
+    for (const LoopAccumulate &contribution : candidate.contributions)
       results.push_back(AccumulateOp(contribution.op).getValue());
-  for (const Contribution &follower : followers)
+  for (const LoopAccumulate &follower : followers)
     results.push_back(AccumulateOp(follower.op).getValue());
   handover.leave(results);
   if (!followers.empty() && handover.getBytes() > bytesRead(followers)) {
@@ -375,17 +375,17 @@ void Interchange::interchangeIn(triton::FuncOp kernel) {
     }
   Handover handover(backward, digits);
   for (auto [number, group] : llvm::enumerate(groups)) {
-    SmallVector<Contribution> followers =
+    SmallVector<LoopAccumulate> followers =
         findFollowers(group, ArrayRef(groups).drop_front(number + 1));
     ReasonOr<triton::FuncOp> kernel = build(group, followers, number, handover);
     if (!kernel && !followers.empty()) {
-      for (Contribution &follower : followers)
+      for (LoopAccumulate &follower : followers)
         kRemarks.missed(follower.op, kernel.why());
       followers.clear();
       kernel = build(group, followers, number, handover);
     }
     for (Candidate &candidate : group)
-      for (Contribution &contribution : candidate.contributions)
+      for (LoopAccumulate &contribution : candidate.contributions)
         if (kernel)
           kRemarks.passed(contribution.op,
                           "each iteration of the loop at {0} is a program of "
@@ -397,9 +397,9 @@ void Interchange::interchangeIn(triton::FuncOp kernel) {
     if (!kernel)
       continue;
     for (Candidate &candidate : group)
-      for (Contribution &contribution : candidate.contributions)
+      for (LoopAccumulate &contribution : candidate.contributions)
         contribution.op.erase();
-    for (Contribution &follower : followers) {
+    for (LoopAccumulate &follower : followers) {
       kRemarks.passed(follower.op,
                       "stored by {0} on its way through the loop at {1}",
                       kernel->getSymName(), follower.loop.getLoop());

@@ -12,7 +12,7 @@ using namespace mlir::autodiff;
 InterchangedKernel::InterchangedKernel(triton::FuncOp backward,
                                        ArrayRef<ScalarExpr> digits,
                                        ArrayRef<Candidate> group,
-                                       ArrayRef<Contribution> followers,
+                                       ArrayRef<LoopAccumulate> followers,
                                        unsigned number)
     : backward(backward), digits(digits), summed(group.front().summed),
       group(group), followers(followers), number(number),
@@ -21,7 +21,7 @@ InterchangedKernel::InterchangedKernel(triton::FuncOp backward,
 
 void InterchangedKernel::collectLoops() {
   for (const Candidate &candidate : group)
-    for (const Contribution &contribution : candidate.contributions)
+    for (const LoopAccumulate &contribution : candidate.contributions)
       if (llvm::none_of(loops, [&](const ParallelLoop &loop) {
             return loop.getLoop() == contribution.loop.getLoop();
           }))
@@ -56,7 +56,7 @@ SmallVector<unsigned>
 InterchangedKernel::candidatesOf(const ParallelLoop &loop) const {
   SmallVector<unsigned> places;
   for (auto [place, candidate] : llvm::enumerate(group))
-    if (llvm::any_of(candidate.contributions, [&](const Contribution &c) {
+    if (llvm::any_of(candidate.contributions, [&](const LoopAccumulate &c) {
           return c.loop.getLoop() == loop.getLoop();
         }))
       places.push_back(place);
@@ -192,7 +192,7 @@ LogicalResult InterchangedKernel::runPrograms(const ParallelLoop &loop,
   if (failed(bindShared(loop, once, index, regrid)))
     return failure();
   for (auto [sum, place] : llvm::zip_equal(carried, adding))
-    for (const Contribution &contribution : group[place].contributions) {
+    for (const LoopAccumulate &contribution : group[place].contributions) {
       if (contribution.loop.getLoop() != loop.getLoop())
         continue;
       AccumulateOp op = contribution.op;
@@ -218,7 +218,7 @@ LogicalResult InterchangedKernel::runFollowers(const ParallelLoop &loop,
                                                OpBuilder &b, Regrid &regrid,
                                                Value index) {
   llvm::DenseSet<Operation *> bound{loop.getLoop()};
-  for (const Contribution &follower : followers) {
+  for (const LoopAccumulate &follower : followers) {
     // Of several loops that run alike, one stores it.
     if (!follower.loop.runsLike(loop) || !followed.insert(follower.op).second)
       continue;
@@ -235,7 +235,7 @@ LogicalResult InterchangedKernel::runFollowers(const ParallelLoop &loop,
 /// The whole gradient at the addresses of this iteration. They, and the mask,
 /// are the same for all programs: those with digits of zero compute them.
 LogicalResult InterchangedKernel::store(const Candidate &candidate, Value sum) {
-  const Contribution &contribution = candidate.contributions.front();
+  const LoopAccumulate &contribution = candidate.contributions.front();
   const ParallelLoop &loop = contribution.loop;
   Regrid atZero(kernel, builder, builder);
   bindAllZero(atZero);
@@ -281,7 +281,7 @@ static bool needsProduct(Value value, Block *block,
 }
 
 bool mlir::autodiff::addsProducts(const Candidate &candidate) {
-  return llvm::any_of(candidate.contributions, [](const Contribution &c) {
+  return llvm::any_of(candidate.contributions, [](const LoopAccumulate &c) {
     AccumulateOp op = c.op;
     llvm::DenseSet<Value> visited;
     return needsProduct(op.getValue(), op->getBlock(), visited);

@@ -10,7 +10,7 @@
 namespace mlir::autodiff {
 
 /// What an iteration adds to the gradient of one argument.
-struct Contribution {
+struct LoopAccumulate {
   AccumulateOp op;
   triton::LoadOp load; // the primal's
   ParallelLoop loop;
@@ -20,7 +20,7 @@ struct Contribution {
 struct Candidate {
   unsigned argument;
   /// The first one's mask lets through what the others touch, given `limits`.
-  SmallVector<Contribution> contributions;
+  SmallVector<LoopAccumulate> contributions;
   SmallVector<LimitAttr, 0> limits;
   /// The numbers of iterations are below this.
   ExprAttr count;
@@ -36,7 +36,7 @@ class InterchangedKernel {
 public:
   InterchangedKernel(triton::FuncOp backward, ArrayRef<ScalarExpr> digits,
                      ArrayRef<Candidate> group,
-                     ArrayRef<Contribution> followers, unsigned number);
+                     ArrayRef<LoopAccumulate> followers, unsigned number);
 
   /// Uses what the handover leaves. Null if something in the loops cannot be
   /// computed that way.
@@ -66,7 +66,7 @@ private:
   triton::FuncOp backward, kernel;
   ArrayRef<ScalarExpr> digits, summed;
   ArrayRef<Candidate> group;
-  ArrayRef<Contribution> followers;
+  ArrayRef<LoopAccumulate> followers;
   unsigned number;
   Location loc;
   SmallVector<ParallelLoop> loops;

@@ -34,7 +34,7 @@ struct Shared {
 };
 
 /// One of these contributions, and the check of its argument's gradient.
-struct Contribution {
+struct CheckedAccumulate {
   AccumulateOp op;
   CheckAttr check;
 };
@@ -137,7 +137,7 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
   kernel->moveBefore(backward);
   OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
   double registers = countRegisters(backward);
-  SmallVector<Contribution> contributions;
+  SmallVector<CheckedAccumulate> contributions;
   for (const Shared &shared : group) {
     registers += countAdded(shared);
     for (AccumulateOp op : shared.ops)
@@ -157,7 +157,7 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
     work = work ? Value(arith::MulIOp::create(b, loc, work, extents.back()))
                 : extents.back();
   }
-  for (Contribution &each : contributions)
+  for (CheckedAccumulate &each : contributions)
     sums.push_back(constantOf(b, loc, each.op.getValue().getType(), 0.0));
   auto loop = scf::ForOp::create(b, loc, programs.number, work, stride, sums);
 
@@ -176,7 +176,7 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
   Reason why;
   for (Operation &op : backward.getBody().front().without_terminator()) {
     auto found = llvm::find_if(
-        contributions, [&](Contribution &each) { return each.op == &op; });
+        contributions, [&](CheckedAccumulate &each) { return each.op == &op; });
     if (found != contributions.end()) {
       Value value = regrid.get(found->op.getValue());
       Value &sum = next[found - contributions.begin()];
@@ -214,7 +214,7 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
                          "summed over: {0}",
                          atZero.why());
   }
-  for (const Contribution &each : contributions)
+  for (const CheckedAccumulate &each : contributions)
     kRemarks.passed(each.op,
                     "programs of {0} do the work of several each, and sum "
                     "over {1} in registers",
