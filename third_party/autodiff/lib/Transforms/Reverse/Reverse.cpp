@@ -95,7 +95,7 @@ void Reverse::transform() {
     return signalPassFailure();
   triton::ReturnOp::create(builder, primal.getLoc(), ValueRange());
   assumeNotNegative(getOperation(), assumed);
-  // A copy of the kernel is no longer needed once its accesses have a schedule.
+  // A copy of the kernel is no longer needed once its accesses are lowered.
   if (primal != getPrimal(getOperation()))
     primal.setPrivate();
   again ? keepMarkers(getOperation()) : dropMarkers(getOperation());

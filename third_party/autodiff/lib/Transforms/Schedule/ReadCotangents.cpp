@@ -92,7 +92,7 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
   Type element = cast<triton::PointerType>(primal.getType()).getPointeeType();
   BlockArgument cotangent =
       appendShadow(backward, primal, OperandKind::Cotangent, element, {});
-  if (check && !mutation::isMade("schedule:no check of the outputs"))
+  if (check && !mutation::isMade("read-cotangents:no check of the outputs"))
     PlanOp::getOrCreate(getOperation())
         .require(
             OperandAttr::get(&getContext(), OperandKind::Cotangent, argument),
