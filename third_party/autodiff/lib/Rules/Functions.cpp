@@ -4,6 +4,7 @@
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/LibraryNames.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

@@ -2,6 +2,7 @@
 #ifndef AUTODIFF_SUPPORT_USEDVALUES_H
 #define AUTODIFF_SUPPORT_USEDVALUES_H
 
+#include "mlir/IR/Operation.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 
