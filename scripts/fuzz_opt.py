@@ -111,7 +111,7 @@ def mangle_bytes(rng, text, other):
 
 
 def mangle_tokens(rng, text, other):
-    """Delete, repeat, exchange or import tokens."""
+    """Delete, repeat, swap or import tokens."""
     tokens = TOKEN.findall(text)
     for _ in range(rng.choice((1, 1, 2, 4))):
         a, b = rng.randrange(len(tokens)), rng.randrange(len(tokens))
@@ -177,7 +177,7 @@ def mangle_attributes(rng, text, other):
 
 
 def mangle_assembly(rng, text, other):
-    """Delete, repeat, exchange, import or invent tokens of inline assembly."""
+    """Delete, repeat, swap, import or invent tokens of inline assembly."""
 
     def change(assembly):
         tokens = PTX_TOKEN.findall(assembly)

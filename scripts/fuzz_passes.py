@@ -53,7 +53,7 @@ ODD = (
     "tt.func public @k() { tt.return }\n"
     'tt.func public @c(%x: i32) attributes {autodiff.role = "count"} { tt.return }',
 )
-SCHEDULES = ("batch", "unravel", "merge", "exchange", "persist")
+SCHEDULES = ("batch", "unravel", "merge", "interchange", "persist")
 
 
 def declared_passes() -> list[str]:
@@ -70,7 +70,7 @@ def random_request(rng) -> dict:
         return sorted(rng.sample(range(6), rng.choice((0, 1, 1, 2, 3))))
 
     request = {}
-    for key in ("wanted", "cotangents", "atomic", "exchange", "confine"):
+    for key in ("wanted", "cotangents", "atomic", "repeated", "confine"):
         if rng.random() < 0.15:
             request[key] = some_arguments()
     if rng.random() < 0.3:

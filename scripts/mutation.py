@@ -61,9 +61,9 @@ EQUIVALENT = {
     "dot:the forward's precision": "only matrix units round to TF32; a lit test looks at it",
     "forward-stores:lanes that share an address": "only in a race; a lit test looks at it",
     "handover:maximum without its elements": "only GPUs round otherwise; a lit test looks at it",
+    "lower-accumulates:masked lanes as they are": "only GPUs have these; a lit test looks at it",
     "normalizers:of some stores": "rows without a sum are NaN otherwise; a lit test looks at it",
     "place-maxima:none": "only GPUs have layouts; a lit test looks at it",
-    "schedule:masked lanes as they are": "only GPUs leave them undefined; a lit test looks at it",
 }
 EQUIVALENT |= {
     f"tt.extern_elementwise({name}):1:{kind}": "the derivative by the sign is zero"

@@ -16,7 +16,7 @@ llvm = lit_config.params.get("llvm", "/usr/lib/llvm-22")
 
 config.name = "Triton dialect"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir", ".ttir", ".ll"]
+config.suffixes = [".mlir", ".ttir", ".ll", ".test"]
 config.excludes = ["Inputs"]
 config.test_source_root = here
 config.test_exec_root = os.path.join(build, "test")

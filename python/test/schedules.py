@@ -26,11 +26,11 @@ class Ran:
         self.unraveled = launch.axes if launch is not None and launch.unraveled else ()
 
 
-def assert_exchanged(ran, arguments, *programs):
+def assert_interchanged(ran, arguments, *programs):
     """Kernels of so many programs store the gradients of these arguments, whole or in parts."""
     if ran is not None:
         assert all(ran.sums[argument] != "atomic" for argument in arguments), ran.sums
-        grids = {name: grid[0] for name, grid in ran.grids.items() if "exchanged" in name}
+        grids = {name: grid[0] for name, grid in ran.grids.items() if "interchanged" in name}
         assert len(grids) == len(programs), ran.grids
         # A sum in parts has a multiple of the programs, which depends on the machine.
         parts = any(ran.sums[argument] == "partial" for argument in arguments)

@@ -26,7 +26,7 @@ def push(text: str) -> tuple[str, list[int]]:
 def derive(text: str) -> dict:
     """Return a plan for one program, in which no fact about stores is taken for granted."""
     plan = json.loads(_native.differentiate(text, '{"schedules": []}'))
-    request = {"schedules": [], "exchange": [check["argument"] for check in plan["checks"]]}
+    request = {"schedules": [], "repeated": [check["argument"] for check in plan["checks"]]}
     return json.loads(_native.differentiate(text, json.dumps(request)))
 
 

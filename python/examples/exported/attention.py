@@ -177,7 +177,7 @@ def attention_kernel_bwd(
 
     It computes `d_q_ptr`, from `d_out_ptr`. A program does the backward of one program of the
     forward. It leaves `handover_acc` and `handover_log_row_sum` to
-    `attention_kernel_bwd_exchanged0`.
+    `attention_kernel_bwd_interchanged0`.
 
     The host passes on, `grid` being the forward's:
     - n_head: max(remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
@@ -293,7 +293,7 @@ def attention_kernel_bwd(
 
 
 @triton.jit
-def attention_kernel_bwd_exchanged0(
+def attention_kernel_bwd_interchanged0(
     q_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     k_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     v_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
@@ -666,7 +666,7 @@ class AttentionKernel(torch.autograd.Function):
             num_stages=3,
         )
         blocks = (n_iterations * n_z * n_head,)
-        attention_kernel_bwd_exchanged0[blocks](
+        attention_kernel_bwd_interchanged0[blocks](
             q_ptr,
             k_ptr,
             v_ptr,
@@ -1286,11 +1286,11 @@ def _merge(dims) -> tuple[tuple[int, int], ...]:
 
 def _distinct(dims) -> bool:
     """Return whether the offsets of merged `(extent, stride)` pairs are proved distinct."""
-    reach = 0
+    span = 0
     for extent, stride in dims:
-        if stride <= reach:
+        if stride <= span:
             return False
-        reach += (extent - 1) * stride
+        span += (extent - 1) * stride
     return True
 
 

@@ -22,11 +22,11 @@ ELEMENTS = 6
 REQUESTS = (
     None,
     {"schedules": []},
-    {"schedules": ["exchange"]},
+    {"schedules": ["interchange"]},
     None,
     {"schedules": ["unravel", "persist"]},
     {"schedules": ["batch", "unravel"]},
-    {"schedules": ["exchange", "merge", "persist"]},
+    {"schedules": ["interchange", "merge", "persist"]},
 )
 # What is wrong if elements that have no effect are NaN: the gradient there, or that of others.
 POISON = ("poison in its place", "poison elsewhere")
@@ -36,7 +36,7 @@ UNSEEN = POISON[:1]
 # After such an error a process is of no more use.
 FATAL = re.compile(r"CUDA error|illegal memory access|device-side assert", re.IGNORECASE)
 # In the names of kernels.
-SCHEDULE = re.compile(r"_(exchanged|persistent)")
+SCHEDULE = re.compile(r"_(interchanged|persistent)")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Verdict:
     reason: str = ""
     # Whether the first wanted gradient is zero.
     vanishes: bool = False
-    # What became of the loops and the grid in the backward: "exchanged", "persistent", "spread".
+    # What became of the loops and the grid in the backward: "interchanged", "persistent", "spread".
     schedules: tuple[str, ...] = ()
     # Elements of inputs that nothing depends on, if they matter.
     poison: dict[str, list[int]] = field(default_factory=dict)

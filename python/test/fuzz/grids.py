@@ -1,8 +1,8 @@
 """What the programs of a grid share: weights, and loops over tiles that all of them read.
 
 Gradients of what is shared meet in memory, unless the compiler finds another schedule: loop and
-grid exchanged, or few programs that keep sums. A kernel of this kind is smooth, so that it can be
-checked in half precision too.
+grid interchanged, or few programs that keep sums. A kernel of this kind is smooth, so that it can
+be checked in half precision too.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def recurrence_reference(x, a):
 
 @triton.jit
 def scratch_kernel(x_ptr, scratch_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    """A row is exchanged between threads through a workspace, and overwritten there."""
+    """A row goes from thread to thread through a workspace, and overwritten there."""
     lanes = tl.arange(0, BLOCK)
     mask = lanes < n
     row = tl.program_id(0) * n

@@ -5,7 +5,7 @@ import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import grouped_attention as grouped
-from schedules import assert_exchanged, assert_sums
+from schedules import assert_interchanged, assert_sums
 
 pytestmark = pytest.mark.schedules
 
@@ -71,7 +71,7 @@ def test_shared_keys(device, ran, context, causal):
 
     op = differentiated(flash.attention_kernel, stub)
     assert_gradients_close(op, lambda q, k, v: flash.reference(q, k, v, causal, 0.125), (q, k, v))
-    assert_exchanged(ran, [1, 2], 4 * 2 * 2)
+    assert_interchanged(ran, [1, 2], 4 * 2 * 2)
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])

@@ -38,7 +38,7 @@ def test_variant(device, form, lse):
     _check(device, form, lse)
 
 
-def test_window_is_exchanged(device, ran):
+def test_window_is_interchanged(device, ran):
     """Keys are read by the programs whose windows they are in, which takes no atomics to add up."""
     _check(device, "window")
     assert_no_atomics(ran)

@@ -130,8 +130,8 @@ def test_places_in_chunks(data):
     chunk = data.draw(st.sampled_from([limit] * 4 + [lanes, limit + 1]))
     outer = [[chunk, data.draw(st.integers(1, 4))]]
     bound = data.draw(st.integers(0, chunk * outer[0][1] + 1))
-    part = [len(inner), limit]
-    dims = [{"stride": 1, "digits": inner + outer, "bound": bound, "part": part}]
+    first = [len(inner), limit]
+    dims = [{"stride": 1, "digits": inner + outer, "bound": bound, "chunk": first}]
     places = [
         number + chunk * i
         for number in range(min(lanes, limit))
@@ -150,9 +150,9 @@ def test_places_in_chunks(data):
     assert not apart.holds([None], grid) or len(set(places)) == len(places)
 
 
-@pytest.mark.parametrize("part", [[0, 4], [2, 4], [1], 3, ["a", 4], [1, ["arg", 9]]])
-def test_malformed_part(part):
-    dims = [{"stride": 1, "digits": [[1, 4], [4, 2]], "bound": 8, "part": part}]
+@pytest.mark.parametrize("chunk", [[0, 4], [2, 4], [1], 3, ["a", 4], [1, ["arg", 9]]])
+def test_malformed_chunk(chunk):
+    dims = [{"stride": 1, "digits": [[1, 4], [4, 2]], "bound": 8, "chunk": chunk}]
     check = {"kind": "bijective", "argument": 0, "offset": 0, "dims": dims}
     with pytest.raises(PlanError):
         BijectiveCheck.from_json(check, 1)

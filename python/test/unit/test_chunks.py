@@ -1,4 +1,4 @@
-"""Chunks of sequences whose last one is shorter are stored, and exchanged, like whole ones."""
+"""Chunks of sequences whose last one is shorter are stored, and interchanged, like whole ones."""
 
 import pytest
 import torch

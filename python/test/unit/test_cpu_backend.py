@@ -150,7 +150,7 @@ def rotate_kernel(x_ptr, out_ptr, n, N: tl.constexpr):
     tl.store(out_ptr + 2 * N + i, c)
 
 
-def test_loops_that_exchange_tiles():
+def test_loops_that_swap_tiles():
     x = torch.randn(16)
     out = torch.empty(3, 16)
     rotate_kernel[(1,)](x, out, 4, N=16)

@@ -1,6 +1,6 @@
 """Random kernels on the CPU backend against Triton's interpreter, which knows nothing of ours.
 
-The kernels are straight-line code, nested loops that carry and exchange tiles, reductions, scans,
+The kernels are straight-line code, nested loops that carry and swap tiles, reductions, scans,
 and stores through which later loads see what earlier ones did not.
 """
 

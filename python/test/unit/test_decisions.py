@@ -123,7 +123,7 @@ def _operation(kernel, body):
         return y
 
     # A loop over rows stays one.
-    return autodiff(kernel, stub, backward={"schedules": ["exchange"]})
+    return autodiff(kernel, stub, backward={"schedules": ["interchange"]})
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda k: k.__name__)

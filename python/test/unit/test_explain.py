@@ -49,7 +49,7 @@ def test_matmul(device):
         assert "plain stores" in gradient
         assert f"yes: each iteration of the loop at {loop} is a program of " in gradient
         assert f", which sums over program_id({summed})" in gradient
-    assert f"_exchanged0, whose programs are iterations of the loop at {loop}" in text
+    assert f"_interchanged0, whose programs are iterations of the loop at {loop}" in text
     assert f"reads again: a_ptr (as at {load})" in text and "handed over" not in text
 
 
@@ -72,7 +72,7 @@ def test_epilogue(device):
     assert len(re.findall("handed over: ", text)) == 1
     assert re.search(
         rf"handed over: (\w+)_bwd leaves the value of 'd_acc' at {where}, 32×32 f32 a program, "
-        r"24 KiB, for \1_bwd_exchanged0 and \1_bwd_exchanged1", text
+        r"24 KiB, for \1_bwd_interchanged0 and \1_bwd_interchanged1", text
     )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ def own(kernel, x):
 
 @triton.jit
 def turns_kernel(x_desc, z_desc, y_desc, which, M: tl.constexpr, N: tl.constexpr):
-    """Descriptors that a branch chooses, and a loop exchanges."""
+    """Descriptors that a branch chooses, and a loop swaps."""
     now, then = x_desc, z_desc
     if which > 1:
         now, then = z_desc, x_desc

@@ -1,4 +1,4 @@
-"""Loops from the last block to the first are exchanged like others, if order does not matter."""
+"""Loops from the last block to the first are interchanged like others, if order does not matter."""
 
 import pytest
 import torch

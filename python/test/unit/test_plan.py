@@ -28,7 +28,7 @@ KERNEL = {
     ],
 }
 PLAN = {
-    "version": 2,
+    "version": 3,
     "kernel": "k",
     "arguments": [
         {"type": "ptr<f16>", "loaded": True, "stored": False},

@@ -312,7 +312,7 @@ def test_schedules_are_reached(worker, first):
     programs = [generate(seeded((first, i)), f"kernel_{i}") for i in range(100)]
     results = [_checked(worker, program, without=UNSEEN) for program in programs if program.smooth]
     passed = [result for result in results if result["status"] == "passed"]
-    for schedule in ("exchanged", "persistent"):
+    for schedule in ("interchanged", "persistent"):
         found = sum(schedule in result["schedules"] for result in passed)
         assert found > 1, f"{found} of {len(passed)} are {schedule}"
 

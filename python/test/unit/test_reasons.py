@@ -247,7 +247,7 @@ CASES = [
      lambda: (_grad(4, 7, 20), _grad(20), torch.empty(4, 7, 20), _index(3, 7, 0, 5), 7, 20),
      {"B": 32}, "w_ptr", "persist .* is made in the branch at"),
     (decay_kernel, (3, 3), lambda: (_grad(3, 6, 40), _grad(3, 6), torch.empty(3, 6, 40), 6, 40),
-     {"B": 16}, "a_ptr", "exchange .* iterations of the loop at .* have an order"),
+     {"B": 16}, "a_ptr", "interchange .* iterations of the loop at .* have an order"),
     (best_kernel, (7,), lambda: (_grad(7, 40), torch.empty(7), 40), {"B": 64}, "x_ptr",
      "plain-stores .* it depends on what `tt.reduce` at"),
     (label_kernel, (3,),
@@ -256,11 +256,11 @@ CASES = [
     (attention_kernel, (4,),
      lambda: (*(_grad(64, 16) for _ in range(3)), torch.empty(64, 16), torch.rand(64),
               torch.rand(64), torch.rand(64, 16), 64),
-     {"B": 16, "D": 16}, "K", "exchange .* iterations of the loop at .* have an order"),
+     {"B": 16, "D": 16}, "K", "interchange .* iterations of the loop at .* have an order"),
     (wrapped_kernel, (4, 2), lambda: (_grad(64, 32), _grad(32, 32), torch.empty(64, 32), 64, 32),
-     {"B": 16}, "X", "exchange .* `arith.remsi` at"),
+     {"B": 16}, "X", "interchange .* `arith.remsi` at"),
     (last_kernel, (5,), lambda: (_grad(5, 40), torch.empty(5), 40), {"B": 16}, "a_ptr",
-     "exchange .* iterations of the loop at .* have an order"),
+     "interchange .* iterations of the loop at .* have an order"),
     (picked_kernel, (5,),
      lambda: (_grad(5, 40), torch.zeros(5, dtype=torch.int32), torch.empty(5), 40), {"B": 64},
      "a_ptr", "merge-gathered .* it is loaded as a whole in two places"),
@@ -270,9 +270,9 @@ CASES = [
      "plain-stores .* it is loaded at .* and .*, in other steps or bounds"),
     (jagged_kernel, (3,),
      lambda: (_grad(16, 32), _grad(3, 32), _index(0, 12, 20, 32), torch.empty(3, 16), 32),
-     {"B": 16}, "w_ptr", "exchange .* a mask or a loop lets programs go depends on all of"),
+     {"B": 16}, "w_ptr", "interchange .* a mask or a loop lets programs go depends on all of"),
     (block_kernel, (4, 4), lambda: (_grad(64, 32), _grad(64, 32), torch.empty(64, 64)),
-     {"B": 16}, "b_ptr", "exchange .* no loop contributes"),
+     {"B": 16}, "b_ptr", "interchange .* no loop contributes"),
 ]  # fmt: skip
 
 
@@ -335,6 +335,6 @@ def test_everything_that_was_tried():
     text = kernel.explain(*arguments, grid=(3, 3), verbose=True, REMOVED=True, B=16)
     tried = text.partition("what was tried:")[2]
     assert re.search(
-        r"\n    exchange at test_reasons.py:\d+: yes: each iteration of the loop", tried
+        r"\n    interchange at test_reasons.py:\d+: yes: each iteration of the loop", tried
     )
     assert re.search(r"\n    batch-loops at test_reasons.py:\d+: no: ", tried)

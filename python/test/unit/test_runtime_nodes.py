@@ -540,17 +540,17 @@ def scatter(monkeypatch):
     def plan(request):
         dim = {"stride": ["arg", 2], "digits": [[1, ["pids", ["pid", 0]]]], "bound": None}
         check = {"kind": "distinct", "argument": 1, "offset": 0, "dims": [dim]}
-        exchanged = request["exchange"] == [1]
-        kind, name = ("gradient", "exchange") if exchanged else ("cotangent", "read")
+        repeated = request["repeated"] == [1]
+        kind, name = ("gradient", "exchange") if repeated else ("cotangent", "read")
         taken = plans.Gradient(1, "f32", "cotangent", "atomic", (), returned=False)
         return make(
             ["ptr<f32>", "ptr<f32>", "i32"],
             [0],
             [1],
-            [gradient(0), *([taken] if exchanged else [])],
+            [gradient(0), *([taken] if repeated else [])],
             [backward_kernel(name, (kind, 1), ("gradient", 0), ("argument", 2))],
-            checks=() if exchanged else (DistinctCheck.from_json(check, 3),),
-            steps=() if exchanged else ([plans.Next((), "output", 1, "exchange", (1,))],),
+            checks=() if repeated else (DistinctCheck.from_json(check, 3),),
+            steps=() if repeated else ([plans.Next((), "output", 1, "repeated", (1,))],),
         )
 
     signature = {"x": "*fp32", "y": "*fp32", "s": "i32"}
@@ -565,12 +565,12 @@ def test_stores_to_one_place_take_the_upstream_gradient_once(scatter, strides):
         y = torch.zeros(4)
         x.grad = None
         _, execution = scatter.launch(x, y, s, grid=(4, 1, 1))
-        assert execution.ask.exchange == ((1,) if s == 0 else ())
+        assert execution.ask.repeated == ((1,) if s == 0 else ())
         y.backward(upstream)
         expected = upstream if s == 1 else torch.tensor([0.0, 0.0, 0.0, 1.0])
         torch.testing.assert_close(x.grad, expected)
         assert upstream.tolist() == [1, 2, 3, 4]
-    assert [r["exchange"] for r in scatter.requests] == [[], [1]]
+    assert [r["repeated"] for r in scatter.requests] == [[], [1]]
 
 
 def test_a_plan_that_repeats_a_failed_check_is_refused(scatter, monkeypatch):
@@ -578,7 +578,7 @@ def test_a_plan_that_repeats_a_failed_check_is_refused(scatter, monkeypatch):
     monkeypatch.setattr(
         state,
         "plan_for",
-        lambda ttir, request, name: plan_for(ttir, {**request, "exchange": []}, name),
+        lambda ttir, request, name: plan_for(ttir, {**request, "repeated": []}, name),
     )
     with pytest.raises(PlanError, match="to ask for what was asked before"):
         scatter.launch(torch.ones(4, requires_grad=True), torch.zeros(4), 0, grid=(4, 1, 1))

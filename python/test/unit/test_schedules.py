@@ -11,7 +11,7 @@ from kernels import few_programs as few
 from kernels import matmul as mm
 from kernels import packed as pk
 from kernels import schedules as sch
-from schedules import assert_atomic, assert_exchanged, assert_no_atomics, assert_sums
+from schedules import assert_atomic, assert_interchanged, assert_no_atomics, assert_sums
 
 pytestmark = pytest.mark.schedules
 
@@ -41,7 +41,7 @@ def test_bounds_of_programs(device, ran, name, dtype):
     if BANDS[name] is None:
         assert_atomic(ran, 0)
     else:
-        assert_exchanged(ran, [0, 1], BANDS[name])
+        assert_interchanged(ran, [0, 1], BANDS[name])
 
 
 def test_two_stages(device, ran):
@@ -50,7 +50,7 @@ def test_two_stages(device, ran):
     q = random_tensor(2, 3, 8, device=device)
     op = differentiated(sch.two_bands_kernel, sch.band)
     assert_gradients_close(op, sch.band_reference, (x, q, "causal"))
-    assert_exchanged(ran, [0, 1], 12)
+    assert_interchanged(ran, [0, 1], 12)
 
 
 def test_bounds_of_another_id(device, ran):
@@ -58,7 +58,7 @@ def test_bounds_of_another_id(device, ran):
     x, q = random_tensor(3, 45, device=device), random_tensor(3, 4, 8, device=device)
     op = differentiated(sch.band_kernel, sch.band)
     assert_gradients_close(op, sch.band_reference, (x, q, "other id"))
-    assert_exchanged(ran, [0, 1], 18)
+    assert_interchanged(ran, [0, 1], 18)
 
 
 def test_start_below_zero_by_another_id(device, ran):
@@ -98,7 +98,7 @@ def test_meetings(device, ran, how):
     if MEETINGS[how] is None:
         assert_atomic(ran, 0)
     else:
-        assert_exchanged(ran, [0], MEETINGS[how])
+        assert_interchanged(ran, [0], MEETINGS[how])
 
 
 @pytest.mark.parametrize("first", [0, 8, 48, 64])
@@ -141,7 +141,7 @@ def test_heads(device, ran, group, whole, fixed):
     k = random_tensor(3, 6 // group, 48, device=device)
     op = differentiated(sch.heads_kernel, sch.heads)
     assert_gradients_close(op, sch.heads_reference, (q, k, group, whole, fixed))
-    assert_exchanged(ran, [0, 1], 6 * 3 * (6 // group))
+    assert_interchanged(ran, [0, 1], 6 * 3 * (6 // group))
 
 
 def test_uneven_groups(device, ran):
@@ -163,7 +163,7 @@ def test_bounds_of_a_digit(device, ran, programs):
     q, k = random_tensor(3, programs, 8, device=device), random_tensor(8 * programs, device=device)
     op = differentiated(sch.staircase_kernel, sch.staircase)
     assert_gradients_close(op, sch.staircase_reference, (q, k))
-    assert_exchanged(ran, [0, 1], programs)
+    assert_interchanged(ran, [0, 1], programs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
@@ -219,7 +219,7 @@ def test_products(device, ran, shape, dtype):
     op = differentiated(mm.matmul_kernel, mm.matmul)
     assert_gradients_close(op, torch.matmul, _operands(m, n, k, device, dtype))
     tiles = -(-k // 32)
-    assert_exchanged(ran, [0, 1], -(-m // 32) * tiles, -(-n // 32) * tiles)
+    assert_interchanged(ran, [0, 1], -(-m // 32) * tiles, -(-n // 32) * tiles)
 
 
 @pytest.mark.parametrize("shape", [(160, 96, 64), (150, 70, 33), (50, 190, 40)], ids=str)
@@ -229,7 +229,7 @@ def test_swizzled_products(device, ran, shape):
     op = differentiated(mm.grouped_matmul_kernel, mm.grouped_matmul)
     assert_gradients_close(op, torch.matmul, _operands(m, n, k, device, torch.float32))
     tiles = -(-k // 32)
-    assert_exchanged(ran, [0, 1], -(-m // 32) * tiles, -(-n // 32) * tiles)
+    assert_interchanged(ran, [0, 1], -(-m // 32) * tiles, -(-n // 32) * tiles)
 
 
 @pytest.mark.parametrize("transposed", [(True, False), (False, True)], ids=str)
@@ -241,7 +241,7 @@ def test_transposed_operands(device, ran, transposed):
     )
     op = differentiated(mm.matmul_kernel, mm.matmul)
     assert_gradients_close(op, torch.matmul, (a, b))
-    assert_exchanged(ran, [0, 1], 2 * 2, 3 * 2)
+    assert_interchanged(ran, [0, 1], 2 * 2, 3 * 2)
 
 
 def test_part_of_a_tensor(device):
@@ -277,7 +277,7 @@ def test_shared_operand(device, ran, shape):
     op = differentiated(sch.shared_product_kernel, sch.shared_product)
     assert_gradients_close(op, torch.matmul, (a, b))
     tiles = -(-k // 16)
-    assert_exchanged(ran, [0, 1], batch * -(-m // 16) * tiles, -(-n // 16) * tiles)
+    assert_interchanged(ran, [0, 1], batch * -(-m // 16) * tiles, -(-n // 16) * tiles)
 
 
 @pytest.mark.parametrize("activation", ["leaky_relu", "gelu"])
@@ -287,7 +287,7 @@ def test_epilogue(device, ran, activation):
     bias = random_tensor(70, device=device)
     op = differentiated(mm.bias_activation_kernel, mm.bias_activation)
     assert_gradients_close(op, mm.bias_activation_reference, (a, b, bias, activation))
-    assert_exchanged(ran, [0, 1], 4, 6)
+    assert_interchanged(ran, [0, 1], 4, 6)
 
 
 @pytest.mark.parametrize("activation", ["leaky_relu", "gelu"])
@@ -300,7 +300,7 @@ def test_epilogue_of_swizzled_products(device, ran, shape, activation):
     op = differentiated(mm.bias_activation_kernel, mm.bias_activation)
     assert_gradients_close(op, mm.bias_activation_reference, (a, b, bias, activation, 3))
     tiles = -(-k // 32)
-    assert_exchanged(ran, [0, 1], -(-m // 32) * tiles, -(-n // 32) * tiles)
+    assert_interchanged(ran, [0, 1], -(-m // 32) * tiles, -(-n // 32) * tiles)
 
 
 def test_wanted_alone(device, ran):
@@ -308,7 +308,7 @@ def test_wanted_alone(device, ran):
     a, b = _operands(50, 70, 33, device, torch.float32)
     op = differentiated(mm.matmul_kernel, mm.matmul)
     assert_gradients_close(op, torch.matmul, (a, b.detach()))
-    assert_exchanged(ran, [0], 4)
+    assert_interchanged(ran, [0], 4)
 
 
 def test_other_shapes_of_one_kernel(device):
@@ -323,7 +323,7 @@ def test_checked_accesses(device, ran, monkeypatch):
     monkeypatch.setenv("TRITON_AUTODIFF_CHECK", "1")
     op = differentiated(mm.matmul_kernel, mm.matmul)
     assert_gradients_close(op, torch.matmul, _operands(50, 70, 33, device, torch.float32))
-    assert_exchanged(ran, [0, 1], 4, 6)
+    assert_interchanged(ran, [0, 1], 4, 6)
     for name in ("causal", "window", "diagonal", "falling end"):
         x, q = random_tensor(2, 45, device=device), random_tensor(2, 3, 8, device=device)
         op = differentiated(sch.band_kernel, sch.band)
@@ -384,11 +384,11 @@ def test_stored_on_the_way(device, ran, wanted, dtype):
     op = differentiated(
         looped.layer_norm_kernel,
         partial(looped.layer_norm, BLOCK=16),
-        backward={"schedules": ["exchange"]},
+        backward={"schedules": ["interchange"]},
     )
     assert_gradients_close(op, looped.reference, inputs, roundings=16)
     if wanted != "x":
-        assert_exchanged(ran, [2 if "w" in wanted else 3], 3)
+        assert_interchanged(ran, [2 if "w" in wanted else 3], 3)
 
 
 def test_counter_from_where_a_program_starts(device, ran):
@@ -396,7 +396,7 @@ def test_counter_from_where_a_program_starts(device, ran):
     x = random_tensor(6, 8, device=device, dtype=torch.float64)
     op = differentiated(sch.counted_kernel, sch.counted)
     assert_gradients_close(op, sch.counted_reference, (x,))
-    assert_exchanged(ran, [0], 6)
+    assert_interchanged(ran, [0], 6)
 
 
 @pytest.mark.parametrize("loops", [1, 2])

@@ -4,7 +4,7 @@ import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import shifted
-from schedules import assert_exchanged, assert_sums
+from schedules import assert_interchanged, assert_sums
 
 SIDES = [(3, 2, 0, 0), (0, 5, 2, 1), (16, 16, 1, 0), (1, 0, 0, 3), (0, 0, 0, 0)]
 
@@ -45,7 +45,7 @@ def test_loops_from_a_place_on(device, ran, n, first):
     x = random_tensor(n, device=device)
     op = differentiated(shifted.late_kernel, shifted.late)
     assert_gradients_close(op, shifted.late_reference, (x, 3, first), roundings=32)
-    assert_exchanged(ran, [0], -(-(n + first) // 16))
+    assert_interchanged(ran, [0], -(-(n + first) // 16))
 
 
 @pytest.mark.parametrize("n", [100, 64, 9])
@@ -53,7 +53,7 @@ def test_loops_from_the_end(device, ran, n):
     x = random_tensor(n, device=device)
     op = differentiated(shifted.late_kernel, shifted.late)
     assert_gradients_close(op, shifted.late_reference, (x, 3, 0, True), roundings=32)
-    assert_exchanged(ran, [0], -(-n // 16))
+    assert_interchanged(ran, [0], -(-n // 16))
 
 
 @pytest.mark.parametrize("columns", [3, 100])

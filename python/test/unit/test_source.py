@@ -355,10 +355,10 @@ def test_docstrings_say_what_kernels_do(device):
     parsed = ast.parse(op.backward_source(q, k, v, True, 0.125)).body
     functions = {node.name: node for node in parsed if isinstance(node, ast.FunctionDef)}
     docs = {name: " ".join(ast.get_docstring(node).split()) for name, node in functions.items()}
-    first, second = (docs[f"attention_kernel_bwd{suffix}"] for suffix in ("", "_exchanged0"))
+    first, second = (docs[f"attention_kernel_bwd{suffix}"] for suffix in ("", "_interchanged0"))
     assert "It computes `d_q_ptr`, from" in first
     assert "one program of the forward" in first
-    assert "`handover_log_row_sum` to `attention_kernel_bwd_exchanged0`" in first
+    assert "`handover_log_row_sum` to `attention_kernel_bwd_interchanged0`" in first
     assert "computes `d_k_ptr` and `d_v_ptr`" in second
     assert "iteration of the loop at flash_attention_v2.py:" in second
     assert "which `attention_kernel_bwd` has left" in second

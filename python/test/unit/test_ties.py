@@ -153,8 +153,8 @@ def chosen_often(a, b, y, COLUMNS: tl.constexpr, TIMES: tl.constexpr):
 
 
 def chosen_often_reference(a, b, times=40):
-    exchanges = (times - torch.arange(len(a), device=a.device)).clamp(min=0)
-    left, right = (torch.where(exchanges % 2 == 0, *pair) for pair in ((a, b), (b, a)))
+    swaps = (times - torch.arange(len(a), device=a.device)).clamp(min=0)
+    left, right = (torch.where(swaps % 2 == 0, *pair) for pair in ((a, b), (b, a)))
     s = left + 1.0
     return torch.where(s == s.max(), left * right, left)
 

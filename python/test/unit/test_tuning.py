@@ -74,7 +74,7 @@ def test_forward_that_saves_keeps_its_options(device):
         (
             {"schedules": "merge"},
             ArgumentError,
-            "some of batch, unravel, merge, exchange, persist, got 'merge'",
+            "some of batch, unravel, merge, interchange, persist, got 'merge'",
         ),
         ({"schedules": ["fast"]}, ArgumentError, r"schedules should be .*got \['fast'\]"),
         ({"schedules": 3}, ArgumentError, "schedules should be .*got 3"),
@@ -105,7 +105,7 @@ def test_widen_is_a_request(device):
     [
         ([], {"atomic"}, 1),
         (["persist", "merge"], {"atomic"}, 1),
-        (["exchange"], {"store"}, 2),
+        (["interchange"], {"store"}, 2),
         (None, {"store"}, 2),
     ],
 )
@@ -304,14 +304,14 @@ def test_takes_the_best_of_each_kernel(device, timer):
     op, (a, b) = product(device, autotune=True, **anew())
 
     def time(name, stages, warps):
-        wanted = (2, 8) if "exchanged0" in name else (4, 4)
+        wanted = (2, 8) if "interchanged0" in name else (4, 4)
         return 1.0 if (stages, warps) == wanted else 2.0
 
     timer.time = time
     assert_right(op, a, b)
     names = [executable.kernel.name for executable in ran(op)]
     assert len(names) == 2 and chosen(op) == [
-        (2, 8) if "exchanged0" in n else (4, 4) for n in names
+        (2, 8) if "interchanged0" in n else (4, 4) for n in names
     ]
     first = len(timer.measured)
     assert first == len(set(timer.measured))
@@ -388,7 +388,7 @@ def few_processors(monkeypatch):
 @pytest.mark.parametrize("best", [("", "_wide2"), ("_wide1", ""), ("_wide0", "_wide0")])
 def test_best_variant_of_each_kernel(device, timer, few_processors, best):
     """Each kernel has the tiles that suit it, and only promising ones are tried with options."""
-    wanted = {f"exchanged{n}{variant}": 2 ** -(n + 1) for n, variant in enumerate(best)}
+    wanted = {f"interchanged{n}{variant}": 2 ** -(n + 1) for n, variant in enumerate(best)}
 
     def time(name, stages, warps):
         gain = wanted.get(name.removeprefix("matmul_kernel_bwd_"), 1.0)
@@ -405,7 +405,7 @@ def test_best_variant_of_each_kernel(device, timer, few_processors, best):
     tried = {name: 0 for name, *_ in timer.measured}
     for name, *_ in timer.measured:
         tried[name] += 1
-    for kernel in ("exchanged0", "exchanged1"):
+    for kernel in ("interchanged0", "interchanged1"):
         counts = sorted(count for name, count in tried.items() if kernel in name)
         assert len(counts) > 3 and counts[-3:-2] == [1] and counts[-2] > 3
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import turns
-from schedules import assert_exchanged, assert_sums
+from schedules import assert_interchanged, assert_sums
 
 pytestmark = pytest.mark.schedules
 
@@ -17,7 +17,7 @@ def test_rows_and_columns(device, ran, shape, dtype):
     op = differentiated(turns.gram_kernel, turns.gram)
     assert_gradients_close(op, turns.gram_reference, (x,))
     blocks = -(-shape[1] // 16) * -(-shape[0] // 16)
-    assert_exchanged(ran, [0], blocks, blocks)
+    assert_interchanged(ran, [0], blocks, blocks)
     assert_sums(ran, "store", 0)
 
 
@@ -66,7 +66,7 @@ def test_lanes_from_behind(device, ran, pair, dtype):
     assert_sums(ran, "store", 0)
 
 
-@pytest.mark.parametrize("schedules", [None, ["exchange", "persist"]], ids=str)
+@pytest.mark.parametrize("schedules", [None, ["interchange", "persist"]], ids=str)
 @pytest.mark.parametrize("scales", [1, 3])
 @pytest.mark.parametrize("n", [32, 53])
 def test_rows_that_programs_share(device, n, scales, schedules):

@@ -16,7 +16,7 @@ from .memory import Span, extent, gradient_of, is_dense
 from .spaces import union
 
 
-class Reach(enum.Enum):
+class Whereabouts(enum.Enum):
     """Whether contributions to a gradient that are not zero leave the tensor."""
 
     INSIDE = enum.auto()
@@ -25,25 +25,25 @@ class Reach(enum.Enum):
     OF_DATA = enum.auto()
 
 
-def reach_of(gradient, live, tensor, args, grid) -> Reach:
+def whereabouts_of(gradient, live, tensor, args, grid) -> Whereabouts:
     """Return where contributions to the gradient of a tensor may be; `live` is a plan's."""
     if not gradient.returned or gradient.stays_inside or tensor.is_whole:
-        return Reach.INSIDE
+        return Whereabouts.INSIDE
     spaces = live.get(gradient.argument, (None,))
     if None in spaces:
-        return Reach.OF_DATA
+        return Whereabouts.OF_DATA
     try:
         spaces = [space for space in spaces if space.ends(args, grid) is not None]
         ends = union(space.ends(args, grid) for space in spaces)
         if ends is None:
-            return Reach.INSIDE
+            return Whereabouts.INSIDE
         if _goes_around(tensor, ends):
-            return Reach.AROUND
+            return Whereabouts.AROUND
         held = merge(zip(tensor.shape, tensor.strides, strict=True))
         inside = all(is_within(*space.box(args, grid), held) for space in spaces)
     except CheckError:
-        return Reach.OF_DATA
-    return Reach.INSIDE if inside else Reach.UNPROVED
+        return Whereabouts.OF_DATA
+    return Whereabouts.INSIDE if inside else Whereabouts.UNPROVED
 
 
 def _goes_around(tensor, ends) -> bool:
@@ -55,9 +55,9 @@ def _goes_around(tensor, ends) -> bool:
 class Around:
     """Takes a gradient apart into that of an argument's tensor, and that of what is around it."""
 
-    def __init__(self, argument: int, tensor, spec, reach: Reach):
+    def __init__(self, argument: int, tensor, spec, whereabouts: Whereabouts):
         self.argument = argument
-        self.tensor, self.spec, self.reach = tensor, spec, reach
+        self.tensor, self.spec, self.whereabouts = tensor, spec, whereabouts
         self.base = tensor.base if self.is_known else None
 
     @classmethod
@@ -67,15 +67,15 @@ class Around:
         While accesses are checked, so is what nobody can know before.
         """
         tensor = facts.tensors[gradient.argument]
-        reach = reach_of(gradient, plan.live, tensor, facts.scalars, facts.grid)
-        around = cls(gradient.argument, tensor, spec, reach)
-        is_inside = reach is Reach.INSIDE or not (around.is_known or checks_bounds)
+        whereabouts = whereabouts_of(gradient, plan.live, tensor, facts.scalars, facts.grid)
+        around = cls(gradient.argument, tensor, spec, whereabouts)
+        is_inside = whereabouts is Whereabouts.INSIDE or not (around.is_known or checks_bounds)
         return None if is_inside else around
 
     @property
     def is_known(self) -> bool:
         """Whether that is known before the kernel runs."""
-        return self.reach is not Reach.OF_DATA
+        return self.whereabouts is not Whereabouts.OF_DATA
 
     def split(self, shadow: torch.Tensor):
         """Return the gradients of the tensor, and of its base where the tensor is not (or None).
@@ -116,7 +116,7 @@ class Around:
         places = storage.nonzero()[:, 0] - lead
         first, last = int(places[0]), int(places[-1])
         name = f"argument {self.spec.names[self.argument]!r} of kernel {self.spec.name!r}"
-        known = BoundsError if self.reach is Reach.OF_DATA else ArgumentError
+        known = BoundsError if self.whereabouts is Whereabouts.OF_DATA else ArgumentError
         raise known(
             f"{name} is a tensor of shape {self.tensor.shape} in a larger storage, and the kernel "
             f"reads around it: the elements {first} to {last}, counted from its first one, have "

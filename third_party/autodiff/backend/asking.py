@@ -25,7 +25,7 @@ class Ask(NamedTuple):
     wanted: tuple[int, ...] | None
     cotangents: tuple[int, ...] | None = None
     atomic: tuple[int, ...] = ()
-    exchange: tuple[int, ...] = ()
+    repeated: tuple[int, ...] = ()
     confine: tuple[int, ...] = ()
     aligned: tuple[int, ...] = ()
     known: tuple[tuple[int, int], ...] = ()

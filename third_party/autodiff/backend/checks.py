@@ -25,17 +25,17 @@ class _Dimension(NamedTuple):
     stride: object
     digits: tuple
     bound: object
-    part: tuple | None
+    chunk: tuple | None
     start: object
 
     @classmethod
     def from_json(cls, dim, arguments: int, moves: bool) -> _Dimension:
         """Build a dimension of a check that may move; raises `PlanError` if it is malformed."""
-        stride, bound, part = dim.get("stride"), dim.get("bound"), dim.get("part")
+        stride, bound, chunk = dim.get("stride"), dim.get("bound"), dim.get("chunk")
         start = dim.get("start")
         validate(stride, arguments)
         if start is not None:
-            if moves or part is not None:
+            if moves or chunk is not None:
                 raise PlanError(f"a start in a dimension that moves or has parts, {dim!r}")
             validate(start, arguments)
         if bound is not None:
@@ -55,17 +55,17 @@ class _Dimension(NamedTuple):
             digits.append((step, extent))
         if moves and bound is not None and any(_varies(extent) for _, extent in digits):
             raise PlanError(f"a bound of what moves, {dim!r}")
-        if part is not None:
-            if moves or bound is None or not isinstance(part, list) or len(part) != 2:
-                raise PlanError(f"malformed part {part!r}")
-            if part[0] not in range(1, len(digits)):
-                raise PlanError(f"a part of {len(digits)} digits, {part!r}")
-            validate(part[1], arguments)
-        return cls(stride, tuple(digits), bound, part, start)
+        if chunk is not None:
+            if moves or bound is None or not isinstance(chunk, list) or len(chunk) != 2:
+                raise PlanError(f"malformed chunk {chunk!r}")
+            if chunk[0] not in range(1, len(digits)):
+                raise PlanError(f"a chunk of {len(digits)} digits, {chunk!r}")
+            validate(chunk[1], arguments)
+        return cls(stride, tuple(digits), bound, chunk, start)
 
     def expressions(self) -> list:
         """Return all expressions, those of digits in pairs."""
-        bounds = [self.bound, self.part and self.part[1], self.start]
+        bounds = [self.bound, self.chunk and self.chunk[1], self.start]
         return [self.stride, *chain(*self.digits), *(b for b in bounds if b is not None)]
 
 
@@ -76,8 +76,8 @@ class _AddressCheck:
     They are `offset` plus the sum of stride times index over `dims`. The index of a dimension is a
     sum of digits, below the bound unless that is None, and no less than the start. A digit is
     `(stride, extent)`, or `(stride, ["pids", e])` if its value is that of `e` in each program. Of a
-    `part`, `(count, bound)`, the first digits add up to less than a bound of their own. All of them
-    are expressions. Without "pids", digits of extent `["grid", axis]` are program ids.
+    `chunk`, `(count, bound)`, the first digits add up to less than a bound of their own. All of
+    them are expressions. Without "pids", digits of extent `["grid", axis]` are program ids.
 
     With `programs`, what programs have in common is summed: no digit is a program id, and the
     programs fill the box of the values of these expressions, each at a place of its own.
@@ -159,13 +159,13 @@ class _AddressCheck:
             extents = iter(())
             self._require_every_axis(grid)
         dims = []
-        for stride, digits, bound, part, start in self.dims:
+        for stride, digits, bound, chunk, start in self.dims:
             values = [
                 (evaluate(s, args, grid), next(extents) if _varies(e) else evaluate(e, args, grid))
                 for s, e in digits
             ]
-            if part is not None:
-                together = bounded(values, part[0], evaluate(part[1], args, grid))
+            if chunk is not None:
+                together = bounded(values, chunk[0], evaluate(chunk[1], args, grid))
                 values = together if filled else together or values
             stride, bound, start = (
                 None if e is None else evaluate(e, args, grid) for e in (stride, bound, start)

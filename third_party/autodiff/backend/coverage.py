@@ -25,11 +25,11 @@ def merge(dims) -> tuple[tuple[int, int], ...]:
 
 def distinct(dims) -> bool:
     """Return whether the offsets of merged `(extent, stride)` pairs are proved distinct."""
-    reach = 0
+    span = 0
     for extent, stride in dims:
-        if stride <= reach:
+        if stride <= span:
             return False
-        reach += (extent - 1) * stride
+        span += (extent - 1) * stride
     return True
 
 

@@ -147,9 +147,9 @@ class Assertions:
             extent = next(self._extents) if varies else self._text.of(extent)
             digits.append(f"({self._text.of(step)}, {extent})")
         listed = f"[{', '.join(digits)}]"
-        if dim.part is not None:
+        if dim.chunk is not None:
             text = (
-                f"{self._calls('bounded')}({listed}, {dim.part[0]}, {self._text.of(dim.part[1])})"
+                f"{self._calls('bounded')}({listed}, {dim.chunk[0]}, {self._text.of(dim.chunk[1])})"
             )
             listed = text if filled else f"{text} or {listed}"
         limits = [("bound", dim.bound), ("start", dim.start)]
@@ -290,8 +290,8 @@ def _ends(index) -> tuple:
         ends = [["mul", digit.step, end] for end in _ends_of_digit(digit)]
         low = ["add", low, _least(digit.step, ends)]
         high = ["add", high, _most(digit.step, ends)]
-        if index.part is not None and number + 1 == index.part[0]:
-            high = ["min", high, ["sub", index.part[1], 1]]
+        if index.chunk is not None and number + 1 == index.chunk[0]:
+            high = ["min", high, ["sub", index.chunk[1], 1]]
     if index.start is not None:
         low = ["max", low, index.start]
     if index.bound is not None:

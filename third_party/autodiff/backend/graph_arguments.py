@@ -17,7 +17,7 @@ Tensor = torch.Tensor
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 
 
-class Parts:
+class FlatArguments:
     """What a graph knows of arguments; `described` has kinds and values one after the other."""
 
     def __init__(self):

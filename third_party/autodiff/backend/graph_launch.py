@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from .graph_arguments import Parts, constant
+from .graph_arguments import FlatArguments, constant
 from .graph_descriptors import teach_dynamo
 
 
@@ -24,7 +24,7 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
         return kernel._launch_outside(grid, *args, **kwargs)
     values = resolver.bind(args, kwargs)
     arguments = dict(zip(resolver.names, values, strict=True))
-    parts = Parts()
+    parts = FlatArguments()
     for value, is_constant in zip(values, resolver.constants, strict=True):
         parts.add(value, is_constant)
     for name in kwargs:

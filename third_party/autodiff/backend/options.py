@@ -13,7 +13,7 @@ from .tapes import checked_limit
 _POWERS_OF_TWO = ("num_warps", "num_ctas", "widen")
 _COUNTS = ("num_stages", "maxnreg")
 # How the compiler may rearrange programs and loops; see docs/plan.md.
-_SCHEDULES = ("batch", "unravel", "merge", "exchange", "persist")
+_SCHEDULES = ("batch", "unravel", "merge", "interchange", "persist")
 _KNOWN = (*_POWERS_OF_TWO, *_COUNTS, "schedules", "scheduled")
 # What the compiler is asked for.
 REQUESTED = ("widen", "schedules", "scheduled")

@@ -22,7 +22,7 @@ from .memory import Span, extent
 from .races import Store
 from .spaces import Space, union
 
-VERSION = 2
+VERSION = 3
 
 INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "partial", "atomic")
@@ -207,7 +207,7 @@ class Next(NamedTuple):
     value: object
 
     FLAGS = ("assume", "reload", "checkpoint", "deterministic")
-    LISTS = ("atomic", "exchange", "confine")
+    LISTS = ("atomic", "repeated", "confine")
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Next:

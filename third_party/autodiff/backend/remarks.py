@@ -62,7 +62,7 @@ def remarks_for(asked: tuple[str, str, str]) -> tuple[Remark, ...]:
 def unchecked(asked: tuple[str, str, str]) -> tuple[str, str, str]:
     """Return a request as it was before checks of addresses failed at a launch."""
     ttir, request, name = asked
-    known = {**json.loads(request), "atomic": [], "exchange": []}
+    known = {**json.loads(request), "atomic": [], "repeated": []}
     return ttir, json.dumps(known, sort_keys=True), name
 
 

@@ -65,13 +65,13 @@ class Digit:
 
 @dataclass(frozen=True)
 class Index:
-    """A sum of digits, from `start` on, below `bound`; of a part, those that add up to less."""
+    """A sum of digits, from `start` on, below `bound`; of a chunk, those that add up to less."""
 
     stride: object
     digits: tuple[Digit, ...]
     bound: object
     start: object
-    part: tuple | None
+    chunk: tuple | None
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Index:
@@ -79,17 +79,17 @@ class Index:
         if not isinstance(data, dict):
             raise PlanError(f"malformed dimension {data!r}")
         digits = tuple(Digit.from_json(d, arguments) for d in data.get("digits", ()))
-        part = data.get("part")
-        if part is not None and (not isinstance(part, list) or len(part) != 2):
-            raise PlanError(f"malformed part {part!r}")
-        bounds = [data.get("bound"), data.get("start"), part and part[1]]
+        chunk = data.get("chunk")
+        if chunk is not None and (not isinstance(chunk, list) or len(chunk) != 2):
+            raise PlanError(f"malformed chunk {chunk!r}")
+        bounds = [data.get("bound"), data.get("start"), chunk and chunk[1]]
         for expr in (data.get("stride"), *(b for b in bounds if b is not None)):
             validate(expr, arguments)
-        return cls(data["stride"], digits, *bounds[:2], part and tuple(part))
+        return cls(data["stride"], digits, *bounds[:2], chunk and tuple(chunk))
 
     def expressions(self) -> list:
         """Return all expressions."""
-        optional = (self.bound, self.start, self.part and self.part[1])
+        optional = (self.bound, self.start, self.chunk and self.chunk[1])
         digits = (e for digit in self.digits for e in (digit.step, digit.extent))
         return [self.stride, *(e for e in (*optional, *digits) if e is not None)]
 
@@ -101,8 +101,8 @@ class Index:
             if ends is None:
                 return None
             low, high = low + ends[0], high + ends[1]
-            if self.part is not None and number + 1 == self.part[0]:
-                high = min(high, evaluate(self.part[1], args, grid) - 1)
+            if self.chunk is not None and number + 1 == self.chunk[0]:
+                high = min(high, evaluate(self.chunk[1], args, grid) - 1)
         if self.start is not None:
             low = max(low, evaluate(self.start, args, grid))
         if self.bound is not None:
@@ -114,7 +114,7 @@ class Index:
 
         There has to be a value.
         """
-        if self.bound is None and self.start is None and self.part is None:
+        if self.bound is None and self.start is None and self.chunk is None:
             steps = (max(abs(evaluate(digit.step, args, grid)), 1) for digit in self.digits)
             ends = (digit.ends(args, grid) for digit in self.digits)
         else:
@@ -296,8 +296,8 @@ class Space:
             total = numpy.zeros((1, 1), numpy.int64)
             for number, digit in enumerate(index.digits):
                 total = total + found.values(digit, args, grid)
-                if index.part is not None and number + 1 == index.part[0]:
-                    found.reached[:] &= total < evaluate(index.part[1], args, grid)
+                if index.chunk is not None and number + 1 == index.chunk[0]:
+                    found.reached[:] &= total < evaluate(index.chunk[1], args, grid)
             if index.bound is not None:
                 found.reached[:] &= total < evaluate(index.bound, args, grid)
             if index.start is not None:

@@ -20,7 +20,7 @@ from .processes import End, run_each
 from .recording import Asked, asked_from_json
 from .whole_files import put
 
-VERSION = 1
+VERSION = 2
 TARGETS = ("cuda:80", "cuda:89", "cuda:90", "cuda:100", "cuda:120", "hip:gfx942", "cpu")
 
 

@@ -21,7 +21,7 @@ def differentiate(*options):
 
 config.substitutions += [
     ("%differentiate", differentiate()),
-    ("%exchange", differentiate("until=autodiff-exchange")),
+    ("%interchange", differentiate("until=autodiff-interchange")),
     ("%merge", differentiate("until=autodiff-merge-contributions")),
     ("%nests", differentiate("until=autodiff-merge-nests")),
     ("%gather", differentiate("until=autodiff-merge-gathered")),

@@ -18,9 +18,9 @@ bool AccessSpace::areEqual(const ScalarExpr &a, const ScalarExpr &b) {
   return (a - b).getConstant() == 0;
 }
 
-bool AccessSpace::hasPartsOrStarts() const {
+bool AccessSpace::hasChunksOrStarts() const {
   return llvm::any_of(indices, [](const Index &index) {
-    return index.part.has_value() || index.start.has_value();
+    return index.chunk.has_value() || index.start.has_value();
   });
 }
 
@@ -31,7 +31,7 @@ bool AccessSpace::hasSameShapeAs(const AccessSpace &other,
   };
   auto sameIndex = [&](const Index &a, const Index &b) {
     return a.stride == b.stride && a.bound.has_value() == b.bound.has_value() &&
-           (!sameBounds || a.bound == b.bound) && a.part == b.part &&
+           (!sameBounds || a.bound == b.bound) && a.chunk == b.chunk &&
            a.start == b.start &&
            std::equal(a.digits.begin(), a.digits.end(), b.digits.begin(),
                       b.digits.end(), sameDigit);
@@ -45,33 +45,34 @@ bool AccessSpace::touchesSameAs(const AccessSpace &other) const {
   return offset == other.offset && hasSameShapeAs(other);
 }
 
-AccessSpace::Reach AccessSpace::findReach() const {
-  Reach reach{offset, {}};
+AccessSpace::Footprint AccessSpace::findFootprint() const {
+  Footprint footprint{offset, {}};
   for (const Index &index : indices) {
     // What a step is, and two expressions.
     enum : int64_t { Count = -1, Program = -2, Bound = -3, Start = -4 };
-    SmallVector<Reach::Step> digits;
+    SmallVector<Footprint::Step> digits;
     auto note = [&](int64_t what, const ScalarExpr &a, ExprAttr b) {
       digits.push_back({what, toExpr(a).getAsOpaquePointer(),
                         b ? b.getAsOpaquePointer() : nullptr});
     };
     for (const Digit &digit : index.digits) {
       std::optional<int64_t> extent = digit.getLength();
-      if (extent == 1 && !index.part)
+      if (extent == 1 && !index.chunk)
         continue;
       ScalarExpr step = index.stride * digit.stride;
       // Counting down is counting up from the other end.
       if (extent && !index.bound && !index.start &&
           step.getConstant().value_or(0) < 0) {
-        reach.start = reach.start + step * ScalarExpr::constant(*extent - 1);
+        footprint.start =
+            footprint.start + step * ScalarExpr::constant(*extent - 1);
         step = ScalarExpr::constant(0) - step;
       }
       note(digit.extent ? Count : Program, step,
            digit.extent ? *digit.extent : digit.dimension.digit->getExpr());
     }
-    // The first ones may be a part of their own.
-    if (index.part)
-      note(index.part->digits, index.part->bound, {});
+    // The first ones may be a chunk of their own.
+    if (index.chunk)
+      note(index.chunk->digits, index.chunk->bound, {});
     else
       llvm::sort(digits);
     if (index.bound)
@@ -79,14 +80,14 @@ AccessSpace::Reach AccessSpace::findReach() const {
     if (index.start)
       note(Start, index.stride, toExpr(*index.start));
     if (!digits.empty())
-      reach.indices.push_back(std::move(digits));
+      footprint.indices.push_back(std::move(digits));
   }
-  llvm::sort(reach.indices);
-  return reach;
+  llvm::sort(footprint.indices);
+  return footprint;
 }
 
 bool AccessSpace::isOwnedLike(const AccessSpace &other) const {
-  Reach own = findReach(), others = other.findReach();
+  Footprint own = findFootprint(), others = other.findFootprint();
   return moves == other.moves && notNegative == other.notNegative &&
          own.start == others.start && own.indices == others.indices;
 }
@@ -111,8 +112,8 @@ AccessSpace::findLimits(const AccessSpace &unbounded) const {
       digits += index.digits.size();
     return digits;
   };
-  if (moves || unbounded.moves || hasPartsOrStarts() ||
-      unbounded.hasPartsOrStarts() || !unbounded.notNegative.empty() ||
+  if (moves || unbounded.moves || hasChunksOrStarts() ||
+      unbounded.hasChunksOrStarts() || !unbounded.notNegative.empty() ||
       !(offset == unbounded.offset) || count(*this) != count(unbounded) ||
       llvm::any_of(unbounded.indices,
                    [](const Index &index) { return index.bound; }))
@@ -186,7 +187,7 @@ AccessSpace::findSameRun(const AccessSpace &run) const {
   auto countPrograms = [](const AccessSpace &space) {
     return space.getProgramDigits().size();
   };
-  if (moves || run.moves || hasPartsOrStarts() || run.hasPartsOrStarts() ||
+  if (moves || run.moves || hasChunksOrStarts() || run.hasChunksOrStarts() ||
       notNegative != run.notNegative || !(offset == run.offset) ||
       countPrograms(*this) != countPrograms(run))
     return because(context, "the two do not begin at the same element in each "
@@ -336,7 +337,7 @@ AccessSpace::findRun(const LinearForm &known, const ScalarExpr &stride,
                      ArrayRef<Constraint> limits,
                      std::optional<unsigned> axis) const {
   auto refuse = [&](const char *why) { return because(context, "{0}", why); };
-  if (hasPartsOrStarts() || !(offset == known.constant))
+  if (hasChunksOrStarts() || !(offset == known.constant))
     return refuse("what is loaded as a whole begins at another element, or is "
                   "bounded from below");
   auto extentOf = [&](const Digit &digit) -> std::optional<ExprAttr> {
@@ -428,8 +429,8 @@ AccessSpace::findShared(ArrayRef<ScalarExpr> digits) const {
   for (const Index &index : indices) {
     if (index.bound)
       decisive.push_back(*index.bound);
-    if (index.part)
-      decisive.push_back(index.part->bound);
+    if (index.chunk)
+      decisive.push_back(index.chunk->bound);
     if (index.start)
       decisive.push_back(*index.start);
   }
@@ -464,15 +465,15 @@ SmallVector<ExprAttr> AccessSpace::toExprs(ArrayRef<ScalarExpr> numbers) const {
 
 DimensionAttr AccessSpace::toDimension(const Index &index,
                                        ArrayRef<DigitAttr> digits) const {
-  ExprAttr bound, partBound, start;
+  ExprAttr bound, chunkBound, start;
   if (index.bound)
     bound = toExpr(*index.bound);
-  if (index.part)
-    partBound = toExpr(index.part->bound);
+  if (index.chunk)
+    chunkBound = toExpr(index.chunk->bound);
   if (index.start)
     start = toExpr(*index.start);
   return DimensionAttr::get(context, toExpr(index.stride), digits, bound,
-                            index.part ? index.part->digits : 0, partBound,
+                            index.chunk ? index.chunk->digits : 0, chunkBound,
                             start);
 }
 

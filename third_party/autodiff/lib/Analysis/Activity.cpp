@@ -1,10 +1,10 @@
 //===- Activity.cpp - Which values carry a derivative ---------------------===//
 #include "autodiff/Analysis/Activity.h"
 
+#include "autodiff/Analysis/MathFunctions.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Synchronization.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Support/Elements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -104,8 +104,8 @@ struct AccessSpace::Builder {
                          const LinearForm &address);
   Index *findCut(const LinearForm &form);
   bool tighten(const Constraint &constraint);
-  std::optional<Index> takePart(const Constraint &constraint,
-                                LinearForm &address);
+  std::optional<Index> takeChunk(const Constraint &constraint,
+                                 LinearForm &address);
   bool makeIndex(const Constraint &constraint, LinearForm &address);
   bool startIndex(const Constraint &constraint, LinearForm &address);
   bool attach(Constraint constraint, LinearForm &address);
@@ -430,7 +430,7 @@ AccessSpace::Index *AccessSpace::Builder::findCut(const LinearForm &form) {
 }
 
 /// Whether a constraint is one more bound of an index, or one of some of its
-/// digits: its first part.
+/// digits: its first chunk.
 bool AccessSpace::Builder::tighten(const Constraint &constraint) {
   auto isMeant = [&](const Digit &digit) {
     return constraint.form.coefficientOf(digit.dimension) == digit.stride;
@@ -448,15 +448,15 @@ bool AccessSpace::Builder::tighten(const Constraint &constraint) {
       continue;
     if (space.moves || index.start)
       return false;
-    if (!index.part) {
+    if (!index.chunk) {
       std::stable_partition(index.digits.begin(), index.digits.end(), isMeant);
-      index.part = Part{count, constraint.bound};
+      index.chunk = Chunk{count, constraint.bound};
       return true;
     }
-    if (index.part->digits != count ||
+    if (index.chunk->digits != count ||
         !llvm::all_of(ArrayRef(index.digits).take_front(count), isMeant))
       return false;
-    index.part->bound = least(index.part->bound);
+    index.chunk->bound = least(index.chunk->bound);
     return true;
   }
   return false;
@@ -465,10 +465,10 @@ bool AccessSpace::Builder::tighten(const Constraint &constraint) {
 /// Takes an index that has a bound apart again, where all of its digits are
 /// among the terms of a constraint, and gives its terms back to the address.
 std::optional<AccessSpace::Index>
-AccessSpace::Builder::takePart(const Constraint &constraint,
-                               LinearForm &address) {
+AccessSpace::Builder::takeChunk(const Constraint &constraint,
+                                LinearForm &address) {
   auto found = llvm::find_if(space.indices, [&](const Index &index) {
-    return index.bound && !index.part && !index.start &&
+    return index.bound && !index.chunk && !index.start &&
            index.digits.size() < constraint.form.terms.size() &&
            llvm::all_of(
                index.digits,
@@ -479,19 +479,19 @@ AccessSpace::Builder::takePart(const Constraint &constraint,
   });
   if (space.moves || found == space.indices.end())
     return std::nullopt;
-  Index part = *found;
+  Index chunk = *found;
   space.indices.erase(found);
-  for (const Digit &digit : part.digits)
-    address.terms.push_back({digit.dimension, part.stride * digit.stride});
-  return part;
+  for (const Digit &digit : chunk.digits)
+    address.terms.push_back({digit.dimension, chunk.stride * digit.stride});
+  return chunk;
 }
 
 /// Makes the terms of the address that a constraint speaks about one index with
-/// a bound. What had one already becomes a part of it.
+/// a bound. What had one already becomes a chunk of it.
 bool AccessSpace::Builder::makeIndex(const Constraint &constraint,
                                      LinearForm &address) {
   ArrayRef<LinearForm::Term> terms = constraint.form.terms;
-  std::optional<Index> part = takePart(constraint, address);
+  std::optional<Index> chunk = takeChunk(constraint, address);
   auto unit = llvm::find_if(terms, [](const LinearForm::Term &term) {
     return term.coefficient.getConstant() == 1;
   });
@@ -503,9 +503,9 @@ bool AccessSpace::Builder::makeIndex(const Constraint &constraint,
   if (unit == terms.end() || findTerm(unit->dimension) == address.terms.end())
     return false;
   Index index{findTerm(unit->dimension)->coefficient, {}, constraint.bound};
-  if (part) {
-    index.digits = part->digits;
-    index.part = Part{part->digits.size(), *part->bound};
+  if (chunk) {
+    index.digits = chunk->digits;
+    index.chunk = Chunk{chunk->digits.size(), *chunk->bound};
   }
   for (const LinearForm::Term &term : terms) {
     auto match = findTerm(term.dimension);
@@ -539,7 +539,7 @@ bool AccessSpace::Builder::startIndex(const Constraint &constraint,
                                 : from.bound;
     return true;
   }
-  if (!makeIndex(from, address) || space.indices.back().part)
+  if (!makeIndex(from, address) || space.indices.back().chunk)
     return false;
   std::swap(space.indices.back().start, space.indices.back().bound);
   return true;

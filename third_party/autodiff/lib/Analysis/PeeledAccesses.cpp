@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 bool AccessSpace::addIteration(Operation *loop, const AccessSpace &other) {
-  if (hasPartsOrStarts() || moves || other.moves)
+  if (hasChunksOrStarts() || moves || other.moves)
     return false;
   for (auto [place, index] : llvm::enumerate(indices)) {
     auto digit = llvm::find_if(index.digits, [&](const Digit &candidate) {

@@ -187,14 +187,15 @@ static std::optional<ScalarExpr> findPart(const ScalarExpr &expression,
   return std::nullopt;
 }
 
-std::optional<Parts> mlir::autodiff::findParts(const ScalarExpr &whole,
-                                               ArrayRef<ScalarExpr> digits) {
+std::optional<Division>
+mlir::autodiff::findDivision(const ScalarExpr &whole,
+                             ArrayRef<ScalarExpr> digits) {
   for (const ScalarExpr &digit : digits)
     if (std::optional<ScalarExpr> part = findPart(digit, whole)) {
       ScalarExpr other = *findSibling(*part);
       if (part->getKind() == ScalarExpr::Kind::Div)
-        return Parts{*part, other, part->getRhs()};
-      return Parts{other, *part, part->getRhs()};
+        return Division{*part, other, part->getRhs()};
+      return Division{other, *part, part->getRhs()};
     }
   return std::nullopt;
 }
@@ -203,9 +204,9 @@ bool mlir::autodiff::isMadeOf(ArrayRef<ScalarExpr> digits,
                               const ScalarExpr &number) {
   if (llvm::is_contained(digits, number))
     return true;
-  std::optional<Parts> parts = findParts(number, digits);
-  return parts && isMadeOf(digits, parts->quotient) &&
-         isMadeOf(digits, parts->remainder);
+  std::optional<Division> division = findDivision(number, digits);
+  return division && isMadeOf(digits, division->quotient) &&
+         isMadeOf(digits, division->remainder);
 }
 
 bool mlir::autodiff::dependsOnDigit(const ScalarExpr &expression,

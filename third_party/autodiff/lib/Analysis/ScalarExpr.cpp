@@ -405,8 +405,8 @@ bool ScalarExpr::dependsOnProgramId() const {
 }
 
 bool ScalarExpr::mentions(Kind part) const {
-  return expr &&
-         expr.hasPart([&](ExprAttr each) { return each.getKind() == part; });
+  return expr && expr.hasSubexpression(
+                     [&](ExprAttr each) { return each.getKind() == part; });
 }
 
 bool ScalarExpr::isNotNegative() const {
@@ -432,7 +432,7 @@ bool ScalarExpr::isNotNegative() const {
 }
 
 bool ScalarExpr::mentionsAxis(unsigned axis) const {
-  return expr && expr.hasPart([&](ExprAttr part) {
+  return expr && expr.hasSubexpression([&](ExprAttr part) {
     return part.getKind() == Kind::ProgramId && part.getNumber() == axis;
   });
 }

@@ -46,11 +46,11 @@ Operation *mlir::autodiff::findSharedQuotient(Value value) {
   return find(value, quotient) ? quotient : nullptr;
 }
 
-int64_t mlir::autodiff::getPositionReach(Operation *quotient) {
+int64_t mlir::autodiff::getPositionSpan(Operation *quotient) {
   Value position = quotient->getOperand(0);
   auto shape = cast<RankedTensorType>(position.getType()).getShape();
-  int64_t reach = 0;
+  int64_t span = 0;
   for (auto [axis, length] : llvm::enumerate(shape))
-    reach += (length - 1) * *findLaneStep(position, axis);
-  return reach;
+    span += (length - 1) * *findLaneStep(position, axis);
+  return span;
 }

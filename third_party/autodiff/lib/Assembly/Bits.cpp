@@ -143,7 +143,7 @@ static Error runLogic(Machine &machine, const Instruction &instruction,
 
 /// "not" and "cnot".
 static Error runNot(Machine &machine, const Instruction &instruction) {
-  if (Error error = checkForm(instruction, 2, {}))
+  if (Error error = checkSignature(instruction, 2, {}))
     return error;
   if (instruction.lastModifier() == "pred") {
     Expected<Field> field = machine.readPredicate(instruction.operands[1]);
@@ -211,7 +211,7 @@ static Error runShift(Machine &machine, const Instruction &instruction) {
   if (!width)
     return makeError("it is not known for '." + instruction.lastModifier() +
                      "'");
-  if (Error error = checkForm(instruction, 3, {}))
+  if (Error error = checkSignature(instruction, 3, {}))
     return error;
   ArrayRef<Operand> operands = instruction.operands;
   Emitter &e = machine.e;
@@ -249,7 +249,7 @@ static Error runShift(Machine &machine, const Instruction &instruction) {
 
 /// "shf": two registers as one, moved.
 static Error runFunnelShift(Machine &machine, const Instruction &instruction) {
-  if (Error error = checkForm(instruction, 4, {"l", "r", "wrap", "clamp"}))
+  if (Error error = checkSignature(instruction, 4, {"l", "r", "wrap", "clamp"}))
     return error;
   Emitter &e = machine.e;
   bool wraps = instruction.has("wrap"), isUp = instruction.has("l");
@@ -282,7 +282,7 @@ static Error runFunnelShift(Machine &machine, const Instruction &instruction) {
 
 /// "prmt.b32": bytes of two registers in the order that a number says.
 static Error runPermute(Machine &machine, const Instruction &instruction) {
-  if (Error error = checkForm(instruction, 4, {}))
+  if (Error error = checkSignature(instruction, 4, {}))
     return error;
   ArrayRef<Operand> operands = instruction.operands;
   std::optional<uint64_t> order = Machine::getImmediate(operands[3]);
@@ -315,7 +315,7 @@ static Error runPermute(Machine &machine, const Instruction &instruction) {
 /// "bfe" and "bfi", whose positions and lengths are written out.
 static Error runBitField(Machine &machine, const Instruction &instruction) {
   bool inserts = instruction.opcode == "bfi";
-  if (Error error = checkForm(instruction, inserts ? 5 : 4, {}))
+  if (Error error = checkSignature(instruction, inserts ? 5 : 4, {}))
     return error;
   ArrayRef<Operand> operands = instruction.operands;
   std::optional<unsigned> width = getWidth(instruction.lastModifier());
@@ -376,7 +376,7 @@ Error mlir::autodiff::ptx::runBits(Machine &machine,
   if (opcode == "bfe" || opcode == "bfi")
     return runBitField(machine, instruction);
   if (opcode == "lop3") {
-    if (Error error = checkForm(instruction, 5, {}))
+    if (Error error = checkSignature(instruction, 5, {}))
       return error;
     std::optional<uint64_t> table =
         Machine::getImmediate(instruction.operands[4]);
@@ -384,7 +384,7 @@ Error mlir::autodiff::ptx::runBits(Machine &machine,
       return makeError("its table is not written out");
     return runLogic(machine, instruction, *table, 3);
   }
-  if (Error error = checkForm(instruction, 3, {}))
+  if (Error error = checkSignature(instruction, 3, {}))
     return error;
   unsigned table = opcode == "and" ? 0b1000 : opcode == "or" ? 0b1110 : 0b0110;
   return runLogic(machine, instruction, table, 2);

@@ -390,10 +390,11 @@ Error mlir::autodiff::ptx::runConversion(Machine &machine,
                                          const Instruction &instruction) {
   if (instruction.modifiers.size() < 2)
     return makeError("its types are missing");
-  if (Error error = checkForm(instruction, instruction.operands.size(),
-                              {"rn", "rz", "rm", "rp", "rna", "rni", "rzi",
-                               "rmi", "rpi", "ftz", "sat", "satfinite", "relu"},
-                              2))
+  if (Error error =
+          checkSignature(instruction, instruction.operands.size(),
+                         {"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi",
+                          "rpi", "ftz", "sat", "satfinite", "relu"},
+                         2))
     return error;
   StringRef to = instruction.modifiers.end()[-2];
   StringRef from = instruction.lastModifier();

@@ -115,9 +115,9 @@ Error mlir::autodiff::ptx::runFloat(Machine &machine,
   if (!type)
     return makeError("it is not known for '." + suffix + "'");
   unsigned count = countOperands(instruction.opcode);
-  if (Error error = checkForm(instruction, count + 1,
-                              {"rn", "rz", "rm", "rp", "ftz", "sat", "relu",
-                               "NaN", "approx", "full"}))
+  if (Error error = checkSignature(instruction, count + 1,
+                                   {"rn", "rz", "rm", "rp", "ftz", "sat",
+                                    "relu", "NaN", "approx", "full"}))
     return error;
   StringRef element = suffix;
   element.consume_back("x2");

@@ -256,7 +256,7 @@ Error mlir::autodiff::ptx::runInteger(Machine &machine,
   ArrayRef<Operand> operands = instruction.operands;
   unsigned count = countOperands(opcode);
   if (Error error =
-          checkForm(instruction, count + 1, {"lo", "hi", "wide", "sat"}))
+          checkSignature(instruction, count + 1, {"lo", "hi", "wide", "sat"}))
     return error;
   if ((opcode == "add" && !instruction.has("sat")) ||
       (opcode == "mad" && instruction.has("lo") && !instruction.has("sat") &&

@@ -11,7 +11,7 @@
 
 #include "autodiff/Assembly/Machine.h"
 #include "autodiff/Assembly/SharedRegisters.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "llvm/Support/ScopedPrinter.h"
 
 using namespace mlir;

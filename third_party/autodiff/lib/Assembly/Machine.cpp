@@ -1,7 +1,7 @@
 //===- Machine.cpp - Registers that hold tiles ----------------------------===//
 #include "autodiff/Assembly/Machine.h"
 
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/PtxInstruction.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -505,9 +505,10 @@ mlir::autodiff::ptx::getIntegerKind(StringRef modifier) {
   return kind;
 }
 
-Error mlir::autodiff::ptx::checkForm(const Instruction &instruction,
-                                     unsigned count, ArrayRef<StringRef> known,
-                                     unsigned types) {
+Error mlir::autodiff::ptx::checkSignature(const Instruction &instruction,
+                                          unsigned count,
+                                          ArrayRef<StringRef> known,
+                                          unsigned types) {
   if (instruction.modifiers.size() < types)
     return makeError("its type is missing");
   if (instruction.operands.size() != count)

@@ -1,7 +1,7 @@
 //===- Moves.cpp - Moves, comparisons and selections ----------------------===//
 #include "autodiff/Assembly/Machine.h"
 
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -46,7 +46,7 @@ static Expected<Fields> readAny(Machine &machine, const Operand &operand,
 
 Error mlir::autodiff::ptx::runMove(Machine &machine,
                                    const Instruction &instruction) {
-  if (Error error = checkForm(instruction, 2, {}))
+  if (Error error = checkSignature(instruction, 2, {}))
     return error;
   ArrayRef<Operand> operands = instruction.operands;
   if (instruction.lastModifier() == "pred") {
@@ -304,7 +304,7 @@ static Expected<Field> readSign(Machine &machine,
 Error mlir::autodiff::ptx::runSelection(Machine &machine,
                                         const Instruction &instruction) {
   bool bySign = instruction.opcode == "slct";
-  if (Error error = checkForm(instruction, 4, {"ftz"}, bySign ? 2 : 1))
+  if (Error error = checkSignature(instruction, 4, {"ftz"}, bySign ? 2 : 1))
     return error;
   ArrayRef<Operand> operands = instruction.operands;
   StringRef suffix = instruction.modifiers.end()[bySign ? -2 : -1];

@@ -2,7 +2,7 @@
 #include "autodiff/Assembly/SharedRegisters.h"
 
 #include "autodiff/Analysis/Activity.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"

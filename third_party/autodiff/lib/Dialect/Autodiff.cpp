@@ -60,7 +60,7 @@ LogicalResult autodiff::CustomVjpOp::verify() {
 /// A launch has one number for all programs.
 static LogicalResult verifySize(Operation *op, autodiff::ExprAttr size) {
   using Kind = autodiff::ExprKind;
-  bool varies = size.hasPart([](autodiff::ExprAttr part) {
+  bool varies = size.hasSubexpression([](autodiff::ExprAttr part) {
     return llvm::is_contained(
         {Kind::ProgramId, Kind::InEachProgram, Kind::OfPrograms},
         part.getKind());

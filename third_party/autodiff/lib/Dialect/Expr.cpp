@@ -109,12 +109,13 @@ std::optional<int64_t> ExprAttr::getConstant() const {
                                      : std::nullopt;
 }
 
-bool ExprAttr::hasPart(llvm::function_ref<bool(ExprAttr)> isSuch) const {
+bool ExprAttr::hasSubexpression(
+    llvm::function_ref<bool(ExprAttr)> isSuch) const {
   if (isSuch(*this))
     return true;
   return getKind() != Kind::MostOfPrograms &&
-         ((getLhs() && getLhs().hasPart(isSuch)) ||
-          (getRhs() && getRhs().hasPart(isSuch)));
+         ((getLhs() && getLhs().hasSubexpression(isSuch)) ||
+          (getRhs() && getRhs().hasSubexpression(isSuch)));
 }
 
 void ExprAttr::collectCounters(llvm::DenseSet<int64_t> &counters) const {

@@ -45,9 +45,9 @@ ParseResult parseList(AsmParser &parser, SmallVectorImpl<AttrT> &list) {
 void printNumbers(OpAsmPrinter &printer, Operation *op, ArrayAttr numbers);
 ParseResult parseNumbers(OpAsmParser &parser, ArrayAttr &numbers);
 
-/// The parts of a plan, of which there may be none.
-void printParts(OpAsmPrinter &printer, Operation *op, Region &body);
-ParseResult parseParts(OpAsmParser &parser, Region &body);
+/// The items of a plan, of which there may be none.
+void printItems(OpAsmPrinter &printer, Operation *op, Region &body);
+ParseResult parseItems(OpAsmParser &parser, Region &body);
 
 } // namespace mlir::autodiff
 

@@ -12,7 +12,7 @@ using namespace mlir::autodiff;
 // Text
 //===----------------------------------------------------------------------===//
 
-ParseResult mlir::autodiff::parseParts(OpAsmParser &parser, Region &body) {
+ParseResult mlir::autodiff::parseItems(OpAsmParser &parser, Region &body) {
   if (parser.parseRegion(body))
     return failure();
   if (body.empty())
@@ -20,7 +20,7 @@ ParseResult mlir::autodiff::parseParts(OpAsmParser &parser, Region &body) {
   return success();
 }
 
-void mlir::autodiff::printParts(OpAsmPrinter &printer, Operation *,
+void mlir::autodiff::printItems(OpAsmPrinter &printer, Operation *,
                                 Region &body) {
   printer.printRegion(body);
 }
@@ -44,9 +44,9 @@ void mlir::autodiff::printNumbers(OpAsmPrinter &printer, Operation *,
 // Parts
 //===----------------------------------------------------------------------===//
 
-/// Where a part has its place: by kind, and by number within that.
-static std::pair<int, unsigned> placeOf(Operation *part) {
-  return llvm::TypeSwitch<Operation *, std::pair<int, unsigned>>(part)
+/// Where an item has its place: by kind, and by number within that.
+static std::pair<int, unsigned> placeOf(Operation *item) {
+  return llvm::TypeSwitch<Operation *, std::pair<int, unsigned>>(item)
       .Case([](RearrangedOp) { return std::pair(0, 0u); })
       .Case([](AssumeOp) { return std::pair(1, 0u); })
       .Case([](OfferOp) { return std::pair(2, 0u); })
@@ -62,7 +62,7 @@ static std::pair<int, unsigned> placeOf(Operation *part) {
       .Default(std::pair(10, 0u)); // what to ask for next
 }
 
-/// Whether two parts say the same kind of thing about the same thing.
+/// Whether two items say the same kind of thing about the same thing.
 static bool clash(Operation *one, Operation *other) {
   if (auto check = dyn_cast<CheckOp>(one))
     if (auto another = dyn_cast<CheckOp>(other))
@@ -90,15 +90,15 @@ PlanOp PlanOp::getOrCreate(ModuleOp module) {
   return create(builder, module.getLoc());
 }
 
-void PlanOp::insert(Operation *part) {
+void PlanOp::insert(Operation *item) {
   Block &block = getBody().front();
   auto next = llvm::find_if(
-      block, [&](Operation &other) { return placeOf(part) < placeOf(&other); });
-  block.getOperations().insert(next, part);
+      block, [&](Operation &other) { return placeOf(item) < placeOf(&other); });
+  block.getOperations().insert(next, item);
 }
 
 LaunchOp PlanOp::findLaunch(StringRef kernel) {
-  for (auto launch : getParts<LaunchOp>())
+  for (auto launch : getItems<LaunchOp>())
     if (launch.getKernel() == kernel)
       return launch;
   return {};
@@ -112,7 +112,7 @@ LaunchOp PlanOp::launch(FunctionOpInterface kernel) {
        op = op->getPrevNode())
     if (auto function = dyn_cast<FunctionOpInterface>(op))
       previous = findLaunch(function.getName());
-  auto launches = getParts<LaunchOp>();
+  auto launches = getItems<LaunchOp>();
   LaunchOp first = launches.empty() ? LaunchOp() : *launches.begin();
   auto launch = add<LaunchOp>(kernel.getName());
   if (previous)
@@ -122,11 +122,11 @@ LaunchOp PlanOp::launch(FunctionOpInterface kernel) {
   return launch;
 }
 
-/// The part that says what an operand is.
+/// The item that says what an operand is.
 static Operation *findDescription(PlanOp plan, OperandAttr operand) {
-  auto isAbout = [&](Operation &part) {
+  auto isAbout = [&](Operation &item) {
     unsigned index = operand.getIndex();
-    return llvm::TypeSwitch<Operation *, bool>(&part)
+    return llvm::TypeSwitch<Operation *, bool>(&item)
         .Case([&](BufferOp op) {
           return operand.getKind() == OperandKind::Buffer &&
                  op.getNumber() == index;
@@ -147,10 +147,10 @@ static Operation *findDescription(PlanOp plan, OperandAttr operand) {
 }
 
 Attribute PlanOp::getDescription(OperandAttr operand) {
-  Operation *part = findDescription(*this, operand);
-  if (!part)
+  Operation *item = findDescription(*this, operand);
+  if (!item)
     return {};
-  return llvm::TypeSwitch<Operation *, Attribute>(part)
+  return llvm::TypeSwitch<Operation *, Attribute>(item)
       .Case([](BufferOp op) { return op.getBuffer(); })
       .Case([](GradientOp op) { return op.getGradient(); })
       .Case([](HostSizeOp op) { return op.getValue(); });
@@ -168,7 +168,7 @@ void PlanOp::describe(OperandAttr operand, Attribute description) {
 }
 
 void PlanOp::require(OperandAttr operand, CheckAttr check) {
-  for (auto known : getParts<CheckOp>())
+  for (auto known : getItems<CheckOp>())
     if (known.getOperand() == operand)
       return known.setFactAttr(check);
   add<CheckOp>(operand, check);
@@ -182,15 +182,15 @@ LogicalResult PlanOp::verify() {
   auto module = cast<ModuleOp>((*this)->getParentOp());
   if (of(module) != *this)
     return emitOpError("is the second one of its module");
-  SmallVector<Operation *> parts;
-  for (Operation &part : getBody().front()) {
+  SmallVector<Operation *> items;
+  for (Operation &item : getBody().front()) {
     if (!isa<RearrangedOp, AssumeOp, OfferOp, StoredOp, LiveOp, BufferOp,
-             HostSizeOp, GradientOp, CheckOp, LaunchOp, NextOp>(part))
-      return part.emitOpError("is no part of a plan");
-    for (Operation *earlier : parts)
-      if (clash(earlier, &part))
-        return part.emitOpError("repeats what this plan says already");
-    parts.push_back(&part);
+             HostSizeOp, GradientOp, CheckOp, LaunchOp, NextOp>(item))
+      return item.emitOpError("is no item of a plan");
+    for (Operation *earlier : items)
+      if (clash(earlier, &item))
+        return item.emitOpError("repeats what this plan says already");
+    items.push_back(&item);
   }
   return success();
 }

@@ -88,7 +88,7 @@ NextAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                  !(value[0].isConstant(0) || value[0].isConstant(1))))
     return emitError() << "'" << stringifyRequestKey(key) << "' is 0 or 1";
   bool isList = llvm::is_contained(
-      {RequestKey::Atomic, RequestKey::Exchange, RequestKey::Confine}, key);
+      {RequestKey::Atomic, RequestKey::Repeated, RequestKey::Confine}, key);
   if (isList && (value.empty() || !llvm::all_of(value, [](ExprAttr argument) {
                    return argument.getConstant().value_or(-1) >= 0;
                  })))

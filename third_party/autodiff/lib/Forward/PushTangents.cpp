@@ -2,6 +2,8 @@
 #include "autodiff/Forward/Passes.h"
 
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Rules/Tangents.h"
 #include "autodiff/Transforms/Needs.h"
 

@@ -2,11 +2,12 @@
 #include "autodiff/Plan/Differentiate.h"
 
 #include "RemarkLog.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Rules/CombinerLaws.h"
+#include "autodiff/Support/Descriptors.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Support/PassRecord.h"
-#include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 

@@ -92,7 +92,7 @@ static Options withCotangents(const Request &request, Options options) {
 
 template <typename Options>
 static Options withRepeated(const Request &request, Options options) {
-  options.exchange.assign(request.exchange.begin(), request.exchange.end());
+  options.repeated.assign(request.repeated.begin(), request.repeated.end());
   return options;
 }
 
@@ -115,7 +115,7 @@ static Options withAtomic(const Request &request, Options options) {
 
 /// A form of the kernel that the other parts know, and what its stores do.
 static void addNormalize(Passes &passes, const Request &request) {
-  if (request.allows(Request::Schedule::Exchange))
+  if (request.allows(Request::Schedule::Interchange))
     passes.addToKernels(createHoldLoops());
   passes.add(createNormalize());
   passes.addToKernels(createMarkMiscomputed());
@@ -142,7 +142,7 @@ static void addRearrange(Passes &passes, const Request &request) {
     unravel.lengths.assign(request.axes.begin(), request.axes.end());
     passes.add(createUnravelPositions(withWanted(request, unravel)));
   }
-  if (request.allows(Request::Schedule::Exchange))
+  if (request.allows(Request::Schedule::Interchange))
     passes.add(createFlattenReturns());
 }
 
@@ -212,8 +212,8 @@ static void addGather(Passes &passes, const Request &request) {
 
 /// Makes other grids of the backward's.
 static void addRegrid(Passes &passes, const Request &request) {
-  if (request.allows(Request::Schedule::Exchange)) {
-    passes.add(createExchange(withAtomic(request, ExchangeOptions())));
+  if (request.allows(Request::Schedule::Interchange)) {
+    passes.add(createInterchange(withAtomic(request, InterchangeOptions())));
     passes.addToKernels(createReleaseLoops());
     passes.clean();
   }
@@ -290,7 +290,7 @@ static void addSchedule(Passes &passes, const Request &request) {
   next.reload = request.reload;
   next.checkpoint = request.checkpoint;
   next.deterministic = request.deterministic;
-  next.adds = !request.atomic.empty() || !request.exchange.empty();
+  next.adds = !request.atomic.empty() || !request.repeated.empty();
   next.hasAxes = !request.axes.empty();
   next.takesAxes = request.axes.empty() && !request.declinesAxes;
   passes.add(createAskNext(next));
@@ -311,15 +311,15 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   return success(passes.isComplete());
 }
 
-using BuildPart = void (*)(Passes &passes, const Request &request);
+using BuildStage = void (*)(Passes &passes, const Request &request);
 
-/// Makes some parts, one after the other, a pipeline of textual ones.
-static void registerParts(llvm::StringRef name, llvm::StringRef description,
-                          std::vector<BuildPart> parts) {
+/// Makes some stages, one after the other, a pipeline of textual ones.
+static void registerStages(llvm::StringRef name, llvm::StringRef description,
+                           std::vector<BuildStage> stages) {
   registerPassPipeline(
       name, description,
-      [parts](OpPassManager &pm, llvm::StringRef text,
-              llvm::function_ref<LogicalResult(const Twine &)> fail) {
+      [stages](OpPassManager &pm, llvm::StringRef text,
+               llvm::function_ref<LogicalResult(const Twine &)> fail) {
         PipelineOptions options;
         if (failed(options.parseFromString(text)))
           return failure();
@@ -328,11 +328,11 @@ static void registerParts(llvm::StringRef name, llvm::StringRef description,
         request.atomic.assign(options.atomic.begin(), options.atomic.end());
         using Schedule = Request::Schedule;
         if (options.always)
-          request.schedules = {Schedule::Merge, Schedule::Exchange,
+          request.schedules = {Schedule::Merge, Schedule::Interchange,
                                Schedule::Persist};
         Passes passes(pm, options.until);
-        for (BuildPart part : parts)
-          part(passes, request);
+        for (BuildStage stage : stages)
+          stage(passes, request);
         if (!passes.isComplete())
           return fail("no pass of the pipeline is " + options.until);
         return success();
@@ -343,16 +343,16 @@ static void registerParts(llvm::StringRef name, llvm::StringRef description,
 }
 
 void mlir::autodiff::registerPipelines() {
-  registerParts("autodiff-rearrange",
-                "Make a kernel one from which better backwards are derived",
-                {addNormalize, addRearrange});
-  registerParts("autodiff-derive",
-                "Derive the unscheduled plan of a kernel's gradient",
-                {addNormalize, addDerive});
-  registerParts("autodiff-schedule", "Schedule a plan, and lower its kernels",
-                {addSchedule});
-  registerParts("autodiff-differentiate",
-                "Derive the kernels of a kernel's gradient, as the library "
-                "does: all parts, one after the other",
-                {addNormalize, addRearrange, addDerive, addSchedule});
+  registerStages("autodiff-rearrange",
+                 "Make a kernel one from which better backwards are derived",
+                 {addNormalize, addRearrange});
+  registerStages("autodiff-derive",
+                 "Derive the unscheduled plan of a kernel's gradient",
+                 {addNormalize, addDerive});
+  registerStages("autodiff-schedule", "Schedule a plan, and lower its kernels",
+                 {addSchedule});
+  registerStages("autodiff-differentiate",
+                 "Derive the kernels of a kernel's gradient, as the library "
+                 "does: all stages, one after the other",
+                 {addNormalize, addRearrange, addDerive, addSchedule});
 }

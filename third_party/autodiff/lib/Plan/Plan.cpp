@@ -3,9 +3,11 @@
 
 #include "Explain.h"
 #include "PlanJson.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/StoredStates.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Target/Passes.h"
 #include "mlir/IR/IRMapping.h"
@@ -70,7 +72,7 @@ private:
 
 PlanPrinter::PlanPrinter(ModuleOp module)
     : primal(getPrimal(module)), plan(PlanOp::getOrCreate(module)) {
-  for (auto launch : plan.getParts<LaunchOp>()) {
+  for (auto launch : plan.getItems<LaunchOp>()) {
     llvm::StringRef role = getRole(getKernel(launch));
     if (role == "forward")
       forward = launch;
@@ -159,7 +161,7 @@ Array PlanPrinter::describeBackwards() {
   for (LaunchOp backward : backwards) {
     Object description = describe(backward);
     Array variants;
-    for (LaunchOp launch : plan.getParts<LaunchOp>())
+    for (LaunchOp launch : plan.getItems<LaunchOp>())
       if (launch.getInPlaceOf() == backward.getKernel())
         variants.push_back(describe(launch));
     if (!variants.empty())
@@ -172,13 +174,13 @@ Array PlanPrinter::describeBackwards() {
 /// With the kernels that count for a gradient, or clear or round parts of it.
 Array PlanPrinter::describeGradients() {
   Array list;
-  for (auto part : plan.getParts<GradientOp>()) {
-    llvm::json::Value description = toJSON(part.getGradient());
+  for (auto item : plan.getItems<GradientOp>()) {
+    llvm::json::Value description = toJSON(item.getGradient());
     Object tallied;
     for (LaunchOp launch : tallying) {
       triton::FuncOp kernel = getKernel(launch);
       auto taken = OperandAttr::get(plan.getContext(), OperandKind::Gradient,
-                                    part.getGradient().getArgument());
+                                    item.getGradient().getArgument());
       for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
         if (kernel.getArgAttr(index, kOperandAttr) == taken)
           tallied[getRole(kernel)] = describe(launch);
@@ -194,10 +196,10 @@ Array PlanPrinter::describeGradients() {
 Array PlanPrinter::describeChecks() {
   Array list;
   std::optional<unsigned> last;
-  for (auto part : plan.getParts<CheckOp>()) {
-    unsigned index = part.getOperand().getIndex();
+  for (auto item : plan.getItems<CheckOp>()) {
+    unsigned index = item.getOperand().getIndex();
     if (last != index)
-      list.push_back(toJSON(part.getFact()));
+      list.push_back(toJSON(item.getFact()));
     last = index;
   }
   return list;
@@ -241,19 +243,19 @@ Array PlanPrinter::findSnapshots() {
 /// What the launch is, and does.
 void PlanPrinter::describeRearrangement(Object &description) {
   Array assumed, stores, live;
-  for (auto part : plan.getParts<AssumeOp>())
-    assumed.push_back(toJSON(part.getNumber()));
-  for (auto part : plan.getParts<StoredOp>())
-    stores.push_back(toJSON(part.getStore()));
-  for (auto part : plan.getParts<LiveOp>())
-    live.push_back(toJSON(part.getContributions()));
+  for (auto item : plan.getItems<AssumeOp>())
+    assumed.push_back(toJSON(item.getNumber()));
+  for (auto item : plan.getItems<StoredOp>())
+    stores.push_back(toJSON(item.getStore()));
+  for (auto item : plan.getItems<LiveOp>())
+    live.push_back(toJSON(item.getContributions()));
   description["assumed"] = std::move(assumed);
   if (!stores.empty())
     description["stores"] = std::move(stores);
   if (!live.empty())
     description["live"] = std::move(live);
-  for (auto part : plan.getParts<RearrangedOp>())
-    description["launch"] = toJSON(part.getLaunch());
+  for (auto item : plan.getItems<RearrangedOp>())
+    description["launch"] = toJSON(item.getLaunch());
 }
 
 llvm::json::Value PlanPrinter::print() {
@@ -262,13 +264,13 @@ llvm::json::Value PlanPrinter::print() {
     kernels.push_back(getKernel(backward));
   Array inputs, outputs, buffers, sizes;
   Array arguments = describeArguments();
-  for (auto part : plan.getParts<GradientOp>())
-    if (part.getGradient().getReturned())
-      inputs.push_back(part.getGradient().getArgument());
-  for (auto part : plan.getParts<BufferOp>())
-    buffers.push_back(toJSON(part.getBuffer()));
-  for (auto part : plan.getParts<HostSizeOp>())
-    sizes.push_back(toJSON(part.getValue()));
+  for (auto item : plan.getItems<GradientOp>())
+    if (item.getGradient().getReturned())
+      inputs.push_back(item.getGradient().getArgument());
+  for (auto item : plan.getItems<BufferOp>())
+    buffers.push_back(toJSON(item.getBuffer()));
+  for (auto item : plan.getItems<HostSizeOp>())
+    sizes.push_back(toJSON(item.getValue()));
   for (auto [index, isStored] : stored)
     if (isStored)
       outputs.push_back(index);
@@ -276,7 +278,7 @@ llvm::json::Value PlanPrinter::print() {
     return launch ? llvm::json::Value(describe(launch)) : nullptr;
   };
   Object description{
-      {"version", 2},
+      {"version", 3},
       {"kernel", primal.getSymName()},
       {"arguments", std::move(arguments)},
       {"inputs", std::move(inputs)},
@@ -295,8 +297,8 @@ llvm::json::Value PlanPrinter::print() {
                kernels)}};
   describeRearrangement(description);
   Array next;
-  for (auto part : plan.getParts<NextOp>())
-    next.push_back(toJSON(part.getStep()));
+  for (auto item : plan.getItems<NextOp>())
+    next.push_back(toJSON(item.getStep()));
   if (!next.empty())
     description["next"] = std::move(next);
   return description;

@@ -72,8 +72,8 @@ static Json write(DimensionAttr dim) {
   Object object{{"stride", toJSON(dim.getStride())},
                 {"digits", toList(dim.getDigits())},
                 {"bound", toJSON(dim.getBound())}};
-  if (dim.getPartBound())
-    object["part"] = Array{dim.getPartDigits(), toJSON(dim.getPartBound())};
+  if (dim.getChunkBound())
+    object["chunk"] = Array{dim.getChunkDigits(), toJSON(dim.getChunkBound())};
   if (dim.getStart())
     object["start"] = toJSON(dim.getStart());
   return object;

@@ -71,7 +71,7 @@ static bool readSchedules(const llvm::json::Value &value,
                         .Case("batch", Request::Schedule::Batch)
                         .Case("unravel", Request::Schedule::Unravel)
                         .Case("merge", Request::Schedule::Merge)
-                        .Case("exchange", Request::Schedule::Exchange)
+                        .Case("interchange", Request::Schedule::Interchange)
                         .Case("persist", Request::Schedule::Persist)
                         .Default(std::nullopt);
     if (!schedule)
@@ -129,7 +129,7 @@ static bool Request::*findFlag(StringRef key) {
 static SmallVector<unsigned> Request::*findIndices(StringRef key) {
   return llvm::StringSwitch<SmallVector<unsigned> Request::*>(key)
       .Case("atomic", &Request::atomic)
-      .Case("exchange", &Request::exchange)
+      .Case("repeated", &Request::repeated)
       .Case("confine", &Request::confine)
       .Case("aligned", &Request::aligned)
       .Default(nullptr);

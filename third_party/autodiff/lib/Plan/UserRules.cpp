@@ -4,8 +4,8 @@
 // becomes a function of the cotangents, operands and results.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Plan/Plan.h"
-#include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Placeholders.h"
 
 #include "mlir/Parser/Parser.h"

@@ -1,11 +1,11 @@
 //===- Adjoint.cpp - What a rule sees while a kernel is reversed ----------===//
 #include "autodiff/Rules/Adjoint.h"
 
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Rules/Functions.h"
 #include "autodiff/Rules/Infinities.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/RuleMutation.h"
 #include "autodiff/Rules/RuleTable.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/RuleLocation.h"
 #include "mlir/Transforms/RegionUtils.h"

@@ -157,12 +157,7 @@ static void addScalings(FunctionTable &table) {
 }
 
 static void addPiecewiseConstant(FunctionTable &table) {
-  for (const char *name :
-       {"floor",      "ceil",        "trunc",      "round",     "roundeven",
-        "rint",       "nearbyint",   "logb",       "ilogb",     "llrint",
-        "llround",    "isnan",       "isinf",      "isfinite",  "signbit",
-        "float2e8m0", "float2int",   "float2uint", "float2ll",  "float2ull",
-        "double2int", "double2uint", "double2ll",  "double2ull"})
+  for (StringRef name : getPiecewiseConstantFunctions())
     table[name] = {"0", {}};
 }
 

@@ -22,10 +22,10 @@
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/CombinerLaws.h"
 
-#include "autodiff/Rules/FirstLane.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Builders/FirstLane.h"
 #include "autodiff/Rules/ScalarCode.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"

@@ -2,11 +2,11 @@
 #include "autodiff/Rules/CotangentRange.h"
 
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Rules/Functions.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Constants.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 

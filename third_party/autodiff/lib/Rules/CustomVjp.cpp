@@ -1,9 +1,9 @@
 //===- CustomVjp.cpp - Derivatives that the user defines ------------------===//
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/RuleTable.h"
-#include "autodiff/Rules/Tile.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

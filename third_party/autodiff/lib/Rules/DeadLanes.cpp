@@ -1,13 +1,13 @@
 //===- DeadLanes.cpp - Lanes that are left out, in a backward -------------===//
 #include "autodiff/Rules/DeadLanes.h"
 
-#include "LanesAcross.h"
 #include "autodiff/Analysis/LiveLanes.h"
+#include "autodiff/Builders/LanesAcross.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/Infinities.h"
-#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

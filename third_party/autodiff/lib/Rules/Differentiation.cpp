@@ -1,8 +1,8 @@
 //===- Differentiation.cpp - What a rule sees, either way -----------------===//
 #include "autodiff/Rules/Differentiation.h"
 
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/Tile.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;

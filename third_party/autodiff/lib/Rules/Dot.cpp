@@ -1,14 +1,14 @@
 //===- Dot.cpp - Matrix products ------------------------------------------===//
-#include "LanesAcross.h"
+#include "autodiff/Builders/FirstLane.h"
+#include "autodiff/Builders/LanesAcross.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/CotangentRange.h"
 #include "autodiff/Rules/DeadLanes.h"
-#include "autodiff/Rules/FirstLane.h"
 #include "autodiff/Rules/Infinities.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/RuleMutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tangents.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Target.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -5,9 +5,9 @@
 // tile.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Rules/Differentiation.h"
 #include "autodiff/Rules/RuleTable.h"
-#include "autodiff/Rules/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;

@@ -2,12 +2,12 @@
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Ties.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Adjoint.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/RuleMutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tangents.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Position.h"
 
 using namespace mlir;

@@ -7,14 +7,14 @@
 // Forward, a reduction of pairs of an element and its tangent gives both.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Rules/Axis.h"
-#include "autodiff/Rules/Combiner.h"
+#include "PrimalCombiner.h"
+#include "autodiff/Builders/Axis.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Rules/CombinerLaws.h"
 #include "autodiff/Rules/DeadLanes.h"
-#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Rules/RuleTable.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Rules/TileFunction.h"
+#include "autodiff/Support/Mutation.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

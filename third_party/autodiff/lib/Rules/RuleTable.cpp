@@ -145,8 +145,3 @@ std::string RuleTable::toMarkdown() const {
   }
   return text;
 }
-
-bool mlir::autodiff::isPiecewiseConstant(Operation *op) {
-  const Rule *rule = RuleTable::get().lookup(op);
-  return rule && rule->isConstant();
-}

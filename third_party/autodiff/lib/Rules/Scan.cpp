@@ -14,13 +14,13 @@
 // "Previous" and "next" are meant in the direction of the scan.
 //
 //===----------------------------------------------------------------------===//
-#include "LanesAcross.h"
-#include "autodiff/Rules/Axis.h"
-#include "autodiff/Rules/Combiner.h"
+#include "PrimalCombiner.h"
+#include "autodiff/Builders/Axis.h"
+#include "autodiff/Builders/LanesAcross.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Rules/CombinerLaws.h"
 #include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/RuleTable.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Rules/TileFunction.h"
 
 using namespace mlir;

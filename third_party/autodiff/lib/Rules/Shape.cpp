@@ -1,8 +1,8 @@
 //===- Shape.cpp - Operations that move elements, and their transposes ----===//
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Differentiation.h"
 #include "autodiff/Rules/RuleTable.h"
-#include "autodiff/Rules/Tile.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

@@ -2,7 +2,7 @@
 #include "autodiff/Rules/Tangents.h"
 
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Rules/RuleMutation.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/TileFunction.h"
 
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
 

@@ -1,7 +1,7 @@
 //===- FitFrontend.cpp - What Triton's frontend takes ---------------------===//
 #include "autodiff/Source/Passes.h"
 
-#include "autodiff/Rules/Products.h"
+#include "autodiff/Builders/Products.h"
 #include "autodiff/Support/Structure.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -1,7 +1,7 @@
 //===- LegalizeSource.cpp - What has no form in Python, by what has one ---===//
 #include "autodiff/Source/Passes.h"
 
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/PatternMatch.h"

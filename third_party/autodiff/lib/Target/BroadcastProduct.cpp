@@ -1,7 +1,7 @@
 //===- BroadcastProduct.cpp - Sums that Triton takes for products ---------===//
 #include "BroadcastProduct.h"
 
-#include "autodiff/Rules/Combiner.h"
+#include "autodiff/Builders/Combiner.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

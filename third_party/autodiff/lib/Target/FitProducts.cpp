@@ -7,8 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BroadcastProduct.h"
-#include "autodiff/Rules/Products.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Products.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Target/Passes.h"

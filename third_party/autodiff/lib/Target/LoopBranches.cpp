@@ -1,5 +1,5 @@
 //===- LoopBranches.cpp - Branches that multiply as loops -----------------===//
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Target/Passes.h"
 
 namespace mlir::autodiff {

@@ -1,5 +1,7 @@
 //===- LowerBarriers.cpp - Barriers that Triton respects ------------------===//
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Target/Passes.h"
 
 namespace mlir::autodiff {

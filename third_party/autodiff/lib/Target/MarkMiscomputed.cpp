@@ -1,5 +1,6 @@
 //===- MarkMiscomputed.cpp - Products that Triton gets wrong --------------===//
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Target/Passes.h"
 

@@ -9,12 +9,13 @@
 //   xᵢ = max x   becomes   i = argmax x, the first of equal ones
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Ties.h"
-#include "autodiff/Rules/Axis.h"
-#include "autodiff/Rules/Combiner.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Axis.h"
+#include "autodiff/Builders/Combiner.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Target/Passes.h"
 
 #include "llvm/ADT/MapVector.h"

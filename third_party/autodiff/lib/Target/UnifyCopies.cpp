@@ -1,17 +1,18 @@
 //===- UnifyCopies.cpp - The same sum in all threads that have it ---------===//
 //
-// Where threads exchange what they sum, each adds its own part and another's,
+// Where threads shuffle what they sum, each adds its own part and another's,
 // and each has the result. Products are contracted with the sum, of a thread's
 // own part alone: fma(a, b, c·d) is not fma(c, d, a·b), and the copies differ
 // in the last bit. With one copy the maximum of such sums is found, and another
 // one is compared with it: then it is found nowhere, and its gradient is lost.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Ties.h"
-#include "autodiff/Rules/Axis.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Axis.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Target/Passes.h"
 
 namespace mlir::autodiff {

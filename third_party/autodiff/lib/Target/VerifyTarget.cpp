@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BroadcastProduct.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Support/CheckTiles.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Target/Passes.h"

@@ -1,14 +1,14 @@
 // RUN: triton-autodiff-opt %s -triton-to-linalg -one-shot-bufferize -split-input-file | FileCheck %s
 
-// Tiles that a loop exchanges are copied before one overwrites the other.
+// Tiles that a loop swaps are copied before one overwrites the other.
 
-// CHECK-LABEL: func.func @exchange
+// CHECK-LABEL: func.func @swap
 // CHECK: scf.for {{.*}} iter_args(%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}}) -> (memref<16xf32>, memref<16xf32>)
 // CHECK-DAG: memref.copy %[[B]], %[[T:.*]] :
 // CHECK-DAG: memref.copy %[[A]], %[[U:.*]] :
 // CHECK: memref.copy %[[T]], %[[A]]
 // CHECK: memref.copy %[[U]], %[[B]]
-tt.func public @exchange(%x: tensor<16x!tt.ptr<f32>>, %n: i32) {
+tt.func public @swap(%x: tensor<16x!tt.ptr<f32>>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<16xf32>

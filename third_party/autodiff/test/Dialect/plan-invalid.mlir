@@ -83,7 +83,7 @@ autodiff.plan {}
 // -----
 
 autodiff.plan {
-  // expected-error @below {{is no part of a plan}}
+  // expected-error @below {{is no item of a plan}}
   arith.constant 0 : i32
 }
 

@@ -25,7 +25,7 @@ autodiff.plan {
 // CHECK: autodiff.plan {
 // CHECK-NEXT: autodiff.buffer 0 <tape "tape0" : f32, max(arg3, 0) * (grid0 * 8)>
 // CHECK-NEXT: autodiff.host_size 0 <grid0 * 4>
-// CHECK-NEXT: autodiff.gradient <partial 0 : f32 init = none partials min(arg2, processors) returned = true overwritten = true remainder = true confined = sums margin = 7 checks [<bijective 0 at 4 [<arg3 x [<1 x 4>, <4 x pids(rem(pid0, 2))>, <8 x each(arg4 - pid0)>] below arg4 part 1 below arg3 from arg2>] not_negative [arg5] moves = true programs [pid0, pid1] summed = 1 whole = true within [<arg2 at_most 2147483647>]>] reach [<0 []>]>
+// CHECK-NEXT: autodiff.gradient <partial 0 : f32 init = none partials min(arg2, processors) returned = true overwritten = true remainder = true confined = sums margin = 7 checks [<bijective 0 at 4 [<arg3 x [<1 x 4>, <4 x pids(rem(pid0, 2))>, <8 x each(arg4 - pid0)>] below arg4 chunk 1 below arg3 from arg2>] not_negative [arg5] moves = true programs [pid0, pid1] summed = 1 whole = true within [<arg2 at_most 2147483647>]>] reach [<0 []>]>
 // CHECK-NEXT: autodiff.check <cotangent 1> <distinct 1 at -4 []>
 // CHECK-NEXT: autodiff.launch @bwd grid [ceildiv(grid0, 2), 1, 1] options {num_warps = 8 : i32}
 // CHECK-NEXT: autodiff.launch @wide in_place_of @bwd when <max(0, arg2 - 4096)> accesses [{argument = 0 : i64}]
@@ -35,7 +35,7 @@ autodiff.plan {
 autodiff.plan {
   autodiff.buffer 0 <tape "tape0" : f32, max(arg3, 0) * (grid0 * 8)>
   autodiff.host_size 0 <grid0 * 4>
-  autodiff.gradient <partial 0 : f32 init = none partials min(arg2, processors) returned = true overwritten = true remainder = true confined = sums margin = 7 checks [<bijective 0 at 4 [<arg3 x [<1 x 4>, <4 x pids(rem(pid0, 2))>, <8 x each(arg4 - pid0)>] below arg4 part 1 below arg3 from arg2>] not_negative [arg5] moves = true programs [pid0, pid1] summed = 1 whole = true within [<arg2 at_most 2147483647>]>] reach [<0 []>]>
+  autodiff.gradient <partial 0 : f32 init = none partials min(arg2, processors) returned = true overwritten = true remainder = true confined = sums margin = 7 checks [<bijective 0 at 4 [<arg3 x [<1 x 4>, <4 x pids(rem(pid0, 2))>, <8 x each(arg4 - pid0)>] below arg4 chunk 1 below arg3 from arg2>] not_negative [arg5] moves = true programs [pid0, pid1] summed = 1 whole = true within [<arg2 at_most 2147483647>]>] reach [<0 []>]>
   autodiff.check <cotangent 1> <distinct 1 at -4 []>
   autodiff.launch @bwd grid [ceildiv(grid0, 2), 1, 1] options {num_warps = 8 : i32}
   autodiff.launch @wide in_place_of @bwd when <max(0, arg2 - 4096)> accesses [{argument = 0 : i64}]

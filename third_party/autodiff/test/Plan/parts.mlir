@@ -35,7 +35,7 @@
 // PLAIN-NEXT: autodiff.gradient <atomic 1 : f32 init = zero
 // PLAIN: autodiff.launch @layer_norm_fwd
 // PLAIN-NEXT: autodiff.launch @layer_norm_bwd{{$}}
-// PLAIN-NEXT: autodiff.next [#autodiff.next<atomic [0] fails = gradient of 0>, #autodiff.next<exchange [2] fails = output of 2>]
+// PLAIN-NEXT: autodiff.next [#autodiff.next<atomic [0] fails = gradient of 0>, #autodiff.next<repeated [2] fails = output of 2>]
 // PLAIN-NEXT: autodiff.next [#autodiff.next<confine [0] fails = reach of 0>, #autodiff.next<confine [1] fails = reach of 1>]
 // PLAIN-NEXT: }
 // PLAIN-NOT: autodiff.accumulate

@@ -125,7 +125,7 @@ tt.func @split(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
-// An exchange is its own transpose; here that of Triton's sorting.
+// A swap is its own transpose; here that of Triton's sorting.
 // CHECK-LABEL: tt.func @swap_bwd(
 // CHECK: %[[T:.*]] = autodiff.upstream {{.*}} -> tensor<2x4xf32>
 // CHECK: %[[D:.*]] = autodiff.swap %[[T]] axis = 0 : tensor<2x4xf32>

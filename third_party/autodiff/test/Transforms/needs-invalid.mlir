@@ -163,7 +163,7 @@ module {
   tt.func public @kernel() { tt.return }
   tt.func public @kernel_bwd() attributes {autodiff.role = "backward"} { tt.return }
   // expected-error @+1 {{autodiff-save-records needs one backward kernel, before any schedule, but here is another one}}
-  tt.func public @kernel_bwd_exchanged0() attributes {autodiff.role = "backward"} { tt.return }
+  tt.func public @kernel_bwd_interchanged0() attributes {autodiff.role = "backward"} { tt.return }
 }
 
 //--- unsized.mlir

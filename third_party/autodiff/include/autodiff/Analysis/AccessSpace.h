@@ -156,10 +156,10 @@ private:
   };
   /// The number that the first digits of an index make up, with a bound of its
   /// own: the place in a chunk, where the index is that in all of them.
-  struct Part {
+  struct Chunk {
     size_t digits;
     ScalarExpr bound;
-    bool operator==(const Part &other) const {
+    bool operator==(const Chunk &other) const {
       return digits == other.digits && bound == other.bound;
     }
   };
@@ -167,7 +167,7 @@ private:
     ScalarExpr stride;
     llvm::SmallVector<Digit> digits;
     std::optional<ScalarExpr> bound;
-    std::optional<Part> part = std::nullopt;
+    std::optional<Chunk> chunk = std::nullopt;
     std::optional<ScalarExpr> start = std::nullopt; ///< the least of its values
   };
   struct Builder;
@@ -177,7 +177,7 @@ private:
   struct Local;
   /// The steps in which addresses are touched, by whatever lanes and
   /// iterations, and which of them programs choose; in an order of their own.
-  struct Reach {
+  struct Footprint {
     using Step = std::tuple<int64_t, const void *, const void *>;
     ScalarExpr start;
     llvm::SmallVector<llvm::SmallVector<Step>> indices;
@@ -187,10 +187,10 @@ private:
   /// bounds to be reached. None if programs are counted by the same indices.
   std::optional<Local>
   findLocal(llvm::SmallVectorImpl<LimitAttr> &limits) const;
-  Reach findReach() const;
+  Footprint findFootprint() const;
   /// Whether something about an index is not that it is less than its bound:
-  /// part of it has a bound of its own, or it starts behind zero.
-  bool hasPartsOrStarts() const;
+  /// it has chunks, or it starts behind zero.
+  bool hasChunksOrStarts() const;
   /// The digit of another space for the same dimension, in steps as long.
   static const Digit *findSame(const Index &index, const Digit &digit,
                                const AccessSpace &other);

@@ -16,13 +16,13 @@ namespace mlir::autodiff {
 SmallVector<ScalarExpr> findProgramDigits(triton::FuncOp kernel);
 
 /// whole = quotient · divisor + remainder
-struct Parts {
+struct Division {
   ScalarExpr quotient, remainder, divisor;
 };
 
 /// What a number is taken apart into by `digits`; none if it is not.
-std::optional<Parts> findParts(const ScalarExpr &whole,
-                               ArrayRef<ScalarExpr> digits);
+std::optional<Division> findDivision(const ScalarExpr &whole,
+                                     ArrayRef<ScalarExpr> digits);
 
 /// Whether a number is one of `digits`, or made up of such.
 bool isMadeOf(ArrayRef<ScalarExpr> digits, const ScalarExpr &number);

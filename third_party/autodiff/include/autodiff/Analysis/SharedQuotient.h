@@ -13,7 +13,7 @@ namespace mlir::autodiff {
 Operation *findSharedQuotient(Value value);
 
 /// How far the position in the last lane of such a quotient is from the first.
-int64_t getPositionReach(Operation *quotient);
+int64_t getPositionSpan(Operation *quotient);
 
 } // namespace mlir::autodiff
 

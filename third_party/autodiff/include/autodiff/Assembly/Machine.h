@@ -142,8 +142,8 @@ std::optional<IntegerKind> getIntegerKind(StringRef modifier);
 
 /// Fails where `instruction` has not `count` operands, or modifiers besides
 /// its types that are not among `known`.
-llvm::Error checkForm(const Instruction &instruction, unsigned count,
-                      ArrayRef<StringRef> known, unsigned types = 1);
+llvm::Error checkSignature(const Instruction &instruction, unsigned count,
+                           ArrayRef<StringRef> known, unsigned types = 1);
 
 // Floats that more than one family computes.
 /// Between zero and one; NaN becomes zero.

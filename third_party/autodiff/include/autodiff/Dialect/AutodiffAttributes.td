@@ -129,7 +129,7 @@ def Autodiff_ExprAttr : Autodiff_Attr<"Expr", "expr"> {
     bool isConstant(int64_t number) const { return getConstant() == number; }
     /// Whether this or a part of it is such a number. What is the same for all
     /// programs is not about any of them.
-    bool hasPart(::llvm::function_ref<bool(ExprAttr)> isSuch) const;
+    bool hasSubexpression(::llvm::function_ref<bool(ExprAttr)> isSuch) const;
     /// Adds n of every `counted(n)`.
     void collectCounters(::llvm::DenseSet<int64_t> &counters) const;
     /// Less than zero if this comes before `other` in an order of all.

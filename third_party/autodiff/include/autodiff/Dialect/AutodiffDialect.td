@@ -2,7 +2,7 @@
 //
 // What differentiation needs between its passes and TTIR cannot say: where a
 // primal value may be saved, a value waiting for its tape, a contribution to a
-// gradient whose schedule is still open.
+// gradient whose place in memory is still open.
 //
 //===----------------------------------------------------------------------===//
 
@@ -126,12 +126,11 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
     [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "add a contribution to the gradient at a primal address";
   let description = [{
-    The adjoint of a load. How contributions meet (store, atomic) is the
-    schedule's decision. `site` is the load's number in the primal. `whole`
-    says that this is all there is at its addresses, given a check; with
-    `partial`, that it is one of several sums of which this holds, by its number
-    among `partials`. A `remainder` is added to what
-    kernels before have stored.
+    The adjoint of a load. How contributions meet (store, atomic) is
+    decided later. `site` is the load's number in the primal. `whole` says that
+    this is all there is at its addresses, given a check; with `partial`, that
+    it is one of several sums of which this holds, by its number among
+    `partials`. A `remainder` is added to what kernels before have stored.
   }];
   let arguments = (ins AnyType:$ptr, AnyType:$value, Optional<AnyType>:$mask,
                        Optional<I32>:$partial, I32Attr:$argument,
@@ -155,7 +154,7 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
 def Autodiff_SwapOp : Autodiff_Op<"swap",
     [Pure, SameOperandsAndResultType,
      DeclareOpInterfaceMethods<TT_AxisMapInterface>]> {
-  let summary = "exchange the two elements along an axis of size 2";
+  let summary = "swap the two elements along an axis of size 2";
   let description = [{
     What `tl.sort`, `tl.topk` and `tl.flip` are made of. They do it with bits:
     the exclusive or of an element with that of both is the other one.

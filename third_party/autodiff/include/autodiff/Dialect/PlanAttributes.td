@@ -52,13 +52,13 @@ def Autodiff_DimensionAttr : Autodiff_Attr<"Dimension", "dim"> {
   let parameters = (ins "ExprAttr":$stride,
       OptionalArrayRefParameter<"DigitAttr">:$digits,
       OptionalParameter<"ExprAttr">:$bound,
-      DefaultValuedParameter<"unsigned", "0">:$partDigits,
-      OptionalParameter<"ExprAttr">:$partBound,
+      DefaultValuedParameter<"unsigned", "0">:$chunkDigits,
+      OptionalParameter<"ExprAttr">:$chunkBound,
       OptionalParameter<"ExprAttr">:$start);
   let assemblyFormat = [{
     `<` custom<Expr>($stride) `x` custom<List>($digits)
     (`below` custom<Expr>($bound)^)?
-    (`part` $partDigits^ `below` custom<Expr>($partBound))?
+    (`chunk` $chunkDigits^ `below` custom<Expr>($chunkBound))?
     (`from` custom<Expr>($start)^)? `>`
   }];
   let builders = [AttrBuilder<(ins "ExprAttr":$stride, "DigitAttr":$digit), [{
@@ -297,7 +297,7 @@ def Autodiff_RequestKey : Autodiff_Enum<"RequestKey", "what is asked for", [
   I32EnumAttrCase<"Checkpoint", 3, "checkpoint">,
   I32EnumAttrCase<"Deterministic", 4, "deterministic">,
   I32EnumAttrCase<"Atomic", 5, "atomic">,
-  I32EnumAttrCase<"Exchange", 6, "exchange">,
+  I32EnumAttrCase<"Repeated", 6, "repeated">,
   I32EnumAttrCase<"Confine", 7, "confine">,
   I32EnumAttrCase<"Axes", 8, "axes">
 ]>;

@@ -30,7 +30,7 @@ def Autodiff_PlanOp : Autodiff_Op<"plan",
     ```
   }];
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "attr-dict-with-keyword custom<Parts>($body)";
+  let assemblyFormat = "attr-dict-with-keyword custom<Items>($body)";
   let hasVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins)>];
@@ -41,15 +41,15 @@ def Autodiff_PlanOp : Autodiff_Op<"plan",
     static PlanOp getOrCreate(::mlir::ModuleOp module);
 
     /// The parts of a kind, in their order.
-    template <typename PartT> auto getParts() {
-      return getBody().front().getOps<PartT>();
+    template <typename ItemT> auto getItems() {
+      return getBody().front().getOps<ItemT>();
     }
     /// Adds a part behind those of its kind.
-    template <typename PartT, typename... Args> PartT add(Args &&...args) {
+    template <typename ItemT, typename... Args> ItemT add(Args &&...args) {
       ::mlir::OpBuilder builder(getContext());
-      auto part = PartT::create(builder, getLoc(), std::forward<Args>(args)...);
-      insert(part);
-      return part;
+      auto item = ItemT::create(builder, getLoc(), std::forward<Args>(args)...);
+      insert(item);
+      return item;
     }
 
     /// The launch of a kernel of the module, or null.
@@ -65,64 +65,64 @@ def Autodiff_PlanOp : Autodiff_Op<"plan",
     void require(OperandAttr operand, CheckAttr check);
 
   private:
-    void insert(::mlir::Operation *part);
+    void insert(::mlir::Operation *item);
   }];
 }
 
-class Autodiff_PlanPart<string mnemonic, list<Trait> traits = []>
+class Autodiff_PlanItem<string mnemonic, list<Trait> traits = []>
     : Autodiff_Op<mnemonic, !listconcat([HasParent<"PlanOp">], traits)>;
 
-def Autodiff_RearrangedOp : Autodiff_PlanPart<"rearranged"> {
+def Autodiff_RearrangedOp : Autodiff_PlanItem<"rearranged"> {
   let summary = "the launch that the kernels are for, if not the user's";
   let arguments = (ins Autodiff_LaunchAttr:$launch);
   let assemblyFormat = "$launch attr-dict";
   let hasVerifier = 1;
 }
 
-def Autodiff_AssumeOp : Autodiff_PlanPart<"assume"> {
+def Autodiff_AssumeOp : Autodiff_PlanItem<"assume"> {
   let summary = "a number that must not be negative in any program";
   let arguments = (ins Autodiff_ExprAttr:$number);
   let assemblyFormat = "$number attr-dict";
 }
 
-def Autodiff_OfferOp : Autodiff_PlanPart<"offer"> {
+def Autodiff_OfferOp : Autodiff_PlanItem<"offer"> {
   let summary = "what a launch may ask for instead";
   let arguments = (ins AnyAttrOf<[Autodiff_BatchAttr,
                                   Autodiff_UnravelAttr]>:$rearrangement);
   let assemblyFormat = "$rearrangement attr-dict";
 }
 
-def Autodiff_StoredOp : Autodiff_PlanPart<"stored"> {
+def Autodiff_StoredOp : Autodiff_PlanItem<"stored"> {
   let summary = "where a store of the user's kernel goes";
   let arguments = (ins Autodiff_StoredAttr:$store);
   let assemblyFormat = "$store attr-dict";
 }
 
-def Autodiff_LiveOp : Autodiff_PlanPart<"live"> {
+def Autodiff_LiveOp : Autodiff_PlanItem<"live"> {
   let summary = "where contributions to a gradient may be other than zero";
   let arguments = (ins Autodiff_LiveAttr:$contributions);
   let assemblyFormat = "$contributions attr-dict";
 }
 
-def Autodiff_BufferOp : Autodiff_PlanPart<"buffer"> {
+def Autodiff_BufferOp : Autodiff_PlanItem<"buffer"> {
   let summary = "the memory behind operand `buffer n`";
   let arguments = (ins I32Attr:$number, Autodiff_BufferAttr:$buffer);
   let assemblyFormat = "$number $buffer attr-dict";
 }
 
-def Autodiff_HostSizeOp : Autodiff_PlanPart<"host_size"> {
+def Autodiff_HostSizeOp : Autodiff_PlanItem<"host_size"> {
   let summary = "the value of operand `size n`";
   let arguments = (ins I32Attr:$number, Autodiff_ExprAttr:$value);
   let assemblyFormat = "$number $value attr-dict";
 }
 
-def Autodiff_GradientOp : Autodiff_PlanPart<"gradient"> {
+def Autodiff_GradientOp : Autodiff_PlanItem<"gradient"> {
   let summary = "the memory behind operand `gradient n`";
   let arguments = (ins Autodiff_GradientAttr:$gradient);
   let assemblyFormat = "$gradient attr-dict";
 }
 
-def Autodiff_CheckOp : Autodiff_PlanPart<"check"> {
+def Autodiff_CheckOp : Autodiff_PlanItem<"check"> {
   let summary = "a fact that kernels with an operand rely on";
   let description = [{
     Checks of gradients are parts of these.
@@ -131,7 +131,7 @@ def Autodiff_CheckOp : Autodiff_PlanPart<"check"> {
   let assemblyFormat = "$operand $fact attr-dict";
 }
 
-def Autodiff_LaunchOp : Autodiff_PlanPart<"launch",
+def Autodiff_LaunchOp : Autodiff_PlanItem<"launch",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a kernel that is run, and how";
   let description = [{
@@ -158,7 +158,7 @@ def Autodiff_LaunchOp : Autodiff_PlanPart<"launch",
   let hasVerifier = 1;
 }
 
-def Autodiff_NextOp : Autodiff_PlanPart<"next"> {
+def Autodiff_NextOp : Autodiff_PlanItem<"next"> {
   let summary = "a step of what to ask for where the plan does not do";
   let description = [{
     The first step counts of which an entry holds at a launch.

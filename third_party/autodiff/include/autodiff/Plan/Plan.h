@@ -28,18 +28,12 @@ struct UserRule {
 /// expects.
 LogicalResult importRule(const UserRule &rule, ModuleOp module);
 
-/// What a part of a descriptor is in a launch, an integer; of the descriptor
-/// itself, whether it pads with NaN.
-constexpr llvm::StringLiteral kKnownAttr = "autodiff.known";
-/// Of parts of descriptors that are the same in a launch: the number of one.
-constexpr llvm::StringLiteral kSameAttr = "autodiff.same";
-
 /// What the caller wants differentiated and what it rules out.
 struct Request {
   /// Ways to rearrange programs, loops and tiles, so that a gradient needs
   /// fewer passes, or what several programs contribute to it is summed without
   /// atomics.
-  enum class Schedule { Batch, Unravel, Merge, Exchange, Persist };
+  enum class Schedule { Batch, Unravel, Merge, Interchange, Persist };
 
   /// Arguments to differentiate with respect to; all float pointers if absent.
   std::optional<SmallVector<unsigned>> wanted;
@@ -48,7 +42,7 @@ struct Request {
   /// Arguments for which a check failed: gradients must meet in atomics.
   SmallVector<unsigned> atomic;
   /// Arguments for which a check failed: stored addresses may repeat.
-  SmallVector<unsigned> exchange;
+  SmallVector<unsigned> repeated;
   /// Arguments whose gradient reaches so far that it has to be masked.
   SmallVector<unsigned> confine;
   /// Integers that are multiples of 16 in a launch.

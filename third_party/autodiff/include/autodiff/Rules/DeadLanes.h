@@ -2,7 +2,7 @@
 #ifndef AUTODIFF_RULES_DEADLANES_H
 #define AUTODIFF_RULES_DEADLANES_H
 
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace mlir::autodiff {

@@ -8,6 +8,7 @@
 #ifndef AUTODIFF_RULES_FUNCTIONS_H
 #define AUTODIFF_RULES_FUNCTIONS_H
 
+#include "autodiff/Analysis/MathFunctions.h"
 #include "autodiff/Rules/Partials.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -39,10 +40,6 @@ using FunctionTable = llvm::StringMap<Function>;
 /// All functions by plain name.
 const FunctionTable &getFunctions();
 
-/// The TTIR operations that compute a function, and its plain name.
-llvm::ArrayRef<std::pair<llvm::StringLiteral, llvm::StringLiteral>>
-getFunctionOperations();
-
 // One function per file of the table.
 void addElementaryFunctions(FunctionTable &table);
 void addArithmeticFunctions(FunctionTable &table);
@@ -50,9 +47,6 @@ void addSpecialFunctions(FunctionTable &table);
 
 /// The function that `op` computes, or null; `name` gets its plain name.
 const Function *findFunction(Operation *op, std::string *name = nullptr);
-
-/// The operands of `op` that its function gets, in its order.
-SmallVector<unsigned> getFunctionOperands(Operation *op);
 
 /// The partial derivatives of `op`, which computes a function of the table.
 Partials getPartials(Operation *op);

@@ -2,7 +2,7 @@
 #ifndef AUTODIFF_RULES_INFINITIES_H
 #define AUTODIFF_RULES_INFINITIES_H
 
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 
 namespace mlir::autodiff {
 

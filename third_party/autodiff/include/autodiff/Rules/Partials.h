@@ -7,7 +7,7 @@
 #ifndef AUTODIFF_RULES_PARTIALS_H
 #define AUTODIFF_RULES_PARTIALS_H
 
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include <functional>
 
 namespace mlir::autodiff {

@@ -35,9 +35,6 @@ struct Rule {
   };
   std::variant<Constant, PartialsOf, LinearMap, Ways> derivative;
 
-  bool isConstant() const {
-    return std::holds_alternative<Constant>(derivative);
-  }
   /// Emits the contributions of `op` to the adjoints of its operands.
   LogicalResult pullBack(Operation *op, Adjoint &adjoint) const;
   /// Emits what the tangents of the operands of `op` add to those of its
@@ -100,9 +97,6 @@ public:
 private:
   llvm::StringMap<Rule> rules, functions;
 };
-
-/// Whether `op`'s rule says that its results have no derivative.
-bool isPiecewiseConstant(Operation *op);
 
 // One function per file of rules.
 void addElementwiseRules(RuleTable &table);

@@ -7,6 +7,12 @@
 
 namespace mlir::autodiff {
 
+/// What a part of a descriptor is in a launch, an integer; of the descriptor
+/// itself, whether it pads with NaN.
+constexpr llvm::StringLiteral kKnownAttr = "autodiff.known";
+/// Of parts of descriptors that are the same in a launch: the number of one.
+constexpr llvm::StringLiteral kSameAttr = "autodiff.same";
+
 /// Whether the types of the arguments behind a descriptor begin with those of
 /// its shape (i32) and its strides (i64), as Triton's frontend has them.
 inline bool isFollowedByParts(triton::TensorDescType type,

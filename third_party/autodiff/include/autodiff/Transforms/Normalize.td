@@ -6,7 +6,7 @@ def HoldLoops : AutodiffPass<"autodiff-hold-loops", "::mlir::triton::FuncOp"> {
     Where a program's loop goes through one block, from a place of the program's
     own on (the diagonal of causal attention), and another loop has such steps,
     too, its end is `autodiff.held`. Both then load the same places in the same
-    iterations, whoever runs these, and autodiff-exchange adds up what they
+    iterations, whoever runs these, and autodiff-interchange adds up what they
     contribute there.
   }];
 }
@@ -100,7 +100,7 @@ def DecomposeScaledDots : AutodiffPass<"autodiff-decompose-scaled-dots", "::mlir
 }
 
 def RaiseSwaps : AutodiffPass<"autodiff-raise-swaps", "::mlir::triton::FuncOp"> {
-  let summary = "recognise exchanges of elements that are made with bits";
+  let summary = "recognise swaps of elements that are made with bits";
   let description = [{
     `x ^ (x₀ ^ x₁)` along an axis of two elements becomes `autodiff.swap`. Bits
     that are moved and become a float again are moved as that float.
@@ -108,7 +108,7 @@ def RaiseSwaps : AutodiffPass<"autodiff-raise-swaps", "::mlir::triton::FuncOp"> 
 }
 
 def LowerSwaps : AutodiffPass<"autodiff-lower-swaps", "::mlir::triton::FuncOp"> {
-  let summary = "exchange elements by their bits again";
+  let summary = "swap elements by their bits again";
   let description = [{
     The inverse of autodiff-raise-swaps: GPUs do it with one shuffle.
   }];

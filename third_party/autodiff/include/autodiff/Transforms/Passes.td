@@ -45,7 +45,7 @@ defvar AssumeOptions = [
            "take strides of a launch not to be negative">
 ];
 defvar RepeatedOptions = [
-    ListOption<"exchange", "exchange", "unsigned",
+    ListOption<"repeated", "repeated", "unsigned",
                "arguments whose elements may be stored to twice">
 ];
 

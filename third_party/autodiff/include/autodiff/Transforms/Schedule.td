@@ -30,7 +30,7 @@ def CountUp : AutodiffPass<"autodiff-count-up", "::mlir::ModuleOp", LooksAtBackw
   }];
 }
 
-def Exchange : AutodiffPass<"autodiff-exchange", "::mlir::ModuleOp", LooksAtBackward> {
+def Interchange : AutodiffPass<"autodiff-interchange", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "make iterations programs, and programs iterations";
   let description = [{
     A contribution in a parallel loop whose address depends on the iteration

@@ -20,7 +20,7 @@ def OrientDots : AutodiffPass<"autodiff-orient-dots", "::mlir::triton::FuncOp"> 
 }
 
 def ChooseTiles : AutodiffPass<"autodiff-choose-tiles", "::mlir::ModuleOp"> {
-  let summary = "give exchanged kernels tiles that suit their products";
+  let summary = "give interchanged kernels tiles that suit their products";
   let description = [{
     The forward's tiles need not suit kernels in which iterations are programs.
     Where a digit of the programs and a position in tiles form one index, a

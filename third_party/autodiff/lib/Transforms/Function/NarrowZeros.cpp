@@ -1,5 +1,5 @@
 //===- NarrowZeros.cpp - Zeros only where a product is no number ----------===//
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/Matchers.h"
 

@@ -1,8 +1,10 @@
 //===- UnwrapBackward.cpp - A function of the backward of a wrapped one ---===//
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Rules/Adjoint.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 

@@ -4,8 +4,9 @@
 // what it does and stores its results.
 //
 //===----------------------------------------------------------------------===//
-#include "Reverse/ProgramBuffers.h"
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/ProgramBuffers.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Placeholders.h"
 

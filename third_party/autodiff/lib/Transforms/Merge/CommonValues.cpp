@@ -1,14 +1,14 @@
 //===- CommonValues.cpp - What neighbours would all compute again ---------===//
 #include "CommonValues.h"
 
-#include "Reverse/ProgramBuffers.h"
-#include "Reverse/ValueNetwork.h"
-#include "Schedule/Regrid.h"
 #include "autodiff/Analysis/Ties.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/ValueNetwork.h"
+#include "autodiff/Builders/ProgramBuffers.h"
+#include "autodiff/Builders/Regrid.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
-#include "autodiff/Transforms/Passes.h"
+#include "autodiff/Support/Mutation.h"
+#include "autodiff/Support/UsedValues.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

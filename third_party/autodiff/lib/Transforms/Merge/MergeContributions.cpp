@@ -1,10 +1,11 @@
 //===- MergeContributions.cpp - Add up what goes to the same addresses ----===//
 #include "LoopNest.h"
-#include "Schedule/ArgumentUses.h"
 #include "autodiff/Analysis/AccessSpaces.h"
+#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 

@@ -1,15 +1,17 @@
 //===- MergeGathered.cpp - Add what is gathered where all is stored -------===//
 #include "MaskedContributions.h"
-#include "Schedule/ArgumentUses.h"
 #include "Schedule/ParallelLoop.h"
-#include "Schedule/Regrid.h"
 #include "autodiff/Analysis/AccessSpaces.h"
-#include "autodiff/Analysis/GatheredForm.h"
+#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/IndirectAddress.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Regrid.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
+#include "autodiff/Support/UsedValues.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -39,7 +41,7 @@ struct Dense {
 /// A contribution at an index from memory, as `dense` sees it.
 struct Gathered {
   AccumulateOp op;
-  GatheredForm form;
+  IndirectAddress form;
   AccessSpace::Run run; // the index's counterpart in the dense one
   ScalarExpr shift;     // from the index to that
   /// For each axis of the contribution longer than one, that of the dense one.
@@ -261,7 +263,7 @@ static bool implies(Value mask, Value condition) {
 
 ReasonOr<Gathered> MergeGathered::examine(AccumulateOp op, const Dense &dense) {
   AccumulateOp to = dense.op;
-  ReasonOr<GatheredForm> form = GatheredForm::of(op.getPtr());
+  ReasonOr<IndirectAddress> form = IndirectAddress::of(op.getPtr());
   Gathered gathered{op, {}, {{}, 0}, ScalarExpr::constant(0), {}, {}, {}};
   ArrayRef<int64_t> shape = shapeOf(op.getPtr());
   bool isStored = !dense.condition || implies(op.getMask(), dense.condition) ||

@@ -8,11 +8,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LoopNest.h"
-#include "Schedule/ArgumentUses.h"
 #include "autodiff/Analysis/AccessSpaces.h"
+#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 

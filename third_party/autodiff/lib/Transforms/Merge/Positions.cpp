@@ -2,11 +2,13 @@
 #include "Positions.h"
 
 #include "Programs/Independence.h"
-#include "Schedule/Regrid.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Regrid.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
+#include "autodiff/Support/UsedValues.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;

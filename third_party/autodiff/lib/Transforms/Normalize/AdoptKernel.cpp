@@ -1,4 +1,6 @@
 //===- AdoptKernel.cpp - Differentiate a derived kernel again -------------===//
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {

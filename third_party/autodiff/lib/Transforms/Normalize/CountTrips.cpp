@@ -1,6 +1,8 @@
 //===- CountTrips.cpp - A kernel that counts iterations -------------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {

@@ -5,7 +5,7 @@
 // themselves; the scales of B have its rows last, like those of A.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -30,7 +30,7 @@ public:
   Value elements(Value tile, ScaleDotElemType type, unsigned packedAxis);
   /// The scales of an operand, repeated to its shape of `depth` columns.
   Value scales(Value tile, int64_t depth);
-  /// The last two axes exchanged.
+  /// The last two axes transposed.
   Value transposed(Value tile);
 
 private:

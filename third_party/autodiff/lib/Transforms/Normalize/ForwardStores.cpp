@@ -9,10 +9,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Programs/Guards.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LaneSteps.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Synchronization.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "triton/Dialect/TritonGPU/IR/Dialect.h"
 #include "llvm/ADT/MapVector.h"
@@ -46,13 +47,13 @@ static bool hasDistinctLanes(triton::StoreOp store) {
           llvm::AbsoluteValue(findLaneStep(store.getPtr(), axis).value_or(0)),
           length);
   llvm::sort(axes);
-  uint64_t reach = 0;
+  uint64_t span = 0;
   for (auto [step, length] : axes) {
-    if (step <= reach)
+    if (step <= span)
       return false;
-    reach = llvm::SaturatingMultiplyAdd(step, length - 1, reach);
+    span = llvm::SaturatingMultiplyAdd(step, length - 1, span);
   }
-  return reach <= std::numeric_limits<uint32_t>::max();
+  return span <= std::numeric_limits<uint32_t>::max();
 }
 
 /// Whether `load` has to ask memory, which others may write to meanwhile.

@@ -1,4 +1,5 @@
 //===- HeldLoops.cpp - Loops that run once and stay loops -----------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Assembly/Lift.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Transforms/Passes.h"

@@ -5,8 +5,7 @@
 // tiles of pointers. Lanes outside of the tensor are masked off.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Plan/Plan.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Descriptors.h"
 #include "autodiff/Transforms/Passes.h"
 

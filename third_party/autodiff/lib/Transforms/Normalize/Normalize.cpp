@@ -1,6 +1,7 @@
 //===- Normalize.cpp - The form that differentiation works on -------------===//
 #include "NormalizeLoops.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Structure.h"
 #include "autodiff/Transforms/Passes.h"
 

@@ -1,6 +1,6 @@
-//===- Swaps.cpp - Exchanges of elements that are made with bits ----------===//
-#include "autodiff/Rules/Reduction.h"
-#include "autodiff/Rules/Tile.h"
+//===- Swaps.cpp - Swaps of elements that are made with bits --------------===//
+#include "autodiff/Builders/Reduction.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -42,7 +42,7 @@ struct RaiseSwap : OpRewritePattern<arith::XOrIOp> {
   }
 };
 
-/// Elements that are equal along an axis cancel in pairs: their exchange is
+/// Elements that are equal along an axis cancel in pairs: their swap is
 /// none.
 struct CancelEqual : OpRewritePattern<triton::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;

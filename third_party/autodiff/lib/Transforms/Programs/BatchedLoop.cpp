@@ -5,9 +5,9 @@
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"

@@ -10,16 +10,17 @@
 //
 //   for (j = 0; j < min(n, p + 1); ++j) { … }
 //
-// What bounds say is understood further on: loops over masks, and the exchange
-// of loops and grids. Nothing overflows that did not before.
+// What bounds say is understood further on: loops over masks, and the
+// interchange of loops and grids. Nothing overflows that did not before.
 //
 //===----------------------------------------------------------------------===//
 #include "Branches.h"
-#include "autodiff/Analysis/IterationForm.h"
+#include "autodiff/Analysis/IterationRange.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LinearForm.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Leaves.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -52,10 +53,10 @@ private:
 
   SmallVector<Value> takeConditions();
   bool bound(arith::CmpIOp condition);
-  bool boundNear(const IterationForm &margin);
-  bool boundFar(const IterationForm &margin);
-  bool canWiden(const IterationForm &margin) const;
-  Value divide(IterationForm sum, int64_t divisor, int64_t rounding);
+  bool boundNear(const IterationRange &margin);
+  bool boundFar(const IterationRange &margin);
+  bool canWiden(const IterationRange &margin) const;
+  Value divide(IterationRange sum, int64_t divisor, int64_t rounding);
   void end(Value bound, bool isExtreme);
   void start(Value bound, bool isExtreme);
   bool canStartLater();
@@ -175,8 +176,8 @@ bool SkippingLoop::bound() {
 //===----------------------------------------------------------------------===//
 
 bool SkippingLoop::bound(arith::CmpIOp condition) {
-  std::optional<IterationForm> margin =
-      IterationForm::marginOf(condition, loop);
+  std::optional<IterationRange> margin =
+      IterationRange::marginOf(condition, loop);
   if (!margin || margin->factor == 0 || margin->low != margin->high ||
       (margin->factor > 0 && !canStartLater()))
     return false;
@@ -219,7 +220,7 @@ Value SkippingLoop::shift(Value scalar, int64_t by) {
 }
 
 /// By an integer and a constant: i < s + n or i ≥ s + n.
-bool SkippingLoop::boundNear(const IterationForm &margin) {
+bool SkippingLoop::boundNear(const IterationRange &margin) {
   bool isEnd = margin.factor == -1;
   int64_t number = isEnd ? margin.low + 1 : -margin.low;
   if (std::abs(margin.factor) != 1 || margin.scalars.size() > 1 ||
@@ -245,7 +246,7 @@ bool SkippingLoop::boundNear(const IterationForm &margin) {
 }
 
 /// By any sum, in 64 bits: i < ⌊rest / f⌋ + 1 or i ≥ ⌈−rest / f⌉.
-bool SkippingLoop::boundFar(const IterationForm &margin) {
+bool SkippingLoop::boundFar(const IterationRange &margin) {
   bool isEnd = margin.factor < 0;
   int64_t factor = std::abs(margin.factor);
   if (!canWiden(margin))
@@ -276,7 +277,7 @@ bool SkippingLoop::boundFar(const IterationForm &margin) {
 }
 
 /// Whether nothing overflows in 64 bits.
-bool SkippingLoop::canWiden(const IterationForm &margin) const {
+bool SkippingLoop::canWiden(const IterationRange &margin) const {
   auto isSmall = [](int64_t number) { return llvm::isInt<28>(number); };
   return type.isInteger(32) && margin.scalars.size() <= 4 &&
          isSmall(margin.factor) && isSmall(margin.low) &&
@@ -286,7 +287,7 @@ bool SkippingLoop::canWiden(const IterationForm &margin) const {
 }
 
 /// ⌊(sum + rounding) / divisor⌋
-Value SkippingLoop::divide(IterationForm sum, int64_t divisor,
+Value SkippingLoop::divide(IterationRange sum, int64_t divisor,
                            int64_t rounding) {
   sum.low += rounding;
   Value dividend = sum.emitLeast(b, loc);

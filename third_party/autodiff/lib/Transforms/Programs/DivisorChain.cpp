@@ -30,16 +30,16 @@ void Product::multiply(const ScalarExpr &number) {
 /// number / divisor, where that can be seen to be a whole number.
 static std::optional<ScalarExpr> wholeQuotient(const ScalarExpr &number,
                                                const ScalarExpr &divisor) {
-  Product whole(number), part(divisor);
-  if (part.constant == 0 || whole.constant % part.constant != 0)
+  Product whole(number), by(divisor);
+  if (by.constant == 0 || whole.constant % by.constant != 0)
     return std::nullopt;
-  for (const ScalarExpr &factor : part.factors) {
+  for (const ScalarExpr &factor : by.factors) {
     auto found = llvm::find(whole.factors, factor);
     if (found == whole.factors.end())
       return std::nullopt;
     whole.factors.erase(found);
   }
-  ScalarExpr quotient = ScalarExpr::constant(whole.constant / part.constant);
+  ScalarExpr quotient = ScalarExpr::constant(whole.constant / by.constant);
   for (const ScalarExpr &factor : whole.factors)
     quotient = quotient * factor;
   return quotient;
@@ -74,26 +74,26 @@ bool DivisorChain::claim(const ScalarExpr &divisor, const ScalarExpr &number) {
   return true;
 }
 
-std::optional<Part> DivisorChain::divide(const Part &part,
-                                         const ScalarExpr &n) {
-  ScalarExpr from = part.from * n;
-  if (n.getConstant().value_or(1) <= 0 || (part.to && !claim(from, *part.to)))
+std::optional<DigitRange> DivisorChain::divide(const DigitRange &range,
+                                               const ScalarExpr &n) {
+  ScalarExpr from = range.from * n;
+  if (n.getConstant().value_or(1) <= 0 || (range.to && !claim(from, *range.to)))
     return std::nullopt;
   divisors.push_back(from);
-  return Part{from, part.to};
+  return DigitRange{from, range.to};
 }
 
-std::optional<Part> DivisorChain::remainder(const Part &part,
-                                            const ScalarExpr &n) {
-  ScalarExpr to = part.from * n;
+std::optional<DigitRange> DivisorChain::remainder(const DigitRange &range,
+                                                  const ScalarExpr &n) {
+  ScalarExpr to = range.from * n;
   if (n.getConstant().value_or(1) <= 0)
     return std::nullopt;
-  if (part.to && divides(*part.to, to))
-    return part;
-  if (part.to && !claim(to, *part.to))
+  if (range.to && divides(*range.to, to))
+    return range;
+  if (range.to && !claim(to, *range.to))
     return std::nullopt;
   divisors.push_back(to);
-  return Part{part.from, to};
+  return DigitRange{range.from, to};
 }
 
 bool DivisorChain::order() {
@@ -121,8 +121,9 @@ unsigned DivisorChain::find(const ScalarExpr &divisor) const {
          divisors.begin();
 }
 
-std::pair<unsigned, unsigned> DivisorChain::getDigits(const Part &part) const {
-  return {find(part.from), part.to ? find(*part.to) : getLength()};
+std::pair<unsigned, unsigned>
+DivisorChain::getDigits(const DigitRange &range) const {
+  return {find(range.from), range.to ? find(*range.to) : getLength()};
 }
 
 ScalarExpr DivisorChain::getWeight(unsigned digit, unsigned first) const {

@@ -14,25 +14,28 @@
 namespace mlir::autodiff {
 
 /// What is left of a number: (p / from) % (to / from), or p / from.
-struct Part {
+struct DigitRange {
   ScalarExpr from = ScalarExpr::constant(1);
   std::optional<ScalarExpr> to;
 };
 
 class DivisorChain {
 public:
-  /// What a part divided by `n` is, or what remains; none if it is not a part.
-  std::optional<Part> divide(const Part &part, const ScalarExpr &n);
-  std::optional<Part> remainder(const Part &part, const ScalarExpr &n);
+  /// What a range divided by `n` is, or what remains; none if it is not a
+  /// range.
+  std::optional<DigitRange> divide(const DigitRange &range,
+                                   const ScalarExpr &n);
+  std::optional<DigitRange> remainder(const DigitRange &range,
+                                      const ScalarExpr &n);
 
-  /// Orders the divisors of all parts; false if they are not such a chain.
+  /// Orders the divisors of all ranges; false if they are not such a chain.
   bool order();
 
   /// How many digits there are.
   unsigned getLength() const { return divisors.size(); }
-  /// The first digit of a part, and the one behind its last.
-  std::pair<unsigned, unsigned> getDigits(const Part &part) const;
-  /// What a digit counts for in a part that begins with another one.
+  /// The first digit of a range, and the one behind its last.
+  std::pair<unsigned, unsigned> getDigits(const DigitRange &range) const;
+  /// What a digit counts for in a range that begins with another one.
   ScalarExpr getWeight(unsigned digit, unsigned first = 0) const;
   /// The limit of a digit of a number below `end`, a multiple of all divisors.
   ScalarExpr getLimit(unsigned digit, const ScalarExpr &end) const;

@@ -6,19 +6,21 @@
 //   if (p · B < n) { …; for (i = 0; i < m; …) …; store }
 //
 // They may as well run their loops no times, and neither load nor store: then
-// everything stands in one block, whose loops can be exchanged with the grid.
-// What they load to know their places is loaded by all programs, and what they
-// divide by divides for all; that this is possible, the launch has to see.
+// everything stands in one block, whose loops can be interchanged with the
+// grid. What they load to know their places is loaded by all programs, and what
+// they divide by divides for all; that this is possible, the launch has to see.
 //
 //===----------------------------------------------------------------------===//
 #include "Branches.h"
 #include "Guards.h"
 #include "autodiff/Analysis/Constraints.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ProgramDigits.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 

@@ -1,8 +1,8 @@
 //===- Guards.cpp - Accesses under a condition ----------------------------===//
 #include "Guards.h"
 
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

@@ -3,10 +3,10 @@
 
 #include "Independence.h"
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Elements.h"
-#include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -20,7 +20,7 @@ bool mlir::autodiff::isUniform(Value tile) {
 }
 
 //===----------------------------------------------------------------------===//
-// Positions and their parts
+// Positions and their ranges
 //===----------------------------------------------------------------------===//
 
 /// Whether `value` is program · length + lane. The first one says along which
@@ -58,32 +58,33 @@ static std::optional<ScalarExpr> findNumber(Value value) {
   return form->constant;
 }
 
-std::optional<Part> Line::getPart(Value value) const {
-  auto found = parts.find(value);
-  return found == parts.end() ? std::nullopt : std::optional(found->second);
+std::optional<DigitRange> Line::getRange(Value value) const {
+  auto found = ranges.find(value);
+  return found == ranges.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// The part that `op` takes out of another one. (x − x / n · n is x % n.)
-std::optional<Part> Line::takeApart(Operation *op) {
+/// The range that `op` takes out of another one. (x − x / n · n is x % n.)
+std::optional<DigitRange> Line::takeApart(Operation *op) {
   if (op->getNumOperands() == 0 || op->getNumResults() != 1)
     return std::nullopt;
-  std::optional<Part> part = getPart(op->getOperand(0));
-  if (!part)
+  std::optional<DigitRange> range = getRange(op->getOperand(0));
+  if (!range)
     return std::nullopt;
   // Positions are below 2³¹.
   if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op))
     return getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() < 32
                ? std::nullopt
-               : part;
+               : range;
   if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op)) {
     std::optional<ScalarExpr> n = findNumber(op->getOperand(1));
     bool isQuotient = isa<arith::DivSIOp, arith::DivUIOp>(op);
     if (n)
-      part = isQuotient ? chain.divide(*part, *n) : chain.remainder(*part, *n);
-    if (!n || !part)
+      range =
+          isQuotient ? chain.divide(*range, *n) : chain.remainder(*range, *n);
+    if (!n || !range)
       return std::nullopt;
     division = op;
-    return part;
+    return range;
   }
   auto product = isa<arith::SubIOp>(op)
                      ? op->getOperand(1).getDefiningOp<arith::MulIOp>()
@@ -96,7 +97,7 @@ std::optional<Part> Line::takeApart(Operation *op) {
       continue;
     std::optional<ScalarExpr> n = findNumber(quotient->getOperand(1));
     if (n && findNumber(product->getOperand(1 - side)) == n)
-      return chain.remainder(*part, *n);
+      return chain.remainder(*range, *n);
   }
   return std::nullopt;
 }
@@ -118,7 +119,7 @@ bool Line::isMapped(Operation *op) const {
     if (!isa<RankedTensorType>(operand.getType()))
       continue;
     hasTile = true;
-    if (!parts.count(operand) && !mapped.contains(operand.getDefiningOp()) &&
+    if (!ranges.count(operand) && !mapped.contains(operand.getDefiningOp()) &&
         !isUniform(operand))
       return false;
   }
@@ -128,9 +129,9 @@ bool Line::isMapped(Operation *op) const {
 Obstacle Line::collect() {
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     if (op.getNumResults() == 1 && isPosition(op.getResult(0)))
-      parts[op.getResult(0)] = Part();
-    else if (std::optional<Part> part = takeApart(&op))
-      parts[op.getResult(0)] = *part;
+      ranges[op.getResult(0)] = DigitRange();
+    else if (std::optional<DigitRange> range = takeApart(&op))
+      ranges[op.getResult(0)] = *range;
     else if (isMapped(&op))
       mapped.insert(&op);
     else if (mayWrite(&op) || op.getNumRegions() != 0 ||
@@ -168,7 +169,7 @@ bool Line::asksForProgram() {
     for (Value result : op.getResults()) {
       if (!isAsking || isPosition(result))
         continue;
-      if (parts.count(result))
+      if (ranges.count(result))
         return true;
       asking.insert(result);
     }
@@ -235,8 +236,8 @@ bool Line::findEnd() {
 //===----------------------------------------------------------------------===//
 
 Line::Digits Line::getDigits(Value value) const {
-  if (std::optional<Part> part = getPart(value)) {
-    auto [first, last] = chain.getDigits(*part);
+  if (std::optional<DigitRange> range = getRange(value)) {
+    auto [first, last] = chain.getDigits(*range);
     return ((1u << last) - 1) & ~((1u << first) - 1);
   }
   return digits.lookup(value.getDefiningOp());

@@ -46,7 +46,7 @@ public:
   /// The operations that do something at each position, in order.
   ArrayRef<Operation *> getOps() const { return mapped.getArrayRef(); }
   /// What a value takes of the position, if it is such a number.
-  std::optional<Part> getPart(Value value) const;
+  std::optional<DigitRange> getRange(Value value) const;
   /// The digits on which a value, or what an operation does, depends.
   Digits getDigits(Value value) const;
   Digits getDigits(Operation *op) const { return digits.lookup(op); }
@@ -58,7 +58,7 @@ private:
 
   Obstacle collect();
   bool isPosition(Value value);
-  std::optional<Part> takeApart(Operation *op);
+  std::optional<DigitRange> takeApart(Operation *op);
   bool isMapped(Operation *op) const;
   bool asksForProgram();
   bool findEnd();
@@ -74,7 +74,7 @@ private:
   std::optional<ScalarExpr> end;
   /// Positions of lanes, all alike.
   Value position;
-  llvm::DenseMap<Value, Part> parts;
+  llvm::DenseMap<Value, DigitRange> ranges;
   llvm::SetVector<Operation *> mapped;
   llvm::DenseMap<Operation *, Digits> digits;
   SmallVector<BlockArgument> takenApart;

@@ -1,9 +1,10 @@
 //===- MarkStores.cpp - Where programs store, and what tells values apart -===//
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Deciders.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -49,8 +50,8 @@ static StoredAttr describe(triton::StoreOp store, triton::FuncOp kernel,
 void MarkStores::transform() {
   // It is about the user's own launch, before any rearrangement.
   if (PlanOp plan = PlanOp::of(getOperation());
-      plan && (!plan.getParts<StoredOp>().empty() ||
-               !plan.getParts<RearrangedOp>().empty()))
+      plan && (!plan.getItems<StoredOp>().empty() ||
+               !plan.getItems<RearrangedOp>().empty()))
     return;
   triton::FuncOp primal = getPrimal(getOperation());
   llvm::MapVector<unsigned, SmallVector<Operation *>> byArgument;

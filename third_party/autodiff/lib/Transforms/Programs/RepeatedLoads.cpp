@@ -2,8 +2,8 @@
 #include "RepeatedLoads.h"
 
 #include "Guards.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"

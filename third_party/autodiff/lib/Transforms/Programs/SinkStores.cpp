@@ -9,8 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Branches.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"

@@ -11,7 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Independence.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LinearForm.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"

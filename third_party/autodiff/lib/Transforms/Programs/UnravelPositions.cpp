@@ -9,8 +9,10 @@
 //===----------------------------------------------------------------------===//
 #include "Independence.h"
 #include "Line.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
@@ -60,7 +62,7 @@ private:
   Value shrink(OpBuilder &b, Value uniform) const;
   Value number(OpBuilder &b, Location loc, const ScalarExpr &expr, Type like);
   void emitDigits(OpBuilder &b);
-  Value emitPart(OpBuilder &b, Value value);
+  Value emitRange(OpBuilder &b, Value value);
   Value emitMask(OpBuilder &b, Operation *access);
   Value get(OpBuilder &b, Value value);
   void emit(OpBuilder &b, Operation *op);
@@ -228,9 +230,9 @@ void Unraveled::emitDigits(OpBuilder &b) {
 }
 
 /// The part of a position that `value` is: a sum of digits.
-Value Unraveled::emitPart(OpBuilder &b, Value value) {
+Value Unraveled::emitRange(OpBuilder &b, Value value) {
   Location loc = value.getLoc();
-  auto [first, last] = chain.getDigits(*line.getPart(value));
+  auto [first, last] = chain.getDigits(*line.getRange(value));
   Value sum;
   Line::Digits varying = 0;
   for (unsigned digit = first; digit < last; ++digit) {
@@ -254,7 +256,7 @@ Value Unraveled::get(OpBuilder &b, Value value) {
     return value;
   Value &found = known[value];
   if (!found)
-    found = line.getPart(value) ? emitPart(b, value) : shrink(b, value);
+    found = line.getRange(value) ? emitRange(b, value) : shrink(b, value);
   return found;
 }
 

@@ -8,10 +8,12 @@
 // x is not negative is for the host to check where it cannot be seen.
 //
 //===----------------------------------------------------------------------===//
-#include "Tiles/TileForms.h"
+#include "Tiles/TileResizes.h"
 #include "autodiff/Analysis/AccessSpace.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 
@@ -151,10 +153,11 @@ static std::optional<unsigned> axisOfResults(OpOperand &use, unsigned axis) {
   auto tile = user->getNumResults() == 0
                   ? RankedTensorType()
                   : dyn_cast<RankedTensorType>(user->getResult(0).getType());
-  for (Form form = 0; form < (tile ? tile.getRank() : 0); ++form) {
-    Forms forms = TileForms::ofOperands(user, form);
-    if (forms && (*forms)[use.getOperandNumber()] == static_cast<Form>(axis))
-      return form;
+  for (Resize resize = 0; resize < (tile ? tile.getRank() : 0); ++resize) {
+    Resizes resizes = TileResizes::ofOperands(user, resize);
+    if (resizes &&
+        (*resizes)[use.getOperandNumber()] == static_cast<Resize>(axis))
+      return resize;
   }
   return std::nullopt;
 }

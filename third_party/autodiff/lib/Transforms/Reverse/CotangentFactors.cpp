@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CotangentFactors.h"
-#include "Costs.h"
-#include "ProgramBuffers.h"
+#include "autodiff/Analysis/Costs.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/ProgramBuffers.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
-#include "autodiff/Transforms/Passes.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"

@@ -8,7 +8,8 @@
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "triton/Dialect/TritonGPU/IR/Dialect.h"
 

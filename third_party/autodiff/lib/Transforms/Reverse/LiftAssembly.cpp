@@ -1,6 +1,7 @@
 //===- LiftAssembly.cpp - Inline assembly between differentiated values ---===//
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Assembly/Lift.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 

@@ -1,7 +1,8 @@
 //===- MarkLive.cpp - Where contributions are not zero --------------------===//
-#include "Schedule/ArgumentUses.h"
 #include "autodiff/Analysis/AccessSpaces.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -1,6 +1,7 @@
 //===- MarkResiduals.cpp - Name the values that a forward may save --------===//
-#include "Costs.h"
+#include "autodiff/Analysis/Costs.h"
 #include "autodiff/Analysis/Decisions.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Transforms/Passes.h"

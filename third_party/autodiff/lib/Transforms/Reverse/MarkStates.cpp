@@ -11,11 +11,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/StoredStates.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Leaves.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -134,7 +135,7 @@ static bool mayBeRounded(scf::ForOp loop, unsigned index, Type stored) {
 /// more than addresses.
 CheckAttr MarkStates::findCheck(triton::StoreOp store) {
   BlockArgument base = getBaseArgument(store.getPtr());
-  if (!base || llvm::is_contained(exchange, base.getArgNumber()))
+  if (!base || llvm::is_contained(repeated, base.getArgNumber()))
     return {};
   SmallVector<Operation *> stores;
   kernel.walk([&](triton::StoreOp other) {

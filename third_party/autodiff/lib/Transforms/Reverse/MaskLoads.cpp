@@ -9,10 +9,12 @@
 // something is decided: a selection, an address, a branch.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LaneBounds.h"
 #include "autodiff/Analysis/LiveLanes.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -194,7 +196,7 @@ void MaskLoads::transform() {
   if (failed(activity.check()))
     return signalPassFailure();
   bool isUnaware = mutation::isMade("loads:of lanes that decide");
-  LiveLanes lanes(kernel, activity, exchange,
+  LiveLanes lanes(kernel, activity, repeated,
                   isUnaware ? LiveLanes::Effects::Differentiable
                             : LiveLanes::Effects::All);
   SmallVector<std::pair<triton::LoadOp, SmallVector<Constraint>>> missing;

@@ -8,8 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Decisions.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"

@@ -8,9 +8,10 @@
 //===----------------------------------------------------------------------===//
 #include "Recordings.h"
 #include "ShortLoops.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {

@@ -1,8 +1,10 @@
 //===- Reverse.cpp - Derive the backward of a kernel ----------------------===//
-#include "Schedule/KernelName.h"
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/KernelName.h"
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -82,7 +84,7 @@ void Reverse::transform() {
   nameKernel(backward, getPrimal(getOperation()).getSymName() + "_bwd");
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(&backward.getBody().front());
-  LiveLanes lanes(primal, activity, exchange);
+  LiveLanes lanes(primal, activity, repeated);
   SmallVector<ScalarExpr> assumed;
   Adjoint adjoint(builder, activity, lanes, primal.getLoc(), countTapes(primal),
                   assume ? &assumed : nullptr);
@@ -93,7 +95,7 @@ void Reverse::transform() {
     return signalPassFailure();
   triton::ReturnOp::create(builder, primal.getLoc(), ValueRange());
   assumeNotNegative(getOperation(), assumed);
-  // A copy of the kernel is no longer needed once its accesses have a schedule.
+  // A copy of the kernel is no longer needed once its accesses are lowered.
   if (primal != getPrimal(getOperation()))
     primal.setPrivate();
   again ? keepMarkers(getOperation()) : dropMarkers(getOperation());

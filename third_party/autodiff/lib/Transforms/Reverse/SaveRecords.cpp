@@ -1,8 +1,10 @@
 //===- SaveRecords.cpp - Let the forward write what it records ------------===//
-#include "ProgramBuffers.h"
+#include "autodiff/Builders/ProgramBuffers.h"
 
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"

@@ -1,7 +1,8 @@
 //===- Tape.cpp - Give the tapes that are read a place in memory ----------===//
-#include "ProgramBuffers.h"
 #include "Recordings.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Builders/ProgramBuffers.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {

@@ -1,7 +1,9 @@
 //===- AskNext.cpp - Which plan to ask for where this one does not do -----===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Dialect/Expr.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include <map>
@@ -78,12 +80,12 @@ static llvm::DenseSet<unsigned> findOutputs(triton::FuncOp primal) {
 void AskNext::collect() {
   ModuleOp module = getOperation();
   plan = PlanOp::getOrCreate(module);
-  for (auto part : plan.getParts<GradientOp>())
-    gradients.try_emplace(part.getGradient().getArgument(), part.getGradient());
-  for (auto part : plan.getParts<BufferOp>())
-    hasTapes |= part.getBuffer().getKind() == BufferKind::Tape;
-  for (auto part : plan.getParts<CheckOp>())
-    checkedOutputs.insert(part.getOperand().getIndex());
+  for (auto item : plan.getItems<GradientOp>())
+    gradients.try_emplace(item.getGradient().getArgument(), item.getGradient());
+  for (auto item : plan.getItems<BufferOp>())
+    hasTapes |= item.getBuffer().getKind() == BufferKind::Tape;
+  for (auto item : plan.getItems<CheckOp>())
+    checkedOutputs.insert(item.getOperand().getIndex());
   llvm::DenseSet<unsigned> outputs = findOutputs(getPrimal(module));
   for (auto kernel : module.getOps<triton::FuncOp>()) {
     if (!isBackward(kernel) && kernel != getCounting(module))
@@ -156,7 +158,7 @@ static ExprAttr chooseLength(ExprAttr limit, ExprAttr lanes) {
 void AskNext::askForAxes() {
   MLIRContext *context = &getContext();
   Numbers holds{subOf(0, ExprAttr::get(context, ExprKind::Shared, 0))}, axes;
-  auto offers = plan.getParts<OfferOp>();
+  auto offers = plan.getItems<OfferOp>();
   Attribute offer =
       offers.empty() ? Attribute() : (*offers.begin()).getRearrangement();
   if (auto batch = dyn_cast_or_null<BatchAttr>(offer)) {
@@ -182,14 +184,14 @@ void AskNext::askForAxes() {
 /// Another launch than the user's, and what is assumed, is given up: axes
 /// first.
 void AskNext::askWithoutLaunch() {
-  bool hasLaunch = !plan.getParts<RearrangedOp>().empty();
+  bool hasLaunch = !plan.getItems<RearrangedOp>().empty();
   auto giveUp = [&](Answer answer, ArrayRef<ExprAttr> notNegative = {}) {
     if (hasAxes)
       ask(answer, Key::Axes, {}, notNegative);
     else if (assume)
       set(answer, Key::Assume, false, notNegative);
   };
-  if (hasLaunch || !plan.getParts<AssumeOp>().empty())
+  if (hasLaunch || !plan.getItems<AssumeOp>().empty())
     giveUp({Failure::Launch});
   if (hasLaunch && !mutation::isMade("ask-next:no memory shared"))
     giveUp({Failure::Nothing}, where(ExprKind::Shared));
@@ -203,7 +205,7 @@ void AskNext::askWithoutChecks() {
     if (!gradient.getChecks().empty())
       answers.push_back({{Failure::Gradient, argument}, Key::Atomic});
   for (unsigned argument : checkedOutputs)
-    answers.push_back({{Failure::Output, argument}, Key::Exchange});
+    answers.push_back({{Failure::Output, argument}, Key::Repeated});
   Numbers holds;
   // Checks fail where nothing is touched, and nothing meets there.
   if (deterministic)

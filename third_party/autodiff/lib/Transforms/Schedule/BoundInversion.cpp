@@ -3,8 +3,8 @@
 
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/ProgramDigits.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -71,7 +71,7 @@ void BoundInversion::keepAffine(const Affine &bound, Value index, Side side) {
         b, loc, arith::SubIOp::create(b, loc, bound.rest, index), one);
   Value last = floorDivide(distance, std::abs(bound.coefficient));
   Value next = last;
-  if (!mutation::isMade("exchange:bounds off by one"))
+  if (!mutation::isMade("interchange:bounds off by one"))
     next = arith::AddIOp::create(b, loc, last, one);
   if (isStart == (bound.coefficient > 0))
     end = arith::MinSIOp::create(b, loc, end, next);

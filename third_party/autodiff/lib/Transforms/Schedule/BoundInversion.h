@@ -9,7 +9,7 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_BOUNDINVERSION_H
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_BOUNDINVERSION_H
 
-#include "Regrid.h"
+#include "autodiff/Builders/Regrid.h"
 
 namespace mlir::autodiff {
 

@@ -10,9 +10,9 @@
 #include "autodiff/Analysis/LaneSteps.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ScalarExpr.h"
-#include "autodiff/Rules/FirstLane.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/FirstLane.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -62,20 +62,20 @@ static Value isInside(OpBuilder &b, Location loc, Value pointer,
     axis = std::nullopt;
     first = pointer;
   }
-  int64_t reach = getRunReach(pointer, axis);
+  int64_t runSpan = getRunSpan(pointer, axis);
   // Counted from the start of the buffer. What lies in front of it is a large
   // number, as numbers without a sign.
   MLIRContext *context = b.getContext();
   ExprAttr lead = ExprAttr::get(context, ExprKind::Lead, argument);
   if (axis && *findLaneStep(pointer, *axis) < 0)
-    lead = subOf(lead, reach - 1);
+    lead = subOf(lead, runSpan - 1);
   Value place = offsetFrom(b, loc, buffer, first);
   auto number = [&](ExprAttr expression) {
     return splatTo(b, loc, SizeOp::create(b, loc, expression), place.getType());
   };
   place = arith::AddIOp::create(b, loc, place, number(lead));
   ExprAttr span = ExprAttr::get(context, ExprKind::Span, argument);
-  Value end = number(subOf(span, reach - 1));
+  Value end = number(subOf(span, runSpan - 1));
   Value inside =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, place, end);
   if (!axis)
@@ -117,8 +117,8 @@ void ConfineGradients::transform() {
   PlanOp plan = PlanOp::of(getOperation());
   if (!plan)
     return;
-  for (auto part : plan.getParts<GradientOp>()) {
-    GradientAttr gradient = part.getGradient();
+  for (auto item : plan.getItems<GradientOp>()) {
+    GradientAttr gradient = item.getGradient();
     unsigned argument = gradient.getArgument();
     if (gradient.getConfined() == Confined::Nothing)
       continue;
@@ -129,13 +129,13 @@ void ConfineGradients::transform() {
       for (Operation *op : findAccesses(kernel, buffer, onlySums)) {
         Value pointer = getAccessedPointer(op);
         margin =
-            std::max(margin, getRunReach(pointer, findRunAxis(pointer)) - 1);
+            std::max(margin, getRunSpan(pointer, findRunAxis(pointer)) - 1);
       }
       if (masks && !mutation::isMade("confine:gradients anywhere"))
         confine(kernel, buffer, argument, onlySums);
     }
     if (mutation::isMade("confine:no margin"))
       margin = 0;
-    part.setGradientAttr(gradient.withMargin(margin));
+    item.setGradientAttr(gradient.withMargin(margin));
   }
 }

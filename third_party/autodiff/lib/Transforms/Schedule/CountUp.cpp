@@ -10,10 +10,11 @@
 // no longer matters but for its place. So both count up.
 //
 //===----------------------------------------------------------------------===//
-#include "ArgumentUses.h"
+#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"

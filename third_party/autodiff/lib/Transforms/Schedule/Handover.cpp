@@ -1,14 +1,15 @@
 //===- Handover.cpp - What one kernel leaves for another ------------------===//
 #include "Handover.h"
 
-#include "Regrid.h"
-#include "Reverse/Costs.h"
-#include "Reverse/ProgramBuffers.h"
-#include "Reverse/ValueNetwork.h"
+#include "autodiff/Analysis/Costs.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/Ties.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Analysis/ValueNetwork.h"
+#include "autodiff/Builders/ProgramBuffers.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
+#include "autodiff/Support/UsedValues.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

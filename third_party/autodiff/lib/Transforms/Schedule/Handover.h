@@ -3,7 +3,6 @@
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_HANDOVER_H
 
 #include "autodiff/Analysis/ScalarExpr.h"
-#include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
 

@@ -1,4 +1,6 @@
 //===- ListLaunches.cpp - Every derived kernel in the plan ----------------===//
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {

@@ -1,12 +1,13 @@
 //===- LowerAccumulates.cpp - How contributions to a gradient meet --------===//
-#include "ArgumentUses.h"
 #include "ShadowPointers.h"
 #include "Turns.h"
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -39,9 +40,9 @@ struct GradientReach {
 };
 
 /// Lowers the uses of one argument.
-class ArgumentSchedule {
+class ArgumentLowering {
 public:
-  ArgumentSchedule(triton::FuncOp backward, unsigned argument, ArgumentUse &use,
+  ArgumentLowering(triton::FuncOp backward, unsigned argument, ArgumentUse &use,
                    const GradientReach &reach)
       : backward(backward), argument(argument), use(use), reach(reach),
         primal(backward.getArgument(argument)),
@@ -104,11 +105,11 @@ static Value atomic(OpBuilder &b, Location loc, triton::RMWOp kind,
 }
 
 /// An argument for the gradient, with its description.
-BlockArgument ArgumentSchedule::append(Type element, GradientInit init,
+BlockArgument ArgumentLowering::append(Type element, GradientInit init,
                                        Accumulate accumulate,
                                        SmallVector<CheckAttr> checks,
                                        ExprAttr partials) {
-  if (mutation::isMade("schedule:no check of the addresses"))
+  if (mutation::isMade("lower-accumulates:no check of the addresses"))
     checks.clear();
   bool isWanted = backward.getArgAttr(argument, kWantedAttr) != nullptr;
   bool isOverwritten =
@@ -128,7 +129,7 @@ BlockArgument ArgumentSchedule::append(Type element, GradientInit init,
 
 /// Takes the cotangent out of the shared buffer in one step, so that programs
 /// that store to the same address do not count it twice.
-LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
+LogicalResult ArgumentLowering::exchange(UpstreamOp op,
                                          ShadowPointers &shadow) {
   Value pointer = shadow.get(op.getPtr());
   if (!pointer)
@@ -143,14 +144,14 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
   Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
   Value value;
   if (op.getKeep() ||
-      mutation::isMade("schedule:cotangent left where it was taken")) {
+      mutation::isMade("lower-accumulates:cotangent left where it was taken")) {
     Value other = mask ? constantOf(b, loc, type, 0.0) : Value();
     value = triton::LoadOp::create(b, loc, pointer, mask, other);
   } else {
     value = atomic(b, loc, triton::RMWOp::XCHG, pointer,
                    constantOf(b, loc, type, 0.0), mask);
     // What an atomic returns for masked lanes is not defined.
-    if (mask && !mutation::isMade("schedule:masked lanes as they are"))
+    if (mask && !mutation::isMade("lower-accumulates:masked lanes as they are"))
       value = arith::SelectOp::create(b, loc, mask, value,
                                       constantOf(b, loc, type, 0.0));
   }
@@ -162,14 +163,14 @@ LogicalResult ArgumentSchedule::exchange(UpstreamOp op,
   return success();
 }
 
-LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
+LogicalResult ArgumentLowering::addAtomically(AccumulateOp op,
                                               ShadowPointers &shadow) {
   Value pointer = shadow.get(op.getPtr());
   if (!pointer)
     return failure();
   OpBuilder b(op);
   Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
-  if (mutation::isMade("schedule:plain store for an atomic add"))
+  if (mutation::isMade("lower-accumulates:plain store for an atomic add"))
     triton::StoreOp::create(b, op.getLoc(), pointer, op.getValue(), mask);
   else
     atomic(b, op.getLoc(), triton::RMWOp::FADD, pointer, op.getValue(), mask)
@@ -179,14 +180,14 @@ LogicalResult ArgumentSchedule::addAtomically(AccumulateOp op,
   return success();
 }
 
-Type ArgumentSchedule::getSumType() {
+Type ArgumentLowering::getSumType() {
   return pointee.isF64() ? pointee : Float32Type::get(backward.getContext());
 }
 
-LogicalResult ArgumentSchedule::accumulateAtomically() {
+LogicalResult ArgumentLowering::accumulateAtomically() {
   Type element = getSumType();
   bool startsFromCotangent =
-      given && !mutation::isMade("schedule:shared from zero");
+      given && !mutation::isMade("lower-accumulates:shared from zero");
   BlockArgument buffer =
       append(element,
              startsFromCotangent ? GradientInit::Cotangent : GradientInit::Zero,
@@ -203,7 +204,7 @@ LogicalResult ArgumentSchedule::accumulateAtomically() {
 
 /// `pointer` within the partial sum of this number: each has as many elements
 /// as lie between the tensor's first and last one.
-Value ArgumentSchedule::advanceTo(Value partial, AccumulateOp op,
+Value ArgumentLowering::advanceTo(Value partial, AccumulateOp op,
                                   Value pointer) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -217,7 +218,7 @@ Value ArgumentSchedule::advanceTo(Value partial, AccumulateOp op,
   return triton::AddPtrOp::create(b, loc, pointer.getType(), pointer, offset);
 }
 
-LogicalResult ArgumentSchedule::store(CheckAttr check, GradientInit init) {
+LogicalResult ArgumentLowering::store(CheckAttr check, GradientInit init) {
   AccumulateOp op = use.accumulates.front();
   Type element =
       op.getPartial() ? getElementTypeOrSelf(op.getValue().getType()) : pointee;
@@ -232,7 +233,7 @@ LogicalResult ArgumentSchedule::store(CheckAttr check, GradientInit init) {
 }
 
 /// Stores a contribution; or its sum with what is there, rounded once.
-LogicalResult ArgumentSchedule::store(AccumulateOp op, ShadowPointers &shadow,
+LogicalResult ArgumentLowering::store(AccumulateOp op, ShadowPointers &shadow,
                                       bool adds) {
   Value pointer = shadow.get(op.getPtr());
   if (!pointer)
@@ -243,7 +244,8 @@ LogicalResult ArgumentSchedule::store(AccumulateOp op, ShadowPointers &shadow,
   OpBuilder b(op);
   Location loc = op.getLoc();
   Value mask = op.getMask(), value = op.getValue();
-  if (adds && !mutation::isMade("schedule:what turns before have left")) {
+  if (adds &&
+      !mutation::isMade("lower-accumulates:what turns before have left")) {
     Type type = withElementType(pointer.getType(), element);
     Value other = mask ? constantOf(b, loc, type, 0.0) : Value();
     Value before = triton::LoadOp::create(b, loc, pointer, mask, other);
@@ -256,7 +258,7 @@ LogicalResult ArgumentSchedule::store(AccumulateOp op, ShadowPointers &shadow,
   return success();
 }
 
-LogicalResult ArgumentSchedule::take(ArrayRef<Turn> turns) {
+LogicalResult ArgumentLowering::take(ArrayRef<Turn> turns) {
   for (const Turn &turn : turns)
     if (turn.kernel == backward && !turn.isAtomic())
       kTurns.passed(AccumulateOp(turn.ops.front()),
@@ -299,7 +301,7 @@ LogicalResult ArgumentSchedule::take(ArrayRef<Turn> turns) {
   return success();
 }
 
-LogicalResult ArgumentSchedule::clear(const AccessSpace &stores) {
+LogicalResult ArgumentLowering::clear(const AccessSpace &stores) {
   bool isExact = stores.isExact();
   CheckAttr check = stores.toCheck(
       isExact ? CheckKind::Bijective : CheckKind::Distinct, argument);
@@ -314,7 +316,8 @@ LogicalResult ArgumentSchedule::clear(const AccessSpace &stores) {
     OpBuilder b(op);
     Location loc = op.getLoc();
     Type type = withElementType(pointer.getType(), pointee);
-    if (!mutation::isMade("schedule:what was overwritten keeps its cotangent"))
+    if (!mutation::isMade(
+            "lower-accumulates:what was overwritten keeps its cotangent"))
       triton::StoreOp::create(b, loc, pointer, constantOf(b, loc, type, 0.0),
                               shadow.mask(op.getPtr(), op.getMask(), b));
     op.erase();
@@ -322,7 +325,7 @@ LogicalResult ArgumentSchedule::clear(const AccessSpace &stores) {
   return success();
 }
 
-LogicalResult ArgumentSchedule::addRemainder() {
+LogicalResult ArgumentLowering::addRemainder() {
   ShadowPointers shadow(
       primal,
       appendShadow(backward, primal, OperandKind::Gradient, pointee, {}));
@@ -343,7 +346,7 @@ static std::string nameOf(BlockArgument argument) {
   return llvm::formatv("{0}", argument.getArgNumber());
 }
 
-LogicalResult ArgumentSchedule::refuseAtomics() {
+LogicalResult ArgumentLowering::refuseAtomics() {
   kDeterministic.missed(getSubject(),
                         "contributions meet in atomic operations");
   return emitError(getSubject().op->getLoc(), "the gradient of argument ")
@@ -354,14 +357,14 @@ LogicalResult ArgumentSchedule::refuseAtomics() {
             "(deterministic=False)";
 }
 
-Subject ArgumentSchedule::getSubject() const {
+Subject ArgumentLowering::getSubject() const {
   if (!use.accumulates.empty())
     return AccumulateOp(use.accumulates.front());
   return UpstreamOp(use.upstreams.front());
 }
 
 /// Why contributions of `loads`, of which this is the space, may meet.
-Reason ArgumentSchedule::findMeeting(const ReasonOr<AccessSpace> &space,
+Reason ArgumentLowering::findMeeting(const ReasonOr<AccessSpace> &space,
                                      bool forceAtomic) const {
   if (!use.upstreams.empty())
     return because(
@@ -374,7 +377,7 @@ Reason ArgumentSchedule::findMeeting(const ReasonOr<AccessSpace> &space,
   return space.why();
 }
 
-LogicalResult ArgumentSchedule::run(ArrayRef<Operation *> loads,
+LogicalResult ArgumentLowering::run(ArrayRef<Operation *> loads,
                                     ArrayRef<Operation *> stores,
                                     AccessSpaces &spaces, bool forceAtomic,
                                     bool deterministic) {
@@ -460,17 +463,17 @@ void LowerAccumulates::transform() {
         loads.push_back(sites.lookup(op.getSite()));
       for (UpstreamOp op : use.upstreams)
         stores.push_back(sites.lookup(op.getSite()));
-      ArgumentSchedule schedule(backward, argument, use, reaches[argument]);
+      ArgumentLowering lowering(backward, argument, use, reaches[argument]);
       ArrayRef<Turn> taken = turns[argument];
       bool meet = llvm::any_of(taken, [kernel = backward](const Turn &turn) {
         return turn.kernel == kernel && turn.isAtomic();
       });
       LogicalResult done =
-          taken.empty() ? schedule.run(loads, stores, spaces,
+          taken.empty() ? lowering.run(loads, stores, spaces,
                                        llvm::is_contained(atomic, argument),
                                        deterministic)
-          : meet && deterministic ? schedule.refuseAtomics()
-                                  : schedule.take(taken);
+          : meet && deterministic ? lowering.refuseAtomics()
+                                  : lowering.take(taken);
       if (failed(done))
         return signalPassFailure();
     }

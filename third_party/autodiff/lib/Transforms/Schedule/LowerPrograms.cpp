@@ -1,5 +1,5 @@
 //===- LowerPrograms.cpp - Program ids as places in a box -----------------===//
-#include "Regrid.h"
+#include "autodiff/Builders/Regrid.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_LOWERPROGRAMS

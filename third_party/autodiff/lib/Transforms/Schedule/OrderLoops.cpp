@@ -1,6 +1,7 @@
 //===- OrderLoops.cpp - Run loops in the forward's order ------------------===//
 #include "ParallelLoop.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 

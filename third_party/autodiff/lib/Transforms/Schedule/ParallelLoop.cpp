@@ -5,9 +5,9 @@
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Leaves.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
 
 using namespace mlir;
@@ -150,7 +150,7 @@ LogicalResult ParallelLoop::bind(Regrid &regrid, OpBuilder &b, Value number,
     if (!start || !width)
       return failure();
     start = arith::DivSIOp::create(b, loc, start, width);
-    if (!mutation::isMade("exchange:numbers from the start of the loop"))
+    if (!mutation::isMade("interchange:numbers from the start of the loop"))
       iteration = arith::SubIOp::create(
           b, loc, iteration, castInteger(b, loc, start, iteration.getType()));
   }

@@ -2,8 +2,9 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_PARALLELLOOP_H
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_PARALLELLOOP_H
 
-#include "Regrid.h"
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Regrid.h"
 
 namespace mlir::autodiff {
 

@@ -1,13 +1,15 @@
 //===- Persist.cpp - Few programs do the work of many ---------------------===//
-#include "ArgumentUses.h"
-#include "Regrid.h"
-#include "Reverse/Costs.h"
 #include "autodiff/Analysis/AccessSpaces.h"
+#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Costs.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/Registers.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Regrid.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 
@@ -32,7 +34,7 @@ struct Shared {
 };
 
 /// One of these contributions, and the check of its argument's gradient.
-struct Contribution {
+struct CheckedAccumulate {
   AccumulateOp op;
   CheckAttr check;
 };
@@ -135,7 +137,7 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
   kernel->moveBefore(backward);
   OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
   double registers = countRegisters(backward);
-  SmallVector<Contribution> contributions;
+  SmallVector<CheckedAccumulate> contributions;
   for (const Shared &shared : group) {
     registers += countAdded(shared);
     for (AccumulateOp op : shared.ops)
@@ -155,7 +157,7 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
     work = work ? Value(arith::MulIOp::create(b, loc, work, extents.back()))
                 : extents.back();
   }
-  for (Contribution &each : contributions)
+  for (CheckedAccumulate &each : contributions)
     sums.push_back(constantOf(b, loc, each.op.getValue().getType(), 0.0));
   auto loop = scf::ForOp::create(b, loc, programs.number, work, stride, sums);
 
@@ -174,7 +176,7 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
   Reason why;
   for (Operation &op : backward.getBody().front().without_terminator()) {
     auto found = llvm::find_if(
-        contributions, [&](Contribution &each) { return each.op == &op; });
+        contributions, [&](CheckedAccumulate &each) { return each.op == &op; });
     if (found != contributions.end()) {
       Value value = regrid.get(found->op.getValue());
       Value &sum = next[found - contributions.begin()];
@@ -212,7 +214,7 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
                          "summed over: {0}",
                          atZero.why());
   }
-  for (const Contribution &each : contributions)
+  for (const CheckedAccumulate &each : contributions)
     kRemarks.passed(each.op,
                     "programs of {0} do the work of several each, and sum "
                     "over {1} in registers",

@@ -1,11 +1,12 @@
 //===- ReadCotangents.cpp - Read upstream gradients where they are --------===//
-#include "ArgumentUses.h"
 #include "ShadowPointers.h"
+#include "autodiff/Analysis/ArgumentUses.h"
 #include "autodiff/Analysis/FinalStores.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 
@@ -73,7 +74,7 @@ ReasonOr<CheckAttr> ReadCotangents::findCheck(unsigned argument,
   SmallVector<Operation *> stores;
   for (UpstreamOp op : use.upstreams)
     stores.push_back(sites.lookup(op.getSite()));
-  ReasonOr<AccessSpace> space = findDistinct(stores, argument, exchange);
+  ReasonOr<AccessSpace> space = findDistinct(stores, argument, repeated);
   if (!space)
     return because(backward, "the kernel may store to an element twice: {0}",
                    space.why());
@@ -91,7 +92,7 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
   Type element = cast<triton::PointerType>(primal.getType()).getPointeeType();
   BlockArgument cotangent =
       appendShadow(backward, primal, OperandKind::Cotangent, element, {});
-  if (check && !mutation::isMade("schedule:no check of the outputs"))
+  if (check && !mutation::isMade("read-cotangents:no check of the outputs"))
     PlanOp::getOrCreate(getOperation())
         .require(
             OperandAttr::get(&getContext(), OperandKind::Cotangent, argument),

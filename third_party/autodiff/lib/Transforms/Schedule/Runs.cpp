@@ -3,9 +3,9 @@
 
 #include "autodiff/Analysis/LaneSteps.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/FirstLane.h"
-#include "autodiff/Rules/Reduction.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/FirstLane.h"
+#include "autodiff/Builders/Reduction.h"
+#include "autodiff/Builders/Tile.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -37,8 +37,8 @@ std::optional<unsigned> mlir::autodiff::findRunAxis(Value pointer) {
   return found;
 }
 
-int64_t mlir::autodiff::getRunReach(Value pointer,
-                                    std::optional<unsigned> axis) {
+int64_t mlir::autodiff::getRunSpan(Value pointer,
+                                   std::optional<unsigned> axis) {
   if (!axis)
     return 1;
   int64_t lanes = cast<RankedTensorType>(pointer.getType()).getDimSize(*axis);
@@ -70,8 +70,8 @@ int64_t Runs::getLanes(triton::AtomicRMWOp add) {
   return axis ? cast<RankedTensorType>(add.getType()).getDimSize(*axis) : 1;
 }
 
-int64_t Runs::getReach(triton::AtomicRMWOp add) {
-  return getRunReach(add.getPtr(), getAxis(add));
+int64_t Runs::getSpan(triton::AtomicRMWOp add) {
+  return getRunSpan(add.getPtr(), getAxis(add));
 }
 
 Value Runs::toLanes(OpBuilder &b, triton::AtomicRMWOp add, Value condition) {
@@ -180,10 +180,10 @@ std::optional<Runs> RunBuilder::fromFirstLanes(triton::AtomicRMWOp add) {
   count = count ? arith::MinSIOp::create(b, loc, count, lanes) : lanes;
   Value isActive = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
                                          count, constant(0));
-  Value reach = arith::MulIOp::create(
+  Value span = arith::MulIOp::create(
       b, loc, arith::SubIOp::create(b, loc, count, constant(1)),
       constant(*findLaneStep(add.getPtr(), axis)));
-  Value end = arith::AddIOp::create(b, loc, start, reach);
+  Value end = arith::AddIOp::create(b, loc, start, span);
   return Runs{arith::MinSIOp::create(b, loc, start, end),
               arith::MaxSIOp::create(b, loc, start, end),
               both(isActive, prefix->condition)};

@@ -16,7 +16,7 @@ namespace mlir::autodiff {
 /// The axis of a pointer that runs lie along; none if every lane is one.
 std::optional<unsigned> findRunAxis(Value pointer);
 /// How many elements lie from the first to the last lane of its runs.
-int64_t getRunReach(Value pointer, std::optional<unsigned> axis);
+int64_t getRunSpan(Value pointer, std::optional<unsigned> axis);
 /// How many elements, an i64 or a tile of them, lie between the memory of an
 /// argument and a pointer into it.
 Value offsetFrom(OpBuilder &builder, Location loc, Value argument,
@@ -37,7 +37,7 @@ struct Runs {
   /// The lanes of a run, and how many elements lie from the first to the last
   /// one.
   static int64_t getLanes(triton::AtomicRMWOp add);
-  static int64_t getReach(triton::AtomicRMWOp add);
+  static int64_t getSpan(triton::AtomicRMWOp add);
 
   static Runs of(OpBuilder &builder, triton::AtomicRMWOp add);
   /// A condition of runs as one of lanes.

@@ -2,8 +2,8 @@
 #include "ShadowPointers.h"
 
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Support/Position.h"
-#include "autodiff/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

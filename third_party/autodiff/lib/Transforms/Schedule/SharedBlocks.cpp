@@ -1,11 +1,11 @@
 //===- SharedBlocks.cpp - Blocks that several runs add to -----------------===//
 #include "SharedBlocks.h"
 
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Reduction.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Expr.h"
-#include "autodiff/Rules/Reduction.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Target.h"
-#include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;

@@ -1,6 +1,8 @@
 //===- Sizes.cpp - Hand kernels the sizes that the host knows -------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -58,7 +60,7 @@ static constexpr llvm::StringLiteral kIterations = "n_iterations";
 /// What a size is called that counts no variable's values.
 static StringRef nameOf(ExprAttr expression) {
   auto isAbout = [&](ExprKind kind) {
-    return expression.hasPart(
+    return expression.hasSubexpression(
         [&](ExprAttr part) { return part.getKind() == kind; });
   };
   if (expression.getKind() == ExprKind::Sub &&

@@ -1,8 +1,8 @@
 //===- SumBlocks.cpp - The memory of a sum in blocks ----------------------===//
 #include "SumBlocks.h"
 
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Expr.h"
-#include "autodiff/Rules/Tile.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

@@ -1,17 +1,19 @@
 //===- Tally.cpp - Who adds to a block of a sum alone ---------------------===//
 #include "Tally.h"
 
-#include "KernelName.h"
-#include "Regrid.h"
-#include "Reverse/ProgramBuffers.h"
 #include "Runs.h"
 #include "ShadowPointers.h"
 #include "SharedBlocks.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ScalarExpr.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Reduction.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/KernelName.h"
+#include "autodiff/Builders/ProgramBuffers.h"
+#include "autodiff/Builders/Reduction.h"
+#include "autodiff/Builders/Regrid.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

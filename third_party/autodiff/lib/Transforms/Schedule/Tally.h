@@ -3,7 +3,6 @@
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TALLY_H
 
 #include "SumBlocks.h"
-#include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
 

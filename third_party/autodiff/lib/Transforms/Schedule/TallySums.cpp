@@ -1,15 +1,17 @@
 //===- TallySums.cpp - Find who adds to a part of a sum alone -------------===//
-#include "ArgumentUses.h"
-#include "Reverse/Costs.h"
 #include "Runs.h"
 #include "Tally.h"
+#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/SharedQuotient.h"
 #include "autodiff/Analysis/TripCounts.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Cleanup.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
@@ -207,7 +209,7 @@ LogicalResult TallySums::tally(const AtomicSum &sum) {
   int64_t length = Target::of(primal).traffic.sector / 4;
   for (triton::AtomicRMWOp add : sum.adds) {
     Runs::mark(add);
-    length = std::max<int64_t>(length, llvm::PowerOf2Ceil(Runs::getReach(add)));
+    length = std::max<int64_t>(length, llvm::PowerOf2Ceil(Runs::getSpan(add)));
   }
   SumBlocks blocks(&getContext(), sum.argument, length);
   ExprAttr when = findCondition(sum, blocks);

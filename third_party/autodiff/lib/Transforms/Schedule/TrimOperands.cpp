@@ -1,5 +1,7 @@
 //===- TrimOperands.cpp - Drop what no kernel of a plan uses --------------===//
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -13,7 +15,7 @@ using namespace mlir::autodiff;
 namespace {
 struct TrimOperands : autodiff::impl::TrimOperandsBase<TrimOperands> {
   void runOnOperation() override;
-  void dropParts(PlanOp plan);
+  void dropItems(PlanOp plan);
   void numberBuffers(PlanOp plan);
 };
 } // namespace
@@ -33,28 +35,28 @@ static OperandAttr findSubject(CheckOp check) {
 }
 
 /// Drops what the plan says of operands that no kernel takes.
-void TrimOperands::dropParts(PlanOp plan) {
+void TrimOperands::dropItems(PlanOp plan) {
   llvm::DenseSet<OperandAttr> taken = collectOperands(getOperation()), read;
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
     if (isBackward(kernel))
       collectOperands(kernel, read);
-  auto drop = [&](Operation *part, OperandKind kind, unsigned number) {
+  auto drop = [&](Operation *item, OperandKind kind, unsigned number) {
     if (!taken.contains(OperandAttr::get(&getContext(), kind, number)))
-      part->erase();
+      item->erase();
   };
-  for (auto part : llvm::make_early_inc_range(plan.getParts<BufferOp>()))
-    drop(part, OperandKind::Buffer, part.getNumber());
-  for (auto part : llvm::make_early_inc_range(plan.getParts<GradientOp>()))
-    drop(part, OperandKind::Gradient, part.getGradient().getArgument());
-  for (auto part : llvm::make_early_inc_range(plan.getParts<CheckOp>()))
-    if (!read.contains(part.getOperand()) && !read.contains(findSubject(part)))
-      part.erase();
+  for (auto item : llvm::make_early_inc_range(plan.getItems<BufferOp>()))
+    drop(item, OperandKind::Buffer, item.getNumber());
+  for (auto item : llvm::make_early_inc_range(plan.getItems<GradientOp>()))
+    drop(item, OperandKind::Gradient, item.getGradient().getArgument());
+  for (auto item : llvm::make_early_inc_range(plan.getItems<CheckOp>()))
+    if (!read.contains(item.getOperand()) && !read.contains(findSubject(item)))
+      item.erase();
 }
 
 /// Passes drop some buffers on the way: numbers them by their places.
 void TrimOperands::numberBuffers(PlanOp plan) {
   llvm::DenseMap<unsigned, unsigned> places;
-  for (auto buffer : plan.getParts<BufferOp>()) {
+  for (auto buffer : plan.getItems<BufferOp>()) {
     unsigned place = places.size();
     places[buffer.getNumber()] = place;
     buffer.setNumber(place);
@@ -78,7 +80,7 @@ void TrimOperands::runOnOperation() {
     if (getRole(kernel) == "forward" || isBackward(kernel))
       dropUnusedArguments(kernel);
   if (PlanOp plan = PlanOp::of(getOperation())) {
-    dropParts(plan);
+    dropItems(plan);
     numberBuffers(plan);
   }
 }

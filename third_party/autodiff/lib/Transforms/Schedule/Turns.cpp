@@ -2,7 +2,7 @@
 #include "Turns.h"
 
 #include "autodiff/Analysis/AccessSpace.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Remarks.h"
 
 #include "llvm/ADT/MapVector.h"

@@ -11,8 +11,8 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TURNS_H
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TURNS_H
 
-#include "ArgumentUses.h"
 #include "autodiff/Analysis/AccessSpaces.h"
+#include "autodiff/Analysis/ArgumentUses.h"
 #include "autodiff/Analysis/Reason.h"
 
 namespace mlir::autodiff {

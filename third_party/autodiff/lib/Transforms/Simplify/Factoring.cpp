@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Factoring.h"
-#include "autodiff/Rules/Combiner.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Combiner.h"
+#include "autodiff/Builders/Tile.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include "mlir/IR/Matchers.h"

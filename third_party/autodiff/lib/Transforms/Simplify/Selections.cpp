@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Selections.h"
 
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,9 +1,10 @@
 //===- Simplify.cpp - Fold what differentiation leaves behind -------------===//
 #include "Factoring.h"
 #include "Selections.h"
-#include "autodiff/Rules/Combiner.h"
-#include "autodiff/Rules/Reduction.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Combiner.h"
+#include "autodiff/Builders/Reduction.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 

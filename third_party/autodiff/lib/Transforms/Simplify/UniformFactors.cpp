@@ -9,9 +9,9 @@
 //===----------------------------------------------------------------------===//
 #include "Factoring.h"
 #include "Tiles/ProductSums.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Rules/Infinities.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 

@@ -3,9 +3,9 @@
 
 #include "Maxima.h"
 #include "Sign.h"
+#include "autodiff/Builders/Combiner.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/Combiner.h"
-#include "autodiff/Rules/Tile.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"

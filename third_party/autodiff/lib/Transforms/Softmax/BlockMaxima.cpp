@@ -3,7 +3,7 @@
 
 #include "Maxima.h"
 #include "RelativeValues.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;

@@ -7,8 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LogSum.h"
-#include "Reverse/ResidualIds.h"
 #include "RunningMean.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/ResidualIds.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

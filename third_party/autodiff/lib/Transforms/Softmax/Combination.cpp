@@ -1,8 +1,8 @@
 //===- Combination.cpp - Sums of multiples of values and logs -------------===//
 #include "Combination.h"
 
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/Tile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -3,6 +3,7 @@
 #include "LogSum.h"
 #include "Maxima.h"
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {

@@ -8,9 +8,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FreeMaxima.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

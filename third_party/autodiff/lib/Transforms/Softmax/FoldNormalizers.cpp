@@ -25,16 +25,17 @@
 //===----------------------------------------------------------------------===//
 #include "Combination.h"
 #include "Maxima.h"
-#include "Reach.h"
 #include "Reciprocals.h"
-#include "Reverse/ResidualIds.h"
 #include "Sign.h"
+#include "autodiff/Analysis/Dependents.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LoopBounds.h"
+#include "autodiff/Analysis/ResidualIds.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Constants.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/Statement.h"
 #include "autodiff/Transforms/Passes.h"
@@ -167,17 +168,18 @@ static bool changesFrame(Operation *op) {
 
 /// Whether a row without a sum leaves NaN wherever the maximum matters.
 bool Search::isInEveryStore(ResidualOp sum) {
-  llvm::DenseSet<Operation *> normalized = reach(findNormalized(sum));
-  return llvm::all_of(reach({maximum.getResult()}), [&](Operation *op) {
-    if (isa<arith::CmpFOp>(op))
-      return changesFrame(op) ||
-             llvm::all_of(op->getOperands(), [&](Value value) {
-               return degrees.isInvariant(value);
-             });
-    bool stores = op->getNumRegions() == 0 && mayWrite(op);
-    return !stores || normalized.contains(op) ||
-           mutation::isMade("normalizers:of some stores");
-  });
+  llvm::DenseSet<Operation *> normalized = findDependents(findNormalized(sum));
+  return llvm::all_of(
+      findDependents({maximum.getResult()}), [&](Operation *op) {
+        if (isa<arith::CmpFOp>(op))
+          return changesFrame(op) ||
+                 llvm::all_of(op->getOperands(), [&](Value value) {
+                   return degrees.isInvariant(value);
+                 });
+        bool stores = op->getNumRegions() == 0 && mayWrite(op);
+        return !stores || normalized.contains(op) ||
+               mutation::isMade("normalizers:of some stores");
+      });
 }
 
 /// Whether a number may stand for −∞ in a mask, but is finite.

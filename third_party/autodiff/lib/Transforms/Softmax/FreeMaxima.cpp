@@ -4,7 +4,7 @@
 #include "AttainedSums.h"
 #include "Maxima.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

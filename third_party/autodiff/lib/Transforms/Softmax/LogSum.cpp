@@ -4,10 +4,10 @@
 #include "Combination.h"
 #include "Maxima.h"
 #include "RescaledLoop.h"
-#include "Reverse/ResidualIds.h"
+#include "autodiff/Analysis/ResidualIds.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"

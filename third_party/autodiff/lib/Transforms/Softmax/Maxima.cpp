@@ -2,7 +2,7 @@
 #include "Maxima.h"
 
 #include "autodiff/Analysis/ScalingDegrees.h"
-#include "autodiff/Rules/Combiner.h"
+#include "autodiff/Builders/Combiner.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -10,11 +10,12 @@
 // a loop of its own.
 //
 //===----------------------------------------------------------------------===//
-#include "Reverse/ResidualIds.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/ResidualIds.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Cleanup.h"
 #include "autodiff/Transforms/Passes.h"
 

@@ -3,8 +3,7 @@
 
 #include "AttainedSums.h"
 #include "UnseenRows.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Transforms/Passes.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"

@@ -10,7 +10,7 @@
 #define AUTODIFF_LIB_TRANSFORMS_SOFTMAX_REFRAMING_H
 
 #include "RescaledLoop.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::autodiff {

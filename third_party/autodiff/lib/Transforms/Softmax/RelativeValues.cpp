@@ -2,8 +2,8 @@
 #include "RelativeValues.h"
 
 #include "Maxima.h"
-#include "autodiff/Rules/Mutation.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 
 #include <cmath>
 

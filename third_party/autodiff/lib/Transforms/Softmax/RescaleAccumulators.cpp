@@ -8,7 +8,9 @@
 #include "BlockMaxima.h"
 #include "Maxima.h"
 #include "Reframing.h"
-#include "Reverse/ResidualIds.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/ResidualIds.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {

@@ -14,7 +14,7 @@
 #include "Maxima.h"
 #include "Sign.h"
 #include "UnseenRows.h"
-#include "autodiff/Transforms/Passes.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

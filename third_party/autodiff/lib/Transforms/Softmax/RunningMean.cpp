@@ -10,12 +10,12 @@
 
 #include "Combination.h"
 #include "Maxima.h"
-#include "Reach.h"
-#include "Reverse/ResidualIds.h"
+#include "autodiff/Analysis/Dependents.h"
+#include "autodiff/Analysis/ResidualIds.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -43,11 +43,12 @@ static bool isDivisor(Value value) {
 
 /// Whether an iteration compares what depends on these values.
 static bool isCompared(scf::ForOp loop, ArrayRef<Value> values) {
-  return llvm::any_of(reach(llvm::to_vector(values)), [&](Operation *op) {
-    return loop->isProperAncestor(op) &&
-           isa<arith::CmpFOp, arith::MaximumFOp, arith::MaxNumFOp,
-               arith::MinimumFOp, arith::MinNumFOp>(op);
-  });
+  return llvm::any_of(
+      findDependents(llvm::to_vector(values)), [&](Operation *op) {
+        return loop->isProperAncestor(op) &&
+               isa<arith::CmpFOp, arith::MaximumFOp, arith::MaxNumFOp,
+                   arith::MinimumFOp, arith::MinNumFOp>(op);
+      });
 }
 
 std::optional<RunningMean> RunningMean::match(scf::ForOp loop,

@@ -1,8 +1,8 @@
 //===- Sign.cpp - Values that cannot be negative --------------------------===//
 #include "Sign.h"
 
+#include "autodiff/Builders/Combiner.h"
 #include "autodiff/Dialect/Autodiff.h"
-#include "autodiff/Rules/Combiner.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

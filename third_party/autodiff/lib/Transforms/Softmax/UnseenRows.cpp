@@ -3,8 +3,8 @@
 
 #include "Maxima.h"
 #include "autodiff/Analysis/ScalingDegrees.h"
-#include "autodiff/Rules/Combiner.h"
-#include "autodiff/Rules/Mutation.h"
+#include "autodiff/Builders/Combiner.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"

@@ -1,8 +1,10 @@
 //===- CheckBounds.cpp - Keep derived kernels inside of their buffers -----===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 

@@ -1,9 +1,11 @@
 //===- ChooseTiles.cpp - Tiles that suit the products of new kernels ------===//
 #include "ResizeTiles.h"
-#include "Reverse/Costs.h"
-#include "Schedule/KernelName.h"
+#include "autodiff/Analysis/Costs.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/KernelName.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 

@@ -9,10 +9,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LoopSums.h"
-#include "Reverse/Costs.h"
+#include "autodiff/Analysis/Costs.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Registers.h"
-#include "autodiff/Rules/Combiner.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Combiner.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 

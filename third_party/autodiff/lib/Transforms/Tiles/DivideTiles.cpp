@@ -1,15 +1,16 @@
 //===- DivideTiles.cpp - Programs go over their tiles in pieces -----------===//
 #include "ResizeTiles.h"
-#include "Reverse/Costs.h"
 #include "TileAxes.h"
-#include "TileForms.h"
+#include "TileResizes.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Registers.h"
 #include "autodiff/Analysis/SharedMemory.h"
-#include "autodiff/Rules/Combiner.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Reduction.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Combiner.h"
+#include "autodiff/Builders/Reduction.h"
+#include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
@@ -136,13 +137,13 @@ LogicalResult DividedBlock::collect() {
     unsigned level = 0;
     for (Value operand : op.getOperands())
       level = std::max(level, levels.lookup(operand));
-    if (TileForms::isStore(&op) && getAxis(&op)) {
+    if (TileResizes::isStore(&op) && getAxis(&op)) {
       getStage(level).stores.push_back(&op);
     } else if (isSum(&op)) {
       getStage(level).sums.push_back(&op);
       ++level;
     } else if ((op.getNumRegions() > 0 && !isa<triton::ReduceOp>(op)) ||
-               (mayWrite(&op) && !TileForms::isStore(&op))) {
+               (mayWrite(&op) && !TileResizes::isStore(&op))) {
       return failure();
     } else {
       getStage(level).before.push_back(&op);
@@ -244,11 +245,11 @@ static bool isReorderable(triton::FuncOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (op->getNumRegions() > 0)
       return WalkResult::advance();
-    if (mayWrite(op) && !TileForms::isStore(op))
+    if (mayWrite(op) && !TileResizes::isStore(op))
       return WalkResult::interrupt();
-    if (TileForms::isStore(op))
+    if (TileResizes::isStore(op))
       stores.push_back(op);
-    if (TileForms::isStore(op) || isa<triton::LoadOp>(op))
+    if (TileResizes::isStore(op) || isa<triton::LoadOp>(op))
       accesses.push_back(op);
     return WalkResult::advance();
   });

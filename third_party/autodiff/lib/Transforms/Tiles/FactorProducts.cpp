@@ -8,7 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LoopSums.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 

@@ -1,7 +1,9 @@
 //===- LaunchOptions.cpp - Warps and stages that tiles need ---------------===//
-#include "Reverse/Costs.h"
+#include "autodiff/Analysis/Costs.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Registers.h"
 #include "autodiff/Analysis/SharedMemory.h"
+#include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 #include "llvm/Support/MathExtras.h"

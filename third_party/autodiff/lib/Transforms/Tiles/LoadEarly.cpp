@@ -6,6 +6,7 @@
 // none of them starts before.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"

@@ -1,9 +1,9 @@
 //===- LoopSums.cpp - What loops add up -----------------------------------===//
 #include "LoopSums.h"
 
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;

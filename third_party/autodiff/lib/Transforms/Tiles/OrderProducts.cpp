@@ -5,6 +5,7 @@
 // come sooner, or wait: only its result depends on when it is computed.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/SharedMemory.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"

@@ -9,7 +9,8 @@
 // other.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"

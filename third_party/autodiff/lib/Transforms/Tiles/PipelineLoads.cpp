@@ -1,5 +1,6 @@
 //===- PipelineLoads.cpp - Loops that only wait for memory read ahead -----===//
-#include "Reverse/Costs.h"
+#include "autodiff/Analysis/Costs.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Registers.h"
 #include "autodiff/Transforms/Passes.h"

@@ -9,8 +9,9 @@
 // as it is.
 //
 //===----------------------------------------------------------------------===//
-#include "Softmax/Reach.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Analysis/Dependents.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -50,7 +51,8 @@ void PowersOfTwo::runOnOperation() {
   SmallVector<math::ExpOp> exponentials;
   getOperation().walk([&](math::ExpOp op) { exponentials.push_back(op); });
   for (math::ExpOp op : exponentials) {
-    if (!isRelative(op) || llvm::any_of(reach({op.getResult()}), isTie))
+    if (!isRelative(op) ||
+        llvm::any_of(findDependents({op.getResult()}), isTie))
       continue;
     OpBuilder b(op);
     Tile exponent(b, op.getLoc(), op.getOperand());

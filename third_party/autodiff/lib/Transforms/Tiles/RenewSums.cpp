@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ProductSums.h"
-#include "Schedule/Regrid.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Regrid.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_RENEWSUMS

@@ -1,29 +1,30 @@
 //===- ResizeTiles.cpp - Longer and shorter tiles -------------------------===//
 #include "ResizeTiles.h"
 
-#include "TileForms.h"
-#include "autodiff/Rules/Tile.h"
+#include "TileResizes.h"
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Tile.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// Writes the kernel whose values have the forms that are needed.
+/// Writes the kernel whose values have the resizes that are needed.
 class ResizedKernel {
 public:
-  ResizedKernel(triton::FuncOp source, const TileForms &forms)
-      : source(source), forms(forms), loop(forms.getLoop()),
-        factor(forms.getFactor()) {}
+  ResizedKernel(triton::FuncOp source, const TileResizes &resizes)
+      : source(source), resizes(resizes), loop(resizes.getLoop()),
+        factor(resizes.getFactor()) {}
 
   triton::FuncOp build();
 
 private:
-  Type typeIn(Type type, Form form) const;
-  Value lookup(Value value, Form form) const;
+  Type typeIn(Type type, Resize resize) const;
+  Value lookup(Value value, Resize resize) const;
   SmallVector<unsigned> keptResults(Operation *op) const;
   void emit(Block &block, OpBuilder &b);
-  void emit(Operation *op, Form form, OpBuilder &b);
+  void emit(Operation *op, Resize resize, OpBuilder &b);
   void emitPrograms(ProgramsOp op, OpBuilder &b);
   void emitStore(Operation *op, OpBuilder &b);
   void emitLoop(scf::ForOp op, OpBuilder &b);
@@ -33,40 +34,40 @@ private:
                  OpBuilder &b);
 
   triton::FuncOp source;
-  const TileForms &forms;
+  const TileResizes &resizes;
   scf::ForOp loop;
   unsigned factor;
-  llvm::DenseMap<std::pair<Value, Form>, Value> values;
+  llvm::DenseMap<std::pair<Value, Resize>, Value> values;
   Value offset; // of the part within the tile
 };
 } // namespace
 
-Type ResizedKernel::typeIn(Type type, Form form) const {
+Type ResizedKernel::typeIn(Type type, Resize resize) const {
   auto tile = dyn_cast<RankedTensorType>(type);
-  if (!tile || form < 0)
+  if (!tile || resize < 0)
     return type;
   SmallVector<int64_t> shape(tile.getShape());
-  shape[form] = forms.getLength();
+  shape[resize] = resizes.getLength();
   return tile.clone(shape);
 }
 
-Value ResizedKernel::lookup(Value value, Form form) const {
-  return values.lookup({value, TileForms::simplify(value, form)});
+Value ResizedKernel::lookup(Value value, Resize resize) const {
+  return values.lookup({value, TileResizes::simplify(value, resize)});
 }
 
-void ResizedKernel::emit(Operation *op, Form form, OpBuilder &b) {
+void ResizedKernel::emit(Operation *op, Resize resize, OpBuilder &b) {
   Location loc = op->getLoc();
   auto type = [&](unsigned number) {
-    return typeIn(op->getResult(number).getType(), form);
+    return typeIn(op->getResult(number).getType(), resize);
   };
   auto put = [&](unsigned number, Value value) {
-    values[{op->getResult(number), form}] = value;
+    values[{op->getResult(number), resize}] = value;
   };
   DenseElementsAttr elements;
-  if (form >= 0 && matchPattern(op, m_Constant(&elements)))
+  if (resize >= 0 && matchPattern(op, m_Constant(&elements)))
     return put(0, arith::ConstantOp::create(
                       b, loc, elements.resizeSplat(cast<ShapedType>(type(0)))));
-  if (auto range = dyn_cast<triton::MakeRangeOp>(op); range && form >= 0) {
+  if (auto range = dyn_cast<triton::MakeRangeOp>(op); range && resize >= 0) {
     auto tile = cast<RankedTensorType>(type(0));
     Value positions = triton::MakeRangeOp::create(
         b, loc, tile, range.getStart(),
@@ -77,7 +78,7 @@ void ResizedKernel::emit(Operation *op, Form form, OpBuilder &b) {
     }
     return put(0, positions);
   }
-  SmallVector<Form> needed = *TileForms::ofOperands(op, form);
+  SmallVector<Resize> needed = *TileResizes::ofOperands(op, resize);
   Operation *copy = b.clone(*op);
   for (auto [number, operand] : llvm::enumerate(op->getOperands()))
     copy->setOperand(number, lookup(operand, needed[number]));
@@ -91,33 +92,33 @@ void ResizedKernel::emitPrograms(ProgramsOp op, OpBuilder &b) {
   auto copy = cast<ProgramsOp>(b.clone(*op));
   for (auto [old, place] : llvm::zip_equal(op.getPlaces(), copy.getPlaces()))
     values[{old, kSame}] = place;
-  if (!forms.isWidening() || forms.getDigit().getDefiningOp() != op)
+  if (!resizes.isWidening() || resizes.getDigit().getDefiningOp() != op)
     return;
-  unsigned number = cast<OpResult>(forms.getDigit()).getResultNumber();
+  unsigned number = cast<OpResult>(resizes.getDigit()).getResultNumber();
   SmallVector<Attribute> extents(op.getExtents().getValue());
   extents[number] = divOf(cast<ExprAttr>(extents[number]), factor);
   copy.setExtentsAttr(b.getArrayAttr(extents));
   Value count =
       arith::ConstantOp::create(b, op.getLoc(), b.getI32IntegerAttr(factor));
-  values[{forms.getDigit(), kSame}] =
+  values[{resizes.getDigit(), kSame}] =
       arith::MulIOp::create(b, op.getLoc(), copy.getPlaces()[number], count);
 }
 
 void ResizedKernel::emitStore(Operation *op, OpBuilder &b) {
-  Form form = forms.ofStore(op);
+  Resize resize = resizes.ofStore(op);
   Operation *copy = b.clone(*op);
-  if (form >= 0)
+  if (resize >= 0)
     copy->removeAttr(kDividedAttr);
   for (auto [number, operand] : llvm::enumerate(op->getOperands()))
-    copy->setOperand(number, lookup(operand, form));
+    copy->setOperand(number, lookup(operand, resize));
   for (Value result : copy->getResults())
-    result.setType(typeIn(result.getType(), form));
+    result.setType(typeIn(result.getType(), resize));
 }
 
 SmallVector<unsigned> ResizedKernel::keptResults(Operation *op) const {
   SmallVector<unsigned> kept;
   for (unsigned number = 0; number < op->getNumResults(); ++number)
-    if (forms.ofCarried(op, number))
+    if (resizes.ofCarried(op, number))
       kept.push_back(number);
   return kept;
 }
@@ -127,8 +128,9 @@ void ResizedKernel::emitYield(Block &block, ArrayRef<unsigned> kept,
   Operation *yield = block.getTerminator();
   SmallVector<Value> results;
   for (unsigned number : kept) {
-    Form form = parent == loop ? kPart : *forms.ofCarried(parent, number);
-    results.push_back(lookup(yield->getOperand(number), form));
+    Resize resize =
+        parent == loop ? kSummand : *resizes.ofCarried(parent, number);
+    results.push_back(lookup(yield->getOperand(number), resize));
   }
   scf::YieldOp::create(b, yield->getLoc(), results);
 }
@@ -141,7 +143,7 @@ void ResizedKernel::emitLoop(scf::ForOp op, OpBuilder &b) {
   SmallVector<Value> inits;
   for (unsigned number : kept)
     inits.push_back(
-        lookup(op.getInitArgs()[number], *forms.ofCarried(op, number)));
+        lookup(op.getInitArgs()[number], *resizes.ofCarried(op, number)));
   auto get = [&](Value bound) { return lookup(bound, kSame); };
   Value lower = get(op.getLowerBound()), upper = get(op.getUpperBound());
   Type type = lower.getType();
@@ -158,10 +160,10 @@ void ResizedKernel::emitLoop(scf::ForOp op, OpBuilder &b) {
   if (op == loop)
     copy->removeAttr(kDividedAttr);
   for (auto [place, number] : llvm::enumerate(kept)) {
-    Form form = *forms.ofCarried(op, number);
-    values[{op.getRegionIterArg(number), op == loop ? kPart : form}] =
+    Resize resize = *resizes.ofCarried(op, number);
+    values[{op.getRegionIterArg(number), op == loop ? kSummand : resize}] =
         copy.getRegionIterArg(place);
-    values[{op.getResult(number), form}] = copy.getResult(place);
+    values[{op.getResult(number), resize}] = copy.getResult(place);
   }
   // A loop without results is made with its terminator.
   if (kept.empty())
@@ -171,14 +173,14 @@ void ResizedKernel::emitLoop(scf::ForOp op, OpBuilder &b) {
   if (op == loop) {
     Value part =
         arith::RemSIOp::create(inside, loc, index, constant(inside, factor));
-    offset =
-        castInteger(inside, loc,
-                    arith::MulIOp::create(inside, loc, part,
-                                          constant(inside, forms.getLength())),
-                    b.getI32Type());
+    offset = castInteger(
+        inside, loc,
+        arith::MulIOp::create(inside, loc, part,
+                              constant(inside, resizes.getLength())),
+        b.getI32Type());
     index =
         arith::DivSIOp::create(inside, loc, index, constant(inside, factor));
-    values[{forms.getDigit(), kSame}] = index;
+    values[{resizes.getDigit(), kSame}] = index;
     emitShortened(inside);
   }
   values[{op.getInductionVar(), kSame}] = index;
@@ -191,9 +193,9 @@ void ResizedKernel::emitShortened(OpBuilder &b) {
   source.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == loop)
       return WalkResult::interrupt();
-    for (Form form : forms.ofResults(op))
-      if (form >= 0)
-        emit(op, form, b);
+    for (Resize resize : resizes.ofResults(op))
+      if (resize >= 0)
+        emit(op, resize, b);
     return WalkResult::advance();
   });
 }
@@ -205,12 +207,12 @@ void ResizedKernel::emitBranch(scf::IfOp op, OpBuilder &b) {
   SmallVector<Type> types;
   for (unsigned number : kept)
     types.push_back(
-        typeIn(op.getResult(number).getType(), *forms.ofCarried(op, number)));
+        typeIn(op.getResult(number).getType(), *resizes.ofCarried(op, number)));
   auto copy =
       scf::IfOp::create(b, op.getLoc(), types, lookup(op.getCondition(), kSame),
                         /*withElseRegion=*/true);
   for (auto [place, number] : llvm::enumerate(kept))
-    values[{op.getResult(number), *forms.ofCarried(op, number)}] =
+    values[{op.getResult(number), *resizes.ofCarried(op, number)}] =
         copy.getResult(place);
   OpBuilder then = copy.getThenBodyBuilder();
   emit(*op.thenBlock(), then);
@@ -226,16 +228,16 @@ void ResizedKernel::emit(Block &block, OpBuilder &b) {
       emitLoop(inner, b);
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
       emitBranch(branch, b);
-    } else if (TileForms::isStore(&op)) {
+    } else if (TileResizes::isStore(&op)) {
       emitStore(&op, b);
     } else if (auto programs = dyn_cast<ProgramsOp>(op)) {
       emitPrograms(programs, b);
     } else if (isa<triton::ReturnOp>(op)) {
       b.clone(op);
     } else {
-      for (Form form : forms.ofResults(&op))
-        if (form < 0 || forms.isWidening() || loop->isAncestor(&op))
-          emit(&op, form, b);
+      for (Resize resize : resizes.ofResults(&op))
+        if (resize < 0 || resizes.isWidening() || loop->isAncestor(&op))
+          emit(&op, resize, b);
     }
   }
 }
@@ -258,11 +260,11 @@ triton::FuncOp
 mlir::autodiff::widenTiles(triton::FuncOp kernel, OpResult place,
                            unsigned factor,
                            SmallVectorImpl<ExprAttr> &conditions) {
-  TileForms forms(kernel, place, factor);
-  if (failed(forms.collect()))
+  TileResizes resizes(kernel, place, factor);
+  if (failed(resizes.collect()))
     return {};
-  triton::FuncOp wider = ResizedKernel(kernel, forms).build();
-  llvm::append_range(conditions, forms.getConditions());
+  triton::FuncOp wider = ResizedKernel(kernel, resizes).build();
+  llvm::append_range(conditions, resizes.getConditions());
   auto programs = cast<ProgramsOp>(place.getOwner());
   auto extent = cast<ExprAttr>(programs.getExtents()[place.getResultNumber()]);
   // The remainder is zero.
@@ -274,8 +276,8 @@ triton::FuncOp mlir::autodiff::narrowTiles(triton::FuncOp kernel,
                                            scf::ForOp loop, unsigned factor) {
   if (!matchPattern(loop.getStep(), m_One()))
     return {};
-  TileForms forms(kernel, loop.getInductionVar(), factor);
-  if (failed(forms.collect()))
+  TileResizes resizes(kernel, loop.getInductionVar(), factor);
+  if (failed(resizes.collect()))
     return {};
-  return ResizedKernel(kernel, forms).build();
+  return ResizedKernel(kernel, resizes).build();
 }

@@ -2,8 +2,6 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_TILES_RESIZETILES_H
 #define AUTODIFF_LIB_TRANSFORMS_TILES_RESIZETILES_H
 
-#include "autodiff/Transforms/Passes.h"
-
 namespace mlir::autodiff {
 
 /// A copy of `kernel` after it in which each program does the work of `factor`

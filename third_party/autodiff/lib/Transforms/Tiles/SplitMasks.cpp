@@ -12,7 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ProductSums.h"
-#include "autodiff/Analysis/IterationForm.h"
+#include "autodiff/Analysis/IterationRange.h"
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,7 +37,7 @@ namespace {
 /// A comparison, and what is not negative where it holds.
 struct Mask {
   arith::CmpIOp compare;
-  IterationForm margin;
+  IterationRange margin;
 };
 
 class Split {
@@ -84,7 +85,7 @@ bool Split::find() {
   for (auto compare : loop.getOps<arith::CmpIOp>())
     if (isa<RankedTensorType>(compare.getType()) &&
         selects(compare.getResult()))
-      if (auto margin = IterationForm::marginOf(compare, loop))
+      if (auto margin = IterationRange::marginOf(compare, loop))
         if (margin->factor != 0)
           masks.push_back({compare, *margin});
   return !masks.empty();

@@ -9,10 +9,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/SharedQuotient.h"
-#include "autodiff/Rules/FirstLane.h"
-#include "autodiff/Rules/Mutation.h"
-#include "autodiff/Rules/Tile.h"
+#include "autodiff/Builders/FirstLane.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -103,7 +103,7 @@ static void sumRuns(triton::AtomicRMWOp op, Operation *quotient) {
   // An address that the first quotient gives, others give, too.
   if (!first || !position || !divisor || !getFirst(b, op.getPtr()))
     return;
-  Value end = addInteger(Tile(b, loc, position), getPositionReach(quotient));
+  Value end = addInteger(Tile(b, loc, position), getPositionSpan(quotient));
   Operation *last = b.clone(*quotient);
   last->setOperands({end, divisor});
   last->getResult(0).setType(end.getType());

@@ -1,7 +1,7 @@
 //===- TileAxes.cpp - Axes of tiles that are divided together -------------===//
 #include "TileAxes.h"
 
-#include "TileForms.h"
+#include "TileResizes.h"
 #include "autodiff/Support/Elements.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/IntEqClasses.h"
@@ -18,7 +18,7 @@ public:
 private:
   bool isComputed(Value value) const;
   void add(Value value);
-  void join(ArrayRef<std::pair<Value, Form>> axes);
+  void join(ArrayRef<std::pair<Value, Resize>> axes);
   void relate(Operation *op);
 
   /// The number of a tile's first axis.
@@ -49,7 +49,7 @@ void Relation::add(Value value) {
   classes.grow(size);
 }
 
-void Relation::join(ArrayRef<std::pair<Value, Form>> axes) {
+void Relation::join(ArrayRef<std::pair<Value, Resize>> axes) {
   std::optional<unsigned> first;
   for (auto [value, axis] : axes) {
     auto known = numbers.find(value);
@@ -62,20 +62,22 @@ void Relation::join(ArrayRef<std::pair<Value, Form>> axes) {
 }
 
 void Relation::relate(Operation *op) {
-  bool isStore = TileForms::isStore(op);
+  bool isStore = TileResizes::isStore(op);
   if (!isStore && op->getNumResults() == 0)
     return;
   Value made = isStore ? op->getOperand(0) : op->getResult(0);
   auto tile = dyn_cast<RankedTensorType>(made.getType());
-  for (Form form = kPart; form < (tile ? tile.getRank() : 0); ++form) {
-    Forms forms = isStore ? SmallVector<Form>(op->getNumOperands(), form)
-                          : TileForms::ofOperands(op, form);
-    if (!forms)
+  for (Resize resize = kSummand; resize < (tile ? tile.getRank() : 0);
+       ++resize) {
+    Resizes resizes = isStore
+                          ? SmallVector<Resize>(op->getNumOperands(), resize)
+                          : TileResizes::ofOperands(op, resize);
+    if (!resizes)
       continue;
-    SmallVector<std::pair<Value, Form>> axes;
+    SmallVector<std::pair<Value, Resize>> axes;
     for (Value result : op->getResults())
-      axes.push_back({result, form});
-    for (auto [operand, each] : llvm::zip_equal(op->getOperands(), *forms))
+      axes.push_back({result, resize});
+    for (auto [operand, each] : llvm::zip_equal(op->getOperands(), *resizes))
       axes.push_back({operand, each});
     join(axes);
   }
@@ -97,7 +99,7 @@ SmallVector<RelatedAxes> Relation::getClasses() {
   SmallVector<RelatedAxes> all(classes.getNumClasses());
   llvm::BitVector hasTwice(classes.getNumClasses());
   for (auto [value, first] : numbers)
-    for (Form axis = 0;
+    for (Resize axis = 0;
          axis < cast<RankedTensorType>(value.getType()).getRank(); ++axis) {
       unsigned number = classes[first + axis];
       if (!all[number].try_emplace(value, axis).second)

@@ -2,7 +2,7 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-raise-swaps -autodiff-lower-swaps -canonicalize -cse \
 // RUN:   | FileCheck %s --check-prefix=LOWER
 
-// The exclusive or with that of both elements exchanges the two; their bits
+// The exclusive or with that of both elements swaps the two; their bits
 // were those of floats.
 // RAISE-LABEL: tt.func @swap(
 // RAISE-NEXT: %[[S:.*]] = autodiff.swap %arg0 axis = 1 : tensor<4x2xf32>
@@ -84,7 +84,7 @@ tt.func @pair(%x: tensor<2xi32>) -> tensor<2xi32> {
 
 // -----
 
-// Of four elements it is no exchange, and neither is the exclusive or with
+// Of four elements it is no swap, and neither is the exclusive or with
 // that of other elements.
 // RAISE-LABEL: tt.func @others(
 // RAISE-NOT: autodiff.swap
@@ -108,7 +108,7 @@ tt.func @others(%x: tensor<4xi32>, %v: tensor<2xi32>, %w: tensor<2xi32>) -> (ten
 
 // -----
 
-// Equal elements have nothing to exchange.
+// Equal elements have nothing to swap.
 // RAISE-LABEL: tt.func @equal(
 // RAISE-NEXT: tt.return %arg0 : f32
 tt.func @equal(%x: f32) -> f32 {

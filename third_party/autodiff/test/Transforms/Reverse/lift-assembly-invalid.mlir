@@ -64,7 +64,7 @@ tt.func @guarded(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 // -----
 
 // Which elements are neighbours is Triton's choice.
-tt.func @exchanged(%px: !tt.ptr<f16>, %py: !tt.ptr<f16>) {
+tt.func @swapped(%px: !tt.ptr<f16>, %py: !tt.ptr<f16>) {
   %ps = tt.splat %px : !tt.ptr<f16> -> tensor<8x!tt.ptr<f16>>
   %ys = tt.splat %py : !tt.ptr<f16> -> tensor<8x!tt.ptr<f16>>
   %x = tt.load %ps : tensor<8x!tt.ptr<f16>>

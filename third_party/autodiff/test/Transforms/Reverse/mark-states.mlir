@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-states -split-input-file | FileCheck %s
-// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-states="exchange=2" -split-input-file \
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-states="repeated=2" -split-input-file \
 // RUN:   | FileCheck %s --check-prefix=NONE
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-states -autodiff-reverse -canonicalize -cse \
 // RUN:   -split-input-file | FileCheck %s --check-prefix=BACK

@@ -10,7 +10,7 @@
 // CHECK-SAME: #autodiff.next<axes [coarsest(arg2, 2 * arg2 - 1)] not_negative [0 - shared, arg2 - 1, 1024 - coarsest(arg2, 2 * arg2 - 1), arg2 - coarsest(arg2, 2 * arg2 - 1)]>,
 // CHECK-SAME: #autodiff.next<deterministic [1] not_negative [deterministic - 1, grid0 * grid1 * grid2 - 1]>]
 // CHECK-NEXT: autodiff.next [#autodiff.next<assume [0] fails = launch>, #autodiff.next<assume [0] not_negative [shared - 1]>]
-// CHECK-NEXT: autodiff.next [#autodiff.next<atomic [0] fails = gradient of 0>, #autodiff.next<exchange [1] fails = output of 1>]
+// CHECK-NEXT: autodiff.next [#autodiff.next<atomic [0] fails = gradient of 0>, #autodiff.next<repeated [1] fails = output of 1>]
 // CHECK-NEXT: autodiff.next [#autodiff.next<confine [0] fails = reach of 0>]
 // CHECK-NEXT: autodiff.next [#autodiff.next<checkpoint [1] fails = tapes>]
 
@@ -21,7 +21,7 @@
 // FIXED-NOT: deterministic [1]
 // FIXED: autodiff.next [#autodiff.next<atomic [0] not_negative [0 - arg2 * grid1 * grid2] fails = gradient of 0>,
 // FIXED-SAME: #autodiff.next<deterministic [0] not_negative [0 - arg2 * grid1 * grid2] fails = gradient of 0>,
-// FIXED-SAME: #autodiff.next<exchange [1] not_negative [0 - arg2 * grid1 * grid2] fails = output of 1>,
+// FIXED-SAME: #autodiff.next<repeated [1] not_negative [0 - arg2 * grid1 * grid2] fails = output of 1>,
 // FIXED-SAME: #autodiff.next<deterministic [0] not_negative [0 - arg2 * grid1 * grid2] fails = output of 1>]
 // FIXED-NEXT: autodiff.next [#autodiff.next<none [] fails = gradient of 0>, #autodiff.next<none [] fails = output of 1>]
 

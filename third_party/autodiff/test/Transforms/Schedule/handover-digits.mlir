@@ -1,4 +1,4 @@
-// RUN: %exchange %s | FileCheck %s
+// RUN: %interchange %s | FileCheck %s
 
 // One program id holds the row and the column. What is handed over has its
 // place by these: the kernels that need it number their programs in another
@@ -12,12 +12,12 @@
 // CHECK: %[[SUM:.*]] = arith.addi %[[PLACE]], %{{.*}} : i64
 // CHECK: %[[SLOT:.*]] = tt.addptr %arg6, %[[SUM]]
 // CHECK: tt.store %[[SLOT]]
-// CHECK-LABEL: tt.func @product_bwd_exchanged0(
+// CHECK-LABEL: tt.func @product_bwd_interchanged0(
 // CHECK: scf.for
 // CHECK: %[[SLOT:.*]] = tt.addptr %arg6,
 // CHECK: tt.load %[[SLOT]]
 // CHECK: autodiff.accumulate {{.*}} {argument = 0
-// CHECK-LABEL: tt.func @product_bwd_exchanged1(
+// CHECK-LABEL: tt.func @product_bwd_interchanged1(
 // CHECK: %[[SLOT:.*]] = tt.addptr %arg6,
 // CHECK: tt.load %[[SLOT]]
 // CHECK: autodiff.accumulate {{.*}} {argument = 1

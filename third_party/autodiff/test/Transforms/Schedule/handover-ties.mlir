@@ -1,9 +1,9 @@
-// RUN: %exchange %s | FileCheck %s
+// RUN: %interchange %s | FileCheck %s
 
 // Which rows' largest element counts is decided outside of the loop, of a value
 // that may be rounded otherwise in another kernel. Its maximum, one number, is
 // not handed over: compared with what is computed again it might equal nothing.
-// CHECK-LABEL: tt.func @pick_bwd_exchanged0(
+// CHECK-LABEL: tt.func @pick_bwd_interchanged0(
 // CHECK-NOT: buffer<handover
 // CHECK: scf.for
 // CHECK: %[[PRODUCT:.*]] = arith.mulf

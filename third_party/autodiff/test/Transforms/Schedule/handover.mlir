@@ -1,4 +1,4 @@
-// RUN: %exchange %s | FileCheck %s
+// RUN: %interchange %s | FileCheck %s
 
 // A product with an epilogue. The cotangent of the sum takes two loads for each
 // program and iteration: the kernel that stays leaves it in scratch memory,
@@ -12,13 +12,13 @@
 // CHECK: %[[SLOT:.*]] = tt.addptr %arg5,
 // CHECK: tt.store %[[SLOT]], %[[C]]
 // CHECK-NOT: scf.for
-// CHECK-LABEL: tt.func @product_bwd_exchanged0(
+// CHECK-LABEL: tt.func @product_bwd_interchanged0(
 // CHECK: scf.for
 // CHECK: %[[SLOT:.*]] = tt.addptr %arg5,
 // CHECK: %[[C:.*]] = tt.load %[[SLOT]]
 // CHECK: arith.mulf %[[C]],
 // CHECK: autodiff.accumulate {{.*}} {argument = 0
-// CHECK-LABEL: tt.func @product_bwd_exchanged1(
+// CHECK-LABEL: tt.func @product_bwd_interchanged1(
 // CHECK: %[[SLOT:.*]] = tt.addptr %arg5,
 // CHECK: %[[C:.*]] = tt.load %[[SLOT]]
 // CHECK: autodiff.accumulate {{.*}} {argument = 1

@@ -1,7 +1,7 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-reverse -canonicalize -cse \
 // RUN:   -autodiff-read-cotangents | FileCheck %s
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-reverse -canonicalize -cse \
-// RUN:   -autodiff-read-cotangents=exchange=1 | FileCheck %s --check-prefix=EXCHANGE
+// RUN:   -autodiff-read-cotangents=repeated=1 | FileCheck %s --check-prefix=REPEATED
 
 // Each program stores to an address of its own, given the check: the upstream
 // gradient is read from the caller's tensor.
@@ -11,8 +11,8 @@
 // CHECK-NOT: autodiff.upstream
 // CHECK: %[[P:.*]] = tt.addptr %arg2,
 // CHECK: tt.load %[[P]]
-// EXCHANGE-LABEL: tt.func @copy_bwd(
-// EXCHANGE: autodiff.upstream
+// REPEATED-LABEL: tt.func @copy_bwd(
+// REPEATED: autodiff.upstream
 tt.func @copy(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %id = tt.get_program_id x : i32
   %qx = tt.addptr %px, %id : !tt.ptr<f32>, i32
@@ -64,7 +64,7 @@ tt.func @hidden(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %i: i32, %n: i32) {
 // CHECK: %[[DY:.*]] = tt.load
 // CHECK: %[[DX:.*]] = arith.mulf %[[DY]], %arg1
 // CHECK: autodiff.accumulate %{{.*}}, %[[DX]]
-// EXCHANGE-LABEL: tt.func @overwritten_bwd(
+// REPEATED-LABEL: tt.func @overwritten_bwd(
 tt.func @overwritten(%px: !tt.ptr<f32>, %a: f32) {
   %id = tt.get_program_id x : i32
   %qx = tt.addptr %px, %id : !tt.ptr<f32>, i32

@@ -5,7 +5,7 @@
 // user's names, in MLIR's own remarks.
 
 // The weights are the same in all programs, and x is each one's own.
-// CHECK: [[#LOAD:]]:8: remark: [Missed] exchange {{.*}} Function=scale_bwd | Argument=0
+// CHECK: [[#LOAD:]]:8: remark: [Missed] interchange {{.*}} Function=scale_bwd | Argument=0
 // CHECK-SAME: Reason="no loop contributes, whose iterations could be programs"
 // CHECK: [[#LOAD]]:8: remark: [Missed] persist
 // CHECK-SAME: Reason="no two programs load the same elements: the address depends on all of program_id(0)"

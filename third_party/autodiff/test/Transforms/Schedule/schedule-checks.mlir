@@ -156,7 +156,7 @@ tt.func @window(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %width: i32) {
 // Chunks of a sequence, of which the last one may be shorter: a place in a chunk
 // is a number with a bound of its own. A minimum bounds by both of its operands.
 // CHECK: autodiff.gradient <store 0 : {{.*}} checks [<bijective
-// CHECK-SAME: <1 x [<1 x 4>, <arg3 x grid0>] below arg2 part 1 below arg3>
+// CHECK-SAME: <1 x [<1 x 4>, <arg3 x grid0>] below arg2 chunk 1 below arg3>
 // CHECK-LABEL: tt.func @chunks_bwd(
 tt.func @chunks(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %length: i32, %chunk: i32) {
   %zero = arith.constant dense<0.0> : tensor<4xf32>

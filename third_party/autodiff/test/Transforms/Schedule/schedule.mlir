@@ -2,8 +2,8 @@
 // RUN:   | FileCheck %s
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents -autodiff-lower-accumulates=atomic=0 \
 // RUN:   | FileCheck %s --check-prefix=ATOMIC
-// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents=exchange=1 -autodiff-lower-accumulates \
-// RUN:   | FileCheck %s --check-prefix=EXCHANGE
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-read-cotangents=repeated=1 -autodiff-lower-accumulates \
+// RUN:   | FileCheck %s --check-prefix=REPEATED
 
 // A tile per program. Given the check that programs' tiles cover the tensor
 // without overlap, the cotangent is loaded and the gradient stored, in the
@@ -35,14 +35,14 @@
 // ATOMIC: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %{{.*}}, %[[M]] {autodiff.site = 0 : i32} : (tensor<4x!tt.ptr<f32>>
 
 // Where stored addresses may repeat, a cotangent is taken once only.
-// EXCHANGE: autodiff.gradient <atomic 1 : f32 init = cotangent>
-// EXCHANGE-LABEL: tt.func @copy_bwd(
-// EXCHANGE-SAME: %arg4: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<gradient 1>
-// EXCHANGE: %[[M:.*]] = arith.cmpi slt
-// EXCHANGE: %[[Z:.*]] = arith.constant dense<0.000000e+00>
-// EXCHANGE: %[[OLD:.*]] = tt.atomic_rmw exch, relaxed, gpu, %{{.*}}, %[[Z]], %[[M]]
-// EXCHANGE: arith.select %[[M]], %[[OLD]],
-// EXCHANGE: gpu.barrier
+// REPEATED: autodiff.gradient <atomic 1 : f32 init = cotangent>
+// REPEATED-LABEL: tt.func @copy_bwd(
+// REPEATED-SAME: %arg4: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<gradient 1>
+// REPEATED: %[[M:.*]] = arith.cmpi slt
+// REPEATED: %[[Z:.*]] = arith.constant dense<0.000000e+00>
+// REPEATED: %[[OLD:.*]] = tt.atomic_rmw exch, relaxed, gpu, %{{.*}}, %[[Z]], %[[M]]
+// REPEATED: arith.select %[[M]], %[[OLD]],
+// REPEATED: gpu.barrier
 tt.func @copy(%px: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %py: !tt.ptr<f16>, %n: i32) {
   %c4 = arith.constant 4 : i32
   %id = tt.get_program_id x : i32

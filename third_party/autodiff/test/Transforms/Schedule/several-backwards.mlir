@@ -1,6 +1,6 @@
 // RUN: triton-autodiff-opt %s -split-input-file --autodiff-schedule | FileCheck %s
 
-// y[i] = x[i] · Σw. Of two backward kernels the second one has the loop to exchange; it leaves
+// y[i] = x[i] · Σw. Of two backward kernels the second one has the loop to interchange; it leaves
 // x[i] · ȳ[i] for that.
 // CHECK: autodiff.plan {
 // CHECK: autodiff.buffer 0 <handover
@@ -8,7 +8,7 @@
 // CHECK-NEXT: autodiff.gradient <partial 1
 // CHECK: autodiff.launch @rows
 // CHECK-NEXT: autodiff.launch @weights
-// CHECK-NEXT: autodiff.launch @weights_exchanged0 grid
+// CHECK-NEXT: autodiff.launch @weights_interchanged0 grid
 // CHECK-NOT: autodiff.launch
 tt.func public @scale(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %c0 = arith.constant 0 : i32

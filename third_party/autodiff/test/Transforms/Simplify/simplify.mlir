@@ -62,12 +62,12 @@ tt.func @effect(%p: !tt.ptr<f32>, %n: i32) {
 
 // -----
 
-// Carried values that iterations exchange, beside one that goes.
-// CHECK-LABEL: tt.func @exchanged
+// Carried values that iterations swap, beside one that goes.
+// CHECK-LABEL: tt.func @swapped
 // CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[A:[^ ,:)]+]] = %cst, %[[B:[^ ,:)]+]] = %cst_0)
 // CHECK-NEXT: scf.yield %[[B]], %[[A]]
 // CHECK: tt.store %arg0, %[[R]]#0
-tt.func @exchanged(%p: !tt.ptr<f32>, %n: i32) {
+tt.func @swapped(%p: !tt.ptr<f32>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32

@@ -69,7 +69,7 @@ tt.func @written(%p: !tt.ptr<f32>, %n: i32) attributes {autodiff.role = "backwar
   tt.return
 }
 
-// Threads that wait for each other exchange something.
+// Threads that wait for each other hand on something.
 // CHECK-LABEL: tt.func @barrier(
 // CHECK-NOT: tt.num_stages
 tt.func @barrier(%p: tensor<1024x!tt.ptr<f32>>, %n: i32) -> tensor<1024xf32> attributes {autodiff.role = "backward"} {

@@ -1,0 +1,19 @@
+//===- Dependents.h - What depends on values --------------------*- C++ -*-===//
+#ifndef AUTODIFF_ANALYSIS_DEPENDENTS_H
+#define AUTODIFF_ANALYSIS_DEPENDENTS_H
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace mlir::autodiff {
+
+/// What a use of a value computes from it: the results of its user, or what a
+/// loop or branch hands on.
+SmallVector<Value> resultsOf(OpOperand &use);
+
+/// The operations that depend on these values.
+llvm::DenseSet<Operation *> findDependents(SmallVector<Value> values);
+
+} // namespace mlir::autodiff
+
+#endif // AUTODIFF_ANALYSIS_DEPENDENTS_H

@@ -1,0 +1,48 @@
+//===- RuleMutation.h - Deliberate mistakes in rules ------------*- C++ -*-===//
+//
+// Mistakes in contributions to adjoints are named "operation:operand:kind",
+// those to tangents "operation:tangent result:kind", those in masks
+// "operation:mask:kind"; see Support/Mutation.h.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AUTODIFF_RULES_RULEMUTATION_H
+#define AUTODIFF_RULES_RULEMUTATION_H
+
+#include "autodiff/Support/Mutation.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlir::autodiff::mutation {
+
+#ifdef TAD_MUTATION
+
+/// While it lives, contributions are those of `op`'s rule.
+class Reversing {
+public:
+  explicit Reversing(Operation *op);
+  ~Reversing();
+
+private:
+  Operation *outer;
+};
+
+/// Makes a mistake in `contribution`, or in whose adjoint it is added to. If
+/// `value` is a result, it is added to that one's tangent.
+void inContribution(OpBuilder &builder, Location loc, Value &value,
+                    Value &contribution);
+
+/// Makes a mistake in the mask of the access that reverses `op`.
+void inMask(OpBuilder &builder, Operation *op, Value &mask);
+
+#else
+
+struct Reversing {
+  explicit Reversing(Operation *) {}
+};
+inline void inContribution(OpBuilder &, Location, Value &, Value &) {}
+inline void inMask(OpBuilder &, Operation *, Value &) {}
+
+#endif
+
+} // namespace mlir::autodiff::mutation
+
+#endif // AUTODIFF_RULES_RULEMUTATION_H
