@@ -166,7 +166,8 @@ static StringRef loadedArgument(Value value) {
 static std::string nameByUse(Value value, StringRef whole) {
   Type element = getElementTypeOrSelf(value.getType());
   if (Value source = sourceOf(value); source != value)
-    if (StringRef name = findVariableOf(source); !name.empty() && name != whole) {
+    if (StringRef name = findVariableOf(source);
+        !name.empty() && name != whole) {
       if (!isOnTheWay(source, name))
         return nameInStatement(source, name);
       if (isa<FloatType>(element))

@@ -32,10 +32,10 @@ struct Interchange : autodiff::impl::InterchangeBase<Interchange> {
   SmallVector<Candidate> examine(unsigned argument,
                                  const ArgumentUse &use) const;
   SmallVector<LoopAccumulate> locateFollowers(const ArgumentUse &use,
-                                            ArrayRef<Candidate> group);
+                                              ArrayRef<Candidate> group);
   using Group = SmallVector<Candidate>;
   SmallVector<LoopAccumulate> findFollowers(ArrayRef<Candidate> group,
-                                          ArrayRef<Group> later);
+                                            ArrayRef<Group> later);
   ReasonOr<triton::FuncOp> build(ArrayRef<Candidate> group,
                                  ArrayRef<LoopAccumulate> followers,
                                  unsigned number, Handover &handover) const;
@@ -209,8 +209,9 @@ SmallVector<Candidate> Interchange::examine(unsigned argument,
 
 /// The uses, if each of their addresses is stored to by one program in one
 /// iteration of a loop that the group runs, too; else nothing.
-SmallVector<LoopAccumulate> Interchange::locateFollowers(const ArgumentUse &use,
-                                                    ArrayRef<Candidate> group) {
+SmallVector<LoopAccumulate>
+Interchange::locateFollowers(const ArgumentUse &use,
+                             ArrayRef<Candidate> group) {
   auto isRun = [&](const LoopAccumulate &follower) {
     return llvm::any_of(group, [&](const Candidate &candidate) {
       return llvm::any_of(candidate.contributions, [&](const auto &c) {
@@ -255,8 +256,8 @@ static bool contributesTo(ArrayRef<Candidate> group, unsigned argument) {
 /// What else the kernel of a group stores on its way: all that loops are left
 /// for, which then need not read their tiles again. What `later` groups sum up
 /// is theirs.
-SmallVector<LoopAccumulate> Interchange::findFollowers(ArrayRef<Candidate> group,
-                                                  ArrayRef<Group> later) {
+SmallVector<LoopAccumulate>
+Interchange::findFollowers(ArrayRef<Candidate> group, ArrayRef<Group> later) {
   llvm::DenseSet<Operation *> done;
   for (const Candidate &candidate : group)
     for (const LoopAccumulate &contribution : candidate.contributions)
