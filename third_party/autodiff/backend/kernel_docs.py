@@ -67,7 +67,8 @@ def _computed(operands) -> list[str]:
     gradients, upstream = _of(operands, "gradient"), _of(operands, "cotangent")
     if not gradients:
         return []
-    return [f"It computes {_listed(gradients)}{f', from {_listed(upstream)}' * bool(upstream)}."]
+    source = f", from {_listed(upstream)}" if upstream else ""
+    return [f"It computes {_listed(gradients)}{source}."]
 
 
 def _programs(spec, plan, kernel) -> str:
@@ -113,7 +114,8 @@ def _memory(plan, kernel, operands, called) -> list[str]:
 
 def _sizes(spec, plan, operands) -> list[str]:
     """Return what the host passes on as sizes, where it is computed of arguments and the grid."""
-    text = Text({"arg": spec.names.__getitem__}, "grid", _PROGRAMS, lambda name: name)
+    names = spec.names.__getitem__
+    text = Text({"arg": names, "element": names}, "grid", _PROGRAMS, lambda name: name)
     lines = []
     for (kind, i), name in operands:
         if kind != "size":
