@@ -80,27 +80,27 @@ def attention_kernel_fwd(
     z = (program // n_heads).to(tl.int64)
     head = (program % n_heads).to(tl.int64)
     rows_part = block * BLOCK_M
-    rows_part_1 = tl.arange(0, 64)
-    rows = rows_part + rows_part_1
+    arange = tl.arange(0, 64)
+    rows = rows_part + arange
     q_ptrs = q_ptr + (z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64))
     rows_1 = rows[:, None]
     offset = rows_1 * stride_qm
-    rows_part_2 = rows_part_1[None, :]
-    rows_part_3 = tl.broadcast_to(rows_part_2, [64, 64])
-    q_ptrs_1 = q_ptrs + (offset + rows_part_3)
+    arange_1 = arange[None, :]
+    arange_2 = tl.broadcast_to(arange_1, [64, 64])
+    q_ptrs_1 = q_ptrs + (offset + arange_2)
     k_base = k_ptr + (z * stride_kz.to(tl.int64) + head * stride_kh.to(tl.int64))
     v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
     qk_scale = sm_scale * 1.442695
     q = tl.load(q_ptrs_1)
-    keys_part = tl.arange(0, BLOCK_N)
-    rows_part_4 = rows_part_1[:, None]
+    arange_3 = tl.arange(0, BLOCK_N)
+    arange_4 = arange[:, None]
     acc = tl.full([BLOCK_M, HEAD_DIM], 0.0, tl.float32)
     row_sum = tl.full([BLOCK_M], 0.0, tl.float32)
     new_max = tl.full([BLOCK_M], float("-inf"), tl.float32)
     for i in range(0, rows_part, BLOCK_N):
-        keys = i + keys_part
-        k_ptrs = k_base + keys[None, :] * stride_kn + rows_part_4
-        v_ptrs = v_base + keys[:, None] * stride_vn + rows_part_2
+        keys = i + arange_3
+        k_ptrs = k_base + keys[None, :] * stride_kn + arange_4
+        v_ptrs = v_base + keys[:, None] * stride_vn + arange_1
         qk = tl.dot(q, tl.load(k_ptrs)) * qk_scale
         new_max_1 = tl.maximum(new_max, tl.max(qk, 1))
         p = tl.exp2(qk - new_max_1[:, None])
@@ -111,16 +111,16 @@ def attention_kernel_fwd(
         p_1 = p.to(tl.float16)
         acc, row_sum, new_max = tl.dot(p_1, v, acc_1), row_sum_1, new_max_1
     stop = tl.minimum((block + 1) * BLOCK_M, n_context)
-    keys_part_1 = tl.arange(0, BLOCK_N)
-    rows_part_5 = rows_part_1[:, None]
+    arange_5 = tl.arange(0, BLOCK_N)
+    arange_6 = arange[:, None]
     acc_2 = acc
     row_sum_2 = row_sum
     new_max_2 = new_max
     for i_1 in range(rows_part, stop, BLOCK_N):
-        keys_1 = i_1 + keys_part_1
+        keys_1 = i_1 + arange_5
         keys_2 = keys_1[None, :]
-        k_ptrs_1 = k_base + keys_2 * stride_kn + rows_part_5
-        v_ptrs_1 = v_base + keys_1[:, None] * stride_vn + rows_part_2
+        k_ptrs_1 = k_base + keys_2 * stride_kn + arange_6
+        v_ptrs_1 = v_base + keys_1[:, None] * stride_vn + arange_1
         qk_1 = tl.dot(q, tl.load(k_ptrs_1)) * qk_scale
         mask = rows_1 >= keys_2
         qk_2 = tl.where(mask, qk_1, -1.0e6)
@@ -137,7 +137,7 @@ def attention_kernel_fwd(
     out_ptrs = (
         out_ptr
         + (z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64))
-        + (rows_1 * stride_om + rows_part_3)
+        + (rows_1 * stride_om + arange_2)
     )
     tl.store(m_ptrs, new_max_2 + tl.log2(row_sum_2))
     tl.store(out_ptrs, acc_4.to(tl.float16))
@@ -169,21 +169,23 @@ def attention_kernel_bwd(
     handover_acc,  # tl.pointer_type(tl.float32), a multiple of 16
     handover_log_row_sum,  # tl.pointer_type(tl.float32), a multiple of 16
     d_q_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
-    n_head: tl.int64,  # tl.int64
-    n_z: tl.int64,  # tl.int64
+    head_end: tl.int64,  # tl.int64
+    z_end: tl.int64,  # tl.int64
     zero: tl.int64,  # tl.int64
 ):
     """A backward kernel of `attention_kernel`.
 
     It computes `d_q_ptr`, from `d_out_ptr`. A program does the backward of one program of the
     forward. It leaves `handover_acc` and `handover_log_row_sum` to
-    `attention_kernel_bwd_interchanged0`.
+    `attention_kernel_bwd_interchanged0`. A comment is the statement of the forward whose gradient
+    comes next, and the rule for it, in which x̄ is the gradient of an operand x, and ȳ that of the
+    result.
 
     The host passes on, `grid` being the forward's:
-    - n_head: max(remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
-    - n_z: max(divided(program_1, n_heads) for program_1 in range(grid[1])) + 1
-    - zero: grid[0] - grid[0], a zero that the compiler does not see: where it is added, products
-    overlap
+    - head_end: max(remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
+    - z_end: max(divided(program_1, n_heads) for program_1 in range(grid[1])) + 1
+    - zero: zero, which Triton's compiler must not know: added to a sum between two loops, it lets
+    the products of the second one overlap
     """
     n_heads = tl.cast(n_heads, tl.int32)
     HEAD_DIM: tl.constexpr = 64
@@ -194,81 +196,81 @@ def attention_kernel_bwd(
     z = (program // n_heads).to(tl.int64)
     head = (program % n_heads).to(tl.int64)
     rows_part = block * BLOCK_M
-    rows_part_1 = tl.arange(0, 64)
-    rows = rows_part + rows_part_1
+    arange = tl.arange(0, 64)
+    rows = rows_part + arange
     offset = z * stride_qz.to(tl.int64) + head * stride_qh.to(tl.int64)
     q_ptrs = q_ptr + offset
     d_q_ptrs = d_q_ptr + offset
     rows_1 = rows[:, None]
     offset_1 = rows_1 * stride_qm
-    rows_part_2 = rows_part_1[None, :]
-    rows_part_3 = tl.broadcast_to(rows_part_2, [64, 64])
-    offset_2 = offset_1 + rows_part_3
+    arange_1 = arange[None, :]
+    arange_2 = tl.broadcast_to(arange_1, [64, 64])
+    offset_2 = offset_1 + arange_2
     q_ptrs_1 = q_ptrs + offset_2
     d_q_ptrs_1 = d_q_ptrs + offset_2
     k_base = k_ptr + (z * stride_kz.to(tl.int64) + head * stride_kh.to(tl.int64))
     v_base = v_ptr + (z * stride_vz.to(tl.int64) + head * stride_vh.to(tl.int64))
     qk_scale = sm_scale * 1.442695
     q = tl.load(q_ptrs_1)
-    keys_part = tl.arange(0, BLOCK_N)
-    rows_part_4 = tl.broadcast_to(rows_part_1[:, None], [64, BLOCK_N])
-    rows_part_5 = tl.broadcast_to(rows_part_2, [BLOCK_N, 64])
+    arange_3 = tl.arange(0, BLOCK_N)
+    arange_4 = tl.broadcast_to(arange[:, None], [64, BLOCK_N])
+    arange_5 = tl.broadcast_to(arange_1, [BLOCK_N, 64])
     n = tl.minimum((block + 1) * BLOCK_M, n_context)
     rows_2 = tl.broadcast_to(rows_1, [BLOCK_M, BLOCK_N])
     m = tl.load(m_ptr + program * n_context + rows)
     log_row_sum = tl.where(m == float("-inf"), float("inf"), m)
     block_1 = block.to(tl.int64)
-    n_head_1 = n_head.to(tl.int32).to(tl.int64)
+    head_end_1 = head_end.to(tl.int32).to(tl.int64)
     z_part = program.to(tl.int64)
     n_heads_1 = n_heads.to(tl.int64)
     program_1 = z_part % n_heads_1
-    offset_3 = block_1 * n_head_1
+    offset_3 = block_1 * head_end_1
     offset_4 = offset_3 + program_1
-    n_z_1 = n_z.to(tl.int32).to(tl.int64)
+    z_end_1 = z_end.to(tl.int32).to(tl.int64)
     program_2 = z_part // n_heads_1
-    offset_5 = (offset_4 * n_z_1 + program_2) * BLOCK_M
-    tl.store(handover_log_row_sum + offset_5 + rows_part_1, log_row_sum)
+    offset_5 = (offset_4 * z_end_1 + program_2) * BLOCK_M
+    tl.store(handover_log_row_sum + offset_5 + arange, log_row_sum)
     offset_6 = z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
     out_ptrs = out_ptr + offset_6
     d_out_ptrs = d_out_ptr + offset_6
-    offset_7 = rows_1 * stride_om + rows_part_3
+    offset_7 = rows_1 * stride_om + arange_2
     out_ptrs_1 = out_ptrs + offset_7
     d_out_ptrs_1 = d_out_ptrs + offset_7
     acc = tl.load(out_ptrs_1).to(tl.float32)
     # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
-    d_acc = tl.load(d_out_ptrs_1).to(tl.float32)
+    d_out = tl.load(d_out_ptrs_1).to(tl.float32)
     # acc = acc / row_sum[:, None]  (flash_attention_v2.py:101)
     #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y
-    d_acc_term = 0.0 - d_acc * acc
-    mask = d_acc == 0.0
+    d_acc_term = 0.0 - d_out * acc
+    mask = d_out == 0.0
     d_acc_term_1 = tl.sum(tl.where(mask, 0.0, d_acc_term), 1)
-    tl.store(handover_acc + offset_5 + rows_part_1, d_acc_term_1)
+    tl.store(handover_acc + offset_5 + arange, d_acc_term_1)
     n_iterations = ((tl.maximum(n - rows_part, 0) + 31).to(tl.uint32) // BLOCK_N).to(tl.int32)
     log_row_sum_1 = tl.broadcast_to(log_row_sum[:, None], [BLOCK_M, BLOCK_N])
     # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
     d_row_sum_term = tl.broadcast_to(d_acc_term_1[:, None], [64, 32])
     # for start in range(low, high, BLOCK_N):  (flash_attention_v2.py:23)
     if n_iterations > 0:
-        d_q_1 = tl.full([64, 64], 0.0, tl.float32)
+        d_q_1 = tl.full([BLOCK_M, HEAD_DIM], 0.0, tl.float32)
         for i in range(n_iterations):
-            keys = rows_part + i * BLOCK_N + keys_part
+            keys = rows_part + i * BLOCK_N + arange_3
             keys_1 = keys[None, :]
-            k_ptrs = k_base + keys_1 * stride_kn + rows_part_4
-            v_ptrs = v_base + keys[:, None] * stride_vn + rows_part_5
+            k_ptrs = k_base + keys_1 * stride_kn + arange_4
+            v_ptrs = v_base + keys[:, None] * stride_vn + arange_5
             k = tl.load(k_ptrs)
             qk = tl.dot(q, k) * qk_scale
             mask_1 = rows_2 >= keys_1
             p = tl.exp2(tl.where(mask_1, qk, -1.0e6) - log_row_sum_1)
             # acc = tl.dot(p.to(v.dtype), v, acc)  (flash_attention_v2.py:46)
             #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
-            d_acc_1 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs).to(tl.float32)), d_row_sum_term)
+            d_p = tl.dot(d_out, tl.trans(tl.load(v_ptrs).to(tl.float32)), d_row_sum_term)
             # qk = tl.dot(q, k) * qk_scale  (flash_attention_v2.py:32)
             #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
             # p = tl.math.exp2(qk - new_max[:, None])  (flash_attention_v2.py:38)
             #     exp2: x̄ += ȳ·y·ln 2
             # qk = tl.where(rows[:, None] >= keys[None, :], qk, -1.0e6)  (flash_attention_v2.py:34)
             #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
-            d_q_2 = tl.dot(tl.where(mask_1, d_acc_1 * p, 0.0), tl.trans(k.to(tl.float32)), d_q_1)
+            d_q_2 = tl.dot(tl.where(mask_1, d_p * p, 0.0), tl.trans(k.to(tl.float32)), d_q_1)
             d_q_1 = d_q_2
         d_q = d_q_1
     else:
@@ -278,13 +280,13 @@ def attention_kernel_bwd(
     if n_iterations_1 > 0:
         d_q_4 = d_term
         for i_1 in range(n_iterations_1):
-            keys_2 = i_1 * BLOCK_N + keys_part
-            k_ptrs_1 = k_base + keys_2[None, :] * stride_kn + rows_part_4
-            v_ptrs_1 = v_base + keys_2[:, None] * stride_vn + rows_part_5
+            keys_2 = i_1 * BLOCK_N + arange_3
+            k_ptrs_1 = k_base + keys_2[None, :] * stride_kn + arange_4
+            v_ptrs_1 = v_base + keys_2[:, None] * stride_vn + arange_5
             k_1 = tl.load(k_ptrs_1)
             p_1 = tl.exp2(tl.dot(q, k_1) * qk_scale - log_row_sum_1)
-            d_acc_2 = tl.dot(d_acc, tl.trans(tl.load(v_ptrs_1).to(tl.float32)), d_row_sum_term)
-            d_q_4 = tl.dot(d_acc_2 * p_1, tl.trans(k_1.to(tl.float32)), d_q_4)
+            d_p_1 = tl.dot(d_out, tl.trans(tl.load(v_ptrs_1).to(tl.float32)), d_row_sum_term)
+            d_q_4 = tl.dot(d_p_1 * p_1, tl.trans(k_1.to(tl.float32)), d_q_4)
         d_q_3 = d_q_4
     else:
         d_q_3 = d_term
@@ -317,8 +319,8 @@ def attention_kernel_bwd_interchanged0(
     d_k_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     d_v_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     n_iterations: tl.int64,  # tl.int64
-    n_z: tl.int64,  # tl.int64
-    n_head: tl.int64,  # tl.int64
+    z_end: tl.int64,  # tl.int64
+    head_end: tl.int64,  # tl.int64
     n_programs: tl.int64,  # tl.int64
     zero: tl.int64,  # tl.int64
 ):
@@ -326,29 +328,31 @@ def attention_kernel_bwd_interchanged0(
 
     It computes `d_k_ptr` and `d_v_ptr`, from `d_out_ptr`. A program is an iteration of the loop at
     flash_attention_v2.py:23, and sums over the programs of the forward that run it. It reads
-    `handover_acc` and `handover_log_row_sum`, which `attention_kernel_bwd` has left.
+    `handover_acc` and `handover_log_row_sum`, which `attention_kernel_bwd` has left. A comment is
+    the statement of the forward whose gradient comes next, and the rule for it, in which x̄ is the
+    gradient of an operand x, and ȳ that of the result.
 
     The host passes on, `grid` being the forward's:
     - n_iterations: max(max(-(-max(min((program_0 + 1) * 64, n_context) for program_0 in
     range(grid[0])) // 32), 0), max(-(-max(program_0 * 64 for program_0 in range(grid[0])) // 32),
     0))
-    - n_z: max(divided(program_1, n_heads) for program_1 in range(grid[1])) + 1
-    - n_head: max(remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
+    - z_end: max(divided(program_1, n_heads) for program_1 in range(grid[1])) + 1
+    - head_end: max(remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
     - n_programs: grid[0]
-    - zero: grid[0] - grid[0], a zero that the compiler does not see: where it is added, products
-    overlap
+    - zero: zero, which Triton's compiler must not know: added to a sum between two loops, it lets
+    the products of the second one overlap
     """
     HEAD_DIM: tl.constexpr = 64
     BLOCK_M: tl.constexpr = 64
     BLOCK_N: tl.constexpr = 32
     n_iterations_1 = n_iterations.to(tl.int32)
-    n_z_1 = n_z.to(tl.int32)
-    n_head_1 = n_head.to(tl.int32)
+    z_end_1 = z_end.to(tl.int32)
+    head_end_1 = head_end.to(tl.int32)
     program = tl.program_id(0)
     program_1 = program % n_iterations_1
     program_2 = program // n_iterations_1
-    z = program_2 % n_z_1
-    head = program_2 // n_z_1 % n_head_1
+    z = program_2 % z_end_1
+    head = program_2 // z_end_1 % head_end_1
     n = program_1 * BLOCK_N
     n_programs_1 = n_programs.to(tl.int32)
     n_1 = (tl.maximum(n, -BLOCK_M) + BLOCK_M) // BLOCK_M
@@ -366,49 +370,49 @@ def attention_kernel_bwd_interchanged0(
         k_ptrs = tl.broadcast_to(
             k_ptr + (offset_1 + head_1 * stride_kh.to(tl.int64)) + offset, [64, BLOCK_N]
         )
-        rows_part = tl.arange(0, 64)
-        k_ptrs_1 = k_ptrs + rows_part[:, None]
+        arange = tl.arange(0, 64)
+        k_ptrs_1 = k_ptrs + arange[:, None]
         keys_1 = keys[:, None]
         offset_2 = keys_1 * stride_vn
         v_base = v_ptr + (z_1 * stride_vz.to(tl.int64) + head_1 * stride_vh.to(tl.int64))
         v_ptrs = tl.broadcast_to(v_base + offset_2, [BLOCK_N, 64])
-        rows_part_1 = rows_part[None, :]
-        v_ptrs_1 = v_ptrs + rows_part_1
+        arange_1 = arange[None, :]
+        v_ptrs_1 = v_ptrs + arange_1
         q_ptrs = q_ptr + (z_1 * stride_qz.to(tl.int64) + head_1 * stride_qh.to(tl.int64))
-        rows_part_2 = tl.broadcast_to(rows_part_1, [64, 64])
+        arange_2 = tl.broadcast_to(arange_1, [64, 64])
         d_out_ptrs = d_out_ptr + (z_1 * stride_oz.to(tl.int64) + head_1 * stride_oh.to(tl.int64))
         # acc = tl.dot(p.to(v.dtype), v, acc)  (flash_attention_v2.py:46)
         #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
         v = tl.load(v_ptrs_1).to(tl.float32)
-        n_head_2 = n_head_1.to(tl.int64)
-        n_z_2 = n_z_1.to(tl.int64)
+        head_end_2 = head_end_1.to(tl.int64)
+        z_end_2 = z_end_1.to(tl.int64)
         k = tl.load(k_ptrs_1)
         keys_2 = tl.broadcast_to(keys_1, [BLOCK_N, BLOCK_M])
         k_1 = tl.trans(k)
-        d_k_1 = tl.full([32, 64], 0.0, tl.float32)
+        d_k_1 = tl.full([BLOCK_N, HEAD_DIM], 0.0, tl.float32)
         d_v_1 = tl.full([BLOCK_N, HEAD_DIM], 0.0, tl.float32)
         for i in range(start, stop):
-            rows = i * BLOCK_M + rows_part
+            rows = i * BLOCK_M + arange
             mask = tl.broadcast_to((n <= rows)[:, None], [BLOCK_M, HEAD_DIM])
             rows_1 = rows[:, None]
-            q = tl.load(q_ptrs + (rows_1 * stride_qm + rows_part_2))
+            q = tl.load(q_ptrs + (rows_1 * stride_qm + arange_2))
             # qk = tl.dot(q, k) * qk_scale  (flash_attention_v2.py:32)
             #     dot: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄
             q_1 = tl.where(mask, q.to(tl.float32), 0.0)
             mask_1 = rows[None, :] >= keys_2
             # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
-            d_acc = tl.load(d_out_ptrs + (rows_1 * stride_om + rows_part_2)).to(tl.float32)
-            d_acc_1 = tl.trans(d_acc)
-            offset_3 = ((i.to(tl.int64) * n_head_2 + head_1) * n_z_2 + z_1) * 64
+            d_out = tl.load(d_out_ptrs + (rows_1 * stride_om + arange_2)).to(tl.float32)
+            d_out_1 = tl.trans(d_out)
+            offset_3 = ((i.to(tl.int64) * head_end_2 + head_1) * z_end_2 + z_1) * 64
             # acc = acc / row_sum[:, None]  (flash_attention_v2.py:101)
             # row_sum = row_sum * alpha + tl.sum(p, 1)  (flash_attention_v2.py:40)
             handover_acc_1 = tl.broadcast_to(
-                tl.load(handover_acc + offset_3 + rows_part)[None, :], [32, 64]
+                tl.load(handover_acc + offset_3 + arange)[None, :], [32, 64]
             )
-            d_acc_2 = tl.dot(v, d_acc_1, handover_acc_1)
+            d_p = tl.dot(v, d_out_1, handover_acc_1)
             p_part = (
                 tl.where(mask_1, tl.dot(k_1, tl.trans(q)) * qk_scale, -1.0e6)
-                - tl.load(handover_log_row_sum + offset_3 + rows_part)[None, :]
+                - tl.load(handover_log_row_sum + offset_3 + arange)[None, :]
             )
             p = tl.exp2(p_part)
             # p = tl.math.exp2(qk - new_max[:, None])  (flash_attention_v2.py:38)
@@ -416,8 +420,8 @@ def attention_kernel_bwd_interchanged0(
             # qk = tl.where(rows[:, None] >= keys[None, :], qk, -1.0e6)  (flash_attention_v2.py:34)
             #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
             d_k_1, d_v_1 = (
-                tl.dot(tl.where(mask_1, d_acc_2 * p, 0.0), q_1, d_k_1),
-                tl.dot(p.to(tl.float16).to(tl.float32), d_acc, d_v_1),
+                tl.dot(tl.where(mask_1, d_p * p, 0.0), q_1, d_k_1),
+                tl.dot(p.to(tl.float16).to(tl.float32), d_out, d_v_1),
             )
         d_k, d_v = tl.trans(d_k_1), d_v_1
     else:
@@ -431,21 +435,21 @@ def attention_kernel_bwd_interchanged0(
         offset_4 = z_2 * stride_qz.to(tl.int64)
         head_2 = head.to(tl.int64)
         q_ptrs_1 = q_ptr + (offset_4 + head_2 * stride_qh.to(tl.int64))
-        rows_part_3 = tl.arange(0, 64)
-        rows_part_4 = rows_part_3[None, :]
-        rows_part_5 = tl.broadcast_to(rows_part_4, [64, 64])
+        arange_3 = tl.arange(0, 64)
+        arange_4 = arange_3[None, :]
+        arange_5 = tl.broadcast_to(arange_4, [64, 64])
         d_out_ptrs_1 = d_out_ptr + (z_2 * stride_oz.to(tl.int64) + head_2 * stride_oh.to(tl.int64))
         v_base_1 = v_ptr + (z_2 * stride_vz.to(tl.int64) + head_2 * stride_vh.to(tl.int64))
         keys_3 = n + tl.arange(0, BLOCK_N)
-        v_1 = tl.load(v_base_1 + keys_3[:, None] * stride_vn + rows_part_4).to(tl.float32)
-        n_head_3 = n_head_1.to(tl.int64)
-        n_z_3 = n_z_1.to(tl.int64)
+        v_1 = tl.load(v_base_1 + keys_3[:, None] * stride_vn + arange_4).to(tl.float32)
+        head_end_3 = head_end_1.to(tl.int64)
+        z_end_3 = z_end_1.to(tl.int64)
         k_ptrs_2 = (
             k_ptr
             + (z_2 * stride_kz.to(tl.int64) + head_2 * stride_kh.to(tl.int64))
             + keys_3[None, :] * stride_kn
         )
-        k_2 = tl.load(tl.broadcast_to(k_ptrs_2, [64, BLOCK_N]) + rows_part_3[:, None])
+        k_2 = tl.load(tl.broadcast_to(k_ptrs_2, [64, BLOCK_N]) + arange_3[:, None])
         d_k_3 = tl.trans(d_k)
         zero_1 = zero.to(tl.int32).to(tl.float32)
         d_k_4 = d_k_3 + zero_1
@@ -454,24 +458,24 @@ def attention_kernel_bwd_interchanged0(
         d_k_5 = d_k_4
         d_v_4 = d_v_3
         for i_1 in range(start_1, n_programs_1):
-            rows_2 = (i_1 * 64 + rows_part_3)[:, None]
-            q_2 = tl.load(q_ptrs_1 + (rows_2 * stride_qm + rows_part_5))
+            rows_2 = (i_1 * 64 + arange_3)[:, None]
+            q_2 = tl.load(q_ptrs_1 + (rows_2 * stride_qm + arange_5))
             q_3 = q_2.to(tl.float32)
-            d_acc_3 = tl.load(d_out_ptrs_1 + (rows_2 * stride_om + rows_part_5)).to(tl.float32)
-            d_acc_4 = tl.trans(d_acc_3)
-            offset_5 = ((i_1.to(tl.int64) * n_head_3 + head_2) * n_z_3 + z_2) * 64
+            d_out_2 = tl.load(d_out_ptrs_1 + (rows_2 * stride_om + arange_5)).to(tl.float32)
+            d_out_3 = tl.trans(d_out_2)
+            offset_5 = ((i_1.to(tl.int64) * head_end_3 + head_2) * z_end_3 + z_2) * 64
             handover_acc_2 = tl.broadcast_to(
-                tl.load(handover_acc + offset_5 + rows_part_3)[None, :], [32, 64]
+                tl.load(handover_acc + offset_5 + arange_3)[None, :], [32, 64]
             )
-            d_acc_5 = tl.dot(v_1, d_acc_4, handover_acc_2)
+            d_p_1 = tl.dot(v_1, d_out_3, handover_acc_2)
             p_part_1 = (
                 tl.dot(k_3, tl.trans(q_2)) * qk_scale
-                - tl.load(handover_log_row_sum + offset_5 + rows_part_3)[None, :]
+                - tl.load(handover_log_row_sum + offset_5 + arange_3)[None, :]
             )
             p_1 = tl.exp2(p_part_1)
             d_k_5, d_v_4 = (
-                tl.dot(d_acc_5 * p_1, q_3, d_k_5),
-                tl.dot(p_1.to(tl.float16).to(tl.float32), d_acc_3, d_v_4),
+                tl.dot(d_p_1 * p_1, q_3, d_k_5),
+                tl.dot(p_1.to(tl.float16).to(tl.float32), d_out_2, d_v_4),
             )
         d_k_2, d_v_2 = tl.trans(d_k_5), d_v_4
     else:
@@ -497,8 +501,9 @@ def attention_kernel_bwd_interchanged0(
 class AttentionKernel(torch.autograd.Function):
     """One launch of `attention_kernel`.
 
-    Takes the grid and the arguments, returns what it writes: `m_ptr`, `out_ptr`. Their gradients
-    become those of `q_ptr`, `k_ptr`, `v_ptr`.
+    Takes the grid and the arguments, returns what it writes: `m_ptr`, `out_ptr`. The gradients of
+    `q_ptr`, `k_ptr`, `v_ptr` come from those of `out_ptr`. A gradient of `m_ptr` is an
+    AssertionError.
     """
 
     @staticmethod
@@ -614,8 +619,8 @@ class AttentionKernel(torch.autograd.Function):
         out_ptr = like_out.restored(out_ptr)
         _require(d_m is None, "a gradient of m_ptr came, for which nothing was exported")
         d_out_ptr = like_out.upstream(d_out_ptr)
-        n_head = max(_remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
-        n_z = max(_divided(program_1, n_heads) for program_1 in range(grid[1])) + 1
+        head_end = max(_remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
+        z_end = max(_divided(program_1, n_heads) for program_1 in range(grid[1])) + 1
         zero = grid[0] - grid[0]
         n_iterations = max(
             max(
@@ -659,13 +664,13 @@ class AttentionKernel(torch.autograd.Function):
             handover_acc,
             handover_log_row_sum,
             d_q_ptr,
-            n_head,
-            n_z,
+            head_end,
+            z_end,
             zero,
             num_warps=4,
             num_stages=3,
         )
-        blocks = (n_iterations * n_z * n_head,)
+        blocks = (n_iterations * z_end * head_end,)
         attention_kernel_bwd_interchanged0[blocks](
             q_ptr,
             k_ptr,
@@ -690,8 +695,8 @@ class AttentionKernel(torch.autograd.Function):
             d_k_ptr,
             d_v_ptr,
             n_iterations,
-            n_z,
-            n_head,
+            z_end,
+            head_end,
             n_programs,
             zero,
             num_warps=4,

@@ -35,15 +35,15 @@ import triton.language as tl
 def gated_layer_kernel_fwd(x_ptr, w_ptr, b_ptr, y_ptr, n_rows, n_columns):
     """`gated_layer_kernel`, for these types and constants."""
     rows_part = tl.program_id(0) * 32
-    rows_part_1 = tl.arange(0, 32)
-    rows = rows_part + rows_part_1
+    arange = tl.arange(0, 32)
+    rows = rows_part + arange
     mask = (rows < n_rows)[:, None]
-    mask_1 = rows_part_1 < n_columns
+    mask_1 = arange < n_columns
     mask_2 = mask & mask_1[None, :]
-    offsets = rows[:, None] * n_columns + rows_part_1[None, :]
+    offsets = rows[:, None] * n_columns + arange[None, :]
     x = tl.load(x_ptr + offsets, mask_2, 0.0)
-    w = tl.load(w_ptr + rows_part_1, mask_1, 0.0)
-    b = tl.load(b_ptr + rows_part_1, mask_1, 0.0)
+    w = tl.load(w_ptr + arange, mask_1, 0.0)
+    b = tl.load(b_ptr + arange, mask_1, 0.0)
     u = x * w[None, :] + b[None, :]
     tl.store(y_ptr + offsets, u * (1.0 / (tl.exp(-u) + 1.0)), mask_2)
 
@@ -63,25 +63,27 @@ def gated_layer_kernel_bwd(
     """A backward kernel of `gated_layer_kernel`.
 
     It computes `d_x_ptr`, `d_w_ptr` and `d_b_ptr`, from `d_y_ptr`. A program does the backward of
-    one program of the forward. Programs add to `d_w_ptr` and `d_b_ptr` atomically.
+    one program of the forward. Programs add to `d_w_ptr` and `d_b_ptr` atomically. A comment is the
+    statement of the forward whose gradient comes next, and the rule for it, in which x̄ is the
+    gradient of an operand x, and ȳ that of the result.
     """
     BLOCK_M: tl.constexpr = 32
     BLOCK_N: tl.constexpr = 32
     rows_part = tl.program_id(0) * 32
-    rows_part_1 = tl.arange(0, 32)
-    rows = rows_part + rows_part_1
+    arange = tl.arange(0, 32)
+    rows = rows_part + arange
     mask = (rows < n_rows)[:, None]
-    mask_1 = rows_part_1 < n_columns
+    mask_1 = arange < n_columns
     mask_2 = mask & mask_1[None, :]
-    offsets = rows[:, None] * n_columns + rows_part_1[None, :]
+    offsets = rows[:, None] * n_columns + arange[None, :]
     x_ptrs = x_ptr + offsets
     d_x_ptrs = d_x_ptr + offsets
     x = tl.load(x_ptrs, mask_2, 0.0)
-    w_ptrs = w_ptr + rows_part_1
-    d_w_ptrs = d_w_ptr + rows_part_1
+    w_ptrs = w_ptr + arange
+    d_w_ptrs = d_w_ptr + arange
     w = tl.load(w_ptrs, mask_1, 0.0)
-    b_ptrs = b_ptr + rows_part_1
-    d_b_ptrs = d_b_ptr + rows_part_1
+    b_ptrs = b_ptr + arange
+    d_b_ptrs = d_b_ptr + arange
     b = tl.load(b_ptrs, mask_1, 0.0)
     w_1 = tl.broadcast_to(w[None, :], [BLOCK_M, BLOCK_N])
     u = x * w_1 + b[None, :]
@@ -91,16 +93,16 @@ def gated_layer_kernel_bwd(
     # tl.store(y_ptr + offsets, u * tl.sigmoid(u), mask=mask)  (quickstart.py:25)
     #     mul: x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁
     #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y; exp: x̄ += ȳ·y; neg: x̄ += −ȳ
-    d_term = tl.load(d_y_ptrs, mask_2, 0.0)
-    d_u = tl.where(mask_2, d_term * x_2, 0.0)
-    d_term_1 = d_term * u
-    d_term_2 = 0.0 - d_term_1 * x_2 * x_2
-    mask_3 = d_term_1 == 0.0
-    d_term_3 = tl.where(mask_3, 0.0, d_term_2)
-    d_term_4 = tl.minimum(
+    d_y = tl.load(d_y_ptrs, mask_2, 0.0)
+    d_u = tl.where(mask_2, d_y * x_2, 0.0)
+    d_term = d_y * u
+    d_term_1 = 0.0 - d_term * x_2 * x_2
+    mask_3 = d_term == 0.0
+    d_term_2 = tl.where(mask_3, 0.0, d_term_1)
+    d_term_3 = tl.minimum(
         tl.where(mask_2, x_1, 0.0), 3.4028234663852886e38, propagate_nan=tl.PropagateNan.ALL
     )
-    d_u_1 = d_u + (0.0 - d_term_3 * d_term_4)
+    d_u_1 = d_u + (0.0 - d_term_2 * d_term_3)
     # u = x * w[None, :] + b[None, :]  (quickstart.py:24)
     #     mul: x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁
     d_u_term = tl.sum(d_u_1, 0)
@@ -117,8 +119,8 @@ def gated_layer_kernel_bwd(
 class GatedLayerKernel(torch.autograd.Function):
     """One launch of `gated_layer_kernel`.
 
-    Takes the grid and the arguments, returns what it writes: `y_ptr`. Their gradients become those
-    of `x_ptr`, `w_ptr`, `b_ptr`.
+    Takes the grid and the arguments, returns what it writes: `y_ptr`. The gradients of `x_ptr`,
+    `w_ptr`, `b_ptr` come from those of `y_ptr`.
     """
 
     @staticmethod

@@ -47,29 +47,29 @@ def layer_norm_kernel_fwd(
     offset = row * stride
     x_ptr_1 = x_ptr + offset
     y_ptr_1 = y_ptr + offset
-    columns_part = tl.arange(0, BLOCK)
+    arange = tl.arange(0, BLOCK)
     total = tl.full([BLOCK], 0.0, tl.float32)
     for i in range(0, n_columns, BLOCK):
-        columns = i + columns_part
+        columns = i + arange
         mask = columns < n_columns
         x_ptrs = x_ptr_1 + columns
         total = total + tl.load(x_ptrs, mask, 0.0).to(tl.float32)
     mean_part = tl.sum(total, 0)
     n_columns_1 = n_columns.to(tl.float32)
     mean = mean_part / n_columns_1
-    columns_part_1 = tl.arange(0, BLOCK)
+    arange_1 = tl.arange(0, BLOCK)
     squares = tl.full([BLOCK], 0.0, tl.float32)
     for i_1 in range(0, n_columns, BLOCK):
-        columns_1 = i_1 + columns_part_1
+        columns_1 = i_1 + arange_1
         mask_1 = columns_1 < n_columns
         x = tl.where(mask_1, tl.load(x_ptr_1 + columns_1, mask_1, 0.0).to(tl.float32) - mean, 0.0)
         squares = squares + x * x
     rstd = 1.0 / tl.sqrt(tl.sum(squares, 0) / n_columns_1 + eps)
     tl.store(mean_ptr + row, mean)
     tl.store(rstd_ptr + row, rstd)
-    columns_part_2 = tl.arange(0, BLOCK)
+    arange_2 = tl.arange(0, BLOCK)
     for i_2 in range(0, n_columns, BLOCK):
-        columns_2 = i_2 + columns_part_2
+        columns_2 = i_2 + arange_2
         mask_2 = columns_2 < n_columns
         weight = tl.load(weight_ptr + columns_2, mask_2)
         bias = tl.load(bias_ptr + columns_2, mask_2)
@@ -100,10 +100,16 @@ def layer_norm_kernel_bwd_persistent(
 
     It computes `d_x_ptr`, `d_weight_ptr` and `d_bias_ptr`, from `d_y_ptr`. A program does the
     backward of several programs of the forward. Each program stores a part of `d_weight_ptr` and
-    `d_bias_ptr`: the parts are added up afterwards.
+    `d_bias_ptr`: the parts are added up afterwards. A comment is the statement of the forward whose
+    gradient comes next, and the rule for it, in which x̄ is the gradient of an operand x, and ȳ
+    that of the result.
 
-    The host passes on, `grid` being the forward's:
+    The host passes on, `grid` being the forward's, `extent` the elements from a tensor's first to
+    its last, `processors` those of the GPU:
+    - n_partials: max(min(grid[0], processors * 8), 1)
     - n_programs: grid[0]
+    - extent: extent(weight_ptr)
+    - extent_1: extent(bias_ptr)
     """
     n_columns = tl.cast(n_columns, tl.int32)
     BLOCK: tl.constexpr = 512
@@ -124,9 +130,9 @@ def layer_norm_kernel_bwd_persistent(
         offset = program_1 * stride
         # tl.store(y_ptr + columns, (x - mean) * rstd * weight + bias, mask=m...  (layer_norm.py:42)
         #     mul: x̄₁ += ȳ·x₂, x̄₂ += ȳ·x₁
-        d_bias_1 = tl.load(d_y_ptr + offset + columns, mask, 0.0).to(tl.float32)
+        d_y = tl.load(d_y_ptr + offset + columns, mask, 0.0).to(tl.float32)
         # bias = tl.load(bias_ptr + columns, mask=mask)  (layer_norm.py:40)
-        d_bias_2 = d_bias + d_bias_1
+        d_bias_1 = d_bias + d_y
         x_ptr_1 = x_ptr + offset
         d_x_ptr_1 = d_x_ptr + offset
         x_ptrs = x_ptr_1 + columns
@@ -134,8 +140,8 @@ def layer_norm_kernel_bwd_persistent(
         x_part = tl.load(x_ptrs, mask, 0.0).to(tl.float32) - tl.load(mean_ptr + program_1)
         rstd = tl.load(rstd_ptr + program_1)
         # weight = tl.load(weight_ptr + columns, mask=mask)  (layer_norm.py:39)
-        d_weight_1 = d_weight + tl.where(mask, d_bias_1 * (x_part * rstd), 0.0)
-        d_term = d_bias_1 * weight
+        d_weight_1 = d_weight + tl.where(mask, d_y * (x_part * rstd), 0.0)
+        d_term = d_y * weight
         d_term_1 = d_term * rstd
         d_rstd = tl.sum(tl.sum(tl.where(mask, d_term * x_part, 0.0), 1), 0)
         # rstd = 1 / tl.sqrt(variance + eps)  (layer_norm.py:33)
@@ -161,7 +167,7 @@ def layer_norm_kernel_bwd_persistent(
         #     select: x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ
         d_total_term = tl.where(condition, tl.where(d_mean == 0.0, 0.0, d_mean / n_columns_1), 0.0)
         tl.store(d_x_ptrs, (d_x + d_total_term).to(tl.float16), mask)
-        d_weight, d_bias = d_weight_1, d_bias_2
+        d_weight, d_bias = d_weight_1, d_bias_1
     program_2 = program.to(tl.int64)
     tl.store(d_weight_ptrs + program_2 * extent, d_weight, mask)
     tl.store(d_bias_ptr + columns + program_2 * extent_1, d_bias, mask)
@@ -170,8 +176,9 @@ def layer_norm_kernel_bwd_persistent(
 class LayerNormKernel(torch.autograd.Function):
     """One launch of `layer_norm_kernel`.
 
-    Takes the grid and the arguments, returns what it writes: `y_ptr`, `mean_ptr`, `rstd_ptr`. Their
-    gradients become those of `x_ptr`, `weight_ptr`, `bias_ptr`.
+    Takes the grid and the arguments, returns what it writes: `y_ptr`, `mean_ptr`, `rstd_ptr`. The
+    gradients of `x_ptr`, `weight_ptr`, `bias_ptr` come from those of `y_ptr`. A gradient of
+    `mean_ptr`, `rstd_ptr` is an AssertionError.
     """
 
     @staticmethod

@@ -29,9 +29,14 @@ class Node:
         """Return the `autograd.Function`."""
         names = self.of.spec.names
         inputs = ", ".join(f"`{names[i]}`" for i in self.of.plan.inputs)
-        outputs = ", ".join(f"`{names[j]}`" for j in self.of.returned)
-        words = f"Takes the grid and the arguments, returns what it writes: {outputs}. Their "
-        words += f"gradients become those of {inputs}."
+        outputs = [f"`{names[j]}`" for j in self.of.returned]
+        words = f"Takes the grid and the arguments, returns what it writes: {', '.join(outputs)}. "
+        upstream = [f"`{names[j]}`" for j in self.of.returned if j in self.of.plan.cotangents()]
+        refused = [f"`{names[j]}`" for j in self.of.returned if self.of.has_no_backward_for(j)]
+        source = f"those of {', '.join(upstream)}" if upstream else "nothing that it writes"
+        words += f"The gradients of {inputs} come from {source}."
+        if refused:
+            words += f" A gradient of {', '.join(refused)} is an AssertionError."
         self._name_operands()
         computed = self._computed()
         self.told = self.of.told_in(computed, *self.of.grids)

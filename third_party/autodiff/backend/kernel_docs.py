@@ -13,6 +13,15 @@ from .remarks import place
 _INDENT = 4
 _PROGRAMS = [f"program_{axis}" for axis in range(3)]
 _ZERO = "grid[0] - grid[0]"
+_ZERO_IS = (
+    "zero, which Triton's compiler must not know: added to a sum between two loops, it lets the "
+    "products of the second one overlap"
+)
+# How to read comments in kernels.
+_LEGEND = (
+    "A comment is the statement of the forward whose gradient comes next, and the rule for it, in "
+    "which x̄ is the gradient of an operand x, and ȳ that of the result."
+)
 # How programs add to gradients; most store what they alone have.
 _HOW = {
     "partial": "Each program stores a part of {}: the parts are added up afterwards.",
@@ -28,6 +37,7 @@ def docstring(spec, plan, kernel, parameters, called: dict[str, str]) -> list[st
     """
     about = f"`{spec.name}`, for these types and constants."
     said: list[str] = []
+    legend: list[str] = []
     if kernel is not None:
         operands = list(zip(kernel.operands, parameters, strict=True))
         if kernel is plan.forward:
@@ -35,11 +45,12 @@ def docstring(spec, plan, kernel, parameters, called: dict[str, str]) -> list[st
         else:
             about = f"A backward kernel of `{spec.name}`."
             said += [*_computed(operands), _programs(spec, plan, kernel)]
+            legend = [_LEGEND]
         said += _gradients(plan, operands)
         said += _memory(plan, kernel, operands, called)
     if not said:
         return [f'    """{about}"""']
-    lines = paragraph(" ".join(said), indent=_INDENT).split("\n")
+    lines = paragraph(" ".join([*said, *legend]), indent=_INDENT).split("\n")
     lines += _sizes(spec, plan, operands)
     return [f'    """{about}', "", *lines, '    """']
 
@@ -113,9 +124,15 @@ def _memory(plan, kernel, operands, called) -> list[str]:
 
 
 def _sizes(spec, plan, operands) -> list[str]:
-    """Return what the host passes on as sizes, where it is computed of arguments and the grid."""
+    """Return what the host passes on as sizes."""
     names = spec.names.__getitem__
-    text = Text({"arg": names, "element": names}, "grid", _PROGRAMS, lambda name: name)
+    known = {
+        "arg": names,
+        "element": names,
+        "extent": lambda i: f"extent({names(i)})",
+        "processors": lambda: "processors",
+    }
+    text = Text(known, "grid", _PROGRAMS, lambda name: name)
     lines = []
     for (kind, i), name in operands:
         if kind != "size":
@@ -123,9 +140,17 @@ def _sizes(spec, plan, operands) -> list[str]:
         try:
             value = text.of(plan.sizes[i])
         except AutodiffError:
-            # What is known of tensors and the GPU, a launch says.
+            # What else is known of tensors, a launch says.
             continue
         if value == _ZERO:
-            value += ", a zero that the compiler does not see: where it is added, products overlap"
+            value = _ZERO_IS
         lines += paragraph(f"- {name}: {value}", indent=_INDENT).split("\n")
-    return ["", "    The host passes on, `grid` being the forward's:", *lines] if lines else []
+    if not lines:
+        return []
+    where = ["`grid` being the forward's"]
+    if any("extent(" in line for line in lines):
+        where.append("`extent` the elements from a tensor's first to its last")
+    if any("processors" in line for line in lines):
+        where.append("`processors` those of the GPU")
+    head = paragraph(f"The host passes on, {', '.join(where)}:", _INDENT)
+    return ["", *head.split("\n"), *lines]

@@ -8,6 +8,7 @@
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/RuleLocation.h"
+#include "autodiff/Support/Statement.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -29,11 +30,21 @@ Value Adjoint::recomputed(Value value) {
       cast<OpResult>(value).getResultNumber());
 }
 
+/// The variable that a value is. In `acc = tl.dot(p.to(v.dtype), v)`, the
+/// converted operand is `p`, and not a part of `acc`.
+static StringRef variableOf(Value value) {
+  auto cast = value.getDefiningOp<CastOpInterface>();
+  if (cast && isPartOfStatement(value))
+    if (StringRef name = findVariableOf(cast->getOperand(0)); !name.empty())
+      return name;
+  return findVariable(value.getLoc());
+}
+
 /// Calls it so in printed kernels, unless it is one of the results of a loop.
 static void nameAdjoint(Value adjoint, Value value) {
   Operation *op = adjoint.getDefiningOp();
   if (!op || op->getNumResults() == 1)
-    adjoint.setLoc(ofAdjoint(adjoint.getLoc(), findVariable(value.getLoc())));
+    adjoint.setLoc(ofAdjoint(adjoint.getLoc(), variableOf(value)));
 }
 
 void Adjoint::set(Value value, Value adjoint) {

@@ -161,11 +161,22 @@ static StringRef loadedArgument(Value value) {
   return argument;
 }
 
+static constexpr llvm::StringLiteral kRange = "arange";
+
+/// Whether a value is a range that no variable is: one range often stands for
+/// several axes, and part of which statement it is says nothing.
+static bool isPlainRange(Value value) {
+  return value.getDefiningOp<triton::MakeRangeOp>() &&
+         (findVariable(value.getLoc()).empty() || isPartOfStatement(value));
+}
+
 /// What is called so that has no name in the user's source, or is a part of
 /// what has this one.
 static std::string nameByUse(Value value, StringRef whole) {
   Type element = getElementTypeOrSelf(value.getType());
-  if (Value source = sourceOf(value); source != value)
+  if (Value source = sourceOf(value); source != value) {
+    if (isPlainRange(source))
+      return kRange.str();
     if (StringRef name = findVariableOf(source);
         !name.empty() && name != whole) {
       if (!isOnTheWay(source, name))
@@ -173,6 +184,7 @@ static std::string nameByUse(Value value, StringRef whole) {
       if (isa<FloatType>(element))
         return termOf(name);
     }
+  }
   if (element.isInteger(1))
     return isa<RankedTensorType>(value.getType()) ? "mask" : "condition";
   if (Operation *op = sourceOf(value).getDefiningOp()) {
@@ -229,13 +241,15 @@ static std::string nameOf(Value value, StringRef otherwise) {
   StringRef own = findVariable(value.getLoc());
   if (own.empty())
     own = otherwise;
+  if (isPlainRange(value))
+    return kRange.str();
+  StringRef argument = loadedArgument(value);
+  if (argument.starts_with(kAdjointPrefix))
+    return argument.str();
   if (isOnTheWay(value, own)) {
     if (!isa<FloatType>(getElementTypeOrSelf(value)))
       return nameByUse(value, "");
-    StringRef argument = loadedArgument(value);
-    return argument.empty() || argument.starts_with(kAdjointPrefix)
-               ? termOf(own)
-               : argument.str();
+    return argument.empty() ? termOf(own) : argument.str();
   }
   bool isAdjoint = own.starts_with(kAdjointPrefix);
   bool isNamed = !own.empty() && !isInAddress(value, own) &&

@@ -83,7 +83,7 @@ void Sizes::name(triton::FuncOp kernel) {
     StringRef digit = findDigit(op.getResult());
     ExprAttr expression = op.getExpressionAttr();
     if (!digit.empty() && nameOf(expression) == kIterations)
-      names.try_emplace(expression, ("n_" + digit).str());
+      names.try_emplace(expression, (digit + "_end").str());
   });
 }
 
