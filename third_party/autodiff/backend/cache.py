@@ -193,6 +193,12 @@ def accepted_form(ttir: str, target) -> str | None:
     return read_text(_place(ttir), _form_name(target))
 
 
+def accepted_file(ttir: str, target, form: str) -> str | None:
+    """Return the path of the file that holds a generated kernel in this form, if it was noted."""
+    manager, filename = _place(ttir), _form_name(target)
+    return manager.get_file(filename) if read_text(manager, filename) == form else None
+
+
 def note_accepted(ttir: str, target, form: str) -> None:
     """Remember in which form a generated kernel is compiled."""
     put(_place(ttir), form, _form_name(target))

@@ -11,6 +11,7 @@ from triton.runtime.driver import driver
 from triton.runtime.errors import OutOfResources
 
 from .cache import (
+    accepted_file,
     accepted_form,
     comes_from,
     is_of_cache,
@@ -195,7 +196,8 @@ class Executable:
         noted = accepted_form(self.kernel.ttir, self.target)
         ttir = noted or self._made()
         while True:
-            path = write_ir(ttir, self.kernel.name)
+            path = accepted_file(self.kernel.ttir, self.target, ttir)
+            path = path or write_ir(ttir, self.kernel.name)
             try:
                 compiled = self._load(path)
             except OutOfResources as error:
@@ -224,10 +226,9 @@ class Executable:
 
     def _made(self) -> str:
         """Return the kernel after the passes that Triton runs on Python."""
-        path = write_ir(self.kernel.ttir, self.kernel.name)
         try:
-            ttir = made(path, self.target, self.options)
-        except RuntimeError:
+            ttir = made(self.kernel.ttir, self.target, self.options)
+        except (OSError, RuntimeError):
             # Whatever is wrong, it is wrong again when the kernel is compiled.
             return self.kernel.ttir
         note_accepted(self.kernel.ttir, self.target, ttir)

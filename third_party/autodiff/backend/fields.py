@@ -13,10 +13,12 @@ def require(condition, message: str) -> None:
 
 def get(data: dict, key: str, kind, default=None):
     """Return what an object has under a key, of this type."""
-    require(isinstance(data, dict), f"expected an object with {key!r}, got {data!r}")
+    # Messages show what is wrong, and take long: objects have whole kernels in them.
+    if not isinstance(data, dict):
+        raise PlanError(f"expected an object with {key!r}, got {data!r}")
     value = data.get(key, default)
-    valid = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
-    require(valid, f"{key!r} should be a {kind.__name__}, got {value!r}")
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise PlanError(f"{key!r} should be a {kind.__name__}, got {value!r}")
     return value
 
 

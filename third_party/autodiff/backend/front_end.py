@@ -6,20 +6,26 @@ through them, so that it is what Triton makes of the Python that it is printed a
 
 from __future__ import annotations
 
+import tempfile
+
 from triton._C.libtriton import ir
 from triton.backends.compiler import Language
 from triton.compiler.compiler import make_backend
 
 
-def made(path: str, target, options: dict) -> str:
-    """Return the kernel in a file of TTIR after Triton's own passes over TTIR.
+def made(ttir: str, target, options: dict) -> str:
+    """Return a kernel's TTIR after Triton's own passes over TTIR.
 
     `options` are compile options. Raises what Triton raises for what it rejects.
     """
     backend, context = make_backend(target), ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
-    module = ir.parse_mlir_module(path, context)
+    # Triton parses files. One in its cache, which is moved there, takes as long as the passes.
+    with tempfile.NamedTemporaryFile("w", suffix=".ttir", encoding="utf-8") as file:
+        file.write(ttir)
+        file.flush()
+        module = ir.parse_mlir_module(file.name, context)
     # The module does not keep what it is in.
     module.context = context
     stages: dict = {}
