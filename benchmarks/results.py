@@ -16,11 +16,14 @@ WIDTH = 98
 HEADER = """\
 # Results
 
-Times of derived backward kernels beside those of others, in microseconds of GPU work. `make docs`
-generates this page from `benchmarks/published.json`, which says when and where each table was
-measured. How it is measured, and what the columns mean, is in [measuring.md](measuring.md). What
-was learnt from it is in [decisions](decisions/README.md). Of ratios, smaller is better;
-*ours / best* is of the best other one.
+A row is a backward. Its numbers are GPU times in microseconds, if a table says nothing else: that
+of the derived kernels under *ours*, then those of others. A ratio is our time over another one.
+Smaller is better, and *ours / best* is over the fastest other one. [measuring.md](measuring.md)
+says how times are measured and what the columns mean; [decisions](decisions/README.md) say what was
+learnt from them.
+
+`make docs` generates this page from `benchmarks/published.json`, which says when and where each
+table was measured.
 """
 
 

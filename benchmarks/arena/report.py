@@ -146,7 +146,13 @@ class Page:
             counts = Counter(map(verdict, rows))
             lines.append([", ".join(variant), str(len(rows)), *(str(counts[w]) for w in words)])
         left = self._count_left()
-        said = [f"A part: {left} variants of cases have not been run.", ""] if left else []
+        said = [
+            "A case is judged by the worst of its gradients. *Neither* means that both are off. "
+            "*Refused* means that the package raises an error here, and ours raises the same one.",
+            "",
+        ]
+        if left:
+            said += [f"{left} variants of cases have not been run.", ""]
         return ["## Verdicts", "", *said, *_table(["size, dtype", "cases", *words], lines)]
 
     def _count_left(self) -> int:
@@ -169,17 +175,24 @@ class Page:
         more = sum(ours > _MUCH * theirs for theirs, ours in kept)
         above = sum(r > _MUCH for r in ratios)
         said = (
-            "GPU time of the backward (of forward and backward, where their forward makes the "
-            "gradients), ours over theirs, at users' sizes: geometric mean "
-            f"{_mean(ratios)} over {len(ratios)} cases, {_mean(long)} over the {len(long)} that "
-            f"take at least {SHORT_US:.0f} µs; {above} are above {_MUCH}. After the forward, ours "
-            f"keeps more than {_MUCH} times the memory in {more} of {len(kept)}."
+            "The ratio of a case is our GPU time over theirs, of the backward at users' sizes. "
+            "Where their forward makes the gradients, it is of forward and backward together. The "
+            f"geometric mean is {_mean(ratios)} over {len(ratios)} cases, and {_mean(long)} over "
+            f"the {len(long)} that take at least {SHORT_US:.0f} µs. {above} ratios are above "
+            f"{_MUCH}. After the forward, ours keeps more than {_MUCH} times the memory in {more} "
+            f"of {len(kept)} cases."
         )
         return [*lines, said, "", "![ours over theirs, every case](arena.svg)", ""]
 
     def _differences(self) -> list[str]:
         rows = self.judged.values()
-        lines = ["## Where they differ", ""]
+        said = (
+            "A line has a case, and those of its gradients on which the verdict rests. In brackets "
+            "stands how far each side is off at most along one direction, relative to the "
+            "gradient, and after ± the error of the slope. The last words say where slopes come "
+            "from."
+        )
+        lines = ["## Where they differ", "", said, ""]
         for word, title in _TITLES.items():
             found = [row for row in rows if row.get("verdict") == word]
             lines += _listed(title, [f"{where(row)}: {_evidence(row, word)}" for row in found])
@@ -193,11 +206,11 @@ class Page:
         notes = [(row, note) for row in self.judged.values() for note in row.get("notes", ())]
         found = [f"{where(r)}: {n}" for r, n in notes if "nobody wrote" in n or "finite" in n]
         said = (
-            "A gradient scaled by 1.02, one without its last tile, and one with the sign of a tile "
-            "swapped, in place of either claim, for each leaf: "
-            f"{made} made, in {len(rows)} rows."
+            "The judge has to find gradients that are wrong on purpose. In place of theirs, and of "
+            "ours, each gradient is replaced by three: scaled by 1.02, without its last tile, and "
+            f"with the sign of a tile swapped. {made} made, in {len(rows)} rows."
         )
-        lines = ["## The judge, judged", "", said, "", *_listed("Not named wrong", missed)]
+        lines = ["## The judge, judged", "", said, "", *_listed("Not found", missed)]
         return lines + _listed("Found besides", found)
 
     def _left_out(self) -> list[str]:
@@ -215,7 +228,7 @@ class Page:
             "",
             *_listed("No cases", lines),
             *_listed(
-                "Refused by the package here; ours is judged alone, if the forward runs",
+                "The package raises an error here; ours is judged alone, if the forward runs",
                 [f"{', '.join(names)}: {why}" for why, names in refused.items()],
             ),
         ]
@@ -227,10 +240,11 @@ class Page:
         cases = list(dict.fromkeys(k[:2] for k in self.judged))
         cases.sort(key=lambda case: -ratio(self.main[case]) if case in self.main else 0.0)
         said = (
-            "Slowest first. In brackets, by how much the gradients differ (relative L2, the leaf "
-            "that differs most). Memory is what is left after the forward, with its outputs. The "
-            "first gradient, with an empty cache: their backward; our forward and backward, once "
-            "the plain forward is compiled."
+            "The largest ratio comes first. In brackets stands how far the two gradients are apart "
+            "(relative L2, of the leaf that differs most; a leaf is an input with a gradient). "
+            "Memory is what is left after the forward, outputs included. The last two columns are "
+            "the first gradient with an empty cache: their backward; our forward and backward, "
+            "once the plain forward is compiled."
         )
         table = _table(header, [self._line(case) for case in cases])
         return ["## The table", "", said, "", *table]
