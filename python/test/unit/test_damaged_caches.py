@@ -8,10 +8,9 @@ import shutil
 import struct
 import subprocess
 import sys
-
-import gradients
 from pathlib import Path
 
+import gradients
 import pytest
 import torch
 import triton
