@@ -8,25 +8,24 @@
 
 namespace mlir::autodiff {
 
-/// What a backward does with the gradient of one primal argument.
+/// What a backward does with the gradient of one argument of the forward.
 struct ArgumentUse {
   SmallVector<UpstreamOp> upstreams;
   SmallVector<AccumulateOp> accumulates;
 };
 
-/// By argument, in order.
+/// The uses of all arguments, by number.
 std::map<unsigned, ArgumentUse> collectUses(triton::FuncOp backward);
 
-/// The same of the arguments whose gradient is this kernel's alone, among the
-/// backward kernels of its module. What others add to it later (a remainder)
-/// changes nothing for this one.
+/// The same of arguments whose gradient only this one of the module's backward
+/// kernels computes. A kernel that adds a remainder later does not count.
 std::map<unsigned, ArgumentUse> collectOwnUses(triton::FuncOp backward);
 
-/// The backward kernels on the forward's grid: what the forward's addresses
-/// say, they say about these.
+/// The backward kernels with the forward's grid: what is known of addresses in
+/// the forward holds in these.
 SmallVector<triton::FuncOp> getUnscheduled(ModuleOp module);
 
-/// The primal's loads, stores and atomics by site.
+/// The forward's loads, stores and atomics by number (`autodiff.site`).
 llvm::DenseMap<unsigned, Operation *> collectSites(triton::FuncOp primal);
 
 } // namespace mlir::autodiff

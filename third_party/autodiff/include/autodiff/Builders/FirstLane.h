@@ -7,22 +7,20 @@
 
 namespace mlir::autodiff {
 
-/// The elements of a tile of integers or pointers in the first lane along
-/// `axis`, computed anew: a tile without that axis, or a scalar. Null where
-/// that takes more than arithmetic. If some tiles are `known`, they are taken
-/// to be that there.
+/// The first lane along `axis` of a tile of integers or pointers, computed
+/// anew: a tile without that axis, or a scalar. Null if that needs more than
+/// arithmetic. `known` has first lanes of some tiles.
 Value getFirstLane(OpBuilder &builder, Value tile, unsigned axis,
                    const IRMapping &known = {});
 
-/// Of `op`, a broadcast or an expand_dims with another axis than this one: what
-/// it makes of `first`, values of its operand without the operand's `axis`, for
-/// the same lanes of its result. What is to be done along `axis` of the result
-/// is done along `getSourceAxis` of the operand.
+/// For `op`, a broadcast or an expand_dims of another axis: computes the first
+/// lane of its result from `first`, the first lane of its operand. Axis `axis`
+/// of the result is `getSourceAxis` of the operand.
 Value spreadFirstLane(OpBuilder &builder, Operation *op, Value first,
                       unsigned axis);
 unsigned getSourceAxis(Operation *op, unsigned axis);
 
-/// Whether all lanes of `tile` along `axis` are the same.
+/// Whether all lanes of `tile` along `axis` have the same value.
 bool isUniformAlong(Value tile, unsigned axis);
 
 } // namespace mlir::autodiff

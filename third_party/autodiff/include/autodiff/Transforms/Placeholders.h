@@ -14,8 +14,8 @@
 
 namespace mlir::autodiff {
 
-/// Makes arguments of the placeholders (cotangents, operands, results, each in
-/// order) and a return of the yield.
+/// Turns placeholders into arguments (cotangents, operands, results, each in
+/// order) and the yield into a return.
 LogicalResult resolvePlaceholders(triton::FuncOp function);
 
 } // namespace mlir::autodiff
