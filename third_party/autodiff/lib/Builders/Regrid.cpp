@@ -109,8 +109,8 @@ void Regrid::bindPrograms(const ProgramNumbers &programs) {
     bindDigit(digit, value, false);
 }
 
-/// What takes the place of a scalar that digits make up, a program id that the
-/// primal does not use, or a size of the grid; null for everything else.
+/// The new value of a scalar that is made of digits, of a program id that the
+/// forward does not use, or of a size of the grid; null for everything else.
 Value Regrid::ofDigit(Value source) {
   if (!source.getType().isSignlessInteger())
     return {};
@@ -142,7 +142,8 @@ Value Regrid::ofDigit(Value source) {
   return map.lookup(source);
 }
 
-/// The value of a number that is a digit or made up of such; null for others.
+/// The new value of a number that is a digit or made of digits; null for
+/// others.
 Value Regrid::ofNumber(const ScalarExpr &number, Location loc, bool &varies) {
   SmallVector<ScalarExpr> known;
   for (const Digit &digit : digits) {
@@ -168,7 +169,7 @@ Value Regrid::ofNumber(const ScalarExpr &number, Location loc, bool &varies) {
   return arith::AddIOp::create(b, loc, scaled, remainder);
 }
 
-/// Makes what an operation and its regions use known.
+/// Clones the values that an operation and its regions use.
 bool Regrid::bindOperands(Operation *op, bool &varies) {
   for (Value value : getUsedValues(op)) {
     if (!get(value))
@@ -178,7 +179,7 @@ bool Regrid::bindOperands(Operation *op, bool &varies) {
   return true;
 }
 
-/// Null: what `op` gives is not known in the new kernel.
+/// Notes that the result of `op` is not known in the new kernel; returns null.
 Value Regrid::refuse(Operation *op) {
   if (isa<triton::GetProgramIdOp>(op))
     reason = because(

@@ -29,7 +29,8 @@ Value Adjoint::recomputed(Value value) {
       cast<OpResult>(value).getResultNumber());
 }
 
-/// Calls it so in printed kernels, unless it is one of the results of a loop.
+/// Names an adjoint in printed kernels after `value`, unless it is one of
+/// several results of a loop.
 static void nameAdjoint(Value adjoint, Value value) {
   Operation *op = adjoint.getDefiningOp();
   if (!op || op->getNumResults() == 1)
@@ -54,7 +55,7 @@ void Adjoint::add(Value value, Value contribution) {
   nameAdjoint(adjoint, value);
 }
 
-/// Whether repeating `op` in the backward would repeat an effect.
+/// Whether a copy of `op` in the backward would repeat an effect.
 static bool hasEffects(Operation *op) {
   return !isMemoryEffectFree(op) && !isa<triton::LoadOp>(op) &&
          op->getNumRegions() == 0;
@@ -75,7 +76,7 @@ void Adjoint::popInstead(PushOp push) {
   auto clone = cast<PushOp>(primals.lookup(push.getOperation()));
   OpBuilder::InsertionGuard guard(builder);
   Value copy = clone.getValue();
-  // What has been lifted out of assembly uses a value before it is recorded.
+  // Arithmetic that replaces assembly may use a value before it is recorded.
   Operation *first = clone;
   for (Operation *user : copy.getUsers()) {
     Operation *inBlock = clone->getBlock()->findAncestorOpInBlock(*user);
@@ -90,9 +91,9 @@ void Adjoint::popInstead(PushOp push) {
   primals.map(push.getValue(), recorded);
 }
 
-/// What readers of the adjoints that a rule makes of `op` are told of it: its
-/// formula, or the name alone where adjoints are moved or converted, and of
-/// rules of many cases.
+/// The text that readers get about operations that a rule makes for `op`: its
+/// formula, or just the name where adjoints are moved or converted, and for
+/// rules with many cases.
 static std::string describe(Operation *op, const Rule &rule) {
   std::string name;
   bool isFunction = findFunction(op, &name);
@@ -103,7 +104,7 @@ static std::string describe(Operation *op, const Rule &rule) {
       isa<CastOpInterface>(op) || !isMemoryEffectFree(op) ||
       formula.contains(';'))
     return name;
-  // The table leaves it out.
+  // The table omits it in some formulas.
   bool isTold = formula.contains("̄");
   return name + (isTold ? ": " : ": x̄ += ") + rule.formula;
 }
