@@ -9,8 +9,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// Looks for what one pass needs of one module. All but Need::Kernel take it
-/// for granted that there is one: it comes first.
+/// Checks what one pass needs of one module. Need::Kernel is checked first, and
+/// all others assume that there is a kernel.
 class Inspection {
 public:
   Inspection(llvm::StringRef pass, ModuleOp module)

@@ -30,7 +30,7 @@ struct UnwrapBackward : autodiff::impl::UnwrapBackwardBase<UnwrapBackward> {
 };
 } // namespace
 
-/// The accesses to a tensor that a pass of ours has noted in a backward.
+/// The autodiff.accumulate or autodiff.upstream operations of one argument.
 template <typename Op>
 static SmallVector<Op> findAll(Block &block, unsigned argument) {
   SmallVector<Op> found;

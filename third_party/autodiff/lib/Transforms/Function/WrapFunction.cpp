@@ -1,7 +1,7 @@
 //===- WrapFunction.cpp - A kernel that calls a function ------------------===//
 //
-// A function is differentiated as the kernel that loads its arguments, does
-// what it does and stores its results.
+// A function is differentiated as a kernel that loads its arguments, does what
+// the function does, and stores its results.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Activity.h"

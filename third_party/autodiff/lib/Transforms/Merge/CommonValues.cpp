@@ -42,7 +42,7 @@ void CommonValues::follow(Value value, const Neighbors &neighbors) {
 }
 
 namespace {
-/// What is needed at several distances.
+/// The values that are needed at several distances.
 class CommonNetwork : public ValueNetwork {
 public:
   using Needed = llvm::MapVector<Value, std::set<Distance>>;

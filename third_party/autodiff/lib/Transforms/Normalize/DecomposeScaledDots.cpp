@@ -1,8 +1,9 @@
 //===- DecomposeScaledDots.cpp - Microscaled products as plain ones -------===//
 //
-// Exact: elements of 8 bits or fewer times a power of two are floats of 16
-// bits. The scales go along K, one for a group of elements, and may be floats
-// themselves; the scales of B have its rows last, like those of A.
+// The conversion is exact: an element of 8 bits or fewer times a power of two
+// is a 16-bit float. Scales are along K, one for a group of elements, and may
+// be floats themselves. In the scales of B, its columns come first and K last,
+// as in those of A.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Builders/Tile.h"
@@ -18,7 +19,7 @@ using namespace mlir::autodiff;
 using triton::ScaleDotElemType;
 
 namespace {
-/// Gives the operands of one product their values.
+/// Emits the operands of one product.
 class Dequantization {
 public:
   explicit Dequantization(triton::DotScaledOp op)

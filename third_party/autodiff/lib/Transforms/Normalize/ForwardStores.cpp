@@ -1,11 +1,13 @@
 //===- ForwardStores.cpp - Loads of what was just stored ------------------===//
 //
+// In
+//
 //   store p, v; …; x = load p
 //
-// makes x the bits of v, if each lane has an address of its own and nothing in
-// between writes there. Kernels do so to give a vector another layout: through
-// memory, its derivative would need a tape. (Other programs may write there
-// only while this one waits for them, or it is a race in the primal.)
+// x is v, if each lane has its own address and nothing in between writes there.
+// Kernels do so to give a vector another layout. Through memory, the derivative
+// would need a tape. (Another program may write there only while this one waits
+// for it; otherwise it is a race in the user's kernel.)
 //
 //===----------------------------------------------------------------------===//
 #include "Programs/Guards.h"

@@ -1,8 +1,8 @@
 //===- LinkRules.cpp - Attach the derivatives that the user defines -------===//
 //
-// Python's tracer can only leave standard operations in TTIR. Markers are
-// inline assembly without instructions, "// autodiff.stop_gradient"; the end of
-// a function with its own derivative is a call of a declared function.
+// Python's tracer can only put standard operations into TTIR. Markers are
+// inline assembly without instructions, "// autodiff.stop_gradient". A function
+// with its own derivative ends with a call of a declared function.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Activity.h"

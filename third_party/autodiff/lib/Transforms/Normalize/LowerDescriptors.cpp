@@ -1,8 +1,8 @@
 //===- LowerDescriptors.cpp - Tensor descriptors as pointers --------------===//
 //
-// Triton's descriptors may only access memory by blocks; gradients also need
-// atomics, and other element types than the descriptor has. So blocks become
-// tiles of pointers. Lanes outside of the tensor are masked off.
+// Triton's descriptors only access memory by blocks. Gradients also need
+// atomics, and other element types than the descriptor has. So a block becomes
+// a tile of pointers, with a mask for lanes outside of the tensor.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Builders/Tile.h"
@@ -24,7 +24,7 @@ using namespace mlir::autodiff;
 using triton::TensorDescType;
 
 namespace {
-/// The parts of a descriptor, in the order in which they are carried.
+/// The components of a descriptor, in the order in which loops carry them.
 struct Descriptor {
   Value base;
   ValueRange shape;   // i32
@@ -37,12 +37,13 @@ struct Descriptor {
         isNaN(parts.back()) {}
 };
 
-/// Pointers to a tile of a described tensor, and which of them are in bounds.
+/// Pointers to the elements of a block of a tensor, and the mask of those in
+/// bounds.
 struct BlockAddress {
   Value pointers, mask;
 };
 
-/// Builds the accesses of one operation.
+/// Emits the accesses of one operation.
 class BlockBuilder {
 public:
   BlockBuilder(OpBuilder &b, Location loc) : b(b), loc(loc) {}
@@ -177,7 +178,7 @@ LogicalResult Lowering<triton::MakeTensorDescOp>::lower(
   return success();
 }
 
-/// Where an argument has been taken apart.
+/// The place where an argument has been split.
 template <>
 LogicalResult Lowering<UnrealizedConversionCastOp>::lower(
     UnrealizedConversionCastOp op, Operands, BlockBuilder &,
@@ -223,7 +224,7 @@ static ArrayRef<int64_t> blockShape(TensorDescType type) {
   return type.getBlockType().getShape();
 }
 
-/// A load of `op`'s result, with its hints.
+/// A load for the result of `op`, with its hints.
 template <typename Op>
 static Value load(Op op, BlockBuilder &builder, const Descriptor &desc,
                   BlockAddress block, ConversionPatternRewriter &rewriter) {

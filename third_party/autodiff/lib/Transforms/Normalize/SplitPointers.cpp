@@ -1,8 +1,9 @@
 //===- SplitPointers.cpp - Pointers as argument and offset ----------------===//
 //
-// A gradient's address is formed by repeating what formed the primal's, in
-// another buffer. Where control flow forms it, integers are carried instead:
-// they can be recomputed and taped like any others.
+// The address in a gradient is computed as in the user's kernel, but from
+// another base. If loops or branches produce a pointer, they are made to
+// produce integers instead: these can be computed again or recorded like any
+// others.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Pointers.h"
@@ -29,8 +30,8 @@ using namespace mlir::autodiff;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The pointers of a kernel by where they flow to and come from. Arguments of
-/// the kernel belong to none of these webs.
+/// Groups of pointer values that control flow copies to each other. Arguments
+/// of the kernel are in none of these webs.
 class PointerWebs {
 public:
   explicit PointerWebs(triton::FuncOp kernel);
@@ -302,8 +303,8 @@ Splitting<ub::PoisonOp>::split(ub::PoisonOp op, Operands,
   });
 }
 
-/// A pointer that enters a web is an argument of the kernel; one that leaves it
-/// is formed by selects between the arguments.
+/// A pointer that enters a web is an argument of the kernel. A pointer that
+/// leaves it is a select between the arguments.
 template <>
 FailureOr<SmallVector<Value>> Splitting<UnrealizedConversionCastOp>::split(
     UnrealizedConversionCastOp op, Operands operands,
@@ -338,7 +339,7 @@ FailureOr<SmallVector<Value>> Splitting<UnrealizedConversionCastOp>::split(
 }
 
 namespace {
-/// splat, broadcast, …: of both parts.
+/// splat, broadcast, …: applied to both integers.
 struct SplitShape : ConversionPattern {
   SplitShape(const TypeConverter &converter, MLIRContext *context)
       : ConversionPattern(converter, MatchAnyOpTypeTag(), 1, context) {}

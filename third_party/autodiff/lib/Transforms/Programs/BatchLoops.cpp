@@ -1,9 +1,10 @@
 //===- BatchLoops.cpp - Iterations that become an axis of tiles -----------===//
 //
-// A row that is longer than a tile is read in loops, once for each number that
-// the next loop needs: the mean, the variance, the result. A program with all
-// of a row in one tile reads it once, and so does its derivative. How long a
-// row is, only a launch can tell: the host asks again if it is short enough.
+// A row that is longer than a tile is read in several loops, one for each
+// number that the next loop needs: the mean, the variance, the result. A
+// program with the whole row in one tile reads it once, and so does its
+// derivative. Only a launch knows how long a row is: if it is short enough, the
+// host requests another plan.
 //
 //===----------------------------------------------------------------------===//
 #include "BatchedLoop.h"
@@ -39,7 +40,7 @@ using namespace mlir::autodiff;
 static constexpr Remarks kRemarks("batch-loops");
 
 namespace {
-/// The loops of a kernel, which all have as many iterations.
+/// The loops of a kernel over a row, all with the same number of iterations.
 class Row {
 public:
   static ReasonOr<Row> match(triton::FuncOp kernel);

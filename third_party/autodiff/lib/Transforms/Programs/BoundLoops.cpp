@@ -1,17 +1,17 @@
 //===- BoundLoops.cpp - Iterations that do nothing are left out -----------===//
 //
-// Kernels skip what a causal mask or a window leaves out by a branch around all
-// that an iteration does:
+// Kernels skip what a causal mask or a window excludes by a branch around the
+// whole body of a loop:
 //
 //   for (j = 0; j < n; ++j) if (j <= p) { … }
 //
-// Where a comparison of the iteration's number with something that is the same
-// in all iterations decides, it bounds the loop as well:
+// If the condition compares the iteration's number with a loop-invariant, it is
+// moved to the bounds:
 //
 //   for (j = 0; j < min(n, p + 1); ++j) { … }
 //
-// What bounds say is understood further on: loops over masks, and the
-// interchange of loops and grids. Nothing overflows that did not before.
+// Later passes understand bounds: those that split loops at masks, and that
+// interchange loops and grid. No new overflows are possible.
 //
 //===----------------------------------------------------------------------===//
 #include "Branches.h"

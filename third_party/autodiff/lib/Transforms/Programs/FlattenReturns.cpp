@@ -1,14 +1,14 @@
 //===- FlattenReturns.cpp - Programs that return early run empty loops ----===//
 //
-// Where tiles are as many as the longest of several sequences needs, programs
-// of the others return before they have done anything:
+// A grid may have as many tiles as the longest of several sequences needs.
+// Programs of shorter sequences return early:
 //
 //   if (p · B < n) { …; for (i = 0; i < m; …) …; store }
 //
-// They may as well run their loops no times, and neither load nor store: then
-// everything stands in one block, whose loops can be interchanged with the
-// grid. What they load to know their places is loaded by all programs, and what
-// they divide by divides for all; that this is possible, the launch has to see.
+// Instead, they may run their loops zero times and mask their loads and stores.
+// Then the kernel is one block, and its loops can be interchanged with the
+// grid. Two things then happen in all programs, which the launch has to find
+// possible: loads that say where a program's range begins, and divisions.
 //
 //===----------------------------------------------------------------------===//
 #include "Branches.h"
@@ -36,7 +36,7 @@ static constexpr Remarks kRemarks("flatten-returns");
 using From = ScalarExpr::From;
 
 namespace {
-/// A branch that does all that a kernel does.
+/// A kernel that consists of one branch.
 class GuardedKernel {
 public:
   static std::optional<GuardedKernel> match(triton::FuncOp kernel);

@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// What a kernel has loaded and stored, up to one of its operations.
+/// The values that a kernel has loaded and stored, before one of its
+/// operations.
 class Held {
 public:
   Held(triton::FuncOp kernel, ArrayRef<triton::StoreOp> distinct);

@@ -1,11 +1,13 @@
 //===- SinkStores.cpp - What both sides of a branch store -----------------===//
 //
+// In
+//
 //   if (c) { …; *p = a } else { …; *p = b }
 //
-// stores what the branch chooses, also where a side stores something else
-// behind. With one store, it is seen that each program stores to p, and once;
-// and where one side does nothing else, the other one may be all that the
-// kernel does (FlattenReturns.cpp).
+// the stored value becomes a result of the branch, and one store follows it,
+// even if a side stores something else afterwards. With one store, analyses see
+// that each program stores to p exactly once. And if one side does nothing
+// else, the other side may be all that the kernel does (FlattenReturns.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "Branches.h"

@@ -1,13 +1,13 @@
 //===- SpreadLoops.cpp - Iterations that become programs ------------------===//
 //
-// Few programs go through many rows or tiles, each beginning with its own
-// number and advancing by how many they are:
+// A few programs may go through many rows or tiles. Each starts at its own
+// number, and advances by the number of programs:
 //
 //   for (i = program · block; i < n; i += programs · block) …
 //
-// Where an iteration needs nothing of another one, the kernel does what n/block
-// programs without the loop do. All that is derived is derived from those:
-// their addresses are sums over the grid, as those of other kernels are.
+// If no iteration depends on another, n/block programs without the loop do the
+// same. The backward is derived from those: their addresses are sums over the
+// grid, as in other kernels.
 //
 //===----------------------------------------------------------------------===//
 #include "Independence.h"
@@ -34,7 +34,8 @@ using namespace mlir::autodiff;
 static constexpr Remarks kRemarks("spread-loops");
 
 namespace {
-/// A loop over i from a program's number that does all that a kernel does.
+/// A loop over i, starting at a program's number, that is all that a kernel
+/// does.
 class GridStride {
 public:
   static std::optional<GridStride> match(triton::FuncOp kernel);
@@ -71,7 +72,8 @@ struct SpreadLoops : autodiff::impl::SpreadLoopsBase<SpreadLoops> {
 };
 } // namespace
 
-/// Whether an operation is the number, or the count, of programs along an axis.
+/// Whether an operation is the program id, or the number of programs, along an
+/// axis.
 template <typename OpT> static bool asksFor(Operation *op, unsigned axis) {
   auto asking = dyn_cast<OpT>(op);
   return asking && asking.getAxisAsInt() == static_cast<int>(axis);

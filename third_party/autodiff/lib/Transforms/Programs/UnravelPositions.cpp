@@ -1,10 +1,10 @@
 //===- UnravelPositions.cpp - Tiles with an axis for each digit -----------===//
 //
-// A kernel that goes along a line of elements finds its place in something
-// smaller (a bias, a scale for each channel) by dividing: p / n, p % n. Many
-// positions share an address there, in no order that a sum over programs and
-// lanes would show. In tiles with an axis for each digit of the position, an
-// address depends on some axes, and its gradient is summed over the others.
+// A kernel that goes along a line of elements (Line.h) finds its index into a
+// smaller tensor (a bias, a scale for each channel) by division: p / n, p % n.
+// Many positions share an address there, but the address is no linear form in
+// programs and lanes. In tiles with an axis for each digit of the position, the
+// address depends on some axes, and its gradient is reduced over the others.
 //
 //===----------------------------------------------------------------------===//
 #include "Independence.h"
@@ -34,8 +34,8 @@ using Kind = ScalarExpr::Kind;
 
 namespace {
 /// A line whose tiles have an axis of one of `lengths` for each digit, the
-/// lowest first: along the first axis Triton lays threads where it does not see
-/// that neighbours in memory are along another one.
+/// lowest first. Triton puts threads along the first axis unless it sees that
+/// another axis is contiguous in memory.
 class Unraveled {
 public:
   Unraveled(triton::FuncOp kernel, const Line &line, ScalarExpr programs,

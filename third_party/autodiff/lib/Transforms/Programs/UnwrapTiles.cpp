@@ -1,11 +1,11 @@
 //===- UnwrapTiles.cpp - Tiles that go around the end of a tensor ---------===//
 //
-// So that tiles beyond the end of a tensor read something valid, kernels take
-// their positions modulo its length, x % M, or go back to its start,
-// where(x < M, x, 0). What comes of the lanes x ≥ M is never stored. Then these
-// need not be read at all, and the others are x, if not negative: addresses
-// become sums over the iteration space, from which schedules are derived. That
-// x is not negative is for the host to check where it cannot be seen.
+// Kernels avoid masks for tiles beyond the end of a tensor by positions modulo
+// its length, x % M, or by going back to its start, where(x < M, x, 0). Results
+// of lanes x ≥ M are never stored. So these need not be loaded, and in all
+// other lanes the position is x, if that is not negative. Addresses then are
+// linear forms, which later passes need. If it is not known that x is not
+// negative, the host checks it.
 //
 //===----------------------------------------------------------------------===//
 #include "Tiles/TileResizes.h"
@@ -30,8 +30,8 @@ using namespace mlir::autodiff;
 static constexpr Remarks kRemarks("unwrap-tiles");
 
 namespace {
-/// A tile that is x % M or a selection of x, in whose other lanes, outside of
-/// the tensor, nothing that depends on it is kept.
+/// A tile that is x % M or a selection of x. In lanes with x ≥ M, outside of
+/// the tensor, nothing that depends on it is stored.
 class Wraparound {
 public:
   static ReasonOr<Wraparound> match(Operation *op);

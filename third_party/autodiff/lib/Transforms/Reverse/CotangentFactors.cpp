@@ -1,9 +1,10 @@
 //===- CotangentFactors.cpp - What cotangents are multiplied by -----------===//
 //
-// The activation of a product takes the product in float32, and so does its
-// derivative. But of dz = dy · f'(z), where dy comes rounded, f'(z) needs not
-// be more exact than dy is: half as many bytes. And there is no exponential in
-// the backward.
+// The activation behind a product is computed in float32, and so is its
+// derivative. But in dz = dy · f'(z), where dy is rounded to bfloat16, f'(z)
+// need not be more exact than dy. If the forward saves f'(z) in bfloat16
+// instead of z, it takes half as many bytes, and the backward has no
+// exponential.
 //
 //===----------------------------------------------------------------------===//
 #include "CotangentFactors.h"
@@ -25,7 +26,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// What a value is linear in.
+/// The cotangent in which a value is linear.
 struct Linearity {
   Value cotangent;
   /// Whether it is zero where the cotangent is, even if the factor is not
@@ -35,7 +36,8 @@ struct Linearity {
   explicit operator bool() const { return bool(cotangent); }
 };
 
-/// Values at the outer level of a backward that are linear in one cotangent.
+/// Values in the outermost block of a backward that are linear in one
+/// cotangent.
 class LinearValues {
 public:
   explicit LinearValues(Block &body);
@@ -63,7 +65,7 @@ private:
   llvm::DenseMap<Value, Value> conditions;
 };
 
-/// Computes in the forward what the backward would.
+/// Emits values of the backward in the forward.
 class Transplant {
 public:
   Transplant(triton::FuncOp backward, triton::FuncOp forward);

@@ -22,7 +22,7 @@ struct LiftAssembly : autodiff::impl::LiftAssemblyBase<LiftAssembly> {
 } // namespace
 
 namespace {
-/// Floats that assembly makes of bits.
+/// Floats that assembly computes from bits.
 struct Reinterpreted {
   std::string text;
   SmallVector<Operation *> casts;

@@ -1,13 +1,14 @@
 //===- MarkStates.cpp - States that a backward may read back --------------===//
 //
-// A state that a loop carries, and stores in every iteration, need not be
-// taped: memory holds it, if no iteration or program stores to an element that
-// another one has stored to (a check), and nothing else accesses the output.
+// A value that a loop carries and stores in every iteration, a state, can be
+// loaded by the backward and needs no tape. That holds if no iteration or
+// program stores to an element that another one has stored to (a check), and
+// nothing else accesses the output.
 //
-// Two things are to be proved besides. Memory may hold the state rounded: then
-// all that the adjoint needs of it must be products, which have the error of
-// one rounding, and not differences, which may have any. And a mask may leave
-// lanes out: then these must lead to nothing but lanes that are left out.
+// Two more things are proved. Memory may hold the state rounded: then the
+// adjoint may only use it in products, which have the relative error of one
+// rounding, and not in differences, whose error may be any. And a mask may
+// exclude lanes: then these may only lead to lanes that are excluded.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/AccessSpace.h"

@@ -1,12 +1,12 @@
 //===- MaskLoads.cpp - Loads of lanes that outputs depend on --------------===//
 //
-// A kernel may load more than it makes use of: rows behind the end of a batch,
-// positions behind that of a tensor. What is there may be anything, or nobody's
-// memory. A backward need not read it: of such lanes it would multiply zeros,
-// and they would get a gradient, zero. So the mask of a load says which lanes
-// are live, as far as that is known of the elements that it reads, whatever
-// programs and iterations they are read in. Lanes are live, too, by which
-// something is decided: a selection, an address, a branch.
+// A kernel may load more than it uses: rows behind the end of a batch,
+// positions behind the end of a tensor. Memory there may hold anything, or
+// belong to nobody. A backward need not load it: it would multiply zeros by it,
+// and store gradients of zero. So each load gets a mask for the live lanes
+// (LiveLanes.h), as far as these are known for the elements that it reads, in
+// any program and iteration. Lanes that decide something are live, too: a
+// selection, an address, a branch.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
@@ -44,7 +44,7 @@ struct MaskLoads : autodiff::impl::MaskLoadsBase<MaskLoads> {
   void transform() override;
 };
 
-/// Computes a bound of the lanes of a load, before it.
+/// Emits a bound for the lanes of a load, in front of it.
 class BoundEmitter {
 public:
   explicit BoundEmitter(triton::LoadOp load)

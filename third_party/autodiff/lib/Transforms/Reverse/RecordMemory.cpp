@@ -1,10 +1,10 @@
 //===- RecordMemory.cpp - Mark what only this run can know ----------------===//
 //
-// What a kernel loads from memory that it changes itself, and what an atomic
-// operation returns, cannot be computed again by a backward. The value is
-// pushed where it appears, under a number that counts the executions of its
-// block: a counter carried through the loops and branches around it. So are
-// decisions in loops and branches; others are residuals.
+// A backward cannot compute again what a kernel loads from memory that it
+// changes, nor what an atomic operation returns. Such a value is pushed where
+// it appears, with a number that counts the executions of its block: a counter
+// that the loops and branches around it carry. Decisions (Decisions.h) in loops
+// and branches are pushed, too; others are residuals.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Decisions.h"
@@ -24,7 +24,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// Carries a counter from the kernel's outer level to one block, and back.
+/// Carries a counter from the outermost block of a kernel to an inner block,
+/// and back.
 class CounterThreading {
 public:
   explicit CounterThreading(triton::FuncOp kernel)

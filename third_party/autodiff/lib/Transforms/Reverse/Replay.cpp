@@ -1,9 +1,9 @@
 //===- Replay.cpp - Run a loop again in place of its tapes ----------------===//
 //
-// What a loop carries at the start of iteration n is what it has in the end if
-// it runs n iterations. So where a tape is read a copy of the loop runs as far:
-// for n iterations, n²/2 in all, but no memory. Loops of few iterations are
-// taken apart instead (ShortLoops.cpp).
+// The value that a loop carries at the start of iteration n is its result if it
+// runs n iterations. So where a tape is read, a copy of the loop runs that far.
+// For n iterations that is n²/2 in all, but no memory is needed. Loops of few
+// iterations are unrolled instead (ShortLoops.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "Recordings.h"
@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// The tapes of one loop that are read in one place.
+/// The pops of one loop's tapes that are at the same place.
 struct Reading {
   SmallVector<std::pair<PushOp, PopOp>> tapes;
 };

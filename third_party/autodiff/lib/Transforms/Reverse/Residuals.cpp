@@ -111,8 +111,8 @@ static triton::StoreOp findStore(ResidualOp residual) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The part of a backward that recomputes the primal, and what the adjoint
-/// needs of it.
+/// The part of a backward that computes the forward's values again, and those
+/// of them that the adjoint needs.
 class Recomputation : public ValueNetwork {
 public:
   Recomputation(triton::FuncOp backward,

@@ -13,7 +13,7 @@ using namespace mlir::autodiff;
 static constexpr int64_t kMostIterations = 8, kMostOperations = 1000;
 
 namespace {
-/// A loop that records, and the one that reads it back.
+/// A loop that records values, and the loop that reads them.
 struct Pair {
   scf::ForOp recording, reading;
   int64_t count;

@@ -23,7 +23,8 @@ using Numbers = SmallVector<ExprAttr>;
 constexpr int64_t kLeastLanes = 64;
 
 namespace {
-/// What is asked for if something of a launch fails, or (Nothing) anyway.
+/// The change of a request if something about a launch fails, or in any case
+/// (Nothing).
 struct Answer {
   Failure failure;
   int64_t argument = -1;

@@ -1,9 +1,11 @@
 //===- ConfineGradients.cpp - Gradients stay inside of their buffers ------===//
 //
-// Where nobody knows before a kernel runs how far its addresses reach (they are
-// loaded, say), what it stores or adds there is masked. A run (Runs.h) is on as
-// a whole, which costs next to nothing: the buffer has a margin on both sides,
-// so that no run with an element inside of the tensor's storage leaves it.
+// If nobody knows before a kernel runs how far its addresses reach (they are
+// loaded, for example), stores and additions to a gradient there are masked.
+// The mask is the same for a whole run, the lanes of a row with a constant
+// distance (Runs.h), so that it costs next to nothing. The gradient's buffer
+// has a margin on both sides: a run with any element inside of the tensor's
+// storage stays in the buffer.
 //
 //===----------------------------------------------------------------------===//
 #include "Runs.h"
@@ -34,7 +36,7 @@ struct ConfineGradients
 };
 } // namespace
 
-/// Lanes that are not `inside` are off.
+/// Masks the lanes that are not `inside`.
 template <typename AccessOp>
 static void restrict(OpBuilder &b, AccessOp op, Value inside) {
   op.getMaskMutable().assign(bothHold(b, op.getLoc(), op.getMask(), inside));

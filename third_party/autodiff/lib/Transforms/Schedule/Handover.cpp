@@ -47,7 +47,7 @@ static double costOfComputing(Operation *op) {
 }
 
 namespace {
-/// The code at the outer level, and what is needed of it.
+/// The code in the outermost block, and the values of it that are needed.
 class OuterLevel : public ValueNetwork {
 public:
   OuterLevel(Block &body, ArrayRef<ScalarExpr> digits)

@@ -89,13 +89,13 @@ bool Runs::areLanes(triton::AtomicRMWOp add) { return !getAxis(add); }
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Of the lanes of runs, the first `count` are on (an i64), if `condition`
-/// holds. Null: all; any run.
+/// Of the lanes of a run, only the first `count` (an i64) count, and only if
+/// `condition` holds. Null means all lanes, or always.
 struct Prefix {
   Value count, condition;
 };
 
-/// Emits what runs along an axis touch.
+/// Emits the addresses of the runs along an axis.
 struct RunBuilder {
   OpBuilder &b;
   Location loc;

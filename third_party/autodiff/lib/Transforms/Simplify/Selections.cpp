@@ -1,8 +1,9 @@
 //===- Selections.cpp - Fewer choices between values and zeros ------------===//
 //
-// Cotangents of lanes that a mask or a branch of `where` left out are zero, and
-// every rule keeps them so. Most of these zeros never reach memory, or are
-// added to something that is zero in the same lanes.
+// Cotangents of lanes that a mask or a selection excludes are zero, and every
+// rule keeps them zero by a selection. Most of these zeros never reach memory,
+// or are added to something that is zero in the same lanes, so the selection
+// can be removed.
 //
 //===----------------------------------------------------------------------===//
 #include "Selections.h"
@@ -19,8 +20,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// What a load gives under its mask needs no other zero for the lanes that the
-/// mask excludes, converted or not.
+/// select(mask, load, 0), where the load has that mask and gives zero
+/// elsewhere, is the load. The same if its result was converted.
 struct SelectOfMaskedLoad : OpRewritePattern<arith::SelectOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -57,8 +58,9 @@ struct SelectOfZero : OpRewritePattern<arith::SelectOp> {
   }
 };
 
-/// What is stored under a mask may be anything elsewhere: neither it nor what
-/// it is computed from, if nobody else looks, need be chosen by the mask again.
+/// A value that is stored under a mask may be anything elsewhere. So a
+/// selection by the same mask can be removed from it, and from values it is
+/// computed from, if they have no other use.
 struct MaskedStore : OpRewritePattern<triton::StoreOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -109,8 +111,8 @@ LogicalResult MaskedStore::matchAndRewrite(triton::StoreOp op,
 }
 
 namespace {
-/// So it is with rows that nobody stores, as far as they stay rows: in first
-/// operands of products, and through loops.
+/// The same for rows that are not stored, as long as operations do not mix
+/// rows: first operands of products, and values that loops carry.
 struct MaskedRows : OpRewritePattern<arith::SelectOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -39,8 +39,8 @@ struct SumOfOne : OpRewritePattern<triton::ReduceOp> {
   }
 };
 
-/// A sum or a maximum over two axes begins with the inner one, whose elements
-/// few threads hold: what is left is small.
+/// A sum or a maximum over two axes starts with the inner one, whose elements
+/// few threads hold: the rest is small.
 struct ReduceInnerFirst : OpRewritePattern<triton::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -61,9 +61,9 @@ struct ReduceInnerFirst : OpRewritePattern<triton::ReduceOp> {
   }
 };
 
-/// x / s = x · r where r = 1 / s is there: of a norm, r is what the forward
-/// stores, and then nothing needs s. Only of cotangents: what the primal
-/// computes is rounded, and compared, as there.
+/// x / s = x · r, if there is r = 1 / s. For a norm, the forward stores r, and
+/// s is not needed then. Only for cotangents: values of the forward have to be
+/// rounded, and compared, as there.
 struct MultiplyByReciprocal : OpRewritePattern<arith::DivFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -101,8 +101,8 @@ struct MultiplyByReciprocal : OpRewritePattern<arith::DivFOp> {
   }
 };
 
-/// x + dot(a, b, 0) = dot(a, b, x), unless x repeats a row: that has to be
-/// there before the product, and Triton does not read it ahead then.
+/// x + dot(a, b, 0) = dot(a, b, x), unless x broadcasts a row: x would be
+/// needed before the product, and Triton would not load it ahead.
 struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -127,8 +127,8 @@ struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
   }
 };
 
-/// Removes results of a loop that nobody needs: not after the loop, and inside
-/// only to compute the next value of themselves.
+/// Removes unused results of a loop: they are not used after the loop, and
+/// inside only to compute the next value of themselves.
 struct PruneCarried : OpRewritePattern<scf::ForOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -234,8 +234,8 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
 }
 
 namespace {
-/// The same for a while loop that does all its work in the body: what does not
-/// matter stays as it was at first, and is then no longer carried.
+/// The same for a while loop with all work in the body: a value that nothing
+/// depends on is not updated any more, and then not carried.
 struct PruneWhile : OpRewritePattern<scf::WhileOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -278,8 +278,8 @@ struct PruneWhile : OpRewritePattern<scf::WhileOp> {
   }
 };
 
-/// A while loop that is over before its body has run once. Triton's compiler
-/// crashes on loads that it finds to be unreachable.
+/// Removes a while loop whose body never runs. Triton's compiler crashes on
+/// loads that it finds to be unreachable.
 struct SkipWhile : OpRewritePattern<scf::WhileOp> {
   using OpRewritePattern::OpRewritePattern;
 

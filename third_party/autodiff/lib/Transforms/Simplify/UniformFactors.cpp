@@ -1,10 +1,10 @@
 //===- UniformFactors.cpp - Take factors out of loops and branches --------===//
 //
-// A loop that sums products, itself or in loops of its own, may leave out a
-// factor that is the same for whole tiles and in all iterations:
-// Σ dot(x·c, y) = c · Σ dot(x, y). So may a branch that gives such a sum or
-// nothing, and a loop that goes on with it. Of no iterations the sum is zero,
-// so c has to be finite.
+// A loop that sums products, itself or in inner loops, may leave out a factor
+// that is the same for whole tiles and in all iterations: Σ dot(x·c, y) = c · Σ
+// dot(x, y). So may a branch that yields such a sum or zero, and a loop that
+// continues it. If there are no iterations, the sum is zero and 0·c has to be
+// zero, so c has to be finite.
 //
 //===----------------------------------------------------------------------===//
 #include "Factoring.h"
@@ -54,7 +54,7 @@ static OpOperand *passFactor(Operation *op) {
 }
 
 namespace {
-/// A factor of float tiles that need not be computed by `op`.
+/// A factor of float tiles that `op` need not compute.
 struct Factor {
   OpFoldResult value;
   Operation *op;
@@ -186,9 +186,9 @@ struct FactorOfBranch : OpRewritePattern<scf::IfOp> {
   }
 };
 
-/// Floats that only need what is known before a branch are computed before it:
-/// the sides then share their factors. A chain of them moves at once, which one
-/// pass over the kernel has to be enough for.
+/// Hoists floats that only depend on values from before a branch: the sides
+/// then have common factors. A chain of operations is hoisted at once, since a
+/// single pass over the kernel has to suffice.
 struct FloatsBeforeBranch : OpRewritePattern<scf::IfOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -1,9 +1,9 @@
 //===- CarrySums.cpp - Means and logarithms of sums, as plain sums --------===//
 //
-// What a loop carries may be a plain sum in another form: the logarithm of one,
-// or one that is always divided by another (attention whose output is
-// normalized after each block). The copy that is differentiated carries the
-// sums, so that its iterations stand alone.
+// A loop may carry a plain sum in another form: the logarithm of a sum, or a
+// sum that is always divided by another (attention whose output is normalized
+// after each block). The copy that is differentiated carries the sums, so that
+// its iterations do not depend on each other.
 //
 //===----------------------------------------------------------------------===//
 #include "LogSum.h"

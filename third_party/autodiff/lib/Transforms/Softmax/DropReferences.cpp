@@ -1,10 +1,11 @@
 //===- DropReferences.cpp - What exponents are taken relative to ----------===//
 //
-// The decay from position j to i is e^(gᵢ − gⱼ). As a product of matrices it is
-// written e^(gᵢ − r) · e^(r − gⱼ), with a reference r near both, one of the g,
-// that keeps the factors in range. What comes out is the same for any r, so its
-// derivative is zero: a sum of two that cancel, and in low precision do not.
-// Where the scaling degrees prove that, no derivative is taken.
+// The decay from position j to i is e^(gᵢ − gⱼ). To be a matrix product, it is
+// written e^(gᵢ − r) · e^(r − gⱼ). The reference r is one of the g that is near
+// both, and keeps the factors in range. The result does not depend on r, so the
+// derivative by r is zero: a sum of two terms that cancel, but in low precision
+// not exactly. Where scaling degrees (ScalingDegrees.h) prove that, no
+// derivative flows through r.
 //
 //===----------------------------------------------------------------------===//
 #include "FreeMaxima.h"

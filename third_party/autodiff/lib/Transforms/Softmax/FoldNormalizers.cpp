@@ -1,26 +1,27 @@
 //===- FoldNormalizers.cpp - One value for a maximum and a sum ------------===//
 //
-// Where a maximum m may as well be any other value (DropMaxima.cpp), and a sum
-// of exponentials l = Σ e^(δ(x−m)) is relative to it, let it be the value for
-// which the sum is one: L = m + log(l)/δ. Of m and l, only L is left to save;
-// and what was divided by the sum no longer is, for e^(δ(x−m))/l is e^(δ(x−L)).
+// If a maximum m may be any other value (DropMaxima.cpp), and a sum of
+// exponentials l = Σ e^(δ(x−m)) is relative to it, m is replaced by the value
+// for which the sum is one: L = m + log(l)/δ. Then only L is saved instead of m
+// and l. Quotients by the sum become plain exponentials, since e^(δ(x−m))/l is
+// e^(δ(x−L)).
 //
-// That the sum is one is said of its value: it still has its derivative, while
-// L, as m before, has none.
+// Only the value of the sum is one: the sum still has its derivative, while L,
+// like m before, has none.
 //
-// A row without a sum (l = 0) has L = −∞. All stores must be such that no
-// gradient gets lost there: each one depends on log(l) or on a quotient by l,
-// and nothing compares what moves with m. Then the forward stores NaN, or what
-// another sum is, of which such a row's is no part; what is relative to L is
-// zero (its frame is ∞). A sum that starts from one, with a maximum of −∞,
+// A row with an empty sum (l = 0) has L = −∞. No gradient may get lost there.
+// So every store has to depend on log(l) or on a quotient by l, and nothing
+// that depends on m may be compared. Then the forward stores NaN in such a row,
+// or another sum of which the row is no part. Exponentials relative to L are
+// zero (as if L were ∞). A sum that starts from one, with a maximum of −∞,
 // stays one in such rows, and nothing has a gradient.
 //
 // L is rounded, by up to |L|·2⁻²⁴ in float32, where x−m may be exact. That only
-// matters if x has no such error itself: x has to be computed, not loaded, nor
-// loaded and scaled: a row of one large number stays one, without errors. Nor
-// may a mask select a large number for it, or add one: in a row that has
-// nothing else, that is the maximum, and L has nothing left of the sum. (A mask
-// that is seen to leave something of each row may.)
+// matters if x itself is exact. So x has to be computed, not loaded, nor loaded
+// and scaled: a row with one large number would otherwise have errors. Nor may
+// a mask select or add a large number: in a row that has nothing else, that is
+// the maximum, and L loses the sum. (A mask that provably leaves something of
+// each row may.)
 //
 //===----------------------------------------------------------------------===//
 #include "Combination.h"
@@ -93,7 +94,7 @@ static SmallVector<Value> findNormalized(Value sum) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A maximum and a sum of exponentials relative to it.
+/// A maximum, and a sum of exponentials relative to it.
 struct Normalizer {
   ResidualOp maximum, sum;
   double delta = 0;
@@ -103,7 +104,7 @@ struct Normalizer {
   SmallVector<ResidualOp> after;
 };
 
-/// Looks for the sums in a kernel.
+/// Looks for such sums in a kernel.
 class Search {
 public:
   Search(ResidualOp maximum, ArrayRef<ResidualOp> maxima);

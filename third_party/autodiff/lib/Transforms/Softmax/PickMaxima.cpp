@@ -1,13 +1,13 @@
 //===- PickMaxima.cpp - Running maxima as sums of what is picked ----------===//
 //
-// A maximum that a loop runs, m' = max(m, rᵢ), is one of the rᵢ, or what it
-// starts from. Its derivative goes there, and a backward that follows the loop
-// needs each m for that. But let w be the iteration of the one that is taken,
-// the first of equal ones: then m = Σ (i = w ? rᵢ : 0) is a plain sum, whose
-// iterations stand alone, and the place is all that is kept.
+// A running maximum of a loop, m' = max(m, rᵢ), is one of the rᵢ, or the
+// initial value. Its derivative goes there, and a backward that follows the
+// loop needs each m to find it. Instead, let w be the iteration that attains
+// the maximum, the first of equal ones. Then m = Σ (i = w ? rᵢ : 0) is a plain
+// sum, whose iterations do not depend on each other, and only w is kept.
 //
-// The primal finds w on its way. The copy that is differentiated has the sum in
-// a loop of its own.
+// The user's kernel is extended to find w. The copy that is differentiated
+// computes the sum in a loop of its own.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
@@ -32,7 +32,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// A loop's running maximum, or minimum.
+/// A running maximum, or minimum, of a loop.
 struct Extremum {
   static std::optional<Extremum> match(Value value);
 

@@ -1,8 +1,8 @@
 //===- RescaleAccumulators.cpp - Online softmax as plain sums -------------===//
 //
-// The loop of an online softmax changes the frame of its sums with each new
-// maximum. The copy that is differentiated uses the final one throughout
-// (RescaledLoop.h), and its iterations stand alone.
+// The loop of an online softmax rescales its sums with each new maximum. The
+// copy that is differentiated uses the final maximum throughout
+// (RescaledLoop.h), and its iterations do not depend on each other.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockMaxima.h"

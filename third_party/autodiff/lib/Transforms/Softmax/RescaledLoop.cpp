@@ -1,11 +1,12 @@
 //===- RescaledLoop.cpp - Sums relative to a running maximum --------------===//
 //
-// That the body allows another frame is proved by its scaling degrees in two
-// independent shifts, one of m and one of m': A must go in with −δ in the first
-// and come out with −δ in the second, and nothing else may move.
+// Scaling degrees (ScalingDegrees.h) prove that the loop may use another number
+// than the running maximum. They take two independent shifts, one of m and one
+// of m'. A carried sum must have degree −δ in the first before an iteration,
+// and −δ in the second after it, and nothing else may change.
 //
-// A second proof takes m and m' to be finite. It holds row by row, and leaves
-// those that have seen nothing to UnseenRows.cpp.
+// A second proof assumes that m and m' are finite. It holds row by row, and
+// leaves rows in which everything is masked so far to UnseenRows.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "RescaledLoop.h"

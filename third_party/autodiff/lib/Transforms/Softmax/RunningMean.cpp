@@ -1,9 +1,9 @@
 //===- RunningMean.cpp - Sums that a loop keeps divided -------------------===//
 //
-// That A is relative to l is proved by its degrees, with factors t and t' of l
-// and l' (RelativeValues.h). So A may be seen from any weight that does not
-// change, and from one in particular. Before the first term l may be zero,
-// which is no multiple of one: nothing may ask for that.
+// That A is relative to l is proved by scaling degrees, with factors t and t'
+// for l and l' (RelativeValues.h). So A may be relative to any weight that does
+// not change, and to one in particular. Before the first term, l may be zero,
+// which is no multiple of one: nothing may depend on that.
 //
 //===----------------------------------------------------------------------===//
 #include "RunningMean.h"

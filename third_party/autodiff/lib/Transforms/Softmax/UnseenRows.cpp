@@ -42,7 +42,7 @@ static void seedUnseen(ScalingDegrees &degrees, Value value,
 }
 
 namespace {
-/// One iteration in rows that are like this before it.
+/// The facts about rows in one state: before an iteration, and after it.
 struct Rows {
   Degree current, next;
   bool seesNothing;
@@ -72,8 +72,8 @@ static ScalingDegrees seed(const RescaledLoop &loop, const Rows &rows,
 }
 
 namespace {
-/// Whether an iteration computes the same in rows of two states: what it
-/// computes from is known to be zero in both, or is the same.
+/// Whether an iteration computes the same in rows of two states: its inputs are
+/// zero in both, or are the same.
 class Comparison {
 public:
   Comparison(Value next, ScalingDegrees a, ScalingDegrees b)

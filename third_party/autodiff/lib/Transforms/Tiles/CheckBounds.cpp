@@ -25,7 +25,7 @@ static constexpr int64_t kDistanceBits = 40;
 static constexpr int64_t kDistanceOffset = int64_t(1) << (kDistanceBits - 1);
 
 namespace {
-/// An access of memory and its lanes.
+/// A memory access and its mask.
 struct Access {
   Value pointer;
   Value mask;

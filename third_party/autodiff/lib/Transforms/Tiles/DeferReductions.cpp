@@ -1,11 +1,11 @@
 //===- DeferReductions.cpp - Sums along axes are taken after loops --------===//
 //
-//   Σᵢ sum(tᵢ) = sum(Σᵢ tᵢ)
+// Σᵢ sum(tᵢ) = sum(Σᵢ tᵢ)
 //
-// Lanes that add to what they have need not wait for each other. That pays for
-// sums along an axis of a tile. A sum of all lanes waits as long, but is one
-// number: carrying a tile took as long, or longer. See
-// docs/decisions/deferred-reductions.md.
+// Lanes that add to values of their own need not wait for each other. That pays
+// for sums along an axis of a tile. A sum of all lanes needs as much waiting,
+// but it is a single number: carrying a whole tile instead took as long, or
+// longer. See docs/decisions/deferred-reductions.md.
 //
 //===----------------------------------------------------------------------===//
 #include "LoopSums.h"
@@ -28,7 +28,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// What a loop adds to sum number `carried`: a sum along an axis, reshaped.
+/// A reduction along an axis, reshaped, that a loop adds to its carried value
+/// `carried`.
 struct Reduced {
   unsigned carried;
   Value term;

@@ -51,7 +51,7 @@ static bool fits(triton::FuncOp kernel) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What goes into one loop.
+/// The operations that go into one loop.
 struct Stage {
   SmallVector<Operation *> sums;
   SmallVector<Operation *> stores;
@@ -59,8 +59,8 @@ struct Stage {
   SmallVector<Operation *> before;
 };
 
-/// Cuts a block without control flow into stages, each behind the sums that it
-/// takes, which all go over related axes of tiles.
+/// Cuts a block without control flow into stages. A stage comes behind the sums
+/// that it uses, and all its operations go over related axes of tiles.
 class DividedBlock {
 public:
   DividedBlock(Block &block, const RelatedAxes &axes)

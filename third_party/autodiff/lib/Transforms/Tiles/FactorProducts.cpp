@@ -1,10 +1,11 @@
 //===- FactorProducts.cpp - Take a common operand out of a sum of products ===//
 //
-//   Σ A · Bᵢ = A · Σ Bᵢ
+// Σ A · Bᵢ = A · Σ Bᵢ
 //
-// Where a chain of products has a short axis (x · A · B of a low rank), the
-// gradient of one operand is summed over programs that share the other one. One
-// product after the loop does, of the sum of small tiles.
+// A chain of products may have a short axis (x · A · B of low rank). Then the
+// gradient of one operand is summed over programs that share the other operand.
+// Instead of a product in each iteration, small tiles are summed, and one
+// product follows the loop.
 //
 //===----------------------------------------------------------------------===//
 #include "LoopSums.h"
@@ -25,7 +26,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// A product that a loop adds to what it carries, with a common operand.
+/// A product with a common operand that a loop adds to a carried value.
 struct Summand {
   triton::DotOp dot;
   unsigned carried;

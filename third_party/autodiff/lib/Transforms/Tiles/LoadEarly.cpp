@@ -1,9 +1,9 @@
 //===- LoadEarly.cpp - Loads that do not wait for reductions --------------===//
 //
-// In a reduction the warps of a program wait for one another, and compilers
-// leave a load that is behind that where it is: memory idles twice. What the
-// adjoint loads is behind all reductions of the primal. A load that depends on
-// none of them starts before.
+// In a reduction, the warps of a program wait for each other, and compilers do
+// not move a load above it: memory idles. In a backward, all loads of the
+// adjoint are behind the reductions of the recomputed forward. Those that do
+// not depend on a reduction are hoisted above it.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"

@@ -1,8 +1,9 @@
 //===- OrderProducts.cpp - Products in an order that saves memory ---------===//
 //
-// A tile that several products take lies in shared memory until the last of
-// them, and a product of a large tile before that needs memory for both. It may
-// come sooner, or wait: only its result depends on when it is computed.
+// A tile that several products use is in shared memory up to the last of them.
+// If another product of a large tile comes before that, both need memory at the
+// same time. That product may come earlier or later, since only its result
+// depends on its place.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
@@ -22,7 +23,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// A product, and operations that go with it, and where they go.
+/// A product, the operations that move with it, and their new place.
 struct Move {
   SetVector<Operation *> moved; // in their order; the product is the last one
   Operation *to = nullptr;

@@ -1,12 +1,11 @@
 //===- OrientDots.cpp - Compute tiles the way that products want them ----===//
 //
-// A GPU's matrix unit takes its first operand from registers as well as from
-// shared memory, its second from shared memory only, transposed or not. What is
-// loaded lies in shared memory; what is computed lies in registers, as a
-// product's result left it, and transposing it there is dear. So a computed
-// tile should be the first operand of the products that use it, as it is:
-// A·B = (Bᵀ·Aᵀ)ᵀ turns the one, and f(A·B)ᵀ = f(Bᵀ·Aᵀ) for elementwise f the
-// other.
+// A GPU's matrix unit reads its first operand from registers or shared memory,
+// and its second operand only from shared memory, transposed or not. A loaded
+// tile is in shared memory. A computed tile is in registers, in the layout of a
+// product's result, and to transpose it is expensive. So a computed tile should
+// be the first operand of products, untransposed: A·B = (Bᵀ·Aᵀ)ᵀ achieves the
+// one, and f(A·B)ᵀ = f(Bᵀ·Aᵀ) for elementwise f the other.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
@@ -74,7 +73,7 @@ static bool isComputed(Value value) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A·B + C = (Bᵀ·Aᵀ + Cᵀ)ᵀ where B is computed and A is loaded.
+/// A·B + C = (Bᵀ·Aᵀ + Cᵀ)ᵀ, if B is computed and A is loaded.
 struct ComputedFirst : OpRewritePattern<triton::DotOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -106,7 +105,7 @@ struct ComputedFirst : OpRewritePattern<triton::DotOp> {
   }
 };
 
-/// (A·B)ᵀ = Bᵀ·Aᵀ where nothing else needs the product, and B is computed or
+/// (A·B)ᵀ = Bᵀ·Aᵀ, if nothing else uses the product, and B is computed or
 /// neither is.
 struct TransposedProduct : OpRewritePattern<triton::TransOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -130,7 +129,8 @@ struct TransposedProduct : OpRewritePattern<triton::TransOp> {
   }
 };
 
-/// A loop carries xᵀ where its body only uses xᵀ and yields a transposed tile.
+/// A loop carries xᵀ instead of x, if its body only uses xᵀ and yields a
+/// transposed tile.
 struct CarryTransposed : OpRewritePattern<scf::ForOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -172,7 +172,7 @@ struct CarryTransposed : OpRewritePattern<scf::ForOp> {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Products and the elementwise operations between them, in one block.
+/// Products in one block, and the elementwise operations between them.
 class Component {
 public:
   void insert(Operation *op) { ops.insert(op); }

@@ -10,7 +10,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// Writes the kernel whose values have the resizes that are needed.
+/// Emits the kernel in which values have the resizes that are needed
+/// (TileResizes.h).
 class ResizedKernel {
 public:
   ResizedKernel(triton::FuncOp source, const TileResizes &resizes)

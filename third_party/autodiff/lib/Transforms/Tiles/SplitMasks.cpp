@@ -1,14 +1,13 @@
 //===- SplitMasks.cpp - Masks where they let everything through -----------===//
 //
-// Causal masks, windows and tails leave whole blocks as they are, but for those
-// at an edge. Where a comparison of a number of the iteration with lanes of a
-// tile selects, it holds in all lanes from some iteration on, or up to one. The
-// loop is divided there: one for the iterations before, one without these
-// comparisons, and one for those behind. Together they have the iterations of
-// the loop, in order.
+// Causal masks, windows and tails only affect blocks at an edge. If a selection
+// compares the iteration's number with lanes of a tile, the comparison holds in
+// all lanes from some iteration on, or up to one. The loop is split there: one
+// loop for the iterations before, one without the comparisons, and one for
+// those behind. Together they run the same iterations, in order.
 //
-// Where one loop goes on with the sums of another, the kernel's author has done
-// that. In loops in others it does not pay (docs/decisions/split-masks.md).
+// If one loop continues the sums of another, the kernel's author has split it
+// already. In inner loops, it does not pay (docs/decisions/split-masks.md).
 //
 //===----------------------------------------------------------------------===//
 #include "ProductSums.h"
@@ -34,7 +33,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// A comparison, and what is not negative where it holds.
+/// A comparison, and an expression that is not negative where it holds.
 struct Mask {
   arith::CmpIOp compare;
   IterationRange margin;

@@ -1,9 +1,10 @@
 //===- SumRuns.cpp - One addition for neighbours that share an address ----===//
 //
-// Lanes of a tile whose positions p have the same quotient p / d, pixels of a
-// channel, add to the same element, one after the other. If there are few such
-// runs in a tile, which only the program can tell, they are summed first. From
-// the position p₀ of the first lane to p₁ of the last:
+// Lanes of a tile with the same quotient p / d of their position p (the pixels
+// of a channel) add to the same element. They are neighbours. If a tile has
+// only few quotients, which the program finds out when it runs, the lanes of
+// each are summed first. From the position p₀ of the first lane to p₁ of the
+// last:
 //
 //   for q in p₀ / d … p₁ / d: add(address(q), Σ value where p / d = q)
 //
