@@ -12,7 +12,7 @@ def require(condition, message: str) -> None:
 
 
 def get(data: dict, key: str, kind, default=None):
-    """Return what an object has under a key, of this type."""
+    """Return the value of a key in an object, which has to have this type."""
     require(isinstance(data, dict), f"expected an object with {key!r}, got {data!r}")
     value = data.get(key, default)
     valid = isinstance(value, kind) and not (kind is int and isinstance(value, bool))

@@ -1,4 +1,4 @@
-"""What printed kernels are for: their docstrings."""
+"""Docstrings for printed kernels: what they are for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .remarks import place
 _INDENT = 4
 _PROGRAMS = [f"program_{axis}" for axis in range(3)]
 _ZERO = "grid[0] - grid[0]"
-# How programs add to gradients; most store what they alone have.
+# How programs add to gradients, if they do not just store.
 _HOW = {
     "partial": "Each program stores a part of {}: the parts are added up afterwards.",
     "atomic": "Programs add to {} atomically.",
@@ -23,8 +23,8 @@ _HOW = {
 def docstring(spec, plan, kernel, parameters, called: dict[str, str]) -> list[str]:
     """Return the docstring of a printed kernel, in lines.
 
-    `kernel` is one of the plan for the launch `spec`, with these parameters, or None for the user's
-    own; `called` says what the kernels of the plan are called where they are printed.
+    `kernel` is a kernel of the plan for the launch `spec`, with these parameters, or None for the
+    user's own. `called` has the names of the plan's kernels where they are printed.
     """
     about = f"`{spec.name}`, for these types and constants."
     said: list[str] = []
@@ -45,7 +45,7 @@ def docstring(spec, plan, kernel, parameters, called: dict[str, str]) -> list[st
 
 
 def with_docstring(text: str, lines: list[str]) -> str:
-    """Return a function with a docstring, whose statements begin on lines of their own."""
+    """Add a docstring to a function whose statements are on lines of their own."""
     first = ast.parse(text).body[0].body[0].lineno - 1
     own = text.split("\n")
     # Comments above a statement belong to it.
@@ -93,7 +93,7 @@ def _gradients(plan, operands) -> list[str]:
 
 
 def _memory(plan, kernel, operands, called) -> list[str]:
-    """Return where what is in buffers comes from, and where it goes."""
+    """Return sentences on which kernels fill buffers, and which read them."""
     kernels = [k for k in (plan.forward, *plan.backward) if k is not None]
     from_, to = {}, {}
     for operand, name in operands:
@@ -113,7 +113,7 @@ def _memory(plan, kernel, operands, called) -> list[str]:
 
 
 def _sizes(spec, plan, operands) -> list[str]:
-    """Return what the host passes on as sizes, where it is computed of arguments and the grid."""
+    """Return sentences on the sizes that the host computes from arguments and the grid."""
     names = spec.names.__getitem__
     text = Text({"arg": names, "element": names}, "grid", _PROGRAMS, lambda name: name)
     lines = []
@@ -123,7 +123,7 @@ def _sizes(spec, plan, operands) -> list[str]:
         try:
             value = text.of(plan.sizes[i])
         except AutodiffError:
-            # What is known of tensors and the GPU, a launch says.
+            # Sizes that are known from tensors and the GPU are not described.
             continue
         if value == _ZERO:
             value += ", a zero that the compiler does not see: where it is added, products overlap"
