@@ -21,7 +21,7 @@ public:
   LogicalResult check(Need need);
 
 private:
-  /// An error at `op`: the pass needs `what`, which is not there.
+  /// An error at `op`: the module lacks `what`, which the pass needs.
   InFlightDiagnostic lacks(Operation *op, const llvm::Twine &what) {
     return op->emitError() << pass << " needs " << what;
   }
@@ -99,8 +99,8 @@ LogicalResult Inspection::checkSameLoops() {
   return success();
 }
 
-/// Whether a function is one of those that the plan has: its arguments say what
-/// they are.
+/// Whether a function is a kernel of the plan, whose arguments have
+/// descriptions.
 static bool isPlanned(llvm::StringRef role) {
   return !role.empty() && role != "rule" && role != "differentiated";
 }

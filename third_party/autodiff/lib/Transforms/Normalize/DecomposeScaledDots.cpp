@@ -26,10 +26,10 @@ public:
       : b(op), loc(op.getLoc()),
         rank(cast<RankedTensorType>(op.getType()).getRank()) {}
 
-  /// The operand's elements as float32, those that share a byte unpacked along
-  /// `packedAxis`.
+  /// The operand's elements as float32; elements that share a byte are unpacked
+  /// along `packedAxis`.
   Value elements(Value tile, ScaleDotElemType type, unsigned packedAxis);
-  /// The scales of an operand, repeated to its shape of `depth` columns.
+  /// The scales of an operand, broadcast to its shape of `depth` columns.
   Value scales(Value tile, int64_t depth);
   /// The last two axes transposed.
   Value transposed(Value tile);
@@ -98,7 +98,7 @@ Value Dequantization::decodePower(Value exponents) {
   return asFloat(bits, b.getF32Type());
 }
 
-/// The low half of a byte comes before the high one.
+/// The low half of a byte comes first.
 Value Dequantization::unpack(Value bytes, unsigned axis) {
   Value wide = widened(bytes);
   Value low = decodeFp4(apply<arith::AndIOp>(wide, 15));

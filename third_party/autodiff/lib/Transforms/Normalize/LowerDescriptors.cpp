@@ -57,13 +57,13 @@ public:
     return address(desc, axes);
   }
 
-  /// The rows `rows` from `column` on.
+  /// The block with rows `rows`, from `column` on.
   BlockAddress rows(const Descriptor &desc, Value rows, Value column,
                     int64_t size) {
     return address(desc, {widen(rows), positions(column, size)});
   }
 
-  /// What lanes out of bounds read.
+  /// The value of lanes out of bounds.
   Value padding(const Descriptor &desc, RankedTensorType type) {
     Type element = type.getElementType();
     auto floating = dyn_cast<FloatType>(element);
@@ -144,7 +144,7 @@ private:
   Location loc;
 };
 
-/// The only value that an operand of another type than a descriptor becomes.
+/// The single value of each operand that is no descriptor.
 SmallVector<Value> flatten(ArrayRef<ValueRange> ranges) {
   return llvm::map_to_vector(ranges,
                              [](ValueRange range) { return range.front(); });
@@ -289,8 +289,8 @@ LogicalResult Lowering<triton::DescriptorScatterOp>::lower(
   return success();
 }
 
-/// The atomic operation on pointers that does what a reduction does to a block;
-/// none for those that only descriptors have.
+/// The atomic operation that does what a reduction does to a block; none for
+/// reductions that only descriptors have.
 static std::optional<triton::RMWOp> getAtomic(triton::DescriptorReduceKind kind,
                                               Type element) {
   using Kind = triton::DescriptorReduceKind;
@@ -347,7 +347,7 @@ struct LowerDescriptors
   LogicalResult takeApart(triton::FuncOp kernel, unsigned index);
   Value partOf(triton::FuncOp kernel, unsigned index, OpBuilder &b);
 
-  /// Parts of descriptors that others are the same as.
+  /// Components of descriptors that are equal to others.
   llvm::DenseMap<int64_t, Value> same;
 };
 } // namespace
@@ -373,7 +373,7 @@ LogicalResult LowerDescriptors::inlineCalls() {
   return runPipeline(pipeline, getOperation());
 }
 
-/// An integer argument, or what is known to be the same.
+/// An integer argument, or its known value, or a component that equals it.
 Value LowerDescriptors::partOf(triton::FuncOp kernel, unsigned index,
                                OpBuilder &b) {
   BlockArgument argument = kernel.getArgument(index);
@@ -387,8 +387,8 @@ Value LowerDescriptors::partOf(triton::FuncOp kernel, unsigned index,
                : Value(argument);
 }
 
-/// Replaces a descriptor that is a kernel argument by its base and its padding.
-/// The host guarantees contiguous rows and 16-byte alignment.
+/// Replaces a descriptor argument by its base and its padding. The host
+/// guarantees contiguous rows and 16-byte alignment.
 LogicalResult LowerDescriptors::takeApart(triton::FuncOp kernel,
                                           unsigned index) {
   BlockArgument argument = kernel.getArgument(index);

@@ -18,7 +18,7 @@ class Held {
 public:
   Held(triton::FuncOp kernel, ArrayRef<triton::StoreOp> distinct);
 
-  /// What `load` would load; null if that is not known.
+  /// The value that `load` would load; null if it is not known.
   Value get(OpBuilder &b, triton::LoadOp load) const;
   void add(triton::LoadOp load);
   void add(triton::StoreOp store);

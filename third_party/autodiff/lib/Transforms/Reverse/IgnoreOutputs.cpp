@@ -29,8 +29,7 @@ struct IgnoreOutputs : autodiff::impl::IgnoreOutputsBase<IgnoreOutputs> {
 };
 } // namespace
 
-/// Whether all that `write` may change belongs to arguments that are not among
-/// `outputs`.
+/// Whether `write` can only change arguments that are not among `outputs`.
 static bool missesAll(Operation *write, const ArgumentSet &outputs) {
   SmallVector<BlockArgument> bases = getBaseArguments(write->getOperand(0));
   return !bases.empty() && llvm::none_of(bases, [&](BlockArgument base) {

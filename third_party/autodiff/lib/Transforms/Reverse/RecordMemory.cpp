@@ -31,11 +31,11 @@ public:
   explicit CounterThreading(triton::FuncOp kernel)
       : kernel(kernel), rewriter(kernel.getContext()) {}
 
-  /// The number of this execution of `anchor`'s block, the first being 0.
+  /// How often the block of `anchor` has run before.
   Value countExecutions(Operation *anchor);
 
 private:
-  /// Threads `before`, the count so far, through `block`; the count after it.
+  /// Carries the count `before` through `block`; returns the count after it.
   Value thread(Operation *anchor, Block &block, Value before);
   Value threadFor(Operation *anchor, scf::ForOp loop, Value before);
   Value threadWhile(Operation *anchor, scf::WhileOp loop, Value before);
@@ -151,7 +151,8 @@ void RecordMemory::runOnOperation() {
         !mutation::isMade("record-memory:decisions are made again");
     return isDecision || (!op->use_empty() && !memory.isRepeatable(op));
   };
-  // By block: its first such operation stands for it, since blocks move.
+  // For each block, its first such operation stands for the block, since blocks
+  // may be replaced.
   llvm::MapVector<Block *, SmallVector<Operation *>> recorded;
   kernel.walk([&](Operation *op) {
     if (llvm::any_of(op->getResults(), isRecorded))

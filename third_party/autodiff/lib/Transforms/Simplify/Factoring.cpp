@@ -39,7 +39,8 @@ struct SumOfProduct : OpRewritePattern<triton::ReduceOp> {
         classifyCombiner(op.getCombineOp()) != Combiner::Sum)
       return failure();
     Value summed = op.getSrcs()[0];
-    // Narrow sums are the primal's own, divided first to stay in range.
+    // Sums in half precision are the forward's own, which divides first to
+    // avoid overflow.
     if (getElementTypeOrSelf(summed.getType()).getIntOrFloatBitWidth() < 32)
       return failure();
     Location loc = op.getLoc();

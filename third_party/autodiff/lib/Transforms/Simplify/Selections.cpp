@@ -69,8 +69,8 @@ struct MaskedStore : OpRewritePattern<triton::StoreOp> {
 };
 } // namespace
 
-/// The operations of a block, last first, whose results only matter in the
-/// lanes where `mask` is true.
+/// The operations of a block, last first, whose results only matter in lanes
+/// where `mask` is true.
 static SmallVector<Operation *> collectMasked(Block &block, Value mask) {
   llvm::SetVector<Operation *> masked;
   auto isMasked = [&](OpOperand &use) {
@@ -121,7 +121,7 @@ struct MaskedRows : OpRewritePattern<arith::SelectOp> {
 };
 } // namespace
 
-/// The condition on rows that a condition on a tile repeats; else null.
+/// The condition on rows that a condition on a tile broadcasts; else null.
 static Value getRows(Value condition) {
   auto repeated =
       condition ? condition.getDefiningOp<triton::BroadcastOp>() : nullptr;
@@ -132,8 +132,8 @@ static Value getRows(Value condition) {
              : Value();
 }
 
-/// Whether rows of `value` only matter where `rows` holds: `seen` has what is
-/// made of it.
+/// Whether rows of `value` only matter where `rows` is true: `seen` has the
+/// values that depend on it.
 static bool isStoredByRows(Value value, Value rows,
                            llvm::DenseSet<Value> &seen) {
   if (!seen.insert(value).second)
@@ -188,7 +188,8 @@ struct Kept {
 };
 } // namespace
 
-/// How `value`, which nothing else uses, is kept from lanes.
+/// The selection with zero that `value`, which has no other use, is; none if it
+/// is none.
 static std::optional<Kept> matchKept(Value value) {
   auto select = value.getDefiningOp<arith::SelectOp>();
   if (!select || !select->hasOneUse())
@@ -200,8 +201,8 @@ static std::optional<Kept> matchKept(Value value) {
   return std::nullopt;
 }
 
-/// Replaces `op` by a selection like `kept`, and as part of the same primal
-/// value, between two others.
+/// Replaces `op` by a selection like `kept`, and names it as part of the same
+/// value.
 static void replace(Operation *op, Kept kept, Value value, Value other,
                     PatternRewriter &rewriter) {
   auto select = arith::SelectOp::create(

@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Zero has every factor.
+/// Zero is a multiple of everything.
 static bool isZero(Value value) {
   return matchPattern(value, m_AnyZeroFloat());
 }
@@ -30,7 +30,8 @@ static bool isBefore(Value value, Operation *op) {
   return !op->isAncestor(value.getParentRegion()->getParentOp());
 }
 
-/// The number, or the float known before `op`, that fills the tile `value`.
+/// The constant, or the float from before `op`, that the tile `value` is a
+/// splat of.
 static OpFoldResult matchUniform(Value value, Operation *op) {
   DenseFPElementsAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
@@ -44,7 +45,7 @@ static OpFoldResult matchUniform(Value value, Operation *op) {
              : OpFoldResult();
 }
 
-/// The operand by which a factor of the result comes in; null if none does.
+/// The operand whose factors are factors of the result; null if there is none.
 static OpOperand *passFactor(Operation *op) {
   if (isa<arith::TruncFOp, triton::TransOp>(op))
     return &op->getOpOperand(0);
@@ -77,7 +78,7 @@ struct Factor {
     return inner && isIn(inner->get());
   }
 
-  /// `tile` without this factor.
+  /// `tile` divided by this factor.
   Value takeOut(Value tile, OpBuilder &b) const {
     if (isZero(tile))
       return tile;
@@ -93,7 +94,7 @@ struct Factor {
     return b.clone(*source, map)->getResult(0);
   }
 
-  /// Multiplies all uses of a result of `op`.
+  /// Multiplies a result of `op` by the factor at all uses.
   void putBack(Value result, PatternRewriter &b) const {
     b.setInsertionPointAfter(op);
     auto type = cast<RankedTensorType>(result.getType());
@@ -110,7 +111,7 @@ struct Factor {
 };
 } // namespace
 
-/// A factor of `tile`, which is used by nothing else, of this element type.
+/// A factor, of this element type, of `tile`, which has no other use.
 static std::optional<Factor> findFactor(Value tile, Operation *op,
                                         Type element) {
   Operation *source = tile.getDefiningOp();

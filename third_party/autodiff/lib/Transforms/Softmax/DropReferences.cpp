@@ -27,8 +27,8 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Whether `value`, or a sum with it, is an exponent: then it moves what is
-/// computed from that by a factor, and factors may cancel.
+/// Whether `value`, or a sum with it, becomes an exponent: then a shift of it
+/// is a factor of what is computed, and factors may cancel.
 static bool leadsToExponents(Value value) {
   llvm::SetVector<Value> moved;
   moved.insert(value);
@@ -47,7 +47,7 @@ static bool leadsToExponents(Value value) {
   return found;
 }
 
-/// What an operand of a difference is made of, but for its shape and a
+/// The value that an operand of a difference is, up to its shape and a
 /// constant.
 static Value findReference(Value value) {
   while (Operation *op = value.getDefiningOp()) {
@@ -58,7 +58,7 @@ static Value findReference(Value value) {
     if (rearranges(op) || (isShifted && isFixed(op->getOperand(1))))
       value = op->getOperand(0);
     else
-      // Maxima that are kept are the matter of drop-maxima.
+      // Other maxima are handled by autodiff-drop-maxima.
       return isFixed(value) || isa<ResidualOp>(op) ? Value() : value;
   }
   return {};

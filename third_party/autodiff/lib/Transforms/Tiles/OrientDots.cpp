@@ -93,7 +93,8 @@ struct ComputedFirst : OpRewritePattern<triton::DotOp> {
     return success();
   }
 
-  /// Whether the sum can be kept transposed: a loop carries it, and only adds.
+  /// Whether the sum can be carried transposed: a loop carries it, and only
+  /// adds to it.
   static bool mayTranspose(Value sum, triton::DotOp dot) {
     auto argument = dyn_cast<BlockArgument>(sum);
     auto loop = argument
@@ -176,7 +177,7 @@ namespace {
 class Component {
 public:
   void insert(Operation *op) { ops.insert(op); }
-  /// How many transpositions in registers it saves to compute all of it
+  /// How many transpositions in registers are saved if all of it is computed
   /// transposed.
   int gain() const;
   void transpose();
@@ -204,7 +205,7 @@ int Component::gain() const {
         gain += llvm::count_if(user->getResult(0).getUses(), isFirstOperand);
         continue;
       }
-      // As a second operand it goes to shared memory in any case.
+      // A second operand is copied to shared memory in any case.
       bool isSecond = isa<triton::DotOp>(user) && use.getOperandNumber() == 1;
       gain -= !isSecond;
     }
@@ -215,7 +216,7 @@ int Component::gain() const {
   return gain;
 }
 
-/// The transpose of a value, computed as such if that is no more work.
+/// The transpose of a value, computed transposed if that is no more work.
 Value Component::transposedValue(OpBuilder &b, Value value) {
   if (!isMatrix(value.getType()))
     return value;
@@ -263,7 +264,7 @@ void Component::transpose() {
     }
     transposed[result] = value;
   }
-  // Who still needs it as it was.
+  // Users that still need the untransposed value.
   for (Operation *op : llvm::reverse(ops)) {
     OpBuilder b(op);
     b.setInsertionPointAfter(op);
@@ -273,7 +274,7 @@ void Component::transpose() {
   }
 }
 
-/// The components of a block in which a product is.
+/// The components of a block that contain products.
 static SmallVector<Component> findComponents(Block &block) {
   auto belongs = [&](Operation *op) {
     return op && op->getBlock() == &block &&
@@ -285,7 +286,8 @@ static SmallVector<Component> findComponents(Block &block) {
     if (!belongs(&op))
       continue;
     classes.insert(&op);
-    // A product's operands are another tile; its sum is this one.
+    // A product's operands are other tiles, but its sum is part of the
+    // component.
     for (OpOperand &operand : op.getOpOperands())
       if ((!isa<triton::DotOp>(op) || operand.getOperandNumber() == 2) &&
           belongs(operand.get().getDefiningOp()))

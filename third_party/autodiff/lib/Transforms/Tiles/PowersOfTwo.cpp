@@ -31,7 +31,7 @@ struct PowersOfTwo : autodiff::impl::PowersOfTwoBase<PowersOfTwo> {
 };
 } // namespace
 
-/// Whether an exponential in float32 is relative to a number for many lanes.
+/// Whether an exponential in float32 is relative to a value that is broadcast.
 static bool isRelative(math::ExpOp op) {
   auto difference = op.getOperand().getDefiningOp<arith::SubFOp>();
   return difference && getElementTypeOrSelf(op.getType()).isF32() &&
@@ -39,7 +39,7 @@ static bool isRelative(math::ExpOp op) {
              difference.getRhs().getDefiningOp());
 }
 
-/// Whether an operation may ask for floats that are equal.
+/// Whether an operation may test floats for equality.
 static bool isTie(Operation *op) {
   return isa<arith::CmpFOp, triton::BitcastOp, arith::BitcastOp>(op);
 }

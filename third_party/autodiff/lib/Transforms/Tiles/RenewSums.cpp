@@ -21,7 +21,7 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Puts a loop in a branch that is taken if it runs.
+/// Puts a loop into a branch that is taken if it runs.
 static void guard(scf::ForOp loop) {
   OpBuilder b(loop);
   Location loc = loop.getLoc();

@@ -62,7 +62,7 @@ private:
 };
 } // namespace
 
-/// Whether a condition decides what a selection takes.
+/// Whether a condition selects.
 static bool selects(Value condition) {
   return llvm::any_of(condition.getUsers(), [](Operation *user) {
     if (isa<arith::AndIOp, triton::BroadcastOp, triton::ExpandDimsOp>(user))
@@ -103,7 +103,7 @@ Value Split::getIterations(Value from, int64_t slack) {
   return make<arith::DivSIOp>(rounded, constant(step));
 }
 
-/// The induction variable of an iteration.
+/// The induction variable of iteration number `iteration`.
 Value Split::getStart(Value iteration) {
   Value start =
       make<arith::AddIOp>(widen(loop.getLowerBound()),
@@ -135,8 +135,8 @@ scf::ForOp Split::append(Value lower, Value upper, ValueRange inits,
 }
 
 void Split::apply() {
-  // Margins grow, or fall, with the induction variable: they are not negative
-  // from one of its values on, or below another one.
+  // The difference of the comparison's sides increases, or decreases, with the
+  // induction variable: it is not negative from some value on, or up to one.
   Value most = getIterations(widen(loop.getUpperBound()), 0);
   Value first, end;
   for (const Mask &mask : masks) {
@@ -174,7 +174,7 @@ void Split::apply() {
   loop.erase();
 }
 
-/// The loops that go on with sums of products, and those that these are of.
+/// The loops that continue sums of products of other loops, and those others.
 static SmallVector<scf::ForOp> findDivided(ArrayRef<scf::ForOp> loops) {
   SmallVector<scf::ForOp> found;
   for (scf::ForOp loop : loops)
